@@ -1,0 +1,135 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// LocalVolume is the record by which the manager asks one node's agent to make
+// or remove a volume. Its name is the volume's id. It is made and deleted by
+// Stowage; deleting one by hand removes the volume's data.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,shortName=lv,categories=stowage
+// +kubebuilder:subresource:status
+// +kubebuilder:selectablefield:JSONPath=`.spec.nodeName`
+// +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.nodeName`
+// +kubebuilder:printcolumn:name="Backend",type=string,JSONPath=`.spec.backend`
+// +kubebuilder:printcolumn:name="Capacity",type=string,JSONPath=`.status.capacity`
+// +kubebuilder:printcolumn:name="Layout",type=string,JSONPath=`.spec.layout`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type LocalVolume struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what the manager asks the node's agent for.
+	// +required
+	Spec LocalVolumeSpec `json:"spec"`
+	// status is what the node's agent did and saw.
+	// +optional
+	Status LocalVolumeStatus `json:"status,omitzero"`
+}
+
+// LocalVolumeList is a list of LocalVolumes.
+//
+// +kubebuilder:object:root=true
+type LocalVolumeList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// items are the volumes.
+	Items []LocalVolume `json:"items"`
+}
+
+// LocalVolumeSpec is what the manager asks the node's agent for. Only capacity
+// can change, and only grow.
+//
+// +kubebuilder:validation:XValidation:rule="self.nodeName == oldSelf.nodeName",message="nodeName is immutable"
+// +kubebuilder:validation:XValidation:rule="self.backend == oldSelf.backend",message="backend is immutable"
+// +kubebuilder:validation:XValidation:rule="self.path == oldSelf.path",message="path is immutable"
+// +kubebuilder:validation:XValidation:rule="self.volumeMode == oldSelf.volumeMode",message="volumeMode is immutable"
+// +kubebuilder:validation:XValidation:rule="self.layout == oldSelf.layout",message="layout is immutable"
+// +kubebuilder:validation:XValidation:rule="has(self.fsType) == has(oldSelf.fsType) && (!has(self.fsType) || self.fsType == oldSelf.fsType)",message="fsType is immutable"
+// +kubebuilder:validation:XValidation:rule="self.claimRef == oldSelf.claimRef",message="claimRef is immutable"
+// +kubebuilder:validation:XValidation:rule="quantity(string(self.capacity)).compareTo(quantity(string(oldSelf.capacity))) >= 0",message="capacity can only grow"
+// +kubebuilder:validation:XValidation:rule="self.volumeMode != 'Block' || self.layout == 'Image'",message="volumeMode Block needs layout Image"
+type LocalVolumeSpec struct {
+	// nodeName is the node whose disk holds the volume. Immutable.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	NodeName string `json:"nodeName"`
+	// backend is the name of the StorageBackend. Immutable.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Backend string `json:"backend"`
+	// path is the backend's folder on the node, copied here so that the volume
+	// can be removed whatever became of the backend. Immutable.
+	// +required
+	Path AbsolutePath `json:"path"`
+	// capacity that is asked for, in bytes. It can only grow.
+	// +required
+	Capacity resource.Quantity `json:"capacity"`
+	// reservedCapacity is how much of the disk must stay free of volumes, in
+	// bytes. Default 0.
+	// +optional
+	ReservedCapacity *resource.Quantity `json:"reservedCapacity,omitempty"`
+	// volumeMode is Filesystem or Block. Default Filesystem. Immutable.
+	// +kubebuilder:default=Filesystem
+	// +kubebuilder:validation:Enum=Filesystem;Block
+	// +optional
+	VolumeMode corev1.PersistentVolumeMode `json:"volumeMode,omitempty"`
+	// layout is Directory or Image. Default Directory. Immutable.
+	// +kubebuilder:default=Directory
+	// +optional
+	Layout LocalLayout `json:"layout,omitempty"`
+	// fsType is the file system in an Image. Immutable.
+	// +kubebuilder:validation:Enum=ext4;xfs
+	// +optional
+	FSType string `json:"fsType,omitempty"`
+	// claimRef is the claim that the volume was made for: its owner's record.
+	// Immutable.
+	// +required
+	ClaimRef ClaimReference `json:"claimRef"`
+}
+
+// ClaimReference names one claim, for ever: a claim of the same name that is
+// made later has another UID.
+type ClaimReference struct {
+	// namespace of the claim.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Namespace string `json:"namespace"`
+	// name of the claim.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+	// uid of the claim.
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9-]{1,64}$')",message="uid must be the uid of a claim"
+	// +required
+	UID types.UID `json:"uid"`
+}
+
+// LocalVolumeStatus is what the node's agent did and saw.
+type LocalVolumeStatus struct {
+	// observedGeneration is the metadata.generation that this status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// path is where the volume lies on its node.
+	// +optional
+	Path string `json:"path,omitempty"`
+	// capacity that the volume really has, in bytes.
+	// +optional
+	Capacity *resource.Quantity `json:"capacity,omitempty"`
+	// conditions are Provisioned and Ready.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}

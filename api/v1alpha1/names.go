@@ -1,0 +1,53 @@
+package v1alpha1
+
+// Driver names: what StorageClasses name as provisioner, and what the kubelet,
+// CSIDriver objects and VolumeAttachments know Stowage's backends by.
+const (
+	NFSDriver   = "nfs.stowage.dev"
+	LocalDriver = "local.stowage.dev"
+	GCEDriver   = "gce.stowage.dev"
+)
+
+// TopologyNodeLabel is the label of a Node whose value volume affinity, CSINode
+// and CSIStorageCapacity use for node-local volumes. It is set by whoever
+// registers the node; the hostname label is never used, because it may differ
+// from the node's name and may be shared.
+const TopologyNodeLabel = "topology.stowage.dev/node"
+
+// BackendLabel is the label that Stowage's own objects (StorageClasses,
+// LocalVolumes, volumes) carry: the name of the StorageBackend they belong to.
+const BackendLabel = "stowage.dev/backend"
+
+// Finalizers. Each is removed by the component that added it, as its last write.
+const (
+	// BackendInUseFinalizer keeps a StorageBackend until no volume uses it.
+	BackendInUseFinalizer = "stowage.dev/in-use"
+	// ProvisioningFinalizer keeps a claim while storage may exist for it that
+	// no volume object records yet.
+	ProvisioningFinalizer = "stowage.dev/provisioning"
+	// ReclaimFinalizer keeps a volume object until its storage is gone from
+	// the backend, or was left there on purpose.
+	ReclaimFinalizer = "stowage.dev/reclaim"
+	// LocalVolumeFinalizer keeps a LocalVolume until it is gone from the disk.
+	LocalVolumeFinalizer = "stowage.dev/local-volume"
+)
+
+// ProvisioningAnnotation, on a claim, says what Stowage is provisioning for it:
+// a JSON object with backend, node and attempt. It is a hint for resuming after
+// a crash and for people; users can write annotations, so nothing is ever
+// deleted on its authority.
+const ProvisioningAnnotation = "stowage.dev/provisioning"
+
+// BackendParameter is the StorageClass parameter that names the StorageBackend.
+const BackendParameter = "backend"
+
+// Volume attributes: what the node needs to mount a volume, in the csi source
+// of the volume object, which Kubernetes makes immutable.
+const (
+	// BackendAttribute is the name of the StorageBackend.
+	BackendAttribute = "backend"
+	// PathAttribute is the volume's absolute path on its node (local backend).
+	PathAttribute = "path"
+	// LayoutAttribute is the volume's LocalLayout (local backend).
+	LayoutAttribute = "layout"
+)

@@ -1,0 +1,136 @@
+// Package apiserver starts a real etcd and kube-apiserver on loopback, on free
+// ports, with Stowage's CRDs installed: for test suites, for `make run` and for
+// `make demo`.
+//
+// There is nothing else in such a control plane: no kube-controller-manager, no
+// scheduler, no kubelet. Nobody but the caller binds claims, protects them,
+// registers nodes or finishes the deletion of pods and namespaces.
+package apiserver
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+const (
+	startTimeout = 90 * time.Second
+	stopTimeout  = 60 * time.Second
+)
+
+// Options say how a control plane is started. The zero value is right for a
+// test suite: state in a temporary folder that Stop removes.
+type Options struct {
+	// DataDir keeps etcd's state across Stop and Start. Empty: a temporary one.
+	DataDir string
+	// Port of the API server on 127.0.0.1. 0: any free one.
+	Port int
+	// EtcdPort is the client port of etcd on 127.0.0.1. 0: any free one.
+	EtcdPort int
+	// Output receives what etcd and kube-apiserver log. Nil: nothing.
+	Output io.Writer
+	// WithoutCRDs leaves Stowage's CRDs out.
+	WithoutCRDs bool
+}
+
+// Server is a running control plane.
+type Server struct {
+	// Config is a client configuration of a member of system:masters.
+	Config *rest.Config
+
+	env *envtest.Environment
+}
+
+// Start starts etcd and kube-apiserver and waits until they serve. The caller
+// stops what it got. The API server authorizes by Node and RBAC and has the
+// NodeRestriction plug-in on, as a cluster does; ServiceAccount admission is
+// off, because nobody makes default service accounts.
+func Start(options Options) (*Server, error) {
+	assets, err := binaries()
+	if err != nil {
+		return nil, err
+	}
+	env := &envtest.Environment{
+		BinaryAssetsDirectory:    assets,
+		ControlPlaneStartTimeout: startTimeout,
+		ControlPlaneStopTimeout:  stopTimeout,
+	}
+	if !options.WithoutCRDs {
+		env.CRDDirectoryPaths = []string{filepath.Join(repository(), "config", "crd")}
+		env.ErrorIfCRDPathMissing = true
+	}
+	server := env.ControlPlane.GetAPIServer()
+	server.Configure().
+		Set("authorization-mode", "Node", "RBAC").
+		Set("enable-admission-plugins", "NodeRestriction")
+	server.Out, server.Err = options.Output, options.Output
+	if options.Port != 0 {
+		server.SecureServing.Address, server.SecureServing.Port = "127.0.0.1", strconv.Itoa(options.Port)
+	}
+	env.ControlPlane.Etcd = etcd(options)
+
+	config, err := env.Start()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("starting etcd and kube-apiserver from %s: %w", assets, err), env.Stop())
+	}
+	return &Server{Config: config, env: env}, nil
+}
+
+// Stop stops the API server and etcd and waits until they are gone.
+func (s *Server) Stop() error {
+	return s.env.Stop()
+}
+
+// User makes a client certificate for a user of the given name and groups, and
+// returns a client configuration with it. What the user may do is RBAC's.
+func (s *Server) User(name string, groups ...string) (*rest.Config, error) {
+	user, err := s.env.AddUser(envtest.User{Name: name, Groups: groups}, rest.CopyConfig(s.Config))
+	if err != nil {
+		return nil, fmt.Errorf("making a client certificate for %s: %w", name, err)
+	}
+	return user.Config(), nil
+}
+
+// Kubeconfig is the text of a kubeconfig file for one of this server's users.
+func (s *Server) Kubeconfig(name string, groups ...string) ([]byte, error) {
+	user, err := s.env.AddUser(envtest.User{Name: name, Groups: groups}, rest.CopyConfig(s.Config))
+	if err != nil {
+		return nil, fmt.Errorf("making a client certificate for %s: %w", name, err)
+	}
+	return user.KubeConfig()
+}
+
+func etcd(options Options) *envtest.Etcd {
+	etcd := &envtest.Etcd{DataDir: options.DataDir, Out: options.Output, Err: options.Output}
+	if options.EtcdPort != 0 {
+		etcd.URL = &url.URL{Scheme: "http", Host: fmt.Sprintf("127.0.0.1:%d", options.EtcdPort)}
+	}
+	return etcd
+}
+
+// binaries finds the folder with etcd, kube-apiserver and kubectl.
+func binaries() (string, error) {
+	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
+		return dir, nil
+	}
+	built, err := filepath.Glob(filepath.Join(repository(), "bin", "k8s", "*", "kube-apiserver"))
+	if err != nil || len(built) == 0 {
+		return "", errors.New("no control plane is built: run 'make controlplane' first, or set KUBEBUILDER_ASSETS")
+	}
+	return filepath.Dir(built[len(built)-1]), nil
+}
+
+// repository is the top folder of the checkout that this file was compiled from.
+func repository() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..")
+}
