@@ -1,0 +1,122 @@
+// Package backend is the contract between the reconcilers, which decide when
+// storage is made and removed, and the places where storage comes from, which
+// know how.
+//
+// The contract is small: Backend makes and removes volumes; abilities that not
+// every kind of storage has are interfaces of one or two methods, asked for by
+// type assertion. What an error means is told by its ErrorKind, never by its
+// text. Every implementation passes the contract suite in backendtest.
+package backend
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+)
+
+// Backend makes and removes the volumes of one StorageBackend object.
+// All methods can be called by several goroutines at once.
+type Backend interface {
+	// Capabilities says what the backend can make. It is constant.
+	Capabilities() Capabilities
+
+	// Provision makes the volume with the id in the request, or finds it made:
+	// a repeat with the same request has the same outcome, so the caller
+	// repeats it after any error whose outcome it doesn't know, also after a
+	// crash. An error of kind
+	//   InProgress   says that work goes on and that the call is to be repeated;
+	//   Exhausted    says that there is no room now; nothing holds data;
+	//   Conflict     says that the id is taken by what isn't this claim's;
+	//   Invalid      says that no repeat helps until something is changed;
+	//   Unavailable  says that the storage didn't take the call.
+	// After an error of no kind, or of kind InProgress, the volume may exist or
+	// come to exist.
+	Provision(ctx context.Context, request Request) (*Volume, error)
+
+	// Delete removes the volume with this id and its data, for ever. It removes
+	// nothing whose owner's record doesn't fit the id. A volume that isn't
+	// there, or not any more, is no error. InProgress says that removal goes
+	// on, or waits for the volume to be no longer in use, and that the call is
+	// to be repeated until it returns nil.
+	Delete(ctx context.Context, id string) error
+}
+
+// Prober is a backend that can tell whether its storage answers.
+type Prober interface {
+	// Probe returns nil where new volumes can be made, else an error whose text
+	// tells an administrator what to do: kind Invalid where the spec has to be
+	// changed, Unavailable where the storage has to come back.
+	Probe(ctx context.Context) error
+}
+
+// Capabilities say what a backend can make.
+type Capabilities struct {
+	// AccessModes that its volumes can have.
+	AccessModes []corev1.PersistentVolumeAccessMode
+	// VolumeModes that its volumes can have.
+	VolumeModes []corev1.PersistentVolumeMode
+	// Advisory is true where a volume may grow beyond its capacity: the number
+	// is a label, not a limit.
+	Advisory bool
+}
+
+// Request asks for one volume.
+type Request struct {
+	// ID of the volume, made by VolumeID.
+	ID string
+	// Claim that the volume is for: the owner's record.
+	Claim stowagev1alpha1.ClaimReference
+	// Capacity is the least that the volume must have, in bytes.
+	Capacity resource.Quantity
+	// VolumeMode is Filesystem or Block.
+	VolumeMode corev1.PersistentVolumeMode
+	// AccessModes that the volume must support.
+	AccessModes []corev1.PersistentVolumeAccessMode
+	// Node that a pod which waits for the volume was placed on. Nil: the
+	// backend chooses.
+	Node *corev1.Node
+}
+
+// Volume is what Provision made: what goes into the volume object.
+type Volume struct {
+	// Handle identifies the volume towards the node side.
+	Handle string
+	// Attributes are all that the node needs to mount the volume.
+	Attributes map[string]string
+	// Capacity that the volume has, in bytes.
+	Capacity resource.Quantity
+	// FSType is the file system on the volume; empty where there is none to name.
+	FSType string
+	// NodeAffinity says where the volume can be used. Nil: everywhere.
+	NodeAffinity *corev1.VolumeNodeAffinity
+}
+
+// VolumeID is the id of the volume of a claim: it is always computed from the
+// claim's UID, never read from what users can write. An id that was undone isn't
+// used again: the next attempt (counted from 1) gets another.
+func VolumeID(claim types.UID, attempt int) string {
+	if attempt <= 1 {
+		return "pvc-" + string(claim)
+	}
+	return fmt.Sprintf("pvc-%s-%d", claim, attempt)
+}
+
+// Check returns an error of kind Invalid, in words for the claim's owner, where
+// a request asks for more than these capabilities.
+func (c Capabilities) Check(request Request) error {
+	for _, mode := range request.AccessModes {
+		if !slices.Contains(c.AccessModes, mode) {
+			return Invalid.Errorf("access mode %s is not supported here: ask for one of %v", mode, c.AccessModes)
+		}
+	}
+	if !slices.Contains(c.VolumeModes, request.VolumeMode) {
+		return Invalid.Errorf("volumeMode %s is not supported here: ask for %v", request.VolumeMode, c.VolumeModes)
+	}
+	return nil
+}

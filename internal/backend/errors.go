@@ -1,0 +1,59 @@
+package backend
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrorKind says what an error of a backend means for its caller. It is itself
+// an error, so that errors.Is(err, backend.Exhausted) asks for it.
+type ErrorKind string
+
+// Kinds of error. An error of none of them has an unknown outcome: the call may
+// have had, or may still have, its effect.
+const (
+	// NotFound: what was asked about isn't there.
+	NotFound ErrorKind = "NotFound"
+	// Invalid: no repeat helps until a spec is changed.
+	Invalid ErrorKind = "Invalid"
+	// Exhausted: there is no room, or no quota, now.
+	Exhausted ErrorKind = "Exhausted"
+	// Conflict: what is there belongs to another, or is used by another.
+	Conflict ErrorKind = "Conflict"
+	// InProgress: work goes on; repeat the call.
+	InProgress ErrorKind = "InProgress"
+	// Unavailable: the storage didn't take the call; repeat it later.
+	Unavailable ErrorKind = "Unavailable"
+)
+
+// Error makes the kind an error value.
+func (k ErrorKind) Error() string { return string(k) }
+
+// Errorf makes an error of this kind, with a text for people. The verb %w keeps
+// a cause.
+func (k ErrorKind) Errorf(format string, arguments ...any) error {
+	return &kindError{kind: k, err: fmt.Errorf(format, arguments...)}
+}
+
+// KindOf is the kind of an error, or "" where its outcome is unknown.
+func KindOf(err error) ErrorKind {
+	var kind ErrorKind
+	var of *kindError
+	switch {
+	case errors.As(err, &of):
+		return of.kind
+	case errors.As(err, &kind):
+		return kind
+	default:
+		return ""
+	}
+}
+
+type kindError struct {
+	kind ErrorKind
+	err  error
+}
+
+func (e *kindError) Error() string        { return e.err.Error() }
+func (e *kindError) Unwrap() error        { return e.err }
+func (e *kindError) Is(target error) bool { return target == e.kind }

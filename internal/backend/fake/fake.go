@@ -1,0 +1,141 @@
+// Package fake is a backend in memory, for tests: it can be told to fail.
+//
+// It stands in for any kind of storage, passes the contract suite, and is never
+// part of a program.
+package fake
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// Kind serves StorageBackend objects of a type with one Backend in memory.
+type Kind struct {
+	// For is the type of StorageBackend that is served.
+	For stowagev1alpha1.BackendType
+	// Backend serves all of them.
+	Backend *Backend
+}
+
+// Type is the type that the fake stands in for.
+func (k Kind) Type() stowagev1alpha1.BackendType { return k.For }
+
+// Driver is the driver name of the type that the fake stands in for.
+func (k Kind) Driver() string {
+	object := &stowagev1alpha1.StorageBackend{}
+	switch k.For {
+	case stowagev1alpha1.NFSType:
+		object.Spec.NFS = &stowagev1alpha1.NFSBackend{}
+	case stowagev1alpha1.LocalType:
+		object.Spec.Local = &stowagev1alpha1.LocalBackend{}
+	}
+	return backend.DriverOf(object)
+}
+
+// Open returns the one backend.
+func (k Kind) Open(*stowagev1alpha1.StorageBackend) (backend.Backend, error) { return k.Backend, nil }
+
+// Backend keeps volumes in memory.
+type Backend struct {
+	mu       sync.Mutex
+	volumes  map[string]backend.Request
+	failures []error
+	probe    error
+}
+
+var _ backend.Prober = (*Backend)(nil)
+
+// New makes an empty backend.
+func New() *Backend {
+	return &Backend{volumes: map[string]backend.Request{}}
+}
+
+// Capabilities are all that there are.
+func (b *Backend) Capabilities() backend.Capabilities {
+	return backend.Capabilities{
+		AccessModes: []corev1.PersistentVolumeAccessMode{
+			corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOncePod,
+		},
+		VolumeModes: []corev1.PersistentVolumeMode{corev1.PersistentVolumeFilesystem, corev1.PersistentVolumeBlock},
+	}
+}
+
+// Probe returns what SetProbe set.
+func (b *Backend) Probe(context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.probe
+}
+
+// Provision keeps the request, or fails as FailNext said.
+func (b *Backend) Provision(_ context.Context, request backend.Request) (*backend.Volume, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.nextFailure(); err != nil {
+		return nil, err
+	}
+	kept, exists := b.volumes[request.ID]
+	if exists && kept.Claim != request.Claim {
+		return nil, backend.Conflict.Errorf("volume %s belongs to claim %s/%s", request.ID, kept.Claim.Namespace, kept.Claim.Name)
+	}
+	if !exists {
+		b.volumes[request.ID] = request
+		kept = request
+	}
+	return &backend.Volume{Handle: kept.ID, Capacity: kept.Capacity}, nil
+}
+
+// Delete forgets the volume, or fails as FailNext said.
+func (b *Backend) Delete(_ context.Context, id string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.nextFailure(); err != nil {
+		return err
+	}
+	delete(b.volumes, id)
+	return nil
+}
+
+// FailNext makes the next calls of Provision and Delete return these errors, one
+// each; after them calls succeed again.
+func (b *Backend) FailNext(failures ...error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failures = append(b.failures, failures...)
+}
+
+// SetProbe makes Probe return this from now on.
+func (b *Backend) SetProbe(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.probe = err
+}
+
+// Has tells whether the backend holds a volume.
+func (b *Backend) Has(id string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, exists := b.volumes[id]
+	return exists
+}
+
+// Len is how many volumes the backend holds.
+func (b *Backend) Len() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.volumes)
+}
+
+func (b *Backend) nextFailure() error {
+	if len(b.failures) == 0 {
+		return nil
+	}
+	next := b.failures[0]
+	b.failures = b.failures[1:]
+	return next
+}

@@ -1,0 +1,226 @@
+// Package local is the backend whose storage is disks local to nodes.
+//
+// It never touches a disk: it writes LocalVolume objects, and the agent of the
+// node that such an object names makes or removes the volume and says so in the
+// object's conditions. The object is the volume's record of who owns it.
+package local
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// Kind makes local backends.
+type Kind struct {
+	// Client reads nodes and LocalVolumes, from a cache where it has one, and
+	// writes LocalVolumes.
+	Client client.Client
+	// Live reads LocalVolumes from the API server itself.
+	Live client.Reader
+	// Base is the folder on every node below which the node agents work.
+	Base string
+}
+
+// Type is Local.
+func (Kind) Type() stowagev1alpha1.BackendType { return stowagev1alpha1.LocalType }
+
+// Driver is the driver name of local volumes.
+func (Kind) Driver() string { return stowagev1alpha1.LocalDriver }
+
+// Open makes the backend of one StorageBackend object.
+func (k Kind) Open(object *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
+	spec := *object.Spec.Local
+	if spec.Layout == stowagev1alpha1.LayoutImage {
+		return nil, backend.Invalid.Errorf("local.layout Image is not served by this version of Stowage: use Directory")
+	}
+	if !strings.HasPrefix(string(spec.Path), k.Base+"/") {
+		return nil, backend.Invalid.Errorf("local.path %s is not below %s, the folder that the node agents work in: "+
+			"choose a path below it, or start manager and node agents with another --local-base and mount that folder into the agents",
+			spec.Path, k.Base)
+	}
+	return &localBackend{Kind: k, name: object.Name, spec: spec}, nil
+}
+
+type localBackend struct {
+	Kind
+	name string
+	spec stowagev1alpha1.LocalBackend
+}
+
+var _ backend.Prober = (*localBackend)(nil)
+
+func (b *localBackend) Capabilities() backend.Capabilities {
+	return backend.Capabilities{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteOncePod},
+		VolumeModes: []corev1.PersistentVolumeMode{corev1.PersistentVolumeFilesystem},
+		Advisory:    true,
+	}
+}
+
+// Probe finds no fault where a node of the backend is there to make volumes on.
+func (b *localBackend) Probe(ctx context.Context) error {
+	nodes, err := b.nodes(ctx)
+	if err != nil {
+		return err
+	}
+	if len(nodes) == 0 {
+		return b.noNodes()
+	}
+	return nil
+}
+
+// Provision writes the LocalVolume, then waits for the node's agent. A volume
+// that has no room stays asked for: the agent makes it when there is room.
+func (b *localBackend) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
+	volume := &stowagev1alpha1.LocalVolume{}
+	err := b.Client.Get(ctx, client.ObjectKey{Name: request.ID}, volume)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, b.create(ctx, request)
+	case err != nil:
+		return nil, fmt.Errorf("reading LocalVolume %s: %w", request.ID, err)
+	case volume.Spec.ClaimRef != request.Claim:
+		return nil, backend.Conflict.Errorf("LocalVolume %s belongs to claim %s/%s, uid %s",
+			volume.Name, volume.Spec.ClaimRef.Namespace, volume.Spec.ClaimRef.Name, volume.Spec.ClaimRef.UID)
+	case !volume.DeletionTimestamp.IsZero():
+		return nil, backend.InProgress.Errorf("waiting for the deletion of an earlier LocalVolume %s", volume.Name)
+	}
+	if err := outcome(volume); err != nil {
+		return nil, err
+	}
+	return b.made(ctx, volume)
+}
+
+// Delete removes the LocalVolume; the agent removes the data before the object
+// goes, and not while the volume is mounted.
+func (b *localBackend) Delete(ctx context.Context, id string) error {
+	volume := &stowagev1alpha1.LocalVolume{}
+	if err := b.Live.Get(ctx, client.ObjectKey{Name: id}, volume); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("reading LocalVolume %s: %w", id, err)
+	}
+	if !strings.HasPrefix(id, backend.VolumeID(volume.Spec.ClaimRef.UID, 1)) || volume.Spec.Backend != b.name {
+		return backend.Conflict.Errorf("LocalVolume %s belongs to backend %s and the claim with uid %s: it is not removed",
+			id, volume.Spec.Backend, volume.Spec.ClaimRef.UID)
+	}
+	if volume.DeletionTimestamp.IsZero() {
+		err := b.Client.Delete(ctx, volume, client.Preconditions{UID: &volume.UID, ResourceVersion: &volume.ResourceVersion})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting LocalVolume %s: %w", id, err)
+		}
+	}
+	return backend.InProgress.Errorf("waiting for the agent of node %s to remove volume %s%s", volume.Spec.NodeName, id, lastWord(volume))
+}
+
+func (b *localBackend) create(ctx context.Context, request backend.Request) error {
+	node, err := b.choose(ctx, request)
+	if err != nil {
+		return err
+	}
+	volume := &stowagev1alpha1.LocalVolume{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:   request.ID,
+			Labels: map[string]string{stowagev1alpha1.BackendLabel: b.name},
+		},
+		Spec: stowagev1alpha1.LocalVolumeSpec{
+			NodeName:         node,
+			Backend:          b.name,
+			Path:             b.spec.Path,
+			Capacity:         request.Capacity,
+			ReservedCapacity: b.spec.ReservedCapacity,
+			VolumeMode:       request.VolumeMode,
+			Layout:           b.spec.Layout,
+			ClaimRef:         request.Claim,
+		},
+	}
+	// The finalizer is there from the start: the agent may make the directory
+	// before anybody could add it.
+	controllerutil.AddFinalizer(volume, stowagev1alpha1.LocalVolumeFinalizer)
+	if err := b.Client.Create(ctx, volume); client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("creating LocalVolume %s: %w", request.ID, err)
+	}
+	return backend.InProgress.Errorf("waiting for the agent of node %s to make volume %s", node, request.ID)
+}
+
+func (b *localBackend) made(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (*backend.Volume, error) {
+	node := &corev1.Node{}
+	if err := b.Client.Get(ctx, client.ObjectKey{Name: volume.Spec.NodeName}, node); err != nil {
+		return nil, fmt.Errorf("reading node %s: %w", volume.Spec.NodeName, err)
+	}
+	place := node.Labels[stowagev1alpha1.TopologyNodeLabel]
+	if place == "" {
+		return nil, backend.Unavailable.Errorf("node %s has no label %s: is the node agent registered there?",
+			node.Name, stowagev1alpha1.TopologyNodeLabel)
+	}
+	return &backend.Volume{
+		Handle: volume.Name,
+		Attributes: map[string]string{
+			stowagev1alpha1.BackendAttribute: volume.Spec.Backend,
+			stowagev1alpha1.PathAttribute:    volume.Status.Path,
+			stowagev1alpha1.LayoutAttribute:  string(volume.Spec.Layout),
+		},
+		Capacity:     ptr.Deref(volume.Status.Capacity, volume.Spec.Capacity),
+		NodeAffinity: only(place),
+	}, nil
+}
+
+// outcome tells what the agent said: nil where the volume was made.
+func outcome(volume *stowagev1alpha1.LocalVolume) error {
+	provisioned := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.ProvisionedCondition)
+	if provisioned == nil {
+		return backend.InProgress.Errorf("waiting for the agent of node %s to make volume %s", volume.Spec.NodeName, volume.Name)
+	}
+	if provisioned.Status == metav1.ConditionTrue {
+		ready := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.ReadyCondition)
+		if ready != nil && ready.Reason == stowagev1alpha1.ReasonLost {
+			return backend.Invalid.Errorf("volume %s was lost before it was used: %s", volume.Name, ready.Message)
+		}
+		return nil
+	}
+	kind := map[string]backend.ErrorKind{
+		stowagev1alpha1.ReasonExhausted:       backend.Exhausted,
+		stowagev1alpha1.ReasonInvalid:         backend.Invalid,
+		stowagev1alpha1.ReasonNotSupported:    backend.Invalid,
+		stowagev1alpha1.ReasonPathOutsideBase: backend.Invalid,
+		stowagev1alpha1.ReasonUnavailable:     backend.Unavailable,
+	}[provisioned.Reason]
+	if kind == "" {
+		kind = backend.InProgress
+	}
+	return kind.Errorf("node %s: %s", volume.Spec.NodeName, provisioned.Message)
+}
+
+// lastWord is what the agent last said of a volume that is to go, if it said it.
+func lastWord(volume *stowagev1alpha1.LocalVolume) string {
+	ready := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.ReadyCondition)
+	if ready == nil || ready.Status == metav1.ConditionTrue || ready.Message == "" {
+		return ""
+	}
+	return ": " + ready.Message
+}
+
+func only(place string) *corev1.VolumeNodeAffinity {
+	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{
+				Key:      stowagev1alpha1.TopologyNodeLabel,
+				Operator: corev1.NodeSelectorOpIn,
+				Values:   []string{place},
+			}},
+		}},
+	}}
+}

@@ -1,0 +1,77 @@
+package backend
+
+import (
+	"fmt"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+)
+
+// Kind is one kind of storage: what makes Backends of the StorageBackend objects
+// of that kind.
+type Kind interface {
+	// Type is the member of the union in StorageBackend's spec.
+	Type() stowagev1alpha1.BackendType
+	// Driver is the CSI driver name of the kind's volumes.
+	Driver() string
+	// Open makes the backend that a StorageBackend object describes. It calls
+	// no storage. An error of kind Invalid tells what in the spec can't be
+	// served.
+	Open(object *stowagev1alpha1.StorageBackend) (Backend, error)
+}
+
+// Registry holds the kinds of storage that a program serves. It is built once,
+// in cmd/, and doesn't change.
+type Registry struct {
+	kinds []Kind
+}
+
+// NewRegistry makes a registry of these kinds.
+func NewRegistry(kinds ...Kind) *Registry {
+	return &Registry{kinds: kinds}
+}
+
+// Serves tells whether volumes with this driver name are Stowage's.
+func (r *Registry) Serves(driver string) bool {
+	for _, kind := range r.kinds {
+		if kind.Driver() == driver {
+			return true
+		}
+	}
+	return false
+}
+
+// Open makes the backend that a StorageBackend object describes. An error of
+// kind Invalid says that the object can't be served.
+func (r *Registry) Open(object *stowagev1alpha1.StorageBackend) (Backend, error) {
+	for _, kind := range r.kinds {
+		if kind.Type() == TypeOf(object) {
+			opened, err := kind.Open(object)
+			if err != nil {
+				return nil, fmt.Errorf("opening backend %s: %w", object.Name, err)
+			}
+			return opened, nil
+		}
+	}
+	return nil, Invalid.Errorf("backends of type %s are not served by this version of Stowage", TypeOf(object))
+}
+
+// TypeOf is the kind of storage that a StorageBackend object asks for.
+func TypeOf(object *stowagev1alpha1.StorageBackend) stowagev1alpha1.BackendType {
+	switch {
+	case object.Spec.NFS != nil:
+		return stowagev1alpha1.NFSType
+	case object.Spec.Local != nil:
+		return stowagev1alpha1.LocalType
+	default:
+		return stowagev1alpha1.GCEType
+	}
+}
+
+// DriverOf is the CSI driver name of a StorageBackend object's volumes.
+func DriverOf(object *stowagev1alpha1.StorageBackend) string {
+	return map[stowagev1alpha1.BackendType]string{
+		stowagev1alpha1.NFSType:   stowagev1alpha1.NFSDriver,
+		stowagev1alpha1.LocalType: stowagev1alpha1.LocalDriver,
+		stowagev1alpha1.GCEType:   stowagev1alpha1.GCEDriver,
+	}[TypeOf(object)]
+}
