@@ -54,6 +54,7 @@ type LocalVolumeList struct {
 // +kubebuilder:validation:XValidation:rule="self.layout == oldSelf.layout",message="layout is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.fsType) == has(oldSelf.fsType) && (!has(self.fsType) || self.fsType == oldSelf.fsType)",message="fsType is immutable"
 // +kubebuilder:validation:XValidation:rule="self.claimRef == oldSelf.claimRef",message="claimRef is immutable"
+// +kubebuilder:validation:XValidation:rule="has(self.reservedCapacity) == has(oldSelf.reservedCapacity) && (!has(self.reservedCapacity) || quantity(string(self.reservedCapacity)).compareTo(quantity(string(oldSelf.reservedCapacity))) == 0)",message="reservedCapacity is immutable"
 // +kubebuilder:validation:XValidation:rule="quantity(string(self.capacity)).compareTo(quantity(string(oldSelf.capacity))) >= 0",message="capacity can only grow"
 // +kubebuilder:validation:XValidation:rule="self.volumeMode != 'Block' || self.layout == 'Image'",message="volumeMode Block needs layout Image"
 type LocalVolumeSpec struct {
@@ -72,10 +73,12 @@ type LocalVolumeSpec struct {
 	// +required
 	Path AbsolutePath `json:"path"`
 	// capacity that is asked for, in bytes. It can only grow.
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isInteger() && quantity(string(self)).asInteger() > 0",message="capacity must be a whole number of bytes, such as 10Gi, and more than 0"
 	// +required
 	Capacity resource.Quantity `json:"capacity"`
 	// reservedCapacity is how much of the disk must stay free of volumes, in
-	// bytes. Default 0.
+	// bytes. Default 0. Immutable.
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isInteger() && quantity(string(self)).asInteger() >= 0",message="reservedCapacity must be a whole number of bytes, such as 10Gi, and not negative"
 	// +optional
 	ReservedCapacity *resource.Quantity `json:"reservedCapacity,omitempty"`
 	// volumeMode is Filesystem or Block. Default Filesystem. Immutable.

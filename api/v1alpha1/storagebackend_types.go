@@ -46,11 +46,8 @@ type StorageBackendList struct {
 // StorageBackendSpec is a union of the kinds of backend (exactly one of nfs,
 // local and gce) and what all kinds share.
 //
-// +kubebuilder:validation:XValidation:rule="(has(self.nfs) ? 1 : 0) + (has(self.local) ? 1 : 0) + (has(self.gce) ? 1 : 0) == 1",message="set exactly one of nfs, local and gce: a backend has one kind"
+// +kubebuilder:validation:XValidation:rule="[has(self.nfs), has(self.local), has(self.gce)].exists_one(set, set)",message="set exactly one of nfs, local and gce: a backend has one kind"
 // +kubebuilder:validation:XValidation:rule="has(self.nfs) == has(oldSelf.nfs) && has(self.local) == has(oldSelf.local) && has(self.gce) == has(oldSelf.gce)",message="the kind of a backend can't be changed, its volumes would be orphaned: create another StorageBackend"
-// +kubebuilder:validation:XValidation:rule="!has(self.storageClass) || !has(oldSelf.storageClass) || (has(self.storageClass.name) ? self.storageClass.name : '') == (has(oldSelf.storageClass.name) ? oldSelf.storageClass.name : '')",message="storageClass.name is immutable: remove storageClass, then set it again with another name"
-// +kubebuilder:validation:XValidation:rule="!has(self.storageClass) || !has(oldSelf.storageClass) || self.storageClass.reclaimPolicy == oldSelf.storageClass.reclaimPolicy",message="storageClass.reclaimPolicy is immutable, as it is in a StorageClass: remove storageClass, then set it again"
-// +kubebuilder:validation:XValidation:rule="!has(self.storageClass) || !has(oldSelf.storageClass) || (has(self.storageClass.volumeBindingMode) ? self.storageClass.volumeBindingMode : '') == (has(oldSelf.storageClass.volumeBindingMode) ? oldSelf.storageClass.volumeBindingMode : '')",message="storageClass.volumeBindingMode is immutable, as it is in a StorageClass: remove storageClass, then set it again"
 type StorageBackendSpec struct {
 	// nfs makes volumes as directories of an NFS share.
 	// +optional
@@ -86,11 +83,15 @@ type StorageBackendSpec struct {
 
 // StorageClassTemplate describes the StorageClass that the operator keeps for a
 // backend. A class of that name that isn't the operator's is never adopted.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.name) == has(oldSelf.name) && (!has(self.name) || self.name == oldSelf.name)",message="storageClass.name is immutable: remove storageClass, then set it again with another name"
+// +kubebuilder:validation:XValidation:rule="has(self.reclaimPolicy) == has(oldSelf.reclaimPolicy) && (!has(self.reclaimPolicy) || self.reclaimPolicy == oldSelf.reclaimPolicy)",message="storageClass.reclaimPolicy is immutable, as it is in a StorageClass: remove storageClass, then set it again"
+// +kubebuilder:validation:XValidation:rule="has(self.volumeBindingMode) == has(oldSelf.volumeBindingMode) && (!has(self.volumeBindingMode) || self.volumeBindingMode == oldSelf.volumeBindingMode)",message="storageClass.volumeBindingMode is immutable, as it is in a StorageClass: remove storageClass, then set it again"
 type StorageClassTemplate struct {
 	// name of the StorageClass. Default: the name of the backend. Immutable.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="storageClass.name must be a name that Kubernetes accepts: lower case letters, digits, '-' and '.'"
 	// +optional
 	Name string `json:"name,omitempty"`
 	// isDefault marks the class as the cluster's default for claims that name
@@ -123,22 +124,16 @@ type StorageClassTemplate struct {
 	MountOptions []MountOption `json:"mountOptions,omitempty"`
 }
 
-// MountOption is one option of mount(8), such as "noatime" or "timeo=600":
-// letters, digits and _ . : = / @ % + -, so that one option can't carry another
-// or a shell's syntax.
-//
-// +kubebuilder:validation:MinLength=1
-// +kubebuilder:validation:MaxLength=256
-// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_.:=/@%+-]+$`
-type MountOption string
-
 // DeletionPolicy says what happens to the data of deleted claims.
 type DeletionPolicy struct {
 	// retainFor is the undelete window: the data of a deleted claim, of a
 	// volume whose reclaim policy is Delete, is kept this long after the volume
-	// was released, counted from the volume's status.lastPhaseTransitionTime.
-	// Default 0s. A change holds at once, also for volumes already released.
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="retainFor must not be negative"
+	// was released, counted from the volume's status.lastPhaseTransitionTime. A
+	// duration in h, m and s, such as "72h". Default 0s. A change holds at once,
+	// also for volumes already released.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(h|m|s|ms))+$') && duration(self) >= duration('0s')",message="retainFor must be a duration such as 72h or 1h30m, and not negative"
 	// +optional
 	RetainFor metav1.Duration `json:"retainFor,omitzero"`
 }
@@ -151,203 +146,10 @@ type AttachmentPolicy struct {
 	// once.
 	// +kubebuilder:default="6m"
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^(Never|([0-9]+(\.[0-9]+)?(s|m|h))+)$`
+	// +kubebuilder:validation:XValidation:rule="self == 'Never' || (self.matches('^([0-9]+([.][0-9]+)?(h|m|s))+$') && duration(self) >= duration('0s'))",message="forceDetachAfter must be Never, or a duration such as 6m or 1h30m"
 	// +optional
 	ForceDetachAfter string `json:"forceDetachAfter,omitempty"`
 }
-
-// NFSBackend makes volumes as directories of an NFS share.
-//
-// +kubebuilder:validation:XValidation:rule="self.server == oldSelf.server",message="server is immutable, the volumes on it would be orphaned: create another StorageBackend"
-// +kubebuilder:validation:XValidation:rule="self.path == oldSelf.path",message="path is immutable, the volumes below it would be orphaned: create another StorageBackend"
-type NFSBackend struct {
-	// server is the host name or IP address of the NFS server. Immutable.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9._:\[\]-]+$`
-	// +required
-	Server string `json:"server"`
-	// path is the absolute path of the export on the server, or of a directory
-	// below it. Immutable.
-	// +required
-	Path AbsolutePath `json:"path"`
-	// directoryTemplate names each volume's directory below path. Known
-	// fields: {{namespace}}, {{name}} and {{uid}} of the claim. Default
-	// {{namespace}}-{{name}}-{{uid}}. A change holds for volumes made after it.
-	// +kubebuilder:default="{{namespace}}-{{name}}-{{uid}}"
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(part, part == '..' || part == '.' || part == '')",message="directoryTemplate must be a relative path without empty, '.' or '..' parts"
-	// +optional
-	DirectoryTemplate string `json:"directoryTemplate,omitempty"`
-	// access is the owner and mode of each volume's directory.
-	// +kubebuilder:default={}
-	// +optional
-	Access NFSAccess `json:"access,omitzero"`
-	// onDelete says what becomes of a volume's directory when the volume is
-	// deleted: Delete removes it, Archive renames it out of the way, Retain
-	// leaves it. Default Delete. A change holds for deletions that begin
-	// after it.
-	// +kubebuilder:default=Delete
-	// +kubebuilder:validation:Enum=Delete;Archive;Retain
-	// +optional
-	OnDelete NFSDeletion `json:"onDelete,omitempty"`
-	// nfsVersion is the protocol version that nodes mount with: 3, 4, 4.0, 4.1
-	// or 4.2. Default: what the node and the server agree on. A change holds
-	// for volumes made after it.
-	// +kubebuilder:validation:Enum="3";"4";"4.0";"4.1";"4.2"
-	// +optional
-	NFSVersion string `json:"nfsVersion,omitempty"`
-	// mountOptions are given to every mount of this backend's volumes, before
-	// those of the StorageClass. A change holds for volumes made after it.
-	// +kubebuilder:validation:MaxItems=32
-	// +listType=atomic
-	// +optional
-	MountOptions []MountOption `json:"mountOptions,omitempty"`
-	// allowInline lets pods use a directory of this share as an inline
-	// ephemeral volume, without a claim. Default false.
-	// +optional
-	AllowInline bool `json:"allowInline,omitempty"`
-}
-
-// NFSAccess is the owner and mode of a volume's directory.
-type NFSAccess struct {
-	// uid is the numeric owner. Default 0.
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=4294967294
-	// +optional
-	UID int64 `json:"uid,omitempty"`
-	// gid is the numeric group. Default 0.
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=4294967294
-	// +optional
-	GID int64 `json:"gid,omitempty"`
-	// mode is the directory's permission bits, in octal. Default "0770".
-	// +kubebuilder:default="0770"
-	// +kubebuilder:validation:Pattern=`^[0-7]{3,4}$`
-	// +optional
-	Mode string `json:"mode,omitempty"`
-}
-
-// NFSDeletion says what becomes of a volume's directory when it is deleted.
-type NFSDeletion string
-
-// What becomes of a deleted NFS volume's directory.
-const (
-	NFSDelete  NFSDeletion = "Delete"
-	NFSArchive NFSDeletion = "Archive"
-	NFSRetain  NFSDeletion = "Retain"
-)
-
-// LocalBackend makes volumes on the nodes' own disks, through the node agents.
-//
-// +kubebuilder:validation:XValidation:rule="self.path == oldSelf.path",message="path is immutable, the volumes below it would be orphaned: create another StorageBackend"
-type LocalBackend struct {
-	// path is the absolute path of the folder that holds the volumes, on every
-	// node of the backend, below the node agent's base folder (by default
-	// /var/lib/stowage). Immutable.
-	// +required
-	Path AbsolutePath `json:"path"`
-	// nodeSelector picks the nodes whose disks are used, by their labels.
-	// Default: every node. A change holds for volumes made after it.
-	// +kubebuilder:validation:MaxProperties=32
-	// +optional
-	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
-	// layout says how a volume lies on the disk: Directory, a plain folder
-	// whose capacity is advisory, or Image, a file of exactly the asked size,
-	// whose capacity is enforced. Default Directory. A change holds for
-	// volumes made after it.
-	// +kubebuilder:default=Directory
-	// +optional
-	Layout LocalLayout `json:"layout,omitempty"`
-	// fsType is the file system in an Image: ext4 or xfs. Default ext4. A
-	// change holds for volumes made after it.
-	// +kubebuilder:default=ext4
-	// +kubebuilder:validation:Enum=ext4;xfs
-	// +optional
-	FSType string `json:"fsType,omitempty"`
-	// reservedCapacity is how much of each disk is never given to volumes.
-	// Default 0. A change holds for volumes made after it.
-	// +optional
-	ReservedCapacity *resource.Quantity `json:"reservedCapacity,omitempty"`
-}
-
-// LocalLayout says how a local volume lies on its disk.
-//
-// +kubebuilder:validation:Enum=Directory;Image
-type LocalLayout string
-
-// Layouts of local volumes.
-const (
-	// LayoutDirectory is a plain folder; its capacity is advisory.
-	LayoutDirectory LocalLayout = "Directory"
-	// LayoutImage is a file of exactly the asked size; its capacity is enforced.
-	LayoutImage LocalLayout = "Image"
-)
-
-// GCEBackend makes volumes as GCE persistent disks.
-//
-// +kubebuilder:validation:XValidation:rule="self.project == oldSelf.project",message="project is immutable, the disks in it would be orphaned: create another StorageBackend"
-type GCEBackend struct {
-	// project is the id of the Google Cloud project. Immutable.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=100
-	// +kubebuilder:validation:Pattern=`^[a-z0-9.:-]+$`
-	// +required
-	Project string `json:"project"`
-	// zones are those in which disks are made. A change holds for disks made
-	// after it.
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:items:Pattern=`^[a-z0-9-]+$`
-	// +kubebuilder:validation:items:MaxLength=63
-	// +listType=set
-	// +required
-	Zones []string `json:"zones"`
-	// endpoint is the URL of the Compute API. Default: Google's own.
-	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="isURL(self) && (url(self).getScheme() == 'https' || url(self).getScheme() == 'http')",message="endpoint must be a URL such as https://compute.example.com/compute/v1/"
-	// +optional
-	Endpoint string `json:"endpoint,omitempty"`
-	// credentialsSecret is the Secret, in the manager's own namespace, with a
-	// service account key under "key.json". Default: the machine's own
-	// identity.
-	// +optional
-	CredentialsSecret *SecretReference `json:"credentialsSecret,omitempty"`
-	// diskType is the type of new disks. Default pd-balanced.
-	// +kubebuilder:default="pd-balanced"
-	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[a-z0-9-]+$`
-	// +optional
-	DiskType string `json:"diskType,omitempty"`
-	// labels are put on new disks, beside Stowage's own.
-	// +kubebuilder:validation:MaxProperties=32
-	// +optional
-	Labels map[string]string `json:"labels,omitempty"`
-	// provisionedIOPS is asked for each new disk, in I/O operations a second,
-	// where the disk type takes it. Default: the type's own.
-	// +kubebuilder:validation:Minimum=1
-	// +optional
-	ProvisionedIOPS *int64 `json:"provisionedIOPS,omitempty"`
-}
-
-// SecretReference names a Secret in the manager's own namespace.
-type SecretReference struct {
-	// name of the Secret.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	// +required
-	Name string `json:"name"`
-}
-
-// AbsolutePath is a clean absolute path other than "/": no empty, "." or ".."
-// parts and no trailing slash.
-//
-// +kubebuilder:validation:MinLength=2
-// +kubebuilder:validation:MaxLength=1024
-// +kubebuilder:validation:Pattern=`^/[^\x00-\x1f\\:,]+$`
-// +kubebuilder:validation:XValidation:rule="self.startsWith('/') && !self.substring(1).split('/').exists(part, part == '..' || part == '.' || part == '')",message="must be an absolute path without empty, '.' or '..' parts and without a slash at its end, such as /var/lib/stowage/fast"
-type AbsolutePath string
 
 // BackendType is the kind of a backend, as status.type shows it.
 type BackendType string

@@ -1,0 +1,60 @@
+package v1alpha1
+
+// GCEBackend makes volumes as GCE persistent disks.
+//
+// +kubebuilder:validation:XValidation:rule="self.project == oldSelf.project",message="project is immutable, the disks in it would be orphaned: create another StorageBackend"
+type GCEBackend struct {
+	// project is the id of the Google Cloud project. Immutable.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=100
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9.:-]+$')",message="project must be the id of a Google Cloud project: lower case letters, digits, '-', '.' and ':'"
+	// +required
+	Project string `json:"project"`
+	// zones are those in which disks are made. A change holds for disks made
+	// after it.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9-]+$`
+	// +kubebuilder:validation:items:MaxLength=63
+	// +listType=set
+	// +required
+	Zones []string `json:"zones"`
+	// endpoint is the URL of the Compute API. Default: Google's own. A change
+	// holds for calls that begin after it.
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && (url(self).getScheme() == 'https' || url(self).getScheme() == 'http')",message="endpoint must be a URL such as https://compute.example.com/compute/v1/"
+	// +optional
+	Endpoint string `json:"endpoint,omitempty"`
+	// credentialsSecret is the Secret, in the manager's own namespace, with a
+	// service account key under "key.json". Default: the machine's own
+	// identity. A change holds for calls that begin after it.
+	// +optional
+	CredentialsSecret *SecretReference `json:"credentialsSecret,omitempty"`
+	// diskType is the type of new disks. Default pd-balanced. A change holds
+	// for disks made after it.
+	// +kubebuilder:default="pd-balanced"
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9-]+$`
+	// +optional
+	DiskType string `json:"diskType,omitempty"`
+	// labels are put on new disks, beside Stowage's own. Default: none. A
+	// change holds for disks made after it.
+	// +kubebuilder:validation:MaxProperties=32
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+	// provisionedIOPS is asked for each new disk, in I/O operations a second,
+	// where the disk type takes it. Default: the type's own. A change holds for
+	// disks made after it.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	ProvisionedIOPS *int64 `json:"provisionedIOPS,omitempty"`
+}
+
+// SecretReference names a Secret in the manager's own namespace.
+type SecretReference struct {
+	// name of the Secret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+}
