@@ -1,0 +1,146 @@
+# `make` alone lists the targets. Nothing but Go, make, gcc and git is needed:
+# tools and the test control plane are built from pinned modules into bin/.
+
+# ---------------------------------------------------------------- versions
+# Of the tools: hack/tools/go.mod and hack/golangci-lint/go.mod.
+# Of the test control plane: here, and in hack/controlplane/go.mod.
+K8S_VERSION ?= 1.37.1
+VERSION     ?= $(or $(shell git describe --tags --always --dirty 2>/dev/null),unknown)
+
+# ---------------------------------------------------------------- settings
+# The folder of `make run`.
+RUN_DIR ?= .stowage
+# What `make deploy` installs: default (beside kube-controller-manager) or standalone.
+OVERLAY ?= default
+# What `make test` tests, and further flags for go test.
+PACKAGES  ?= ./...
+TESTFLAGS ?=
+# Names of the images that `make images` builds.
+REGISTRY ?= ghcr.io/stowage-dev
+
+# ---------------------------------------------------------------- internals
+SHELL       := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS   += --no-print-directory
+.DEFAULT_GOAL := help
+
+K8S_BIN    := bin/k8s/$(K8S_VERSION)
+KUBECTL    ?= $(or $(shell command -v kubectl 2>/dev/null),$(K8S_BIN)/kubectl)
+MODULES    := . hack/controlplane hack/tools hack/golangci-lint
+GO_BUILD   := go build -buildvcs=false
+LINK_FLAGS := -X github.com/stowage-dev/stowage/internal/program.version=$(VERSION)
+
+##@ Develop
+
+.PHONY: help
+help: ## List the targets.
+	@awk 'BEGIN {FS = ":.*## "; print "Usage: make <target>"} \
+		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
+
+.PHONY: build
+build: ## Build bin/manager and bin/node-agent.
+	$(GO_BUILD) -ldflags '$(LINK_FLAGS)' -o bin/ ./cmd/...
+
+.PHONY: generate
+generate: bin/controller-gen bin/crd-ref-docs ## Write deep copies, CRDs, RBAC roles and docs/api.md from the code.
+	@hack/generate.sh
+
+.PHONY: fmt
+fmt: ## Format the code.
+	gofmt -l -w $$(git ls-files --cached --others --exclude-standard '*.go')
+
+.PHONY: vet
+vet: ## Let go vet look for mistakes.
+	go vet ./...
+
+.PHONY: lint
+lint: bin/golangci-lint ## Lint the code.
+	bin/golangci-lint run ./...
+
+.PHONY: verify
+verify: bin/controller-gen bin/crd-ref-docs ## Check that generated files, formatting and modules are up to date.
+	@hack/verify.sh $(MODULES)
+
+##@ Test
+
+.PHONY: test
+test: controlplane bin/gotestsum ## Run all tests: unit, API server, and (as root) real mounts. PACKAGES and TESTFLAGS narrow it.
+	@mkdir -p bin/test
+	@$(GO_BUILD) -o bin/testsummary ./hack/testsummary
+	@status=0; \
+	bin/gotestsum --format pkgname-and-test-fails --hide-summary all --jsonfile bin/test/report.json -- \
+		-race -shuffle=on -p 2 -timeout 20m $(TESTFLAGS) $(PACKAGES) || status=$$?; \
+	bin/testsummary bin/test/report.json; exit $$status
+
+.PHONY: demo
+demo: build controlplane ## Watch the whole life of a volume, explained and checked, on this machine.
+	@$(GO_BUILD) -o bin/demo ./hack/demo
+	@exec bin/demo
+
+##@ Run
+
+.PHONY: run
+run: build controlplane ## Run a control plane, the manager and the node agent here, in RUN_DIR, until Ctrl-C.
+	@$(GO_BUILD) -o bin/run ./hack/run
+	@exec bin/run --dir '$(RUN_DIR)'
+
+.PHONY: clean-run
+clean-run: ## Remove what `make run` left in RUN_DIR, with all volumes in it.
+	@$(GO_BUILD) -o bin/run ./hack/run
+	@exec bin/run --dir '$(RUN_DIR)' --clean
+
+##@ Deploy to the cluster of KUBECONFIG
+
+.PHONY: install
+install: bin/kustomize ## Install the CRDs.
+	bin/kustomize build config/crd | $(KUBECTL) apply --server-side -f -
+
+.PHONY: uninstall
+uninstall: bin/kustomize ## Remove the CRDs, and with them every StorageBackend.
+	bin/kustomize build config/crd | $(KUBECTL) delete --ignore-not-found -f -
+
+.PHONY: deploy
+deploy: bin/kustomize ## Install Stowage. OVERLAY=default: beside kube-controller-manager; standalone: instead of its volume controllers.
+	bin/kustomize build config/$(OVERLAY) | $(KUBECTL) apply --server-side -f -
+
+.PHONY: undeploy
+undeploy: bin/kustomize ## Remove Stowage. Volumes and their data stay.
+	bin/kustomize build config/$(OVERLAY) | $(KUBECTL) delete --ignore-not-found -f -
+
+.PHONY: images
+images: ## Build the container images, with docker.
+	docker build --build-arg VERSION=$(VERSION) --target manager -t $(REGISTRY)/stowage-manager:$(VERSION) .
+	docker build --build-arg VERSION=$(VERSION) --target node-agent -t $(REGISTRY)/stowage-node-agent:$(VERSION) .
+
+##@ Tools
+
+.PHONY: controlplane
+controlplane: ## Put etcd, kube-apiserver and kubectl into bin/k8s. CONTROLPLANE=download fetches them instead of building.
+	@hack/controlplane/build.sh $(K8S_VERSION) $(K8S_BIN)
+
+.PHONY: tools
+tools: bin/controller-gen bin/kustomize bin/gotestsum bin/crd-ref-docs bin/golangci-lint ## Build the tools into bin/.
+
+.PHONY: clean
+clean: ## Remove bin/. The control plane stays in your cache.
+	rm -rf bin
+
+bin/controller-gen: TOOL := sigs.k8s.io/controller-tools/cmd/controller-gen
+bin/kustomize:      TOOL := sigs.k8s.io/kustomize/kustomize/v5
+bin/gotestsum:      TOOL := gotest.tools/gotestsum
+bin/crd-ref-docs:   TOOL := github.com/elastic/crd-ref-docs
+bin/golangci-lint:  TOOL := github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+bin/controller-gen bin/kustomize bin/gotestsum bin/crd-ref-docs: hack/tools/go.mod hack/tools/go.sum
+	@$(build-tool)
+
+bin/golangci-lint: hack/golangci-lint/go.mod hack/golangci-lint/go.sum
+	@$(build-tool)
+
+# A tool is built in the module that pins it.
+define build-tool
+echo "tools: building $@ (the first time it takes a minute or more)"
+GOFLAGS= go -C $(<D) build -buildvcs=false -o '$(CURDIR)/$@' $(TOOL)
+touch $@
+endef

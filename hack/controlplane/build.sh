@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# Puts etcd, kube-apiserver and kubectl of one Kubernetes version into bin/k8s/<version>/, from the first of these that
+# has them: $KUBEBUILDER_ASSETS (as links), this user's cache, a download by setup-envtest if CONTROLPLANE=download,
+# a build from the Go modules of this folder.
+#
+# The cache is filled under a lock and by a rename: two clones may build at once, and an interrupted build leaves
+# nothing that a later one would take for finished.
+#
+# Usage: build.sh VERSION DIRECTORY
+set -euo pipefail
+
+version=${1:?usage: build.sh VERSION DIRECTORY}
+target=${2:?usage: build.sh VERSION DIRECTORY}
+module=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+programs=(etcd kube-apiserver kubectl)
+
+say() { echo "controlplane: $*"; }
+
+complete() {
+  local program
+  for program in "${programs[@]}"; do
+    [[ -x $1/$program ]] || return 1
+  done
+}
+
+# A change of the modules is another build of the same version.
+build_name() {
+  local fingerprint
+  fingerprint=$(cd "$module" && cat go.mod go.sum etcd/main.go | sha256sum | cut -c1-12)
+  echo "$version-$(go env GOOS)-$(go env GOARCH)-$fingerprint"
+}
+
+# The name of what the target was filled with lies beside it.
+filled_with() {
+  complete "$target" && [[ $(cat "$target/.from" 2>/dev/null) == "$1" ]]
+}
+
+link_assets() {
+  complete "$KUBEBUILDER_ASSETS" || { say "KUBEBUILDER_ASSETS=$KUBEBUILDER_ASSETS lacks one of: ${programs[*]}" >&2; exit 1; }
+  mkdir -p "$target"
+  local program
+  for program in "${programs[@]}"; do
+    ln -sfn "$KUBEBUILDER_ASSETS/$program" "$target/$program"
+  done
+  echo "$KUBEBUILDER_ASSETS" >"$target/.from"
+  say "using $KUBEBUILDER_ASSETS"
+}
+
+# Hard links cost no space; they are impossible where the cache is on another file system.
+take_from_cache() {
+  mkdir -p "$target"
+  local program
+  for program in "${programs[@]}"; do
+    ln -f "$1/$program" "$target/$program" 2>/dev/null || cp -f "$1/$program" "$target/$program"
+  done
+}
+
+download() {
+  say "downloading Kubernetes $version with setup-envtest"
+  local folder
+  folder=$(go -C "$module/../tools" tool setup-envtest use "$version" --bin-dir "$1/download" --print path)
+  mv "$folder"/* "$1/"
+  chmod -R u+w "$1/download" && rm -rf "$1/download"
+}
+
+# Its naps are its own to end: one left behind would keep a pipe from this script open.
+tick() {
+  local started=$SECONDS nap
+  trap 'kill "$nap"; exit' TERM
+  while true; do
+    sleep 30 &
+    nap=$!
+    wait "$nap"
+    say "  still building $1: $((SECONDS - started)) s"
+  done
+}
+
+build_one() {
+  local folder=$1 program=$2 package=$3 expected=$4 started=$SECONDS
+  say "building $program ($expected the first time, on 2 cores)"
+  tick "$program" &
+  local ticker=$! status=0
+  (
+    cd "$module"
+    CGO_ENABLED=0 go build -trimpath -buildvcs=false -o "$folder/$program" -ldflags "$flags" "$package"
+  ) || status=$?
+  kill "$ticker" 2>/dev/null || true
+  ((status == 0)) || { say "building $program failed" >&2; exit "$status"; }
+  say "  $program took $((SECONDS - started)) s"
+}
+
+build() {
+  local required
+  required=$(cd "$module" && go list -m -f '{{.Version}}' k8s.io/kubernetes)
+  [[ $required == "v$version" ]] || { say "go.mod requires $required, not v$version" >&2; exit 1; }
+  local -r package=k8s.io/component-base/version
+  local -r flags="-s -w -X $package.gitVersion=v$version -X $package.gitMajor=${version%%.*} -X $package.gitMinor=$(cut -d. -f2 <<<"$version")"
+  build_one "$1" etcd ./etcd "half a minute"
+  build_one "$1" kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver "3 to 6 minutes"
+  build_one "$1" kubectl k8s.io/kubernetes/cmd/kubectl "half a minute"
+}
+
+fill_cache() {
+  local cache=$1 fresh
+  fresh=$(mktemp -d "$(dirname "$cache")/.building-XXXXXX")
+  # shellcheck disable=SC2064 # the folder's name is wanted as it is now
+  trap "kill \$(jobs -p) 2>/dev/null; rm -rf '$fresh'" EXIT
+  if [[ ${CONTROLPLANE:-build} == download ]]; then download "$fresh"; else build "$fresh"; fi
+  chmod 0755 "$fresh"
+  rm -rf "$cache"
+  mv -T "$fresh" "$cache"
+  trap - EXIT
+}
+
+if [[ -n ${KUBEBUILDER_ASSETS:-} ]]; then
+  link_assets
+  exit
+fi
+name=$(build_name)
+if filled_with "$name"; then
+  exit
+fi
+cache=${XDG_CACHE_HOME:-${HOME:?set HOME or XDG_CACHE_HOME}/.cache}/stowage/controlplane/$name
+mkdir -p "$(dirname "$cache")"
+if ! complete "$cache"; then
+  exec 9>"$cache.lock"
+  flock --nonblock 9 || { say "waiting for another build of the same programs"; flock 9; }
+  complete "$cache" || fill_cache "$cache"
+fi
+take_from_cache "$cache"
+echo "$name" >"$target/.from"
+say "etcd, kube-apiserver and kubectl $version are in $target"

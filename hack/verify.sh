@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Fails, and says what to do, where a generated file is stale, a file isn't formatted, or a module isn't tidy.
+# It compares with the files as they lie here, committed or not; stale ones are up to date when it ends.
+#
+# Usage: verify.sh MODULE...
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+failed=0
+complain() { echo "verify: $*" >&2; failed=1; }
+
+generated_files() {
+  find api -name 'zz_generated*.go'
+  find config/crd -name 'stowage.dev_*.yaml'
+  find config/rbac -name '*role.yaml' 2>/dev/null || true
+  find docs -name api.md 2>/dev/null || true
+}
+
+checksums() { generated_files | sort | xargs -d '\n' sha256sum; }
+
+verify_generated() {
+  local before stale
+  before=$(checksums)
+  hack/generate.sh
+  stale=$(diff <(echo "$before") <(checksums) | awk '/^[<>]/ {print "  " $3}' | sort -u) || true
+  [[ -z $stale ]] || complain "these files were stale and are generated anew, look at them and commit them:"$'\n'"$stale"
+}
+
+verify_format() {
+  local unformatted
+  unformatted=$(git ls-files --cached --others --exclude-standard '*.go' | xargs -d '\n' gofmt -l)
+  [[ -z $unformatted ]] || complain "run 'make fmt', these files aren't formatted:"$'\n'"$unformatted"
+}
+
+verify_modules() {
+  local module difference
+  for module; do
+    difference=$(go -C "$module" mod tidy -diff 2>&1) ||
+      complain "run 'go mod tidy' in $module, its go.mod or go.sum isn't tidy:"$'\n'"$(grep -v '^go: downloading' <<<"$difference" | head -20)"
+  done
+}
+
+verify_generated
+verify_format
+verify_modules "$@"
+((failed == 0)) && echo "verify: generated files, formatting and modules are up to date"
+exit "$failed"
