@@ -32,6 +32,9 @@ const (
 type Options struct {
 	// DataDir keeps etcd's state across Stop and Start. Empty: a temporary one.
 	DataDir string
+	// CertDir is where the API server's certificates lie; what is in it is
+	// removed at the start. Empty: a temporary one.
+	CertDir string
 	// Port of the API server on 127.0.0.1. 0: any free one.
 	Port int
 	// EtcdPort is the client port of etcd on 127.0.0.1. 0: any free one.
@@ -48,6 +51,8 @@ type Server struct {
 	Config *rest.Config
 
 	env *envtest.Environment
+	// release ends the thread that the servers' lives are tied to.
+	release func()
 }
 
 // Start starts etcd and kube-apiserver and waits until they serve. The caller
@@ -55,38 +60,30 @@ type Server struct {
 // NodeRestriction plug-in on, as a cluster does; ServiceAccount admission is
 // off, because nobody makes default service accounts.
 func Start(options Options) (*Server, error) {
-	assets, err := binaries()
+	assets, err := Binaries()
 	if err != nil {
 		return nil, err
 	}
-	env := &envtest.Environment{
-		BinaryAssetsDirectory:    assets,
-		ControlPlaneStartTimeout: startTimeout,
-		ControlPlaneStopTimeout:  stopTimeout,
+	if options.CertDir != "" {
+		if err := emptyFolder(options.CertDir); err != nil {
+			return nil, fmt.Errorf("emptying the folder of certificates: %w", err)
+		}
 	}
-	if !options.WithoutCRDs {
-		env.CRDDirectoryPaths = []string{filepath.Join(repository(), "config", "crd")}
-		env.ErrorIfCRDPathMissing = true
+	env := environment(options)
+	if err := os.Setenv("STOWAGE_CONTROLPLANE", assets); err != nil {
+		return nil, fmt.Errorf("naming the folder of the control plane: %w", err)
 	}
-	server := env.ControlPlane.GetAPIServer()
-	server.Configure().
-		Set("authorization-mode", "Node", "RBAC").
-		Set("enable-admission-plugins", "NodeRestriction")
-	server.Out, server.Err = options.Output, options.Output
-	if options.Port != 0 {
-		server.SecureServing.Address, server.SecureServing.Port = "127.0.0.1", strconv.Itoa(options.Port)
-	}
-	env.ControlPlane.Etcd = etcd(options)
-
-	config, err := env.Start()
+	server := &Server{env: env}
+	server.release = onOwnThread(func() { server.Config, err = env.Start() })
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("starting etcd and kube-apiserver from %s: %w", assets, err), env.Stop())
+		return nil, errors.Join(fmt.Errorf("starting etcd and kube-apiserver from %s: %w", assets, err), server.Stop())
 	}
-	return &Server{Config: config, env: env}, nil
+	return server, nil
 }
 
 // Stop stops the API server and etcd and waits until they are gone.
 func (s *Server) Stop() error {
+	defer s.release()
 	return s.env.Stop()
 }
 
@@ -109,28 +106,53 @@ func (s *Server) Kubeconfig(name string, groups ...string) ([]byte, error) {
 	return user.KubeConfig()
 }
 
+func environment(options Options) *envtest.Environment {
+	env := &envtest.Environment{
+		ControlPlaneStartTimeout: startTimeout,
+		ControlPlaneStopTimeout:  stopTimeout,
+	}
+	if !options.WithoutCRDs {
+		env.CRDDirectoryPaths = []string{filepath.Join(Repository(), "config", "crd")}
+		env.ErrorIfCRDPathMissing = true
+	}
+	env.ControlPlane.Etcd = etcd(options)
+	configure(env.ControlPlane.GetAPIServer(), options)
+	return env
+}
+
 func etcd(options Options) *envtest.Etcd {
-	etcd := &envtest.Etcd{DataDir: options.DataDir, Out: options.Output, Err: options.Output}
+	etcd := &envtest.Etcd{Path: leashed("etcd"), DataDir: options.DataDir, Out: options.Output, Err: options.Output}
 	if options.EtcdPort != 0 {
 		etcd.URL = &url.URL{Scheme: "http", Host: fmt.Sprintf("127.0.0.1:%d", options.EtcdPort)}
 	}
 	return etcd
 }
 
-// binaries finds the folder with etcd, kube-apiserver and kubectl.
-func binaries() (string, error) {
+func configure(server *envtest.APIServer, options Options) {
+	server.Configure().
+		Set("authorization-mode", "Node", "RBAC").
+		Set("enable-admission-plugins", "NodeRestriction")
+	server.Path, server.CertDir = leashed("kube-apiserver"), options.CertDir
+	server.Out, server.Err = options.Output, options.Output
+	if options.Port != 0 {
+		server.SecureServing.Address, server.SecureServing.Port = "127.0.0.1", strconv.Itoa(options.Port)
+	}
+}
+
+// Binaries is the folder with etcd, kube-apiserver and kubectl.
+func Binaries() (string, error) {
 	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
 		return dir, nil
 	}
-	built, err := filepath.Glob(filepath.Join(repository(), "bin", "k8s", "*", "kube-apiserver"))
+	built, err := filepath.Glob(filepath.Join(Repository(), "bin", "k8s", "*", "kube-apiserver"))
 	if err != nil || len(built) == 0 {
 		return "", errors.New("no control plane is built: run 'make controlplane' first, or set KUBEBUILDER_ASSETS")
 	}
 	return filepath.Dir(built[len(built)-1]), nil
 }
 
-// repository is the top folder of the checkout that this file was compiled from.
-func repository() string {
+// Repository is the top folder of the checkout that this file was compiled from.
+func Repository() string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(file), "..", "..")
 }
