@@ -1,0 +1,157 @@
+// Package cluster runs a whole Stowage on one machine, with all its state under
+// one folder: etcd, kube-apiserver, the manager and a node agent that follows
+// the pods of one registered node. `make run` and `make demo` use it.
+//
+// The programs are the real ones, with the real rights: the manager is its
+// service account, bounded by config/rbac, and the agent is its node. There is
+// no scheduler, no kubelet and no container runtime: a pod runs nothing, but
+// its volumes are mounted.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/test/apiserver"
+)
+
+const (
+	// NodeName is the one node's. The pods of config/samples name it.
+	NodeName = "stowage-local"
+	// Namespace is that of the manager's identity and lease.
+	Namespace = "stowage-system"
+
+	// readyTimeout covers a lease that a killed manager left behind.
+	readyTimeout = 60 * time.Second
+)
+
+// Options say how a cluster is started.
+type Options struct {
+	// Dir is the folder that holds everything. It is made if it is not there.
+	Dir string
+	// Step is called as each step of the start begins; what it returns is
+	// called when the step ends.
+	Step func(what string) (done func(error))
+}
+
+// Cluster is a running one.
+type Cluster struct {
+	Folder Folder
+	// Config and Client are those of an administrator.
+	Config *rest.Config
+	Client client.WithWatch
+	// Manager and Agent can be killed and started again.
+	Manager, Agent *Program
+
+	server *apiserver.Server
+	lock   *os.File
+}
+
+// Start starts a cluster, or continues the one that the folder holds. What it
+// started before an error is stopped again.
+func Start(ctx context.Context, options Options) (*Cluster, error) {
+	folder, err := NewFolder(options.Dir)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{Folder: folder}
+	if c.lock, err = folder.Lock(); err != nil {
+		return nil, err
+	}
+	for _, step := range c.steps() {
+		done := options.Step(step.what)
+		err := step.do(ctx)
+		done(err)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", step.what, err), c.Stop())
+		}
+	}
+	return c, nil
+}
+
+type step struct {
+	what string
+	do   func(context.Context) error
+}
+
+func (c *Cluster) steps() []step {
+	return []step{
+		{"starting etcd and kube-apiserver", c.startServer},
+		{"applying config/run: CRDs, roles, drivers", c.applyConfig},
+		{"registering node " + NodeName, c.registerNode},
+		{"starting the manager", c.startManager},
+		{"starting the node agent", c.startAgent},
+	}
+}
+
+func (c *Cluster) startServer(context.Context) error {
+	ports, err := c.Folder.ports()
+	if err != nil {
+		return err
+	}
+	log, err := c.Folder.createLog("control-plane")
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	c.server, err = apiserver.Start(apiserver.Options{
+		DataDir: c.Folder.path("etcd"), CertDir: c.Folder.path("certificates"),
+		Port: ports.APIServer, EtcdPort: ports.Etcd,
+		Output: log, WithoutCRDs: true,
+	})
+	if err != nil {
+		return fmt.Errorf("%w; see %s", err, log.Name())
+	}
+	c.Config = c.server.Config
+	if c.Client, err = newClient(c.Config); err != nil {
+		return err
+	}
+	return c.writeKubeconfigs()
+}
+
+// Scheme knows the kinds that Kubernetes and Stowage have.
+func Scheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), stowagev1alpha1.AddToScheme(scheme))
+}
+
+func newClient(config *rest.Config) (client.WithWatch, error) {
+	scheme, err := Scheme()
+	if err != nil {
+		return nil, err
+	}
+	return client.NewWithWatch(config, client.Options{Scheme: scheme})
+}
+
+// PodDir is where the node agent mounts the volumes of a pod.
+func (c *Cluster) PodDir(pod *corev1.Pod) string {
+	return c.Folder.path("agent", "pods", string(pod.UID), "volumes")
+}
+
+// Stop unmounts all volumes and stops everything. The state stays.
+func (c *Cluster) Stop() error {
+	var problems []error
+	if c.Agent != nil {
+		problems = append(problems, c.Agent.Stop())
+	}
+	// After the agent: it would mount them again.
+	problems = append(problems, mount.UnmountBelow(mount.Kernel{}, c.Folder.AgentRoot()))
+	if c.Manager != nil {
+		problems = append(problems, c.Manager.Stop())
+	}
+	if c.server != nil {
+		problems = append(problems, c.server.Stop())
+	}
+	return errors.Join(append(problems, c.lock.Close())...)
+}

@@ -1,0 +1,94 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/stowage-dev/stowage/test/apiserver"
+)
+
+// Users of the cluster, each with a kubeconfig of that name.
+const (
+	AdminUser   = "admin"
+	ManagerUser = "manager"
+	AgentUser   = "node-agent"
+)
+
+// writeKubeconfigs gives each user a certificate: as who they are in a cluster
+// is how they are here, so that config/rbac is what bounds them.
+func (c *Cluster) writeKubeconfigs() error {
+	for _, user := range []struct {
+		file, name string
+		groups     []string
+	}{
+		{AdminUser, "admin", []string{"system:masters"}},
+		{ManagerUser, "system:serviceaccount:" + Namespace + ":stowage-manager",
+			[]string{"system:serviceaccounts", "system:serviceaccounts:" + Namespace}},
+		{AgentUser, "system:node:" + NodeName, []string{"system:nodes"}},
+	} {
+		content, err := c.server.Kubeconfig(user.name, user.groups...)
+		if err != nil {
+			return err
+		}
+		if err := c.Folder.write(filepath.Join("kubeconfigs", user.file), content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) startManager(ctx context.Context) error {
+	manager, err := c.newProgram("manager", ManagerUser,
+		"--scope=cluster", "--leader-election-namespace="+Namespace)
+	if err != nil {
+		return err
+	}
+	c.Manager = manager
+	return startAndWait(ctx, manager)
+}
+
+func (c *Cluster) startAgent(ctx context.Context) error {
+	agent, err := c.newProgram("node-agent", AgentUser,
+		"--node-name="+NodeName, "--follow-pods", "--root-dir="+c.Folder.AgentRoot())
+	if err != nil {
+		return err
+	}
+	c.Agent = agent
+	return startAndWait(ctx, agent)
+}
+
+func startAndWait(ctx context.Context, program *Program) error {
+	if err := program.Start(); err != nil {
+		return err
+	}
+	return program.AwaitReady(ctx)
+}
+
+func (c *Cluster) newProgram(name, user string, arguments ...string) (*Program, error) {
+	path := filepath.Join(apiserver.Repository(), "bin", name)
+	if _, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("finding %s (make build makes it): %w", name, err)
+	}
+	log, err := c.Folder.createLog(name)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	port, err := freePort(0)
+	if err != nil {
+		return nil, err
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	return &Program{
+		Name: name, LogFile: c.Folder.Log(name), path: path, probe: "http://" + address + "/readyz",
+		arguments: append([]string{
+			"--kubeconfig=" + c.Folder.Kubeconfig(user),
+			"--health-probe-bind-address=" + address,
+			"--metrics-bind-address=0",
+			"--local-base=" + c.Folder.Disks(),
+			"--log-format=console",
+		}, arguments...),
+	}, nil
+}
