@@ -1,0 +1,96 @@
+// Command node-agent is Stowage's program on every node: it makes and removes
+// the volumes of the local backend there and, where no kubelet does, mounts the
+// volumes of the node's pods.
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/program"
+)
+
+const (
+	metricsPort = 8082
+	probePort   = 8083
+)
+
+const about = `The Stowage node agent makes and removes local volumes on the disk of one node.
+
+With --follow-pods it also mounts the volumes of the node's pods, for a node
+without a kubelet. It then uses the node's own credential: a kubeconfig whose
+user is system:node:<node name> in group system:nodes. Volumes appear in
+<root-dir>/pods/<pod uid>/volumes. Stopping the agent unmounts nothing.`
+
+// options are the agent's flags.
+type options struct {
+	program.Options
+	nodeName   string
+	followPods bool
+	rootDir    string
+	localBase  string
+}
+
+func (o *options) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.nodeName, "node-name", os.Getenv("NODE_NAME"),
+		"Name of the Node object that this machine is. Required. Default: $NODE_NAME.")
+	flags.BoolVar(&o.followPods, "follow-pods", false,
+		"Mount the volumes of the node's pods. Only for nodes without a kubelet; refused on others.")
+	flags.StringVar(&o.rootDir, "root-dir", "/var/lib/stowage-agent",
+		"Folder in which pods' volumes are mounted with --follow-pods.")
+	flags.StringVar(&o.localBase, "local-base", "/var/lib/stowage",
+		"Folder below which every local volume of this node lies. It must exist.")
+	o.AddFlags(flags, metricsPort, probePort)
+}
+
+// check says which flag is wrong.
+func (o *options) check() error {
+	switch {
+	case o.nodeName == "":
+		return errors.New("--node-name is required: the name of this machine's Node object")
+	case !filepath.IsAbs(o.rootDir) || filepath.Clean(o.rootDir) == "/":
+		return errors.New("--root-dir must be an absolute path, and not /")
+	case !filepath.IsAbs(o.localBase) || filepath.Clean(o.localBase) == "/":
+		return errors.New("--local-base must be an absolute path, and not /")
+	}
+	o.rootDir, o.localBase = filepath.Clean(o.rootDir), filepath.Clean(o.localBase)
+	return nil
+}
+
+func main() {
+	options := &options{}
+	flags := pflag.NewFlagSet("node-agent", pflag.ContinueOnError)
+	options.addFlags(flags)
+	options.Parse(flags, about, os.Args[1:])
+	if err := options.check(); err != nil {
+		program.Fail(err)
+	}
+	ctrl.SetLogger(options.Logger())
+	if err := run(ctrl.SetupSignalHandler(), options); err != nil {
+		program.Fail(err)
+	}
+}
+
+// run runs the agent until its context ends.
+func run(ctx context.Context, options *options) error {
+	if options.followPods {
+		if err := (mount.Kernel{}).Check(); err != nil {
+			return err
+		}
+	}
+	mgr, err := newManager(options)
+	if err != nil {
+		return err
+	}
+	if err := addControllers(ctx, mgr, options); err != nil {
+		return err
+	}
+	ctrl.Log.Info("starting", "version", program.Version(), "node", options.nodeName, "followPods", options.followPods)
+	return mgr.Start(ctx)
+}

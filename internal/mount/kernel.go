@@ -1,0 +1,102 @@
+package mount
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// Kernel is the Mounter of the running system. It needs Linux 5.12, for mounts
+// that are read-only from their first moment, and CAP_SYS_ADMIN in the mount
+// namespace.
+type Kernel struct{}
+
+var _ Mounter = Kernel{}
+
+// Check says whether this process may mount and sees the mount table.
+func (Kernel) Check() error {
+	if _, err := readTable(); err != nil {
+		return err
+	}
+	tree, err := unix.OpenTree(unix.AT_FDCWD, "/", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("trying a mount (the node agent must run as root, or privileged): %w", err)
+	}
+	return unix.Close(tree)
+}
+
+// Bind implements Mounter.
+func (Kernel) Bind(source *os.File, target string, access Access) error {
+	tree, err := unix.OpenTree(int(source.Fd()), "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
+	if err != nil {
+		return fmt.Errorf("cloning the mount of %s: %w", source.Name(), err)
+	}
+	defer unix.Close(tree)
+	if access == ReadOnly {
+		attributes := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+		if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, attributes); err != nil {
+			return fmt.Errorf("making the mount of %s read-only: %w", source.Name(), err)
+		}
+	}
+	return attach(tree, target)
+}
+
+// Tmpfs implements Mounter.
+func (Kernel) Tmpfs(target string, options TmpfsOptions) error {
+	context, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("opening tmpfs: %w", err)
+	}
+	defer unix.Close(context)
+	settings := map[string]string{"source": "tmpfs", "mode": strconv.FormatUint(uint64(options.Mode.Perm()), 8)}
+	if options.Bytes > 0 {
+		settings["size"] = strconv.FormatInt(options.Bytes, 10)
+	}
+	for key, value := range settings {
+		if err := unix.FsconfigSetString(context, key, value); err != nil {
+			return fmt.Errorf("setting %s of tmpfs to %s: %w", key, value, err)
+		}
+	}
+	if err := unix.FsconfigCreate(context); err != nil {
+		return fmt.Errorf("making a tmpfs: %w", err)
+	}
+	tree, err := unix.Fsmount(context, unix.FSMOUNT_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("making a mount of the tmpfs: %w", err)
+	}
+	defer unix.Close(tree)
+	return attach(tree, target)
+}
+
+// attach puts a mount that isn't anywhere yet at target. Until then, a crash
+// takes it away with its descriptor.
+func attach(tree int, target string) error {
+	at, err := unix.Open(target, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("opening the mount point %s: %w", target, err)
+	}
+	defer unix.Close(at)
+	const bothOpen = unix.MOVE_MOUNT_F_EMPTY_PATH | unix.MOVE_MOUNT_T_EMPTY_PATH
+	if err := unix.MoveMount(tree, "", at, "", bothOpen); err != nil {
+		return fmt.Errorf("mounting at %s: %w", target, err)
+	}
+	return nil
+}
+
+// Unmount implements Mounter.
+func (Kernel) Unmount(path string) error {
+	err := unix.Unmount(path, unix.UMOUNT_NOFOLLOW)
+	// EINVAL: nothing is mounted there.
+	if err == nil || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return fmt.Errorf("unmounting %s: %w", path, err)
+}
+
+// Table implements Mounter.
+func (Kernel) Table() (Table, error) {
+	return readTable()
+}

@@ -1,0 +1,60 @@
+// Package mount is the only code in Stowage that mounts, unmounts and removes
+// trees of files. The node manager, its volume types and the LocalVolume
+// reconciler call it.
+//
+// It works on open files instead of paths wherever the kernel lets it, so that
+// a path that changes between a check and its use can't matter: bind mounts are
+// cloned from an open source, and a tree is removed from an open directory,
+// never through a symlink and never across a mount point.
+//
+// It knows nothing of pods, volumes or Kubernetes.
+package mount
+
+import (
+	"errors"
+	"os"
+)
+
+// ErrMounted says that something is mounted where nothing may be.
+var ErrMounted = errors.New("something is mounted there")
+
+// ErrOutside says that a path doesn't lie below the directory that it must lie
+// below, or passes through a symlink.
+var ErrOutside = errors.New("the path leaves its base directory")
+
+// Access is what may be done through a mount.
+type Access int
+
+const (
+	// ReadWrite lets the mount be written as far as the file system does.
+	ReadWrite Access = iota
+	// ReadOnly refuses every write through this mount.
+	ReadOnly
+)
+
+// Mounter mounts and unmounts. Kernel is the real one; package mounttest has
+// one for tests without root. All are safe for concurrent use.
+type Mounter interface {
+	// Bind makes the directory that source is open on visible at target, an
+	// existing directory. Mounts below source are not carried over. There is no
+	// moment at which a ReadOnly mount can be written. Bind isn't idempotent: it
+	// mounts over what is mounted at target.
+	Bind(source *os.File, target string, access Access) error
+	// Tmpfs mounts a new file system in memory at target, an existing directory.
+	// It isn't idempotent either.
+	Tmpfs(target string, options TmpfsOptions) error
+	// Unmount takes away the topmost mount at path. A path where nothing is
+	// mounted, or that doesn't exist, is a success. A mount in use is an error
+	// (EBUSY), and stays.
+	Unmount(path string) error
+	// Table is what is mounted now.
+	Table() (Table, error)
+}
+
+// TmpfsOptions say how a file system in memory is made.
+type TmpfsOptions struct {
+	// Bytes is its size. 0: the kernel's default, half of the memory.
+	Bytes int64
+	// Mode is the permission of its top directory.
+	Mode os.FileMode
+}

@@ -1,0 +1,104 @@
+package mount
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// beneath makes the kernel refuse, while it resolves a path, whatever leads out
+// of the directory that it started from.
+const beneath = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
+
+// unfinishedPrefix begins the name of a directory that doesn't have its mode yet.
+const unfinishedPrefix = ".new-"
+
+// OpenBeneath opens the directory at path, which must be base or lie below it,
+// with no symlink between the two. The file can't be read: it is a place to
+// start from. A missing directory is fs.ErrNotExist, one outside is ErrOutside.
+func OpenBeneath(base, path string) (*os.File, error) {
+	relative, err := filepath.Rel(base, path)
+	if err != nil || !filepath.IsLocal(relative) {
+		return nil, fmt.Errorf("opening %s: not below %s: %w", path, base, ErrOutside)
+	}
+	// Base is the administrator's: it may be reached through symlinks.
+	top, err := os.OpenFile(base, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening the base directory: %w", err)
+	}
+	defer top.Close()
+	return OpenAt(top, relative)
+}
+
+// OpenAt opens the directory at path below an open one, with no symlink
+// between the two.
+func OpenAt(dir *os.File, path string) (*os.File, error) {
+	return openat2(dir, path, unix.O_PATH|unix.O_DIRECTORY, beneath)
+}
+
+func openat2(dir *os.File, path string, flags, resolve uint64) (*os.File, error) {
+	name := filepath.Join(dir.Name(), path)
+	for {
+		fd, err := unix.Openat2(int(dir.Fd()), path, &unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: resolve})
+		switch {
+		case err == nil:
+			return os.NewFile(uintptr(fd), name), nil
+		case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
+			// EAGAIN: something was renamed meanwhile, so the kernel isn't sure.
+			continue
+		case errors.Is(err, unix.ELOOP):
+			return nil, fmt.Errorf("opening %s: a part of the path is a symlink: %w", name, ErrOutside)
+		case errors.Is(err, unix.EXDEV) && resolve&unix.RESOLVE_NO_XDEV != 0:
+			return nil, fmt.Errorf("opening %s: %w", name, ErrMounted)
+		case errors.Is(err, unix.EXDEV):
+			return nil, fmt.Errorf("opening %s: %w", name, ErrOutside)
+		default:
+			return nil, &os.PathError{Op: "opening", Path: name, Err: err}
+		}
+	}
+}
+
+// EnsureDir makes the directory name in an open directory, with exactly this
+// mode, unless it exists. It is there with its mode or not at all, whenever the
+// process dies. Something that isn't a directory is an error.
+func EnsureDir(dir *os.File, name string, mode os.FileMode) error {
+	existing, err := OpenAt(dir, name)
+	if err == nil {
+		return existing.Close()
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	path, unfinished := filepath.Join(dir.Name(), name), unfinishedPrefix+name
+	at := int(dir.Fd())
+	if err := unix.Mkdirat(at, unfinished, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
+		return &os.PathError{Op: "making directory", Path: path, Err: err}
+	}
+	// The umask takes bits away from what mkdir is told.
+	if err := unix.Fchmodat(at, unfinished, uint32(mode.Perm()), unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return &os.PathError{Op: "setting the mode of directory", Path: path, Err: err}
+	}
+	err = unix.Renameat2(at, unfinished, at, name, unix.RENAME_NOREPLACE)
+	if err != nil {
+		return &os.PathError{Op: "making directory", Path: path, Err: err}
+	}
+	return nil
+}
+
+// RemoveUnfinished removes what a crash in the middle of EnsureDir left.
+func RemoveUnfinished(dir *os.File, name string) error {
+	return unlink(dir, unfinishedPrefix+name, unix.AT_REMOVEDIR)
+}
+
+// SyncDir makes sure that the names in a directory survive a loss of power.
+func SyncDir(dir *os.File) error {
+	readable, err := openat2(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY, beneath)
+	if err != nil {
+		return err
+	}
+	defer readable.Close()
+	return readable.Sync()
+}

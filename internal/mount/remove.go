@@ -1,0 +1,166 @@
+package mount
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// readBatch is how many names are read before they are removed.
+	readBatch = 1024
+	// maxDepth is how many directories are held open at once. Whoever fills a
+	// volume can nest deeper than this process may open files.
+	maxDepth = 64
+	// deletingDir holds what is being removed, under the name that it had.
+	deletingDir = ".deleting"
+)
+
+// Retire moves the directory name out of an open directory into its ".deleting"
+// folder, and returns that folder, for RemoveTree. Whoever looks for the
+// directory by its path doesn't find it from then on. It is a success if the
+// directory was moved before, or isn't there.
+func Retire(parent *os.File, name string) (*os.File, error) {
+	if err := EnsureDir(parent, deletingDir, 0o700); err != nil {
+		return nil, err
+	}
+	deleting, err := OpenAt(parent, deletingDir)
+	if err != nil {
+		return nil, err
+	}
+	err = unix.Renameat2(int(parent.Fd()), name, int(deleting.Fd()), name, unix.RENAME_NOREPLACE)
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		deleting.Close()
+		return nil, &os.PathError{Op: "moving away", Path: filepath.Join(parent.Name(), name), Err: err}
+	}
+	return deleting, nil
+}
+
+// RemoveTree removes the directory name, with all that it holds, from an open
+// directory. Symlinks are removed, never followed. If something is mounted in
+// the tree, that is ErrMounted, and nothing was removed; if it is mounted while
+// the removal runs, the kernel refuses to go there, and the rest stays.
+// A directory that doesn't exist is a success; a file in its place is an error.
+func RemoveTree(ctx context.Context, parent *os.File, name string) error {
+	top, err := openToRemove(parent, name)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer top.Close()
+	if err := refuseMounts(top); err != nil {
+		return err
+	}
+	removal := removal{ctx: ctx, top: top}
+	if err := removal.empty(top, 1); err != nil {
+		return err
+	}
+	return unlink(parent, name, unix.AT_REMOVEDIR)
+}
+
+// refuseMounts is an error if the mount table shows a mount in the directory.
+func refuseMounts(dir *os.File) error {
+	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()))
+	if err != nil {
+		return fmt.Errorf("asking where %s is: %w", dir.Name(), err)
+	}
+	table, err := readTable()
+	if err != nil {
+		return err
+	}
+	if points := table.Below(path); len(points) > 0 {
+		return fmt.Errorf("removing %s: %s: %w", dir.Name(), points[0].Path, ErrMounted)
+	}
+	return nil
+}
+
+// removal is one tree that is being removed.
+type removal struct {
+	ctx context.Context
+	top *os.File
+	// moved counts the directories that lay too deep and were moved to the top.
+	moved int
+}
+
+// empty removes all that a directory holds.
+func (r *removal) empty(dir *os.File, depth int) error {
+	for {
+		if err := r.ctx.Err(); err != nil {
+			return fmt.Errorf("removing %s: %w", dir.Name(), err)
+		}
+		// From the start each time: removing moves what a listing continues with.
+		if _, err := dir.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		names, err := dir.Readdirnames(readBatch)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if err := r.remove(dir, name, depth); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// remove removes one entry of a directory.
+func (r *removal) remove(dir *os.File, name string, depth int) error {
+	err := unlink(dir, name, 0)
+	if !errors.Is(err, unix.EISDIR) {
+		return err
+	}
+	if depth >= maxDepth && r.moveToTop(dir, name) {
+		return nil
+	}
+	child, err := openToRemove(dir, name)
+	if err != nil {
+		return err
+	}
+	defer child.Close()
+	if err := r.empty(child, depth+1); err != nil {
+		return err
+	}
+	return unlink(dir, name, unix.AT_REMOVEDIR)
+}
+
+// moveToTop moves a directory to the top of the tree, where it is found again.
+// Some file systems can't move some directories: those are descended into.
+func (r *removal) moveToTop(dir *os.File, name string) bool {
+	for {
+		r.moved++
+		to := fmt.Sprintf(".moved-%d", r.moved)
+		err := unix.Renameat2(int(dir.Fd()), name, int(r.top.Fd()), to, unix.RENAME_NOREPLACE)
+		if !errors.Is(err, unix.EEXIST) {
+			return err == nil
+		}
+	}
+}
+
+func openToRemove(dir *os.File, name string) (*os.File, error) {
+	return openat2(dir, name, unix.O_RDONLY|unix.O_DIRECTORY, beneath|unix.RESOLVE_NO_XDEV)
+}
+
+// unlink removes one name; one that is gone is a success.
+func unlink(dir *os.File, name string, flags int) error {
+	path := filepath.Join(dir.Name(), name)
+	err := unix.Unlinkat(int(dir.Fd()), name, flags)
+	switch {
+	case err == nil || errors.Is(err, unix.ENOENT):
+		return nil
+	case errors.Is(err, unix.EBUSY):
+		return fmt.Errorf("removing %s: %w", path, ErrMounted)
+	default:
+		return &os.PathError{Op: "removing", Path: path, Err: err}
+	}
+}

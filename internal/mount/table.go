@@ -1,0 +1,193 @@
+package mount
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// mountinfo lists the mounts of this process's mount namespace: see
+// proc_pid_mountinfo(5).
+const mountinfo = "/proc/self/mountinfo"
+
+// deletedMark ends the root of a mount whose source was removed. A real path
+// has no empty part, so no file name can be mistaken for it.
+const deletedMark = "//deleted"
+
+// Point is one mount.
+type Point struct {
+	// ID is the mount's; Parent is that of the mount which it is mounted on.
+	ID, Parent int
+	// Device is major:minor of the file system, the same for all its mounts.
+	Device string
+	// Root is the directory of the file system that is visible at Path.
+	Root string
+	// RootDeleted: Root was removed; only mounts and open files keep its data.
+	RootDeleted bool
+	// Path is where it is mounted.
+	Path string
+	// FSType is the file system's type, and Source what it was made from.
+	FSType, Source string
+	// Access is what may be done through this mount.
+	Access Access
+}
+
+// Table is all mounts of a mount namespace.
+type Table []Point
+
+// At is the topmost mount at path.
+func (t Table) At(path string) (Point, bool) {
+	var at []Point
+	for _, point := range t {
+		if point.Path == path {
+			at = append(at, point)
+		}
+	}
+	for _, point := range at {
+		covered := slices.ContainsFunc(at, func(other Point) bool { return other.Parent == point.ID })
+		if !covered {
+			return point, true
+		}
+	}
+	return Point{}, false
+}
+
+// IsMountPoint says whether anything is mounted at path.
+func (t Table) IsMountPoint(path string) bool {
+	_, found := t.At(path)
+	return found
+}
+
+// Below is what is mounted at path or below it, each mount before the one that
+// it is mounted on: the order in which to unmount.
+func (t Table) Below(path string) []Point {
+	var below []Point
+	for _, point := range t {
+		if within(point.Path, path) {
+			below = append(below, point)
+		}
+	}
+	depths := t.depths()
+	slices.SortStableFunc(below, func(a, b Point) int { return depths[b.ID] - depths[a.ID] })
+	return below
+}
+
+// Shows is where a directory of a file system is visible, wholly or in part:
+// the mounts of that device whose root is the directory, or lies below it.
+func (t Table) Shows(device, root string) []Point {
+	var shows []Point
+	for _, point := range t {
+		if point.Device == device && within(point.Root, root) {
+			shows = append(shows, point)
+		}
+	}
+	return shows
+}
+
+// withID finds a mount by its ID.
+func (t Table) withID(id int) (Point, bool) {
+	for _, point := range t {
+		if point.ID == id {
+			return point, true
+		}
+	}
+	return Point{}, false
+}
+
+// depths counts how many mounts each mount lies on.
+func (t Table) depths() map[int]int {
+	parents := make(map[int]int, len(t))
+	for _, point := range t {
+		parents[point.ID] = point.Parent
+	}
+	depths := make(map[int]int, len(t))
+	for _, point := range t {
+		depth := 0
+		// The root of the namespace has a parent that isn't listed, or is its own.
+		for id := point.ID; depth <= len(t); depth++ {
+			parent, listed := parents[id]
+			if !listed || parent == id {
+				break
+			}
+			id = parent
+		}
+		depths[point.ID] = depth
+	}
+	return depths
+}
+
+// within says whether path is dir or lies below it.
+func within(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// readTable reads what is mounted now.
+func readTable() (Table, error) {
+	content, err := os.ReadFile(mountinfo)
+	if err != nil {
+		return nil, fmt.Errorf("reading the mount table: %w", err)
+	}
+	return parseTable(string(content))
+}
+
+// parseTable reads the text of a mountinfo file.
+func parseTable(content string) (Table, error) {
+	var table Table
+	for line := range strings.Lines(content) {
+		point, err := parsePoint(strings.TrimSuffix(line, "\n"))
+		if err != nil {
+			return nil, fmt.Errorf("reading line %q of the mount table: %w", line, err)
+		}
+		table = append(table, point)
+	}
+	return table, nil
+}
+
+func parsePoint(line string) (Point, error) {
+	// Only a plain space separates: the kernel escapes those within a field, but
+	// not other characters that Unicode counts as space.
+	mounted, made, found := strings.Cut(line, " - ")
+	fields, origin := strings.Split(mounted, " "), strings.Split(made, " ")
+	if !found || len(fields) < 6 || len(origin) < 2 {
+		return Point{}, errors.New("too few fields")
+	}
+	id, idErr := strconv.Atoi(fields[0])
+	parent, parentErr := strconv.Atoi(fields[1])
+	if err := errors.Join(idErr, parentErr); err != nil {
+		return Point{}, err
+	}
+	root, deleted := strings.CutSuffix(unescape(fields[3]), deletedMark)
+	point := Point{
+		ID: id, Parent: parent, Device: fields[2],
+		Root: root, RootDeleted: deleted, Path: filepath.Clean(unescape(fields[4])),
+		FSType: origin[0], Source: unescape(origin[1]),
+	}
+	if slices.Contains(strings.Split(fields[5], ","), "ro") {
+		point.Access = ReadOnly
+	}
+	return point, nil
+}
+
+// unescape turns the octal escapes of the kernel, such as \040 for a space,
+// back into characters.
+func unescape(field string) string {
+	if !strings.Contains(field, `\`) {
+		return field
+	}
+	var plain strings.Builder
+	for i := 0; i < len(field); i++ {
+		if field[i] == '\\' && i+4 <= len(field) {
+			if code, err := strconv.ParseUint(field[i+1:i+4], 8, 8); err == nil {
+				plain.WriteByte(byte(code))
+				i += 3
+				continue
+			}
+		}
+		plain.WriteByte(field[i])
+	}
+	return plain.String()
+}

@@ -1,0 +1,143 @@
+package nodemanager
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+)
+
+// volumesDir is the folder of a pod's directory that its volumes lie in.
+const volumesDir = "volumes"
+
+// dirMode of the agent's own directories: nobody but root looks around there.
+const dirMode = 0o750
+
+// Location is where a volume lies in its pod's directory.
+type Location struct {
+	// Plugin is the name of the volume type.
+	Plugin string
+	// Name is the volume's.
+	Name string
+}
+
+// Tree is the directories of pods, in the kubelet's layout:
+// <root>/pods/<pod uid>/volumes/<volume type>/<volume name>. Together with the
+// mount table it is the actual state: nothing of it is remembered or assumed.
+type Tree struct {
+	root string
+}
+
+// NewTree returns the tree below a folder of the node agent's own, which it
+// makes if it doesn't exist.
+func NewTree(root string) (Tree, error) {
+	if err := os.MkdirAll(root, dirMode); err != nil {
+		return Tree{}, fmt.Errorf("making the folder of pods' directories: %w", err)
+	}
+	// The mount table shows paths without symlinks, and is compared with these.
+	resolved, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return Tree{}, fmt.Errorf("finding the folder of pods' directories: %w", err)
+	}
+	return Tree{root: resolved}, nil
+}
+
+func (t Tree) podsDir() string { return filepath.Join(t.root, "pods") }
+
+// PodDir is the directory of a pod.
+func (t Tree) PodDir(uid types.UID) string {
+	return filepath.Join(t.podsDir(), string(uid))
+}
+
+// VolumeDir is the directory of a volume of a pod.
+func (t Tree) VolumeDir(uid types.UID, at Location) string {
+	return filepath.Join(t.PodDir(uid), volumesDir, volumes.DirName(at.Plugin), at.Name)
+}
+
+// EnsureParent makes the folder that a volume's directory lies in.
+func (t Tree) EnsureParent(uid types.UID, at Location) error {
+	if err := os.MkdirAll(filepath.Dir(t.VolumeDir(uid, at)), dirMode); err != nil {
+		return fmt.Errorf("making the pod's directory: %w", err)
+	}
+	return nil
+}
+
+// Pods is the pods that have a directory.
+func (t Tree) Pods() ([]types.UID, error) {
+	names, err := list(t.podsDir())
+	if err != nil {
+		return nil, fmt.Errorf("listing the directories of pods: %w", err)
+	}
+	uids := make([]types.UID, 0, len(names))
+	for _, name := range names {
+		uids = append(uids, types.UID(name))
+	}
+	return uids, nil
+}
+
+// HasPod says whether a pod has a directory.
+func (t Tree) HasPod(uid types.UID) (bool, error) {
+	_, err := os.Lstat(t.PodDir(uid))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Volumes is the volumes that have a directory in a pod's. It looks at names
+// only: a volume whose server hangs doesn't make it hang.
+func (t Tree) Volumes(uid types.UID) ([]Location, error) {
+	dir := filepath.Join(t.PodDir(uid), volumesDir)
+	types, err := list(dir)
+	if err != nil {
+		return nil, fmt.Errorf("listing the pod's volumes: %w", err)
+	}
+	var found []Location
+	for _, dirName := range types {
+		names, err := list(filepath.Join(dir, dirName))
+		if err != nil {
+			return nil, fmt.Errorf("listing the pod's volumes: %w", err)
+		}
+		for _, name := range names {
+			found = append(found, Location{Plugin: volumes.PluginName(dirName), Name: name})
+		}
+	}
+	return found, nil
+}
+
+// RemovePod removes a pod's directory, from which all volumes are gone. It never
+// removes anything but empty directories: whatever else lies there stays, and is
+// an error.
+func (t Tree) RemovePod(uid types.UID) error {
+	dir := filepath.Join(t.PodDir(uid), volumesDir)
+	types, err := list(dir)
+	if err != nil {
+		return fmt.Errorf("removing the pod's directory: %w", err)
+	}
+	for _, dirName := range types {
+		if err := volumes.RemoveEmptyDir(filepath.Join(dir, dirName)); err != nil {
+			return err
+		}
+	}
+	if err := volumes.RemoveEmptyDir(dir); err != nil {
+		return err
+	}
+	return volumes.RemoveEmptyDir(t.PodDir(uid))
+}
+
+// list is the names in a directory; none if it doesn't exist.
+func list(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	names := make([]string, 0, len(entries))
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names, nil
+}

@@ -1,0 +1,97 @@
+package nodemanager
+
+import (
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+)
+
+// Desired is what pods ask for, kept in memory only: after a restart it is made
+// again from the pods. Its zero value is usable.
+type Desired struct {
+	mu   sync.Mutex
+	pods map[types.UID]*DesiredPod
+}
+
+// DesiredPod is the volumes of one pod. Only the pass that reconciles the pod
+// touches it.
+type DesiredPod struct {
+	Volumes []*DesiredVolume
+}
+
+// DesiredVolume is one volume of a pod.
+type DesiredVolume struct {
+	// Volume is how the pod asks for it.
+	Volume corev1.Volume
+	// Resolved is what it turned out to be; nil while its claim isn't bound.
+	Resolved *ResolvedVolume
+	// Waits counts how often in a row its claim was looked at in vain.
+	Waits int
+}
+
+// ResolvedVolume is a volume of which all is known that is needed to mount it.
+type ResolvedVolume struct {
+	volumes.Spec
+	Plugin volumes.Plugin
+}
+
+// Location is where the volume lies in the pod's directory.
+func (v *ResolvedVolume) Location() Location {
+	return Location{Plugin: v.Plugin.Name(), Name: v.Name()}
+}
+
+// Want notes that a pod needs its volumes, and returns them, with what is known
+// of them from earlier passes: a pod's list of volumes never changes.
+func (d *Desired) Want(pod *corev1.Pod) *DesiredPod {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if wanted, known := d.pods[pod.UID]; known {
+		return wanted
+	}
+	if d.pods == nil {
+		d.pods = map[types.UID]*DesiredPod{}
+	}
+	wanted := &DesiredPod{}
+	for _, volume := range pod.Spec.Volumes {
+		wanted.Volumes = append(wanted.Volumes, &DesiredVolume{Volume: volume})
+	}
+	d.pods[pod.UID] = wanted
+	return wanted
+}
+
+// Forget notes that a pod needs no volumes any more.
+func (d *Desired) Forget(uid types.UID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.pods, uid)
+}
+
+// NeedsVolumes says whether a pod's volumes must be there: until it is finished
+// or being deleted, and in any case while one of its containers runs.
+// A pod without container statuses has nothing that runs.
+func NeedsVolumes(pod *corev1.Pod) bool {
+	if hasRunningContainer(pod) {
+		return true
+	}
+	finished := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	return !finished && pod.DeletionTimestamp == nil
+}
+
+func hasRunningContainer(pod *corev1.Pod) bool {
+	lists := [][]corev1.ContainerStatus{
+		pod.Status.InitContainerStatuses,
+		pod.Status.ContainerStatuses,
+		pod.Status.EphemeralContainerStatuses,
+	}
+	for _, statuses := range lists {
+		for _, status := range statuses {
+			if status.State.Running != nil {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,268 @@
+// Package localvolume makes and removes the volumes of the local backend on one
+// node's disk, as LocalVolume objects ask for it. The node agent runs it on every
+// node, beside a kubelet or not.
+//
+// It never mounts anything, and never removes a directory that is mounted
+// somewhere, that holds a mount, or that isn't named after the claim. A volume
+// that was made once and is missing is reported as lost, never made again.
+package localvolume
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+)
+
+const (
+	// staleRetry is how soon a pass is repeated whose cache was behind.
+	staleRetry = 200 * time.Millisecond
+	// inUseRetry is how often a volume that is to go is tried while it is mounted.
+	inUseRetry = 2 * time.Second
+	// problemRetry is how often what may cure itself is tried, such as a full disk.
+	problemRetry = 30 * time.Second
+	// checkInterval is how often a volume is looked at that nothing happens to.
+	checkInterval = 5 * time.Minute
+	// concurrentVolumes is how many are worked on at once: removing may take long.
+	concurrentVolumes = 4
+)
+
+// Options are what the reconciler is made of.
+type Options struct {
+	// NodeName is the node whose volumes it makes.
+	NodeName string
+	// Store makes them.
+	Store *Store
+	// Client reads from a cache that holds this node's LocalVolumes, and writes.
+	Client client.Client
+	// Live reads from the API server itself.
+	Live client.Reader
+	// Events tells users.
+	Events events.EventRecorder
+}
+
+// Reconciler makes and removes volumes.
+type Reconciler struct {
+	Options
+}
+
+// NewReconciler returns the reconciler of a node's LocalVolumes.
+func NewReconciler(options Options) *Reconciler {
+	return &Reconciler{Options: options}
+}
+
+// +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes,verbs=get;list;watch;update;patch
+// +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes/status,verbs=update;patch
+// +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes/finalizers,verbs=update
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch;update
+
+// Reconcile makes the volume what its LocalVolume says, and says how it is.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	stored := &stowagev1alpha1.LocalVolume{}
+	if err := r.Client.Get(ctx, request.NamespacedName, stored); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if stored.Spec.NodeName != r.NodeName {
+		return ctrl.Result{}, nil
+	}
+	volume := stored.DeepCopy()
+	volume.Status.ObservedGeneration = volume.Generation
+	if volume.DeletionTimestamp != nil {
+		return r.remove(ctx, stored, volume)
+	}
+	if isProvisioned(volume) {
+		result, err := r.ensureThere(ctx, volume)
+		return r.finish(ctx, stored, volume, result, err)
+	}
+	return r.provision(ctx, stored, volume)
+}
+
+// provision makes the volume. It goes by a live read: to a cache that is behind,
+// a volume that was made, and lost since, looks like one to be made.
+func (r *Reconciler) provision(ctx context.Context, stored, volume *stowagev1alpha1.LocalVolume) (ctrl.Result, error) {
+	live := &stowagev1alpha1.LocalVolume{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(volume), live); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if live.UID != volume.UID || live.ResourceVersion != volume.ResourceVersion {
+		return ctrl.Result{RequeueAfter: staleRetry}, nil
+	}
+	err := r.make(ctx, volume)
+	if err == nil {
+		setCondition(volume, stowagev1alpha1.ProvisionedCondition, stowagev1alpha1.ReasonReady, "the volume is on its node's disk")
+		setCondition(volume, stowagev1alpha1.ReadyCondition, stowagev1alpha1.ReasonReady, "the volume can be mounted")
+		volume.Status.Path = r.volumeOf(volume).directory()
+		volume.Status.Capacity = new(volume.Spec.Capacity.DeepCopy())
+		return r.finish(ctx, stored, volume, ctrl.Result{RequeueAfter: checkInterval}, nil)
+	}
+	setCondition(volume, stowagev1alpha1.ProvisionedCondition, reasonOf(err), messageOf(err, r.Store.Base))
+	return r.finish(ctx, stored, volume, retryOf(err), err)
+}
+
+func (r *Reconciler) make(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
+	if err := checkSpec(volume); err != nil {
+		return err
+	}
+	others, err := r.others(ctx, volume)
+	if err != nil {
+		return err
+	}
+	return r.Store.Make(r.volumeOf(volume), others)
+}
+
+// ensureThere looks after a volume that was made: it may be missing, or be asked
+// to grow.
+func (r *Reconciler) ensureThere(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (ctrl.Result, error) {
+	there := r.volumeOf(volume)
+	exists, err := r.Store.Exists(there)
+	if err != nil {
+		return retryOf(err), err
+	}
+	if !exists {
+		err := fmt.Errorf("%w: %s isn't on the disk: mount the disk again, or restore the directory; Stowage doesn't make it anew", errLost, there.directory())
+		return retryOf(err), err
+	}
+	message, again := "the volume can be mounted", checkInterval
+	if had := volume.Status.Capacity; had == nil || had.Cmp(volume.Spec.Capacity) < 0 {
+		if err := r.grow(ctx, volume); err != nil {
+			message, again = fmt.Sprintf("the volume can be mounted; growing it: %v", err), problemRetry
+		}
+	}
+	setCondition(volume, stowagev1alpha1.ReadyCondition, stowagev1alpha1.ReasonReady, message)
+	return ctrl.Result{RequeueAfter: again}, nil
+}
+
+// grow gives the volume the capacity that it asks for, if there is room.
+func (r *Reconciler) grow(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
+	others, err := r.others(ctx, volume)
+	if err != nil {
+		return err
+	}
+	var has int64
+	if volume.Status.Capacity != nil {
+		has = volume.Status.Capacity.Value()
+	}
+	if err := r.Store.CheckGrowth(r.volumeOf(volume), has, others); err != nil {
+		return err
+	}
+	volume.Status.Capacity = new(volume.Spec.Capacity.DeepCopy())
+	return nil
+}
+
+// remove removes the volume's data, and then the finalizer. A removal that was
+// cut off is continued where it stopped.
+func (r *Reconciler) remove(ctx context.Context, stored, volume *stowagev1alpha1.LocalVolume) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(volume, stowagev1alpha1.LocalVolumeFinalizer) {
+		return ctrl.Result{}, nil
+	}
+	// Nothing was made for a spec that isn't served: there is nothing to remove.
+	if checkSpec(volume) == nil {
+		if err := r.Store.Remove(ctx, r.volumeOf(volume)); err != nil && (isProvisioned(volume) || !isOutside(err)) {
+			return r.finish(ctx, stored, volume, retryOf(err), err)
+		}
+	}
+	before := volume.DeepCopy()
+	controllerutil.RemoveFinalizer(volume, stowagev1alpha1.LocalVolumeFinalizer)
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, volume, patch); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("removing the finalizer of LocalVolume %s: %w", volume.Name, err)
+	}
+	return ctrl.Result{}, nil
+}
+
+// finish writes the status, if it says something new, and tells of a new problem.
+func (r *Reconciler) finish(ctx context.Context, stored, volume *stowagev1alpha1.LocalVolume, result ctrl.Result, problem error) (ctrl.Result, error) {
+	if problem != nil {
+		setCondition(volume, stowagev1alpha1.ReadyCondition, reasonOf(problem), messageOf(problem, r.Store.Base))
+	}
+	if equality.Semantic.DeepEqual(stored.Status, volume.Status) {
+		return result, nil
+	}
+	if err := r.Client.Status().Patch(ctx, volume, client.MergeFrom(stored)); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	now := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.ReadyCondition)
+	before := meta.FindStatusCondition(stored.Status.Conditions, stowagev1alpha1.ReadyCondition)
+	if problem != nil && (before == nil || before.Reason != now.Reason) {
+		r.Events.Eventf(volume, nil, corev1.EventTypeWarning, now.Reason, "Reconciling", "%s", now.Message)
+	}
+	return result, nil
+}
+
+// others is the node's other volumes.
+func (r *Reconciler) others(ctx context.Context, volume *stowagev1alpha1.LocalVolume) ([]Volume, error) {
+	list := &stowagev1alpha1.LocalVolumeList{}
+	if err := r.Client.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("listing the node's volumes: %w", err)
+	}
+	var others []Volume
+	for i := range list.Items {
+		other := &list.Items[i]
+		if other.Name != volume.Name && other.Spec.NodeName == r.NodeName && checkName(other) == nil {
+			others = append(others, r.volumeOf(other))
+		}
+	}
+	return others, nil
+}
+
+// volumeOf is what the store needs to know of a LocalVolume.
+func (r *Reconciler) volumeOf(volume *stowagev1alpha1.LocalVolume) Volume {
+	of := Volume{
+		Path:        string(volume.Spec.Path),
+		Name:        volume.Name,
+		Bytes:       volume.Spec.Capacity.Value(),
+		Provisioned: isProvisioned(volume),
+	}
+	if volume.Spec.ReservedCapacity != nil {
+		of.Reserved = volume.Spec.ReservedCapacity.Value()
+	}
+	return of
+}
+
+// SetupWithManager adds the reconciler to a manager. A volume that goes makes
+// room for those that found none.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	onlyDeletions := predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("localvolume").
+		For(&stowagev1alpha1.LocalVolume{}).
+		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(r.waitingForRoom), builder.WithPredicates(onlyDeletions)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrentVolumes}).
+		Complete(r)
+}
+
+// waitingForRoom is the volumes for which the disk was too full.
+func (r *Reconciler) waitingForRoom(ctx context.Context, _ client.Object) []reconcile.Request {
+	list := &stowagev1alpha1.LocalVolumeList{}
+	if err := r.Client.List(ctx, list); err != nil {
+		return nil
+	}
+	var waiting []reconcile.Request
+	for _, volume := range list.Items {
+		condition := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.ProvisionedCondition)
+		if condition != nil && condition.Reason == stowagev1alpha1.ReasonExhausted {
+			waiting = append(waiting, reconcile.Request{NamespacedName: types.NamespacedName{Name: volume.Name}})
+		}
+	}
+	return waiting
+}

@@ -1,0 +1,65 @@
+// Package nodemanager is the node-side volume manager: it mounts the volumes of
+// the pods of one node and takes them away again, where no kubelet does.
+// cmd/node-agent starts it with --follow-pods.
+//
+// Desired state comes from the pods; actual state is read from the mount table
+// and the directory tree in every pass. One pass per pod compares the two and
+// hands what is missing or too much to Operations, which mounts and unmounts
+// beside it. The volume types are plug-ins: see package volumes.
+//
+// It never removes what outlives a pod, and never acts on a pod's absence from a
+// cache: before a teardown, the pod is read live.
+package nodemanager
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+)
+
+const (
+	// firstClaimWait and lastClaimWait bound how long a pod waits before its
+	// claim is looked at again. A node may only get claims, not watch them.
+	firstClaimWait = 500 * time.Millisecond
+	lastClaimWait  = 10 * time.Second
+	// slowOperation is when a mount that still runs is worth a word to the user.
+	slowOperation = 5 * time.Second
+	// compareInterval is how often pods and directories are compared although
+	// nothing is known to have changed.
+	compareInterval = 5 * time.Minute
+)
+
+// Options are what the node manager is made of.
+type Options struct {
+	// NodeName is the node whose pods are served.
+	NodeName string
+	// Tree is where their directories lie.
+	Tree Tree
+	// Volumes is the volume types that are served.
+	Volumes volumes.Registry
+	// Mounter reads the mount table.
+	Mounter mount.Mounter
+	// Client reads pods from a cache that holds this node's, indexed by
+	// PodUIDIndex, and writes.
+	Client client.Client
+	// Live reads from the API server itself.
+	Live client.Reader
+	// Events tells users.
+	Events events.EventRecorder
+	// Clock tells how long operations take.
+	Clock clock.PassiveClock
+}
+
+// PodUIDIndex is the index of the pod cache that the reconciler looks pods up in.
+const PodUIDIndex = "metadata.uid"
+
+// PodUID is the value of a pod in PodUIDIndex.
+func PodUID(object client.Object) []string {
+	return []string{string(object.(*corev1.Pod).UID)}
+}

@@ -1,0 +1,169 @@
+package nodemanager
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+)
+
+// Reconciler brings the volumes of one pod to where they should be. Its key is
+// the pod's UID, because directories are named by it: a pod that was created
+// again under its old name is another one.
+type Reconciler struct {
+	Options
+	resolver   resolver
+	desired    Desired
+	operations *Operations
+}
+
+// NewReconciler returns the reconciler of a node's pods.
+func NewReconciler(options Options) *Reconciler {
+	return &Reconciler{
+		Options:    options,
+		resolver:   resolver{node: options.NodeName, live: options.Live, types: options.Volumes},
+		operations: NewOperations(options.Clock),
+	}
+}
+
+// The Node authorizer allows a node all that this needs; there is nothing for
+// RBAC to add.
+
+// Reconcile mounts what the pod needs, or takes away what it needs no more.
+func (r *Reconciler) Reconcile(ctx context.Context, uid types.UID) (reconcile.Result, error) {
+	pod, err := r.findPod(ctx, uid)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if pod != nil && NeedsVolumes(pod) {
+		return r.publish(ctx, pod)
+	}
+	r.desired.Forget(uid)
+	return r.teardown(ctx, uid, pod)
+}
+
+// findPod looks for a pod in the cache; nil if it isn't there.
+func (r *Reconciler) findPod(ctx context.Context, uid types.UID) (*corev1.Pod, error) {
+	pods := &corev1.PodList{}
+	if err := r.Client.List(ctx, pods, client.MatchingFields{PodUIDIndex: string(uid)}); err != nil {
+		return nil, fmt.Errorf("looking for pod %s in the cache: %w", uid, err)
+	}
+	if len(pods.Items) == 0 {
+		return nil, nil
+	}
+	return &pods.Items[0], nil
+}
+
+// publish brings each volume of the pod one step further and says how far they are.
+func (r *Reconciler) publish(ctx context.Context, pod *corev1.Pod) (reconcile.Result, error) {
+	table, err := r.Mounter.Table()
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	wanted := r.desired.Want(pod)
+	volumes := make([]progress, 0, len(wanted.Volumes))
+	for _, volume := range wanted.Volumes {
+		at := r.advance(ctx, pod, volume, table)
+		at.name = volume.Volume.Name
+		volumes = append(volumes, at)
+	}
+	if condition, ok := conditionOf(volumes); ok {
+		if err := r.setCondition(ctx, pod, condition); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	return reconcile.Result{RequeueAfter: soonest(volumes)}, nil
+}
+
+// advance brings one volume a step further. Each step first looks whether it is
+// done already, so that a new process continues where the last one died.
+func (r *Reconciler) advance(ctx context.Context, pod *corev1.Pod, volume *DesiredVolume, table mount.Table) progress {
+	if err := r.ensureResolved(ctx, pod, volume); err != nil {
+		return progress{err: err, again: claimWait(volume.Waits)}
+	}
+	dir := r.Tree.VolumeDir(pod.UID, volume.Resolved.Location())
+	published, err := volume.Resolved.Plugin.IsPublished(table, volume.Resolved.Spec, dir)
+	if err != nil {
+		return progress{err: err, again: lastClaimWait}
+	}
+	if published {
+		return progress{done: true}
+	}
+	outcome := r.operations.Do(ctx, dir, pod.UID, func(ctx context.Context) error {
+		if err := r.Tree.EnsureParent(pod.UID, volume.Resolved.Location()); err != nil {
+			return err
+		}
+		return volume.Resolved.Plugin.Publish(ctx, volume.Resolved.Spec, dir)
+	})
+	return progressOf(outcome)
+}
+
+// ensureResolved finds out what the volume is, once.
+func (r *Reconciler) ensureResolved(ctx context.Context, pod *corev1.Pod, volume *DesiredVolume) error {
+	if volume.Resolved != nil {
+		return nil
+	}
+	resolved, err := r.resolver.resolve(ctx, pod, volume.Volume)
+	if err != nil {
+		volume.Waits++
+		return err
+	}
+	volume.Resolved, volume.Waits = resolved, 0
+	return nil
+}
+
+// progressOf is how far a volume is whose operation was asked for.
+func progressOf(outcome Outcome) progress {
+	switch {
+	case outcome.Err != nil:
+		return progress{err: outcome.Err, again: outcome.RetryAfter}
+	case outcome.RunningFor >= slowOperation:
+		return progress{err: waitFor("mounting takes long: does the storage answer?"), again: slowOperation}
+	default:
+		return progress{again: slowOperation}
+	}
+}
+
+// claimWait is how long to wait before the n-th look at a claim.
+func claimWait(n int) time.Duration {
+	return min(firstClaimWait<<min(max(n-1, 0), 16), lastClaimWait)
+}
+
+// soonest is the first time at which one of the volumes wants to be looked at.
+func soonest(volumes []progress) time.Duration {
+	var first time.Duration
+	for _, volume := range volumes {
+		if volume.again > 0 && (first == 0 || volume.again < first) {
+			first = volume.again
+		}
+	}
+	return first
+}
+
+// setCondition writes the pod's condition and tells of it, if it says something
+// new.
+func (r *Reconciler) setCondition(ctx context.Context, pod *corev1.Pod, condition corev1.PodCondition) error {
+	changed := pod.DeepCopy()
+	if !setPodCondition(changed, condition, r.Clock.Now()) {
+		return nil
+	}
+	// Strategic: a merge patch would replace the conditions that others write.
+	err := r.Client.Status().Patch(ctx, changed, client.StrategicMergeFrom(pod))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the condition of pod %s: %w", client.ObjectKeyFromObject(pod), err)
+	}
+	if event, ok := eventOf(condition); ok && err == nil {
+		r.tell(pod, event)
+	}
+	return nil
+}
+
+func (r *Reconciler) tell(pod *corev1.Pod, event podEvent) {
+	r.Events.Eventf(pod, nil, event.kind, event.reason, event.action, "%s", event.note)
+}

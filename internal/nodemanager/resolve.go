@@ -1,0 +1,147 @@
+package nodemanager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+)
+
+// waitError says what a volume waits for: nothing is wrong.
+type waitError struct{ message string }
+
+func (e *waitError) Error() string { return e.message }
+
+func waitFor(format string, arguments ...any) error {
+	return &waitError{message: fmt.Sprintf(format, arguments...)}
+}
+
+// isWait says whether an error is only something that takes its time.
+func isWait(err error) bool {
+	var wait *waitError
+	return errors.As(err, &wait)
+}
+
+// resolver finds out what a pod's volume is. It reads live: a node may get the
+// claims and volumes of its pods, but not list or watch them.
+type resolver struct {
+	node  string
+	live  client.Reader
+	types volumes.Registry
+}
+
+// resolve finds the volume object behind a pod's volume, checks that this pod
+// may use it here, and finds its type.
+func (r *resolver) resolve(ctx context.Context, pod *corev1.Pod, volume corev1.Volume) (*ResolvedVolume, error) {
+	spec := volumes.Spec{Pod: pod, Volume: volume}
+	if volume.PersistentVolumeClaim != nil {
+		if err := r.resolveClaim(ctx, &spec); err != nil {
+			return nil, err
+		}
+	}
+	plugin, known := r.types.For(spec)
+	if !known {
+		return nil, fmt.Errorf("volume of type %s is %w", typeOf(spec), volumes.ErrNotSupported)
+	}
+	return &ResolvedVolume{Spec: spec, Plugin: plugin}, nil
+}
+
+// resolveClaim completes the spec of a volume that the pod asks for by a claim.
+func (r *resolver) resolveClaim(ctx context.Context, spec *volumes.Spec) error {
+	source := spec.Volume.PersistentVolumeClaim
+	claim := &corev1.PersistentVolumeClaim{}
+	name := spec.Pod.Namespace + "/" + source.ClaimName
+	if err := r.get(ctx, client.ObjectKey{Namespace: spec.Pod.Namespace, Name: source.ClaimName}, claim, "claim "+name); err != nil {
+		return err
+	}
+	if err := checkClaim(claim, name); err != nil {
+		return err
+	}
+	volume := &corev1.PersistentVolume{}
+	if err := r.get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, volume, "volume "+claim.Spec.VolumeName); err != nil {
+		return err
+	}
+	if err := checkVolume(volume, claim); err != nil {
+		return err
+	}
+	if err := r.checkAffinity(ctx, volume); err != nil {
+		return err
+	}
+	spec.PersistentVolume = volume
+	spec.Access = accessOf(volume, source.ReadOnly)
+	return nil
+}
+
+// get reads an object. Forbidden means what NotFound does: the authorizer allows
+// a node to read what it knows to belong to one of the node's pods, and it may
+// learn that a moment later than the node.
+func (r *resolver) get(ctx context.Context, key client.ObjectKey, object client.Object, what string) error {
+	err := r.live.Get(ctx, key, object)
+	switch {
+	case apierrors.IsNotFound(err):
+		return waitFor("waiting for %s, which doesn't exist", what)
+	case apierrors.IsForbidden(err):
+		return waitFor("waiting for %s, which doesn't exist or isn't readable from this node yet", what)
+	case err != nil:
+		return fmt.Errorf("reading %s: %w", what, err)
+	}
+	return nil
+}
+
+// checkClaim says what is missing for a claim to be mounted.
+func checkClaim(claim *corev1.PersistentVolumeClaim, name string) error {
+	switch {
+	case claim.DeletionTimestamp != nil:
+		return waitFor("claim %s is being deleted: create it again once it is gone", name)
+	case claim.Status.Phase == corev1.ClaimLost:
+		return waitFor("claim %s lost its volume %s", name, claim.Spec.VolumeName)
+	case claim.Status.Phase != corev1.ClaimBound || claim.Spec.VolumeName == "":
+		return waitFor("waiting for claim %s to be bound", name)
+	case claim.Spec.VolumeMode != nil && *claim.Spec.VolumeMode == corev1.PersistentVolumeBlock:
+		return fmt.Errorf("claim %s with volumeMode Block is %w", name, volumes.ErrNotSupported)
+	}
+	return nil
+}
+
+// checkVolume makes sure that the volume agrees that it is the claim's: one whose
+// claimRef names another claim, or an earlier one of that name, holds others' data.
+func checkVolume(volume *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) error {
+	if reference := volume.Spec.ClaimRef; reference == nil || reference.UID != claim.UID {
+		return waitFor("volume %s isn't bound to claim %s/%s, although the claim names it", volume.Name, claim.Namespace, claim.Name)
+	}
+	return nil
+}
+
+// checkAffinity makes sure that the volume can be used on this node.
+func (r *resolver) checkAffinity(ctx context.Context, volume *corev1.PersistentVolume) error {
+	if volume.Spec.NodeAffinity == nil {
+		return nil
+	}
+	node := &corev1.Node{}
+	if err := r.get(ctx, client.ObjectKey{Name: r.node}, node, "node "+r.node); err != nil {
+		return err
+	}
+	if err := storagehelpers.CheckNodeAffinity(volume, node.Labels); err != nil {
+		return fmt.Errorf("volume %s can't be used on node %s: the node's labels don't match the volume's nodeAffinity", volume.Name, r.node)
+	}
+	return nil
+}
+
+// accessOf is what a pod may do with a volume: it reads only if it says so, or
+// if the volume can't be written by anybody.
+func accessOf(volume *corev1.PersistentVolume, readOnly bool) mount.Access {
+	modes := volume.Spec.AccessModes
+	onlyReaders := len(modes) == 1 && modes[0] == corev1.ReadOnlyMany
+	csiReadOnly := volume.Spec.CSI != nil && volume.Spec.CSI.ReadOnly
+	if readOnly || onlyReaders || csiReadOnly {
+		return mount.ReadOnly
+	}
+	return mount.ReadWrite
+}

@@ -1,0 +1,95 @@
+package nodemanager
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+const (
+	controllerName = "pod-volumes"
+	// concurrentPods is how many pods are looked at at once. What takes long runs
+	// beside that, in Operations.
+	concurrentPods = 8
+)
+
+type queue = workqueue.TypedRateLimitingInterface[types.UID]
+
+// IndexPods prepares a manager's cache for the reconciler. It comes before the
+// cache is started.
+func IndexPods(ctx context.Context, mgr manager.Manager) error {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, PodUIDIndex, PodUID); err != nil {
+		return fmt.Errorf("indexing pods by uid: %w", err)
+	}
+	return nil
+}
+
+// SetupWithManager adds the reconciler to a manager, which may be running. When
+// the manager stops, nothing is unmounted; what is being mounted is finished.
+func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
+	err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		<-ctx.Done()
+		r.operations.Wait()
+		return nil
+	}))
+	if err != nil {
+		return err
+	}
+	return builder.TypedControllerManagedBy[types.UID](mgr).
+		Named(controllerName).
+		Watches(&corev1.Pod{}, podHandler()).
+		WatchesRawSource(source.TypedFunc[types.UID](r.watchDirectories)).
+		WithOptions(controller.TypedOptions[types.UID]{MaxConcurrentReconciles: concurrentPods}).
+		Complete(r)
+}
+
+// podHandler maps a pod's events to its UID. An update may replace a pod by one
+// that has only its name: both are looked at.
+func podHandler() handler.TypedEventHandler[client.Object, types.UID] {
+	return handler.TypedFuncs[client.Object, types.UID]{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { q.Add(e.Object.GetUID()) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			q.Add(e.ObjectOld.GetUID())
+			q.Add(e.ObjectNew.GetUID())
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { q.Add(e.Object.GetUID()) },
+	}
+}
+
+// watchDirectories makes the end of an operation, and every directory that is
+// there at the start or at a later comparison, wake its pod: pods that went
+// while nobody looked have no event left.
+func (r *Reconciler) watchDirectories(ctx context.Context, q queue) error {
+	r.operations.OnEnd(q.Add)
+	go func() {
+		ticker := time.NewTicker(compareInterval)
+		defer ticker.Stop()
+		for {
+			uids, err := r.Tree.Pods()
+			if err != nil {
+				logf.FromContext(ctx).Error(err, "comparing directories with pods")
+			}
+			for _, uid := range uids {
+				q.Add(uid)
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+		}
+	}()
+	return nil
+}

@@ -1,0 +1,120 @@
+package nodemanager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// teardown takes a pod's volumes away, then its directory, and then finishes its
+// deletion. The cached pod is nil if it isn't in the cache.
+func (r *Reconciler) teardown(ctx context.Context, uid types.UID, cached *corev1.Pod) (reconcile.Result, error) {
+	hasDir, err := r.Tree.HasPod(uid)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	deleting := cached != nil && cached.DeletionTimestamp != nil
+	if !hasDir && !deleting {
+		return reconcile.Result{}, nil
+	}
+	// The cache may be older than the pod, or the pod than its last word. An error
+	// here, such as an API server that is down, leaves everything as it is.
+	pod, err := r.livePod(ctx, uid, cached)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if pod != nil && NeedsVolumes(pod) {
+		return reconcile.Result{RequeueAfter: firstClaimWait}, nil
+	}
+	again, err := r.ensureGone(ctx, uid)
+	if err != nil {
+		if pod != nil {
+			r.tell(pod, unmountFailed(err))
+		}
+		logf.FromContext(ctx).Error(err, "tearing down a pod's volumes", "podUID", uid)
+		return reconcile.Result{RequeueAfter: max(again, firstClaimWait)}, nil
+	}
+	if again > 0 {
+		return reconcile.Result{RequeueAfter: again}, nil
+	}
+	return reconcile.Result{}, r.finishDeletion(ctx, pod)
+}
+
+// livePod reads a pod from the API server; nil if it is gone. It lists, because
+// a node isn't allowed to get a pod that doesn't exist.
+func (r *Reconciler) livePod(ctx context.Context, uid types.UID, cached *corev1.Pod) (*corev1.Pod, error) {
+	fields := client.MatchingFields{"spec.nodeName": r.NodeName}
+	options := []client.ListOption{fields}
+	if cached != nil {
+		fields["metadata.name"] = cached.Name
+		options = append(options, client.InNamespace(cached.Namespace))
+	}
+	pods := &corev1.PodList{}
+	if err := r.Live.List(ctx, pods, options...); err != nil {
+		return nil, fmt.Errorf("reading pod %s before its volumes are taken away: %w", uid, err)
+	}
+	for i := range pods.Items {
+		if pods.Items[i].UID == uid {
+			return &pods.Items[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// ensureGone takes away the pod's volumes and then its directory. A time above
+// zero says when to look again; all volumes are worked on, whatever becomes of
+// one of them.
+func (r *Reconciler) ensureGone(ctx context.Context, uid types.UID) (time.Duration, error) {
+	found, err := r.Tree.Volumes(uid)
+	if err != nil {
+		return lastClaimWait, err
+	}
+	var errs []error
+	var states []progress
+	for _, at := range found {
+		plugin, known := r.Volumes.Named(at.Plugin)
+		if !known {
+			errs = append(errs, fmt.Errorf("volume %s has the unknown type %s: remove %s by hand", at.Name, at.Plugin, r.Tree.VolumeDir(uid, at)))
+			continue
+		}
+		dir := r.Tree.VolumeDir(uid, at)
+		outcome := r.operations.Do(ctx, dir, uid, func(ctx context.Context) error { return plugin.Unpublish(ctx, dir) })
+		if outcome.Err != nil {
+			errs = append(errs, fmt.Errorf("volume %s: %w", at.Name, outcome.Err))
+		}
+		states = append(states, progressOf(outcome))
+	}
+	if len(found) > 0 {
+		return max(soonest(states), firstClaimWait), errors.Join(errs...)
+	}
+	// A mount that was begun before the pod went is about to make a directory.
+	if r.operations.IsRunning(uid) {
+		return slowOperation, nil
+	}
+	return 0, r.Tree.RemovePod(uid)
+}
+
+// finishDeletion removes a pod that is being deleted, and of which nothing is
+// left on the node, from the API server. A pod that was created again under the
+// same name has another UID, and stays.
+func (r *Reconciler) finishDeletion(ctx context.Context, pod *corev1.Pod) error {
+	if pod == nil || pod.DeletionTimestamp == nil {
+		return nil
+	}
+	if seconds := pod.DeletionGracePeriodSeconds; seconds != nil && *seconds == 0 && len(pod.Finalizers) > 0 {
+		return nil
+	}
+	err := r.Client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("finishing the deletion of pod %s: %w", client.ObjectKeyFromObject(pod), err)
+	}
+	return nil
+}
