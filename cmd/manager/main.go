@@ -1,0 +1,122 @@
+// Command manager runs Stowage's reconcilers: it matches, binds, provisions and
+// reclaims. It is unprivileged and mounts nothing.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/local"
+	"github.com/stowage-dev/stowage/internal/program"
+)
+
+const about = `The Stowage manager matches claims to volumes and binds them, provisions, reclaims and expands.
+
+It runs beside kube-controller-manager (--scope=classes), or instead of its volume
+controllers (--scope=cluster). Storage is configured with StorageBackend objects.`
+
+const (
+	metricsPort = 8080
+	probePort   = 8081
+	// The API server, not the client, says when there are too many requests:
+	// its priority and fairness queues know the load, a fixed rate doesn't.
+	noClientLimit = -1
+)
+
+type options struct {
+	program.Options
+	scope                   string
+	leaderElect             bool
+	leaderElectionNamespace string
+	localBase               string
+}
+
+func main() {
+	flags := pflag.NewFlagSet("manager", pflag.ContinueOnError)
+	options := options{}
+	flags.StringVar(&options.scope, "scope", string(controllers.ClassesScope),
+		"Which claims to act on: classes (those of Stowage's own classes, beside kube-controller-manager)\n"+
+			"or cluster (every claim, instead of kube-controller-manager's volume controllers).")
+	flags.BoolVar(&options.leaderElect, "leader-elect", true, "Act only while holding a lease, so that several managers can run.")
+	flags.StringVar(&options.leaderElectionNamespace, "leader-election-namespace", "",
+		"Namespace of the lease. Default: the pod's own; needed outside a cluster.")
+	flags.StringVar(&options.localBase, "local-base", "/var/lib/stowage",
+		"Folder on every node below which local backends lie. The node agents need the same.")
+	options.AddFlags(flags, metricsPort, probePort)
+	options.Parse(flags, about, os.Args[1:])
+	if err := run(options); err != nil {
+		program.Fail(err)
+	}
+}
+
+func run(options options) error {
+	scope := controllers.Scope(options.scope)
+	if scope != controllers.ClassesScope && scope != controllers.ClusterScope {
+		return fmt.Errorf("--scope is classes or cluster, not %q", options.scope)
+	}
+	if !filepath.IsAbs(options.localBase) {
+		return fmt.Errorf("--local-base is an absolute path, not %q", options.localBase)
+	}
+	log := options.Logger()
+	ctrllog.SetLogger(log)
+	klog.SetLogger(log)
+
+	mgr, err := newManager(options)
+	if err != nil {
+		return err
+	}
+	kinds := backend.NewRegistry(
+		local.Kind{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Base: filepath.Clean(options.localBase)},
+	)
+	ctx := ctrl.SetupSignalHandler()
+	if err := controllers.Setup(ctx, mgr, controllers.Options{Scope: scope, Backends: kinds}); err != nil {
+		return err
+	}
+	log.Info("starting the manager", "version", program.Version(), "scope", scope)
+	return mgr.Start(ctx)
+}
+
+func newManager(options options) (ctrl.Manager, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, stowagev1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("registering types: %w", err)
+		}
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", options.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading how to reach the API server: %w", err)
+	}
+	config.QPS = noClientLimit
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:                        scheme,
+		Metrics:                       options.Metrics(),
+		HealthProbeBindAddress:        options.ProbeAddress,
+		LeaderElection:                options.leaderElect,
+		LeaderElectionID:              "manager.stowage.dev",
+		LeaderElectionNamespace:       options.leaderElectionNamespace,
+		LeaderElectionReleaseOnCancel: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the manager: %w", err)
+	}
+	for _, add := range []func(string, healthz.Checker) error{mgr.AddHealthzCheck, mgr.AddReadyzCheck} {
+		if err := add("ping", healthz.Ping); err != nil {
+			return nil, fmt.Errorf("adding a probe: %w", err)
+		}
+	}
+	return mgr, nil
+}

@@ -1,0 +1,199 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/binder"
+)
+
+// PersistentVolumeReconciler keeps the phases of volumes true, and reclaims those
+// whose claim is gone.
+type PersistentVolumeReconciler struct {
+	client   client.Client
+	live     client.Reader
+	scope    Scope
+	backends *backend.Registry
+	clock    clock.PassiveClock
+	events   events.EventRecorder
+}
+
+// NewPersistentVolumeReconciler makes the reconciler.
+func NewPersistentVolumeReconciler(mgr ctrl.Manager, options Options) *PersistentVolumeReconciler {
+	return &PersistentVolumeReconciler{
+		client:   mgr.GetClient(),
+		live:     mgr.GetAPIReader(),
+		scope:    options.Scope,
+		backends: options.Backends,
+		clock:    options.Clock,
+		events:   mgr.GetEventRecorder("stowage-manager"),
+	}
+}
+
+// volumeStep brings a volume further; it tells whether the pass is over, and when
+// to look again.
+type volumeStep func(context.Context, *corev1.PersistentVolume) (done bool, result ctrl.Result, err error)
+
+// +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get;list;watch;update;patch;delete
+// +kubebuilder:rbac:groups="",resources=persistentvolumes/status,verbs=update;patch
+// +kubebuilder:rbac:groups="",resources=persistentvolumes/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch
+
+// Reconcile brings one volume as far as it can go now.
+func (r *PersistentVolumeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	pv := &corev1.PersistentVolume{}
+	if err := r.client.Get(ctx, request.NamespacedName, pv); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	for _, step := range r.steps() {
+		done, result, err := step(ctx, pv)
+		switch {
+		case apierrors.IsConflict(err):
+			return ctrl.Result{RequeueAfter: conflictRetry}, nil
+		case err != nil || done:
+			return result, err
+		}
+	}
+	return ctrl.Result{}, nil
+}
+
+// steps are what a volume needs, in order. In scope=classes phases and protection
+// are kube-controller-manager's.
+func (r *PersistentVolumeReconciler) steps() []volumeStep {
+	if r.scope == ClassesScope {
+		return []volumeStep{r.reclaim}
+	}
+	return []volumeStep{r.ensureProtected, r.ensurePhase, r.removeProtection, r.reclaim}
+}
+
+// ensurePhase writes the phase that the volume and its claim call for. A volume
+// tied to a claim that isn't bound to it yet is left alone: the claim's reconciler
+// is at work on both, or was and will be again.
+func (r *PersistentVolumeReconciler) ensurePhase(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+	ref := pv.Spec.ClaimRef
+	if ref == nil || ref.UID == "" {
+		return false, ctrl.Result{}, r.setPhase(ctx, pv, corev1.VolumeAvailable, "")
+	}
+	claim, err := r.claimOf(ctx, ref)
+	switch {
+	case err != nil:
+		return false, ctrl.Result{}, err
+	case claim == nil:
+		return false, ctrl.Result{}, r.release(ctx, pv)
+	case claim.Spec.VolumeName == "":
+		return true, ctrl.Result{}, nil
+	case claim.Spec.VolumeName == pv.Name:
+		return false, ctrl.Result{}, r.setPhase(ctx, pv, corev1.VolumeBound, "")
+	default:
+		return false, ctrl.Result{}, r.unbind(ctx, pv, claim)
+	}
+}
+
+// claimOf finds the claim that a reference means, nil where it is gone: deleted,
+// or deleted and made again under the same name. The cache may be behind the
+// claim's creation: that a claim is gone is believed when read live.
+func (r *PersistentVolumeReconciler) claimOf(ctx context.Context, ref *corev1.ObjectReference) (*corev1.PersistentVolumeClaim, error) {
+	key := client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
+	for _, reader := range []client.Reader{r.client, r.live} {
+		claim := &corev1.PersistentVolumeClaim{}
+		err := reader.Get(ctx, key, claim)
+		switch {
+		case err == nil && claim.UID == ref.UID:
+			return claim, nil
+		case client.IgnoreNotFound(err) != nil:
+			return nil, fmt.Errorf("reading claim %s: %w", key, err)
+		}
+	}
+	return nil, nil
+}
+
+// release marks a volume whose claim is gone. Its data stays as it is.
+func (r *PersistentVolumeReconciler) release(ctx context.Context, pv *corev1.PersistentVolume) error {
+	if pv.Status.Phase == corev1.VolumeFailed {
+		return nil
+	}
+	return r.setPhase(ctx, pv, corev1.VolumeReleased, "")
+}
+
+// unbind frees a volume that was tied to a claim which took another one. Storage
+// that was made for the claim and never used by it is released, to be reclaimed;
+// what a person made becomes available again.
+func (r *PersistentVolumeReconciler) unbind(ctx context.Context, pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) error {
+	if provisionedHere(pv) && pv.Name == volumeIDOf(claim) {
+		return r.release(ctx, pv)
+	}
+	before := pv.DeepCopy()
+	if binder.UnbindVolume(pv) {
+		err := r.client.Patch(ctx, pv, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if err != nil {
+			return fmt.Errorf("unbinding volume %s from claim %s/%s: %w", pv.Name, claim.Namespace, claim.Name, err)
+		}
+	}
+	return r.setPhase(ctx, pv, corev1.VolumeAvailable, "")
+}
+
+func (r *PersistentVolumeReconciler) setPhase(ctx context.Context, pv *corev1.PersistentVolume, phase corev1.PersistentVolumePhase, message string) error {
+	if pv.Status.Phase == phase && pv.Status.Message == message {
+		return nil
+	}
+	before := pv.DeepCopy()
+	pv.Status.Phase, pv.Status.Message = phase, message
+	err := r.client.Status().Patch(ctx, pv, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return wrap(err, "setting volume %s to %s", pv.Name, phase)
+}
+
+// SetupWithManager watches volumes and what decides over them.
+func (r *PersistentVolumeReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("persistentvolume").
+		For(&corev1.PersistentVolume{}).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfClaim)).
+		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(volumeOfLocalVolume)).
+		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfBackend), onlyNewSpecs()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: volumeWorkers}).
+		Complete(r)
+}
+
+// volumesOfClaim wakes the volumes tied to a claim, the one that it is bound to
+// and any that it left.
+func (r *PersistentVolumeReconciler) volumesOfClaim(ctx context.Context, object client.Object) []reconcile.Request {
+	volumes := &corev1.PersistentVolumeList{}
+	if err := r.client.List(ctx, volumes, client.MatchingFields{volumesByClaim: client.ObjectKeyFromObject(object).String()}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing volumes", "claim", client.ObjectKeyFromObject(object))
+	}
+	return requestsForVolumes(volumes.Items)
+}
+
+func volumeOfLocalVolume(_ context.Context, object client.Object) []reconcile.Request {
+	return []reconcile.Request{requestFor(object)}
+}
+
+// volumesOfBackend wakes the volumes of a backend, because the time for which a
+// deleted claim's data is kept may have changed.
+func (r *PersistentVolumeReconciler) volumesOfBackend(ctx context.Context, object client.Object) []reconcile.Request {
+	volumes := &corev1.PersistentVolumeList{}
+	if err := r.client.List(ctx, volumes, client.MatchingFields{volumesByBackend: object.GetName()}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing volumes", "backend", object.GetName())
+	}
+	return requestsForVolumes(volumes.Items)
+}
+
+func requestsForVolumes(volumes []corev1.PersistentVolume) []reconcile.Request {
+	requests := make([]reconcile.Request, 0, len(volumes))
+	for i := range volumes {
+		requests = append(requests, requestFor(&volumes[i]))
+	}
+	return requests
+}

@@ -1,0 +1,204 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/component-helpers/storage/volume"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// pvProtectionFinalizer is Kubernetes' own, which its admission plug-in adds: a
+// volume isn't deleted while a claim is bound to it.
+const pvProtectionFinalizer = "kubernetes.io/pv-protection"
+
+// ensureProtected adds the finalizer to a volume that was created while the
+// admission plug-in was off.
+func (r *PersistentVolumeReconciler) ensureProtected(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+	before := pv.DeepCopy()
+	if !pv.DeletionTimestamp.IsZero() || !controllerutil.AddFinalizer(pv, pvProtectionFinalizer) {
+		return false, ctrl.Result{}, nil
+	}
+	return false, ctrl.Result{}, r.patch(ctx, pv, before, "protecting")
+}
+
+// removeProtection lets a deleted volume go that no claim is bound to.
+func (r *PersistentVolumeReconciler) removeProtection(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+	before := pv.DeepCopy()
+	if pv.DeletionTimestamp.IsZero() || pv.Status.Phase == corev1.VolumeBound ||
+		!controllerutil.RemoveFinalizer(pv, pvProtectionFinalizer) {
+		return false, ctrl.Result{}, nil
+	}
+	return false, ctrl.Result{}, r.patch(ctx, pv, before, "ending the protection of")
+}
+
+// reclaim removes the storage of a released volume whose policy is Delete, in an
+// order that survives a crash anywhere and two leaders at once:
+//
+//	decide, from a live read
+//	DELETE the volume object, with the uid and resourceVersion of that read: the
+//	  point of no return. Our finalizer holds the object, nobody binds it again
+//	decide again, from a live read: a person may have chosen Retain meanwhile
+//	remove the storage
+//	remove the finalizer
+func (r *PersistentVolumeReconciler) reclaim(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
+		return true, ctrl.Result{}, r.reclaimForeign(ctx, pv)
+	}
+	terminating := !pv.DeletionTimestamp.IsZero()
+	if !terminating && (pv.Status.Phase != corev1.VolumeReleased || !mayDelete(pv)) {
+		return true, ctrl.Result{}, nil
+	}
+	current := &corev1.PersistentVolume{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(pv), current); err != nil {
+		return true, ctrl.Result{}, wrap(client.IgnoreNotFound(err), "reading volume %s", pv.Name)
+	}
+	inUse, err := r.claimed(ctx, current)
+	switch {
+	case err != nil || inUse || current.UID != pv.UID:
+		return true, ctrl.Result{}, err
+	case !mayDelete(current) && terminating:
+		return true, ctrl.Result{}, r.letGo(ctx, current)
+	case !mayDelete(current) || current.Status.Phase != corev1.VolumeReleased:
+		return true, ctrl.Result{}, nil
+	}
+	result, err := r.removeStorage(ctx, current)
+	return true, result, err
+}
+
+// removeStorage removes the storage of a volume that nobody claims, once the time
+// for which it is to be kept is over.
+func (r *PersistentVolumeReconciler) removeStorage(ctx context.Context, pv *corev1.PersistentVolume) (ctrl.Result, error) {
+	object, opened, err := r.backendFor(ctx, pv)
+	if err != nil {
+		return ctrl.Result{}, r.failDelete(pv, err)
+	}
+	if left := r.retainedFor(pv, object); left > 0 {
+		return ctrl.Result{RequeueAfter: left}, nil
+	}
+	if err := r.alone(ctx, pv); err != nil {
+		return ctrl.Result{}, r.failDelete(pv, err)
+	}
+	if pv.DeletionTimestamp.IsZero() {
+		err := r.client.Delete(ctx, pv, client.Preconditions{UID: &pv.UID, ResourceVersion: &pv.ResourceVersion})
+		return ctrl.Result{}, wrap(client.IgnoreNotFound(err), "deleting volume %s", pv.Name)
+	}
+	if err := opened.Delete(ctx, pv.Spec.CSI.VolumeHandle); err != nil {
+		if errors.Is(err, backend.InProgress) {
+			return ctrl.Result{RequeueAfter: retryUnanswered}, nil
+		}
+		return ctrl.Result{}, r.failDelete(pv, err)
+	}
+	return ctrl.Result{}, r.letGo(ctx, pv)
+}
+
+// claimed tells, from live reads, whether the volume is still a claim's: bound to
+// it, or about to be.
+func (r *PersistentVolumeReconciler) claimed(ctx context.Context, pv *corev1.PersistentVolume) (bool, error) {
+	ref := pv.Spec.ClaimRef
+	if ref == nil {
+		return false, nil
+	}
+	claim := &corev1.PersistentVolumeClaim{}
+	err := r.live.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, claim)
+	if err != nil {
+		return false, wrap(client.IgnoreNotFound(err), "reading claim %s/%s", ref.Namespace, ref.Name)
+	}
+	return claim.UID == ref.UID && (claim.Spec.VolumeName == "" || claim.Spec.VolumeName == pv.Name), nil
+}
+
+// alone returns an error where another volume object stands for the same storage:
+// its data would be removed too.
+func (r *PersistentVolumeReconciler) alone(ctx context.Context, pv *corev1.PersistentVolume) error {
+	volumes := &corev1.PersistentVolumeList{}
+	if err := r.client.List(ctx, volumes, client.MatchingFields{volumesByHandle: handleOf(pv)[0]}); err != nil {
+		return fmt.Errorf("listing the volumes of handle %s: %w", pv.Spec.CSI.VolumeHandle, err)
+	}
+	for _, other := range volumes.Items {
+		if other.UID != pv.UID {
+			return backend.Conflict.Errorf("volume %s stands for the same storage: delete it first, or set the policy of %s to Retain", other.Name, pv.Name)
+		}
+	}
+	return nil
+}
+
+// retainedFor is how long the data of a released volume is still kept.
+func (r *PersistentVolumeReconciler) retainedFor(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend) time.Duration {
+	window := object.Spec.Deletion.RetainFor.Duration
+	if pv.Status.LastPhaseTransitionTime == nil {
+		return window
+	}
+	return pv.Status.LastPhaseTransitionTime.Add(window).Sub(r.clock.Now())
+}
+
+func (r *PersistentVolumeReconciler) backendFor(ctx context.Context, pv *corev1.PersistentVolume) (*stowagev1alpha1.StorageBackend, backend.Backend, error) {
+	names := backendOf(pv)
+	if len(names) == 0 {
+		return nil, nil, backend.Invalid.Errorf("the volume names no StorageBackend")
+	}
+	object := &stowagev1alpha1.StorageBackend{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: names[0]}, object); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil, fmt.Errorf("StorageBackend %s is gone: create it again, or set the volume's policy to Retain", names[0])
+		}
+		return nil, nil, fmt.Errorf("reading StorageBackend %s: %w", names[0], err)
+	}
+	opened, err := r.backends.Open(object)
+	return object, opened, err
+}
+
+// failDelete tells the volume's reader why its storage is still there, and
+// returns the error, so that it is tried again ever more slowly.
+func (r *PersistentVolumeReconciler) failDelete(pv *corev1.PersistentVolume, err error) error {
+	r.events.Eventf(pv, nil, corev1.EventTypeWarning, "VolumeFailedDelete", "Delete", "%v", err)
+	return fmt.Errorf("deleting the storage of volume %s: %w", pv.Name, err)
+}
+
+// letGo removes the finalizer: the last write.
+func (r *PersistentVolumeReconciler) letGo(ctx context.Context, pv *corev1.PersistentVolume) error {
+	before := pv.DeepCopy()
+	if !controllerutil.RemoveFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
+		return nil
+	}
+	return client.IgnoreNotFound(r.patch(ctx, pv, before, "letting go of"))
+}
+
+// reclaimForeign says of released volumes that no driver of Stowage made what
+// becomes of them: a provisioner of their own deletes them, or a person does.
+func (r *PersistentVolumeReconciler) reclaimForeign(ctx context.Context, pv *corev1.PersistentVolume) error {
+	if r.scope == ClassesScope || pv.Status.Phase != corev1.VolumeReleased || pv.Annotations[volume.AnnDynamicallyProvisioned] != "" {
+		return nil
+	}
+	reason := map[corev1.PersistentVolumeReclaimPolicy]string{
+		corev1.PersistentVolumeReclaimDelete:  "VolumeFailedDelete",
+		corev1.PersistentVolumeReclaimRecycle: "VolumeFailedRecycle",
+	}[pv.Spec.PersistentVolumeReclaimPolicy]
+	if reason == "" {
+		return nil
+	}
+	message := fmt.Sprintf("nothing in this cluster can do what the reclaim policy %s asks for a volume that was made by hand: "+
+		"save or remove its data by hand, then delete the PersistentVolume", pv.Spec.PersistentVolumeReclaimPolicy)
+	if err := r.setPhase(ctx, pv, corev1.VolumeFailed, message); err != nil {
+		return err
+	}
+	r.events.Eventf(pv, nil, corev1.EventTypeWarning, reason, "Reclaim", "%s", message)
+	return nil
+}
+
+func (r *PersistentVolumeReconciler) patch(ctx context.Context, pv, before *corev1.PersistentVolume, doing string) error {
+	err := r.client.Patch(ctx, pv, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return wrap(err, "%s volume %s", doing, pv.Name)
+}
+
+func mayDelete(pv *corev1.PersistentVolume) bool {
+	return pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
+}

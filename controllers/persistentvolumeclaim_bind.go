@@ -1,0 +1,146 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/component-helpers/storage/volume"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/binder"
+)
+
+// findBoundVolume finds the volume of a claim that was bound before, and calls
+// the claim Lost where the volume is gone or another's. The cache may be behind
+// the binding: before anything is called lost, the volume is read live.
+func (r *PersistentVolumeClaimReconciler) findBoundVolume(ctx context.Context, scope *claimScope) (*wait, error) {
+	claim := scope.claim
+	key := client.ObjectKey{Name: claim.Spec.VolumeName}
+	for _, reader := range []client.Reader{r.client, r.live} {
+		pv := &corev1.PersistentVolume{}
+		err := reader.Get(ctx, key, pv)
+		switch {
+		case apierrors.IsNotFound(err):
+			scope.volume = nil
+		case err != nil:
+			return nil, fmt.Errorf("reading volume %s: %w", key.Name, err)
+		default:
+			scope.volume = pv
+		}
+		if scope.volume != nil && binder.TiedTo(scope.volume, claim) {
+			return nil, nil
+		}
+	}
+	switch {
+	case scope.volume == nil:
+		return waitForLostVolume(claim), nil
+	case scope.volume.Spec.ClaimRef == nil || binder.ReservedFor(scope.volume, claim):
+		return nil, nil
+	default:
+		return waitForMisboundVolume(claim, scope.volume), nil
+	}
+}
+
+// bind ties volume and claim to each other, in four writes of which each is left
+// out where it already holds, so that a crash after any of them is resumed:
+//
+//  1. the volume's claimRef with the claim's UID: the point of no return;
+//  2. the volume's phase;
+//  3. the claim's volumeName, and with it the end of provisioning;
+//  4. the claim's phase and what it got.
+func (r *PersistentVolumeClaimReconciler) bind(ctx context.Context, scope *claimScope) (*wait, error) {
+	claim := scope.claim
+	pv := scope.volume.DeepCopy()
+	if err := r.bindVolume(ctx, pv, claim); err != nil {
+		r.index.GiveBack(pv.Name, claim.UID)
+		return nil, err
+	}
+	if err := r.setVolumeBound(ctx, pv); err != nil {
+		return nil, err
+	}
+	if err := r.bindClaim(ctx, claim, pv); err != nil {
+		return nil, err
+	}
+	return nil, r.setClaimBound(ctx, claim, pv)
+}
+
+func (r *PersistentVolumeClaimReconciler) bindVolume(ctx context.Context, pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) error {
+	before := pv.DeepCopy()
+	if !binder.BindVolume(pv, claim) {
+		return nil
+	}
+	// The resourceVersion is the fence: of two who read the volume as free,
+	// one writes.
+	if err := r.client.Patch(ctx, pv, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("binding volume %s to claim %s/%s: %w", pv.Name, claim.Namespace, claim.Name, err)
+	}
+	return nil
+}
+
+func (r *PersistentVolumeClaimReconciler) setVolumeBound(ctx context.Context, pv *corev1.PersistentVolume) error {
+	if pv.Status.Phase == corev1.VolumeBound {
+		return nil
+	}
+	before := pv.DeepCopy()
+	pv.Status.Phase, pv.Status.Reason, pv.Status.Message = corev1.VolumeBound, "", ""
+	if err := r.client.Status().Patch(ctx, pv, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("setting volume %s to Bound: %w", pv.Name, err)
+	}
+	return nil
+}
+
+// bindClaim writes the claim's side, and with it clears the intent of the
+// provisioning that made this very volume: the volume object answers for the
+// storage from here on.
+func (r *PersistentVolumeClaimReconciler) bindClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
+	before := claim.DeepCopy()
+	changed := binder.BindClaim(claim, pv)
+	if pv.Name == volumeIDOf(claim) {
+		changed = clearIntent(claim) || changed
+	}
+	if !changed {
+		return nil
+	}
+	if err := r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("binding claim %s/%s to volume %s: %w", claim.Namespace, claim.Name, pv.Name, err)
+	}
+	return nil
+}
+
+// setClaimBound reports what the claim got. A bound claim's capacity is not
+// touched: while a file system grows it is the node's to write.
+func (r *PersistentVolumeClaimReconciler) setClaimBound(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
+	before := claim.DeepCopy()
+	status := &claim.Status
+	if status.Phase != corev1.ClaimBound || status.Capacity == nil {
+		status.Capacity = maps.Clone(pv.Spec.Capacity)
+	}
+	status.Phase = corev1.ClaimBound
+	status.AccessModes = pv.Spec.AccessModes
+	status.CurrentVolumeAttributesClassName = pv.Spec.VolumeAttributesClassName
+	setBindable(claim, boundCondition(pv))
+	if equality.Semantic.DeepEqual(before.Status, claim.Status) {
+		return nil
+	}
+	// A strategic merge, because a JSON merge would replace the conditions that
+	// others wrote meanwhile.
+	if err := r.client.Status().Patch(ctx, claim, client.StrategicMergeFrom(before)); err != nil {
+		return fmt.Errorf("setting claim %s/%s to Bound: %w", claim.Namespace, claim.Name, err)
+	}
+	if before.Status.Phase != corev1.ClaimBound && provisionedHere(pv) {
+		r.events.Eventf(claim, pv, corev1.EventTypeNormal, "ProvisioningSucceeded", "Provision", "Successfully provisioned volume %s", pv.Name)
+	}
+	return nil
+}
+
+// provisionedHere tells whether a volume was made by one of Stowage's drivers.
+func provisionedHere(pv *corev1.PersistentVolume) bool {
+	driver := pv.Annotations[volume.AnnDynamicallyProvisioned]
+	return driver != "" && pv.Spec.CSI != nil && pv.Spec.CSI.Driver == driver &&
+		pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute] != ""
+}

@@ -1,0 +1,216 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/binder"
+)
+
+// PersistentVolumeClaimReconciler finds or makes a volume for every claim and
+// ties the two together, and protects claims from deletion while they are used.
+type PersistentVolumeClaimReconciler struct {
+	client   client.Client
+	live     client.Reader
+	scope    Scope
+	backends *backend.Registry
+	index    *binder.Index
+	events   events.EventRecorder
+}
+
+// NewPersistentVolumeClaimReconciler makes a reconciler with an empty index of
+// volumes: SetupWithManager has an informer fill it.
+func NewPersistentVolumeClaimReconciler(mgr ctrl.Manager, options Options) *PersistentVolumeClaimReconciler {
+	return &PersistentVolumeClaimReconciler{
+		client:   mgr.GetClient(),
+		live:     mgr.GetAPIReader(),
+		scope:    options.Scope,
+		backends: options.Backends,
+		index:    binder.NewIndex(),
+		events:   mgr.GetEventRecorder("stowage-manager"),
+	}
+}
+
+// claimScope is what the steps of one pass over a claim know and find out.
+type claimScope struct {
+	claim  *corev1.PersistentVolumeClaim
+	class  *storagev1.StorageClass
+	wish   binder.Wish
+	volume *corev1.PersistentVolume
+}
+
+// claimStep brings a claim further. It returns a wait where it can't go on yet,
+// and nil where the next step may run.
+type claimStep func(context.Context, *claimScope) (*wait, error)
+
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;update;patch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims/status,verbs=update;patch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups="",resources=persistentvolumes/status,verbs=update;patch
+// +kubebuilder:rbac:groups="",resources=pods;nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
+// +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get;list;watch
+// +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups="";events.k8s.io,resources=events,verbs=create;patch;update
+
+// Reconcile brings one claim as far as it can go now.
+func (r *PersistentVolumeClaimReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	claim := &corev1.PersistentVolumeClaim{}
+	if err := r.client.Get(ctx, request.NamespacedName, claim); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	scope := &claimScope{claim: claim, wish: binder.Wish{Claim: claim}}
+	for _, step := range r.steps(claim) {
+		waiting, err := step(ctx, scope)
+		switch {
+		case apierrors.IsConflict(err):
+			return ctrl.Result{RequeueAfter: conflictRetry}, nil
+		case err != nil:
+			return ctrl.Result{}, err
+		case waiting != nil:
+			return r.tell(ctx, claim, waiting)
+		}
+	}
+	return ctrl.Result{}, nil
+}
+
+// steps are what a claim needs, in order. In scope=classes kube-controller-manager
+// matches, binds and protects; Stowage provisions what it is told to.
+func (r *PersistentVolumeClaimReconciler) steps(claim *corev1.PersistentVolumeClaim) []claimStep {
+	switch {
+	case !claim.DeletionTimestamp.IsZero() && r.scope == ClusterScope:
+		return []claimStep{r.awaitUnused, r.settleProvisioning, r.removeFinalizers}
+	case !claim.DeletionTimestamp.IsZero():
+		return []claimStep{r.settleProvisioning, r.removeFinalizers}
+	case r.scope == ClassesScope && claim.Spec.VolumeName != "":
+		return []claimStep{r.settleProvisioning, r.removeFinalizers}
+	case r.scope == ClassesScope:
+		return []claimStep{r.awaitProvisionRequest, r.findClass, r.findNode, r.provision, r.settleProvisioning, r.removeFinalizers}
+	case binder.Completed(claim):
+		return []claimStep{r.ensureProtected, r.findBoundVolume, r.bind, r.settleProvisioning, r.removeFinalizers}
+	default:
+		return []claimStep{r.ensureProtected, r.findClass, r.findNode, r.findVolume, r.provision, r.bind}
+	}
+}
+
+// findClass looks up the claim's class. A class that isn't there is no error yet:
+// a volume of that class may be.
+func (r *PersistentVolumeClaimReconciler) findClass(ctx context.Context, scope *claimScope) (*wait, error) {
+	name := classOf(scope.claim)
+	if name == "" {
+		return nil, nil
+	}
+	class := &storagev1.StorageClass{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, class); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	scope.class = class
+	return nil, nil
+}
+
+// findNode looks up the node on which the claim's first consumer was placed, for
+// classes that wait for it: by the scheduler, or by whoever wrote the node's name
+// into the pod, of which no scheduler hears.
+func (r *PersistentVolumeClaimReconciler) findNode(ctx context.Context, scope *claimScope) (*wait, error) {
+	if !waitsForConsumer(scope.class) {
+		return nil, nil
+	}
+	name, placed, err := r.selectedNode(ctx, scope.claim)
+	if err != nil {
+		return nil, err
+	}
+	if name == "" {
+		scope.wish.Delayed = true
+		return nil, nil
+	}
+	node := &corev1.Node{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+		if apierrors.IsNotFound(err) {
+			return waitForNode(name, placed), nil
+		}
+		return nil, fmt.Errorf("reading node %s: %w", name, err)
+	}
+	scope.wish.Node = node
+	return nil, nil
+}
+
+// findVolume takes the volume that the claim names, or the best that fits.
+func (r *PersistentVolumeClaimReconciler) findVolume(ctx context.Context, scope *claimScope) (*wait, error) {
+	claim := scope.claim
+	if claim.Spec.VolumeName == "" {
+		scope.volume = r.index.Take(scope.wish)
+		return nil, nil
+	}
+	found, cause := r.index.TakeNamed(scope.wish)
+	switch {
+	case cause != binder.Fits:
+		return waitForNamedVolume(claim, cause), nil
+	case found == nil:
+		return waitForMissingVolume(claim), nil
+	}
+	scope.volume = found
+	return nil, nil
+}
+
+// selectedNode is the node that the claim's pod was placed on, and by whom.
+func (r *PersistentVolumeClaimReconciler) selectedNode(ctx context.Context, claim *corev1.PersistentVolumeClaim) (name, by string, err error) {
+	if node := claim.Annotations[annSelectedNode]; node != "" {
+		return node, "the scheduler", nil
+	}
+	pods := &corev1.PodList{}
+	if err := r.client.List(ctx, pods, client.InNamespace(claim.Namespace), client.MatchingFields{podsByClaim: claim.Name}); err != nil {
+		return "", "", fmt.Errorf("listing the pods of claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	placed := slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.Spec.NodeName == "" || isFinished(&pod) })
+	if len(placed) == 0 {
+		return "", "", nil
+	}
+	first := slices.MinFunc(placed, func(a, b corev1.Pod) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
+	return first.Spec.NodeName, "pod " + first.Name, nil
+}
+
+// SetupWithManager watches claims and all that may bring one further.
+func (r *PersistentVolumeClaimReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("persistentvolumeclaim").
+		For(&corev1.PersistentVolumeClaim{}).
+		Watches(&corev1.PersistentVolume{}, r.volumeEvents()).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(claimsOfPod)).
+		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForClass)).
+		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForBackend), onlyNewSpecs()).
+		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(claimOfLocalVolume)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForNode), onlyNewNodes()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: claimWorkers}).
+		Complete(r)
+}
+
+// waitsForConsumer tells whether a class binds its claims only once a pod that
+// uses them has a node.
+func waitsForConsumer(class *storagev1.StorageClass) bool {
+	return class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+}
+
+// isFinished tells whether a pod's containers ended for good.
+func isFinished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// retryUnanswered is how soon a backend that doesn't tell when it is done is
+// asked again; those that do wake the claim.
+const retryUnanswered = 30 * time.Second

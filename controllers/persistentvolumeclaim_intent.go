@@ -1,0 +1,151 @@
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// intent is the content of the annotation on a claim for which a backend may
+// have been called: enough to find the backend again. Users can write it, so it
+// only says where to look. What may be removed there is computed from the
+// claim's UID, and the backend's own record of the owner has to agree.
+type intent struct {
+	Backend string `json:"backend"`
+	Node    string `json:"node,omitempty"`
+	Attempt int    `json:"attempt"`
+}
+
+// intentOf reads the annotation.
+func intentOf(claim *corev1.PersistentVolumeClaim) (intent, error) {
+	noted := intent{}
+	if err := json.Unmarshal([]byte(claim.Annotations[stowagev1alpha1.ProvisioningAnnotation]), &noted); err != nil {
+		return intent{}, fmt.Errorf("reading the annotation %s: %w", stowagev1alpha1.ProvisioningAnnotation, err)
+	}
+	return noted, nil
+}
+
+// ensureIntent writes down, before the backend is called, that it will be: from
+// here on the claim can't vanish without its storage being looked for.
+func (r *PersistentVolumeClaimReconciler) ensureIntent(ctx context.Context, scope *claimScope, object *stowagev1alpha1.StorageBackend) error {
+	claim := scope.claim
+	before := claim.DeepCopy()
+	text, err := json.Marshal(intent{Backend: object.Name, Node: nameOf(scope.wish.Node), Attempt: 1})
+	if err != nil {
+		return fmt.Errorf("writing the intent of claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	changed := controllerutil.AddFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer)
+	if claim.Annotations[stowagev1alpha1.ProvisioningAnnotation] != string(text) {
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, stowagev1alpha1.ProvisioningAnnotation, string(text))
+		changed = true
+	}
+	if changed = setProvisioner(claim, scope.class) || changed; !changed {
+		return nil
+	}
+	err = r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return wrap(err, "writing the intent of claim %s/%s", claim.Namespace, claim.Name)
+}
+
+// settleProvisioning ends what an intent began: where a volume object records the
+// storage there is nothing to do; else what the backend may have made is removed.
+func (r *PersistentVolumeClaimReconciler) settleProvisioning(ctx context.Context, scope *claimScope) (*wait, error) {
+	claim := scope.claim
+	if !controllerutil.ContainsFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer) {
+		return nil, nil
+	}
+	// Read live: a volume object that the cache has not seen yet would have its
+	// storage removed.
+	recorded := &corev1.PersistentVolume{}
+	err := r.live.Get(ctx, client.ObjectKey{Name: volumeIDOf(claim)}, recorded)
+	if err == nil {
+		return nil, nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("reading volume %s: %w", volumeIDOf(claim), err)
+	}
+	return r.undo(ctx, claim)
+}
+
+func (r *PersistentVolumeClaimReconciler) undo(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*wait, error) {
+	name, err := r.intendedBackend(ctx, claim)
+	if err != nil {
+		return waitForCleanup(err), nil
+	}
+	object := &stowagev1alpha1.StorageBackend{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
+		return waitForCleanup(fmt.Errorf("reading StorageBackend %q: %w", name, err)), nil
+	}
+	opened, err := r.backends.Open(object)
+	if err == nil {
+		err = opened.Delete(ctx, volumeIDOf(claim))
+	}
+	if err != nil {
+		return waitForCleanup(err), nil
+	}
+	return nil, nil
+}
+
+// intendedBackend is the backend that the intent names or, where somebody took
+// the annotation away, the one that the claim's class names.
+func (r *PersistentVolumeClaimReconciler) intendedBackend(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
+	noted, err := intentOf(claim)
+	if err == nil && noted.Backend != "" {
+		return noted.Backend, nil
+	}
+	class := &storagev1.StorageClass{}
+	if missing := r.client.Get(ctx, client.ObjectKey{Name: classOf(claim)}, class); missing != nil {
+		return "", errors.Join(err, missing)
+	}
+	return class.Parameters[stowagev1alpha1.BackendParameter], nil
+}
+
+// removeFinalizers lets the claim go, or marks what an intent began as ended. It
+// is the last write.
+func (r *PersistentVolumeClaimReconciler) removeFinalizers(ctx context.Context, scope *claimScope) (*wait, error) {
+	claim := scope.claim
+	before := claim.DeepCopy()
+	changed := clearIntent(claim)
+	if !claim.DeletionTimestamp.IsZero() && r.scope == ClusterScope {
+		changed = controllerutil.RemoveFinalizer(claim, pvcProtectionFinalizer) || changed
+	}
+	if !changed {
+		return nil, nil
+	}
+	err := r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return nil, wrap(client.IgnoreNotFound(err), "removing the finalizers of claim %s/%s", claim.Namespace, claim.Name)
+}
+
+// clearIntent takes the intent off a claim, in memory, and tells whether there
+// was one.
+func clearIntent(claim *corev1.PersistentVolumeClaim) bool {
+	_, noted := claim.Annotations[stowagev1alpha1.ProvisioningAnnotation]
+	delete(claim.Annotations, stowagev1alpha1.ProvisioningAnnotation)
+	return controllerutil.RemoveFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer) || noted
+}
+
+// waitForCleanup keeps the claim until the backend says that nothing is left.
+func waitForCleanup(err error) *wait {
+	waiting := &wait{reason: "ProvisioningCleanup", message: err.Error(), after: retryUnanswered}
+	if !errors.Is(err, backend.InProgress) {
+		waiting.event, waiting.warning, waiting.retry = "ProvisioningCleanupFailed", true, err
+	}
+	return waiting
+}
+
+func nameOf(node *corev1.Node) string {
+	if node == nil {
+		return ""
+	}
+	return node.Name
+}

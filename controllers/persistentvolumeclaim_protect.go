@@ -1,0 +1,59 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+// pvcProtectionFinalizer is Kubernetes' own, which its admission plug-in adds: a
+// claim isn't deleted while a pod uses it.
+const pvcProtectionFinalizer = "kubernetes.io/pvc-protection"
+
+// ensureProtected adds the finalizer to a claim that was created while the
+// admission plug-in was off.
+func (r *PersistentVolumeClaimReconciler) ensureProtected(ctx context.Context, scope *claimScope) (*wait, error) {
+	before := scope.claim.DeepCopy()
+	if !controllerutil.AddFinalizer(scope.claim, pvcProtectionFinalizer) {
+		return nil, nil
+	}
+	err := r.client.Patch(ctx, scope.claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return nil, wrap(err, "protecting claim %s/%s", scope.claim.Namespace, scope.claim.Name)
+}
+
+// awaitUnused keeps a deleted claim while a pod uses it. The cache only saves the
+// question: that no pod uses the claim is believed when read live.
+func (r *PersistentVolumeClaimReconciler) awaitUnused(ctx context.Context, scope *claimScope) (*wait, error) {
+	claim := scope.claim
+	cached := &corev1.PodList{}
+	if err := r.client.List(ctx, cached, client.InNamespace(claim.Namespace), client.MatchingFields{podsByClaim: claim.Name}); err != nil {
+		return nil, fmt.Errorf("listing the pods of claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	if slices.ContainsFunc(cached.Items, uses(claim)) {
+		return &wait{}, nil
+	}
+	if !controllerutil.ContainsFinalizer(claim, pvcProtectionFinalizer) {
+		return nil, nil
+	}
+	pods := &corev1.PodList{}
+	if err := r.live.List(ctx, pods, client.InNamespace(claim.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing the pods of namespace %s: %w", claim.Namespace, err)
+	}
+	if slices.ContainsFunc(pods.Items, uses(claim)) {
+		return &wait{}, nil
+	}
+	return nil, nil
+}
+
+// uses tells of pods whether they use a claim: those with a node, because nothing
+// starts a pod whose claim is being deleted, and until their object is gone,
+// because a pod that ended may still have its volumes mounted.
+func uses(claim *corev1.PersistentVolumeClaim) func(corev1.Pod) bool {
+	return func(pod corev1.Pod) bool {
+		return pod.Spec.NodeName != "" && slices.Contains(claimsOf(&pod), claim.Name)
+	}
+}

@@ -1,0 +1,221 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/storage/volume"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/binder"
+)
+
+// noProvisioner is the provisioner of classes whose volumes are made by hand.
+const noProvisioner = "kubernetes.io/no-provisioner"
+
+// awaitProvisionRequest waits, in scope=classes, until kube-controller-manager
+// asks one of Stowage's drivers for the claim's volume.
+func (r *PersistentVolumeClaimReconciler) awaitProvisionRequest(_ context.Context, scope *claimScope) (*wait, error) {
+	if !r.backends.Serves(scope.claim.Annotations[volume.AnnStorageProvisioner]) {
+		return &wait{}, nil
+	}
+	return nil, nil
+}
+
+// provision makes a volume for a claim that none fits, or leaves that to the
+// provisioner whose it is.
+func (r *PersistentVolumeClaimReconciler) provision(ctx context.Context, scope *claimScope) (*wait, error) {
+	switch {
+	case scope.volume != nil:
+		return nil, nil
+	case scope.class == nil || scope.class.Provisioner == noProvisioner:
+		return r.waitUnmatched(scope), nil
+	case scope.wish.Delayed:
+		return waitForConsumer(), nil
+	case !r.backends.Serves(scope.class.Provisioner):
+		return waitForForeignProvisioner(scope.class.Provisioner), r.markProvisioner(ctx, scope)
+	}
+	object, request, err := r.prepare(ctx, scope)
+	if err != nil {
+		return waitForBackend(err), nil
+	}
+	return r.make(ctx, scope, object, request)
+}
+
+// prepare finds the claim's backend and says what is asked of it.
+func (r *PersistentVolumeClaimReconciler) prepare(ctx context.Context, scope *claimScope) (*stowagev1alpha1.StorageBackend, backend.Request, error) {
+	claim := scope.claim
+	request := backend.Request{
+		ID:          volumeIDOf(claim),
+		Claim:       stowagev1alpha1.ClaimReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
+		Capacity:    claim.Spec.Resources.Requests[corev1.ResourceStorage],
+		VolumeMode:  ptr.Deref(claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem),
+		AccessModes: claim.Spec.AccessModes,
+		Node:        scope.wish.Node,
+	}
+	parameters, err := backend.ParseParameters(scope.class.Parameters)
+	if err != nil {
+		return nil, request, fmt.Errorf("StorageClass %s: %w", scope.class.Name, err)
+	}
+	object := &stowagev1alpha1.StorageBackend{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: parameters.Backend}, object); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, request, backend.Invalid.Errorf("StorageClass %s names the StorageBackend %q, which does not exist: "+
+				"create it, or use another class", scope.class.Name, parameters.Backend)
+		}
+		return nil, request, fmt.Errorf("reading StorageBackend %s: %w", parameters.Backend, err)
+	}
+	return object, request, refuse(scope, object)
+}
+
+// refuse returns the reason for which a claim is refused before any backend is
+// asked: nothing may be created for it.
+func refuse(scope *claimScope, object *stowagev1alpha1.StorageBackend) error {
+	claim := scope.claim
+	switch {
+	case !object.DeletionTimestamp.IsZero():
+		return backend.Invalid.Errorf("StorageBackend %s is being deleted: use another class", object.Name)
+	case backend.DriverOf(object) != scope.class.Provisioner:
+		return backend.Invalid.Errorf("StorageClass %s has the provisioner %s, but StorageBackend %s is served by %s",
+			scope.class.Name, scope.class.Provisioner, object.Name, backend.DriverOf(object))
+	case claim.Spec.DataSource != nil || claim.Spec.DataSourceRef != nil:
+		return backend.Invalid.Errorf("StorageBackend %s can't fill a volume from a dataSource: create the claim without one", object.Name)
+	case claim.Spec.Selector != nil:
+		return backend.Invalid.Errorf("a claim with a selector gets no volume made for it: remove the selector, or create a volume that it selects")
+	case ptr.Deref(claim.Spec.VolumeAttributesClassName, "") != "":
+		return backend.Invalid.Errorf("StorageBackend %s knows no volumeAttributesClass: create the claim without one", object.Name)
+	}
+	return nil
+}
+
+// make has the backend make the volume. That it was asked to is written down
+// first, so that no crash leaves storage of which nobody knows.
+func (r *PersistentVolumeClaimReconciler) make(
+	ctx context.Context, scope *claimScope, object *stowagev1alpha1.StorageBackend, request backend.Request,
+) (*wait, error) {
+	opened, err := r.backends.Open(object)
+	if err == nil {
+		err = opened.Capabilities().Check(request)
+	}
+	if err != nil {
+		return waitForBackend(err), nil
+	}
+	if err := r.ensureIntent(ctx, scope, object); err != nil {
+		return nil, err
+	}
+	made, err := opened.Provision(ctx, request)
+	if err != nil {
+		return waitForBackend(err), nil
+	}
+	scope.volume, err = r.ensureVolume(ctx, newVolume(scope, object, request, made), scope.claim)
+	return nil, err
+}
+
+// ensureVolume creates the volume object, tied to the claim from its birth. A
+// crash before the claim's own write finds it there.
+func (r *PersistentVolumeClaimReconciler) ensureVolume(
+	ctx context.Context, pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim,
+) (*corev1.PersistentVolume, error) {
+	err := r.client.Create(ctx, pv)
+	if err == nil || !apierrors.IsAlreadyExists(err) {
+		return pv, wrap(err, "creating volume %s", pv.Name)
+	}
+	existing := &corev1.PersistentVolume{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(pv), existing); err != nil {
+		return nil, fmt.Errorf("reading volume %s: %w", pv.Name, err)
+	}
+	if !binder.TiedTo(existing, claim) || !existing.DeletionTimestamp.IsZero() {
+		return nil, fmt.Errorf("creating volume %s: one of that name exists and is not this claim's", pv.Name)
+	}
+	return existing, nil
+}
+
+func newVolume(scope *claimScope, object *stowagev1alpha1.StorageBackend, request backend.Request, made *backend.Volume) *corev1.PersistentVolume {
+	claim, class := scope.claim, scope.class
+	driver := backend.DriverOf(object)
+	pv := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        request.ID,
+			Labels:      map[string]string{stowagev1alpha1.BackendLabel: object.Name},
+			Annotations: map[string]string{volume.AnnDynamicallyProvisioned: driver},
+		},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: made.Capacity},
+			AccessModes:                   claim.Spec.AccessModes,
+			VolumeMode:                    &request.VolumeMode,
+			StorageClassName:              class.Name,
+			PersistentVolumeReclaimPolicy: ptr.Deref(class.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete),
+			MountOptions:                  class.MountOptions,
+			NodeAffinity:                  made.NodeAffinity,
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+				Driver:           driver,
+				VolumeHandle:     made.Handle,
+				VolumeAttributes: made.Attributes,
+				FSType:           made.FSType,
+			}},
+		},
+	}
+	controllerutil.AddFinalizer(pv, stowagev1alpha1.ReclaimFinalizer)
+	binder.BindVolume(pv, claim)
+	return pv
+}
+
+// waitUnmatched says why no volume fits and none is made.
+func (r *PersistentVolumeClaimReconciler) waitUnmatched(scope *claimScope) *wait {
+	why := r.index.Explain(scope.wish)
+	name := classOf(scope.claim)
+	switch {
+	case name == "":
+		why += "; create a volume that fits, or name a StorageClass that makes volumes"
+	case scope.class == nil:
+		why += fmt.Sprintf("; and there is no StorageClass %q that could make one", name)
+	default:
+		why += fmt.Sprintf("; StorageClass %q makes none: create a volume that fits", name)
+	}
+	return waitForVolume(why)
+}
+
+// markProvisioner tells a foreign provisioner that the claim's volume is its to
+// make.
+func (r *PersistentVolumeClaimReconciler) markProvisioner(ctx context.Context, scope *claimScope) error {
+	before := scope.claim.DeepCopy()
+	if !setProvisioner(scope.claim, scope.class) {
+		return nil
+	}
+	err := r.client.Patch(ctx, scope.claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return wrap(err, "naming the provisioner of claim %s/%s", scope.claim.Namespace, scope.claim.Name)
+}
+
+// setProvisioner sets, in memory, the annotations that name the provisioner, the
+// older one for those who read only that, and tells whether they changed.
+func setProvisioner(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) bool {
+	changed := false
+	for _, key := range []string{volume.AnnStorageProvisioner, volume.AnnBetaStorageProvisioner} {
+		if claim.Annotations[key] != class.Provisioner {
+			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, key, class.Provisioner)
+			changed = true
+		}
+	}
+	return changed
+}
+
+// volumeIDOf is the id of the volume that is made for a claim.
+func volumeIDOf(claim *corev1.PersistentVolumeClaim) string {
+	return backend.VolumeID(claim.UID, 1)
+}
+
+// wrap adds what was being done to an error, and nothing to none.
+func wrap(err error, format string, arguments ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf(format+": %w", append(arguments, err)...)
+}

@@ -1,0 +1,181 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/binder"
+)
+
+// wait says why a claim can't go on now: what its condition and its event tell,
+// and what makes Stowage look again.
+type wait struct {
+	// reason and message of the condition Bindable.
+	reason, message string
+	// event is the reason of the event; empty where none is due.
+	event string
+	// warning events tell of what somebody has to mend.
+	warning bool
+	// phase of the claim meanwhile.
+	phase corev1.PersistentVolumeClaimPhase
+	// after is when to look again. Zero: when something changes.
+	after time.Duration
+	// retry is an error after which to look again, ever more slowly.
+	retry error
+}
+
+// tell writes the condition and, where it says something new, sends the event.
+func (r *PersistentVolumeClaimReconciler) tell(ctx context.Context, claim *corev1.PersistentVolumeClaim, waiting *wait) (ctrl.Result, error) {
+	news, err := r.writeWait(ctx, claim, waiting)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if news && waiting.event != "" {
+		kind := corev1.EventTypeNormal
+		if waiting.warning {
+			kind = corev1.EventTypeWarning
+		}
+		r.events.Eventf(claim, nil, kind, waiting.event, "Bind", "%s", waiting.message)
+	}
+	return ctrl.Result{RequeueAfter: waiting.after}, waiting.retry
+}
+
+// writeWait tells whether the condition said something else before. In
+// scope=classes conditions are the binder's, and every pass is news.
+func (r *PersistentVolumeClaimReconciler) writeWait(ctx context.Context, claim *corev1.PersistentVolumeClaim, waiting *wait) (news bool, err error) {
+	if r.scope == ClassesScope {
+		return true, nil
+	}
+	before := claim.DeepCopy()
+	if waiting.reason != "" {
+		news = setBindable(claim, corev1.PersistentVolumeClaimCondition{
+			Status: corev1.ConditionFalse, Reason: waiting.reason, Message: waiting.message,
+		})
+	}
+	if waiting.phase != "" && claim.Status.Phase != waiting.phase {
+		claim.Status.Phase = waiting.phase
+		news = true
+	}
+	if !news {
+		return false, nil
+	}
+	if err := r.client.Status().Patch(ctx, claim, client.StrategicMergeFrom(before)); err != nil {
+		return false, fmt.Errorf("writing why claim %s/%s waits: %w", claim.Namespace, claim.Name, err)
+	}
+	return true, nil
+}
+
+// setBindable sets the condition in memory and tells whether it changed.
+func setBindable(claim *corev1.PersistentVolumeClaim, condition corev1.PersistentVolumeClaimCondition) bool {
+	condition.Type = stowagev1alpha1.BindableCondition
+	for i, known := range claim.Status.Conditions {
+		if known.Type != condition.Type {
+			continue
+		}
+		condition.LastTransitionTime = known.LastTransitionTime
+		if known.Status != condition.Status {
+			condition.LastTransitionTime = metav1.Now()
+		}
+		claim.Status.Conditions[i] = condition
+		return known.Status != condition.Status || known.Reason != condition.Reason || known.Message != condition.Message
+	}
+	condition.LastTransitionTime = metav1.Now()
+	claim.Status.Conditions = append(claim.Status.Conditions, condition)
+	return true
+}
+
+func boundCondition(pv *corev1.PersistentVolume) corev1.PersistentVolumeClaimCondition {
+	return corev1.PersistentVolumeClaimCondition{
+		Status: corev1.ConditionTrue, Reason: "Bound", Message: "bound to volume " + pv.Name,
+	}
+}
+
+func waitForNode(name, placedBy string) *wait {
+	return &wait{
+		reason: "NodeNotFound", event: "ProvisioningFailed", warning: true,
+		message: fmt.Sprintf("%s chose node %s, which does not exist: place the pod on another node, or register that one", placedBy, name),
+	}
+}
+
+func waitForConsumer() *wait {
+	return &wait{
+		reason: "WaitForFirstConsumer", event: "WaitForFirstConsumer",
+		message: "waiting for first consumer to be created before binding: create a pod that uses this claim",
+	}
+}
+
+func waitForMissingVolume(claim *corev1.PersistentVolumeClaim) *wait {
+	return &wait{
+		reason: "VolumeNotFound", event: "FailedBinding",
+		message: fmt.Sprintf("volume %q, which the claim asks for by spec.volumeName, does not exist: "+
+			"create it, or create the claim without volumeName", claim.Spec.VolumeName),
+	}
+}
+
+func waitForNamedVolume(claim *corev1.PersistentVolumeClaim, cause binder.Cause) *wait {
+	if cause == binder.Reserved {
+		return &wait{
+			reason: "VolumeReserved", event: "FailedBinding", warning: true,
+			message: fmt.Sprintf("volume %q, which the claim asks for by spec.volumeName, is bound or reserved to another claim",
+				claim.Spec.VolumeName),
+		}
+	}
+	return &wait{
+		reason: "VolumeMismatch", event: "VolumeMismatch", warning: true,
+		message: fmt.Sprintf("volume %q, which the claim asks for by spec.volumeName, does not fit: %s (the claim asks for %s)",
+			claim.Spec.VolumeName, cause, binder.Bytes(binder.RequestOf(claim))),
+	}
+}
+
+func waitForLostVolume(claim *corev1.PersistentVolumeClaim) *wait {
+	return &wait{
+		reason: "VolumeLost", event: "ClaimLost", warning: true, phase: corev1.ClaimLost,
+		message: fmt.Sprintf("bound claim has lost its volume %s, and the data on it: no such PersistentVolume exists", claim.Spec.VolumeName),
+	}
+}
+
+func waitForMisboundVolume(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) *wait {
+	ref := pv.Spec.ClaimRef
+	return &wait{
+		reason: "VolumeMisbound", event: "ClaimMisbound", warning: true, phase: corev1.ClaimLost,
+		message: fmt.Sprintf("volume %s is bound to claim %s/%s, uid %s, and not to this one, uid %s",
+			pv.Name, ref.Namespace, ref.Name, ref.UID, claim.UID),
+	}
+}
+
+func waitForVolume(why string) *wait {
+	return &wait{reason: "NoMatchingVolume", event: "FailedBinding", message: why}
+}
+
+func waitForForeignProvisioner(driver string) *wait {
+	return &wait{
+		reason: "ExternalProvisioning", event: "ExternalProvisioning",
+		message: fmt.Sprintf("waiting for a volume to be created by the external provisioner %q", driver),
+	}
+}
+
+// waitForBackend says what a backend's error means for the claim.
+func waitForBackend(err error) *wait {
+	if errors.Is(err, backend.InProgress) {
+		return &wait{reason: "Provisioning", message: err.Error(), after: retryUnanswered}
+	}
+	failed := &wait{reason: "ProvisioningFailed", message: err.Error(), event: "ProvisioningFailed", warning: true}
+	switch backend.KindOf(err) {
+	case backend.Invalid, backend.Conflict:
+		// Nothing but a change of an object that the claim watches helps.
+	case backend.Exhausted:
+		failed.after = retryUnanswered
+	default:
+		failed.retry = err
+	}
+	return failed
+}

@@ -1,0 +1,177 @@
+package controllers
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/component-helpers/storage/volume"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/binder"
+)
+
+const annSelectedNode = volume.AnnSelectedNode
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// volumeEvents keeps the index of volumes and wakes the claims that a volume
+// concerns, in this order: whoever is woken finds the volume in the index.
+func (r *PersistentVolumeClaimReconciler) volumeEvents() handler.EventHandler {
+	put := func(ctx context.Context, object client.Object, queue queue) {
+		pv := object.(*corev1.PersistentVolume)
+		r.index.Put(pv)
+		r.enqueue(ctx, pv, queue)
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue queue) { put(ctx, e.Object, queue) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue queue) { put(ctx, e.ObjectNew, queue) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, queue queue) {
+			r.index.Remove(e.Object.GetName())
+			enqueueReferredClaim(e.Object.(*corev1.PersistentVolume), queue)
+		},
+	}
+}
+
+// enqueue wakes the claim that a volume is tied to, or those that wait for such
+// a volume.
+func (r *PersistentVolumeClaimReconciler) enqueue(ctx context.Context, pv *corev1.PersistentVolume, queue queue) {
+	if r.scope == ClassesScope {
+		return
+	}
+	if pv.Spec.ClaimRef != nil {
+		enqueueReferredClaim(pv, queue)
+		return
+	}
+	for _, claim := range r.waitingClaims(ctx, volume.GetPersistentVolumeClass(pv)) {
+		if binder.Fit(pv, binder.Wish{Claim: &claim}) == binder.Fits {
+			queue.Add(requestFor(&claim))
+		}
+	}
+}
+
+func enqueueReferredClaim(pv *corev1.PersistentVolume, queue queue) {
+	if ref := pv.Spec.ClaimRef; ref != nil {
+		queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}})
+	}
+}
+
+// waitingClaims are the claims of a class that aren't bound yet.
+func (r *PersistentVolumeClaimReconciler) waitingClaims(ctx context.Context, class string) []corev1.PersistentVolumeClaim {
+	claims := &corev1.PersistentVolumeClaimList{}
+	if err := r.client.List(ctx, claims, client.MatchingFields{claimsByClass: classKey(class)}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing waiting claims", "class", class)
+	}
+	return claims.Items
+}
+
+func (r *PersistentVolumeClaimReconciler) claimsWaitingForClass(ctx context.Context, class client.Object) []reconcile.Request {
+	return requestsFor(r.waitingClaims(ctx, class.GetName()))
+}
+
+// claimsWaitingForBackend wakes the claims whose class may name the backend; each
+// looks for itself whether it does.
+func (r *PersistentVolumeClaimReconciler) claimsWaitingForBackend(ctx context.Context, backend client.Object) []reconcile.Request {
+	classes := &storagev1.StorageClassList{}
+	if err := r.client.List(ctx, classes); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing classes")
+	}
+	var requests []reconcile.Request
+	for _, class := range classes.Items {
+		if class.Parameters[stowagev1alpha1.BackendParameter] == backend.GetName() {
+			requests = append(requests, requestsFor(r.waitingClaims(ctx, class.Name))...)
+		}
+	}
+	return requests
+}
+
+// claimsWaitingForNode wakes the claims that a new node may bring further.
+func (r *PersistentVolumeClaimReconciler) claimsWaitingForNode(ctx context.Context, _ client.Object) []reconcile.Request {
+	claims := &corev1.PersistentVolumeClaimList{}
+	if err := r.client.List(ctx, claims); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing claims")
+	}
+	return requestsFor(slices.DeleteFunc(claims.Items, func(claim corev1.PersistentVolumeClaim) bool {
+		return len(waitingClass(&claim)) == 0
+	}))
+}
+
+// onlyNewSpecs lets pass backends whose spec changes: what a probe writes into
+// their status brings no claim further.
+func onlyNewSpecs() builder.WatchesOption {
+	return builder.WithPredicates(predicate.GenerationChangedPredicate{})
+}
+
+// onlyNewNodes lets pass nodes that appear and nodes whose labels change: their
+// heartbeats bring no claim further.
+func onlyNewNodes() builder.WatchesOption {
+	return builder.WithPredicates(predicate.LabelChangedPredicate{}, predicate.Funcs{
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	})
+}
+
+func claimsOfPod(_ context.Context, object client.Object) []reconcile.Request {
+	pod := object.(*corev1.Pod)
+	var requests []reconcile.Request
+	for _, name := range claimsOf(pod) {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: name}})
+	}
+	return requests
+}
+
+func claimOfLocalVolume(_ context.Context, object client.Object) []reconcile.Request {
+	claim := object.(*stowagev1alpha1.LocalVolume).Spec.ClaimRef
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}}}
+}
+
+// claimsOf are the names of the claims that a pod uses, those of its generic
+// ephemeral volumes included.
+func claimsOf(pod *corev1.Pod) []string {
+	var names []string
+	for _, source := range pod.Spec.Volumes {
+		switch {
+		case source.PersistentVolumeClaim != nil:
+			names = append(names, source.PersistentVolumeClaim.ClaimName)
+		case source.Ephemeral != nil:
+			names = append(names, pod.Name+"-"+source.Name)
+		}
+	}
+	return names
+}
+
+// waitingClass is the index value of a claim that isn't bound: its class.
+func waitingClass(claim *corev1.PersistentVolumeClaim) []string {
+	if binder.Completed(claim) {
+		return nil
+	}
+	return []string{classKey(classOf(claim))}
+}
+
+// classKey makes a class an index value; claims without a class have one too.
+func classKey(class string) string { return "class/" + class }
+
+func classOf(claim *corev1.PersistentVolumeClaim) string {
+	return volume.GetPersistentVolumeClaimClass(claim)
+}
+
+func requestFor(object client.Object) reconcile.Request {
+	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
+}
+
+func requestsFor(claims []corev1.PersistentVolumeClaim) []reconcile.Request {
+	requests := make([]reconcile.Request, 0, len(claims))
+	for i := range claims {
+		requests = append(requests, requestFor(&claims[i]))
+	}
+	return requests
+}

@@ -1,0 +1,139 @@
+// Package controllers holds Stowage's reconcilers, one file family per kind:
+//
+//	persistentvolumeclaim_*   match, bind and provision claims, protect them
+//	persistentvolume_*        phases of volumes, their protection and reclaim
+//	storagebackend_*          probe backends, keep their StorageClasses
+//
+// They read, call and write. What is decided is decided in internal/binder; how
+// storage is made is internal/backend's. They run in the manager and never mount.
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// Scope says which claims and volumes Stowage acts on.
+type Scope string
+
+const (
+	// ClassesScope acts only on claims and volumes of Stowage's own drivers and
+	// leaves binding, phases and protection to kube-controller-manager.
+	ClassesScope Scope = "classes"
+	// ClusterScope acts on every claim and volume of the cluster, instead of
+	// kube-controller-manager's volume controllers.
+	ClusterScope Scope = "cluster"
+)
+
+const (
+	// claimWorkers is how many claims are worked on at once: most of the time
+	// of a bind is waiting for the API server.
+	claimWorkers = 32
+	// volumeWorkers is how many volumes are worked on at once.
+	volumeWorkers = 16
+	// conflictRetry is how soon what met a conflict is looked at again: the
+	// cache needs a moment to see what the other writer wrote.
+	conflictRetry = 50 * time.Millisecond
+)
+
+// Options are what the reconcilers need beside the manager.
+type Options struct {
+	// Scope says which claims and volumes are acted on.
+	Scope Scope
+	// Backends are the kinds of storage that are served.
+	Backends *backend.Registry
+	// Clock tells the time. Nil: the machine's.
+	Clock clock.PassiveClock
+}
+
+// Setup adds all reconcilers to a manager.
+func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	reconcilers := []interface{ SetupWithManager(ctrl.Manager) error }{
+		NewPersistentVolumeClaimReconciler(mgr, options),
+		NewPersistentVolumeReconciler(mgr, options),
+		NewStorageBackendReconciler(mgr, options),
+	}
+	for _, reconciler := range reconcilers {
+		if err := reconciler.SetupWithManager(mgr); err != nil {
+			return fmt.Errorf("setting up %T: %w", reconciler, err)
+		}
+	}
+	return nil
+}
+
+// Names of the cache's field indexes.
+const (
+	podsByClaim      = "stowage.claim"
+	claimsByClass    = "stowage.class"
+	volumesByHandle  = "stowage.handle"
+	volumesByBackend = "stowage.backend"
+	volumesByClaim   = "stowage.claim"
+)
+
+// addIndexes adds the field indexes that the reconcilers look things up by.
+func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	indexes := []struct {
+		object client.Object
+		field  string
+		values client.IndexerFunc
+	}{
+		{&corev1.Pod{}, podsByClaim, func(object client.Object) []string { return claimsOf(object.(*corev1.Pod)) }},
+		{&corev1.PersistentVolumeClaim{}, claimsByClass, func(object client.Object) []string {
+			return waitingClass(object.(*corev1.PersistentVolumeClaim))
+		}},
+		{&corev1.PersistentVolume{}, volumesByHandle, func(object client.Object) []string {
+			return handleOf(object.(*corev1.PersistentVolume))
+		}},
+		{&corev1.PersistentVolume{}, volumesByClaim, func(object client.Object) []string {
+			return claimRefOf(object.(*corev1.PersistentVolume))
+		}},
+		{&corev1.PersistentVolume{}, volumesByBackend, func(object client.Object) []string {
+			return backendOf(object.(*corev1.PersistentVolume))
+		}},
+	}
+	for _, index := range indexes {
+		if err := indexer.IndexField(ctx, index.object, index.field, index.values); err != nil {
+			return fmt.Errorf("indexing %T by %s: %w", index.object, index.field, err)
+		}
+	}
+	return nil
+}
+
+// handleOf is the driver and handle of a volume with a csi source.
+func handleOf(pv *corev1.PersistentVolume) []string {
+	if pv.Spec.CSI == nil {
+		return nil
+	}
+	return []string{pv.Spec.CSI.Driver + "^" + pv.Spec.CSI.VolumeHandle}
+}
+
+// claimRefOf is the namespace and name of the claim that a volume is tied to.
+func claimRefOf(pv *corev1.PersistentVolume) []string {
+	if pv.Spec.ClaimRef == nil {
+		return nil
+	}
+	return []string{pv.Spec.ClaimRef.Namespace + "/" + pv.Spec.ClaimRef.Name}
+}
+
+// backendOf is the name of the StorageBackend that a volume lies in.
+func backendOf(pv *corev1.PersistentVolume) []string {
+	if pv.Spec.CSI == nil || pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute] == "" {
+		return nil
+	}
+	return []string{pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute]}
+}

@@ -1,0 +1,138 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// annDefaultClass marks the class of claims that name none.
+const annDefaultClass = "storageclass.kubernetes.io/is-default-class"
+
+// ensureClass keeps the StorageClass that the spec asks for, and removes one that
+// it asked for before. A class that isn't the backend's own is never touched.
+func (r *StorageBackendReconciler) ensureClass(ctx context.Context, object *stowagev1alpha1.StorageBackend) error {
+	name := classNameOf(object)
+	if err := r.removeClassesBut(ctx, object, name); err != nil {
+		return err
+	}
+	if name == "" {
+		setCondition(object, stowagev1alpha1.StorageClassReadyCondition, metav1.ConditionTrue,
+			stowagev1alpha1.ReasonNotRequested, "spec.storageClass is not set")
+		return nil
+	}
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	err := r.client.Get(ctx, client.ObjectKeyFromObject(class), class)
+	switch {
+	case apierrors.IsNotFound(err):
+		err = r.createClass(ctx, object, class)
+	case err != nil:
+		return fmt.Errorf("reading StorageClass %s: %w", name, err)
+	case !metav1.IsControlledBy(class, object):
+		setCondition(object, stowagev1alpha1.StorageClassReadyCondition, metav1.ConditionFalse,
+			stowagev1alpha1.ReasonStorageClassConflict, fmt.Sprintf("StorageClass %s exists and is not this backend's: "+
+				"delete it, or remove spec.storageClass and set it again with another name", name))
+		return nil
+	default:
+		err = r.updateClass(ctx, object, class)
+	}
+	if err != nil {
+		return err
+	}
+	r.set(object, stowagev1alpha1.StorageClassReadyCondition, nil)
+	return nil
+}
+
+func (r *StorageBackendReconciler) createClass(ctx context.Context, object *stowagev1alpha1.StorageBackend, class *storagev1.StorageClass) error {
+	template := object.Spec.StorageClass
+	class.Provisioner = backend.DriverOf(object)
+	class.Parameters = map[string]string{stowagev1alpha1.BackendParameter: object.Name}
+	class.ReclaimPolicy = ptr.To(template.ReclaimPolicy)
+	if template.ReclaimPolicy == "" {
+		class.ReclaimPolicy = ptr.To(corev1.PersistentVolumeReclaimDelete)
+	}
+	class.VolumeBindingMode = ptr.To(bindingModeOf(object))
+	class.Labels = map[string]string{stowagev1alpha1.BackendLabel: object.Name}
+	if err := controllerutil.SetControllerReference(object, class, r.client.Scheme()); err != nil {
+		return fmt.Errorf("owning StorageClass %s: %w", class.Name, err)
+	}
+	setMutable(class, template)
+	return wrap(r.client.Create(ctx, class), "creating StorageClass %s", class.Name)
+}
+
+func (r *StorageBackendReconciler) updateClass(ctx context.Context, object *stowagev1alpha1.StorageBackend, class *storagev1.StorageClass) error {
+	before := class.DeepCopy()
+	setMutable(class, object.Spec.StorageClass)
+	if equality.Semantic.DeepEqual(before, class) {
+		return nil
+	}
+	return wrap(r.client.Patch(ctx, class, client.MergeFrom(before)), "updating StorageClass %s", class.Name)
+}
+
+// setMutable sets, in memory, what Kubernetes lets change in a class.
+func setMutable(class *storagev1.StorageClass, template *stowagev1alpha1.StorageClassTemplate) {
+	class.AllowVolumeExpansion = ptr.To(template.AllowVolumeExpansion)
+	class.MountOptions = nil
+	for _, option := range template.MountOptions {
+		class.MountOptions = append(class.MountOptions, string(option))
+	}
+	if template.IsDefault {
+		metav1.SetMetaDataAnnotation(&class.ObjectMeta, annDefaultClass, "true")
+	} else {
+		delete(class.Annotations, annDefaultClass)
+	}
+}
+
+// removeClassesBut deletes the classes that the backend owns under other names.
+func (r *StorageBackendReconciler) removeClassesBut(ctx context.Context, object *stowagev1alpha1.StorageBackend, keep string) error {
+	classes := &storagev1.StorageClassList{}
+	if err := r.client.List(ctx, classes); err != nil {
+		return fmt.Errorf("listing StorageClasses: %w", err)
+	}
+	for i := range classes.Items {
+		class := &classes.Items[i]
+		if class.Name == keep || !metav1.IsControlledBy(class, object) {
+			continue
+		}
+		if err := r.client.Delete(ctx, class, client.Preconditions{UID: &class.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting StorageClass %s: %w", class.Name, err)
+		}
+	}
+	return nil
+}
+
+// classNameOf is the name of the class that a backend asks for; empty for none.
+func classNameOf(object *stowagev1alpha1.StorageBackend) string {
+	switch template := object.Spec.StorageClass; {
+	case template == nil:
+		return ""
+	case template.Name == "":
+		return object.Name
+	default:
+		return template.Name
+	}
+}
+
+// bindingModeOf is when claims of the class are provisioned: storage that isn't
+// everywhere waits for the pod that says where.
+func bindingModeOf(object *stowagev1alpha1.StorageBackend) storagev1.VolumeBindingMode {
+	switch {
+	case object.Spec.StorageClass.VolumeBindingMode != "":
+		return object.Spec.StorageClass.VolumeBindingMode
+	case object.Spec.NFS != nil:
+		return storagev1.VolumeBindingImmediate
+	default:
+		return storagev1.VolumeBindingWaitForFirstConsumer
+	}
+}

@@ -1,0 +1,223 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// probeInterval is how often a backend is asked whether its storage answers.
+const probeInterval = time.Minute
+
+// StorageBackendReconciler tells in a StorageBackend's status whether it can be
+// used, keeps its StorageClass, and keeps the object while volumes need it.
+type StorageBackendReconciler struct {
+	client   client.Client
+	live     client.Reader
+	backends *backend.Registry
+	events   events.EventRecorder
+}
+
+// NewStorageBackendReconciler makes the reconciler.
+func NewStorageBackendReconciler(mgr ctrl.Manager, options Options) *StorageBackendReconciler {
+	return &StorageBackendReconciler{
+		client:   mgr.GetClient(),
+		live:     mgr.GetAPIReader(),
+		backends: options.Backends,
+		events:   mgr.GetEventRecorder("stowage-manager"),
+	}
+}
+
+// +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get;list;watch;update;patch
+// +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends/status,verbs=update;patch
+// +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends/finalizers,verbs=update
+// +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups="",resources=persistentvolumes;persistentvolumeclaims;nodes,verbs=get;list;watch
+
+// Reconcile brings one backend's status and class up to date.
+func (r *StorageBackendReconciler) Reconcile(ctx context.Context, request ctrl.Request) (_ ctrl.Result, err error) {
+	object := &stowagev1alpha1.StorageBackend{}
+	if err := r.client.Get(ctx, request.NamespacedName, object); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	before := object.DeepCopy()
+	defer func() {
+		err = errors.Join(err, r.writeStatus(ctx, object, before))
+	}()
+	r.describe(object)
+	if !object.DeletionTimestamp.IsZero() {
+		return r.finish(ctx, object)
+	}
+	if err := r.ensureFinalizer(ctx, object); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.countVolumes(ctx, object); err != nil {
+		return ctrl.Result{}, err
+	}
+	if opened := r.accept(object); opened != nil {
+		r.probe(ctx, object, opened)
+	}
+	if err := r.ensureClass(ctx, object); err != nil {
+		return ctrl.Result{}, err
+	}
+	setReady(object)
+	return ctrl.Result{RequeueAfter: probeInterval}, nil
+}
+
+// describe sets what the spec alone tells.
+func (r *StorageBackendReconciler) describe(object *stowagev1alpha1.StorageBackend) {
+	object.Status.ObservedGeneration = object.Generation
+	object.Status.Type = backend.TypeOf(object)
+	object.Status.Driver = backend.DriverOf(object)
+}
+
+func (r *StorageBackendReconciler) ensureFinalizer(ctx context.Context, object *stowagev1alpha1.StorageBackend) error {
+	status := object.Status.DeepCopy()
+	before := object.DeepCopy()
+	if !controllerutil.AddFinalizer(object, stowagev1alpha1.BackendInUseFinalizer) {
+		return nil
+	}
+	err := r.client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	object.Status = *status
+	return wrap(err, "adding the finalizer of StorageBackend %s", object.Name)
+}
+
+// accept opens the backend, which tells whether this version can serve the spec.
+func (r *StorageBackendReconciler) accept(object *stowagev1alpha1.StorageBackend) backend.Backend {
+	opened, err := r.backends.Open(object)
+	if err != nil {
+		r.set(object, stowagev1alpha1.AcceptedCondition, err)
+		setCondition(object, stowagev1alpha1.ReachableCondition, metav1.ConditionUnknown,
+			stowagev1alpha1.ReasonPending, "not asked, because the spec is not accepted")
+		return nil
+	}
+	r.set(object, stowagev1alpha1.AcceptedCondition, nil)
+	return opened
+}
+
+func (r *StorageBackendReconciler) probe(ctx context.Context, object *stowagev1alpha1.StorageBackend, opened backend.Backend) {
+	prober, can := opened.(backend.Prober)
+	if !can {
+		r.set(object, stowagev1alpha1.ReachableCondition, nil)
+		return
+	}
+	r.set(object, stowagev1alpha1.ReachableCondition, prober.Probe(ctx))
+}
+
+// countVolumes counts the volume objects that use the backend.
+func (r *StorageBackendReconciler) countVolumes(ctx context.Context, object *stowagev1alpha1.StorageBackend) error {
+	volumes := &corev1.PersistentVolumeList{}
+	if err := r.client.List(ctx, volumes, client.MatchingFields{volumesByBackend: object.Name}); err != nil {
+		return fmt.Errorf("listing the volumes of StorageBackend %s: %w", object.Name, err)
+	}
+	object.Status.Volumes = ptr.To(int32(len(volumes.Items)))
+	return nil
+}
+
+// set turns the outcome of a check into a condition.
+func (r *StorageBackendReconciler) set(object *stowagev1alpha1.StorageBackend, condition string, err error) {
+	if err == nil {
+		setCondition(object, condition, metav1.ConditionTrue, stowagev1alpha1.ReasonReady, "")
+		return
+	}
+	reason := stowagev1alpha1.ReasonUnavailable
+	if errors.Is(err, backend.Invalid) {
+		reason = stowagev1alpha1.ReasonInvalid
+	}
+	setCondition(object, condition, metav1.ConditionFalse, reason, err.Error())
+}
+
+// setReady rolls the named conditions up: the first that isn't True speaks.
+func setReady(object *stowagev1alpha1.StorageBackend) {
+	for _, name := range []string{
+		stowagev1alpha1.AcceptedCondition, stowagev1alpha1.ReachableCondition, stowagev1alpha1.StorageClassReadyCondition,
+	} {
+		if named := meta.FindStatusCondition(object.Status.Conditions, name); named != nil && named.Status != metav1.ConditionTrue {
+			setCondition(object, stowagev1alpha1.ReadyCondition, metav1.ConditionFalse, named.Reason, named.Message)
+			return
+		}
+	}
+	setCondition(object, stowagev1alpha1.ReadyCondition, metav1.ConditionTrue, stowagev1alpha1.ReasonReady, "volumes can be provisioned")
+}
+
+func setCondition(object *stowagev1alpha1.StorageBackend, name string, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&object.Status.Conditions, metav1.Condition{
+		Type: name, Status: status, Reason: reason, Message: message, ObservedGeneration: object.Generation,
+	})
+}
+
+// writeStatus writes what changed, and tells of a backend that turned unusable.
+func (r *StorageBackendReconciler) writeStatus(ctx context.Context, object, before *stowagev1alpha1.StorageBackend) error {
+	if equality.Semantic.DeepEqual(object.Status, before.Status) {
+		return nil
+	}
+	patched := before.DeepCopy()
+	patched.Status = object.Status
+	err := client.IgnoreNotFound(r.client.Status().Patch(ctx, patched, client.MergeFrom(before)))
+	if err != nil {
+		return fmt.Errorf("writing the status of StorageBackend %s: %w", object.Name, err)
+	}
+	now := meta.FindStatusCondition(object.Status.Conditions, stowagev1alpha1.ReadyCondition)
+	was := meta.FindStatusCondition(before.Status.Conditions, stowagev1alpha1.ReadyCondition)
+	if now != nil && now.Status != metav1.ConditionTrue && (was == nil || was.Message != now.Message) {
+		r.events.Eventf(object, nil, corev1.EventTypeWarning, now.Reason, "Probe", "%s", now.Message)
+	}
+	return nil
+}
+
+// SetupWithManager watches backends and what their status tells of.
+func (r *StorageBackendReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("storagebackend").
+		For(&stowagev1alpha1.StorageBackend{}, onlyNewBackends()).
+		Owns(&storagev1.StorageClass{}).
+		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(backendOfVolume)).
+		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(backendOfLocalVolume)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.localBackends), onlyNodeLabels()).
+		Complete(r)
+}
+
+func backendOfVolume(_ context.Context, object client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, name := range backendOf(object.(*corev1.PersistentVolume)) {
+		requests = append(requests, requestForName(name))
+	}
+	return requests
+}
+
+func backendOfLocalVolume(_ context.Context, object client.Object) []reconcile.Request {
+	return []reconcile.Request{requestForName(object.(*stowagev1alpha1.LocalVolume).Spec.Backend)}
+}
+
+// localBackends wakes the backends that live on nodes.
+func (r *StorageBackendReconciler) localBackends(ctx context.Context, _ client.Object) []reconcile.Request {
+	objects := &stowagev1alpha1.StorageBackendList{}
+	if err := r.client.List(ctx, objects); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing backends")
+	}
+	var requests []reconcile.Request
+	for _, object := range objects.Items {
+		if object.Spec.Local != nil {
+			requests = append(requests, requestForName(object.Name))
+		}
+	}
+	return requests
+}

@@ -1,0 +1,209 @@
+package binder
+
+import (
+	"cmp"
+	"sync"
+
+	"github.com/google/btree"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/storage/volume"
+)
+
+const treeDegree = 32
+
+// Index holds the cluster's volumes in the order in which claims take them: per
+// class and volumeMode, by capacity, then age, then name. An informer feeds it
+// with Put and Remove; workers take volumes with Take. Volumes that it returns
+// are shared: they are not to be changed. All methods can be called at once.
+type Index struct {
+	mu sync.Mutex
+	// volumes are all that there are, by name.
+	volumes map[string]*corev1.PersistentVolume
+	// free are those that no claimRef ties, in order.
+	free map[shelf]*btree.BTreeG[*corev1.PersistentVolume]
+	// named are those whose claimRef names a claim.
+	named map[types.NamespacedName]map[string]*corev1.PersistentVolume
+	// taken are the volumes that a worker is binding: what the API server may
+	// know already and the informer doesn't.
+	taken map[string]types.UID
+}
+
+// shelf is where volumes lie that the same claims could take.
+type shelf struct {
+	class string
+	mode  corev1.PersistentVolumeMode
+}
+
+// NewIndex makes an empty index.
+func NewIndex() *Index {
+	return &Index{
+		volumes: map[string]*corev1.PersistentVolume{},
+		free:    map[shelf]*btree.BTreeG[*corev1.PersistentVolume]{},
+		named:   map[types.NamespacedName]map[string]*corev1.PersistentVolume{},
+		taken:   map[string]types.UID{},
+	}
+}
+
+// Put adds a volume or replaces what was known of it.
+func (x *Index) Put(pv *corev1.PersistentVolume) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.remove(pv.Name)
+	x.volumes[pv.Name] = pv
+	if ref := pv.Spec.ClaimRef; ref != nil {
+		key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
+		if x.named[key] == nil {
+			x.named[key] = map[string]*corev1.PersistentVolume{}
+		}
+		x.named[key][pv.Name] = pv
+		if ref.UID != "" {
+			delete(x.taken, pv.Name)
+		}
+		return
+	}
+	x.shelf(shelfOf(pv)).ReplaceOrInsert(pv)
+}
+
+// Remove forgets a volume.
+func (x *Index) Remove(name string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.remove(name)
+	delete(x.taken, name)
+}
+
+// Take finds the volume for a wish and keeps every other claim from taking it,
+// until the index sees the volume tied to a claim or GiveBack is called. It
+// returns nil where no volume fits.
+//
+// A volume tied or reserved to the claim by its claimRef comes first, then the
+// smallest of those that fit; among equals the oldest, then the first by name.
+func (x *Index) Take(wish Wish) *corev1.PersistentVolume {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	found := x.findNamed(wish)
+	if found == nil && !wish.Delayed {
+		found = x.findFree(wish)
+	}
+	if found != nil && !TiedTo(found, wish.Claim) {
+		x.taken[found.Name] = wish.Claim.UID
+	}
+	return found
+}
+
+// TakeNamed takes the volume of this name for the claim that asks for it by
+// spec.volumeName. It tells why not where the volume is another's; nil and Fits
+// mean that there is no such volume.
+func (x *Index) TakeNamed(wish Wish) (*corev1.PersistentVolume, Cause) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	pv, exists := x.volumes[wish.Claim.Spec.VolumeName]
+	switch {
+	case !exists:
+		return nil, Fits
+	case TiedTo(pv, wish.Claim):
+		return pv, Fits
+	case !x.available(pv, wish.Claim):
+		return nil, Reserved
+	}
+	if cause := Fit(pv, wish); cause != Fits && cause != OtherLabels {
+		return nil, cause
+	}
+	x.taken[pv.Name] = wish.Claim.UID
+	return pv, Fits
+}
+
+// GiveBack ends what Take began where the volume wasn't tied to the claim after
+// all.
+func (x *Index) GiveBack(name string, claim types.UID) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.taken[name] == claim {
+		delete(x.taken, name)
+	}
+}
+
+// findNamed finds the volume whose claimRef names the claim: one that is tied to
+// it already, whatever became of either since, or the smallest that fits.
+func (x *Index) findNamed(wish Wish) *corev1.PersistentVolume {
+	var best *corev1.PersistentVolume
+	for _, pv := range x.named[types.NamespacedName{Namespace: wish.Claim.Namespace, Name: wish.Claim.Name}] {
+		if TiedTo(pv, wish.Claim) && pv.Annotations[volume.AnnBoundByController] != "" && pv.DeletionTimestamp.IsZero() {
+			return pv
+		}
+		if x.available(pv, wish.Claim) && Fit(pv, wish) == Fits && (best == nil || before(pv, best)) {
+			best = pv
+		}
+	}
+	return best
+}
+
+func (x *Index) findFree(wish Wish) *corev1.PersistentVolume {
+	tree := x.free[shelf{volume.GetPersistentVolumeClaimClass(wish.Claim), volumeMode(wish.Claim.Spec.VolumeMode)}]
+	if tree == nil {
+		return nil
+	}
+	var best *corev1.PersistentVolume
+	tree.AscendGreaterOrEqual(smallest(wish.Claim), func(pv *corev1.PersistentVolume) bool {
+		if x.available(pv, wish.Claim) && Fit(pv, wish) == Fits {
+			best = pv
+		}
+		return best == nil
+	})
+	return best
+}
+
+func (x *Index) available(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	by, taken := x.taken[pv.Name]
+	return !taken || by == claim.UID
+}
+
+func (x *Index) remove(name string) {
+	pv, exists := x.volumes[name]
+	if !exists {
+		return
+	}
+	delete(x.volumes, name)
+	if ref := pv.Spec.ClaimRef; ref != nil {
+		key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
+		delete(x.named[key], name)
+		if len(x.named[key]) == 0 {
+			delete(x.named, key)
+		}
+		return
+	}
+	tree := x.shelf(shelfOf(pv))
+	tree.Delete(pv)
+	if tree.Len() == 0 {
+		delete(x.free, shelfOf(pv))
+	}
+}
+
+func (x *Index) shelf(key shelf) *btree.BTreeG[*corev1.PersistentVolume] {
+	if x.free[key] == nil {
+		x.free[key] = btree.NewG(treeDegree, before)
+	}
+	return x.free[key]
+}
+
+func shelfOf(pv *corev1.PersistentVolume) shelf {
+	return shelf{volume.GetPersistentVolumeClass(pv), volumeMode(pv.Spec.VolumeMode)}
+}
+
+// before orders volumes as claims take them.
+func before(a, b *corev1.PersistentVolume) bool {
+	return cmp.Or(
+		cmp.Compare(capacityOf(a), capacityOf(b)),
+		a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+		cmp.Compare(a.Name, b.Name),
+	) < 0
+}
+
+// smallest stands before every volume that is large enough for a claim: it has
+// the claim's size, no age and no name.
+func smallest(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
+	return &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{
+		Capacity: corev1.ResourceList{corev1.ResourceStorage: claim.Spec.Resources.Requests[corev1.ResourceStorage]},
+	}}
+}
