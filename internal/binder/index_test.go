@@ -1,0 +1,189 @@
+package binder_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stowage-dev/stowage/internal/binder"
+	. "github.com/stowage-dev/stowage/test/fixture"
+)
+
+func TestTheSmallestVolumeThatFitsIsTaken(t *testing.T) {
+	young := func(pv *corev1.PersistentVolume) { pv.CreationTimestamp = metav1.NewTime(time.Unix(2000, 0)) }
+	old := func(pv *corev1.PersistentVolume) { pv.CreationTimestamp = metav1.NewTime(time.Unix(1000, 0)) }
+
+	for name, test := range map[string]struct {
+		volumes []*corev1.PersistentVolume
+		claim   *corev1.PersistentVolumeClaim
+		want    string
+	}{
+		"by size": {
+			[]*corev1.PersistentVolume{Volume("big", Holding("10Gi")), Volume("small", Holding("5Gi")), Volume("tiny")},
+			Claim(Asking("4Gi")), "small",
+		},
+		"across sets of access modes": {
+			[]*corev1.PersistentVolume{
+				Volume("huge", Holding("1Ti")),
+				Volume("small", Holding("10Gi"), WithModes(corev1.ReadWriteOnce, corev1.ReadOnlyMany)),
+			},
+			Claim(Asking("5Gi")), "small",
+		},
+		"the older of equals": {
+			[]*corev1.PersistentVolume{Volume("a", young), Volume("b", old)},
+			Claim(), "b",
+		},
+		"the first by name of twins": {
+			[]*corev1.PersistentVolume{Volume("b"), Volume("a")},
+			Claim(), "a",
+		},
+		"a larger one that is reserved before a smaller one that is not": {
+			[]*corev1.PersistentVolume{Volume("small"), Volume("mine", Holding("1Ti"), ReservedTo("data"))},
+			Claim(), "mine",
+		},
+		"another where the reserved one is too small": {
+			[]*corev1.PersistentVolume{Volume("mine", ReservedTo("data")), Volume("big", Holding("5Gi"))},
+			Claim(Asking("5Gi")), "big",
+		},
+		"none where none fits": {
+			[]*corev1.PersistentVolume{Volume("small"), Volume("fast", OfClass("fast"), Holding("9Gi"))},
+			Claim(Asking("5Gi")), "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			index := indexOf(test.volumes...)
+			if got := nameOf(index.Take(binder.Wish{Claim: test.claim})); got != test.want {
+				t.Errorf("volume %q was taken, not %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestADelayedClaimTakesOnlyWhatIsReservedForIt(t *testing.T) {
+	index := indexOf(Volume("free"))
+	wish := binder.Wish{Claim: Claim(ClaimUID("1")), Delayed: true}
+	if got := index.Take(wish); got != nil {
+		t.Errorf("volume %s was taken", got.Name)
+	}
+	index.Put(Volume("mine", ReservedTo("data")))
+	if got := nameOf(index.Take(wish)); got != "mine" {
+		t.Errorf("volume %q was taken, not the reserved one", got)
+	}
+}
+
+func TestAVolumeThatIsBeingBoundIsNotTakenTwice(t *testing.T) {
+	index := indexOf(Volume("v"))
+	first, second := Claim(ClaimNamed("first"), ClaimUID("1")), Claim(ClaimNamed("second"), ClaimUID("2"))
+	if index.Take(binder.Wish{Claim: first}) == nil {
+		t.Fatal("the first claim got nothing")
+	}
+	if index.Take(binder.Wish{Claim: second}) != nil {
+		t.Error("the second claim got the first one's volume")
+	}
+	if index.Take(binder.Wish{Claim: first}) == nil {
+		t.Error("the first claim, trying again, did not get its volume")
+	}
+	index.Put(Volume("v"))
+	if index.Take(binder.Wish{Claim: second}) != nil {
+		t.Error("an old view of the volume made it free again")
+	}
+	index.GiveBack("v", "1")
+	if index.Take(binder.Wish{Claim: second}) == nil {
+		t.Error("a volume that was given back was not taken")
+	}
+}
+
+func TestManyWorkersNeverShareAVolume(t *testing.T) {
+	const n = 200
+	index := binder.NewIndex()
+	for i := range n {
+		index.Put(Volume(fmt.Sprint("v", i)))
+	}
+	var mu sync.Mutex
+	var workers sync.WaitGroup
+	owners := map[string]string{}
+	for i := range n {
+		workers.Go(func() {
+			claim := Claim(ClaimNamed(fmt.Sprint("c", i)), ClaimUID(fmt.Sprint(i)))
+			pv := index.Take(binder.Wish{Claim: claim})
+			mu.Lock()
+			defer mu.Unlock()
+			if other, taken := owners[nameOf(pv)]; taken {
+				t.Errorf("%s and %s both got volume %q", other, claim.Name, nameOf(pv))
+			}
+			owners[nameOf(pv)] = claim.Name
+		})
+	}
+	workers.Wait()
+}
+
+func TestAVolumeTiedToAClaimComesBackWhateverBecameOfIt(t *testing.T) {
+	claim := Claim(ClaimUID("1"))
+	pv := Volume("v")
+	binder.BindVolume(pv, claim)
+	Holding("1Mi")(pv)
+	index := indexOf(pv, Volume("better"))
+	if got := nameOf(index.Take(binder.Wish{Claim: claim})); got != "v" {
+		t.Errorf("after a crash in the middle of binding %q was taken, not the volume tied before", got)
+	}
+}
+
+func TestAForgottenVolumeIsNotTaken(t *testing.T) {
+	index := indexOf(Volume("v"), Volume("r", ReservedTo("data")))
+	index.Remove("v")
+	index.Remove("r")
+	if got := index.Take(binder.Wish{Claim: Claim()}); got != nil {
+		t.Errorf("volume %s was taken", got.Name)
+	}
+}
+
+func TestAClaimThatNamesAVolume(t *testing.T) {
+	for name, test := range map[string]struct {
+		volume *corev1.PersistentVolume
+		want   string
+		cause  binder.Cause
+	}{
+		"gets it":                           {Volume("v", Labelled("disk", "hdd")), "v", binder.Fits},
+		"waits for it":                      {Volume("other"), "", binder.Fits},
+		"does not get it when too small":    {Volume("v", Holding("1Mi")), "", binder.TooSmall},
+		"does not get it from another":      {Volume("v", ReservedTo("other")), "", binder.Reserved},
+		"does not get it from another mode": {Volume("v", WithModes(corev1.ReadOnlyMany)), "", binder.OtherAccessModes},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, cause := indexOf(test.volume).TakeNamed(binder.Wish{Claim: Claim(AskingFor("v"))})
+			if nameOf(got) != test.want || cause != test.cause {
+				t.Errorf("got %q, %q and not %q, %q", nameOf(got), cause, test.want, test.cause)
+			}
+		})
+	}
+}
+
+func TestNobodyTakesAVolumeThatAnotherClaimNamesAndTookFirst(t *testing.T) {
+	index := indexOf(Volume("v"))
+	named := Claim(ClaimNamed("named"), ClaimUID("1"), AskingFor("v"))
+	if pv, _ := index.TakeNamed(binder.Wish{Claim: named}); pv == nil {
+		t.Fatal("the claim that names the volume did not get it")
+	}
+	if index.Take(binder.Wish{Claim: Claim(ClaimUID("2"))}) != nil {
+		t.Error("an unnamed claim got it too")
+	}
+}
+
+func indexOf(volumes ...*corev1.PersistentVolume) *binder.Index {
+	index := binder.NewIndex()
+	for _, pv := range volumes {
+		index.Put(pv)
+	}
+	return index
+}
+
+func nameOf(pv *corev1.PersistentVolume) string {
+	if pv == nil {
+		return ""
+	}
+	return pv.Name
+}
