@@ -1,0 +1,38 @@
+# Two images of one build: the manager, which is unprivileged and holds nothing
+# but its binary, and the node agent, which needs the tools that it mounts with.
+#
+#   docker build --target manager    -t stowage-manager .
+#   docker build --target node-agent -t stowage-node-agent .
+
+FROM --platform=$BUILDPLATFORM golang:1.26-bookworm AS build
+WORKDIR /src
+# Modules first: they change more rarely than the code, so the layer is kept.
+COPY go.mod go.sum ./
+RUN go mod download
+COPY api/ api/
+COPY cmd/ cmd/
+COPY controllers/ controllers/
+COPY internal/ internal/
+ARG TARGETOS=linux
+ARG TARGETARCH=amd64
+ARG VERSION=unknown
+# Without paths, build ids and debug information the same sources give the same
+# bytes, wherever they are built.
+RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
+    go build -trimpath -buildvcs=false \
+      -ldflags "-s -w -buildid= -X github.com/stowage-dev/stowage/internal/program.version=$VERSION" \
+      -o /out/ ./cmd/manager ./cmd/node-agent
+
+FROM gcr.io/distroless/static-debian12:nonroot AS manager
+COPY --from=build /out/manager /manager
+USER 65532:65532
+ENTRYPOINT ["/manager"]
+
+FROM debian:bookworm-slim AS node-agent
+# mount, umount, losetup, blkid; mkfs, fsck and resize of ext4 and xfs; mount.nfs.
+RUN apt-get update \
+ && apt-get install --yes --no-install-recommends \
+      ca-certificates e2fsprogs mount nfs-common util-linux xfsprogs \
+ && rm -rf /var/lib/apt/lists/* /var/log/* /var/cache/ldconfig/aux-cache
+COPY --from=build /out/node-agent /usr/local/bin/node-agent
+ENTRYPOINT ["/usr/local/bin/node-agent"]

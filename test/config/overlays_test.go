@@ -1,0 +1,133 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/test/apiserver"
+)
+
+var _ = Describe("config", func() {
+	DescribeTable("is accepted by an API server, whole, in",
+		func(ctx SpecContext, overlay string) { apply(ctx, built(ctx, folder(overlay))) },
+		Entry("the CRDs", "crd"),
+		Entry("the identities alone", "rbac"),
+		Entry("the drivers alone", "csidrivers"),
+		Entry("what runs beside kube-controller-manager", "default"),
+		Entry("what runs instead of its volume controllers", "standalone"),
+		Entry("what `make run` applies", "run"),
+	)
+
+	It("has samples that are accepted", func(ctx SpecContext) {
+		apply(ctx, built(ctx, folder("crd")))
+		apply(ctx, built(ctx, folder("samples")))
+	})
+
+	It("has every sample in the samples' list", func(ctx SpecContext) {
+		files, err := filepath.Glob(folder("samples", "*.yaml"))
+		Expect(err).NotTo(HaveOccurred())
+		list, err := os.ReadFile(folder("samples", "kustomization.yaml"))
+		Expect(err).NotTo(HaveOccurred())
+		for _, file := range files {
+			if name := filepath.Base(file); name != "kustomization.yaml" {
+				Expect(string(list)).To(ContainSubstring("- " + name + "\n"))
+			}
+		}
+	})
+
+	DescribeTable("gives the manager its scope in",
+		func(ctx SpecContext, overlay, scope string) {
+			manager := found[appsv1.Deployment](built(ctx, folder(overlay)), "Deployment", "stowage-manager")
+			Expect(manager.Spec.Template.Spec.Containers[0].Args).To(ContainElement("--scope=" + scope))
+		},
+		Entry("default", "default", "classes"),
+		Entry("standalone", "standalone", "cluster"),
+	)
+
+	It("gives the kubelets' group no rights beside kubelets", func(ctx SpecContext) {
+		Expect(built(ctx, folder("default"))).NotTo(ContainElement(HaveField("GetName()", "stowage-pod-source")))
+	})
+
+	It("runs the manager without privileges", func(ctx SpecContext) {
+		pod := found[appsv1.Deployment](built(ctx, folder("default")), "Deployment", "stowage-manager").Spec.Template.Spec
+		Expect(pod.HostNetwork || pod.HostPID || pod.HostIPC).To(BeFalse())
+		Expect(pod.Volumes).To(BeEmpty())
+		Expect(*pod.SecurityContext.RunAsNonRoot).To(BeTrue())
+		Expect(pod.SecurityContext.SeccompProfile.Type).To(Equal(corev1.SeccompProfileTypeRuntimeDefault))
+
+		container := pod.Containers[0].SecurityContext
+		Expect(*container.ReadOnlyRootFilesystem).To(BeTrue())
+		Expect(*container.AllowPrivilegeEscalation).To(BeFalse())
+		Expect(container.Capabilities.Drop).To(ConsistOf(corev1.Capability("ALL")))
+	})
+
+	It("lets the node agent mount where the host and the pods see it", func(ctx SpecContext) {
+		pod := found[appsv1.DaemonSet](built(ctx, folder("default")), "DaemonSet", "stowage-node-agent").Spec.Template.Spec
+		Expect(*pod.Containers[0].SecurityContext.Privileged).To(BeTrue())
+		Expect(pod.Tolerations).To(ConsistOf(corev1.Toleration{Operator: corev1.TolerationOpExists}))
+		for _, path := range []string{"/var/lib/kubelet", "/var/lib/stowage"} {
+			Expect(pod.Containers[0].VolumeMounts).To(ContainElement(And(
+				HaveField("MountPath", path),
+				HaveField("MountPropagation", HaveValue(Equal(corev1.MountPropagationBidirectional))),
+			)))
+			Expect(pod.Volumes).To(ContainElement(HaveField("HostPath.Path", path)))
+		}
+	})
+
+	It("names a target of the Dockerfile for each image, and one registry and tag", func(ctx SpecContext) {
+		objects := built(ctx, folder("default"))
+		dockerfile, err := os.ReadFile(filepath.Join(apiserver.Repository(), "Dockerfile"))
+		Expect(err).NotTo(HaveOccurred())
+		manager := found[appsv1.Deployment](objects, "Deployment", "stowage-manager").Spec.Template.Spec.Containers[0].Image
+		agent := found[appsv1.DaemonSet](objects, "DaemonSet", "stowage-node-agent").Spec.Template.Spec.Containers[0].Image
+
+		Expect(manager).To(Equal("ghcr.io/stowage-dev/stowage-manager:latest"))
+		Expect(agent).To(Equal("ghcr.io/stowage-dev/stowage-node-agent:latest"))
+		Expect(string(dockerfile)).To(And(ContainSubstring(" AS manager\n"), ContainSubstring(" AS node-agent\n")))
+	})
+
+	It("moves the local base everywhere at once", func(ctx SpecContext) {
+		objects := built(ctx, overlayWith(GinkgoT().TempDir(), "local-base"))
+		agent := found[appsv1.DaemonSet](objects, "DaemonSet", "stowage-node-agent").Spec.Template.Spec
+		manager := found[appsv1.Deployment](objects, "Deployment", "stowage-manager").Spec.Template.Spec
+
+		base := corev1.EnvVar{Name: "LOCAL_BASE", Value: "/mnt/disks"}
+		Expect(manager.Containers[0].Env).To(ContainElement(base))
+		Expect(agent.Containers[0].Env).To(ContainElement(base))
+		Expect(agent.Containers[0].VolumeMounts).To(ContainElement(HaveField("MountPath", base.Value)))
+		Expect(agent.Volumes).To(ContainElement(HaveField("HostPath.Path", base.Value)))
+	})
+
+	DescribeTable("settles for ever whether volumes are attached, and how long they may live, of",
+		func(ctx SpecContext, name string, attach bool, modes ...storagev1.VolumeLifecycleMode) {
+			apply(ctx, built(ctx, folder("csidrivers")))
+			driver := &storagev1.CSIDriver{}
+			Expect(admin.Get(ctx, client.ObjectKey{Name: name}, driver)).To(Succeed())
+			Expect(driver.Spec.AttachRequired).To(HaveValue(Equal(attach)))
+			Expect(driver.Spec.VolumeLifecycleModes).To(ConsistOf(modes))
+		},
+		Entry("nfs", v1alpha1.NFSDriver, false, storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral),
+		Entry("local", v1alpha1.LocalDriver, false, storagev1.VolumeLifecyclePersistent),
+		Entry("gce", v1alpha1.GCEDriver, true, storagev1.VolumeLifecyclePersistent),
+	)
+})
+
+// overlayWith writes an overlay as the component's comment tells users to: a
+// copy of the component beside a list that names it.
+func overlayWith(parent, component string) string {
+	GinkgoHelper()
+	Expect(os.CopyFS(filepath.Join(parent, component), os.DirFS(folder("components", component)))).To(Succeed())
+	base, err := filepath.Rel(parent, folder("default"))
+	Expect(err).NotTo(HaveOccurred())
+	list := "resources: [" + base + "]\ncomponents: [" + component + "]\n"
+	Expect(os.WriteFile(filepath.Join(parent, "kustomization.yaml"), []byte(list), 0o600)).To(Succeed())
+	return parent
+}

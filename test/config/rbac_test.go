@@ -1,0 +1,76 @@
+package config_test
+
+import (
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	authorizationv1 "k8s.io/api/authorization/v1"
+)
+
+const managerAccount = "system:serviceaccount:stowage-system:stowage-manager"
+
+// may asks the API server whether a user may do "verb resource.group in
+// namespace"; group and namespace can be left out.
+func may(ctx SpecContext, user, action string) bool {
+	GinkgoHelper()
+	action, namespace, _ := strings.Cut(action, " in ")
+	verb, target, _ := strings.Cut(action, " ")
+	target, subresource, _ := strings.Cut(target, "/")
+	kind, group, _ := strings.Cut(target, ".")
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: user,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: namespace, Verb: verb, Group: group, Resource: kind, Subresource: subresource,
+		},
+	}}
+	Expect(admin.Create(ctx, review)).To(Succeed())
+	return review.Status.Allowed
+}
+
+var _ = Describe("an identity of Stowage", func() {
+	BeforeEach(func(ctx SpecContext) {
+		apply(ctx, built(ctx, folder("run")))
+		Eventually(may).WithArguments(ctx, agentAccount, "watch localvolumes.stowage.dev").WithTimeout(settled).Should(BeTrue())
+	})
+
+	DescribeTable("may do its work:",
+		func(ctx SpecContext, user string, actions ...string) {
+			for _, action := range actions {
+				Expect(may(ctx, user, action)).To(BeTrue(), action)
+			}
+		},
+		Entry("the manager leads", managerAccount,
+			"create leases.coordination.k8s.io in stowage-system", "update leases.coordination.k8s.io in stowage-system"),
+		Entry("the manager asks who reads its metrics", managerAccount,
+			"create tokenreviews.authentication.k8s.io", "create subjectaccessreviews.authorization.k8s.io"),
+		Entry("the manager binds and provisions", managerAccount,
+			"update persistentvolumeclaims in shop", "update persistentvolumeclaims/status in shop",
+			"create persistentvolumes", "delete persistentvolumes", "update persistentvolumes/status",
+			"create events.events.k8s.io in shop", "list pods in shop", "watch nodes"),
+		Entry("the manager keeps classes and backends", managerAccount,
+			"create storageclasses.storage.k8s.io", "delete storageclasses.storage.k8s.io",
+			"patch storagebackends.stowage.dev/status", "create localvolumes.stowage.dev", "delete localvolumes.stowage.dev"),
+		Entry("the agent makes what it is asked for", agentAccount,
+			"watch localvolumes.stowage.dev", "patch localvolumes.stowage.dev", "patch localvolumes.stowage.dev/status",
+			"create events.events.k8s.io in shop"),
+	)
+
+	DescribeTable("may do nothing else:",
+		func(ctx SpecContext, user string, actions ...string) {
+			for _, action := range actions {
+				Expect(may(ctx, user, action)).To(BeFalse(), action)
+			}
+		},
+		Entry("the manager reads no secrets and runs nothing", managerAccount,
+			"get secrets in kube-system", "list secrets in shop", "create pods in shop", "create pods/exec in shop",
+			"update nodes", "create clusterrolebindings.rbac.authorization.k8s.io"),
+		Entry("the manager takes no other namespace's lease", managerAccount,
+			"update leases.coordination.k8s.io in kube-system"),
+		Entry("the agent changes no claim, volume or pod, and reads no secrets", agentAccount,
+			"update persistentvolumeclaims in shop", "update persistentvolumes", "delete pods in shop",
+			"get secrets in shop", "get secrets in stowage-system", "update nodes", "patch nodes/status"),
+		Entry("the agent makes and removes no LocalVolumes, and changes no backend", agentAccount,
+			"create localvolumes.stowage.dev", "delete localvolumes.stowage.dev", "update storagebackends.stowage.dev"),
+	)
+})
