@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/stowage-dev/stowage/test/cluster"
+)
+
+const banner = `
+Stowage is running.
+
+  manager      pid %-7d log %s
+  node agent   pid %-7d log %s
+  API server   %s, log %s
+  local disks  %s
+
+In another terminal:
+
+  export KUBECONFIG=%s PATH=%s:$PATH
+
+  # a claim of class local and a pod that uses it; then what became of them
+  kubectl apply -f %s
+  kubectl get storagebackend,pvc,pv,localvolume
+
+  # the claim's directory, as the pod sees it: write something
+  %s
+
+  # the pod goes, the data stays; the claim goes, and its data with it
+  kubectl delete pod/writer --wait=false && kubectl delete pvc/data --wait=false
+
+Ctrl-C unmounts and stops everything. What happens from now on:
+
+`
+
+func printBanner(c *cluster.Cluster) {
+	folder := c.Folder
+	kubectl, _ := cluster.KubectlPath() // it was used already
+	fmt.Printf(banner,
+		c.Manager.PID(), near(c.Manager.LogFile),
+		c.Agent.PID(), near(c.Agent.LogFile),
+		c.Config.Host, near(folder.Log("control-plane")),
+		near(folder.Disks()),
+		folder.Kubeconfig(cluster.AdminUser), filepath.Dir(kubectl),
+		filepath.Join(samplesDir(c), "local_claim.yaml"),
+		lookInside(folder.AgentRoot()))
+}
+
+// lookInside is a command that shows the mounted volumes. Those in a namespace
+// are seen from inside only.
+func lookInside(agentRoot string) string {
+	look := fmt.Sprintf(`sh -c 'cd %s/pods/*/volumes/*/pvc-* && date >> log && pwd && ls -l'`, agentRoot)
+	if cluster.InsideNamespace() {
+		look = fmt.Sprintf("nsenter --user --mount --preserve-credentials --target %d %s", os.Getpid(), look)
+	}
+	return look
+}
+
+// near is a path as one would type it here.
+func near(path string) string {
+	here, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	relative, err := filepath.Rel(here, path)
+	if err != nil || strings.HasPrefix(relative, "..") {
+		return path
+	}
+	return relative
+}

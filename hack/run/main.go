@@ -1,0 +1,107 @@
+// Command run is `make run`: a whole Stowage on this machine, in one folder,
+// until Ctrl-C. It applies the sample backend, says what is running and what to
+// try, and prints a line for everything that happens to claims, volumes, pods
+// and backends.
+//
+// The state stays in the folder, and the next run continues with it; with
+// --clean it removes the folder instead.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/stowage-dev/stowage/test/cluster"
+)
+
+func main() {
+	dir := pflag.String("dir", ".stowage", "Folder that holds everything.")
+	clean := pflag.Bool("clean", false, "Remove the folder, with all volumes in it, and run nothing.")
+	pflag.Parse()
+	// What the client libraries log when the API server goes is no news here.
+	klog.SetLogger(logr.Discard())
+	ctrl.SetLogger(logr.Discard())
+
+	err := cluster.EnsureMayMount()
+	if err == nil {
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+		// A second signal ends the program at once.
+		context.AfterFunc(ctx, stop)
+		if *clean {
+			err = remove(ctx, *dir)
+		} else {
+			err = run(ctx, *dir)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "run:", err)
+		os.Exit(1)
+	}
+}
+
+func remove(ctx context.Context, dir string) error {
+	if err := cluster.Remove(ctx, dir); err != nil {
+		return err
+	}
+	fmt.Printf("%s is removed.\n", dir)
+	return nil
+}
+
+// run starts everything, and stops it when ctx ends or it can't go on.
+func run(ctx context.Context, dir string) error {
+	fmt.Printf("Starting Stowage in %s.\n", dir)
+	c, err := cluster.Start(ctx, cluster.Options{Dir: dir, Step: showStep})
+	if err != nil {
+		return err
+	}
+	err = follow(ctx, c)
+	fmt.Printf("\nStopping: pods' volumes are unmounted, then the servers end.\n")
+	if stopErr := c.Stop(); err == nil {
+		err = stopErr
+	}
+	if err == nil {
+		fmt.Printf("Stopped. All state is in %s: 'make run' continues, 'make clean-run' removes it.\n", dir)
+	}
+	return err
+}
+
+func follow(ctx context.Context, c *cluster.Cluster) error {
+	done := showStep("applying the sample backend, class " + sampleClass)
+	err := applySampleBackend(ctx, c)
+	done(err)
+	if err != nil {
+		return err
+	}
+	printBanner(c)
+	ctx, cancel := context.WithCancelCause(ctx)
+	go supervise(ctx, c, cancel)
+	if err := stream(ctx, c); err != nil {
+		return err
+	}
+	if cause := context.Cause(ctx); cause != context.Canceled && ctx.Err() != nil {
+		return unlessAsked(cause)
+	}
+	return nil
+}
+
+// showStep prints a step as it begins, and how long it took when it ends.
+func showStep(what string) (done func(error)) {
+	started := time.Now()
+	fmt.Printf("  %-45s", what)
+	return func(err error) {
+		if err != nil {
+			fmt.Println(" failed")
+			return
+		}
+		fmt.Printf(" %4.1f s\n", time.Since(started).Seconds())
+	}
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/test/cluster"
+)
+
+// stream prints what happens until ctx ends.
+func stream(ctx context.Context, c *cluster.Cluster) error {
+	scheme, err := cluster.Scheme()
+	if err != nil {
+		return err
+	}
+	watches, err := cache.New(c.Config, cache.Options{Scheme: scheme})
+	if err != nil {
+		return fmt.Errorf("watching the cluster: %w", err)
+	}
+	for _, object := range []client.Object{
+		&stowagev1alpha1.StorageBackend{}, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{},
+		&stowagev1alpha1.LocalVolume{}, &corev1.Pod{}, &corev1.Event{},
+	} {
+		informer, err := watches.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+		if err != nil {
+			return fmt.Errorf("watching the cluster: %w", err)
+		}
+		if _, err := informer.AddEventHandler(newTeller()); err != nil {
+			return fmt.Errorf("watching the cluster: %w", err)
+		}
+	}
+	return watches.Start(ctx)
+}
+
+// teller prints what is new about the objects of one kind.
+type teller struct {
+	mu sync.Mutex
+	// told is what was last said, by object and by what it is about.
+	told map[client.ObjectKey]map[string]string
+}
+
+func newTeller() *teller {
+	return &teller{told: map[client.ObjectKey]map[string]string{}}
+}
+
+// OnAdd implements toolscache.ResourceEventHandler. Events from before the
+// start are old news; the state of other objects is worth a line.
+func (t *teller) OnAdd(object any, isInInitialList bool) {
+	if _, isEvent := object.(*corev1.Event); isEvent && isInInitialList {
+		return
+	}
+	t.tell(object)
+}
+
+// OnUpdate implements toolscache.ResourceEventHandler.
+func (t *teller) OnUpdate(_, object any) { t.tell(object) }
+
+// OnDelete implements toolscache.ResourceEventHandler.
+func (t *teller) OnDelete(object any) {
+	if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+		object = unknown.Obj
+	}
+	gone, ok := object.(client.Object)
+	if _, isEvent := object.(*corev1.Event); !ok || isEvent {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.told, client.ObjectKeyFromObject(gone))
+	printLine(time.Now(), kindOf(gone), nameOf(gone), "gone")
+}
+
+func (t *teller) tell(object any) {
+	about, ok := object.(client.Object)
+	if !ok {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	key := client.ObjectKeyFromObject(about)
+	told := t.told[key]
+	if told == nil {
+		told = map[string]string{}
+		t.told[key] = told
+	}
+	for _, fact := range factsOf(about) {
+		if told[fact.about] != fact.text {
+			told[fact.about] = fact.text
+			printLine(time.Now(), kindOf(about), nameOf(about), fact.text)
+		}
+	}
+}
+
+var printing sync.Mutex
+
+func printLine(at time.Time, kind, name, text string) {
+	printing.Lock()
+	defer printing.Unlock()
+	fmt.Printf("%s  %-8s %-24s %s\n", at.Format(time.TimeOnly), kind, name, text)
+}

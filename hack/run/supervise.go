@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/test/cluster"
+)
+
+const (
+	restartPause  = time.Second
+	checkInterval = 2 * time.Second
+	// deafChecks is how many checks in a row an API server may leave unanswered.
+	deafChecks = 5
+)
+
+// errAPIServer ends a run: nothing works without the API server.
+var errAPIServer = errors.New("the API server does not answer any more")
+
+// supervise starts programs again that ended, and ends the run if the API
+// server is gone.
+func supervise(ctx context.Context, c *cluster.Cluster, cancel context.CancelCauseFunc) {
+	for _, program := range []*cluster.Program{c.Manager, c.Agent} {
+		go keepRunning(ctx, program)
+	}
+	for deaf := 0; deaf < deafChecks && pause(ctx, checkInterval); deaf++ {
+		check, done := context.WithTimeout(ctx, checkInterval)
+		if err := c.Client.Get(check, client.ObjectKey{Name: corev1.NamespaceDefault}, &corev1.Namespace{}); err == nil {
+			deaf = -1
+		}
+		done()
+	}
+	if ctx.Err() == nil {
+		cancel(fmt.Errorf("%w; see %s", errAPIServer, c.Folder.Log("control-plane")))
+	}
+}
+
+func keepRunning(ctx context.Context, program *cluster.Program) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-program.Ended():
+		}
+		if !pause(ctx, restartPause) {
+			return
+		}
+		printLine(time.Now(), "program", program.Name, fmt.Sprintf("ended by itself, starts again; the end of its log:\n%s",
+			cluster.Tail(program.LogFile, 5)))
+		if err := program.Start(); err != nil {
+			printLine(time.Now(), "program", program.Name, err.Error())
+			return
+		}
+	}
+}
+
+// pause is false if ctx ended meanwhile.
+func pause(ctx context.Context, duration time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(duration):
+		return true
+	}
+}
+
+// unlessAsked is nil if a person asked for the end.
+func unlessAsked(cause error) error {
+	if errors.Is(cause, errAPIServer) {
+		return cause
+	}
+	return nil
+}
