@@ -1,0 +1,55 @@
+package mounttest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+)
+
+// inNamespace is set in the environment of a test that may mount.
+const inNamespace = "STOWAGE_TEST_PRIVATE_MOUNTS"
+
+// Main runs a package's tests, for its TestMain. Where it may, it runs them in a
+// mount namespace of their own: whatever a test mounts, and doesn't unmount, is
+// gone with the process.
+func Main(m *testing.M) {
+	if os.Getenv(inNamespace) != "" || (mount.Kernel{}).Check() != nil {
+		os.Exit(m.Run())
+	}
+	// The child is killed with the thread that started it.
+	runtime.LockOSThread()
+	child := exec.Command("/proc/self/exe", os.Args[1:]...)
+	child.Stdin, child.Stdout, child.Stderr = os.Stdin, os.Stdout, os.Stderr
+	child.Env = append(os.Environ(), inNamespace+"=yes")
+	child.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	err := child.Run()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		os.Exit(0)
+	case errors.As(err, &exit):
+		os.Exit(max(exit.ExitCode(), 1))
+	default:
+		fmt.Fprintln(os.Stderr, "running the tests in a mount namespace of their own:", err)
+		os.Exit(1)
+	}
+}
+
+// MayMount says whether tests may really mount. It needs Main.
+func MayMount() bool {
+	return os.Getenv(inNamespace) != "" && (mount.Kernel{}).Check() == nil
+}
+
+// NeedsRoot skips a test that can't really mount, so that it is seen.
+func NeedsRoot(t testing.TB) {
+	t.Helper()
+	if !MayMount() {
+		t.Skip("NOT RUN: needs root, and a mount namespace of its own, to mount")
+	}
+}

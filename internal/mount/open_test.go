@@ -1,0 +1,125 @@
+package mount_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+)
+
+func TestOnlyDirectoriesBelowTheBaseAreOpened(t *testing.T) {
+	dir := tempDir(t)
+	base := makeDir(t, dir, "base")
+	makeDir(t, base, "a", "b")
+	makeDir(t, dir, "outside", "b")
+	writeFile(t, base, "file", "")
+	for link, to := range map[string]string{"out": filepath.Join(dir, "outside"), "in": "a", "up": ".."} {
+		if err := os.Symlink(to, filepath.Join(base, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tests := map[string]error{
+		"":             nil,
+		"a":            nil,
+		"a/b":          nil,
+		"missing":      os.ErrNotExist,
+		"file":         unix.ENOTDIR,
+		"out":          mount.ErrOutside,
+		"out/b":        mount.ErrOutside,
+		"in/b":         mount.ErrOutside,
+		"up":           mount.ErrOutside,
+		"../outside":   mount.ErrOutside,
+		"..":           mount.ErrOutside,
+		"../base2":     mount.ErrOutside,
+		"a/../../base": nil,
+	}
+	for path, want := range tests {
+		t.Run(path, func(t *testing.T) {
+			file, err := mount.OpenBeneath(base, filepath.Join(base, path))
+			if err == nil {
+				file.Close()
+			}
+			if !errors.Is(err, want) {
+				t.Errorf("got %v, want %v", err, want)
+			}
+		})
+	}
+}
+
+func TestADirectoryThatIsSwappedForASymlinkNeverLeadsOut(t *testing.T) {
+	const swaps = 2000
+	dir := tempDir(t)
+	base := makeDir(t, dir, "base")
+	makeDir(t, base, "volume", "here")
+	makeDir(t, dir, "outside", "there")
+	if err := os.Symlink(filepath.Join(dir, "outside"), filepath.Join(base, "link")); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		for range swaps {
+			err := unix.Renameat2(unix.AT_FDCWD, filepath.Join(base, "volume"), unix.AT_FDCWD, filepath.Join(base, "link"), unix.RENAME_EXCHANGE)
+			if err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	for opened := 0; ; opened++ {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+			return
+		default:
+		}
+		file, err := mount.OpenBeneath(base, filepath.Join(base, "volume"))
+		if err != nil {
+			continue
+		}
+		if inside, err := mount.OpenAt(file, "there"); err == nil {
+			inside.Close()
+			t.Fatal("the outside was opened")
+		}
+		file.Close()
+	}
+}
+
+func TestADirectoryIsMadeWithItsModeOrNotAtAll(t *testing.T) {
+	base := tempDir(t)
+	defer unix.Umask(unix.Umask(0o077))
+	parent := open(t, base)
+	// What a crash between making the directory and setting its mode leaves.
+	makeDir(t, base, ".new-volume")
+
+	for range 2 {
+		if err := mount.EnsureDir(parent, "volume", 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	info, err := os.Stat(filepath.Join(base, "volume"))
+	if err != nil || info.Mode().Perm() != 0o777 {
+		t.Errorf("got mode %v (%v)", info.Mode(), err)
+	}
+	mustNotExist(t, filepath.Join(base, ".new-volume"))
+}
+
+func TestADirectoryIsNotMadeWhereAFileOrASymlinkIs(t *testing.T) {
+	base := tempDir(t)
+	writeFile(t, base, "file", "kept")
+	if err := os.Symlink(makeDir(t, base, "dir"), filepath.Join(base, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"file", "link"} {
+		if err := mount.EnsureDir(open(t, base), name, 0o777); err == nil {
+			t.Errorf("%s counts as a directory", name)
+		}
+	}
+	mustHold(t, filepath.Join(base, "file"), "kept")
+}

@@ -1,0 +1,194 @@
+package mount_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+)
+
+func TestATreeIsRemovedWithAllThatItHolds(t *testing.T) {
+	base := tempDir(t)
+	tree := makeDir(t, base, "tree")
+	for i := range 3000 {
+		writeFile(t, tree, fmt.Sprintf("file-%d", i), "")
+	}
+	writeFile(t, makeDir(t, tree, "a", "b", "c"), "\n \\file", "")
+	if err := unix.Mkfifo(filepath.Join(tree, "fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(makeDir(t, tree, "closed"), 0); err != nil {
+		t.Fatal(err)
+	}
+
+	for range 2 {
+		if err := mount.RemoveTree(t.Context(), open(t, base), "tree"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustNotExist(t, tree)
+}
+
+func TestSymlinksAreRemovedAndNotFollowed(t *testing.T) {
+	base := tempDir(t)
+	canary := writeFile(t, makeDir(t, base, "precious"), "canary", "alive")
+	tree := makeDir(t, base, "tree")
+	for name, to := range map[string]string{"dir": "../precious", "file": "../precious/canary", "root": "/", "nowhere": "x"} {
+		if err := os.Symlink(to, filepath.Join(tree, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := mount.RemoveTree(t.Context(), open(t, base), "tree"); err != nil {
+		t.Fatal(err)
+	}
+	mustNotExist(t, tree)
+	mustHold(t, canary, "alive")
+}
+
+func TestASymlinkInPlaceOfTheTreeIsAnError(t *testing.T) {
+	base := tempDir(t)
+	canary := writeFile(t, makeDir(t, base, "precious"), "canary", "alive")
+	if err := os.Symlink("precious", filepath.Join(base, "tree")); err != nil {
+		t.Fatal(err)
+	}
+	if err := mount.RemoveTree(t.Context(), open(t, base), "tree"); !errors.Is(err, mount.ErrOutside) {
+		t.Errorf("got %v", err)
+	}
+	mustHold(t, canary, "alive")
+}
+
+func TestAFileInPlaceOfTheTreeIsAnError(t *testing.T) {
+	base := tempDir(t)
+	file := writeFile(t, base, "tree", "kept")
+	if err := mount.RemoveTree(t.Context(), open(t, base), "tree"); !errors.Is(err, unix.ENOTDIR) {
+		t.Errorf("got %v", err)
+	}
+	mustHold(t, file, "kept")
+}
+
+func TestATreeWithAMountInsideStaysAsItIs(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	mounts := map[string]func(t *testing.T, at, precious string){
+		"a bind mount of the same disk": func(t *testing.T, at, precious string) { bind(t, precious, at, mount.ReadWrite) },
+		"a file system of its own": func(t *testing.T, at, _ string) {
+			if err := kernel.Tmpfs(at, mount.TmpfsOptions{Mode: 0o755}); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { kernel.Unmount(at) })
+		},
+	}
+	for name, mountAt := range mounts {
+		for _, where := range []string{"tree", "tree/a/mounted"} {
+			t.Run(name+" at "+where, func(t *testing.T) {
+				base := tempDir(t)
+				canary := writeFile(t, makeDir(t, base, "precious"), "canary", "alive")
+				at := makeDir(t, base, where)
+				mountAt(t, at, filepath.Dir(canary))
+				kept := writeFile(t, filepath.Join(base, "tree"), "file", "kept")
+
+				if err := mount.RemoveTree(t.Context(), open(t, base), "tree"); !errors.Is(err, mount.ErrMounted) {
+					t.Errorf("got %v", err)
+				}
+				mustHold(t, canary, "alive")
+				mustHold(t, kept, "kept")
+			})
+		}
+	}
+}
+
+func TestAMountedFileInTheTreeStays(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	base := tempDir(t)
+	canary := writeFile(t, base, "canary", "alive")
+	at := writeFile(t, makeDir(t, base, "tree"), "mounted", "")
+	bind(t, canary, at, mount.ReadWrite)
+	if err := mount.RemoveTree(t.Context(), open(t, base), "tree"); !errors.Is(err, mount.ErrMounted) {
+		t.Errorf("got %v", err)
+	}
+	mustHold(t, canary, "alive")
+}
+
+func TestATreeDeeperThanFilesMayBeOpenIsRemoved(t *testing.T) {
+	const depth, maxOpen = 3000, 512
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	base := tempDir(t)
+	makeDeep(t, base, depth)
+	few := unix.Rlimit{Cur: maxOpen, Max: limit.Max}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)
+
+	if err := mount.RemoveTree(t.Context(), open(t, base), "tree"); err != nil {
+		t.Fatal(err)
+	}
+	mustNotExist(t, filepath.Join(base, "tree"))
+}
+
+// makeDeep makes directories in each other, deeper than a path can be long.
+func makeDeep(t *testing.T, base string, depth int) {
+	t.Helper()
+	name := strings.Repeat("d", 20)
+	dir := open(t, makeDir(t, base, "tree"))
+	for range depth {
+		if err := unix.Mkdirat(int(dir.Fd()), name, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir.Close()
+		dir = os.NewFile(uintptr(fd), name)
+	}
+	dir.Close()
+}
+
+func TestARemovalThatIsCutOffIsContinued(t *testing.T) {
+	base := tempDir(t)
+	writeFile(t, makeDir(t, base, "tree", "a"), "file", "")
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := mount.RemoveTree(cancelled, open(t, base), "tree"); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if err := mount.RemoveTree(t.Context(), open(t, base), "tree"); err != nil {
+		t.Error(err)
+	}
+	mustNotExist(t, filepath.Join(base, "tree"))
+}
+
+func TestARetiredDirectoryIsNotFoundByItsPath(t *testing.T) {
+	base := tempDir(t)
+	writeFile(t, makeDir(t, base, "volume"), "file", "kept")
+	for range 2 {
+		deleting, err := mount.Retire(open(t, base), "volume")
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustNotExist(t, filepath.Join(base, "volume"))
+		mustHold(t, filepath.Join(deleting.Name(), "volume", "file"), "kept")
+		deleting.Close()
+	}
+}
+
+func TestRetireNeverReplacesWhatWasRetiredBefore(t *testing.T) {
+	base := tempDir(t)
+	kept := writeFile(t, makeDir(t, base, ".deleting", "volume"), "file", "kept")
+	makeDir(t, base, "volume")
+	if _, err := mount.Retire(open(t, base), "volume"); !errors.Is(err, os.ErrExist) {
+		t.Errorf("got %v", err)
+	}
+	mustHold(t, kept, "kept")
+}
