@@ -1,0 +1,125 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+var errInjected = errors.New("injected fault")
+
+// fault says what happens to a write: a lost one doesn't reach the API server, an
+// unanswered one does, and the writer doesn't learn of it.
+type fault string
+
+const (
+	lost       fault = "lost"
+	unanswered fault = "unanswered"
+)
+
+// faultyClient reads and writes the API server itself, answers the cache's field
+// indexes from what it reads, counts writes, and fails those that it is told to.
+type faultyClient struct {
+	client.WithWatch
+	// direct never fails: it is the spec's own.
+	direct client.WithWatch
+	// faults are what happens to writes, by their number from 0.
+	faults  map[int]fault
+	written int
+}
+
+func newFaultyClient(direct client.WithWatch) *faultyClient {
+	c := &faultyClient{direct: direct}
+	c.WithWatch = interceptor.NewClient(direct, interceptor.Funcs{
+		List: func(ctx context.Context, to client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			return listIndexed(ctx, to, list, options)
+		},
+		Create: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			return c.write(func() error { return to.Create(ctx, object, options...) })
+		},
+		Delete: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			return c.write(func() error { return to.Delete(ctx, object, options...) })
+		},
+		Patch: func(ctx context.Context, to client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			return c.write(func() error { return to.Patch(ctx, object, patch, options...) })
+		},
+		SubResourcePatch: func(ctx context.Context, to client.Client, name string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+			return c.write(func() error { return to.SubResource(name).Patch(ctx, object, patch, options...) })
+		},
+	})
+	return c
+}
+
+func (c *faultyClient) write(do func() error) error {
+	fault := c.faults[c.written]
+	c.written++
+	if fault == lost {
+		return errInjected
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	if fault == unanswered {
+		return errInjected
+	}
+	return nil
+}
+
+// all lists every object of a kind.
+func (c *faultyClient) all(list client.ObjectList) []client.Object {
+	Expect(c.direct.List(context.Background(), list)).To(Succeed())
+	items, err := meta.ExtractList(list)
+	Expect(err).NotTo(HaveOccurred())
+	objects := make([]client.Object, 0, len(items))
+	for _, item := range items {
+		objects = append(objects, item.(client.Object))
+	}
+	return objects
+}
+
+// listIndexed lists by one of the cache's field indexes, which the API server
+// doesn't have, by asking for everything.
+func listIndexed(ctx context.Context, to client.Client, list client.ObjectList, options []client.ListOption) error {
+	asked := (&client.ListOptions{}).ApplyOptions(options)
+	if asked.FieldSelector == nil {
+		return to.List(ctx, list, options...)
+	}
+	wanted := asked.FieldSelector.Requirements()[0]
+	asked.FieldSelector = nil
+	if err := to.List(ctx, list, asked); err != nil {
+		return err
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return err
+	}
+	var kept []runtime.Object
+	for _, item := range items {
+		for _, value := range indexed(item, wanted.Field) {
+			if value == wanted.Value {
+				kept = append(kept, item)
+			}
+		}
+	}
+	return meta.SetList(list, kept)
+}
+
+func indexed(object runtime.Object, field string) []string {
+	switch typed := object.(type) {
+	case *corev1.Pod:
+		return claimsOf(typed)
+	case *corev1.PersistentVolumeClaim:
+		return waitingClass(typed)
+	case *corev1.PersistentVolume:
+		return map[string]func(*corev1.PersistentVolume) []string{
+			volumesByHandle: handleOf, volumesByBackend: backendOf, volumesByClaim: claimRefOf,
+		}[field](typed)
+	}
+	return nil
+}

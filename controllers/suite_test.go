@@ -1,0 +1,28 @@
+package controllers
+
+import (
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+
+	"github.com/stowage-dev/stowage/test/apiserver"
+)
+
+// apiServer is how the suite's one API server is reached.
+var apiServer *rest.Config
+
+func TestControllers(t *testing.T) {
+	RegisterFailHandler(Fail)
+	suite, reporter := GinkgoConfiguration()
+	suite.RandomizeAllSpecs = true
+	RunSpecs(t, "Controllers", suite, reporter)
+}
+
+var _ = BeforeSuite(func() {
+	server, err := apiserver.Start(apiserver.Options{})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(server.Stop)
+	apiServer = server.Config
+})

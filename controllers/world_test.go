@@ -1,0 +1,194 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/fake"
+	"github.com/stowage-dev/stowage/internal/binder"
+)
+
+// maxRounds is how many passes over everything a world may need to come to rest.
+const maxRounds = 30
+
+// world is a cluster in which a spec decides when reconcilers run: settle runs
+// them over everything until nothing changes any more. Its client reads the API
+// server itself, fails writes when told to, and counts them.
+type world struct {
+	*faultyClient
+	scope   Scope
+	storage *fake.Backend
+	clock   *clocktesting.FakePassiveClock
+	events  *events.FakeRecorder
+
+	claims   *PersistentVolumeClaimReconciler
+	volumes  *PersistentVolumeReconciler
+	backends *StorageBackendReconciler
+}
+
+// newWorld makes an empty cluster with one served kind of storage, the fake, in
+// place of local. The spec's objects are removed after it.
+func newWorld(scope Scope) *world {
+	GinkgoHelper()
+	scheme := runtime.NewScheme()
+	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
+	Expect(stowagev1alpha1.AddToScheme(scheme)).To(Succeed())
+	direct, err := client.NewWithWatch(apiServer, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	w := &world{
+		faultyClient: newFaultyClient(direct),
+		scope:        scope,
+		storage:      fake.New(),
+		clock:        clocktesting.NewFakePassiveClock(time.Now()),
+	}
+	w.restart()
+	DeferCleanup(w.empty)
+	return w
+}
+
+// restart forgets all that reconcilers keep in memory.
+func (w *world) restart() {
+	w.events = events.NewFakeRecorder(1000)
+	registry := backend.NewRegistry(fake.Kind{For: stowagev1alpha1.LocalType, Backend: w.storage})
+	w.claims = &PersistentVolumeClaimReconciler{
+		client: w, live: w, scope: w.scope, backends: registry, index: binder.NewIndex(), events: w.events,
+	}
+	w.volumes = &PersistentVolumeReconciler{
+		client: w, live: w, scope: w.scope, backends: registry, clock: w.clock, events: w.events,
+	}
+	w.backends = &StorageBackendReconciler{client: w, live: w, backends: registry, events: w.events}
+}
+
+// create makes objects in the cluster, with their status.
+func (w *world) create(objects ...client.Object) {
+	GinkgoHelper()
+	for _, object := range objects {
+		status := object.DeepCopyObject().(client.Object)
+		Expect(w.direct.Create(context.Background(), object)).To(Succeed())
+		if node, isNode := object.(*corev1.Node); isNode {
+			node.Status = status.(*corev1.Node).Status
+			Expect(w.direct.Status().Update(context.Background(), node)).To(Succeed())
+		}
+	}
+}
+
+// settle runs all reconcilers over all objects until a whole round writes
+// nothing. Errors are what faults and waiting are made of: a round goes on.
+func (w *world) settle() {
+	GinkgoHelper()
+	for range maxRounds {
+		before := w.written
+		_ = w.round()
+		if w.written == before {
+			return
+		}
+	}
+	Fail("the cluster did not come to rest")
+}
+
+// round runs all reconcilers once over all objects.
+func (w *world) round() error {
+	ctx := context.Background()
+	var failures []error
+	for _, object := range w.all(&stowagev1alpha1.StorageBackendList{}) {
+		_, err := w.backends.Reconcile(ctx, requestFor(object))
+		failures = append(failures, err)
+	}
+	for _, object := range w.all(&corev1.PersistentVolumeClaimList{}) {
+		w.feedIndex()
+		_, err := w.claims.Reconcile(ctx, requestFor(object))
+		failures = append(failures, err)
+	}
+	for _, object := range w.all(&corev1.PersistentVolumeList{}) {
+		_, err := w.volumes.Reconcile(ctx, requestFor(object))
+		failures = append(failures, err)
+	}
+	return errors.Join(failures...)
+}
+
+// feedIndex does what the informer does.
+func (w *world) feedIndex() {
+	for _, object := range w.all(&corev1.PersistentVolumeList{}) {
+		w.claims.index.Put(object.(*corev1.PersistentVolume))
+	}
+}
+
+// get reads an object as it is now; gone tells whether it exists.
+func (w *world) get(object client.Object) {
+	GinkgoHelper()
+	Expect(w.direct.Get(context.Background(), client.ObjectKeyFromObject(object), object)).To(Succeed())
+}
+
+func (w *world) gone(object client.Object) bool {
+	return w.direct.Get(context.Background(), client.ObjectKeyFromObject(object), object) != nil
+}
+
+// delete deletes an object, as a user does; finalizers may keep it.
+func (w *world) delete(object client.Object) {
+	GinkgoHelper()
+	Expect(w.direct.Delete(context.Background(), object, client.GracePeriodSeconds(0))).To(Succeed())
+}
+
+// update changes an object, as a user does.
+func update[T client.Object](w *world, object T, change func(T)) {
+	GinkgoHelper()
+	w.get(object)
+	change(object)
+	Expect(w.direct.Update(context.Background(), object)).To(Succeed())
+}
+
+// empty removes everything that specs make, finalizers or not.
+func (w *world) empty() {
+	w.faults = nil
+	for _, list := range []client.ObjectList{
+		&corev1.PodList{}, &corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}, &corev1.NodeList{},
+		&stowagev1alpha1.StorageBackendList{}, &stowagev1alpha1.LocalVolumeList{}, &storagev1.StorageClassList{},
+	} {
+		for _, object := range w.all(list) {
+			if len(object.GetFinalizers()) > 0 {
+				bare := object.DeepCopyObject().(client.Object)
+				bare.SetFinalizers(nil)
+				_ = w.direct.Patch(context.Background(), bare, client.MergeFrom(object))
+			}
+			_ = w.direct.Delete(context.Background(), object, client.GracePeriodSeconds(0))
+		}
+	}
+}
+
+// condition is the claim's condition Bindable, as a user reads it.
+func (w *world) condition(claim *corev1.PersistentVolumeClaim) corev1.PersistentVolumeClaimCondition {
+	GinkgoHelper()
+	w.get(claim)
+	for _, condition := range claim.Status.Conditions {
+		if condition.Type == stowagev1alpha1.BindableCondition {
+			return condition
+		}
+	}
+	return corev1.PersistentVolumeClaimCondition{}
+}
+
+// told are the events sent since it was last asked.
+func (w *world) told() []string {
+	var told []string
+	for {
+		select {
+		case event := <-w.events.Events:
+			told = append(told, event)
+		default:
+			return told
+		}
+	}
+}
