@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stowage-dev/stowage/api/v1alpha1"
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
 const asTable = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -20,7 +20,7 @@ func shown(ctx SpecContext, resource, name string) map[string]any {
 	discovered, err := discovery.NewDiscoveryClientForConfig(config)
 	Expect(err).NotTo(HaveOccurred())
 	table := &metav1.Table{}
-	Expect(discovered.RESTClient().Get().AbsPath("/apis", v1alpha1.GroupVersion.String(), resource, name).
+	Expect(discovered.RESTClient().Get().AbsPath("/apis", stowagev1alpha1.GroupVersion.String(), resource, name).
 		SetHeader("Accept", asTable).Do(ctx).Into(table)).To(Succeed())
 	Expect(table.Rows).To(HaveLen(1))
 
@@ -36,7 +36,7 @@ func shown(ctx SpecContext, resource, name string) map[string]any {
 var _ = Describe("kubectl get", func() {
 	It("shows a StorageBackend's kind, readiness, capacity and volumes", func(ctx SpecContext) {
 		name := created(ctx, "StorageBackend", local).GetName()
-		setStatus(ctx, &v1alpha1.StorageBackend{}, name, `{"status": {"type": "Local", "volumes": 3,
+		setStatus(ctx, &stowagev1alpha1.StorageBackend{}, name, `{"status": {"type": "Local", "volumes": 3,
 			"capacity": {"total": "100Gi", "used": "12Gi"},
 			"conditions": [{"type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}`)
 
@@ -48,7 +48,7 @@ var _ = Describe("kubectl get", func() {
 
 	It("shows a LocalVolume's node, backend, capacity, layout and readiness", func(ctx SpecContext) {
 		name := created(ctx, "LocalVolume", volume()).GetName()
-		setStatus(ctx, &v1alpha1.LocalVolume{}, name, `{"status": {"capacity": "1Gi",
+		setStatus(ctx, &stowagev1alpha1.LocalVolume{}, name, `{"status": {"capacity": "1Gi",
 			"conditions": [{"type": "Ready", "status": "False", "reason": "Lost", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}`)
 
 		Expect(shown(ctx, "localvolumes", name)).To(MatchAllKeys(Keys{

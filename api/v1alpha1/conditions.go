@@ -20,11 +20,11 @@ const (
 // A LocalVolume also has ReadyCondition.
 const ProvisionedCondition = "Provisioned"
 
-// VolumesReadyCondition, on a pod, is True when every volume of the pod is
+// VolumesReadyCondition of a pod is True when every volume of the pod is
 // mounted. Written by the node agent where it follows pods itself.
 const VolumesReadyCondition = "stowage.dev/VolumesReady"
 
-// BindableCondition, on a claim, is False while the claim can't be bound, with
+// BindableCondition of a claim is False while the claim can't be bound, with
 // the reason and what was considered, and True once it is bound.
 // Written in scope=cluster only.
 const BindableCondition = "stowage.dev/Bindable"

@@ -1,6 +1,7 @@
 package v1alpha1_test
 
 import (
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -8,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stowage-dev/stowage/api/v1alpha1"
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
 // volume is the spec of a valid LocalVolume, with some lines replaced or added:
@@ -20,13 +21,8 @@ func volume(lines ...string) string {
 	}
 	for _, line := range lines {
 		key, _, _ := strings.Cut(line, ":")
-		kept := spec[:0:0]
-		for _, old := range spec {
-			if !strings.HasPrefix(old, key+":") {
-				kept = append(kept, old)
-			}
-		}
-		spec = append(kept, line)
+		spec = slices.DeleteFunc(spec, func(old string) bool { return strings.HasPrefix(old, key+":") })
+		spec = append(spec, line)
 	}
 	return strings.Join(spec, "\n")
 }
@@ -102,7 +98,7 @@ var _ = Describe("a LocalVolume", func() {
 		created(ctx, "LocalVolume", volume("nodeName: node-a"))
 		wanted := created(ctx, "LocalVolume", volume("nodeName: node-b"))
 
-		found := &v1alpha1.LocalVolumeList{}
+		found := &stowagev1alpha1.LocalVolumeList{}
 		Expect(api.List(ctx, found, client.MatchingFields{"spec.nodeName": "node-b"})).To(Succeed())
 		Expect(found.Items).To(ConsistOf(HaveField("Name", wanted.GetName())))
 	})

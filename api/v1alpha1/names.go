@@ -32,7 +32,7 @@ const (
 	LocalVolumeFinalizer = "stowage.dev/local-volume"
 )
 
-// ProvisioningAnnotation, on a claim, says what Stowage is provisioning for it:
+// ProvisioningAnnotation of a claim says what Stowage is provisioning for it:
 // a JSON object with backend, node and attempt. It is a hint for resuming after
 // a crash and for people; users can write annotations, so nothing is ever
 // deleted on its authority.

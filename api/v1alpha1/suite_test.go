@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/stowage-dev/stowage/api/v1alpha1"
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/test/apiserver"
 )
 
@@ -36,7 +36,7 @@ var _ = BeforeSuite(func() {
 
 	plain, err := client.New(config, client.Options{})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(v1alpha1.AddToScheme(plain.Scheme())).To(Succeed())
+	Expect(stowagev1alpha1.AddToScheme(plain.Scheme())).To(Succeed())
 	api = client.WithFieldValidation(plain, "Strict")
 })
 
@@ -46,7 +46,7 @@ func object(kind, name, spec string) *unstructured.Unstructured {
 	var parsed map[string]any
 	Expect(yaml.Unmarshal([]byte(spec), &parsed)).To(Succeed(), spec)
 	made := &unstructured.Unstructured{Object: map[string]any{"spec": parsed}}
-	made.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+	made.SetGroupVersionKind(stowagev1alpha1.GroupVersion.WithKind(kind))
 	made.SetName(name)
 	return made
 }

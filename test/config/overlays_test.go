@@ -11,7 +11,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stowage-dev/stowage/api/v1alpha1"
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/test/apiserver"
 )
 
@@ -31,7 +31,7 @@ var _ = Describe("config", func() {
 		apply(ctx, built(ctx, folder("samples")))
 	})
 
-	It("has every sample in the samples' list", func(ctx SpecContext) {
+	It("has every sample in the samples' list", func() {
 		files, err := filepath.Glob(folder("samples", "*.yaml"))
 		Expect(err).NotTo(HaveOccurred())
 		list, err := os.ReadFile(folder("samples", "kustomization.yaml"))
@@ -114,9 +114,9 @@ var _ = Describe("config", func() {
 			Expect(driver.Spec.AttachRequired).To(HaveValue(Equal(attach)))
 			Expect(driver.Spec.VolumeLifecycleModes).To(ConsistOf(modes))
 		},
-		Entry("nfs", v1alpha1.NFSDriver, false, storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral),
-		Entry("local", v1alpha1.LocalDriver, false, storagev1.VolumeLifecyclePersistent),
-		Entry("gce", v1alpha1.GCEDriver, true, storagev1.VolumeLifecyclePersistent),
+		Entry("nfs", stowagev1alpha1.NFSDriver, false, storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral),
+		Entry("local", stowagev1alpha1.LocalDriver, false, storagev1.VolumeLifecyclePersistent),
+		Entry("gce", stowagev1alpha1.GCEDriver, true, storagev1.VolumeLifecyclePersistent),
 	)
 })
 

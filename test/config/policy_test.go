@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stowage-dev/stowage/api/v1alpha1"
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
 const (
@@ -42,7 +42,7 @@ func impersonated(user string, extra map[string][]string, groups ...string) clie
 var volumes int
 
 // localVolume makes a volume of a node, and removes it after the spec.
-func localVolume(ctx SpecContext, node string) *v1alpha1.LocalVolume {
+func localVolume(ctx SpecContext, node string) *stowagev1alpha1.LocalVolume {
 	GinkgoHelper()
 	volume := newLocalVolume(node)
 	Expect(admin.Create(ctx, volume)).To(Succeed())
@@ -54,29 +54,29 @@ func localVolume(ctx SpecContext, node string) *v1alpha1.LocalVolume {
 	return volume
 }
 
-func newLocalVolume(node string) *v1alpha1.LocalVolume {
+func newLocalVolume(node string) *stowagev1alpha1.LocalVolume {
 	volumes++
-	return &v1alpha1.LocalVolume{
+	return &stowagev1alpha1.LocalVolume{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:       fmt.Sprintf("pvc-%d", volumes),
-			Labels:     map[string]string{v1alpha1.BackendLabel: "fast"},
-			Finalizers: []string{v1alpha1.LocalVolumeFinalizer, "example.com/hold"},
+			Labels:     map[string]string{stowagev1alpha1.BackendLabel: "fast"},
+			Finalizers: []string{stowagev1alpha1.LocalVolumeFinalizer, "example.com/hold"},
 		},
-		Spec: v1alpha1.LocalVolumeSpec{
+		Spec: stowagev1alpha1.LocalVolumeSpec{
 			NodeName: node, Backend: "fast", Path: "/var/lib/stowage/fast", Capacity: resource.MustParse("1Gi"),
-			ClaimRef: v1alpha1.ClaimReference{Namespace: "shop", Name: "orders", UID: "1"},
+			ClaimRef: stowagev1alpha1.ClaimReference{Namespace: "shop", Name: "orders", UID: "1"},
 		},
 	}
 }
 
 // patched is the outcome of changing a copy of a volume and sending the difference.
-func patched(ctx SpecContext, as client.Client, volume *v1alpha1.LocalVolume, change func(*v1alpha1.LocalVolume)) error {
+func patched(ctx SpecContext, as client.Client, volume *stowagev1alpha1.LocalVolume, change func(*stowagev1alpha1.LocalVolume)) error {
 	after := volume.DeepCopy()
 	change(after)
 	return as.Patch(ctx, after, client.MergeFrom(volume))
 }
 
-func statusPatched(ctx SpecContext, as client.Client, volume *v1alpha1.LocalVolume) error {
+func statusPatched(ctx SpecContext, as client.Client, volume *stowagev1alpha1.LocalVolume) error {
 	after := volume.DeepCopy()
 	after.Status.Path = "/var/lib/stowage/fast/" + volume.Name
 	return as.Status().Patch(ctx, after, client.MergeFrom(volume))
@@ -112,19 +112,19 @@ var _ = Describe("the policy of node agents", func() {
 			})
 
 			It("keeps others' finalizers", func(ctx SpecContext) {
-				Expect(patched(ctx, agent, localVolume(ctx, "node-a"), func(volume *v1alpha1.LocalVolume) {
+				Expect(patched(ctx, agent, localVolume(ctx, "node-a"), func(volume *stowagev1alpha1.LocalVolume) {
 					volume.Finalizers = volume.Finalizers[:1]
 				})).To(MatchError(ContainSubstring("must not change anything but the finalizer")))
 			})
 
 			It("keeps labels", func(ctx SpecContext) {
-				Expect(patched(ctx, agent, localVolume(ctx, "node-a"), func(volume *v1alpha1.LocalVolume) {
+				Expect(patched(ctx, agent, localVolume(ctx, "node-a"), func(volume *stowagev1alpha1.LocalVolume) {
 					volume.Labels = nil
 				})).To(MatchError(ContainSubstring("must not change anything but the finalizer")))
 			})
 
 			It("keeps the spec", func(ctx SpecContext) {
-				Expect(patched(ctx, agent, localVolume(ctx, "node-a"), func(volume *v1alpha1.LocalVolume) {
+				Expect(patched(ctx, agent, localVolume(ctx, "node-a"), func(volume *stowagev1alpha1.LocalVolume) {
 					volume.Spec.Capacity = resource.MustParse("2Gi")
 				})).To(MatchError(ContainSubstring("must not change the spec of a LocalVolume")))
 			})
@@ -166,14 +166,14 @@ var _ = Describe("the policy of node agents", func() {
 
 	It("is not about anybody else", func(ctx SpecContext) {
 		volume := localVolume(ctx, "node-a")
-		Expect(patched(ctx, admin, volume, func(volume *v1alpha1.LocalVolume) {
+		Expect(patched(ctx, admin, volume, func(volume *stowagev1alpha1.LocalVolume) {
 			volume.Spec.Capacity = resource.MustParse("2Gi")
 			volume.Labels = nil
 		})).To(Succeed())
 	})
 })
 
-func removeOurFinalizer(volume *v1alpha1.LocalVolume) {
+func removeOurFinalizer(volume *stowagev1alpha1.LocalVolume) {
 	volume.Finalizers = volume.Finalizers[1:]
 }
 

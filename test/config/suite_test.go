@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stowage-dev/stowage/api/v1alpha1"
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/test/apiserver"
 )
 
@@ -43,7 +43,7 @@ var _ = BeforeSuite(func() {
 	server, err = apiserver.Start(apiserver.Options{WithoutCRDs: true})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(server.Stop)
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, apiextensionsv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{stowagev1alpha1.AddToScheme, apiextensionsv1.AddToScheme} {
 		Expect(add(scheme.Scheme)).To(Succeed())
 	}
 	admin = connect(server.Config)
