@@ -87,8 +87,10 @@ func (r *Reconciler) advance(ctx context.Context, pod *corev1.Pod, volume *Desir
 	if err := r.ensureResolved(ctx, pod, volume); err != nil {
 		return progress{err: err, again: claimWait(volume.Waits)}
 	}
-	dir := r.Tree.VolumeDir(pod.UID, volume.Resolved.Location())
-	published, err := volume.Resolved.Plugin.IsPublished(table, volume.Resolved.Spec, dir)
+	// The operation runs on when this pass is over: it has its own copy.
+	resolved := volume.Resolved
+	dir := r.Tree.VolumeDir(pod.UID, resolved.Location())
+	published, err := resolved.Plugin.IsPublished(table, resolved.Spec, dir)
 	if err != nil {
 		return progress{err: err, again: lastClaimWait}
 	}
@@ -96,11 +98,15 @@ func (r *Reconciler) advance(ctx context.Context, pod *corev1.Pod, volume *Desir
 		return progress{done: true}
 	}
 	outcome := r.operations.Do(ctx, dir, pod.UID, func(ctx context.Context) error {
-		if err := r.Tree.EnsureParent(pod.UID, volume.Resolved.Location()); err != nil {
+		if err := r.Tree.EnsureParent(pod.UID, resolved.Location()); err != nil {
 			return err
 		}
-		return volume.Resolved.Plugin.Publish(ctx, volume.Resolved.Spec, dir)
+		return resolved.Plugin.Publish(ctx, resolved.Spec, dir)
 	})
+	if outcome.Err != nil {
+		// The claim may be bound to another volume by the time of the next attempt.
+		volume.Resolved = nil
+	}
 	return progressOf(outcome)
 }
 

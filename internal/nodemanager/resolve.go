@@ -75,7 +75,7 @@ func (r *resolver) resolveClaim(ctx context.Context, spec *volumes.Spec) error {
 		return err
 	}
 	spec.PersistentVolume = volume
-	spec.Access = accessOf(volume, source.ReadOnly)
+	spec.Access = accessOf(volume, onlyReads(spec.Pod, source.ClaimName))
 	return nil
 }
 
@@ -132,6 +132,17 @@ func (r *resolver) checkAffinity(ctx context.Context, volume *corev1.PersistentV
 		return fmt.Errorf("volume %s can't be used on node %s: the node's labels don't match the volume's nodeAffinity", volume.Name, r.node)
 	}
 	return nil
+}
+
+// onlyReads says whether a pod uses a claim, which it may name more than once but
+// gets mounted once, without writing.
+func onlyReads(pod *corev1.Pod, claim string) bool {
+	for _, volume := range pod.Spec.Volumes {
+		if source := volume.PersistentVolumeClaim; source != nil && source.ClaimName == claim && !source.ReadOnly {
+			return false
+		}
+	}
+	return true
 }
 
 // accessOf is what a pod may do with a volume: it reads only if it says so, or

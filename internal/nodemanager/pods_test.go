@@ -1,0 +1,217 @@
+package nodemanager_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+)
+
+var _ = Describe("A pod's volumes", func() {
+	var w *world
+
+	BeforeEach(func(ctx context.Context) {
+		w = newWorld(ctx)
+		w.register(ctx)
+	})
+
+	It("wait for their claim, and are mounted once it is bound", func(ctx context.Context) {
+		w.startAgent()
+		pod := w.pod("web", fromClaim("data"))
+		Expect(admin.Create(ctx, pod)).To(Succeed())
+		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("False Pending: volume data: waiting for claim " + w.namespace + "/data, which"))
+		claim := w.claim(ctx, "data")
+		Eventually(volumesReady(ctx, pod)).Should(Equal("False Pending: volume data: waiting for claim " + w.namespace + "/data to be bound"))
+
+		w.bind(ctx, claim, w.localVolume(claim))
+
+		Eventually(volumesReady(ctx, pod)).Should(Equal("True Ready: all volumes are mounted (1)"))
+		Expect(os.WriteFile(filepath.Join(w.mountOf(pod, claim), "hello"), []byte("world"), 0o600)).To(Succeed())
+		Expect(os.ReadFile(filepath.Join(w.dataOf(claim), "hello"))).To(BeEquivalentTo("world"))
+		Eventually(eventsOf(ctx, pod, "SuccessfulMountVolume")).Should(ConsistOf("all volumes are mounted (1)"))
+	})
+
+	It("are unmounted, with their data kept, before the pod's deletion ends", func(ctx context.Context) {
+		w.startAgent()
+		claim := w.boundClaim(ctx, "data")
+		pod := w.pod("web", fromClaim("data"))
+		Expect(admin.Create(ctx, pod)).To(Succeed())
+		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
+		Expect(os.WriteFile(filepath.Join(w.mountOf(pod, claim), "hello"), []byte("world"), 0o600)).To(Succeed())
+
+		Expect(admin.Delete(ctx, pod)).To(Succeed())
+
+		Eventually(isGone(ctx, pod)).Should(BeTrue())
+		Expect(w.mounts()).To(BeEmpty())
+		Expect(w.podDirs()).To(BeEmpty())
+		Expect(os.ReadFile(filepath.Join(w.dataOf(claim), "hello"))).To(BeEquivalentTo("world"))
+	})
+
+	It("stay while a container runs, whatever else is said of the pod", func(ctx context.Context) {
+		w.startAgent()
+		w.boundClaim(ctx, "data")
+		pod := w.pod("web", fromClaim("data"))
+		Expect(admin.Create(ctx, pod)).To(Succeed())
+		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
+		running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}
+		setContainer(ctx, pod, running)
+
+		Expect(admin.Delete(ctx, pod)).To(Succeed())
+
+		Consistently(w.mounts).Should(HaveLen(1))
+		Expect(isGone(ctx, pod)()).To(BeFalse())
+		setContainer(ctx, pod, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}})
+		Eventually(isGone(ctx, pod)).Should(BeTrue())
+		Expect(w.mounts()).To(BeEmpty())
+	})
+
+	It("are unmounted when the pod is finished, which stays", func(ctx context.Context) {
+		w.startAgent()
+		w.boundClaim(ctx, "data")
+		pod := w.pod("job", fromClaim("data"))
+		Expect(admin.Create(ctx, pod)).To(Succeed())
+		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
+
+		finished := pod.DeepCopy()
+		finished.Status.Phase = corev1.PodSucceeded
+		Expect(admin.Status().Patch(ctx, finished, client.StrategicMergeFrom(pod))).To(Succeed())
+
+		Eventually(w.podDirs).Should(BeEmpty())
+		Expect(w.mounts()).To(BeEmpty())
+		Expect(isGone(ctx, pod)()).To(BeFalse())
+	})
+
+	It("are of every type that is served, read-only where the pod says so", func(ctx context.Context) {
+		w.startAgent()
+		host, prepared, readOnly := GinkgoT().TempDir(), GinkgoT().TempDir(), fromClaim("readonly")
+		readOnly.PersistentVolumeClaim.ReadOnly = true
+		hostVolume := w.bind(ctx, w.claim(ctx, "host"), corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: host}})
+		localVolume := w.bind(ctx, w.claim(ctx, "local"), corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: prepared}}, onNode(w.node))
+		written := w.boundClaim(ctx, "readonly")
+		pod := w.pod("web", fromClaim("host"), fromClaim("local"), readOnly, emptyDir("scratch", ""), emptyDir("fast", corev1.StorageMediumMemory))
+		Expect(admin.Create(ctx, pod)).To(Succeed())
+
+		Eventually(volumesReady(ctx, pod)).Should(Equal("True Ready: all volumes are mounted (5)"))
+		for source, dir := range map[string]string{
+			host:     w.volumeDir(pod, "host-path", hostVolume.Name),
+			prepared: w.volumeDir(pod, "local-volume", localVolume.Name),
+		} {
+			Expect(os.WriteFile(filepath.Join(dir, "hello"), nil, 0o600)).To(Succeed())
+			Expect(filepath.Join(source, "hello")).To(BeAnExistingFile())
+		}
+		Expect(os.WriteFile(filepath.Join(w.mountOf(pod, written), "hello"), nil, 0o600)).To(MatchError(ContainSubstring("read-only file system")))
+		for _, name := range []string{"scratch", "fast"} {
+			Expect(os.WriteFile(filepath.Join(w.volumeDir(pod, "empty-dir", name), "hello"), nil, 0o600)).To(Succeed())
+		}
+
+		Expect(admin.Delete(ctx, pod)).To(Succeed())
+		Eventually(isGone(ctx, pod)).Should(BeTrue())
+		Expect(w.podDirs()).To(BeEmpty())
+		Expect(filepath.Join(host, "hello")).To(BeAnExistingFile())
+		Expect(filepath.Join(prepared, "hello")).To(BeAnExistingFile())
+	})
+
+	It("that are of a type not served are told of, and don't hold up the others", func(ctx context.Context) {
+		w.startAgent()
+		w.boundClaim(ctx, "data")
+		config := corev1.Volume{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}}
+		config.ConfigMap.Name = "settings"
+		pod := w.pod("web", config, fromClaim("data"))
+		Expect(admin.Create(ctx, pod)).To(Succeed())
+
+		const note = "volume config: volume of type configMap is not supported by this version of Stowage"
+		Eventually(volumesReady(ctx, pod)).Should(Equal("False NotSupported: " + note))
+		Eventually(w.mounts).Should(HaveLen(1))
+		Eventually(eventsOf(ctx, pod, "FailedMount")).Should(ConsistOf(note))
+	})
+
+	It("aren't mounted on a node that they don't belong to", func(ctx context.Context) {
+		w.startAgent()
+		claim := w.claim(ctx, "data")
+		w.bind(ctx, claim, w.localVolume(claim), onNode("elsewhere"))
+		pod := w.pod("web", fromClaim("data"))
+		Expect(admin.Create(ctx, pod)).To(Succeed())
+
+		Eventually(volumesReady(ctx, pod)).Should(ContainSubstring("can't be used on node " + w.node))
+		Expect(w.mounts()).To(BeEmpty())
+	})
+
+	It("aren't mounted from outside the base directory, nor from another volume's", func(ctx context.Context) {
+		w.startAgent()
+		canary := GinkgoT().TempDir()
+		for name, path := range map[string]string{"outside": canary, "dots": w.base + "/../dots", "other": w.base} {
+			claim := w.claim(ctx, name)
+			source := w.localVolume(claim)
+			source.CSI.VolumeAttributes["path"] = path
+			if name == "outside" {
+				source.CSI.VolumeHandle = filepath.Base(canary)
+			}
+			w.bind(ctx, claim, source)
+		}
+		pod := w.pod("web", fromClaim("outside"), fromClaim("dots"), fromClaim("other"))
+		Expect(admin.Create(ctx, pod)).To(Succeed())
+
+		Eventually(volumesReady(ctx, pod)).Should(And(
+			ContainSubstring("volume outside: the volume isn't below this node's --local-base"),
+			ContainSubstring("volume dots: the volume's path"), ContainSubstring("volume other: the volume's path")))
+		Expect(w.mounts()).To(BeEmpty())
+	})
+
+	It("are mounted once where the pod names a claim twice", func(ctx context.Context) {
+		w.startAgent()
+		w.boundClaim(ctx, "data")
+		again := fromClaim("data")
+		again.Name, again.PersistentVolumeClaim.ReadOnly = "again", true
+		pod := w.pod("web", again, fromClaim("data"))
+		Expect(admin.Create(ctx, pod)).To(Succeed())
+
+		Eventually(volumesReady(ctx, pod)).Should(Equal("True Ready: all volumes are mounted (2)"))
+		Expect(w.mounts()).To(ConsistOf(HaveField("Access", mount.ReadWrite)))
+	})
+
+	It("whose directory holds files that were put there while nothing was mounted keep the pod, and the files", func(ctx context.Context) {
+		w.startAgent()
+		claim := w.boundClaim(ctx, "data")
+		pod := w.pod("web", fromClaim("data"))
+		Expect(admin.Create(ctx, pod)).To(Succeed())
+		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
+		Expect(mount.Kernel{}.Unmount(w.mountOf(pod, claim))).To(Succeed())
+		stray := filepath.Join(w.mountOf(pod, claim), "stray")
+		Expect(os.WriteFile(stray, nil, 0o600)).To(Succeed())
+
+		Expect(admin.Delete(ctx, pod)).To(Succeed())
+
+		Eventually(eventsOf(ctx, pod, "FailedUnmount")).Should(ContainElement(ContainSubstring("directory not empty")))
+		Expect(isGone(ctx, pod)()).To(BeFalse())
+		Expect(stray).To(BeAnExistingFile())
+		Expect(os.Remove(stray)).To(Succeed())
+		Eventually(isGone(ctx, pod)).Should(BeTrue())
+	})
+})
+
+func onNode(name string) func(*corev1.PersistentVolume) {
+	return func(volume *corev1.PersistentVolume) {
+		volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{
+				Key: "topology.stowage.dev/node", Operator: corev1.NodeSelectorOpIn, Values: []string{name},
+			}}}},
+		}}
+	}
+}
+
+// setContainer does what a container runtime does.
+func setContainer(ctx context.Context, pod *corev1.Pod, state corev1.ContainerState) {
+	GinkgoHelper()
+	read := &corev1.Pod{}
+	Expect(admin.Get(ctx, client.ObjectKeyFromObject(pod), read)).To(Succeed())
+	changed := read.DeepCopy()
+	changed.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: state}}
+	Expect(admin.Status().Patch(ctx, changed, client.StrategicMergeFrom(read))).To(Succeed())
+}

@@ -1,0 +1,128 @@
+package nodemanager_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/internal/nodemanager"
+)
+
+var _ = Describe("The agent", func() {
+	var w *world
+
+	BeforeEach(func(ctx context.Context) { w = newWorld(ctx) })
+
+	It("leaves everything mounted when it stops, and finds it when it starts", func(ctx context.Context) {
+		w.register(ctx)
+		stop := w.startAgent()
+		claim := w.boundClaim(ctx, "data")
+		pod := w.pod("web", fromClaim("data"), emptyDir("scratch", ""), emptyDir("fast", corev1.StorageMediumMemory))
+		Expect(admin.Create(ctx, pod)).To(Succeed())
+		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
+		inMemory := filepath.Join(w.volumeDir(pod, "empty-dir", "fast"), "hello")
+		Expect(os.WriteFile(inMemory, nil, 0o600)).To(Succeed())
+
+		Expect(stop()).To(Succeed())
+		before := w.mounts()
+		Expect(before).To(HaveLen(2))
+		w.startAgent()
+
+		Consistently(w.mounts).Should(Equal(before))
+		Expect(inMemory).To(BeAnExistingFile())
+		Expect(admin.Delete(ctx, pod)).To(Succeed())
+		Eventually(isGone(ctx, pod)).Should(BeTrue())
+		Expect(w.mounts()).To(BeEmpty())
+		Expect(w.dataOf(claim)).To(BeADirectory())
+	})
+
+	It("takes away what is left of pods that went while it was down", func(ctx context.Context) {
+		w.register(ctx)
+		stop := w.startAgent()
+		claim := w.boundClaim(ctx, "data")
+		pod := w.pod("web", fromClaim("data"), emptyDir("scratch", ""))
+		Expect(admin.Create(ctx, pod)).To(Succeed())
+		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
+		Expect(stop()).To(Succeed())
+		Expect(admin.Delete(ctx, pod, client.GracePeriodSeconds(0))).To(Succeed())
+
+		w.startAgent()
+
+		Eventually(w.podDirs).Should(BeEmpty())
+		Expect(w.mounts()).To(BeEmpty())
+		Expect(w.dataOf(claim)).To(BeADirectory())
+	})
+
+	It("tells a pod from one that was created again under its name", func(ctx context.Context) {
+		w.register(ctx)
+		stop := w.startAgent()
+		claim := w.boundClaim(ctx, "data")
+		old := w.pod("web", fromClaim("data"))
+		Expect(admin.Create(ctx, old)).To(Succeed())
+		Eventually(volumesReady(ctx, old)).Should(HavePrefix("True"))
+		Expect(stop()).To(Succeed())
+		Expect(admin.Delete(ctx, old, client.GracePeriodSeconds(0))).To(Succeed())
+		pod := w.pod("web", fromClaim("data"))
+		Expect(admin.Create(ctx, pod)).To(Succeed())
+
+		w.startAgent()
+
+		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
+		Eventually(w.podDirs).Should(ConsistOf(string(pod.UID)))
+		Expect(w.mounts()).To(ConsistOf(HaveField("Path", w.mountOf(pod, claim))))
+	})
+
+	It("finishes a teardown that was cut off at any point", func(ctx context.Context) {
+		w.register(ctx)
+		uid := filepath.Join(w.root, "pods", "0b7e9a52-0000-4000-8000-000000000000")
+		for _, dir := range []string{"kubernetes.io~csi/pvc-1/mount", "kubernetes.io~csi/pvc-2", "kubernetes.io~host-path", "kubernetes.io~empty-dir/.new-scratch"} {
+			Expect(os.MkdirAll(filepath.Join(uid, "volumes", dir), 0o750)).To(Succeed())
+		}
+		w.startAgent()
+		Eventually(w.podDirs).Should(BeEmpty())
+	})
+
+	It("waits for its node, and says what to do", func(ctx context.Context) {
+		w.startAgent()
+		pod := w.pod("web", emptyDir("scratch", ""))
+		Consistently(w.podDirs).Should(BeEmpty())
+		w.register(ctx)
+		Expect(admin.Create(ctx, pod)).To(Succeed())
+		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
+	})
+
+	DescribeTable("stops on a node that has a kubelet", func(ctx context.Context, kubelet func(context.Context, *world)) {
+		w.register(ctx)
+		kubelet(ctx, w)
+		ended := make(chan error, 1)
+		guard := &nodemanager.Guard{NodeName: w.node, Live: w.newManager().GetAPIReader(), Clock: realClock, Begin: func() error {
+			Fail("pods are followed")
+			return nil
+		}}
+		go func() { ended <- guard.Start(ctx) }()
+		Eventually(ended).Should(Receive(MatchError(nodemanager.ErrKubelet)))
+	},
+		Entry("which registered it", func(ctx context.Context, w *world) {
+			node := &corev1.Node{}
+			Expect(admin.Get(ctx, client.ObjectKey{Name: w.node}, node)).To(Succeed())
+			node.Status.NodeInfo.KubeletVersion = "v1.37.1"
+			Expect(admin.Status().Update(ctx, node)).To(Succeed())
+		}),
+		Entry("which sends heartbeats", func(ctx context.Context, w *world) {
+			now := metav1.NewMicroTime(time.Now())
+			Expect(client.IgnoreAlreadyExists(admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: corev1.NamespaceNodeLease}}))).To(Succeed())
+			Expect(admin.Create(ctx, &coordinationv1.Lease{
+				ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: w.node},
+				Spec:       coordinationv1.LeaseSpec{RenewTime: &now},
+			})).To(Succeed())
+		}),
+	)
+})

@@ -1,0 +1,53 @@
+package nodemanager_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+	"github.com/stowage-dev/stowage/test/apiserver"
+)
+
+// settled is how long the agent may take for what it does at once or after a wait.
+const settled = 20 * time.Second
+
+var (
+	server *apiserver.Server
+	types  = runtime.NewScheme()
+	// realClock, because a guard looks at what the API server wrote.
+	realClock = clock.RealClock{}
+	admin     client.Client
+)
+
+func TestMain(m *testing.M) { mounttest.Main(m) }
+
+func TestNodeManager(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	RegisterFailHandler(Fail)
+	suite, reporter := GinkgoConfiguration()
+	suite.RandomizeAllSpecs = true
+	RunSpecs(t, "node manager", suite, reporter)
+}
+
+var _ = BeforeSuite(func() {
+	SetDefaultEventuallyTimeout(settled)
+	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
+	SetDefaultConsistentlyDuration(time.Second)
+	ctrl.SetLogger(GinkgoLogr)
+	Expect(scheme.AddToScheme(types)).To(Succeed())
+
+	var err error
+	server, err = apiserver.Start(apiserver.Options{})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(server.Stop)
+	admin, err = client.New(server.Config, client.Options{Scheme: types})
+	Expect(err).NotTo(HaveOccurred())
+})

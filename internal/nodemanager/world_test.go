@@ -1,0 +1,285 @@
+package nodemanager_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/emptydir"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/hostpath"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/local"
+)
+
+// world is one node with its folders, its credential and a namespace: a spec's
+// own, so that specs can't disturb each other.
+type world struct {
+	node, root, base string
+	namespace        string
+	user             *rest.Config
+}
+
+func newWorld(ctx context.Context) *world {
+	GinkgoHelper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "spec-"}}
+	Expect(admin.Create(ctx, namespace)).To(Succeed())
+	w := &world{node: "node-" + namespace.Name, namespace: namespace.Name}
+	dir, err := filepath.EvalSymlinks(GinkgoT().TempDir())
+	Expect(err).NotTo(HaveOccurred())
+	w.root, w.base = filepath.Join(dir, "agent"), filepath.Join(dir, "base")
+	Expect(os.MkdirAll(w.base, 0o755)).To(Succeed())
+	DeferCleanup(func() { Expect(mount.UnmountBelow(mount.Kernel{}, dir)).To(Succeed()) })
+	w.user, err = server.User("system:node:"+w.node, "system:nodes")
+	Expect(err).NotTo(HaveOccurred())
+	return w
+}
+
+func (w *world) register(ctx context.Context) {
+	GinkgoHelper()
+	labels := map[string]string{stowagev1alpha1.TopologyNodeLabel: w.node}
+	Expect(admin.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.node, Labels: labels}})).To(Succeed())
+}
+
+// startAgent starts an agent with the node's own credential. Calling what it
+// returns stops it and gives what it ended with.
+func (w *world) startAgent() (stop func() error) {
+	GinkgoHelper()
+	mgr := w.newManager()
+	ctx, cancel := context.WithCancel(context.Background())
+	Expect(nodemanager.IndexPods(ctx, mgr)).To(Succeed())
+	tree, err := nodemanager.NewTree(w.root)
+	Expect(err).NotTo(HaveOccurred())
+	pods := nodemanager.NewReconciler(nodemanager.Options{
+		NodeName: w.node, Tree: tree, Volumes: w.types(), Mounter: mount.Kernel{},
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(),
+		Events: mgr.GetEventRecorder("agent"), Clock: clock.RealClock{},
+	})
+	guard := &nodemanager.Guard{
+		NodeName: w.node, Live: mgr.GetAPIReader(), Clock: clock.RealClock{},
+		Begin: func() error { return pods.SetupWithManager(mgr) },
+	}
+	Expect(mgr.Add(guard)).To(Succeed())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	stopped := false
+	stop = func() error {
+		if stopped {
+			return nil
+		}
+		stopped = true
+		cancel()
+		return <-ended
+	}
+	DeferCleanup(func() { _ = stop() })
+	return stop
+}
+
+func (w *world) newManager() ctrl.Manager {
+	GinkgoHelper()
+	skip := true
+	mgr, err := ctrl.NewManager(w.user, ctrl.Options{
+		Scheme:     types,
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: &skip},
+		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
+			&corev1.Pod{}: {Field: fields.OneTermEqualSelector("spec.nodeName", w.node)},
+		}},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	return mgr
+}
+
+func (w *world) types() volumes.Registry {
+	kernel := mount.Kernel{}
+	return volumes.Registry{
+		csi.New(kernel, map[string]csi.Driver{stowagev1alpha1.LocalDriver: csi.LocalDriver{Base: w.base}}),
+		hostpath.New(kernel), local.New(kernel), emptydir.New(kernel),
+	}
+}
+
+// pod is a pod on the world's node with these volumes.
+func (w *world) pod(name string, volumes ...corev1.Volume) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
+		Spec: corev1.PodSpec{
+			NodeName:   w.node,
+			Containers: []corev1.Container{{Name: "main", Image: "example.com/main"}},
+			Volumes:    volumes,
+		},
+	}
+}
+
+func fromClaim(name string) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+	}}
+}
+
+func emptyDir(name string, medium corev1.StorageMedium) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium}}}
+}
+
+// claim creates a claim that nobody has bound.
+func (w *world) claim(ctx context.Context, name string) *corev1.PersistentVolumeClaim {
+	GinkgoHelper()
+	none := ""
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			StorageClassName: &none,
+			Resources:        corev1.VolumeResourceRequirements{Requests: oneGi()},
+		},
+	}
+	Expect(admin.Create(ctx, claim)).To(Succeed())
+	return claim
+}
+
+// bind gives the claim a volume of this source, as a binder does.
+func (w *world) bind(ctx context.Context, claim *corev1.PersistentVolumeClaim, source corev1.PersistentVolumeSource, options ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
+	GinkgoHelper()
+	volume := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "pvc-" + string(claim.UID)},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:                      oneGi(),
+			AccessModes:                   claim.Spec.AccessModes,
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+			PersistentVolumeSource:        source,
+			ClaimRef:                      &corev1.ObjectReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
+		},
+	}
+	for _, option := range options {
+		option(volume)
+	}
+	Expect(admin.Create(ctx, volume)).To(Succeed())
+	claim.Spec.VolumeName = volume.Name
+	Expect(admin.Update(ctx, claim)).To(Succeed())
+	claim.Status.Phase = corev1.ClaimBound
+	Expect(admin.Status().Update(ctx, claim)).To(Succeed())
+	return volume
+}
+
+// localVolume makes a directory as the local backend does, and is its source.
+func (w *world) localVolume(claim *corev1.PersistentVolumeClaim) corev1.PersistentVolumeSource {
+	GinkgoHelper()
+	path := w.dataOf(claim)
+	Expect(os.MkdirAll(path, 0o777)).To(Succeed())
+	return corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+		Driver: stowagev1alpha1.LocalDriver, VolumeHandle: filepath.Base(path),
+		VolumeAttributes: map[string]string{
+			stowagev1alpha1.PathAttribute:   path,
+			stowagev1alpha1.LayoutAttribute: string(stowagev1alpha1.LayoutDirectory),
+		},
+	}}
+}
+
+// dataOf is where a claim's data lies on the node.
+func (w *world) dataOf(claim *corev1.PersistentVolumeClaim) string {
+	return filepath.Join(w.base, "fast", "pvc-"+string(claim.UID))
+}
+
+// boundClaim creates a claim with a local volume.
+func (w *world) boundClaim(ctx context.Context, name string) *corev1.PersistentVolumeClaim {
+	GinkgoHelper()
+	claim := w.claim(ctx, name)
+	w.bind(ctx, claim, w.localVolume(claim))
+	return claim
+}
+
+// volumeDir is where a pod sees a volume of a type.
+func (w *world) volumeDir(pod *corev1.Pod, plugin, name string) string {
+	return filepath.Join(w.root, "pods", string(pod.UID), "volumes", "kubernetes.io~"+plugin, name)
+}
+
+// mountOf is where a pod sees a claim's local volume.
+func (w *world) mountOf(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) string {
+	return filepath.Join(w.volumeDir(pod, "csi", "pvc-"+string(claim.UID)), "mount")
+}
+
+// mounts is what is mounted in the agent's folder.
+func (w *world) mounts() []mount.Point {
+	GinkgoHelper()
+	table, err := mount.Kernel{}.Table()
+	Expect(err).NotTo(HaveOccurred())
+	return table.Below(w.root)
+}
+
+// podDirs is the pods that have a directory.
+func (w *world) podDirs() []string {
+	GinkgoHelper()
+	entries, err := os.ReadDir(filepath.Join(w.root, "pods"))
+	if !os.IsNotExist(err) {
+		Expect(err).NotTo(HaveOccurred())
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names
+}
+
+func oneGi() corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+}
+
+// volumesReady is what the pod's condition says: "<status> <reason>: <message>".
+func volumesReady(ctx context.Context, pod *corev1.Pod) func() string {
+	return func() string {
+		read := &corev1.Pod{}
+		if err := admin.Get(ctx, client.ObjectKeyFromObject(pod), read); err != nil {
+			return err.Error()
+		}
+		for _, condition := range read.Status.Conditions {
+			if condition.Type == stowagev1alpha1.VolumesReadyCondition {
+				return fmt.Sprintf("%s %s: %s", condition.Status, condition.Reason, condition.Message)
+			}
+		}
+		return ""
+	}
+}
+
+// isGone says whether a pod is gone from the API server.
+func isGone(ctx context.Context, pod *corev1.Pod) func() bool {
+	return func() bool {
+		read := &corev1.Pod{}
+		err := admin.Get(ctx, client.ObjectKeyFromObject(pod), read)
+		return apierrors.IsNotFound(err) || err == nil && read.UID != pod.UID
+	}
+}
+
+// eventsOf is the notes of a pod's events with a reason.
+func eventsOf(ctx context.Context, pod *corev1.Pod, reason string) func() []string {
+	return func() []string {
+		events := &corev1.EventList{}
+		if err := admin.List(ctx, events, client.InNamespace(pod.Namespace)); err != nil {
+			return nil
+		}
+		var notes []string
+		for _, event := range events.Items {
+			if event.InvolvedObject.UID == pod.UID && event.Reason == reason {
+				notes = append(notes, event.Message)
+			}
+		}
+		return notes
+	}
+}
