@@ -77,6 +77,13 @@ var _ = Describe("config", func() {
 		Expect(built(ctx, folder("default"))).NotTo(ContainElement(HaveField("GetName()", "stowage-pod-source")))
 	})
 
+	It("marks all but the CRDs, whose removal takes volumes with it, as what can be removed", func(ctx SpecContext) {
+		for _, object := range built(ctx, folder("standalone")) {
+			isCRD := object.GetKind() == "CustomResourceDefinition"
+			Expect(object.GetLabels()["app.kubernetes.io/name"] == "stowage").To(Equal(!isCRD), object.GetName())
+		}
+	})
+
 	It("runs the manager without privileges", func(ctx SpecContext) {
 		pod := found[appsv1.Deployment](built(ctx, folder("default")), "Deployment", "stowage-manager").Spec.Template.Spec
 		Expect(pod.HostNetwork || pod.HostPID || pod.HostIPC).To(BeFalse())
