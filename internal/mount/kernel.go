@@ -21,7 +21,9 @@ func (Kernel) Check() error {
 	if _, err := readTable(); err != nil {
 		return err
 	}
-	tree, err := unix.OpenTree(unix.AT_FDCWD, "/", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	// With all that is mounted below: a user namespace may not look under the
+	// mounts that it came with.
+	tree, err := unix.OpenTree(unix.AT_FDCWD, "/", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 	if err != nil {
 		return fmt.Errorf("trying a mount (the node agent must run as root, or privileged): %w", err)
 	}

@@ -27,6 +27,13 @@ func bind(t *testing.T, source, target string, access mount.Access) {
 	})
 }
 
+func unmount(t *testing.T, path string) {
+	t.Helper()
+	if err := kernel.Unmount(path); err != nil {
+		t.Error(err)
+	}
+}
+
 func tableOf(t *testing.T) mount.Table {
 	t.Helper()
 	table, err := kernel.Table()
@@ -158,7 +165,7 @@ func TestATmpfsHasItsSizeAndMode(t *testing.T) {
 	if err := kernel.Tmpfs(target, mount.TmpfsOptions{Bytes: 1 << 20, Mode: 0o777}); err != nil {
 		t.Fatal(err)
 	}
-	defer kernel.Unmount(target)
+	t.Cleanup(func() { unmount(t, target) })
 
 	info, err := os.Stat(target)
 	if err != nil || info.Mode().Perm() != 0o777 {

@@ -82,7 +82,7 @@ func TestATreeWithAMountInsideStaysAsItIs(t *testing.T) {
 			if err := kernel.Tmpfs(at, mount.TmpfsOptions{Mode: 0o755}); err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { kernel.Unmount(at) })
+			t.Cleanup(func() { unmount(t, at) })
 		},
 	}
 	for name, mountAt := range mounts {
@@ -124,16 +124,21 @@ func TestATreeDeeperThanFilesMayBeOpenIsRemoved(t *testing.T) {
 	}
 	base := tempDir(t)
 	makeDeep(t, base, depth)
-	few := unix.Rlimit{Cur: maxOpen, Max: limit.Max}
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)
+	allowOpen(t, unix.Rlimit{Cur: maxOpen, Max: limit.Max})
+	t.Cleanup(func() { allowOpen(t, limit) })
 
 	if err := mount.RemoveTree(t.Context(), open(t, base), "tree"); err != nil {
 		t.Fatal(err)
 	}
 	mustNotExist(t, filepath.Join(base, "tree"))
+}
+
+// allowOpen sets how many files this process may have open.
+func allowOpen(t *testing.T, limit unix.Rlimit) {
+	t.Helper()
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Error(err)
+	}
 }
 
 // makeDeep makes directories in each other, deeper than a path can be long.

@@ -1,0 +1,119 @@
+package localvolume_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+)
+
+var _ = Describe("A volume that is deleted", func() {
+	var n *node
+
+	BeforeEach(func() { n = newNode() })
+
+	It("goes with its data, and leaves its neighbours", func(ctx context.Context) {
+		volume, neighbour := n.made(ctx), n.made(ctx)
+		Expect(os.MkdirAll(filepath.Join(dir(volume), "a", "b"), 0o755)).To(Succeed())
+		Expect(os.WriteFile(filepath.Join(dir(volume), "a", "hello"), nil, 0o600)).To(Succeed())
+		Expect(admin.Delete(ctx, volume)).To(Succeed())
+		n.reconcile(ctx, volume)
+		Expect(read(ctx, volume)).To(BeNil())
+		Expect(dir(volume)).NotTo(BeADirectory())
+		Expect(filepath.Join(n.base, "fast", ".deleting", volume.Name)).NotTo(BeADirectory())
+		Expect(dir(neighbour)).To(BeADirectory())
+	})
+
+	It("goes though it was never made", func(ctx context.Context) {
+		volume := n.volume(ctx)
+		Expect(admin.Delete(ctx, volume)).To(Succeed())
+		n.reconcile(ctx, volume)
+		Expect(read(ctx, volume)).To(BeNil())
+		Expect(os.ReadDir(n.base)).To(BeEmpty())
+	})
+
+	It("goes though its removal was cut off at any point", func(ctx context.Context) {
+		volume := n.made(ctx)
+		retired := filepath.Join(n.base, "fast", ".deleting", volume.Name)
+		Expect(os.MkdirAll(filepath.Dir(retired), 0o700)).To(Succeed())
+		Expect(os.Rename(dir(volume), retired)).To(Succeed())
+		Expect(os.WriteFile(filepath.Join(retired, "left"), nil, 0o600)).To(Succeed())
+		Expect(os.Mkdir(filepath.Join(n.base, "fast", ".new-"+volume.Name), 0o700)).To(Succeed())
+		Expect(admin.Delete(ctx, volume)).To(Succeed())
+
+		n.reconcile(ctx, volume)
+
+		Expect(read(ctx, volume)).To(BeNil())
+		Expect(retired).NotTo(BeADirectory())
+		Expect(os.ReadDir(filepath.Join(n.base, "fast"))).To(ConsistOf(HaveField("Name()", ".deleting")))
+	})
+
+	It("stays whole while it is mounted anywhere, and goes when it isn't any more", func(ctx context.Context) {
+		needsMounts()
+		volume, target := n.made(ctx), filepath.Join(n.base, "target")
+		Expect(os.WriteFile(filepath.Join(dir(volume), "hello"), nil, 0o600)).To(Succeed())
+		Expect(os.Mkdir(target, 0o755)).To(Succeed())
+		bindMount(dir(volume), target)
+		Expect(admin.Delete(ctx, volume)).To(Succeed())
+
+		result := n.reconcile(ctx, volume)
+
+		Expect(ready(ctx, volume)).To(Equal("False InUse"))
+		Expect(result.RequeueAfter).To(BeNumerically(">", 0))
+		Expect(filepath.Join(target, "hello")).To(BeAnExistingFile())
+		Expect(dir(volume)).To(BeADirectory())
+		Expect(kernel.Unmount(target)).To(Succeed())
+		n.reconcile(ctx, volume)
+		Expect(read(ctx, volume)).To(BeNil())
+	})
+
+	It("stays whole while something is mounted in it", func(ctx context.Context) {
+		needsMounts()
+		volume, precious := n.made(ctx), GinkgoT().TempDir()
+		canary, inside := filepath.Join(precious, "canary"), filepath.Join(dir(volume), "inside")
+		Expect(os.WriteFile(canary, nil, 0o600)).To(Succeed())
+		Expect(os.Mkdir(inside, 0o755)).To(Succeed())
+		bindMount(precious, inside)
+		Expect(admin.Delete(ctx, volume)).To(Succeed())
+		n.reconcile(ctx, volume)
+		Expect(ready(ctx, volume)).To(Equal("False InUse"))
+		Expect(canary).To(BeAnExistingFile())
+		Expect(inside).To(BeADirectory())
+	})
+
+	It("doesn't take along what its symlinks lead to", func(ctx context.Context) {
+		volume, precious := n.made(ctx), GinkgoT().TempDir()
+		canary := filepath.Join(precious, "canary")
+		Expect(os.WriteFile(canary, nil, 0o600)).To(Succeed())
+		Expect(os.Symlink(precious, filepath.Join(dir(volume), "link"))).To(Succeed())
+		Expect(admin.Delete(ctx, volume)).To(Succeed())
+		n.reconcile(ctx, volume)
+		Expect(read(ctx, volume)).To(BeNil())
+		Expect(canary).To(BeAnExistingFile())
+	})
+
+	It("isn't called removed while its disk isn't there", func(ctx context.Context) {
+		volume := n.made(ctx)
+		away := filepath.Join(GinkgoT().TempDir(), "away")
+		Expect(os.Rename(filepath.Join(n.base, "fast"), away)).To(Succeed())
+		Expect(admin.Delete(ctx, volume)).To(Succeed())
+		n.reconcile(ctx, volume)
+		Expect(ready(ctx, volume)).To(Equal("False Unavailable"))
+		Expect(os.Rename(away, filepath.Join(n.base, "fast"))).To(Succeed())
+		n.reconcile(ctx, volume)
+		Expect(read(ctx, volume)).To(BeNil())
+		Expect(dir(volume)).NotTo(BeADirectory())
+	})
+})
+
+func bindMount(source, target string) {
+	GinkgoHelper()
+	from, err := os.Open(source)
+	Expect(err).NotTo(HaveOccurred())
+	defer from.Close()
+	Expect(kernel.Bind(from, target, mount.ReadWrite)).To(Succeed())
+}

@@ -1,0 +1,49 @@
+package localvolume
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+const gi = int64(1) << 30
+
+func TestRoomOnADisk(t *testing.T) {
+	tests := map[string]struct {
+		disk        disk
+		wanted, has int64
+		problem     string
+	}{
+		"an empty disk":                          {disk{size: 10 * gi, available: 10 * gi}, 10 * gi, 0, ""},
+		"one byte too much":                      {disk{size: 10 * gi, available: 10 * gi}, 10*gi + 1, 0, "10.0Gi is asked for, and 10Gi is left of 10Gi"},
+		"what others were given counts":          {disk{size: 10 * gi, available: 10 * gi, given: 4 * gi}, 7 * gi, 0, "7Gi is asked for, and 6Gi is left of 10Gi (0 reserved, 4Gi given to other volumes)"},
+		"and fits exactly":                       {disk{size: 10 * gi, available: 10 * gi, given: 4 * gi}, 6 * gi, 0, ""},
+		"what is reserved counts":                {disk{size: 10 * gi, available: 10 * gi, reserved: 5 * gi}, 6 * gi, 0, "5Gi is left of 10Gi (5Gi reserved"},
+		"more given than there is":               {disk{size: 10 * gi, available: 10 * gi, given: 20 * gi}, 1, 0, "0 is left"},
+		"other files fill the disk":              {disk{size: 10 * gi, available: gi}, 2 * gi, 0, "only 1Gi of the disk is free"},
+		"growing asks for the difference only":   {disk{size: 10 * gi, available: gi}, 5 * gi, 4 * gi, ""},
+		"growing beyond the disk":                {disk{size: 10 * gi, available: 10 * gi, given: 4 * gi}, 7 * gi, 5 * gi, "6Gi is left"},
+		"growing when other files fill the disk": {disk{size: 10 * gi, available: gi}, 6 * gi, 4 * gi, "2Gi is asked for"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := test.disk.checkRoom(test.wanted, test.has)
+			if test.problem == "" && err != nil {
+				t.Errorf("got %v", err)
+			}
+			if test.problem != "" && (!errors.Is(err, errExhausted) || !strings.Contains(err.Error(), test.problem)) {
+				t.Errorf("got %v, want one that says %q", err, test.problem)
+			}
+		})
+	}
+}
+
+func TestQuantitiesAreWrittenAsUsersDo(t *testing.T) {
+	for bytes, want := range map[int64]string{
+		0: "0", 1: "1", 1 << 20: "1Mi", 500 << 20: "500Mi", gi: "1Gi", 3 * gi / 2: "1.5Gi", 10*gi + 1: "10.0Gi", 1<<20 + 1: "1.0Mi",
+	} {
+		if got := quantity(bytes); got != want {
+			t.Errorf("%d is written %s, want %s", bytes, got, want)
+		}
+	}
+}
