@@ -145,6 +145,9 @@ func (s *story) background(arguments ...string) (finish func() error) {
 
 // printSome prints the lines of a text, of a long one only the first few.
 func printSome(text string) {
+	if text == "" {
+		return
+	}
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	for i, line := range lines {
 		if i == someLines && len(lines) > someLines+1 {
@@ -173,7 +176,7 @@ func (s *story) check(what, about string, holds condition) {
 	}
 	fmt.Printf("  ✗ %s\n", what)
 	if s.ctx.Err() != nil {
-		s.err = errors.New("interrupted")
+		s.fail(s.ctx.Err())
 		return
 	}
 	s.fail(fmt.Errorf("it does not hold that %s: %w", what, seen))
@@ -198,6 +201,9 @@ func (s *story) do(what func() error) {
 }
 
 func (s *story) fail(err error) {
+	if s.ctx.Err() != nil {
+		err = errors.New("interrupted")
+	}
 	if s.err == nil {
 		s.err = err
 	}

@@ -48,14 +48,14 @@ func printBanner(c *cluster.Cluster) {
 		lookInside(folder.AgentRoot()))
 }
 
-// lookInside is a command that shows the mounted volumes. Those in a namespace
-// are seen from inside only.
+// lookInside is a command that writes to the mounted volume. Mounts in a
+// namespace are seen from inside only.
 func lookInside(agentRoot string) string {
-	look := fmt.Sprintf(`sh -c 'cd %s/pods/*/volumes/*/pvc-* && date >> log && pwd && ls -l'`, agentRoot)
+	look := fmt.Sprintf(`cd %s/pods/*/volumes/*/pvc-*/mount && date >> log && pwd && ls -l`, agentRoot)
 	if cluster.InsideNamespace() {
-		look = fmt.Sprintf("nsenter --user --mount --preserve-credentials --target %d %s", os.Getpid(), look)
+		return fmt.Sprintf("nsenter --user --mount --preserve-credentials --target %d sh -c '%s'", os.Getpid(), look)
 	}
-	return look
+	return "(" + look + ")"
 }
 
 // near is a path as one would type it here.

@@ -50,8 +50,8 @@ func keepRunning(ctx context.Context, program *cluster.Program) {
 		if !pause(ctx, restartPause) {
 			return
 		}
-		printLine(time.Now(), "program", program.Name, fmt.Sprintf("ended by itself, starts again; the end of its log:\n%s",
-			cluster.Tail(program.LogFile, 5)))
+		printLine(time.Now(), "program", program.Name,
+			fmt.Sprintf("ended by itself (%v) and is started again; why: %s", program.Err(), near(program.LogFile)))
 		if err := program.Start(); err != nil {
 			printLine(time.Now(), "program", program.Name, err.Error())
 			return

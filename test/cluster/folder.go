@@ -17,7 +17,7 @@ const (
 )
 
 // ErrRunning says that another program has the folder's cluster running.
-var ErrRunning = errors.New("it is running already")
+var ErrRunning = errors.New("another `make run` is using it: stop that first")
 
 // ErrForeign says that a folder holds something else than a cluster.
 var ErrForeign = errors.New("there is something else in it")

@@ -89,6 +89,14 @@ func (p *Program) Ended() <-chan struct{} {
 	return nil
 }
 
+// Err says how the last run ended. It is asked after Ended.
+func (p *Program) Err() error {
+	if r := p.current(); r != nil {
+		return r.err
+	}
+	return nil
+}
+
 // PID is that of the present run.
 func (p *Program) PID() int {
 	if r := p.current(); r != nil {
@@ -107,7 +115,7 @@ func (p *Program) AwaitReady(ctx context.Context) error {
 		}
 		select {
 		case <-p.Ended():
-			return fmt.Errorf("%s ended: %w; the end of %s:\n%s", p.Name, p.current().err, p.LogFile, Tail(p.LogFile, tailLines))
+			return fmt.Errorf("%s ended: %w; the end of %s:\n%s", p.Name, p.Err(), p.LogFile, Tail(p.LogFile, tailLines))
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for %s to be ready: %w; the end of %s:\n%s", p.Name, ctx.Err(), p.LogFile, Tail(p.LogFile, tailLines))
 		case <-time.After(pollInterval):
