@@ -1,0 +1,135 @@
+package nodemanager
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+const somePod = types.UID("pod-1")
+
+func TestAKeyedLockHasOneHolderPerKey(t *testing.T) {
+	var locks KeyedLock
+	release, acquired := locks.TryAcquire("a")
+	if !acquired {
+		t.Fatal("a free key wasn't given")
+	}
+	if _, acquired := locks.TryAcquire("a"); acquired {
+		t.Error("a key was given twice")
+	}
+	if _, acquired := locks.TryAcquire("b"); !acquired {
+		t.Error("another key wasn't given")
+	}
+	release()
+	again, acquired := locks.TryAcquire("a")
+	if !acquired {
+		t.Error("a released key wasn't given")
+	}
+	release()
+	if _, acquired := locks.TryAcquire("a"); acquired {
+		t.Error("releasing twice took the key from the next holder")
+	}
+	again()
+}
+
+// gate is work that ends when it is told to.
+type gate chan error
+
+func (g gate) work(context.Context) error { return <-g }
+
+func TestOneVolumeHasOneOperationAndAnotherDoesNotWaitForIt(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	operations := NewOperations(clock)
+	hangs, quick := make(gate), make(gate)
+	if outcome := operations.Do(t.Context(), "hangs", somePod, hangs.work); !outcome.Running {
+		t.Fatalf("got %+v", outcome)
+	}
+	clock.Step(time.Minute)
+	second := operations.Do(t.Context(), "hangs", somePod, func(context.Context) error {
+		t.Error("a second operation was started")
+		return nil
+	})
+	if !second.Running || second.RunningFor != time.Minute {
+		t.Errorf("got %+v", second)
+	}
+	ended := make(chan types.UID)
+	operations.OnEnd(func(pod types.UID) { ended <- pod })
+	operations.Do(t.Context(), "quick", "pod-2", quick.work)
+	quick <- nil
+	if pod := <-ended; pod != "pod-2" {
+		t.Errorf("%s was told", pod)
+	}
+	if !operations.IsRunning(somePod) || operations.IsRunning("pod-2") {
+		t.Error("the wrong pod has something running")
+	}
+	hangs <- nil
+	<-ended
+	if operations.IsRunning(somePod) {
+		t.Error("it still counts as running")
+	}
+}
+
+func TestAFailedOperationBacksOffAndASuccessForgetsIt(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	operations := NewOperations(clock)
+	ended := make(chan types.UID)
+	operations.OnEnd(func(pod types.UID) { ended <- pod })
+	broken := errors.New("broken")
+	attempt := func(result error) Outcome {
+		outcome := operations.Do(t.Context(), "dir", somePod, func(context.Context) error { return result })
+		if outcome.Running {
+			<-ended
+		}
+		return outcome
+	}
+	for _, backoff := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second} {
+		attempt(broken)
+		if outcome := attempt(nil); !errors.Is(outcome.Err, broken) || outcome.RetryAfter != backoff {
+			t.Errorf("got %+v, want a retry after %s", outcome, backoff)
+		}
+		clock.Step(backoff)
+	}
+	for range 20 {
+		attempt(broken)
+		clock.Step(lastRetry)
+	}
+	attempt(broken)
+	if outcome := attempt(nil); outcome.RetryAfter != lastRetry {
+		t.Errorf("the longest backoff is %s", outcome.RetryAfter)
+	}
+	clock.Step(lastRetry)
+	attempt(nil)
+	attempt(broken)
+	if outcome := attempt(nil); outcome.RetryAfter != firstRetry {
+		t.Errorf("after a success the backoff begins with %s", outcome.RetryAfter)
+	}
+}
+
+func TestAShutdownWaitsForWhatRunsAndDoesNotCancelIt(t *testing.T) {
+	operations := NewOperations(clocktesting.NewFakeClock(time.Now()))
+	ctx, cancel := context.WithCancel(t.Context())
+	started, finish := make(chan struct{}), make(chan struct{})
+	operations.Do(ctx, "dir", somePod, func(ctx context.Context) error {
+		close(started)
+		<-finish
+		if ctx.Err() != nil {
+			t.Error("the work was cancelled")
+		}
+		return nil
+	})
+	<-started
+	cancel()
+	waited := make(chan struct{})
+	go func() { operations.Wait(); close(waited) }()
+	select {
+	case <-waited:
+		t.Error("it didn't wait")
+	default:
+	}
+	close(finish)
+	<-waited
+}

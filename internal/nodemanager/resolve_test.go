@@ -1,0 +1,178 @@
+package nodemanager
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/emptydir"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/hostpath"
+)
+
+// bound is a claim and its volume as a binder leaves them.
+func bound() (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data", UID: "claim-1"},
+		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "pv"},
+		Status:     corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
+	}
+	volume := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "pv"},
+		Spec: corev1.PersistentVolumeSpec{
+			ClaimRef:               &corev1.ObjectReference{Namespace: "default", Name: "data", UID: "claim-1"},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/srv/pv"}},
+		},
+	}
+	return claim, volume
+}
+
+func podWith(sources ...corev1.Volume) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: somePod}, Spec: corev1.PodSpec{Volumes: sources}}
+}
+
+func claimVolume(name string, readOnly bool) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data", ReadOnly: readOnly},
+	}}
+}
+
+func TestWhatAClaimTurnsOutToBe(t *testing.T) {
+	tests := map[string]struct {
+		change func(*corev1.PersistentVolumeClaim, *corev1.PersistentVolume)
+		waits  bool
+		says   string
+	}{
+		"a volume": {func(*corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {}, false, ""},
+		"an unbound claim": {func(c *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume) {
+			c.Status.Phase, c.Spec.VolumeName = corev1.ClaimPending, ""
+		}, true, "waiting for claim default/data to be bound"},
+		"a claim whose binding isn't finished": {func(c *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume) {
+			c.Status.Phase = corev1.ClaimPending
+		}, true, "waiting for claim default/data to be bound"},
+		"a lost claim": {func(c *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume) {
+			c.Status.Phase = corev1.ClaimLost
+		}, true, "claim default/data lost its volume pv"},
+		"a claim that is being deleted": {func(c *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume) {
+			c.DeletionTimestamp, c.Finalizers = new(metav1.Now()), []string{"kubernetes.io/pvc-protection"}
+		}, true, "claim default/data is being deleted"},
+		"a missing volume": {func(c *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume) {
+			c.Spec.VolumeName = "other"
+		}, true, "waiting for volume other, which doesn't exist"},
+		"a volume of nobody": {func(_ *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) {
+			v.Spec.ClaimRef = nil
+		}, true, "volume pv isn't bound to claim default/data"},
+		"a volume of an earlier claim of that name": {func(_ *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) {
+			v.Spec.ClaimRef.UID = "claim-0"
+		}, true, "volume pv isn't bound to claim default/data"},
+		"a block device": {func(c *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume) {
+			c.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
+		}, false, "claim default/data with volumeMode Block is not supported"},
+		"another node's volume": {func(_ *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) {
+			v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "disk", Operator: corev1.NodeSelectorOpExists}},
+			}}}}
+		}, false, "volume pv can't be used on node n1"},
+		"a type that isn't served": {func(_ *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) {
+			v.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "other.example.com", VolumeHandle: "x"}}
+		}, false, "volume of type csi with driver other.example.com is not supported"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			claim, volume := bound()
+			test.change(claim, volume)
+			live := fake.NewClientBuilder().WithObjects(claim, volume, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}).Build()
+			resolver := resolver{node: "n1", live: live, types: volumes.Registry{hostpath.New(&mounttest.Fake{})}}
+			source := claimVolume("data", false)
+
+			resolved, err := resolver.resolve(t.Context(), podWith(source), source)
+
+			if test.says == "" {
+				if err != nil || resolved.Location() != (Location{Plugin: "kubernetes.io/host-path", Name: "pv"}) || resolved.Access != mount.ReadWrite {
+					t.Errorf("got %+v, %v", resolved, err)
+				}
+				return
+			}
+			if err == nil || !strings.HasPrefix(err.Error(), test.says) || isWait(err) != test.waits {
+				t.Errorf("got %v, want one that says %q", err, test.says)
+			}
+		})
+	}
+}
+
+func TestAForbiddenClaimIsWaitedForAndOtherErrorsAreToldOf(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "data", errors.New("no relationship found"))
+	for failure, waits := range map[error]bool{forbidden: true, apierrors.NewInternalError(errors.New("down")): false} {
+		live := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				return failure
+			},
+		}).Build()
+		source := claimVolume("data", false)
+		_, err := (&resolver{node: "n1", live: live}).resolve(t.Context(), podWith(source), source)
+		if err == nil || isWait(err) != waits {
+			t.Errorf("%v became %v", failure, err)
+		}
+	}
+}
+
+func TestWhenAVolumeIsReadOnly(t *testing.T) {
+	tests := map[string]struct {
+		modes   []corev1.PersistentVolumeAccessMode
+		sources []corev1.Volume
+		csi     *corev1.CSIPersistentVolumeSource
+		want    mount.Access
+	}{
+		"by default not":                   {[]corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, []corev1.Volume{claimVolume("a", false)}, nil, mount.ReadWrite},
+		"the pod says so":                  {[]corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, []corev1.Volume{claimVolume("a", true)}, nil, mount.ReadOnly},
+		"the pod says so and otherwise":    {[]corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, []corev1.Volume{claimVolume("a", true), claimVolume("b", false)}, nil, mount.ReadWrite},
+		"the volume is for readers only":   {[]corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany}, []corev1.Volume{claimVolume("a", false)}, nil, mount.ReadOnly},
+		"the volume is for readers, also":  {[]corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany, corev1.ReadWriteOnce}, []corev1.Volume{claimVolume("a", false)}, nil, mount.ReadWrite},
+		"the volume's csi source says so":  {[]corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, []corev1.Volume{claimVolume("a", false)}, &corev1.CSIPersistentVolumeSource{ReadOnly: true}, mount.ReadOnly},
+		"the volume's csi source says not": {[]corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, []corev1.Volume{claimVolume("a", false)}, &corev1.CSIPersistentVolumeSource{}, mount.ReadWrite},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			volume := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{
+				AccessModes: test.modes, PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: test.csi},
+			}}
+			if got := accessOf(volume, onlyReads(podWith(test.sources...), "data")); got != test.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
+func TestTypesHaveTheNamesThatUsersWriteThemWith(t *testing.T) {
+	tests := map[string]volumes.Spec{
+		"secret":  {Volume: corev1.Volume{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{}}}},
+		"image":   {Volume: corev1.Volume{VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{}}}},
+		"unknown": {},
+		"nfs":     {PersistentVolume: &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{}}}}},
+	}
+	for want, spec := range tests {
+		if got := typeOf(spec); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestAnEmptyDirNeedsNoClaim(t *testing.T) {
+	source := corev1.Volume{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
+	resolver := resolver{types: volumes.Registry{emptydir.New(&mounttest.Fake{})}}
+	resolved, err := resolver.resolve(t.Context(), podWith(source), source)
+	if err != nil || resolved.Location() != (Location{Plugin: "kubernetes.io/empty-dir", Name: "scratch"}) {
+		t.Errorf("got %+v, %v", resolved, err)
+	}
+}

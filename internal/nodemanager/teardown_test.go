@@ -1,0 +1,156 @@
+package nodemanager
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/emptydir"
+)
+
+// bench is a reconciler with a cache and an API server that may disagree, and
+// one pod directory with an emptyDir that holds a file.
+type bench struct {
+	*Reconciler
+	canary string
+}
+
+func newBench(t *testing.T, cached, live client.Client) *bench {
+	t.Helper()
+	tree, err := NewTree(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := Location{Plugin: "kubernetes.io/empty-dir", Name: "scratch"}
+	canary := filepath.Join(tree.VolumeDir(somePod, at), "canary")
+	if err := os.MkdirAll(filepath.Dir(canary), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(canary, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mounter := &mounttest.Fake{}
+	reconciler := NewReconciler(Options{
+		NodeName: "n1", Tree: tree, Mounter: mounter, Volumes: volumes.Registry{emptydir.New(mounter)},
+		Client: cached, Live: live, Events: events.NewFakeRecorder(10), Clock: clocktesting.NewFakeClock(time.Now()),
+	})
+	return &bench{Reconciler: reconciler, canary: canary}
+}
+
+func (b *bench) alive() bool {
+	_, err := os.Stat(b.canary)
+	return err == nil
+}
+
+// settle reconciles the pod until nothing runs for it any more.
+func (b *bench) settle(t *testing.T) error {
+	t.Helper()
+	var err error
+	for range 5 {
+		_, err = b.Reconcile(t.Context(), somePod)
+		b.operations.Wait()
+	}
+	return err
+}
+
+// clientWith is an API server, or a cache of one, that knows these pods.
+func clientWith(funcs interceptor.Funcs, pods ...*corev1.Pod) client.Client {
+	builder := fake.NewClientBuilder().WithInterceptorFuncs(funcs).
+		WithIndex(&corev1.Pod{}, PodUIDIndex, PodUID).
+		WithIndex(&corev1.Pod{}, "spec.nodeName", func(object client.Object) []string { return []string{object.(*corev1.Pod).Spec.NodeName} }).
+		WithIndex(&corev1.Pod{}, "metadata.name", func(object client.Object) []string { return []string{object.GetName()} })
+	for _, pod := range pods {
+		builder = builder.WithObjects(pod)
+	}
+	return builder.Build()
+}
+
+func podOnNode(uid types.UID) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: uid},
+		Spec: corev1.PodSpec{NodeName: "n1", Volumes: []corev1.Volume{
+			{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		}},
+	}
+}
+
+func deleting(pod *corev1.Pod, running bool) *corev1.Pod {
+	pod.DeletionTimestamp, pod.Finalizers = new(metav1.Now()), []string{"example.com/kept"}
+	if running {
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	}
+	return pod
+}
+
+func TestWhatTheCacheSaysIsNotEnoughForATeardown(t *testing.T) {
+	none := interceptor.Funcs{}
+	down := interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+		return errors.New("connection refused")
+	}}
+	tests := map[string]struct {
+		cached, live client.Client
+		alive        bool
+	}{
+		"gone from both":                               {clientWith(none), clientWith(none), false},
+		"not in the cache, but alive":                  {clientWith(none), clientWith(none, podOnNode(somePod)), true},
+		"not in the cache, and the API server is down": {clientWith(none), clientWith(down), true},
+		"deleting in both":                             {clientWith(none, deleting(podOnNode(somePod), false)), clientWith(none, deleting(podOnNode(somePod), false)), false},
+		"deleting, and its containers run by now":      {clientWith(none, deleting(podOnNode(somePod), false)), clientWith(none, deleting(podOnNode(somePod), true)), true},
+		"deleting, and the API server is down":         {clientWith(none, deleting(podOnNode(somePod), false)), clientWith(down), true},
+		"created again under its name":                 {clientWith(none, podOnNode("pod-2")), clientWith(none, podOnNode("pod-2")), false},
+		"alive in both":                                {clientWith(none, podOnNode(somePod)), clientWith(none, podOnNode(somePod)), true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			bench := newBench(t, test.cached, test.live)
+			_ = bench.settle(t)
+			if bench.alive() != test.alive {
+				t.Errorf("alive is %v", bench.alive())
+			}
+		})
+	}
+}
+
+func TestADeletionIsFinishedOnlyForThePodItWasMeantFor(t *testing.T) {
+	old, pod := deleting(podOnNode(somePod), false), podOnNode("pod-2")
+	old.Finalizers = nil
+	var deleted []client.DeleteOption
+	api := interceptor.Funcs{Delete: func(_ context.Context, _ client.WithWatch, _ client.Object, options ...client.DeleteOption) error {
+		deleted = append(deleted, options...)
+		return nil
+	}}
+	bench := newBench(t, clientWith(api, pod), clientWith(api, pod))
+	if err := bench.finishDeletion(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	var asked client.DeleteOptions
+	asked.ApplyOptions(deleted)
+	if *asked.GracePeriodSeconds != 0 || *asked.Preconditions.UID != somePod {
+		t.Errorf("asked for %+v", asked)
+	}
+}
+
+func TestAVolumeOfAnUnknownTypeKeepsThePodsDirectory(t *testing.T) {
+	bench := newBench(t, clientWith(interceptor.Funcs{}), clientWith(interceptor.Funcs{}))
+	bench.Volumes = nil
+	if _, err := bench.ensureGone(t.Context(), somePod); err == nil {
+		t.Error("nothing is said of it")
+	}
+	if !bench.alive() {
+		t.Error("its data was removed")
+	}
+}
