@@ -47,8 +47,8 @@ generate: bin/controller-gen bin/crd-ref-docs ## Write deep copies, CRDs, RBAC r
 	@hack/generate.sh
 
 .PHONY: fmt
-fmt: ## Format the code.
-	gofmt -l -w $$(git ls-files --cached --others --exclude-standard '*.go')
+fmt: bin/golangci-lint ## Format the code.
+	bin/golangci-lint fmt ./...
 
 .PHONY: vet
 vet: ## Let go vet look for mistakes.

@@ -22,7 +22,7 @@ func crash(s *story) {
 	s.apply("pod.yaml", values{"NAME": "steady", "CLAIM": "steady"})
 	volume := "pvc-" + string(s.claim("steady").UID)
 	s.check("its volume is mounted", "pod/steady", s.mounted("steady", volume, &before))
-	s.write(before.Path, "greeting", greeting)
+	s.write(before.Path)
 
 	s.say("%d more claims and pods are being made. As soon as the first claim is Bound, both are killed:", crowd)
 	made := s.background("apply", "-f", s.crowdManifest())
@@ -30,7 +30,7 @@ func crash(s *story) {
 	s.killBoth()
 	s.do(made)
 	s.say("%s.", s.progress())
-	s.check("the running pod still has its volume", "pod/steady", s.holds(before.Path, "greeting", greeting))
+	s.check("the running pod still has its volume", "pod/steady", s.greets(before.Path))
 	s.startBoth()
 	s.check("every claim is Bound, every pod has its own volume", "pvc", s.allMounted())
 	s.check("each claim got one volume, and there are no others", "pv", s.onePerClaim(crowd+1))

@@ -29,8 +29,8 @@ func dynamicVolume(s *story) {
 	s.check("the volume is Bound to the claim", "pv/"+volume, s.volumeIs(volume, corev1.VolumeBound))
 	s.check("its directory is on the node's disk", "localvolume/"+volume, s.exists(s.onDisk(volume), true))
 	s.check("it is mounted in the pod's directory", "pod/writer", s.mounted("writer", volume, &point))
-	s.write(point.Path, "greeting", greeting)
-	s.check("the file is on the disk", "localvolume/"+volume, s.holds(s.onDisk(volume), "greeting", greeting))
+	s.write(point.Path)
+	s.check("the file is on the disk", "localvolume/"+volume, s.greets(s.onDisk(volume)))
 }
 
 // onDisk is where a volume of the backend "fast" lies.

@@ -53,7 +53,7 @@ func demo(ctx context.Context) (err error) {
 	}
 	s := &story{ctx: ctx, cluster: c}
 	s.tell()
-	return errors.Join(s.end(started), leaveNothing(c))
+	return errors.Join(s.end(started), leaveNothing(context.WithoutCancel(ctx), c))
 }
 
 // chapters are the story, in its order: each goes on where the last one ended.
@@ -67,12 +67,12 @@ var chapters = []func(*story){
 	crash,
 }
 
-// leaveNothing runs after Ctrl-C too, so it has a context of its own.
-func leaveNothing(c *cluster.Cluster) error {
+// leaveNothing runs after Ctrl-C too: its context is one that Ctrl-C doesn't end.
+func leaveNothing(ctx context.Context, c *cluster.Cluster) error {
 	if err := c.Stop(); err != nil {
 		return fmt.Errorf("stopping the cluster: %w", err)
 	}
-	if err := cluster.Remove(context.Background(), c.Folder.Root()); err != nil {
+	if err := cluster.Remove(ctx, c.Folder.Root()); err != nil {
 		return fmt.Errorf("removing the folder of the demo: %w", err)
 	}
 	return nil

@@ -57,11 +57,12 @@ func nothingMountedBelow(dir string) condition {
 	}
 }
 
-// write writes a file, as a process in a pod would.
-func (s *story) write(dir, name, text string) {
+// write writes the greeting into a folder, as a process in a pod would.
+func (s *story) write(dir string) {
 	s.do(func() error {
-		fmt.Printf("  $ echo '%s' > %s\n", text, s.short(filepath.Join(dir, name)))
-		return os.WriteFile(filepath.Join(dir, name), []byte(text+"\n"), 0o600)
+		file := filepath.Join(dir, greetingFile)
+		fmt.Printf("  $ echo '%s' > %s\n", greeting, s.short(file))
+		return os.WriteFile(file, []byte(greeting+"\n"), 0o600)
 	})
 }
 
@@ -70,15 +71,15 @@ func (s *story) short(path string) string {
 	return strings.TrimPrefix(path, s.cluster.Folder.Root()+"/")
 }
 
-// holds holds if a file has a text.
-func (s *story) holds(dir, name, text string) condition {
+// greets is met if a folder has the greeting.
+func (s *story) greets(dir string) condition {
 	return func() error {
-		content, err := os.ReadFile(filepath.Join(dir, name))
+		content, err := os.ReadFile(filepath.Join(dir, greetingFile))
 		if err != nil {
 			return err
 		}
-		if string(content) != text+"\n" {
-			return fmt.Errorf("%s holds %q", name, content)
+		if string(content) != greeting+"\n" {
+			return fmt.Errorf("%s has %q", greetingFile, content)
 		}
 		return nil
 	}

@@ -17,10 +17,10 @@ func secondPod(s *story) {
 	s.kubectl("delete", "pod/writer", "--wait=false")
 	s.check("the pod is gone", "pod/writer", s.isGone("writer", &corev1.Pod{}))
 	s.check("its volume is unmounted", "localvolume/"+volume, nothingMountedBelow(s.cluster.PodDir(first)))
-	s.check("the data is still on the disk", "localvolume/"+volume, s.holds(s.onDisk(volume), "greeting", greeting))
+	s.check("the data is still on the disk", "localvolume/"+volume, s.greets(s.onDisk(volume)))
 	s.say("A second pod with the same claim:")
 	s.apply("pod.yaml", values{"NAME": "reader", "CLAIM": "data"})
 	s.check("the volume is mounted for it", "pod/reader", s.mounted("reader", volume, &point))
 	s.check("it sees what the first pod wrote", "pod/reader",
-		func() error { return s.holds(point.Path, "greeting", greeting)() })
+		func() error { return s.greets(point.Path)() })
 }

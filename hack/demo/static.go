@@ -6,7 +6,11 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
-const greeting = "hello from the first pod"
+// What pods write, and where.
+const (
+	greeting     = "hello from the first pod"
+	greetingFile = "greeting"
+)
 
 // staticVolume: a volume made by hand is bound to the claim that it fits.
 func staticVolume(s *story) {
@@ -21,6 +25,6 @@ func staticVolume(s *story) {
 	s.check("the volume is Bound to the claim", "pv/archive", s.volumeIs("archive", corev1.VolumeBound))
 	s.check("the volume is mounted in the pod's directory", "pod/archivist", s.mounted("archivist", "archive", &point))
 	s.say("There is no container runtime here: the demo writes in the pod's stead.")
-	s.write(point.Path, "greeting", greeting)
-	s.check("the file is in the volume, "+s.short(disk), "pv/archive", s.holds(disk, "greeting", greeting))
+	s.write(point.Path)
+	s.check("the file is in the volume, "+s.short(disk), "pv/archive", s.greets(disk))
 }

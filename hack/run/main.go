@@ -87,10 +87,7 @@ func follow(ctx context.Context, c *cluster.Cluster) error {
 	if err := stream(ctx, c); err != nil {
 		return err
 	}
-	if cause := context.Cause(ctx); cause != context.Canceled && ctx.Err() != nil {
-		return unlessAsked(cause)
-	}
-	return nil
+	return unlessAsked(context.Cause(ctx))
 }
 
 // showStep prints a step as it begins, and how long it took when it ends.

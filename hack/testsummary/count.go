@@ -111,7 +111,7 @@ func sum(tests map[testName]*test) summary {
 		if name.test == "" || t.hasSubtests {
 			continue
 		}
-		total.add(one)
+		total = total.plus(one)
 		failedIn[name.pkg] = failedIn[name.pkg] || one.failed > 0
 	}
 	// What didn't compile, panicked, timed out, or failed around its subtests
@@ -144,11 +144,12 @@ func (t *test) summary() summary {
 	}
 }
 
-func (s *summary) add(other summary) {
+func (s summary) plus(other summary) summary {
 	s.passed += other.passed
 	s.failed += other.failed
 	s.skipped += other.skipped
 	s.notRoot += other.notRoot
+	return s
 }
 
 func cutLast(text, separator string) (before, after string, found bool) {

@@ -12,61 +12,79 @@ func TestCount(t *testing.T) {
 		want   summary
 	}{
 		{"nothing", ``, summary{}},
-		{"each outcome", `
+		{
+			"each outcome", `
 			{"Action":"run","Package":"p","Test":"A"}
 			{"Action":"pass","Package":"p","Test":"A"}
 			{"Action":"fail","Package":"p","Test":"B"}
 			{"Action":"skip","Package":"p","Test":"C"}
 			{"Action":"fail","Package":"p"}`,
-			summary{passed: 1, failed: 1, skipped: 1}},
-		{"a test with subtests is its subtests", `
+			summary{passed: 1, failed: 1, skipped: 1},
+		},
+		{
+			"a test with subtests is its subtests", `
 			{"Action":"run","Package":"p","Test":"A"}
 			{"Action":"run","Package":"p","Test":"A/x"}
 			{"Action":"run","Package":"p","Test":"A/y"}
 			{"Action":"pass","Package":"p","Test":"A/x"}
 			{"Action":"pass","Package":"p","Test":"A/y"}
 			{"Action":"pass","Package":"p","Test":"A"}`,
-			summary{passed: 2}},
-		{"a test that fails around its subtests", `
+			summary{passed: 2},
+		},
+		{
+			"a test that fails around its subtests", `
 			{"Action":"run","Package":"p","Test":"A"}
 			{"Action":"run","Package":"p","Test":"A/x"}
 			{"Action":"pass","Package":"p","Test":"A/x"}
 			{"Action":"fail","Package":"p","Test":"A"}
 			{"Action":"fail","Package":"p"}`,
-			summary{passed: 1, failed: 1}},
-		{"a suite is its specs", `
+			summary{passed: 1, failed: 1},
+		},
+		{
+			"a suite is its specs", `
 			{"Action":"output","Package":"p","Test":"Suite","Output":"Ran 7 of 10 Specs in 0.1 seconds\n"}
 			{"Action":"output","Package":"p","Test":"Suite","Output":"\u001b[38;5;9m\u001b[1mFAIL!\u001b[0m -- \u001b[32m5 Passed\u001b[0m | 2 Failed |"}
 			{"Action":"output","Package":"p","Test":"Suite","Output":" 1 Pending | 2 Skipped\n"}
 			{"Action":"fail","Package":"p","Test":"Suite"}
 			{"Action":"fail","Package":"p"}`,
-			summary{passed: 5, failed: 2, skipped: 3}},
-		{"a flaked spec passed", `
+			summary{passed: 5, failed: 2, skipped: 3},
+		},
+		{
+			"a flaked spec passed", `
 			{"Action":"output","Package":"p","Test":"S","Output":"SUCCESS! -- 3 Passed | 0 Failed | 1 Flaked | 0 Pending | 0 Skipped\n"}
 			{"Action":"pass","Package":"p","Test":"S"}`,
-			summary{passed: 3}},
-		{"a suite whose set-up failed", `
+			summary{passed: 3},
+		},
+		{
+			"a suite whose set-up failed", `
 			{"Action":"output","Package":"p","Test":"S","Output":"FAIL! -- 0 Passed | 0 Failed | 0 Pending | 4 Skipped\n"}
 			{"Action":"fail","Package":"p","Test":"S"}
 			{"Action":"fail","Package":"p"}`,
-			summary{failed: 1, skipped: 4}},
-		{"a package that doesn't compile", `
+			summary{failed: 1, skipped: 4},
+		},
+		{
+			"a package that doesn't compile", `
 			{"Action":"build-output","ImportPath":"p","Output":"syntax error\n"}
 			{"Action":"build-fail","ImportPath":"p"}
 			{"Action":"fail","Package":"p","FailedBuild":"p"}`,
-			summary{failed: 1}},
-		{"a panic leaves tests without an end", `
+			summary{failed: 1},
+		},
+		{
+			"a panic leaves tests without an end", `
 			{"Action":"run","Package":"p","Test":"A"}
 			{"Action":"output","Package":"p","Test":"A","Output":"panic: test timed out after 1s\n"}
 			{"Action":"fail","Package":"p"}`,
-			summary{failed: 1}},
-		{"what needs root", `
+			summary{failed: 1},
+		},
+		{
+			"what needs root", `
 			{"Action":"output","Package":"p","Test":"A","Output":"    a_test.go:1: needs root: it mounts\n"}
 			{"Action":"skip","Package":"p","Test":"A"}
 			{"Action":"output","Package":"p","Test":"S","Output":"  [SKIPPED] needs root: it mounts\n"}
 			{"Action":"output","Package":"p","Test":"S","Output":"SUCCESS! -- 1 Passed | 0 Failed | 0 Pending | 1 Skipped\n"}
 			{"Action":"pass","Package":"p","Test":"S"}`,
-			summary{passed: 1, skipped: 2, notRoot: 2}},
+			summary{passed: 1, skipped: 2, notRoot: 2},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := count(strings.NewReader(c.events))

@@ -24,8 +24,10 @@ func (c *Cluster) writeKubeconfigs() error {
 		groups     []string
 	}{
 		{AdminUser, "admin", []string{"system:masters"}},
-		{ManagerUser, "system:serviceaccount:" + Namespace + ":stowage-manager",
-			[]string{"system:serviceaccounts", "system:serviceaccounts:" + Namespace}},
+		{
+			ManagerUser, "system:serviceaccount:" + Namespace + ":stowage-manager",
+			[]string{"system:serviceaccounts", "system:serviceaccounts:" + Namespace},
+		},
 		{AgentUser, "system:node:" + NodeName, []string{"system:nodes"}},
 	} {
 		content, err := c.server.Kubeconfig(user.name, user.groups...)
