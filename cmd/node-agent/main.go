@@ -60,6 +60,9 @@ func (o *options) check() error {
 		return errors.New("--local-base must be an absolute path, and not /")
 	}
 	o.rootDir, o.localBase = filepath.Clean(o.rootDir), filepath.Clean(o.localBase)
+	if within, err := filepath.Rel(o.rootDir, o.localBase); err != nil || filepath.IsLocal(within) {
+		return errors.New("--local-base must not lie in --root-dir, which holds what goes with its pods")
+	}
 	return nil
 }
 

@@ -1,0 +1,66 @@
+package csi_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
+)
+
+func TestALocalVolumeIsItsOwnDirectoryBelowTheBaseOrRefused(t *testing.T) {
+	dir := t.TempDir()
+	base := filepath.Join(dir, "base")
+	for _, path := range []string{"base/fast/pvc-1/sub/pvc-1", "base/fast/pvc-2", "outside/pvc-1"} {
+		if err := os.MkdirAll(filepath.Join(dir, path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"base/link": "../outside", "base/fast/pvc-3": "../../outside/pvc-1", "base/fast/pvc-5": "pvc-2"} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(base, "fast", "pvc-6"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	anyError := errors.New("any")
+	tests := map[string]struct {
+		handle, path, layout string
+		want                 error
+	}{
+		"its own directory":           {"pvc-1", base + "/fast/pvc-1", "Directory", nil},
+		"another volume's":            {"pvc-1", base + "/fast/pvc-2", "Directory", anyError},
+		"the folder of all":           {"pvc-1", base + "/fast", "Directory", anyError},
+		"no path":                     {"pvc-1", "", "Directory", anyError},
+		"a relative path":             {"pvc-1", "base/fast/pvc-1", "Directory", mount.ErrOutside},
+		"outside the base":            {"pvc-1", dir + "/outside/pvc-1", "Directory", mount.ErrOutside},
+		"outside by dots":             {"pvc-1", base + "/../outside/pvc-1", "Directory", anyError},
+		"outside by a symlink":        {"pvc-1", base + "/link/pvc-1", "Directory", mount.ErrOutside},
+		"a symlink itself":            {"pvc-3", base + "/fast/pvc-3", "Directory", mount.ErrOutside},
+		"a symlink to another volume": {"pvc-5", base + "/fast/pvc-5", "Directory", mount.ErrOutside},
+		"a file":                      {"pvc-6", base + "/fast/pvc-6", "Directory", anyError},
+		"not there":                   {"pvc-4", base + "/fast/pvc-4", "Directory", os.ErrNotExist},
+		"an image":                    {"pvc-1", base + "/fast/pvc-1", "Image", volumes.ErrNotSupported},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			volume := &corev1.PersistentVolume{}
+			volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{
+				VolumeHandle: test.handle, VolumeAttributes: map[string]string{"path": test.path, "layout": test.layout},
+			}
+			file, err := csi.LocalDriver{Base: base}.Open(t.Context(), volume)
+			if err == nil {
+				file.Close()
+			}
+			if test.want == anyError && err == nil || test.want != anyError && !errors.Is(err, test.want) {
+				t.Errorf("got %v, want %v", err, test.want)
+			}
+		})
+	}
+}
