@@ -68,7 +68,7 @@ verify: bin/controller-gen bin/crd-ref-docs ## Check that generated files, forma
 test: controlplane bin/gotestsum ## Run all tests: unit, API server, and (as root) real mounts. PACKAGES and TESTFLAGS narrow it.
 	@mkdir -p bin/test
 	@$(GO_BUILD) -o bin/testsummary ./hack/testsummary
-	@status=0; \
+	@status=0; GINKGO_NO_COLOR=TRUE \
 	bin/gotestsum --format pkgname-and-test-fails --hide-summary all --jsonfile bin/test/report.json -- \
 		-race -shuffle=on -p 2 -timeout 20m $(TESTFLAGS) $(PACKAGES) || status=$$?; \
 	bin/testsummary bin/test/report.json; exit $$status
