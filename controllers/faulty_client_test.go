@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -122,4 +123,14 @@ func indexed(object runtime.Object, field string) []string {
 		}[field](typed)
 	}
 	return nil
+}
+
+// withoutClaims is a cache that has not seen any claim yet.
+type withoutClaims struct{ client.Client }
+
+func (c withoutClaims) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if _, isClaim := object.(*corev1.PersistentVolumeClaim); isClaim {
+		return apierrors.NewNotFound(corev1.Resource("persistentvolumeclaims"), key.Name)
+	}
+	return c.Client.Get(ctx, key, object, options...)
 }

@@ -131,10 +131,11 @@ func (r *PersistentVolumeReconciler) alone(ctx context.Context, pv *corev1.Persi
 	return nil
 }
 
-// retainedFor is how long the data of a released volume is still kept.
+// retainedFor is how long the data of a released volume is still kept. Without a
+// window no clock is asked: the API server's may be ahead of this one.
 func (r *PersistentVolumeReconciler) retainedFor(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend) time.Duration {
 	window := object.Spec.Deletion.RetainFor.Duration
-	if pv.Status.LastPhaseTransitionTime == nil {
+	if window == 0 || pv.Status.LastPhaseTransitionTime == nil {
 		return window
 	}
 	return pv.Status.LastPhaseTransitionTime.Add(window).Sub(r.clock.Now())

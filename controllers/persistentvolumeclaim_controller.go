@@ -99,7 +99,9 @@ func (r *PersistentVolumeClaimReconciler) steps(claim *corev1.PersistentVolumeCl
 	case r.scope == ClassesScope && claim.Spec.VolumeName != "":
 		return []claimStep{r.settleProvisioning, r.removeFinalizers}
 	case r.scope == ClassesScope:
-		return []claimStep{r.awaitProvisionRequest, r.findClass, r.findNode, r.provision, r.settleProvisioning, r.removeFinalizers}
+		return []claimStep{
+			r.awaitProvisionRequest, r.findMadeVolume, r.findClass, r.findNode, r.provision, r.settleProvisioning, r.removeFinalizers,
+		}
 	case binder.Completed(claim):
 		return []claimStep{r.ensureProtected, r.findBoundVolume, r.bind, r.settleProvisioning, r.removeFinalizers}
 	default:

@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -28,6 +29,17 @@ func (r *PersistentVolumeClaimReconciler) awaitProvisionRequest(_ context.Contex
 		return &wait{}, nil
 	}
 	return nil, nil
+}
+
+// findMadeVolume finds, in scope=classes, the volume that was made for the claim
+// and that kube-controller-manager has yet to bind.
+func (r *PersistentVolumeClaimReconciler) findMadeVolume(ctx context.Context, scope *claimScope) (*wait, error) {
+	pv := &corev1.PersistentVolume{}
+	err := r.client.Get(ctx, client.ObjectKey{Name: volumeIDOf(scope.claim)}, pv)
+	if err == nil && binder.TiedTo(pv, scope.claim) {
+		scope.volume = pv
+	}
+	return nil, wrap(client.IgnoreNotFound(err), "reading volume %s", volumeIDOf(scope.claim))
 }
 
 // provision makes a volume for a claim that none fits, or leaves that to the
@@ -141,6 +153,13 @@ func (r *PersistentVolumeClaimReconciler) ensureVolume(
 func newVolume(scope *claimScope, object *stowagev1alpha1.StorageBackend, request backend.Request, made *backend.Volume) *corev1.PersistentVolume {
 	claim, class := scope.claim, scope.class
 	driver := backend.DriverOf(object)
+	// Kubernetes keeps a csi source from being changed: what deletion needs to
+	// know is safe there, also when class and claim are gone.
+	attributes := maps.Clone(made.Attributes)
+	if attributes == nil {
+		attributes = map[string]string{}
+	}
+	attributes[stowagev1alpha1.BackendAttribute] = object.Name
 	pv := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        request.ID,
@@ -158,7 +177,7 @@ func newVolume(scope *claimScope, object *stowagev1alpha1.StorageBackend, reques
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
 				Driver:           driver,
 				VolumeHandle:     made.Handle,
-				VolumeAttributes: made.Attributes,
+				VolumeAttributes: attributes,
 				FSType:           made.FSType,
 			}},
 		},

@@ -61,7 +61,7 @@ func newWorld(scope Scope) *world {
 
 // restart forgets all that reconcilers keep in memory.
 func (w *world) restart() {
-	w.events = events.NewFakeRecorder(1000)
+	w.events = events.NewFakeRecorder(10000)
 	registry := backend.NewRegistry(fake.Kind{For: stowagev1alpha1.LocalType, Backend: w.storage})
 	w.claims = &PersistentVolumeClaimReconciler{
 		client: w, live: w, scope: w.scope, backends: registry, index: binder.NewIndex(), events: w.events,

@@ -87,7 +87,8 @@ type Request struct {
 type Volume struct {
 	// Handle identifies the volume towards the node side.
 	Handle string
-	// Attributes are all that the node needs to mount the volume.
+	// Attributes are all that the node needs to mount the volume; the name of
+	// the StorageBackend is added to them.
 	Attributes map[string]string
 	// Capacity that the volume has, in bytes.
 	Capacity resource.Quantity

@@ -169,9 +169,8 @@ func (b *localBackend) made(ctx context.Context, volume *stowagev1alpha1.LocalVo
 	return &backend.Volume{
 		Handle: volume.Name,
 		Attributes: map[string]string{
-			stowagev1alpha1.BackendAttribute: volume.Spec.Backend,
-			stowagev1alpha1.PathAttribute:    volume.Status.Path,
-			stowagev1alpha1.LayoutAttribute:  string(volume.Spec.Layout),
+			stowagev1alpha1.PathAttribute:   volume.Status.Path,
+			stowagev1alpha1.LayoutAttribute: string(volume.Spec.Layout),
 		},
 		Capacity:     ptr.Deref(volume.Status.Capacity, volume.Spec.Capacity),
 		NodeAffinity: only(place),

@@ -1,0 +1,248 @@
+package controllers
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/storage/volume"
+	"k8s.io/utils/ptr"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	. "github.com/stowage-dev/stowage/test/fixture"
+)
+
+var _ = Describe("A claim of one of Stowage's classes", func() {
+	It("gets a volume made for it, named by its UID and owned by its class", func() {
+		w := newWorld(ClusterScope)
+		claim := Claim(InClass("disks"))
+		w.create(LocalBackend("disks"), claim)
+
+		w.settle()
+
+		pv := Volume(volumeIDOf(claim))
+		expectBound(w, claim, pv)
+		Expect(pv.Name).To(Equal("pvc-" + string(claim.UID)))
+		Expect(pv.Annotations).To(HaveKeyWithValue(volume.AnnDynamicallyProvisioned, stowagev1alpha1.LocalDriver))
+		Expect(pv.Spec.StorageClassName).To(Equal("disks"))
+		Expect(pv.Spec.PersistentVolumeReclaimPolicy).To(Equal(corev1.PersistentVolumeReclaimDelete))
+		Expect(pv.Finalizers).To(ContainElement(stowagev1alpha1.ReclaimFinalizer))
+		Expect(w.told()).To(ContainElement(ContainSubstring("ProvisioningSucceeded")))
+	})
+
+	It("takes five writes to be provisioned, and one to count the volume", func() {
+		w := newWorld(ClusterScope)
+		w.create(LocalBackend("disks"))
+		w.settle()
+		w.create(Claim(InClass("disks")))
+
+		before := w.written
+		w.settle()
+
+		Expect(w.written - before).To(Equal(5 + 1))
+	})
+
+	It("waits for its first consumer where the class says so, and takes the node of a pod placed by hand", func() {
+		w := newWorld(ClusterScope)
+		claim := Claim(InClass("disks"))
+		w.create(LocalBackend("disks", waitingForConsumer), Node("node-1"), claim)
+		w.settle()
+		Expect(w.condition(claim).Reason).To(Equal("WaitForFirstConsumer"))
+
+		w.create(Pod("user", "node-1", "data"))
+		w.settle()
+
+		expectBound(w, claim, Volume(volumeIDOf(claim)))
+	})
+
+	It("is told that its pod is placed on a node that does not exist", func() {
+		w := newWorld(ClusterScope)
+		claim := Claim(InClass("disks"))
+		w.create(LocalBackend("disks", waitingForConsumer), claim, Pod("user", "nowhere", "data"))
+
+		w.settle()
+
+		Expect(w.condition(claim).Message).To(ContainSubstring("pod user chose node nowhere, which does not exist"))
+		Expect(w.storage.Len()).To(BeZero())
+	})
+
+	DescribeTable("is refused, with a reason, and nothing is made",
+		func(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, reason string) {
+			w := newWorld(ClusterScope)
+			w.create(LocalBackend("disks"), class, claim)
+
+			w.settle()
+
+			condition := w.condition(claim)
+			Expect(condition.Reason).To(Equal("ProvisioningFailed"))
+			Expect(condition.Message).To(ContainSubstring(reason))
+			Expect(w.told()).To(ContainElement(ContainSubstring("Warning ProvisioningFailed")))
+			Expect(w.storage.Len()).To(BeZero())
+			Expect(claim.Finalizers).NotTo(ContainElement(stowagev1alpha1.ProvisioningFinalizer))
+		},
+		Entry("when its class names no backend", Claim(InClass("bad")),
+			Class("bad", stowagev1alpha1.LocalDriver, nil), `parameter "backend" is missing`),
+		Entry("when its class names an unknown backend", Claim(InClass("bad")),
+			Class("bad", stowagev1alpha1.LocalDriver, map[string]string{"backend": "nope"}),
+			`names the StorageBackend "nope", which does not exist`),
+		Entry("when its class has an unknown parameter", Claim(InClass("bad")),
+			Class("bad", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks", "speed": "9"}),
+			`unknown parameter "speed"`),
+		Entry("when it asks for data to start with", Claim(InClass("good"), startingFrom("other")),
+			Class("good", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks"}),
+			"can't fill a volume from a dataSource"),
+		Entry("when it selects volumes by label", Claim(InClass("good"), Selecting("disk", "ssd")),
+			Class("good", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks"}), "selector"),
+	)
+
+	It("shows the backend's error, and gets its volume when the error is over", func() {
+		w := newWorld(ClusterScope)
+		claim := Claim(InClass("disks"))
+		w.create(LocalBackend("disks"))
+		w.settle()
+		w.create(claim)
+		w.storage.FailNext(backend.Exhausted.Errorf("node-1 has 1Gi left"))
+		_ = w.round()
+		Expect(w.condition(claim).Message).To(Equal("node-1 has 1Gi left"))
+
+		w.settle()
+
+		expectBound(w, claim, Volume(volumeIDOf(claim)))
+	})
+
+	It("leaves nothing behind when it is deleted in the middle", func() {
+		w := newWorld(ClusterScope)
+		claim := Claim(InClass("disks"))
+		w.create(LocalBackend("disks"))
+		w.settle()
+		w.create(claim)
+		w.faults = map[int]fault{w.written + 1: lost} // the volume object
+		_ = w.round()
+		Expect(w.storage.Len()).To(Equal(1))
+
+		w.delete(claim)
+		w.settle()
+
+		Expect(w.gone(claim)).To(BeTrue())
+		Expect(w.storage.Len()).To(BeZero())
+	})
+
+	It("has what was made for it removed when it was bound to another volume meanwhile", func() {
+		w := newWorld(ClusterScope)
+		claim := Claim(InClass("disks"))
+		w.create(LocalBackend("disks"))
+		w.settle()
+		w.create(claim)
+		w.faults = map[int]fault{w.written + 1: lost}
+		_ = w.round()
+
+		w.create(Volume("static", OfClass("disks"), ReservedTo("data")))
+		w.settle()
+
+		expectBound(w, claim, Volume("static"))
+		Expect(w.storage.Len()).To(BeZero())
+	})
+
+	It("can't have another tenant's volume removed by forging its own annotation", func() {
+		w := newWorld(ClusterScope)
+		victim, forger := Claim(ClaimNamed("victim"), InClass("disks")), Claim(ClaimNamed("forger"))
+		w.create(LocalBackend("disks"), victim, forger)
+		w.settle()
+
+		update(w, forger, func(claim *corev1.PersistentVolumeClaim) {
+			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, stowagev1alpha1.ProvisioningAnnotation,
+				`{"backend":"disks","volume":"`+volumeIDOf(victim)+`","attempt":1}`)
+			claim.Finalizers = append(claim.Finalizers, stowagev1alpha1.ProvisioningFinalizer)
+		})
+		w.delete(forger)
+		w.settle()
+
+		Expect(w.gone(forger)).To(BeTrue())
+		Expect(w.storage.Has(volumeIDOf(victim))).To(BeTrue())
+	})
+})
+
+var _ = Describe("Provisioning that is interrupted", func() {
+	const writes = 5
+	for _, kind := range []fault{lost, unanswered} {
+		for number := range writes {
+			It("ends with one bound volume when write "+string(rune('1'+number))+" is "+string(kind), func() {
+				w := newWorld(ClusterScope)
+				claim := Claim(InClass("disks"))
+				w.create(LocalBackend("disks"))
+				w.settle()
+				w.create(claim)
+				w.faults = map[int]fault{w.written + number: kind}
+
+				_ = w.round()
+				w.restart()
+				w.settle()
+
+				expectBound(w, claim, Volume(volumeIDOf(claim)))
+				Expect(w.storage.Len()).To(Equal(1))
+			})
+
+			It("leaves nothing when write "+string(rune('1'+number))+" is "+string(kind)+" and the claim is deleted", func() {
+				w := newWorld(ClusterScope)
+				claim := Claim(InClass("disks"))
+				w.create(LocalBackend("disks"))
+				w.settle()
+				w.create(claim)
+				w.faults = map[int]fault{w.written + number: kind}
+
+				_ = w.round()
+				w.restart()
+				w.delete(claim)
+				w.settle()
+
+				Expect(w.gone(claim)).To(BeTrue())
+				Expect(w.storage.Len()).To(BeZero())
+				Expect(w.all(&corev1.PersistentVolumeList{})).To(BeEmpty())
+			})
+		}
+	}
+})
+
+var _ = Describe("In scope=classes", func() {
+	It("a claim is left alone until kube-controller-manager asks for its volume, and is not bound", func() {
+		w := newWorld(ClassesScope)
+		claim := Claim(InClass("disks"))
+		w.create(LocalBackend("disks"), claim)
+		w.settle()
+		Expect(w.storage.Len()).To(BeZero())
+
+		update(w, claim, func(claim *corev1.PersistentVolumeClaim) {
+			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volume.AnnStorageProvisioner, stowagev1alpha1.LocalDriver)
+		})
+		w.settle()
+
+		pv := Volume(volumeIDOf(claim))
+		w.get(pv)
+		w.get(claim)
+		Expect(pv.Spec.ClaimRef.UID).To(Equal(claim.UID))
+		Expect(claim.Spec.VolumeName).To(BeEmpty())
+		Expect(claim.Status.Conditions).To(BeEmpty())
+		Expect(claim.Finalizers).NotTo(ContainElement(stowagev1alpha1.ProvisioningFinalizer))
+	})
+
+	It("static volumes and their claims are kube-controller-manager's", func() {
+		w := newWorld(ClassesScope)
+		w.create(Volume("v"), Claim())
+
+		w.settle()
+
+		Expect(w.written).To(BeZero())
+	})
+})
+
+func waitingForConsumer(object *stowagev1alpha1.StorageBackend) {
+	object.Spec.StorageClass.VolumeBindingMode = storagev1.VolumeBindingWaitForFirstConsumer
+}
+
+func startingFrom(claim string) func(*corev1.PersistentVolumeClaim) {
+	return func(c *corev1.PersistentVolumeClaim) {
+		c.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: claim, APIGroup: ptr.To("")}
+	}
+}

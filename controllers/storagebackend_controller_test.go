@@ -1,0 +1,186 @@
+package controllers
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	. "github.com/stowage-dev/stowage/test/fixture"
+)
+
+var _ = Describe("A StorageBackend", func() {
+	It("is Ready, says what it is, and has every condition", func() {
+		w := newWorld(ClusterScope)
+		object := LocalBackend("disks")
+		w.create(object)
+
+		w.settle()
+
+		w.get(object)
+		Expect(object.Status.Type).To(Equal(stowagev1alpha1.LocalType))
+		Expect(object.Status.Driver).To(Equal(stowagev1alpha1.LocalDriver))
+		Expect(object.Status.ObservedGeneration).To(Equal(object.Generation))
+		for _, name := range []string{"Ready", "Accepted", "Reachable", "StorageClassReady"} {
+			Expect(meta.IsStatusConditionTrue(object.Status.Conditions, name)).To(BeTrue(), name)
+		}
+	})
+
+	It("writes nothing when nothing changed", func() {
+		w := newWorld(ClusterScope)
+		w.create(LocalBackend("disks"))
+		w.settle()
+		before := w.written
+		Expect(w.round()).To(Succeed())
+		Expect(w.written).To(Equal(before))
+	})
+
+	It("is not Ready while its storage does not answer, and tells so", func() {
+		w := newWorld(ClusterScope)
+		object := LocalBackend("disks")
+		w.storage.SetProbe(backend.Unavailable.Errorf("no node has the labels"))
+		w.create(object)
+
+		w.settle()
+
+		expectNotReady(w, object, stowagev1alpha1.ReasonUnavailable, "no node has the labels")
+		Expect(w.told()).To(ContainElement(ContainSubstring("no node has the labels")))
+	})
+
+	It("is not Ready when this version can't serve its kind", func() {
+		w := newWorld(ClusterScope)
+		object := LocalBackend("share")
+		object.Spec.Local, object.Spec.NFS = nil, &stowagev1alpha1.NFSBackend{Server: "nfs.example.com", Path: "/srv"}
+		w.create(object)
+
+		w.settle()
+
+		expectNotReady(w, object, stowagev1alpha1.ReasonInvalid, "type NFS are not served")
+	})
+
+	It("counts its volumes", func() {
+		w, _, _ := provisioned()
+		object := LocalBackend("disks")
+		w.get(object)
+		Expect(object.Status.Volumes).To(Equal(ptr.To(int32(1))))
+	})
+})
+
+var _ = Describe("The StorageClass of a backend", func() {
+	It("is kept as the spec says, and follows what may change", func() {
+		w := newWorld(ClusterScope)
+		object := LocalBackend("disks")
+		w.create(object)
+		w.settle()
+		class := Class("disks", "", nil)
+		w.get(class)
+		Expect(class.Provisioner).To(Equal(stowagev1alpha1.LocalDriver))
+		Expect(class.Parameters).To(Equal(map[string]string{"backend": "disks"}))
+		Expect(class.Annotations).NotTo(HaveKey(annDefaultClass))
+
+		update(w, object, func(object *stowagev1alpha1.StorageBackend) {
+			object.Spec.StorageClass.IsDefault = true
+			object.Spec.StorageClass.MountOptions = []stowagev1alpha1.MountOption{"noatime"}
+		})
+		w.settle()
+
+		w.get(class)
+		Expect(class.Annotations).To(HaveKeyWithValue(annDefaultClass, "true"))
+		Expect(class.MountOptions).To(Equal([]string{"noatime"}))
+	})
+
+	It("waits for consumers by default, because local storage is not everywhere", func() {
+		w := newWorld(ClusterScope)
+		w.create(LocalBackend("disks", func(object *stowagev1alpha1.StorageBackend) {
+			object.Spec.StorageClass = &stowagev1alpha1.StorageClassTemplate{Name: "quick"}
+		}))
+		w.settle()
+		class := Class("quick", "", nil)
+		w.get(class)
+		Expect(class.VolumeBindingMode).To(Equal(ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)))
+	})
+
+	It("is made again when somebody deletes it, and removed when the spec drops it", func() {
+		w := newWorld(ClusterScope)
+		object, class := LocalBackend("disks"), Class("disks", "", nil)
+		w.create(object)
+		w.settle()
+		w.delete(class)
+		w.settle()
+		w.get(class)
+
+		update(w, object, func(object *stowagev1alpha1.StorageBackend) { object.Spec.StorageClass = nil })
+		w.settle()
+
+		Expect(w.gone(class)).To(BeTrue())
+	})
+
+	It("is never taken from somebody else", func() {
+		w := newWorld(ClusterScope)
+		object := LocalBackend("disks")
+		w.create(Class("disks", "example.com/other", nil), object)
+
+		w.settle()
+
+		expectNotReady(w, object, stowagev1alpha1.ReasonStorageClassConflict, "is not this backend's")
+		class := Class("disks", "", nil)
+		w.get(class)
+		Expect(class.Provisioner).To(Equal("example.com/other"))
+	})
+})
+
+var _ = Describe("A deleted StorageBackend", func() {
+	It("waits for its volumes, and takes no new ones", func() {
+		w, claim, _ := provisioned()
+		object := LocalBackend("disks")
+		w.delete(object)
+		w.settle()
+		expectNotReady(w, object, stowagev1alpha1.ReasonInUse, "waits for volume pvc-")
+		Expect(w.gone(Class("disks", "", nil))).To(BeTrue())
+
+		w.delete(claim)
+		w.settle()
+
+		Expect(w.gone(object)).To(BeTrue())
+	})
+
+	It("goes at once when nothing uses it", func() {
+		w := newWorld(ClusterScope)
+		object := LocalBackend("disks")
+		w.create(object)
+		w.settle()
+		w.delete(object)
+		w.settle()
+		Expect(w.gone(object)).To(BeTrue())
+	})
+
+	It("waits for a claim for which storage may have been made", func() {
+		w := newWorld(ClusterScope)
+		object, claim := LocalBackend("disks"), Claim(InClass("disks"))
+		w.create(object)
+		w.settle()
+		w.create(claim)
+		w.faults = map[int]fault{w.written + 1: lost} // the volume object
+		_ = w.round()
+
+		w.delete(object)
+		_, err := w.backends.Reconcile(GinkgoT().Context(), requestFor(object))
+
+		Expect(err).NotTo(HaveOccurred())
+		expectNotReady(w, object, stowagev1alpha1.ReasonInUse, "waits for claim default/data")
+	})
+})
+
+func expectNotReady(w *world, object *stowagev1alpha1.StorageBackend, reason, message string) {
+	GinkgoHelper()
+	w.get(object)
+	ready := meta.FindStatusCondition(object.Status.Conditions, stowagev1alpha1.ReadyCondition)
+	Expect(ready).NotTo(BeNil())
+	Expect(ready.Status).To(Equal(metav1.ConditionFalse))
+	Expect(ready.Reason).To(Equal(reason))
+	Expect(ready.Message).To(ContainSubstring(message))
+}
