@@ -43,19 +43,27 @@ func printBanner(c *cluster.Cluster) {
 		c.Agent.PID(), near(c.Agent.LogFile),
 		c.Config.Host, near(folder.Log("control-plane")),
 		near(folder.Disks()),
-		folder.Kubeconfig(cluster.AdminUser), filepath.Dir(kubectl),
-		filepath.Join(samplesDir(c), "local_claim.yaml"),
+		quoted(folder.Kubeconfig(cluster.AdminUser)), quoted(filepath.Dir(kubectl)),
+		quoted(filepath.Join(samplesDir(c), "local_claim.yaml")),
 		lookInside(folder.AgentRoot()))
 }
 
 // lookInside is a command that writes to the mounted volume. Mounts in a
 // namespace are seen from inside only.
 func lookInside(agentRoot string) string {
-	look := fmt.Sprintf(`cd %s/pods/*/volumes/*/pvc-*/mount && date >> log && pwd && ls -l`, agentRoot)
+	look := fmt.Sprintf(`cd %s/pods/*/volumes/*/pvc-*/mount && date >> log && pwd && ls -l`, quoted(agentRoot))
 	if cluster.InsideNamespace() {
 		return fmt.Sprintf("nsenter --user --mount --preserve-credentials --target %d sh -c '%s'", os.Getpid(), look)
 	}
 	return "(" + look + ")"
+}
+
+// quoted is a path as one word of a shell.
+func quoted(path string) string {
+	if strings.ContainsAny(path, " \t$&;()*?'<>|#~") {
+		return `"` + strings.ReplaceAll(path, "$", `\$`) + `"`
+	}
+	return path
 }
 
 // near is a path as one would type it here.
