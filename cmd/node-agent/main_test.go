@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -20,8 +19,6 @@ import (
 	"github.com/stowage-dev/stowage/test/apiserver"
 )
 
-func TestMain(m *testing.M) { mounttest.Main(m) }
-
 func TestWrongFlagsAreNamed(t *testing.T) {
 	tests := map[string]struct {
 		options options
@@ -32,7 +29,8 @@ func TestWrongFlagsAreNamed(t *testing.T) {
 		"a relative root":      {options{nodeName: "n1", rootDir: "a", localBase: "/b"}, "--root-dir"},
 		"the whole machine":    {options{nodeName: "n1", rootDir: "/a", localBase: "/x/.."}, "--local-base"},
 		"no base":              {options{nodeName: "n1", rootDir: "/a"}, "--local-base"},
-		"a base within itself": {options{nodeName: "n1", rootDir: "/a", localBase: "/a/pods"}, "--local-base"},
+		"a base in the root":   {options{nodeName: "n1", rootDir: "/a", localBase: "/a/pods"}, "--local-base"},
+		"a base that the root": {options{nodeName: "n1", rootDir: "/a", localBase: "/a"}, "--local-base"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -44,17 +42,14 @@ func TestWrongFlagsAreNamed(t *testing.T) {
 	}
 }
 
-// agent is an agent that runs against a real API server as its node's user.
-type agent struct {
-	client kubernetes.Interface
-	probes string
-	ended  chan error
-	stop   context.CancelFunc
+// serverForTest is an API server, and a kubeconfig of a node's user.
+type serverForTest struct {
+	client     kubernetes.Interface
+	kubeconfig string
 }
 
-func startAgent(t *testing.T) *agent {
+func startServer(t *testing.T) *serverForTest {
 	t.Helper()
-	mounttest.NeedsRoot(t)
 	server, err := apiserver.Start(apiserver.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -64,26 +59,61 @@ func startAgent(t *testing.T) *agent {
 			t.Error(err)
 		}
 	})
-	// The node's own rights are enough: those that RBAC adds are for LocalVolumes.
+	// system:masters stands for the rights to LocalVolumes, which come from RBAC.
 	kubeconfig, err := server.Kubeconfig("system:node:n1", "system:nodes", "system:masters")
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	file := filepath.Join(dir, "kubeconfig")
+	file := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(file, kubeconfig, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a := &agent{client: kubernetes.NewForConfigOrDie(server.Config), probes: freeAddress(t), ended: make(chan error, 1)}
-	options := &options{
-		Options:  program.Options{Kubeconfig: file, MetricsAddress: "0", ProbeAddress: a.probes},
-		nodeName: "n1", followPods: true, rootDir: filepath.Join(dir, "agent"), localBase: dir,
+	return &serverForTest{client: kubernetes.NewForConfigOrDie(server.Config), kubeconfig: file}
+}
+
+func createNode(t *testing.T, client kubernetes.Interface) {
+	t.Helper()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	if _, err := client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
 	}
+}
+
+func TestTheAgentIsAliveAtOnceAndReadyWhenItFollowsPods(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	server, dir, probes := startServer(t), t.TempDir(), freeAddress(t)
 	ctx, stop := context.WithCancel(context.Background())
-	a.stop = stop
-	t.Cleanup(stop)
-	go func() { a.ended <- run(ctx, options) }()
-	return a
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- run(ctx, &options{
+			Options:  program.Options{Kubeconfig: server.kubeconfig, MetricsAddress: "0", ProbeAddress: probes},
+			nodeName: "n1", followPods: true, rootDir: filepath.Join(dir, "agent"), localBase: dir,
+		})
+	}()
+	answers := func(path string, status int) func() bool {
+		return func() bool {
+			response, err := http.Get("http://" + probes + path)
+			if err != nil {
+				return false
+			}
+			response.Body.Close()
+			return response.StatusCode == status
+		}
+	}
+	await(t, "it is alive", answers("/healthz", http.StatusOK))
+	await(t, "it isn't ready", answers("/readyz", http.StatusInternalServerError))
+	createNode(t, server.client)
+	await(t, "it is ready", answers("/readyz", http.StatusOK))
+	stop()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("it ended with %v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("it doesn't end")
+	}
 }
 
 func freeAddress(t *testing.T) string {
@@ -94,52 +124,4 @@ func freeAddress(t *testing.T) string {
 	}
 	defer listener.Close()
 	return listener.Addr().String()
-}
-
-// awaitProbe waits until a probe answers with a status.
-func (a *agent) awaitProbe(t *testing.T, path string, want int) {
-	t.Helper()
-	deadline := time.After(30 * time.Second)
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	last := ""
-	for {
-		response, err := http.Get("http://" + a.probes + path)
-		if err == nil {
-			response.Body.Close()
-			if response.StatusCode == want {
-				return
-			}
-			last = response.Status
-		}
-		select {
-		case <-deadline:
-			t.Fatalf("%s answers %s (%v), want %d", path, last, err, want)
-		case err := <-a.ended:
-			t.Fatalf("the agent ended with %v", err)
-		case <-ticker.C:
-		}
-	}
-}
-
-func (a *agent) createNode(t *testing.T, kubelet string) {
-	t.Helper()
-	nodes := a.client.CoreV1().Nodes()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
-	node.Status.NodeInfo.KubeletVersion = kubelet
-	if _, err := nodes.Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
-		t.Fatal(fmt.Errorf("creating the node: %w", err))
-	}
-}
-
-func TestTheAgentIsAliveAtOnceAndReadyWhenItFollowsPods(t *testing.T) {
-	agent := startAgent(t)
-	agent.awaitProbe(t, "/healthz", http.StatusOK)
-	agent.awaitProbe(t, "/readyz", http.StatusInternalServerError)
-	agent.createNode(t, "")
-	agent.awaitProbe(t, "/readyz", http.StatusOK)
-	agent.stop()
-	if err := <-agent.ended; err != nil {
-		t.Errorf("it ended with %v", err)
-	}
 }

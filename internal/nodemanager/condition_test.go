@@ -28,9 +28,11 @@ func TestAPodsConditionSumsUpItsVolumes(t *testing.T) {
 		"waiting and working":    {[]progress{works, waits}, "False Pending volume data: waiting for claim default/data to be bound", ""},
 		"failed":                 {[]progress{fails, done}, "False FailedMount volume logs: mounting: broken", "Warning FailedMount"},
 		"not served":             {[]progress{unserved}, "False NotSupported volume config: volume of type configMap is not supported by this version of Stowage", "Warning FailedMount"},
-		"the worst is the reason": {[]progress{waits, fails, unserved},
+		"the worst is the reason": {
+			[]progress{waits, fails, unserved},
 			"False FailedMount volume data: waiting for claim default/data to be bound; volume logs: mounting: broken; " +
-				"volume config: volume of type configMap is not supported by this version of Stowage", "Warning FailedMount"},
+				"volume config: volume of type configMap is not supported by this version of Stowage", "Warning FailedMount",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -38,7 +40,7 @@ func TestAPodsConditionSumsUpItsVolumes(t *testing.T) {
 			got, told := "", ""
 			if ok {
 				got = fmt.Sprintf("%s %s %s", condition.Status, condition.Reason, condition.Message)
-				if event, any := eventOf(condition); any {
+				if event, ok := eventOf(condition); ok {
 					told = event.kind + " " + event.reason
 				}
 			}

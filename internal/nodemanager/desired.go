@@ -20,6 +20,17 @@ type Desired struct {
 // touches it.
 type DesiredPod struct {
 	Volumes []*DesiredVolume
+	// Told is the condition that was written last, and ToldAt the version of the
+	// pod that it was written over.
+	Told   corev1.PodCondition
+	ToldAt string
+}
+
+// HasTold says whether a condition was written although the pod, as the cache
+// has it, doesn't show it: the cache is behind.
+func (p *DesiredPod) HasTold(pod *corev1.Pod, condition corev1.PodCondition) bool {
+	same := p.Told.Status == condition.Status && p.Told.Reason == condition.Reason && p.Told.Message == condition.Message
+	return same && p.ToldAt == pod.ResourceVersion
 }
 
 // DesiredVolume is one volume of a pod.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -74,7 +75,7 @@ func (r *Reconciler) publish(ctx context.Context, pod *corev1.Pod) (reconcile.Re
 		volumes = append(volumes, at)
 	}
 	if condition, ok := conditionOf(volumes); ok {
-		if err := r.setCondition(ctx, pod, condition); err != nil {
+		if err := r.ensureCondition(ctx, pod, wanted, condition); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
@@ -152,19 +153,23 @@ func soonest(volumes []progress) time.Duration {
 	return first
 }
 
-// setCondition writes the pod's condition and tells of it, if it says something
-// new.
-func (r *Reconciler) setCondition(ctx context.Context, pod *corev1.Pod, condition corev1.PodCondition) error {
+// ensureCondition writes the pod's condition and tells of it, if it says
+// something new.
+func (r *Reconciler) ensureCondition(ctx context.Context, pod *corev1.Pod, wanted *DesiredPod, condition corev1.PodCondition) error {
 	changed := pod.DeepCopy()
-	if !setPodCondition(changed, condition, r.Clock.Now()) {
+	if !setPodCondition(changed, condition, r.Clock.Now()) || wanted.HasTold(pod, condition) {
 		return nil
 	}
 	// Strategic: a merge patch would replace the conditions that others write.
 	err := r.Client.Status().Patch(ctx, changed, client.StrategicMergeFrom(pod))
-	if client.IgnoreNotFound(err) != nil {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("writing the condition of pod %s: %w", client.ObjectKeyFromObject(pod), err)
 	}
-	if event, ok := eventOf(condition); ok && err == nil {
+	wanted.Told, wanted.ToldAt = condition, pod.ResourceVersion
+	if event, ok := eventOf(condition); ok {
 		r.tell(pod, event)
 	}
 	return nil

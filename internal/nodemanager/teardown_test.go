@@ -154,3 +154,19 @@ func TestAVolumeOfAnUnknownTypeKeepsThePodsDirectory(t *testing.T) {
 		t.Error("its data was removed")
 	}
 }
+
+func TestNothingIsToldTwiceWhileTheCacheIsBehind(t *testing.T) {
+	patches := 0
+	behind := interceptor.Funcs{SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+		patches++
+		return nil
+	}}
+	pod := podOnNode(somePod)
+	bench := newBench(t, clientWith(behind, pod), clientWith(behind, pod))
+	if err := bench.settle(t); err != nil {
+		t.Fatal(err)
+	}
+	if told := len(bench.Events.(*events.FakeRecorder).Events); patches != 1 || told != 1 {
+		t.Errorf("%d conditions were written and %d events sent", patches, told)
+	}
+}

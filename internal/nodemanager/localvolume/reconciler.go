@@ -111,7 +111,6 @@ func (r *Reconciler) provision(ctx context.Context, stored, volume *stowagev1alp
 		volume.Status.Capacity = new(volume.Spec.Capacity.DeepCopy())
 		return r.finish(ctx, stored, volume, ctrl.Result{RequeueAfter: checkInterval}, nil)
 	}
-	setCondition(volume, stowagev1alpha1.ProvisionedCondition, reasonOf(err), messageOf(err, r.Store.Base))
 	return r.finish(ctx, stored, volume, retryOf(err), err)
 }
 
@@ -189,7 +188,7 @@ func (r *Reconciler) remove(ctx context.Context, stored, volume *stowagev1alpha1
 // finish writes the status, if it says something new, and tells of a new problem.
 func (r *Reconciler) finish(ctx context.Context, stored, volume *stowagev1alpha1.LocalVolume, result ctrl.Result, problem error) (ctrl.Result, error) {
 	if problem != nil {
-		setCondition(volume, stowagev1alpha1.ReadyCondition, reasonOf(problem), messageOf(problem, r.Store.Base))
+		setProblem(volume, reasonOf(problem), messageOf(problem, r.Store.Base))
 	}
 	if equality.Semantic.DeepEqual(stored.Status, volume.Status) {
 		return result, nil

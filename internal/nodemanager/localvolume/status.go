@@ -86,6 +86,15 @@ func isProvisioned(volume *stowagev1alpha1.LocalVolume) bool {
 	return meta.IsStatusConditionTrue(volume.Status.Conditions, stowagev1alpha1.ProvisionedCondition)
 }
 
+// setProblem says in both conditions what is wrong; a volume that was made stays
+// one that was made.
+func setProblem(volume *stowagev1alpha1.LocalVolume, reason, message string) {
+	if !isProvisioned(volume) {
+		setCondition(volume, stowagev1alpha1.ProvisionedCondition, reason, message)
+	}
+	setCondition(volume, stowagev1alpha1.ReadyCondition, reason, message)
+}
+
 // setCondition sets a condition in memory.
 func setCondition(volume *stowagev1alpha1.LocalVolume, kind, reason, message string) {
 	status := metav1.ConditionFalse
