@@ -60,6 +60,9 @@ func remove(ctx context.Context, dir string) error {
 func run(ctx context.Context, dir string) error {
 	fmt.Printf("Starting Stowage in %s.\n", dir)
 	c, err := cluster.Start(ctx, cluster.Options{Dir: dir, Step: showStep})
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("interrupted while it started (%w)", ctx.Err())
+	}
 	if err != nil {
 		return err
 	}
