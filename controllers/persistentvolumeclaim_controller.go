@@ -64,7 +64,7 @@ type claimStep func(context.Context, *claimScope) (*wait, error)
 // +kubebuilder:rbac:groups="",resources=pods;nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
 // +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get;list;watch
-// +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="";events.k8s.io,resources=events,verbs=create;patch;update
 
 // Reconcile brings one claim as far as it can go now.
@@ -151,7 +151,7 @@ func (r *PersistentVolumeClaimReconciler) findNode(ctx context.Context, scope *c
 }
 
 // findVolume takes the volume that the claim names, or the best that fits.
-func (r *PersistentVolumeClaimReconciler) findVolume(ctx context.Context, scope *claimScope) (*wait, error) {
+func (r *PersistentVolumeClaimReconciler) findVolume(_ context.Context, scope *claimScope) (*wait, error) {
 	claim := scope.claim
 	if claim.Spec.VolumeName == "" {
 		scope.volume = r.index.Take(scope.wish)

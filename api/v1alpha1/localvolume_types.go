@@ -9,7 +9,8 @@ import (
 
 // LocalVolume is the record by which the manager asks one node's agent to make
 // or remove a volume. Its name is the volume's id. It is made and deleted by
-// Stowage; deleting one by hand removes the volume's data.
+// Stowage. Deleting one by hand, or the CRD, removes no data: the object stays
+// until its finalizer is removed by hand, or spec.removeData is set.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=lv,categories=stowage
@@ -57,6 +58,7 @@ type LocalVolumeList struct {
 // +kubebuilder:validation:XValidation:rule="has(self.reservedCapacity) == has(oldSelf.reservedCapacity) && (!has(self.reservedCapacity) || quantity(string(self.reservedCapacity)).compareTo(quantity(string(oldSelf.reservedCapacity))) == 0)",message="reservedCapacity is immutable"
 // +kubebuilder:validation:XValidation:rule="quantity(string(self.capacity)).compareTo(quantity(string(oldSelf.capacity))) >= 0",message="capacity can only grow"
 // +kubebuilder:validation:XValidation:rule="self.volumeMode != 'Block' || self.layout == 'Image'",message="volumeMode Block needs layout Image"
+// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.removeData) && oldSelf.removeData) || (has(self.removeData) && self.removeData)",message="removeData can't be taken back: the data may be half gone"
 type LocalVolumeSpec struct {
 	// nodeName is the node whose disk holds the volume. Immutable.
 	// +kubebuilder:validation:MinLength=1
@@ -98,6 +100,12 @@ type LocalVolumeSpec struct {
 	// Immutable.
 	// +required
 	ClaimRef ClaimReference `json:"claimRef"`
+	// removeData says that the volume's data is to be removed when the object
+	// is deleted. The manager sets it when the volume is reclaimed, just before
+	// it deletes the object: no other deletion touches data. Default false.
+	// Once true it stays true.
+	// +optional
+	RemoveData bool `json:"removeData,omitempty"`
 }
 
 // ClaimReference names one claim, for ever: a claim of the same name that is

@@ -36,11 +36,13 @@ func TestAnExplanationCountsEveryVolumeOfTheClassByCause(t *testing.T) {
 			"1 volume without a class: 1 without access mode ReadWriteMany",
 		},
 		{
-			[]*corev1.PersistentVolume{Volume("a")}, Claim(AskingBlock()), "",
+			[]*corev1.PersistentVolume{Volume("a")},
+			Claim(AskingBlock()), "",
 			"1 volume without a class: 1 not of volumeMode Block",
 		},
 		{
-			[]*corev1.PersistentVolume{Volume("a", OnNode("n2"))}, Claim(), "n1",
+			[]*corev1.PersistentVolume{Volume("a", OnNode("n2"))},
+			Claim(), "n1",
 			"1 volume without a class: 1 not usable on node n1",
 		},
 	} {

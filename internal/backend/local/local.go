@@ -47,7 +47,7 @@ func (k Kind) Open(object *stowagev1alpha1.StorageBackend) (backend.Backend, err
 	}
 	if !strings.HasPrefix(string(spec.Path), k.Base+"/") {
 		return nil, backend.Invalid.Errorf("local.path %s is not below %s, the folder that the node agents work in: "+
-			"choose a path below it, or start manager and node agents with another --local-base and mount that folder into the agents",
+			"choose a path below it, or give manager and node agents another folder (config/components/local-base does)",
 			spec.Path, k.Base)
 	}
 	return &localBackend{Kind: k, name: object.Name, spec: spec}, nil
@@ -117,13 +117,31 @@ func (b *localBackend) Delete(ctx context.Context, id string) error {
 		return backend.Conflict.Errorf("LocalVolume %s belongs to backend %s and the claim with uid %s: it is not removed",
 			id, volume.Spec.Backend, volume.Spec.ClaimRef.UID)
 	}
-	if volume.DeletionTimestamp.IsZero() {
-		err := b.Client.Delete(ctx, volume, client.Preconditions{UID: &volume.UID, ResourceVersion: &volume.ResourceVersion})
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting LocalVolume %s: %w", id, err)
-		}
+	if err := b.condemn(ctx, volume); err != nil {
+		return err
 	}
 	return backend.InProgress.Errorf("waiting for the agent of node %s to remove volume %s%s", volume.Spec.NodeName, id, lastWord(volume))
+}
+
+// condemn marks a volume's data for removal, then deletes the object. Agents
+// remove no data without the mark, so that whoever deletes objects by hand, or
+// the whole CRD, loses nothing.
+func (b *localBackend) condemn(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
+	if !volume.Spec.RemoveData {
+		before := volume.DeepCopy()
+		volume.Spec.RemoveData = true
+		if err := b.Client.Patch(ctx, volume, client.MergeFrom(before)); err != nil {
+			return fmt.Errorf("marking the data of LocalVolume %s for removal: %w", volume.Name, err)
+		}
+	}
+	if !volume.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	// What decided, the owner, can't change: the uid is fence enough.
+	if err := b.Client.Delete(ctx, volume, client.Preconditions{UID: &volume.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting LocalVolume %s: %w", volume.Name, err)
+	}
+	return nil
 }
 
 func (b *localBackend) create(ctx context.Context, request backend.Request) error {

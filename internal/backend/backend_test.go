@@ -1,0 +1,78 @@
+package backend_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/fake"
+	. "github.com/stowage-dev/stowage/test/fixture"
+)
+
+func TestAnErrorKeepsItsKindAndItsCauseHoweverItIsWrapped(t *testing.T) {
+	err := fmt.Errorf("provisioning: %w", backend.Unavailable.Errorf("asking the server: %w", io.ErrUnexpectedEOF))
+	if !errors.Is(err, backend.Unavailable) || backend.KindOf(err) != backend.Unavailable {
+		t.Error("the kind is lost")
+	}
+	if errors.Is(err, backend.Invalid) {
+		t.Error("it is of another kind, too")
+	}
+	if !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Error("the cause is lost")
+	}
+	if backend.KindOf(io.EOF) != "" {
+		t.Error("a foreign error has a kind")
+	}
+}
+
+func TestAnIdIsComputedFromTheClaimAndTheAttempt(t *testing.T) {
+	for attempt, want := range map[int]string{0: "pvc-a", 1: "pvc-a", 2: "pvc-a-2"} {
+		if got := backend.VolumeID("a", attempt); got != want {
+			t.Errorf("attempt %d has the id %s, not %s", attempt, got, want)
+		}
+	}
+}
+
+func TestParametersAreReadOrRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		parameters map[string]string
+		backend    string
+		problem    string
+	}{
+		"right":           {map[string]string{"backend": "disks"}, "disks", ""},
+		"no backend":      {nil, "", `parameter "backend" is missing`},
+		"unknown":         {map[string]string{"backend": "disks", "bakend": "x"}, "", `unknown parameter "bakend"`},
+		"no object name":  {map[string]string{"backend": "../etc"}, "", "is no name of a StorageBackend"},
+		"misspelt in two": {map[string]string{"a": "", "b": ""}, "", `unknown parameter "a"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := backend.ParseParameters(test.parameters)
+			if got.Backend != test.backend {
+				t.Errorf("the backend is %q", got.Backend)
+			}
+			if test.problem != "" && (!errors.Is(err, backend.Invalid) || !strings.Contains(err.Error(), test.problem)) {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}
+
+func TestARegistryOpensWhatItServesAndRefusesTheRest(t *testing.T) {
+	registry := backend.NewRegistry(fake.Kind{For: stowagev1alpha1.LocalType, Backend: fake.New()})
+	if !registry.Serves(stowagev1alpha1.LocalDriver) || registry.Serves(stowagev1alpha1.NFSDriver) {
+		t.Error("it serves the wrong drivers")
+	}
+	if _, err := registry.Open(LocalBackend("disks")); err != nil {
+		t.Errorf("opening what is served: %v", err)
+	}
+	foreign := LocalBackend("share", func(object *stowagev1alpha1.StorageBackend) {
+		object.Spec.Local, object.Spec.NFS = nil, &stowagev1alpha1.NFSBackend{}
+	})
+	if _, err := registry.Open(foreign); !errors.Is(err, backend.Invalid) {
+		t.Errorf("opening what is not served: %v", err)
+	}
+}
