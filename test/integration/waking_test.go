@@ -1,0 +1,182 @@
+package integration_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/fake"
+	. "github.com/stowage-dev/stowage/test/fixture"
+)
+
+// soon is far below every period after which something is looked at again
+// without a cause: what happens soon was woken.
+const soon = 10 * time.Second
+
+var _ = Describe("With the whole manager running", Ordered, func() {
+	var storage *fake.Backend
+
+	BeforeEach(func() {
+		storage = fake.New()
+		startManager(storage)
+		DeferCleanup(removeEverything)
+	})
+
+	It("a claim that waits is bound when its volume appears", func(ctx SpecContext) {
+		claim := Claim()
+		create(ctx, claim)
+		eventuallyWaits(ctx, claim, "NoMatchingVolume")
+
+		create(ctx, Volume("late"))
+
+		eventuallyBound(ctx, claim)
+	})
+
+	It("a claim that waits is bound when the claim that had its volume lets a person free it", func(ctx SpecContext) {
+		first, second := Claim(ClaimNamed("first")), Claim(ClaimNamed("second"))
+		create(ctx, Volume("v"), first)
+		eventuallyBound(ctx, first)
+		create(ctx, second)
+		eventuallyWaits(ctx, second, "NoMatchingVolume")
+
+		Expect(users.Delete(ctx, first)).To(Succeed())
+		pv := Volume("v")
+		Eventually(func(g Gomega) {
+			g.Expect(users.Get(ctx, client.ObjectKeyFromObject(pv), pv)).To(Succeed())
+			g.Expect(pv.Status.Phase).To(Equal(corev1.VolumeReleased))
+		}).WithContext(ctx).WithTimeout(soon).Should(Succeed())
+		pv.Spec.ClaimRef = nil
+		Expect(users.Update(ctx, pv)).To(Succeed())
+
+		eventuallyBound(ctx, second)
+	})
+
+	It("a claim that waits is provisioned when its class and backend appear", func(ctx SpecContext) {
+		claim := Claim(InClass("disks"))
+		create(ctx, claim)
+		eventuallyWaits(ctx, claim, "NoMatchingVolume")
+
+		create(ctx, LocalBackend("disks"))
+
+		eventuallyBound(ctx, claim)
+		Expect(storage.Len()).To(Equal(1))
+	})
+
+	It("a claim whose class names an unknown backend is provisioned when that appears", func(ctx SpecContext) {
+		claim := Claim(InClass("by-hand"))
+		create(ctx, Class("by-hand", stowagev1alpha1.LocalDriver, map[string]string{"backend": "later"}), claim)
+		eventuallyWaits(ctx, claim, "ProvisioningFailed")
+
+		create(ctx, LocalBackend("later"))
+
+		eventuallyBound(ctx, claim)
+	})
+
+	It("a claim that waits for a consumer is provisioned when a pod is placed by hand, and then its node appears", func(ctx SpecContext) {
+		claim := Claim(InClass("disks"))
+		create(ctx, LocalBackend("disks", func(object *stowagev1alpha1.StorageBackend) {
+			object.Spec.StorageClass.VolumeBindingMode = storagev1.VolumeBindingWaitForFirstConsumer
+		}))
+		create(ctx, claim)
+		eventuallyWaits(ctx, claim, "WaitForFirstConsumer")
+
+		create(ctx, Pod("user", "node-1", "data"))
+		eventuallyWaits(ctx, claim, "NodeNotFound")
+		create(ctx, Node("node-1"))
+
+		eventuallyBound(ctx, claim)
+	})
+
+	It("a deleted claim goes when its pod does, and its volume and data with it", func(ctx SpecContext) {
+		claim, pod := Claim(InClass("disks")), Pod("user", "node-1", "data")
+		create(ctx, LocalBackend("disks"), pod, claim)
+		eventuallyBound(ctx, claim)
+		Expect(users.Delete(ctx, claim)).To(Succeed())
+
+		Expect(users.Delete(ctx, pod, client.GracePeriodSeconds(0))).To(Succeed())
+
+		eventuallyEmpty(ctx, &corev1.PersistentVolumeClaimList{})
+		eventuallyEmpty(ctx, &corev1.PersistentVolumeList{})
+		Expect(storage.Len()).To(BeZero())
+	})
+
+	It("a hundred claims and a hundred volumes become a hundred pairs", func(ctx SpecContext) {
+		const pairs = 100
+		for i := range pairs {
+			create(ctx, Claim(ClaimNamed(name("claim", i))), Volume(name("volume", i)))
+		}
+		taken := map[string]bool{}
+		for i := range pairs {
+			claim := Claim(ClaimNamed(name("claim", i)))
+			eventuallyBound(ctx, claim)
+			taken[claim.Spec.VolumeName] = true
+		}
+		Expect(taken).To(HaveLen(pairs))
+	})
+})
+
+// startManager runs a manager in scope=cluster until the spec ends.
+func startManager(storage *fake.Backend) {
+	GinkgoHelper()
+	skipNames := true
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:     scheme,
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Controller: ctrlconfig.Controller{SkipNameValidation: &skipNames},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	ctx, stop := context.WithCancel(context.Background())
+	Expect(controllers.Setup(ctx, mgr, controllers.Options{
+		Scope:    controllers.ClusterScope,
+		Backends: backend.NewRegistry(fake.Kind{For: stowagev1alpha1.LocalType, Backend: storage}),
+	})).To(Succeed())
+	stopped := make(chan error, 1)
+	go func() { stopped <- mgr.Start(ctx) }()
+	DeferCleanup(func() {
+		stop()
+		Expect(<-stopped).To(Succeed())
+	})
+}
+
+func create(ctx context.Context, objects ...client.Object) {
+	GinkgoHelper()
+	for _, object := range objects {
+		Expect(users.Create(ctx, object)).To(Succeed())
+	}
+}
+
+func eventuallyBound(ctx context.Context, claim *corev1.PersistentVolumeClaim) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		g.Expect(users.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(Succeed())
+		g.Expect(claim.Status.Phase).To(Equal(corev1.ClaimBound), "%+v", claim.Status.Conditions)
+	}).WithContext(ctx).WithTimeout(soon).Should(Succeed())
+}
+
+func eventuallyWaits(ctx context.Context, claim *corev1.PersistentVolumeClaim, reason string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		g.Expect(users.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(Succeed())
+		g.Expect(claim.Status.Conditions).To(ContainElement(HaveField("Reason", reason)))
+	}).WithContext(ctx).WithTimeout(soon).Should(Succeed())
+}
+
+func eventuallyEmpty(ctx context.Context, list client.ObjectList) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		g.Expect(users.List(ctx, list)).To(Succeed())
+		g.Expect(meta.LenList(list)).To(BeZero())
+	}).WithContext(ctx).WithTimeout(soon).Should(Succeed())
+}
