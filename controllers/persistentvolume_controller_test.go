@@ -152,6 +152,28 @@ var _ = Describe("A volume that Stowage made", func() {
 		Expect(w.storage.Len()).To(BeZero())
 	})
 
+	It("is given back, inside the undelete window, to the claim that a person names", func() {
+		w, claim, pv := provisioned(func(object *stowagev1alpha1.StorageBackend) {
+			object.Spec.Deletion.RetainFor = metav1.Duration{Duration: time.Hour}
+		})
+		w.delete(claim)
+		w.settle()
+
+		update(w, pv, func(pv *corev1.PersistentVolume) {
+			retain(pv)
+			pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: Namespace, Name: "restored"}
+		})
+		stranger, restored := Claim(ClaimNamed("stranger"), InClass("disks")), Claim(ClaimNamed("restored"), AskingFor(pv.Name))
+		w.create(stranger)
+		w.settle()
+		w.create(restored)
+		w.settle()
+
+		expectBound(w, restored, pv)
+		expectBound(w, stranger, Volume(volumeIDOf(stranger)))
+		Expect(w.storage.Has(pv.Name)).To(BeTrue())
+	})
+
 	It("keeps its data while its claim lives, though the volume was deleted first", func() {
 		w, claim, pv := provisioned()
 		w.delete(pv)

@@ -13,7 +13,10 @@ func BindVolume(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim
 	if TiedTo(pv, claim) {
 		return false
 	}
-	if !ReservedFor(pv, claim) {
+	if ReservedFor(pv, claim) {
+		// A person wrote the name, maybe over an earlier choice of a controller.
+		delete(pv.Annotations, volume.AnnBoundByController)
+	} else {
 		metav1.SetMetaDataAnnotation(&pv.ObjectMeta, volume.AnnBoundByController, "yes")
 	}
 	pv.Spec.ClaimRef = &corev1.ObjectReference{
