@@ -4,16 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
@@ -29,43 +21,6 @@ import (
 
 // eventSource is who events come from.
 const eventSource = "stowage-node-agent"
-
-// newManager makes the controller manager. Its cache holds what belongs to this
-// node and nothing else: the API server lets a node see no more.
-func newManager(options *options) (ctrl.Manager, error) {
-	config, err := clientConfig(options.Kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
-	}
-	types := runtime.NewScheme()
-	if err := scheme.AddToScheme(types); err != nil {
-		return nil, err
-	}
-	if err := stowagev1alpha1.AddToScheme(types); err != nil {
-		return nil, err
-	}
-	ofThisNode := cache.ByObject{Field: fields.OneTermEqualSelector("spec.nodeName", options.nodeName)}
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: types,
-		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:                  ofThisNode,
-			&stowagev1alpha1.LocalVolume{}: ofThisNode,
-		}},
-		Metrics:                options.Metrics(),
-		HealthProbeBindAddress: options.ProbeAddress,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("setting up the connection to the API server: %w", err)
-	}
-	return mgr, mgr.AddHealthzCheck("ping", healthz.Ping)
-}
-
-func clientConfig(kubeconfig string) (*rest.Config, error) {
-	if kubeconfig == "" {
-		return rest.InClusterConfig()
-	}
-	return clientcmd.BuildConfigFromFlags("", kubeconfig)
-}
 
 // addControllers adds what the agent does to its manager.
 func addControllers(ctx context.Context, mgr ctrl.Manager, options *options) error {

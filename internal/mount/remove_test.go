@@ -110,8 +110,13 @@ func TestAMountedFileInTheTreeStays(t *testing.T) {
 	canary := writeFile(t, base, "canary", "alive")
 	at := writeFile(t, makeDir(t, base, "tree"), "mounted", "")
 	bind(t, canary, at, mount.ReadWrite)
-	if err := mount.RemoveTree(t.Context(), open(t, base), "tree"); !errors.Is(err, mount.ErrMounted) {
-		t.Errorf("got %v", err)
+	for _, err := range []error{
+		mount.RemoveTree(t.Context(), open(t, base), "tree"),
+		mount.EmptyLate(t.Context(), open(t, filepath.Join(base, "tree"))),
+	} {
+		if !errors.Is(err, mount.ErrMounted) {
+			t.Errorf("got %v", err)
+		}
 	}
 	mustHold(t, canary, "alive")
 }
@@ -196,4 +201,15 @@ func TestRetireNeverReplacesWhatWasRetiredBefore(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	mustHold(t, kept, "kept")
+}
+
+func TestAMountMadeWhileATreeIsRemovedIsNotEntered(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	base := tempDir(t)
+	canary := writeFile(t, makeDir(t, base, "precious"), "canary", "alive")
+	bind(t, filepath.Dir(canary), makeDir(t, base, "tree", "a", "mounted"), mount.ReadWrite)
+	if err := mount.EmptyLate(t.Context(), open(t, filepath.Join(base, "tree"))); !errors.Is(err, mount.ErrMounted) {
+		t.Errorf("got %v", err)
+	}
+	mustHold(t, canary, "alive")
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
@@ -211,61 +209,4 @@ func ensureSubfolder(folder *os.File, name string) (*os.File, error) {
 		return nil, err
 	}
 	return mount.OpenAt(folder, name)
-}
-
-// checkRoom says whether the disk that a folder lies on has room for a volume
-// beside the others that lie on it, whatever folder they lie in.
-func (s *Store) checkRoom(folder *os.File, volume Volume, has int64, others []Volume) error {
-	var stat unix.Statfs_t
-	if err := unix.Fstatfs(int(folder.Fd()), &stat); err != nil {
-		return fmt.Errorf("asking for the size of the disk at %s: %w", volume.Path, err)
-	}
-	device, err := deviceOf(folder)
-	if err != nil {
-		return err
-	}
-	given, err := s.given(device, others)
-	if err != nil {
-		return err
-	}
-	on := disk{
-		size:      int64(stat.Blocks) * stat.Frsize,
-		available: int64(stat.Bavail) * stat.Frsize,
-		given:     given,
-		reserved:  volume.Reserved,
-	}
-	return on.checkRoom(volume.Bytes, has)
-}
-
-// given sums up the volumes that lie on a disk. What counts is that their
-// directory is there: it is made under the same lock as this is asked, so that
-// no record is needed which a crash could make wrong.
-func (s *Store) given(device uint64, others []Volume) (int64, error) {
-	var given int64
-	for _, other := range others {
-		dir, err := mount.OpenBeneath(s.Base, other.directory())
-		if errors.Is(err, os.ErrNotExist) || errors.Is(err, mount.ErrOutside) {
-			continue
-		}
-		if err != nil {
-			return 0, err
-		}
-		lies, err := deviceOf(dir)
-		dir.Close()
-		if err != nil {
-			return 0, err
-		}
-		if lies == device {
-			given += other.Bytes
-		}
-	}
-	return given, nil
-}
-
-func deviceOf(dir *os.File) (uint64, error) {
-	var stat unix.Stat_t
-	if err := unix.Fstat(int(dir.Fd()), &stat); err != nil {
-		return 0, fmt.Errorf("asking for the disk of %s: %w", dir.Name(), err)
-	}
-	return stat.Dev, nil
 }

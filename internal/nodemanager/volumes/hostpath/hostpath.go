@@ -1,6 +1,7 @@
 // Package hostpath serves volumes whose volume object names a directory of the
 // node (source hostPath). The directory is the administrator's: it is never
-// removed. A pod that names a hostPath itself, without a claim, isn't served yet.
+// removed. What is mounted below it is not carried over. A pod that names a
+// hostPath itself, without a claim, isn't served yet.
 package hostpath
 
 import (
