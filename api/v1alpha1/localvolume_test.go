@@ -74,6 +74,8 @@ var _ = Describe("a LocalVolume", func() {
 		Entry("its owner's name", volume(), volume("claimRef: {namespace: shop, name: other, uid: 7c9d3a52-0000-4000-8000-000000000001}"), "claimRef is immutable"),
 		Entry("its owner's uid", volume(), volume("claimRef: {namespace: shop, name: orders, uid: other}"), "claimRef is immutable"),
 		Entry("its capacity, to less", volume("capacity: 2Gi"), volume("capacity: 1Gi"), "capacity can only grow"),
+		Entry("the order to remove its data", volume("removeData: true"), volume("removeData: false"), "removeData can't be taken back"),
+		Entry("the order to remove its data, left out", volume("removeData: true"), volume(), "removeData can't be taken back"),
 		Entry("its capacity, to less in another unit", volume("capacity: 1Gi"), volume("capacity: 1G"), "capacity can only grow"),
 	)
 
@@ -82,6 +84,7 @@ var _ = Describe("a LocalVolume", func() {
 			Expect(changed(ctx, created(ctx, "LocalVolume", before), after)).To(Succeed())
 		},
 		Entry("its capacity, to more", volume(), volume("capacity: 1025Mi")),
+		Entry("what becomes of its data", volume(), volume("removeData: true")),
 		Entry("the way its capacity is written", volume(), volume("capacity: 1073741824")),
 		Entry("the way its reserve is written", volume("reservedCapacity: 1Gi"), volume("reservedCapacity: 1024Mi")),
 	)
