@@ -97,7 +97,11 @@ install: bin/kustomize ## Install the CRDs.
 	bin/kustomize build config/crd | $(KUBECTL) apply --server-side -f -
 
 .PHONY: uninstall
-uninstall: bin/kustomize ## Remove the CRDs, and with them every StorageBackend.
+uninstall: bin/kustomize ## Remove the CRDs, once no StorageBackend and no LocalVolume is left.
+	@left=$$($(KUBECTL) get storagebackends,localvolumes -o name --ignore-not-found 2>/dev/null || true); \
+	if [[ -n $$left ]]; then \
+		echo "These would go with the CRDs, and their data with them. Delete them first:"; echo "$$left"; exit 1; \
+	fi
 	bin/kustomize build config/crd | $(KUBECTL) delete --ignore-not-found -f -
 
 .PHONY: deploy
@@ -105,8 +109,8 @@ deploy: bin/kustomize ## Install Stowage. OVERLAY=default: beside kube-controlle
 	bin/kustomize build config/$(OVERLAY) | $(KUBECTL) apply --server-side -f -
 
 .PHONY: undeploy
-undeploy: bin/kustomize ## Remove Stowage. Volumes and their data stay.
-	bin/kustomize build config/$(OVERLAY) | $(KUBECTL) delete --ignore-not-found -f -
+undeploy: bin/kustomize ## Remove the manager and the node agents. CRDs, StorageBackends, volumes and their data stay.
+	bin/kustomize build config/$(OVERLAY) | awk -f hack/without_crds.awk | $(KUBECTL) delete --ignore-not-found --timeout=3m -f -
 
 .PHONY: images
 images: ## Build the container images, with docker.

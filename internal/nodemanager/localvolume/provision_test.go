@@ -75,7 +75,7 @@ var _ = Describe("A volume that is asked for", func() {
 		Expect(n.events.Events).To(Receive(HavePrefix("Warning " + reason)))
 		Expect(os.ReadDir(n.base)).To(BeEmpty())
 
-		Expect(admin.Delete(ctx, volume)).To(Succeed())
+		reclaim(ctx, volume)
 		n.reconcile(ctx, volume)
 		Expect(read(ctx, volume)).To(BeNil())
 	},
@@ -236,7 +236,7 @@ var _ = Describe("Many volumes at once", func() {
 		deleted := 0
 		for _, volume := range volumes {
 			if deleted < 3 && provisioned(ctx, volume) == "True Ready" {
-				Expect(admin.Delete(ctx, volume)).To(Succeed())
+				reclaim(ctx, volume)
 				deleted++
 			}
 		}

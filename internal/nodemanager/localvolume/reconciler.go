@@ -170,6 +170,9 @@ func (r *Reconciler) remove(ctx context.Context, stored, volume *stowagev1alpha1
 	if !controllerutil.ContainsFinalizer(volume, stowagev1alpha1.LocalVolumeFinalizer) {
 		return ctrl.Result{}, nil
 	}
+	if err := r.mayRemove(volume); err != nil {
+		return r.finish(ctx, stored, volume, retryOf(err), err)
+	}
 	// Nothing was made for a spec that isn't served: there is nothing to remove.
 	if checkSpec(volume) == nil {
 		if err := r.Store.Remove(ctx, r.volumeOf(volume)); err != nil && (isProvisioned(volume) || !isOutside(err)) {
@@ -183,6 +186,24 @@ func (r *Reconciler) remove(ctx context.Context, stored, volume *stowagev1alpha1
 		return ctrl.Result{}, fmt.Errorf("removing the finalizer of LocalVolume %s: %w", volume.Name, err)
 	}
 	return ctrl.Result{}, nil
+}
+
+// mayRemove returns errKept for data that nobody ordered to be removed: its object
+// was deleted by hand, or the whole CRD was.
+func (r *Reconciler) mayRemove(volume *stowagev1alpha1.LocalVolume) error {
+	if volume.Spec.RemoveData {
+		return nil
+	}
+	there := r.volumeOf(volume)
+	if !isProvisioned(volume) {
+		exists, err := r.Store.Exists(there)
+		if checkSpec(volume) != nil || err == nil && !exists {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w in %s, because nothing but deleting its claim removes it: "+
+		"to remove it all the same set spec.removeData to true; to keep it, and let this object go, remove the finalizer %s",
+		errKept, there.directory(), stowagev1alpha1.LocalVolumeFinalizer)
 }
 
 // finish writes the status, if it says something new, and tells of a new problem.

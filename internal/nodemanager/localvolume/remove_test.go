@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
@@ -20,7 +21,7 @@ var _ = Describe("A volume that is deleted", func() {
 		volume, neighbour := n.made(ctx), n.made(ctx)
 		Expect(os.MkdirAll(filepath.Join(dir(volume), "a", "b"), 0o755)).To(Succeed())
 		Expect(os.WriteFile(filepath.Join(dir(volume), "a", "hello"), nil, 0o600)).To(Succeed())
-		Expect(admin.Delete(ctx, volume)).To(Succeed())
+		reclaim(ctx, volume)
 		n.reconcile(ctx, volume)
 		Expect(read(ctx, volume)).To(BeNil())
 		Expect(dir(volume)).NotTo(BeADirectory())
@@ -28,9 +29,24 @@ var _ = Describe("A volume that is deleted", func() {
 		Expect(dir(neighbour)).To(BeADirectory())
 	})
 
+	It("keeps its data when somebody deletes the object by hand, and says what to do", func(ctx context.Context) {
+		volume := n.made(ctx)
+		Expect(os.WriteFile(filepath.Join(dir(volume), "hello"), nil, 0o600)).To(Succeed())
+		Expect(admin.Delete(ctx, volume)).To(Succeed())
+		n.reconcile(ctx, volume)
+		Expect(filepath.Join(dir(volume), "hello")).To(BeAnExistingFile())
+		_, message := said(ctx, volume, stowagev1alpha1.ReadyCondition)
+		Expect(message).To(And(ContainSubstring(dir(volume)), ContainSubstring("spec.removeData")))
+
+		reclaim(ctx, read(ctx, volume))
+		n.reconcile(ctx, volume)
+		Expect(read(ctx, volume)).To(BeNil())
+		Expect(dir(volume)).NotTo(BeADirectory())
+	})
+
 	It("goes though it was never made", func(ctx context.Context) {
 		volume := n.volume(ctx)
-		Expect(admin.Delete(ctx, volume)).To(Succeed())
+		reclaim(ctx, volume)
 		n.reconcile(ctx, volume)
 		Expect(read(ctx, volume)).To(BeNil())
 		Expect(os.ReadDir(n.base)).To(BeEmpty())
@@ -43,7 +59,7 @@ var _ = Describe("A volume that is deleted", func() {
 		Expect(os.Rename(dir(volume), retired)).To(Succeed())
 		Expect(os.WriteFile(filepath.Join(retired, "left"), nil, 0o600)).To(Succeed())
 		Expect(os.Mkdir(filepath.Join(n.base, "fast", ".new-"+volume.Name), 0o700)).To(Succeed())
-		Expect(admin.Delete(ctx, volume)).To(Succeed())
+		reclaim(ctx, volume)
 
 		n.reconcile(ctx, volume)
 
@@ -58,7 +74,7 @@ var _ = Describe("A volume that is deleted", func() {
 		Expect(os.WriteFile(filepath.Join(dir(volume), "hello"), nil, 0o600)).To(Succeed())
 		Expect(os.Mkdir(target, 0o755)).To(Succeed())
 		bindMount(dir(volume), target)
-		Expect(admin.Delete(ctx, volume)).To(Succeed())
+		reclaim(ctx, volume)
 
 		result := n.reconcile(ctx, volume)
 
@@ -78,7 +94,7 @@ var _ = Describe("A volume that is deleted", func() {
 		Expect(os.WriteFile(canary, nil, 0o600)).To(Succeed())
 		Expect(os.Mkdir(inside, 0o755)).To(Succeed())
 		bindMount(precious, inside)
-		Expect(admin.Delete(ctx, volume)).To(Succeed())
+		reclaim(ctx, volume)
 		n.reconcile(ctx, volume)
 		Expect(ready(ctx, volume)).To(Equal("False InUse"))
 		Expect(canary).To(BeAnExistingFile())
@@ -90,7 +106,7 @@ var _ = Describe("A volume that is deleted", func() {
 		canary := filepath.Join(precious, "canary")
 		Expect(os.WriteFile(canary, nil, 0o600)).To(Succeed())
 		Expect(os.Symlink(precious, filepath.Join(dir(volume), "link"))).To(Succeed())
-		Expect(admin.Delete(ctx, volume)).To(Succeed())
+		reclaim(ctx, volume)
 		n.reconcile(ctx, volume)
 		Expect(read(ctx, volume)).To(BeNil())
 		Expect(canary).To(BeAnExistingFile())
@@ -100,7 +116,7 @@ var _ = Describe("A volume that is deleted", func() {
 		volume := n.made(ctx)
 		away := filepath.Join(GinkgoT().TempDir(), "away")
 		Expect(os.Rename(filepath.Join(n.base, "fast"), away)).To(Succeed())
-		Expect(admin.Delete(ctx, volume)).To(Succeed())
+		reclaim(ctx, volume)
 		n.reconcile(ctx, volume)
 		Expect(ready(ctx, volume)).To(Equal("False Unavailable"))
 		Expect(os.Rename(away, filepath.Join(n.base, "fast"))).To(Succeed())

@@ -20,6 +20,7 @@ var (
 	errNotSupported = errors.New("not supported by this version of Stowage")
 	errInvalid      = errors.New("the LocalVolume is invalid")
 	errLost         = errors.New("the volume is lost")
+	errKept         = errors.New("the object was deleted, and the data stays")
 )
 
 // checkSpec says whether this version can make such a volume.
@@ -55,6 +56,7 @@ func reasonOf(err error) string {
 		{errNotSupported, stowagev1alpha1.ReasonNotSupported},
 		{errInvalid, stowagev1alpha1.ReasonInvalid},
 		{errLost, stowagev1alpha1.ReasonLost},
+		{errKept, stowagev1alpha1.ReasonDeleting},
 		{errExhausted, stowagev1alpha1.ReasonExhausted},
 		{errInUse, stowagev1alpha1.ReasonInUse},
 		{mount.ErrMounted, stowagev1alpha1.ReasonInUse},
@@ -70,7 +72,7 @@ func reasonOf(err error) string {
 
 // isTerminal says whether only another spec or another agent cures an error.
 func isTerminal(err error) bool {
-	terminal := []string{stowagev1alpha1.ReasonNotSupported, stowagev1alpha1.ReasonInvalid}
+	terminal := []string{stowagev1alpha1.ReasonNotSupported, stowagev1alpha1.ReasonInvalid, stowagev1alpha1.ReasonDeleting}
 	return slices.Contains(terminal, reasonOf(err))
 }
 

@@ -184,3 +184,12 @@ func (n *node) disk(name string, bytes int64) string {
 	Expect(kernel.Tmpfs(path, mount.TmpfsOptions{Bytes: bytes, Mode: 0o700})).To(Succeed())
 	return path
 }
+
+// reclaim does what the manager does to a volume whose claim is gone.
+func reclaim(ctx context.Context, volume *stowagev1alpha1.LocalVolume) {
+	GinkgoHelper()
+	before := volume.DeepCopy()
+	volume.Spec.RemoveData = true
+	Expect(admin.Patch(ctx, volume, client.MergeFrom(before))).To(Succeed())
+	Expect(admin.Delete(ctx, volume)).To(Succeed())
+}
