@@ -170,3 +170,27 @@ func TestNothingIsToldTwiceWhileTheCacheIsBehind(t *testing.T) {
 		t.Errorf("%d conditions were written and %d events sent", patches, told)
 	}
 }
+
+func TestADeletionIsNotFinishedWhileAMountThatWasBegunStillRuns(t *testing.T) {
+	deleted := 0
+	api := interceptor.Funcs{Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+		deleted++
+		return nil
+	}}
+	pod := deleting(podOnNode(somePod), false)
+	bench := newBench(t, clientWith(api, pod), clientWith(api, pod))
+	if err := os.RemoveAll(bench.Tree.PodDir(somePod)); err != nil {
+		t.Fatal(err)
+	}
+	hangs := make(gate)
+	bench.operations.Do(t.Context(), "a volume's directory", somePod, hangs.work)
+
+	if _, err := bench.Reconcile(t.Context(), somePod); err != nil || deleted != 0 {
+		t.Errorf("it was finished %d times (%v)", deleted, err)
+	}
+	hangs <- nil
+	bench.operations.Wait()
+	if _, err := bench.Reconcile(t.Context(), somePod); err != nil || deleted != 1 {
+		t.Errorf("it was finished %d times (%v)", deleted, err)
+	}
+}
