@@ -31,7 +31,7 @@ type LocalBackend struct {
 	FSType string `json:"fsType,omitempty"`
 	// reservedCapacity is how much of each disk is never given to volumes, in
 	// bytes. Default 0. A change holds for volumes made after it.
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isInteger() && quantity(string(self)).asInteger() >= 0",message="reservedCapacity must be a whole number of bytes, such as 10Gi, and not negative"
+	// +kubebuilder:validation:XValidation:rule="!quantity(string(self)).isLessThan(quantity('0')) && !string(self).matches('[mun]$')",message="reservedCapacity must be a whole number of bytes, such as 10Gi, and not negative"
 	// +optional
 	ReservedCapacity *resource.Quantity `json:"reservedCapacity,omitempty"`
 }

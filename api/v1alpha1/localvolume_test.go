@@ -34,6 +34,7 @@ var _ = Describe("a LocalVolume", func() {
 		},
 		Entry("what the manager must say", volume()),
 		Entry("a capacity as a bare number of bytes", volume("capacity: 1073741824")),
+		Entry("a capacity beyond any disk, which is the agent's to refuse", volume("capacity: 500Ti")),
 		Entry("a block device in an image", volume("volumeMode: Block", "layout: Image")),
 		Entry("a file system in an image", volume("layout: Image", "fsType: xfs")),
 		Entry("a reserve", volume("reservedCapacity: 1Gi")),

@@ -75,12 +75,12 @@ type LocalVolumeSpec struct {
 	// +required
 	Path AbsolutePath `json:"path"`
 	// capacity that is asked for, in bytes. It can only grow.
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isInteger() && quantity(string(self)).asInteger() > 0",message="capacity must be a whole number of bytes, such as 10Gi, and more than 0"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0')) && !string(self).matches('[mun]$')",message="capacity must be a whole number of bytes, such as 10Gi, and more than 0"
 	// +required
 	Capacity resource.Quantity `json:"capacity"`
 	// reservedCapacity is how much of the disk must stay free of volumes, in
 	// bytes. Default 0. Immutable.
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isInteger() && quantity(string(self)).asInteger() >= 0",message="reservedCapacity must be a whole number of bytes, such as 10Gi, and not negative"
+	// +kubebuilder:validation:XValidation:rule="!quantity(string(self)).isLessThan(quantity('0')) && !string(self).matches('[mun]$')",message="reservedCapacity must be a whole number of bytes, such as 10Gi, and not negative"
 	// +optional
 	ReservedCapacity *resource.Quantity `json:"reservedCapacity,omitempty"`
 	// volumeMode is Filesystem or Block. Default Filesystem. Immutable.

@@ -54,7 +54,7 @@ func (s *story) tooMuch() {
 	s.say("A claim for more than the disk has:")
 	s.apply("claim.yaml", values{"NAME": "huge", "CLASS": "fast", "SIZE": "500Ti"})
 	s.apply("pod.yaml", values{"NAME": "huge", "CLAIM": "huge"})
-	s.check("the claim says that there is no room", "pvc/huge", s.claimSays("huge", &said, "ProvisioningFailed"))
+	s.check("the claim says that there is no room", "pvc/huge", s.claimSays("huge", &said, "no room on the disk"))
 	s.quote(said)
 	s.kubectl("delete", "pod/huge", "--wait=false")
 	s.deleteClaim("huge")

@@ -168,7 +168,10 @@ func (b *localBackend) create(ctx context.Context, request backend.Request) erro
 	// The finalizer is there from the start: the agent may make the directory
 	// before anybody could add it.
 	controllerutil.AddFinalizer(volume, stowagev1alpha1.LocalVolumeFinalizer)
-	if err := b.Client.Create(ctx, volume); client.IgnoreAlreadyExists(err) != nil {
+	switch err := b.Client.Create(ctx, volume); {
+	case apierrors.IsInvalid(err):
+		return backend.Invalid.Errorf("creating LocalVolume %s: %w", request.ID, err)
+	case client.IgnoreAlreadyExists(err) != nil:
 		return fmt.Errorf("creating LocalVolume %s: %w", request.ID, err)
 	}
 	return backend.InProgress.Errorf("waiting for the agent of node %s to make volume %s", node, request.ID)
