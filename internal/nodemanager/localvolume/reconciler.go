@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -191,14 +192,18 @@ func (r *Reconciler) remove(ctx context.Context, stored, volume *stowagev1alpha1
 // mayRemove returns errKept for data that nobody ordered to be removed: its object
 // was deleted by hand, or the whole CRD was.
 func (r *Reconciler) mayRemove(volume *stowagev1alpha1.LocalVolume) error {
-	if volume.Spec.RemoveData {
+	served := checkSpec(volume) == nil
+	if volume.Spec.RemoveData || !served && !isProvisioned(volume) {
 		return nil
 	}
 	there := r.volumeOf(volume)
 	if !isProvisioned(volume) {
 		exists, err := r.Store.Exists(there)
-		if checkSpec(volume) != nil || err == nil && !exists {
+		if isOutside(err) {
 			return nil
+		}
+		if err != nil || !exists {
+			return err
 		}
 	}
 	return fmt.Errorf("%w in %s, because nothing but deleting its claim removes it: "+
@@ -275,7 +280,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 func (r *Reconciler) waitingForRoom(ctx context.Context, _ client.Object) []reconcile.Request {
 	list := &stowagev1alpha1.LocalVolumeList{}
 	if err := r.Client.List(ctx, list); err != nil {
-		return nil
+		// They are tried again anyhow, only later.
+		logf.FromContext(ctx).Error(err, "listing volumes that wait for room")
 	}
 	var waiting []reconcile.Request
 	for _, volume := range list.Items {

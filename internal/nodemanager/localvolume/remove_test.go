@@ -52,6 +52,14 @@ var _ = Describe("A volume that is deleted", func() {
 		Expect(os.ReadDir(n.base)).To(BeEmpty())
 	})
 
+	It("goes though it was deleted by hand, if nothing was made for it", func(ctx context.Context) {
+		for _, volume := range []*stowagev1alpha1.LocalVolume{n.volume(ctx), n.volume(ctx, at("/srv/elsewhere"))} {
+			Expect(admin.Delete(ctx, volume)).To(Succeed())
+			n.reconcile(ctx, volume)
+			Expect(read(ctx, volume)).To(BeNil())
+		}
+	})
+
 	It("goes though its removal was cut off at any point", func(ctx context.Context) {
 		volume := n.made(ctx)
 		retired := filepath.Join(n.base, "fast", ".deleting", volume.Name)
