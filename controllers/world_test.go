@@ -9,8 +9,6 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +17,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
 	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/program"
 )
 
 // maxRounds is how many passes over everything a world may need to come to rest.
@@ -43,9 +42,8 @@ type world struct {
 // place of local. The spec's objects are removed after it.
 func newWorld(scope Scope) *world {
 	GinkgoHelper()
-	scheme := runtime.NewScheme()
-	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
-	Expect(stowagev1alpha1.AddToScheme(scheme)).To(Succeed())
+	scheme, err := program.Scheme()
+	Expect(err).NotTo(HaveOccurred())
 	direct, err := client.NewWithWatch(apiServer, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	w := &world{

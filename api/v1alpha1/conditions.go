@@ -42,8 +42,6 @@ const (
 	ReasonInvalid = "Invalid"
 	// ReasonPathOutsideBase: the path isn't below the node agent's base folder.
 	ReasonPathOutsideBase = "PathOutsideBase"
-	// ReasonNoNodes: no node matches the backend's nodeSelector.
-	ReasonNoNodes = "NoNodes"
 	// ReasonStorageClassConflict: a class of that name exists and isn't Stowage's.
 	ReasonStorageClassConflict = "StorageClassConflict"
 	// ReasonNotRequested: the spec doesn't ask for what the condition is about.

@@ -5,8 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -15,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/program"
 )
 
 // newManager makes the controller manager. Its cache holds what belongs to this
@@ -24,16 +23,13 @@ func newManager(options *options) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
-	types := runtime.NewScheme()
-	if err := scheme.AddToScheme(types); err != nil {
-		return nil, err
-	}
-	if err := stowagev1alpha1.AddToScheme(types); err != nil {
+	scheme, err := program.Scheme()
+	if err != nil {
 		return nil, err
 	}
 	ofThisNode := cache.ByObject{Field: fields.OneTermEqualSelector("spec.nodeName", options.nodeName)}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: types,
+		Scheme: scheme,
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}:                  ofThisNode,
 			&stowagev1alpha1.LocalVolume{}: ofThisNode,

@@ -12,12 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/program"
 	"github.com/stowage-dev/stowage/test/cluster"
 )
 
 // stream prints what happens until ctx ends.
 func stream(ctx context.Context, c *cluster.Cluster) error {
-	scheme, err := cluster.Scheme()
+	scheme, err := program.Scheme()
 	if err != nil {
 		return err
 	}

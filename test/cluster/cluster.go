@@ -16,13 +16,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/program"
 	"github.com/stowage-dev/stowage/test/apiserver"
 )
 
@@ -120,14 +118,8 @@ func (c *Cluster) startServer(context.Context) error {
 	return c.writeKubeconfigs()
 }
 
-// Scheme knows the kinds that Kubernetes and Stowage have.
-func Scheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), stowagev1alpha1.AddToScheme(scheme))
-}
-
 func newClient(config *rest.Config) (client.WithWatch, error) {
-	scheme, err := Scheme()
+	scheme, err := program.Scheme()
 	if err != nil {
 		return nil, err
 	}

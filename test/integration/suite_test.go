@@ -9,17 +9,16 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/program"
 	"github.com/stowage-dev/stowage/test/apiserver"
 )
 
 var (
 	config *rest.Config
-	scheme = runtime.NewScheme()
+	scheme *runtime.Scheme
 	users  client.Client
 )
 
@@ -35,8 +34,8 @@ var _ = BeforeSuite(func() {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(server.Stop)
 	config = server.Config
-	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
-	Expect(stowagev1alpha1.AddToScheme(scheme)).To(Succeed())
+	scheme, err = program.Scheme()
+	Expect(err).NotTo(HaveOccurred())
 	users, err = client.New(config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 })

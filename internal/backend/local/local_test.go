@@ -11,8 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -20,6 +18,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
 	"github.com/stowage-dev/stowage/internal/backend/local"
+	"github.com/stowage-dev/stowage/internal/program"
 	. "github.com/stowage-dev/stowage/test/fixture"
 )
 
@@ -132,11 +131,9 @@ type cluster struct{ client.Client }
 
 func newCluster(t *testing.T, nodes ...client.Object) cluster {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, stowagev1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+	scheme, err := program.Scheme()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return cluster{fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(nodes...).
 		WithStatusSubresource(&stowagev1alpha1.LocalVolume{}).Build()}
