@@ -170,7 +170,7 @@ func (r *PersistentVolumeReconciler) SetupWithManager(mgr ctrl.Manager) error {
 // and any that it left.
 func (r *PersistentVolumeReconciler) volumesOfClaim(ctx context.Context, object client.Object) []reconcile.Request {
 	volumes := &corev1.PersistentVolumeList{}
-	if err := r.client.List(ctx, volumes, client.MatchingFields{volumesByClaim: client.ObjectKeyFromObject(object).String()}); err != nil {
+	if err := r.client.List(ctx, volumes, client.MatchingFields{volumesByClaim: client.ObjectKeyFromObject(object).String()}, unhurried); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing volumes", "claim", client.ObjectKeyFromObject(object))
 	}
 	return requestsForVolumes(volumes.Items)
@@ -184,7 +184,7 @@ func volumeOfLocalVolume(_ context.Context, object client.Object) []reconcile.Re
 // deleted claim's data is kept may have changed.
 func (r *PersistentVolumeReconciler) volumesOfBackend(ctx context.Context, object client.Object) []reconcile.Request {
 	volumes := &corev1.PersistentVolumeList{}
-	if err := r.client.List(ctx, volumes, client.MatchingFields{volumesByBackend: object.GetName()}); err != nil {
+	if err := r.client.List(ctx, volumes, client.MatchingFields{volumesByBackend: object.GetName()}, unhurried); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing volumes", "backend", object.GetName())
 	}
 	return requestsForVolumes(volumes.Items)

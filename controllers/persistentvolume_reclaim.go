@@ -38,7 +38,7 @@ func (r *PersistentVolumeReconciler) removeProtection(ctx context.Context, pv *c
 		!controllerutil.RemoveFinalizer(pv, pvProtectionFinalizer) {
 		return false, ctrl.Result{}, nil
 	}
-	return false, ctrl.Result{}, r.patch(ctx, pv, before, "ending the protection of")
+	return false, ctrl.Result{}, client.IgnoreNotFound(r.patch(ctx, pv, before, "ending the protection of"))
 }
 
 // reclaim removes the storage of a released volume whose policy is Delete, in an

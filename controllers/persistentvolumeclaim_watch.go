@@ -69,7 +69,7 @@ func enqueueReferredClaim(pv *corev1.PersistentVolume, queue queue) {
 // waitingClaims are the claims of a class that aren't bound yet.
 func (r *PersistentVolumeClaimReconciler) waitingClaims(ctx context.Context, class string) []corev1.PersistentVolumeClaim {
 	claims := &corev1.PersistentVolumeClaimList{}
-	if err := r.client.List(ctx, claims, client.MatchingFields{claimsByClass: classKey(class)}); err != nil {
+	if err := r.client.List(ctx, claims, client.MatchingFields{claimsByClass: classKey(class)}, unhurried); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing waiting claims", "class", class)
 	}
 	return claims.Items
@@ -83,7 +83,7 @@ func (r *PersistentVolumeClaimReconciler) claimsWaitingForClass(ctx context.Cont
 // looks for itself whether it does.
 func (r *PersistentVolumeClaimReconciler) claimsWaitingForBackend(ctx context.Context, backend client.Object) []reconcile.Request {
 	classes := &storagev1.StorageClassList{}
-	if err := r.client.List(ctx, classes); err != nil {
+	if err := r.client.List(ctx, classes, unhurried); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing classes")
 	}
 	var requests []reconcile.Request
@@ -98,7 +98,7 @@ func (r *PersistentVolumeClaimReconciler) claimsWaitingForBackend(ctx context.Co
 // claimsWaitingForNode wakes the claims that a new node may bring further.
 func (r *PersistentVolumeClaimReconciler) claimsWaitingForNode(ctx context.Context, _ client.Object) []reconcile.Request {
 	claims := &corev1.PersistentVolumeClaimList{}
-	if err := r.client.List(ctx, claims); err != nil {
+	if err := r.client.List(ctx, claims, unhurried); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing claims")
 	}
 	return requestsFor(slices.DeleteFunc(claims.Items, func(claim corev1.PersistentVolumeClaim) bool {

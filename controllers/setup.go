@@ -55,6 +55,17 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
+// ClientOptions are those of the manager's client. A reconcile waits until the
+// cache has seen what this process wrote to the object: without that, every bind
+// would wake itself too early and write again what it wrote already.
+func ClientOptions() client.Options {
+	return client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}}
+}
+
+// unhurried reads for a map function, which has no use for waiting: whom it wakes
+// waits for itself.
+const unhurried = client.DisableReadYourWritesConsistency
+
 // Setup adds all reconcilers to a manager.
 func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	if options.Clock == nil {

@@ -210,7 +210,7 @@ func backendOfLocalVolume(_ context.Context, object client.Object) []reconcile.R
 // localBackends wakes the backends that live on nodes.
 func (r *StorageBackendReconciler) localBackends(ctx context.Context, _ client.Object) []reconcile.Request {
 	objects := &stowagev1alpha1.StorageBackendList{}
-	if err := r.client.List(ctx, objects); err != nil {
+	if err := r.client.List(ctx, objects, unhurried); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing backends")
 	}
 	var requests []reconcile.Request

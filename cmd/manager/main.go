@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/clientcmd"
@@ -28,6 +29,9 @@ controllers (--scope=cluster). Storage is configured with StorageBackend objects
 const (
 	metricsPort = 8080
 	probePort   = 8081
+	// shutdownTimeout is how long work may go on after a signal. What it cuts off
+	// is resumed by the next manager, as after a crash.
+	shutdownTimeout = 10 * time.Second
 	// The API server, not the client, says when there are too many requests:
 	// its priority and fairness queues know the load, a fixed rate doesn't.
 	noClientLimit = -1
@@ -98,12 +102,14 @@ func newManager(options options) (ctrl.Manager, error) {
 	config.QPS = noClientLimit
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
+		Client:                        controllers.ClientOptions(),
 		Metrics:                       options.Metrics(),
 		HealthProbeBindAddress:        options.ProbeAddress,
 		LeaderElection:                options.leaderElect,
 		LeaderElectionID:              "manager.stowage.dev",
 		LeaderElectionNamespace:       options.leaderElectionNamespace,
 		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       new(shutdownTimeout),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
@@ -111,15 +110,7 @@ func (o *Options) Metrics() metricsserver.Options {
 	return options
 }
 
-// Version is the program's version, the revision it was built from, and Go's.
+// Version is the program's version and that of the Go it was built with.
 func Version() string {
-	revision := ""
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, setting := range info.Settings {
-			if setting.Key == "vcs.revision" {
-				revision = " " + setting.Value
-			}
-		}
-	}
-	return version + revision + " " + runtime.Version()
+	return version + " " + runtime.Version()
 }

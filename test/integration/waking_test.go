@@ -112,10 +112,17 @@ var _ = Describe("With the whole manager running", Ordered, func() {
 		Expect(storage.Len()).To(BeZero())
 	})
 
-	It("a hundred claims and a hundred volumes become a hundred pairs", func(ctx SpecContext) {
+	It("a hundred claims and a hundred volumes become a hundred pairs, in four writes each", func(ctx SpecContext) {
 		const pairs = 100
 		for i := range pairs {
-			create(ctx, Claim(ClaimNamed(name("claim", i))), Volume(name("volume", i)))
+			create(ctx, Volume(name("volume", i)))
+		}
+		for i := range pairs {
+			eventuallyAvailable(ctx, Volume(name("volume", i)))
+		}
+		before := writes.Load()
+		for i := range pairs {
+			create(ctx, Claim(ClaimNamed(name("claim", i))))
 		}
 		taken := map[string]bool{}
 		for i := range pairs {
@@ -124,6 +131,7 @@ var _ = Describe("With the whole manager running", Ordered, func() {
 			taken[claim.Spec.VolumeName] = true
 		}
 		Expect(taken).To(HaveLen(pairs))
+		Consistently(func() int64 { return writes.Load() - before }).WithTimeout(time.Second).Should(BeEquivalentTo(4 * pairs))
 	})
 })
 
@@ -131,8 +139,9 @@ var _ = Describe("With the whole manager running", Ordered, func() {
 func startManager(storage *fake.Backend) {
 	GinkgoHelper()
 	skipNames := true
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
+	mgr, err := ctrl.NewManager(counted(config), ctrl.Options{
 		Scheme:     scheme,
+		Client:     controllers.ClientOptions(),
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Controller: ctrlconfig.Controller{SkipNameValidation: &skipNames},
 	})
@@ -162,6 +171,14 @@ func eventuallyBound(ctx context.Context, claim *corev1.PersistentVolumeClaim) {
 	Eventually(func(g Gomega) {
 		g.Expect(users.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(Succeed())
 		g.Expect(claim.Status.Phase).To(Equal(corev1.ClaimBound), "%+v", claim.Status.Conditions)
+	}).WithContext(ctx).WithTimeout(soon).Should(Succeed())
+}
+
+func eventuallyAvailable(ctx context.Context, pv *corev1.PersistentVolume) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		g.Expect(users.Get(ctx, client.ObjectKeyFromObject(pv), pv)).To(Succeed())
+		g.Expect(pv.Status.Phase).To(Equal(corev1.VolumeAvailable))
 	}).WithContext(ctx).WithTimeout(soon).Should(Succeed())
 }
 
