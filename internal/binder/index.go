@@ -127,16 +127,27 @@ func (x *Index) GiveBack(name string, claim types.UID) {
 // findNamed finds the volume whose claimRef names the claim: one that is tied to
 // it already, whatever became of either since, or the smallest that fits.
 func (x *Index) findNamed(wish Wish) *corev1.PersistentVolume {
-	var best *corev1.PersistentVolume
+	var tied, reserved *corev1.PersistentVolume
 	for _, pv := range x.named[types.NamespacedName{Namespace: wish.Claim.Namespace, Name: wish.Claim.Name}] {
-		if TiedTo(pv, wish.Claim) && pv.Annotations[volume.AnnBoundByController] != "" && pv.DeletionTimestamp.IsZero() {
-			return pv
-		}
-		if x.available(pv, wish.Claim) && Fit(pv, wish) == Fits && (best == nil || before(pv, best)) {
-			best = pv
+		switch {
+		case TiedTo(pv, wish.Claim) && pv.Annotations[volume.AnnBoundByController] != "" && pv.DeletionTimestamp.IsZero():
+			tied = first(tied, pv)
+		case x.available(pv, wish.Claim) && Fit(pv, wish) == Fits:
+			reserved = first(reserved, pv)
 		}
 	}
-	return best
+	if tied != nil {
+		return tied
+	}
+	return reserved
+}
+
+// first is the one of two volumes that claims take first; a may be nil.
+func first(a, b *corev1.PersistentVolume) *corev1.PersistentVolume {
+	if a == nil || before(b, a) {
+		return b
+	}
+	return a
 }
 
 func (x *Index) findFree(wish Wish) *corev1.PersistentVolume {
