@@ -191,7 +191,7 @@ func (r *PersistentVolumeClaimReconciler) selectedNode(ctx context.Context, clai
 func (r *PersistentVolumeClaimReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("persistentvolumeclaim").
-		For(&corev1.PersistentVolumeClaim{}).
+		Watches(&corev1.PersistentVolumeClaim{}, r.claimEvents()).
 		Watches(&corev1.PersistentVolume{}, r.volumeEvents()).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(claimsOfPod)).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForClass)).

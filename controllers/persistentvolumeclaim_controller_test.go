@@ -77,6 +77,17 @@ var _ = Describe("A claim and static volumes", func() {
 		expectBound(w, claim, Volume("mine"))
 	})
 
+	It("does not get a volume that another claim asks for by name", func() {
+		w := newWorld(ClusterScope)
+		unnamed, named := Claim(ClaimNamed("a-comes-first")), Claim(ClaimNamed("b-asks-by-name"), AskingFor("v"))
+		w.create(Volume("v"), unnamed, named)
+
+		w.settle()
+
+		expectBound(w, named, Volume("v"))
+		Expect(w.condition(unnamed).Message).To(ContainSubstring("1 reserved for default/b-asks-by-name"))
+	})
+
 	It("is told that the volume it names belongs to another claim", func() {
 		w := newWorld(ClusterScope)
 		claim := Claim(AskingFor("taken"))

@@ -25,6 +25,32 @@ const annSelectedNode = volume.AnnSelectedNode
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
+// claimEvents tells the index who asks for volumes by name, and wakes the claim,
+// in this order: no claim takes what an older one asks for.
+func (r *PersistentVolumeClaimReconciler) claimEvents() handler.EventHandler {
+	put := func(ctx context.Context, object client.Object, gone bool, queue queue) {
+		if freed := r.noteAsking(object.(*corev1.PersistentVolumeClaim), gone); freed != nil {
+			r.enqueue(ctx, freed, queue)
+		}
+		queue.Add(requestFor(object))
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue queue) { put(ctx, e.Object, false, queue) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue queue) { put(ctx, e.ObjectNew, false, queue) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue queue) { put(ctx, e.Object, true, queue) },
+	}
+}
+
+// noteAsking keeps what the index knows of a claim's spec.volumeName. It returns
+// the volume that the claim asks for no more, if there is one.
+func (r *PersistentVolumeClaimReconciler) noteAsking(claim *corev1.PersistentVolumeClaim, gone bool) *corev1.PersistentVolume {
+	if gone || claim.Spec.VolumeName == "" || binder.Completed(claim) || !claim.DeletionTimestamp.IsZero() {
+		return r.index.Unask(claim)
+	}
+	r.index.Ask(claim)
+	return nil
+}
+
 // volumeEvents keeps the index of volumes and wakes the claims that a volume
 // concerns, in this order: whoever is woken finds the volume in the index.
 func (r *PersistentVolumeClaimReconciler) volumeEvents() handler.EventHandler {

@@ -122,6 +122,9 @@ func (w *world) feedIndex() {
 	for _, object := range w.all(&corev1.PersistentVolumeList{}) {
 		w.claims.index.Put(object.(*corev1.PersistentVolume))
 	}
+	for _, object := range w.all(&corev1.PersistentVolumeClaimList{}) {
+		w.claims.noteAsking(object.(*corev1.PersistentVolumeClaim), false)
+	}
 }
 
 // get reads an object as it is now; gone tells whether it exists.

@@ -25,7 +25,7 @@ func (x *Index) Explain(wish Wish) string {
 	tally := tally{wish: wish, counts: map[Cause]int{}, owners: map[string]bool{}}
 	for _, pv := range x.volumes {
 		if volume.GetPersistentVolumeClass(pv) == class || ReservedFor(pv, wish.Claim) {
-			tally.add(pv, x.taken[pv.Name] != "" && x.taken[pv.Name] != wish.Claim.UID)
+			tally.add(pv, !x.available(pv, wish.Claim), x.askedBy(pv, wish.Claim))
 		}
 	}
 	return tally.text(ofClass(class))
@@ -39,9 +39,9 @@ type tally struct {
 	largest int64
 }
 
-func (t *tally) add(pv *corev1.PersistentVolume, taken bool) {
+func (t *tally) add(pv *corev1.PersistentVolume, taken bool, askedBy *corev1.PersistentVolumeClaim) {
 	cause := Fit(pv, t.wish)
-	if cause == Fits && taken {
+	if cause == Fits && (taken || askedBy != nil) {
 		cause = Reserved
 	}
 	t.counts[cause]++
@@ -50,6 +50,8 @@ func (t *tally) add(pv *corev1.PersistentVolume, taken bool) {
 		t.largest = max(t.largest, capacityOf(pv))
 	case cause == Reserved && pv.Spec.ClaimRef != nil:
 		t.owners[pv.Spec.ClaimRef.Namespace+"/"+pv.Spec.ClaimRef.Name] = true
+	case cause == Reserved && askedBy != nil:
+		t.owners[askedBy.Namespace+"/"+askedBy.Name] = true
 	}
 }
 

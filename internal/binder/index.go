@@ -27,6 +27,8 @@ type Index struct {
 	// taken are the volumes that a worker is binding: what the API server may
 	// know already and the informer doesn't.
 	taken map[string]types.UID
+	// asked are the claims that ask for a volume by its name and aren't bound.
+	asked map[string]map[types.UID]*corev1.PersistentVolumeClaim
 }
 
 // shelf is where volumes lie that the same claims could take.
@@ -42,6 +44,7 @@ func NewIndex() *Index {
 		free:    map[shelf]*btree.BTreeG[*corev1.PersistentVolume]{},
 		named:   map[types.NamespacedName]map[string]*corev1.PersistentVolume{},
 		taken:   map[string]types.UID{},
+		asked:   map[string]map[types.UID]*corev1.PersistentVolumeClaim{},
 	}
 }
 
@@ -71,6 +74,34 @@ func (x *Index) Remove(name string) {
 	defer x.mu.Unlock()
 	x.remove(name)
 	delete(x.taken, name)
+}
+
+// Ask notes that a claim asks for a volume by spec.volumeName: no claim that
+// takes what comes is given the volume while the claim could have it.
+func (x *Index) Ask(claim *corev1.PersistentVolumeClaim) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	name := claim.Spec.VolumeName
+	if x.asked[name] == nil {
+		x.asked[name] = map[types.UID]*corev1.PersistentVolumeClaim{}
+	}
+	x.asked[name][claim.UID] = claim
+}
+
+// Unask forgets what Ask noted, and returns the volume that others may have now;
+// nil where nothing was noted or there is no such volume.
+func (x *Index) Unask(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	name := claim.Spec.VolumeName
+	if _, noted := x.asked[name][claim.UID]; !noted {
+		return nil
+	}
+	delete(x.asked[name], claim.UID)
+	if len(x.asked[name]) == 0 {
+		delete(x.asked, name)
+	}
+	return x.volumes[name]
 }
 
 // Take finds the volume for a wish and keeps every other claim from taking it,
@@ -107,12 +138,16 @@ func (x *Index) TakeNamed(wish Wish) (*corev1.PersistentVolume, Cause) {
 	case !x.available(pv, wish.Claim):
 		return nil, Reserved
 	}
-	if cause := Fit(pv, wish); cause != Fits && cause != OtherLabels {
+	if cause := Fit(pv, wish); !suitsByName(cause) {
 		return nil, cause
 	}
 	x.taken[pv.Name] = wish.Claim.UID
 	return pv, Fits
 }
+
+// suitsByName tells of a claim that names its volume whether the cause leaves it
+// to the claim: whoever wrote the name is not asked for labels too.
+func suitsByName(cause Cause) bool { return cause == Fits || cause == OtherLabels }
 
 // GiveBack ends what Take began where the volume wasn't tied to the claim after
 // all.
@@ -157,7 +192,7 @@ func (x *Index) findFree(wish Wish) *corev1.PersistentVolume {
 	}
 	var best *corev1.PersistentVolume
 	tree.AscendGreaterOrEqual(smallest(wish.Claim), func(pv *corev1.PersistentVolume) bool {
-		if x.available(pv, wish.Claim) && Fit(pv, wish) == Fits {
+		if x.available(pv, wish.Claim) && x.askedBy(pv, wish.Claim) == nil && Fit(pv, wish) == Fits {
 			best = pv
 		}
 		return best == nil
@@ -168,6 +203,17 @@ func (x *Index) findFree(wish Wish) *corev1.PersistentVolume {
 func (x *Index) available(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	by, taken := x.taken[pv.Name]
 	return !taken || by == claim.UID
+}
+
+// askedBy is a claim other than this one that asks for the volume by name, and
+// could have it.
+func (x *Index) askedBy(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
+	for uid, other := range x.asked[pv.Name] {
+		if uid != claim.UID && suitsByName(Fit(pv, Wish{Claim: other})) {
+			return other
+		}
+	}
+	return nil
 }
 
 func (x *Index) remove(name string) {

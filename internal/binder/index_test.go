@@ -173,6 +173,40 @@ func TestNobodyTakesAVolumeThatAnotherClaimNamesAndTookFirst(t *testing.T) {
 	}
 }
 
+func TestAVolumeThatAClaimAsksForByNameIsKeptForIt(t *testing.T) {
+	named := Claim(ClaimNamed("named"), ClaimUID("1"), AskingFor("v"))
+	unnamed := binder.Wish{Claim: Claim(ClaimUID("2"))}
+	index := indexOf(Volume("v"))
+	index.Ask(named)
+	if pv := index.Take(unnamed); pv != nil {
+		t.Error("a claim that takes what comes got the volume")
+	}
+	if want := "1 volume without a class: 1 reserved for default/named"; index.Explain(unnamed) != want {
+		t.Errorf("it says %q", index.Explain(unnamed))
+	}
+	if pv, _ := index.TakeNamed(binder.Wish{Claim: named}); pv == nil {
+		t.Error("the claim that asks for it did not get it")
+	}
+	index.GiveBack("v", named.UID)
+	if freed := index.Unask(named); nameOf(freed) != "v" {
+		t.Errorf("%q is free now, and not the volume", nameOf(freed))
+	}
+	if freed := index.Unask(named); freed != nil {
+		t.Error("the volume is freed twice")
+	}
+	if index.Take(unnamed) == nil {
+		t.Error("nobody asks for it any more, and it is still kept")
+	}
+}
+
+func TestAVolumeIsNotKeptForAClaimThatItDoesNotFit(t *testing.T) {
+	index := indexOf(Volume("v"))
+	index.Ask(Claim(ClaimNamed("named"), ClaimUID("1"), AskingFor("v"), Asking("1Ti")))
+	if index.Take(binder.Wish{Claim: Claim(ClaimUID("2"))}) == nil {
+		t.Error("the volume is kept for a claim that can't have it")
+	}
+}
+
 func indexOf(volumes ...*corev1.PersistentVolume) *binder.Index {
 	index := binder.NewIndex()
 	for _, pv := range volumes {
