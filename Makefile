@@ -56,7 +56,7 @@ vet: ## Let go vet look for mistakes.
 
 .PHONY: lint
 lint: bin/golangci-lint ## Lint the code.
-	bin/golangci-lint run ./...
+	bin/golangci-lint run --allow-parallel-runners ./...
 
 .PHONY: verify
 verify: bin/controller-gen bin/crd-ref-docs ## Check that generated files, formatting and modules are up to date.

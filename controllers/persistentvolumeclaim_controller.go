@@ -105,23 +105,8 @@ func (r *PersistentVolumeClaimReconciler) steps(claim *corev1.PersistentVolumeCl
 	case binder.Completed(claim):
 		return []claimStep{r.ensureProtected, r.findBoundVolume, r.bind, r.settleProvisioning, r.removeFinalizers}
 	default:
-		return []claimStep{r.ensureProtected, r.findClass, r.findNode, r.findVolume, r.provision, r.bind}
+		return []claimStep{r.ensureProtected, r.findClass, r.findNode, r.findVolume, r.assignDefaultClass, r.provision, r.bind}
 	}
-}
-
-// findClass looks up the claim's class. A class that isn't there is no error yet:
-// a volume of that class may be.
-func (r *PersistentVolumeClaimReconciler) findClass(ctx context.Context, scope *claimScope) (*wait, error) {
-	name := classOf(scope.claim)
-	if name == "" {
-		return nil, nil
-	}
-	class := &storagev1.StorageClass{}
-	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, class); err != nil {
-		return nil, client.IgnoreNotFound(err)
-	}
-	scope.class = class
-	return nil, nil
 }
 
 // findNode looks up the node on which the claim's first consumer was placed, for
@@ -200,12 +185,6 @@ func (r *PersistentVolumeClaimReconciler) SetupWithManager(mgr ctrl.Manager) err
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForNode), onlyNewNodes()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: claimWorkers}).
 		Complete(r)
-}
-
-// waitsForConsumer tells whether a class binds its claims only once a pod that
-// uses them has a node.
-func waitsForConsumer(class *storagev1.StorageClass) bool {
-	return class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
 }
 
 // isFinished tells whether a pod's containers ended for good.

@@ -101,8 +101,14 @@ func (r *PersistentVolumeClaimReconciler) waitingClaims(ctx context.Context, cla
 	return claims.Items
 }
 
+// claimsWaitingForClass wakes the claims of a class and, where it is the default,
+// those without one.
 func (r *PersistentVolumeClaimReconciler) claimsWaitingForClass(ctx context.Context, class client.Object) []reconcile.Request {
-	return requestsFor(r.waitingClaims(ctx, class.GetName()))
+	requests := requestsFor(r.waitingClaims(ctx, class.GetName()))
+	if isDefault(class.(*storagev1.StorageClass)) {
+		requests = append(requests, requestsFor(r.waitingClaims(ctx, ""))...)
+	}
+	return requests
 }
 
 // claimsWaitingForBackend wakes the claims whose class may name the backend; each
@@ -185,10 +191,6 @@ func waitingClass(claim *corev1.PersistentVolumeClaim) []string {
 
 // classKey makes a class an index value; claims without a class have one too.
 func classKey(class string) string { return "class/" + class }
-
-func classOf(claim *corev1.PersistentVolumeClaim) string {
-	return volume.GetPersistentVolumeClaimClass(claim)
-}
 
 func requestFor(object client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}

@@ -17,9 +17,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// annDefaultClass marks the class of claims that name none.
-const annDefaultClass = "storageclass.kubernetes.io/is-default-class"
-
 // ensureClass keeps the StorageClass that the spec asks for, and removes one that
 // it asked for before. A class that isn't the backend's own is never touched.
 func (r *StorageBackendReconciler) ensureClass(ctx context.Context, object *stowagev1alpha1.StorageBackend) error {

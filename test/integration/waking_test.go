@@ -74,6 +74,20 @@ var _ = Describe("With the whole manager running", Ordered, func() {
 		Expect(storage.Len()).To(Equal(1))
 	})
 
+	It("a claim without a class is provisioned when a default class appears", func(ctx SpecContext) {
+		unset := func(claim *corev1.PersistentVolumeClaim) { claim.Spec.StorageClassName = nil }
+		claim, without := Claim(unset), Claim(ClaimNamed("without"))
+		create(ctx, claim, without)
+		eventuallyWaits(ctx, claim, "NoMatchingVolume")
+
+		create(ctx, LocalBackend("disks", func(object *stowagev1alpha1.StorageBackend) {
+			object.Spec.StorageClass.IsDefault = true
+		}))
+
+		eventuallyBound(ctx, claim)
+		eventuallyWaits(ctx, without, "NoMatchingVolume")
+	})
+
 	It("a claim whose class names an unknown backend is provisioned when that appears", func(ctx SpecContext) {
 		claim := Claim(InClass("by-hand"))
 		create(ctx, Class("by-hand", stowagev1alpha1.LocalDriver, map[string]string{"backend": "later"}), claim)

@@ -1,0 +1,82 @@
+package controllers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/component-helpers/storage/volume"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// annDefaultClass and its older name mark the class of claims that name none.
+const (
+	annDefaultClass     = "storageclass.kubernetes.io/is-default-class"
+	annBetaDefaultClass = "storageclass.beta.kubernetes.io/is-default-class"
+)
+
+// findClass looks up the claim's class. A class that isn't there is no error yet:
+// a volume of that class may be.
+func (r *PersistentVolumeClaimReconciler) findClass(ctx context.Context, scope *claimScope) (*wait, error) {
+	name := classOf(scope.claim)
+	if name == "" {
+		return nil, nil
+	}
+	class := &storagev1.StorageClass{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, class); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	scope.class = class
+	return nil, nil
+}
+
+// assignDefaultClass gives the default class to a claim that was created before
+// there was one. A claim that names the class "" wants none, and gets none.
+func (r *PersistentVolumeClaimReconciler) assignDefaultClass(ctx context.Context, scope *claimScope) (*wait, error) {
+	claim := scope.claim
+	if scope.volume != nil || volume.PersistentVolumeClaimHasClass(claim) {
+		return nil, nil
+	}
+	classes := &storagev1.StorageClassList{}
+	if err := r.client.List(ctx, classes); err != nil {
+		return nil, fmt.Errorf("listing StorageClasses: %w", err)
+	}
+	class := defaultOf(classes.Items)
+	if class == nil {
+		return nil, nil
+	}
+	before := claim.DeepCopy()
+	claim.Spec.StorageClassName = &class.Name
+	err := r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	// The change wakes the claim, which then begins anew, with its class.
+	return &wait{}, wrap(err, "giving claim %s/%s the default class %s", claim.Namespace, claim.Name, class.Name)
+}
+
+// defaultOf is the default class: of several the newest, then the first by name,
+// as Kubernetes chooses.
+func defaultOf(classes []storagev1.StorageClass) *storagev1.StorageClass {
+	defaults := slices.DeleteFunc(slices.Clone(classes), func(class storagev1.StorageClass) bool { return !isDefault(&class) })
+	if len(defaults) == 0 {
+		return nil
+	}
+	return new(slices.MinFunc(defaults, func(a, b storagev1.StorageClass) int {
+		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	}))
+}
+
+func isDefault(class *storagev1.StorageClass) bool {
+	return class.Annotations[annDefaultClass] == "true" || class.Annotations[annBetaDefaultClass] == "true"
+}
+
+// waitsForConsumer tells whether a class binds its claims only once a pod that
+// uses them has a node.
+func waitsForConsumer(class *storagev1.StorageClass) bool {
+	return class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+}
+
+func classOf(claim *corev1.PersistentVolumeClaim) string {
+	return volume.GetPersistentVolumeClaimClass(claim)
+}
