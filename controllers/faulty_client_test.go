@@ -116,6 +116,9 @@ func indexed(object runtime.Object, field string) []string {
 	case *corev1.Pod:
 		return claimsOf(typed)
 	case *corev1.PersistentVolumeClaim:
+		if field == claimsByPod {
+			return podOf(typed)
+		}
 		return waitingClass(typed)
 	case *corev1.PersistentVolume:
 		return map[string]func(*corev1.PersistentVolume) []string{
@@ -123,6 +126,16 @@ func indexed(object runtime.Object, field string) []string {
 		}[field](typed)
 	}
 	return nil
+}
+
+// withoutPods is a cache that has not seen any pod yet.
+type withoutPods struct{ client.Client }
+
+func (c withoutPods) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if _, isPod := object.(*corev1.Pod); isPod {
+		return apierrors.NewNotFound(corev1.Resource("pods"), key.Name)
+	}
+	return c.Client.Get(ctx, key, object, options...)
 }
 
 // withoutClaims is a cache that has not seen any claim yet.

@@ -3,6 +3,7 @@
 //	persistentvolumeclaim_*   match, bind and provision claims, protect them
 //	persistentvolume_*        phases of volumes, their protection and reclaim
 //	storagebackend_*          probe backends, keep their StorageClasses
+//	pod_*                     make the claims of generic ephemeral volumes
 //
 // They read, call and write. What is decided is decided in internal/binder; how
 // storage is made is internal/backend's. They run in the manager and never mount.
@@ -79,6 +80,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		NewPersistentVolumeReconciler(mgr, options),
 		NewStorageBackendReconciler(mgr, options),
 	}
+	if options.Scope == ClusterScope {
+		reconcilers = append(reconcilers, NewPodReconciler(mgr))
+	}
 	for _, reconciler := range reconcilers {
 		if err := reconciler.SetupWithManager(mgr); err != nil {
 			return fmt.Errorf("setting up %T: %w", reconciler, err)
@@ -90,6 +94,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 // Names of the cache's field indexes.
 const (
 	podsByClaim      = "stowage.claim"
+	claimsByPod      = "stowage.pod"
 	claimsByClass    = "stowage.class"
 	volumesByHandle  = "stowage.handle"
 	volumesByBackend = "stowage.backend"
@@ -106,6 +111,9 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		{&corev1.Pod{}, podsByClaim, func(object client.Object) []string { return claimsOf(object.(*corev1.Pod)) }},
 		{&corev1.PersistentVolumeClaim{}, claimsByClass, func(object client.Object) []string {
 			return waitingClass(object.(*corev1.PersistentVolumeClaim))
+		}},
+		{&corev1.PersistentVolumeClaim{}, claimsByPod, func(object client.Object) []string {
+			return podOf(object.(*corev1.PersistentVolumeClaim))
 		}},
 		{&corev1.PersistentVolume{}, volumesByHandle, func(object client.Object) []string {
 			return handleOf(object.(*corev1.PersistentVolume))

@@ -36,6 +36,7 @@ type world struct {
 	claims   *PersistentVolumeClaimReconciler
 	volumes  *PersistentVolumeReconciler
 	backends *StorageBackendReconciler
+	pods     *PodReconciler
 }
 
 // newWorld makes an empty cluster with one served kind of storage, the fake, in
@@ -67,6 +68,7 @@ func (w *world) restart() {
 	w.volumes = &PersistentVolumeReconciler{
 		client: w, live: w, scope: w.scope, backends: registry, clock: w.clock, events: w.events,
 	}
+	w.pods = &PodReconciler{client: w, live: w, events: w.events}
 	w.backends = &StorageBackendReconciler{client: w, live: w, backends: registry, events: w.events}
 }
 

@@ -164,6 +164,21 @@ var _ = Describe("A pod's volumes", func() {
 		Expect(w.mounts()).To(BeEmpty())
 	})
 
+	It("that are ephemeral are mounted from the claim that the pod owns, and from no other of that name", func(ctx context.Context) {
+		w.startAgent()
+		pod := w.pod("web", ephemeral("scratch"))
+		Expect(admin.Create(ctx, pod)).To(Succeed())
+		claim := w.boundClaim(ctx, "web-scratch")
+		Eventually(volumesReady(ctx, pod)).Should(ContainSubstring("web-scratch exists and was not made for this pod"))
+
+		claim.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(pod, corev1.SchemeGroupVersion.WithKind("Pod"))}
+		Expect(admin.Update(ctx, claim)).To(Succeed())
+
+		Eventually(volumesReady(ctx, pod)).Should(Equal("True Ready: all volumes are mounted (1)"))
+		Expect(os.WriteFile(filepath.Join(w.mountOf(pod, claim), "hello"), nil, 0o600)).To(Succeed())
+		Expect(filepath.Join(w.dataOf(claim), "hello")).To(BeAnExistingFile())
+	})
+
 	It("are mounted once where the pod names a claim twice", func(ctx context.Context) {
 		w.startAgent()
 		w.boundClaim(ctx, "data")

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/component-helpers/storage/ephemeral"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,8 +42,8 @@ type resolver struct {
 // may use it here, and finds its type.
 func (r *resolver) resolve(ctx context.Context, pod *corev1.Pod, volume corev1.Volume) (*ResolvedVolume, error) {
 	spec := volumes.Spec{Pod: pod, Volume: volume}
-	if volume.PersistentVolumeClaim != nil {
-		if err := r.resolveClaim(ctx, &spec); err != nil {
+	if claim := claimNameOf(pod, volume); claim != "" {
+		if err := r.resolveClaim(ctx, &spec, claim); err != nil {
 			return nil, err
 		}
 	}
@@ -54,12 +55,14 @@ func (r *resolver) resolve(ctx context.Context, pod *corev1.Pod, volume corev1.V
 }
 
 // resolveClaim completes the spec of a volume that the pod asks for by a claim.
-func (r *resolver) resolveClaim(ctx context.Context, spec *volumes.Spec) error {
-	source := spec.Volume.PersistentVolumeClaim
+func (r *resolver) resolveClaim(ctx context.Context, spec *volumes.Spec, claimName string) error {
 	claim := &corev1.PersistentVolumeClaim{}
-	name := spec.Pod.Namespace + "/" + source.ClaimName
-	if err := r.get(ctx, client.ObjectKey{Namespace: spec.Pod.Namespace, Name: source.ClaimName}, claim, "claim "+name); err != nil {
+	name := spec.Pod.Namespace + "/" + claimName
+	if err := r.get(ctx, client.ObjectKey{Namespace: spec.Pod.Namespace, Name: claimName}, claim, "claim "+name); err != nil {
 		return err
+	}
+	if spec.Volume.Ephemeral != nil && ephemeral.VolumeIsForPod(spec.Pod, claim) != nil {
+		return waitFor("claim %s exists and was not made for this pod: delete it, or rename the volume", name)
 	}
 	if err := checkClaim(claim, name); err != nil {
 		return err
@@ -75,7 +78,7 @@ func (r *resolver) resolveClaim(ctx context.Context, spec *volumes.Spec) error {
 		return err
 	}
 	spec.PersistentVolume = volume
-	spec.Access = accessOf(volume, onlyReads(spec.Pod, source.ClaimName))
+	spec.Access = accessOf(volume, onlyReads(spec.Pod, claimName))
 	return nil
 }
 
@@ -134,11 +137,25 @@ func (r *resolver) checkAffinity(ctx context.Context, volume *corev1.PersistentV
 	return nil
 }
 
+// claimNameOf is the claim behind a pod's volume: the one that it names, or the one
+// that the manager makes for a generic ephemeral volume.
+func claimNameOf(pod *corev1.Pod, volume corev1.Volume) string {
+	switch {
+	case volume.PersistentVolumeClaim != nil:
+		return volume.PersistentVolumeClaim.ClaimName
+	case volume.Ephemeral != nil:
+		return ephemeral.VolumeClaimName(pod, &volume)
+	default:
+		return ""
+	}
+}
+
 // onlyReads says whether a pod uses a claim, which it may name more than once but
 // gets mounted once, without writing.
 func onlyReads(pod *corev1.Pod, claim string) bool {
 	for _, volume := range pod.Spec.Volumes {
-		if source := volume.PersistentVolumeClaim; source != nil && source.ClaimName == claim && !source.ReadOnly {
+		readOnly := volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ReadOnly
+		if claimNameOf(pod, volume) == claim && !readOnly {
 			return false
 		}
 	}

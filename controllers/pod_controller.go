@@ -1,0 +1,129 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/component-helpers/storage/ephemeral"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+)
+
+// PodReconciler makes the claims of pods' generic ephemeral volumes, and deletes
+// them when their pod is gone. It runs in scope=cluster only: elsewhere
+// kube-controller-manager makes them and its garbage collector deletes them.
+type PodReconciler struct {
+	client client.Client
+	live   client.Reader
+	events events.EventRecorder
+}
+
+// NewPodReconciler makes the reconciler.
+func NewPodReconciler(mgr ctrl.Manager) *PodReconciler {
+	return &PodReconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), events: mgr.GetEventRecorder("stowage-manager")}
+}
+
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create;delete
+
+// Reconcile makes the claims that one pod's ephemeral volumes call for. The pod
+// needs no node yet: the scheduler waits for its claims.
+func (r *PodReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	pod := &corev1.Pod{}
+	err := r.client.Get(ctx, request.NamespacedName, pod)
+	switch {
+	case apierrors.IsNotFound(err):
+		return ctrl.Result{}, r.removeClaims(ctx, request.NamespacedName)
+	case err != nil:
+		return ctrl.Result{}, fmt.Errorf("reading pod %s: %w", request.NamespacedName, err)
+	case !pod.DeletionTimestamp.IsZero():
+		return ctrl.Result{}, nil
+	}
+	for i := range pod.Spec.Volumes {
+		if pod.Spec.Volumes[i].Ephemeral == nil {
+			continue
+		}
+		if err := r.ensureClaim(ctx, pod, &pod.Spec.Volumes[i]); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	return ctrl.Result{}, nil
+}
+
+// ensureClaim makes one volume's claim, owned by the pod. A claim of that name
+// that isn't the pod's is never used: its data would be somebody else's.
+func (r *PodReconciler) ensureClaim(ctx context.Context, pod *corev1.Pod, volume *corev1.Volume) error {
+	claim := &corev1.PersistentVolumeClaim{}
+	key := client.ObjectKey{Namespace: pod.Namespace, Name: ephemeral.VolumeClaimName(pod, volume)}
+	err := r.client.Get(ctx, key, claim)
+	if err == nil {
+		if err := ephemeral.VolumeIsForPod(pod, claim); err != nil {
+			r.events.Eventf(pod, claim, corev1.EventTypeWarning, "EphemeralVolumeConflict", "CreateClaim",
+				"volume %s needs a claim named %s, which exists and is not this pod's: rename the volume, or delete that claim", volume.Name, key.Name)
+		}
+		return nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("reading claim %s: %w", key, err)
+	}
+	template := volume.Ephemeral.VolumeClaimTemplate
+	claim = &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: key.Namespace, Name: key.Name, Labels: template.Labels, Annotations: template.Annotations,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(pod, corev1.SchemeGroupVersion.WithKind("Pod"))},
+		},
+		Spec: template.Spec,
+	}
+	return wrap(client.IgnoreAlreadyExists(r.client.Create(ctx, claim)), "creating claim %s for pod %s", key, pod.Name)
+}
+
+// removeClaims deletes the claims of a pod that is gone, for clusters without a
+// garbage collector. That the pod is gone is believed when read live.
+func (r *PodReconciler) removeClaims(ctx context.Context, name client.ObjectKey) error {
+	claims := &corev1.PersistentVolumeClaimList{}
+	if err := r.client.List(ctx, claims, client.InNamespace(name.Namespace), client.MatchingFields{claimsByPod: name.Name}); err != nil {
+		return fmt.Errorf("listing the claims of pod %s: %w", name, err)
+	}
+	for i := range claims.Items {
+		claim := &claims.Items[i]
+		pod := &corev1.Pod{}
+		err := r.live.Get(ctx, name, pod)
+		switch {
+		case client.IgnoreNotFound(err) != nil:
+			return fmt.Errorf("reading pod %s: %w", name, err)
+		case err == nil && metav1.IsControlledBy(claim, pod), !claim.DeletionTimestamp.IsZero():
+			continue
+		}
+		if err := r.client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting claim %s/%s of pod %s, which is gone: %w", claim.Namespace, claim.Name, name.Name, err)
+		}
+	}
+	return nil
+}
+
+// SetupWithManager watches pods as they come and go: their volumes don't change.
+func (r *PodReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	comeAndGo := predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("pod").
+		For(&corev1.Pod{}, builder.WithPredicates(comeAndGo)).
+		Owns(&corev1.PersistentVolumeClaim{}).
+		Complete(r)
+}
+
+// podOf is the name of the pod that controls a claim.
+func podOf(claim *corev1.PersistentVolumeClaim) []string {
+	owner := metav1.GetControllerOf(claim)
+	if owner == nil || owner.Kind != "Pod" {
+		return nil
+	}
+	return []string{owner.Name}
+}

@@ -1,0 +1,98 @@
+package controllers
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	. "github.com/stowage-dev/stowage/test/fixture"
+)
+
+var _ = Describe("A pod's generic ephemeral volume", func() {
+	It("gets a claim that the pod owns, before the pod has a node", func() {
+		w := newWorld(ClusterScope)
+		pod := scratchPod()
+		w.create(pod)
+
+		w.reconcilePod(pod)
+
+		claim := Claim(ClaimNamed("worker-scratch"))
+		w.get(claim)
+		Expect(metav1.IsControlledBy(claim, pod)).To(BeTrue())
+		Expect(claim.Labels).To(HaveKeyWithValue("tier", "scratch"))
+		Expect(claim.Spec.Resources.Requests.Storage().String()).To(Equal("1Gi"))
+	})
+
+	It("does not take a claim of that name which is not the pod's", func() {
+		w := newWorld(ClusterScope)
+		pod, foreign := scratchPod(), Claim(ClaimNamed("worker-scratch"))
+		w.create(foreign, pod)
+
+		w.reconcilePod(pod)
+
+		w.get(foreign)
+		Expect(foreign.OwnerReferences).To(BeEmpty())
+		Expect(w.told()).To(ConsistOf(ContainSubstring("EphemeralVolumeConflict")))
+	})
+
+	It("loses its claim when the pod is gone", func() {
+		w := newWorld(ClusterScope)
+		pod := scratchPod()
+		w.create(pod)
+		w.reconcilePod(pod)
+
+		w.delete(pod)
+		w.reconcilePod(pod)
+		w.settle()
+
+		Expect(w.gone(Claim(ClaimNamed("worker-scratch")))).To(BeTrue())
+	})
+
+	It("keeps its claim when the cache has lost sight of the pod", func() {
+		w := newWorld(ClusterScope)
+		pod := scratchPod()
+		w.create(pod)
+		w.reconcilePod(pod)
+
+		w.pods.client = withoutPods{w}
+		w.reconcilePod(pod)
+
+		Expect(w.gone(Claim(ClaimNamed("worker-scratch")))).To(BeFalse())
+	})
+
+	It("loses the claim of an earlier pod of the same name, and then gets its own", func() {
+		w := newWorld(ClusterScope)
+		old := scratchPod()
+		w.create(old)
+		w.reconcilePod(old)
+		w.delete(old)
+		w.reconcilePod(old)
+		w.settle()
+
+		pod := scratchPod()
+		w.create(pod)
+		w.reconcilePod(pod)
+
+		claim := Claim(ClaimNamed("worker-scratch"))
+		w.get(claim)
+		Expect(metav1.IsControlledBy(claim, pod)).To(BeTrue())
+	})
+})
+
+func scratchPod() *corev1.Pod {
+	pod := Pod("worker", "")
+	pod.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{
+		Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"tier": "scratch"}},
+			Spec:       Claim().Spec,
+		}},
+	}}}
+	return pod
+}
+
+func (w *world) reconcilePod(pod *corev1.Pod) {
+	GinkgoHelper()
+	_, err := w.pods.Reconcile(GinkgoT().Context(), requestFor(pod))
+	Expect(err).NotTo(HaveOccurred())
+}
