@@ -15,6 +15,8 @@ OVERLAY ?= default
 # What `make test` tests, and further flags for go test.
 PACKAGES  ?= ./...
 TESTFLAGS ?=
+# Flags of `make bench`.
+BENCHFLAGS ?=
 # Names of the images that `make images` builds.
 REGISTRY ?= ghcr.io/stowage-dev
 
@@ -77,6 +79,11 @@ test: controlplane bin/gotestsum ## Run all tests: unit, API server, and (as roo
 demo: build controlplane ## Watch the whole life of a volume, explained and checked, on this machine.
 	@$(GO_BUILD) -o bin/demo ./hack/demo
 	@exec bin/demo
+
+.PHONY: bench
+bench: build controlplane ## Measure binding against bare API writes, with targets. BENCHFLAGS such as '--n 10000'; --help lists them.
+	@$(GO_BUILD) -o bin/bench ./test/bench
+	@exec bin/bench $(BENCHFLAGS)
 
 ##@ Run
 

@@ -1,0 +1,86 @@
+package binder_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/test/fixture"
+)
+
+// manySizes is how many volumes of how many sizes the benchmarks look among.
+var manySizes = []int{1_000, 10_000, 100_000}
+
+// A match is a Take and the GiveBack that makes the next one find the same.
+func BenchmarkMatch(b *testing.B) {
+	for _, n := range manySizes {
+		b.Run(fmt.Sprintf("different sizes/volumes=%d", n), func(b *testing.B) {
+			index := bigIndex(n, func(i int) string { return fmt.Sprintf("%dMi", i+1) })
+			match(b, index, fixture.Claim(fixture.Asking(fmt.Sprintf("%dMi", n/2))), true)
+		})
+		b.Run(fmt.Sprintf("one size/volumes=%d", n), func(b *testing.B) {
+			match(b, bigIndex(n, func(int) string { return "1Gi" }), fixture.Claim(), true)
+		})
+		b.Run(fmt.Sprintf("none fits/volumes=%d", n), func(b *testing.B) {
+			match(b, bigIndex(n, func(int) string { return "1Gi" }), fixture.Claim(fixture.Asking("1Ti")), false)
+		})
+	}
+}
+
+// BenchmarkMatchOfSmallestTaken is what claims that are bound at once meet: the
+// first volumes in order are being bound by other workers.
+func BenchmarkMatchOfSmallestTaken(b *testing.B) {
+	const workers = 32
+	for _, n := range manySizes {
+		b.Run(fmt.Sprintf("volumes=%d", n), func(b *testing.B) {
+			index := bigIndex(n, func(int) string { return "1Gi" })
+			for i := range workers {
+				index.Take(binder.Wish{Claim: fixture.Claim(fixture.ClaimUID(fmt.Sprintf("other-%d", i)))})
+			}
+			match(b, index, fixture.Claim(), true)
+		})
+	}
+}
+
+// BenchmarkPut is an event of a volume that hasn't changed what it is matched by.
+func BenchmarkPut(b *testing.B) {
+	for _, n := range manySizes {
+		b.Run(fmt.Sprintf("volumes=%d", n), func(b *testing.B) {
+			index := bigIndex(n, func(i int) string { return fmt.Sprintf("%dMi", i+1) })
+			pv := fixture.Volume("volume-1", fixture.Holding("2Mi"))
+			b.ReportAllocs()
+			for b.Loop() {
+				index.Put(pv)
+			}
+		})
+	}
+}
+
+func bigIndex(n int, size func(i int) string) *binder.Index {
+	index := binder.NewIndex()
+	for i := range n {
+		index.Put(fixture.Volume(fmt.Sprintf("volume-%d", i), fixture.Holding(size(i))))
+	}
+	runtime.GC() // what making the volumes left is not part of a match
+	return index
+}
+
+func match(b *testing.B, index *binder.Index, claim *corev1.PersistentVolumeClaim, fits bool) {
+	b.Helper()
+	claim.UID = types.UID("claim")
+	wish := binder.Wish{Claim: claim}
+	b.ReportAllocs()
+	for b.Loop() {
+		pv := index.Take(wish)
+		if (pv != nil) != fits {
+			b.Fatalf("Take returned %v", pv)
+		}
+		if pv != nil {
+			index.GiveBack(pv.Name, claim.UID)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+// Command bench is `make bench`: it measures how fast, with how many writes and
+// at what cost the manager binds claims, and sets that beside what a client
+// without any logic gets out of the same API server on the same machine.
+//
+// etcd, kube-apiserver and what is measured are processes of their own. Rounds
+// of the manager and of the bare client alternate, and medians are compared,
+// because a machine isn't equally fast all the time. Results go to the terminal
+// as tables and to a file as JSON; docs/benchmarks.md tells how to read them.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/stowage-dev/stowage/test/apiserver"
+)
+
+// bareArgument makes this program the bare client of bare.go.
+const bareArgument = "bare"
+
+type options struct {
+	benchmarks []string
+	workloads  []string
+	sizes      []int
+	rounds     int
+	manager    string
+	vs         string
+	json       string
+	gate       bool
+}
+
+func main() {
+	klog.SetLogger(logr.Discard())
+	ctrl.SetLogger(logr.Discard())
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	// A second signal ends the program at once.
+	context.AfterFunc(ctx, stop)
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	if len(os.Args) == 3 && os.Args[1] == bareArgument {
+		return runBare(ctx, os.Args[2])
+	}
+	return bench(ctx, parseOptions())
+}
+
+func parseOptions() options {
+	o := options{}
+	pflag.StringSliceVar(&o.benchmarks, "benchmarks", []string{"bind", "late-volume", "crowd", "idle"}, "What to measure.")
+	pflag.StringSliceVar(&o.workloads, "workloads", workloadNames(), "Workloads of the benchmark bind.")
+	pflag.IntSliceVar(&o.sizes, "n", []int{500, 2000}, "Numbers of pairs of a volume and a claim, for the benchmark bind.")
+	pflag.IntVar(&o.rounds, "rounds", 5, "Interleaved rounds of the workload identical. The others get one.")
+	pflag.StringVar(&o.manager, "manager", filepath.Join(apiserver.Repository(), "bin", "manager"), "The manager to measure.")
+	pflag.StringVar(&o.vs, "vs", "", "Command of another controller to send through the same workloads in place of the\n"+
+		"manager; {{kubeconfig}} in it becomes the path of a kubeconfig.")
+	pflag.StringVar(&o.json, "json", filepath.Join(apiserver.Repository(), "bin", "bench.json"), "File for the results as JSON.")
+	pflag.BoolVar(&o.gate, "gate", false, "End with status 1 if a target that is a gate is missed.")
+	pflag.Parse()
+	return o
+}
+
+// bench runs what the options name. What was measured before an error, or before
+// Ctrl-C, is still reported.
+func bench(ctx context.Context, o options) (err error) {
+	bed, err := newTestbed(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bed.stop()) }()
+	report := newReport()
+	report.printHeader(os.Stdout)
+	err = measure(bed, o, report)
+	report.judge()
+	report.printTargets(os.Stdout)
+	if writeErr := report.writeJSON(o.json); writeErr != nil {
+		return errors.Join(err, writeErr)
+	}
+	fmt.Printf("\nAs JSON: %s\n", o.json)
+	if err == nil && o.gate {
+		err = report.gates()
+	}
+	return err
+}
+
+func measure(bed *testbed, o options, report *report) error {
+	for _, name := range o.benchmarks {
+		var err error
+		switch name {
+		case "bind":
+			err = bed.measureBind(o, report)
+		case "late-volume":
+			err = bed.measureLateVolume(report)
+		case "crowd":
+			err = bed.measureCrowd(report)
+		case "idle":
+			err = bed.measureIdle(report)
+		default:
+			err = fmt.Errorf("there is no benchmark %q", name)
+		}
+		if err != nil {
+			return fmt.Errorf("measuring %s: %w", name, err)
+		}
+	}
+	return nil
+}
