@@ -227,3 +227,22 @@ func TestWhereADirectoryIsVisible(t *testing.T) {
 		t.Errorf("%d mounts of a directory that something is mounted in", n)
 	}
 }
+
+func TestMountsAreMadeOnTheOldestKernel(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	dir := tempDir(t)
+	source, target := open(t, makeDir(t, dir, "source")), makeDir(t, dir, "target")
+	err := mounttest.NewerThanLinux512.Under(t, func() error {
+		kernel := mount.Kernel{}
+		if err := kernel.Tmpfs(target, mount.TmpfsOptions{Mode: 0o755}); err != nil {
+			return err
+		}
+		if err := kernel.Bind(source, target, mount.ReadOnly); err != nil {
+			return err
+		}
+		return mount.UnmountBelow(kernel, target)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -77,13 +77,27 @@ func EnsureDir(dir *os.File, name string, mode os.FileMode) error {
 	if err := unix.Mkdirat(at, unfinished, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
 		return &os.PathError{Op: "making directory", Path: path, Err: err}
 	}
-	// The umask takes bits away from what mkdir is told.
-	if err := unix.Fchmodat(at, unfinished, uint32(mode.Perm()), unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return &os.PathError{Op: "setting the mode of directory", Path: path, Err: err}
+	if err := setMode(dir, unfinished, mode); err != nil {
+		return err
 	}
 	err = unix.Renameat2(at, unfinished, at, name, unix.RENAME_NOREPLACE)
 	if err != nil {
 		return &os.PathError{Op: "making directory", Path: path, Err: err}
+	}
+	return nil
+}
+
+// setMode gives a directory its mode: the umask took bits away from what mkdir was
+// told. It opens the directory first, because fchmodat that follows no symlink
+// needs Linux 6.6.
+func setMode(parent *os.File, name string, mode os.FileMode) error {
+	dir, err := openat2(parent, name, unix.O_RDONLY|unix.O_DIRECTORY, beneath)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := unix.Fchmod(int(dir.Fd()), uint32(mode.Perm())); err != nil {
+		return &os.PathError{Op: "setting the mode of directory", Path: dir.Name(), Err: err}
 	}
 	return nil
 }

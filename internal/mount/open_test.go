@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
 
 func TestOnlyDirectoriesBelowTheBaseAreOpened(t *testing.T) {
@@ -108,6 +109,42 @@ func TestADirectoryIsMadeWithItsModeOrNotAtAll(t *testing.T) {
 		t.Errorf("got mode %v (%v)", info.Mode(), err)
 	}
 	mustNotExist(t, filepath.Join(base, ".new-volume"))
+}
+
+func TestDirectoriesAreMadeAndRemovedOnTheOldestKernel(t *testing.T) {
+	base := tempDir(t)
+	parent := open(t, base)
+	err := mounttest.NewerThanLinux512.Under(t, func() error {
+		if err := mount.EnsureDir(parent, "volume", 0o777); err != nil {
+			return err
+		}
+		if err := mount.SyncDir(parent); err != nil {
+			return err
+		}
+		deleting, err := mount.Retire(parent, "volume")
+		if err != nil {
+			return err
+		}
+		defer deleting.Close()
+		return mount.RemoveTree(t.Context(), deleting, "volume")
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnUnfinishedDirectoryThatWasSwappedForASymlinkKeepsItsModeToItself(t *testing.T) {
+	base := tempDir(t)
+	outside := makeDir(t, base, "outside")
+	if err := os.Symlink(outside, filepath.Join(base, ".new-volume")); err != nil {
+		t.Fatal(err)
+	}
+	if err := mount.EnsureDir(open(t, base), "volume", 0o777); !errors.Is(err, mount.ErrOutside) {
+		t.Errorf("got %v", err)
+	}
+	if info, err := os.Stat(outside); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("the outside has mode %v (%v)", info.Mode(), err)
+	}
 }
 
 func TestADirectoryIsNotMadeWhereAFileOrASymlinkIs(t *testing.T) {
