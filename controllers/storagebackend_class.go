@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -29,11 +30,15 @@ func (r *StorageBackendReconciler) ensureClass(ctx context.Context, object *stow
 			stowagev1alpha1.ReasonNotRequested, "spec.storageClass is not set")
 		return nil
 	}
-	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	err := r.client.Get(ctx, client.ObjectKeyFromObject(class), class)
+	wanted, err := r.newClass(object, name)
+	if err != nil {
+		return err
+	}
+	class := &storagev1.StorageClass{}
+	err = r.client.Get(ctx, client.ObjectKeyFromObject(wanted), class)
 	switch {
 	case apierrors.IsNotFound(err):
-		err = r.createClass(ctx, object, class)
+		err = wrap(r.client.Create(ctx, wanted), "creating StorageClass %s", name)
 	case err != nil:
 		return fmt.Errorf("reading StorageClass %s: %w", name, err)
 	case !metav1.IsControlledBy(class, object):
@@ -41,6 +46,8 @@ func (r *StorageBackendReconciler) ensureClass(ctx context.Context, object *stow
 			stowagev1alpha1.ReasonStorageClassConflict, fmt.Sprintf("StorageClass %s exists and is not this backend's: "+
 				"delete it, or remove spec.storageClass and set it again with another name", name))
 		return nil
+	case !sameImmutable(class, wanted):
+		err = r.replaceClass(ctx, class, wanted)
 	default:
 		err = r.updateClass(ctx, object, class)
 	}
@@ -51,21 +58,42 @@ func (r *StorageBackendReconciler) ensureClass(ctx context.Context, object *stow
 	return nil
 }
 
-func (r *StorageBackendReconciler) createClass(ctx context.Context, object *stowagev1alpha1.StorageBackend, class *storagev1.StorageClass) error {
+// newClass makes, in memory, the class that the spec asks for.
+func (r *StorageBackendReconciler) newClass(object *stowagev1alpha1.StorageBackend, name string) (*storagev1.StorageClass, error) {
 	template := object.Spec.StorageClass
-	class.Provisioner = backend.DriverOf(object)
-	class.Parameters = map[string]string{stowagev1alpha1.BackendParameter: object.Name}
-	class.ReclaimPolicy = ptr.To(template.ReclaimPolicy)
-	if template.ReclaimPolicy == "" {
-		class.ReclaimPolicy = ptr.To(corev1.PersistentVolumeReclaimDelete)
+	policy := template.ReclaimPolicy
+	if policy == "" {
+		policy = corev1.PersistentVolumeReclaimDelete
 	}
-	class.VolumeBindingMode = ptr.To(bindingModeOf(object))
-	class.Labels = map[string]string{stowagev1alpha1.BackendLabel: object.Name}
+	class := &storagev1.StorageClass{
+		ObjectMeta:        metav1.ObjectMeta{Name: name, Labels: map[string]string{stowagev1alpha1.BackendLabel: object.Name}},
+		Provisioner:       backend.DriverOf(object),
+		Parameters:        map[string]string{stowagev1alpha1.BackendParameter: object.Name},
+		ReclaimPolicy:     &policy,
+		VolumeBindingMode: ptr.To(bindingModeOf(object)),
+	}
 	if err := controllerutil.SetControllerReference(object, class, r.client.Scheme()); err != nil {
-		return fmt.Errorf("owning StorageClass %s: %w", class.Name, err)
+		return nil, fmt.Errorf("owning StorageClass %s: %w", name, err)
 	}
 	setMutable(class, template)
-	return wrap(r.client.Create(ctx, class), "creating StorageClass %s", class.Name)
+	return class, nil
+}
+
+// sameImmutable compares what Kubernetes doesn't let change in a class. It differs
+// where the spec's class was removed and set again between two looks: the old
+// class would go on deleting data that is to be retained now.
+func sameImmutable(class, wanted *storagev1.StorageClass) bool {
+	return class.Provisioner == wanted.Provisioner && maps.Equal(class.Parameters, wanted.Parameters) &&
+		ptr.Equal(class.ReclaimPolicy, wanted.ReclaimPolicy) && ptr.Equal(class.VolumeBindingMode, wanted.VolumeBindingMode)
+}
+
+// replaceClass makes a class anew. After a crash between the two writes the next
+// pass finds no class.
+func (r *StorageBackendReconciler) replaceClass(ctx context.Context, class, wanted *storagev1.StorageClass) error {
+	if err := r.client.Delete(ctx, class, client.Preconditions{UID: &class.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting StorageClass %s: %w", class.Name, err)
+	}
+	return wrap(r.client.Create(ctx, wanted), "creating StorageClass %s anew", wanted.Name)
 }
 
 func (r *StorageBackendReconciler) updateClass(ctx context.Context, object *stowagev1alpha1.StorageBackend, class *storagev1.StorageClass) error {

@@ -3,6 +3,7 @@ package controllers
 import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -118,6 +119,33 @@ var _ = Describe("The StorageClass of a backend", func() {
 
 		Expect(w.gone(class)).To(BeTrue())
 	})
+
+	DescribeTable("is made anew when spec.storageClass was removed and set again between two looks",
+		func(change func(*stowagev1alpha1.StorageClassTemplate), policy corev1.PersistentVolumeReclaimPolicy, mode storagev1.VolumeBindingMode) {
+			w := newWorld(ClusterScope)
+			object := LocalBackend("disks")
+			w.create(object)
+			w.settle()
+
+			update(w, object, func(object *stowagev1alpha1.StorageBackend) { object.Spec.StorageClass = nil })
+			update(w, object, func(object *stowagev1alpha1.StorageBackend) {
+				object.Spec.StorageClass = LocalBackend("disks").Spec.StorageClass
+				change(object.Spec.StorageClass)
+			})
+			w.settle()
+
+			class := Class("disks", "", nil)
+			w.get(class)
+			Expect(class.ReclaimPolicy).To(Equal(&policy))
+			Expect(class.VolumeBindingMode).To(Equal(&mode))
+		},
+		Entry("with another reclaim policy", func(template *stowagev1alpha1.StorageClassTemplate) {
+			template.ReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+		}, corev1.PersistentVolumeReclaimRetain, storagev1.VolumeBindingImmediate),
+		Entry("with another binding mode", func(template *stowagev1alpha1.StorageClassTemplate) {
+			template.VolumeBindingMode = storagev1.VolumeBindingWaitForFirstConsumer
+		}, corev1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingWaitForFirstConsumer),
+	)
 
 	It("is never taken from somebody else", func() {
 		w := newWorld(ClusterScope)
