@@ -116,10 +116,9 @@ func indexed(object runtime.Object, field string) []string {
 	case *corev1.Pod:
 		return claimsOf(typed)
 	case *corev1.PersistentVolumeClaim:
-		if field == claimsByPod {
-			return podOf(typed)
-		}
-		return waitingClass(typed)
+		return map[string]func(*corev1.PersistentVolumeClaim) []string{
+			claimsByClass: waitingClass, claimsByPod: podOf, claimsByVolume: volumeOf,
+		}[field](typed)
 	case *corev1.PersistentVolume:
 		return map[string]func(*corev1.PersistentVolume) []string{
 			volumesByHandle: handleOf, volumesByBackend: backendOf, volumesByClaim: claimRefOf,

@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -29,6 +30,7 @@ type PersistentVolumeClaimReconciler struct {
 	backends *backend.Registry
 	index    *binder.Index
 	events   events.EventRecorder
+	told     told
 }
 
 // NewPersistentVolumeClaimReconciler makes a reconciler with an empty index of
@@ -71,6 +73,7 @@ type claimStep func(context.Context, *claimScope) (*wait, error)
 func (r *PersistentVolumeClaimReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	claim := &corev1.PersistentVolumeClaim{}
 	if err := r.client.Get(ctx, request.NamespacedName, claim); err != nil {
+		r.told.forget(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	scope := &claimScope{claim: claim, wish: binder.Wish{Claim: claim}}
@@ -162,14 +165,19 @@ func (r *PersistentVolumeClaimReconciler) selectedNode(ctx context.Context, clai
 	if err := r.client.List(ctx, pods, client.InNamespace(claim.Namespace), client.MatchingFields{podsByClaim: claim.Name}); err != nil {
 		return "", "", fmt.Errorf("listing the pods of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
-	placed := slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.Spec.NodeName == "" || isFinished(&pod) })
-	if len(placed) == 0 {
-		return "", "", nil
-	}
-	first := slices.MinFunc(placed, func(a, b corev1.Pod) int {
-		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	placed := slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool {
+		return pod.Spec.NodeName == "" || isFinished(&pod) || !pod.DeletionTimestamp.IsZero()
 	})
-	return first.Spec.NodeName, "pod " + first.Name, nil
+	slices.SortFunc(placed, func(a, b corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	for _, pod := range placed {
+		// One pod on a node that isn't there doesn't hold up the others.
+		if name, by = pod.Spec.NodeName, "pod "+pod.Name; r.client.Get(ctx, client.ObjectKey{Name: name}, &corev1.Node{}) == nil {
+			break
+		}
+	}
+	return name, by, nil
 }
 
 // SetupWithManager watches claims and all that may bring one further.
@@ -195,3 +203,6 @@ func isFinished(pod *corev1.Pod) bool {
 // retryUnanswered is how soon a backend that doesn't tell when it is done is
 // asked again; those that do wake the claim.
 const retryUnanswered = 30 * time.Second
+
+// contendedRetry is how soon is tried again what another is just at work on.
+const contendedRetry = time.Second

@@ -36,6 +36,33 @@ func intentOf(claim *corev1.PersistentVolumeClaim) (intent, error) {
 	return noted, nil
 }
 
+// resume looks, live, at a claim for which a backend was called before: the cache
+// of a new leader may show a claim that is gone, an intent that was undone, or no
+// volume object where there is one. What was begun in another backend, because the
+// class was made anew, is undone first.
+func (r *PersistentVolumeClaimReconciler) resume(ctx context.Context, scope *claimScope, object *stowagev1alpha1.StorageBackend) (*wait, error) {
+	claim := scope.claim
+	if !controllerutil.ContainsFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer) {
+		return nil, nil
+	}
+	current := &corev1.PersistentVolumeClaim{}
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(claim), current)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return nil, fmt.Errorf("reading claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	case err != nil || current.UID != claim.UID || !current.DeletionTimestamp.IsZero() ||
+		!controllerutil.ContainsFinalizer(current, stowagev1alpha1.ProvisioningFinalizer):
+		return &wait{after: contendedRetry}, nil
+	}
+	if waiting, err := r.findRecorded(ctx, scope); waiting != nil || err != nil || scope.volume != nil {
+		return waiting, err
+	}
+	if noted, err := intentOf(claim); err == nil && noted.Backend != "" && noted.Backend != object.Name {
+		return r.undo(ctx, claim)
+	}
+	return nil, nil
+}
+
 // ensureIntent writes down, before the backend is called, that it will be: from
 // here on the claim can't vanish without its storage being looked for.
 func (r *PersistentVolumeClaimReconciler) ensureIntent(ctx context.Context, scope *claimScope, object *stowagev1alpha1.StorageBackend) error {
@@ -88,12 +115,30 @@ func (r *PersistentVolumeClaimReconciler) undo(ctx context.Context, claim *corev
 	}
 	opened, err := r.backends.Open(object)
 	if err == nil {
-		err = opened.Delete(ctx, volumeIDOf(claim))
+		err = r.deleteUnrecorded(ctx, claim, opened)
 	}
 	if err != nil {
 		return waitForCleanup(err), nil
 	}
 	return nil, nil
+}
+
+// deleteUnrecorded removes what a backend may have made for a claim. A call whose
+// outcome nobody knows may still take effect, after a deletion that found nothing:
+// so the call is repeated until its outcome is known, and then undone.
+func (r *PersistentVolumeClaimReconciler) deleteUnrecorded(ctx context.Context, claim *corev1.PersistentVolumeClaim, opened backend.Backend) error {
+	request := requestFrom(claim)
+	if noted, err := intentOf(claim); err == nil && noted.Node != "" {
+		node := &corev1.Node{}
+		if err := r.client.Get(ctx, client.ObjectKey{Name: noted.Node}, node); err == nil {
+			request.Node = node
+		}
+	}
+	_, err := opened.Provision(ctx, request)
+	if kind := backend.KindOf(err); err != nil && (kind == "" || kind == backend.InProgress) {
+		return fmt.Errorf("making sure that nothing is still being made before it is removed: %w", err)
+	}
+	return opened.Delete(ctx, request.ID)
 }
 
 // intendedBackend is the backend that the intent names or, where somebody took

@@ -25,7 +25,7 @@ const noProvisioner = "kubernetes.io/no-provisioner"
 // awaitProvisionRequest waits, in scope=classes, until kube-controller-manager
 // asks one of Stowage's drivers for the claim's volume.
 func (r *PersistentVolumeClaimReconciler) awaitProvisionRequest(_ context.Context, scope *claimScope) (*wait, error) {
-	if !r.backends.Serves(scope.claim.Annotations[volume.AnnStorageProvisioner]) {
+	if !backend.IsOurs(scope.claim.Annotations[volume.AnnStorageProvisioner]) {
 		return &wait{}, nil
 	}
 	return nil, nil
@@ -52,7 +52,10 @@ func (r *PersistentVolumeClaimReconciler) provision(ctx context.Context, scope *
 		return r.waitUnmatched(scope), nil
 	case scope.wish.Delayed:
 		return waitForConsumer(), nil
-	case !r.backends.Serves(scope.class.Provisioner):
+	case r.scope == ClassesScope && scope.class.Provisioner != scope.claim.Annotations[volume.AnnStorageProvisioner]:
+		// The class was made anew, for somebody else: whoever asked is to ask again.
+		return &wait{}, nil
+	case !backend.IsOurs(scope.class.Provisioner):
 		return waitForForeignProvisioner(scope.class.Provisioner), r.markProvisioner(ctx, scope)
 	}
 	object, request, err := r.prepare(ctx, scope)
@@ -64,15 +67,8 @@ func (r *PersistentVolumeClaimReconciler) provision(ctx context.Context, scope *
 
 // prepare finds the claim's backend and says what is asked of it.
 func (r *PersistentVolumeClaimReconciler) prepare(ctx context.Context, scope *claimScope) (*stowagev1alpha1.StorageBackend, backend.Request, error) {
-	claim := scope.claim
-	request := backend.Request{
-		ID:          volumeIDOf(claim),
-		Claim:       stowagev1alpha1.ClaimReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
-		Capacity:    claim.Spec.Resources.Requests[corev1.ResourceStorage],
-		VolumeMode:  ptr.Deref(claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem),
-		AccessModes: claim.Spec.AccessModes,
-		Node:        scope.wish.Node,
-	}
+	request := requestFrom(scope.claim)
+	request.Node = scope.wish.Node
 	parameters, err := backend.ParseParameters(scope.class.Parameters)
 	if err != nil {
 		return nil, request, fmt.Errorf("StorageClass %s: %w", scope.class.Name, err)
@@ -88,6 +84,17 @@ func (r *PersistentVolumeClaimReconciler) prepare(ctx context.Context, scope *cl
 	return object, request, refuse(scope, object)
 }
 
+// requestFrom is what a claim asks of a backend, on whatever node.
+func requestFrom(claim *corev1.PersistentVolumeClaim) backend.Request {
+	return backend.Request{
+		ID:          volumeIDOf(claim),
+		Claim:       stowagev1alpha1.ClaimReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
+		Capacity:    claim.Spec.Resources.Requests[corev1.ResourceStorage],
+		VolumeMode:  ptr.Deref(claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem),
+		AccessModes: claim.Spec.AccessModes,
+	}
+}
+
 // refuse returns the reason for which a claim is refused before any backend is
 // asked: nothing may be created for it.
 func refuse(scope *claimScope, object *stowagev1alpha1.StorageBackend) error {
@@ -98,6 +105,8 @@ func refuse(scope *claimScope, object *stowagev1alpha1.StorageBackend) error {
 	case backend.DriverOf(object) != scope.class.Provisioner:
 		return backend.Invalid.Errorf("StorageClass %s has the provisioner %s, but StorageBackend %s is served by %s",
 			scope.class.Name, scope.class.Provisioner, object.Name, backend.DriverOf(object))
+	case len(scope.class.AllowedTopologies) > 0:
+		return backend.Invalid.Errorf("StorageClass %s has allowedTopologies, which this version of Stowage does not honour: use a class without", scope.class.Name)
 	case claim.Spec.DataSource != nil || claim.Spec.DataSourceRef != nil:
 		return backend.Invalid.Errorf("StorageBackend %s can't fill a volume from a dataSource: create the claim without one", object.Name)
 	case claim.Spec.Selector != nil:
@@ -120,34 +129,71 @@ func (r *PersistentVolumeClaimReconciler) make(
 	if err != nil {
 		return waitForBackend(err), nil
 	}
+	waiting, err := r.resume(ctx, scope, object)
+	if waiting != nil || err != nil || scope.volume != nil {
+		return waiting, err
+	}
 	if err := r.ensureIntent(ctx, scope, object); err != nil {
 		return nil, err
+	}
+	if waiting, err := r.awaitUsable(ctx, object); waiting != nil || err != nil {
+		return waiting, err
 	}
 	made, err := opened.Provision(ctx, request)
 	if err != nil {
 		return waitForBackend(err), nil
 	}
-	scope.volume, err = r.ensureVolume(ctx, newVolume(scope, object, request, made), scope.claim)
-	return nil, err
+	return r.ensureVolume(ctx, scope, newVolume(scope, object, request, made))
+}
+
+// awaitUsable reads the backend once more, live, now that the intent is written: a
+// backend that is let go looks for intents after its deletion. Each side writes
+// before it reads, so one of them sees the other.
+func (r *PersistentVolumeClaimReconciler) awaitUsable(ctx context.Context, object *stowagev1alpha1.StorageBackend) (*wait, error) {
+	current := &stowagev1alpha1.StorageBackend{}
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(object), current)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return nil, fmt.Errorf("reading StorageBackend %s: %w", object.Name, err)
+	case err != nil || current.UID != object.UID || !current.DeletionTimestamp.IsZero():
+		return waitForBackend(backend.Invalid.Errorf("StorageBackend %s is being deleted: use another class", object.Name)), nil
+	case !controllerutil.ContainsFinalizer(current, stowagev1alpha1.BackendInUseFinalizer):
+		return &wait{reason: "Provisioning", message: "waiting for StorageBackend " + object.Name + " to be accepted", after: contendedRetry}, nil
+	}
+	return nil, nil
 }
 
 // ensureVolume creates the volume object, tied to the claim from its birth. A
 // crash before the claim's own write finds it there.
-func (r *PersistentVolumeClaimReconciler) ensureVolume(
-	ctx context.Context, pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim,
-) (*corev1.PersistentVolume, error) {
+func (r *PersistentVolumeClaimReconciler) ensureVolume(ctx context.Context, scope *claimScope, pv *corev1.PersistentVolume) (*wait, error) {
 	err := r.client.Create(ctx, pv)
-	if err == nil || !apierrors.IsAlreadyExists(err) {
-		return pv, wrap(err, "creating volume %s", pv.Name)
+	if apierrors.IsAlreadyExists(err) {
+		if waiting, err := r.findRecorded(ctx, scope); waiting != nil || err != nil || scope.volume != nil {
+			return waiting, err
+		}
+		return waitForBackend(backend.Conflict.Errorf("a volume %s exists and is not this claim's: delete it", pv.Name)), nil
 	}
-	existing := &corev1.PersistentVolume{}
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(pv), existing); err != nil {
-		return nil, fmt.Errorf("reading volume %s: %w", pv.Name, err)
+	if err != nil {
+		return nil, fmt.Errorf("creating volume %s: %w", pv.Name, err)
 	}
-	if !binder.TiedTo(existing, claim) || !existing.DeletionTimestamp.IsZero() {
-		return nil, fmt.Errorf("creating volume %s: one of that name exists and is not this claim's", pv.Name)
+	scope.volume = pv
+	return nil, nil
+}
+
+// findRecorded looks, live, for the volume object that was created for the claim
+// before. One that is being deleted can't be bound any more.
+func (r *PersistentVolumeClaimReconciler) findRecorded(ctx context.Context, scope *claimScope) (*wait, error) {
+	recorded := &corev1.PersistentVolume{}
+	err := r.live.Get(ctx, client.ObjectKey{Name: volumeIDOf(scope.claim)}, recorded)
+	switch {
+	case err != nil:
+		return nil, wrap(client.IgnoreNotFound(err), "reading volume %s", volumeIDOf(scope.claim))
+	case !recorded.DeletionTimestamp.IsZero():
+		return waitForOldVolume(recorded), nil
+	case binder.TiedTo(recorded, scope.claim):
+		scope.volume = recorded
 	}
-	return existing, nil
+	return nil, nil
 }
 
 func newVolume(scope *claimScope, object *stowagev1alpha1.StorageBackend, request backend.Request, made *backend.Volume) *corev1.PersistentVolume {
@@ -189,7 +235,7 @@ func newVolume(scope *claimScope, object *stowagev1alpha1.StorageBackend, reques
 
 // waitUnmatched says why no volume fits and none is made.
 func (r *PersistentVolumeClaimReconciler) waitUnmatched(scope *claimScope) *wait {
-	why := r.index.Explain(scope.wish)
+	why, contended := r.index.Explain(scope.wish)
 	name := classOf(scope.claim)
 	switch {
 	case name == "":
@@ -199,7 +245,11 @@ func (r *PersistentVolumeClaimReconciler) waitUnmatched(scope *claimScope) *wait
 	default:
 		why += fmt.Sprintf("; StorageClass %q makes none: create a volume that fits", name)
 	}
-	return waitForVolume(why)
+	waiting := waitForVolume(why)
+	if contended {
+		waiting.after = contendedRetry
+	}
+	return waiting
 }
 
 // markProvisioner tells a foreign provisioner that the claim's volume is its to

@@ -46,14 +46,17 @@ func (r *PersistentVolumeClaimReconciler) tell(ctx context.Context, claim *corev
 		}
 		r.events.Eventf(claim, nil, kind, waiting.event, "Bind", "%s", waiting.message)
 	}
-	return ctrl.Result{RequeueAfter: waiting.after}, waiting.retry
+	if waiting.retry != nil {
+		return ctrl.Result{}, waiting.retry
+	}
+	return ctrl.Result{RequeueAfter: waiting.after}, nil
 }
 
-// writeWait tells whether the condition said something else before. In
-// scope=classes conditions are the binder's, and every pass is news.
+// writeWait tells whether it is news. In scope=classes conditions are the binder's;
+// and of a bound claim the condition is True, whatever else is being cleaned up.
 func (r *PersistentVolumeClaimReconciler) writeWait(ctx context.Context, claim *corev1.PersistentVolumeClaim, waiting *wait) (news bool, err error) {
-	if r.scope == ClassesScope {
-		return true, nil
+	if r.scope == ClassesScope || binder.Completed(claim) && waiting.phase == "" {
+		return r.told.isNews(client.ObjectKeyFromObject(claim), waiting.message), nil
 	}
 	before := claim.DeepCopy()
 	if waiting.reason != "" {
@@ -122,6 +125,12 @@ func waitForMissingVolume(claim *corev1.PersistentVolumeClaim) *wait {
 }
 
 func waitForNamedVolume(claim *corev1.PersistentVolumeClaim, cause binder.Cause) *wait {
+	if cause == binder.Taken {
+		return &wait{
+			reason: "VolumeReserved", after: contendedRetry,
+			message: fmt.Sprintf("volume %q, which the claim asks for by spec.volumeName, is being bound to another claim", claim.Spec.VolumeName),
+		}
+	}
 	if cause == binder.Reserved {
 		return &wait{
 			reason: "VolumeReserved", event: "FailedBinding", warning: true,
@@ -156,6 +165,13 @@ func waitForVolume(why string) *wait {
 	return &wait{reason: "NoMatchingVolume", event: "FailedBinding", message: why}
 }
 
+func waitForOldVolume(pv *corev1.PersistentVolume) *wait {
+	return &wait{
+		reason: "VolumeTerminating", event: "ProvisioningFailed", warning: true,
+		message: fmt.Sprintf("volume %s, which was made for this claim, is being deleted: another is made once it is gone", pv.Name),
+	}
+}
+
 func waitForForeignProvisioner(driver string) *wait {
 	return &wait{
 		reason: "ExternalProvisioning", event: "ExternalProvisioning",
@@ -172,7 +188,7 @@ func waitForBackend(err error) *wait {
 	switch backend.KindOf(err) {
 	case backend.Invalid, backend.Conflict:
 		// Nothing but a change of an object that the claim watches helps.
-	case backend.Exhausted:
+	case backend.Exhausted, backend.Unavailable:
 		failed.after = retryUnanswered
 	default:
 		failed.retry = err

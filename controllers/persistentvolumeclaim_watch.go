@@ -44,7 +44,8 @@ func (r *PersistentVolumeClaimReconciler) claimEvents() handler.EventHandler {
 // noteAsking keeps what the index knows of a claim's spec.volumeName. It returns
 // the volume that the claim asks for no more, if there is one.
 func (r *PersistentVolumeClaimReconciler) noteAsking(claim *corev1.PersistentVolumeClaim, gone bool) *corev1.PersistentVolume {
-	if gone || claim.Spec.VolumeName == "" || binder.Completed(claim) || !claim.DeletionTimestamp.IsZero() {
+	going := !claim.DeletionTimestamp.IsZero() && !binder.Completed(claim)
+	if gone || going || claim.Spec.VolumeName == "" {
 		return r.index.Unask(claim)
 	}
 	r.index.Ask(claim)
@@ -61,20 +62,26 @@ func (r *PersistentVolumeClaimReconciler) volumeEvents() handler.EventHandler {
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue queue) { put(ctx, e.Object, queue) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue queue) { put(ctx, e.ObjectNew, queue) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, queue queue) {
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue queue) {
+			// The claim that the volume was tied to may have to tie it again.
+			enqueueReferredClaim(e.ObjectOld.(*corev1.PersistentVolume), queue)
+			put(ctx, e.ObjectNew, queue)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue queue) {
 			r.index.Remove(e.Object.GetName())
 			enqueueReferredClaim(e.Object.(*corev1.PersistentVolume), queue)
+			r.enqueueNaming(ctx, e.Object.GetName(), queue)
 		},
 	}
 }
 
-// enqueue wakes the claim that a volume is tied to, or those that wait for such
-// a volume.
+// enqueue wakes the claims that name a volume, the one that it is tied to, or
+// those that wait for such a volume.
 func (r *PersistentVolumeClaimReconciler) enqueue(ctx context.Context, pv *corev1.PersistentVolume, queue queue) {
 	if r.scope == ClassesScope {
 		return
 	}
+	r.enqueueNaming(ctx, pv.Name, queue)
 	if pv.Spec.ClaimRef != nil {
 		enqueueReferredClaim(pv, queue)
 		return
@@ -83,6 +90,18 @@ func (r *PersistentVolumeClaimReconciler) enqueue(ctx context.Context, pv *corev
 		if binder.Fit(pv, binder.Wish{Claim: &claim}) == binder.Fits {
 			queue.Add(requestFor(&claim))
 		}
+	}
+}
+
+// enqueueNaming wakes the claims that name a volume, whether they are bound to it
+// or wait for it.
+func (r *PersistentVolumeClaimReconciler) enqueueNaming(ctx context.Context, volume string, queue queue) {
+	claims := &corev1.PersistentVolumeClaimList{}
+	if err := r.client.List(ctx, claims, client.MatchingFields{claimsByVolume: volume}, unhurried); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing claims", "volume", volume)
+	}
+	for _, request := range requestsFor(claims.Items) {
+		queue.Add(request)
 	}
 }
 
@@ -179,6 +198,14 @@ func claimsOf(pod *corev1.Pod) []string {
 		}
 	}
 	return names
+}
+
+// volumeOf is the name of the volume that a claim is bound to or asks for.
+func volumeOf(claim *corev1.PersistentVolumeClaim) []string {
+	if claim.Spec.VolumeName == "" {
+		return nil
+	}
+	return []string{claim.Spec.VolumeName}
 }
 
 // waitingClass is the index value of a claim that isn't bound: its class.

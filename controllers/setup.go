@@ -94,6 +94,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 // Names of the cache's field indexes.
 const (
 	podsByClaim      = "stowage.claim"
+	claimsByVolume   = "stowage.volume"
 	claimsByPod      = "stowage.pod"
 	claimsByClass    = "stowage.class"
 	volumesByHandle  = "stowage.handle"
@@ -111,6 +112,9 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		{&corev1.Pod{}, podsByClaim, func(object client.Object) []string { return claimsOf(object.(*corev1.Pod)) }},
 		{&corev1.PersistentVolumeClaim{}, claimsByClass, func(object client.Object) []string {
 			return waitingClass(object.(*corev1.PersistentVolumeClaim))
+		}},
+		{&corev1.PersistentVolumeClaim{}, claimsByVolume, func(object client.Object) []string {
+			return volumeOf(object.(*corev1.PersistentVolumeClaim))
 		}},
 		{&corev1.PersistentVolumeClaim{}, claimsByPod, func(object client.Object) []string {
 			return podOf(object.(*corev1.PersistentVolumeClaim))

@@ -63,8 +63,8 @@ func TestParametersAreReadOrRefused(t *testing.T) {
 
 func TestARegistryOpensWhatItServesAndRefusesTheRest(t *testing.T) {
 	registry := backend.NewRegistry(fake.Kind{For: stowagev1alpha1.LocalType, Backend: fake.New()})
-	if !registry.Serves(stowagev1alpha1.LocalDriver) || registry.Serves(stowagev1alpha1.NFSDriver) {
-		t.Error("it serves the wrong drivers")
+	if !backend.IsOurs(stowagev1alpha1.NFSDriver) || backend.IsOurs("nfs.csi.k8s.io") {
+		t.Error("the drivers that are Stowage's own are wrong")
 	}
 	if _, err := registry.Open(LocalBackend("disks")); err != nil {
 		t.Errorf("opening what is served: %v", err)

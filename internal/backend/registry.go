@@ -2,6 +2,7 @@ package backend
 
 import (
 	"fmt"
+	"slices"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
@@ -30,16 +31,6 @@ func NewRegistry(kinds ...Kind) *Registry {
 	return &Registry{kinds: kinds}
 }
 
-// Serves tells whether volumes with this driver name are Stowage's.
-func (r *Registry) Serves(driver string) bool {
-	for _, kind := range r.kinds {
-		if kind.Driver() == driver {
-			return true
-		}
-	}
-	return false
-}
-
 // Open makes the backend that a StorageBackend object describes. An error of
 // kind Invalid says that the object can't be served.
 func (r *Registry) Open(object *stowagev1alpha1.StorageBackend) (Backend, error) {
@@ -53,6 +44,11 @@ func (r *Registry) Open(object *stowagev1alpha1.StorageBackend) (Backend, error)
 		}
 	}
 	return nil, Invalid.Errorf("backends of type %s are not served by this version of Stowage", TypeOf(object))
+}
+
+// IsOurs tells whether a driver is one of Stowage's, served by this program or not.
+func IsOurs(driver string) bool {
+	return slices.Contains([]string{stowagev1alpha1.NFSDriver, stowagev1alpha1.LocalDriver, stowagev1alpha1.GCEDriver}, driver)
 }
 
 // TypeOf is the kind of storage that a StorageBackend object asks for.

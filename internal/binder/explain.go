@@ -18,7 +18,9 @@ const maxNamed = 3
 // Explain says, for the owner of a claim that got no volume, what was considered
 // and why each group of volumes was not given to it. The text depends on nothing
 // but the volumes and the claim, so it is the same until one of them changes.
-func (x *Index) Explain(wish Wish) string {
+// Contended tells that a volume which fits is just being bound to another claim:
+// if that fails nothing else will tell, so the claim does well to ask again.
+func (x *Index) Explain(wish Wish) (text string, contended bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	class := volume.GetPersistentVolumeClaimClass(wish.Claim)
@@ -28,7 +30,7 @@ func (x *Index) Explain(wish Wish) string {
 			tally.add(pv, !x.available(pv, wish.Claim), x.askedBy(pv, wish.Claim))
 		}
 	}
-	return tally.text(ofClass(class))
+	return tally.text(ofClass(class)), tally.counts[Taken] > 0
 }
 
 // tally counts volumes by the cause for which a wish can't have them.
@@ -41,8 +43,11 @@ type tally struct {
 
 func (t *tally) add(pv *corev1.PersistentVolume, taken bool, askedBy *corev1.PersistentVolumeClaim) {
 	cause := Fit(pv, t.wish)
-	if cause == Fits && (taken || askedBy != nil) {
+	switch {
+	case cause == Fits && askedBy != nil:
 		cause = Reserved
+	case cause == Fits && taken:
+		cause = Taken
 	}
 	t.counts[cause]++
 	switch {

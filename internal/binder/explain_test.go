@@ -51,7 +51,7 @@ func TestAnExplanationCountsEveryVolumeOfTheClassByCause(t *testing.T) {
 			if test.node != "" {
 				wish.Node = Node(test.node)
 			}
-			if got := indexOf(test.volumes...).Explain(wish); got != test.want {
+			if got, _ := indexOf(test.volumes...).Explain(wish); got != test.want {
 				t.Errorf("it says %q", got)
 			}
 		})
@@ -64,7 +64,20 @@ func TestAnExplanationNamesOnlyAFewClaims(t *testing.T) {
 		index.Put(Volume(fmt.Sprint("v", i), ReservedTo(fmt.Sprint("claim-", i))))
 	}
 	want := "5 volumes without a class: 5 reserved for default/claim-0, default/claim-1, default/claim-2 and 2 other claims"
-	if got := index.Explain(binder.Wish{Claim: Claim()}); got != want {
+	if got, _ := index.Explain(binder.Wish{Claim: Claim()}); got != want {
 		t.Errorf("it says %q", got)
+	}
+}
+
+func TestAnExplanationTellsOfAVolumeThatIsJustBeingBound(t *testing.T) {
+	index, wish := indexOf(Volume("v")), binder.Wish{Claim: Claim(ClaimUID("2"))}
+	index.Take(binder.Wish{Claim: Claim(ClaimUID("1"))})
+	text, contended := index.Explain(wish)
+	if want := "1 volume without a class: 1 being bound to another claim"; text != want || !contended {
+		t.Errorf("it says %q, contended %t", text, contended)
+	}
+	index.GiveBack("v", "1")
+	if _, contended := index.Explain(wish); contended {
+		t.Error("a volume that nobody is binding is contended")
 	}
 }

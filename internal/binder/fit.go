@@ -9,9 +9,11 @@
 package binder
 
 import (
+	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/component-helpers/storage/volume"
@@ -39,6 +41,7 @@ const (
 	Deleting             Cause = "being deleted"
 	Failed               Cause = "failed"
 	Reserved             Cause = "reserved"
+	Taken                Cause = "being bound to another claim"
 	OtherVolumeMode      Cause = "other volumeMode"
 	OtherAccessModes     Cause = "other access modes"
 	OtherAttributesClass Cause = "other volumeAttributesClass"
@@ -96,13 +99,20 @@ func TiedTo(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bo
 
 // RequestOf is how many bytes a claim asks for.
 func RequestOf(claim *corev1.PersistentVolumeClaim) int64 {
-	request := claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	return request.Value()
+	return BytesOf(claim.Spec.Resources.Requests[corev1.ResourceStorage])
+}
+
+// BytesOf is a quantity in bytes, rounded up; what is more than can be counted is
+// as much as can be.
+func BytesOf(quantity resource.Quantity) int64 {
+	if quantity.CmpInt64(math.MaxInt64) >= 0 {
+		return math.MaxInt64
+	}
+	return quantity.Value()
 }
 
 func capacityOf(pv *corev1.PersistentVolume) int64 {
-	capacity := pv.Spec.Capacity[corev1.ResourceStorage]
-	return capacity.Value()
+	return BytesOf(pv.Spec.Capacity[corev1.ResourceStorage])
 }
 
 func volumeMode(mode *corev1.PersistentVolumeMode) corev1.PersistentVolumeMode {

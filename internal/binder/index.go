@@ -25,10 +25,18 @@ type Index struct {
 	// named are those whose claimRef names a claim.
 	named map[types.NamespacedName]map[string]*corev1.PersistentVolume
 	// taken are the volumes that a worker is binding: what the API server may
-	// know already and the informer doesn't.
-	taken map[string]types.UID
-	// asked are the claims that ask for a volume by its name and aren't bound.
+	// know already and the informer doesn't. A taking ends with GiveBack, or as
+	// soon as the informer shows another version of the volume: the write was
+	// seen then, or it will meet a conflict.
+	taken map[string]taking
+	// asked are the claims that name a volume, bound to it or not.
 	asked map[string]map[types.UID]*corev1.PersistentVolumeClaim
+}
+
+// taking is a claim that a worker binds to a version of a volume.
+type taking struct {
+	claim   types.UID
+	version string
 }
 
 // shelf is where volumes lie that the same claims could take.
@@ -43,7 +51,7 @@ func NewIndex() *Index {
 		volumes: map[string]*corev1.PersistentVolume{},
 		free:    map[shelf]*btree.BTreeG[*corev1.PersistentVolume]{},
 		named:   map[types.NamespacedName]map[string]*corev1.PersistentVolume{},
-		taken:   map[string]types.UID{},
+		taken:   map[string]taking{},
 		asked:   map[string]map[types.UID]*corev1.PersistentVolumeClaim{},
 	}
 }
@@ -54,15 +62,15 @@ func (x *Index) Put(pv *corev1.PersistentVolume) {
 	defer x.mu.Unlock()
 	x.remove(pv.Name)
 	x.volumes[pv.Name] = pv
+	if x.taken[pv.Name].version != pv.ResourceVersion {
+		delete(x.taken, pv.Name)
+	}
 	if ref := pv.Spec.ClaimRef; ref != nil {
 		key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
 		if x.named[key] == nil {
 			x.named[key] = map[string]*corev1.PersistentVolume{}
 		}
 		x.named[key][pv.Name] = pv
-		if ref.UID != "" {
-			delete(x.taken, pv.Name)
-		}
 		return
 	}
 	x.shelf(shelfOf(pv)).ReplaceOrInsert(pv)
@@ -76,8 +84,9 @@ func (x *Index) Remove(name string) {
 	delete(x.taken, name)
 }
 
-// Ask notes that a claim asks for a volume by spec.volumeName: no claim that
-// takes what comes is given the volume while the claim could have it.
+// Ask notes that a claim names a volume in spec.volumeName: no claim that takes
+// what comes is given the volume while the claim could have it, or has it and the
+// volume was untied by mistake.
 func (x *Index) Ask(claim *corev1.PersistentVolumeClaim) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -118,7 +127,7 @@ func (x *Index) Take(wish Wish) *corev1.PersistentVolume {
 		found = x.findFree(wish)
 	}
 	if found != nil && !TiedTo(found, wish.Claim) {
-		x.taken[found.Name] = wish.Claim.UID
+		x.take(found, wish)
 	}
 	return found
 }
@@ -136,13 +145,17 @@ func (x *Index) TakeNamed(wish Wish) (*corev1.PersistentVolume, Cause) {
 	case TiedTo(pv, wish.Claim):
 		return pv, Fits
 	case !x.available(pv, wish.Claim):
-		return nil, Reserved
+		return nil, Taken
 	}
 	if cause := Fit(pv, wish); !suitsByName(cause) {
 		return nil, cause
 	}
-	x.taken[pv.Name] = wish.Claim.UID
+	x.take(pv, wish)
 	return pv, Fits
+}
+
+func (x *Index) take(pv *corev1.PersistentVolume, wish Wish) {
+	x.taken[pv.Name] = taking{claim: wish.Claim.UID, version: pv.ResourceVersion}
 }
 
 // suitsByName tells of a claim that names its volume whether the cause leaves it
@@ -154,7 +167,7 @@ func suitsByName(cause Cause) bool { return cause == Fits || cause == OtherLabel
 func (x *Index) GiveBack(name string, claim types.UID) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.taken[name] == claim {
+	if x.taken[name].claim == claim {
 		delete(x.taken, name)
 	}
 }
@@ -202,14 +215,14 @@ func (x *Index) findFree(wish Wish) *corev1.PersistentVolume {
 
 func (x *Index) available(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	by, taken := x.taken[pv.Name]
-	return !taken || by == claim.UID
+	return !taken || by.claim == claim.UID
 }
 
-// askedBy is a claim other than this one that asks for the volume by name, and
+// askedBy is a claim other than this one that names the volume, and has it or
 // could have it.
 func (x *Index) askedBy(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	for uid, other := range x.asked[pv.Name] {
-		if uid != claim.UID && suitsByName(Fit(pv, Wish{Claim: other})) {
+		if uid != claim.UID && (Completed(other) || suitsByName(Fit(pv, Wish{Claim: other}))) {
 			return other
 		}
 	}

@@ -181,8 +181,8 @@ func TestAVolumeThatAClaimAsksForByNameIsKeptForIt(t *testing.T) {
 	if pv := index.Take(unnamed); pv != nil {
 		t.Error("a claim that takes what comes got the volume")
 	}
-	if want := "1 volume without a class: 1 reserved for default/named"; index.Explain(unnamed) != want {
-		t.Errorf("it says %q", index.Explain(unnamed))
+	if text, _ := index.Explain(unnamed); text != "1 volume without a class: 1 reserved for default/named" {
+		t.Errorf("it says %q", text)
 	}
 	if pv, _ := index.TakeNamed(binder.Wish{Claim: named}); pv == nil {
 		t.Error("the claim that asks for it did not get it")
@@ -196,6 +196,32 @@ func TestAVolumeThatAClaimAsksForByNameIsKeptForIt(t *testing.T) {
 	}
 	if index.Take(unnamed) == nil {
 		t.Error("nobody asks for it any more, and it is still kept")
+	}
+}
+
+func TestAVolumeThatWasUntiedByMistakeIsKeptForTheClaimThatIsBoundToIt(t *testing.T) {
+	bound, pv := Claim(ClaimNamed("bound"), ClaimUID("1"), Asking("2Gi")), Volume("v")
+	binder.BindClaim(bound, pv)
+	index := indexOf(pv)
+	index.Ask(bound)
+	if index.Take(binder.Wish{Claim: Claim(ClaimUID("2"))}) != nil {
+		t.Error("a stranger got a volume that holds the data of another claim")
+	}
+}
+
+func TestATakingEndsWhenTheVolumeIsSeenInAnotherVersion(t *testing.T) {
+	version := func(version string) func(*corev1.PersistentVolume) {
+		return func(pv *corev1.PersistentVolume) { pv.ResourceVersion = version }
+	}
+	index := indexOf(Volume("v", version("1")))
+	index.Take(binder.Wish{Claim: Claim(ClaimUID("1"))})
+	index.Put(Volume("v", version("1")))
+	if index.Take(binder.Wish{Claim: Claim(ClaimUID("2"))}) != nil {
+		t.Fatal("the same version, seen again, made the volume free")
+	}
+	index.Put(Volume("v", version("3"))) // tied in version 2 and freed by a person
+	if index.Take(binder.Wish{Claim: Claim(ClaimUID("2"))}) == nil {
+		t.Error("the volume is free, and stays taken")
 	}
 }
 

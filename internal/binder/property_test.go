@@ -20,7 +20,7 @@ import (
 // The index must answer as a scan over all volumes does, whatever happened before.
 func TestTheIndexAnswersAsAScanOverAllVolumes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		index, naive := binder.NewIndex(), scan{volumes: map[string]*corev1.PersistentVolume{}, taken: map[string]types.UID{}}
+		index, naive := binder.NewIndex(), scan{volumes: map[string]*corev1.PersistentVolume{}, taken: map[string]types.UID{}, versions: map[string]string{}}
 		t.Repeat(map[string]func(*rapid.T){
 			"put": func(t *rapid.T) {
 				pv := drawVolume(t)
@@ -52,11 +52,13 @@ func TestTheIndexAnswersAsAScanOverAllVolumes(t *testing.T) {
 type scan struct {
 	volumes map[string]*corev1.PersistentVolume
 	taken   map[string]types.UID
+	// versions are those in which volumes were taken.
+	versions map[string]string
 }
 
 func (s scan) put(pv *corev1.PersistentVolume) {
 	s.volumes[pv.Name] = pv
-	if pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID != "" {
+	if s.versions[pv.Name] != pv.ResourceVersion {
 		delete(s.taken, pv.Name)
 	}
 }
@@ -90,7 +92,7 @@ func (s scan) take(wish binder.Wish) *corev1.PersistentVolume {
 		if len(group) > 0 {
 			best := slices.MinFunc(group, smallerOlderFirst)
 			if !binder.TiedTo(best, wish.Claim) {
-				s.taken[best.Name] = wish.Claim.UID
+				s.taken[best.Name], s.versions[best.Name] = wish.Claim.UID, best.ResourceVersion
 			}
 			return best
 		}
@@ -109,6 +111,7 @@ func smallerOlderFirst(a, b *corev1.PersistentVolume) int {
 func drawVolume(t *rapid.T) *corev1.PersistentVolume {
 	pv := Volume(drawName(t, "volume"),
 		Holding(drawSize(t)), OfClass(drawClass(t)), WithModes(drawModes(t)...), Labelled("disk", drawOne(t, "label", "ssd", "hdd")))
+	pv.ResourceVersion = drawOne(t, "version", "1", "2", "3")
 	pv.CreationTimestamp = metav1.NewTime(time.Unix(int64(rapid.IntRange(0, 2).Draw(t, "age")), 0))
 	switch rapid.IntRange(0, 9).Draw(t, "reference") {
 	case 0:

@@ -7,6 +7,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -63,7 +64,7 @@ var _ backend.Prober = (*localBackend)(nil)
 
 func (b *localBackend) Capabilities() backend.Capabilities {
 	return backend.Capabilities{
-		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteOncePod},
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 		VolumeModes: []corev1.PersistentVolumeMode{corev1.PersistentVolumeFilesystem},
 		Advisory:    true,
 	}
@@ -94,10 +95,15 @@ func (b *localBackend) Provision(ctx context.Context, request backend.Request) (
 	case volume.Spec.ClaimRef != request.Claim:
 		return nil, backend.Conflict.Errorf("LocalVolume %s belongs to claim %s/%s, uid %s",
 			volume.Name, volume.Spec.ClaimRef.Namespace, volume.Spec.ClaimRef.Name, volume.Spec.ClaimRef.UID)
+	case volume.Spec.Backend != b.name:
+		return nil, backend.Conflict.Errorf("LocalVolume %s belongs to backend %s", volume.Name, volume.Spec.Backend)
 	case !volume.DeletionTimestamp.IsZero():
 		return nil, backend.InProgress.Errorf("waiting for the deletion of an earlier LocalVolume %s", volume.Name)
 	}
 	if err := outcome(volume); err != nil {
+		if errors.Is(err, backend.Exhausted) && request.Node != nil && request.Node.Name != volume.Spec.NodeName {
+			return nil, b.moveTo(ctx, request.Node, volume)
+		}
 		return nil, err
 	}
 	return b.made(ctx, volume)
@@ -121,6 +127,15 @@ func (b *localBackend) Delete(ctx context.Context, id string) error {
 		return err
 	}
 	return backend.InProgress.Errorf("waiting for the agent of node %s to remove volume %s%s", volume.Spec.NodeName, id, lastWord(volume))
+}
+
+// moveTo gives up a volume for which its node has no room, because the pod was
+// placed on another: nothing was made, and the next call asks that node.
+func (b *localBackend) moveTo(ctx context.Context, node *corev1.Node, volume *stowagev1alpha1.LocalVolume) error {
+	if err := b.condemn(ctx, volume); err != nil {
+		return err
+	}
+	return backend.InProgress.Errorf("waiting for node %s to let go of volume %s, which goes to node %s", volume.Spec.NodeName, volume.Name, node.Name)
 }
 
 // condemn marks a volume's data for removal, then deletes the object. Agents
