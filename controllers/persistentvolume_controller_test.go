@@ -8,6 +8,8 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/storage/volume"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -135,9 +137,7 @@ var _ = Describe("A volume that Stowage made", func() {
 	})
 
 	It("keeps its data for the undelete window, also when it is deleted itself", func() {
-		w, claim, pv := provisioned(func(object *stowagev1alpha1.StorageBackend) {
-			object.Spec.Deletion.RetainFor = metav1.Duration{Duration: time.Hour}
-		})
+		w, claim, pv := provisioned(retainingFor(time.Hour))
 		w.delete(claim)
 		w.settle()
 		expectPhase(w, pv, corev1.VolumeReleased)
@@ -153,15 +153,13 @@ var _ = Describe("A volume that Stowage made", func() {
 	})
 
 	It("is given back, inside the undelete window, to the claim that a person names", func() {
-		w, claim, pv := provisioned(func(object *stowagev1alpha1.StorageBackend) {
-			object.Spec.Deletion.RetainFor = metav1.Duration{Duration: time.Hour}
-		})
+		w, claim, pv := provisioned(retainingFor(time.Hour))
 		w.delete(claim)
 		w.settle()
 
 		update(w, pv, func(pv *corev1.PersistentVolume) {
 			retain(pv)
-			pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: Namespace, Name: "restored"}
+			reserve("restored")(pv)
 		})
 		stranger, restored := Claim(ClaimNamed("stranger"), InClass("disks")), Claim(ClaimNamed("restored"), AskingFor(pv.Name))
 		w.create(stranger)
@@ -199,6 +197,117 @@ var _ = Describe("A volume that Stowage made", func() {
 		expectPhase(w, pv, corev1.VolumeReleased)
 		Expect(w.storage.Len()).To(Equal(1))
 		Expect(w.told()).To(ContainElement(ContainSubstring("volume twin stands for the same storage")))
+	})
+
+	It("keeps its data while another volume object stands for it that the cache has not seen", func() {
+		w, claim, pv := provisioned()
+		twin := Volume("twin")
+		twin.Spec.PersistentVolumeSource = pv.Spec.PersistentVolumeSource
+		w.create(twin)
+		w.volumes.client = withoutVolume{w, twin.Name}
+
+		w.delete(claim)
+		w.settle()
+
+		Expect(w.storage.Len()).To(Equal(1))
+		Expect(w.told()).To(ContainElement(ContainSubstring("volume twin stands for the same storage")))
+	})
+
+	It("is not deleted after a person reserved it for another claim, though the cache is behind", func() {
+		w, claim, pv := provisioned(retainingFor(time.Hour))
+		w.delete(claim)
+		w.settle()
+		expectPhase(w, pv, corev1.VolumeReleased)
+		released := pv.DeepCopy()
+
+		update(w, pv, reserve("restored"))
+		w.clock.SetTime(time.Now().Add(2 * time.Hour))
+		w.volumes.client = stale{w, []client.Object{released}}
+		_ = w.round()
+		w.volumes.client = w
+		w.settle()
+
+		expectPhase(w, pv, corev1.VolumeAvailable)
+		Expect(pv.DeletionTimestamp).To(BeNil())
+		Expect(w.storage.Len()).To(Equal(1))
+	})
+
+	It("is not deleted in scope=classes while it is reserved, though it is Released still", func() {
+		w := newWorld(ClassesScope)
+		claim := Claim(InClass("disks"), requestedOf(stowagev1alpha1.LocalDriver))
+		w.create(LocalBackend("disks", retaining), claim)
+		w.settle()
+		pv := Volume(volumeIDOf(claim))
+		w.delete(claim)
+		setPhase(w, pv, corev1.VolumeReleased)
+
+		update(w, pv, func(pv *corev1.PersistentVolume) {
+			reserve("restored")(pv)
+			pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+		})
+		w.settle()
+
+		w.get(pv)
+		Expect(pv.DeletionTimestamp).To(BeNil())
+		Expect(w.storage.Len()).To(Equal(1))
+	})
+
+	DescribeTable("goes with its data when a person deletes it after its claim was taken off it",
+		func(unclaim func(*corev1.PersistentVolume)) {
+			w, claim, pv := provisioned()
+			update(w, pv, retain)
+			w.delete(claim)
+			w.settle()
+			update(w, pv, func(pv *corev1.PersistentVolume) {
+				unclaim(pv)
+				pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+			})
+			w.settle()
+			expectPhase(w, pv, corev1.VolumeAvailable)
+
+			w.delete(pv)
+			w.settle()
+
+			Expect(w.gone(pv)).To(BeTrue())
+			Expect(w.storage.Len()).To(BeZero())
+		},
+		Entry("for anybody", func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }),
+		Entry("for a claim that a person named", reserve("restored")),
+	)
+
+	It("keeps its data for the undelete window after a person deleted it while it was Available", func() {
+		w, claim, pv := provisioned(retainingFor(time.Hour))
+		w.delete(claim)
+		w.settle()
+		update(w, pv, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil })
+		w.settle()
+		w.get(pv)
+		pv.Status.LastPhaseTransitionTime = &metav1.Time{Time: time.Now().Add(-2 * time.Hour)}
+		Expect(w.direct.Status().Update(GinkgoT().Context(), pv)).To(Succeed())
+
+		w.delete(pv)
+		w.settle()
+		Expect(w.storage.Len()).To(Equal(1))
+
+		w.clock.SetTime(time.Now().Add(2 * time.Hour))
+		w.settle()
+		Expect(w.gone(pv)).To(BeTrue())
+		Expect(w.storage.Len()).To(BeZero())
+	})
+
+	It("keeps its data while a claim is bound to it that its claimRef no longer names", func() {
+		w, claim, pv := provisioned()
+		update(w, pv, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil })
+		w.delete(pv)
+		for range 3 {
+			_, _ = w.volumes.Reconcile(GinkgoT().Context(), requestFor(pv))
+		}
+		Expect(w.storage.Len()).To(Equal(1))
+
+		w.settle()
+
+		expectBound(w, claim, pv)
+		Expect(w.storage.Len()).To(Equal(1))
 	})
 
 	It("can be deleted after its class is gone", func() {
@@ -248,6 +357,40 @@ func provisioned(options ...func(*stowagev1alpha1.StorageBackend)) (*world, *cor
 
 func retain(pv *corev1.PersistentVolume) {
 	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+}
+
+// retainingFor gives a backend an undelete window.
+func retainingFor(window time.Duration) func(*stowagev1alpha1.StorageBackend) {
+	return func(object *stowagev1alpha1.StorageBackend) {
+		object.Spec.Deletion.RetainFor = metav1.Duration{Duration: window}
+	}
+}
+
+// retaining gives the class of a backend the policy Retain.
+func retaining(object *stowagev1alpha1.StorageBackend) {
+	object.Spec.StorageClass.ReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+}
+
+// reserve keeps a volume for a claim by name, as people do it.
+func reserve(claim string) func(*corev1.PersistentVolume) {
+	return func(pv *corev1.PersistentVolume) {
+		pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: Namespace, Name: claim}
+	}
+}
+
+// requestedOf asks a driver for a claim's volume, as kube-controller-manager does.
+func requestedOf(driver string) func(*corev1.PersistentVolumeClaim) {
+	return func(claim *corev1.PersistentVolumeClaim) {
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volume.AnnStorageProvisioner, driver)
+	}
+}
+
+// setPhase writes a volume's phase, as kube-controller-manager does.
+func setPhase(w *world, pv *corev1.PersistentVolume, phase corev1.PersistentVolumePhase) {
+	GinkgoHelper()
+	w.get(pv)
+	pv.Status.Phase = phase
+	Expect(w.direct.Status().Update(GinkgoT().Context(), pv)).To(Succeed())
 }
 
 func expectPhase(w *world, pv *corev1.PersistentVolume, phase corev1.PersistentVolumePhase) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -54,21 +53,20 @@ func (r *PersistentVolumeReconciler) reclaim(ctx context.Context, pv *corev1.Per
 	if !controllerutil.ContainsFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
 		return true, ctrl.Result{}, r.reclaimForeign(ctx, pv)
 	}
-	terminating := !pv.DeletionTimestamp.IsZero()
-	if !terminating && (pv.Status.Phase != corev1.VolumeReleased || !mayDelete(pv)) {
+	if pv.DeletionTimestamp.IsZero() && !reclaimable(pv) {
 		return true, ctrl.Result{}, nil
 	}
 	current := &corev1.PersistentVolume{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(pv), current); err != nil {
 		return true, ctrl.Result{}, wrap(client.IgnoreNotFound(err), "reading volume %s", pv.Name)
 	}
-	inUse, err := r.claimed(ctx, current)
+	held, err := r.claimed(ctx, current)
 	switch {
-	case err != nil || inUse || current.UID != pv.UID:
+	case err != nil || held || current.UID != pv.UID:
 		return true, ctrl.Result{}, err
-	case !mayDelete(current) && terminating:
+	case !current.DeletionTimestamp.IsZero() && !mayDelete(current):
 		return true, ctrl.Result{}, r.letGo(ctx, current)
-	case !mayDelete(current) || current.Status.Phase != corev1.VolumeReleased:
+	case !reclaimable(current):
 		return true, ctrl.Result{}, nil
 	}
 	result, err := r.removeStorage(ctx, current)
@@ -85,12 +83,17 @@ func (r *PersistentVolumeReconciler) removeStorage(ctx context.Context, pv *core
 	if left := r.retainedFor(pv, object); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
-	if err := r.alone(ctx, pv); err != nil {
+	if err := alone(ctx, r.client, pv, client.MatchingFields{volumesByHandle: handleOf(pv)[0]}); err != nil {
 		return ctrl.Result{}, r.failDelete(pv, err)
 	}
 	if pv.DeletionTimestamp.IsZero() {
 		err := r.client.Delete(ctx, pv, client.Preconditions{UID: &pv.UID, ResourceVersion: &pv.ResourceVersion})
 		return ctrl.Result{}, wrap(client.IgnoreNotFound(err), "deleting volume %s", pv.Name)
+	}
+	// The cache only saves the question: a volume object that it has not seen yet
+	// would lose its data.
+	if err := alone(ctx, r.live, pv); err != nil {
+		return ctrl.Result{}, r.failDelete(pv, err)
 	}
 	if err := opened.Delete(ctx, pv.Spec.CSI.VolumeHandle); err != nil {
 		if errors.Is(err, backend.InProgress) {
@@ -99,46 +102,6 @@ func (r *PersistentVolumeReconciler) removeStorage(ctx context.Context, pv *core
 		return ctrl.Result{}, r.failDelete(pv, err)
 	}
 	return ctrl.Result{}, r.letGo(ctx, pv)
-}
-
-// claimed tells, from live reads, whether the volume is still a claim's: bound to
-// it, or about to be.
-func (r *PersistentVolumeReconciler) claimed(ctx context.Context, pv *corev1.PersistentVolume) (bool, error) {
-	ref := pv.Spec.ClaimRef
-	if ref == nil {
-		return false, nil
-	}
-	claim := &corev1.PersistentVolumeClaim{}
-	err := r.live.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, claim)
-	if err != nil {
-		return false, wrap(client.IgnoreNotFound(err), "reading claim %s/%s", ref.Namespace, ref.Name)
-	}
-	return claim.UID == ref.UID && (claim.Spec.VolumeName == "" || claim.Spec.VolumeName == pv.Name), nil
-}
-
-// alone returns an error where another volume object stands for the same storage:
-// its data would be removed too.
-func (r *PersistentVolumeReconciler) alone(ctx context.Context, pv *corev1.PersistentVolume) error {
-	volumes := &corev1.PersistentVolumeList{}
-	if err := r.client.List(ctx, volumes, client.MatchingFields{volumesByHandle: handleOf(pv)[0]}); err != nil {
-		return fmt.Errorf("listing the volumes of handle %s: %w", pv.Spec.CSI.VolumeHandle, err)
-	}
-	for _, other := range volumes.Items {
-		if other.UID != pv.UID {
-			return backend.Conflict.Errorf("volume %s stands for the same storage: delete it first, or set the policy of %s to Retain", other.Name, pv.Name)
-		}
-	}
-	return nil
-}
-
-// retainedFor is how long the data of a released volume is still kept. Without a
-// window no clock is asked: the API server's may be ahead of this one.
-func (r *PersistentVolumeReconciler) retainedFor(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend) time.Duration {
-	window := object.Spec.Deletion.RetainFor.Duration
-	if window == 0 || pv.Status.LastPhaseTransitionTime == nil {
-		return window
-	}
-	return pv.Status.LastPhaseTransitionTime.Add(window).Sub(r.clock.Now())
 }
 
 func (r *PersistentVolumeReconciler) backendFor(ctx context.Context, pv *corev1.PersistentVolume) (*stowagev1alpha1.StorageBackend, backend.Backend, error) {
@@ -198,8 +161,4 @@ func (r *PersistentVolumeReconciler) reclaimForeign(ctx context.Context, pv *cor
 func (r *PersistentVolumeReconciler) patch(ctx context.Context, pv, before *corev1.PersistentVolume, doing string) error {
 	err := r.client.Patch(ctx, pv, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	return wrap(err, "%s volume %s", doing, pv.Name)
-}
-
-func mayDelete(pv *corev1.PersistentVolume) bool {
-	return pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
 }

@@ -1,0 +1,98 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/binder"
+)
+
+func mayDelete(pv *corev1.PersistentVolume) bool {
+	return pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
+}
+
+// reclaimable tells whether a volume that no claim holds is to go, with its
+// storage. Nobody but its claim's end condemns a volume: without a claimRef, or
+// reserved by a person for a claim to come, it stays. What a person deleted can't
+// be bound any more, whoever it is reserved for, and its policy holds.
+func reclaimable(pv *corev1.PersistentVolume) bool {
+	switch {
+	case !mayDelete(pv):
+		return false
+	case pv.DeletionTimestamp.IsZero():
+		return pv.Status.Phase == corev1.VolumeReleased && wasClaimed(pv)
+	default:
+		return pv.Status.Phase != corev1.VolumeBound
+	}
+}
+
+// wasClaimed tells whether a volume is tied to one certain claim, living or gone.
+func wasClaimed(pv *corev1.PersistentVolume) bool {
+	return pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID != ""
+}
+
+// claimed tells, from live reads, whether the volume is still a claim's: bound to
+// it, or about to be.
+func (r *PersistentVolumeReconciler) claimed(ctx context.Context, pv *corev1.PersistentVolume) (bool, error) {
+	if !wasClaimed(pv) {
+		return r.usedByClaim(ctx, pv)
+	}
+	ref := pv.Spec.ClaimRef
+	claim := &corev1.PersistentVolumeClaim{}
+	err := r.live.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, claim)
+	if err != nil {
+		return false, wrap(client.IgnoreNotFound(err), "reading claim %s/%s", ref.Namespace, ref.Name)
+	}
+	return claim.UID == ref.UID && (claim.Spec.VolumeName == "" || claim.Spec.VolumeName == pv.Name), nil
+}
+
+// usedByClaim tells whether a claim is bound to a volume that lost its side of the
+// binding. One that only asks for the volume doesn't hold it.
+func (r *PersistentVolumeReconciler) usedByClaim(ctx context.Context, pv *corev1.PersistentVolume) (bool, error) {
+	claims := &corev1.PersistentVolumeClaimList{}
+	if err := r.live.List(ctx, claims); err != nil {
+		return false, fmt.Errorf("listing the claims of volume %s: %w", pv.Name, err)
+	}
+	return slices.ContainsFunc(claims.Items, func(claim corev1.PersistentVolumeClaim) bool {
+		return claim.Spec.VolumeName == pv.Name && binder.Completed(&claim)
+	}), nil
+}
+
+// alone returns an error where another volume object stands for the same storage:
+// its data would be removed too.
+func alone(ctx context.Context, reader client.Reader, pv *corev1.PersistentVolume, options ...client.ListOption) error {
+	volumes := &corev1.PersistentVolumeList{}
+	if err := reader.List(ctx, volumes, options...); err != nil {
+		return fmt.Errorf("listing the volumes of handle %s: %w", pv.Spec.CSI.VolumeHandle, err)
+	}
+	for i := range volumes.Items {
+		other := &volumes.Items[i]
+		if other.UID != pv.UID && slices.Equal(handleOf(other), handleOf(pv)) {
+			return backend.Conflict.Errorf("volume %s stands for the same storage: delete it first, or set the policy of %s to Retain", other.Name, pv.Name)
+		}
+	}
+	return nil
+}
+
+// retainedFor is how long the data of a volume is still kept: from the end of its
+// claim or, where that didn't condemn it, from its deletion. Without a window no
+// clock is asked: the API server's may be ahead of this one.
+func (r *PersistentVolumeReconciler) retainedFor(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend) time.Duration {
+	window, from := object.Spec.Deletion.RetainFor.Duration, pv.Status.LastPhaseTransitionTime
+	// A Released volume is deleted by this reconciler when the window is over,
+	// which must not open it again.
+	if pv.Status.Phase != corev1.VolumeReleased && from.Before(pv.DeletionTimestamp) {
+		from = pv.DeletionTimestamp
+	}
+	if window == 0 || from == nil {
+		return window
+	}
+	return from.Add(window).Sub(r.clock.Now())
+}
