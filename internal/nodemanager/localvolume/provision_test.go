@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -182,6 +183,16 @@ var _ = Describe("A volume that is asked for", func() {
 })
 
 var _ = Describe("A volume that was made", func() {
+	It("keeps its room while it is lost, because its directory may come back", func(ctx context.Context) {
+		n := newNode()
+		n.disk("fast", gibibyte)
+		volume, _ := n.made(ctx, asking("600Mi")), n.made(ctx)
+		Expect(os.Remove(dir(volume))).To(Succeed())
+		another := n.volume(ctx, asking("500Mi"))
+		n.reconcile(ctx, another)
+		Expect(provisioned(ctx, another)).To(Equal("False Exhausted"))
+	})
+
 	It("is lost when it is missing, and is never made again", func(ctx context.Context) {
 		n := newNode()
 		volume := n.made(ctx)
@@ -245,6 +256,34 @@ var _ = Describe("Many volumes at once", func() {
 	})
 })
 
+var _ = Describe("Two volumes at once", func() {
+	It("are not both given the room of one that came after the other had looked around", func(ctx context.Context) {
+		n := newNode()
+		path := n.disk("fast", 150<<20)
+		first, done := n.volume(ctx, at(path)), make(chan struct{})
+		var second *stowagev1alpha1.LocalVolume
+		seen := &lateClient{Client: admin, meanwhile: func() {
+			second = n.volume(ctx, at(path))
+			go func() {
+				defer GinkgoRecover()
+				defer close(done)
+				n.reconcile(ctx, second)
+			}()
+			// It may have to wait for the first one, and mustn't be waited for then.
+			select {
+			case <-done:
+			case <-time.After(time.Second):
+			}
+		}}
+		n.reconciler = localvolume.NewReconciler(n.options(seen))
+
+		n.reconcile(ctx, first)
+		Eventually(done).Should(BeClosed())
+
+		Expect([]string{provisioned(ctx, first), provisioned(ctx, second)}).To(ConsistOf("True Ready", "False Exhausted"))
+	})
+})
+
 // startManager starts the reconciler as the node agent does.
 func (n *node) startManager() {
 	GinkgoHelper()
@@ -276,4 +315,19 @@ type staleClient struct {
 func (c *staleClient) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
 	c.seen.DeepCopyInto(object.(*stowagev1alpha1.LocalVolume))
 	return nil
+}
+
+// lateClient answers its first list after something else happened.
+type lateClient struct {
+	client.Client
+	asked     atomic.Bool
+	meanwhile func()
+}
+
+func (c *lateClient) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	err := c.Client.List(ctx, list, options...)
+	if !c.asked.Swap(true) {
+		c.meanwhile()
+	}
+	return err
 }

@@ -119,11 +119,7 @@ func (r *Reconciler) make(ctx context.Context, volume *stowagev1alpha1.LocalVolu
 	if err := checkSpec(volume); err != nil {
 		return err
 	}
-	others, err := r.others(ctx, volume)
-	if err != nil {
-		return err
-	}
-	return r.Store.Make(r.volumeOf(volume), others)
+	return r.Store.Make(r.volumeOf(volume), r.othersOf(ctx, volume))
 }
 
 // ensureThere looks after a volume that was made: it may be missing, or be asked
@@ -150,15 +146,11 @@ func (r *Reconciler) ensureThere(ctx context.Context, volume *stowagev1alpha1.Lo
 
 // grow gives the volume the capacity that it asks for, if there is room.
 func (r *Reconciler) grow(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
-	others, err := r.others(ctx, volume)
-	if err != nil {
-		return err
-	}
 	var has int64
 	if volume.Status.Capacity != nil {
 		has = volume.Status.Capacity.Value()
 	}
-	if err := r.Store.CheckGrowth(r.volumeOf(volume), has, others); err != nil {
+	if err := r.Store.CheckGrowth(r.volumeOf(volume), has, r.othersOf(ctx, volume)); err != nil {
 		return err
 	}
 	volume.Status.Capacity = new(volume.Spec.Capacity.DeepCopy())
@@ -230,20 +222,24 @@ func (r *Reconciler) finish(ctx context.Context, stored, volume *stowagev1alpha1
 	return result, nil
 }
 
-// others is the node's other volumes.
-func (r *Reconciler) others(ctx context.Context, volume *stowagev1alpha1.LocalVolume) ([]Volume, error) {
-	list := &stowagev1alpha1.LocalVolumeList{}
-	if err := r.Client.List(ctx, list); err != nil {
-		return nil, fmt.Errorf("listing the node's volumes: %w", err)
-	}
-	var others []Volume
-	for i := range list.Items {
-		other := &list.Items[i]
-		if other.Name != volume.Name && other.Spec.NodeName == r.NodeName && checkName(other) == nil {
-			others = append(others, r.volumeOf(other))
+// othersOf lists the node's other volumes, from the cache. That may be behind what
+// this process wrote, but not behind what it read: it has every volume that a pass
+// was made over.
+func (r *Reconciler) othersOf(ctx context.Context, volume *stowagev1alpha1.LocalVolume) Lister {
+	return func() ([]Volume, error) {
+		list := &stowagev1alpha1.LocalVolumeList{}
+		if err := r.Client.List(ctx, list); err != nil {
+			return nil, fmt.Errorf("listing the node's volumes: %w", err)
 		}
+		var others []Volume
+		for i := range list.Items {
+			other := &list.Items[i]
+			if other.Name != volume.Name && other.Spec.NodeName == r.NodeName && checkName(other) == nil {
+				others = append(others, r.volumeOf(other))
+			}
+		}
+		return others, nil
 	}
-	return others, nil
 }
 
 // volumeOf is what the store needs to know of a LocalVolume.

@@ -63,19 +63,19 @@ func (s *Store) checkRoom(folder *os.File, volume Volume, has int64, others []Vo
 
 // given sums up the volumes that lie on a disk. What counts is that their
 // directory is there: it is made under the same lock as this is asked, so that
-// no record is needed which a crash could make wrong.
+// no record is needed which a crash could make wrong, or a cache show too late.
 func (s *Store) given(device uint64, others []Volume) (int64, error) {
 	var given int64
 	for _, other := range others {
-		dir, err := mount.OpenBeneath(s.Base, other.directory())
+		at, err := s.openPlace(other)
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, mount.ErrOutside) {
 			continue
 		}
 		if err != nil {
 			return 0, err
 		}
-		lies, err := deviceOf(dir)
-		dir.Close()
+		lies, err := deviceOf(at)
+		at.Close()
 		if err != nil {
 			return 0, err
 		}
@@ -84,6 +84,17 @@ func (s *Store) given(device uint64, others []Volume) (int64, error) {
 		}
 	}
 	return given, nil
+}
+
+// openPlace opens what tells the disk of a volume: its directory or, for one that
+// was made and is missing, its folder. What is lost may be restored, and keeps its
+// room.
+func (s *Store) openPlace(volume Volume) (*os.File, error) {
+	dir, err := mount.OpenBeneath(s.Base, volume.directory())
+	if volume.Provisioned && errors.Is(err, os.ErrNotExist) {
+		return mount.OpenBeneath(s.Base, volume.Path)
+	}
+	return dir, err
 }
 
 func deviceOf(dir *os.File) (uint64, error) {

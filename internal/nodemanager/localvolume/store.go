@@ -61,16 +61,32 @@ func (s *Store) Exists(volume Volume) (bool, error) {
 	return true, dir.Close()
 }
 
+// Lister lists the node's other volumes. The store calls it under its lock, so
+// that it tells of every volume that was given room before.
+type Lister func() ([]Volume, error)
+
 // Make makes a volume's directory, if there is room for it beside the others of
 // the node. One that is there already is taken as it is: its name contains the
 // claim's UID, so it was made for this volume before a crash.
-func (s *Store) Make(volume Volume, others []Volume) error {
+func (s *Store) Make(volume Volume, others Lister) error {
 	s.making.Lock()
 	defer s.making.Unlock()
 	exists, err := s.Exists(volume)
-	if err != nil || exists {
+	if err != nil {
 		return err
 	}
+	if exists {
+		return s.adopt(volume)
+	}
+	listed, err := others()
+	if err != nil {
+		return err
+	}
+	return s.makeBeside(volume, listed)
+}
+
+// makeBeside makes a directory that isn't there.
+func (s *Store) makeBeside(volume Volume, others []Volume) error {
 	if err := s.checkDiskIsThere(volume, others); err != nil {
 		return err
 	}
@@ -88,9 +104,20 @@ func (s *Store) Make(volume Volume, others []Volume) error {
 	return mount.SyncDir(folder)
 }
 
+// adopt makes sure that a directory which is there survives a loss of power: the
+// crash that it comes from may have been before that was done.
+func (s *Store) adopt(volume Volume) error {
+	folder, err := s.ensureFolder(volume.Path)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	return mount.SyncDir(folder)
+}
+
 // CheckGrowth says whether a volume that has some bytes can have the capacity
 // that it asks for now.
-func (s *Store) CheckGrowth(volume Volume, has int64, others []Volume) error {
+func (s *Store) CheckGrowth(volume Volume, has int64, others Lister) error {
 	s.making.Lock()
 	defer s.making.Unlock()
 	folder, err := mount.OpenBeneath(s.Base, volume.Path)
@@ -98,7 +125,11 @@ func (s *Store) CheckGrowth(volume Volume, has int64, others []Volume) error {
 		return err
 	}
 	defer folder.Close()
-	return s.checkRoom(folder, volume, has, others)
+	listed, err := others()
+	if err != nil {
+		return err
+	}
+	return s.checkRoom(folder, volume, has, listed)
 }
 
 // Remove removes a volume with its data. It refuses while the volume is mounted
@@ -176,7 +207,8 @@ func (s *Store) checkDiskIsThere(volume Volume, others []Volume) error {
 	return nil
 }
 
-// ensureFolder makes the folder of a backend below the base, and opens it.
+// ensureFolder makes the folder of a backend below the base, and opens it. Its
+// name survives a loss of power, as that of the volume in it will.
 func (s *Store) ensureFolder(path string) (*os.File, error) {
 	folder, err := mount.OpenBeneath(s.Base, s.Base)
 	if errors.Is(err, os.ErrNotExist) {
@@ -206,6 +238,9 @@ func (s *Store) ensureFolder(path string) (*os.File, error) {
 
 func ensureSubfolder(folder *os.File, name string) (*os.File, error) {
 	if err := mount.EnsureDir(folder, name, folderMode); err != nil {
+		return nil, err
+	}
+	if err := mount.SyncDir(folder); err != nil {
 		return nil, err
 	}
 	return mount.OpenAt(folder, name)

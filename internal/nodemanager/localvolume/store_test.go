@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
@@ -38,7 +40,7 @@ func makeAtOnce(t *testing.T, store *Store, all []Volume) int32 {
 		others := slices.Concat(all[:i], all[i+1:])
 		group.Go(func() {
 			<-start
-			err := store.Make(volume, others)
+			err := store.Make(volume, listing(others...))
 			switch {
 			case err == nil:
 				made.Add(1)
@@ -50,6 +52,33 @@ func makeAtOnce(t *testing.T, store *Store, all []Volume) int32 {
 	close(start)
 	group.Wait()
 	return made.Load()
+}
+
+// listing is a node's other volumes.
+func listing(others ...Volume) Lister {
+	return func() ([]Volume, error) { return others, nil }
+}
+
+func TestAVolumeIsThereOnlyOnceItSurvivesALossOfPower(t *testing.T) {
+	base := t.TempDir()
+	store := &Store{Base: base}
+	volume := Volume{Path: filepath.Join(base, "fast"), Name: "pvc-1", Bytes: 1}
+	unwritten := func() error { return store.Make(volume, listing()) }
+
+	// Neither the name of the folder, without which there can be no volume in it,
+	if err := mounttest.Sync.Under(t, unwritten); !errors.Is(err, unix.EIO) {
+		t.Errorf("got %v", err)
+	}
+	if exists, err := store.Exists(volume); err != nil || exists {
+		t.Errorf("it was made in a folder whose name may be lost (%v)", err)
+	}
+	// nor its own is taken for written because it is there.
+	if err := unwritten(); err != nil {
+		t.Fatal(err)
+	}
+	if err := mounttest.Sync.Under(t, unwritten); !errors.Is(err, unix.EIO) {
+		t.Errorf("got %v", err)
+	}
 }
 
 // newDisk mounts a disk of some size until the test ends.
