@@ -57,6 +57,17 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 		expectBound(w, claim, Volume(volumeIDOf(claim)))
 	})
 
+	It("goes by the pod whose node is there, and not by one that is on its way out", func() {
+		w := newWorld(ClusterScope)
+		claim := Claim(InClass("disks"))
+		w.create(LocalBackend("disks", waitingForConsumer), Node("node-1"), claim,
+			Pod("astray", "nowhere", "data"), Pod("user", "node-1", "data"))
+
+		w.settle()
+
+		expectBound(w, claim, Volume(volumeIDOf(claim)))
+	})
+
 	It("is told that its pod is placed on a node that does not exist", func() {
 		w := newWorld(ClusterScope)
 		claim := Claim(InClass("disks"))
@@ -93,6 +104,9 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 		Entry("when it asks for data to start with", Claim(InClass("good"), startingFrom("other")),
 			Class("good", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks"}),
 			"can't fill a volume from a dataSource"),
+		Entry("when its class limits the topology", Claim(InClass("near")), near(), "allowedTopologies"),
+		Entry("when its class is of a driver that is not the backend's", Claim(InClass("mixed")),
+			Class("mixed", stowagev1alpha1.NFSDriver, map[string]string{"backend": "disks"}), "is served by local.stowage.dev"),
 		Entry("when it selects volumes by label", Claim(InClass("good"), Selecting("disk", "ssd")),
 			Class("good", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks"}), "selector"),
 	)
@@ -245,4 +259,12 @@ func startingFrom(claim string) func(*corev1.PersistentVolumeClaim) {
 	return func(c *corev1.PersistentVolumeClaim) {
 		c.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: claim, APIGroup: ptr.To("")}
 	}
+}
+
+func near() *storagev1.StorageClass {
+	class := Class("near", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks"})
+	class.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
+		{Key: stowagev1alpha1.TopologyNodeLabel, Values: []string{"node-1"}},
+	}}}
+	return class
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
@@ -61,6 +62,58 @@ var _ = Describe("With the whole manager running", Ordered, func() {
 		Expect(users.Update(ctx, pv)).To(Succeed())
 
 		eventuallyBound(ctx, second)
+	})
+
+	It("a bound claim takes its volume back when somebody unties it, before a stranger can", func(ctx SpecContext) {
+		claim, pv, stranger := Claim(), Volume("v"), Claim(ClaimNamed("stranger"))
+		create(ctx, pv, claim)
+		eventuallyBound(ctx, claim)
+		create(ctx, stranger)
+		eventuallyWaits(ctx, stranger, "NoMatchingVolume")
+
+		Expect(users.Get(ctx, client.ObjectKeyFromObject(pv), pv)).To(Succeed())
+		pv.Spec.ClaimRef = nil
+		Expect(users.Update(ctx, pv)).To(Succeed())
+
+		Eventually(func(g Gomega) {
+			g.Expect(users.Get(ctx, client.ObjectKeyFromObject(pv), pv)).To(Succeed())
+			g.Expect(pv.Spec.ClaimRef).NotTo(BeNil())
+		}).WithContext(ctx).WithTimeout(soon).Should(Succeed())
+		Expect(pv.Spec.ClaimRef.Name).To(Equal(claim.Name))
+		eventuallyWaits(ctx, stranger, "NoMatchingVolume")
+	})
+
+	It("a lost claim is bound again when its volume object is created again", func(ctx SpecContext) {
+		claim, pv := Claim(), Volume("v")
+		create(ctx, pv, claim)
+		eventuallyBound(ctx, claim)
+		Expect(users.Delete(ctx, pv)).To(Succeed())
+		Expect(users.Patch(ctx, pv, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
+		eventuallyWaits(ctx, claim, "VolumeLost")
+
+		create(ctx, Volume("v"))
+
+		eventuallyBound(ctx, claim)
+	})
+
+	It("a claim that names a volume is bound to it when it appears, whatever it selects", func(ctx SpecContext) {
+		claim := Claim(AskingFor("late"), Selecting("disk", "ssd"))
+		create(ctx, claim)
+		eventuallyWaits(ctx, claim, "VolumeNotFound")
+
+		create(ctx, Volume("late"))
+
+		eventuallyBound(ctx, claim)
+	})
+
+	It("a claim that names a volume is told when that appears and is too small", func(ctx SpecContext) {
+		claim := Claim(AskingFor("late"), Asking("10Gi"))
+		create(ctx, claim)
+		eventuallyWaits(ctx, claim, "VolumeNotFound")
+
+		create(ctx, Volume("late"))
+
+		eventuallyWaits(ctx, claim, "VolumeMismatch")
 	})
 
 	It("a claim that waits is provisioned when its class and backend appear", func(ctx SpecContext) {

@@ -1,0 +1,213 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/storage/volume"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/fake"
+	. "github.com/stowage-dev/stowage/test/fixture"
+)
+
+var _ = Describe("Nothing is provisioned", func() {
+	It("in a backend that was let go and that the cache still shows", func() {
+		w := newWorld(ClusterScope)
+		object, claim := LocalBackend("disks"), Claim(InClass("by-hand"))
+		object.Spec.StorageClass = nil
+		w.create(object, Class("by-hand", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks"}))
+		w.settle()
+		w.get(object)
+		shown := object.DeepCopy()
+		w.delete(object)
+		w.settle()
+		w.create(claim)
+
+		w.claims.client = showing{w, shown}
+		_, _ = w.claims.Reconcile(GinkgoT().Context(), requestFor(claim))
+
+		Expect(w.storage.Len()).To(BeZero())
+	})
+
+	It("for a claim that is gone and that a new leader's cache still shows", func() {
+		w := newWorld(ClusterScope)
+		claim := Claim(InClass("disks"))
+		w.create(LocalBackend("disks"))
+		w.settle()
+		w.create(claim)
+		w.storage.FailNext(backend.InProgress.Errorf("wait"))
+		_ = w.round()
+		w.get(claim)
+		shown := claim.DeepCopy()
+		w.delete(claim)
+		w.settle()
+		Expect(w.gone(claim)).To(BeTrue())
+
+		w.restart()
+		w.claims.client = showing{w, shown}
+		_, _ = w.claims.Reconcile(GinkgoT().Context(), requestFor(shown))
+
+		Expect(w.storage.Len()).To(BeZero())
+	})
+})
+
+var _ = Describe("Nothing is left behind", func() {
+	It("in the backend that the class named before it was made anew", func() {
+		w := newWorld(ClusterScope)
+		first, second := fake.New(), fake.New()
+		w.serve(byName{"first": first, "second": second})
+		class := Class("by-hand", stowagev1alpha1.LocalDriver, map[string]string{"backend": "first"})
+		w.create(LocalBackend("first"), LocalBackend("second"), class)
+		w.settle()
+		claim := Claim(InClass("by-hand"))
+		w.create(claim)
+		w.faults = map[int]fault{w.written + 1: lost} // the volume object
+		_ = w.round()
+		Expect(first.Len()).To(Equal(1))
+
+		w.delete(class)
+		w.create(Class("by-hand", stowagev1alpha1.LocalDriver, map[string]string{"backend": "second"}))
+		w.settle()
+
+		expectBound(w, claim, Volume(volumeIDOf(claim)))
+		Expect(first.Len()).To(BeZero())
+		Expect(second.Len()).To(Equal(1))
+	})
+
+	It("by a call that was not answered and takes effect after the claim is gone", func() {
+		w := newWorld(ClusterScope)
+		slow := &lateStorage{Backend: w.storage}
+		w.serve(byName{"disks": slow})
+		claim := Claim(InClass("disks"))
+		w.create(LocalBackend("disks"))
+		w.settle()
+		w.create(claim)
+		_ = w.round()
+
+		w.delete(claim)
+		w.settle()
+		Expect(w.gone(claim)).To(BeTrue())
+		slow.land()
+
+		Expect(w.storage.Len()).To(BeZero())
+	})
+})
+
+var _ = Describe("A bound claim whose other storage is being removed", func() {
+	It("comes to rest, and stays Bindable", func() {
+		w := newWorld(ClusterScope)
+		claim := Claim(InClass("disks"))
+		w.create(LocalBackend("disks"))
+		w.settle()
+		w.create(claim)
+		w.faults = map[int]fault{w.written + 1: lost} // the volume object
+		_ = w.round()
+		w.storage.FailNext(slices.Repeat([]error{backend.InProgress.Errorf("waiting for the agent")}, 2*maxRounds)...)
+		w.create(Volume("static", OfClass("disks"), ReservedTo("data")))
+
+		w.settle()
+
+		Expect(w.condition(claim).Status).To(Equal(corev1.ConditionTrue))
+	})
+})
+
+var _ = Describe("In scope=classes a claim", func() {
+	It("keeps the provisioner that it was given when its class names another", func() {
+		w := newWorld(ClassesScope)
+		claim := Claim(InClass("other"), askedOf(stowagev1alpha1.LocalDriver))
+		w.create(Class("other", "ebs.csi.aws.com", nil), claim)
+
+		w.settle()
+
+		w.get(claim)
+		Expect(claim.Annotations).To(HaveKeyWithValue(volume.AnnStorageProvisioner, stowagev1alpha1.LocalDriver))
+		Expect(w.written).To(BeZero())
+	})
+
+	It("is told once what is wrong, not on every pass", func() {
+		w := newWorld(ClassesScope)
+		w.create(Class("disks", stowagev1alpha1.LocalDriver, map[string]string{"backend": "none"}),
+			Claim(InClass("disks"), askedOf(stowagev1alpha1.LocalDriver)))
+		for range 5 {
+			_ = w.round()
+		}
+		Expect(w.told()).To(HaveLen(1))
+	})
+})
+
+func askedOf(driver string) func(*corev1.PersistentVolumeClaim) {
+	return func(claim *corev1.PersistentVolumeClaim) {
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volume.AnnStorageProvisioner, driver)
+	}
+}
+
+// serve has these backends served instead of the world's one.
+func (w *world) serve(kind backend.Kind) {
+	registry := backend.NewRegistry(kind)
+	w.claims.backends, w.volumes.backends, w.backends.backends = registry, registry, registry
+}
+
+// byName serves StorageBackends with backends of their own.
+type byName map[string]backend.Backend
+
+func (byName) Type() stowagev1alpha1.BackendType { return stowagev1alpha1.LocalType }
+func (byName) Driver() string                    { return stowagev1alpha1.LocalDriver }
+func (k byName) Open(object *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
+	return k[object.Name], nil
+}
+
+// lateStorage doesn't answer the first call, which takes effect later, or when it
+// is repeated.
+type lateStorage struct {
+	*fake.Backend
+	called  bool
+	pending *backend.Request
+}
+
+func (s *lateStorage) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
+	if !s.called {
+		s.called, s.pending = true, &request
+		return nil, errors.New("connection lost")
+	}
+	s.pending = nil
+	return s.Backend.Provision(ctx, request)
+}
+
+func (s *lateStorage) land() {
+	if s.pending != nil {
+		_, _ = s.Backend.Provision(context.Background(), *s.pending)
+	}
+}
+
+// showing is a cache that still shows an object as it was.
+type showing struct {
+	client.Client
+	old client.Object
+}
+
+func (c showing) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if key != client.ObjectKeyFromObject(c.old) {
+		return c.Client.Get(ctx, key, object, options...)
+	}
+	switch to := object.(type) {
+	case *corev1.PersistentVolumeClaim:
+		if from, same := c.old.(*corev1.PersistentVolumeClaim); same {
+			from.DeepCopyInto(to)
+			return nil
+		}
+	case *stowagev1alpha1.StorageBackend:
+		if from, same := c.old.(*stowagev1alpha1.StorageBackend); same {
+			from.DeepCopyInto(to)
+			return nil
+		}
+	}
+	return c.Client.Get(ctx, key, object, options...)
+}
