@@ -97,6 +97,32 @@ func TestWhatTheAgentSaysIsToldInTheBackendsWords(t *testing.T) {
 	}
 }
 
+func TestAVolumeOfAnotherBackendIsNotTaken(t *testing.T) {
+	cluster := newCluster(t, Node("node-1"))
+	_, _ = cluster.open(t, LocalBackend("old")).Provision(t.Context(), backendtest.Request("1"))
+	cluster.say(t, "1", metav1.ConditionTrue, stowagev1alpha1.ReasonReady, "")
+	_, err := cluster.open(t, LocalBackend("new")).Provision(t.Context(), backendtest.Request("1"))
+	expectError(t, err, backend.Conflict, "belongs to backend old")
+}
+
+func TestAVolumeThatFoundNoRoomFollowsItsPodToAnotherNode(t *testing.T) {
+	cluster := newCluster(t, Node("node-1"), Node("node-2"))
+	disks, request := cluster.open(t, LocalBackend("disks")), backendtest.Request("1")
+	request.Node = Node("node-1")
+	_, _ = disks.Provision(t.Context(), request)
+	cluster.say(t, "1", metav1.ConditionFalse, stowagev1alpha1.ReasonExhausted, "no room")
+
+	request.Node = Node("node-2")
+	_, err := disks.Provision(t.Context(), request)
+	expectError(t, err, backend.InProgress, "goes to node node-2")
+	cluster.actAsAgent(t.Context())
+	_, _ = disks.Provision(t.Context(), request)
+
+	if node := cluster.volume(t, "1").Spec.NodeName; node != "node-2" {
+		t.Errorf("it is asked of %s still", node)
+	}
+}
+
 func TestNothingOfAnotherBackendIsDeleted(t *testing.T) {
 	cluster := newCluster(t, Node("node-1"))
 	_, _ = cluster.open(t, LocalBackend("disks")).Provision(t.Context(), backendtest.Request("1"))
