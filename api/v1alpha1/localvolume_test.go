@@ -51,6 +51,7 @@ var _ = Describe("a LocalVolume", func() {
 		Entry("a path that climbs up", volume("path: /var/lib/../etc"), "must be an absolute path without empty, '.' or '..' parts"),
 		Entry("no capacity", volume("capacity: 0"), "capacity must be a whole number of bytes, such as 10Gi, and more than 0"),
 		Entry("a negative capacity", volume("capacity: -1Gi"), "capacity must be a whole number of bytes, such as 10Gi, and more than 0"),
+		Entry("a capacity that no file system has", volume("capacity: 10E"), "capacity must be at most 4Ei"),
 		Entry("a fraction of a byte", volume("capacity: 100m"), "capacity must be a whole number of bytes, such as 10Gi, and more than 0"),
 		Entry("a negative reserve", volume("reservedCapacity: -1"), "reservedCapacity must be a whole number of bytes, such as 10Gi, and not negative"),
 		Entry("a block device in a directory", volume("volumeMode: Block", "layout: Directory"), "volumeMode Block needs layout Image"),

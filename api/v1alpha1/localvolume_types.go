@@ -75,6 +75,7 @@ type LocalVolumeSpec struct {
 	// +required
 	Path AbsolutePath `json:"path"`
 	// capacity that is asked for, in bytes. It can only grow.
+	// +kubebuilder:validation:XValidation:rule="!quantity(string(self)).isGreaterThan(quantity('4Ei'))",message="capacity must be at most 4Ei"
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0')) && !string(self).matches('[mun]$')",message="capacity must be a whole number of bytes, such as 10Gi, and more than 0"
 	// +required
 	Capacity resource.Quantity `json:"capacity"`
