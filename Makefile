@@ -107,7 +107,7 @@ install: bin/kustomize ## Install the CRDs.
 uninstall: bin/kustomize ## Remove the CRDs, once no StorageBackend and no LocalVolume is left.
 	@left=$$($(KUBECTL) get storagebackends,localvolumes -o name --ignore-not-found 2>/dev/null || true); \
 	if [[ -n $$left ]]; then \
-		echo "These would go with the CRDs, and their data with them. Delete them first:"; echo "$$left"; exit 1; \
+		echo "These are still there. Delete the claims that use them, then them:"; echo "$$left"; exit 1; \
 	fi
 	bin/kustomize build config/crd | $(KUBECTL) delete --ignore-not-found -f -
 
