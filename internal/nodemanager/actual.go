@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -86,6 +87,13 @@ func (t Tree) HasPod(uid types.UID) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// HasVolume says whether a volume has a directory in a pod's: it is, or was, or is
+// about to be mounted there. It looks at names only, too.
+func (t Tree) HasVolume(uid types.UID, at Location) (bool, error) {
+	names, err := list(filepath.Dir(t.VolumeDir(uid, at)))
+	return slices.Contains(names, at.Name), err
 }
 
 // Volumes is the volumes that have a directory in a pod's. It looks at names

@@ -47,6 +47,8 @@ type DesiredVolume struct {
 type ResolvedVolume struct {
 	volumes.Spec
 	Plugin volumes.Plugin
+	// Refused says why it isn't mounted for a pod that never had it; nil if it is.
+	Refused error
 }
 
 // Location is where the volume lies in the pod's directory.

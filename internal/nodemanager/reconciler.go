@@ -117,12 +117,28 @@ func (r *Reconciler) ensureResolved(ctx context.Context, pod *corev1.Pod, volume
 		return nil
 	}
 	resolved, err := r.resolver.resolve(ctx, pod, volume.Volume)
+	if err == nil {
+		err = r.checkFirst(pod, resolved)
+	}
 	if err != nil {
 		volume.Waits++
 		return err
 	}
 	volume.Resolved, volume.Waits = resolved, 0
 	return nil
+}
+
+// checkFirst refuses a volume that may not be mounted for the first time. The
+// directory, which outlives this process, tells whether it was mounted before.
+func (r *Reconciler) checkFirst(pod *corev1.Pod, resolved *ResolvedVolume) error {
+	if resolved.Refused == nil {
+		return nil
+	}
+	began, err := r.Tree.HasVolume(pod.UID, resolved.Location())
+	if err != nil || began {
+		return err
+	}
+	return resolved.Refused
 }
 
 // progressOf is how far a volume is whose operation was asked for.

@@ -41,22 +41,23 @@ type resolver struct {
 // resolve finds the volume object behind a pod's volume, checks that this pod
 // may use it here, and finds its type.
 func (r *resolver) resolve(ctx context.Context, pod *corev1.Pod, volume corev1.Volume) (*ResolvedVolume, error) {
-	spec := volumes.Spec{Pod: pod, Volume: volume}
+	resolved := &ResolvedVolume{Spec: volumes.Spec{Pod: pod, Volume: volume}}
 	if claim := claimNameOf(pod, volume); claim != "" {
-		if err := r.resolveClaim(ctx, &spec, claim); err != nil {
+		if err := r.resolveClaim(ctx, resolved, claim); err != nil {
 			return nil, err
 		}
 	}
-	plugin, known := r.types.For(spec)
+	plugin, known := r.types.For(resolved.Spec)
 	if !known {
-		return nil, fmt.Errorf("volume of type %s is %w", typeOf(spec), volumes.ErrNotSupported)
+		return nil, fmt.Errorf("volume of type %s is %w", typeOf(resolved.Spec), volumes.ErrNotSupported)
 	}
-	return &ResolvedVolume{Spec: spec, Plugin: plugin}, nil
+	resolved.Plugin = plugin
+	return resolved, nil
 }
 
-// resolveClaim completes the spec of a volume that the pod asks for by a claim.
-func (r *resolver) resolveClaim(ctx context.Context, spec *volumes.Spec, claimName string) error {
-	claim := &corev1.PersistentVolumeClaim{}
+// resolveClaim completes what is known of a volume that the pod asks for by a claim.
+func (r *resolver) resolveClaim(ctx context.Context, resolved *ResolvedVolume, claimName string) error {
+	spec, claim := &resolved.Spec, &corev1.PersistentVolumeClaim{}
 	name := spec.Pod.Namespace + "/" + claimName
 	if err := r.get(ctx, client.ObjectKey{Namespace: spec.Pod.Namespace, Name: claimName}, claim, "claim "+name); err != nil {
 		return err
@@ -77,6 +78,7 @@ func (r *resolver) resolveClaim(ctx context.Context, spec *volumes.Spec, claimNa
 	if err := r.checkAffinity(ctx, volume); err != nil {
 		return err
 	}
+	resolved.Refused = refusalOf(claim, name)
 	spec.PersistentVolume = volume
 	spec.Access = accessOf(volume, onlyReads(spec.Pod, claimName))
 	return nil
@@ -101,16 +103,26 @@ func (r *resolver) get(ctx context.Context, key client.ObjectKey, object client.
 // checkClaim says what is missing for a claim to be mounted.
 func checkClaim(claim *corev1.PersistentVolumeClaim, name string) error {
 	switch {
-	case claim.DeletionTimestamp != nil:
-		return waitFor("claim %s is being deleted: create it again once it is gone", name)
 	case claim.Status.Phase == corev1.ClaimLost:
 		return waitFor("claim %s lost its volume %s", name, claim.Spec.VolumeName)
 	case claim.Status.Phase != corev1.ClaimBound || claim.Spec.VolumeName == "":
+		if err := refusalOf(claim, name); err != nil {
+			return err
+		}
 		return waitFor("waiting for claim %s to be bound", name)
 	case claim.Spec.VolumeMode != nil && *claim.Spec.VolumeMode == corev1.PersistentVolumeBlock:
 		return fmt.Errorf("claim %s with volumeMode Block is %w", name, volumes.ErrNotSupported)
 	}
 	return nil
+}
+
+// refusalOf says why no further pod may begin to use a claim. One that does already
+// keeps it: the claim is there until that pod goes.
+func refusalOf(claim *corev1.PersistentVolumeClaim, name string) error {
+	if claim.DeletionTimestamp == nil {
+		return nil
+	}
+	return waitFor("claim %s is being deleted: create it again once it is gone", name)
 }
 
 // checkVolume makes sure that the volume agrees that it is the claim's: one whose

@@ -64,8 +64,9 @@ func TestWhatAClaimTurnsOutToBe(t *testing.T) {
 		"a lost claim": {func(c *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume) {
 			c.Status.Phase = corev1.ClaimLost
 		}, true, "claim default/data lost its volume pv"},
-		"a claim that is being deleted": {func(c *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume) {
+		"an unbound claim that is being deleted": {func(c *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume) {
 			c.DeletionTimestamp, c.Finalizers = new(metav1.Now()), []string{"kubernetes.io/pvc-protection"}
+			c.Spec.VolumeName = ""
 		}, true, "claim default/data is being deleted"},
 		"a missing volume": {func(c *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume) {
 			c.Spec.VolumeName = "other"

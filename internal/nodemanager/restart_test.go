@@ -44,6 +44,25 @@ var _ = Describe("The agent", func() {
 		Expect(w.dataOf(claim)).To(BeADirectory())
 	})
 
+	It("keeps the volumes of a running pod ready whose claim waits to be deleted, and mounts them for no other", func(ctx context.Context) {
+		w.register(ctx)
+		stop := w.startAgent()
+		claim := w.boundClaim(ctx, "data")
+		pod := w.pod("web", fromClaim("data"))
+		Expect(admin.Create(ctx, pod)).To(Succeed())
+		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
+		Expect(stop()).To(Succeed())
+		Expect(admin.Delete(ctx, claim)).To(Succeed()) // its protection keeps it
+
+		w.startAgent()
+
+		late := w.pod("late", fromClaim("data"))
+		Expect(admin.Create(ctx, late)).To(Succeed())
+		Eventually(volumesReady(ctx, late)).Should(HavePrefix("False Pending: volume data: claim " + w.namespace + "/data is being deleted"))
+		Consistently(volumesReady(ctx, pod)).Should(HavePrefix("True"))
+		Expect(w.mounts()).To(HaveLen(1))
+	})
+
 	It("takes away what is left of pods that went while it was down", func(ctx context.Context) {
 		w.register(ctx)
 		stop := w.startAgent()
