@@ -75,6 +75,8 @@ func (r *report) printTargets(out io.Writer) {
 	for _, t := range r.Targets {
 		verdict := "met"
 		switch {
+		case t.Wanted == "":
+			verdict = "for information"
 		case !t.Met && t.Gate:
 			verdict = "MISSED (gate)"
 		case !t.Met:
