@@ -50,6 +50,7 @@ type volumeStep func(context.Context, *corev1.PersistentVolume) (done bool, resu
 // +kubebuilder:rbac:groups="",resources=persistentvolumes/status,verbs=update;patch
 // +kubebuilder:rbac:groups="",resources=persistentvolumes/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims/status,verbs=patch
 
 // Reconcile brings one volume as far as it can go now.
 func (r *PersistentVolumeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -73,9 +74,9 @@ func (r *PersistentVolumeReconciler) Reconcile(ctx context.Context, request ctrl
 // are kube-controller-manager's.
 func (r *PersistentVolumeReconciler) steps() []volumeStep {
 	if r.scope == ClassesScope {
-		return []volumeStep{r.reclaim}
+		return []volumeStep{r.ensureReclaimable, r.reclaim}
 	}
-	return []volumeStep{r.ensureProtected, r.ensurePhase, r.removeProtection, r.reclaim}
+	return []volumeStep{r.ensureProtected, r.ensureReclaimable, r.ensurePhase, r.removeProtection, r.reclaim}
 }
 
 // ensurePhase writes the phase that the volume and its claim call for. A volume
@@ -92,8 +93,10 @@ func (r *PersistentVolumeReconciler) ensurePhase(ctx context.Context, pv *corev1
 		return false, ctrl.Result{}, err
 	case claim == nil:
 		return false, ctrl.Result{}, r.release(ctx, pv)
-	case claim.Spec.VolumeName == "":
+	case claim.Spec.VolumeName == "" && pv.DeletionTimestamp.IsZero():
 		return true, ctrl.Result{}, nil
+	case claim.Spec.VolumeName == "":
+		return r.releaseUnbound(ctx, pv)
 	case claim.Spec.VolumeName == pv.Name:
 		return false, ctrl.Result{}, r.setPhase(ctx, pv, corev1.VolumeBound, "")
 	default:
@@ -127,6 +130,40 @@ func (r *PersistentVolumeReconciler) release(ctx context.Context, pv *corev1.Per
 	return r.setPhase(ctx, pv, corev1.VolumeReleased, "")
 }
 
+// releaseUnbound releases a deleted volume whose claim isn't bound to it yet: it
+// never will be, and each would wait for the other.
+//
+// A bind may be under way. It writes the volume's phase before the claim: where the
+// phase isn't Bound yet, that write comes too late once this one is made. Where it
+// is, the claim is written first, so that the bind's last write conflicts.
+func (r *PersistentVolumeReconciler) releaseUnbound(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+	ref := pv.Spec.ClaimRef
+	claim := &corev1.PersistentVolumeClaim{}
+	err := r.live.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, claim)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return true, ctrl.Result{}, fmt.Errorf("reading claim %s/%s: %w", ref.Namespace, ref.Name, err)
+	case holds(claim, pv):
+		return true, ctrl.Result{}, nil
+	case pv.Status.Phase == corev1.VolumeBound && claim.UID == ref.UID:
+		if err := r.fence(ctx, claim, pv); err != nil {
+			return true, ctrl.Result{}, err
+		}
+	}
+	return false, ctrl.Result{}, r.release(ctx, pv)
+}
+
+// fence writes to the claim what its own reconciler will find: the volume goes.
+func (r *PersistentVolumeReconciler) fence(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
+	before := claim.DeepCopy()
+	why := waitForOldVolume(pv)
+	if !setBindable(claim, corev1.PersistentVolumeClaimCondition{Status: corev1.ConditionFalse, Reason: why.reason, Message: why.message}) {
+		return nil
+	}
+	err := r.client.Status().Patch(ctx, claim, client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{}))
+	return wrap(client.IgnoreNotFound(err), "taking volume %s from claim %s/%s", pv.Name, claim.Namespace, claim.Name)
+}
+
 // unbind frees a volume that was tied to a claim which took another one. Storage
 // that was made for the claim and never used by it is released, to be reclaimed;
 // what a person made becomes available again.
@@ -151,7 +188,7 @@ func (r *PersistentVolumeReconciler) setPhase(ctx context.Context, pv *corev1.Pe
 	before := pv.DeepCopy()
 	pv.Status.Phase, pv.Status.Message = phase, message
 	err := r.client.Status().Patch(ctx, pv, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	return wrap(err, "setting volume %s to %s", pv.Name, phase)
+	return wrap(client.IgnoreNotFound(err), "setting volume %s to %s", pv.Name, phase)
 }
 
 // SetupWithManager watches volumes and what decides over them.

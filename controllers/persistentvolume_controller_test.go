@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/storage/volume"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -80,6 +81,36 @@ var _ = Describe("A static volume", func() {
 		w.delete(claim)
 		w.settle()
 		Expect(w.gone(pv)).To(BeTrue())
+	})
+
+	It("goes without an error when it is deleted together with its claim", func() {
+		w := newWorld(ClusterScope)
+		claim, pv := Claim(), Volume("v", Reclaimed(corev1.PersistentVolumeReclaimDelete))
+		w.create(claim, pv)
+		w.settle()
+
+		w.delete(pv)
+		w.delete(claim)
+
+		Expect(w.round()).To(Succeed())
+		Expect(w.round()).To(Succeed())
+		Expect(w.gone(pv)).To(BeTrue())
+	})
+
+	It("is no error when the cache still shows it after it is gone", func() {
+		w := newWorld(ClusterScope)
+		pv := Volume("v")
+		w.create(pv)
+		shown := pv.DeepCopy()
+		shown.Finalizers = nil
+		w.delete(pv)
+		w.settle()
+		Expect(w.gone(pv)).To(BeTrue())
+
+		w.volumes.client = stale{w, []client.Object{shown}}
+		_, err := w.volumes.Reconcile(GinkgoT().Context(), requestFor(shown))
+
+		Expect(err).NotTo(HaveOccurred())
 	})
 
 	It("fails, and says what to do, when its policy asks for what nobody can do", func() {
@@ -310,6 +341,68 @@ var _ = Describe("A volume that Stowage made", func() {
 		Expect(w.storage.Len()).To(Equal(1))
 	})
 
+	It("goes with its data though somebody took its finalizer away", func() {
+		w, claim, pv := provisioned()
+		update(w, pv, func(pv *corev1.PersistentVolume) {
+			controllerutil.RemoveFinalizer(pv, stowagev1alpha1.ReclaimFinalizer)
+		})
+		w.settle()
+
+		w.delete(claim)
+		w.settle()
+
+		Expect(w.gone(pv)).To(BeTrue())
+		Expect(w.storage.Len()).To(BeZero())
+	})
+
+	It("is bound still when it is deleted and the cache has not seen its claim's binding", func() {
+		w := newWorld(ClusterScope)
+		claim, pv := unboundAfter(w, 3)
+		unbound := claim.DeepCopy()
+		w.settle()
+		expectBound(w, claim, pv)
+
+		w.delete(pv)
+		w.volumes.client = stale{w, []client.Object{unbound}}
+		w.settle()
+
+		expectBound(w, claim, pv)
+		Expect(w.storage.Len()).To(Equal(1))
+	})
+
+	for number, name := range []string{"phase", "claim"} {
+		write := 2 + number
+		It("makes way for another when it is deleted before its "+name+" was written", func() {
+			w := newWorld(ClusterScope)
+			claim, pv := unboundAfter(w, write)
+			first := pv.UID
+
+			w.delete(pv)
+			w.settle()
+
+			expectBound(w, claim, pv)
+			Expect(pv.UID).NotTo(Equal(first))
+			Expect(pv.DeletionTimestamp).To(BeNil())
+			Expect(w.storage.Len()).To(Equal(1))
+		})
+
+		It("is not bound by a bind that began before it was deleted, and whose write of the "+name+" comes late", func() {
+			w := newWorld(ClusterScope)
+			claim, pv := unboundAfter(w, write)
+			late := &claimScope{claim: claim.DeepCopy(), volume: pv.DeepCopy()}
+
+			w.delete(pv)
+			_, err := w.volumes.Reconcile(GinkgoT().Context(), requestFor(pv))
+			Expect(err).NotTo(HaveOccurred())
+			_, err = w.claims.bind(GinkgoT().Context(), late)
+			Expect(err).To(HaveOccurred())
+			w.settle()
+
+			expectBound(w, claim, Volume(pv.Name))
+			Expect(w.storage.Len()).To(Equal(1))
+		})
+	}
+
 	It("can be deleted after its class is gone", func() {
 		w, claim, pv := provisioned()
 		update(w, LocalBackend("disks"), func(object *stowagev1alpha1.StorageBackend) { object.Spec.StorageClass = nil })
@@ -357,6 +450,24 @@ func provisioned(options ...func(*stowagev1alpha1.StorageBackend)) (*world, *cor
 
 func retain(pv *corev1.PersistentVolume) {
 	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+}
+
+// unboundAfter is a claim and the volume made for it, whose binding ended with the
+// loss of one of its writes.
+func unboundAfter(w *world, write int) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
+	GinkgoHelper()
+	claim := Claim(InClass("disks"))
+	w.create(LocalBackend("disks"))
+	w.settle()
+	w.create(claim)
+	w.feedIndex()
+	w.faults = map[int]fault{w.written + write: lost}
+	_, _ = w.claims.Reconcile(GinkgoT().Context(), requestFor(claim))
+	pv := Volume(volumeIDOf(claim))
+	w.get(claim)
+	w.get(pv)
+	Expect(claim.Spec.VolumeName).To(BeEmpty())
+	return claim, pv
 }
 
 // retainingFor gives a backend an undelete window.

@@ -50,7 +50,20 @@ func (r *PersistentVolumeReconciler) claimed(ctx context.Context, pv *corev1.Per
 	if err != nil {
 		return false, wrap(client.IgnoreNotFound(err), "reading claim %s/%s", ref.Namespace, ref.Name)
 	}
-	return claim.UID == ref.UID && (claim.Spec.VolumeName == "" || claim.Spec.VolumeName == pv.Name), nil
+	return holds(claim, pv), nil
+}
+
+// holds tells whether the claim that a volume is tied to is bound to it, or may yet
+// be: nothing binds a volume that is being deleted.
+func holds(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) bool {
+	switch {
+	case claim.UID != pv.Spec.ClaimRef.UID:
+		return false
+	case claim.Spec.VolumeName == "":
+		return pv.DeletionTimestamp.IsZero()
+	default:
+		return claim.Spec.VolumeName == pv.Name
+	}
 }
 
 // usedByClaim tells whether a claim is bound to a volume that lost its side of the

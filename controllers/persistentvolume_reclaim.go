@@ -37,7 +37,19 @@ func (r *PersistentVolumeReconciler) removeProtection(ctx context.Context, pv *c
 		!controllerutil.RemoveFinalizer(pv, pvProtectionFinalizer) {
 		return false, ctrl.Result{}, nil
 	}
-	return false, ctrl.Result{}, client.IgnoreNotFound(r.patch(ctx, pv, before, "ending the protection of"))
+	return false, ctrl.Result{}, r.patch(ctx, pv, before, "ending the protection of")
+}
+
+// ensureReclaimable adds the finalizer to a volume that one of Stowage's drivers
+// made and that lost it, as in a restored backup: without it nobody would remove
+// its storage.
+func (r *PersistentVolumeReconciler) ensureReclaimable(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+	before := pv.DeepCopy()
+	if !pv.DeletionTimestamp.IsZero() || !provisionedHere(pv) || !backend.IsOurs(pv.Spec.CSI.Driver) ||
+		!controllerutil.AddFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
+		return false, ctrl.Result{}, nil
+	}
+	return false, ctrl.Result{}, r.patch(ctx, pv, before, "keeping")
 }
 
 // reclaim removes the storage of a released volume whose policy is Delete, in an
@@ -133,13 +145,13 @@ func (r *PersistentVolumeReconciler) letGo(ctx context.Context, pv *corev1.Persi
 	if !controllerutil.RemoveFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
 		return nil
 	}
-	return client.IgnoreNotFound(r.patch(ctx, pv, before, "letting go of"))
+	return r.patch(ctx, pv, before, "letting go of")
 }
 
 // reclaimForeign says of released volumes that no driver of Stowage made what
 // becomes of them: a provisioner of their own deletes them, or a person does.
 func (r *PersistentVolumeReconciler) reclaimForeign(ctx context.Context, pv *corev1.PersistentVolume) error {
-	if r.scope == ClassesScope || pv.Status.Phase != corev1.VolumeReleased || pv.Annotations[volume.AnnDynamicallyProvisioned] != "" {
+	if r.scope == ClassesScope || !pv.DeletionTimestamp.IsZero() || pv.Status.Phase != corev1.VolumeReleased || pv.Annotations[volume.AnnDynamicallyProvisioned] != "" {
 		return nil
 	}
 	reason := map[corev1.PersistentVolumeReclaimPolicy]string{
@@ -160,5 +172,5 @@ func (r *PersistentVolumeReconciler) reclaimForeign(ctx context.Context, pv *cor
 
 func (r *PersistentVolumeReconciler) patch(ctx context.Context, pv, before *corev1.PersistentVolume, doing string) error {
 	err := r.client.Patch(ctx, pv, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	return wrap(err, "%s volume %s", doing, pv.Name)
+	return wrap(client.IgnoreNotFound(err), "%s volume %s", doing, pv.Name)
 }

@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -59,11 +58,4 @@ func (c withoutVolume) List(ctx context.Context, list client.ObjectList, options
 		volumes.Items = slices.DeleteFunc(volumes.Items, func(pv corev1.PersistentVolume) bool { return pv.Name == c.name })
 	}
 	return err
-}
-
-// unlistable is an API server that can't be asked for lists.
-type unlistable struct{ client.Reader }
-
-func (unlistable) List(context.Context, client.ObjectList, ...client.ListOption) error {
-	return errors.New("listing was not expected")
 }
