@@ -2,11 +2,14 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
 // stale is a cache that still shows some objects as they were.
@@ -30,6 +33,8 @@ func copyInto(from, to client.Object) bool {
 	case *corev1.PersistentVolumeClaim:
 		return copyTyped(from, typed)
 	case *corev1.PersistentVolume:
+		return copyTyped(from, typed)
+	case *stowagev1alpha1.StorageBackend:
 		return copyTyped(from, typed)
 	}
 	return false
@@ -58,4 +63,11 @@ func (c withoutVolume) List(ctx context.Context, list client.ObjectList, options
 		volumes.Items = slices.DeleteFunc(volumes.Items, func(pv corev1.PersistentVolume) bool { return pv.Name == c.name })
 	}
 	return err
+}
+
+// unlistable is an API server that can't be asked for lists.
+type unlistable struct{ client.Reader }
+
+func (unlistable) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errors.New("listing was not expected")
 }

@@ -67,7 +67,7 @@ func (r *StorageBackendReconciler) Reconcile(ctx context.Context, request ctrl.R
 		return r.finish(ctx, object)
 	}
 	if err := r.ensureFinalizer(ctx, object); err != nil {
-		return ctrl.Result{}, err
+		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if err := r.countVolumes(ctx, object); err != nil {
 		return ctrl.Result{}, err

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -176,6 +177,65 @@ var _ = Describe("A deleted StorageBackend", func() {
 		Expect(w.gone(object)).To(BeTrue())
 	})
 
+	It("asks the API server who uses it only when the cache shows nobody", func() {
+		w, _, _ := provisioned()
+		object := LocalBackend("disks")
+		w.delete(object)
+
+		w.backends.live = unlistable{w}
+		_, err := w.backends.Reconcile(GinkgoT().Context(), requestFor(object))
+
+		Expect(err).NotTo(HaveOccurred())
+		expectNotReady(w, object, stowagev1alpha1.ReasonInUse, "waits for volume pvc-")
+	})
+
+	It("waits for a volume that the cache has not seen", func() {
+		w, _, pv := provisioned()
+		object := LocalBackend("disks")
+		w.delete(object)
+
+		w.backends.client = withoutVolume{w, pv.Name}
+		w.settle()
+
+		expectNotReady(w, object, stowagev1alpha1.ReasonInUse, "waits for volume "+pv.Name)
+	})
+
+	DescribeTable("says what to do about who uses it",
+		func(user client.Object, advice string) {
+			w := newWorld(ClusterScope)
+			object := LocalBackend("disks")
+			w.create(object, user)
+			w.settle()
+
+			w.delete(object)
+			w.settle()
+
+			expectNotReady(w, object, stowagev1alpha1.ReasonInUse, advice)
+		},
+		Entry("a volume of policy Delete", Volume("v", inBackend("disks"), Reclaimed(corev1.PersistentVolumeReclaimDelete)),
+			"volume v: delete its claim, or set its policy to Retain to keep its data"),
+		Entry("a volume of policy Retain", Volume("v", inBackend("disks")),
+			"volume v, whose policy keeps its data: delete its claim, and then the volume"),
+		Entry("the record of a volume on a node", record("pvc-1", "disks"),
+			"LocalVolume pvc-1, which no volume uses: delete it and set its spec.removeData"),
+	)
+
+	It("is no error when the cache still shows it after it is gone, and gets no class", func() {
+		w := newWorld(ClusterScope)
+		object := LocalBackend("disks")
+		w.create(object)
+		shown := object.DeepCopy()
+		w.delete(object)
+		w.settle()
+		Expect(w.gone(object)).To(BeTrue())
+
+		w.backends.client = stale{w, []client.Object{shown}}
+		_, err := w.backends.Reconcile(GinkgoT().Context(), requestFor(shown))
+
+		Expect(err).NotTo(HaveOccurred())
+		Expect(w.gone(Class("disks", "", nil))).To(BeTrue())
+	})
+
 	It("goes at once when nothing uses it", func() {
 		w := newWorld(ClusterScope)
 		object := LocalBackend("disks")
@@ -202,6 +262,28 @@ var _ = Describe("A deleted StorageBackend", func() {
 		expectNotReady(w, object, stowagev1alpha1.ReasonInUse, "waits for claim default/data")
 	})
 })
+
+// inBackend puts a static volume into a backend.
+func inBackend(name string) func(*corev1.PersistentVolume) {
+	return func(pv *corev1.PersistentVolume) {
+		pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+			Driver: stowagev1alpha1.LocalDriver, VolumeHandle: pv.Name,
+			VolumeAttributes: map[string]string{stowagev1alpha1.BackendAttribute: name},
+		}}
+	}
+}
+
+// record is the record of a volume on a node, for which there is no volume object.
+func record(name, backend string) *stowagev1alpha1.LocalVolume {
+	return &stowagev1alpha1.LocalVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: stowagev1alpha1.LocalVolumeSpec{
+			NodeName: "node-1", Backend: backend, Path: "/var/lib/stowage/disks",
+			Capacity: Volume(name).Spec.Capacity[corev1.ResourceStorage],
+			ClaimRef: stowagev1alpha1.ClaimReference{Namespace: Namespace, Name: "data", UID: "1"},
+		},
+	}
+}
 
 func expectNotReady(w *world, object *stowagev1alpha1.StorageBackend, reason, message string) {
 	GinkgoHelper()

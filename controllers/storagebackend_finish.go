@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,48 +28,74 @@ func (r *StorageBackendReconciler) finish(ctx context.Context, object *stowagev1
 	if err := r.removeClassesBut(ctx, object, ""); err != nil {
 		return ctrl.Result{}, err
 	}
-	users, err := r.users(ctx, object.Name)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	if users != "" {
-		setCondition(object, stowagev1alpha1.ReadyCondition, metav1.ConditionFalse, stowagev1alpha1.ReasonInUse,
-			"the backend is being deleted and waits for "+users+": delete the claims that use it, or set their volumes' policy to Retain and delete the volumes")
-		return ctrl.Result{RequeueAfter: probeInterval}, nil
+	// The cache only saves the question: that nothing needs the backend is believed
+	// when read live.
+	for _, reader := range []client.Reader{r.client, r.live} {
+		user, err := findUser(ctx, reader, object.Name)
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		if user != "" {
+			setCondition(object, stowagev1alpha1.ReadyCondition, metav1.ConditionFalse, stowagev1alpha1.ReasonInUse,
+				"the backend is being deleted and waits for "+user)
+			return ctrl.Result{RequeueAfter: probeInterval}, nil
+		}
 	}
 	before := object.DeepCopy()
 	controllerutil.RemoveFinalizer(object, stowagev1alpha1.BackendInUseFinalizer)
-	err = r.client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	return ctrl.Result{}, wrap(client.IgnoreNotFound(err), "removing the finalizer of StorageBackend %s", object.Name)
 }
 
-// users tells, from live reads, what still needs a backend: its volumes, records
-// of volumes on nodes, and claims for which it may have been called.
-func (r *StorageBackendReconciler) users(ctx context.Context, name string) (string, error) {
+// findUser finds what still needs a backend, and says what to do about it: its
+// volumes, claims for which it may have been called and, where neither answers for
+// them, records of volumes on nodes.
+func findUser(ctx context.Context, reader client.Reader, name string) (string, error) {
 	volumes, claims, records := &corev1.PersistentVolumeList{}, &corev1.PersistentVolumeClaimList{}, &stowagev1alpha1.LocalVolumeList{}
 	for _, list := range []client.ObjectList{volumes, claims, records} {
-		if err := r.live.List(ctx, list); err != nil {
+		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return "", fmt.Errorf("listing what needs StorageBackend %s: %w", name, err)
 		}
 	}
 	for i := range volumes.Items {
-		for _, backend := range backendOf(&volumes.Items[i]) {
-			if backend == name {
-				return "volume " + volumes.Items[i].Name, nil
-			}
-		}
-	}
-	for i := range records.Items {
-		if records.Items[i].Spec.Backend == name {
-			return "LocalVolume " + records.Items[i].Name, nil
+		if slices.Contains(backendOf(&volumes.Items[i]), name) {
+			return adviceOnVolume(&volumes.Items[i]), nil
 		}
 	}
 	for i := range claims.Items {
 		if noted, err := intentOf(&claims.Items[i]); err == nil && noted.Backend == name {
-			return "claim " + client.ObjectKeyFromObject(&claims.Items[i]).String(), nil
+			return adviceOnClaim(&claims.Items[i]), nil
+		}
+	}
+	for i := range records.Items {
+		if records.Items[i].Spec.Backend == name {
+			return adviceOnRecord(&records.Items[i]), nil
 		}
 	}
 	return "", nil
+}
+
+func adviceOnVolume(pv *corev1.PersistentVolume) string {
+	if mayDelete(pv) {
+		return fmt.Sprintf("volume %s: delete its claim, or set its policy to Retain to keep its data, and delete the volume", pv.Name)
+	}
+	return fmt.Sprintf("volume %s, whose policy keeps its data: delete its claim, and then the volume", pv.Name)
+}
+
+func adviceOnClaim(claim *corev1.PersistentVolumeClaim) string {
+	key := client.ObjectKeyFromObject(claim)
+	if !claim.DeletionTimestamp.IsZero() {
+		return fmt.Sprintf("claim %s: what was made for it is being removed", key)
+	}
+	return fmt.Sprintf("claim %s, for which storage may have been made: delete it", key)
+}
+
+func adviceOnRecord(record *stowagev1alpha1.LocalVolume) string {
+	if record.Spec.RemoveData && !record.DeletionTimestamp.IsZero() {
+		return fmt.Sprintf("LocalVolume %s: node %s is removing its data", record.Name, record.Spec.NodeName)
+	}
+	return fmt.Sprintf("LocalVolume %s, which no volume uses: delete it and set its spec.removeData to remove its data, "+
+		"or take its finalizer off to keep it", record.Name)
 }
 
 // onlyNewBackends lets pass what people change in a backend, and not the status
