@@ -1,0 +1,395 @@
+package controllers
+
+import (
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/storage/volume"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	. "github.com/stowage-dev/stowage/test/fixture"
+)
+
+var _ = Describe("A volume that Stowage made", func() {
+	It("goes with its claim, and so does its data", func() {
+		w, claim, pv := provisioned()
+
+		w.delete(claim)
+		w.settle()
+
+		Expect(w.gone(pv)).To(BeTrue())
+		Expect(w.storage.Len()).To(BeZero())
+	})
+
+	It("keeps its data when its policy was set to Retain, also when it is deleted itself", func() {
+		w, claim, pv := provisioned()
+		update(w, pv, retain)
+		w.delete(claim)
+		w.settle()
+		expectPhase(w, pv, corev1.VolumeReleased)
+
+		w.delete(pv)
+		w.settle()
+
+		Expect(w.gone(pv)).To(BeTrue())
+		Expect(w.storage.Len()).To(Equal(1))
+	})
+
+	It("keeps its data when the policy is set to Retain after the point of no return", func() {
+		w, claim, pv := provisioned()
+		w.storage.FailNext(slices.Repeat([]error{backend.Unavailable.Errorf("the storage is away")}, maxRounds)...)
+		w.delete(claim)
+		w.settle()
+		w.get(pv)
+		Expect(pv.DeletionTimestamp).NotTo(BeNil())
+
+		update(w, pv, retain)
+		w.settle()
+
+		Expect(w.gone(pv)).To(BeTrue())
+		Expect(w.storage.Len()).To(Equal(1))
+	})
+
+	It("keeps its data for the undelete window, also when it is deleted itself", func() {
+		w, claim, pv := provisioned(retainingFor(time.Hour))
+		w.delete(claim)
+		w.settle()
+		expectPhase(w, pv, corev1.VolumeReleased)
+		w.delete(pv)
+		w.settle()
+		Expect(w.storage.Len()).To(Equal(1))
+
+		w.clock.SetTime(time.Now().Add(2 * time.Hour))
+		w.settle()
+
+		Expect(w.gone(pv)).To(BeTrue())
+		Expect(w.storage.Len()).To(BeZero())
+	})
+
+	It("is given back, inside the undelete window, to the claim that a person names", func() {
+		w, claim, pv := provisioned(retainingFor(time.Hour))
+		w.delete(claim)
+		w.settle()
+
+		update(w, pv, func(pv *corev1.PersistentVolume) {
+			retain(pv)
+			reserve("restored")(pv)
+		})
+		stranger, restored := Claim(ClaimNamed("stranger"), InClass("disks")), Claim(ClaimNamed("restored"), AskingFor(pv.Name))
+		w.create(stranger)
+		w.settle()
+		w.create(restored)
+		w.settle()
+
+		expectBound(w, restored, pv)
+		expectBound(w, stranger, Volume(volumeIDOf(stranger)))
+		Expect(w.storage.Has(pv.Name)).To(BeTrue())
+	})
+
+	It("keeps its data while its claim lives, though the volume was deleted first", func() {
+		w, claim, pv := provisioned()
+		w.delete(pv)
+		w.settle()
+		Expect(w.storage.Len()).To(Equal(1))
+
+		w.delete(claim)
+		w.settle()
+
+		Expect(w.gone(pv)).To(BeTrue())
+		Expect(w.storage.Len()).To(BeZero())
+	})
+
+	It("keeps its data while another volume object stands for it", func() {
+		w, claim, pv := provisioned()
+		twin := Volume("twin")
+		twin.Spec.PersistentVolumeSource = pv.Spec.PersistentVolumeSource
+		w.create(twin)
+
+		w.delete(claim)
+		w.settle()
+
+		expectPhase(w, pv, corev1.VolumeReleased)
+		Expect(w.storage.Len()).To(Equal(1))
+		Expect(w.told()).To(ContainElement(ContainSubstring("volume twin stands for the same storage")))
+	})
+
+	It("keeps its data while another volume object stands for it that the cache has not seen", func() {
+		w, claim, pv := provisioned()
+		twin := Volume("twin")
+		twin.Spec.PersistentVolumeSource = pv.Spec.PersistentVolumeSource
+		w.create(twin)
+		w.volumes.client = withoutVolume{w, twin.Name}
+
+		w.delete(claim)
+		w.settle()
+
+		Expect(w.storage.Len()).To(Equal(1))
+		Expect(w.told()).To(ContainElement(ContainSubstring("volume twin stands for the same storage")))
+	})
+
+	It("is not deleted after a person reserved it for another claim, though the cache is behind", func() {
+		w, claim, pv := provisioned(retainingFor(time.Hour))
+		w.delete(claim)
+		w.settle()
+		expectPhase(w, pv, corev1.VolumeReleased)
+		released := pv.DeepCopy()
+
+		update(w, pv, reserve("restored"))
+		w.clock.SetTime(time.Now().Add(2 * time.Hour))
+		w.volumes.client = stale{w, []client.Object{released}}
+		_ = w.round()
+		w.volumes.client = w
+		w.settle()
+
+		expectPhase(w, pv, corev1.VolumeAvailable)
+		Expect(pv.DeletionTimestamp).To(BeNil())
+		Expect(w.storage.Len()).To(Equal(1))
+	})
+
+	It("is not deleted in scope=classes while it is reserved, though it is Released still", func() {
+		w := newWorld(ClassesScope)
+		claim := Claim(InClass("disks"), requestedOf(stowagev1alpha1.LocalDriver))
+		w.create(LocalBackend("disks", retaining), claim)
+		w.settle()
+		pv := Volume(volumeIDOf(claim))
+		w.delete(claim)
+		setPhase(w, pv, corev1.VolumeReleased)
+
+		update(w, pv, func(pv *corev1.PersistentVolume) {
+			reserve("restored")(pv)
+			pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+		})
+		w.settle()
+
+		w.get(pv)
+		Expect(pv.DeletionTimestamp).To(BeNil())
+		Expect(w.storage.Len()).To(Equal(1))
+	})
+
+	DescribeTable("goes with its data when a person deletes it after its claim was taken off it",
+		func(unclaim func(*corev1.PersistentVolume)) {
+			w, claim, pv := provisioned()
+			update(w, pv, retain)
+			w.delete(claim)
+			w.settle()
+			update(w, pv, func(pv *corev1.PersistentVolume) {
+				unclaim(pv)
+				pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+			})
+			w.settle()
+			expectPhase(w, pv, corev1.VolumeAvailable)
+
+			w.delete(pv)
+			w.settle()
+
+			Expect(w.gone(pv)).To(BeTrue())
+			Expect(w.storage.Len()).To(BeZero())
+		},
+		Entry("for anybody", func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }),
+		Entry("for a claim that a person named", reserve("restored")),
+	)
+
+	It("keeps its data for the undelete window after a person deleted it while it was Available", func() {
+		w, claim, pv := provisioned(retainingFor(time.Hour))
+		w.delete(claim)
+		w.settle()
+		update(w, pv, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil })
+		w.settle()
+		w.get(pv)
+		pv.Status.LastPhaseTransitionTime = &metav1.Time{Time: time.Now().Add(-2 * time.Hour)}
+		Expect(w.direct.Status().Update(GinkgoT().Context(), pv)).To(Succeed())
+
+		w.delete(pv)
+		w.settle()
+		Expect(w.storage.Len()).To(Equal(1))
+
+		w.clock.SetTime(time.Now().Add(2 * time.Hour))
+		w.settle()
+		Expect(w.gone(pv)).To(BeTrue())
+		Expect(w.storage.Len()).To(BeZero())
+	})
+
+	It("keeps its data while a claim is bound to it that its claimRef no longer names", func() {
+		w, claim, pv := provisioned()
+		update(w, pv, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil })
+		w.delete(pv)
+		for range 3 {
+			_, _ = w.volumes.Reconcile(GinkgoT().Context(), requestFor(pv))
+		}
+		Expect(w.storage.Len()).To(Equal(1))
+
+		w.settle()
+
+		expectBound(w, claim, pv)
+		Expect(w.storage.Len()).To(Equal(1))
+	})
+
+	It("goes with its data though somebody took its finalizer away", func() {
+		w, claim, pv := provisioned()
+		update(w, pv, func(pv *corev1.PersistentVolume) {
+			controllerutil.RemoveFinalizer(pv, stowagev1alpha1.ReclaimFinalizer)
+		})
+		w.settle()
+
+		w.delete(claim)
+		w.settle()
+
+		Expect(w.gone(pv)).To(BeTrue())
+		Expect(w.storage.Len()).To(BeZero())
+	})
+
+	It("is bound still when it is deleted and the cache has not seen its claim's binding", func() {
+		w := newWorld(ClusterScope)
+		claim, pv := unboundAfter(w, 3)
+		unbound := claim.DeepCopy()
+		w.settle()
+		expectBound(w, claim, pv)
+
+		w.delete(pv)
+		w.volumes.client = stale{w, []client.Object{unbound}}
+		w.settle()
+
+		expectBound(w, claim, pv)
+		Expect(w.storage.Len()).To(Equal(1))
+	})
+
+	for number, name := range []string{"phase", "claim"} {
+		write := 2 + number
+		It("makes way for another when it is deleted before its "+name+" was written", func() {
+			w := newWorld(ClusterScope)
+			claim, pv := unboundAfter(w, write)
+			first := pv.UID
+
+			w.delete(pv)
+			w.settle()
+
+			expectBound(w, claim, pv)
+			Expect(pv.UID).NotTo(Equal(first))
+			Expect(pv.DeletionTimestamp).To(BeNil())
+			Expect(w.storage.Len()).To(Equal(1))
+		})
+
+		It("is not bound by a bind that began before it was deleted, and whose write of the "+name+" comes late", func() {
+			w := newWorld(ClusterScope)
+			claim, pv := unboundAfter(w, write)
+			late := &claimScope{claim: claim.DeepCopy(), volume: pv.DeepCopy()}
+
+			w.delete(pv)
+			_, err := w.volumes.Reconcile(GinkgoT().Context(), requestFor(pv))
+			Expect(err).NotTo(HaveOccurred())
+			_, err = w.claims.bind(GinkgoT().Context(), late)
+			Expect(err).To(HaveOccurred())
+			w.settle()
+
+			expectBound(w, claim, Volume(pv.Name))
+			Expect(w.storage.Len()).To(Equal(1))
+		})
+	}
+
+	It("can be deleted after its class is gone", func() {
+		w, claim, pv := provisioned()
+		update(w, LocalBackend("disks"), func(object *stowagev1alpha1.StorageBackend) { object.Spec.StorageClass = nil })
+
+		w.delete(claim)
+		w.settle()
+
+		Expect(w.gone(pv)).To(BeTrue())
+		Expect(w.storage.Len()).To(BeZero())
+	})
+})
+
+var _ = Describe("Reclaim that is interrupted", func() {
+	const writes = 4
+	for _, kind := range []fault{lost, unanswered} {
+		for number := range writes {
+			It("removes data and volume when write "+string(rune('1'+number))+" is "+string(kind), func() {
+				w, claim, pv := provisioned()
+				w.delete(claim)
+				w.faults = map[int]fault{w.written + number: kind}
+
+				_ = w.round()
+				w.restart()
+				w.settle()
+
+				Expect(w.gone(claim)).To(BeTrue())
+				Expect(w.gone(pv)).To(BeTrue())
+				Expect(w.storage.Len()).To(BeZero())
+			})
+		}
+	}
+})
+
+// provisioned is a cluster with a claim and the volume that was made for it.
+func provisioned(options ...func(*stowagev1alpha1.StorageBackend)) (*world, *corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
+	GinkgoHelper()
+	w := newWorld(ClusterScope)
+	claim := Claim(InClass("disks"))
+	w.create(LocalBackend("disks", options...), claim)
+	w.settle()
+	pv := Volume(volumeIDOf(claim))
+	expectBound(w, claim, pv)
+	return w, claim, pv
+}
+
+func retain(pv *corev1.PersistentVolume) {
+	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+}
+
+// unboundAfter is a claim and the volume made for it, whose binding ended with the
+// loss of one of its writes.
+func unboundAfter(w *world, write int) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
+	GinkgoHelper()
+	claim := Claim(InClass("disks"))
+	w.create(LocalBackend("disks"))
+	w.settle()
+	w.create(claim)
+	w.feedIndex()
+	w.faults = map[int]fault{w.written + write: lost}
+	_, _ = w.claims.Reconcile(GinkgoT().Context(), requestFor(claim))
+	pv := Volume(volumeIDOf(claim))
+	w.get(claim)
+	w.get(pv)
+	Expect(claim.Spec.VolumeName).To(BeEmpty())
+	return claim, pv
+}
+
+// retainingFor gives a backend an undelete window.
+func retainingFor(window time.Duration) func(*stowagev1alpha1.StorageBackend) {
+	return func(object *stowagev1alpha1.StorageBackend) {
+		object.Spec.Deletion.RetainFor = metav1.Duration{Duration: window}
+	}
+}
+
+// retaining gives the class of a backend the policy Retain.
+func retaining(object *stowagev1alpha1.StorageBackend) {
+	object.Spec.StorageClass.ReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+}
+
+// reserve keeps a volume for a claim by name, as people do it.
+func reserve(claim string) func(*corev1.PersistentVolume) {
+	return func(pv *corev1.PersistentVolume) {
+		pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: Namespace, Name: claim}
+	}
+}
+
+// requestedOf asks a driver for a claim's volume, as kube-controller-manager does.
+func requestedOf(driver string) func(*corev1.PersistentVolumeClaim) {
+	return func(claim *corev1.PersistentVolumeClaim) {
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volume.AnnStorageProvisioner, driver)
+	}
+}
+
+// setPhase writes a volume's phase, as kube-controller-manager does.
+func setPhase(w *world, pv *corev1.PersistentVolume, phase corev1.PersistentVolumePhase) {
+	GinkgoHelper()
+	w.get(pv)
+	pv.Status.Phase = phase
+	Expect(w.direct.Status().Update(GinkgoT().Context(), pv)).To(Succeed())
+}
