@@ -42,8 +42,10 @@ type options struct {
 func main() {
 	klog.SetLogger(logr.Discard())
 	ctrl.SetLogger(logr.Discard())
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
-	// SIGPIPE: `make bench | head` is to tidy up too. A second signal ends the program at once.
+	// `make bench | head` tidies up too, and writes its file.
+	signal.Ignore(syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	// A second signal ends the program at once.
 	context.AfterFunc(ctx, stop)
 	if err := run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
