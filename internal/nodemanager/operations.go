@@ -2,6 +2,7 @@ package nodemanager
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -14,6 +15,16 @@ const (
 	// is tried again; the time doubles with each failure.
 	firstRetry = 500 * time.Millisecond
 	lastRetry  = 2 * time.Minute
+)
+
+// Kind is what an operation does to a volume's directory.
+type Kind int
+
+const (
+	// Mounting makes the volume visible there.
+	Mounting Kind = iota
+	// Unmounting takes it away.
+	Unmounting
 )
 
 // Outcome is what is known of the operation of one volume.
@@ -41,6 +52,7 @@ type Operations struct {
 
 // operation is one volume's, while it runs or after it failed.
 type operation struct {
+	kind     Kind
 	pod      types.UID
 	started  time.Time
 	running  bool
@@ -55,10 +67,11 @@ func NewOperations(clock clock.PassiveClock) *Operations {
 }
 
 // Do starts the work of a volume directory unless something runs there or its
-// backoff isn't over, and says how it stands. The pod is told when it ends.
+// backoff isn't over, and says how it stands. The pod is told when it ends. What
+// failed doesn't hold up the opposite.
 // A shutdown of the program doesn't cancel the work: half a mount is worse than
 // a late one.
-func (o *Operations) Do(ctx context.Context, dir string, pod types.UID, work func(context.Context) error) Outcome {
+func (o *Operations) Do(ctx context.Context, kind Kind, dir string, pod types.UID, work func(context.Context) error) Outcome {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := o.clock.Now()
@@ -66,15 +79,15 @@ func (o *Operations) Do(ctx context.Context, dir string, pod types.UID, work fun
 	if known && state.running {
 		return Outcome{Running: true, RunningFor: now.Sub(state.started)}
 	}
-	if known && now.Before(state.retryAt) {
+	if known && state.kind == kind && now.Before(state.retryAt) {
 		return Outcome{Err: state.err, RetryAfter: state.retryAt.Sub(now)}
 	}
 	release, acquired := o.locks.TryAcquire(dir)
 	if !acquired {
 		return Outcome{Running: true}
 	}
-	if !known {
-		state = &operation{}
+	if !known || state.kind != kind {
+		state = &operation{kind: kind}
 		o.states[dir] = state
 	}
 	state.pod, state.running, state.started = pod, true, now
@@ -106,6 +119,13 @@ func (o *Operations) end(dir string, state *operation, err error) func(types.UID
 	state.failures++
 	state.retryAt = o.clock.Now().Add(delay)
 	return o.finished
+}
+
+// Forget drops how a pod's operations failed. What runs stays known.
+func (o *Operations) Forget(pod types.UID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	maps.DeleteFunc(o.states, func(_ string, state *operation) bool { return state.pod == pod && !state.running })
 }
 
 // IsRunning says whether anything runs for a pod.

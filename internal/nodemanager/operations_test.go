@@ -45,11 +45,11 @@ func TestOneVolumeHasOneOperationAndAnotherDoesNotWaitForIt(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	operations := NewOperations(clock)
 	hangs, quick := make(gate), make(gate)
-	if outcome := operations.Do(t.Context(), "hangs", somePod, hangs.work); !outcome.Running {
+	if outcome := operations.Do(t.Context(), Mounting, "hangs", somePod, hangs.work); !outcome.Running {
 		t.Fatalf("got %+v", outcome)
 	}
 	clock.Step(time.Minute)
-	second := operations.Do(t.Context(), "hangs", somePod, func(context.Context) error {
+	second := operations.Do(t.Context(), Mounting, "hangs", somePod, func(context.Context) error {
 		t.Error("a second operation was started")
 		return nil
 	})
@@ -58,7 +58,7 @@ func TestOneVolumeHasOneOperationAndAnotherDoesNotWaitForIt(t *testing.T) {
 	}
 	ended := make(chan types.UID)
 	operations.OnEnd(func(pod types.UID) { ended <- pod })
-	operations.Do(t.Context(), "quick", "pod-2", quick.work)
+	operations.Do(t.Context(), Mounting, "quick", "pod-2", quick.work)
 	quick <- nil
 	if pod := <-ended; pod != "pod-2" {
 		t.Errorf("%s was told", pod)
@@ -80,7 +80,7 @@ func TestAFailedOperationBacksOffAndASuccessForgetsIt(t *testing.T) {
 	operations.OnEnd(func(pod types.UID) { ended <- pod })
 	broken := errors.New("broken")
 	attempt := func(result error) Outcome {
-		outcome := operations.Do(t.Context(), "dir", somePod, func(context.Context) error { return result })
+		outcome := operations.Do(t.Context(), Mounting, "dir", somePod, func(context.Context) error { return result })
 		if outcome.Running {
 			<-ended
 		}
@@ -109,11 +109,60 @@ func TestAFailedOperationBacksOffAndASuccessForgetsIt(t *testing.T) {
 	}
 }
 
+func TestAFailedMountNeitherHoldsUpTheUnmountNorSpeaksForIt(t *testing.T) {
+	operations := NewOperations(clocktesting.NewFakeClock(time.Now()))
+	broken := func(context.Context) error { return errors.New("broken") }
+	operations.Do(t.Context(), Mounting, "dir", somePod, broken)
+	operations.Wait()
+
+	unmounted := false
+	outcome := operations.Do(t.Context(), Unmounting, "dir", somePod, func(context.Context) error {
+		unmounted = true
+		return nil
+	})
+	operations.Wait()
+	if outcome.Err != nil || !unmounted {
+		t.Errorf("got %+v", outcome)
+	}
+}
+
+func TestAMountAndAnUnmountOfOneVolumeNeverRunAtOnce(t *testing.T) {
+	operations := NewOperations(clocktesting.NewFakeClock(time.Now()))
+	hangs := make(gate)
+	operations.Do(t.Context(), Mounting, "dir", somePod, hangs.work)
+	outcome := operations.Do(t.Context(), Unmounting, "dir", somePod, func(context.Context) error {
+		t.Error("it was unmounted meanwhile")
+		return nil
+	})
+	if !outcome.Running {
+		t.Errorf("got %+v", outcome)
+	}
+	hangs <- nil
+	operations.Wait()
+}
+
+func TestNothingIsKeptOfAPodThatIsGone(t *testing.T) {
+	operations := NewOperations(clocktesting.NewFakeClock(time.Now()))
+	broken, hangs := func(context.Context) error { return errors.New("broken") }, make(gate)
+	operations.Do(t.Context(), Mounting, "dir", somePod, broken)
+	operations.Do(t.Context(), Mounting, "another pod's", "pod-2", broken)
+	operations.Wait()
+	operations.Do(t.Context(), Mounting, "hangs", somePod, hangs.work)
+
+	operations.Forget(somePod)
+
+	if !operations.IsRunning(somePod) || len(operations.states) != 2 {
+		t.Errorf("what is left: %v", operations.states)
+	}
+	hangs <- nil
+	operations.Wait()
+}
+
 func TestAShutdownWaitsForWhatRunsAndDoesNotCancelIt(t *testing.T) {
 	operations := NewOperations(clocktesting.NewFakeClock(time.Now()))
 	ctx, cancel := context.WithCancel(t.Context())
 	started, finish := make(chan struct{}), make(chan struct{})
-	operations.Do(ctx, "dir", somePod, func(ctx context.Context) error {
+	operations.Do(ctx, Mounting, "dir", somePod, func(ctx context.Context) error {
 		close(started)
 		<-finish
 		if ctx.Err() != nil {

@@ -22,6 +22,7 @@ type Reconciler struct {
 	resolver   resolver
 	desired    Desired
 	operations *Operations
+	troubles   Troubles
 }
 
 // NewReconciler returns the reconciler of a node's pods.
@@ -98,7 +99,7 @@ func (r *Reconciler) advance(ctx context.Context, pod *corev1.Pod, volume *Desir
 	if published {
 		return progress{done: true}
 	}
-	outcome := r.operations.Do(ctx, dir, pod.UID, func(ctx context.Context) error {
+	outcome := r.operations.Do(ctx, Mounting, dir, pod.UID, func(ctx context.Context) error {
 		if err := r.Tree.EnsureParent(pod.UID, resolved.Location()); err != nil {
 			return err
 		}

@@ -1,8 +1,8 @@
 package nodemanager
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -23,6 +23,7 @@ func (r *Reconciler) teardown(ctx context.Context, uid types.UID, cached *corev1
 	}
 	deleting := cached != nil && cached.DeletionTimestamp != nil
 	if !hasDir && !deleting {
+		r.forget(uid)
 		return reconcile.Result{}, nil
 	}
 	// The cache may be older than the pod, or the pod than its last word. An error
@@ -34,18 +35,36 @@ func (r *Reconciler) teardown(ctx context.Context, uid types.UID, cached *corev1
 	if pod != nil && NeedsVolumes(pod) {
 		return reconcile.Result{RequeueAfter: firstClaimWait}, nil
 	}
-	again, err := r.ensureGone(ctx, uid)
-	if err != nil {
-		if pod != nil {
-			r.tell(pod, unmountFailed(err))
-		}
-		logf.FromContext(ctx).Error(err, "tearing down a pod's volumes", "podUID", uid)
-		return reconcile.Result{RequeueAfter: max(again, firstClaimWait)}, nil
+	again, problems := r.ensureGone(ctx, uid)
+	if len(problems) > 0 {
+		wait := r.tellTroubles(ctx, uid, pod, problems)
+		return reconcile.Result{RequeueAfter: cmp.Or(again, wait)}, nil
 	}
 	if again > 0 {
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
+	r.forget(uid)
 	return reconcile.Result{}, r.finishDeletion(ctx, pod)
+}
+
+// forget drops what is known of a pod of which nothing is left.
+func (r *Reconciler) forget(uid types.UID) {
+	r.operations.Forget(uid)
+	r.troubles.Forget(uid)
+}
+
+// tellTroubles tells what is new of what keeps a pod, which is nil if it is gone
+// from the API server, and returns how long to wait.
+func (r *Reconciler) tellTroubles(ctx context.Context, uid types.UID, pod *corev1.Pod, problems []error) time.Duration {
+	again, news := r.troubles.Note(uid, problems)
+	if news == nil {
+		return again
+	}
+	if pod != nil {
+		r.tell(pod, unmountFailed(news))
+	}
+	logf.FromContext(ctx).Error(news, "tearing down a pod's volumes", "podUID", uid)
+	return again
 }
 
 // livePod reads a pod from the API server; nil if it is gone. It lists, because
@@ -69,37 +88,39 @@ func (r *Reconciler) livePod(ctx context.Context, uid types.UID, cached *corev1.
 	return nil, nil
 }
 
-// ensureGone takes away the pod's volumes and then its directory. A time above
-// zero says when to look again; all volumes are worked on, whatever becomes of
-// one of them.
-func (r *Reconciler) ensureGone(ctx context.Context, uid types.UID) (time.Duration, error) {
+// ensureGone takes away the pod's volumes and then its directory; all volumes are
+// worked on, whatever becomes of one of them. A time above zero says when there may
+// be something new of those that are worked on.
+func (r *Reconciler) ensureGone(ctx context.Context, uid types.UID) (again time.Duration, problems []error) {
 	found, err := r.Tree.Volumes(uid)
 	if err != nil {
-		return lastClaimWait, err
+		return 0, []error{err}
 	}
-	var errs []error
 	var states []progress
 	for _, at := range found {
 		plugin, known := r.Volumes.Named(at.Plugin)
+		dir := r.Tree.VolumeDir(uid, at)
 		if !known {
-			errs = append(errs, fmt.Errorf("volume %s has the unknown type %s: remove %s by hand", at.Name, at.Plugin, r.Tree.VolumeDir(uid, at)))
+			problems = append(problems, fmt.Errorf("volume %s has the unknown type %s: remove %s by hand", at.Name, at.Plugin, dir))
 			continue
 		}
-		dir := r.Tree.VolumeDir(uid, at)
-		outcome := r.operations.Do(ctx, dir, uid, func(ctx context.Context) error { return plugin.Unpublish(ctx, dir) })
+		outcome := r.operations.Do(ctx, Unmounting, dir, uid, func(ctx context.Context) error { return plugin.Unpublish(ctx, dir) })
 		if outcome.Err != nil {
-			errs = append(errs, fmt.Errorf("volume %s: %w", at.Name, outcome.Err))
+			problems = append(problems, fmt.Errorf("volume %s: %w", at.Name, outcome.Err))
 		}
 		states = append(states, progressOf(outcome))
 	}
 	if len(found) > 0 {
-		return max(soonest(states), firstClaimWait), errors.Join(errs...)
+		return soonest(states), problems
 	}
 	// A mount that was begun before the pod went is about to make a directory.
 	if r.operations.IsRunning(uid) {
 		return slowOperation, nil
 	}
-	return 0, r.Tree.RemovePod(uid)
+	if err := r.Tree.RemovePod(uid); err != nil {
+		return 0, []error{err}
+	}
+	return 0, nil
 }
 
 // finishDeletion removes a pod that is being deleted, and of which nothing is

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/emptydir"
@@ -46,7 +47,7 @@ func newBench(t *testing.T, cached, live client.Client) *bench {
 	mounter := &mounttest.Fake{}
 	reconciler := NewReconciler(Options{
 		NodeName: "n1", Tree: tree, Mounter: mounter, Volumes: volumes.Registry{emptydir.New(mounter)},
-		Client: cached, Live: live, Events: events.NewFakeRecorder(10), Clock: clocktesting.NewFakeClock(time.Now()),
+		Client: cached, Live: live, Events: events.NewFakeRecorder(100), Clock: clocktesting.NewFakeClock(time.Now()),
 	})
 	return &bench{Reconciler: reconciler, canary: canary}
 }
@@ -147,11 +148,73 @@ func TestADeletionIsFinishedOnlyForThePodItWasMeantFor(t *testing.T) {
 func TestAVolumeOfAnUnknownTypeKeepsThePodsDirectory(t *testing.T) {
 	bench := newBench(t, clientWith(interceptor.Funcs{}), clientWith(interceptor.Funcs{}))
 	bench.Volumes = nil
-	if _, err := bench.ensureGone(t.Context(), somePod); err == nil {
+	if _, problems := bench.ensureGone(t.Context(), somePod); len(problems) == 0 {
 		t.Error("nothing is said of it")
 	}
 	if !bench.alive() {
 		t.Error("its data was removed")
+	}
+}
+
+func TestWhatKeepsAPodIsToldOnceAndLookedAtLessAndLessOften(t *testing.T) {
+	tests := map[string]func(*testing.T, *bench){
+		"a volume of an unknown type": func(_ *testing.T, bench *bench) { bench.Volumes = nil },
+		"a file in its directory": func(t *testing.T, bench *bench) {
+			if err := os.WriteFile(filepath.Join(bench.Tree.PodDir(somePod), "stray"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"an unmount that fails": func(t *testing.T, bench *bench) {
+			dir := filepath.Dir(bench.canary)
+			mounter := bench.Mounter.(*mounttest.Fake)
+			if err := mounter.Tmpfs(dir, mount.TmpfsOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			mounter.Refuse(dir, errors.New("busy"))
+		},
+	}
+	for name, spoil := range tests {
+		t.Run(name, func(t *testing.T) {
+			pod := deleting(podOnNode(somePod), false)
+			bench := newBench(t, clientWith(interceptor.Funcs{}, pod), clientWith(interceptor.Funcs{}, pod))
+			spoil(t, bench)
+			var again time.Duration
+			for range 20 {
+				result, err := bench.Reconcile(t.Context(), somePod)
+				if err != nil {
+					t.Fatal(err)
+				}
+				bench.operations.Wait()
+				again = max(again, result.RequeueAfter)
+				bench.Clock.(*clocktesting.FakeClock).Step(result.RequeueAfter)
+			}
+			if told := len(bench.Events.(*events.FakeRecorder).Events); told != 1 || again < lastClaimWait {
+				t.Errorf("%d events were sent, and the longest wait is %s", told, again)
+			}
+		})
+	}
+}
+
+func TestNothingIsRememberedOfAPodThatIsGone(t *testing.T) {
+	bench := newBench(t, clientWith(interceptor.Funcs{}), clientWith(interceptor.Funcs{}))
+	stray := filepath.Join(bench.Tree.PodDir(somePod), "stray")
+	if err := os.WriteFile(stray, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := bench.settle(t); err != nil {
+		t.Fatal(err)
+	}
+	if len(bench.troubles.pods) != 1 {
+		t.Fatal("what keeps it was forgotten")
+	}
+	if err := os.Remove(stray); err != nil {
+		t.Fatal(err)
+	}
+	if err := bench.settle(t); err != nil {
+		t.Fatal(err)
+	}
+	if len(bench.troubles.pods) != 0 || len(bench.operations.states) != 0 {
+		t.Errorf("left: %v, %v", bench.troubles.pods, bench.operations.states)
 	}
 }
 
@@ -183,7 +246,7 @@ func TestADeletionIsNotFinishedWhileAMountThatWasBegunStillRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	hangs := make(gate)
-	bench.operations.Do(t.Context(), "a volume's directory", somePod, hangs.work)
+	bench.operations.Do(t.Context(), Mounting, "a volume's directory", somePod, hangs.work)
 
 	if _, err := bench.Reconcile(t.Context(), somePod); err != nil || deleted != 0 {
 		t.Errorf("it was finished %d times (%v)", deleted, err)
