@@ -8,7 +8,6 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/component-helpers/storage/volume"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -155,7 +154,7 @@ var _ = Describe("A volume that Stowage made", func() {
 
 	It("is not deleted in scope=classes while it is reserved, though it is Released still", func() {
 		w := newWorld(ClassesScope)
-		claim := Claim(InClass("disks"), requestedOf(stowagev1alpha1.LocalDriver))
+		claim := Claim(InClass("disks"), askedOf(stowagev1alpha1.LocalDriver))
 		w.create(LocalBackend("disks", retaining), claim)
 		w.settle()
 		pv := Volume(volumeIDOf(claim))
@@ -376,13 +375,6 @@ func retaining(object *stowagev1alpha1.StorageBackend) {
 func reserve(claim string) func(*corev1.PersistentVolume) {
 	return func(pv *corev1.PersistentVolume) {
 		pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: Namespace, Name: claim}
-	}
-}
-
-// requestedOf asks a driver for a claim's volume, as kube-controller-manager does.
-func requestedOf(driver string) func(*corev1.PersistentVolumeClaim) {
-	return func(claim *corev1.PersistentVolumeClaim) {
-		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volume.AnnStorageProvisioner, driver)
 	}
 }
 

@@ -50,7 +50,7 @@ func (r *PersistentVolumeClaimReconciler) resume(ctx context.Context, scope *cla
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		return nil, fmt.Errorf("reading claim %s/%s: %w", claim.Namespace, claim.Name, err)
-	case err != nil || current.UID != claim.UID || !current.DeletionTimestamp.IsZero() ||
+	case apierrors.IsNotFound(err) || current.UID != claim.UID || !current.DeletionTimestamp.IsZero() ||
 		!controllerutil.ContainsFinalizer(current, stowagev1alpha1.ProvisioningFinalizer):
 		return &wait{after: contendedRetry}, nil
 	}

@@ -155,7 +155,7 @@ func (r *PersistentVolumeClaimReconciler) awaitUsable(ctx context.Context, objec
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		return nil, fmt.Errorf("reading StorageBackend %s: %w", object.Name, err)
-	case err != nil || current.UID != object.UID || !current.DeletionTimestamp.IsZero():
+	case apierrors.IsNotFound(err) || current.UID != object.UID || !current.DeletionTimestamp.IsZero():
 		return waitForBackend(backend.Invalid.Errorf("StorageBackend %s is being deleted: use another class", object.Name)), nil
 	case !controllerutil.ContainsFinalizer(current, stowagev1alpha1.BackendInUseFinalizer):
 		return &wait{reason: "Provisioning", message: "waiting for StorageBackend " + object.Name + " to be accepted", after: contendedRetry}, nil

@@ -31,7 +31,7 @@ var _ = Describe("Nothing is provisioned", func() {
 		w.settle()
 		w.create(claim)
 
-		w.claims.client = showing{w, shown}
+		w.claims.client = stale{w, []client.Object{shown}}
 		_, _ = w.claims.Reconcile(GinkgoT().Context(), requestFor(claim))
 
 		Expect(w.storage.Len()).To(BeZero())
@@ -52,7 +52,7 @@ var _ = Describe("Nothing is provisioned", func() {
 		Expect(w.gone(claim)).To(BeTrue())
 
 		w.restart()
-		w.claims.client = showing{w, shown}
+		w.claims.client = stale{w, []client.Object{shown}}
 		_, _ = w.claims.Reconcile(GinkgoT().Context(), requestFor(shown))
 
 		Expect(w.storage.Len()).To(BeZero())
@@ -143,6 +143,7 @@ var _ = Describe("In scope=classes a claim", func() {
 	})
 })
 
+// askedOf asks a driver for a claim's volume, as kube-controller-manager does.
 func askedOf(driver string) func(*corev1.PersistentVolumeClaim) {
 	return func(claim *corev1.PersistentVolumeClaim) {
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volume.AnnStorageProvisioner, driver)
@@ -185,29 +186,4 @@ func (s *lateStorage) land() {
 	if s.pending != nil {
 		_, _ = s.Backend.Provision(context.Background(), *s.pending)
 	}
-}
-
-// showing is a cache that still shows an object as it was.
-type showing struct {
-	client.Client
-	old client.Object
-}
-
-func (c showing) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-	if key != client.ObjectKeyFromObject(c.old) {
-		return c.Client.Get(ctx, key, object, options...)
-	}
-	switch to := object.(type) {
-	case *corev1.PersistentVolumeClaim:
-		if from, same := c.old.(*corev1.PersistentVolumeClaim); same {
-			from.DeepCopyInto(to)
-			return nil
-		}
-	case *stowagev1alpha1.StorageBackend:
-		if from, same := c.old.(*stowagev1alpha1.StorageBackend); same {
-			from.DeepCopyInto(to)
-			return nil
-		}
-	}
-	return c.Client.Get(ctx, key, object, options...)
 }

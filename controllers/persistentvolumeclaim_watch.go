@@ -111,10 +111,11 @@ func enqueueReferredClaim(pv *corev1.PersistentVolume, queue queue) {
 	}
 }
 
-// waitingClaims are the claims of a class that aren't bound yet.
+// waitingClaims are the claims of a class that aren't bound yet: the cache's own,
+// which are not to be changed.
 func (r *PersistentVolumeClaimReconciler) waitingClaims(ctx context.Context, class string) []corev1.PersistentVolumeClaim {
 	claims := &corev1.PersistentVolumeClaimList{}
-	if err := r.client.List(ctx, claims, client.MatchingFields{claimsByClass: classKey(class)}, unhurried); err != nil {
+	if err := r.client.List(ctx, claims, client.MatchingFields{claimsByClass: classKey(class)}, unhurried, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing waiting claims", "class", class)
 	}
 	return claims.Items

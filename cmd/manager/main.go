@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/pflag"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/stowage-dev/stowage/controllers"
@@ -29,12 +26,6 @@ controllers (--scope=cluster). Storage is configured with StorageBackend objects
 const (
 	metricsPort = 8080
 	probePort   = 8081
-	// shutdownTimeout is how long work may go on after a signal. What it cuts off
-	// is resumed by the next manager, as after a crash.
-	shutdownTimeout = 10 * time.Second
-	// The API server, not the client, says when there are too many requests:
-	// its priority and fairness queues know the load, a fixed rate doesn't.
-	noClientLimit = -1
 )
 
 type options struct {
@@ -88,36 +79,4 @@ func run(options options) error {
 	}
 	log.Info("starting the manager", "version", program.Version(), "scope", scope)
 	return mgr.Start(ctx)
-}
-
-func newManager(options options) (ctrl.Manager, error) {
-	scheme, err := program.Scheme()
-	if err != nil {
-		return nil, err
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", options.Kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("reading how to reach the API server: %w", err)
-	}
-	config.QPS = noClientLimit
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme:                        scheme,
-		Client:                        controllers.ClientOptions(),
-		Metrics:                       options.Metrics(),
-		HealthProbeBindAddress:        options.ProbeAddress,
-		LeaderElection:                options.leaderElect,
-		LeaderElectionID:              "manager.stowage.dev",
-		LeaderElectionNamespace:       options.leaderElectionNamespace,
-		LeaderElectionReleaseOnCancel: true,
-		GracefulShutdownTimeout:       new(shutdownTimeout),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("making the manager: %w", err)
-	}
-	for _, add := range []func(string, healthz.Checker) error{mgr.AddHealthzCheck, mgr.AddReadyzCheck} {
-		if err := add("ping", healthz.Ping); err != nil {
-			return nil, fmt.Errorf("adding a probe: %w", err)
-		}
-	}
-	return mgr, nil
 }

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+
+	"github.com/stowage-dev/stowage/controllers"
+	"github.com/stowage-dev/stowage/internal/program"
+)
+
+const (
+	// shutdownTimeout is how long work may go on after a signal. What it cuts off
+	// is resumed by the next manager, as after a crash.
+	shutdownTimeout = 10 * time.Second
+	// The API server, not the client, says when there are too many requests:
+	// its priority and fairness queues know the load, a fixed rate doesn't.
+	noClientLimit = -1
+)
+
+// newManager makes the controller manager. Its cache leaves out what nobody here
+// reads and what is a good part of every object: who manages which field.
+func newManager(options options) (ctrl.Manager, error) {
+	scheme, err := program.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", options.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading how to reach the API server: %w", err)
+	}
+	config.QPS = noClientLimit
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:                        scheme,
+		Client:                        controllers.ClientOptions(),
+		Cache:                         cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Metrics:                       options.Metrics(),
+		HealthProbeBindAddress:        options.ProbeAddress,
+		LeaderElection:                options.leaderElect,
+		LeaderElectionID:              "manager.stowage.dev",
+		LeaderElectionNamespace:       options.leaderElectionNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       new(shutdownTimeout),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the manager: %w", err)
+	}
+	for _, add := range []func(string, healthz.Checker) error{mgr.AddHealthzCheck, mgr.AddReadyzCheck} {
+		if err := add("ping", healthz.Ping); err != nil {
+			return nil, fmt.Errorf("adding a probe: %w", err)
+		}
+	}
+	return mgr, nil
+}
