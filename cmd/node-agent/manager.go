@@ -16,6 +16,10 @@ import (
 	"github.com/stowage-dev/stowage/internal/program"
 )
 
+// noClientLimit leaves it to the API server, which knows the load, to say when there
+// are too many requests: a fixed rate would hold up a node whose pods all go at once.
+const noClientLimit = -1
+
 // newManager makes the controller manager. Its cache holds what belongs to this
 // node and nothing else: the API server lets a node see no more.
 func newManager(options *options) (ctrl.Manager, error) {
@@ -23,6 +27,7 @@ func newManager(options *options) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
+	config.QPS = noClientLimit
 	scheme, err := program.Scheme()
 	if err != nil {
 		return nil, err

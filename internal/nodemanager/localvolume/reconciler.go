@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -175,7 +176,11 @@ func (r *Reconciler) remove(ctx context.Context, stored, volume *stowagev1alpha1
 	before := volume.DeepCopy()
 	controllerutil.RemoveFinalizer(volume, stowagev1alpha1.LocalVolumeFinalizer)
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, volume, patch); client.IgnoreNotFound(err) != nil {
+	err := r.Client.Patch(ctx, volume, patch)
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: staleRetry}, nil
+	}
+	if client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("removing the finalizer of LocalVolume %s: %w", volume.Name, err)
 	}
 	return ctrl.Result{}, nil
@@ -235,7 +240,11 @@ func (r *Reconciler) othersOf(ctx context.Context, volume *stowagev1alpha1.Local
 		for i := range list.Items {
 			other := &list.Items[i]
 			if other.Name != volume.Name && other.Spec.NodeName == r.NodeName && checkName(other) == nil {
-				others = append(others, r.volumeOf(other))
+				known := r.volumeOf(other)
+			// One that is being removed may be missing already: that is no sign
+			// of a disk that isn't mounted.
+			known.Provisioned = known.Provisioned && other.DeletionTimestamp.IsZero()
+			others = append(others, known)
 			}
 		}
 		return others, nil
