@@ -25,6 +25,9 @@ type intent struct {
 	Backend string `json:"backend"`
 	Node    string `json:"node,omitempty"`
 	Attempt int    `json:"attempt"`
+	// Undoing says that nothing is being made any more: what is there is removed,
+	// and Provision, which would make it again, is not repeated.
+	Undoing bool `json:"undoing,omitempty"`
 }
 
 // intentOf reads the annotation.
@@ -57,7 +60,7 @@ func (r *PersistentVolumeClaimReconciler) resume(ctx context.Context, scope *cla
 	if waiting, err := r.findRecorded(ctx, scope); waiting != nil || err != nil || scope.volume != nil {
 		return waiting, err
 	}
-	if noted, err := intentOf(claim); err == nil && noted.Backend != "" && noted.Backend != object.Name {
+	if noted, err := intentOf(claim); err == nil && noted.Backend != "" && (noted.Undoing || noted.Backend != object.Name) {
 		return r.undo(ctx, claim)
 	}
 	return nil, nil
@@ -127,10 +130,26 @@ func (r *PersistentVolumeClaimReconciler) undo(ctx context.Context, claim *corev
 // outcome nobody knows may still take effect, after a deletion that found nothing:
 // so the call is repeated until its outcome is known, and then undone.
 func (r *PersistentVolumeClaimReconciler) deleteUnrecorded(ctx context.Context, claim *corev1.PersistentVolumeClaim, opened backend.Backend) error {
+	noted, err := intentOf(claim)
+	if err != nil || !noted.Undoing {
+		if err := r.makeFinal(ctx, claim, noted.Node, opened); err != nil {
+			return err
+		}
+		noted.Undoing = true
+		if err := r.writeIntent(ctx, claim, noted); err != nil {
+			return err
+		}
+	}
+	return opened.Delete(ctx, volumeIDOf(claim))
+}
+
+// makeFinal repeats the call that may have been made for a claim until nothing of
+// it goes on any more.
+func (r *PersistentVolumeClaimReconciler) makeFinal(ctx context.Context, claim *corev1.PersistentVolumeClaim, nodeName string, opened backend.Backend) error {
 	request := requestFrom(claim)
-	if noted, err := intentOf(claim); err == nil && noted.Node != "" {
+	if nodeName != "" {
 		node := &corev1.Node{}
-		if err := r.client.Get(ctx, client.ObjectKey{Name: noted.Node}, node); err == nil {
+		if err := r.client.Get(ctx, client.ObjectKey{Name: nodeName}, node); err == nil {
 			request.Node = node
 		}
 	}
@@ -138,7 +157,19 @@ func (r *PersistentVolumeClaimReconciler) deleteUnrecorded(ctx context.Context, 
 	if kind := backend.KindOf(err); err != nil && (kind == "" || kind == backend.InProgress) {
 		return fmt.Errorf("making sure that nothing is still being made before it is removed: %w", err)
 	}
-	return opened.Delete(ctx, request.ID)
+	return nil
+}
+
+// writeIntent replaces the annotation of a claim that has an intent.
+func (r *PersistentVolumeClaimReconciler) writeIntent(ctx context.Context, claim *corev1.PersistentVolumeClaim, noted intent) error {
+	text, err := json.Marshal(noted)
+	if err != nil {
+		return fmt.Errorf("writing the intent of claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	before := claim.DeepCopy()
+	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, stowagev1alpha1.ProvisioningAnnotation, string(text))
+	err = r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return wrap(err, "writing the intent of claim %s/%s", claim.Namespace, claim.Name)
 }
 
 // intendedBackend is the backend that the intent names or, where somebody took

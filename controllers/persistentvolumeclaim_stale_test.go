@@ -82,6 +82,28 @@ var _ = Describe("Nothing is left behind", func() {
 		Expect(second.Len()).To(Equal(1))
 	})
 
+	It("by a backend that takes its time to remove, and nothing is made again meanwhile", func() {
+		w := newWorld(ClusterScope)
+		slow := &slowStorage{Backend: w.storage}
+		w.serve(byName{"disks": slow})
+		claim := Claim(InClass("disks"))
+		w.create(LocalBackend("disks"))
+		w.settle()
+		w.create(claim)
+		w.faults = map[int]fault{w.written + 1: lost} // the volume object
+		_ = w.round()
+		made := slow.made
+
+		w.delete(claim)
+		for range maxRounds {
+			_ = w.round()
+		}
+
+		Expect(w.gone(claim)).To(BeTrue())
+		Expect(w.storage.Len()).To(BeZero())
+		Expect(slow.made-made).To(BeNumerically("<=", 1), "the call is repeated once, to know its outcome")
+	})
+
 	It("by a call that was not answered and takes effect after the claim is gone", func() {
 		w := newWorld(ClusterScope)
 		slow := &lateStorage{Backend: w.storage}
@@ -163,6 +185,24 @@ func (byName) Type() stowagev1alpha1.BackendType { return stowagev1alpha1.LocalT
 func (byName) Driver() string                    { return stowagev1alpha1.LocalDriver }
 func (k byName) Open(object *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
 	return k[object.Name], nil
+}
+
+// slowStorage says of every removal, once, that it goes on, and counts its calls.
+type slowStorage struct {
+	*fake.Backend
+	made int
+}
+
+func (s *slowStorage) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
+	s.made++
+	return s.Backend.Provision(ctx, request)
+}
+
+func (s *slowStorage) Delete(ctx context.Context, id string) error {
+	if s.Has(id) {
+		return errors.Join(s.Backend.Delete(ctx, id), backend.InProgress.Errorf("removing it"))
+	}
+	return nil
 }
 
 // lateStorage doesn't answer the first call, which takes effect later, or when it
