@@ -68,9 +68,7 @@ var _ = Describe("Nothing is left behind", func() {
 		w.create(LocalBackend("first"), LocalBackend("second"), class)
 		w.settle()
 		claim := Claim(InClass("by-hand"))
-		w.create(claim)
-		w.faults = map[int]fault{w.written + 1: lost} // the volume object
-		_ = w.round()
+		w.halfMake(claim)
 		Expect(first.Len()).To(Equal(1))
 
 		w.delete(class)
@@ -89,9 +87,7 @@ var _ = Describe("Nothing is left behind", func() {
 		claim := Claim(InClass("disks"))
 		w.create(LocalBackend("disks"))
 		w.settle()
-		w.create(claim)
-		w.faults = map[int]fault{w.written + 1: lost} // the volume object
-		_ = w.round()
+		w.halfMake(claim)
 		made := slow.made
 
 		w.delete(claim)
@@ -129,9 +125,7 @@ var _ = Describe("A bound claim whose other storage is being removed", func() {
 		claim := Claim(InClass("disks"))
 		w.create(LocalBackend("disks"))
 		w.settle()
-		w.create(claim)
-		w.faults = map[int]fault{w.written + 1: lost} // the volume object
-		_ = w.round()
+		w.halfMake(claim)
 		w.storage.FailNext(slices.Repeat([]error{backend.InProgress.Errorf("waiting for the agent")}, 2*maxRounds)...)
 		w.create(Volume("static", OfClass("disks"), ReservedTo("data")))
 
@@ -172,6 +166,15 @@ func askedOf(driver string) func(*corev1.PersistentVolumeClaim) {
 	}
 }
 
+// halfMake creates a claim whose storage is made, and whose volume object is lost
+// on the way.
+func (w *world) halfMake(claim *corev1.PersistentVolumeClaim) {
+	GinkgoHelper()
+	w.create(claim)
+	w.faults = map[int]fault{w.written + 1: lost}
+	_ = w.round()
+}
+
 // serve has these backends served instead of the world's one.
 func (w *world) serve(kind backend.Kind) {
 	registry := backend.NewRegistry(kind)
@@ -182,7 +185,6 @@ func (w *world) serve(kind backend.Kind) {
 type byName map[string]backend.Backend
 
 func (byName) Type() stowagev1alpha1.BackendType { return stowagev1alpha1.LocalType }
-func (byName) Driver() string                    { return stowagev1alpha1.LocalDriver }
 func (k byName) Open(object *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
 	return k[object.Name], nil
 }

@@ -131,9 +131,7 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 		claim := Claim(InClass("disks"))
 		w.create(LocalBackend("disks"))
 		w.settle()
-		w.create(claim)
-		w.faults = map[int]fault{w.written + 1: lost} // the volume object
-		_ = w.round()
+		w.halfMake(claim)
 		Expect(w.storage.Len()).To(Equal(1))
 
 		w.delete(claim)
@@ -148,9 +146,7 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 		claim := Claim(InClass("disks"))
 		w.create(LocalBackend("disks"))
 		w.settle()
-		w.create(claim)
-		w.faults = map[int]fault{w.written + 1: lost}
-		_ = w.round()
+		w.halfMake(claim)
 
 		w.create(Volume("static", OfClass("disks"), ReservedTo("data")))
 		w.settle()

@@ -251,9 +251,7 @@ var _ = Describe("A deleted StorageBackend", func() {
 		object, claim := LocalBackend("disks"), Claim(InClass("disks"))
 		w.create(object)
 		w.settle()
-		w.create(claim)
-		w.faults = map[int]fault{w.written + 1: lost} // the volume object
-		_ = w.round()
+		w.halfMake(claim)
 
 		w.delete(object)
 		_, err := w.backends.Reconcile(GinkgoT().Context(), requestFor(object))

@@ -12,8 +12,6 @@ import (
 type Kind interface {
 	// Type is the member of the union in StorageBackend's spec.
 	Type() stowagev1alpha1.BackendType
-	// Driver is the CSI driver name of the kind's volumes.
-	Driver() string
 	// Open makes the backend that a StorageBackend object describes. It calls
 	// no storage. An error of kind Invalid tells what in the spec can't be
 	// served.

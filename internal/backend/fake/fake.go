@@ -25,18 +25,6 @@ type Kind struct {
 // Type is the type that the fake stands in for.
 func (k Kind) Type() stowagev1alpha1.BackendType { return k.For }
 
-// Driver is the driver name of the type that the fake stands in for.
-func (k Kind) Driver() string {
-	object := &stowagev1alpha1.StorageBackend{}
-	switch k.For {
-	case stowagev1alpha1.NFSType:
-		object.Spec.NFS = &stowagev1alpha1.NFSBackend{}
-	case stowagev1alpha1.LocalType:
-		object.Spec.Local = &stowagev1alpha1.LocalBackend{}
-	}
-	return backend.DriverOf(object)
-}
-
 // Open returns the one backend.
 func (k Kind) Open(*stowagev1alpha1.StorageBackend) (backend.Backend, error) { return k.Backend, nil }
 

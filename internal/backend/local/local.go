@@ -37,9 +37,6 @@ type Kind struct {
 // Type is Local.
 func (Kind) Type() stowagev1alpha1.BackendType { return stowagev1alpha1.LocalType }
 
-// Driver is the driver name of local volumes.
-func (Kind) Driver() string { return stowagev1alpha1.LocalDriver }
-
 // Open makes the backend of one StorageBackend object.
 func (k Kind) Open(object *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
 	spec := *object.Spec.Local
