@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -29,6 +30,8 @@ type PersistentVolumeClaimReconciler struct {
 	scope    Scope
 	backends *backend.Registry
 	index    *binder.Index
+	waking   waking
+	refresh  refresh
 	events   events.EventRecorder
 	told     told
 }
@@ -36,14 +39,16 @@ type PersistentVolumeClaimReconciler struct {
 // NewPersistentVolumeClaimReconciler makes a reconciler with an empty index of
 // volumes: SetupWithManager has an informer fill it.
 func NewPersistentVolumeClaimReconciler(mgr ctrl.Manager, options Options) *PersistentVolumeClaimReconciler {
-	return &PersistentVolumeClaimReconciler{
+	r := &PersistentVolumeClaimReconciler{
 		client:   mgr.GetClient(),
 		live:     mgr.GetAPIReader(),
 		scope:    options.Scope,
 		backends: options.Backends,
-		index:    binder.NewIndex(),
+		refresh:  refresh{clock: options.Clock},
 		events:   mgr.GetEventRecorder("stowage-manager"),
 	}
+	r.index = binder.NewIndex(r.waking.add)
+	return r
 }
 
 // claimScope is what the steps of one pass over a claim know and find out.
@@ -52,6 +57,8 @@ type claimScope struct {
 	class  *storagev1.StorageClass
 	wish   binder.Wish
 	volume *corev1.PersistentVolume
+	// asked tells that the index was asked for a volume.
+	asked bool
 }
 
 // claimStep brings a claim further. It returns a wait where it can't go on yet,
@@ -72,11 +79,17 @@ type claimStep func(context.Context, *claimScope) (*wait, error)
 // Reconcile brings one claim as far as it can go now.
 func (r *PersistentVolumeClaimReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	claim := &corev1.PersistentVolumeClaim{}
+	scope := &claimScope{claim: claim, wish: binder.Wish{Claim: claim}}
+	// What the index keeps for a claim that doesn't come for it goes to the next.
+	defer func() {
+		if !scope.asked {
+			r.index.Leave(request.NamespacedName)
+		}
+	}()
 	if err := r.client.Get(ctx, request.NamespacedName, claim); err != nil {
 		r.told.forget(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	scope := &claimScope{claim: claim, wish: binder.Wish{Claim: claim}}
 	for _, step := range r.steps(claim) {
 		waiting, err := step(ctx, scope)
 		switch {
@@ -141,6 +154,7 @@ func (r *PersistentVolumeClaimReconciler) findNode(ctx context.Context, scope *c
 // findVolume takes the volume that the claim names, or the best that fits.
 func (r *PersistentVolumeClaimReconciler) findVolume(_ context.Context, scope *claimScope) (*wait, error) {
 	claim := scope.claim
+	scope.asked = true
 	if claim.Spec.VolumeName == "" {
 		scope.volume = r.index.Take(scope.wish)
 		return nil, nil
@@ -191,6 +205,7 @@ func (r *PersistentVolumeClaimReconciler) SetupWithManager(mgr ctrl.Manager) err
 		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForBackend), onlyNewSpecs()).
 		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(claimOfLocalVolume)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForNode), onlyNewNodes()).
+		WatchesRawSource(source.Func(r.waking.start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: claimWorkers}).
 		Complete(r)
 }

@@ -235,7 +235,7 @@ func newVolume(scope *claimScope, object *stowagev1alpha1.StorageBackend, reques
 
 // waitUnmatched says why no volume fits and none is made.
 func (r *PersistentVolumeClaimReconciler) waitUnmatched(scope *claimScope) *wait {
-	why, contended := r.index.Explain(scope.wish)
+	why := r.index.Explain(scope.wish)
 	name := classOf(scope.claim)
 	switch {
 	case name == "":
@@ -245,11 +245,7 @@ func (r *PersistentVolumeClaimReconciler) waitUnmatched(scope *claimScope) *wait
 	default:
 		why += fmt.Sprintf("; StorageClass %q makes none: create a volume that fits", name)
 	}
-	waiting := waitForVolume(why)
-	if contended {
-		waiting.after = contendedRetry
-	}
-	return waiting
+	return waitForVolume(why)
 }
 
 // markProvisioner tells a foreign provisioner that the claim's volume is its to

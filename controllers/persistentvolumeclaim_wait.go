@@ -52,29 +52,43 @@ func (r *PersistentVolumeClaimReconciler) tell(ctx context.Context, claim *corev
 	return ctrl.Result{RequeueAfter: waiting.after}, nil
 }
 
-// writeWait tells whether it is news. In scope=classes conditions are the binder's;
-// and of a bound claim the condition is True, whatever else is being cleaned up.
+// writeWait tells whether it is news: another reason, or another warning. That the
+// volumes which don't fit are others now changes the condition alone. In
+// scope=classes conditions are the binder's; and of a bound claim the condition is
+// True, whatever else is being cleaned up.
 func (r *PersistentVolumeClaimReconciler) writeWait(ctx context.Context, claim *corev1.PersistentVolumeClaim, waiting *wait) (news bool, err error) {
 	if r.scope == ClassesScope || binder.Completed(claim) && waiting.phase == "" {
 		return r.told.isNews(client.ObjectKeyFromObject(claim), waiting.message), nil
 	}
 	before := claim.DeepCopy()
+	changed := false
 	if waiting.reason != "" {
-		news = setBindable(claim, corev1.PersistentVolumeClaimCondition{
+		changed = setBindable(claim, corev1.PersistentVolumeClaimCondition{
 			Status: corev1.ConditionFalse, Reason: waiting.reason, Message: waiting.message,
 		})
+		news = changed && (waiting.warning || bindableReason(before) != waiting.reason)
 	}
 	if waiting.phase != "" && claim.Status.Phase != waiting.phase {
 		claim.Status.Phase = waiting.phase
-		news = true
+		changed, news = true, true
 	}
-	if !news {
+	if !changed {
 		return false, nil
 	}
 	if err := r.client.Status().Patch(ctx, claim, client.StrategicMergeFrom(before)); err != nil {
 		return false, fmt.Errorf("writing why claim %s/%s waits: %w", claim.Namespace, claim.Name, err)
 	}
-	return true, nil
+	return news, nil
+}
+
+// bindableReason is why the claim was last said to wait.
+func bindableReason(claim *corev1.PersistentVolumeClaim) string {
+	for _, condition := range claim.Status.Conditions {
+		if condition.Type == stowagev1alpha1.BindableCondition {
+			return condition.Reason
+		}
+	}
+	return ""
 }
 
 // setBindable sets the condition in memory and tells whether it changed.

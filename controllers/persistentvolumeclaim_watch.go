@@ -25,12 +25,13 @@ const annSelectedNode = volume.AnnSelectedNode
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// claimEvents tells the index who asks for volumes by name, and wakes the claim,
-// in this order: no claim takes what an older one asks for.
+// claimEvents tells the index who asks for volumes by name and who waits no more,
+// and wakes the claim, in this order: no claim takes what an older one asks for.
 func (r *PersistentVolumeClaimReconciler) claimEvents() handler.EventHandler {
 	put := func(ctx context.Context, object client.Object, gone bool, queue queue) {
-		if freed := r.noteAsking(object.(*corev1.PersistentVolumeClaim), gone); freed != nil {
-			r.enqueue(ctx, freed, queue)
+		claim := object.(*corev1.PersistentVolumeClaim)
+		if r.noteAsking(claim, gone) {
+			r.enqueueNaming(ctx, claim.Spec.VolumeName, queue)
 		}
 		queue.Add(requestFor(object))
 	}
@@ -41,24 +42,32 @@ func (r *PersistentVolumeClaimReconciler) claimEvents() handler.EventHandler {
 	}
 }
 
-// noteAsking keeps what the index knows of a claim's spec.volumeName. It returns
-// the volume that the claim asks for no more, if there is one.
-func (r *PersistentVolumeClaimReconciler) noteAsking(claim *corev1.PersistentVolumeClaim, gone bool) *corev1.PersistentVolume {
+// noteAsking keeps what the index knows of a claim's spec.volumeName. It tells
+// whether others who name the volume may have it now.
+func (r *PersistentVolumeClaimReconciler) noteAsking(claim *corev1.PersistentVolumeClaim, gone bool) (freed bool) {
 	going := !claim.DeletionTimestamp.IsZero() && !binder.Completed(claim)
+	if gone || going || claim.Spec.VolumeName != "" {
+		r.index.Leave(client.ObjectKeyFromObject(claim))
+	}
 	if gone || going || claim.Spec.VolumeName == "" {
 		return r.index.Unask(claim)
 	}
 	r.index.Ask(claim)
-	return nil
+	return false
 }
 
-// volumeEvents keeps the index of volumes and wakes the claims that a volume
-// concerns, in this order: whoever is woken finds the volume in the index.
+// volumeEvents keeps the index of volumes, which wakes the claim that a new one
+// suits best, and wakes the claims that the volume concerns by name, in this order:
+// whoever is woken finds the volume in the index.
 func (r *PersistentVolumeClaimReconciler) volumeEvents() handler.EventHandler {
 	put := func(ctx context.Context, object client.Object, queue queue) {
 		pv := object.(*corev1.PersistentVolume)
 		r.index.Put(pv)
-		r.enqueue(ctx, pv, queue)
+		if r.scope == ClusterScope {
+			enqueueReferredClaim(pv, queue)
+			r.enqueueNaming(ctx, pv.Name, queue)
+			r.enqueueForRefresh(pv, queue)
+		}
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue queue) { put(ctx, e.Object, queue) },
@@ -68,28 +77,12 @@ func (r *PersistentVolumeClaimReconciler) volumeEvents() handler.EventHandler {
 			put(ctx, e.ObjectNew, queue)
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue queue) {
-			r.index.Remove(e.Object.GetName())
-			enqueueReferredClaim(e.Object.(*corev1.PersistentVolume), queue)
-			r.enqueueNaming(ctx, e.Object.GetName(), queue)
+			pv := e.Object.(*corev1.PersistentVolume)
+			r.index.Remove(pv.Name)
+			enqueueReferredClaim(pv, queue)
+			r.enqueueNaming(ctx, pv.Name, queue)
+			r.enqueueForRefresh(pv, queue)
 		},
-	}
-}
-
-// enqueue wakes the claims that name a volume, the one that it is tied to, or
-// those that wait for such a volume.
-func (r *PersistentVolumeClaimReconciler) enqueue(ctx context.Context, pv *corev1.PersistentVolume, queue queue) {
-	if r.scope == ClassesScope {
-		return
-	}
-	r.enqueueNaming(ctx, pv.Name, queue)
-	if pv.Spec.ClaimRef != nil {
-		enqueueReferredClaim(pv, queue)
-		return
-	}
-	for _, claim := range r.waitingClaims(ctx, volume.GetPersistentVolumeClass(pv)) {
-		if binder.Fit(pv, binder.Wish{Claim: &claim}) == binder.Fits {
-			queue.Add(requestFor(&claim))
-		}
 	}
 }
 

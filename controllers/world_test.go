@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -63,7 +64,7 @@ func (w *world) restart() {
 	w.events = events.NewFakeRecorder(10000)
 	registry := backend.NewRegistry(fake.Kind{For: stowagev1alpha1.LocalType, Backend: w.storage})
 	w.claims = &PersistentVolumeClaimReconciler{
-		client: w, live: w, scope: w.scope, backends: registry, index: binder.NewIndex(), events: w.events,
+		client: w, live: w, scope: w.scope, backends: registry, index: binder.NewIndex(func(types.NamespacedName) {}), events: w.events,
 	}
 	w.volumes = &PersistentVolumeReconciler{
 		client: w, live: w, scope: w.scope, backends: registry, clock: w.clock, events: w.events,

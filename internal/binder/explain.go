@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/component-helpers/storage/volume"
 )
 
 // maxNamed is how many claims an explanation names before it only counts.
@@ -17,100 +16,92 @@ const maxNamed = 3
 
 // Explain says, for the owner of a claim that got no volume, what was considered
 // and why each group of volumes was not given to it. The text depends on nothing
-// but the volumes and the claim, so it is the same until one of them changes.
-// Contended tells that a volume which fits is just being bound to another claim:
-// if that fails nothing else will tell, so the claim does well to ask again.
-func (x *Index) Explain(wish Wish) (text string, contended bool) {
+// but the volumes and the claims, so it is the same until one of them changes: a
+// volume that is just being bound counts as reserved already.
+//
+// It counts by kind, and looks at single volumes only where a selector or a node
+// makes it: thousands of claims may ask.
+func (x *Index) Explain(wish Wish) string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	class := volume.GetPersistentVolumeClaimClass(wish.Claim)
-	tally := tally{wish: wish, counts: map[Cause]int{}, owners: map[string]bool{}}
-	for _, pv := range x.volumes {
-		if volume.GetPersistentVolumeClass(pv) == class || ReservedFor(pv, wish.Claim) {
-			tally.add(pv, !x.available(pv, wish.Claim), x.askedBy(pv, wish.Claim))
-		}
-	}
-	return tally.text(ofClass(class)), tally.counts[Taken] > 0
+	s := seekerOf(wish)
+	return x.tally(&s).text(wish)
 }
 
-// tally counts volumes by the cause for which a wish can't have them.
-type tally struct {
-	wish    Wish
-	counts  map[Cause]int
-	owners  map[string]bool
-	largest int64
-}
-
-func (t *tally) add(pv *corev1.PersistentVolume, taken bool, askedBy *corev1.PersistentVolumeClaim) {
-	cause := Fit(pv, t.wish)
-	switch {
-	case cause == Fits && askedBy != nil:
-		cause = Reserved
-	case cause == Fits && taken:
-		cause = Taken
-	}
-	t.counts[cause]++
-	switch {
-	case cause == TooSmall:
-		t.largest = max(t.largest, capacityOf(pv))
-	case cause == Reserved && pv.Spec.ClaimRef != nil:
-		t.owners[pv.Spec.ClaimRef.Namespace+"/"+pv.Spec.ClaimRef.Name] = true
-	case cause == Reserved && askedBy != nil:
-		t.owners[askedBy.Namespace+"/"+askedBy.Name] = true
-	}
-}
-
-func (t *tally) text(ofClass string) string {
+func (t *tally) text(wish Wish) string {
+	sentences := t.chosenTexts(wish)
 	total := 0
 	for _, count := range t.counts {
 		total += count
 	}
-	if total == 0 {
-		return "no volume " + ofClass + " exists"
+	class := ofClass(seekerOf(wish).class)
+	switch {
+	case total == 0 && len(sentences) == 0:
+		sentences = append(sentences, fmt.Sprintf("no volume %s exists", class))
+	case total == 0:
+		sentences = append(sentences, fmt.Sprintf("no other volume %s exists", class))
+	default:
+		sentences = append(sentences, fmt.Sprintf("%d %s %s: %s", total, plural("volume", total), class, strings.Join(t.groups(wish), ", ")))
 	}
+	return strings.Join(sentences, "; ")
+}
+
+// chosenTexts says of each volume that somebody reserved for this claim why it
+// isn't bound: no other cause would be looked for first.
+func (t *tally) chosenTexts(wish Wish) []string {
+	var sentences []string
+	for i, v := range t.chosen {
+		if cause := t.causes[i]; cause != Fits {
+			sentences = append(sentences, fmt.Sprintf("volume %s is reserved for this claim, but %s", v.name, describe(cause, wish, v.size)))
+		}
+	}
+	slices.Sort(sentences)
+	return sentences
+}
+
+// groups are the counts, the largest first.
+func (t *tally) groups(wish Wish) []string {
 	causes := slices.SortedFunc(maps.Keys(t.counts), func(a, b Cause) int {
 		return cmp.Or(cmp.Compare(t.counts[b], t.counts[a]), cmp.Compare(a, b))
 	})
-	groups := make([]string, 0, len(causes))
+	var groups []string
 	for _, cause := range causes {
-		groups = append(groups, fmt.Sprintf("%d %s", t.counts[cause], t.describe(cause)))
+		switch count := t.counts[cause]; {
+		case count == 0:
+		case cause == TooSmall:
+			groups = append(groups, fmt.Sprintf("%d too small (largest %s, need %s)", count, Bytes(t.largest), Bytes(RequestOf(wish.Claim))))
+		case cause == Reserved:
+			groups = append(groups, fmt.Sprintf("%d reserved for %s", count, t.ownersText()))
+		default:
+			groups = append(groups, fmt.Sprintf("%d %s", count, describe(cause, wish, 0)))
+		}
 	}
-	noun := "volumes"
-	if total == 1 {
-		noun = "volume"
-	}
-	return fmt.Sprintf("%d %s %s: %s", total, noun, ofClass, strings.Join(groups, ", "))
-}
-
-func (t *tally) describe(cause Cause) string {
-	claim := t.wish.Claim
-	switch cause {
-	case Fits:
-		return "kept for a claim whose pod has a node"
-	case TooSmall:
-		return fmt.Sprintf("too small (largest %s, need %s)", Bytes(t.largest), Bytes(RequestOf(claim)))
-	case Reserved:
-		return "reserved for " + t.ownersText()
-	case OtherAccessModes:
-		return fmt.Sprintf("without access mode %s", joined(claim.Spec.AccessModes))
-	case OtherVolumeMode:
-		return fmt.Sprintf("not of volumeMode %s", volumeMode(claim.Spec.VolumeMode))
-	case OtherNode:
-		return "not usable on node " + t.wish.Node.Name
-	default:
-		return string(cause)
-	}
+	return groups
 }
 
 func (t *tally) ownersText() string {
-	names := slices.Sorted(maps.Keys(t.owners))
-	switch {
-	case len(names) == 0:
-		return "another claim"
-	case len(names) > maxNamed:
-		return fmt.Sprintf("%s and %d other claims", strings.Join(names[:maxNamed], ", "), len(names)-maxNamed)
+	if len(t.owners) > maxNamed {
+		return "other claims"
+	}
+	return strings.Join(slices.Sorted(maps.Keys(t.owners)), ", ")
+}
+
+// describe says what is wrong with a volume for a claim.
+func describe(cause Cause, wish Wish, size int64) string {
+	claim := wish.Claim
+	switch cause {
+	case Fits:
+		return "to be had once the claim's pod has a node"
+	case TooSmall:
+		return fmt.Sprintf("too small (%s, need %s)", Bytes(size), Bytes(RequestOf(claim)))
+	case OtherAccessModes:
+		return "without access mode " + joined(claim.Spec.AccessModes)
+	case OtherVolumeMode:
+		return "not of volumeMode " + string(volumeMode(claim.Spec.VolumeMode))
+	case OtherNode:
+		return "not usable on node " + wish.Node.Name
 	default:
-		return strings.Join(names, ", ")
+		return string(cause)
 	}
 }
 
@@ -124,6 +115,13 @@ func ofClass(class string) string {
 		return "without a class"
 	}
 	return "of class " + class
+}
+
+func plural(noun string, count int) string {
+	if count == 1 {
+		return noun
+	}
+	return noun + "s"
 }
 
 func joined(modes []corev1.PersistentVolumeAccessMode) string {

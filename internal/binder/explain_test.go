@@ -51,7 +51,7 @@ func TestAnExplanationCountsEveryVolumeOfTheClassByCause(t *testing.T) {
 			if test.node != "" {
 				wish.Node = Node(test.node)
 			}
-			if got, _ := indexOf(test.volumes...).Explain(wish); got != test.want {
+			if got := indexOf(test.volumes...).Explain(wish); got != test.want {
 				t.Errorf("it says %q", got)
 			}
 		})
@@ -59,25 +59,40 @@ func TestAnExplanationCountsEveryVolumeOfTheClassByCause(t *testing.T) {
 }
 
 func TestAnExplanationNamesOnlyAFewClaims(t *testing.T) {
-	index := binder.NewIndex()
+	index := newIndex()
 	for i := range 5 {
 		index.Put(Volume(fmt.Sprint("v", i), ReservedTo(fmt.Sprint("claim-", i))))
 	}
-	want := "5 volumes without a class: 5 reserved for default/claim-0, default/claim-1, default/claim-2 and 2 other claims"
-	if got, _ := index.Explain(binder.Wish{Claim: Claim()}); got != want {
+	want := "5 volumes without a class: 5 reserved for other claims"
+	if got := index.Explain(binder.Wish{Claim: Claim()}); got != want {
 		t.Errorf("it says %q", got)
 	}
 }
 
-func TestAnExplanationTellsOfAVolumeThatIsJustBeingBound(t *testing.T) {
+func TestAnExplanationCountsAVolumeThatIsJustBeingBoundAsReserved(t *testing.T) {
 	index, wish := indexOf(Volume("v")), binder.Wish{Claim: Claim(ClaimUID("2"))}
-	index.Take(binder.Wish{Claim: Claim(ClaimUID("1"))})
-	text, contended := index.Explain(wish)
-	if want := "1 volume without a class: 1 being bound to another claim"; text != want || !contended {
-		t.Errorf("it says %q, contended %t", text, contended)
+	winner := Claim(ClaimNamed("winner"), ClaimUID("1"))
+	pv := index.Take(binder.Wish{Claim: winner}).DeepCopy()
+	want := "1 volume without a class: 1 reserved for default/winner"
+	if got := index.Explain(wish); got != want {
+		t.Errorf("it says %q", got)
 	}
-	index.GiveBack("v", "1")
-	if _, contended := index.Explain(wish); contended {
-		t.Error("a volume that nobody is binding is contended")
+	binder.BindVolume(pv, winner)
+	index.Put(pv)
+	if got := index.Explain(wish); got != want {
+		t.Errorf("once bound, it says %q", got)
+	}
+}
+
+func TestAnExplanationSaysWhyTheVolumeReservedForTheClaimIsNotBound(t *testing.T) {
+	mine := Volume("mine", OfClass("fast"), ReservedTo("data"))
+	for want, volumes := range map[string][]*corev1.PersistentVolume{
+		"volume mine is reserved for this claim, but too small (1Gi, need 5Gi); no other volume without a class exists": {mine},
+		"volume mine is reserved for this claim, but too small (1Gi, need 5Gi); " +
+			"1 volume without a class: 1 too small (largest 2Gi, need 5Gi)": {mine, Volume("other", Holding("2Gi"))},
+	} {
+		if got := indexOf(volumes...).Explain(binder.Wish{Claim: Claim(Asking("5Gi"))}); got != want {
+			t.Errorf("it says %q", got)
+		}
 	}
 }

@@ -1,23 +1,23 @@
 // Package binder decides which volume a claim gets.
 //
 // It is pure: it holds no client and no clock, it reads volumes and claims and
-// answers. Index keeps the volumes in order and finds the smallest that fits;
-// Explanation says why none did, from the same rules; BindVolume and BindClaim
-// say what the objects look like once they are tied to each other.
+// answers. Index keeps the free volumes and the waiting claims in order: it finds
+// the smallest volume that fits a claim, the largest waiting claim that fits a new
+// volume, and says, from the same rules, why a claim got none. BindVolume and
+// BindClaim say what the objects look like once they are tied to each other.
 //
 // The claim reconciler calls it; nothing here writes to the API server.
 package binder
 
 import (
 	"math"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/storage/volume"
-	"k8s.io/utils/ptr"
 )
 
 // Wish is what a claim asks of a volume.
@@ -55,31 +55,76 @@ const (
 // that was made for the claim by name is asked neither for its class nor for its
 // labels: whoever wrote the name chose it.
 func Fit(pv *corev1.PersistentVolume, wish Wish) Cause {
+	s := seekerOf(wish)
+	return s.fit(stock(pv))
+}
+
+// seeker is a wish, with all that is compared read from it once.
+type seeker struct {
+	claim    types.NamespacedName
+	uid      types.UID
+	created  int64
+	class    string
+	kind     kind
+	size     int64
+	selector labels.Selector
+	node     *corev1.Node
+}
+
+func seekerOf(wish Wish) seeker {
 	claim := wish.Claim
-	chosen := ReservedFor(pv, claim)
-	switch {
-	case !pv.DeletionTimestamp.IsZero():
-		return Deleting
-	case pv.Status.Phase == corev1.VolumeFailed:
-		return Failed
-	case pv.Spec.ClaimRef != nil && !chosen:
+	return seeker{
+		claim:    types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name},
+		uid:      claim.UID,
+		created:  claim.CreationTimestamp.Unix(),
+		class:    volume.GetPersistentVolumeClaimClass(claim),
+		kind:     kindAskedBy(claim),
+		size:     RequestOf(claim),
+		selector: selectorOf(claim.Spec.Selector),
+		node:     wish.Node,
+	}
+}
+
+// fit asks everything, in the order of the causes.
+func (s *seeker) fit(v *stocked) Cause {
+	chosen := s.chosenFor(v.pv)
+	if cause := v.lost(); cause != Fits {
+		return cause
+	}
+	if v.pv.Spec.ClaimRef != nil && !chosen {
 		return Reserved
-	case volumeMode(pv.Spec.VolumeMode) != volumeMode(claim.Spec.VolumeMode):
-		return OtherVolumeMode
-	case !containsAll(pv.Spec.AccessModes, claim.Spec.AccessModes):
-		return OtherAccessModes
-	case ptr.Deref(pv.Spec.VolumeAttributesClassName, "") != ptr.Deref(claim.Spec.VolumeAttributesClassName, ""):
-		return OtherAttributesClass
-	case !chosen && volume.GetPersistentVolumeClass(pv) != volume.GetPersistentVolumeClaimClass(claim):
+	}
+	if cause := v.kind.gives(s.kind); cause != Fits {
+		return cause
+	}
+	if !chosen && v.class != s.class {
 		return OtherClass
-	case !chosen && !selects(claim.Spec.Selector, pv):
+	}
+	return s.fitInKind(v, chosen)
+}
+
+// fitInKind asks what remains to be asked of a volume whose class and kind are
+// right.
+func (s *seeker) fitInKind(v *stocked, chosen bool) Cause {
+	switch {
+	case !chosen && s.selector != nil && !s.selector.Matches(labels.Set(v.pv.Labels)):
 		return OtherLabels
-	case capacityOf(pv) < RequestOf(claim):
+	case v.size < s.size:
 		return TooSmall
-	case wish.Node != nil && volume.CheckNodeAffinity(pv, wish.Node.Labels) != nil:
+	case s.node != nil && volume.CheckNodeAffinity(v.pv, s.node.Labels) != nil:
 		return OtherNode
 	}
 	return Fits
+}
+
+func (s *seeker) chosenFor(pv *corev1.PersistentVolume) bool {
+	ref := pv.Spec.ClaimRef
+	return ref != nil && ref.Namespace == s.claim.Namespace && ref.Name == s.claim.Name &&
+		(ref.UID == "" || ref.UID == s.uid)
+}
+
+func (s *seeker) tiedTo(pv *corev1.PersistentVolume) bool {
+	return s.chosenFor(pv) && pv.Spec.ClaimRef.UID == s.uid
 }
 
 // ReservedFor tells whether a volume's claimRef names this very claim: by name
@@ -111,26 +156,15 @@ func BytesOf(quantity resource.Quantity) int64 {
 	return quantity.Value()
 }
 
-func capacityOf(pv *corev1.PersistentVolume) int64 {
-	return BytesOf(pv.Spec.Capacity[corev1.ResourceStorage])
-}
-
-func volumeMode(mode *corev1.PersistentVolumeMode) corev1.PersistentVolumeMode {
-	return ptr.Deref(mode, corev1.PersistentVolumeFilesystem)
-}
-
-func containsAll(has, wanted []corev1.PersistentVolumeAccessMode) bool {
-	return !slices.ContainsFunc(wanted, func(mode corev1.PersistentVolumeAccessMode) bool {
-		return !slices.Contains(has, mode)
-	})
-}
-
-// selects tells whether a claim's selector, if it has one, takes a volume. The
-// API server refuses claims whose selector can't be parsed.
-func selects(selector *metav1.LabelSelector, pv *corev1.PersistentVolume) bool {
+// selectorOf is nil for a claim that has no selector. The API server refuses
+// claims whose selector can't be parsed.
+func selectorOf(selector *metav1.LabelSelector) labels.Selector {
 	if selector == nil {
-		return true
+		return nil
 	}
 	parsed, err := metav1.LabelSelectorAsSelector(selector)
-	return err == nil && parsed.Matches(labels.Set(pv.Labels))
+	if err != nil {
+		return labels.Nothing()
+	}
+	return parsed
 }

@@ -61,7 +61,7 @@ func BenchmarkPut(b *testing.B) {
 }
 
 func bigIndex(n int, size func(i int) string) *binder.Index {
-	index := binder.NewIndex()
+	index := newIndex()
 	for i := range n {
 		index.Put(fixture.Volume(fmt.Sprintf("volume-%d", i), fixture.Holding(size(i))))
 	}

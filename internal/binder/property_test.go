@@ -1,8 +1,8 @@
 package binder_test
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -10,18 +10,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/component-helpers/storage/volume"
 	"pgregory.net/rapid"
 
 	"github.com/stowage-dev/stowage/internal/binder"
 	. "github.com/stowage-dev/stowage/test/fixture"
 )
 
-// The index must answer as a scan over all volumes does, whatever happened before.
-func TestTheIndexAnswersAsAScanOverAllVolumes(t *testing.T) {
+// The index must answer as a scan over all volumes and all waiting claims does,
+// whatever happened before.
+func TestTheIndexAnswersAsAScanDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		index, naive := binder.NewIndex(), scan{volumes: map[string]*corev1.PersistentVolume{}, taken: map[string]types.UID{}, versions: map[string]string{}}
+		index, naive := newWakeful(), newScan()
 		t.Repeat(map[string]func(*rapid.T){
+			"": func(t *rapid.T) { compare(t, index, naive) },
 			"put": func(t *rapid.T) {
 				pv := drawVolume(t)
 				index.Put(pv)
@@ -44,68 +45,46 @@ func TestTheIndexAnswersAsAScanOverAllVolumes(t *testing.T) {
 				index.GiveBack(name, claim.UID)
 				naive.giveBack(name, claim.UID)
 			},
+			"leave": func(t *rapid.T) {
+				claim := drawClaim(t)
+				index.Leave(types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name})
+				naive.leave(claim.Name)
+			},
+			"ask": func(t *rapid.T) {
+				asker := drawAsker(t)
+				index.Ask(asker)
+				naive.ask(asker)
+			},
+			"unask": func(t *rapid.T) {
+				asker := drawAsker(t)
+				index.Unask(asker)
+				naive.unask(asker)
+			},
+			"explain": func(t *rapid.T) {
+				wish := drawWish(t)
+				if got, want := index.Counts(wish), naive.counts(wish); !maps.Equal(got, want) {
+					t.Fatalf("the index counts %v, the scan %v, for %+v", got, want, wish.Claim.Spec)
+				}
+			},
 		})
 	})
 }
 
-// scan is the index without an index: it looks at every volume every time.
-type scan struct {
-	volumes map[string]*corev1.PersistentVolume
-	taken   map[string]types.UID
-	// versions are those in which volumes were taken.
-	versions map[string]string
-}
-
-func (s scan) put(pv *corev1.PersistentVolume) {
-	s.volumes[pv.Name] = pv
-	if s.versions[pv.Name] != pv.ResourceVersion {
-		delete(s.taken, pv.Name)
+// compare wants both to have woken the same claims, and nobody to wait for a volume
+// that is to be had.
+func compare(t *rapid.T, index *wakeful, naive *scan) {
+	got := index.wokenNow()
+	slices.Sort(got)
+	slices.Sort(naive.woken)
+	if !slices.Equal(got, naive.woken) {
+		t.Fatalf("the index wakes %v, the scan %v", got, naive.woken)
 	}
-}
-
-func (s scan) remove(name string) {
-	delete(s.volumes, name)
-	delete(s.taken, name)
-}
-
-func (s scan) giveBack(name string, claim types.UID) {
-	if s.taken[name] == claim {
-		delete(s.taken, name)
-	}
-}
-
-func (s scan) take(wish binder.Wish) *corev1.PersistentVolume {
-	var tied, reserved, free []*corev1.PersistentVolume
-	for _, pv := range s.volumes {
-		by, taken := s.taken[pv.Name]
-		fits := binder.Fit(pv, wish) == binder.Fits && (!taken || by == wish.Claim.UID)
-		switch {
-		case binder.TiedTo(pv, wish.Claim) && pv.Annotations[volume.AnnBoundByController] != "" && pv.DeletionTimestamp == nil:
-			tied = append(tied, pv)
-		case fits && pv.Spec.ClaimRef != nil:
-			reserved = append(reserved, pv)
-		case fits && !wish.Delayed:
-			free = append(free, pv)
+	naive.woken = nil
+	for name, wish := range naive.waiting {
+		if pv := naive.findFree(wish); pv != nil && naive.offers[name] == "" {
+			t.Fatalf("claim %s waits, and volume %s is to be had", name, pv.Name)
 		}
 	}
-	for _, group := range [][]*corev1.PersistentVolume{tied, reserved, free} {
-		if len(group) > 0 {
-			best := slices.MinFunc(group, smallerOlderFirst)
-			if !binder.TiedTo(best, wish.Claim) {
-				s.taken[best.Name], s.versions[best.Name] = wish.Claim.UID, best.ResourceVersion
-			}
-			return best
-		}
-	}
-	return nil
-}
-
-func smallerOlderFirst(a, b *corev1.PersistentVolume) int {
-	return cmp.Or(
-		a.Spec.Capacity.Storage().Cmp(*b.Spec.Capacity.Storage()),
-		a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
-		cmp.Compare(a.Name, b.Name),
-	)
 }
 
 func drawVolume(t *rapid.T) *corev1.PersistentVolume {
@@ -144,6 +123,12 @@ func drawClaim(t *rapid.T) *corev1.PersistentVolumeClaim {
 		Selecting("disk", "ssd")(claim)
 	}
 	return claim
+}
+
+// drawAsker draws one of a few claims that name a volume, each always the same.
+func drawAsker(t *rapid.T) *corev1.PersistentVolumeClaim {
+	name := drawName(t, "volume")
+	return Claim(ClaimNamed("asker-of-"+name), ClaimUID("uid-of-asker-of-"+name), AskingFor(name), Asking("1.5Gi"))
 }
 
 func drawName(t *rapid.T, kind string) string {

@@ -1,0 +1,114 @@
+package binder
+
+import (
+	"cmp"
+	"math"
+
+	"github.com/google/btree"
+	corev1 "k8s.io/api/core/v1"
+)
+
+const treeDegree = 32
+
+// stocked is a volume as the index keeps it: with all that is compared read from
+// it once.
+type stocked struct {
+	pv      *corev1.PersistentVolume
+	name    string
+	class   string
+	kind    kind
+	size    int64
+	created int64
+}
+
+func stock(pv *corev1.PersistentVolume) *stocked {
+	return &stocked{
+		pv:      pv,
+		name:    pv.Name,
+		class:   classOf(pv),
+		kind:    kindOf(pv),
+		size:    BytesOf(pv.Spec.Capacity[corev1.ResourceStorage]),
+		created: pv.CreationTimestamp.Unix(),
+	}
+}
+
+// lost tells why nobody at all gets the volume.
+func (v *stocked) lost() Cause {
+	switch {
+	case !v.pv.DeletionTimestamp.IsZero():
+		return Deleting
+	case v.pv.Status.Phase == corev1.VolumeFailed:
+		return Failed
+	}
+	return Fits
+}
+
+// before orders volumes as claims take them: the smallest, the oldest, the first
+// by name.
+func (v *stocked) before(other *stocked) bool {
+	return cmp.Or(
+		cmp.Compare(v.size, other.size),
+		cmp.Compare(v.created, other.created),
+		cmp.Compare(v.name, other.name),
+	) < 0
+}
+
+// stockFrom stands before every volume of at least this size.
+func stockFrom(size int64) *stocked { return &stocked{size: size, created: math.MinInt64} }
+
+// shelves are the volumes of one class: the free ones in order, by kind, and those
+// that no claim gets which hasn't got them already.
+type shelves struct {
+	free map[kind]*btree.BTreeG[*stocked]
+	// kept are those with a claimRef.
+	kept map[string]*stocked
+	lost map[Cause]int
+}
+
+func newShelves() *shelves {
+	return &shelves{free: map[kind]*btree.BTreeG[*stocked]{}, kept: map[string]*stocked{}, lost: map[Cause]int{}}
+}
+
+func (s *shelves) put(v *stocked) {
+	switch cause := v.lost(); {
+	case cause != Fits:
+		s.lost[cause]++
+	case v.pv.Spec.ClaimRef != nil:
+		s.kept[v.name] = v
+	default:
+		if s.free[v.kind] == nil {
+			s.free[v.kind] = btree.NewG(treeDegree, (*stocked).before)
+		}
+		s.free[v.kind].ReplaceOrInsert(v)
+	}
+}
+
+func (s *shelves) remove(v *stocked) {
+	switch cause := v.lost(); {
+	case cause != Fits:
+		s.lost[cause]--
+	case v.pv.Spec.ClaimRef != nil:
+		delete(s.kept, v.name)
+	default:
+		s.free[v.kind].Delete(v)
+		if s.free[v.kind].Len() == 0 {
+			delete(s.free, v.kind)
+		}
+	}
+}
+
+func (s *shelves) empty() bool {
+	return len(s.free) == 0 && len(s.kept) == 0 && s.lost[Deleting] == 0 && s.lost[Failed] == 0
+}
+
+// search goes through the free volumes that may fit a seeker, in order within each
+// kind, until found returns true in each.
+func (s *shelves) search(seeker *seeker, found func(*stocked) bool) {
+	for kind, tree := range s.free {
+		if kind.gives(seeker.kind) == Fits {
+			tree.AscendGreaterOrEqual(stockFrom(seeker.size), func(v *stocked) bool {
+				return seeker.fitInKind(v, false) != Fits || !found(v)
+			})
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package binder
+
+import "maps"
+
+// tally counts the volumes of a class by the cause for which a claim can't have
+// them.
+type tally struct {
+	counts map[Cause]int
+	// owners are claims for which volumes are reserved: all, or more than are
+	// named.
+	owners map[string]bool
+	// largest of those that are too small.
+	largest int64
+	// chosen are the volumes that are reserved for this very claim, of whatever
+	// class, and can't be had.
+	chosen []*stocked
+	// causes of the chosen ones.
+	causes []Cause
+}
+
+func (x *Index) tally(s *seeker) *tally {
+	t := &tally{counts: map[Cause]int{}, owners: map[string]bool{}}
+	t.addChosen(x.named[s.claim], s)
+	class := x.classes[s.class]
+	if class == nil {
+		return t
+	}
+	maps.Copy(t.counts, class.lost)
+	t.addKept(class.kept, s)
+	for kind, free := range class.free {
+		switch cause := kind.gives(s.kind); {
+		case cause != Fits:
+			t.counts[cause] += free.Len()
+		case s.selector == nil && s.node == nil:
+			x.addBySize(t, class, kind, s)
+		default:
+			free.Ascend(func(v *stocked) bool {
+				x.count(t, v, s, s.fitInKind(v, false))
+				return true
+			})
+		}
+	}
+	return t
+}
+
+func (t *tally) addChosen(named []*stocked, s *seeker) {
+	for _, v := range named {
+		if s.chosenFor(v.pv) && v.lost() == Fits {
+			t.chosen = append(t.chosen, v)
+			t.causes = append(t.causes, s.fit(v))
+		}
+	}
+}
+
+// addKept counts volumes with a claimRef. Only a few are looked at: enough to tell
+// whether their owners can be named.
+func (t *tally) addKept(kept map[string]*stocked, s *seeker) {
+	reserved := len(kept)
+	for _, v := range t.chosen {
+		if kept[v.name] == v {
+			reserved--
+		}
+	}
+	t.counts[Reserved] += reserved
+	for _, v := range kept {
+		if len(t.owners) > maxNamed {
+			break
+		}
+		if !s.chosenFor(v.pv) {
+			t.own(v.pv.Spec.ClaimRef.Namespace + "/" + v.pv.Spec.ClaimRef.Name)
+		}
+	}
+}
+
+// addBySize counts free volumes of the right kind, of which those that are large
+// enough are about to be somebody's.
+func (x *Index) addBySize(t *tally, class *shelves, of kind, s *seeker) {
+	free, large := class.free[of], 0
+	free.AscendGreaterOrEqual(stockFrom(s.size), func(v *stocked) bool {
+		large++
+		x.count(t, v, s, s.fitInKind(v, false))
+		return true
+	})
+	t.counts[TooSmall] += free.Len() - large
+	free.DescendLessOrEqual(stockFrom(s.size), func(v *stocked) bool {
+		t.largest = max(t.largest, v.size)
+		return false
+	})
+}
+
+func (x *Index) count(t *tally, v *stocked, s *seeker, cause Cause) {
+	switch cause {
+	case TooSmall:
+		t.largest = max(t.largest, v.size)
+	case Fits:
+		if owner := x.owner(v, s); owner != "" {
+			t.own(owner)
+			cause = Reserved
+		}
+	}
+	t.counts[cause]++
+}
+
+func (t *tally) own(claim string) {
+	if len(t.owners) <= maxNamed {
+		t.owners[claim] = true
+	}
+}
+
+// owner is the other claim that a volume without a claimRef is about to be bound
+// to; empty where there is none.
+func (x *Index) owner(v *stocked, s *seeker) string {
+	if by, taken := x.taken[v.name]; taken && by.uid != s.uid {
+		return by.claim.String()
+	}
+	if w := x.waiting.offers[v.name]; w != nil && w.claim != s.claim {
+		return w.claim.String()
+	}
+	if by := x.askedBy(v, s.uid); by != nil {
+		return by.Namespace + "/" + by.Name
+	}
+	return ""
+}

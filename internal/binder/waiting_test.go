@@ -1,0 +1,187 @@
+package binder_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stowage-dev/stowage/internal/binder"
+	. "github.com/stowage-dev/stowage/test/fixture"
+)
+
+// wakeful is an index that notes whom it wakes.
+type wakeful struct {
+	*binder.Index
+	woken []string
+}
+
+func newWakeful() *wakeful {
+	w := &wakeful{}
+	w.Index = binder.NewIndex(func(claim types.NamespacedName) { w.woken = append(w.woken, claim.Name) })
+	return w
+}
+
+// wokenNow are those that were woken since it was last asked.
+func (w *wakeful) wokenNow() []string {
+	woken := w.woken
+	w.woken = nil
+	return woken
+}
+
+func named(name string, options ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
+	return Claim(append(options, ClaimNamed(name), ClaimUID("uid-of-"+name))...)
+}
+
+func wish(claim *corev1.PersistentVolumeClaim) binder.Wish { return binder.Wish{Claim: claim} }
+
+func TestANewVolumeWakesTheLargestWaitingClaimThatItFits(t *testing.T) {
+	old := func(claim *corev1.PersistentVolumeClaim) { claim.CreationTimestamp = metav1.NewTime(time.Unix(1, 0)) }
+	young := func(claim *corev1.PersistentVolumeClaim) { claim.CreationTimestamp = metav1.NewTime(time.Unix(2, 0)) }
+	for name, test := range map[string]struct {
+		claims []*corev1.PersistentVolumeClaim
+		volume *corev1.PersistentVolume
+		want   []string
+	}{
+		"by size":                    {[]*corev1.PersistentVolumeClaim{named("a"), named("b", Asking("4Gi")), named("c", Asking("9Gi"))}, Volume("v", Holding("5Gi")), []string{"b"}},
+		"the older of equals":        {[]*corev1.PersistentVolumeClaim{named("a", young), named("b", old)}, Volume("v"), []string{"b"}},
+		"the first by name of twins": {[]*corev1.PersistentVolumeClaim{named("b"), named("a")}, Volume("v"), []string{"a"}},
+		"passing over those whose selector does not take it": {
+			[]*corev1.PersistentVolumeClaim{named("a", Asking("2Gi"), Selecting("disk", "ssd")), named("b")}, Volume("v", Holding("5Gi")), []string{"b"},
+		},
+		"passing over those that ask for other access modes": {
+			[]*corev1.PersistentVolumeClaim{named("a", Asking("2Gi"), AskingModes(corev1.ReadWriteMany)), named("b")}, Volume("v", Holding("5Gi")), []string{"b"},
+		},
+		"nobody of another class":           {[]*corev1.PersistentVolumeClaim{named("a", InClass("fast"))}, Volume("v"), nil},
+		"nobody if it is reserved":          {[]*corev1.PersistentVolumeClaim{named("a")}, Volume("v", ReservedTo("b")), nil},
+		"nobody if it is too small for all": {[]*corev1.PersistentVolumeClaim{named("a", Asking("5Gi"))}, Volume("v"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			index := newWakeful()
+			for _, claim := range test.claims {
+				index.Take(wish(claim))
+			}
+			index.Put(test.volume)
+			if woken := index.wokenNow(); !slices.Equal(woken, test.want) {
+				t.Errorf("it wakes %v, not %v", woken, test.want)
+			}
+		})
+	}
+}
+
+func TestWhatIsKeptForAClaimNobodyElseTakes(t *testing.T) {
+	index, first, second := newWakeful(), named("first"), named("second")
+	index.Take(wish(first))
+	index.Put(Volume("v"))
+	if got := index.Take(wish(second)); got != nil {
+		t.Errorf("a claim that came later took %s", got.Name)
+	}
+	if got := nameOf(index.Take(wish(first))); got != "v" {
+		t.Errorf("the claim that waited took %q, not what was kept for it", got)
+	}
+}
+
+func TestAClaimThatTakesABetterVolumeLeavesTheOneThatWasKeptForIt(t *testing.T) {
+	index, first, second := newWakeful(), named("first", Asking("2Gi")), named("second")
+	index.Take(wish(first))
+	index.Put(Volume("big", Holding("9Gi")))
+	index.Put(Volume("small", Holding("2Gi")))
+	index.Take(wish(second))
+	index.wokenNow()
+	if got := nameOf(index.Take(wish(first))); got != "big" {
+		t.Errorf("it took %q, and second has small", got)
+	}
+	index.GiveBack("small", second.UID)
+	index.GiveBack("big", first.UID)
+	if got := nameOf(index.Take(wish(first))); got != "small" {
+		t.Errorf("it took %q, not the smallest", got)
+	}
+}
+
+func TestWhatAClaimDoesNotTakeAfterAllIsKeptForTheNext(t *testing.T) {
+	for name, end := range map[string]func(index *wakeful, claim *corev1.PersistentVolumeClaim){
+		"when it leaves": func(index *wakeful, claim *corev1.PersistentVolumeClaim) {
+			index.Leave(types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name})
+		},
+		"when it wants another class now": func(index *wakeful, claim *corev1.PersistentVolumeClaim) {
+			InClass("fast")(claim)
+			index.Take(wish(claim))
+		},
+		"when it names another volume now": func(index *wakeful, claim *corev1.PersistentVolumeClaim) {
+			AskingFor("other")(claim)
+			index.TakeNamed(wish(claim))
+		},
+		"when binding it fails": func(index *wakeful, claim *corev1.PersistentVolumeClaim) {
+			index.Take(wish(claim))
+			index.GiveBack("v", claim.UID)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			index, first, second := newWakeful(), named("first"), named("second")
+			index.Take(wish(first))
+			index.Take(wish(second))
+			index.Put(Volume("v"))
+			index.wokenNow()
+			end(index, first)
+			if woken := index.wokenNow(); !slices.Equal(woken, []string{"second"}) {
+				t.Errorf("%v are woken", woken)
+			}
+		})
+	}
+}
+
+func TestAClaimWhoseKeptVolumeGoesIsGivenAnotherOrWaitsAgain(t *testing.T) {
+	for name, end := range map[string]func(*wakeful){
+		"deleted":                func(index *wakeful) { index.Remove("v") },
+		"reserved for another":   func(index *wakeful) { index.Put(Volume("v", ReservedTo("somebody"))) },
+		"relabelled":             func(index *wakeful) { index.Put(Volume("v", Holding("1Mi"))) },
+		"asked for by name":      func(index *wakeful) { index.Ask(named("asker", AskingFor("v"))) },
+		"taken by name meantime": func(index *wakeful) { index.TakeNamed(wish(named("asker", AskingFor("v")))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			index := newWakeful()
+			index.Take(wish(named("first")))
+			index.Put(Volume("v"))
+			index.wokenNow()
+			end(index)
+			index.Put(Volume("w"))
+			if woken := index.wokenNow(); !slices.Equal(woken, []string{"first"}) {
+				t.Errorf("%v are woken for the next volume", woken)
+			}
+		})
+	}
+}
+
+func TestAVolumeThatNobodyAsksForAnyMoreWakesWhoWaits(t *testing.T) {
+	index, asker := newWakeful(), named("asker", AskingFor("v"))
+	index.Ask(asker)
+	index.Put(Volume("v"))
+	index.Take(wish(named("first")))
+	index.Unask(asker)
+	if woken := index.wokenNow(); !slices.Equal(woken, []string{"first"}) {
+		t.Errorf("%v are woken", woken)
+	}
+}
+
+func TestAClaimThatWaitsForItsConsumerIsNotGivenWhatComes(t *testing.T) {
+	index := newWakeful()
+	index.Take(binder.Wish{Claim: named("delayed"), Delayed: true})
+	index.Put(Volume("v"))
+	if woken := index.wokenNow(); len(woken) > 0 {
+		t.Errorf("%v are woken", woken)
+	}
+}
+
+func TestWaitingAreTheClaimsOfAClassThatGotNothing(t *testing.T) {
+	index := newWakeful()
+	index.Take(wish(named("fast", InClass("fast"))))
+	index.Take(wish(named("slow", InClass("slow"))))
+	index.Take(wish(named("served", InClass("fast"), Asking("1Mi"))))
+	index.Leave(types.NamespacedName{Namespace: Namespace, Name: "served"})
+	if got := index.Waiting("fast"); len(got) != 1 || got[0].Name != "fast" {
+		t.Errorf("%v wait", got)
+	}
+}
