@@ -38,7 +38,7 @@ func NewPersistentVolumeReconciler(mgr ctrl.Manager, options Options) *Persisten
 		scope:    options.Scope,
 		backends: options.Backends,
 		clock:    options.Clock,
-		events:   mgr.GetEventRecorder("stowage-manager"),
+		events:   recorderOf(mgr),
 	}
 }
 

@@ -41,7 +41,7 @@ func NewStorageBackendReconciler(mgr ctrl.Manager, options Options) *StorageBack
 		client:   mgr.GetClient(),
 		live:     mgr.GetAPIReader(),
 		backends: options.Backends,
-		events:   mgr.GetEventRecorder("stowage-manager"),
+		events:   recorderOf(mgr),
 	}
 }
 
