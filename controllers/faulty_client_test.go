@@ -117,11 +117,11 @@ func indexed(object runtime.Object, field string) []string {
 		return claimsOf(typed)
 	case *corev1.PersistentVolumeClaim:
 		return map[string]func(*corev1.PersistentVolumeClaim) []string{
-			claimsByClass: waitingClass, claimsByPod: podOf, claimsByVolume: volumeOf,
+			claimsByClass: waitingClass, claimsByPod: podOf, claimsByVolume: volumeOf, claimsByAttributes: attributesOfClaim,
 		}[field](typed)
 	case *corev1.PersistentVolume:
 		return map[string]func(*corev1.PersistentVolume) []string{
-			volumesByHandle: handleOf, volumesByBackend: backendOf, volumesByClaim: claimRefOf,
+			volumesByHandle: handleOf, volumesByBackend: backendOf, volumesByClaim: claimRefOf, volumesByAttributes: attributesOfVolume,
 		}[field](typed)
 	}
 	return nil

@@ -4,6 +4,7 @@
 //	persistentvolume_*        phases of volumes, their protection and reclaim
 //	storagebackend_*          probe backends, keep their StorageClasses
 //	pod_*                     make the claims of generic ephemeral volumes
+//	volumeattributesclass_*   protect VolumeAttributesClasses that are used
 //
 // They read, call and write. What is decided is decided in internal/binder; how
 // storage is made is internal/backend's. They run in the manager and never mount.
@@ -81,7 +82,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		NewStorageBackendReconciler(mgr, options),
 	}
 	if options.Scope == ClusterScope {
-		reconcilers = append(reconcilers, NewPodReconciler(mgr))
+		reconcilers = append(reconcilers, NewPodReconciler(mgr), NewVolumeAttributesClassReconciler(mgr))
 	}
 	for _, reconciler := range reconcilers {
 		if err := reconciler.SetupWithManager(mgr); err != nil {
@@ -93,13 +94,15 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 
 // Names of the cache's field indexes.
 const (
-	podsByClaim      = "stowage.claim"
-	claimsByVolume   = "stowage.volume"
-	claimsByPod      = "stowage.pod"
-	claimsByClass    = "stowage.class"
-	volumesByHandle  = "stowage.handle"
-	volumesByBackend = "stowage.backend"
-	volumesByClaim   = "stowage.claim"
+	podsByClaim         = "stowage.claim"
+	claimsByVolume      = "stowage.volume"
+	claimsByPod         = "stowage.pod"
+	claimsByClass       = "stowage.class"
+	claimsByAttributes  = "stowage.attributes"
+	volumesByHandle     = "stowage.handle"
+	volumesByBackend    = "stowage.backend"
+	volumesByClaim      = "stowage.claim"
+	volumesByAttributes = "stowage.attributes"
 )
 
 // addIndexes adds the field indexes that the reconcilers look things up by.
@@ -119,6 +122,8 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		{&corev1.PersistentVolumeClaim{}, claimsByPod, func(object client.Object) []string {
 			return podOf(object.(*corev1.PersistentVolumeClaim))
 		}},
+		{&corev1.PersistentVolumeClaim{}, claimsByAttributes, attributesOf},
+		{&corev1.PersistentVolume{}, volumesByAttributes, attributesOf},
 		{&corev1.PersistentVolume{}, volumesByHandle, func(object client.Object) []string {
 			return handleOf(object.(*corev1.PersistentVolume))
 		}},

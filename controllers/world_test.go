@@ -38,6 +38,7 @@ type world struct {
 	volumes  *PersistentVolumeReconciler
 	backends *StorageBackendReconciler
 	pods     *PodReconciler
+	classes  *VolumeAttributesClassReconciler
 }
 
 // newWorld makes an empty cluster with one served kind of storage, the fake, in
@@ -70,6 +71,7 @@ func (w *world) restart() {
 		client: w, live: w, scope: w.scope, backends: registry, clock: w.clock, events: w.events,
 	}
 	w.pods = &PodReconciler{client: w, live: w, events: w.events}
+	w.classes = &VolumeAttributesClassReconciler{client: w, live: w}
 	w.backends = &StorageBackendReconciler{client: w, live: w, backends: registry, events: w.events}
 }
 
@@ -117,6 +119,10 @@ func (w *world) round() error {
 		_, err := w.volumes.Reconcile(ctx, requestFor(object))
 		failures = append(failures, err)
 	}
+	for _, object := range w.all(&storagev1.VolumeAttributesClassList{}) {
+		_, err := w.classes.Reconcile(ctx, requestFor(object))
+		failures = append(failures, err)
+	}
 	return errors.Join(failures...)
 }
 
@@ -160,6 +166,7 @@ func (w *world) empty() {
 	for _, list := range []client.ObjectList{
 		&corev1.PodList{}, &corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}, &corev1.NodeList{},
 		&stowagev1alpha1.StorageBackendList{}, &stowagev1alpha1.LocalVolumeList{}, &storagev1.StorageClassList{},
+		&storagev1.VolumeAttributesClassList{},
 	} {
 		for _, object := range w.all(list) {
 			if len(object.GetFinalizers()) > 0 {
