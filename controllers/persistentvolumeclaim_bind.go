@@ -124,6 +124,9 @@ func (r *PersistentVolumeClaimReconciler) setClaimBound(ctx context.Context, cla
 	status.AccessModes = pv.Spec.AccessModes
 	status.CurrentVolumeAttributesClassName = pv.Spec.VolumeAttributesClassName
 	setBindable(claim, boundCondition(pv))
+	if err := r.setUnused(ctx, claim); err != nil {
+		return err
+	}
 	if equality.Semantic.DeepEqual(before.Status, claim.Status) {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -45,7 +46,7 @@ func NewPersistentVolumeClaimReconciler(mgr ctrl.Manager, options Options) *Pers
 		scope:    options.Scope,
 		backends: options.Backends,
 		refresh:  refresh{clock: options.Clock},
-		events:   mgr.GetEventRecorder("stowage-manager"),
+		events:   recorderOf(mgr),
 	}
 	r.index = binder.NewIndex(r.waking.add)
 	return r
@@ -200,7 +201,7 @@ func (r *PersistentVolumeClaimReconciler) SetupWithManager(mgr ctrl.Manager) err
 		Named("persistentvolumeclaim").
 		Watches(&corev1.PersistentVolumeClaim{}, r.claimEvents()).
 		Watches(&corev1.PersistentVolume{}, r.volumeEvents()).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(claimsOfPod)).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(claimsOfPod), builder.WithPredicates(newUse)).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForClass)).
 		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForBackend), onlyNewSpecs()).
 		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(claimOfLocalVolume)).
@@ -208,11 +209,6 @@ func (r *PersistentVolumeClaimReconciler) SetupWithManager(mgr ctrl.Manager) err
 		WatchesRawSource(source.Func(r.waking.start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: claimWorkers}).
 		Complete(r)
-}
-
-// isFinished tells whether a pod's containers ended for good.
-func isFinished(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // retryUnanswered is how soon a backend that doesn't tell when it is done is

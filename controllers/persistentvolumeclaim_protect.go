@@ -29,11 +29,11 @@ func (r *PersistentVolumeClaimReconciler) ensureProtected(ctx context.Context, s
 // question: that no pod uses the claim is believed when read live.
 func (r *PersistentVolumeClaimReconciler) awaitUnused(ctx context.Context, scope *claimScope) (*wait, error) {
 	claim := scope.claim
-	cached := &corev1.PodList{}
-	if err := r.client.List(ctx, cached, client.InNamespace(claim.Namespace), client.MatchingFields{podsByClaim: claim.Name}); err != nil {
-		return nil, fmt.Errorf("listing the pods of claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	cached, err := r.cachedPods(ctx, claim)
+	if err != nil {
+		return nil, err
 	}
-	if slices.ContainsFunc(cached.Items, uses(claim)) {
+	if slices.ContainsFunc(cached, uses(claim)) {
 		return &wait{}, nil
 	}
 	if !controllerutil.ContainsFinalizer(claim, pvcProtectionFinalizer) {
@@ -47,13 +47,4 @@ func (r *PersistentVolumeClaimReconciler) awaitUnused(ctx context.Context, scope
 		return &wait{}, nil
 	}
 	return nil, nil
-}
-
-// uses tells of pods whether they use a claim: those with a node, because nothing
-// starts a pod whose claim is being deleted, and until their object is gone,
-// because a pod that ended may still have its volumes mounted.
-func uses(claim *corev1.PersistentVolumeClaim) func(corev1.Pod) bool {
-	return func(pod corev1.Pod) bool {
-		return pod.Spec.NodeName != "" && slices.Contains(claimsOf(&pod), claim.Name)
-	}
 }

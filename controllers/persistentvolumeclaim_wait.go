@@ -94,6 +94,11 @@ func bindableReason(claim *corev1.PersistentVolumeClaim) string {
 // setBindable sets the condition in memory and tells whether it changed.
 func setBindable(claim *corev1.PersistentVolumeClaim, condition corev1.PersistentVolumeClaimCondition) bool {
 	condition.Type = stowagev1alpha1.BindableCondition
+	return setClaimCondition(claim, condition)
+}
+
+// setClaimCondition sets any condition in memory and tells whether it changed.
+func setClaimCondition(claim *corev1.PersistentVolumeClaim, condition corev1.PersistentVolumeClaimCondition) bool {
 	for i, known := range claim.Status.Conditions {
 		if known.Type != condition.Type {
 			continue

@@ -27,7 +27,7 @@ type PodReconciler struct {
 
 // NewPodReconciler makes the reconciler.
 func NewPodReconciler(mgr ctrl.Manager) *PodReconciler {
-	return &PodReconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), events: mgr.GetEventRecorder("stowage-manager")}
+	return &PodReconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), events: recorderOf(mgr)}
 }
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
