@@ -26,17 +26,20 @@ type PersistentVolumeReconciler struct {
 	live     client.Reader
 	scope    Scope
 	backends *backend.Registry
+	index    *binder.Index
 	clock    clock.PassiveClock
 	events   events.EventRecorder
 }
 
-// NewPersistentVolumeReconciler makes the reconciler.
-func NewPersistentVolumeReconciler(mgr ctrl.Manager, options Options) *PersistentVolumeReconciler {
+// NewPersistentVolumeReconciler makes the reconciler. The index is the one that the
+// reconciler of claims keeps.
+func NewPersistentVolumeReconciler(mgr ctrl.Manager, options Options, index *binder.Index) *PersistentVolumeReconciler {
 	return &PersistentVolumeReconciler{
 		client:   mgr.GetClient(),
 		live:     mgr.GetAPIReader(),
 		scope:    options.Scope,
 		backends: options.Backends,
+		index:    index,
 		clock:    options.Clock,
 		events:   recorderOf(mgr),
 	}
@@ -85,7 +88,7 @@ func (r *PersistentVolumeReconciler) steps() []volumeStep {
 func (r *PersistentVolumeReconciler) ensurePhase(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
 	ref := pv.Spec.ClaimRef
 	if ref == nil || ref.UID == "" {
-		return false, ctrl.Result{}, r.setPhase(ctx, pv, corev1.VolumeAvailable, "")
+		return r.ensureAvailable(ctx, pv)
 	}
 	claim, err := r.claimOf(ctx, ref)
 	switch {
@@ -102,6 +105,15 @@ func (r *PersistentVolumeReconciler) ensurePhase(ctx context.Context, pv *corev1
 	default:
 		return false, ctrl.Result{}, r.unbind(ctx, pv, claim)
 	}
+}
+
+// ensureAvailable says of a free volume that it is, unless a claim is about to be
+// bound to it: the two writes would only meet.
+func (r *PersistentVolumeReconciler) ensureAvailable(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+	if pv.Status.Phase != corev1.VolumeAvailable && pv.DeletionTimestamp.IsZero() && r.index.Promised(pv.Name) {
+		return true, ctrl.Result{RequeueAfter: contendedRetry}, nil
+	}
+	return false, ctrl.Result{}, r.setPhase(ctx, pv, corev1.VolumeAvailable, "")
 }
 
 // claimOf finds the claim that a reference means, nil where it is gone: deleted,

@@ -76,9 +76,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
+	claims := NewPersistentVolumeClaimReconciler(mgr, options)
 	reconcilers := []interface{ SetupWithManager(ctrl.Manager) error }{
-		NewPersistentVolumeClaimReconciler(mgr, options),
-		NewPersistentVolumeReconciler(mgr, options),
+		claims,
+		NewPersistentVolumeReconciler(mgr, options, claims.index),
 		NewStorageBackendReconciler(mgr, options),
 	}
 	if options.Scope == ClusterScope {

@@ -68,7 +68,7 @@ func (w *world) restart() {
 		client: w, live: w, scope: w.scope, backends: registry, index: binder.NewIndex(func(types.NamespacedName) {}), events: w.events,
 	}
 	w.volumes = &PersistentVolumeReconciler{
-		client: w, live: w, scope: w.scope, backends: registry, clock: w.clock, events: w.events,
+		client: w, live: w, scope: w.scope, backends: registry, index: w.claims.index, clock: w.clock, events: w.events,
 	}
 	w.pods = &PodReconciler{client: w, live: w, events: w.events}
 	w.classes = &VolumeAttributesClassReconciler{client: w, live: w}
@@ -115,6 +115,7 @@ func (w *world) round() error {
 		_, err := w.claims.Reconcile(ctx, requestFor(object))
 		failures = append(failures, err)
 	}
+	w.feedIndex()
 	for _, object := range w.all(&corev1.PersistentVolumeList{}) {
 		_, err := w.volumes.Reconcile(ctx, requestFor(object))
 		failures = append(failures, err)

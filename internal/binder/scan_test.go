@@ -16,7 +16,7 @@ import (
 // waiting claim, every time.
 type scan struct {
 	volumes map[string]*corev1.PersistentVolume
-	taken   map[string]types.UID
+	taken   map[string]binder.Wish
 	// versions are those in which volumes were taken.
 	versions map[string]string
 	asked    map[types.UID]*corev1.PersistentVolumeClaim
@@ -29,7 +29,7 @@ type scan struct {
 func newScan() *scan {
 	return &scan{
 		volumes:  map[string]*corev1.PersistentVolume{},
-		taken:    map[string]types.UID{},
+		taken:    map[string]binder.Wish{},
 		versions: map[string]string{},
 		asked:    map[types.UID]*corev1.PersistentVolumeClaim{},
 		waiting:  map[string]binder.Wish{},
@@ -39,8 +39,12 @@ func newScan() *scan {
 
 func (s *scan) put(pv *corev1.PersistentVolume) {
 	s.volumes[pv.Name] = pv
-	if s.versions[pv.Name] != pv.ResourceVersion {
+	if by, taken := s.taken[pv.Name]; taken && s.versions[pv.Name] != pv.ResourceVersion {
 		delete(s.taken, pv.Name)
+		if _, waits := s.waiting[by.Claim.Name]; !waits && s.free(pv, by) {
+			s.waiting[by.Claim.Name] = by
+			s.serve(by, pv)
+		}
 	}
 	s.revise(pv)
 }
@@ -52,7 +56,7 @@ func (s *scan) remove(name string) {
 }
 
 func (s *scan) giveBack(name string, claim types.UID) {
-	if s.taken[name] == claim {
+	if by, taken := s.taken[name]; taken && by.Claim.UID == claim {
 		delete(s.taken, name)
 		s.offer(s.volumes[name])
 	}
@@ -84,10 +88,13 @@ func (s *scan) take(wish binder.Wish) *corev1.PersistentVolume {
 	offered := s.offers[name]
 	delete(s.waiting, name)
 	delete(s.offers, name)
-	found := s.find(wish)
+	found := s.findTaken(wish)
+	if found == nil {
+		found = s.find(wish)
+	}
 	switch {
 	case found != nil && !binder.TiedTo(found, wish.Claim):
-		s.taken[found.Name], s.versions[found.Name] = wish.Claim.UID, found.ResourceVersion
+		s.taken[found.Name], s.versions[found.Name] = wish, found.ResourceVersion
 		s.withdraw(found.Name)
 	case found == nil && !wish.Delayed:
 		s.waiting[name] = wish
@@ -98,11 +105,25 @@ func (s *scan) take(wish binder.Wish) *corev1.PersistentVolume {
 	return found
 }
 
+func (s *scan) findTaken(wish binder.Wish) *corev1.PersistentVolume {
+	for name, by := range s.taken {
+		switch {
+		case by.Claim.UID != wish.Claim.UID:
+		case binder.Fit(s.volumes[name], wish) == binder.Fits:
+			return s.volumes[name]
+		default:
+			delete(s.taken, name)
+			s.offer(s.volumes[name])
+		}
+	}
+	return nil
+}
+
 func (s *scan) find(wish binder.Wish) *corev1.PersistentVolume {
 	var tied, reserved, free []*corev1.PersistentVolume
 	for _, pv := range s.volumes {
 		by, taken := s.taken[pv.Name]
-		fits := binder.Fit(pv, wish) == binder.Fits && (!taken || by == wish.Claim.UID)
+		fits := binder.Fit(pv, wish) == binder.Fits && (!taken || by.Claim.UID == wish.Claim.UID)
 		switch {
 		case binder.TiedTo(pv, wish.Claim) && pv.Annotations[volume.AnnBoundByController] != "" && pv.DeletionTimestamp == nil:
 			tied = append(tied, pv)
@@ -123,7 +144,7 @@ func (s *scan) find(wish binder.Wish) *corev1.PersistentVolume {
 // free tells whether a volume without a claimRef is to be had for a wish.
 func (s *scan) free(pv *corev1.PersistentVolume, wish binder.Wish) bool {
 	by, taken := s.taken[pv.Name]
-	if pv.Spec.ClaimRef != nil || taken && by != wish.Claim.UID || binder.Fit(pv, wish) != binder.Fits {
+	if pv.Spec.ClaimRef != nil || taken && by.Claim.UID != wish.Claim.UID || binder.Fit(pv, wish) != binder.Fits {
 		return false
 	}
 	for other, offered := range s.offers {

@@ -157,7 +157,7 @@ func (x *Index) Waiting(class string) []types.NamespacedName {
 // offer keeps a volume, where it is free, for the first of those that wait for
 // such a one, and wakes it.
 func (x *Index) offer(v *stocked) {
-	if x.waiting.offers[v.name] != nil || v.lost() != Fits || v.pv.Spec.ClaimRef != nil {
+	if x.waiting.offers[v.name] != nil || v.lost() != Fits {
 		return
 	}
 	heir := x.waiting.heir(v)
@@ -190,6 +190,14 @@ func (x *Index) settle(w *waiter) {
 		return
 	}
 	x.waiting.join(w)
+}
+
+// keep keeps a volume for a claim that tried to bind an older version of it, to
+// try again.
+func (x *Index) keep(v *stocked, s seeker) {
+	if x.waiting.waiters[s.claim] == nil && s.fit(v) == Fits && x.free(v, &s) {
+		x.serve(&waiter{seeker: s}, v)
+	}
 }
 
 func (x *Index) serve(w *waiter, v *stocked) {

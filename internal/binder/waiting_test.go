@@ -185,3 +185,60 @@ func TestWaitingAreTheClaimsOfAClassThatGotNothing(t *testing.T) {
 		t.Errorf("%v wait", got)
 	}
 }
+
+func TestAVolumeThatChangesWhileItIsBeingBoundIsKeptForTheSameClaim(t *testing.T) {
+	version := func(version string) func(*corev1.PersistentVolume) {
+		return func(pv *corev1.PersistentVolume) { pv.ResourceVersion = version }
+	}
+	index, first, second := newWakeful(), named("first"), named("second")
+	index.Take(wish(first))
+	index.Take(wish(second))
+	index.Put(Volume("v", version("1")))
+	index.Take(wish(first))
+	index.Put(Volume("v", version("2")))
+	index.GiveBack("v", first.UID)
+	if woken := index.wokenNow(); !slices.Equal(woken, []string{"first", "first"}) {
+		t.Errorf("%v are woken", woken)
+	}
+	if got := nameOf(index.Take(wish(first))); got != "v" {
+		t.Errorf("the second try takes %q", got)
+	}
+}
+
+func TestAClaimTakesOneVolumeHoweverOftenItAsks(t *testing.T) {
+	index := indexOf(Volume("v", Holding("2Gi")))
+	claim := named("claim")
+	index.Take(wish(claim))
+	index.Put(Volume("smaller"))
+	if got := nameOf(index.Take(wish(claim))); got != "v" {
+		t.Errorf("before the informer saw the first bind, it takes %q too", got)
+	}
+	if got := nameOf(index.Take(wish(named("other")))); got != "smaller" {
+		t.Errorf("another claim takes %q", got)
+	}
+}
+
+func TestAVolumeIsPromisedWhileAClaimIsAboutToBeBoundToIt(t *testing.T) {
+	index, claim := newWakeful(), named("claim")
+	promised := func(when string, want bool) {
+		t.Helper()
+		if index.Promised("v") != want {
+			t.Errorf("%s it is promised: %t", when, !want)
+		}
+	}
+	promised("before it is known", true)
+	index.Put(Volume("v"))
+	promised("while nobody wants it", false)
+	index.Take(wish(claim))
+	promised("while it is being bound", true)
+	index.GiveBack("v", claim.UID)
+	promised("given back", false)
+	index.Take(wish(named("big", Asking("9Gi"))))
+	index.Put(Volume("v", Holding("9Gi")))
+	promised("kept for who waited", true)
+	index.Remove("v")
+	bound := Volume("v")
+	binder.BindVolume(bound, claim)
+	index.Put(bound)
+	promised("once bound, to who read it earlier", true)
+}

@@ -1,0 +1,189 @@
+package binder
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/storage/volume"
+)
+
+// taking is a claim that a worker binds to a version of a volume.
+type taking struct {
+	seeker
+	version string
+}
+
+// Take finds the volume for a wish and keeps every other claim from taking it,
+// until the index sees the volume tied to a claim or GiveBack is called. Where no
+// volume fits it returns nil, and the claim waits for one, until it asks again or
+// leaves.
+//
+// What the claim took before and still fits comes first, then a volume tied or
+// reserved to it by a claimRef, then the smallest of those that fit; among equals
+// the oldest, then the first by name.
+func (x *Index) Take(wish Wish) *corev1.PersistentVolume {
+	x.mu.Lock()
+	defer x.unlock()
+	s := seekerOf(wish)
+	offered := x.volumes[x.waiting.leave(s.claim)]
+	found := x.findTaken(&s)
+	if found == nil {
+		found = x.findNamed(&s)
+	}
+	if found == nil && !wish.Delayed {
+		found = x.findFree(&s)
+	}
+	switch {
+	case found != nil:
+		x.take(found, &s)
+	case !wish.Delayed:
+		x.waiting.join(&waiter{seeker: s})
+	}
+	if offered != nil && offered != found {
+		x.offer(offered)
+	}
+	if found == nil {
+		return nil
+	}
+	return found.pv
+}
+
+// TakeNamed takes the volume of this name for the claim that asks for it by
+// spec.volumeName. It tells why not where the volume is another's; nil and Fits
+// mean that there is no such volume.
+func (x *Index) TakeNamed(wish Wish) (*corev1.PersistentVolume, Cause) {
+	x.mu.Lock()
+	defer x.unlock()
+	s := seekerOf(wish)
+	x.leave(s.claim)
+	v, exists := x.volumes[wish.Claim.Spec.VolumeName]
+	switch {
+	case !exists:
+		return nil, Fits
+	case TiedTo(v.pv, wish.Claim):
+		return v.pv, Fits
+	case !x.available(v, s.uid):
+		return nil, Taken
+	}
+	if cause := s.fit(v); !suitsByName(cause) {
+		return nil, cause
+	}
+	x.take(v, &s)
+	return v.pv, Fits
+}
+
+// GiveBack ends what Take began where the volume wasn't tied to the claim after
+// all.
+func (x *Index) GiveBack(name string, claim types.UID) {
+	x.mu.Lock()
+	defer x.unlock()
+	if x.takers[claim] == name {
+		x.letGo(name)
+	}
+}
+
+// take notes that a worker binds a volume. Whoever it was kept for looks further.
+func (x *Index) take(v *stocked, s *seeker) {
+	if s.tiedTo(v.pv) {
+		return
+	}
+	if before, takes := x.takers[s.uid]; takes && before != v.name {
+		x.letGo(before)
+	}
+	x.takers[s.uid] = v.name
+	x.taken[v.name] = taking{seeker: *s, version: v.pv.ResourceVersion}
+	if w := x.waiting.withdraw(v.name); w != nil {
+		x.settle(w)
+	}
+}
+
+// letGo ends a taking, and keeps the volume for who waits.
+func (x *Index) letGo(name string) {
+	x.release(name)
+	x.offer(x.volumes[name])
+}
+
+func (x *Index) release(name string) {
+	if by, taken := x.taken[name]; taken {
+		delete(x.takers, by.uid)
+		delete(x.taken, name)
+	}
+}
+
+// findTaken finds the volume that the claim took before, in a pass that the
+// informer hasn't seen the end of, and lets go of one that it can't use any more.
+func (x *Index) findTaken(s *seeker) *stocked {
+	name, takes := x.takers[s.uid]
+	if !takes {
+		return nil
+	}
+	if v := x.volumes[name]; s.fit(v) == Fits {
+		return v
+	}
+	x.letGo(name)
+	return nil
+}
+
+// findNamed finds the volume whose claimRef names the claim: one that is tied to
+// it already, whatever became of either since, or the smallest that fits.
+func (x *Index) findNamed(s *seeker) *stocked {
+	var tied, reserved *stocked
+	for _, v := range x.named[s.claim] {
+		switch {
+		case s.tiedTo(v.pv) && v.pv.Annotations[volume.AnnBoundByController] != "" && v.pv.DeletionTimestamp.IsZero():
+			tied = first(tied, v)
+		case x.available(v, s.uid) && s.fit(v) == Fits:
+			reserved = first(reserved, v)
+		}
+	}
+	if tied != nil {
+		return tied
+	}
+	return reserved
+}
+
+// findFree finds the smallest volume that nobody has or could claim before.
+func (x *Index) findFree(s *seeker) *stocked {
+	class := x.classes[s.class]
+	if class == nil {
+		return nil
+	}
+	var best *stocked
+	class.search(s, func(v *stocked) bool {
+		if !x.free(v, s) {
+			return false
+		}
+		best = first(best, v)
+		return true
+	})
+	return best
+}
+
+// free tells whether a claim may have a volume that fits it: no claimRef ties it,
+// nobody binds it, it is kept for nobody else, and nobody asks for it by name.
+func (x *Index) free(v *stocked, s *seeker) bool {
+	w := x.waiting.offers[v.name]
+	return v.pv.Spec.ClaimRef == nil && x.available(v, s.uid) && (w == nil || w.claim == s.claim) && x.askedBy(v, s.uid) == nil
+}
+
+func (x *Index) available(v *stocked, claim types.UID) bool {
+	by, taken := x.taken[v.name]
+	return !taken || by.uid == claim
+}
+
+// first is the one of two volumes that claims take first; a may be nil.
+func first(a, b *stocked) *stocked {
+	if a == nil || b.before(a) {
+		return b
+	}
+	return a
+}
+
+// Promised tells whether a free volume is kept for a claim, is being bound to it, is
+// tied to it since or isn't known yet: its next phase may be Bound.
+func (x *Index) Promised(name string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	_, taken := x.taken[name]
+	v := x.volumes[name]
+	return taken || v == nil || x.waiting.offers[name] != nil || v.pv.Spec.ClaimRef != nil && v.pv.Spec.ClaimRef.UID != ""
+}
