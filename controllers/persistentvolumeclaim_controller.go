@@ -144,7 +144,7 @@ func (r *PersistentVolumeClaimReconciler) findNode(ctx context.Context, scope *c
 	node := &corev1.Node{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
 		if apierrors.IsNotFound(err) {
-			return waitForNode(name, placed), nil
+			return r.leaveMissingNode(ctx, scope, name, placed)
 		}
 		return nil, fmt.Errorf("reading node %s: %w", name, err)
 	}

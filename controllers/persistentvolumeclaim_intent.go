@@ -28,6 +28,10 @@ type intent struct {
 	// Undoing says that nothing is being made any more: what is there is removed,
 	// and Provision, which would make it again, is not repeated.
 	Undoing bool `json:"undoing,omitempty"`
+	// Leaving is the node that can't have the volume, Because is why: once nothing
+	// is left of what was begun, the scheduler is asked for another.
+	Leaving string `json:"leaving,omitempty"`
+	Because string `json:"because,omitempty"`
 }
 
 // intentOf reads the annotation.
@@ -60,7 +64,13 @@ func (r *PersistentVolumeClaimReconciler) resume(ctx context.Context, scope *cla
 	if waiting, err := r.findRecorded(ctx, scope); waiting != nil || err != nil || scope.volume != nil {
 		return waiting, err
 	}
-	if noted, err := intentOf(claim); err == nil && noted.Backend != "" && (noted.Undoing || noted.Backend != object.Name) {
+	noted, err := intentOf(claim)
+	switch {
+	case err != nil || noted.Backend == "":
+		return nil, nil //nolint:nilerr // an annotation that can't be read is no hint
+	case noted.Leaving != "":
+		return r.leaveNode(ctx, claim, noted)
+	case noted.Undoing || noted.Backend != object.Name:
 		return r.undo(ctx, claim)
 	}
 	return nil, nil
@@ -84,7 +94,11 @@ func (r *PersistentVolumeClaimReconciler) ensureIntent(ctx context.Context, scop
 		return nil
 	}
 	err = r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	return wrap(err, "writing the intent of claim %s/%s", claim.Namespace, claim.Name)
+	if err != nil {
+		return fmt.Errorf("writing the intent of claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	r.events.Eventf(claim, nil, corev1.EventTypeNormal, "Provisioning", "Provision", "making volume %s in StorageBackend %s", volumeIDOf(claim), object.Name)
+	return nil
 }
 
 // settleProvisioning ends what an intent began: where a volume object records the
@@ -160,11 +174,15 @@ func (r *PersistentVolumeClaimReconciler) makeFinal(ctx context.Context, claim *
 	return nil
 }
 
-// writeIntent replaces the annotation of a claim that has an intent.
+// writeIntent replaces the annotation of a claim that has an intent, where it says
+// something else.
 func (r *PersistentVolumeClaimReconciler) writeIntent(ctx context.Context, claim *corev1.PersistentVolumeClaim, noted intent) error {
 	text, err := json.Marshal(noted)
 	if err != nil {
 		return fmt.Errorf("writing the intent of claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	if claim.Annotations[stowagev1alpha1.ProvisioningAnnotation] == string(text) {
+		return nil
 	}
 	before := claim.DeepCopy()
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, stowagev1alpha1.ProvisioningAnnotation, string(text))

@@ -51,7 +51,7 @@ func (r *PersistentVolumeClaimReconciler) provision(ctx context.Context, scope *
 	case scope.class == nil || scope.class.Provisioner == noProvisioner:
 		return r.waitUnmatched(scope), nil
 	case scope.wish.Delayed:
-		return waitForConsumer(), nil
+		return r.waitForPlacement(ctx, scope.claim)
 	case r.scope == ClassesScope && scope.class.Provisioner != scope.claim.Annotations[volume.AnnStorageProvisioner]:
 		// The class was made anew, for somebody else: whoever asked is to ask again.
 		return &wait{}, nil
@@ -141,7 +141,7 @@ func (r *PersistentVolumeClaimReconciler) make(
 	}
 	made, err := opened.Provision(ctx, request)
 	if err != nil {
-		return waitForBackend(err), nil
+		return r.retryElsewhere(ctx, scope, err)
 	}
 	return r.ensureVolume(ctx, scope, newVolume(scope, object, request, made))
 }

@@ -205,7 +205,7 @@ func waitForBackend(err error) *wait {
 	}
 	failed := &wait{reason: "ProvisioningFailed", message: err.Error(), event: "ProvisioningFailed", warning: true}
 	switch backend.KindOf(err) {
-	case backend.Invalid, backend.Conflict:
+	case backend.Invalid, backend.Conflict, backend.WrongNode:
 		// Nothing but a change of an object that the claim watches helps.
 	case backend.Exhausted, backend.Unavailable:
 		failed.after = retryUnanswered

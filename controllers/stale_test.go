@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -70,4 +71,14 @@ type unlistable struct{ client.Reader }
 
 func (unlistable) List(context.Context, client.ObjectList, ...client.ListOption) error {
 	return errors.New("listing was not expected")
+}
+
+// withoutNodes is a cache that has not seen any node yet.
+type withoutNodes struct{ client.Client }
+
+func (c withoutNodes) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if _, isNode := object.(*corev1.Node); isNode {
+		return apierrors.NewNotFound(corev1.Resource("nodes"), key.Name)
+	}
+	return c.Client.Get(ctx, key, object, options...)
 }

@@ -32,6 +32,7 @@ type Backend interface {
 	// crash. An error of kind
 	//   InProgress   says that work goes on and that the call is to be repeated;
 	//   Exhausted    says that there is no room now; nothing holds data;
+	//   WrongNode    says that the request's node is none of the backend's;
 	//   Conflict     says that the id is taken by what isn't this claim's;
 	//   Invalid      says that no repeat helps until something is changed;
 	//   Unavailable  says that the storage didn't take the call.

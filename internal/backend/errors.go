@@ -18,6 +18,8 @@ const (
 	Invalid ErrorKind = "Invalid"
 	// Exhausted: there is no room, or no quota, now.
 	Exhausted ErrorKind = "Exhausted"
+	// WrongNode: the node that was asked for can't have it; another may.
+	WrongNode ErrorKind = "WrongNode"
 	// Conflict: what is there belongs to another, or is used by another.
 	Conflict ErrorKind = "Conflict"
 	// InProgress: work goes on; repeat the call.

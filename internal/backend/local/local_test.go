@@ -68,7 +68,7 @@ func TestAPodsNodeThatIsNotTheBackendsIsRefused(t *testing.T) {
 	request := backendtest.Request("1")
 	request.Node = Node("node-1")
 	_, err := cluster.open(t, fast).Provision(t.Context(), request)
-	expectError(t, err, backend.Invalid, "disk=ssd")
+	expectError(t, err, backend.WrongNode, "disk=ssd")
 }
 
 func TestABackendWithoutNodesSaysWhichLabelsItWants(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 func (b *localBackend) choose(ctx context.Context, request backend.Request) (string, error) {
 	if request.Node != nil {
 		if !b.matches(request.Node) {
-			return "", backend.Invalid.Errorf("node %s is none of backend %s: it needs the labels %s and %s",
+			return "", backend.WrongNode.Errorf("node %s is none of backend %s: it needs the labels %s and %s",
 				request.Node.Name, b.name, labels.FormatLabels(b.spec.NodeSelector), stowagev1alpha1.TopologyNodeLabel)
 		}
 		return request.Node.Name, nil

@@ -1,0 +1,150 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// maxPodsNamed is how many pods a claim names before it says that there are others.
+const maxPodsNamed = 3
+
+// waitForPlacement says what a claim waits for whose pod has no node yet: for a
+// pod, or for the scheduler. In scope=classes kube-controller-manager says it.
+func (r *PersistentVolumeClaimReconciler) waitForPlacement(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*wait, error) {
+	if r.scope == ClassesScope {
+		return &wait{}, nil
+	}
+	pods, err := r.cachedPods(ctx, claim)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for i := range pods {
+		if pods[i].Spec.NodeName == "" && !hasEnded(&pods[i]) && refersTo(&pods[i], claim) {
+			names = append(names, pods[i].Name)
+		}
+	}
+	slices.Sort(names)
+	switch {
+	case len(names) == 0:
+		return waitForConsumer(), nil
+	case len(names) > maxPodsNamed:
+		names = append(names[:maxPodsNamed], "and others")
+	}
+	return waitForScheduler(names), nil
+}
+
+// retryElsewhere says what an error of Provision means. Where the node that the
+// scheduler chose can't have the volume, and another may, the scheduler is asked
+// again. Of a pod that was placed by hand no scheduler hears: the error is told.
+func (r *PersistentVolumeClaimReconciler) retryElsewhere(ctx context.Context, scope *claimScope, cause error) (*wait, error) {
+	claim, node := scope.claim, nameOf(scope.wish.Node)
+	refused := errors.Is(cause, backend.Exhausted) || errors.Is(cause, backend.WrongNode)
+	if !refused || node == "" || claim.Annotations[annSelectedNode] != node {
+		return waitForBackend(cause), nil
+	}
+	noted, err := intentOf(claim)
+	if err != nil {
+		return nil, err
+	}
+	// The outcome is known: nothing is being made there any more.
+	noted.Undoing, noted.Leaving, noted.Because = true, node, cut(cause.Error())
+	return r.leaveNode(ctx, claim, noted)
+}
+
+// leaveMissingNode has the scheduler choose again where the node of its choice is
+// gone. The cache may be behind the node's creation: that it is gone is believed
+// when read live.
+func (r *PersistentVolumeClaimReconciler) leaveMissingNode(ctx context.Context, scope *claimScope, node, placedBy string) (*wait, error) {
+	claim := scope.claim
+	if claim.Annotations[annSelectedNode] != node {
+		return waitForNode(node, placedBy), nil
+	}
+	err := r.live.Get(ctx, client.ObjectKey{Name: node}, &corev1.Node{})
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return nil, fmt.Errorf("reading node %s: %w", node, err)
+	case err == nil:
+		return &wait{after: contendedRetry}, nil
+	}
+	waiting, err := r.findRecorded(ctx, scope)
+	if waiting != nil || err != nil {
+		return waiting, err
+	}
+	if scope.volume != nil {
+		// The volume was made in time: it is bound, and no other is taken.
+		scope.wish.Delayed = true
+		return nil, nil
+	}
+	// Without an annotation that can be read the class tells where to look.
+	noted, _ := intentOf(claim)
+	if noted.Leaving == "" {
+		noted.Leaving, noted.Because = node, "the node does not exist"
+	}
+	return r.leaveNode(ctx, claim, noted)
+}
+
+// leaveNode gives a node up, in an order that survives a crash anywhere:
+//
+//	write down which node, and why: what was begun is not used any more
+//	remove what was begun
+//	take the scheduler's choice and the intent off the claim, in one write
+func (r *PersistentVolumeClaimReconciler) leaveNode(ctx context.Context, claim *corev1.PersistentVolumeClaim, noted intent) (*wait, error) {
+	if controllerutil.ContainsFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer) {
+		if err := r.writeIntent(ctx, claim, noted); err != nil {
+			return nil, err
+		}
+		waiting, err := r.undo(ctx, claim)
+		switch {
+		case err != nil:
+			return nil, err
+		case waiting != nil && waiting.retry == nil:
+			told := waitForOtherNode(noted)
+			told.after = waiting.after
+			return told, nil
+		case waiting != nil:
+			return waiting, nil
+		}
+	}
+	return waitForOtherNode(noted), r.removeSelectedNode(ctx, claim, noted.Leaving)
+}
+
+// removeSelectedNode asks the scheduler for another node, unless it chose one
+// meanwhile.
+func (r *PersistentVolumeClaimReconciler) removeSelectedNode(ctx context.Context, claim *corev1.PersistentVolumeClaim, node string) error {
+	before := claim.DeepCopy()
+	changed := clearIntent(claim)
+	if claim.Annotations[annSelectedNode] == node {
+		delete(claim.Annotations, annSelectedNode)
+		changed = true
+	}
+	if !changed {
+		return nil
+	}
+	err := r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return wrap(err, "asking for another node than %s for claim %s/%s", node, claim.Namespace, claim.Name)
+}
+
+func waitForScheduler(pods []string) *wait {
+	return &wait{
+		reason: "WaitForPodScheduled", event: "WaitForPodScheduled",
+		message: fmt.Sprintf("waiting for the scheduler to choose a node for pod %s: the events of the pod tell what it waits for", strings.Join(pods, ", ")),
+	}
+}
+
+func waitForOtherNode(noted intent) *wait {
+	return &wait{
+		reason: "ProvisioningFailed", event: "ProvisioningFailed", warning: true,
+		message: fmt.Sprintf("node %s, which the scheduler chose, can't have the volume: %s; the scheduler is asked for another node", noted.Leaving, noted.Because),
+	}
+}
