@@ -94,11 +94,11 @@ func Fail(err error) {
 
 // Logger makes the program's logger.
 func (o *Options) Logger() logr.Logger {
-	return ctrlzap.New(
+	return lazily(ctrlzap.New(
 		ctrlzap.UseDevMode(o.LogFormat == "console"),
 		ctrlzap.Level(zapcore.Level(-o.LogLevel)),
 		ctrlzap.StacktraceLevel(zapcore.PanicLevel),
-	)
+	))
 }
 
 // Metrics says how the controller manager is to serve metrics.
