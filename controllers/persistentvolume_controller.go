@@ -9,10 +9,10 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -123,7 +123,7 @@ func (r *PersistentVolumeReconciler) claimOf(ctx context.Context, ref *corev1.Ob
 	key := client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
 	for _, reader := range []client.Reader{r.client, r.live} {
 		claim := &corev1.PersistentVolumeClaim{}
-		err := reader.Get(ctx, key, claim)
+		err := reader.Get(ctx, key, claim, client.UnsafeDisableDeepCopy)
 		switch {
 		case err == nil && claim.UID == ref.UID:
 			return claim, nil
@@ -197,9 +197,7 @@ func (r *PersistentVolumeReconciler) setPhase(ctx context.Context, pv *corev1.Pe
 	if pv.Status.Phase == phase && pv.Status.Message == message {
 		return nil
 	}
-	before := pv.DeepCopy()
-	pv.Status.Phase, pv.Status.Message = phase, message
-	err := r.client.Status().Patch(ctx, pv, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Status().Patch(ctx, pv, volumePhasePatch(pv, phase, message))
 	return wrap(client.IgnoreNotFound(err), "setting volume %s to %s", pv.Name, phase)
 }
 
@@ -208,41 +206,9 @@ func (r *PersistentVolumeReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("persistentvolume").
 		For(&corev1.PersistentVolume{}).
-		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfClaim)).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfClaim), builder.WithPredicates(newTies)).
 		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(volumeOfLocalVolume)).
 		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfBackend), onlyNewSpecs()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: volumeWorkers}).
 		Complete(r)
-}
-
-// volumesOfClaim wakes the volumes tied to a claim, the one that it is bound to
-// and any that it left.
-func (r *PersistentVolumeReconciler) volumesOfClaim(ctx context.Context, object client.Object) []reconcile.Request {
-	volumes := &corev1.PersistentVolumeList{}
-	if err := r.client.List(ctx, volumes, client.MatchingFields{volumesByClaim: client.ObjectKeyFromObject(object).String()}, unhurried); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing volumes", "claim", client.ObjectKeyFromObject(object))
-	}
-	return requestsForVolumes(volumes.Items)
-}
-
-func volumeOfLocalVolume(_ context.Context, object client.Object) []reconcile.Request {
-	return []reconcile.Request{requestFor(object)}
-}
-
-// volumesOfBackend wakes the volumes of a backend, because the time for which a
-// deleted claim's data is kept may have changed.
-func (r *PersistentVolumeReconciler) volumesOfBackend(ctx context.Context, object client.Object) []reconcile.Request {
-	volumes := &corev1.PersistentVolumeList{}
-	if err := r.client.List(ctx, volumes, client.MatchingFields{volumesByBackend: object.GetName()}, unhurried); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing volumes", "backend", object.GetName())
-	}
-	return requestsForVolumes(volumes.Items)
-}
-
-func requestsForVolumes(volumes []corev1.PersistentVolume) []reconcile.Request {
-	requests := make([]reconcile.Request, 0, len(volumes))
-	for i := range volumes {
-		requests = append(requests, requestFor(&volumes[i]))
-	}
-	return requests
 }

@@ -23,20 +23,22 @@ const pvProtectionFinalizer = "kubernetes.io/pv-protection"
 // ensureProtected adds the finalizer to a volume that was created while the
 // admission plug-in was off.
 func (r *PersistentVolumeReconciler) ensureProtected(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
-	before := pv.DeepCopy()
-	if !pv.DeletionTimestamp.IsZero() || !controllerutil.AddFinalizer(pv, pvProtectionFinalizer) {
+	if !pv.DeletionTimestamp.IsZero() || controllerutil.ContainsFinalizer(pv, pvProtectionFinalizer) {
 		return false, ctrl.Result{}, nil
 	}
+	before := pv.DeepCopy()
+	controllerutil.AddFinalizer(pv, pvProtectionFinalizer)
 	return false, ctrl.Result{}, r.patch(ctx, pv, before, "protecting")
 }
 
 // removeProtection lets a deleted volume go that no claim is bound to.
 func (r *PersistentVolumeReconciler) removeProtection(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
-	before := pv.DeepCopy()
 	if pv.DeletionTimestamp.IsZero() || pv.Status.Phase == corev1.VolumeBound ||
-		!controllerutil.RemoveFinalizer(pv, pvProtectionFinalizer) {
+		!controllerutil.ContainsFinalizer(pv, pvProtectionFinalizer) {
 		return false, ctrl.Result{}, nil
 	}
+	before := pv.DeepCopy()
+	controllerutil.RemoveFinalizer(pv, pvProtectionFinalizer)
 	return false, ctrl.Result{}, r.patch(ctx, pv, before, "ending the protection of")
 }
 
@@ -44,11 +46,12 @@ func (r *PersistentVolumeReconciler) removeProtection(ctx context.Context, pv *c
 // made and that lost it, as in a restored backup: without it nobody would remove
 // its storage.
 func (r *PersistentVolumeReconciler) ensureReclaimable(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
-	before := pv.DeepCopy()
 	if !pv.DeletionTimestamp.IsZero() || !provisionedHere(pv) || !backend.IsOurs(pv.Spec.CSI.Driver) ||
-		!controllerutil.AddFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
+		controllerutil.ContainsFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
 		return false, ctrl.Result{}, nil
 	}
+	before := pv.DeepCopy()
+	controllerutil.AddFinalizer(pv, stowagev1alpha1.ReclaimFinalizer)
 	return false, ctrl.Result{}, r.patch(ctx, pv, before, "keeping")
 }
 

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/storage/volume"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
@@ -17,13 +19,14 @@ import (
 
 // findBoundVolume finds the volume of a claim that was bound before, and calls
 // the claim Lost where the volume is gone or another's. The cache may be behind
-// the binding: before anything is called lost, the volume is read live.
+// the binding: before anything is called lost, the volume is read live. What it
+// finds may share memory with the cache: it is not to be changed.
 func (r *PersistentVolumeClaimReconciler) findBoundVolume(ctx context.Context, scope *claimScope) (*wait, error) {
 	claim := scope.claim
 	key := client.ObjectKey{Name: claim.Spec.VolumeName}
 	for _, reader := range []client.Reader{r.client, r.live} {
 		pv := &corev1.PersistentVolume{}
-		err := reader.Get(ctx, key, pv)
+		err := reader.Get(ctx, key, pv, client.UnsafeDisableDeepCopy)
 		switch {
 		case apierrors.IsNotFound(err):
 			scope.volume = nil
@@ -55,12 +58,12 @@ func (r *PersistentVolumeClaimReconciler) findBoundVolume(ctx context.Context, s
 //  4. the claim's phase and what it got.
 func (r *PersistentVolumeClaimReconciler) bind(ctx context.Context, scope *claimScope) (*wait, error) {
 	claim := scope.claim
-	pv := scope.volume.DeepCopy()
-	if err := r.bindVolume(ctx, pv, claim); err != nil {
-		r.index.GiveBack(pv.Name, claim.UID)
+	pv, err := r.bindVolume(ctx, scope.volume, claim)
+	if err != nil {
+		r.index.GiveBack(scope.volume.Name, claim.UID)
 		return nil, err
 	}
-	if err := r.setVolumeBound(ctx, pv); err != nil {
+	if pv, err = r.setVolumeBound(ctx, pv); err != nil {
 		return nil, err
 	}
 	if err := r.bindClaim(ctx, claim, pv); err != nil {
@@ -69,36 +72,40 @@ func (r *PersistentVolumeClaimReconciler) bind(ctx context.Context, scope *claim
 	return nil, r.setClaimBound(ctx, claim, pv)
 }
 
-func (r *PersistentVolumeClaimReconciler) bindVolume(ctx context.Context, pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) error {
-	before := pv.DeepCopy()
-	if !binder.BindVolume(pv, claim) {
-		return nil
+// bindVolume returns the volume as it is then. The one that it is given may be the
+// cache's and the index's own, and is not changed.
+func (r *PersistentVolumeClaimReconciler) bindVolume(ctx context.Context, pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, error) {
+	tied := *pv
+	tied.Annotations = maps.Clone(pv.Annotations)
+	if !binder.BindVolume(&tied, claim) {
+		return pv, nil
 	}
+	written := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: pv.Name}}
 	// The resourceVersion is the fence: of two who read the volume as free,
 	// one writes.
-	if err := r.client.Patch(ctx, pv, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("binding volume %s to claim %s/%s: %w", pv.Name, claim.Namespace, claim.Name, err)
+	if err := r.client.Patch(ctx, written, claimRefPatch(pv, &tied)); err != nil {
+		return nil, fmt.Errorf("binding volume %s to claim %s/%s: %w", pv.Name, claim.Namespace, claim.Name, err)
 	}
-	return nil
+	return written, nil
 }
 
-func (r *PersistentVolumeClaimReconciler) setVolumeBound(ctx context.Context, pv *corev1.PersistentVolume) error {
+func (r *PersistentVolumeClaimReconciler) setVolumeBound(ctx context.Context, pv *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
 	if pv.Status.Phase == corev1.VolumeBound {
-		return nil
+		return pv, nil
 	}
-	before := pv.DeepCopy()
-	pv.Status.Phase, pv.Status.Reason, pv.Status.Message = corev1.VolumeBound, "", ""
-	if err := r.client.Status().Patch(ctx, pv, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("setting volume %s to Bound: %w", pv.Name, err)
+	written := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: pv.Name}}
+	if err := r.client.Status().Patch(ctx, written, volumePhasePatch(pv, corev1.VolumeBound, "")); err != nil {
+		return nil, fmt.Errorf("setting volume %s to Bound: %w", pv.Name, err)
 	}
-	return nil
+	return written, nil
 }
 
 // bindClaim writes the claim's side, and with it clears the intent of the
 // provisioning that made this very volume: the volume object answers for the
 // storage from here on.
 func (r *PersistentVolumeClaimReconciler) bindClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
-	before := claim.DeepCopy()
+	before := *claim
+	before.Annotations, before.Finalizers = maps.Clone(claim.Annotations), slices.Clone(claim.Finalizers)
 	changed := binder.BindClaim(claim, pv)
 	if pv.Name == volumeIDOf(claim) {
 		changed = clearIntent(claim) || changed
@@ -106,39 +113,47 @@ func (r *PersistentVolumeClaimReconciler) bindClaim(ctx context.Context, claim *
 	if !changed {
 		return nil
 	}
-	if err := r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.client.Patch(ctx, claim, volumeNamePatch(&before, claim)); err != nil {
 		return fmt.Errorf("binding claim %s/%s to volume %s: %w", claim.Namespace, claim.Name, pv.Name, err)
 	}
 	return nil
 }
 
-// setClaimBound reports what the claim got. A bound claim's capacity is not
-// touched: while a file system grows it is the node's to write.
+// setClaimBound reports what the claim got.
 func (r *PersistentVolumeClaimReconciler) setClaimBound(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
-	before := claim.DeepCopy()
-	status := &claim.Status
-	if status.Phase != corev1.ClaimBound || status.Capacity == nil {
-		status.Capacity = maps.Clone(pv.Spec.Capacity)
-	}
-	status.Phase = corev1.ClaimBound
-	status.AccessModes = pv.Spec.AccessModes
-	status.CurrentVolumeAttributesClassName = pv.Spec.VolumeAttributesClassName
-	setBindable(claim, boundCondition(pv))
-	if err := r.setUnused(ctx, claim); err != nil {
+	before := claim.Status
+	unused, err := r.setUnused(ctx, claim)
+	if err != nil {
 		return err
 	}
-	if equality.Semantic.DeepEqual(before.Status, claim.Status) {
+	if bound := setBound(claim, pv); !bound && !unused {
 		return nil
 	}
-	// A strategic merge, because a JSON merge would replace the conditions that
-	// others wrote meanwhile.
-	if err := r.client.Status().Patch(ctx, claim, client.StrategicMergeFrom(before)); err != nil {
+	if err := r.client.Status().Patch(ctx, claim, boundStatusPatch(before, claim)); err != nil {
 		return fmt.Errorf("setting claim %s/%s to Bound: %w", claim.Namespace, claim.Name, err)
 	}
-	if before.Status.Phase != corev1.ClaimBound && provisionedHere(pv) {
+	if before.Phase != corev1.ClaimBound && provisionedHere(pv) {
 		r.events.Eventf(claim, pv, corev1.EventTypeNormal, "ProvisioningSucceeded", "Provision", "Successfully provisioned volume %s", pv.Name)
 	}
 	return nil
+}
+
+// setBound sets a claim's status in memory and tells whether it changed. A bound
+// claim's capacity is not touched: while a file system grows it is the node's to
+// write.
+func setBound(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) bool {
+	status, class := &claim.Status, pv.Spec.VolumeAttributesClassName
+	changed := setBindable(claim, boundCondition(pv))
+	if status.Phase != corev1.ClaimBound || status.Capacity == nil {
+		status.Capacity = maps.Clone(pv.Spec.Capacity)
+		changed = true
+	}
+	if !slices.Equal(status.AccessModes, pv.Spec.AccessModes) || !ptr.Equal(status.CurrentVolumeAttributesClassName, class) {
+		status.AccessModes, status.CurrentVolumeAttributesClassName = pv.Spec.AccessModes, class
+		changed = true
+	}
+	status.Phase = corev1.ClaimBound
+	return changed
 }
 
 // provisionedHere tells whether a volume was made by one of Stowage's drivers.

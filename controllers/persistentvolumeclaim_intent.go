@@ -208,6 +208,9 @@ func (r *PersistentVolumeClaimReconciler) intendedBackend(ctx context.Context, c
 // is the last write.
 func (r *PersistentVolumeClaimReconciler) removeFinalizers(ctx context.Context, scope *claimScope) (*wait, error) {
 	claim := scope.claim
+	if claim.DeletionTimestamp.IsZero() && !hasIntent(claim) {
+		return nil, nil
+	}
 	before := claim.DeepCopy()
 	changed := clearIntent(claim)
 	if !claim.DeletionTimestamp.IsZero() && r.scope == ClusterScope {
@@ -220,12 +223,20 @@ func (r *PersistentVolumeClaimReconciler) removeFinalizers(ctx context.Context, 
 	return nil, wrap(client.IgnoreNotFound(err), "removing the finalizers of claim %s/%s", claim.Namespace, claim.Name)
 }
 
+// hasIntent tells whether anything on a claim says that a backend may have been
+// called for it.
+func hasIntent(claim *corev1.PersistentVolumeClaim) bool {
+	_, noted := claim.Annotations[stowagev1alpha1.ProvisioningAnnotation]
+	return noted || controllerutil.ContainsFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer)
+}
+
 // clearIntent takes the intent off a claim, in memory, and tells whether there
 // was one.
 func clearIntent(claim *corev1.PersistentVolumeClaim) bool {
-	_, noted := claim.Annotations[stowagev1alpha1.ProvisioningAnnotation]
+	noted := hasIntent(claim)
 	delete(claim.Annotations, stowagev1alpha1.ProvisioningAnnotation)
-	return controllerutil.RemoveFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer) || noted
+	controllerutil.RemoveFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer)
+	return noted
 }
 
 // waitForCleanup keeps the claim until the backend says that nothing is left.

@@ -17,10 +17,11 @@ const pvcProtectionFinalizer = "kubernetes.io/pvc-protection"
 // ensureProtected adds the finalizer to a claim that was created while the
 // admission plug-in was off.
 func (r *PersistentVolumeClaimReconciler) ensureProtected(ctx context.Context, scope *claimScope) (*wait, error) {
-	before := scope.claim.DeepCopy()
-	if !controllerutil.AddFinalizer(scope.claim, pvcProtectionFinalizer) {
+	if controllerutil.ContainsFinalizer(scope.claim, pvcProtectionFinalizer) {
 		return nil, nil
 	}
+	before := scope.claim.DeepCopy()
+	controllerutil.AddFinalizer(scope.claim, pvcProtectionFinalizer)
 	err := r.client.Patch(ctx, scope.claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	return nil, wrap(err, "protecting claim %s/%s", scope.claim.Namespace, scope.claim.Name)
 }

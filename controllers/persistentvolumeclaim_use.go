@@ -15,12 +15,13 @@ import (
 )
 
 // setUnused sets, in memory, the condition that tells since when no pod refers to
-// a bound claim. The cache is enough: a pod that it has not seen yet wakes the
-// claim, and whoever removes what is long unused only waits longer.
-func (r *PersistentVolumeClaimReconciler) setUnused(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+// a bound claim, and tells whether it changed. The cache is enough: a pod that it
+// has not seen yet wakes the claim, and whoever removes what is long unused only
+// waits longer.
+func (r *PersistentVolumeClaimReconciler) setUnused(ctx context.Context, claim *corev1.PersistentVolumeClaim) (changed bool, err error) {
 	pods, err := r.cachedPods(ctx, claim)
 	if err != nil {
-		return err
+		return false, err
 	}
 	condition := corev1.PersistentVolumeClaimCondition{
 		Type: corev1.PersistentVolumeClaimUnused, Status: corev1.ConditionTrue,
@@ -30,8 +31,7 @@ func (r *PersistentVolumeClaimReconciler) setUnused(ctx context.Context, claim *
 		condition.Status, condition.Reason = corev1.ConditionFalse, "PodUsingPVC"
 		condition.Message = "a pod refers to this claim"
 	}
-	setClaimCondition(claim, condition)
-	return nil
+	return setClaimCondition(claim, condition), nil
 }
 
 // cachedPods are the pods that name a claim: the cache's own, which are not to be

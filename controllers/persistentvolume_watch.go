@@ -1,0 +1,56 @@
+package controllers
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stowage-dev/stowage/internal/binder"
+)
+
+// newTies lets pass claims that come, go, or are being deleted, and those that name
+// another volume or complete their binding: of a claim a volume reads nothing else.
+// A resync, in which nothing differs, passes too.
+var newTies = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, after := e.ObjectOld.(*corev1.PersistentVolumeClaim), e.ObjectNew.(*corev1.PersistentVolumeClaim)
+	return before.ResourceVersion == after.ResourceVersion || before.UID != after.UID ||
+		before.Spec.VolumeName != after.Spec.VolumeName || binder.Completed(before) != binder.Completed(after) ||
+		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
+}}
+
+// volumesOfClaim wakes the volumes tied to a claim, the one that it is bound to
+// and any that it left.
+func (r *PersistentVolumeReconciler) volumesOfClaim(ctx context.Context, object client.Object) []reconcile.Request {
+	volumes := &corev1.PersistentVolumeList{}
+	if err := r.client.List(ctx, volumes, client.MatchingFields{volumesByClaim: client.ObjectKeyFromObject(object).String()}, unhurried, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing volumes", "claim", client.ObjectKeyFromObject(object))
+	}
+	return requestsForVolumes(volumes.Items)
+}
+
+func volumeOfLocalVolume(_ context.Context, object client.Object) []reconcile.Request {
+	return []reconcile.Request{requestFor(object)}
+}
+
+// volumesOfBackend wakes the volumes of a backend, because the time for which a
+// deleted claim's data is kept may have changed.
+func (r *PersistentVolumeReconciler) volumesOfBackend(ctx context.Context, object client.Object) []reconcile.Request {
+	volumes := &corev1.PersistentVolumeList{}
+	if err := r.client.List(ctx, volumes, client.MatchingFields{volumesByBackend: object.GetName()}, unhurried); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing volumes", "backend", object.GetName())
+	}
+	return requestsForVolumes(volumes.Items)
+}
+
+func requestsForVolumes(volumes []corev1.PersistentVolume) []reconcile.Request {
+	requests := make([]reconcile.Request, 0, len(volumes))
+	for i := range volumes {
+		requests = append(requests, requestFor(&volumes[i]))
+	}
+	return requests
+}
