@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	"github.com/stowage-dev/stowage/controllers"
@@ -22,8 +21,7 @@ const (
 	noClientLimit = -1
 )
 
-// newManager makes the controller manager. Its cache leaves out what nobody here
-// reads and what is a good part of every object: who manages which field.
+// newManager makes the controller manager.
 func newManager(options options) (ctrl.Manager, error) {
 	scheme, err := program.Scheme()
 	if err != nil {
@@ -37,7 +35,7 @@ func newManager(options options) (ctrl.Manager, error) {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
 		Client:                        controllers.ClientOptions(),
-		Cache:                         cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Cache:                         cacheOptions(),
 		Metrics:                       options.Metrics(),
 		HealthProbeBindAddress:        options.ProbeAddress,
 		LeaderElection:                options.leaderElect,
