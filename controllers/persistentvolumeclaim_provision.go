@@ -89,6 +89,8 @@ func requestFrom(claim *corev1.PersistentVolumeClaim) backend.Request {
 	return backend.Request{
 		ID:          volumeIDOf(claim),
 		Claim:       stowagev1alpha1.ClaimReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
+		Labels:      claim.Labels,
+		Annotations: claim.Annotations,
 		Capacity:    claim.Spec.Resources.Requests[corev1.ResourceStorage],
 		VolumeMode:  ptr.Deref(claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem),
 		AccessModes: claim.Spec.AccessModes,

@@ -13,17 +13,21 @@ type NFSBackend struct {
 	Server string `json:"server"`
 	// path is the absolute path of the export on the server, or of a directory
 	// below it. Immutable.
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[];&|<>$`\"*?!#(){}[]') && !self.contains(\"'\")",message="path must not contain characters that a shell reads: rename the directory on the server"
 	// +required
 	Path AbsolutePath `json:"path"`
 	// directoryTemplate names each volume's directory below path. Known
-	// fields: {{namespace}}, {{name}} and {{uid}} of the claim; the names of
-	// two claims must differ, so {{uid}}, or both others, must occur. Default
-	// {{namespace}}-{{name}}-{{uid}}. A change holds for volumes made after it.
+	// fields: {{namespace}}, {{name}} and {{uid}} of the claim, and
+	// {{labels.KEY}} and {{annotations.KEY}}, whose values the claim must have;
+	// other characters than letters, digits, '.', '_' and '-' become '_'. The
+	// names of two claims must differ, so {{uid}}, or both {{namespace}} and
+	// {{name}}, must occur. Default {{namespace}}-{{name}}-{{uid}}. A change
+	// holds for volumes made after it.
 	// +kubebuilder:default="{{namespace}}-{{name}}-{{uid}}"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.split('/').all(part, part.size() > 0 && part != '.' && part != '..')",message="directoryTemplate must be a relative path without empty, '.' or '..' parts"
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9._/-]|[{]{2}(namespace|name|uid)[}]{2})+$')",message="directoryTemplate may contain letters, digits, '.', '_', '-', '/' and the fields {{namespace}}, {{name}} and {{uid}}"
+	// +kubebuilder:validation:XValidation:rule="self.split('/').all(part, part.size() > 0 && !part.startsWith('.'))",message="directoryTemplate must be a relative path without empty parts and without parts that begin with a dot, such as '..'"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9._/-]|[{]{2}(namespace|name|uid|(labels|annotations)[.][A-Za-z0-9._/-]+)[}]{2})+$')",message="directoryTemplate may contain letters, digits, '.', '_', '-', '/' and the fields {{namespace}}, {{name}}, {{uid}}, {{labels.KEY}} and {{annotations.KEY}}"
 	// +kubebuilder:validation:XValidation:rule="self.contains('{{uid}}') || (self.contains('{{namespace}}') && self.contains('{{name}}'))",message="directoryTemplate must contain {{uid}}, or both {{namespace}} and {{name}}: otherwise two claims would share a directory"
 	// +optional
 	DirectoryTemplate string `json:"directoryTemplate,omitempty"`

@@ -20,8 +20,9 @@ const (
 	window      = "retainFor must be a duration such as 72h or 1h30m, and not negative"
 	forceAfter  = "forceDetachAfter must be Never, or a duration such as 6m or 1h30m"
 	hostName    = "server must be a host name or an IP address, such as nfs.example.com, 10.0.0.7 or fd00::7"
-	template    = "directoryTemplate must be a relative path without empty, '.' or '..' parts"
-	fields      = "directoryTemplate may contain letters, digits, '.', '_', '-', '/' and the fields {{namespace}}, {{name}} and {{uid}}"
+	template    = "directoryTemplate must be a relative path without empty parts and without parts that begin with a dot, such as '..'"
+	shellPath   = "path must not contain characters that a shell reads: rename the directory on the server"
+	fields      = "directoryTemplate may contain letters, digits, '.', '_', '-', '/' and the fields {{namespace}}, {{name}}, {{uid}}, {{labels.KEY}} and {{annotations.KEY}}"
 	distinct    = "directoryTemplate must contain {{uid}}, or both {{namespace}} and {{name}}: otherwise two claims would share a directory"
 	octal       = "mode must be three or four octal digits, such as 0770"
 	className   = "storageClass.name must be a name that Kubernetes accepts: lower case letters, digits, '-' and '.'"
@@ -45,6 +46,8 @@ var _ = Describe("a StorageBackend", func() {
 		Entry("an NFS server by IPv6 address", "nfs: {server: 'fd00::7', path: /export}"),
 		Entry("a nested directory template", "nfs: {server: s, path: /e, directoryTemplate: '{{namespace}}/{{name}}'}"),
 		Entry("a directory template of the uid alone", "nfs: {server: s, path: /e, directoryTemplate: 'pvc-{{uid}}'}"),
+		Entry("a directory template with labels and annotations", "nfs: {server: s, path: /e, directoryTemplate: '{{labels.app.kubernetes.io/name}}/{{annotations.team}}-{{uid}}'}"),
+		Entry("an export with a space", "nfs: {server: s, path: '/exports/team a'}"),
 		Entry("mount options", "nfs: {server: s, path: /e, mountOptions: [noatime, timeo=600, 'sec=krb5:krb5i', 'clientaddr=fe80::1%eth0']}"),
 		Entry("a GCE project and a zone", "gce: {project: 'example.com:storage-1', zones: [europe-west3-a]}"),
 		Entry("the endpoint of a mock", "gce: {project: p, zones: [z], endpoint: 'http://127.0.0.1:8000/compute/v1/'}"),
@@ -95,6 +98,13 @@ var _ = Describe("a StorageBackend", func() {
 		Entry("a server that is an option", "nfs: {server: '-o', path: /e}", hostName),
 		Entry("a server with a space", "nfs: {server: 'host name', path: /e}", hostName),
 		Entry("a relative export", "nfs: {server: s, path: export}", cleanPath),
+		Entry("an export with a command", "nfs: {server: s, path: '/export;reboot'}", shellPath),
+		Entry("an export with a variable", "nfs: {server: s, path: '/$HOME'}", shellPath),
+		Entry("an export with a quote", `nfs: {server: s, path: "/it's"}`, shellPath),
+		Entry("an export with a newline", `nfs: {server: s, path: "/a\nb"}`, "must not contain control characters"),
+		Entry("an export with an option", "nfs: {server: s, path: '/a,exec'}", "must not contain control characters, commas"),
+		Entry("a directory template that hides", "nfs: {server: s, path: /e, directoryTemplate: '.stowage/{{uid}}'}", template),
+		Entry("a directory template with a label that has no key", "nfs: {server: s, path: /e, directoryTemplate: '{{uid}}-{{labels.}}'}", fields),
 		Entry("an absolute directory template", "nfs: {server: s, path: /e, directoryTemplate: '/{{uid}}'}", template),
 		Entry("a directory template that climbs up", "nfs: {server: s, path: /e, directoryTemplate: '../{{uid}}'}", template),
 		Entry("a directory template with an unknown field", "nfs: {server: s, path: /e, directoryTemplate: '{{uid}}-{{owner}}'}", fields),

@@ -73,6 +73,9 @@ type Request struct {
 	ID string
 	// Claim that the volume is for: the owner's record.
 	Claim stowagev1alpha1.ClaimReference
+	// Labels and Annotations of the claim. Users write them, and change them: what
+	// a repeat of the call asks for doesn't depend on them.
+	Labels, Annotations map[string]string
 	// Capacity is the least that the volume must have, in bytes.
 	Capacity resource.Quantity
 	// VolumeMode is Filesystem or Block.
