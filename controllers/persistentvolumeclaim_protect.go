@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
@@ -23,6 +24,10 @@ func (r *PersistentVolumeClaimReconciler) ensureProtected(ctx context.Context, s
 	before := scope.claim.DeepCopy()
 	controllerutil.AddFinalizer(scope.claim, pvcProtectionFinalizer)
 	err := r.client.Patch(ctx, scope.claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsNotFound(err) {
+		// The cache still shows a claim that is gone: there is nothing to bring further.
+		return &wait{}, nil
+	}
 	return nil, wrap(err, "protecting claim %s/%s", scope.claim.Namespace, scope.claim.Name)
 }
 

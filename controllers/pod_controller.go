@@ -2,7 +2,9 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,7 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // PodReconciler makes the claims of pods' generic ephemeral volumes, and deletes
@@ -23,7 +27,11 @@ type PodReconciler struct {
 	client client.Client
 	live   client.Reader
 	events events.EventRecorder
+	told   told
 }
+
+// errForeignClaim says that a claim has the name of a pod's, and is another's.
+var errForeignClaim = errors.New("which exists and is not this pod's: rename the volume, or delete that claim")
 
 // NewPodReconciler makes the reconciler.
 func NewPodReconciler(mgr ctrl.Manager) *PodReconciler {
@@ -41,21 +49,35 @@ func (r *PodReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ct
 	err := r.client.Get(ctx, request.NamespacedName, pod)
 	switch {
 	case apierrors.IsNotFound(err):
+		r.told.forget(request.NamespacedName)
 		return ctrl.Result{}, r.removeClaims(ctx, request.NamespacedName)
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("reading pod %s: %w", request.NamespacedName, err)
 	case !pod.DeletionTimestamp.IsZero():
 		return ctrl.Result{}, nil
 	}
+	return ctrl.Result{}, r.ensureClaims(ctx, pod)
+}
+
+// ensureClaims makes the claims that are missing, and tells once of those that
+// can't be made. It tries again where something other than a change may help.
+func (r *PodReconciler) ensureClaims(ctx context.Context, pod *corev1.Pod) error {
+	var refused, failed []error
 	for i := range pod.Spec.Volumes {
 		if pod.Spec.Volumes[i].Ephemeral == nil {
 			continue
 		}
-		if err := r.ensureClaim(ctx, pod, &pod.Spec.Volumes[i]); err != nil {
-			return ctrl.Result{}, err
+		err := r.ensureClaim(ctx, pod, &pod.Spec.Volumes[i])
+		refused = append(refused, err)
+		if !errors.Is(err, errForeignClaim) {
+			failed = append(failed, err)
 		}
 	}
-	return ctrl.Result{}, nil
+	why := errors.Join(refused...)
+	if why != nil && r.told.isNews(client.ObjectKeyFromObject(pod), string(pod.UID)+why.Error()) {
+		r.events.Eventf(pod, nil, corev1.EventTypeWarning, "FailedBinding", "CreateClaim", "%v", why)
+	}
+	return errors.Join(failed...)
 }
 
 // ensureClaim makes one volume's claim, owned by the pod. A claim of that name
@@ -64,14 +86,12 @@ func (r *PodReconciler) ensureClaim(ctx context.Context, pod *corev1.Pod, volume
 	claim := &corev1.PersistentVolumeClaim{}
 	key := client.ObjectKey{Namespace: pod.Namespace, Name: ephemeral.VolumeClaimName(pod, volume)}
 	err := r.client.Get(ctx, key, claim)
-	if err == nil {
-		if err := ephemeral.VolumeIsForPod(pod, claim); err != nil {
-			r.events.Eventf(pod, claim, corev1.EventTypeWarning, "EphemeralVolumeConflict", "CreateClaim",
-				"volume %s needs a claim named %s, which exists and is not this pod's: rename the volume, or delete that claim", volume.Name, key.Name)
-		}
+	switch {
+	case err == nil && ephemeral.VolumeIsForPod(pod, claim) != nil:
+		return fmt.Errorf("volume %s needs a claim named %s, %w", volume.Name, key.Name, errForeignClaim)
+	case err == nil:
 		return nil
-	}
-	if !apierrors.IsNotFound(err) {
+	case !apierrors.IsNotFound(err):
 		return fmt.Errorf("reading claim %s: %w", key, err)
 	}
 	template := volume.Ephemeral.VolumeClaimTemplate
@@ -109,20 +129,40 @@ func (r *PodReconciler) removeClaims(ctx context.Context, name client.ObjectKey)
 	return nil
 }
 
-// SetupWithManager watches pods as they come and go: their volumes don't change.
+// SetupWithManager watches pods as they come and go: their volumes don't change;
+// and claims of the names that pods need, whoever owns them.
 func (r *PodReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	comeAndGo := predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("pod").
 		For(&corev1.Pod{}, builder.WithPredicates(comeAndGo)).
 		Owns(&corev1.PersistentVolumeClaim{}).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.podsOfClaim), builder.WithPredicates(comeAndGo)).
 		Complete(r)
+}
+
+// podsOfClaim are the pods with an ephemeral volume whose claim has this name.
+func (r *PodReconciler) podsOfClaim(ctx context.Context, claim client.Object) []reconcile.Request {
+	pods := &corev1.PodList{}
+	err := r.client.List(ctx, pods, client.InNamespace(claim.GetNamespace()), client.MatchingFields{podsByClaim: claim.GetName()},
+		unhurried, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing pods", "claim", client.ObjectKeyFromObject(claim))
+	}
+	var requests []reconcile.Request
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if slices.ContainsFunc(pod.Spec.Volumes, func(volume corev1.Volume) bool { return volume.Ephemeral != nil }) {
+			requests = append(requests, requestFor(pod))
+		}
+	}
+	return requests
 }
 
 // podOf is the name of the pod that controls a claim.
 func podOf(claim *corev1.PersistentVolumeClaim) []string {
 	owner := metav1.GetControllerOf(claim)
-	if owner == nil || owner.Kind != "Pod" {
+	if owner == nil || owner.Kind != "Pod" || owner.APIVersion != corev1.SchemeGroupVersion.String() {
 		return nil
 	}
 	return []string{owner.Name}

@@ -5,6 +5,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	. "github.com/stowage-dev/stowage/test/fixture"
 )
@@ -29,11 +30,57 @@ var _ = Describe("A pod's generic ephemeral volume", func() {
 		pod, foreign := scratchPod(), Claim(ClaimNamed("worker-scratch"))
 		w.create(foreign, pod)
 
-		w.reconcilePod(pod)
+		for range 3 {
+			w.reconcilePod(pod)
+		}
 
 		w.get(foreign)
 		Expect(foreign.OwnerReferences).To(BeEmpty())
-		Expect(w.told()).To(ConsistOf(ContainSubstring("EphemeralVolumeConflict")))
+		Expect(w.told()).To(ConsistOf(ContainSubstring("FailedBinding volume scratch needs a claim named worker-scratch, which exists")))
+	})
+
+	It("gets its claim when the claim that had the name is gone", func() {
+		w := newWorld(ClusterScope)
+		pod, foreign := scratchPod(), Claim(ClaimNamed("worker-scratch"))
+		w.create(foreign, pod)
+		w.reconcilePod(pod)
+
+		w.delete(foreign)
+		w.settle()
+		w.reconcilePod(pod)
+
+		claim := Claim(ClaimNamed("worker-scratch"))
+		w.get(claim)
+		Expect(metav1.IsControlledBy(claim, pod)).To(BeTrue())
+	})
+
+	It("gets its claim although another of the pod's can't be made, of which the pod is told once", func() {
+		w := newWorld(ClusterScope)
+		pod := scratchPod()
+		pod.Spec.Volumes = append(pod.Spec.Volumes, *pod.Spec.Volumes[0].DeepCopy())
+		pod.Spec.Volumes[1].Name = "second"
+		w.create(pod)
+		w.faults = map[int]fault{w.written: lost}
+
+		_, err := w.pods.Reconcile(GinkgoT().Context(), requestFor(pod))
+
+		Expect(err).To(MatchError(errInjected))
+		Expect(w.gone(Claim(ClaimNamed("worker-second")))).To(BeFalse())
+		Expect(w.told()).To(ConsistOf(ContainSubstring("FailedBinding creating claim default/worker-scratch")))
+	})
+
+	It("is nothing to a claim that something else named Pod owns", func() {
+		w := newWorld(ClusterScope)
+		claim := Claim()
+		claim.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: "example.com/v1", Kind: "Pod", Name: "worker", UID: "1", Controller: ptr.To(true),
+		}}
+		w.create(claim)
+
+		w.reconcilePod(scratchPod())
+
+		w.get(claim)
+		Expect(claim.DeletionTimestamp).To(BeNil())
 	})
 
 	It("loses its claim when the pod is gone", func() {
