@@ -29,6 +29,7 @@ type PersistentVolumeReconciler struct {
 	index    *binder.Index
 	clock    clock.PassiveClock
 	events   events.EventRecorder
+	told     told
 }
 
 // NewPersistentVolumeReconciler makes the reconciler. The index is the one that the
@@ -59,6 +60,7 @@ type volumeStep func(context.Context, *corev1.PersistentVolume) (done bool, resu
 func (r *PersistentVolumeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	pv := &corev1.PersistentVolume{}
 	if err := r.client.Get(ctx, request.NamespacedName, pv); err != nil {
+		r.told.forget(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	for _, step := range r.steps() {
@@ -180,7 +182,7 @@ func (r *PersistentVolumeReconciler) fence(ctx context.Context, claim *corev1.Pe
 // that was made for the claim and never used by it is released, to be reclaimed;
 // what a person made becomes available again.
 func (r *PersistentVolumeReconciler) unbind(ctx context.Context, pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) error {
-	if provisionedHere(pv) && pv.Name == volumeIDOf(claim) {
+	if madeFor(pv, claim) {
 		return r.release(ctx, pv)
 	}
 	before := pv.DeepCopy()

@@ -105,18 +105,22 @@ var _ = Describe("A static volume", func() {
 		Expect(err).NotTo(HaveOccurred())
 	})
 
-	It("fails, and says what to do, when its policy asks for what nobody can do", func() {
-		w := newWorld(ClusterScope)
-		claim, pv := Claim(), Volume("v", Reclaimed(corev1.PersistentVolumeReclaimDelete))
-		w.create(claim, pv)
-		w.settle()
+	DescribeTable("fails, and says what to do, when its policy asks for what nobody can do",
+		func(policy corev1.PersistentVolumeReclaimPolicy, reason string) {
+			w := newWorld(ClusterScope)
+			claim, pv := Claim(), Volume("v", Reclaimed(policy))
+			w.create(claim, pv)
+			w.settle()
 
-		w.delete(claim)
-		w.settle()
+			w.delete(claim)
+			w.settle()
 
-		expectPhase(w, pv, corev1.VolumeFailed)
-		Expect(w.told()).To(ContainElement(ContainSubstring("VolumeFailedDelete")))
-	})
+			expectPhase(w, pv, corev1.VolumeFailed)
+			Expect(tellingOf(w.told(), reason+" nothing in this cluster can do what the reclaim policy")).To(HaveLen(1))
+		},
+		Entry("to delete", corev1.PersistentVolumeReclaimDelete, "VolumeFailedDelete"),
+		Entry("to recycle", corev1.PersistentVolumeReclaimRecycle, "VolumeFailedRecycle"),
+	)
 })
 
 func expectPhase(w *world, pv *corev1.PersistentVolume, phase corev1.PersistentVolumePhase) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/storage/volume"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
@@ -51,6 +52,12 @@ func (r *PersistentVolumeReconciler) claimed(ctx context.Context, pv *corev1.Per
 		return false, wrap(client.IgnoreNotFound(err), "reading claim %s/%s", ref.Namespace, ref.Name)
 	}
 	return holds(claim, pv), nil
+}
+
+// madeFor tells whether a provisioner, ours or another's, made a volume for a claim:
+// if the claim took another one, nobody has used it.
+func madeFor(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	return pv.Annotations[volume.AnnDynamicallyProvisioned] != "" && pv.Name == volumeIDOf(claim)
 }
 
 // holds tells whether the claim that a volume is tied to is bound to it, or may yet

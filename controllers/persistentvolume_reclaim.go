@@ -112,11 +112,16 @@ func (r *PersistentVolumeReconciler) removeStorage(ctx context.Context, pv *core
 	}
 	if err := opened.Delete(ctx, pv.Spec.CSI.VolumeHandle); err != nil {
 		if errors.Is(err, backend.InProgress) {
+			r.tell(pv, corev1.EventTypeNormal, "VolumeDelete", err)
 			return ctrl.Result{RequeueAfter: retryUnanswered}, nil
 		}
 		return ctrl.Result{}, r.failDelete(pv, err)
 	}
-	return ctrl.Result{}, r.letGo(ctx, pv)
+	if err := r.letGo(ctx, pv); err != nil {
+		return ctrl.Result{}, err
+	}
+	r.events.Eventf(pv, nil, corev1.EventTypeNormal, "VolumeDeleted", "Delete", "the storage of volume %s is removed", pv.Name)
+	return ctrl.Result{}, nil
 }
 
 func (r *PersistentVolumeReconciler) backendFor(ctx context.Context, pv *corev1.PersistentVolume) (*stowagev1alpha1.StorageBackend, backend.Backend, error) {
@@ -138,8 +143,15 @@ func (r *PersistentVolumeReconciler) backendFor(ctx context.Context, pv *corev1.
 // failDelete tells the volume's reader why its storage is still there, and
 // returns the error, so that it is tried again ever more slowly.
 func (r *PersistentVolumeReconciler) failDelete(pv *corev1.PersistentVolume, err error) error {
-	r.events.Eventf(pv, nil, corev1.EventTypeWarning, "VolumeFailedDelete", "Delete", "%v", err)
+	r.tell(pv, corev1.EventTypeWarning, "VolumeFailedDelete", err)
 	return fmt.Errorf("deleting the storage of volume %s: %w", pv.Name, err)
+}
+
+// tell sends an event of a volume's deletion, unless it was the last that was sent.
+func (r *PersistentVolumeReconciler) tell(pv *corev1.PersistentVolume, kind, reason string, err error) {
+	if r.told.isNews(client.ObjectKeyFromObject(pv), err.Error()) {
+		r.events.Eventf(pv, nil, kind, reason, "Delete", "%v", err)
+	}
 }
 
 // letGo removes the finalizer: the last write.

@@ -27,6 +27,25 @@ var _ = Describe("A volume that Stowage made", func() {
 		Expect(w.storage.Len()).To(BeZero())
 	})
 
+	It("tells once why its storage is still there, and that it is gone", func() {
+		w, claim, _ := provisioned()
+		w.storage.FailNext(slices.Concat(
+			slices.Repeat([]error{backend.Unavailable.Errorf("the storage is away")}, 3),
+			slices.Repeat([]error{backend.InProgress.Errorf("waiting for the agent")}, 3))...)
+		w.delete(claim)
+		w.told()
+
+		for range 10 {
+			_ = w.round()
+		}
+
+		Expect(w.told()).To(Equal([]string{
+			"Warning VolumeFailedDelete the storage is away",
+			"Normal VolumeDelete waiting for the agent",
+			"Normal VolumeDeleted the storage of volume " + volumeIDOf(claim) + " is removed",
+		}))
+	})
+
 	It("keeps its data when its policy was set to Retain, also when it is deleted itself", func() {
 		w, claim, pv := provisioned()
 		update(w, pv, retain)

@@ -133,7 +133,7 @@ func (r *PersistentVolumeClaimReconciler) setClaimBound(ctx context.Context, cla
 		return fmt.Errorf("setting claim %s/%s to Bound: %w", claim.Namespace, claim.Name, err)
 	}
 	if before.Phase != corev1.ClaimBound && provisionedHere(pv) {
-		r.events.Eventf(claim, pv, corev1.EventTypeNormal, "ProvisioningSucceeded", "Provision", "Successfully provisioned volume %s", pv.Name)
+		r.tellProvisioned(claim, pv)
 	}
 	return nil
 }

@@ -4,11 +4,64 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	. "github.com/stowage-dev/stowage/test/fixture"
 )
+
+var _ = Describe("The older annotation of a class", func() {
+	It("names the class of a claim, and of a volume, before the field does", func() {
+		w := newWorld(ClusterScope)
+		claim, pv := Claim(), Volume("v")
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, corev1.BetaStorageClassAnnotation, "fast")
+		metav1.SetMetaDataAnnotation(&pv.ObjectMeta, corev1.BetaStorageClassAnnotation, "fast")
+		w.create(Volume("a-classless"), pv, claim)
+
+		w.settle()
+
+		expectBound(w, claim, pv)
+	})
+
+	It("keeps a claim from getting the default class, also when it names none", func() {
+		w := newWorld(ClusterScope)
+		claim := Claim(unclassed)
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, corev1.BetaStorageClassAnnotation, "")
+		class := Class("default", "example.com/disks", nil)
+		w.create(claim)
+		metav1.SetMetaDataAnnotation(&class.ObjectMeta, annDefaultClass, "true")
+		w.create(class)
+
+		w.settle()
+
+		w.get(claim)
+		Expect(claim.Spec.StorageClassName).To(BeNil())
+	})
+})
+
+var _ = Describe("A claim without a class", func() {
+	It("gets a default class as soon as there is one, also of several, and one of class \"\" none", func() {
+		w := newWorld(ClusterScope)
+		claim, classless := Claim(unclassed), Claim(ClaimNamed("classless"))
+		w.create(claim, classless)
+		w.settle()
+
+		for _, name := range []string{"b", "a"} {
+			class := Class(name, "example.com/disks", nil)
+			metav1.SetMetaDataAnnotation(&class.ObjectMeta, annDefaultClass, "true")
+			w.create(class)
+		}
+		w.settle()
+
+		w.get(claim)
+		w.get(classless)
+		Expect(claim.Spec.StorageClassName).To(HaveValue(BeElementOf("a", "b")))
+		Expect(classless.Spec.StorageClassName).To(HaveValue(BeEmpty()))
+	})
+})
 
 func TestTheNewestDefaultClassIsTheDefault(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -41,3 +94,5 @@ func aged(name string, seconds int64, annotation string) storagev1.StorageClass 
 	}
 	return *class
 }
+
+func unclassed(claim *corev1.PersistentVolumeClaim) { claim.Spec.StorageClassName = nil }

@@ -122,7 +122,7 @@ func (r *PersistentVolumeClaimReconciler) steps(claim *corev1.PersistentVolumeCl
 	case binder.Completed(claim):
 		return []claimStep{r.ensureProtected, r.findBoundVolume, r.bind, r.settleProvisioning, r.removeFinalizers}
 	default:
-		return []claimStep{r.ensureProtected, r.findClass, r.findNode, r.findVolume, r.assignDefaultClass, r.provision, r.bind}
+		return []claimStep{r.ensureProtected, r.findClass, r.findNode, r.findVolume, r.tellMismatches, r.assignDefaultClass, r.provision, r.bind}
 	}
 }
 

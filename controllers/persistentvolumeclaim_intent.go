@@ -98,7 +98,7 @@ func (r *PersistentVolumeClaimReconciler) ensureIntent(ctx context.Context, scop
 		return fmt.Errorf("writing the intent of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
 	r.events.Eventf(claim, nil, corev1.EventTypeNormal, "Provisioning", "Provision", "making volume %s in StorageBackend %s", volumeIDOf(claim), object.Name)
-	return nil
+	return r.tellUnfit(ctx, scope)
 }
 
 // settleProvisioning ends what an intent began: where a volume object records the

@@ -178,8 +178,16 @@ func (r *PersistentVolumeClaimReconciler) ensureVolume(ctx context.Context, scop
 	if err != nil {
 		return nil, fmt.Errorf("creating volume %s: %w", pv.Name, err)
 	}
+	if r.scope == ClassesScope {
+		// In scope=cluster the write that binds the claim tells.
+		r.tellProvisioned(scope.claim, pv)
+	}
 	scope.volume = pv
 	return nil, nil
+}
+
+func (r *PersistentVolumeClaimReconciler) tellProvisioned(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
+	r.events.Eventf(claim, pv, corev1.EventTypeNormal, "ProvisioningSucceeded", "Provision", "Successfully provisioned volume %s", pv.Name)
 }
 
 // findRecorded looks, live, for the volume object that was created for the claim

@@ -235,6 +235,7 @@ var _ = Describe("In scope=classes", func() {
 		Expect(claim.Spec.VolumeName).To(BeEmpty())
 		Expect(claim.Status.Conditions).To(BeEmpty())
 		Expect(claim.Finalizers).NotTo(ContainElement(stowagev1alpha1.ProvisioningFinalizer))
+		Expect(tellingOf(w.told(), "ProvisioningSucceeded")).To(HaveLen(1))
 	})
 
 	It("static volumes and their claims are kube-controller-manager's", func() {
