@@ -130,6 +130,10 @@ images: ## Build the container images, with docker.
 controlplane: ## Put etcd, kube-apiserver and kubectl into bin/k8s. CONTROLPLANE=download fetches them instead of building.
 	@hack/controlplane/build.sh $(K8S_VERSION) $(K8S_BIN)
 
+.PHONY: bench-peer
+bench-peer: ## Put kube-controller-manager beside them, to measure it too: see docs/benchmarks.md.
+	@hack/controlplane/build.sh $(K8S_VERSION) $(K8S_BIN) kube-controller-manager
+
 .PHONY: tools
 tools: bin/controller-gen bin/kustomize bin/gotestsum bin/crd-ref-docs bin/golangci-lint ## Build the tools into bin/.
 

@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
 # Puts etcd, kube-apiserver and kubectl of one Kubernetes version into bin/k8s/<version>/, from the first of these that
 # has them: $KUBEBUILDER_ASSETS (as links), this user's cache, a download by setup-envtest if CONTROLPLANE=download,
-# a build from the Go modules of this folder.
+# a build from the Go modules of this folder. Any other program of Kubernetes, named by PROGRAM, is built, and cached.
 #
 # The cache is filled under a lock and by a rename: two clones may build at once, and an interrupted build leaves
 # nothing that a later one would take for finished.
 #
-# Usage: build.sh VERSION DIRECTORY
+# Usage: build.sh VERSION DIRECTORY [PROGRAM]
 set -euo pipefail
 
-version=${1:?usage: build.sh VERSION DIRECTORY}
-target=${2:?usage: build.sh VERSION DIRECTORY}
+version=${1:?usage: build.sh VERSION DIRECTORY [PROGRAM]}
+target=${2:?usage: build.sh VERSION DIRECTORY [PROGRAM]}
+extra=${3:-}
 module=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-programs=(etcd kube-apiserver kubectl)
+if [[ -n $extra ]]; then programs=("$extra"); else programs=(etcd kube-apiserver kubectl); fi
 
 say() { echo "controlplane: $*"; }
 
@@ -27,12 +28,13 @@ complete() {
 build_name() {
   local fingerprint
   fingerprint=$(cd "$module" && cat go.mod go.sum etcd/main.go | sha256sum | cut -c1-12)
-  echo "$version-$(go env GOOS)-$(go env GOARCH)-$fingerprint"
+  echo "$version-$(go env GOOS)-$(go env GOARCH)-$fingerprint${extra:+-$extra}"
 }
 
 # The name of what the target was filled with lies beside it.
+from=$target/.from${extra:+-$extra}
 filled_with() {
-  complete "$target" && [[ $(cat "$target/.from" 2>/dev/null) == "$1" ]]
+  complete "$target" && [[ $(cat "$from" 2>/dev/null) == "$1" ]]
 }
 
 link_assets() {
@@ -42,7 +44,7 @@ link_assets() {
   for program in "${programs[@]}"; do
     ln -sfn "$KUBEBUILDER_ASSETS/$program" "$target/$program"
   done
-  echo "$KUBEBUILDER_ASSETS" >"$target/.from"
+  echo "$KUBEBUILDER_ASSETS" >"$from"
   say "using $KUBEBUILDER_ASSETS"
 }
 
@@ -95,6 +97,10 @@ build() {
   [[ $required == "v$version" ]] || { say "go.mod requires $required, not v$version" >&2; exit 1; }
   local -r package=k8s.io/component-base/version
   local -r flags="-s -w -X $package.gitVersion=v$version -X $package.gitMajor=${version%%.*} -X $package.gitMinor=$(cut -d. -f2 <<<"$version")"
+  if [[ -n $extra ]]; then
+    build_one "$1" "$extra" "k8s.io/kubernetes/cmd/$extra" "some minutes"
+    return
+  fi
   build_one "$1" etcd ./etcd "half a minute"
   build_one "$1" kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver "3 to 6 minutes"
   build_one "$1" kubectl k8s.io/kubernetes/cmd/kubectl "half a minute"
@@ -105,14 +111,14 @@ fill_cache() {
   fresh=$(mktemp -d "$(dirname "$cache")/.building-XXXXXX")
   # shellcheck disable=SC2064 # the folder's name is wanted as it is now
   trap "kill \$(jobs -p) 2>/dev/null; rm -rf '$fresh'" EXIT
-  if [[ ${CONTROLPLANE:-build} == download ]]; then download "$fresh"; else build "$fresh"; fi
+  if [[ ${CONTROLPLANE:-build} == download && -z $extra ]]; then download "$fresh"; else build "$fresh"; fi
   chmod 0755 "$fresh"
   rm -rf "$cache"
   mv -T "$fresh" "$cache"
   trap - EXIT
 }
 
-if [[ -n ${KUBEBUILDER_ASSETS:-} ]]; then
+if [[ -n ${KUBEBUILDER_ASSETS:-} && -z $extra ]]; then
   link_assets
   exit
 fi
@@ -128,5 +134,5 @@ if ! complete "$cache"; then
   complete "$cache" || fill_cache "$cache"
 fi
 take_from_cache "$cache"
-echo "$name" >"$target/.from"
-say "etcd, kube-apiserver and kubectl $version are in $target"
+echo "$name" >"$from"
+say "${programs[*]} $version: in $target"
