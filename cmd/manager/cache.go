@@ -1,8 +1,11 @@
 package main
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
@@ -12,14 +15,21 @@ import (
 func cacheOptions() cache.Options { return cache.Options{DefaultTransform: withoutBallast} }
 
 // withoutBallast drops who manages which field, what kubectl applied last, and the
-// images on a node.
+// images on a node; and it keeps once what a claim asks for and got.
 func withoutBallast(object any) (any, error) {
 	if known, err := meta.Accessor(object); err == nil {
 		known.SetManagedFields(nil)
 		delete(known.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
 	}
-	if node, isNode := object.(*corev1.Node); isNode {
-		node.Status.Images = nil
+	switch known := object.(type) {
+	case *corev1.Node:
+		known.Status.Images = nil
+	case *corev1.PersistentVolumeClaim:
+		// Each of these maps is a tenth of a claim. Nobody changes what is cached.
+		asked := known.Spec.Resources.Requests
+		if maps.EqualFunc(asked, known.Status.Capacity, resource.Quantity.Equal) {
+			known.Status.Capacity = asked
+		}
 	}
 	return object, nil
 }

@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/stowage-dev/stowage/test/fixture"
 )
 
 func TestTheCacheKeepsWhatIsRead(t *testing.T) {
@@ -20,9 +22,12 @@ func TestTheCacheKeepsWhatIsRead(t *testing.T) {
 	loaded := capacity
 	loaded.Images = []corev1.ContainerImage{{Names: []string{"pause"}}}
 	gone := toolscache.DeletedFinalStateUnknown{Key: "a"}
+	claim := fixture.Claim()
+	claim.Status.Capacity = claim.Spec.Resources.Requests.DeepCopy()
 	for name, test := range map[string]struct{ object, want any }{
 		"a volume":          {&corev1.PersistentVolume{ObjectMeta: *object.DeepCopy()}, &corev1.PersistentVolume{ObjectMeta: kept}},
 		"a node":            {&corev1.Node{ObjectMeta: *object.DeepCopy(), Status: loaded}, &corev1.Node{ObjectMeta: kept, Status: capacity}},
+		"a bound claim":     {claim.DeepCopy(), claim},
 		"a pod, plain":      {&corev1.Pod{}, &corev1.Pod{}},
 		"what is no object": {gone, gone},
 	} {
