@@ -102,6 +102,9 @@ func bareBind(ctx context.Context, writer client.Client, claim *corev1.Persisten
 		"conditions": []object{{
 			"type": "stowage.dev/Bindable", "status": "True", "reason": "Bound", "message": "bound to volume " + pv.Name,
 			"lastTransitionTime": claim.CreationTimestamp,
+		}, {
+			"type": corev1.PersistentVolumeClaimUnused, "status": "True", "reason": "NoPodsUsingPVC",
+			"message": "no pod that is yet to end refers to this claim", "lastTransitionTime": claim.CreationTimestamp,
 		}},
 	}})
 }
