@@ -1,0 +1,58 @@
+package nfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/mounted"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/nfs3"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
+)
+
+// translate gives the errors of servers and kernels their kinds, and tells what to
+// do. What isn't known to have had no effect gets no kind.
+func (b *nfsBackend) translate(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if backend.KindOf(err) != "" || errors.Is(err, tree.ErrLost) || errors.Is(err, syscall.EIO) {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	place := b.spec.path + " of server " + b.spec.server
+	for _, known := range []struct {
+		is     bool
+		kind   backend.ErrorKind
+		advice string
+	}{
+		{isUnresolved(err), backend.Unavailable, "the name " + b.spec.server + " doesn't resolve: correct nfs.server's DNS entry, or create another backend"},
+		{errors.Is(err, nfs3.ErrNoExport), backend.Unavailable, "server " + b.spec.server + " doesn't export " + b.spec.path + " to the manager: add it to the server's exports"},
+		{errors.Is(err, mounted.ErrNotMounted), backend.Unavailable, "mount " + place + " in the manager's pod"},
+		{errors.Is(err, nfs3.ErrUnreachable), backend.Unavailable, "server " + b.spec.server + " can't be reached: start it, or let the manager through to it"},
+		{errors.Is(err, nfs3.ErrNoAnswer) || isOver(err), backend.Unavailable, "server " + b.spec.server + " doesn't answer: look after it"},
+		{errors.Is(err, syscall.ESTALE), backend.Unavailable, "the share's handle is stale: look whether " + place + " was replaced"},
+		{errors.Is(err, syscall.EROFS), backend.Unavailable, place + " is read-only: export it with rw"},
+		{tree.IsPermission(err), backend.Unavailable, place + " isn't writable for the manager: export it with rw and no_root_squash"},
+		{errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT), backend.Exhausted, place + " is full: make room"},
+		{errors.Is(err, syscall.EAGAIN), backend.Unavailable, "server " + b.spec.server + " isn't ready: wait"},
+		{errors.Is(err, tree.ErrOtherFileSystem) || errors.Is(err, syscall.ENOTDIR), backend.Conflict, "something lies on the way: move it away"},
+		{errors.Is(err, syscall.ENAMETOOLONG) || errors.Is(err, syscall.EINVAL), backend.Invalid, "the server takes no such name: change nfs.directoryTemplate"},
+	} {
+		if known.is {
+			return known.kind.Errorf("%s: %s (%w)", doing, known.advice, err)
+		}
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+func isUnresolved(err error) bool {
+	var lookup *net.DNSError
+	return errors.As(err, &lookup)
+}
+
+func isOver(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}

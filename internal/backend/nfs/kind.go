@@ -1,0 +1,100 @@
+package nfs
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/mounted"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/nfs3"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
+)
+
+// usual limits: a server answers in milliseconds.
+var usual = limits{call: 10 * time.Second, operation: time.Minute, turn: 5 * time.Second, parallel: 8}
+
+// Kind makes NFS backends, and keeps what they share: connections, and turns.
+type Kind struct {
+	cluster types.UID
+	mounts  string
+	limits  limits
+
+	mu      sync.Mutex
+	servers map[string]*server
+	clients map[endpoint]*nfs3.Client
+}
+
+// endpoint is where a server is reached.
+type endpoint struct {
+	server          string
+	port, mountPort int
+}
+
+// NewKind makes the kind for a cluster, whose identity is the UID of its namespace
+// kube-system. Below the folder mounts, if any, the share of a backend can be
+// mounted under the backend's name; the others are reached by nfs3.
+func NewKind(cluster types.UID, mounts string) *Kind {
+	return &Kind{
+		cluster: cluster, mounts: mounts, limits: usual,
+		servers: map[string]*server{}, clients: map[endpoint]*nfs3.Client{},
+	}
+}
+
+// Type is NFS.
+func (*Kind) Type() stowagev1alpha1.BackendType { return stowagev1alpha1.NFSType }
+
+// Open makes the backend of one StorageBackend object.
+func (k *Kind) Open(object *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
+	spec, err := settingsFrom(*object.Spec.NFS)
+	if err != nil {
+		return nil, err
+	}
+	return &nfsBackend{name: object.Name, cluster: string(k.cluster), spec: spec, share: k.share(object.Name, spec)}, nil
+}
+
+func (k *Kind) share(name string, spec settings) *share {
+	opened := &share{server: k.server(spec.server), slice: min(removalSlice, k.limits.operation/2)}
+	if k.mounts != "" && isThere(k.mounts, name) {
+		path := filepath.Join(k.mounts, name)
+		opened.uninterruptible = true
+		opened.open = func(context.Context) (tree.Dir, error) { return mounted.Open(path) }
+		return opened
+	}
+	client := k.client(spec)
+	opened.open = func(ctx context.Context) (tree.Dir, error) { return client.Open(ctx, spec.path) }
+	return opened
+}
+
+// server is the one that all backends on it share.
+func (k *Kind) server(name string) *server {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.servers[name] == nil {
+		k.servers[name] = &server{name: name, slots: make(chan struct{}, k.limits.parallel), limits: k.limits}
+	}
+	return k.servers[name]
+}
+
+func (k *Kind) client(spec settings) *nfs3.Client {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	at := endpoint{spec.server, spec.port, spec.mountPort}
+	if k.clients[at] == nil {
+		k.clients[at] = nfs3.NewClient(spec.server, nfs3.Options{Port: spec.port, MountPort: spec.mountPort, CallTimeout: k.limits.call})
+	}
+	return k.clients[at]
+}
+
+// isThere tells whether a folder has an entry of a name. It doesn't look at the
+// entry: if that is a mount, a silent server would keep it waiting.
+func isThere(folder, name string) bool {
+	entries, err := os.ReadDir(folder)
+	return err == nil && slices.ContainsFunc(entries, func(entry os.DirEntry) bool { return entry.Name() == name })
+}

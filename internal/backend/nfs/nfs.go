@@ -1,0 +1,100 @@
+// Package nfs is the backend whose storage is a share of an NFS server.
+//
+// A volume is a directory of the share. Beside the volumes lies a directory of
+// ours, which no pod mounts, with a record of whose each one is. Nothing is
+// removed that no record of this cluster names. The manager does its work over
+// the user-space client in nfs3 or, where the share is mounted in its pod, over
+// the mount; it never mounts anything itself.
+package nfs
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
+)
+
+type nfsBackend struct {
+	name    string
+	cluster string
+	spec    settings
+	share   *share
+}
+
+var (
+	_ backend.Prober           = (*nfsBackend)(nil)
+	_ backend.Lister           = (*nfsBackend)(nil)
+	_ backend.CapacityReporter = (*nfsBackend)(nil)
+)
+
+// Capabilities are those of a directory: it has no size of its own.
+func (b *nfsBackend) Capabilities() backend.Capabilities {
+	return backend.Capabilities{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany},
+		VolumeModes: []corev1.PersistentVolumeMode{corev1.PersistentVolumeFilesystem},
+		Advisory:    true,
+	}
+}
+
+// Provision records whose the volume is, reserves its directory, and makes it.
+// Each step finds what an earlier attempt did.
+func (b *nfsBackend) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
+	made, err := use(ctx, b.share, func(ctx context.Context, root tree.Dir) (*backend.Volume, error) {
+		return b.provision(ctx, root, request)
+	})
+	return made, b.translate(fmt.Sprintf("provisioning volume %s", request.ID), err)
+}
+
+// Delete removes, archives or lets go of the directory, as the spec says.
+func (b *nfsBackend) Delete(ctx context.Context, id string) error {
+	_, err := use(ctx, b.share, func(ctx context.Context, root tree.Dir) (any, error) {
+		return nil, b.delete(ctx, root, id)
+	})
+	return b.translate(fmt.Sprintf("deleting volume %s", id), err)
+}
+
+// Probe does, on the share, what a volume needs.
+func (b *nfsBackend) Probe(ctx context.Context) error {
+	_, err := use(ctx, b.share, func(ctx context.Context, root tree.Dir) (any, error) {
+		return nil, b.probe(ctx, root)
+	})
+	return b.translate("trying the share", err)
+}
+
+// List tells of the volumes that are recorded as this backend's.
+func (b *nfsBackend) List(ctx context.Context) ([]backend.Held, error) {
+	held, err := use(ctx, b.share, b.list)
+	return held, b.translate("listing volumes", err)
+}
+
+// Space is what the server says of the share.
+func (b *nfsBackend) Space(ctx context.Context) (backend.Space, error) {
+	space, err := use(ctx, b.share, func(ctx context.Context, root tree.Dir) (tree.Space, error) { return root.Space(ctx) })
+	if err != nil {
+		return backend.Space{}, b.translate("asking for the share's space", err)
+	}
+	return backend.Space{Total: bytes(space.Total), Used: bytes(space.Total - min(space.Free, space.Total))}, nil
+}
+
+func (b *nfsBackend) volume(recorded record, request backend.Request) *backend.Volume {
+	return &backend.Volume{
+		Handle: recorded.ID,
+		Attributes: map[string]string{
+			stowagev1alpha1.ServerAttribute:       b.spec.server,
+			stowagev1alpha1.PathAttribute:         b.spec.path + "/" + recorded.Directory,
+			stowagev1alpha1.MountOptionsAttribute: b.spec.nodeOptions(),
+		},
+		Capacity: request.Capacity,
+	}
+}
+
+// bytes makes a quantity of a number that may be too large for one.
+func bytes(count uint64) resource.Quantity {
+	const most = 1<<63 - 1
+	return *resource.NewQuantity(int64(min(count, most)), resource.BinarySI)
+}

@@ -1,0 +1,147 @@
+// Package nfs3 speaks NFS version 3 (RFC 1813) to a server, without a mount and
+// without privileges: what the manager needs to make and remove directories.
+//
+// A Client belongs to one server. What it opens is a tree.Dir with a connection
+// to itself, which goes back to the client when the Dir is closed. Every call has
+// a deadline and ends with its context. A reply that makes no sense is an error,
+// never a panic. It never follows a symlink: names are looked up one by one.
+package nfs3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
+)
+
+// idleTimeout is how long a connection waits to be used again.
+const idleTimeout = 30 * time.Second
+
+// Options of a Client.
+type Options struct {
+	// Port of NFS, and of mountd. Zero: rpcbind is asked.
+	Port      int
+	MountPort int
+	// CallTimeout is how long the server may take to answer a call.
+	CallTimeout time.Duration
+}
+
+// Client reaches the shares of one server. Its methods can be called by several
+// goroutines at once; it holds as many connections as it was used at once.
+type Client struct {
+	host    string
+	options Options
+
+	mu sync.Mutex
+	// idle are connections that wait, the longest waiting first.
+	idle []*idleConn
+	// roots are the handles that mountd gave.
+	roots map[string][]byte
+}
+
+type idleConn struct {
+	*conn
+	expiry *time.Timer
+}
+
+// NewClient makes a client of a server. Nothing is sent yet.
+func NewClient(host string, options Options) *Client {
+	return &Client{host: host, options: options, roots: map[string][]byte{}}
+}
+
+// Open opens the root of a share. The Dir has to be closed.
+func (c *Client) Open(ctx context.Context, path string) (tree.Dir, error) {
+	session := &session{client: c, conn: c.take()}
+	root, err := c.root(ctx, session, path)
+	if err != nil {
+		session.end()
+		return nil, fmt.Errorf("opening share %s of server %s: %w", path, c.host, err)
+	}
+	return root, nil
+}
+
+// root finds the share's root and makes sure that the server still knows it.
+func (c *Client) root(ctx context.Context, session *session, path string) (*dir, error) {
+	handle, remembered := c.handle(path)
+	if remembered {
+		root, err := session.describeRoot(ctx, path, handle)
+		if !errors.Is(err, syscall.ESTALE) {
+			return root, err
+		}
+	}
+	handle, err := c.mount(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	c.roots[path] = handle
+	c.mu.Unlock()
+	return session.describeRoot(ctx, path, handle)
+}
+
+func (c *Client) handle(path string) ([]byte, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	handle, remembered := c.roots[path]
+	return handle, remembered
+}
+
+// connect dials the server's NFS port.
+func (c *Client) connect(ctx context.Context) (*conn, error) {
+	port := c.options.Port
+	if port == 0 {
+		found, err := c.portOf(ctx, nfs)
+		if err != nil {
+			return nil, err
+		}
+		port = found
+	}
+	return dial(ctx, net.JoinHostPort(c.host, strconv.Itoa(port)), c.options.CallTimeout)
+}
+
+// take gives the connection that waited least, or nil.
+func (c *Client) take() *conn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.idle) == 0 {
+		return nil
+	}
+	last := c.idle[len(c.idle)-1]
+	c.idle = c.idle[:len(c.idle)-1]
+	last.expiry.Stop()
+	return last.conn
+}
+
+// give keeps a connection for whoever needs one next.
+func (c *Client) give(connection *conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	waiting := &idleConn{conn: connection}
+	waiting.expiry = time.AfterFunc(idleTimeout, func() { c.expire(waiting) })
+	c.idle = append(c.idle, waiting)
+}
+
+func (c *Client) expire(waiting *idleConn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, other := range c.idle {
+		if other == waiting {
+			c.idle = append(c.idle[:i], c.idle[i+1:]...)
+			waiting.Close()
+			return
+		}
+	}
+}
+
+// Close closes the connections that wait.
+func (c *Client) Close() {
+	for connection := c.take(); connection != nil; connection = c.take() {
+		connection.Close()
+	}
+}

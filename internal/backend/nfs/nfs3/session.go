@@ -1,0 +1,120 @@
+package nfs3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
+)
+
+// Procedures of NFS version 3.
+const (
+	procGetAttr     = 1
+	procSetAttr     = 2
+	procLookup      = 3
+	procAccess      = 4
+	procReadLink    = 5
+	procRead        = 6
+	procWrite       = 7
+	procCreate      = 8
+	procMkdir       = 9
+	procSymlink     = 10
+	procRemove      = 12
+	procRmdir       = 13
+	procRename      = 14
+	procReadDir     = 16
+	procReadDirPlus = 17
+	procFSStat      = 18
+)
+
+// session is what the Dirs of one Open share: a connection, and a way to get
+// another when it broke.
+type session struct {
+	client *Client
+	conn   *conn
+}
+
+// ask calls a procedure that changes nothing. If the connection turns out to be
+// broken, it is asked once more on a new one; a server that is silent isn't.
+func (s *session) ask(ctx context.Context, proc uint32, arguments *encoder) (*decoder, error) {
+	reused := s.conn != nil
+	results, err := s.call(ctx, proc, arguments)
+	if reused && errors.Is(err, ErrNoAnswer) && !isTimeout(err) && ctx.Err() == nil {
+		results, err = s.call(ctx, proc, arguments)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return results, status(results)
+}
+
+// change calls a procedure that changes something. If no proper answer comes, the
+// error is tree.ErrLost: the call may have been carried out. It isn't sent again.
+func (s *session) change(ctx context.Context, proc uint32, arguments *encoder) (*decoder, error) {
+	results, err := s.call(ctx, proc, arguments)
+	if err == nil {
+		err = status(results)
+	}
+	if errors.Is(err, ErrNoAnswer) || errors.Is(err, errGarbled) {
+		return nil, fmt.Errorf("%w: %w", tree.ErrLost, err)
+	}
+	return results, err
+}
+
+func (s *session) call(ctx context.Context, proc uint32, arguments *encoder) (*decoder, error) {
+	if s.conn == nil {
+		connected, err := s.client.connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s.conn = connected
+	}
+	to := nfs
+	to.number = proc
+	results, err := s.conn.call(ctx, to, arguments.buf)
+	if s.conn.broken {
+		s.conn = nil
+	}
+	return results, err
+}
+
+// end gives the connection back.
+func (s *session) end() {
+	if s.conn != nil {
+		s.client.give(s.conn)
+		s.conn = nil
+	}
+}
+
+func (s *session) describeRoot(ctx context.Context, path string, handle []byte) (*dir, error) {
+	root := &dir{session: s, handle: handle, path: path, root: true}
+	info, err := root.Stat(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if info.Type != tree.Directory {
+		return nil, wrap("opening", path, syscall.ENOTDIR)
+	}
+	root.fileSystem = info.FileSystem
+	return root, nil
+}
+
+// status reads the status that the results of every procedure begin with.
+func status(results *decoder) error {
+	code := results.uint32()
+	switch {
+	case results.err != nil:
+		return results.err
+	case code != 0:
+		return statusErrno(code)
+	default:
+		return nil
+	}
+}
+
+func isTimeout(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.As(err, &timeout) && timeout.Timeout()
+}

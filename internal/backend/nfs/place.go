@@ -1,0 +1,110 @@
+package nfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"syscall"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
+)
+
+// ensureReserved makes the volume's directory its own, for as long as its mark is
+// in our mirror of the share: making it fails if it is there, if a part of the
+// path above is a mark, and if marks are below, because then a directory is there.
+// So it is the server that lets one of all who ask have it, whatever cluster or
+// process they are.
+func ensureReserved(ctx context.Context, root tree.Dir, volume record) error {
+	place := directories + "/" + volume.Directory
+	err := makeMark(ctx, root, place, volume.mark())
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = tree.EnsureDir(ctx, root, path.Dir(place), ownerOnly); err == nil {
+			err = makeMark(ctx, root, place, volume.mark())
+		}
+	}
+	if err == nil || errors.Is(err, tree.ErrLost) {
+		return err
+	}
+	holder, found, look := findMark(ctx, root, place)
+	switch {
+	case look != nil:
+		return fmt.Errorf("reserving directory %s: %w", volume.Directory, errors.Join(err, look))
+	case holder == volume.mark():
+		return nil
+	case found:
+		return backend.Conflict.Errorf("directory %s is, is in, or has in it, the directory of another volume (%s): "+
+			"change nfs.directoryTemplate so that no two claims get the same", volume.Directory, holder)
+	default:
+		return fmt.Errorf("reserving directory %s: %w", volume.Directory, err)
+	}
+}
+
+func makeMark(ctx context.Context, root tree.Dir, place, text string) error {
+	return tree.At(ctx, root, place, func(parent tree.Dir, name string) error {
+		return parent.MakeLink(ctx, name, text)
+	})
+}
+
+// findMark tells whose mark is at a place or above it, and found also if there are
+// marks below.
+func findMark(ctx context.Context, root tree.Dir, place string) (holder string, found bool, err error) {
+	for ; place != directories; place = path.Dir(place) {
+		err = tree.At(ctx, root, place, func(parent tree.Dir, name string) error {
+			holder, err = parent.ReadLink(ctx, name)
+			return err
+		})
+		switch {
+		case err == nil:
+			return holder, true, nil
+		case errors.Is(err, syscall.ENOTDIR):
+			continue
+		case errors.Is(err, syscall.EINVAL):
+			return "directories below it", true, nil
+		case errors.Is(err, fs.ErrNotExist):
+			return "", false, nil
+		default:
+			return "", false, err
+		}
+	}
+	return "", false, nil
+}
+
+// markAt is what the mark for a directory says: empty where there is none.
+func markAt(ctx context.Context, root tree.Dir, directory string) (holder string, err error) {
+	if err := checkDirectory(directory); err != nil {
+		return "", err
+	}
+	err = tree.At(ctx, root, directories+"/"+directory, func(parent tree.Dir, name string) error {
+		holder, err = parent.ReadLink(ctx, name)
+		return err
+	})
+	switch {
+	case err == nil:
+		return holder, nil
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EINVAL):
+		return "", nil
+	default:
+		return "", fmt.Errorf("asking whose directory %s is: %w", directory, err)
+	}
+}
+
+// isReserved tells whether a directory is the volume's own.
+func isReserved(ctx context.Context, root tree.Dir, volume record) (bool, error) {
+	holder, err := markAt(ctx, root, volume.Directory)
+	return holder == volume.mark(), err
+}
+
+// release gives up the volume's directory.
+func release(ctx context.Context, root tree.Dir, volume record) error {
+	mine, err := isReserved(ctx, root, volume)
+	if err != nil || !mine {
+		return err
+	}
+	if err := tree.RemoveFile(ctx, root, directories+"/"+volume.Directory); err != nil {
+		return fmt.Errorf("releasing directory %s: %w", volume.Directory, err)
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package nfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
+)
+
+// wayMode is that of the directories on the way to a volume's: pods go through
+// them, and see nothing of theirs to change.
+const wayMode = 0o755
+
+func (b *nfsBackend) provision(ctx context.Context, root tree.Dir, request backend.Request) (*backend.Volume, error) {
+	if err := checkRequest(request); err != nil {
+		return nil, err
+	}
+	volume, err := b.ensureRecord(ctx, root, request)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.ensureDirectory(ctx, root, volume); err != nil {
+		return nil, err
+	}
+	return b.volume(volume, request), nil
+}
+
+func checkRequest(request backend.Request) error {
+	switch {
+	case !validID.MatchString(request.ID) || !isAttemptOf(request.ID, backend.VolumeID(request.Claim.UID, 1)):
+		return backend.Conflict.Errorf("the id %q isn't that of a volume of the claim with uid %s", request.ID, request.Claim.UID)
+	case request.Capacity.Sign() <= 0:
+		return backend.Invalid.Errorf("the claim asks for %s: ask for more than nothing", request.Capacity.String())
+	default:
+		return nil
+	}
+}
+
+// ensureRecord finds the volume's record, or decides on its directory and records
+// it. From then on the record says where the volume is, not the template.
+func (b *nfsBackend) ensureRecord(ctx context.Context, root tree.Dir, request backend.Request) (record, error) {
+	wanted, templateErr := directoryFor(b.spec.template, request)
+	taken := false
+	if templateErr == nil {
+		// Looked at before the record is: whoever makes the directory for this
+		// volume at the same time wrote the record first.
+		var err error
+		if taken, err = b.isTaken(ctx, root, wanted); err != nil {
+			return record{}, err
+		}
+	}
+	found, err := findRecord(ctx, root, request.ID)
+	switch {
+	case err != nil:
+		return record{}, err
+	case found != nil:
+		return *found, b.checkResumable(found, request)
+	case templateErr != nil:
+		return record{}, templateErr
+	case taken:
+		return record{}, backend.Conflict.Errorf("directory %s exists on share %s and isn't this claim's: "+
+			"move it away, or change nfs.directoryTemplate", wanted, b.spec.path)
+	}
+	if err := b.checkRoom(ctx, root, request.Capacity); err != nil {
+		return record{}, err
+	}
+	volume := record{ID: request.ID, Cluster: b.cluster, Backend: b.name, Claim: request.Claim, Directory: wanted}
+	if err := writeRecord(ctx, root, volume); err != nil {
+		return record{}, err
+	}
+	return volume, b.reserve(ctx, root, volume)
+}
+
+// reserve reserves the directory of a new volume; a volume that can't have it
+// keeps no record.
+func (b *nfsBackend) reserve(ctx context.Context, root tree.Dir, volume record) error {
+	err := ensureReserved(ctx, root, volume)
+	if !errors.Is(err, backend.Conflict) {
+		return err
+	}
+	return errors.Join(err, tree.RemoveFile(ctx, root, recordPath(volume.ID)))
+}
+
+// isTaken tells whether a directory exists. A file on the way is in the way, too.
+func (b *nfsBackend) isTaken(ctx context.Context, root tree.Dir, directory string) (bool, error) {
+	taken, err := tree.Exists(ctx, root, directory)
+	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, tree.ErrOtherFileSystem) {
+		return false, backend.Conflict.Errorf("directory %s can't be made on share %s, because something else is on the way: "+
+			"move it away, or change nfs.directoryTemplate: %w", directory, b.spec.path, err)
+	}
+	return taken, err
+}
+
+// checkResumable looks whether a record is that of the volume asked for.
+func (b *nfsBackend) checkResumable(found *record, request backend.Request) error {
+	if err := b.checkOwner(found); err != nil {
+		return err
+	}
+	switch {
+	case found.Claim != request.Claim:
+		return backend.Conflict.Errorf("volume %s belongs to claim %s/%s, uid %s",
+			found.ID, found.Claim.Namespace, found.Claim.Name, found.Claim.UID)
+	case found.Deletion != "":
+		return backend.Conflict.Errorf("volume %s is being deleted: it isn't made again", found.ID)
+	default:
+		return checkDirectory(found.Directory)
+	}
+}
+
+// checkRoom refuses what can't ever fit. Beyond that, the size of a directory is
+// nothing but a label.
+func (b *nfsBackend) checkRoom(ctx context.Context, root tree.Dir, capacity resource.Quantity) error {
+	space, err := root.Space(ctx)
+	if err != nil || space.Total == 0 {
+		return err
+	}
+	total := bytes(space.Total)
+	if capacity.Cmp(total) > 0 {
+		return backend.Exhausted.Errorf("share %s of server %s has %s in all: ask for less than %s", b.spec.path, b.spec.server, total.String(), capacity.String())
+	}
+	return nil
+}
+
+// ensureDirectory makes the directory, which is reserved, and gives it away.
+func (b *nfsBackend) ensureDirectory(ctx context.Context, root tree.Dir, volume record) error {
+	// Also where the record was found: the crash may have come before.
+	if err := b.reserve(ctx, root, volume); err != nil {
+		return err
+	}
+	err := tree.EnsureDir(ctx, root, volume.Directory, wayMode)
+	if err != nil {
+		return fmt.Errorf("making directory %s: %w", volume.Directory, err)
+	}
+	return tree.Within(ctx, root, volume.Directory, func(dir tree.Dir) error {
+		return b.ensureAccess(ctx, dir)
+	})
+}
+
+// ensureAccess gives a directory the owner and mode of the spec.
+func (b *nfsBackend) ensureAccess(ctx context.Context, dir tree.Dir) error {
+	info, err := dir.Stat(ctx)
+	if err != nil || info.Access == b.spec.access {
+		return err
+	}
+	err = dir.SetAccess(ctx, b.spec.access)
+	if tree.IsPermission(err) {
+		return backend.Unavailable.Errorf("the server lets %s/%s make directories, but not give them to user %d, group %d (they are user %d's): "+
+			"export the share with no_root_squash, or set nfs.access.uid and gid to what the server makes of root: %w",
+			b.spec.server, b.spec.path, b.spec.access.UID, b.spec.access.GID, info.UID, err)
+	}
+	return err
+}

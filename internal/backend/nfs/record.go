@@ -1,0 +1,129 @@
+package nfs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
+)
+
+// What is ours on a share. No pod mounts it: no volume's directory begins with a
+// dot.
+const (
+	ours = ".stowage"
+	// volumes holds the record of each volume, by id.
+	volumes = ours + "/volumes"
+	// directories mirrors the volumes' directories: where a volume's is, a symlink
+	// names the volume. It can't be made where another's is, nor above, nor below.
+	directories = ours + "/directories"
+	// deleting holds directories that are being removed, by id.
+	deleting = ours + "/deleting"
+	// archived and retained hold what was kept of deleted volumes: records, and
+	// in archived the directories, too.
+	archived = ours + "/archived"
+	retained = ours + "/retained"
+	// aside holds what is being written.
+	aside = ours + "/tmp"
+
+	ownerOnly = 0o700
+	maxRecord = 64 << 10
+)
+
+// validID is what backend.VolumeID makes. Ids become names of files.
+var validID = regexp.MustCompile(`^pvc-[A-Za-z0-9-]{1,80}$`)
+
+// record says whose a volume is: a file on the share, where no pod can write.
+type record struct {
+	ID string `json:"id"`
+	// Cluster is the identity of the cluster: several may use one share.
+	Cluster string                         `json:"cluster"`
+	Backend string                         `json:"backend"`
+	Claim   stowagev1alpha1.ClaimReference `json:"claim"`
+	// Directory of the volume, from the root of the share.
+	Directory string `json:"directory"`
+	// Deletion is set once the volume is being deleted: what becomes of its data.
+	Deletion stowagev1alpha1.NFSDeletion `json:"deletion,omitempty"`
+}
+
+// mark is what the volume's place in directories says.
+func (r record) mark() string { return r.Cluster + "/" + r.ID }
+
+func recordPath(id string) string { return volumes + "/" + id + ".json" }
+
+// findRecord reads the record of a volume: nil where there is none.
+func findRecord(ctx context.Context, root tree.Dir, id string) (*record, error) {
+	data, err := tree.ReadFile(ctx, root, recordPath(id), maxRecord)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the record of volume %s: %w", id, err)
+	}
+	found := &record{}
+	if err := json.Unmarshal(data, found); err != nil {
+		return nil, backend.Conflict.Errorf("the record of volume %s is damaged: repair or remove %s on the share: %w", id, recordPath(id), err)
+	}
+	if found.ID != id {
+		return nil, backend.Conflict.Errorf("the record %s is about another volume, %q: nothing is done about either", recordPath(id), found.ID)
+	}
+	return found, nil
+}
+
+// writeRecord writes the record at once, the share's first with all around it.
+func writeRecord(ctx context.Context, root tree.Dir, written record) error {
+	data, err := json.MarshalIndent(written, "", "  ")
+	if err != nil {
+		return fmt.Errorf("writing the record of volume %s: %w", written.ID, err)
+	}
+	path, via := recordPath(written.ID), fmt.Sprintf("%s/%s-%x", aside, written.ID, rand.Uint64())
+	err = tree.WriteFile(ctx, root, path, via, data)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := ensureOurs(ctx, root); err != nil {
+			return err
+		}
+		err = tree.WriteFile(ctx, root, path, via, data)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the record of volume %s: %w", written.ID, err)
+	}
+	return nil
+}
+
+// ensureOurs makes the directories that are ours.
+func ensureOurs(ctx context.Context, root tree.Dir) error {
+	for _, path := range []string{volumes, directories, deleting, archived, retained, aside} {
+		if err := tree.EnsureDir(ctx, root, path, ownerOnly); err != nil {
+			return fmt.Errorf("making %s on the share: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// checkOwner is an error of kind Conflict where a record isn't that of a volume of
+// this backend, or doesn't fit its id.
+func (b *nfsBackend) checkOwner(found *record) error {
+	switch {
+	case found.Cluster != b.cluster:
+		return backend.Conflict.Errorf("volume %s belongs to another cluster, with the id %s: it is left alone", found.ID, found.Cluster)
+	case found.Backend != b.name:
+		return backend.Conflict.Errorf("volume %s belongs to backend %s: it is left alone", found.ID, found.Backend)
+	case !isAttemptOf(found.ID, backend.VolumeID(found.Claim.UID, 1)):
+		return backend.Conflict.Errorf("volume %s is recorded as that of the claim with uid %s, which doesn't fit: it is left alone", found.ID, found.Claim.UID)
+	}
+	return nil
+}
+
+// isAttemptOf tells whether an id is a claim's first, or a later one.
+func isAttemptOf(id, first string) bool {
+	rest, fits := strings.CutPrefix(id, first)
+	attempt, later := strings.CutPrefix(rest, "-")
+	return fits && (rest == "" || later && attempt != "" && strings.Trim(attempt, "0123456789") == "")
+}

@@ -1,0 +1,122 @@
+package nfs
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+	"strings"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+const (
+	defaultTemplate = "{{namespace}}-{{name}}-{{uid}}"
+
+	labelField      = "labels."
+	annotationField = "annotations."
+
+	// What file systems take: of one part, and of a path.
+	maxPart      = 255
+	maxDirectory = 1024
+	// hashLength is how much of a hash stands for what was cut off a part.
+	hashLength = 16
+)
+
+var (
+	field    = regexp.MustCompile(`\{\{([^{}]*)\}\}`)
+	unwanted = regexp.MustCompile(`[^A-Za-z0-9._-]`)
+)
+
+// directoryFor names the directory of the volume that a request asks for. It is
+// checked: what it returns lies in the share and outside our own directory.
+func directoryFor(template string, request backend.Request) (string, error) {
+	if template == "" {
+		template = defaultTemplate
+	}
+	var problem error
+	expanded := field.ReplaceAllStringFunc(template, func(text string) string {
+		value, err := valueOf(field.FindStringSubmatch(text)[1], request)
+		if err != nil {
+			problem = err
+		}
+		return value
+	})
+	if problem != nil {
+		return "", problem
+	}
+	if strings.ContainsAny(expanded, "{}") {
+		return "", backend.Invalid.Errorf("nfs.directoryTemplate %q: a field is written {{namespace}}, {{name}}, {{uid}}, {{labels.KEY}} or {{annotations.KEY}}", template)
+	}
+	directory := shorten(expanded)
+	return directory, checkDirectory(directory)
+}
+
+// valueOf is what stands for a field, with nothing in it that means something in
+// a path. A value that looks like a way out isn't mended but refused.
+func valueOf(name string, request backend.Request) (string, error) {
+	value := ""
+	switch {
+	case name == "namespace":
+		value = request.Claim.Namespace
+	case name == "name":
+		value = request.Claim.Name
+	case name == "uid":
+		value = string(request.Claim.UID)
+	case strings.HasPrefix(name, labelField):
+		value = request.Labels[strings.TrimPrefix(name, labelField)]
+	case strings.HasPrefix(name, annotationField):
+		value = request.Annotations[strings.TrimPrefix(name, annotationField)]
+	default:
+		return "", backend.Invalid.Errorf("nfs.directoryTemplate: unknown field {{%s}}: "+
+			"there are namespace, name, uid, labels.KEY and annotations.KEY", name)
+	}
+	if value == "" {
+		return "", backend.Invalid.Errorf("nfs.directoryTemplate: the claim has no value for {{%s}}: add it to the claim", name)
+	}
+	for part := range strings.SplitSeq(value, "/") {
+		if part == ".." {
+			return "", backend.Invalid.Errorf("nfs.directoryTemplate: the claim's value %q for {{%s}} leads out of a directory: change it", value, name)
+		}
+	}
+	return unwanted.ReplaceAllString(value, "_"), nil
+}
+
+// checkDirectory is an error of kind Invalid for a path that must not be the
+// directory of a volume. It is asked again before anything is removed.
+func checkDirectory(directory string) error {
+	switch {
+	case directory == "":
+		return backend.Invalid.Errorf("the volume's directory has no name: change nfs.directoryTemplate")
+	case strings.HasPrefix(directory, "/"):
+		return backend.Invalid.Errorf("the volume's directory %q is an absolute path: change nfs.directoryTemplate", directory)
+	case len(directory) > maxDirectory:
+		return backend.Invalid.Errorf("the volume's directory %q is longer than %d characters: change nfs.directoryTemplate", directory, maxDirectory)
+	}
+	for part := range strings.SplitSeq(directory, "/") {
+		switch {
+		case part == "":
+			return backend.Invalid.Errorf("the volume's directory %q has an empty part: change nfs.directoryTemplate", directory)
+		case strings.HasPrefix(part, "."):
+			// "." and ".." lead elsewhere; ".stowage" is ours, ".snapshot" the server's.
+			return backend.Invalid.Errorf("the volume's directory %q has a part that begins with a dot: change nfs.directoryTemplate", directory)
+		case unwanted.MatchString(part):
+			return backend.Invalid.Errorf("the volume's directory %q has other characters than letters, digits, '.', '_' and '-': change nfs.directoryTemplate", directory)
+		case len(part) > maxPart:
+			return backend.Invalid.Errorf("the volume's directory %q has a part of more than %d characters: change nfs.directoryTemplate", directory, maxPart)
+		}
+	}
+	return nil
+}
+
+// shorten cuts parts that are longer than a name can be. A hash of the whole keeps
+// them apart.
+func shorten(directory string) string {
+	parts := strings.Split(directory, "/")
+	for i, part := range parts {
+		if len(part) > maxPart {
+			sum := sha256.Sum256([]byte(part))
+			parts[i] = part[:maxPart-hashLength-1] + "-" + hex.EncodeToString(sum[:])[:hashLength]
+		}
+	}
+	return strings.Join(parts, "/")
+}

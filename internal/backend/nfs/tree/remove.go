@@ -1,0 +1,183 @@
+package tree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+const (
+	// batch is how many names are read before they are removed.
+	batch = 1024
+	// maxDepth is how many directories are held open at once. Whoever fills a
+	// volume can nest deeper than memory or open files suffice for.
+	maxDepth = 64
+
+	sticky = 0o1000
+)
+
+// RemoveTree removes a directory with all that it holds. Symlinks are removed,
+// never followed; a directory of another file system is ErrOtherFileSystem, and
+// it and what is around it stay. An absent directory is a success.
+// It can be repeated after any error, and goes on where it was.
+func RemoveTree(ctx context.Context, parent Dir, name string) error {
+	top, err := parent.Open(ctx, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer top.Close()
+	removal := removal{top: top}
+	if err := removal.empty(ctx, top, 1); err != nil {
+		return err
+	}
+	return gone(parent.RemoveDir(ctx, name))
+}
+
+// removal is one tree that is being removed.
+type removal struct {
+	top Dir
+	// moved counts the directories that lay too deep and were moved to the top.
+	moved int
+}
+
+// empty removes all that a directory holds.
+func (r *removal) empty(ctx context.Context, dir Dir, depth int) error {
+	for {
+		entries, err := some(ctx, dir)
+		if err != nil || len(entries) == 0 {
+			return err
+		}
+		for _, entry := range entries {
+			if err := ctx.Err(); err != nil {
+				return fmt.Errorf("removing: %w", err)
+			}
+			if err := r.remove(ctx, dir, entry, depth); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// remove removes one entry of a directory.
+func (r *removal) remove(ctx context.Context, dir Dir, entry Entry, depth int) error {
+	kind, err := typeOf(ctx, dir, entry)
+	if err != nil {
+		return gone(err)
+	}
+	if kind != Directory {
+		return gone(dir.RemoveFile(ctx, entry.Name))
+	}
+	child, err := dir.Open(ctx, entry.Name)
+	if err != nil {
+		return gone(err)
+	}
+	defer child.Close()
+	if depth >= maxDepth {
+		return r.moveToTop(ctx, dir, entry.Name)
+	}
+	if err := r.empty(ctx, child, depth+1); err != nil {
+		return err
+	}
+	return gone(dir.RemoveDir(ctx, entry.Name))
+}
+
+// moveToTop moves a directory to the top of the tree, where it is found again.
+func (r *removal) moveToTop(ctx context.Context, dir Dir, name string) error {
+	for {
+		r.moved++
+		to := fmt.Sprintf(".moved-%d", r.moved)
+		if _, err := r.top.Lookup(ctx, to); err == nil {
+			continue
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return dir.Rename(ctx, name, r.top, to)
+	}
+}
+
+// CheckRemovable is an error if the caller, who isn't allowed everything, isn't
+// allowed to remove a directory's content. It looks maxDepth directories deep.
+func CheckRemovable(ctx context.Context, dir Dir, self uint32) error {
+	return checkRemovable(ctx, dir, self, 1)
+}
+
+func checkRemovable(ctx context.Context, dir Dir, self uint32, depth int) error {
+	empty := true
+	for entry, err := range dir.List(ctx) {
+		if err != nil {
+			return err
+		}
+		empty = false
+		kind, err := typeOf(ctx, dir, entry)
+		if err != nil {
+			return err
+		}
+		if kind != Directory || depth >= maxDepth {
+			continue
+		}
+		child, err := dir.Open(ctx, entry.Name)
+		if err != nil {
+			return err
+		}
+		err = checkRemovable(ctx, child, self, depth+1)
+		child.Close()
+		if err != nil {
+			return fmt.Errorf("in %s: %w", entry.Name, err)
+		}
+	}
+	if empty {
+		return nil
+	}
+	return checkWritable(ctx, dir, self)
+}
+
+func checkWritable(ctx context.Context, dir Dir, self uint32) error {
+	info, err := dir.Stat(ctx)
+	if err != nil {
+		return err
+	}
+	writable, err := dir.Writable(ctx)
+	if err != nil {
+		return err
+	}
+	if !writable || (info.Mode&sticky != 0 && info.UID != self) {
+		return fmt.Errorf("a directory of user %d with mode %#o: %w", info.UID, info.Mode, fs.ErrPermission)
+	}
+	return nil
+}
+
+// some lists the first entries of a directory. Always the first: removing moves
+// what a listing would continue with.
+func some(ctx context.Context, dir Dir) ([]Entry, error) {
+	entries := make([]Entry, 0, batch)
+	for entry, err := range dir.List(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, entry)
+		if len(entries) == batch {
+			break
+		}
+	}
+	return entries, nil
+}
+
+func typeOf(ctx context.Context, dir Dir, entry Entry) (Type, error) {
+	if entry.Type != Unknown {
+		return entry.Type, nil
+	}
+	info, err := dir.Lookup(ctx, entry.Name)
+	return info.Type, err
+}
+
+// gone makes a success of the absence of what was to be removed.
+func gone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,133 @@
+// Package tree is the few operations on files and directories that the NFS
+// backend needs, and what is built from them: opening paths, writing files at
+// once, removing whole trees.
+//
+// Two packages implement Dir: nfs3 talks to the server itself, mounted works on
+// a share that is mounted in the manager's pod. The rules that keep data safe are
+// the same for both: no symlink is ever followed, and no step leaves the file
+// system that the share is on. Errors are or wrap the errno of the matter.
+package tree
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strings"
+	"syscall"
+	"time"
+)
+
+var (
+	// ErrLost is part of the error of a call that changes something, and whose
+	// answer was lost: it may have had, or may still have, its effect.
+	ErrLost = errors.New("the answer was lost, the outcome is not known")
+	// ErrOtherFileSystem is a directory on another file system than the one it
+	// is in: something is mounted there.
+	ErrOtherFileSystem = errors.New("another file system is mounted there")
+)
+
+// Dir is a directory of a share. Names are single names, never paths.
+// A Dir is used by one goroutine at a time.
+type Dir interface {
+	Reader
+	Writer
+	// Close lets go of the directory; of a share's root, also of what the share
+	// was reached by. Nothing opened from the root can be used after it.
+	Close() error
+}
+
+// Reader is what a Dir can tell.
+type Reader interface {
+	// Stat describes the directory itself.
+	Stat(ctx context.Context) (Info, error)
+	// Lookup describes what has this name; of a symlink, the link.
+	Lookup(ctx context.Context, name string) (Info, error)
+	// Open opens a directory in this one. A symlink is ENOTDIR.
+	Open(ctx context.Context, name string) (Dir, error)
+	// List goes through what the directory holds, but for "." and "..".
+	List(ctx context.Context) iter.Seq2[Entry, error]
+	// ReadFile reads a regular file of at most limit bytes.
+	ReadFile(ctx context.Context, name string, limit int) ([]byte, error)
+	// ReadLink reads the text of a symlink.
+	ReadLink(ctx context.Context, name string) (string, error)
+	// Writable tells whether names can be made in and removed from the directory.
+	Writable(ctx context.Context) (bool, error)
+	// Space tells how much the file system holds.
+	Space(ctx context.Context) (Space, error)
+}
+
+// Writer is what a Dir can change. Each call is durable when it returns nil, and
+// changes nothing if it returns an error that isn't ErrLost or EIO.
+type Writer interface {
+	// MakeDir makes a directory. If its answer is lost, a directory that is seen
+	// there afterwards counts as made.
+	MakeDir(ctx context.Context, name string, mode uint32) error
+	// MakeLink makes a symlink, which nobody follows: a name with a text that
+	// come to be at once, and only for one of those who ask.
+	MakeLink(ctx context.Context, name, text string) error
+	// WriteFile makes a file, readable by its owner alone.
+	WriteFile(ctx context.Context, name string, data []byte) error
+	// SetAccess gives the directory itself an owner and a mode.
+	SetAccess(ctx context.Context, access Access) error
+	// Rename moves what has this name to a directory of the same share. A file or
+	// an empty directory of the new name is replaced.
+	Rename(ctx context.Context, name string, to Dir, newName string) error
+	// RemoveFile removes what isn't a directory. One that is absent is ENOENT.
+	RemoveFile(ctx context.Context, name string) error
+	// RemoveDir removes an empty directory. One that is absent is ENOENT.
+	RemoveDir(ctx context.Context, name string) error
+}
+
+// Type is what a name stands for.
+type Type int
+
+// Types. An entry of a listing may be Unknown: ask Lookup.
+const (
+	Unknown Type = iota
+	Directory
+	File
+	Symlink
+	Other
+)
+
+// Info describes a file or directory.
+type Info struct {
+	Type Type
+	Access
+	// FileSystem and File together identify it on its server.
+	FileSystem uint64
+	File       uint64
+	// Modified is when its content last changed, by the server's clock.
+	Modified time.Time
+}
+
+// Access is an owner and permission bits.
+type Access struct {
+	UID  uint32
+	GID  uint32
+	Mode uint32
+}
+
+// Entry is one line of a listing.
+type Entry struct {
+	Name string
+	Type Type
+}
+
+// Space is the size of a file system, in bytes.
+type Space struct {
+	Total uint64
+	Free  uint64
+}
+
+// CheckName is EINVAL for what isn't a single name: it would lead elsewhere.
+func CheckName(name string) error {
+	switch {
+	case name == "" || name == "." || name == "..":
+		return syscall.EINVAL
+	case strings.ContainsAny(name, "/\x00"):
+		return syscall.EINVAL
+	default:
+		return nil
+	}
+}
