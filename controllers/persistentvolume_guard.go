@@ -43,7 +43,7 @@ func wasClaimed(pv *corev1.PersistentVolume) bool {
 // it, or about to be.
 func (r *PersistentVolumeReconciler) claimed(ctx context.Context, pv *corev1.PersistentVolume) (bool, error) {
 	if !wasClaimed(pv) {
-		return r.usedByClaim(ctx, pv)
+		return usedByClaim(ctx, r.live, pv)
 	}
 	ref := pv.Spec.ClaimRef
 	claim := &corev1.PersistentVolumeClaim{}
@@ -75,9 +75,9 @@ func holds(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) boo
 
 // usedByClaim tells whether a claim is bound to a volume that lost its side of the
 // binding. One that only asks for the volume doesn't hold it.
-func (r *PersistentVolumeReconciler) usedByClaim(ctx context.Context, pv *corev1.PersistentVolume) (bool, error) {
+func usedByClaim(ctx context.Context, reader client.Reader, pv *corev1.PersistentVolume, options ...client.ListOption) (bool, error) {
 	claims := &corev1.PersistentVolumeClaimList{}
-	if err := r.live.List(ctx, claims); err != nil {
+	if err := reader.List(ctx, claims, options...); err != nil {
 		return false, fmt.Errorf("listing the claims of volume %s: %w", pv.Name, err)
 	}
 	return slices.ContainsFunc(claims.Items, func(claim corev1.PersistentVolumeClaim) bool {

@@ -31,11 +31,18 @@ func (r *PersistentVolumeReconciler) ensureProtected(ctx context.Context, pv *co
 	return false, ctrl.Result{}, r.patch(ctx, pv, before, "protecting")
 }
 
-// removeProtection lets a deleted volume go that no claim is bound to.
+// removeProtection lets a deleted volume go that no claim is bound to. Where
+// somebody took the claim off the volume, the claim is about to tie it again.
 func (r *PersistentVolumeReconciler) removeProtection(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
 	if pv.DeletionTimestamp.IsZero() || pv.Status.Phase == corev1.VolumeBound ||
 		!controllerutil.ContainsFinalizer(pv, pvProtectionFinalizer) {
 		return false, ctrl.Result{}, nil
+	}
+	if !wasClaimed(pv) {
+		used, err := usedByClaim(ctx, r.client, pv, client.MatchingFields{claimsByVolume: pv.Name})
+		if used || err != nil {
+			return true, ctrl.Result{}, err
+		}
 	}
 	before := pv.DeepCopy()
 	controllerutil.RemoveFinalizer(pv, pvProtectionFinalizer)

@@ -24,13 +24,17 @@ var newTies = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 }}
 
 // volumesOfClaim wakes the volumes tied to a claim, the one that it is bound to
-// and any that it left.
+// and any that it left. One that was untied from a claim may wait for its end.
 func (r *PersistentVolumeReconciler) volumesOfClaim(ctx context.Context, object client.Object) []reconcile.Request {
 	volumes := &corev1.PersistentVolumeList{}
 	if err := r.client.List(ctx, volumes, client.MatchingFields{volumesByClaim: client.ObjectKeyFromObject(object).String()}, unhurried, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing volumes", "claim", client.ObjectKeyFromObject(object))
 	}
-	return requestsForVolumes(volumes.Items)
+	requests := requestsForVolumes(volumes.Items)
+	if claim := object.(*corev1.PersistentVolumeClaim); !claim.DeletionTimestamp.IsZero() && claim.Spec.VolumeName != "" {
+		requests = append(requests, requestForName(claim.Spec.VolumeName))
+	}
+	return requests
 }
 
 func volumeOfLocalVolume(_ context.Context, object client.Object) []reconcile.Request {

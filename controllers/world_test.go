@@ -33,6 +33,8 @@ type world struct {
 	storage *fake.Backend
 	clock   *clocktesting.FakePassiveClock
 	events  *events.FakeRecorder
+	// shown are the objects that the claims' reconciler was shown last.
+	shown []client.Object
 
 	claims   *PersistentVolumeClaimReconciler
 	volumes  *PersistentVolumeReconciler
@@ -62,7 +64,7 @@ func newWorld(scope Scope) *world {
 
 // restart forgets all that reconcilers keep in memory.
 func (w *world) restart() {
-	w.events = events.NewFakeRecorder(10000)
+	w.events, w.shown = events.NewFakeRecorder(10000), nil
 	registry := backend.NewRegistry(fake.Kind{For: stowagev1alpha1.LocalType, Backend: w.storage})
 	w.claims = &PersistentVolumeClaimReconciler{
 		client: w, live: w, scope: w.scope, backends: registry, index: binder.NewIndex(func(types.NamespacedName) {}), events: w.events,
@@ -129,11 +131,32 @@ func (w *world) round() error {
 
 // feedIndex does what the informer does.
 func (w *world) feedIndex() {
-	for _, object := range w.all(&corev1.PersistentVolumeList{}) {
-		w.claims.index.Put(object.(*corev1.PersistentVolume))
+	objects := append(w.all(&corev1.PersistentVolumeList{}), w.all(&corev1.PersistentVolumeClaimList{})...)
+	there := map[types.UID]bool{}
+	for _, object := range objects {
+		there[object.GetUID()] = true
 	}
-	for _, object := range w.all(&corev1.PersistentVolumeClaimList{}) {
-		w.claims.noteAsking(object.(*corev1.PersistentVolumeClaim), false)
+	for _, object := range w.shown {
+		if !there[object.GetUID()] {
+			w.show(object, true)
+		}
+	}
+	for _, object := range objects {
+		w.show(object, false)
+	}
+	w.shown = objects
+}
+
+func (w *world) show(object client.Object, gone bool) {
+	switch typed := object.(type) {
+	case *corev1.PersistentVolumeClaim:
+		w.claims.noteAsking(typed, gone)
+	case *corev1.PersistentVolume:
+		if gone {
+			w.claims.index.Remove(typed.Name)
+		} else {
+			w.claims.index.Put(typed)
+		}
 	}
 }
 

@@ -59,6 +59,14 @@ func (x *Index) askedBy(v *stocked, claim types.UID) *corev1.PersistentVolumeCla
 	return nil
 }
 
+// heldByOther tells whether a claim other than this one is bound to the volume,
+// which may have been untied by mistake.
+func (x *Index) heldByOther(v *stocked, claim types.UID) bool {
+	return slices.ContainsFunc(x.asked[v.name], func(other *corev1.PersistentVolumeClaim) bool {
+		return other.UID != claim && Completed(other)
+	})
+}
+
 // suitsByName tells of a claim that names its volume whether the cause leaves it
 // to the claim: whoever wrote the name is not asked for labels too.
 func suitsByName(cause Cause) bool { return cause == Fits || cause == OtherLabels }

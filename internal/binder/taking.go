@@ -61,6 +61,8 @@ func (x *Index) TakeNamed(wish Wish) (*corev1.PersistentVolume, Cause) {
 		return nil, Fits
 	case TiedTo(v.pv, wish.Claim):
 		return v.pv, Fits
+	case x.heldByOther(v, s.uid):
+		return nil, Reserved
 	case !x.available(v, s.uid):
 		return nil, Taken
 	}

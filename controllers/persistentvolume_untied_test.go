@@ -1,0 +1,64 @@
+package controllers
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	. "github.com/stowage-dev/stowage/test/fixture"
+)
+
+var _ = Describe("A volume that was untied from its claim", func() {
+	It("is not given to another claim that asks for it by name", func() {
+		w := newWorld(ClusterScope)
+		owner, asking, pv := Claim(ClaimNamed("owner")), Claim(ClaimNamed("asking"), AskingFor("v")), Volume("v", ReservedTo("owner"))
+		w.create(pv, owner, asking)
+		w.settle()
+		expectBound(w, owner, pv)
+
+		update(w, pv, untie)
+		w.settle()
+
+		expectBound(w, owner, pv)
+	})
+})
+
+var _ = Describe("A volume that was untied from its claim and deleted", func() {
+	It("stays while the claim is bound to it, and is tied again", func() {
+		w := newWorld(ClusterScope)
+		claim, pv := Claim(), Volume("v")
+		w.create(claim, pv)
+		w.settle()
+
+		w.delete(pv)
+		update(w, pv, untie)
+		for range 3 {
+			_, _ = w.volumes.Reconcile(GinkgoT().Context(), requestFor(pv))
+		}
+		Expect(w.gone(pv)).To(BeFalse())
+
+		w.settle()
+		expectBound(w, claim, pv)
+	})
+
+	It("stays until its claim, which is deleted too, is used no more", func() {
+		w := newWorld(ClusterScope)
+		claim, pv, pod := Claim(), Volume("v"), Pod("user", "node-1", "data")
+		w.create(claim, pv, pod)
+		w.settle()
+
+		w.delete(claim)
+		w.delete(pv)
+		update(w, pv, untie)
+		w.settle()
+		Expect(w.gone(pv)).To(BeFalse())
+
+		w.delete(pod)
+		w.settle()
+		Expect(w.gone(pv)).To(BeTrue())
+	})
+})
+
+// untie takes the claim off a volume, as people do it to give a released volume to
+// others, and by mistake.
+func untie(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }
