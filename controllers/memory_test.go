@@ -1,0 +1,82 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	clientfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/program"
+)
+
+// memory is a cluster in memory: thousands of stories are played in the time that
+// an API server needs for a few. It gives objects what an API server does: a UID,
+// an age and defaults.
+type memory struct {
+	client.WithWatch
+	made int
+	// accepted is how many writes were carried out, those of specs included.
+	accepted int
+}
+
+func newMemory() *memory {
+	scheme, err := program.Scheme()
+	Expect(err).NotTo(HaveOccurred())
+	m := &memory{}
+	m.WithWatch = interceptor.NewClient(clientfake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(
+		&corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &corev1.Node{}, &stowagev1alpha1.StorageBackend{},
+	).Build(), interceptor.Funcs{
+		Create: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			m.complete(object)
+			return m.count(to.Create(ctx, object, options...))
+		},
+		Delete: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			return m.count(to.Delete(ctx, object, options...))
+		},
+		Patch: func(ctx context.Context, to client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			return m.count(to.Patch(ctx, object, patch, options...))
+		},
+		SubResourcePatch: func(ctx context.Context, to client.Client, name string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+			return m.count(to.SubResource(name).Patch(ctx, object, patch, options...))
+		},
+	})
+	return m
+}
+
+func (m *memory) count(err error) error {
+	if err == nil {
+		m.accepted++
+	}
+	return err
+}
+
+func (m *memory) complete(object client.Object) {
+	m.made++
+	object.SetUID(types.UID(fmt.Sprintf("uid-%d", m.made)))
+	object.SetCreationTimestamp(metav1.NewTime(time.Unix(int64(m.made), 0)))
+	setDefaults(object)
+}
+
+func setDefaults(object client.Object) {
+	switch typed := object.(type) {
+	case *corev1.PersistentVolumeClaim:
+		typed.Status.Phase = corev1.ClaimPending
+		typed.Spec.VolumeMode = ptr.To(ptr.Deref(typed.Spec.VolumeMode, corev1.PersistentVolumeFilesystem))
+	case *corev1.PersistentVolume:
+		typed.Status.Phase = corev1.VolumePending
+		typed.Spec.VolumeMode = ptr.To(ptr.Deref(typed.Spec.VolumeMode, corev1.PersistentVolumeFilesystem))
+	case *storagev1.StorageClass:
+		typed.ReclaimPolicy = ptr.To(ptr.Deref(typed.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete))
+		typed.VolumeBindingMode = ptr.To(ptr.Deref(typed.VolumeBindingMode, storagev1.VolumeBindingImmediate))
+	}
+}
