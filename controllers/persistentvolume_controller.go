@@ -103,7 +103,7 @@ func (r *PersistentVolumeReconciler) ensurePhase(ctx context.Context, pv *corev1
 	case claim.Spec.VolumeName == "":
 		return r.releaseUnbound(ctx, pv)
 	case claim.Spec.VolumeName == pv.Name:
-		return false, ctrl.Result{}, r.setPhase(ctx, pv, corev1.VolumeBound, "")
+		return false, ctrl.Result{}, r.ensureBound(ctx, pv)
 	default:
 		return false, ctrl.Result{}, r.unbind(ctx, pv, claim)
 	}
@@ -116,6 +116,21 @@ func (r *PersistentVolumeReconciler) ensureAvailable(ctx context.Context, pv *co
 		return true, ctrl.Result{RequeueAfter: contendedRetry}, nil
 	}
 	return false, ctrl.Result{}, r.setPhase(ctx, pv, corev1.VolumeAvailable, "")
+}
+
+// ensureBound says of a volume that its claim is bound to it. Whoever bound the claim
+// said so before: where it isn't so, the cache is most likely behind, and what it
+// holds is not what to write on.
+func (r *PersistentVolumeReconciler) ensureBound(ctx context.Context, pv *corev1.PersistentVolume) error {
+	if pv.Status.Phase == corev1.VolumeBound {
+		return nil
+	}
+	current := &corev1.PersistentVolume{}
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(pv), current)
+	if err != nil || current.ResourceVersion != pv.ResourceVersion {
+		return wrap(client.IgnoreNotFound(err), "reading volume %s", pv.Name)
+	}
+	return r.setPhase(ctx, pv, corev1.VolumeBound, "")
 }
 
 // claimOf finds the claim that a reference means, nil where it is gone: deleted,
