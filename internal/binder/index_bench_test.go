@@ -60,6 +60,47 @@ func BenchmarkPut(b *testing.B) {
 	}
 }
 
+// BenchmarkNewVolume is a volume that comes and finds its claim among those that
+// wait, and that the claim leaves again.
+func BenchmarkNewVolume(b *testing.B) {
+	for _, n := range manySizes {
+		b.Run(fmt.Sprintf("waiting=%d", n), func(b *testing.B) {
+			index := newIndex()
+			for i := range n {
+				index.Take(binder.Wish{Claim: waitingClaim(i)})
+			}
+			pv, claim := fixture.Volume("volume", fixture.Holding(fmt.Sprintf("%dMi", n/2))), waitingClaim(n/2-1)
+			b.ReportAllocs()
+			for b.Loop() {
+				index.Put(pv)
+				if !index.Promised(pv.Name) {
+					b.Fatal("nobody wants the volume")
+				}
+				index.Remove(pv.Name)
+				index.Take(binder.Wish{Claim: claim})
+			}
+		})
+	}
+}
+
+func waitingClaim(i int) *corev1.PersistentVolumeClaim {
+	return fixture.Claim(fixture.ClaimNamed(fmt.Sprintf("claim-%d", i)), fixture.ClaimUID(fmt.Sprint(i)), fixture.Asking(fmt.Sprintf("%dMi", i+1)))
+}
+
+// BenchmarkExplain is what each of many claims asks that no volume fits.
+func BenchmarkExplain(b *testing.B) {
+	for _, n := range manySizes {
+		b.Run(fmt.Sprintf("volumes=%d", n), func(b *testing.B) {
+			index := bigIndex(n, func(int) string { return "1Gi" })
+			wish := binder.Wish{Claim: fixture.Claim(fixture.Asking("1Ti"))}
+			b.ReportAllocs()
+			for b.Loop() {
+				index.Explain(wish)
+			}
+		})
+	}
+}
+
 func bigIndex(n int, size func(i int) string) *binder.Index {
 	index := newIndex()
 	for i := range n {

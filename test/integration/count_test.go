@@ -1,28 +1,77 @@
 package integration_test
 
 import (
+	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 
 	"k8s.io/client-go/rest"
 )
 
-// writes counts what the manager wrote to claims and volumes, refused or not.
-var writes atomic.Int64
+// writes are what the manager wrote to claims and volumes, refused or not.
+var writes = &counter{counts: map[string]int{}}
 
-// counted is a client configuration whose writes are counted.
-func counted(config *rest.Config) *rest.Config {
+// counter counts writes by verb, path and outcome.
+type counter struct {
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+// count is a client configuration whose writes are counted.
+func (c *counter) count(config *rest.Config) *rest.Config {
 	counting := rest.CopyConfig(config)
-	counting.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next} })
+	counting.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(request)
+			if request.Method != http.MethodGet && strings.Contains(request.URL.Path, "/persistentvolume") {
+				c.add(request, response)
+			}
+			return response, err
+		})
+	})
 	return counting
 }
 
-type counter struct{ next http.RoundTripper }
-
-func (c counter) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.Method != http.MethodGet && strings.Contains(request.URL.Path, "/persistentvolume") {
-		writes.Add(1)
+func (c *counter) add(request *http.Request, response *http.Response) {
+	outcome := "no answer"
+	if response != nil {
+		outcome = response.Status
 	}
-	return c.next.RoundTrip(request)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counts[fmt.Sprintf("%s %s: %s", request.Method, request.URL.Path, outcome)]++
 }
+
+func (c *counter) reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counts = map[string]int{}
+}
+
+func (c *counter) total() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	total := 0
+	for _, count := range c.counts {
+		total += count
+	}
+	return total
+}
+
+// suspects are the writes that were refused or made twice.
+func (c *counter) suspects() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	suspects := slices.Sorted(maps.Keys(c.counts))
+	suspects = slices.DeleteFunc(suspects, func(write string) bool {
+		return c.counts[write] == 1 && strings.HasSuffix(write, "200 OK")
+	})
+	return strings.Join(suspects, "\n")
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }

@@ -2,6 +2,8 @@ package integration_test
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -179,6 +181,39 @@ var _ = Describe("With the whole manager running", Ordered, func() {
 		Expect(storage.Len()).To(BeZero())
 	})
 
+	It("claims of all sizes that wait each get the volume of their size, in whatever order those come, in four writes each", func(ctx SpecContext) {
+		const pairs = 50
+		for i := range pairs {
+			create(ctx, Claim(ClaimNamed(name("claim", i)), Asking(mebibytes(i))))
+		}
+		for i := range pairs {
+			eventuallyWaits(ctx, Claim(ClaimNamed(name("claim", i))), "NoMatchingVolume")
+		}
+		writes.reset()
+		for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(pairs) {
+			create(ctx, Volume(name("volume", i), Holding(mebibytes(i))))
+		}
+		for i := range pairs {
+			claim := Claim(ClaimNamed(name("claim", i)))
+			eventuallyBound(ctx, claim)
+			Expect(claim.Spec.VolumeName).To(Equal(name("volume", i)))
+		}
+		Consistently(writes.total).WithTimeout(time.Second).Should(Equal(4*pairs), writes.suspects)
+	})
+
+	It("a claim that waits tells of a volume that came and is too small", func(ctx SpecContext) {
+		claim := Claim(Asking("5Gi"))
+		create(ctx, claim)
+		eventuallyWaits(ctx, claim, "NoMatchingVolume")
+
+		create(ctx, Volume("small"))
+
+		Eventually(func(g Gomega) {
+			g.Expect(users.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(Succeed())
+			g.Expect(claim.Status.Conditions).To(ContainElement(HaveField("Message", HavePrefix("1 volume without a class: 1 too small (largest 1Gi, need 5Gi)"))))
+		}).WithContext(ctx).WithTimeout(soon).Should(Succeed())
+	})
+
 	It("a hundred claims and a hundred volumes become a hundred pairs, in four writes each", func(ctx SpecContext) {
 		const pairs = 100
 		for i := range pairs {
@@ -187,7 +222,7 @@ var _ = Describe("With the whole manager running", Ordered, func() {
 		for i := range pairs {
 			eventuallyAvailable(ctx, Volume(name("volume", i)))
 		}
-		before := writes.Load()
+		writes.reset()
 		for i := range pairs {
 			create(ctx, Claim(ClaimNamed(name("claim", i))))
 		}
@@ -198,15 +233,17 @@ var _ = Describe("With the whole manager running", Ordered, func() {
 			taken[claim.Spec.VolumeName] = true
 		}
 		Expect(taken).To(HaveLen(pairs))
-		Consistently(func() int64 { return writes.Load() - before }).WithTimeout(time.Second).Should(BeEquivalentTo(4 * pairs))
+		Consistently(writes.total).WithTimeout(time.Second).Should(Equal(4*pairs), writes.suspects)
 	})
 })
+
+func mebibytes(i int) string { return fmt.Sprintf("%dMi", i+1) }
 
 // startManager runs a manager in scope=cluster until the spec ends.
 func startManager(storage *fake.Backend) {
 	GinkgoHelper()
 	skipNames := true
-	mgr, err := ctrl.NewManager(counted(config), ctrl.Options{
+	mgr, err := ctrl.NewManager(writes.count(config), ctrl.Options{
 		Scheme:     scheme,
 		Client:     controllers.ClientOptions(),
 		Metrics:    metricsserver.Options{BindAddress: "0"},
