@@ -166,6 +166,17 @@ var _ = Describe("A volume that is tied to a claim which took another", func() {
 })
 
 var _ = Describe("A claim that is bound", func() {
+	It("is bound like a new one when it was copied without its volume", func() {
+		w := newWorld(ClusterScope)
+		claim := Claim()
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volume.AnnBindCompleted, "yes")
+		w.create(Volume("v"), claim)
+
+		w.settle()
+
+		expectBound(w, claim, Volume("v"))
+	})
+
 	It("is Bound again when the volume that it lost comes back", func() {
 		w, claim := boundTo("v")
 		pv := Volume("v")
