@@ -102,10 +102,9 @@ func (b *nfsBackend) remove(ctx context.Context, root tree.Dir, volume record) e
 	if err := moveAway(ctx, root, volume, deleting+"/"+volume.ID); err != nil {
 		return err
 	}
-	slice, cancel := context.WithTimeout(ctx, b.share.slice)
-	defer cancel()
-	err := tree.Within(slice, root, deleting, func(dir tree.Dir) error { return tree.RemoveTree(slice, dir, volume.ID) })
-	if err != nil && slice.Err() != nil && ctx.Err() == nil {
+	until := time.Now().Add(b.share.slice)
+	err := tree.Within(ctx, root, deleting, func(dir tree.Dir) error { return tree.RemoveTree(ctx, dir, volume.ID, until) })
+	if errors.Is(err, tree.ErrUnfinished) {
 		return backend.InProgress.Errorf("directory %s has more files than could be removed so far: removing goes on", volume.Directory)
 	}
 	if err != nil {

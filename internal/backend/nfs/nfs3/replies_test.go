@@ -70,7 +70,7 @@ func TestRemovingStopsAtAnotherFileSystem(t *testing.T) {
 	}
 	defer root.Close()
 
-	err = tree.RemoveTree(t.Context(), root, "volume")
+	err = tree.RemoveTree(t.Context(), root, "volume", time.Now().Add(time.Hour))
 
 	if !errors.Is(err, tree.ErrOtherFileSystem) {
 		t.Errorf("removing ended with %v", err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 )
 
 const (
@@ -17,11 +18,15 @@ const (
 	sticky = 0o1000
 )
 
+// ErrUnfinished is the error of a removal that stopped because of the time.
+var ErrUnfinished = errors.New("there was no time to remove all of it")
+
 // RemoveTree removes a directory with all that it holds. Symlinks are removed,
 // never followed; a directory of another file system is ErrOtherFileSystem, and
 // it and what is around it stay. An absent directory is a success.
-// It can be repeated after any error, and goes on where it was.
-func RemoveTree(ctx context.Context, parent Dir, name string) error {
+// After the time until, it stops between two files. It can be repeated after any
+// error, and goes on where it was.
+func RemoveTree(ctx context.Context, parent Dir, name string, until time.Time) error {
 	top, err := parent.Open(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -30,7 +35,7 @@ func RemoveTree(ctx context.Context, parent Dir, name string) error {
 		return err
 	}
 	defer top.Close()
-	removal := removal{top: top}
+	removal := removal{top: top, until: until}
 	if err := removal.empty(ctx, top, 1); err != nil {
 		return err
 	}
@@ -39,7 +44,8 @@ func RemoveTree(ctx context.Context, parent Dir, name string) error {
 
 // removal is one tree that is being removed.
 type removal struct {
-	top Dir
+	top   Dir
+	until time.Time
 	// moved counts the directories that lay too deep and were moved to the top.
 	moved int
 }
@@ -52,11 +58,12 @@ func (r *removal) empty(ctx context.Context, dir Dir, depth int) error {
 			return err
 		}
 		for _, entry := range entries {
-			if err := ctx.Err(); err != nil {
-				return fmt.Errorf("removing: %w", err)
-			}
 			if err := r.remove(ctx, dir, entry, depth); err != nil {
 				return err
+			}
+			// Not before: however little time there is, each call gets on.
+			if time.Now().After(r.until) {
+				return ErrUnfinished
 			}
 		}
 	}

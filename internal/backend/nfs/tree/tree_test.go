@@ -199,20 +199,20 @@ func TestATreeIsRemovedWithAllThatItHolds(t *testing.T) {
 			unix.Mkfifo(filepath.Join(volume, "fifo"), 0o600),
 			os.Mkdir(filepath.Join(folder, "neighbour"), 0o755))
 
-		must(t, tree.RemoveTree(t.Context(), root, "volume"))
+		must(t, tree.RemoveTree(t.Context(), root, "volume", time.Now().Add(time.Hour)))
 
 		left, err := os.ReadDir(folder)
 		if len(left) != 1 || left[0].Name() != "neighbour" || err != nil {
 			t.Errorf("there is %v left, %v", left, err)
 		}
-		must(t, tree.RemoveTree(t.Context(), root, "volume"))
+		must(t, tree.RemoveTree(t.Context(), root, "volume", time.Now().Add(time.Hour)))
 	})
 }
 
 func TestRemovingATreeNeedsADirectory(t *testing.T) {
 	onBoth(t, func(t *testing.T, root tree.Dir, folder string) {
 		must(t, os.Symlink("..", filepath.Join(folder, "volume")))
-		if err := tree.RemoveTree(t.Context(), root, "volume"); !errors.Is(err, syscall.ENOTDIR) {
+		if err := tree.RemoveTree(t.Context(), root, "volume", time.Now().Add(time.Hour)); !errors.Is(err, syscall.ENOTDIR) {
 			t.Errorf("removing what a link leads to: %v", err)
 		}
 	})
@@ -229,7 +229,7 @@ func TestRemovingStopsAtAMount(t *testing.T) {
 	must(t, err)
 	defer root.Close()
 
-	err = tree.RemoveTree(t.Context(), root, "volume")
+	err = tree.RemoveTree(t.Context(), root, "volume", time.Now().Add(time.Hour))
 
 	if !errors.Is(err, tree.ErrOtherFileSystem) {
 		t.Errorf("removing ended with %v", err)

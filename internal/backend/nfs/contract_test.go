@@ -1,0 +1,40 @@
+package nfs
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/backendtest"
+)
+
+func TestOverTheClientTheContractIsKept(t *testing.T) {
+	backendtest.Contract(t, func(t *testing.T) (backend.Backend, func(string) bool) {
+		w := newWorld(t)
+		return w.open(t), w.hasVolume
+	})
+}
+
+func TestOverAMountTheContractIsKept(t *testing.T) {
+	backendtest.Contract(t, func(t *testing.T) (backend.Backend, func(string) bool) {
+		mounts := t.TempDir()
+		w := newWorld(t)
+		w.folder = filepath.Join(mounts, "share")
+		must(t, os.Mkdir(w.folder, 0o755))
+		mountAt(t, w.folder)
+		w.server.Close()
+		return w.openAs(t, newKind(t, thisCluster, mounts)), w.hasVolume
+	})
+}
+
+// hasVolume tells whether anything of a volume is on the share, seen from outside:
+// its directory, or what is ours.
+func (w *world) hasVolume(id string) bool {
+	for _, pattern := range []string{"*-" + id[len("pvc-"):], ".stowage/*/" + id + "*", ".stowage/*/*-" + id[len("pvc-"):]} {
+		if found, _ := filepath.Glob(filepath.Join(w.folder, pattern)); len(found) > 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,109 @@
+package nfs
+
+import (
+	"fmt"
+	"testing"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/nfstest"
+)
+
+const (
+	procRename = 14
+	dropCall   = nfstest.DropCall
+)
+
+// faultAt spoils one call of a procedure: the nth.
+func faultAt(procedure uint32, nth int, fault nfstest.Fault) func(nfstest.Call) nfstest.Fault {
+	seen := 0
+	return func(call nfstest.Call) nfstest.Fault {
+		if call.Procedure == procedure {
+			if seen++; seen == nth {
+				return fault
+			}
+		}
+		return nfstest.None
+	}
+}
+
+// from spoils the nth call and all after it: the manager crashed, or the network.
+func from(nth int, fault nfstest.Fault) func(nfstest.Call) nfstest.Fault {
+	return func(call nfstest.Call) nfstest.Fault {
+		switch {
+		case call.Number < nth:
+			return nfstest.None
+		case call.Number == nth:
+			return fault
+		default:
+			return nfstest.DropCall
+		}
+	}
+}
+
+// cutOffAnywhere runs an operation again and again, in a new world each time, that
+// is cut off before its first call, after it, before its second, and so on, until
+// it is through. What follows is done by another process.
+func cutOffAnywhere(t *testing.T, operate func(t *testing.T, w *world, spoil func()) error, follow func(t *testing.T, w *world)) {
+	t.Helper()
+	for when, fault := range map[string]nfstest.Fault{"before": nfstest.DropCall, "after": nfstest.LoseReply} {
+		through := false
+		for nth := 1; !through; nth++ {
+			t.Run(fmt.Sprintf("%s call %d", when, nth), func(t *testing.T) {
+				w := newWorld(t)
+				err := operate(t, w, func() { w.proxy.Plan(from(nth, fault)) })
+				through = err == nil && w.proxy.Calls() < nth
+				w.proxy.Plan(nil)
+				w.kind = newKind(t, thisCluster, "")
+				follow(t, w)
+			})
+		}
+	}
+}
+
+func TestAProvisionCutOffAnywhereIsResumed(t *testing.T) {
+	nested, request := template("{{namespace}}/{{name}}"), requestFor("a", "data", "1")
+	cutOffAnywhere(t, func(t *testing.T, w *world, spoil func()) error {
+		spoil()
+		_, err := w.open(t, nested).Provision(t.Context(), request)
+		return err
+	}, func(t *testing.T, w *world) {
+		mustProvision(t, w.open(t, nested), request)
+		w.mustHave(t, "a/data", recordPath("pvc-1"), directories+"/a/data")
+		must(t, w.open(t, nested).Delete(t.Context(), "pvc-1"))
+		w.mustLack(t, "a/data", recordPath("pvc-1"), directories+"/a/data")
+	})
+}
+
+func TestAProvisionCutOffAnywhereIsUndone(t *testing.T) {
+	cutOffAnywhere(t, func(t *testing.T, w *world, spoil func()) error {
+		spoil()
+		_, err := w.open(t).Provision(t.Context(), requestFor("a", "data", "1"))
+		return err
+	}, func(t *testing.T, w *world) {
+		must(t, w.open(t).Delete(t.Context(), "pvc-1"))
+		w.mustLack(t, "a-data-1", recordPath("pvc-1"), directories+"/a-data-1")
+	})
+}
+
+func TestADeletionCutOffAnywhereIsEnded(t *testing.T) {
+	for end, kept := range map[stowagev1alpha1.NFSDeletion]string{
+		stowagev1alpha1.NFSDelete:  recordPath("pvc-2"),
+		stowagev1alpha1.NFSArchive: archived + "/a_data_pvc-1/deep/file",
+		stowagev1alpha1.NFSRetain:  "a-data-1/deep/file",
+	} {
+		t.Run(string(end), func(t *testing.T) {
+			cutOffAnywhere(t, func(t *testing.T, w *world, spoil func()) error {
+				opened := w.open(t, onDelete(end))
+				mustProvision(t, opened, requestFor("a", "data", "1"))
+				mustProvision(t, opened, requestFor("b", "data", "2"))
+				w.put(t, "a-data-1/deep/file", "data")
+				spoil()
+				return opened.Delete(t.Context(), "pvc-1")
+			}, func(t *testing.T, w *world) {
+				must(t, w.open(t, onDelete(end)).Delete(t.Context(), "pvc-1"))
+				w.mustLack(t, recordPath("pvc-1"), deleting+"/pvc-1")
+				w.mustHave(t, kept, "b-data-2", recordPath("pvc-2"))
+			})
+		})
+	}
+}
