@@ -35,3 +35,18 @@ type Space struct {
 	Total resource.Quantity
 	Used  resource.Quantity
 }
+
+// As finds an ability of a backend behind whatever stands before it. It is the one
+// place where abilities are asked for.
+func As[Ability any](b Backend) (ability Ability, can bool) {
+	for {
+		if ability, can = b.(Ability); can {
+			return ability, true
+		}
+		before, wraps := b.(interface{ Unwrap() Backend })
+		if !wraps {
+			return ability, false
+		}
+		b = before.Unwrap()
+	}
+}

@@ -22,6 +22,9 @@ const (
 	WrongNode ErrorKind = "WrongNode"
 	// Conflict: what is there belongs to another, or is used by another.
 	Conflict ErrorKind = "Conflict"
+	// Queued: the call has not begun, or its answer is not there; whoever called
+	// is woken and repeats it.
+	Queued ErrorKind = "Queued"
 	// InProgress: work goes on; repeat the call.
 	InProgress ErrorKind = "InProgress"
 	// Unavailable: the storage didn't take the call; repeat it later.

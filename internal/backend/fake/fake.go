@@ -1,4 +1,5 @@
-// Package fake is a backend in memory, for tests: it can be told to fail.
+// Package fake is a backend in memory, for tests: it can be told to fail and to
+// keep its callers waiting, and tells what it was called for.
 //
 // It stands in for any kind of storage, passes the contract suite, and is never
 // part of a program.
@@ -6,6 +7,7 @@ package fake
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +36,9 @@ type Backend struct {
 	volumes  map[string]backend.Request
 	failures []error
 	probe    error
+	// gate is closed when calls may go on; nil while they aren't held.
+	gate  chan struct{}
+	calls []string
 }
 
 var _ backend.Prober = (*Backend)(nil)
@@ -61,8 +66,10 @@ func (b *Backend) Probe(context.Context) error {
 }
 
 // Provision keeps the request, or fails as FailNext said.
-func (b *Backend) Provision(_ context.Context, request backend.Request) (*backend.Volume, error) {
-	b.mu.Lock()
+func (b *Backend) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
+	if err := b.enter(ctx, "Provision "+request.ID); err != nil {
+		return nil, err
+	}
 	defer b.mu.Unlock()
 	if err := b.nextFailure(); err != nil {
 		return nil, err
@@ -79,14 +86,33 @@ func (b *Backend) Provision(_ context.Context, request backend.Request) (*backen
 }
 
 // Delete forgets the volume, or fails as FailNext said.
-func (b *Backend) Delete(_ context.Context, id string) error {
-	b.mu.Lock()
+func (b *Backend) Delete(ctx context.Context, id string) error {
+	if err := b.enter(ctx, "Delete "+id); err != nil {
+		return err
+	}
 	defer b.mu.Unlock()
 	if err := b.nextFailure(); err != nil {
 		return err
 	}
 	delete(b.volumes, id)
 	return nil
+}
+
+// Hold keeps every call of Provision and Delete from going on until release is
+// called, or its context ends: then its outcome isn't known, and it had none.
+func (b *Backend) Hold() (release func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	gate := make(chan struct{})
+	b.gate = gate
+	return sync.OnceFunc(func() { close(gate) })
+}
+
+// Calls are all calls of Provision and Delete that began, in their order.
+func (b *Backend) Calls() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.calls)
 }
 
 // FailNext makes the next calls of Provision and Delete return these errors, one
@@ -117,6 +143,24 @@ func (b *Backend) Len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.volumes)
+}
+
+// enter notes a call, waits while calls are held, and locks.
+func (b *Backend) enter(ctx context.Context, call string) error {
+	b.mu.Lock()
+	b.calls = append(b.calls, call)
+	gate := b.gate
+	if gate == nil {
+		return nil
+	}
+	b.mu.Unlock()
+	select {
+	case <-gate:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	b.mu.Lock()
+	return nil
 }
 
 func (b *Backend) nextFailure() error {

@@ -1,0 +1,223 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/backendtest"
+	"github.com/stowage-dev/stowage/internal/backend/dispatch"
+	"github.com/stowage-dev/stowage/internal/backend/fake"
+)
+
+// desk is a dispatcher before a fake backend.
+type desk struct {
+	*fake.Backend
+	dispatcher *dispatch.Dispatcher
+	limit      int
+
+	mu    sync.Mutex
+	names []string
+}
+
+func newDesk(t *testing.T, limit int) *desk {
+	return &desk{Backend: fake.New(), dispatcher: dispatch.New(t.Context()), limit: limit}
+}
+
+func (d *desk) provision(request backend.Request) error {
+	_, err := d.served(request.ID).Provision(context.Background(), request)
+	return err
+}
+
+func (d *desk) delete(id string) error { return d.served(id).Delete(context.Background(), id) }
+
+func (d *desk) served(id string) backend.Backend {
+	return d.dispatcher.Serve("disks", d.limit, d.Backend, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.names = append(d.names, id)
+	})
+}
+
+// woken are the volumes whose callers were woken.
+func (d *desk) woken() []string {
+	synctest.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.names
+}
+
+func request(uid, namespace string) backend.Request {
+	request := backendtest.Request(uid)
+	request.Claim.Namespace = namespace
+	return request
+}
+
+func TestADispatchedBackendKeepsTheContract(t *testing.T) {
+	backendtest.Contract(t, func(t *testing.T) (backend.Backend, func(string) bool) {
+		d := newDesk(t, 2)
+		return d.served(""), d.Has
+	})
+}
+
+func TestAnAnswerThatComesAtOnceIsGivenAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, 1)
+		if err := d.provision(request("1", "a")); err != nil {
+			t.Errorf("it answers %v", err)
+		}
+		if woken := d.woken(); len(woken) > 0 {
+			t.Errorf("%v are woken", woken)
+		}
+	})
+}
+
+func TestASlowCallLetsItsCallerGoAndWakesItForTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, 1)
+		d.FailNext(backend.Exhausted.Errorf("full"))
+		release := d.Hold()
+		began := time.Now()
+		if err := d.provision(request("1", "a")); !errors.Is(err, backend.Queued) {
+			t.Errorf("it answers %v", err)
+		}
+		if waited := time.Since(began); waited > time.Second {
+			t.Errorf("the caller was held for %s", waited)
+		}
+		release()
+		if !slices.Equal(d.woken(), []string{request("1", "a").ID}) {
+			t.Errorf("%v are woken", d.woken())
+		}
+		if err := d.provision(request("1", "a")); !errors.Is(err, backend.Exhausted) {
+			t.Errorf("asked again, it answers %v", err)
+		}
+		if calls := d.Calls(); len(calls) != 1 {
+			t.Errorf("the backend was called for %v", calls)
+		}
+	})
+}
+
+func TestNoMoreCallsRunThanTheBackendAllows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, 3)
+		release := d.Hold()
+		for i := range 10 {
+			if err := d.provision(request(fmt.Sprint(i), "a")); !errors.Is(err, backend.Queued) {
+				t.Errorf("it answers %v", err)
+			}
+		}
+		if calls := d.Calls(); len(calls) != 3 {
+			t.Errorf("the backend was called for %v", calls)
+		}
+		release()
+		if len(d.woken()) != 10 || d.Len() != 10 {
+			t.Errorf("%d volumes are made and %d callers woken", d.Len(), len(d.woken()))
+		}
+	})
+}
+
+func TestNamespacesTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, 1)
+		release := d.Hold()
+		for _, uid := range []string{"a1", "a2", "a3", "b1", "c1", "b2"} {
+			_ = d.provision(request(uid, uid[:1]))
+		}
+		release()
+		synctest.Wait()
+		want := []string{"a1", "a2", "b1", "c1", "a3", "b2"}
+		for i := range want {
+			want[i] = "Provision pvc-" + want[i]
+		}
+		if calls := d.Calls(); !slices.Equal(calls, want) {
+			t.Errorf("the backend was called for %v", calls)
+		}
+	})
+}
+
+func TestAHangingBackendHoldsUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hanging, other := newDesk(t, 1), fake.New()
+		release := hanging.Hold()
+		defer release()
+		_ = hanging.provision(request("1", "a"))
+		served := hanging.dispatcher.Serve("others", 1, other, func() {})
+		if _, err := served.Provision(t.Context(), request("2", "a")); err != nil {
+			t.Errorf("the other backend answers %v", err)
+		}
+	})
+}
+
+func TestACallThatHangsEndsSomeTimeWithItsOutcomeUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, 1)
+		d.Hold()
+		_ = d.provision(request("1", "a"))
+		time.Sleep(3 * time.Minute)
+		if len(d.woken()) != 1 {
+			t.Errorf("%v are woken", d.woken())
+		}
+	})
+}
+
+func TestADeletionWaitsForTheCallBeforeItAndMakesItsAnswerVoid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, id := newDesk(t, 2), request("1", "a").ID
+		release := d.Hold()
+		_ = d.provision(request("1", "a"))
+		if err := d.delete(id); !errors.Is(err, backend.Queued) {
+			t.Errorf("while the volume is being made, its deletion answers %v", err)
+		}
+		release()
+		if !slices.Contains(d.woken(), id) {
+			t.Error("who wants to delete is not woken")
+		}
+		if err := d.delete(id); err != nil || d.Has(id) {
+			t.Errorf("it answers %v, and the volume is there: %t", err, d.Has(id))
+		}
+		if err := d.provision(request("1", "a")); err != nil || !d.Has(id) {
+			t.Errorf("asked for again, it answers %v without making the volume", err)
+		}
+	})
+}
+
+func TestAnAnswerToAnotherRequestIsNotGiven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, 1)
+		release := d.Hold()
+		_ = d.provision(request("1", "a"))
+		release()
+		synctest.Wait()
+		stranger := request("1", "b")
+		if err := d.provision(stranger); !errors.Is(err, backend.Conflict) {
+			t.Errorf("another claim is answered %v", err)
+		}
+	})
+}
+
+func TestAPanicOfABackendIsAnErrorOfUnknownOutcome(t *testing.T) {
+	served := dispatch.New(t.Context()).Serve("disks", 1, panicking{fake.New()}, func() {})
+	if err := served.Delete(t.Context(), "v"); err == nil || backend.KindOf(err) != "" {
+		t.Errorf("it answers %v", err)
+	}
+}
+
+type panicking struct{ backend.Backend }
+
+func (panicking) Delete(context.Context, string) error { panic("bad reply") }
+
+func TestAbilitiesAreFoundBehindADispatcher(t *testing.T) {
+	d := newDesk(t, 1)
+	if _, can := backend.As[backend.Prober](d.served("v")); !can {
+		t.Error("the backend can be probed, and nobody sees it")
+	}
+	if _, can := backend.As[backend.Lister](dispatch.New(t.Context()).Serve("disks", 1, panicking{d}, func() {})); can {
+		t.Error("the backend can't list, and says so")
+	}
+}
