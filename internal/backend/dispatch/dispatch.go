@@ -74,7 +74,7 @@ func (d *Dispatcher) ask(ctx context.Context, on *served, c *call) (*backend.Vol
 	l := d.enter(on)
 	open := l.enqueue(c)
 	open.wakes[c.question.verb] = on.wake
-	d.advance(l)
+	d.advance(l) //nolint:contextcheck // a call outlives the caller who asked for it
 	if open.question != c.question {
 		defer d.mu.Unlock()
 		return nil, backend.Queued.Errorf("waiting for the %s of volume %s to end", open.question.verb, c.id)

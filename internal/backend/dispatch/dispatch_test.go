@@ -159,7 +159,7 @@ func TestACallThatHangsEndsSomeTimeWithItsOutcomeUnknown(t *testing.T) {
 		d := newDesk(t, 1)
 		d.Hold()
 		_ = d.provision(request("1", "a"))
-		time.Sleep(3 * time.Minute)
+		<-time.After(3 * time.Minute)
 		if len(d.woken()) != 1 {
 			t.Errorf("%v are woken", d.woken())
 		}
