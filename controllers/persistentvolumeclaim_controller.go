@@ -206,6 +206,7 @@ func (r *PersistentVolumeClaimReconciler) SetupWithManager(mgr ctrl.Manager) err
 		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForBackend), onlyNewSpecs()).
 		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(claimOfLocalVolume)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForNode), onlyNewNodes()).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.claimsPlacedOn), builder.WithPredicates(goneNodes)).
 		WatchesRawSource(source.Func(r.waking.start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: claimWorkers}).
 		Complete(r)

@@ -8,11 +8,16 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/binder"
 )
 
 // maxPodsNamed is how many pods a claim names before it says that there are others.
@@ -133,6 +138,23 @@ func (r *PersistentVolumeClaimReconciler) removeSelectedNode(ctx context.Context
 	}
 	err := r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	return wrap(err, "asking for another node than %s for claim %s/%s", node, claim.Namespace, claim.Name)
+}
+
+// claimsPlacedOn are those that wait and for which the scheduler chose a node.
+func (r *PersistentVolumeClaimReconciler) claimsPlacedOn(ctx context.Context, node client.Object) []reconcile.Request {
+	claims := &corev1.PersistentVolumeClaimList{}
+	if err := r.client.List(ctx, claims, unhurried, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing claims", "node", node.GetName())
+	}
+	return requestsFor(slices.DeleteFunc(claims.Items, func(claim corev1.PersistentVolumeClaim) bool {
+		return binder.Completed(&claim) || claim.Annotations[annSelectedNode] != node.GetName()
+	}))
+}
+
+// goneNodes lets pass nodes that go.
+var goneNodes = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(event.UpdateEvent) bool { return false },
 }
 
 func waitForScheduler(pods []string) *wait {

@@ -77,6 +77,19 @@ var _ = Describe("With the whole manager running, while pods come and go", Order
 
 		eventuallyWaits(ctx, claim, "WaitForPodScheduled")
 	})
+
+	It("a claim that is refused goes back to the scheduler when its node goes", func(ctx SpecContext) {
+		claim, node := Claim(InClass("disks"), Selecting("disk", "ssd")), Node("node-1")
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volume.AnnSelectedNode, node.Name)
+		create(ctx, LocalBackend("disks", func(object *stowagev1alpha1.StorageBackend) {
+			object.Spec.StorageClass.VolumeBindingMode = storagev1.VolumeBindingWaitForFirstConsumer
+		}), node, claim)
+		eventuallyWaits(ctx, claim, "ProvisioningFailed")
+
+		Expect(users.Delete(ctx, node)).To(Succeed())
+
+		eventuallyWaits(ctx, claim, "WaitForFirstConsumer")
+	})
 })
 
 func eventuallyGone(ctx context.Context, object client.Object) {
