@@ -34,12 +34,14 @@ func TestAMissedGateIsNamed(t *testing.T) {
 		"writes per bind":  func(r *round) { r.WritesPerBind = 4.001 },
 		"CPU per bind":     func(r *round) { r.CPUPerBind = 2.1 },
 	} {
-		result := round{Program: managerName, Workload: "different", N: 500, Bound: 500, WritesPerBind: 4, CPUPerBind: 1}
-		change(&result)
-		r := &report{Rounds: []round{result}}
-		r.judge()
-		if err := r.gates(); err == nil || !strings.Contains(err.Error(), missed) {
-			t.Errorf("%s: %v", missed, err)
+		for _, w := range workloads {
+			result := round{Program: managerName, Workload: w.name, N: 500, Bound: 500, WritesPerBind: 4, CPUPerBind: 1}
+			change(&result)
+			r := &report{Rounds: []round{result}}
+			r.judge()
+			if err := r.gates(); err == nil || !strings.Contains(err.Error(), missed) {
+				t.Errorf("%s, %s: %v", w.name, missed, err)
+			}
 		}
 	}
 }
