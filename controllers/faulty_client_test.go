@@ -3,6 +3,8 @@ package controllers
 import (
 	"context"
 	"errors"
+	"maps"
+	"strconv"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -16,12 +18,14 @@ import (
 var errInjected = errors.New("injected fault")
 
 // fault says what happens to a write: a lost one doesn't reach the API server, an
-// unanswered one does, and the writer doesn't learn of it.
+// unanswered one does, and the writer doesn't learn of it. Before a contended one
+// somebody else changes the object.
 type fault string
 
 const (
 	lost       fault = "lost"
 	unanswered fault = "unanswered"
+	contended  fault = "contended"
 )
 
 // faultyClient reads and writes the API server itself, answers the cache's field
@@ -42,26 +46,29 @@ func newFaultyClient(direct client.WithWatch) *faultyClient {
 			return listIndexed(ctx, to, list, options)
 		},
 		Create: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.CreateOption) error {
-			return c.write(func() error { return to.Create(ctx, object, options...) })
+			return c.write(ctx, object, func() error { return to.Create(ctx, object, options...) })
 		},
 		Delete: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.DeleteOption) error {
-			return c.write(func() error { return to.Delete(ctx, object, options...) })
+			return c.write(ctx, object, func() error { return to.Delete(ctx, object, options...) })
 		},
 		Patch: func(ctx context.Context, to client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-			return c.write(func() error { return to.Patch(ctx, object, patch, options...) })
+			return c.write(ctx, object, func() error { return to.Patch(ctx, object, patch, options...) })
 		},
 		SubResourcePatch: func(ctx context.Context, to client.Client, name string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
-			return c.write(func() error { return to.SubResource(name).Patch(ctx, object, patch, options...) })
+			return c.write(ctx, object, func() error { return to.SubResource(name).Patch(ctx, object, patch, options...) })
 		},
 	})
 	return c
 }
 
-func (c *faultyClient) write(do func() error) error {
+func (c *faultyClient) write(ctx context.Context, object client.Object, do func() error) error {
 	fault := c.faults[c.written]
 	c.written++
-	if fault == lost {
+	switch fault {
+	case lost:
 		return errInjected
+	case contended:
+		c.touch(ctx, object)
 	}
 	if err := do(); err != nil {
 		return err
@@ -70,6 +77,21 @@ func (c *faultyClient) write(do func() error) error {
 		return errInjected
 	}
 	return nil
+}
+
+// touch changes an object that exists, in what nobody looks at.
+func (c *faultyClient) touch(ctx context.Context, object client.Object) {
+	current := object.DeepCopyObject().(client.Object)
+	if c.direct.Get(ctx, client.ObjectKeyFromObject(object), current) != nil {
+		return
+	}
+	annotations := maps.Clone(current.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations["example.com/touched"] = strconv.Itoa(c.written)
+	current.SetAnnotations(annotations)
+	Expect(c.direct.Update(ctx, current)).To(Succeed())
 }
 
 // all lists every object of a kind.

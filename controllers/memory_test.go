@@ -10,12 +10,14 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	clientfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend/fake"
 	"github.com/stowage-dev/stowage/internal/program"
 )
 
@@ -51,6 +53,18 @@ func newMemory() *memory {
 		},
 	})
 	return m
+}
+
+// newWorldIn makes a world of a cluster in memory.
+func newWorldIn(cluster *memory) *world {
+	w := &world{
+		faultyClient: newFaultyClient(cluster),
+		scope:        ClusterScope,
+		storage:      fake.New(),
+		clock:        clocktesting.NewFakePassiveClock(time.Now()),
+	}
+	w.restart()
+	return w
 }
 
 func (m *memory) count(err error) error {

@@ -168,7 +168,7 @@ var _ = Describe("The protection of a claim", func() {
 
 var _ = Describe("Binding that is interrupted", func() {
 	const writes = 4
-	for _, kind := range []fault{lost, unanswered} {
+	for _, kind := range []fault{lost, unanswered, contended} {
 		for number := range writes {
 			It("ends the same when write "+string(rune('1'+number))+" is "+string(kind)+", and after a restart", func() {
 				w := newWorld(ClusterScope)

@@ -176,7 +176,7 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 
 var _ = Describe("Provisioning that is interrupted", func() {
 	const writes = 5
-	for _, kind := range []fault{lost, unanswered} {
+	for _, kind := range []fault{lost, unanswered, contended} {
 		for number := range writes {
 			It("ends with one bound volume when write "+string(rune('1'+number))+" is "+string(kind), func() {
 				w := newWorld(ClusterScope)

@@ -6,19 +6,16 @@ import (
 	"maps"
 	"slices"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
-	clocktesting "k8s.io/utils/clock/testing"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/backend/fake"
 	. "github.com/stowage-dev/stowage/test/fixture"
 )
 
@@ -36,14 +33,7 @@ type story struct {
 // newStory begins with two backends, one of which waits for consumers, and nodes.
 func newStory() *story {
 	cluster := newMemory()
-	w := &world{
-		faultyClient: newFaultyClient(cluster),
-		scope:        ClusterScope,
-		storage:      fake.New(),
-		clock:        clocktesting.NewFakePassiveClock(time.Now()),
-	}
-	w.restart()
-	s := &story{world: w, cluster: cluster, bound: map[types.UID]types.UID{}, retained: map[string]bool{}}
+	s := &story{world: newWorldIn(cluster), cluster: cluster, bound: map[types.UID]types.UID{}, retained: map[string]bool{}}
 	s.create(Node("node-1"), Node("node-2"), LocalBackend("disks"), LocalBackend("later", waitingForConsumer))
 	s.comeToRest()
 	return s
@@ -186,7 +176,7 @@ func (s *story) run(t *rapid.T) {
 	s.faults = map[int]fault{}
 	for range rapid.IntRange(0, 2).Draw(t, "faults") {
 		number := s.written + rapid.IntRange(0, 9).Draw(t, "write")
-		s.faults[number] = drawOne(t, "fault", lost, unanswered)
+		s.faults[number] = drawOne(t, "fault", lost, unanswered, contended)
 	}
 	_ = s.round()
 	s.faults = nil

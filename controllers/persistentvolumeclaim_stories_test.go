@@ -1,0 +1,55 @@
+package controllers
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	. "github.com/stowage-dev/stowage/test/fixture"
+)
+
+var _ = Describe("A claim in a cluster of many kinds of volumes", func() {
+	It("is bound to the smallest that fits, whatever else the volumes can do", func() {
+		w := newWorldIn(newMemory())
+		claim := Claim(Asking("5Gi"))
+		w.create(Volume("huge", Holding("1Ti")), claim,
+			Volume("right", Holding("10Gi"), WithModes(corev1.ReadWriteOnce, corev1.ReadOnlyMany)))
+
+		w.settle()
+
+		expectBound(w, claim, Volume("right"))
+	})
+
+	It("is bound to another volume when the one reserved for it is too small", func() {
+		w := newWorldIn(newMemory())
+		claim := Claim(Asking("5Gi"))
+		w.create(Volume("reserved", ReservedTo("data")), Volume("other", Holding("5Gi")), claim)
+
+		w.settle()
+
+		expectBound(w, claim, Volume("other"))
+		reserved := Volume("reserved")
+		expectPhase(w, reserved, corev1.VolumeAvailable)
+		Expect(reserved.Spec.ClaimRef).NotTo(BeNil())
+	})
+
+	It("is told that the volume reserved for it is too small", func() {
+		w := newWorldIn(newMemory())
+		claim := Claim(Asking("5Gi"))
+		w.create(Volume("reserved", ReservedTo("data")), claim)
+
+		w.settle()
+
+		Expect(w.condition(claim).Message).To(ContainSubstring("too small"))
+	})
+
+	It("that asks for a block device is told that there are file systems only", func() {
+		w := newWorldIn(newMemory())
+		claim := Claim(AskingBlock())
+		w.create(Volume("v"), claim)
+
+		w.settle()
+
+		Expect(w.condition(claim).Message).To(ContainSubstring("1 not of volumeMode Block"))
+	})
+})
