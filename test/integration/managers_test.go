@@ -1,0 +1,111 @@
+package integration_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/stowage-dev/stowage/controllers"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/binder"
+)
+
+// manager is one of several that run at once.
+type manager struct {
+	config *rest.Config
+	scope  controllers.Scope
+	kinds  []backend.Kind
+	// elected managers act only while they hold the lease.
+	elected bool
+}
+
+// start runs the manager until the spec ends or it is killed: then it drops
+// whatever it is at, and keeps the lease.
+func (m manager) start() (kill func()) {
+	GinkgoHelper()
+	skipNames := true
+	mgr, err := ctrl.NewManager(m.config, ctrl.Options{
+		Scheme:                  scheme,
+		Client:                  controllers.ClientOptions(),
+		Metrics:                 metricsserver.Options{BindAddress: "0"},
+		Controller:              ctrlconfig.Controller{SkipNameValidation: &skipNames},
+		LeaderElection:          m.elected,
+		LeaderElectionID:        "manager.stowage.dev",
+		LeaderElectionNamespace: corev1.NamespaceDefault,
+		LeaseDuration:           new(3 * time.Second),
+		RenewDeadline:           new(2 * time.Second),
+		RetryPeriod:             new(500 * time.Millisecond),
+		GracefulShutdownTimeout: new(10 * time.Second),
+	})
+	Expect(err).NotTo(HaveOccurred())
+	ctx, stop := context.WithCancel(context.Background())
+	Expect(controllers.Setup(ctx, mgr, controllers.Options{
+		Scope: m.scope, Backends: backend.NewRegistry(m.kinds...),
+	})).To(Succeed())
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		_ = mgr.Start(ctx)
+	}()
+	kill = func() {
+		stop()
+		<-stopped
+	}
+	DeferCleanup(kill)
+	return kill
+}
+
+// eventuallyAtRest waits until all claims and volumes are in their right place.
+func eventuallyAtRest(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) { atRest(ctx, g) }).WithContext(ctx).
+		WithTimeout(3 * soon).WithPolling(200 * time.Millisecond).Should(Succeed())
+}
+
+// atRest expects that every claim is bound to one volume, and that to it alone, or
+// waits while nothing that is free fits it.
+func atRest(ctx context.Context, g Gomega) {
+	claims, volumes := &corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}
+	g.Expect(users.List(ctx, claims)).To(Succeed())
+	g.Expect(users.List(ctx, volumes)).To(Succeed())
+	byName := map[string]*corev1.PersistentVolume{}
+	for i := range volumes.Items {
+		byName[volumes.Items[i].Name] = &volumes.Items[i]
+	}
+	tied := map[string]bool{}
+	for i := range claims.Items {
+		claim := &claims.Items[i]
+		if claim.Spec.VolumeName == "" {
+			waitsInVain(g, claim, volumes.Items)
+			continue
+		}
+		pv := byName[claim.Spec.VolumeName]
+		g.Expect(pv).NotTo(BeNil(), "the volume of claim %s is gone", claim.Name)
+		g.Expect(binder.TiedTo(pv, claim)).To(BeTrue(), "%s has volume %s, tied to %v", claim.Name, pv.Name, pv.Spec.ClaimRef)
+		g.Expect(claim.Status.Phase).To(Equal(corev1.ClaimBound))
+		g.Expect(pv.Status.Phase).To(Equal(corev1.VolumeBound))
+		g.Expect(pv.DeletionTimestamp).To(BeNil(), "volume %s is being deleted under claim %s", pv.Name, claim.Name)
+		tied[pv.Name] = true
+	}
+	for name, pv := range byName {
+		if !tied[name] {
+			g.Expect(pv.Status.Phase).NotTo(Equal(corev1.VolumeBound), "no claim has volume %s", name)
+		}
+	}
+}
+
+func waitsInVain(g Gomega, claim *corev1.PersistentVolumeClaim, volumes []corev1.PersistentVolume) {
+	g.Expect(claim.DeletionTimestamp).To(BeNil(), "claim %s is deleted and still there", claim.Name)
+	g.Expect(claim.Status.Phase).To(Equal(corev1.ClaimPending))
+	for i := range volumes {
+		g.Expect(binder.Fit(&volumes[i], binder.Wish{Claim: claim})).NotTo(Equal(binder.Fits),
+			"claim %s waits, and volume %s fits it", claim.Name, volumes[i].Name)
+	}
+}
