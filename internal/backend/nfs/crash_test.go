@@ -18,9 +18,10 @@ func faultAt(procedure uint32, nth int, fault nfstest.Fault) func(nfstest.Call) 
 	seen := 0
 	return func(call nfstest.Call) nfstest.Fault {
 		if call.Procedure == procedure {
-			if seen++; seen == nth {
-				return fault
-			}
+			seen++
+		}
+		if call.Procedure == procedure && seen == nth {
+			return fault
 		}
 		return nfstest.None
 	}

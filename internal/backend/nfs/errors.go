@@ -19,7 +19,7 @@ func (b *nfsBackend) translate(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if backend.KindOf(err) != "" || errors.Is(err, tree.ErrLost) || errors.Is(err, syscall.EIO) {
+	if backend.KindOf(err) != "" {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	place := b.spec.path + " of server " + b.spec.server
@@ -41,7 +41,10 @@ func (b *nfsBackend) translate(doing string, err error) error {
 		{errors.Is(err, tree.ErrOtherFileSystem) || errors.Is(err, syscall.ENOTDIR), backend.Conflict, "something lies on the way: move it away"},
 		{errors.Is(err, syscall.ENAMETOOLONG) || errors.Is(err, syscall.EINVAL), backend.Invalid, "the server takes no such name: change nfs.directoryTemplate"},
 	} {
-		if known.is {
+		switch {
+		case known.is && errors.Is(err, tree.ErrLost):
+			return fmt.Errorf("%s: %s (%w)", doing, known.advice, err)
+		case known.is:
 			return known.kind.Errorf("%s: %s (%w)", doing, known.advice, err)
 		}
 	}

@@ -63,7 +63,12 @@ func (b *nfsBackend) Probe(ctx context.Context) error {
 	_, err := use(ctx, b.share, func(ctx context.Context, root tree.Dir) (any, error) {
 		return nil, b.probe(ctx, root)
 	})
-	return b.translate("trying the share", err)
+	err = b.translate("trying the share", err)
+	if err != nil && backend.KindOf(err) == "" {
+		// Whatever became of the trial, no volume can be made now.
+		return backend.Unavailable.Errorf("%w", err)
+	}
+	return err
 }
 
 // List tells of the volumes that are recorded as this backend's.

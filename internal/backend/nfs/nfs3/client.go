@@ -57,8 +57,8 @@ func NewClient(host string, options Options) *Client {
 
 // Open opens the root of a share. The Dir has to be closed.
 func (c *Client) Open(ctx context.Context, path string) (tree.Dir, error) {
-	session := &session{client: c, conn: c.take()}
-	root, err := c.root(ctx, session, path)
+	session := &session{client: c, share: path, conn: c.take()}
+	root, err := c.root(ctx, session)
 	if err != nil {
 		session.end()
 		return nil, fmt.Errorf("opening share %s of server %s: %w", path, c.host, err)
@@ -67,22 +67,21 @@ func (c *Client) Open(ctx context.Context, path string) (tree.Dir, error) {
 }
 
 // root finds the share's root and makes sure that the server still knows it.
-func (c *Client) root(ctx context.Context, session *session, path string) (*dir, error) {
-	handle, remembered := c.handle(path)
-	if remembered {
-		root, err := session.describeRoot(ctx, path, handle)
+func (c *Client) root(ctx context.Context, session *session) (*dir, error) {
+	if handle, remembered := c.handle(session.share); remembered {
+		root, err := session.describeRoot(ctx, handle)
 		if !errors.Is(err, syscall.ESTALE) {
 			return root, err
 		}
 	}
-	handle, err := c.mount(ctx, path)
+	handle, err := c.mount(ctx, session.share)
 	if err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
-	c.roots[path] = handle
+	c.roots[session.share] = handle
 	c.mu.Unlock()
-	return session.describeRoot(ctx, path, handle)
+	return session.describeRoot(ctx, handle)
 }
 
 func (c *Client) handle(path string) ([]byte, bool) {
@@ -90,6 +89,12 @@ func (c *Client) handle(path string) ([]byte, bool) {
 	defer c.mu.Unlock()
 	handle, remembered := c.roots[path]
 	return handle, remembered
+}
+
+func (c *Client) forget(path string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.roots, path)
 }
 
 // connect dials the server's NFS port.

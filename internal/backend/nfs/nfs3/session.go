@@ -33,7 +33,9 @@ const (
 // another when it broke.
 type session struct {
 	client *Client
-	conn   *conn
+	// share is the path of the share.
+	share string
+	conn  *conn
 }
 
 // ask calls a procedure that changes nothing. If the connection turns out to be
@@ -47,7 +49,7 @@ func (s *session) ask(ctx context.Context, proc uint32, arguments *encoder) (*de
 	if err != nil {
 		return nil, err
 	}
-	return results, status(results)
+	return results, s.status(results)
 }
 
 // change calls a procedure that changes something. If no proper answer comes, the
@@ -55,7 +57,7 @@ func (s *session) ask(ctx context.Context, proc uint32, arguments *encoder) (*de
 func (s *session) change(ctx context.Context, proc uint32, arguments *encoder) (*decoder, error) {
 	results, err := s.call(ctx, proc, arguments)
 	if err == nil {
-		err = status(results)
+		err = s.status(results)
 	}
 	if errors.Is(err, ErrNoAnswer) || errors.Is(err, errGarbled) {
 		return nil, fmt.Errorf("%w: %w", tree.ErrLost, err)
@@ -88,30 +90,32 @@ func (s *session) end() {
 	}
 }
 
-func (s *session) describeRoot(ctx context.Context, path string, handle []byte) (*dir, error) {
-	root := &dir{session: s, handle: handle, path: path, root: true}
+func (s *session) describeRoot(ctx context.Context, handle []byte) (*dir, error) {
+	root := &dir{session: s, handle: handle, path: s.share, root: true}
 	info, err := root.Stat(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if info.Type != tree.Directory {
-		return nil, wrap("opening", path, syscall.ENOTDIR)
+		return nil, wrap("opening", s.share, syscall.ENOTDIR)
 	}
 	root.fileSystem = info.FileSystem
 	return root, nil
 }
 
-// status reads the status that the results of every procedure begin with.
-func status(results *decoder) error {
+// status reads the status that the results of every procedure begin with. A handle
+// that is stale may be the root's, which is asked for again next time: some servers
+// describe a directory that is gone, and refuse everything else.
+func (s *session) status(results *decoder) error {
 	code := results.uint32()
-	switch {
-	case results.err != nil:
+	if results.err != nil || code == 0 {
 		return results.err
-	case code != 0:
-		return statusErrno(code)
-	default:
-		return nil
 	}
+	errno := statusErrno(code)
+	if errno == syscall.ESTALE {
+		s.client.forget(s.share)
+	}
+	return errno
 }
 
 func isTimeout(err error) bool {

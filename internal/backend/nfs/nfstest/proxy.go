@@ -198,6 +198,11 @@ func (p *Proxy) track(conn net.Conn) func() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.open[conn] = true
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		// A client that comes back from the same port must not meet the old
+		// connection, which would linger for a minute.
+		_ = tcp.SetLinger(0)
+	}
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()

@@ -6,6 +6,7 @@ package nfstest
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -27,6 +28,9 @@ const (
 	// Share is the path that a Server exports.
 	Share = "/exports/volumes"
 
+	// Nobody is whom a server that squashes root makes of it.
+	Nobody = 65534
+
 	handles          = 1 << 16
 	unprivilegedPort = 1024
 )
@@ -39,6 +43,8 @@ type Server struct {
 	ReadOnly atomic.Bool
 	// Secure makes the server refuse clients whose port isn't below 1024.
 	Secure atomic.Bool
+	// Squash makes Nobody of root: of all clients, as this server goes.
+	Squash atomic.Bool
 	// Size is what the share is said to hold, in bytes. Zero: more than can be.
 	Size atomic.Uint64
 }
@@ -118,10 +124,31 @@ func (f files) Capabilities() billy.Capability {
 	return billy.DefaultCapabilities
 }
 
-func (f files) Chmod(name string, mode os.FileMode) error { return os.Chmod(f.path(name), mode) }
-func (f files) Lchown(name string, uid, gid int) error    { return os.Lchown(f.path(name), uid, gid) }
+func (f files) MkdirAll(name string, mode os.FileMode) error {
+	return errors.Join(f.Filesystem.MkdirAll(name, mode), f.squash(name))
+}
 
-func (f files) Chown(name string, uid, gid int) error { return os.Lchown(f.path(name), uid, gid) }
+func (f files) Create(name string) (billy.File, error) {
+	made, err := f.Filesystem.Create(name)
+	return made, errors.Join(err, f.squash(name))
+}
+
+func (f files) squash(name string) error {
+	if !f.server.Squash.Load() {
+		return nil
+	}
+	return os.Lchown(f.path(name), Nobody, Nobody)
+}
+
+func (f files) Chmod(name string, mode os.FileMode) error { return os.Chmod(f.path(name), mode) }
+func (f files) Chown(name string, uid, gid int) error     { return f.Lchown(name, uid, gid) }
+
+func (f files) Lchown(name string, uid, gid int) error {
+	if f.server.Squash.Load() && (uid != Nobody || gid != Nobody) {
+		return os.ErrPermission
+	}
+	return os.Lchown(f.path(name), uid, gid)
+}
 
 func (f files) Chtimes(name string, accessed, modified time.Time) error {
 	return os.Chtimes(f.path(name), accessed, modified)

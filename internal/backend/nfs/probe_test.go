@@ -1,0 +1,140 @@
+package nfs
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/nfstest"
+)
+
+func TestAShareThatServesIsFoundToServe(t *testing.T) {
+	w := newWorld(t)
+	for range 2 {
+		must(t, w.open(t).Probe(t.Context()))
+	}
+	if left, err := os.ReadDir(filepath.Join(w.folder, aside)); len(left) > 0 || err != nil {
+		t.Errorf("the trial left %v, %v", left, err)
+	}
+}
+
+func TestAShareThatDoesNotServeSaysWhy(t *testing.T) {
+	for name, test := range map[string]struct {
+		spoil  func(w *world)
+		advice string
+	}{
+		"an export that isn't there": {func(w *world) { w.spec.Path = "/exports/other" }, "add it to the server's exports"},
+		"a server that is stopped":   {func(w *world) { w.proxy.Close() }, "can't be reached"},
+		"a server that is silent":    {func(w *world) { w.proxy.Plan(always(nfstest.DeadSilence)) }, "doesn't answer"},
+		"a share that is read-only":  {func(w *world) { w.server.ReadOnly.Store(true) }, "export it with rw"},
+		"a server without NFS 3": {func(w *world) {
+			w.spec.Server, w.spec.MountOptions = "127.255.255.254", nil
+		}, "can't be reached"},
+		"a name that doesn't resolve": {func(w *world) { w.spec.Server = "no-such-host.invalid" }, "doesn't resolve"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.kind.limits.call = time.Second
+			test.spoil(w)
+			err := w.open(t).Probe(t.Context())
+			if !errors.Is(err, backend.Unavailable) || !strings.Contains(err.Error(), test.advice) {
+				t.Errorf("the probe says: %v", err)
+			}
+		})
+	}
+}
+
+func TestTheProbeSaysThatTheServerMakesSomebodyElseOfRoot(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root: the server gives files away")
+	}
+	w := newWorld(t)
+	w.server.Squash.Store(true)
+	err := w.open(t).Probe(t.Context())
+	if !errors.Is(err, backend.Unavailable) || !strings.Contains(err.Error(), "no_root_squash") {
+		t.Errorf("the probe says: %v", err)
+	}
+	asSquashed := func(spec *stowagev1alpha1.NFSBackend) {
+		spec.Access.UID, spec.Access.GID = nfstest.Nobody, nfstest.Nobody
+	}
+	must(t, w.open(t, asSquashed).Probe(t.Context()))
+}
+
+func TestWhatCrashesLeftAsideIsSweptOnceItIsOld(t *testing.T) {
+	w := newWorld(t)
+	w.put(t, aside+"/pvc-1-old", "half a record")
+	w.put(t, aside+"/pvc-1-new", "half a record")
+	must(t, os.MkdirAll(filepath.Join(w.folder, aside, trialPrefix+"old"), 0o755))
+	before := time.Now().Add(-2 * leftAfter)
+	for _, old := range []string{"pvc-1-old", trialPrefix + "old"} {
+		must(t, os.Chtimes(filepath.Join(w.folder, aside, old), before, before))
+	}
+	must(t, w.open(t).Probe(t.Context()))
+	w.mustLack(t, aside+"/pvc-1-old", aside+"/"+trialPrefix+"old")
+	w.mustHave(t, aside+"/pvc-1-new")
+}
+
+func TestSpaceIsTheServers(t *testing.T) {
+	w := newWorld(t)
+	w.server.Size.Store(10 << 30)
+	space, err := w.open(t).Space(t.Context())
+	if err != nil || space.Total.String() != "10Gi" || space.Used.String() != "5Gi" {
+		t.Errorf("there is %v, %v", space, err)
+	}
+	w.server.Size.Store(1<<64 - 1)
+	if space, err := w.open(t).Space(t.Context()); err != nil || space.Total.Sign() <= 0 {
+		t.Errorf("of a server without bounds there is %v, %v", space, err)
+	}
+}
+
+func TestAServerThatIsSilentHoldsUpNoOther(t *testing.T) {
+	silent, well := newWorld(t), newWorld(t)
+	silent.kind.limits.call, silent.kind.limits.turn = time.Hour, 10*time.Millisecond
+	well.kind, well.spec.Server = silent.kind, "localhost"
+	silent.proxy.Plan(always(nfstest.DeadSilence))
+	opened := silent.open(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	stuck := make(chan error, silent.kind.limits.parallel)
+	for range silent.kind.limits.parallel {
+		go func() { stuck <- opened.Probe(ctx) }()
+	}
+	awaitTaken(t, opened)
+
+	if err := opened.Probe(t.Context()); !errors.Is(err, backend.Unavailable) || !strings.Contains(err.Error(), "are under way") {
+		t.Errorf("one more gets the answer %v", err)
+	}
+	must(t, well.open(t).Probe(t.Context()))
+	cancel()
+	for range silent.kind.limits.parallel {
+		if err := <-stuck; !errors.Is(err, backend.Unavailable) {
+			t.Errorf("a call that was given up ended with %v", err)
+		}
+	}
+	silent.proxy.Plan(nil)
+	must(t, opened.Probe(t.Context()))
+}
+
+// awaitTaken waits until all turns on a server are taken.
+func awaitTaken(t *testing.T, opened *nfsBackend) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(patience)
+	for len(opened.share.slots) < cap(opened.share.slots) {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatal("the turns aren't taken")
+		}
+	}
+}
+
+func always(fault nfstest.Fault) func(nfstest.Call) nfstest.Fault {
+	return func(nfstest.Call) nfstest.Fault { return fault }
+}

@@ -1,0 +1,67 @@
+package nfs
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
+)
+
+// stuckShare is a mount whose server is silent: the kernel holds every call until
+// letGo.
+func stuckShare(parallel int) (stuck *share, letGo context.CancelFunc) {
+	held, letGo := context.WithCancel(context.Background())
+	stuck = &share{
+		server: &server{
+			name: "nfs.example.com", slots: make(chan struct{}, parallel),
+			limits: limits{operation: 20 * time.Millisecond, turn: 20 * time.Millisecond},
+		},
+		uninterruptible: true,
+		open: func(context.Context) (tree.Dir, error) {
+			<-held.Done()
+			return nil, errors.New("let go")
+		},
+	}
+	return stuck, letGo
+}
+
+func work(context.Context, tree.Dir) (string, error) { return "done", nil }
+
+func TestACallThatIsStuckInTheKernelIsLeftThere(t *testing.T) {
+	stuck, letGo := stuckShare(1)
+	defer letGo()
+	if _, err := use(t.Context(), stuck, work); !errors.Is(err, tree.ErrLost) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+func TestWhatIsStuckInTheKernelIsBounded(t *testing.T) {
+	const parallel = 3
+	stuck, letGo := stuckShare(parallel)
+	for range parallel {
+		_, _ = use(t.Context(), stuck, work)
+	}
+	if _, err := use(t.Context(), stuck, work); !errors.Is(err, backend.Unavailable) {
+		t.Errorf("one more ended with %v", err)
+	}
+	letGo()
+	for range parallel {
+		// Each gives its turn back once the kernel lets go of it.
+		stuck.slots <- struct{}{}
+	}
+}
+
+func TestNobodyWaitsForATurnAfterHisContext(t *testing.T) {
+	stuck, letGo := stuckShare(0)
+	defer letGo()
+	stuck.turn = time.Hour
+	stuck.operation = time.Hour
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := use(ctx, stuck, work); !errors.Is(err, backend.Unavailable) {
+		t.Errorf("it ended with %v", err)
+	}
+}
