@@ -82,7 +82,7 @@ demo: build controlplane ## Watch the whole life of a volume, explained and chec
 
 .PHONY: bench
 bench: build controlplane ## Measure binding against bare API writes, with targets. BENCHFLAGS such as '--n 10000'; --help lists them.
-	@$(GO_BUILD) -o bin/bench ./test/bench
+	@$(GO_BUILD) -ldflags '$(LINK_FLAGS)' -o bin/bench ./test/bench
 	@exec bin/bench $(BENCHFLAGS)
 
 ##@ Run
