@@ -39,6 +39,9 @@ func Contract(t *testing.T, open func(t *testing.T) (opened backend.Backend, has
 		"deleting one volume leaves its neighbours":            testNeighbours,
 		"many calls for one volume make one":                   testConcurrent,
 		"a request beyond the capabilities is told as invalid": testCapabilities,
+		"claims whose names run together share nothing":        testNames,
+		"a call that was given up is made good by a repeat":    testGivenUp,
+		"a backend that can list lists what is there":          testList,
 	} {
 		t.Run(name, func(t *testing.T) {
 			opened, has := open(t)
@@ -160,6 +163,46 @@ func testCapabilities(t *testing.T, s subject) {
 	request.AccessModes = []corev1.PersistentVolumeAccessMode{"Unheard"}
 	if err := s.Capabilities().Check(request); !errors.Is(err, backend.Invalid) {
 		t.Errorf("an unheard-of access mode got the answer %v", err)
+	}
+}
+
+func testNames(t *testing.T, s subject) {
+	one, other := Request("1"), Request("2")
+	one.Claim.Namespace, one.Claim.Name = "a-b", "c"
+	other.Claim.Namespace, other.Claim.Name = "a", "b-c"
+	if s.mustProvision(t, one).Handle == s.mustProvision(t, other).Handle {
+		t.Error("they got the same volume")
+	}
+	s.mustDelete(t, one.ID)
+	if !s.has(other.ID) {
+		t.Error("the volume of one went with that of the other")
+	}
+}
+
+func testGivenUp(t *testing.T, s subject) {
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, _ = s.Provision(over, Request("1"))
+	s.mustProvision(t, Request("1"))
+	_ = s.Delete(over, Request("1").ID)
+	s.mustDelete(t, Request("1").ID)
+	if s.has(Request("1").ID) {
+		t.Error("storage is left behind")
+	}
+}
+
+func testList(t *testing.T, s subject) {
+	lister, can := s.Backend.(backend.Lister)
+	if !can {
+		t.Skip("this backend can't list")
+	}
+	for _, uid := range []string{"1", "2"} {
+		s.mustProvision(t, Request(uid))
+	}
+	s.mustDelete(t, Request("1").ID)
+	held, err := lister.List(context.Background())
+	if err != nil || len(held) != 1 || held[0] != (backend.Held{ID: Request("2").ID, Claim: Request("2").Claim}) {
+		t.Errorf("it lists %v, %v", held, err)
 	}
 }
 

@@ -196,15 +196,15 @@ func testFrozen(t *testing.T, g ganesha) {
 	g.kind.limits.call = time.Second
 	opened := g.open(t)
 	mustProvision(t, opened, requestFor("a", "data", "1"))
-	must(t, g.server.Process.Signal(syscall.SIGSTOP))
-	defer func() { must(t, g.server.Process.Signal(syscall.SIGCONT)) }()
+	must(t, g.server.Freeze())
+	defer func() { must(t, g.server.Thaw()) }()
 	if err := opened.Probe(t.Context()); !errors.Is(err, backend.Unavailable) || !strings.Contains(err.Error(), "doesn't answer") {
 		t.Errorf("the probe says: %v", err)
 	}
 	if err := opened.Delete(t.Context(), "pvc-1"); !errors.Is(err, backend.Unavailable) {
 		t.Errorf("deleting ended with %v", err)
 	}
-	must(t, g.server.Process.Signal(syscall.SIGCONT), opened.Delete(t.Context(), "pvc-1"))
+	must(t, g.server.Thaw(), opened.Delete(t.Context(), "pvc-1"))
 }
 
 func testSquashed(t *testing.T, w *world) {

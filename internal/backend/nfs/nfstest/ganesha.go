@@ -82,6 +82,17 @@ func StartGanesha(ctx context.Context, folder string) (*Ganesha, error) {
 	return &Ganesha{server}, nil
 }
 
+// Freeze stops the server where it is, and returns once it is.
+func (g *Ganesha) Freeze() error {
+	if err := g.Process.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	return unix.Waitid(unix.P_PID, g.Process.Pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil)
+}
+
+// Thaw lets a frozen server go on.
+func (g *Ganesha) Thaw() error { return g.Process.Signal(syscall.SIGCONT) }
+
 // prepare makes the places that the servers write to, in mounts of our own.
 func prepare(folder string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
