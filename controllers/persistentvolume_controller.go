@@ -13,36 +13,37 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
 )
 
 // PersistentVolumeReconciler keeps the phases of volumes true, and reclaims those
 // whose claim is gone.
 type PersistentVolumeReconciler struct {
-	client   client.Client
-	live     client.Reader
-	scope    Scope
-	backends *backend.Registry
-	index    *binder.Index
-	clock    clock.PassiveClock
-	events   events.EventRecorder
-	told     told
+	client  client.Client
+	live    client.Reader
+	scope   Scope
+	storage storage
+	index   *binder.Index
+	waking  waking
+	clock   clock.PassiveClock
+	events  events.EventRecorder
+	told    told
 }
 
 // NewPersistentVolumeReconciler makes the reconciler. The index is the one that the
 // reconciler of claims keeps.
 func NewPersistentVolumeReconciler(mgr ctrl.Manager, options Options, index *binder.Index) *PersistentVolumeReconciler {
 	return &PersistentVolumeReconciler{
-		client:   mgr.GetClient(),
-		live:     mgr.GetAPIReader(),
-		scope:    options.Scope,
-		backends: options.Backends,
-		index:    index,
-		clock:    options.Clock,
-		events:   recorderOf(mgr),
+		client:  mgr.GetClient(),
+		live:    mgr.GetAPIReader(),
+		scope:   options.Scope,
+		storage: options.storage,
+		index:   index,
+		clock:   options.Clock,
+		events:  recorderOf(mgr),
 	}
 }
 
@@ -226,6 +227,7 @@ func (r *PersistentVolumeReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfClaim), builder.WithPredicates(newTies)).
 		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(volumeOfLocalVolume)).
 		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfBackend), onlyNewSpecs()).
+		WatchesRawSource(source.Func(r.waking.start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: volumeWorkers}).
 		Complete(r)
 }

@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -118,7 +117,7 @@ func (r *PersistentVolumeReconciler) removeStorage(ctx context.Context, pv *core
 		return ctrl.Result{}, r.failDelete(pv, err)
 	}
 	if err := opened.Delete(ctx, pv.Spec.CSI.VolumeHandle); err != nil {
-		if errors.Is(err, backend.InProgress) {
+		if backend.Unfinished(err) {
 			r.tell(pv, corev1.EventTypeNormal, "VolumeDelete", err)
 			return ctrl.Result{RequeueAfter: retryUnanswered}, nil
 		}
@@ -143,7 +142,7 @@ func (r *PersistentVolumeReconciler) backendFor(ctx context.Context, pv *corev1.
 		}
 		return nil, nil, fmt.Errorf("reading StorageBackend %s: %w", names[0], err)
 	}
-	opened, err := r.backends.Open(object)
+	opened, err := r.openFor(pv, object)
 	return object, opened, err
 }
 

@@ -19,34 +19,33 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
 )
 
 // PersistentVolumeClaimReconciler finds or makes a volume for every claim and
 // ties the two together, and protects claims from deletion while they are used.
 type PersistentVolumeClaimReconciler struct {
-	client   client.Client
-	live     client.Reader
-	scope    Scope
-	backends *backend.Registry
-	index    *binder.Index
-	waking   waking
-	refresh  refresh
-	events   events.EventRecorder
-	told     told
+	client  client.Client
+	live    client.Reader
+	scope   Scope
+	storage storage
+	index   *binder.Index
+	waking  waking
+	refresh refresh
+	events  events.EventRecorder
+	told    told
 }
 
 // NewPersistentVolumeClaimReconciler makes a reconciler with an empty index of
 // volumes: SetupWithManager has an informer fill it.
 func NewPersistentVolumeClaimReconciler(mgr ctrl.Manager, options Options) *PersistentVolumeClaimReconciler {
 	r := &PersistentVolumeClaimReconciler{
-		client:   mgr.GetClient(),
-		live:     mgr.GetAPIReader(),
-		scope:    options.Scope,
-		backends: options.Backends,
-		refresh:  refresh{clock: options.Clock},
-		events:   recorderOf(mgr),
+		client:  mgr.GetClient(),
+		live:    mgr.GetAPIReader(),
+		scope:   options.Scope,
+		storage: options.storage,
+		refresh: refresh{clock: options.Clock},
+		events:  recorderOf(mgr),
 	}
 	r.index = binder.NewIndex(r.waking.add)
 	return r

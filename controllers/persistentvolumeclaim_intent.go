@@ -130,7 +130,7 @@ func (r *PersistentVolumeClaimReconciler) undo(ctx context.Context, claim *corev
 	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
 		return waitForCleanup(fmt.Errorf("reading StorageBackend %q: %w", name, err)), nil
 	}
-	opened, err := r.backends.Open(object)
+	opened, err := r.openFor(claim, object)
 	if err == nil {
 		err = r.deleteUnrecorded(ctx, claim, opened)
 	}
@@ -168,7 +168,7 @@ func (r *PersistentVolumeClaimReconciler) makeFinal(ctx context.Context, claim *
 		}
 	}
 	_, err := opened.Provision(ctx, request)
-	if kind := backend.KindOf(err); err != nil && (kind == "" || kind == backend.InProgress) {
+	if err != nil && (backend.KindOf(err) == "" || backend.Unfinished(err)) {
 		return fmt.Errorf("making sure that nothing is still being made before it is removed: %w", err)
 	}
 	return nil
@@ -242,7 +242,7 @@ func clearIntent(claim *corev1.PersistentVolumeClaim) bool {
 // waitForCleanup keeps the claim until the backend says that nothing is left.
 func waitForCleanup(err error) *wait {
 	waiting := &wait{reason: "ProvisioningCleanup", message: err.Error(), after: retryUnanswered}
-	if !errors.Is(err, backend.InProgress) {
+	if !backend.Unfinished(err) {
 		waiting.event, waiting.warning, waiting.retry = "ProvisioningCleanupFailed", true, err
 	}
 	return waiting

@@ -124,7 +124,7 @@ func refuse(scope *claimScope, object *stowagev1alpha1.StorageBackend) error {
 func (r *PersistentVolumeClaimReconciler) make(
 	ctx context.Context, scope *claimScope, object *stowagev1alpha1.StorageBackend, request backend.Request,
 ) (*wait, error) {
-	opened, err := r.backends.Open(object)
+	opened, err := r.openFor(scope.claim, object)
 	if err == nil {
 		err = opened.Capabilities().Check(request)
 	}

@@ -177,8 +177,8 @@ func (w *world) halfMake(claim *corev1.PersistentVolumeClaim) {
 
 // serve has these backends served instead of the world's one.
 func (w *world) serve(kind backend.Kind) {
-	registry := backend.NewRegistry(kind)
-	w.claims.backends, w.volumes.backends, w.backends.backends = registry, registry, registry
+	served := storage{Registry: backend.NewRegistry(kind)}
+	w.claims.storage, w.volumes.storage, w.backends.storage = served, served, served
 }
 
 // byName serves StorageBackends with backends of their own.

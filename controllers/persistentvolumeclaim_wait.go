@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -200,7 +199,7 @@ func waitForForeignProvisioner(driver string) *wait {
 
 // waitForBackend says what a backend's error means for the claim.
 func waitForBackend(err error) *wait {
-	if errors.Is(err, backend.InProgress) {
+	if backend.Unfinished(err) {
 		return &wait{reason: "Provisioning", message: err.Error(), after: retryUnanswered}
 	}
 	failed := &wait{reason: "ProvisioningFailed", message: err.Error(), event: "ProvisioningFailed", warning: true}

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -55,6 +56,10 @@ type Options struct {
 	Backends *backend.Registry
 	// Clock tells the time. Nil: the machine's.
 	Clock clock.PassiveClock
+	// Metrics take the numbers of backends' calls. Nil: nobody counts them.
+	Metrics prometheus.Registerer
+
+	storage storage
 }
 
 // ClientOptions are those of the manager's client. A reconcile waits until the
@@ -72,6 +77,10 @@ const unhurried = client.DisableReadYourWritesConsistency
 func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
+	}
+	var err error
+	if options.storage, err = newStorage(ctx, options); err != nil {
+		return err
 	}
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -26,22 +27,29 @@ import (
 // probeInterval is how often a backend is asked whether its storage answers.
 const probeInterval = time.Minute
 
+// probeTimeout is how long storage has to answer, and probes how many are asked at
+// once: what hangs holds up none of the others.
+const (
+	probeTimeout = 20 * time.Second
+	probes       = 8
+)
+
 // StorageBackendReconciler tells in a StorageBackend's status whether it can be
 // used, keeps its StorageClass, and keeps the object while volumes need it.
 type StorageBackendReconciler struct {
-	client   client.Client
-	live     client.Reader
-	backends *backend.Registry
-	events   events.EventRecorder
+	client  client.Client
+	live    client.Reader
+	storage storage
+	events  events.EventRecorder
 }
 
 // NewStorageBackendReconciler makes the reconciler.
 func NewStorageBackendReconciler(mgr ctrl.Manager, options Options) *StorageBackendReconciler {
 	return &StorageBackendReconciler{
-		client:   mgr.GetClient(),
-		live:     mgr.GetAPIReader(),
-		backends: options.Backends,
-		events:   recorderOf(mgr),
+		client:  mgr.GetClient(),
+		live:    mgr.GetAPIReader(),
+		storage: options.storage,
+		events:  recorderOf(mgr),
 	}
 }
 
@@ -102,7 +110,7 @@ func (r *StorageBackendReconciler) ensureFinalizer(ctx context.Context, object *
 
 // accept opens the backend, which tells whether this version can serve the spec.
 func (r *StorageBackendReconciler) accept(object *stowagev1alpha1.StorageBackend) backend.Backend {
-	opened, err := r.backends.Open(object)
+	opened, err := r.storage.Open(object)
 	if err != nil {
 		r.set(object, stowagev1alpha1.AcceptedCondition, err)
 		setCondition(object, stowagev1alpha1.ReachableCondition, metav1.ConditionUnknown,
@@ -114,11 +122,13 @@ func (r *StorageBackendReconciler) accept(object *stowagev1alpha1.StorageBackend
 }
 
 func (r *StorageBackendReconciler) probe(ctx context.Context, object *stowagev1alpha1.StorageBackend, opened backend.Backend) {
-	prober, can := opened.(backend.Prober)
+	prober, can := backend.As[backend.Prober](opened)
 	if !can {
 		r.set(object, stowagev1alpha1.ReachableCondition, nil)
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
 	r.set(object, stowagev1alpha1.ReachableCondition, prober.Probe(ctx))
 }
 
@@ -192,6 +202,7 @@ func (r *StorageBackendReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(backendOfVolume)).
 		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(backendOfLocalVolume)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.localBackends), onlyNodeLabels()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: probes}).
 		Complete(r)
 }
 

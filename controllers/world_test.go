@@ -65,16 +65,16 @@ func newWorld(scope Scope) *world {
 // restart forgets all that reconcilers keep in memory.
 func (w *world) restart() {
 	w.events, w.shown = events.NewFakeRecorder(10000), nil
-	registry := backend.NewRegistry(fake.Kind{For: stowagev1alpha1.LocalType, Backend: w.storage})
+	served := storage{Registry: backend.NewRegistry(fake.Kind{For: stowagev1alpha1.LocalType, Backend: w.storage})}
 	w.claims = &PersistentVolumeClaimReconciler{
-		client: w, live: w, scope: w.scope, backends: registry, index: binder.NewIndex(func(types.NamespacedName) {}), events: w.events,
+		client: w, live: w, scope: w.scope, storage: served, index: binder.NewIndex(func(types.NamespacedName) {}), events: w.events,
 	}
 	w.volumes = &PersistentVolumeReconciler{
-		client: w, live: w, scope: w.scope, backends: registry, index: w.claims.index, clock: w.clock, events: w.events,
+		client: w, live: w, scope: w.scope, storage: served, index: w.claims.index, clock: w.clock, events: w.events,
 	}
 	w.pods = &PodReconciler{client: w, live: w, events: w.events}
 	w.classes = &VolumeAttributesClassReconciler{client: w, live: w}
-	w.backends = &StorageBackendReconciler{client: w, live: w, backends: registry, events: w.events}
+	w.backends = &StorageBackendReconciler{client: w, live: w, storage: served, events: w.events}
 }
 
 // create makes objects in the cluster, with their status.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/stowage-dev/stowage/controllers"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -74,7 +75,7 @@ func run(options options) error {
 		local.Kind{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Base: filepath.Clean(options.localBase)},
 	)
 	ctx := ctrl.SetupSignalHandler()
-	if err := controllers.Setup(ctx, mgr, controllers.Options{Scope: scope, Backends: kinds}); err != nil {
+	if err := controllers.Setup(ctx, mgr, controllers.Options{Scope: scope, Backends: kinds, Metrics: metrics.Registry}); err != nil {
 		return err
 	}
 	log.Info("starting the manager", "version", program.Version(), "scope", scope)

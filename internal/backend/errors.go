@@ -54,6 +54,12 @@ func KindOf(err error) ErrorKind {
 	}
 }
 
+// Unfinished tells of an error that the call, or what it began, goes on: nothing is
+// known of it yet, and it is to be repeated.
+func Unfinished(err error) bool {
+	return errors.Is(err, InProgress) || errors.Is(err, Queued)
+}
+
 type kindError struct {
 	kind ErrorKind
 	err  error

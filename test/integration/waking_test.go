@@ -143,6 +143,26 @@ var _ = Describe("With the whole manager running", Ordered, func() {
 		eventuallyWaits(ctx, without, "NoMatchingVolume")
 	})
 
+	It("a backend that hangs holds up nobody else, and is waited for no longer than it takes", func(ctx SpecContext) {
+		const many = 50
+		release := storage.Hold()
+		create(ctx, LocalBackend("disks"))
+		for i := range many {
+			create(ctx, Claim(ClaimNamed(name("slow", i)), InClass("disks")))
+		}
+		eventuallyWaits(ctx, Claim(ClaimNamed(name("slow", many-1)), InClass("disks")), "Provisioning")
+		other := Claim(ClaimNamed("other"))
+		create(ctx, Volume("v"), other)
+		eventuallyBound(ctx, other)
+
+		release()
+
+		for i := range many {
+			eventuallyBound(ctx, Claim(ClaimNamed(name("slow", i))))
+		}
+		Expect(storage.Len()).To(Equal(many))
+	})
+
 	It("a claim whose class names an unknown backend is provisioned when that appears", func(ctx SpecContext) {
 		claim := Claim(InClass("by-hand"))
 		create(ctx, Class("by-hand", stowagev1alpha1.LocalDriver, map[string]string{"backend": "later"}), claim)

@@ -1,0 +1,61 @@
+package controllers
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/dispatch"
+	"github.com/stowage-dev/stowage/internal/backend/measure"
+)
+
+// storage opens the backends of StorageBackend objects for the reconcilers: calls
+// are measured, and made in turn, so that no worker waits for slow storage.
+type storage struct {
+	*backend.Registry
+	// dispatcher makes the calls. Nil: the caller does, and waits.
+	dispatcher *dispatch.Dispatcher
+	// metrics measure them. Nil: nothing does.
+	metrics *measure.Metrics
+}
+
+func newStorage(ctx context.Context, options Options) (storage, error) {
+	s := storage{Registry: options.Backends, dispatcher: dispatch.New(ctx)}
+	if options.Metrics == nil {
+		return s, nil
+	}
+	var err error
+	s.metrics, err = measure.New(options.Metrics)
+	return s, wrap(err, "registering the metrics of backends")
+}
+
+// open makes the backend that an object describes. Wake has whoever opens it look
+// again, once there is an answer to a call that was told backend.Queued.
+func (s storage) open(object *stowagev1alpha1.StorageBackend, wake func()) (backend.Backend, error) {
+	opened, err := s.Open(object)
+	if err != nil {
+		return nil, err
+	}
+	if s.metrics != nil {
+		opened = s.metrics.Measure(object.Name, opened)
+	}
+	if s.dispatcher != nil {
+		opened = s.dispatcher.Serve(object.Name, int(object.Spec.MaxConcurrentOperations), opened, wake)
+	}
+	return opened, nil
+}
+
+// openFor opens a backend for calls that a claim waits for.
+func (r *PersistentVolumeClaimReconciler) openFor(claim *corev1.PersistentVolumeClaim, object *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
+	key := client.ObjectKeyFromObject(claim)
+	return r.storage.open(object, func() { r.waking.add(key) })
+}
+
+// openFor opens a backend for calls that a volume waits for.
+func (r *PersistentVolumeReconciler) openFor(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
+	key := client.ObjectKeyFromObject(pv)
+	return r.storage.open(object, func() { r.waking.add(key) })
+}

@@ -1,0 +1,98 @@
+package controllers
+
+import (
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/backendtest"
+	"github.com/stowage-dev/stowage/internal/backend/dispatch"
+	"github.com/stowage-dev/stowage/internal/backend/fake"
+	. "github.com/stowage-dev/stowage/test/fixture"
+)
+
+var _ = Describe("Storage that reconcilers open", func() {
+	It("is called in turn, and measured", func() {
+		inner, registry := fake.New(), prometheus.NewRegistry()
+		opened, err := openStorage(inner, registry)
+		Expect(err).NotTo(HaveOccurred())
+
+		_, err = opened.Provision(GinkgoT().Context(), backendtest.Request("1"))
+
+		Expect(err).NotTo(HaveOccurred())
+		Expect(inner.Len()).To(Equal(1))
+		Expect(registry.Gather()).To(HaveLen(1))
+		_, can := backend.As[backend.Prober](opened)
+		Expect(can).To(BeTrue())
+	})
+})
+
+func openStorage(inner *fake.Backend, registry *prometheus.Registry) (backend.Backend, error) {
+	s, err := newStorage(GinkgoT().Context(), Options{
+		Backends: backend.NewRegistry(fake.Kind{For: stowagev1alpha1.LocalType, Backend: inner}),
+		Metrics:  registry,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.open(LocalBackend("disks"), func() {})
+}
+
+var _ = Describe("A backend that takes its time", func() {
+	It("is told of on the claim, and its answer is used", func() {
+		w := newWorld(ClusterScope)
+		w.dispatch()
+		release := w.storage.Hold()
+		claim := Claim(InClass("disks"))
+		w.create(LocalBackend("disks"), claim)
+		for range 3 {
+			_ = w.round()
+		}
+		Expect(w.condition(claim)).To(HaveField("Message", "waiting for StorageBackend disks to answer"))
+
+		release()
+
+		Eventually(func(g Gomega) {
+			_ = w.round()
+			w.get(claim)
+			g.Expect(claim.Spec.VolumeName).To(Equal(volumeIDOf(claim)))
+		}).Should(Succeed())
+		Expect(w.storage.Calls()).To(HaveLen(1))
+	})
+
+	It("loses nothing of a claim that is deleted meanwhile", func() {
+		w := newWorld(ClusterScope)
+		w.dispatch()
+		release := w.storage.Hold()
+		claim := Claim(InClass("disks"))
+		w.create(LocalBackend("disks"), claim)
+		for range 3 {
+			_ = w.round()
+		}
+		w.delete(claim)
+		for range 3 {
+			_ = w.round()
+		}
+		Expect(w.gone(claim)).To(BeFalse())
+
+		release()
+
+		Eventually(func() bool {
+			_ = w.round()
+			return w.gone(claim)
+		}).Should(BeTrue())
+		Expect(w.storage.Len()).To(BeZero())
+		Expect(slices.Contains(w.storage.Calls(), "Delete "+volumeIDOf(claim))).To(BeTrue())
+	})
+})
+
+// dispatch has the calls to the backend made in goroutines, as in the manager.
+func (w *world) dispatch() {
+	served := w.claims.storage
+	served.dispatcher = dispatch.New(GinkgoT().Context())
+	w.claims.storage, w.volumes.storage, w.backends.storage = served, served, served
+}

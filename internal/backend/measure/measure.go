@@ -1,0 +1,79 @@
+// Package measure counts what backends are asked for and how long they take.
+//
+// It is a decorator: the backend that it returns does what the one inside does.
+// The manager serves the numbers with its other metrics.
+package measure
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// Metrics are the numbers of all backends of a program.
+type Metrics struct {
+	seconds *prometheus.HistogramVec
+}
+
+// New makes the metrics and registers them.
+func New(registerer prometheus.Registerer) (*Metrics, error) {
+	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "stowage_backend_operation_seconds",
+		Help:    "How long one call to a backend took, by backend, operation and outcome (OK, a kind of error, or Unknown).",
+		Buckets: prometheus.ExponentialBuckets(0.005, 4, 8),
+	}, []string{"backend", "operation", "outcome"})
+	return &Metrics{seconds: seconds}, registerer.Register(seconds)
+}
+
+// Measure returns a backend whose calls are measured under a name.
+func (m *Metrics) Measure(name string, inner backend.Backend) backend.Backend {
+	return &measured{Backend: inner, metrics: m, name: name}
+}
+
+// Forget drops the numbers of a backend that is gone.
+func (m *Metrics) Forget(name string) {
+	m.seconds.DeletePartialMatch(prometheus.Labels{"backend": name})
+}
+
+type measured struct {
+	backend.Backend
+	metrics *Metrics
+	name    string
+}
+
+// Unwrap returns the backend that is measured.
+func (m *measured) Unwrap() backend.Backend { return m.Backend }
+
+// Provision measures a call of Provision.
+func (m *measured) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
+	began := time.Now()
+	made, err := m.Backend.Provision(ctx, request)
+	m.observe("provision", began, err)
+	return made, err
+}
+
+// Delete measures a call of Delete.
+func (m *measured) Delete(ctx context.Context, id string) error {
+	began := time.Now()
+	err := m.Backend.Delete(ctx, id)
+	m.observe("delete", began, err)
+	return err
+}
+
+func (m *measured) observe(operation string, began time.Time, err error) {
+	m.metrics.seconds.WithLabelValues(m.name, operation, outcome(err)).Observe(time.Since(began).Seconds())
+}
+
+func outcome(err error) string {
+	switch kind := backend.KindOf(err); {
+	case err == nil:
+		return "OK"
+	case kind == "":
+		return "Unknown"
+	default:
+		return string(kind)
+	}
+}

@@ -1,0 +1,62 @@
+package measure_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/backendtest"
+	"github.com/stowage-dev/stowage/internal/backend/fake"
+	"github.com/stowage-dev/stowage/internal/backend/measure"
+)
+
+func TestAMeasuredBackendKeepsTheContract(t *testing.T) {
+	metrics, err := measure.New(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	backendtest.Contract(t, func(*testing.T) (backend.Backend, func(string) bool) {
+		inner := fake.New()
+		return metrics.Measure("disks", inner), inner.Has
+	})
+}
+
+func TestCallsAreCountedByOutcome(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	metrics, err := measure.New(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner := fake.New()
+	measured := metrics.Measure("disks", inner)
+	inner.FailNext(nil, backend.Exhausted.Errorf("full"), errors.New("broken pipe"))
+	for range 3 {
+		_, _ = measured.Provision(t.Context(), backendtest.Request("1"))
+	}
+	_ = measured.Delete(t.Context(), backendtest.Request("1").ID)
+
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	for _, metric := range families[0].GetMetric() {
+		var labels []string
+		for _, label := range metric.GetLabel() {
+			labels = append(labels, label.GetValue())
+		}
+		told = append(told, strings.Join(labels, " "))
+	}
+	want := "disks delete OK\ndisks provision Exhausted\ndisks provision OK\ndisks provision Unknown"
+	if got := strings.Join(told, "\n"); got != want {
+		t.Errorf("it tells of\n%s", got)
+	}
+
+	metrics.Forget("disks")
+	if left, _ := registry.Gather(); len(left) != 0 {
+		t.Errorf("%v is left of a backend that is gone", left)
+	}
+}
