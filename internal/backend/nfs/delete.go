@@ -15,7 +15,7 @@ import (
 
 // removalSlice is how long one call removes files before it lets others work. The
 // next call goes on.
-const removalSlice = 20 * time.Second
+const removalSlice = 5 * time.Second
 
 // delete does to a volume what the spec says. What was begun is in the record, so
 // that a later call ends it in the same way.

@@ -29,7 +29,7 @@ func (b *nfsBackend) translate(doing string, err error) error {
 		advice string
 	}{
 		{isUnresolved(err), backend.Unavailable, "the name " + b.spec.server + " doesn't resolve: correct nfs.server's DNS entry, or create another backend"},
-		{errors.Is(err, nfs3.ErrNoExport), backend.Unavailable, "server " + b.spec.server + " doesn't export " + b.spec.path + " to the manager: add it to the server's exports"},
+		{errors.Is(err, nfs3.ErrNoExport), backend.Unavailable, "server " + b.spec.server + " doesn't export " + b.spec.path + " to the manager: add it to the server's exports, as insecure unless the manager may use ports below 1024"},
 		{errors.Is(err, mounted.ErrNotMounted), backend.Unavailable, "mount " + place + " in the manager's pod"},
 		{errors.Is(err, nfs3.ErrUnreachable), backend.Unavailable, "server " + b.spec.server + " can't be reached: start it, or let the manager through to it"},
 		{errors.Is(err, nfs3.ErrNoAnswer) || isOver(err), backend.Unavailable, "server " + b.spec.server + " doesn't answer: look after it"},

@@ -17,8 +17,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
-// usual limits: a server answers in milliseconds.
-var usual = limits{call: 10 * time.Second, operation: time.Minute, turn: 5 * time.Second, parallel: 8}
+// usual limits: a server answers in milliseconds, and removes files for a while.
+var usual = limits{call: 10 * time.Second, operation: time.Minute, turn: 30 * time.Second, parallel: 16}
 
 // Kind makes NFS backends, and keeps what they share: connections, and turns.
 type Kind struct {
@@ -60,7 +60,7 @@ func (k *Kind) Open(object *stowagev1alpha1.StorageBackend) (backend.Backend, er
 }
 
 func (k *Kind) share(name string, spec settings) *share {
-	opened := &share{server: k.server(spec.server), slice: min(removalSlice, k.limits.operation/2)}
+	opened := &share{server: k.server(spec.server), slice: removalSlice}
 	if k.mounts != "" && isThere(k.mounts, name) {
 		path := filepath.Join(k.mounts, name)
 		opened.uninterruptible = true

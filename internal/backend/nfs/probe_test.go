@@ -106,7 +106,7 @@ func TestAServerThatIsSilentHoldsUpNoOther(t *testing.T) {
 	}
 	awaitTaken(t, opened)
 
-	if err := opened.Probe(t.Context()); !errors.Is(err, backend.Unavailable) || !strings.Contains(err.Error(), "are under way") {
+	if err := opened.Probe(t.Context()); !errors.Is(err, backend.Unavailable) || !strings.Contains(err.Error(), "none ends") {
 		t.Errorf("one more gets the answer %v", err)
 	}
 	must(t, well.open(t).Probe(t.Context()))

@@ -24,6 +24,9 @@ func (b *nfsBackend) provision(ctx context.Context, root tree.Dir, request backe
 	if err != nil {
 		return nil, err
 	}
+	if err := b.ensurePlace(ctx, root, volume); err != nil {
+		return nil, err
+	}
 	if err := b.ensureDirectory(ctx, root, volume); err != nil {
 		return nil, err
 	}
@@ -73,12 +76,12 @@ func (b *nfsBackend) ensureRecord(ctx context.Context, root tree.Dir, request ba
 	if err := writeRecord(ctx, root, volume); err != nil {
 		return record{}, err
 	}
-	return volume, b.reserve(ctx, root, volume)
+	return volume, nil
 }
 
-// reserve reserves the directory of a new volume; a volume that can't have it
-// keeps no record.
-func (b *nfsBackend) reserve(ctx context.Context, root tree.Dir, volume record) error {
+// ensurePlace reserves the volume's directory. A volume that can't have it keeps no
+// record.
+func (b *nfsBackend) ensurePlace(ctx context.Context, root tree.Dir, volume record) error {
 	err := ensureReserved(ctx, root, volume)
 	if !errors.Is(err, backend.Conflict) {
 		return err
@@ -128,10 +131,6 @@ func (b *nfsBackend) checkRoom(ctx context.Context, root tree.Dir, capacity reso
 
 // ensureDirectory makes the directory, which is reserved, and gives it away.
 func (b *nfsBackend) ensureDirectory(ctx context.Context, root tree.Dir, volume record) error {
-	// Also where the record was found: the crash may have come before.
-	if err := b.reserve(ctx, root, volume); err != nil {
-		return err
-	}
 	err := tree.EnsureDir(ctx, root, volume.Directory, wayMode)
 	if err != nil {
 		return fmt.Errorf("making directory %s: %w", volume.Directory, err)

@@ -90,7 +90,7 @@ func (s *server) takeTurn(ctx context.Context) error {
 	case <-patience.C:
 	case <-ctx.Done():
 	}
-	return backend.Unavailable.Errorf("%d operations on server %s are under way and don't end: look whether it answers", cap(s.slots), s.name)
+	return backend.Unavailable.Errorf("%d operations on server %s are under way, and none ends: look whether it answers", cap(s.slots), s.name)
 }
 
 func (s *server) endTurn() { <-s.slots }

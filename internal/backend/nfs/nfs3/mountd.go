@@ -35,7 +35,7 @@ var ErrNoExport = errors.New("the server doesn't export the path")
 func (c *Client) portOf(ctx context.Context, program procedure) (int, error) {
 	portmapper, err := dial(ctx, net.JoinHostPort(c.host, strconv.Itoa(portmapperPort)), c.options.CallTimeout)
 	if err != nil {
-		return 0, fmt.Errorf("asking rpcbind, which a server of NFS version 3 runs: %w", err)
+		return 0, fmt.Errorf("asking rpcbind, which a server of NFS version 3 runs (if it speaks version 4 alone, mount the share in the manager's pod): %w", err)
 	}
 	defer portmapper.Close()
 	arguments := (&encoder{}).uint32(program.program, program.version, protocolTCP, 0)
