@@ -66,6 +66,23 @@ func TestTheProbeSaysThatTheServerMakesSomebodyElseOfRoot(t *testing.T) {
 	must(t, w.open(t, asSquashed).Probe(t.Context()))
 }
 
+func TestNothingIsWrittenWhereAShareShouldBeMounted(t *testing.T) {
+	mounts := t.TempDir()
+	w := newWorld(t)
+	w.folder = filepath.Join(mounts, "share")
+	must(t, os.Mkdir(w.folder, 0o755))
+	opened := w.openAs(t, newKind(t, thisCluster, mounts))
+	if err := opened.Probe(t.Context()); !errors.Is(err, backend.Unavailable) || !strings.Contains(err.Error(), "in the manager's pod") {
+		t.Errorf("the probe says: %v", err)
+	}
+	if _, err := opened.Provision(t.Context(), requestFor("a", "data", "1")); !errors.Is(err, backend.Unavailable) {
+		t.Errorf("provisioning ended with %v", err)
+	}
+	if written, err := os.ReadDir(w.folder); len(written) > 0 || err != nil {
+		t.Errorf("there is %v, %v", written, err)
+	}
+}
+
 func TestWhatCrashesLeftAsideIsSweptOnceItIsOld(t *testing.T) {
 	w := newWorld(t)
 	w.put(t, aside+"/pvc-1-old", "half a record")

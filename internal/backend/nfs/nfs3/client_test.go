@@ -245,6 +245,34 @@ func TestACallEndsWithItsContext(t *testing.T) {
 	}
 }
 
+func TestACallThatIsGivenUpDisturbsNoOther(t *testing.T) {
+	w := newWorld(t)
+	root := w.open(t)
+	for range 300 {
+		ctx, cancel := context.WithCancel(t.Context())
+		go cancel()
+		_, _ = root.Stat(ctx)
+		cancel()
+		if _, err := root.Stat(t.Context()); err != nil {
+			t.Fatalf("the next call ended with %v", err)
+		}
+	}
+}
+
+func TestACallIsNotMadeAfterItsContext(t *testing.T) {
+	w := newWorld(t)
+	root := w.open(t)
+	w.proxy.Plan(nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := root.MakeDir(ctx, "volume", 0o700); !errors.Is(err, context.Canceled) || errors.Is(err, tree.ErrLost) {
+		t.Errorf("it ended with %v", err)
+	}
+	if calls := w.proxy.Calls(); calls > 0 {
+		t.Errorf("%d calls were made", calls)
+	}
+}
+
 func TestAReplyInPiecesIsRead(t *testing.T) {
 	w := newWorld(t)
 	root := w.open(t)

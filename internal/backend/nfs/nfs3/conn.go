@@ -88,7 +88,6 @@ func (c *conn) exchange(ctx context.Context, call []byte) ([]byte, error) {
 	}
 	err := c.SetDeadline(deadline)
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
 	if err == nil {
 		err = c.send(call)
 	}
@@ -96,8 +95,11 @@ func (c *conn) exchange(ctx context.Context, call []byte) ([]byte, error) {
 	if err == nil {
 		reply, err = c.receive()
 	}
-	if err != nil {
+	// What can't be stopped any more could cut off the next call.
+	if stopped := stop(); err != nil || !stopped {
 		c.discard()
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w", ErrNoAnswer, err), ctx.Err())
 	}
 	return reply, nil

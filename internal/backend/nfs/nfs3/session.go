@@ -66,6 +66,9 @@ func (s *session) change(ctx context.Context, proc uint32, arguments *encoder) (
 }
 
 func (s *session) call(ctx context.Context, proc uint32, arguments *encoder) (*decoder, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if s.conn == nil {
 		connected, err := s.client.connect(ctx)
 		if err != nil {
