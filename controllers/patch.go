@@ -116,8 +116,22 @@ func boundStatusPatch(before corev1.PersistentVolumeClaimStatus, after *corev1.P
 		change.Class = &after.Status.CurrentVolumeAttributesClassName
 	}
 	return writtenPatch{types.StrategicMergePatchType, struct {
-		Status status `json:"status"`
-	}{change}}
+		Metadata identity `json:"metadata"`
+		Status   status   `json:"status"`
+	}{identity{after.UID}, change}}
+}
+
+// identity is the fence of a status that doesn't depend on the object's version: what
+// is said of one object is not said of the next that has its name.
+type identity struct {
+	UID types.UID `json:"uid"`
+}
+
+// claimStatusPatch is the patch from before to after, of this very claim.
+func claimStatusPatch(before *corev1.PersistentVolumeClaim, options ...client.MergeFromOption) client.Patch {
+	anybody := before.DeepCopy()
+	anybody.UID = ""
+	return client.StrategicMergeFrom(anybody, options...)
 }
 
 // ownConditions are those that a bound claim gets here.

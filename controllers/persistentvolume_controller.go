@@ -190,7 +190,7 @@ func (r *PersistentVolumeReconciler) fence(ctx context.Context, claim *corev1.Pe
 	if !setBindable(claim, corev1.PersistentVolumeClaimCondition{Status: corev1.ConditionFalse, Reason: why.reason, Message: why.message}) {
 		return nil
 	}
-	err := r.client.Status().Patch(ctx, claim, client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Status().Patch(ctx, claim, claimStatusPatch(before, client.MergeFromWithOptimisticLock{}))
 	return wrap(client.IgnoreNotFound(err), "taking volume %s from claim %s/%s", pv.Name, claim.Namespace, claim.Name)
 }
 

@@ -59,6 +59,28 @@ var _ = Describe("A volume that was untied from its claim and deleted", func() {
 	})
 })
 
+var _ = Describe("A volume that is untied while its deleted claim is still used", func() {
+	It("is tied again, and Released at the claim's end, for nobody else to take", func() {
+		w := newWorld(ClusterScope)
+		claim, pv, pod := Claim(), Volume("v"), Pod("user", "node-1", "data")
+		w.create(claim, pv, pod)
+		w.settle()
+		w.delete(claim)
+		w.settle()
+		stranger := Claim(ClaimNamed("stranger"))
+		w.create(stranger)
+
+		update(w, pv, untie)
+		w.settle()
+		w.delete(pod)
+		w.settle()
+
+		expectPhase(w, pv, corev1.VolumeReleased)
+		w.get(stranger)
+		Expect(stranger.Spec.VolumeName).To(BeEmpty())
+	})
+})
+
 // untie takes the claim off a volume, as people do it to give a released volume to
 // others, and by mistake.
 func untie(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }

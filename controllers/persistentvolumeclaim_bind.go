@@ -49,6 +49,21 @@ func (r *PersistentVolumeClaimReconciler) findBoundVolume(ctx context.Context, s
 	}
 }
 
+// holdVolume ties a deleted claim's volume to it again where somebody untied it: the
+// data is the claim's until its end, and Released then, not anybody's.
+func (r *PersistentVolumeClaimReconciler) holdVolume(ctx context.Context, scope *claimScope) (*wait, error) {
+	if !binder.Completed(scope.claim) {
+		return nil, nil
+	}
+	waiting, err := r.findBoundVolume(ctx, scope)
+	if waiting != nil || err != nil {
+		// What is lost keeps no claim from going.
+		return nil, err
+	}
+	_, err = r.bindVolume(ctx, scope.volume, scope.claim)
+	return nil, err
+}
+
 // bind ties volume and claim to each other, in four writes of which each is left
 // out where it already holds, so that a crash after any of them is resumed:
 //

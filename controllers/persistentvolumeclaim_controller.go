@@ -109,7 +109,7 @@ func (r *PersistentVolumeClaimReconciler) Reconcile(ctx context.Context, request
 func (r *PersistentVolumeClaimReconciler) steps(claim *corev1.PersistentVolumeClaim) []claimStep {
 	switch {
 	case !claim.DeletionTimestamp.IsZero() && r.scope == ClusterScope:
-		return []claimStep{r.awaitUnused, r.settleProvisioning, r.removeFinalizers}
+		return []claimStep{r.holdVolume, r.awaitUnused, r.settleProvisioning, r.removeFinalizers}
 	case !claim.DeletionTimestamp.IsZero():
 		return []claimStep{r.settleProvisioning, r.removeFinalizers}
 	case r.scope == ClassesScope && claim.Spec.VolumeName != "":

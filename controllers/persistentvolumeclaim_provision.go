@@ -173,7 +173,10 @@ func (r *PersistentVolumeClaimReconciler) ensureVolume(ctx context.Context, scop
 		if waiting, err := r.findRecorded(ctx, scope); waiting != nil || err != nil || scope.volume != nil {
 			return waiting, err
 		}
-		return waitForBackend(backend.Conflict.Errorf("a volume %s exists and is not this claim's: delete it", pv.Name)), nil
+		waiting := waitForBackend(backend.Conflict.Errorf("a volume %s exists and is not this claim's: delete it", pv.Name))
+		// Its end wakes the claim that it names.
+		waiting.after = retryUnanswered
+		return waiting, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("creating volume %s: %w", pv.Name, err)

@@ -53,3 +53,29 @@ var _ = Describe("A claim in a cluster of many kinds of volumes", func() {
 		Expect(w.condition(claim).Message).To(ContainSubstring("1 not of volumeMode Block"))
 	})
 })
+
+var _ = Describe("A claim made anew under the same name", func() {
+	It("is not called Bound by the late last write of the one before", func() {
+		w := newWorld(ClusterScope)
+		first, second := Claim(), Claim()
+		w.create(Volume("v"))
+		w.settle()
+		w.create(first)
+		w.feedIndex()
+		w.faults = map[int]fault{w.written + 3: lost}
+		_, _ = w.claims.Reconcile(GinkgoT().Context(), requestFor(first))
+		w.get(first)
+		late, pv := first.DeepCopy(), Volume("v")
+		w.get(pv)
+
+		update(w, first, func(claim *corev1.PersistentVolumeClaim) { claim.Finalizers = nil })
+		w.delete(first)
+		w.create(second)
+		_ = w.claims.setClaimBound(GinkgoT().Context(), late, pv)
+		w.settle()
+
+		w.get(second)
+		Expect(second.Spec.VolumeName).To(BeEmpty())
+		Expect(second.Status.Phase).To(Equal(corev1.ClaimPending))
+	})
+})

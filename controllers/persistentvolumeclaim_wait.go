@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -67,14 +68,15 @@ func (r *PersistentVolumeClaimReconciler) writeWait(ctx context.Context, claim *
 		})
 		news = changed && (waiting.warning || bindableReason(before) != waiting.reason)
 	}
-	if waiting.phase != "" && claim.Status.Phase != waiting.phase {
-		claim.Status.Phase = waiting.phase
+	// A claim that isn't bound is Pending, whatever somebody wrote before.
+	if phase := cmp.Or(waiting.phase, corev1.ClaimPending); claim.Status.Phase != phase {
+		claim.Status.Phase = phase
 		changed, news = true, true
 	}
 	if !changed {
 		return false, nil
 	}
-	if err := r.client.Status().Patch(ctx, claim, client.StrategicMergeFrom(before)); err != nil {
+	if err := r.client.Status().Patch(ctx, claim, claimStatusPatch(before)); err != nil {
 		return false, fmt.Errorf("writing why claim %s/%s waits: %w", claim.Namespace, claim.Name, err)
 	}
 	return news, nil

@@ -121,12 +121,6 @@ func (s *story) checkUsed(t *rapid.T, claim *corev1.PersistentVolumeClaim) {
 // none is deleted under a claim.
 func (s *story) checkVolume(t *rapid.T, pv *corev1.PersistentVolume, claims []*corev1.PersistentVolumeClaim) {
 	at := slices.IndexFunc(claims, func(claim *corev1.PersistentVolumeClaim) bool { return binder.TiedTo(pv, claim) })
-	if slices.ContainsFunc(claims, func(claim *corev1.PersistentVolumeClaim) bool {
-		return claim.Spec.VolumeName == pv.Name && !claim.DeletionTimestamp.IsZero()
-	}) {
-		// A claim that is going isn't tied again to a volume that was untied.
-		return
-	}
 	want := []corev1.PersistentVolumePhase{corev1.VolumeAvailable}
 	switch {
 	case at >= 0 && claims[at].Spec.VolumeName == pv.Name:
