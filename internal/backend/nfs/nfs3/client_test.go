@@ -234,14 +234,37 @@ func TestAChangeIsSentOnce(t *testing.T) {
 }
 
 func TestACallEndsWithItsContext(t *testing.T) {
-	w := newWorld(t)
-	w.client = nfs3.NewClient(nfstest.Host, nfs3.Options{Port: w.proxy.Port(), MountPort: w.proxy.Port(), CallTimeout: time.Hour})
-	root := w.open(t)
-	w.proxy.Plan(func(nfstest.Call) nfstest.Fault { return nfstest.DeadSilence })
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if _, err := root.Stat(ctx); !errors.Is(err, nfs3.ErrNoAnswer) {
-		t.Errorf("the call ended with %v", err)
+	for name, limit := range map[string]func(context.Context) (context.Context, context.CancelFunc){
+		"by its deadline": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, 50*time.Millisecond)
+		},
+		"by being cancelled": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
+			time.AfterFunc(50*time.Millisecond, cancel)
+			return ctx, cancel
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.client = nfs3.NewClient(nfstest.Host, nfs3.Options{Port: w.proxy.Port(), MountPort: w.proxy.Port(), CallTimeout: time.Hour})
+			root := w.open(t)
+			w.proxy.Plan(func(nfstest.Call) nfstest.Fault { return nfstest.DeadSilence })
+			ended := make(chan error, 1)
+			go func() {
+				ctx, cancel := limit(context.Background())
+				defer cancel()
+				_, err := root.Stat(ctx)
+				ended <- err
+			}()
+			select {
+			case err := <-ended:
+				if !errors.Is(err, nfs3.ErrNoAnswer) {
+					t.Errorf("the call ended with %v", err)
+				}
+			case <-time.After(patience):
+				t.Error("the call goes on")
+			}
+		})
 	}
 }
 
