@@ -79,3 +79,19 @@ var _ = Describe("A claim made anew under the same name", func() {
 		Expect(second.Status.Phase).To(Equal(corev1.ClaimPending))
 	})
 })
+
+var _ = Describe("A claim whose volume the cache has not seen", func() {
+	It("is not Lost", func() {
+		w := newWorldIn(newMemory())
+		claim, pv := Claim(), Volume("v")
+		w.create(pv, claim)
+		w.settle()
+
+		w.claims.client = withoutVolume{w, pv.Name}
+		_, err := w.claims.Reconcile(GinkgoT().Context(), requestFor(claim))
+
+		Expect(err).NotTo(HaveOccurred())
+		expectBound(w, claim, pv)
+		Expect(w.told()).NotTo(ContainElement(ContainSubstring("ClaimLost")))
+	})
+})

@@ -58,6 +58,13 @@ type withoutVolume struct {
 	name string
 }
 
+func (c withoutVolume) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if _, isVolume := object.(*corev1.PersistentVolume); isVolume && key.Name == c.name {
+		return apierrors.NewNotFound(corev1.Resource("persistentvolumes"), key.Name)
+	}
+	return c.Client.Get(ctx, key, object, options...)
+}
+
 func (c withoutVolume) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	err := c.Client.List(ctx, list, options...)
 	if volumes, isVolumes := list.(*corev1.PersistentVolumeList); isVolumes {
