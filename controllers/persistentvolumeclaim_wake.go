@@ -34,7 +34,7 @@ const (
 	// volumes of their class changed; refreshEach is added for each that waits, so
 	// that thousands cost no more than a few.
 	refreshAfter = time.Second
-	refreshEach  = 25 * time.Millisecond
+	refreshEach  = 50 * time.Millisecond
 )
 
 // refresh says when the claims of a class were last told to say anew why they wait.
