@@ -97,8 +97,8 @@ func TestNoTwoVolumesShareADirectory(t *testing.T) {
 				if !errors.Is(err, backend.Conflict) {
 					t.Errorf("the second one ended with %v", err)
 				}
-				must(t, other.Delete(t.Context(), test.otherRequest.ID))
 				w.mustLack(t, recordPath(test.otherRequest.ID))
+				must(t, other.Delete(t.Context(), test.otherRequest.ID))
 				w.mustHave(t, recordPath(test.request.ID), directoryOf(t, opened, test.request))
 			})
 		}

@@ -268,20 +268,6 @@ func TestACallEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestACallThatIsGivenUpDisturbsNoOther(t *testing.T) {
-	w := newWorld(t)
-	root := w.open(t)
-	for range 300 {
-		ctx, cancel := context.WithCancel(t.Context())
-		go cancel()
-		_, _ = root.Stat(ctx)
-		cancel()
-		if _, err := root.Stat(t.Context()); err != nil {
-			t.Fatalf("the next call ended with %v", err)
-		}
-	}
-}
-
 func TestACallIsNotMadeAfterItsContext(t *testing.T) {
 	w := newWorld(t)
 	root := w.open(t)

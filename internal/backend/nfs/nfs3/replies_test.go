@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -111,7 +112,7 @@ func answer(client *conn, changes chan<- uint32) {
 			return
 		}
 		program, proc := binary.BigEndian.Uint32(call[12:]), binary.BigEndian.Uint32(call[20:])
-		reply := (&encoder{}).uint32(binary.BigEndian.Uint32(call), messageBack, accepted, authNone, 0, success, 0)
+		reply := (&encoder{}).uint32(binary.BigEndian.Uint32(call), messageBack, accepted, authNone, 0, success)
 		body := answerTo(program, proc, call)
 		if body == nil {
 			changes <- proc
@@ -125,7 +126,7 @@ func answer(client *conn, changes chan<- uint32) {
 }
 
 func answerTo(program, proc uint32, call []byte) *encoder {
-	body := &encoder{}
+	body := (&encoder{}).uint32(0) // done
 	switch {
 	case program == mountDir.program:
 		return body.opaque([]byte(rootHandle)).uint32(1, authUnix)
@@ -137,6 +138,8 @@ func answerTo(program, proc uint32, call []byte) *encoder {
 			handle, number = diskHandle, diskNumber
 		}
 		return body.opaque([]byte(handle)).uint32(1).attributes(number).uint32(0)
+	case proc == procLookup && lastName(call) == "stale":
+		return (&encoder{}).uint32(70, 0)
 	case proc == procReadDirPlus:
 		body.uint32(0).uint64(7)
 		body.uint32(1).uint64(42).opaque([]byte("disk")).uint64(1).uint32(1).attributes(diskNumber).uint32(0)
@@ -148,7 +151,7 @@ func answerTo(program, proc uint32, call []byte) *encoder {
 
 // lastName is the name that a LOOKUP ends with.
 func lastName(call []byte) string {
-	for _, name := range []string{"volume", "disk"} {
+	for _, name := range []string{"volume", "disk", "stale"} {
 		padded := (&encoder{}).opaque([]byte(name)).buf
 		if len(call) > len(padded) && bytes.Equal(call[len(call)-len(padded):], padded) {
 			return name
@@ -161,6 +164,65 @@ func (e *encoder) attributes(fileSystem uint64) *encoder {
 	e.uint32(typeDirectory, 0o755, 2, 0, 0)
 	e.uint64(0).uint64(0).uint64(0).uint64(fileSystem).uint64(1)
 	return e.uint32(0, 0, 0, 0, 0, 0)
+}
+
+func TestAStaleHandleIsAskedForAgain(t *testing.T) {
+	client := NewClient("127.0.0.1", scripted(t, make(chan uint32, 16)))
+	defer client.Close()
+	root, err := client.Open(t.Context(), "/share")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if _, remembered := client.handle("/share"); !remembered {
+		t.Error("the share's handle isn't kept")
+	}
+	if _, err := root.Lookup(t.Context(), "stale"); !errors.Is(err, syscall.ESTALE) {
+		t.Errorf("looking it up: %v", err)
+	}
+	if _, remembered := client.handle("/share"); remembered {
+		t.Error("the share's handle is kept, and may be what is stale")
+	}
+}
+
+// lateConn is a connection whose deadline is moved up late, as the scheduler may
+// have it: after the reply came.
+type lateConn struct {
+	net.Conn
+	moving, replied chan struct{}
+}
+
+func (l lateConn) SetDeadline(at time.Time) error {
+	if at.Before(time.Now()) {
+		close(l.moving)
+		<-l.replied
+	}
+	return l.Conn.SetDeadline(at)
+}
+
+func TestACallThatIsGivenUpDisturbsNoOther(t *testing.T) {
+	here, there := net.Pipe()
+	defer there.Close()
+	late := lateConn{here, make(chan struct{}), make(chan struct{})}
+	called := &conn{Conn: late, timeout: time.Minute}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		server := &conn{Conn: there}
+		_, _ = server.receive()
+		cancel()
+		<-late.moving
+		_ = server.send([]byte("reply"))
+	}()
+
+	reply, err := called.exchange(ctx, []byte("call"))
+
+	if string(reply) != "reply" || err != nil {
+		t.Errorf("the reply is %q, %v", reply, err)
+	}
+	if !called.broken {
+		t.Error("the next call on this connection would be cut off")
+	}
+	close(late.replied)
 }
 
 func TestNoNameLeadsOutOfADirectory(t *testing.T) {

@@ -296,3 +296,42 @@ func TestWhatCannotBeRemovedIsFoundBeforeAnythingIs(t *testing.T) {
 		})
 	}
 }
+
+// counted counts the directories that are open.
+type counted struct {
+	tree.Dir
+	open, most *int
+}
+
+func (c counted) Open(ctx context.Context, name string) (tree.Dir, error) {
+	opened, err := c.Dir.Open(ctx, name)
+	if err == nil {
+		*c.open++
+		*c.most = max(*c.most, *c.open)
+	}
+	return counted{opened, c.open, c.most}, err
+}
+
+func (c counted) Close() error {
+	*c.open--
+	return c.Dir.Close()
+}
+
+func (c counted) Rename(ctx context.Context, name string, to tree.Dir, newName string) error {
+	inner, _ := to.(counted)
+	return c.Dir.Rename(ctx, name, inner.Dir, newName)
+}
+
+func TestRemovingADeepTreeHoldsFewDirectoriesOpen(t *testing.T) {
+	onBoth(t, func(t *testing.T, root tree.Dir, folder string) {
+		must(t, os.MkdirAll(filepath.Join(folder, "volume", strings.Repeat("deep/", 300)), 0o755))
+		open, most := 0, 0
+		must(t, tree.RemoveTree(t.Context(), counted{root, &open, &most}, "volume", time.Now().Add(time.Hour)))
+		if open != 0 || most > 70 {
+			t.Errorf("%d directories were open at once, and %d still are", most, open)
+		}
+		if there, err := tree.Exists(t.Context(), root, "volume"); there || err != nil {
+			t.Errorf("it is still there: %v", err)
+		}
+	})
+}
