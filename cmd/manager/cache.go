@@ -2,6 +2,7 @@ package main
 
 import (
 	"maps"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,7 +13,9 @@ import (
 // cacheOptions are those of a cache that leaves out what nobody here reads and what
 // is a good part of every object. Whoever writes, writes patches: what the cache
 // doesn't know stays as it is.
-func cacheOptions() cache.Options { return cache.Options{DefaultTransform: withoutBallast} }
+func cacheOptions(resync time.Duration) cache.Options {
+	return cache.Options{DefaultTransform: withoutBallast, SyncPeriod: &resync}
+}
 
 // withoutBallast drops who manages which field, what kubectl applied last, and the
 // images on a node; and it keeps once what a claim asks for and got.

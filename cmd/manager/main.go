@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
@@ -25,6 +26,9 @@ It runs beside kube-controller-manager (--scope=classes), or instead of its volu
 controllers (--scope=cluster). Storage is configured with StorageBackend objects.`
 
 const (
+	defaultResync = 15 * time.Minute
+	leastResync   = time.Minute
+
 	metricsPort = 8080
 	probePort   = 8081
 )
@@ -35,6 +39,7 @@ type options struct {
 	leaderElect             bool
 	leaderElectionNamespace string
 	localBase               string
+	resync                  time.Duration
 }
 
 func main() {
@@ -48,6 +53,9 @@ func main() {
 		"Namespace of the lease. Default: the pod's own; needed outside a cluster.")
 	flags.StringVar(&options.localBase, "local-base", "/var/lib/stowage",
 		"Folder on every node below which local backends lie. The node agents need the same.")
+	flags.DurationVar(&options.resync, "resync", defaultResync,
+		"How often everything is looked at again without a cause. Nothing waits for it: it is a net\n"+
+			"for what no event told of.")
 	options.AddFlags(flags, metricsPort, probePort)
 	options.Parse(flags, about, os.Args[1:])
 	if err := run(options); err != nil {
@@ -62,6 +70,9 @@ func run(options options) error {
 	}
 	if !filepath.IsAbs(options.localBase) {
 		return fmt.Errorf("--local-base is an absolute path, not %q", options.localBase)
+	}
+	if options.resync < leastResync {
+		return fmt.Errorf("--resync is at least %s, not %s", leastResync, options.resync)
 	}
 	log := options.Logger()
 	ctrllog.SetLogger(log)

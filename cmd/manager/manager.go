@@ -35,7 +35,7 @@ func newManager(options options) (ctrl.Manager, error) {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
 		Client:                        controllers.ClientOptions(),
-		Cache:                         cacheOptions(),
+		Cache:                         cacheOptions(options.resync),
 		Metrics:                       options.Metrics(),
 		HealthProbeBindAddress:        options.ProbeAddress,
 		LeaderElection:                options.leaderElect,
