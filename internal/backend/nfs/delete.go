@@ -40,7 +40,7 @@ func (b *nfsBackend) delete(ctx context.Context, root tree.Dir, id string) error
 		return b.archive(ctx, root, *found)
 	case stowagev1alpha1.NFSRetain:
 		// It keeps its place: no other volume may come to lie in it.
-		return keepRecord(ctx, root, id, retained+"/"+id+".json")
+		return keepRecord(ctx, root, id, retained+"/"+id+recordSuffix)
 	default:
 		return b.remove(ctx, root, *found)
 	}
@@ -126,14 +126,13 @@ func (b *nfsBackend) archive(ctx context.Context, root tree.Dir, volume record) 
 	if err := release(ctx, root, volume); err != nil {
 		return err
 	}
-	return keepRecord(ctx, root, volume.ID, kept+".json")
+	return keepRecord(ctx, root, volume.ID, kept+recordSuffix)
 }
 
 // archiveName is <namespace>_<name>_<id>, cut to what file systems take.
 func archiveName(volume record) string {
-	const suffixes = len(".json")
 	prefix := unwanted.ReplaceAllString(volume.Claim.Namespace+"_"+volume.Claim.Name, "_")
-	room := maxPart - suffixes - len(volume.ID) - 1
+	room := maxPart - len(recordSuffix) - len(volume.ID) - 1
 	return strings.TrimLeft(prefix[:min(len(prefix), room)], ".") + "_" + volume.ID
 }
 

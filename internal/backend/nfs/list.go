@@ -12,41 +12,40 @@ import (
 )
 
 // list reads the records of all volumes, and keeps this backend's.
-func (b *nfsBackend) list(ctx context.Context, root tree.Dir) ([]backend.Held, error) {
-	var held []backend.Held
-	ids, err := recordedIDs(ctx, root)
-	for _, id := range ids {
-		found, err := findRecord(ctx, root, id)
-		if errors.Is(err, backend.Conflict) {
-			// A record that can't be read is nobody's. Delete says so of it.
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if found != nil && b.checkOwner(found) == nil {
-			held = append(held, backend.Held{ID: id, Claim: found.Claim})
-		}
-	}
-	return held, err
-}
-
-func recordedIDs(ctx context.Context, root tree.Dir) ([]string, error) {
-	var ids []string
-	err := tree.Within(ctx, root, volumes, func(dir tree.Dir) error {
-		for entry, err := range dir.List(ctx) {
-			if err != nil {
+func (b *nfsBackend) list(ctx context.Context, root tree.Dir) (held []backend.Held, err error) {
+	err = tree.Within(ctx, root, volumes, func(dir tree.Dir) error {
+		ids, err := recordedIDs(ctx, dir)
+		for _, id := range ids {
+			found, err := readRecord(ctx, dir, id)
+			switch {
+			case errors.Is(err, backend.Conflict) || errors.Is(err, fs.ErrNotExist):
+				// One that can't be read is nobody's, as Delete says of it; another
+				// was removed meanwhile.
+				continue
+			case err != nil:
 				return err
-			}
-			if id, isRecord := strings.CutSuffix(entry.Name, ".json"); isRecord && validID.MatchString(id) {
-				ids = append(ids, id)
+			case b.checkOwner(found) == nil:
+				held = append(held, backend.Held{ID: id, Claim: found.Claim})
 			}
 		}
-		return nil
+		return err
 	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+	return held, err
+}
+
+func recordedIDs(ctx context.Context, dir tree.Dir) ([]string, error) {
+	var ids []string
+	for entry, err := range dir.List(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if id, isRecord := strings.CutSuffix(entry.Name, recordSuffix); isRecord && validID.MatchString(id) {
+			ids = append(ids, id)
+		}
+	}
 	slices.Sort(ids)
-	return ids, err
+	return ids, nil
 }

@@ -33,6 +33,8 @@ const (
 	// aside holds what is being written.
 	aside = ours + "/tmp"
 
+	recordSuffix = ".json"
+
 	ownerOnly = 0o700
 	maxRecord = 64 << 10
 )
@@ -56,14 +58,23 @@ type record struct {
 // mark is what the volume's place in directories says.
 func (r record) mark() string { return r.Cluster + "/" + r.ID }
 
-func recordPath(id string) string { return volumes + "/" + id + ".json" }
+func recordPath(id string) string { return volumes + "/" + id + recordSuffix }
 
 // findRecord reads the record of a volume: nil where there is none.
-func findRecord(ctx context.Context, root tree.Dir, id string) (*record, error) {
-	data, err := tree.ReadFile(ctx, root, recordPath(id), maxRecord)
+func findRecord(ctx context.Context, root tree.Dir, id string) (found *record, err error) {
+	err = tree.Within(ctx, root, volumes, func(dir tree.Dir) error {
+		found, err = readRecord(ctx, dir, id)
+		return err
+	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+	return found, err
+}
+
+// readRecord reads the record of a volume in the directory of records.
+func readRecord(ctx context.Context, dir tree.Dir, id string) (*record, error) {
+	data, err := dir.ReadFile(ctx, id+recordSuffix, maxRecord)
 	if err != nil {
 		return nil, fmt.Errorf("reading the record of volume %s: %w", id, err)
 	}
