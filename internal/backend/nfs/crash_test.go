@@ -9,8 +9,10 @@ import (
 )
 
 const (
-	procRename = 14
-	dropCall   = nfstest.DropCall
+	procRename      = 14
+	procReadDirPlus = 17
+
+	dropCall = nfstest.DropCall
 )
 
 // faultAt spoils one call of a procedure: the nth.
@@ -22,6 +24,18 @@ func faultAt(procedure uint32, nth int, fault nfstest.Fault) func(nfstest.Call) 
 		}
 		if call.Procedure == procedure && seen == nth {
 			return fault
+		}
+		return nfstest.None
+	}
+}
+
+// sinceFirst drops the first call of a procedure and all that come after it.
+func sinceFirst(procedure uint32) func(nfstest.Call) nfstest.Fault {
+	seen := false
+	return func(call nfstest.Call) nfstest.Fault {
+		seen = seen || call.Procedure == procedure
+		if seen {
+			return nfstest.DropCall
 		}
 		return nfstest.None
 	}

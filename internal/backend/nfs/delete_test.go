@@ -84,6 +84,24 @@ func TestAVolumeBeingDeletedIsNotMadeAgain(t *testing.T) {
 	must(t, opened.Delete(t.Context(), "pvc-1"))
 }
 
+func TestWhatTakesTheNameOfADirectoryBeingRemovedStays(t *testing.T) {
+	w := newWorld(t)
+	opened := w.open(t)
+	mustProvision(t, opened, requestFor("a", "data", "1"))
+	w.put(t, "a-data-1/file", "data")
+	// It is moved away, and then listed.
+	w.proxy.Plan(sinceFirst(procReadDirPlus))
+	if err := opened.Delete(t.Context(), "pvc-1"); err == nil {
+		t.Fatal("the deletion went through")
+	}
+	w.proxy.Plan(nil)
+	w.mustLack(t, "a-data-1")
+	w.put(t, "a-data-1/strangers", "data")
+	must(t, opened.Delete(t.Context(), "pvc-1"))
+	w.mustHave(t, "a-data-1/strangers")
+	w.mustLack(t, deleting+"/pvc-1", recordPath("pvc-1"))
+}
+
 func TestARecordThatLeadsElsewhereRemovesNothing(t *testing.T) {
 	for name, test := range map[string]struct {
 		change string
