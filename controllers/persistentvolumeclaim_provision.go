@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -68,7 +69,7 @@ func (r *PersistentVolumeClaimReconciler) provision(ctx context.Context, scope *
 // prepare finds the claim's backend and says what is asked of it.
 func (r *PersistentVolumeClaimReconciler) prepare(ctx context.Context, scope *claimScope) (*stowagev1alpha1.StorageBackend, backend.Request, error) {
 	request := requestFrom(scope.claim)
-	request.Node = scope.wish.Node
+	request.Node, request.Topologies = scope.wish.Node, scope.class.AllowedTopologies
 	parameters, err := backend.ParseParameters(scope.class.Parameters)
 	if err != nil {
 		return nil, request, fmt.Errorf("StorageClass %s: %w", scope.class.Name, err)
@@ -107,8 +108,9 @@ func refuse(scope *claimScope, object *stowagev1alpha1.StorageBackend) error {
 	case backend.DriverOf(object) != scope.class.Provisioner:
 		return backend.Invalid.Errorf("StorageClass %s has the provisioner %s, but StorageBackend %s is served by %s",
 			scope.class.Name, scope.class.Provisioner, object.Name, backend.DriverOf(object))
-	case len(scope.class.AllowedTopologies) > 0:
-		return backend.Invalid.Errorf("StorageClass %s has allowedTopologies, which this version of Stowage does not honour: use a class without", scope.class.Name)
+	case scope.wish.Node != nil && !backend.Allows(scope.class.AllowedTopologies, scope.wish.Node):
+		return backend.Invalid.Errorf("node %s is not within the allowedTopologies of StorageClass %s: place the pod elsewhere, or use another class",
+			scope.wish.Node.Name, scope.class.Name)
 	case claim.Spec.DataSource != nil || claim.Spec.DataSourceRef != nil:
 		return backend.Invalid.Errorf("StorageBackend %s can't fill a volume from a dataSource: create the claim without one", object.Name)
 	case claim.Spec.Selector != nil:
@@ -232,7 +234,7 @@ func newVolume(scope *claimScope, object *stowagev1alpha1.StorageBackend, reques
 			StorageClassName:              class.Name,
 			PersistentVolumeReclaimPolicy: ptr.Deref(class.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete),
 			MountOptions:                  class.MountOptions,
-			NodeAffinity:                  made.NodeAffinity,
+			NodeAffinity:                  cmp.Or(made.NodeAffinity, backend.AffinityTo(class.AllowedTopologies)),
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
 				Driver:           driver,
 				VolumeHandle:     made.Handle,

@@ -210,8 +210,10 @@ func waitForBackend(err error) *wait {
 		// Nothing but a change of an object that the claim watches helps.
 	case backend.Exhausted, backend.Unavailable:
 		failed.after = retryUnanswered
+		failed.message += fmt.Sprintf(" (tried again every %s)", retryUnanswered)
 	default:
 		failed.retry = err
+		failed.message += " (tried again, ever more slowly)"
 	}
 	return failed
 }

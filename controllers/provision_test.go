@@ -104,7 +104,6 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 		Entry("when it asks for data to start with", Claim(InClass("good"), startingFrom("other")),
 			Class("good", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks"}),
 			"can't fill a volume from a dataSource"),
-		Entry("when its class limits the topology", Claim(InClass("near")), near(), "allowedTopologies"),
 		Entry("when its class is of a driver that is not the backend's", Claim(InClass("mixed")),
 			Class("mixed", stowagev1alpha1.NFSDriver, map[string]string{"backend": "disks"}), "is served by local.stowage.dev"),
 		Entry("when it selects volumes by label", Claim(InClass("good"), Selecting("disk", "ssd")),
@@ -119,7 +118,7 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 		w.create(claim)
 		w.storage.FailNext(backend.Exhausted.Errorf("node-1 has 1Gi left"))
 		_ = w.round()
-		Expect(w.condition(claim).Message).To(Equal("node-1 has 1Gi left"))
+		Expect(w.condition(claim).Message).To(Equal("node-1 has 1Gi left (tried again every 30s)"))
 
 		w.settle()
 
@@ -251,6 +250,35 @@ var _ = Describe("In scope=classes", func() {
 func waitingForConsumer(object *stowagev1alpha1.StorageBackend) {
 	object.Spec.StorageClass.VolumeBindingMode = storagev1.VolumeBindingWaitForFirstConsumer
 }
+
+var _ = Describe("A claim whose class allows some nodes only", func() {
+	It("gets a volume that can be used there only", func() {
+		w := newWorld(ClusterScope)
+		claim := Claim(InClass("near"))
+		w.create(LocalBackend("disks"), near(), claim)
+
+		w.settle()
+
+		w.get(claim)
+		pv := Volume(claim.Spec.VolumeName)
+		w.get(pv)
+		Expect(volume.CheckNodeAffinity(pv, Node("node-1").Labels)).To(Succeed())
+		Expect(volume.CheckNodeAffinity(pv, Node("node-2").Labels)).NotTo(Succeed())
+	})
+
+	It("is refused for a pod that was placed on another by hand", func() {
+		w := newWorld(ClusterScope)
+		class := near()
+		class.VolumeBindingMode = ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)
+		claim := Claim(InClass("near"))
+		w.create(LocalBackend("disks"), class, claim, Node("node-2"), Pod("user", "node-2", "data"))
+
+		w.settle()
+
+		Expect(w.condition(claim).Message).To(HavePrefix("node node-2 is not within the allowedTopologies of StorageClass near"))
+		Expect(w.storage.Len()).To(BeZero())
+	})
+})
 
 func startingFrom(claim string) func(*corev1.PersistentVolumeClaim) {
 	return func(c *corev1.PersistentVolumeClaim) {

@@ -85,6 +85,9 @@ type Request struct {
 	// Node that a pod which waits for the volume was placed on. Nil: the
 	// backend chooses.
 	Node *corev1.Node
+	// Topologies that the volume's class allows: a backend that chooses a node
+	// chooses one of these.
+	Topologies []corev1.TopologySelectorTerm
 }
 
 // Volume is what Provision made: what goes into the volume object.

@@ -60,6 +60,7 @@ type wanted struct {
 	mode     corev1.PersistentVolumeMode
 	access   string
 	node     string
+	within   string
 }
 
 func wantedIn(request backend.Request) wanted {
@@ -68,6 +69,7 @@ func wantedIn(request backend.Request) wanted {
 		capacity: request.Capacity.Value(),
 		mode:     request.VolumeMode,
 		access:   fmt.Sprint(request.AccessModes),
+		within:   fmt.Sprint(request.Topologies),
 	}
 	if request.Node != nil {
 		w.node = request.Node.Name

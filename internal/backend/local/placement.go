@@ -32,6 +32,11 @@ func (b *localBackend) choose(ctx context.Context, request backend.Request) (str
 	if len(nodes) == 0 {
 		return "", b.noNodes()
 	}
+	nodes = slices.DeleteFunc(nodes, func(node corev1.Node) bool { return !backend.Allows(request.Topologies, &node) })
+	if len(nodes) == 0 {
+		return "", backend.Unavailable.Errorf("no node of backend %s is within the allowedTopologies of the claim's StorageClass: "+
+			"label one so, or use another class", b.name)
+	}
 	given, err := b.given(ctx)
 	if err != nil {
 		return "", err

@@ -1,0 +1,36 @@
+package backend
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Allows tells whether volumes of a class with these allowedTopologies may lie on a
+// node: where there are none, on each; else where one term is met, all of it.
+func Allows(terms []corev1.TopologySelectorTerm, node *corev1.Node) bool {
+	return len(terms) == 0 || slices.ContainsFunc(terms, func(term corev1.TopologySelectorTerm) bool {
+		return !slices.ContainsFunc(term.MatchLabelExpressions, func(wanted corev1.TopologySelectorLabelRequirement) bool {
+			return !slices.Contains(wanted.Values, node.Labels[wanted.Key])
+		})
+	})
+}
+
+// AffinityTo keeps a volume that could be used everywhere to what a class allows;
+// nil where it allows everything.
+func AffinityTo(terms []corev1.TopologySelectorTerm) *corev1.VolumeNodeAffinity {
+	if len(terms) == 0 {
+		return nil
+	}
+	selector := &corev1.NodeSelector{}
+	for _, term := range terms {
+		var wanted []corev1.NodeSelectorRequirement
+		for _, expression := range term.MatchLabelExpressions {
+			wanted = append(wanted, corev1.NodeSelectorRequirement{
+				Key: expression.Key, Operator: corev1.NodeSelectorOpIn, Values: expression.Values,
+			})
+		}
+		selector.NodeSelectorTerms = append(selector.NodeSelectorTerms, corev1.NodeSelectorTerm{MatchExpressions: wanted})
+	}
+	return &corev1.VolumeNodeAffinity{Required: selector}
+}
