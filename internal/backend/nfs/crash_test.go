@@ -9,10 +9,8 @@ import (
 )
 
 const (
-	procRename      = 14
-	procReadDirPlus = 17
-
-	dropCall = nfstest.DropCall
+	procRename = 14
+	dropCall   = nfstest.DropCall
 )
 
 // faultAt spoils one call of a procedure: the nth.
@@ -29,13 +27,15 @@ func faultAt(procedure uint32, nth int, fault nfstest.Fault) func(nfstest.Call) 
 	}
 }
 
-// sinceFirst drops the first call of a procedure and all that come after it.
-func sinceFirst(procedure uint32) func(nfstest.Call) nfstest.Fault {
-	seen := false
+// after drops all calls that come after the nth of a procedure.
+func after(procedure uint32, nth int) func(nfstest.Call) nfstest.Fault {
+	seen := 0
 	return func(call nfstest.Call) nfstest.Fault {
-		seen = seen || call.Procedure == procedure
-		if seen {
+		if seen == nth {
 			return nfstest.DropCall
+		}
+		if call.Procedure == procedure {
+			seen++
 		}
 		return nfstest.None
 	}
