@@ -68,6 +68,10 @@ func testGanesha(t *testing.T, exports string) {
 		})
 	})
 	t.Run("the probe finds it well", on(func(t *testing.T, g ganesha) { must(t, g.open(t).Probe(t.Context())) }))
+	t.Run("it is reached over IPv6", on(func(t *testing.T, g ganesha) {
+		g.spec.Server = "::1"
+		must(t, g.open(t).Probe(t.Context()))
+	}))
 	t.Run("a directory is given away", on(testGivenAway))
 	t.Run("a tree goes with its volume", on(testTreeRemoved))
 	t.Run("a deletion stops at a mount", on(testStopsAtMount))

@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -17,14 +18,16 @@ const (
 	portmapperPort = 111
 	protocolTCP    = 6
 	maxHandle      = 64
+	maxAddress     = 256
 	maxFlavours    = 64
 	mountOK        = 0
 )
 
 var (
-	getPort  = procedure{program: 100000, version: 2, number: 3}
-	mountDir = procedure{program: 100005, version: 3, number: 1}
-	nfs      = procedure{program: 100003, version: 3}
+	getPort    = procedure{program: 100000, version: 2, number: 3}
+	getAddress = procedure{program: 100000, version: 4, number: 3}
+	mountDir   = procedure{program: 100005, version: 3, number: 1}
+	nfs        = procedure{program: 100003, version: 3}
 )
 
 // ErrNoExport is part of the error where a server has no share of the path, or
@@ -38,19 +41,49 @@ func (c *Client) portOf(ctx context.Context, program procedure) (int, error) {
 		return 0, fmt.Errorf("asking rpcbind, which a server of NFS version 3 runs (if it speaks version 4 alone, mount the share in the manager's pod): %w", err)
 	}
 	defer portmapper.Close()
-	arguments := (&encoder{}).uint32(program.program, program.version, protocolTCP, 0)
-	results, err := portmapper.call(ctx, getPort, arguments.buf)
+	port, err := askPort(ctx, portmapper, program)
 	if err != nil {
 		return 0, fmt.Errorf("asking rpcbind: %w", err)
 	}
-	port := results.uint32()
-	if results.err != nil {
-		return 0, fmt.Errorf("asking rpcbind: %w", results.err)
-	}
-	if port == 0 || port > 0xffff {
+	if port == 0 {
 		return 0, fmt.Errorf("%w: it runs rpcbind, but no NFS version 3", ErrUnreachable)
 	}
 	return int(port), nil
+}
+
+// askPort asks in the way that fits the address: version 2 of the protocol, which
+// every server speaks, isn't spoken over IPv6.
+func askPort(ctx context.Context, portmapper *conn, program procedure) (uint16, error) {
+	if address, isTCP := portmapper.RemoteAddr().(*net.TCPAddr); isTCP && address.IP.To4() == nil {
+		arguments := (&encoder{}).uint32(program.program, program.version).opaque([]byte("tcp6")).opaque(nil).opaque(nil)
+		results, err := portmapper.call(ctx, getAddress, arguments.buf)
+		if err != nil {
+			return 0, err
+		}
+		universal := string(results.opaque(maxAddress))
+		return portIn(universal), results.err
+	}
+	arguments := (&encoder{}).uint32(program.program, program.version, protocolTCP, 0)
+	results, err := portmapper.call(ctx, getPort, arguments.buf)
+	if err != nil {
+		return 0, err
+	}
+	return uint16(results.uint32()), results.err
+}
+
+// portIn reads the port of a universal address, whose last two numbers it is
+// (RFC 5665, 5.2.3.3): 0 where there is none.
+func portIn(universal string) uint16 {
+	parts := strings.Split(universal, ".")
+	if len(parts) < 2 {
+		return 0
+	}
+	high, errHigh := strconv.ParseUint(parts[len(parts)-2], 10, 8)
+	low, errLow := strconv.ParseUint(parts[len(parts)-1], 10, 8)
+	if errHigh != nil || errLow != nil {
+		return 0
+	}
+	return uint16(high<<8 | low)
 }
 
 // mount asks mountd for the handle of a share's root.

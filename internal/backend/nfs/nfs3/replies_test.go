@@ -35,6 +35,16 @@ func TestNoReplyIsTooStrangeToBeRead(t *testing.T) {
 	}
 }
 
+func TestAPortIsReadFromAnAddress(t *testing.T) {
+	for universal, want := range map[string]uint16{
+		"::.8.1": 2049, "fe80::1.78.80": 20048, "10.0.0.7.8.1": 2049, "": 0, "::": 0, "::.8": 0, "::.8.256": 0, "::.-1.1": 0, "::.x.1": 0,
+	} {
+		if got := portIn(universal); got != want {
+			t.Errorf("%q: %d", universal, got)
+		}
+	}
+}
+
 func TestAListingThatLeadsElsewhereIsRefused(t *testing.T) {
 	for _, name := range []string{"../canary", "a/b", "", "a\x00b"} {
 		listing := (&encoder{}).uint32(0).uint64(7)
