@@ -52,7 +52,7 @@ func (c *Client) portOf(ctx context.Context, program procedure) (int, error) {
 }
 
 // askPort asks in the way that fits the address: version 2 of the protocol, which
-// every server speaks, isn't spoken over IPv6.
+// every server speaks, tells of IPv4 ports alone (RFC 1833, 3).
 func askPort(ctx context.Context, portmapper *conn, program procedure) (uint16, error) {
 	if address, isTCP := portmapper.RemoteAddr().(*net.TCPAddr); isTCP && address.IP.To4() == nil {
 		arguments := (&encoder{}).uint32(program.program, program.version).opaque([]byte("tcp6")).opaque(nil).opaque(nil)
