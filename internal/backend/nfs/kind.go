@@ -52,6 +52,10 @@ func (*Kind) Type() stowagev1alpha1.BackendType { return stowagev1alpha1.NFSType
 
 // Open makes the backend of one StorageBackend object.
 func (k *Kind) Open(object *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
+	if k.cluster == "" {
+		return nil, backend.Unavailable.Errorf("the identity of this cluster isn't known, so that volumes can't be told from those of others: " +
+			"let the manager read the namespace kube-system")
+	}
 	spec, err := settingsFrom(*object.Spec.NFS)
 	if err != nil {
 		return nil, err

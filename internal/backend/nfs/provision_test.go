@@ -127,6 +127,13 @@ func TestOfManyThatAskForADirectoryOneGetsIt(t *testing.T) {
 	}
 }
 
+func TestNoVolumeIsMadeForNobodysCluster(t *testing.T) {
+	object := &stowagev1alpha1.StorageBackend{Spec: stowagev1alpha1.StorageBackendSpec{NFS: &stowagev1alpha1.NFSBackend{Server: "s", Path: "/srv"}}}
+	if _, err := newKind(t, "", "").Open(object); !errors.Is(err, backend.Unavailable) {
+		t.Errorf("opening ended with %v", err)
+	}
+}
+
 func TestADirectoryIsNotMadeBehindALink(t *testing.T) {
 	w := newWorld(t)
 	must(t, os.Symlink("../canary", filepath.Join(w.folder, "team-a")))
