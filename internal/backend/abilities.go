@@ -36,17 +36,56 @@ type Space struct {
 	Used  resource.Quantity
 }
 
-// As finds an ability of a backend behind whatever stands before it. It is the one
-// place where abilities are asked for.
-func As[Ability any](b Backend) (ability Ability, can bool) {
-	for {
-		if ability, can = b.(Ability); can {
-			return ability, true
-		}
-		before, wraps := b.(interface{ Unwrap() Backend })
-		if !wraps {
-			return ability, false
-		}
-		b = before.Unwrap()
+// Expander is a backend whose volumes can grow.
+type Expander interface {
+	// Expand sees to it that the volume with this id has at least this capacity,
+	// and tells what it has then. No volume ever shrinks: one that has as much is
+	// left as it is. But of what was asked for earlier, and not given, no more is
+	// asked for than now. It grows nothing whose owner's record doesn't fit the id.
+	// The call is repeated after any error whose outcome isn't known, also after a
+	// crash. An error of kind
+	//   InProgress   says that work goes on and that the call is to be repeated;
+	//   Exhausted    says that there is no room now: the volume is as it was;
+	//   NotFound     says that there is no such volume;
+	//   Conflict     says that the volume isn't this backend's;
+	//   Invalid      says that no repeat helps until something is changed;
+	//   Unavailable  says that the storage didn't take the call.
+	// After an error of no kind, or of kind InProgress, the volume may have grown or
+	// come to grow.
+	Expand(ctx context.Context, id string, capacity resource.Quantity) (Expansion, error)
+}
+
+// Expansion is what Expand did.
+type Expansion struct {
+	// Capacity that the volume has, in bytes.
+	Capacity resource.Quantity
+	// OnNode is true where a node has yet to grow the file system on the volume.
+	OnNode bool
+}
+
+// Expand grows a volume of a backend; one that isn't an Expander answers Invalid.
+func Expand(ctx context.Context, b Backend, id string, capacity resource.Quantity) (Expansion, error) {
+	expander, can := As[Expander](b)
+	if !can {
+		return Expansion{}, Invalid.Errorf("volume %s is of a kind that can't grow: create a larger claim and copy the data", id)
 	}
+	return expander.Expand(ctx, id, capacity)
+}
+
+// As finds an ability of a backend behind whatever stands before it. It is the one
+// place where abilities are asked for: what stands before a backend may offer
+// abilities to pass calls on, and has those that the backend itself has.
+func As[Ability any](b Backend) (ability Ability, can bool) {
+	before, wraps := b.(interface{ Unwrap() Backend })
+	if !wraps {
+		ability, can = b.(Ability)
+		return ability, can
+	}
+	if ability, can = As[Ability](before.Unwrap()); !can {
+		return ability, false
+	}
+	if passing, passes := b.(Ability); passes {
+		return passing, true
+	}
+	return ability, true
 }

@@ -42,6 +42,10 @@ func Contract(t *testing.T, open func(t *testing.T) (opened backend.Backend, has
 		"claims whose names run together share nothing":        testNames,
 		"a call that was given up is made good by a repeat":    testGivenUp,
 		"a backend that can list lists what is there":          testList,
+		"a volume that grows has what it was asked to have":    testGrowth,
+		"growing again, or to less, changes nothing":           testGrowthRepeated,
+		"a volume that isn't there can't grow":                 testGrowthAbsent,
+		"a growth that was given up is made good by a repeat":  testGrowthGivenUp,
 	} {
 		t.Run(name, func(t *testing.T) {
 			opened, has := open(t)
@@ -239,7 +243,7 @@ func untilFinal(call func() error) error {
 	defer tick.Stop()
 	for {
 		err := call()
-		if !errors.Is(err, backend.InProgress) {
+		if !backend.Unfinished(err) {
 			return err
 		}
 		select {

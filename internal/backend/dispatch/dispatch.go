@@ -55,7 +55,7 @@ type call struct {
 	question  question
 	id        string
 	namespace string
-	run       func(context.Context) (*backend.Volume, error)
+	run       func(context.Context) (any, error)
 	// wakes tell those who asked that there is an answer, by their verb.
 	wakes map[string]func()
 	// waiting is how many stay for the answer.
@@ -63,14 +63,14 @@ type call struct {
 
 	begun, ended bool
 	done         chan struct{}
-	volume       *backend.Volume
+	answer       any
 	err          error
 }
 
 // ask returns the answer to a question about a volume, at once or when it is asked
 // again. Of one volume one question is open at a time: another one waits until the
 // first is answered, and makes that answer void.
-func (d *Dispatcher) ask(ctx context.Context, on *served, c *call) (*backend.Volume, error) {
+func (d *Dispatcher) ask(ctx context.Context, on *served, c *call) (answer any, err error) {
 	l := d.enter(on)
 	open := l.enqueue(c)
 	open.wakes[c.question.verb] = on.wake
@@ -97,7 +97,7 @@ func (d *Dispatcher) ask(ctx context.Context, on *served, c *call) (*backend.Vol
 		return nil, open.unanswered(l)
 	}
 	l.forget(open)
-	return open.volume, open.err
+	return open.answer, open.err
 }
 
 // enter returns a backend's lane with the dispatcher locked.
@@ -129,10 +129,10 @@ func (d *Dispatcher) advance(l *lane) {
 func (d *Dispatcher) make(l *lane, c *call) {
 	ctx, cancel := context.WithTimeout(d.ctx, timeout)
 	defer cancel()
-	volume, err := unpanicked(ctx, c)
+	answer, err := unpanicked(ctx, c)
 
 	d.mu.Lock()
-	c.volume, c.err, c.ended = volume, err, true
+	c.answer, c.err, c.ended = answer, err, true
 	close(c.done)
 	l.running--
 	d.advance(l)
@@ -157,7 +157,7 @@ func (d *Dispatcher) drop(l *lane, c *call) {
 
 // unpanicked turns a panic of a backend, which would end the whole program, into an
 // error whose outcome isn't known.
-func unpanicked(ctx context.Context, c *call) (volume *backend.Volume, err error) {
+func unpanicked(ctx context.Context, c *call) (answer any, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("%s of volume %s: the backend panicked: %v", c.question.verb, c.id, cause)

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
 	"github.com/stowage-dev/stowage/internal/backend/dispatch"
@@ -220,4 +222,41 @@ func TestAbilitiesAreFoundBehindADispatcher(t *testing.T) {
 	if _, can := backend.As[backend.Lister](dispatch.New(t.Context()).Serve("disks", 1, panicking{d}, func() {})); can {
 		t.Error("the backend can't list, and says so")
 	}
+}
+
+func TestAVolumeGrowsThroughADispatcherWhereItCanGrow(t *testing.T) {
+	d := newDesk(t, 1)
+	expander, can := backend.As[backend.Expander](d.served("v"))
+	if _, passedBy := expander.(*desk); !can || passedBy {
+		t.Errorf("the backend can grow volumes (seen: %t), and the dispatcher is passed by (%t)", can, passedBy)
+	}
+	fixed := dispatch.New(t.Context()).Serve("disks", 1, panicking{d}, func() {})
+	if _, can := backend.As[backend.Expander](fixed); can {
+		t.Error("the backend can't grow volumes, and its dispatcher offers to")
+	}
+	if _, err := backend.Expand(t.Context(), fixed, "v", backendtest.Request("1").Capacity); !errors.Is(err, backend.Invalid) {
+		t.Errorf("asked all the same, it answers %v", err)
+	}
+}
+
+func TestAGrowthThatTakesLongIsAnsweredWhenItIsAskedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, asked := newDesk(t, 1), request("1", "a")
+		_ = d.provision(asked)
+		release := d.Hold()
+		expand := func(size string) (backend.Expansion, error) {
+			return backend.Expand(context.Background(), d.served(asked.ID), asked.ID, resource.MustParse(size))
+		}
+		if _, err := expand("2Mi"); !errors.Is(err, backend.Queued) {
+			t.Errorf("it answers %v", err)
+		}
+		if _, err := expand("3Mi"); !errors.Is(err, backend.Queued) {
+			t.Errorf("another growth is answered %v before the first has ended", err)
+		}
+		release()
+		d.woken()
+		if expanded, err := expand("3Mi"); err != nil || expanded.Capacity.Cmp(resource.MustParse("3Mi")) != 0 {
+			t.Errorf("it answers %v, %v", expanded, err)
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -31,14 +32,16 @@ func (s *served) Unwrap() backend.Backend { return s.Backend }
 
 // Provision asks for a volume.
 func (s *served) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
-	return s.dispatcher.ask(ctx, s, &call{
+	answer, err := s.dispatcher.ask(ctx, s, &call{
 		question:  question{"making", wantedIn(request)},
 		id:        request.ID,
 		namespace: request.Claim.Namespace,
-		run: func(ctx context.Context) (*backend.Volume, error) {
+		run: func(ctx context.Context) (any, error) {
 			return s.Backend.Provision(ctx, request)
 		},
 	})
+	made, _ := answer.(*backend.Volume)
+	return made, err
 }
 
 // Delete asks for the end of a volume.
@@ -46,11 +49,24 @@ func (s *served) Delete(ctx context.Context, id string) error {
 	_, err := s.dispatcher.ask(ctx, s, &call{
 		question: question{verb: "removal"},
 		id:       id,
-		run: func(ctx context.Context) (*backend.Volume, error) {
+		run: func(ctx context.Context) (any, error) {
 			return nil, s.Backend.Delete(ctx, id)
 		},
 	})
 	return err
+}
+
+// Expand asks for a volume's growth.
+func (s *served) Expand(ctx context.Context, id string, capacity resource.Quantity) (backend.Expansion, error) {
+	answer, err := s.dispatcher.ask(ctx, s, &call{
+		question: question{"growth", wanted{capacity: capacity.Value()}},
+		id:       id,
+		run: func(ctx context.Context) (any, error) {
+			return backend.Expand(ctx, s.Backend, id, capacity)
+		},
+	})
+	expanded, _ := answer.(backend.Expansion)
+	return expanded, err
 }
 
 // wanted is all of a request that its answer depends on.

@@ -36,6 +36,8 @@ type Backend struct {
 	volumes  map[string]backend.Request
 	failures []error
 	probe    error
+	// onNode and advisory are what SetOnNode and SetAdvisory set.
+	onNode, advisory bool
 	// gate is closed when calls may go on; nil while they aren't held.
 	gate  chan struct{}
 	calls []string
@@ -50,7 +52,10 @@ func New() *Backend {
 
 // Capabilities are all that there are.
 func (b *Backend) Capabilities() backend.Capabilities {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	return backend.Capabilities{
+		Advisory: b.advisory,
 		AccessModes: []corev1.PersistentVolumeAccessMode{
 			corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOncePod,
 		},
@@ -98,7 +103,7 @@ func (b *Backend) Delete(ctx context.Context, id string) error {
 	return nil
 }
 
-// Hold keeps every call of Provision and Delete from going on until release is
+// Hold keeps every call of Provision, Delete and Expand from going on until release is
 // called, or its context ends: then its outcome isn't known, and it had none.
 func (b *Backend) Hold() (release func()) {
 	b.mu.Lock()
@@ -108,14 +113,14 @@ func (b *Backend) Hold() (release func()) {
 	return sync.OnceFunc(func() { close(gate) })
 }
 
-// Calls are all calls of Provision and Delete that began, in their order.
+// Calls are all calls of Provision, Delete and Expand that began, in their order.
 func (b *Backend) Calls() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.calls)
 }
 
-// FailNext makes the next calls of Provision and Delete return these errors, one
+// FailNext makes the next calls of Provision, Delete and Expand return these errors, one
 // each; after them calls succeed again.
 func (b *Backend) FailNext(failures ...error) {
 	b.mu.Lock()

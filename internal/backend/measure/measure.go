@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 )
@@ -61,6 +62,14 @@ func (m *measured) Delete(ctx context.Context, id string) error {
 	err := m.Backend.Delete(ctx, id)
 	m.observe("delete", began, err)
 	return err
+}
+
+// Expand measures a call of Expand.
+func (m *measured) Expand(ctx context.Context, id string, capacity resource.Quantity) (backend.Expansion, error) {
+	began := time.Now()
+	expanded, err := backend.Expand(ctx, m.Backend, id, capacity)
+	m.observe("expand", began, err)
+	return expanded, err
 }
 
 func (m *measured) observe(operation string, began time.Time, err error) {

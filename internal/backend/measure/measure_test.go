@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
@@ -36,6 +37,7 @@ func TestCallsAreCountedByOutcome(t *testing.T) {
 	for range 3 {
 		_, _ = measured.Provision(t.Context(), backendtest.Request("1"))
 	}
+	_, _ = backend.Expand(t.Context(), measured, backendtest.Request("1").ID, resource.MustParse("2Mi"))
 	_ = measured.Delete(t.Context(), backendtest.Request("1").ID)
 
 	families, err := registry.Gather()
@@ -50,7 +52,7 @@ func TestCallsAreCountedByOutcome(t *testing.T) {
 		}
 		told = append(told, strings.Join(labels, " "))
 	}
-	want := "disks delete OK\ndisks provision Exhausted\ndisks provision OK\ndisks provision Unknown"
+	want := "disks delete OK\ndisks expand OK\ndisks provision Exhausted\ndisks provision OK\ndisks provision Unknown"
 	if got := strings.Join(told, "\n"); got != want {
 		t.Errorf("it tells of\n%s", got)
 	}

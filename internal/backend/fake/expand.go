@@ -1,0 +1,52 @@
+package fake
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+var _ backend.Expander = (*Backend)(nil)
+
+// Expand notes the new capacity, or fails as FailNext said.
+func (b *Backend) Expand(ctx context.Context, id string, capacity resource.Quantity) (backend.Expansion, error) {
+	if err := b.enter(ctx, "Expand "+id+" to "+capacity.String()); err != nil {
+		return backend.Expansion{}, err
+	}
+	defer b.mu.Unlock()
+	if err := b.nextFailure(); err != nil {
+		return backend.Expansion{}, err
+	}
+	kept, exists := b.volumes[id]
+	if !exists {
+		return backend.Expansion{}, backend.NotFound.Errorf("there is no volume %s", id)
+	}
+	if kept.Capacity.Cmp(capacity) < 0 {
+		kept.Capacity = capacity
+		b.volumes[id] = kept
+	}
+	return backend.Expansion{Capacity: kept.Capacity, OnNode: b.onNode}, nil
+}
+
+// SetOnNode makes a node have to grow the file systems of volumes that grow.
+func (b *Backend) SetOnNode() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.onNode = true
+}
+
+// SetAdvisory makes capacities labels, and no limits.
+func (b *Backend) SetAdvisory() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.advisory = true
+}
+
+// Capacity is what a volume has.
+func (b *Backend) Capacity(id string) resource.Quantity {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.volumes[id].Capacity
+}
