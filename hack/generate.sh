@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 bin/controller-gen object paths=./api/...
 bin/controller-gen crd paths=./api/... output:crd:dir=config/crd
-bin/controller-gen rbac:roleName=stowage-manager paths=./controllers/... output:rbac:dir=config/rbac
+bin/controller-gen rbac:roleName=stowage-manager "paths=./controllers/...;./cmd/manager" output:rbac:dir=config/rbac
 mkdir -p docs
 bin/crd-ref-docs --config hack/api-reference.yaml --source-path api/v1alpha1 \
   --renderer markdown --output-path docs/api.md --log-level ERROR

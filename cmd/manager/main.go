@@ -17,6 +17,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/local"
+	"github.com/stowage-dev/stowage/internal/backend/nfs"
 	"github.com/stowage-dev/stowage/internal/program"
 )
 
@@ -39,6 +40,7 @@ type options struct {
 	leaderElect             bool
 	leaderElectionNamespace string
 	localBase               string
+	nfsMounts               string
 	resync                  time.Duration
 }
 
@@ -53,6 +55,9 @@ func main() {
 		"Namespace of the lease. Default: the pod's own; needed outside a cluster.")
 	flags.StringVar(&options.localBase, "local-base", "/var/lib/stowage",
 		"Folder on every node below which local backends lie. The node agents need the same.")
+	flags.StringVar(&options.nfsMounts, "nfs-mounts", "",
+		"Folder in which shares of NFSv4-only servers are mounted, each under its StorageBackend's name.\n"+
+			"Shares that aren't mounted there are reached by NFSv3, without any mount.")
 	flags.DurationVar(&options.resync, "resync", defaultResync,
 		"How often everything is looked at again without a cause. Nothing waits for it: it is a net\n"+
 			"for what no event told of.")
@@ -82,10 +87,15 @@ func run(options options) error {
 	if err != nil {
 		return err
 	}
+	ctx := ctrl.SetupSignalHandler()
+	cluster, err := clusterIdentity(ctx, mgr.GetAPIReader())
+	if err != nil {
+		return err
+	}
 	kinds := backend.NewRegistry(
 		local.Kind{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Base: filepath.Clean(options.localBase)},
+		nfs.NewKind(cluster, options.nfsMounts),
 	)
-	ctx := ctrl.SetupSignalHandler()
 	if err := controllers.Setup(ctx, mgr, controllers.Options{Scope: scope, Backends: kinds, Metrics: metrics.Registry}); err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 var _ = Describe("In a crowd of claims that nothing fits", func() {
 	It("the few that new volumes fit are bound at once, each to the one of its size", func(ctx SpecContext) {
 		const crowd, few = 300, 10
-		startManager(fake.New())
+		startManager(fakeDisks(fake.New()))
 		DeferCleanup(removeQuickly)
 		inAnyOrder(crowd, func(i int) { create(ctx, Claim(ClaimNamed(name("crowd", i)), Asking("1Ti"))) })
 		for i := range crowd {

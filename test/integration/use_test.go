@@ -19,7 +19,7 @@ import (
 
 var _ = Describe("With the whole manager running, while pods come and go", Ordered, func() {
 	BeforeEach(func() {
-		startManager(fake.New())
+		startManager(fakeDisks(fake.New()))
 		DeferCleanup(removeEverything)
 	})
 

@@ -33,7 +33,7 @@ var _ = Describe("With the whole manager running", Ordered, func() {
 
 	BeforeEach(func() {
 		storage = fake.New()
-		startManager(storage)
+		startManager(fakeDisks(storage))
 		DeferCleanup(removeEverything)
 	})
 
@@ -259,8 +259,13 @@ var _ = Describe("With the whole manager running", Ordered, func() {
 
 func mebibytes(i int) string { return fmt.Sprintf("%dMi", i+1) }
 
+// fakeDisks has a fake serve the backends of type local.
+func fakeDisks(storage *fake.Backend) backend.Kind {
+	return fake.Kind{For: stowagev1alpha1.LocalType, Backend: storage}
+}
+
 // startManager runs a manager in scope=cluster until the spec ends.
-func startManager(storage *fake.Backend) {
+func startManager(kinds ...backend.Kind) {
 	GinkgoHelper()
 	skipNames := true
 	mgr, err := ctrl.NewManager(writes.count(config), ctrl.Options{
@@ -273,7 +278,7 @@ func startManager(storage *fake.Backend) {
 	ctx, stop := context.WithCancel(context.Background())
 	Expect(controllers.Setup(ctx, mgr, controllers.Options{
 		Scope:    controllers.ClusterScope,
-		Backends: backend.NewRegistry(fake.Kind{For: stowagev1alpha1.LocalType, Backend: storage}),
+		Backends: backend.NewRegistry(kinds...),
 	})).To(Succeed())
 	stopped := make(chan error, 1)
 	go func() { stopped <- mgr.Start(ctx) }()
