@@ -20,6 +20,10 @@ const (
 // A LocalVolume also has ReadyCondition.
 const ProvisionedCondition = "Provisioned"
 
+// GrantedCondition of a LocalVolume that was made is True where it was given the
+// capacity that spec.capacity asks for, and else tells why it wasn't.
+const GrantedCondition = "Granted"
+
 // VolumesReadyCondition of a pod is True when every volume of the pod is
 // mounted. Written by the node agent where it follows pods itself.
 const VolumesReadyCondition = "stowage.dev/VolumesReady"

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
@@ -75,10 +76,8 @@ var _ = Describe("a LocalVolume", func() {
 		Entry("its reserve", volume("reservedCapacity: 1Gi"), volume("reservedCapacity: 2Gi"), "reservedCapacity is immutable"),
 		Entry("its owner's name", volume(), volume("claimRef: {namespace: shop, name: other, uid: 7c9d3a52-0000-4000-8000-000000000001}"), "claimRef is immutable"),
 		Entry("its owner's uid", volume(), volume("claimRef: {namespace: shop, name: orders, uid: other}"), "claimRef is immutable"),
-		Entry("its capacity, to less", volume("capacity: 2Gi"), volume("capacity: 1Gi"), "capacity can only grow"),
 		Entry("the order to remove its data", volume("removeData: true"), volume("removeData: false"), "removeData can't be taken back"),
 		Entry("the order to remove its data, left out", volume("removeData: true"), volume(), "removeData can't be taken back"),
-		Entry("its capacity, to less in another unit", volume("capacity: 1Gi"), volume("capacity: 1G"), "capacity can only grow"),
 	)
 
 	DescribeTable("can be changed in",
@@ -86,6 +85,7 @@ var _ = Describe("a LocalVolume", func() {
 			Expect(changed(ctx, created(ctx, "LocalVolume", before), after)).To(Succeed())
 		},
 		Entry("its capacity, to more", volume(), volume("capacity: 1025Mi")),
+		Entry("its capacity, to less, where nothing was given yet", volume("capacity: 2Gi"), volume("capacity: 1Gi")),
 		Entry("what becomes of its data", volume(), volume("removeData: true")),
 		Entry("the way its capacity is written", volume(), volume("capacity: 1073741824")),
 		Entry("the way its reserve is written", volume("reservedCapacity: 1Gi"), volume("reservedCapacity: 1024Mi")),
@@ -97,6 +97,18 @@ var _ = Describe("a LocalVolume", func() {
 		spec, _, err := unstructured.NestedMap(made.Object, "spec")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(spec).To(And(HaveKeyWithValue("layout", "Directory"), HaveKeyWithValue("volumeMode", "Filesystem")))
+	})
+
+	It("is never asked to have less than it was given, and never given more than it was asked to have", func(ctx SpecContext) {
+		made := created(ctx, "LocalVolume", volume("capacity: 2Gi"))
+		given := func(capacity string) error {
+			status := client.RawPatch(types.MergePatchType, []byte(`{"status":{"capacity":"`+capacity+`"}}`))
+			return api.Status().Patch(ctx, made, status)
+		}
+		Expect(given("1Gi")).To(Succeed())
+		Expect(changed(ctx, made, volume("capacity: 1Gi"))).To(Succeed())
+		Expect(changed(ctx, made, volume("capacity: 1G"))).To(MatchError(ContainSubstring("can't be less than the volume has")))
+		Expect(given("1025Mi")).To(MatchError(ContainSubstring("can't be less than the volume has")))
 	})
 
 	It("is found by its node", func(ctx SpecContext) {

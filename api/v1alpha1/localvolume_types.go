@@ -16,6 +16,7 @@ import (
 // +kubebuilder:resource:scope=Cluster,shortName=lv,categories=stowage
 // +kubebuilder:subresource:status
 // +kubebuilder:selectablefield:JSONPath=`.spec.nodeName`
+// +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.capacity) || quantity(string(self.spec.capacity)).compareTo(quantity(string(self.status.capacity))) >= 0",message="spec.capacity can't be less than the volume has, status.capacity"
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.nodeName`
 // +kubebuilder:printcolumn:name="Backend",type=string,JSONPath=`.spec.backend`
 // +kubebuilder:printcolumn:name="Capacity",type=string,JSONPath=`.status.capacity`
@@ -45,8 +46,8 @@ type LocalVolumeList struct {
 	Items []LocalVolume `json:"items"`
 }
 
-// LocalVolumeSpec is what the manager asks the node's agent for. Only capacity
-// can change, and only grow.
+// LocalVolumeSpec is what the manager asks the node's agent for. Only capacity and
+// removeData can change.
 //
 // +kubebuilder:validation:XValidation:rule="self.nodeName == oldSelf.nodeName",message="nodeName is immutable"
 // +kubebuilder:validation:XValidation:rule="self.backend == oldSelf.backend",message="backend is immutable"
@@ -56,7 +57,6 @@ type LocalVolumeList struct {
 // +kubebuilder:validation:XValidation:rule="has(self.fsType) == has(oldSelf.fsType) && (!has(self.fsType) || self.fsType == oldSelf.fsType)",message="fsType is immutable"
 // +kubebuilder:validation:XValidation:rule="self.claimRef == oldSelf.claimRef",message="claimRef is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.reservedCapacity) == has(oldSelf.reservedCapacity) && (!has(self.reservedCapacity) || quantity(string(self.reservedCapacity)).compareTo(quantity(string(oldSelf.reservedCapacity))) == 0)",message="reservedCapacity is immutable"
-// +kubebuilder:validation:XValidation:rule="quantity(string(self.capacity)).compareTo(quantity(string(oldSelf.capacity))) >= 0",message="capacity can only grow"
 // +kubebuilder:validation:XValidation:rule="self.volumeMode != 'Block' || self.layout == 'Image'",message="volumeMode Block needs layout Image"
 // +kubebuilder:validation:XValidation:rule="!(has(oldSelf.removeData) && oldSelf.removeData) || (has(self.removeData) && self.removeData)",message="removeData can't be taken back: the data may be half gone"
 type LocalVolumeSpec struct {
@@ -74,7 +74,8 @@ type LocalVolumeSpec struct {
 	// can be removed whatever became of the backend. Immutable.
 	// +required
 	Path AbsolutePath `json:"path"`
-	// capacity that is asked for, in bytes. It can only grow.
+	// capacity that is asked for, in bytes. It can grow, and what was asked for and
+	// not given can be taken back: it is never less than status.capacity.
 	// +kubebuilder:validation:XValidation:rule="!quantity(string(self)).isGreaterThan(quantity('4Ei'))",message="capacity must be at most 4Ei"
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0')) && !string(self).matches('[mun]$')",message="capacity must be a whole number of bytes, such as 10Gi, and more than 0"
 	// +required
@@ -136,10 +137,11 @@ type LocalVolumeStatus struct {
 	// path is where the volume lies on its node.
 	// +optional
 	Path string `json:"path,omitempty"`
-	// capacity that the volume really has, in bytes.
+	// capacity that the volume really has, in bytes: what the agent gave, never
+	// more than spec.capacity.
 	// +optional
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
-	// conditions are Provisioned and Ready.
+	// conditions are Provisioned and Ready and, once it was made, Granted.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

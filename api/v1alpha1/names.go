@@ -38,6 +38,13 @@ const (
 // deleted on its authority.
 const ProvisioningAnnotation = "stowage.dev/provisioning"
 
+// CapacityAnnotation of a claim and its volume says what their capacity is worth,
+// once they grew: Advisory, a label that nothing enforces.
+const (
+	CapacityAnnotation = "stowage.dev/capacity"
+	CapacityAdvisory   = "Advisory"
+)
+
 // BackendParameter is the StorageClass parameter that names the StorageBackend.
 const BackendParameter = "backend"
 

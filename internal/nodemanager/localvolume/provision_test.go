@@ -176,9 +176,10 @@ var _ = Describe("A volume that is asked for", func() {
 			n.reconcile(ctx, volume)
 			Expect(read(ctx, volume).Status.Capacity.String()).To(Equal("800Mi"))
 		}
-		verdict, message := said(ctx, volume, stowagev1alpha1.ReadyCondition)
-		Expect(verdict).To(Equal("True Ready"))
-		Expect(message).To(ContainSubstring("growing it: no room on the disk: 2Gi is asked for"))
+		Expect(ready(ctx, volume)).To(Equal("True Ready"))
+		verdict, message := said(ctx, volume, stowagev1alpha1.GrantedCondition)
+		Expect(verdict).To(Equal("False Exhausted"))
+		Expect(message).To(ContainSubstring("no room on the disk: 2Gi is asked for"))
 	})
 })
 

@@ -10,12 +10,14 @@ package localvolume
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -110,7 +112,7 @@ func (r *Reconciler) provision(ctx context.Context, stored, volume *stowagev1alp
 		setCondition(volume, stowagev1alpha1.ProvisionedCondition, stowagev1alpha1.ReasonReady, "the volume is on its node's disk")
 		setCondition(volume, stowagev1alpha1.ReadyCondition, stowagev1alpha1.ReasonReady, "the volume can be mounted")
 		volume.Status.Path = r.volumeOf(volume).directory()
-		volume.Status.Capacity = new(volume.Spec.Capacity.DeepCopy())
+		setGranted(volume)
 		return r.finish(ctx, stored, volume, ctrl.Result{RequeueAfter: checkInterval}, nil)
 	}
 	return r.finish(ctx, stored, volume, retryOf(err), err)
@@ -135,27 +137,8 @@ func (r *Reconciler) ensureThere(ctx context.Context, volume *stowagev1alpha1.Lo
 		err := fmt.Errorf("%w: %s isn't on the disk: mount the disk again, or restore the directory; Stowage doesn't make it anew", errLost, there.directory())
 		return retryOf(err), err
 	}
-	message, again := "the volume can be mounted", checkInterval
-	if had := volume.Status.Capacity; had == nil || had.Cmp(volume.Spec.Capacity) < 0 {
-		if err := r.grow(ctx, volume); err != nil {
-			message, again = fmt.Sprintf("the volume can be mounted; growing it: %v", err), problemRetry
-		}
-	}
-	setCondition(volume, stowagev1alpha1.ReadyCondition, stowagev1alpha1.ReasonReady, message)
-	return ctrl.Result{RequeueAfter: again}, nil
-}
-
-// grow gives the volume the capacity that it asks for, if there is room.
-func (r *Reconciler) grow(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
-	var has int64
-	if volume.Status.Capacity != nil {
-		has = volume.Status.Capacity.Value()
-	}
-	if err := r.Store.CheckGrowth(r.volumeOf(volume), has, r.othersOf(ctx, volume)); err != nil {
-		return err
-	}
-	volume.Status.Capacity = new(volume.Spec.Capacity.DeepCopy())
-	return nil
+	setCondition(volume, stowagev1alpha1.ReadyCondition, stowagev1alpha1.ReasonReady, "the volume can be mounted")
+	return ctrl.Result{RequeueAfter: r.grow(ctx, volume)}, nil
 }
 
 // remove removes the volume's data, and then the finalizer. A removal that was
@@ -259,6 +242,9 @@ func (r *Reconciler) volumeOf(volume *stowagev1alpha1.LocalVolume) Volume {
 		Bytes:       volume.Spec.Capacity.Value(),
 		Provisioned: isProvisioned(volume),
 	}
+	if volume.Status.Capacity != nil {
+		of.Has = volume.Status.Capacity.Value()
+	}
 	if volume.Spec.ReservedCapacity != nil {
 		of.Reserved = volume.Spec.ReservedCapacity.Value()
 	}
@@ -290,8 +276,7 @@ func (r *Reconciler) waitingForRoom(ctx context.Context, _ client.Object) []reco
 	}
 	var waiting []reconcile.Request
 	for _, volume := range list.Items {
-		condition := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.ProvisionedCondition)
-		if condition != nil && condition.Reason == stowagev1alpha1.ReasonExhausted {
+		if slices.ContainsFunc(volume.Status.Conditions, func(condition metav1.Condition) bool { return condition.Reason == stowagev1alpha1.ReasonExhausted }) {
 			waiting = append(waiting, reconcile.Request{NamespacedName: types.NamespacedName{Name: volume.Name}})
 		}
 	}

@@ -39,7 +39,7 @@ func (d disk) checkRoom(wanted, has int64) error {
 
 // checkRoom says whether the disk that a folder lies on has room for a volume
 // beside the others that lie on it, whatever folder they lie in.
-func (s *Store) checkRoom(folder *os.File, volume Volume, has int64, others []Volume) error {
+func (s *Store) checkRoom(folder *os.File, volume Volume, others []Volume) error {
 	var stat unix.Statfs_t
 	if err := unix.Fstatfs(int(folder.Fd()), &stat); err != nil {
 		return fmt.Errorf("asking for the size of the disk at %s: %w", volume.Path, err)
@@ -58,7 +58,7 @@ func (s *Store) checkRoom(folder *os.File, volume Volume, has int64, others []Vo
 		given:     given,
 		reserved:  volume.Reserved,
 	}
-	return on.checkRoom(volume.Bytes, has)
+	return on.checkRoom(volume.Bytes, volume.Has)
 }
 
 // given sums up the volumes that lie on a disk. What counts is that their
@@ -80,10 +80,24 @@ func (s *Store) given(device uint64, others []Volume) (int64, error) {
 			return 0, err
 		}
 		if lies == device {
-			given += other.Bytes
+			given += s.heldBy(other)
 		}
 	}
 	return given, nil
+}
+
+// heldBy is how much of the disk a volume was given. One of which nobody knows was
+// given what it asked for, or will be now; what it asks for beyond what it was
+// given holds up no other.
+func (s *Store) heldBy(volume Volume) int64 {
+	if volume.Has == 0 {
+		return volume.Bytes
+	}
+	if s.granted[volume.Name] > volume.Bytes {
+		// It was taken back before anybody was told: from here on others may have it.
+		s.granted[volume.Name] = volume.Bytes
+	}
+	return max(volume.Has, s.granted[volume.Name])
 }
 
 // openPlace opens what tells the disk of a volume: its directory or, for one that

@@ -31,8 +31,9 @@ var (
 type Volume struct {
 	// Path is the folder of its backend; Name is its directory in it.
 	Path, Name string
-	// Bytes is its capacity, and Reserved what must stay free on its disk.
-	Bytes, Reserved int64
+	// Bytes is the capacity that it is asked to have, Has what it was given, 0 where
+	// nobody knows, and Reserved what must stay free on its disk.
+	Bytes, Has, Reserved int64
 	// Provisioned: it was made before.
 	Provisioned bool
 }
@@ -47,6 +48,9 @@ type Store struct {
 
 	// making lets one volume at a time be given room.
 	making sync.Mutex
+	// granted is the growth that was given, by the volumes' names: what LocalVolumes
+	// say of it may not be written, or seen, yet.
+	granted map[string]int64
 }
 
 // Exists says whether a volume's directory is there.
@@ -95,7 +99,7 @@ func (s *Store) makeBeside(volume Volume, others []Volume) error {
 		return err
 	}
 	defer folder.Close()
-	if err := s.checkRoom(folder, volume, 0, others); err != nil {
+	if err := s.checkRoom(folder, volume, others); err != nil {
 		return err
 	}
 	if err := mount.EnsureDir(folder, volume.Name, volumeMode); err != nil {
@@ -113,23 +117,6 @@ func (s *Store) adopt(volume Volume) error {
 	}
 	defer folder.Close()
 	return mount.SyncDir(folder)
-}
-
-// CheckGrowth says whether a volume that has some bytes can have the capacity
-// that it asks for now.
-func (s *Store) CheckGrowth(volume Volume, has int64, others Lister) error {
-	s.making.Lock()
-	defer s.making.Unlock()
-	folder, err := mount.OpenBeneath(s.Base, volume.Path)
-	if err != nil {
-		return err
-	}
-	defer folder.Close()
-	listed, err := others()
-	if err != nil {
-		return err
-	}
-	return s.checkRoom(folder, volume, has, listed)
 }
 
 // Remove removes a volume with its data. It refuses while the volume is mounted
@@ -163,6 +150,7 @@ func (s *Store) Remove(ctx context.Context, volume Volume) error {
 	if err := mount.RemoveTree(ctx, deleting, volume.Name); err != nil {
 		return err
 	}
+	s.forget(volume)
 	return mount.RemoveUnfinished(folder, volume.Name)
 }
 

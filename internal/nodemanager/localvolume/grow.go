@@ -1,0 +1,65 @@
+package localvolume
+
+import (
+	"context"
+	"time"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/mount"
+)
+
+// grow gives a volume that was made the capacity that it asks for, if there is
+// room, says in a condition how that went, and returns when to look again. A volume
+// that can't have more keeps what it has, and can be mounted.
+func (r *Reconciler) grow(ctx context.Context, volume *stowagev1alpha1.LocalVolume) time.Duration {
+	if had := volume.Status.Capacity; had == nil || had.Cmp(volume.Spec.Capacity) < 0 {
+		if err := r.Store.Grant(r.volumeOf(volume), r.othersOf(ctx, volume)); err != nil {
+			setCondition(volume, stowagev1alpha1.GrantedCondition, reasonOf(err), messageOf(err, r.Store.Base))
+			return problemRetry
+		}
+	}
+	setGranted(volume)
+	return checkInterval
+}
+
+// setGranted says, in memory, that a volume has what it asks for.
+func setGranted(volume *stowagev1alpha1.LocalVolume) {
+	if had := volume.Status.Capacity; had == nil || had.Cmp(volume.Spec.Capacity) < 0 {
+		volume.Status.Capacity = new(volume.Spec.Capacity.DeepCopy())
+	}
+	setCondition(volume, stowagev1alpha1.GrantedCondition, stowagev1alpha1.ReasonReady, "the volume has the capacity that is asked for")
+}
+
+// Grant gives a volume that was made the capacity that it asks for, if there is
+// room for it beside the others of the node. What was granted once is held for the
+// volume until its LocalVolume says so, or asks for less.
+func (s *Store) Grant(volume Volume, others Lister) error {
+	s.making.Lock()
+	defer s.making.Unlock()
+	if s.granted[volume.Name] < volume.Bytes {
+		folder, err := mount.OpenBeneath(s.Base, volume.Path)
+		if err != nil {
+			return err
+		}
+		defer folder.Close()
+		listed, err := others()
+		if err != nil {
+			return err
+		}
+		if err := s.checkRoom(folder, volume, listed); err != nil {
+			return err
+		}
+	}
+	if s.granted == nil {
+		s.granted = map[string]int64{}
+	}
+	s.granted[volume.Name] = volume.Bytes
+	return nil
+}
+
+// forget drops what was granted to a volume that is gone.
+func (s *Store) forget(volume Volume) {
+	s.making.Lock()
+	defer s.making.Unlock()
+	delete(s.granted, volume.Name)
+}
