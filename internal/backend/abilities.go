@@ -39,8 +39,8 @@ type Space struct {
 // Expander is a backend whose volumes can grow.
 type Expander interface {
 	// Expand sees to it that the volume with this id has at least this capacity,
-	// and tells what it has then. No volume ever shrinks: one that has as much is
-	// left as it is. But of what was asked for earlier, and not given, no more is
+	// and tells what it has then: where capacities are advisory, what is asked for.
+	// No volume ever shrinks: one that has as much is left as it is. But of what was asked for earlier, and not given, no more is
 	// asked for than now. It grows nothing whose owner's record doesn't fit the id.
 	// The call is repeated after any error whose outcome isn't known, also after a
 	// crash. An error of kind

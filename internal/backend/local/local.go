@@ -6,6 +6,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -190,6 +190,9 @@ func (b *localBackend) create(ctx context.Context, request backend.Request) erro
 }
 
 func (b *localBackend) made(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (*backend.Volume, error) {
+	if volume.Status.Capacity == nil {
+		return nil, backend.InProgress.Errorf("waiting for the agent of node %s to say how much volume %s has", volume.Spec.NodeName, volume.Name)
+	}
 	node := &corev1.Node{}
 	if err := b.Client.Get(ctx, client.ObjectKey{Name: volume.Spec.NodeName}, node); err != nil {
 		return nil, fmt.Errorf("reading node %s: %w", volume.Spec.NodeName, err)
@@ -205,7 +208,7 @@ func (b *localBackend) made(ctx context.Context, volume *stowagev1alpha1.LocalVo
 			stowagev1alpha1.PathAttribute:   volume.Status.Path,
 			stowagev1alpha1.LayoutAttribute: string(volume.Spec.Layout),
 		},
-		Capacity:     ptr.Deref(volume.Status.Capacity, volume.Spec.Capacity),
+		Capacity:     *volume.Status.Capacity,
 		NodeAffinity: only(place),
 	}, nil
 }
@@ -223,17 +226,19 @@ func outcome(volume *stowagev1alpha1.LocalVolume) error {
 		}
 		return nil
 	}
+	return kindOf(provisioned.Reason).Errorf("node %s: %s", volume.Spec.NodeName, provisioned.Message)
+}
+
+// kindOf is what a reason of the agent means.
+func kindOf(reason string) backend.ErrorKind {
 	kind := map[string]backend.ErrorKind{
 		stowagev1alpha1.ReasonExhausted:       backend.Exhausted,
 		stowagev1alpha1.ReasonInvalid:         backend.Invalid,
 		stowagev1alpha1.ReasonNotSupported:    backend.Invalid,
 		stowagev1alpha1.ReasonPathOutsideBase: backend.Invalid,
 		stowagev1alpha1.ReasonUnavailable:     backend.Unavailable,
-	}[provisioned.Reason]
-	if kind == "" {
-		kind = backend.InProgress
-	}
-	return kind.Errorf("node %s: %s", volume.Spec.NodeName, provisioned.Message)
+	}[reason]
+	return cmp.Or(kind, backend.InProgress)
 }
 
 // lastWord is what the agent last said of a volume that is to go, if it said it.

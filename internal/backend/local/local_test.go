@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -236,8 +235,7 @@ func (c cluster) actAsAgent(ctx context.Context) {
 			_ = c.Update(ctx, volume)
 			continue
 		}
-		capacity := resource.MustParse("1Mi")
-		volume.Status.Path, volume.Status.Capacity = base+"/disks/"+volume.Name, &capacity
+		volume.Status.Path, volume.Status.Capacity = base+"/disks/"+volume.Name, &volume.Spec.Capacity
 		c.provisioned(volume, metav1.ConditionTrue, stowagev1alpha1.ReasonReady, "")
 		_ = c.Status().Update(ctx, volume)
 	}
