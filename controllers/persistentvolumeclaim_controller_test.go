@@ -58,7 +58,7 @@ var _ = Describe("A claim and static volumes", func() {
 		Expect(w.condition(claim)).To(gstruct.MatchFields(gstruct.IgnoreExtras, gstruct.Fields{
 			"Status": Equal(corev1.ConditionFalse),
 			"Reason": Equal("NoMatchingVolume"),
-			"Message": HavePrefix("3 volumes without a class: 2 too small (largest 5Gi, need 10Gi), " +
+			"Message": HavePrefix("3 volumes without a class: 2 too small (largest 5Gi: a, need 10Gi), " +
 				"1 reserved for default/other; create a volume that fits"),
 		}))
 		Expect(w.told()).To(ConsistOf(ContainSubstring("FailedBinding 3 volumes")))

@@ -256,7 +256,7 @@ func (r *PersistentVolumeClaimReconciler) waitUnmatched(scope *claimScope) *wait
 	case name == "":
 		why += "; create a volume that fits, or name a StorageClass that makes volumes"
 	case scope.class == nil:
-		why += fmt.Sprintf("; and there is no StorageClass %q that could make one", name)
+		why += fmt.Sprintf("; and there is no StorageClass %q that could make one: create a volume that fits, or the StorageClass", name)
 	default:
 		why += fmt.Sprintf("; StorageClass %q makes none: create a volume that fits", name)
 	}

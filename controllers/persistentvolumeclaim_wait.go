@@ -98,20 +98,26 @@ func setBindable(claim *corev1.PersistentVolumeClaim, condition corev1.Persisten
 	return setClaimCondition(claim, condition)
 }
 
-// setClaimCondition sets any condition in memory and tells whether it changed.
+// setClaimCondition sets any condition in memory and tells whether it changed. When
+// it was probed last is when it was last written: kubectl shows both times.
 func setClaimCondition(claim *corev1.PersistentVolumeClaim, condition corev1.PersistentVolumeClaimCondition) bool {
 	for i, known := range claim.Status.Conditions {
 		if known.Type != condition.Type {
 			continue
 		}
+		if known.Status == condition.Status && known.Reason == condition.Reason && known.Message == condition.Message {
+			return false
+		}
+		condition.LastProbeTime = metav1.Now()
 		condition.LastTransitionTime = known.LastTransitionTime
 		if known.Status != condition.Status {
-			condition.LastTransitionTime = metav1.Now()
+			condition.LastTransitionTime = condition.LastProbeTime
 		}
 		claim.Status.Conditions[i] = condition
-		return known.Status != condition.Status || known.Reason != condition.Reason || known.Message != condition.Message
+		return true
 	}
-	condition.LastTransitionTime = metav1.Now()
+	condition.LastProbeTime = metav1.Now()
+	condition.LastTransitionTime = condition.LastProbeTime
 	claim.Status.Conditions = append(claim.Status.Conditions, condition)
 	return true
 }

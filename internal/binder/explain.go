@@ -59,17 +59,23 @@ func (t *tally) chosenTexts(wish Wish) []string {
 	return sentences
 }
 
-// groups are the counts, the largest first.
+// nearest are the causes, the one that is mended most easily first.
+var nearest = []Cause{
+	Fits, TooSmall, OtherLabels, OtherNode, OtherAttributesClass, OtherAccessModes, OtherVolumeMode, Reserved, Failed, Deleting,
+}
+
+// groups are the counts, the largest first and, of equals, the nearest.
 func (t *tally) groups(wish Wish) []string {
 	causes := slices.SortedFunc(maps.Keys(t.counts), func(a, b Cause) int {
-		return cmp.Or(cmp.Compare(t.counts[b], t.counts[a]), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(t.counts[b], t.counts[a]), cmp.Compare(slices.Index(nearest, a), slices.Index(nearest, b)))
 	})
 	var groups []string
 	for _, cause := range causes {
 		switch count := t.counts[cause]; {
 		case count == 0:
 		case cause == TooSmall:
-			groups = append(groups, fmt.Sprintf("%d too small (largest %s, need %s)", count, Bytes(t.largest), Bytes(RequestOf(wish.Claim))))
+			groups = append(groups, fmt.Sprintf("%d too small (largest %s: %s, need %s)",
+				count, Bytes(t.largest.size), t.largest.name, Bytes(RequestOf(wish.Claim))))
 		case cause == Reserved:
 			groups = append(groups, fmt.Sprintf("%d reserved for %s", count, t.ownersText()))
 		default:

@@ -28,7 +28,7 @@ func TestAnExplanationCountsEveryVolumeOfTheClassByCause(t *testing.T) {
 				Volume("c", OfClass("fast"), ReservedTo("db")), Volume("other"),
 			},
 			Claim(InClass("fast"), Asking("10Gi")), "",
-			"3 volumes of class fast: 2 too small (largest 5Gi, need 10Gi), 1 reserved for default/db",
+			"3 volumes of class fast: 2 too small (largest 5Gi: a, need 10Gi), 1 reserved for default/db",
 		},
 		{
 			[]*corev1.PersistentVolume{Volume("a")},
@@ -89,7 +89,7 @@ func TestAnExplanationSaysWhyTheVolumeReservedForTheClaimIsNotBound(t *testing.T
 	for want, volumes := range map[string][]*corev1.PersistentVolume{
 		"volume mine is reserved for this claim, but too small (1Gi, need 5Gi); no other volume without a class exists": {mine},
 		"volume mine is reserved for this claim, but too small (1Gi, need 5Gi); " +
-			"1 volume without a class: 1 too small (largest 2Gi, need 5Gi)": {mine, Volume("other", Holding("2Gi"))},
+			"1 volume without a class: 1 too small (largest 2Gi: other, need 5Gi)": {mine, Volume("other", Holding("2Gi"))},
 	} {
 		if got := indexOf(volumes...).Explain(binder.Wish{Claim: Claim(Asking("5Gi"))}); got != want {
 			t.Errorf("it says %q", got)

@@ -9,8 +9,8 @@ type tally struct {
 	// owners are claims for which volumes are reserved: all, or more than are
 	// named.
 	owners map[string]bool
-	// largest of those that are too small.
-	largest int64
+	// largest of those that are too small: the nearest miss.
+	largest *stocked
 	// chosen are the volumes that are reserved for this very claim, of whatever
 	// class, and can't be had.
 	chosen []*stocked
@@ -83,7 +83,7 @@ func (x *Index) addBySize(t *tally, class *shelves, of kind, s *seeker) {
 	})
 	t.counts[TooSmall] += free.Len() - large
 	free.DescendLessOrEqual(stockFrom(s.size), func(v *stocked) bool {
-		t.largest = max(t.largest, v.size)
+		t.missed(v)
 		return false
 	})
 }
@@ -91,7 +91,7 @@ func (x *Index) addBySize(t *tally, class *shelves, of kind, s *seeker) {
 func (x *Index) count(t *tally, v *stocked, s *seeker, cause Cause) {
 	switch cause {
 	case TooSmall:
-		t.largest = max(t.largest, v.size)
+		t.missed(v)
 	case Fits:
 		if owner := x.owner(v, s); owner != "" {
 			t.own(owner)
@@ -99,6 +99,12 @@ func (x *Index) count(t *tally, v *stocked, s *seeker, cause Cause) {
 		}
 	}
 	t.counts[cause]++
+}
+
+func (t *tally) missed(v *stocked) {
+	if t.largest == nil || t.largest.before(v) {
+		t.largest = v
+	}
 }
 
 func (t *tally) own(claim string) {

@@ -230,7 +230,7 @@ var _ = Describe("With the whole manager running", Ordered, func() {
 
 		Eventually(func(g Gomega) {
 			g.Expect(users.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(Succeed())
-			g.Expect(claim.Status.Conditions).To(ContainElement(HaveField("Message", HavePrefix("1 volume without a class: 1 too small (largest 1Gi, need 5Gi)"))))
+			g.Expect(claim.Status.Conditions).To(ContainElement(HaveField("Message", HavePrefix("1 volume without a class: 1 too small (largest 1Gi: small, need 5Gi)"))))
 		}).WithContext(ctx).WithTimeout(soon).Should(Succeed())
 	})
 
