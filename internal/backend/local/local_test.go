@@ -70,6 +70,24 @@ func TestAPodsNodeThatIsNotTheBackendsIsRefused(t *testing.T) {
 	expectError(t, err, backend.WrongNode, "disk=ssd")
 }
 
+func TestANewVolumeIsAskedOnlyOfNodesThatItsClassAllows(t *testing.T) {
+	cluster := newCluster(t, Node("node-1"), Node("node-2"))
+	request := backendtest.Request("1")
+	request.Topologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
+		{Key: stowagev1alpha1.TopologyNodeLabel, Values: []string{"node-2"}},
+	}}}
+	if _, err := cluster.open(t, LocalBackend("disks")).Provision(t.Context(), request); !errors.Is(err, backend.InProgress) {
+		t.Fatal(err)
+	}
+	if node := cluster.volume(t, "1").Spec.NodeName; node != "node-2" {
+		t.Errorf("it was asked of %s", node)
+	}
+	other := backendtest.Request("2")
+	other.Topologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: "zone", Values: []string{"a"}}}}}
+	_, err := cluster.open(t, LocalBackend("disks")).Provision(t.Context(), other)
+	expectError(t, err, backend.Unavailable, "allowedTopologies")
+}
+
 func TestABackendWithoutNodesSaysWhichLabelsItWants(t *testing.T) {
 	disks := newCluster(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "unlabelled"}}).open(t, LocalBackend("disks"))
 	expectError(t, disks.(backend.Prober).Probe(t.Context()), backend.Unavailable, stowagev1alpha1.TopologyNodeLabel)
