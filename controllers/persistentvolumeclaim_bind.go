@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/ptr"
@@ -160,7 +161,7 @@ func setBound(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) 
 	status, class := &claim.Status, pv.Spec.VolumeAttributesClassName
 	changed := setBindable(claim, boundCondition(pv))
 	if status.Phase != corev1.ClaimBound || status.Capacity == nil {
-		status.Capacity = maps.Clone(pv.Spec.Capacity)
+		status.Capacity = usableCapacity(pv)
 		changed = true
 	}
 	if !slices.Equal(status.AccessModes, pv.Spec.AccessModes) || !ptr.Equal(status.CurrentVolumeAttributesClassName, class) {
@@ -169,6 +170,16 @@ func setBound(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) 
 	}
 	status.Phase = corev1.ClaimBound
 	return changed
+}
+
+// usableCapacity is what a claim that is bound to a volume has: of one that grew, and
+// whose file system no node has grown since, no more than before.
+func usableCapacity(pv *corev1.PersistentVolume) corev1.ResourceList {
+	capacity := maps.Clone(pv.Spec.Capacity)
+	if had, err := resource.ParseQuantity(pv.Annotations[annPreResizeCapacity]); err == nil {
+		capacity[corev1.ResourceStorage] = had
+	}
+	return capacity
 }
 
 // provisionedHere tells whether a volume was made by one of Stowage's drivers.

@@ -113,13 +113,13 @@ func (r *PersistentVolumeClaimReconciler) steps(claim *corev1.PersistentVolumeCl
 	case !claim.DeletionTimestamp.IsZero():
 		return []claimStep{r.settleProvisioning, r.removeFinalizers}
 	case r.scope == ClassesScope && claim.Spec.VolumeName != "":
-		return []claimStep{r.settleProvisioning, r.removeFinalizers}
+		return []claimStep{r.settleProvisioning, r.removeFinalizers, r.expand}
 	case r.scope == ClassesScope:
 		return []claimStep{
 			r.awaitProvisionRequest, r.findMadeVolume, r.findClass, r.findNode, r.provision, r.settleProvisioning, r.removeFinalizers,
 		}
 	case binder.Completed(claim):
-		return []claimStep{r.ensureProtected, r.findBoundVolume, r.bind, r.settleProvisioning, r.removeFinalizers}
+		return []claimStep{r.ensureProtected, r.findBoundVolume, r.bind, r.settleProvisioning, r.removeFinalizers, r.expand}
 	default:
 		return []claimStep{r.ensureProtected, r.findClass, r.findNode, r.findVolume, r.tellMismatches, r.assignDefaultClass, r.provision, r.bind}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -222,4 +223,28 @@ func waitForBackend(err error) *wait {
 		failed.message += " (tried again, ever more slowly)"
 	}
 	return failed
+}
+
+func waitForForeignExpander() *wait {
+	return &wait{event: "ExternalExpanding", message: "waiting for an external controller to expand this claim's volume"}
+}
+
+func waitForAllowance(class *storagev1.StorageClass) *wait {
+	return &wait{
+		event: "VolumeResizeFailed", warning: true, after: retryUnanswered,
+		message: fmt.Sprintf("StorageClass %s does not let claims grow: set its allowVolumeExpansion, in the StorageBackend where Stowage keeps the class", class.Name),
+	}
+}
+
+// waitAfterFailedExpansion says when a failed growth is tried again: an infeasible
+// one not before its request is changed.
+func waitAfterFailedExpansion(err error) *wait {
+	switch kind := backend.KindOf(err); {
+	case isInfeasible(err):
+		return nil
+	case kind == backend.Exhausted || kind == backend.Unavailable:
+		return &wait{after: retryUnanswered}
+	default:
+		return &wait{retry: err}
+	}
 }

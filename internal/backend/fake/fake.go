@@ -128,6 +128,13 @@ func (b *Backend) FailNext(failures ...error) {
 	b.failures = append(b.failures, failures...)
 }
 
+// FailNothing takes back what FailNext said, as far as it is still to come.
+func (b *Backend) FailNothing() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failures = nil
+}
+
 // SetProbe makes Probe return this from now on.
 func (b *Backend) SetProbe(err error) {
 	b.mu.Lock()

@@ -1,0 +1,205 @@
+package controllers
+
+import (
+	"errors"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	. "github.com/stowage-dev/stowage/test/fixture"
+)
+
+var _ = Describe("A bound claim that asks for more", func() {
+	var (
+		w     *world
+		claim *corev1.PersistentVolumeClaim
+	)
+	BeforeEach(func() {
+		w = newWorld(ClusterScope)
+		claim = w.boundClaim()
+	})
+
+	It("gets it from the backend, in three writes, and is told", func() {
+		before := w.written
+		w.ask(claim, "2Gi")
+
+		expectExpanded(w, claim, "2Gi")
+		Expect(w.written - before).To(Equal(3))
+		Expect(claim.Annotations).To(HaveKeyWithValue("volume.kubernetes.io/node-expansion-not-required", "true"))
+		Expect(w.told()).To(ContainElements(ContainSubstring("Normal Resizing growing volume"), ContainSubstring("VolumeResizeSuccessful")))
+	})
+
+	It("gets more again", func() {
+		w.ask(claim, "2Gi")
+		w.ask(claim, "3Gi")
+
+		expectExpanded(w, claim, "3Gi")
+	})
+
+	It("is told that its size is a label, on claim, volume and in an event", func() {
+		w.storage.SetAdvisory()
+		w.ask(claim, "2Gi")
+
+		pv := expectExpanded(w, claim, "2Gi")
+		Expect(claim.Annotations).To(HaveKeyWithValue(stowagev1alpha1.CapacityAnnotation, "Advisory"))
+		Expect(pv.Annotations).To(HaveKeyWithValue(stowagev1alpha1.CapacityAnnotation, "Advisory"))
+		Expect(w.told()).To(ContainElement(ContainSubstring("a label: nothing keeps the claim from using more")))
+	})
+
+	It("is not given less than it has: the API server refuses", func() {
+		w.ask(claim, "2Gi")
+		Asking("1Gi")(claim)
+		Expect(w.direct.Update(GinkgoT().Context(), claim)).To(MatchError(ContainSubstring("field can not be less than status.capacity")))
+	})
+
+	It("hears once why the backend can't, which is not asked again until the request is changed", func() {
+		w.storage.FailNext(backend.Invalid.Errorf("no volume has more than 5Gi"))
+		w.ask(claim, "10Gi")
+		w.restart()
+		w.settle()
+
+		Expect(resizeStatus(w.read(claim))).To(Equal(corev1.PersistentVolumeClaimControllerResizeInfeasible))
+		Expect(w.resizeError(claim)).To(Equal("Invalid: no volume has more than 5Gi"))
+		Expect(w.expansions()).To(HaveLen(1))
+
+		w.ask(claim, "5Gi")
+		expectExpanded(w, claim, "5Gi")
+	})
+
+	It("hears once that there is no room, and gets less when it asks for less", func() {
+		w.storage.FailNext(exhausted(2 * maxRounds)...)
+		w.ask(claim, "10Gi")
+		w.settle()
+		Expect(w.resizeError(claim)).To(Equal("Exhausted: 4Gi are left"))
+		Expect(resizeStatus(claim)).To(Equal(corev1.PersistentVolumeClaimControllerResizeInProgress))
+		Expect(w.told()).To(ContainElement(Equal("Warning VolumeResizeFailed 4Gi are left")))
+		Expect(w.told()).To(BeEmpty())
+
+		w.storage.FailNothing()
+		w.ask(claim, "3Gi")
+		expectExpanded(w, claim, "3Gi")
+		Expect(claim.Status.AllocatedResources.Storage().String()).To(Equal("3Gi"))
+	})
+
+	It("gets what it asked for first, where nobody knows whether that was given, whatever it asks for meanwhile", func() {
+		w.storage.FailNext(errors.New("connection lost"))
+		update(w, claim, Asking("10Gi"))
+		_ = w.round()
+		Expect(w.resizeError(claim)).To(Equal("Unknown: connection lost"))
+
+		w.ask(claim, "3Gi")
+		expectExpanded(w, claim, "10Gi")
+	})
+
+	It("gets both sizes when it asks for still more in the middle", func() {
+		w.storage.FailNext(backend.InProgress.Errorf("resizing"))
+		update(w, claim, Asking("2Gi"))
+		_ = w.round()
+
+		w.ask(claim, "3Gi")
+		expectExpanded(w, claim, "3Gi")
+		Expect(w.expansions()).To(HaveExactElements(HaveSuffix("to 2Gi"), HaveSuffix("to 2Gi"), HaveSuffix("to 3Gi")))
+	})
+
+	It("goes with its storage when it is deleted in the middle", func() {
+		w.storage.FailNext(backend.InProgress.Errorf("resizing"))
+		update(w, claim, Asking("2Gi"))
+		_ = w.round()
+		w.delete(claim)
+		w.settle()
+
+		Expect(w.gone(claim)).To(BeTrue())
+		Expect(w.storage.Len()).To(BeZero())
+		Expect(w.expansions()).To(HaveLen(1))
+	})
+})
+
+var _ = Describe("A claim whose file system a node has to grow", func() {
+	var (
+		w     *world
+		claim *corev1.PersistentVolumeClaim
+	)
+	BeforeEach(func() {
+		w = newWorld(ClusterScope)
+		claim = w.boundClaim()
+		w.storage.SetOnNode()
+		w.ask(claim, "2Gi")
+	})
+
+	It("waits for the node, and has no more until that says so", func() {
+		pv := w.volumeOf(claim)
+		Expect(pv.Spec.Capacity.Storage().String()).To(Equal("2Gi"))
+		Expect(claim.Status.Capacity.Storage().String()).To(Equal("1Gi"))
+		Expect(resizeStatus(claim)).To(Equal(corev1.PersistentVolumeClaimNodeResizePending))
+		Expect(claim.Status.Conditions).To(ContainElement(HaveField("Type", corev1.PersistentVolumeClaimFileSystemResizePending)))
+		Expect(claim.Annotations).NotTo(HaveKey(annNodeExpansionNotRequired))
+		Expect(w.told()).To(ContainElement(ContainSubstring("FileSystemResizeRequired")))
+	})
+
+	It("is left to the node, also when it asks for still more meanwhile, until that is done", func() {
+		w.ask(claim, "3Gi")
+		Expect(w.expansions()).To(HaveLen(1))
+
+		w.growOnNode(claim)
+		w.settle()
+
+		Expect(w.volumeOf(claim).Spec.Capacity.Storage().String()).To(Equal("3Gi"))
+		Expect(claim.Status.Capacity.Storage().String()).To(Equal("2Gi"))
+		Expect(resizeStatus(claim)).To(Equal(corev1.PersistentVolumeClaimNodeResizePending))
+	})
+
+	It("leaves no mark on its volume once the node is done", func() {
+		Expect(w.volumeOf(claim).Annotations).To(HaveKeyWithValue(annPreResizeCapacity, "1Gi"))
+		w.growOnNode(claim)
+		w.settle()
+		Expect(w.volumeOf(claim).Annotations).NotTo(HaveKey(annPreResizeCapacity))
+	})
+
+	It("gives another claim, which is bound to the volume before that, no more than the file system has", func() {
+		pv := w.volumeOf(claim)
+		update(w, pv, Reclaimed(corev1.PersistentVolumeReclaimRetain))
+		w.delete(claim)
+		w.settle()
+		update(w, pv, func(pv *corev1.PersistentVolume) { ReservedTo("next")(pv) })
+		next := Claim(ClaimNamed("next"), InClass("disks"), AskingFor(pv.Name))
+		w.create(next)
+		w.settle()
+
+		Expect(w.read(next).Status.Capacity.Storage().String()).To(Equal("1Gi"))
+	})
+})
+
+var _ = Describe("A claim whose volume is not Stowage's to grow", func() {
+	It("is told once that somebody else grows it", func() {
+		w := newWorld(ClusterScope)
+		class := Class("foreign", "ebs.csi.aws.com", nil)
+		class.AllowVolumeExpansion = new(true)
+		claim := Claim(InClass("foreign"))
+		w.create(class, Volume("v", OfClass("foreign")), claim)
+		w.settle()
+		w.told()
+
+		w.ask(claim, "2Gi")
+		w.settle()
+
+		Expect(w.told()).To(HaveExactElements(ContainSubstring("Normal ExternalExpanding")))
+		Expect(w.read(claim).Status.AllocatedResources).To(BeEmpty())
+	})
+})
+
+var _ = Describe("In scope=classes a claim that asks for more", func() {
+	It("gets it as soon as it is bound, because nobody else expands it", func() {
+		w := newWorld(ClassesScope)
+		claim := Claim(InClass("disks"), askedOf(stowagev1alpha1.LocalDriver))
+		w.create(LocalBackend("disks", expandable), claim)
+		w.settle()
+		w.bindByHand(claim)
+
+		w.ask(claim, "2Gi")
+
+		expectExpanded(w, claim, "2Gi")
+	})
+})
