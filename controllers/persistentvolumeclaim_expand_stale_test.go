@@ -53,6 +53,17 @@ var _ = Describe("A leader that sees an earlier cluster", func() {
 		Expect(w.expansions()).To(HaveLen(calls))
 	})
 
+	It("grows nothing for a claim that is gone and whose volume was kept", func() {
+		update(w, w.volumeOf(claim), Reclaimed(corev1.PersistentVolumeReclaimRetain))
+		w.delete(claim)
+		w.settle()
+		calls := len(w.expansions())
+
+		reconcileThere()
+
+		Expect(w.expansions()).To(HaveLen(calls))
+	})
+
 	It("grows nothing for another claim of the name, and tells it nothing", func() {
 		w.delete(claim)
 		w.settle()

@@ -98,6 +98,7 @@ var _ = Describe("A bound claim that asks for more", func() {
 		w.storage.FailNext(backend.InProgress.Errorf("resizing"))
 		update(w, claim, Asking("2Gi"))
 		_ = w.round()
+		Expect(w.resizeError(claim)).To(BeEmpty(), "nothing is wrong")
 
 		w.ask(claim, "3Gi")
 		expectExpanded(w, claim, "3Gi")
