@@ -19,10 +19,11 @@ import (
 var _ backend.Expander = (*localBackend)(nil)
 
 // Expand asks the node's agent for more room, then waits for its answer. What has
-// no room stays asked for, until less is.
+// no room stays asked for, until less is. It reads live: that a volume isn't there
+// ends all trying.
 func (b *localBackend) Expand(ctx context.Context, id string, capacity resource.Quantity) (backend.Expansion, error) {
 	volume := &stowagev1alpha1.LocalVolume{}
-	err := b.Client.Get(ctx, client.ObjectKey{Name: id}, volume)
+	err := b.Live.Get(ctx, client.ObjectKey{Name: id}, volume)
 	switch {
 	case apierrors.IsNotFound(err):
 		return backend.Expansion{}, backend.NotFound.Errorf("there is no LocalVolume %s: its data is gone, or was never made", id)

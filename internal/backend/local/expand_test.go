@@ -13,6 +13,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
+	"github.com/stowage-dev/stowage/internal/backend/local"
 	. "github.com/stowage-dev/stowage/test/fixture"
 )
 
@@ -93,6 +94,17 @@ func TestWhoAsksForGrowthByAnOldViewAsksAgain(t *testing.T) {
 	})
 	_, err := grow(t, seenBy(stale).open(t, LocalBackend("disks")), "5Mi")
 	expectError(t, err, backend.InProgress, "was changed meanwhile")
+}
+
+func TestAVolumeThatTheCacheHasNotSeenIsThere(t *testing.T) {
+	cluster, _ := newCluster(t, Node("node-1")).withVolume(t)
+	disks, err := local.Kind{Client: newCluster(t), Live: cluster, Base: base}.Open(LocalBackend("disks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if expanded, err := grow(t, disks, "1Mi"); err != nil || expanded.Capacity.String() != "1Mi" {
+		t.Errorf("it answers %+v, %v", expanded, err)
+	}
 }
 
 // withVolume makes volume 1, of 1Mi, in the backend disks.
