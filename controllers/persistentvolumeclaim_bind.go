@@ -165,7 +165,11 @@ func setBound(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) 
 		changed = true
 	}
 	if !slices.Equal(status.AccessModes, pv.Spec.AccessModes) || !ptr.Equal(status.CurrentVolumeAttributesClassName, class) {
-		status.AccessModes, status.CurrentVolumeAttributesClassName = pv.Spec.AccessModes, class
+		// Copies: what the API server answers is decoded into them.
+		status.AccessModes, status.CurrentVolumeAttributesClassName = slices.Clone(pv.Spec.AccessModes), nil
+		if class != nil {
+			status.CurrentVolumeAttributesClassName = ptr.To(*class)
+		}
 		changed = true
 	}
 	status.Phase = corev1.ClaimBound

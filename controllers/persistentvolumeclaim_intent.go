@@ -168,7 +168,8 @@ func (r *PersistentVolumeClaimReconciler) makeFinal(ctx context.Context, claim *
 		}
 	}
 	_, err := opened.Provision(ctx, request)
-	if err != nil && (backend.KindOf(err) == "" || backend.Unfinished(err)) {
+	// Unavailable tells only of the repeat: the call before it may still take effect.
+	if err != nil && (backend.KindOf(err) == "" || backend.Unfinished(err) || errors.Is(err, backend.Unavailable)) {
 		return fmt.Errorf("making sure that nothing is still being made before it is removed: %w", err)
 	}
 	return nil

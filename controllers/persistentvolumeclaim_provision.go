@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -49,13 +50,14 @@ func (r *PersistentVolumeClaimReconciler) provision(ctx context.Context, scope *
 	switch {
 	case scope.volume != nil:
 		return nil, nil
-	case scope.class == nil || scope.class.Provisioner == noProvisioner:
-		return r.waitUnmatched(scope), nil
 	case scope.wish.Delayed:
 		return r.waitForPlacement(ctx, scope.claim)
-	case r.scope == ClassesScope && scope.class.Provisioner != scope.claim.Annotations[volume.AnnStorageProvisioner]:
-		// The class was made anew, for somebody else: whoever asked is to ask again.
+	case r.scope == ClassesScope && (scope.class == nil || scope.class.Provisioner != scope.claim.Annotations[volume.AnnStorageProvisioner]):
+		// The class is gone, or was made anew for somebody else: whoever asked is to
+		// ask again.
 		return &wait{}, nil
+	case scope.class == nil || scope.class.Provisioner == noProvisioner:
+		return r.waitUnmatched(scope), nil
 	case !backend.IsOurs(scope.class.Provisioner):
 		return waitForForeignProvisioner(scope.class.Provisioner), r.markProvisioner(ctx, scope)
 	}
@@ -91,11 +93,22 @@ func requestFrom(claim *corev1.PersistentVolumeClaim) backend.Request {
 		ID:          volumeIDOf(claim),
 		Claim:       stowagev1alpha1.ClaimReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
 		Labels:      claim.Labels,
-		Annotations: claim.Annotations,
+		Annotations: ownersAnnotations(claim),
 		Capacity:    claim.Spec.Resources.Requests[corev1.ResourceStorage],
 		VolumeMode:  ptr.Deref(claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem),
 		AccessModes: claim.Spec.AccessModes,
 	}
+}
+
+// ownersAnnotations are those that the claim's owner wrote: what controllers note on
+// a claim meanwhile is nothing to ask a backend for.
+func ownersAnnotations(claim *corev1.PersistentVolumeClaim) map[string]string {
+	kept := maps.Clone(claim.Annotations)
+	maps.DeleteFunc(kept, func(key, _ string) bool {
+		prefix, _, _ := strings.Cut(key, "/")
+		return prefix == stowagev1alpha1.GroupVersion.Group || strings.HasSuffix(prefix, "kubernetes.io")
+	})
+	return kept
 }
 
 // refuse returns the reason for which a claim is refused before any backend is
@@ -260,7 +273,9 @@ func (r *PersistentVolumeClaimReconciler) waitUnmatched(scope *claimScope) *wait
 	default:
 		why += fmt.Sprintf("; StorageClass %q makes none: create a volume that fits", name)
 	}
-	return waitForVolume(why)
+	waiting := waitForVolume(why)
+	waiting.after = r.refresh.left(name)
+	return waiting
 }
 
 // markProvisioner tells a foreign provisioner that the claim's volume is its to

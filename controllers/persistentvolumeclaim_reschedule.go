@@ -166,7 +166,7 @@ func waitForScheduler(pods []string) *wait {
 
 func waitForOtherNode(noted intent) *wait {
 	return &wait{
-		reason: "ProvisioningFailed", event: "ProvisioningFailed", warning: true,
+		reason: provisioningFailed, event: provisioningFailed, warning: true,
 		message: fmt.Sprintf("node %s, which the scheduler chose, can't have the volume: %s; the scheduler is asked for another node", noted.Leaving, noted.Because),
 	}
 }

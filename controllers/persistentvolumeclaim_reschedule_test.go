@@ -127,7 +127,7 @@ var _ = Describe("A claim for which the scheduler chose a node", func() {
 
 		w.settle()
 
-		Expect(w.condition(claim).Message).To(Equal("node-1 is full"))
+		Expect(w.condition(claim).Message).To(HavePrefix("node-1 is full"))
 		Expect(storage.removing).To(BeEmpty())
 	})
 

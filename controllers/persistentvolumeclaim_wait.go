@@ -3,6 +3,7 @@ package controllers
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -30,9 +31,22 @@ type wait struct {
 	phase corev1.PersistentVolumeClaimPhase
 	// after is when to look again. Zero: when something changes.
 	after time.Duration
+	// rarer has a claim look again the more rarely, the older it is.
+	rarer bool
+	// yields keeps a failure that was told before: nothing else is known yet.
+	yields bool
 	// retry is an error after which to look again, ever more slowly.
 	retry error
 }
+
+const (
+	provisioningFailed = "ProvisioningFailed"
+
+	// rarely is after which part of its age a claim whose backend has no room, or
+	// is away, asks again; rarest is the longest.
+	rarely = 4
+	rarest = 5 * time.Minute
+)
 
 // tell writes the condition and, where it says something new, sends the event.
 func (r *PersistentVolumeClaimReconciler) tell(ctx context.Context, claim *corev1.PersistentVolumeClaim, waiting *wait) (ctrl.Result, error) {
@@ -50,6 +64,9 @@ func (r *PersistentVolumeClaimReconciler) tell(ctx context.Context, claim *corev
 	if waiting.retry != nil {
 		return ctrl.Result{}, waiting.retry
 	}
+	if waiting.rarer {
+		waiting.after = max(waiting.after, min(time.Since(claim.CreationTimestamp.Time)/rarely, rarest))
+	}
 	return ctrl.Result{RequeueAfter: waiting.after}, nil
 }
 
@@ -60,6 +77,9 @@ func (r *PersistentVolumeClaimReconciler) tell(ctx context.Context, claim *corev
 func (r *PersistentVolumeClaimReconciler) writeWait(ctx context.Context, claim *corev1.PersistentVolumeClaim, waiting *wait) (news bool, err error) {
 	if r.scope == ClassesScope || binder.Completed(claim) && waiting.phase == "" {
 		return r.told.isNews(client.ObjectKeyFromObject(claim), waiting.message), nil
+	}
+	if waiting.yields && bindableReason(claim) == provisioningFailed {
+		return false, nil
 	}
 	before := claim.DeepCopy()
 	changed := false
@@ -131,7 +151,7 @@ func boundCondition(pv *corev1.PersistentVolume) corev1.PersistentVolumeClaimCon
 
 func waitForNode(name, placedBy string) *wait {
 	return &wait{
-		reason: "NodeNotFound", event: "ProvisioningFailed", warning: true,
+		reason: "NodeNotFound", event: provisioningFailed, warning: true,
 		message: fmt.Sprintf("%s chose node %s, which does not exist: place the pod on another node, or register that one", placedBy, name),
 	}
 }
@@ -194,7 +214,7 @@ func waitForVolume(why string) *wait {
 
 func waitForOldVolume(pv *corev1.PersistentVolume) *wait {
 	return &wait{
-		reason: "VolumeTerminating", event: "ProvisioningFailed", warning: true,
+		reason: "VolumeTerminating", event: provisioningFailed, warning: true,
 		message: fmt.Sprintf("volume %s, which was made for this claim, is being deleted: another is made once it is gone", pv.Name),
 	}
 }
@@ -209,15 +229,15 @@ func waitForForeignProvisioner(driver string) *wait {
 // waitForBackend says what a backend's error means for the claim.
 func waitForBackend(err error) *wait {
 	if backend.Unfinished(err) {
-		return &wait{reason: "Provisioning", message: err.Error(), after: retryUnanswered}
+		return &wait{reason: "Provisioning", message: err.Error(), after: retryUnanswered, yields: errors.Is(err, backend.Queued)}
 	}
-	failed := &wait{reason: "ProvisioningFailed", message: err.Error(), event: "ProvisioningFailed", warning: true}
+	failed := &wait{reason: provisioningFailed, message: err.Error(), event: provisioningFailed, warning: true}
 	switch backend.KindOf(err) {
 	case backend.Invalid, backend.Conflict, backend.WrongNode:
 		// Nothing but a change of an object that the claim watches helps.
 	case backend.Exhausted, backend.Unavailable:
-		failed.after = retryUnanswered
-		failed.message += fmt.Sprintf(" (tried again every %s)", retryUnanswered)
+		failed.after, failed.rarer = retryUnanswered, true
+		failed.message += fmt.Sprintf(" (tried again every %s, and more rarely later)", retryUnanswered)
 	default:
 		failed.retry = err
 		failed.message += " (tried again, ever more slowly)"

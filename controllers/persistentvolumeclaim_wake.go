@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,8 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// waking adds claims to the queue from outside of any event: those for which the
-// index found a volume that another claim let go. Its zero value wakes nobody.
+// waking adds claims, or volumes, to their queue from outside of any event: where the
+// index found a volume that another claim let go, or a backend has an answer. Its
+// zero value wakes nobody.
 type waking struct{ queue atomic.Pointer[queue] }
 
 // start is the source that knows the queue. Nobody waits before it runs, because
@@ -23,9 +25,9 @@ func (w *waking) start(_ context.Context, queue queue) error {
 	return nil
 }
 
-func (w *waking) add(claim types.NamespacedName) {
+func (w *waking) add(name types.NamespacedName) {
 	if queue := w.queue.Load(); queue != nil {
-		(*queue).Add(reconcile.Request{NamespacedName: claim})
+		(*queue).Add(reconcile.Request{NamespacedName: name})
 	}
 }
 
@@ -37,18 +39,29 @@ const (
 	refreshEach  = 50 * time.Millisecond
 )
 
-// refresh says when the claims of a class were last told to say anew why they wait.
-// Only the informer of volumes uses it, from one goroutine.
+// refresh says when the claims of a class are to say anew why they wait. All methods
+// can be called at once.
 type refresh struct {
 	clock clock.PassiveClock
+	mu    sync.Mutex
 	next  map[string]time.Time
 }
 
-// isSet tells whether claims of a class look again anyway, all of them later than
-// now.
-func (r *refresh) isSet(class string) bool { return r.clock.Now().Before(r.next[class]) }
+// left is how long it is until claims of a class begin to look again; zero where
+// none is to.
+func (r *refresh) left(class string) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	left := r.next[class].Sub(r.clock.Now())
+	if left <= 0 {
+		delete(r.next, class)
+	}
+	return max(0, left)
+}
 
 func (r *refresh) set(class string, within time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.next == nil {
 		r.next = map[string]time.Time{}
 	}
@@ -57,19 +70,20 @@ func (r *refresh) set(class string, within time.Duration) {
 
 // enqueueForRefresh has the claims that wait for volumes of a class look again why:
 // none of them gets a changed volume that the index doesn't keep for it, but what
-// their conditions tell of it may be wrong now. They look one after another, in the
-// second half of the time that is set for all of them.
+// their conditions tell of it may be wrong now. They look one after another, none
+// before quiet is over and all before it has passed a second time: so no event is
+// missed while it lasts.
 func (r *PersistentVolumeClaimReconciler) enqueueForRefresh(pv *corev1.PersistentVolume, queue queue) {
 	class := volume.GetPersistentVolumeClass(pv)
-	if r.refresh.isSet(class) {
+	if r.refresh.left(class) > 0 {
 		return
 	}
 	waiting := r.index.Waiting(class)
-	half := refreshAfter + time.Duration(len(waiting))*refreshEach
+	quiet := refreshAfter + time.Duration(len(waiting))*refreshEach
 	for i, claim := range waiting {
-		queue.AddAfter(reconcile.Request{NamespacedName: claim}, half+half*time.Duration(i)/time.Duration(len(waiting)))
+		queue.AddAfter(reconcile.Request{NamespacedName: claim}, quiet+quiet*time.Duration(i)/time.Duration(len(waiting)))
 	}
 	if len(waiting) > 0 {
-		r.refresh.set(class, half)
+		r.refresh.set(class, quiet)
 	}
 }

@@ -2,10 +2,12 @@ package controllers
 
 import (
 	"context"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/component-helpers/storage/volume"
@@ -18,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
 )
 
@@ -28,18 +31,53 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // claimEvents tells the index who asks for volumes by name and who waits no more,
 // and wakes the claim, in this order: no claim takes what an older one asks for.
 func (r *PersistentVolumeClaimReconciler) claimEvents() handler.EventHandler {
-	put := func(ctx context.Context, object client.Object, gone bool, queue queue) {
+	note := func(ctx context.Context, object client.Object, gone bool, queue queue) {
 		claim := object.(*corev1.PersistentVolumeClaim)
 		if r.noteAsking(claim, gone) {
 			r.enqueueNaming(ctx, claim.Spec.VolumeName, queue)
 		}
-		queue.Add(requestFor(object))
 	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue queue) { put(ctx, e.Object, false, queue) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue queue) { put(ctx, e.ObjectNew, false, queue) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue queue) { put(ctx, e.Object, true, queue) },
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue queue) {
+			note(ctx, e.Object, false, queue)
+			queue.Add(requestFor(e.Object))
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue queue) {
+			if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() {
+				// Deleted and made anew while nobody watched.
+				note(ctx, e.ObjectOld, true, queue)
+			}
+			note(ctx, e.ObjectNew, false, queue)
+			if saysMore(e.ObjectOld.(*corev1.PersistentVolumeClaim), e.ObjectNew.(*corev1.PersistentVolumeClaim)) {
+				queue.Add(requestFor(e.ObjectNew))
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue queue) {
+			note(ctx, e.Object, true, queue)
+			queue.Add(requestFor(e.Object))
+		},
 	}
+}
+
+// saysMore tells whether a claim changed in more than its conditions: woken by its
+// own words, its reconciler would ask a backend that fails again and again, without
+// a pause. A resync, in which nothing differs, passes, and so does a condition that
+// somebody removed.
+func saysMore(before, after *corev1.PersistentVolumeClaim) bool {
+	return before.ResourceVersion == after.ResourceVersion || bindableReason(after) == "" ||
+		!equality.Semantic.DeepEqual(before.Spec, after.Spec) ||
+		!equality.Semantic.DeepEqual(withoutConditions(before.Status), withoutConditions(after.Status)) ||
+		!equality.Semantic.DeepEqual(withoutVersion(before.ObjectMeta), withoutVersion(after.ObjectMeta))
+}
+
+func withoutConditions(status corev1.PersistentVolumeClaimStatus) corev1.PersistentVolumeClaimStatus {
+	status.Conditions = nil
+	return status
+}
+
+func withoutVersion(metadata metav1.ObjectMeta) metav1.ObjectMeta {
+	metadata.ResourceVersion, metadata.ManagedFields = "", nil
+	return metadata
 }
 
 // noteAsking keeps what the index knows of a claim's spec.volumeName. It tells
@@ -126,35 +164,52 @@ func (r *PersistentVolumeClaimReconciler) claimsWaitingForClass(ctx context.Cont
 
 // claimsWaitingForBackend wakes the claims whose class may name the backend; each
 // looks for itself whether it does.
-func (r *PersistentVolumeClaimReconciler) claimsWaitingForBackend(ctx context.Context, backend client.Object) []reconcile.Request {
+func (r *PersistentVolumeClaimReconciler) claimsWaitingForBackend(ctx context.Context, object client.Object) []reconcile.Request {
 	classes := &storagev1.StorageClassList{}
 	if err := r.client.List(ctx, classes, unhurried); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing classes")
 	}
 	var requests []reconcile.Request
-	for _, class := range classes.Items {
-		if class.Parameters[stowagev1alpha1.BackendParameter] == backend.GetName() {
-			requests = append(requests, requestsFor(r.waitingClaims(ctx, class.Name))...)
+	for i := range classes.Items {
+		if classes.Items[i].Parameters[stowagev1alpha1.BackendParameter] == object.GetName() {
+			requests = append(requests, requestsFor(r.waitingClaims(ctx, classes.Items[i].Name))...)
 		}
 	}
 	return requests
 }
 
-// claimsWaitingForNode wakes the claims that a new node may bring further.
+// claimsWaitingForNode wakes the claims that a new node may bring further: those
+// that wait for a consumer's node, and those whose storage may lie on nodes.
 func (r *PersistentVolumeClaimReconciler) claimsWaitingForNode(ctx context.Context, _ client.Object) []reconcile.Request {
-	claims := &corev1.PersistentVolumeClaimList{}
-	if err := r.client.List(ctx, claims, unhurried); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing claims")
+	classes := &storagev1.StorageClassList{}
+	if err := r.client.List(ctx, classes, unhurried, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing classes")
 	}
-	return requestsFor(slices.DeleteFunc(claims.Items, func(claim corev1.PersistentVolumeClaim) bool {
-		return len(waitingClass(&claim)) == 0
-	}))
+	var requests []reconcile.Request
+	for i := range classes.Items {
+		if waitsForConsumer(&classes.Items[i]) || backend.IsOurs(classes.Items[i].Provisioner) {
+			requests = append(requests, requestsFor(r.waitingClaims(ctx, classes.Items[i].Name))...)
+		}
+	}
+	return requests
 }
 
 // onlyNewSpecs lets pass backends whose spec changes: what a probe writes into
 // their status brings no claim further.
 func onlyNewSpecs() builder.WatchesOption {
 	return builder.WithPredicates(predicate.GenerationChangedPredicate{})
+}
+
+// onlyUsableBackends lets pass backends that can be used again, too: who was refused
+// by one that was away doesn't wait for its next try.
+func onlyUsableBackends() builder.WatchesOption {
+	return builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool { return !isUsable(e.ObjectOld) && isUsable(e.ObjectNew) },
+	}))
+}
+
+func isUsable(object client.Object) bool {
+	return meta.IsStatusConditionTrue(object.(*stowagev1alpha1.StorageBackend).Status.Conditions, stowagev1alpha1.ReadyCondition)
 }
 
 // onlyNewNodes lets pass nodes that appear and nodes whose labels change: their

@@ -118,7 +118,7 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 		w.create(claim)
 		w.storage.FailNext(backend.Exhausted.Errorf("node-1 has 1Gi left"))
 		_ = w.round()
-		Expect(w.condition(claim).Message).To(Equal("node-1 has 1Gi left (tried again every 30s)"))
+		Expect(w.condition(claim).Message).To(Equal("node-1 has 1Gi left (tried again every 30s, and more rarely later)"))
 
 		w.settle()
 

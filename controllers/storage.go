@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,9 +44,17 @@ func (s storage) open(object *stowagev1alpha1.StorageBackend, wake func()) (back
 		opened = s.metrics.Measure(object.Name, opened)
 	}
 	if s.dispatcher != nil {
-		opened = s.dispatcher.Serve(object.Name, int(object.Spec.MaxConcurrentOperations), opened, wake)
+		opened = s.dispatcher.Serve(laneOf(object), opened, wake)
 	}
 	return opened, nil
+}
+
+func laneOf(object *stowagev1alpha1.StorageBackend) dispatch.Lane {
+	return dispatch.Lane{
+		Backend: object.Name,
+		Version: fmt.Sprintf("%s/%d", object.UID, object.Generation),
+		Limit:   int(object.Spec.MaxConcurrentOperations),
+	}
 }
 
 // openFor opens a backend for calls that a claim waits for.

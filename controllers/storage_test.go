@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -96,3 +97,31 @@ func (w *world) dispatch() {
 	served.dispatcher = dispatch.New(GinkgoT().Context())
 	w.claims.storage, w.volumes.storage, w.backends.storage = served, served, served
 }
+
+var _ = Describe("A volume whose removal waits for its turn", func() {
+	It("is kept when somebody sets its policy to Retain meanwhile", func() {
+		w := newWorldIn(newMemory())
+		w.dispatch()
+		one := LocalBackend("disks", func(object *stowagev1alpha1.StorageBackend) { object.Spec.MaxConcurrentOperations = 1 })
+		first, second := Claim(ClaimNamed("first"), InClass("disks")), Claim(ClaimNamed("second"), InClass("disks"))
+		w.create(one, first, second)
+		w.settle()
+		release := w.storage.Hold()
+		w.delete(first)
+		w.delete(second)
+		for range 6 {
+			_ = w.round()
+		}
+
+		for _, claim := range []*corev1.PersistentVolumeClaim{first, second} {
+			update(w, Volume(volumeIDOf(claim)), Reclaimed(corev1.PersistentVolumeReclaimRetain))
+		}
+		release()
+
+		Eventually(func(g Gomega) {
+			_ = w.round()
+			g.Expect(w.all(&corev1.PersistentVolumeList{})).To(BeEmpty())
+		}).Should(Succeed())
+		Expect(w.storage.Len()).To(Equal(1))
+	})
+})

@@ -67,7 +67,8 @@ func (w *world) restart() {
 	w.events, w.shown = events.NewFakeRecorder(10000), nil
 	served := storage{Registry: backend.NewRegistry(fake.Kind{For: stowagev1alpha1.LocalType, Backend: w.storage})}
 	w.claims = &PersistentVolumeClaimReconciler{
-		client: w, live: w, scope: w.scope, storage: served, index: binder.NewIndex(func(types.NamespacedName) {}), events: w.events,
+		client: w, live: w, scope: w.scope, storage: served, index: binder.NewIndex(func(types.NamespacedName) {}),
+		refresh: refresh{clock: w.clock}, events: w.events,
 	}
 	w.volumes = &PersistentVolumeReconciler{
 		client: w, live: w, scope: w.scope, storage: served, index: w.claims.index, clock: w.clock, events: w.events,

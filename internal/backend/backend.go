@@ -106,8 +106,8 @@ type Volume struct {
 }
 
 // VolumeID is the id of the volume of a claim: it is always computed from the
-// claim's UID, never read from what users can write. An id that was undone isn't
-// used again: the next attempt (counted from 1) gets another.
+// claim's UID, never read from what users can write. Attempts are counted from 1; a
+// further one is for storage that can't use an id again once it was undone.
 func VolumeID(claim types.UID, attempt int) string {
 	if attempt <= 1 {
 		return "pvc-" + string(claim)

@@ -101,7 +101,9 @@ func (x *Index) take(v *stocked, s *seeker) {
 // letGo ends a taking, and keeps the volume for who waits.
 func (x *Index) letGo(name string) {
 	x.release(name)
-	x.offer(x.volumes[name])
+	if v := x.volumes[name]; v != nil {
+		x.offer(v)
+	}
 }
 
 func (x *Index) release(name string) {

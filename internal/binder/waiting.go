@@ -157,7 +157,7 @@ func (x *Index) Waiting(class string) []types.NamespacedName {
 // offer keeps a volume, where it is free, for the first of those that wait for
 // such a one, and wakes it.
 func (x *Index) offer(v *stocked) {
-	if x.waiting.offers[v.name] != nil || v.lost() != Fits {
+	if x.waiting.offers[v.name] != nil || v.lost() != Fits || v.pv.Spec.ClaimRef != nil {
 		return
 	}
 	heir := x.waiting.heir(v)

@@ -13,8 +13,6 @@ package dispatch
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -27,8 +25,10 @@ const (
 	patience = 200 * time.Millisecond
 	// timeout is how long a call may take. Its outcome isn't known then.
 	timeout = 2 * time.Minute
-	// keep is how long an answer waits for a caller that doesn't come.
-	keep = time.Minute
+	// keep is how long an answer waits for a caller that doesn't come, and turnHeld
+	// how long a turn does.
+	keep     = time.Minute
+	turnHeld = 15 * time.Second
 )
 
 // Dispatcher makes calls to backends. All methods can be called at once.
@@ -43,43 +43,19 @@ func New(ctx context.Context) *Dispatcher {
 	return &Dispatcher{ctx: ctx, lanes: map[string]*lane{}}
 }
 
-// question is a call, to be told from others for the same volume.
-type question struct {
-	verb string
-	// wanted is what the answer depends on.
-	wanted wanted
-}
-
-// call is a question on its way to an answer.
-type call struct {
-	question  question
-	id        string
-	namespace string
-	run       func(context.Context) (any, error)
-	// wakes tell those who asked that there is an answer, by their verb.
-	wakes map[string]func()
-	// waiting is how many stay for the answer.
-	waiting int
-
-	begun, ended bool
-	done         chan struct{}
-	answer       any
-	err          error
-}
-
 // ask returns the answer to a question about a volume, at once or when it is asked
 // again. Of one volume one question is open at a time: another one waits until the
 // first is answered, and makes that answer void.
 func (d *Dispatcher) ask(ctx context.Context, on *served, c *call) (answer any, err error) {
-	l := d.enter(on)
-	open := l.enqueue(c)
+	l := d.enter(on.lane)
+	open := l.find(c)
 	open.wakes[c.question.verb] = on.wake
-	d.advance(l) //nolint:contextcheck // a call outlives the caller who asked for it
-	if open.question != c.question {
+	if open.state == begun && open.question != c.question {
 		defer d.mu.Unlock()
 		return nil, backend.Queued.Errorf("waiting for the %s of volume %s to end", open.question.verb, c.id)
 	}
 	open.waiting++
+	d.comeForTurn(l, open, c) //nolint:contextcheck // a call outlives the caller who asked for it
 	d.mu.Unlock()
 
 	stay := time.NewTimer(patience)
@@ -93,36 +69,71 @@ func (d *Dispatcher) ask(ctx context.Context, on *served, c *call) (answer any, 
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	open.waiting--
-	if !open.ended {
+	if open.state != ended {
 		return nil, open.unanswered(l)
 	}
 	l.forget(open)
 	return open.answer, open.err
 }
 
-// enter returns a backend's lane with the dispatcher locked.
-func (d *Dispatcher) enter(on *served) *lane {
-	d.mu.Lock()
-	l := d.lanes[on.name]
-	if l == nil {
-		l = newLane(on.name)
-		d.lanes[on.name] = l
+// comeForTurn begins a call whose turn it is. One that has not begun asks what was
+// asked last: what the earlier question was decided on may have changed.
+func (d *Dispatcher) comeForTurn(l *lane, open, c *call) {
+	if open.state == queued || open.state == granted {
+		open.question, open.run = c.question, c.run
 	}
-	l.limit = on.limit
+	if open.state == granted {
+		d.begin(l, open)
+	}
+	d.advance(l)
+}
+
+// enter returns a backend's lane with the dispatcher locked.
+func (d *Dispatcher) enter(on Lane) *lane {
+	d.mu.Lock()
+	l := d.lanes[on.Backend]
+	if l == nil {
+		l = newLane(on.Backend)
+		d.lanes[on.Backend] = l
+	}
+	l.limit = max(1, on.Limit)
 	return l
 }
 
-// advance begins as many calls as may run.
+// advance gives as many calls their turn as may run. Who stays for the answer has
+// just decided; all others are woken to decide again, and come for their turn.
 func (d *Dispatcher) advance(l *lane) {
 	for l.running < l.limit {
 		c := l.next()
 		if c == nil {
 			return
 		}
-		c.begun = true
 		l.running++
-		go d.make(l, c)
+		if c.waiting > 0 {
+			d.begin(l, c)
+			continue
+		}
+		c.state = granted
+		c.wakeAll()
+		time.AfterFunc(turnHeld, func() { d.expire(l, c) })
 	}
+}
+
+func (d *Dispatcher) begin(l *lane, c *call) {
+	c.state = begun
+	go d.make(l, c)
+}
+
+// expire takes a turn back for which nobody came.
+func (d *Dispatcher) expire(l *lane, c *call) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c.state != granted {
+		return
+	}
+	l.running--
+	l.forget(c)
+	d.advance(l)
 }
 
 // make makes a call and tells who waits for it.
@@ -132,20 +143,17 @@ func (d *Dispatcher) make(l *lane, c *call) {
 	answer, err := unpanicked(ctx, c)
 
 	d.mu.Lock()
-	c.answer, c.err, c.ended = answer, err, true
+	defer d.mu.Unlock()
+	c.answer, c.err, c.state = answer, err, ended
 	close(c.done)
-	l.running--
-	d.advance(l)
 	if c.waiting > 0 {
 		delete(c.wakes, c.question.verb)
 	} else {
 		time.AfterFunc(keep, func() { d.drop(l, c) })
 	}
-	wakes := slices.Collect(maps.Values(c.wakes))
-	d.mu.Unlock()
-	for _, wake := range wakes {
-		wake()
-	}
+	c.wakeAll()
+	l.running--
+	d.advance(l)
 }
 
 // drop forgets an answer that nobody came for.
@@ -164,11 +172,4 @@ func unpanicked(ctx context.Context, c *call) (answer any, err error) {
 		}
 	}()
 	return c.run(ctx)
-}
-
-func (c *call) unanswered(l *lane) error {
-	if c.begun {
-		return backend.Queued.Errorf("waiting for StorageBackend %s to answer", l.name)
-	}
-	return backend.Queued.Errorf("waiting for a turn: StorageBackend %s makes %d volumes at once (maxConcurrentOperations)", l.name, l.limit)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -23,6 +24,7 @@ type desk struct {
 	*fake.Backend
 	dispatcher *dispatch.Dispatcher
 	limit      int
+	version    string
 
 	mu    sync.Mutex
 	names []string
@@ -40,7 +42,7 @@ func (d *desk) provision(request backend.Request) error {
 func (d *desk) delete(id string) error { return d.served(id).Delete(context.Background(), id) }
 
 func (d *desk) served(id string) backend.Backend {
-	return d.dispatcher.Serve("disks", d.limit, d.Backend, func() {
+	return d.dispatcher.Serve(dispatch.Lane{Backend: "disks", Version: d.version, Limit: d.limit}, d.Backend, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.names = append(d.names, id)
@@ -53,6 +55,25 @@ func (d *desk) woken() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.names
+}
+
+// comeWhenWoken has everybody who is woken ask again, until nobody is.
+func (d *desk) comeWhenWoken() {
+	for done := 0; done < len(d.woken()); done++ {
+		_ = d.provisionAgain(d.woken()[done])
+	}
+}
+
+func (d *desk) provisionAgain(id string) error {
+	uid := strings.TrimPrefix(id, "pvc-")
+	return d.provision(request(uid, uid[:1]))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func request(uid, namespace string) backend.Request {
@@ -110,7 +131,7 @@ func TestNoMoreCallsRunThanTheBackendAllows(t *testing.T) {
 		d := newDesk(t, 3)
 		release := d.Hold()
 		for i := range 10 {
-			if err := d.provision(request(fmt.Sprint(i), "a")); !errors.Is(err, backend.Queued) {
+			if err := d.provision(request(fmt.Sprint(i), fmt.Sprint(i))); !errors.Is(err, backend.Queued) {
 				t.Errorf("it answers %v", err)
 			}
 		}
@@ -118,8 +139,9 @@ func TestNoMoreCallsRunThanTheBackendAllows(t *testing.T) {
 			t.Errorf("the backend was called for %v", calls)
 		}
 		release()
-		if len(d.woken()) != 10 || d.Len() != 10 {
-			t.Errorf("%d volumes are made and %d callers woken", d.Len(), len(d.woken()))
+		d.comeWhenWoken()
+		if d.Len() != 10 {
+			t.Errorf("%d volumes are made", d.Len())
 		}
 	})
 }
@@ -132,12 +154,44 @@ func TestNamespacesTakeTurns(t *testing.T) {
 			_ = d.provision(request(uid, uid[:1]))
 		}
 		release()
-		synctest.Wait()
+		d.comeWhenWoken()
 		want := []string{"a1", "a2", "b1", "c1", "a3", "b2"}
 		for i := range want {
 			want[i] = "Provision pvc-" + want[i]
 		}
 		if calls := d.Calls(); !slices.Equal(calls, want) {
+			t.Errorf("the backend was called for %v", calls)
+		}
+	})
+}
+
+func TestWhatHadToWaitForItsTurnIsDecidedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, 1)
+		must(t, d.provision(request("1", "a")))
+		release := d.Hold()
+		_ = d.provision(request("2", "a"))
+		_ = d.delete(request("1", "a").ID)
+		release()
+		if !slices.Contains(d.woken(), request("1", "a").ID) {
+			t.Error("who wants to delete is not woken")
+		}
+		if !d.Has(request("1", "a").ID) {
+			t.Error("the volume is removed, and nobody asked whether it still may be")
+		}
+	})
+}
+
+func TestATurnThatNobodyComesForGoesToTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, 1)
+		release := d.Hold()
+		_ = d.provision(request("1", "a"))
+		_ = d.delete("gone")
+		release()
+		<-time.After(time.Minute)
+		must(t, d.provision(request("2", "a")))
+		if calls := d.Calls(); slices.Contains(calls, "Delete gone") {
 			t.Errorf("the backend was called for %v", calls)
 		}
 	})
@@ -149,7 +203,7 @@ func TestAHangingBackendHoldsUpNoOther(t *testing.T) {
 		release := hanging.Hold()
 		defer release()
 		_ = hanging.provision(request("1", "a"))
-		served := hanging.dispatcher.Serve("others", 1, other, func() {})
+		served := hanging.dispatcher.Serve(dispatch.Lane{Backend: "others"}, other, func() {})
 		if _, err := served.Provision(t.Context(), request("2", "a")); err != nil {
 			t.Errorf("the other backend answers %v", err)
 		}
@@ -189,6 +243,19 @@ func TestADeletionWaitsForTheCallBeforeItAndMakesItsAnswerVoid(t *testing.T) {
 	})
 }
 
+func TestAnAnswerOfAnEarlierSpecIsNotGiven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, 1)
+		d.FailNext(backend.Invalid.Errorf("no such export"))
+		release := d.Hold()
+		_ = d.provision(request("1", "a"))
+		release()
+		synctest.Wait()
+		d.version = "2"
+		must(t, d.provision(request("1", "a")))
+	})
+}
+
 func TestAnAnswerToAnotherRequestIsNotGiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 1)
@@ -204,7 +271,7 @@ func TestAnAnswerToAnotherRequestIsNotGiven(t *testing.T) {
 }
 
 func TestAPanicOfABackendIsAnErrorOfUnknownOutcome(t *testing.T) {
-	served := dispatch.New(t.Context()).Serve("disks", 1, panicking{fake.New()}, func() {})
+	served := dispatch.New(t.Context()).Serve(dispatch.Lane{}, panicking{fake.New()}, func() {})
 	if err := served.Delete(t.Context(), "v"); err == nil || backend.KindOf(err) != "" {
 		t.Errorf("it answers %v", err)
 	}
@@ -219,7 +286,7 @@ func TestAbilitiesAreFoundBehindADispatcher(t *testing.T) {
 	if _, can := backend.As[backend.Prober](d.served("v")); !can {
 		t.Error("the backend can be probed, and nobody sees it")
 	}
-	if _, can := backend.As[backend.Lister](dispatch.New(t.Context()).Serve("disks", 1, panicking{d}, func() {})); can {
+	if _, can := backend.As[backend.Lister](dispatch.New(t.Context()).Serve(dispatch.Lane{}, panicking{d}, func() {})); can {
 		t.Error("the backend can't list, and says so")
 	}
 }
@@ -230,7 +297,7 @@ func TestAVolumeGrowsThroughADispatcherWhereItCanGrow(t *testing.T) {
 	if _, passedBy := expander.(*desk); !can || passedBy {
 		t.Errorf("the backend can grow volumes (seen: %t), and the dispatcher is passed by (%t)", can, passedBy)
 	}
-	fixed := dispatch.New(t.Context()).Serve("disks", 1, panicking{d}, func() {})
+	fixed := dispatch.New(t.Context()).Serve(dispatch.Lane{}, panicking{d}, func() {})
 	if _, can := backend.As[backend.Expander](fixed); can {
 		t.Error("the backend can't grow volumes, and its dispatcher offers to")
 	}

@@ -19,13 +19,14 @@ func newLane(name string) *lane {
 	return &lane{name: name, calls: map[string]*call{}, queues: map[string][]*call{}}
 }
 
-// enqueue adds a call, or finds the one that is open for the volume. An answer to
-// another question is void: what was asked since may have changed everything.
-func (l *lane) enqueue(c *call) *call {
-	if open := l.calls[c.id]; open != nil && (!open.ended || open.question == c.question) {
+// find finds the call that is open for a volume, or queues the one that is given. An
+// answer to another question is void: what was asked since may have changed
+// everything.
+func (l *lane) find(c *call) *call {
+	if open := l.calls[c.id]; open != nil && (open.state != ended || open.question == c.question) {
 		return open
 	}
-	c.done, c.wakes = make(chan struct{}), map[string]func(){}
+	c.done, c.wakes = make(chan struct{}), map[verb]func(){}
 	l.calls[c.id] = c
 	if len(l.queues[c.namespace]) == 0 {
 		l.turns = append(l.turns, c.namespace)

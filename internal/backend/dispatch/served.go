@@ -15,16 +15,25 @@ import (
 type served struct {
 	backend.Backend
 	dispatcher *Dispatcher
-	name       string
-	limit      int
+	lane       Lane
 	wake       func()
 }
 
-// Serve returns a backend that makes its calls through the dispatcher, no more than
-// limit at once of all that are served under this name. Wake is called when the
-// answer is there to a call which was told backend.Queued.
-func (d *Dispatcher) Serve(name string, limit int, inner backend.Backend, wake func()) backend.Backend {
-	return &served{Backend: inner, dispatcher: d, name: name, limit: max(1, limit), wake: wake}
+// Lane is where the calls of one StorageBackend wait for their turn.
+type Lane struct {
+	// Backend is the name of the StorageBackend.
+	Backend string
+	// Version of its spec: an answer holds for one.
+	Version string
+	// Limit is how many calls run at once; at least one.
+	Limit int
+}
+
+// Serve returns a backend that makes its calls through the dispatcher. Wake is called
+// when a call that was told backend.Queued is to be repeated: its turn has come, or
+// there is an answer. It is not to block, nor to call the dispatcher.
+func (d *Dispatcher) Serve(on Lane, inner backend.Backend, wake func()) backend.Backend {
+	return &served{Backend: inner, dispatcher: d, lane: on, wake: wake}
 }
 
 // Unwrap returns the backend that is served.
@@ -33,7 +42,7 @@ func (s *served) Unwrap() backend.Backend { return s.Backend }
 // Provision asks for a volume.
 func (s *served) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
 	answer, err := s.dispatcher.ask(ctx, s, &call{
-		question:  question{"making", wantedIn(request)},
+		question:  question{making, s.lane.Version, wantedIn(request)},
 		id:        request.ID,
 		namespace: request.Claim.Namespace,
 		run: func(ctx context.Context) (any, error) {
@@ -47,7 +56,7 @@ func (s *served) Provision(ctx context.Context, request backend.Request) (*backe
 // Delete asks for the end of a volume.
 func (s *served) Delete(ctx context.Context, id string) error {
 	_, err := s.dispatcher.ask(ctx, s, &call{
-		question: question{verb: "removal"},
+		question: question{verb: removal, version: s.lane.Version},
 		id:       id,
 		run: func(ctx context.Context) (any, error) {
 			return nil, s.Backend.Delete(ctx, id)
@@ -59,7 +68,7 @@ func (s *served) Delete(ctx context.Context, id string) error {
 // Expand asks for a volume's growth.
 func (s *served) Expand(ctx context.Context, id string, capacity resource.Quantity) (backend.Expansion, error) {
 	answer, err := s.dispatcher.ask(ctx, s, &call{
-		question: question{"growth", wanted{capacity: capacity.Value()}},
+		question: question{growth, s.lane.Version, wanted{capacity: capacity.Value()}},
 		id:       id,
 		run: func(ctx context.Context) (any, error) {
 			return backend.Expand(ctx, s.Backend, id, capacity)
@@ -77,6 +86,8 @@ type wanted struct {
 	access   string
 	node     string
 	within   string
+	// told is what the claim's owner says of it.
+	told string
 }
 
 func wantedIn(request backend.Request) wanted {
@@ -86,6 +97,7 @@ func wantedIn(request backend.Request) wanted {
 		mode:     request.VolumeMode,
 		access:   fmt.Sprint(request.AccessModes),
 		within:   fmt.Sprint(request.Topologies),
+		told:     fmt.Sprint(request.Labels, request.Annotations),
 	}
 	if request.Node != nil {
 		w.node = request.Node.Name

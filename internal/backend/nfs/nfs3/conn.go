@@ -51,13 +51,23 @@ func dial(ctx context.Context, address string, timeout time.Duration) (*conn, er
 		connected, err = (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, withoutSource(err))
 	}
 	// A port below 1024 is free again at once, instead of after a minute.
 	if tcp, ok := connected.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
 	}
 	return &conn{Conn: connected, timeout: timeout, xid: rand.Uint32()}, nil
+}
+
+// withoutSource drops our own port from an error of the network: the same trouble is
+// told in the same words each time.
+func withoutSource(err error) error {
+	var failed *net.OpError
+	if errors.As(err, &failed) {
+		failed.Source = nil
+	}
+	return err
 }
 
 // dialPrivileged tries ports below 1024. Nil without an error: none is to be had.
@@ -100,7 +110,7 @@ func (c *conn) exchange(ctx context.Context, call []byte) ([]byte, error) {
 		c.discard()
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%w: %w", ErrNoAnswer, err), ctx.Err())
+		return nil, errors.Join(fmt.Errorf("%w: %w", ErrNoAnswer, withoutSource(err)), ctx.Err())
 	}
 	return reply, nil
 }

@@ -1,0 +1,154 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/fake"
+	"github.com/stowage-dev/stowage/internal/binder"
+	. "github.com/stowage-dev/stowage/test/fixture"
+)
+
+var _ = Describe("Of what happens to claims", func() {
+	var (
+		w       *world
+		waiting queue
+	)
+
+	BeforeEach(func() {
+		w = newWorldIn(newMemory())
+		waiting = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+		DeferCleanup(waiting.ShutDown)
+	})
+
+	It("a claim made anew while nobody watched keeps no volume from others", func(ctx SpecContext) {
+		old, fresh := Claim(ClaimUID("one"), AskingFor("v")), Claim(ClaimUID("two"))
+		events := w.claims.claimEvents()
+		w.claims.index.Put(Volume("v"))
+		events.Create(ctx, event.CreateEvent{Object: old}, waiting)
+
+		events.Update(ctx, event.UpdateEvent{ObjectOld: old, ObjectNew: fresh}, waiting)
+
+		Expect(w.claims.index.Take(binder.Wish{Claim: Claim(ClaimNamed("other"), ClaimUID("three"))})).NotTo(BeNil())
+	})
+
+	DescribeTable("a claim is woken by more than its own reconciler's words",
+		func(ctx SpecContext, change func(*corev1.PersistentVolumeClaim), woken int) {
+			before := Claim()
+			before.ResourceVersion = "1"
+			setBindable(before, corev1.PersistentVolumeClaimCondition{Status: corev1.ConditionFalse, Reason: "NoMatchingVolume"})
+			after := before.DeepCopy()
+			after.ResourceVersion = "2"
+			change(after)
+
+			w.claims.claimEvents().Update(ctx, event.UpdateEvent{ObjectOld: before, ObjectNew: after}, waiting)
+
+			Expect(waiting.Len()).To(Equal(woken))
+		},
+		Entry("not by another reason to wait", func(claim *corev1.PersistentVolumeClaim) {
+			setBindable(claim, corev1.PersistentVolumeClaimCondition{Status: corev1.ConditionFalse, Reason: "ProvisioningFailed"})
+		}, 0),
+		Entry("by its spec", Asking("2Gi"), 1),
+		Entry("by its annotations", func(claim *corev1.PersistentVolumeClaim) { claim.Annotations = map[string]string{"a": "b"} }, 1),
+		Entry("by its phase", func(claim *corev1.PersistentVolumeClaim) { claim.Status.Phase = corev1.ClaimLost }, 1),
+		Entry("by a condition that somebody took away", func(claim *corev1.PersistentVolumeClaim) { claim.Status.Conditions = nil }, 1),
+		Entry("by a resync", func(claim *corev1.PersistentVolumeClaim) { claim.ResourceVersion = "1" }, 1),
+	)
+
+	It("a claim that begins to wait while others are about to look again looks again too", func(ctx SpecContext) {
+		w.claims.index.Take(binder.Wish{Claim: Claim(ClaimNamed("early"), ClaimUID("1"), Asking("9Gi"))})
+		w.claims.volumeEvents().Create(ctx, event.CreateEvent{Object: Volume("v")}, waiting)
+		late := Claim(ClaimNamed("late"), Asking("9Gi"))
+		w.create(late)
+
+		result, err := w.claims.Reconcile(ctx, requestFor(late))
+
+		Expect(err).NotTo(HaveOccurred())
+		Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<", time.Minute)))
+	})
+})
+
+var _ = Describe("A claim of hand-made volumes that wait for their first consumer", func() {
+	It("says that it waits for a consumer", func() {
+		w := newWorldIn(newMemory())
+		class := Class("by-hand", noProvisioner, nil)
+		class.VolumeBindingMode = ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)
+		claim := Claim(InClass("by-hand"))
+		w.create(class, Volume("a", OfClass("by-hand")), claim)
+
+		w.settle()
+
+		Expect(w.condition(claim).Reason).To(Equal("WaitForFirstConsumer"))
+	})
+})
+
+var _ = Describe("In scope=classes a claim whose class is gone", func() {
+	It("is left to its binder, without a word", func() {
+		w := newWorldIn(newMemory())
+		w.scope = ClassesScope
+		w.restart()
+		w.create(Claim(InClass("gone"), askedOf(stowagev1alpha1.LocalDriver)))
+		for i := range 3 {
+			w.create(Volume(fmt.Sprint("v", i), OfClass("gone")))
+			_ = w.round()
+		}
+
+		Expect(w.told()).To(BeEmpty())
+	})
+})
+
+var _ = Describe("A claim that is deleted while nobody knows what became of its volume", func() {
+	It("stays until its backend answers: that it is away tells nothing of the call before", func(ctx SpecContext) {
+		w := newWorldIn(newMemory())
+		storage := &unsureStorage{Backend: w.storage}
+		w.serve(byName{"disks": storage})
+		claim := Claim(InClass("disks"))
+		w.create(LocalBackend("disks"))
+		w.settle()
+		w.create(claim)
+		_ = w.round()
+
+		w.delete(claim)
+		_ = w.round()
+		Expect(w.gone(claim)).To(BeFalse())
+		storage.takeEffect(ctx)
+		w.settle()
+
+		Expect(w.gone(claim)).To(BeTrue())
+		Expect(w.storage.Len()).To(BeZero())
+	})
+})
+
+// unsureStorage doesn't answer the first call, which takes effect later; then it is
+// away for one call.
+type unsureStorage struct {
+	*fake.Backend
+	calls   int
+	pending backend.Request
+}
+
+func (s *unsureStorage) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
+	switch s.calls++; s.calls {
+	case 1:
+		s.pending = request
+		return nil, errors.New("connection lost")
+	case 2:
+		return nil, backend.Unavailable.Errorf("try later")
+	}
+	return s.Backend.Provision(ctx, request)
+}
+
+func (s *unsureStorage) takeEffect(ctx context.Context) { _, _ = s.Backend.Provision(ctx, s.pending) }
