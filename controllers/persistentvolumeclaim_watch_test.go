@@ -141,7 +141,8 @@ type unsureStorage struct {
 }
 
 func (s *unsureStorage) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
-	switch s.calls++; s.calls {
+	s.calls++
+	switch s.calls {
 	case 1:
 		s.pending = request
 		return nil, errors.New("connection lost")
