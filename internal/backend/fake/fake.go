@@ -36,6 +36,7 @@ type Backend struct {
 	volumes  map[string]backend.Request
 	failures []error
 	probe    error
+	space    backend.Space
 	// onNode and advisory are what SetOnNode and SetAdvisory set.
 	onNode, advisory bool
 	// gate is closed when calls may go on; nil while they aren't held.

@@ -6,6 +6,7 @@ package measure
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,7 +17,8 @@ import (
 
 // Metrics are the numbers of all backends of a program.
 type Metrics struct {
-	seconds *prometheus.HistogramVec
+	seconds       *prometheus.HistogramVec
+	orphans, lost *prometheus.GaugeVec
 }
 
 // New makes the metrics and registers them.
@@ -26,7 +28,22 @@ func New(registerer prometheus.Registerer) (*Metrics, error) {
 		Help:    "How long one call to a backend took, by backend, operation and outcome (OK, a kind of error, or Unknown).",
 		Buckets: prometheus.ExponentialBuckets(0.005, 4, 8),
 	}, []string{"backend", "operation", "outcome"})
-	return &Metrics{seconds: seconds}, registerer.Register(seconds)
+	orphans := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "stowage_backend_orphans",
+		Help: "Volumes that a backend holds and that nothing in the cluster records, as the last audit found them.",
+	}, []string{"backend"})
+	lost := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "stowage_backend_lost_volumes",
+		Help: "Volume objects whose storage a backend doesn't hold any more, as the last audit found them.",
+	}, []string{"backend"})
+	m := &Metrics{seconds: seconds, orphans: orphans, lost: lost}
+	return m, errors.Join(registerer.Register(seconds), registerer.Register(orphans), registerer.Register(lost))
+}
+
+// Audited sets what the last audit of a backend found.
+func (m *Metrics) Audited(name string, orphans, lost int32) {
+	m.orphans.WithLabelValues(name).Set(float64(orphans))
+	m.lost.WithLabelValues(name).Set(float64(lost))
 }
 
 // Measure returns a backend whose calls are measured under a name.
@@ -36,7 +53,10 @@ func (m *Metrics) Measure(name string, inner backend.Backend) backend.Backend {
 
 // Forget drops the numbers of a backend that is gone.
 func (m *Metrics) Forget(name string) {
-	m.seconds.DeletePartialMatch(prometheus.Labels{"backend": name})
+	of := prometheus.Labels{"backend": name}
+	m.seconds.DeletePartialMatch(of)
+	m.orphans.Delete(of)
+	m.lost.Delete(of)
 }
 
 type measured struct {

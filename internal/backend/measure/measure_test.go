@@ -2,6 +2,7 @@ package measure_test
 
 import (
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 
@@ -55,6 +56,31 @@ func TestCallsAreCountedByOutcome(t *testing.T) {
 	want := "disks delete OK\ndisks expand OK\ndisks provision Exhausted\ndisks provision OK\ndisks provision Unknown"
 	if got := strings.Join(told, "\n"); got != want {
 		t.Errorf("it tells of\n%s", got)
+	}
+
+	metrics.Forget("disks")
+	if left, _ := registry.Gather(); len(left) != 0 {
+		t.Errorf("%v is left of a backend that is gone", left)
+	}
+}
+
+func TestWhatAnAuditFoundIsServedUntilTheBackendIsGone(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	metrics, err := measure.New(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics.Audited("disks", 2, 1)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]float64{}
+	for _, family := range families {
+		told[family.GetName()] = family.GetMetric()[0].GetGauge().GetValue()
+	}
+	if want := map[string]float64{"stowage_backend_orphans": 2, "stowage_backend_lost_volumes": 1}; !maps.Equal(told, want) {
+		t.Errorf("it tells %v", told)
 	}
 
 	metrics.Forget("disks")
