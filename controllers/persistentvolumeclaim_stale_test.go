@@ -178,7 +178,7 @@ func (w *world) halfMake(claim *corev1.PersistentVolumeClaim) {
 // serve has these backends served instead of the world's one.
 func (w *world) serve(kind backend.Kind) {
 	served := storage{Registry: backend.NewRegistry(kind)}
-	w.claims.storage, w.volumes.storage, w.backends.storage = served, served, served
+	w.claims.storage, w.volumes.storage, w.backends.storage, w.audits.storage = served, served, served, served
 }
 
 // byName serves StorageBackends with backends of their own.

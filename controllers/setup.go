@@ -2,7 +2,7 @@
 //
 //	persistentvolumeclaim_*   match, bind and provision claims, protect them
 //	persistentvolume_*        phases of volumes, their protection and reclaim
-//	storagebackend_*          probe backends, keep their StorageClasses
+//	storagebackend_*          probe backends, keep their StorageClasses, audit what they hold
 //	pod_*                     make the claims of generic ephemeral volumes
 //	volumeattributesclass_*   protect VolumeAttributesClasses that are used
 //
@@ -90,6 +90,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		claims,
 		NewPersistentVolumeReconciler(mgr, options, claims.index),
 		NewStorageBackendReconciler(mgr, options),
+		NewStorageBackendAuditor(mgr, options),
 	}
 	if options.Scope == ClusterScope {
 		reconcilers = append(reconcilers, NewPodReconciler(mgr), NewVolumeAttributesClassReconciler(mgr))

@@ -95,7 +95,7 @@ var _ = Describe("A backend that takes its time", func() {
 func (w *world) dispatch() {
 	served := w.claims.storage
 	served.dispatcher = dispatch.New(GinkgoT().Context())
-	w.claims.storage, w.volumes.storage, w.backends.storage = served, served, served
+	w.claims.storage, w.volumes.storage, w.backends.storage, w.audits.storage = served, served, served, served
 }
 
 var _ = Describe("A volume whose removal waits for its turn", func() {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -26,6 +27,9 @@ import (
 
 // probeInterval is how often a backend is asked whether its storage answers.
 const probeInterval = time.Minute
+
+// countDelay is how long after a volume came or went they are counted.
+const countDelay = time.Second
 
 // probeTimeout is how long storage has to answer, and probes how many are asked at
 // once: what hangs holds up none of the others.
@@ -82,6 +86,7 @@ func (r *StorageBackendReconciler) Reconcile(ctx context.Context, request ctrl.R
 	}
 	if opened := r.accept(object); opened != nil {
 		r.probe(ctx, object, opened)
+		r.reportCapacity(ctx, object, opened)
 	}
 	if err := r.ensureClass(ctx, object); err != nil {
 		return ctrl.Result{}, err
@@ -199,19 +204,25 @@ func (r *StorageBackendReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("storagebackend").
 		For(&stowagev1alpha1.StorageBackend{}, onlyNewBackends()).
 		Owns(&storagev1.StorageClass{}).
-		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(backendOfVolume)).
+		Watches(&corev1.PersistentVolume{}, countedLater()).
 		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(backendOfLocalVolume)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.localBackends), onlyNodeLabels()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: probes}).
 		Complete(r)
 }
 
-func backendOfVolume(_ context.Context, object client.Object) []reconcile.Request {
-	var requests []reconcile.Request
-	for _, name := range backendOf(object.(*corev1.PersistentVolume)) {
-		requests = append(requests, requestForName(name))
+// countedLater wakes the backend of a volume that comes or goes, after a moment:
+// those of many claims are counted, and written, once.
+func countedLater() handler.EventHandler {
+	count := func(object client.Object, queue queue) {
+		for _, name := range backendOf(object.(*corev1.PersistentVolume)) {
+			queue.AddAfter(requestForName(name), countDelay)
+		}
 	}
-	return requests
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, queue queue) { count(e.Object, queue) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, queue queue) { count(e.Object, queue) },
+	}
 }
 
 func backendOfLocalVolume(_ context.Context, object client.Object) []reconcile.Request {

@@ -39,6 +39,7 @@ type world struct {
 	claims   *PersistentVolumeClaimReconciler
 	volumes  *PersistentVolumeReconciler
 	backends *StorageBackendReconciler
+	audits   *StorageBackendAuditor
 	pods     *PodReconciler
 	classes  *VolumeAttributesClassReconciler
 }
@@ -76,6 +77,7 @@ func (w *world) restart() {
 	w.pods = &PodReconciler{client: w, live: w, events: w.events}
 	w.classes = &VolumeAttributesClassReconciler{client: w, live: w}
 	w.backends = &StorageBackendReconciler{client: w, live: w, storage: served, events: w.events}
+	w.audits = &StorageBackendAuditor{client: w, live: w, storage: served, clock: w.clock, events: w.events}
 }
 
 // create makes objects in the cluster, with their status.
@@ -111,6 +113,8 @@ func (w *world) round() error {
 	var failures []error
 	for _, object := range w.all(&stowagev1alpha1.StorageBackendList{}) {
 		_, err := w.backends.Reconcile(ctx, requestFor(object))
+		failures = append(failures, err)
+		_, err = w.audits.Reconcile(ctx, requestFor(object))
 		failures = append(failures, err)
 	}
 	for _, object := range w.all(&corev1.PersistentVolumeClaimList{}) {

@@ -19,6 +19,8 @@ const (
 	wholeBytes  = "reservedCapacity must be a whole number of bytes, such as 10Gi, and not negative"
 	window      = "retainFor must be a duration such as 72h or 1h30m, and not negative"
 	forceAfter  = "forceDetachAfter must be Never, or a duration such as 6m or 1h30m"
+	auditTime   = "interval must be a duration such as 1h or 90m, and at least 1m"
+	orphanAge   = "removeOrphansAfter must be a duration such as 168h, and at least 1h"
 	hostName    = "server must be a host name or an IP address, such as nfs.example.com, 10.0.0.7 or fd00::7"
 	template    = "directoryTemplate must be a relative path without empty parts and without parts that begin with a dot, such as '..'"
 	shellPath   = "path must not contain characters that a shell reads: rename the directory on the server"
@@ -54,6 +56,8 @@ var _ = Describe("a StorageBackend", func() {
 		Entry("a StorageClass of all defaults", local+"\nstorageClass: {}"),
 		Entry("an undelete window", local+"\ndeletion: {retainFor: 1h30m}"),
 		Entry("an undelete window of nothing", local+"\ndeletion: {retainFor: 0s}"),
+		Entry("an audit more often", local+"\naudit: {interval: 90s}"),
+		Entry("orphans that are removed", local+"\naudit: {removeOrphansAfter: 168h}"),
 		Entry("no detaching by force", local+"\nattachment: {forceDetachAfter: Never}"),
 		Entry("detaching by force after a time", local+"\nattachment: {forceDetachAfter: 1h30m}"),
 	)
@@ -138,6 +142,11 @@ var _ = Describe("a StorageBackend", func() {
 		Entry("an unknown reclaim policy", local+"\nstorageClass: {reclaimPolicy: Recycle}", `supported values: "Delete", "Retain"`),
 		Entry("an unknown binding mode", local+"\nstorageClass: {volumeBindingMode: Later}", `supported values: "Immediate", "WaitForFirstConsumer"`),
 		Entry("two mount options of the StorageClass in one", local+"\nstorageClass: {mountOptions: ['ro,exec']}", oneOption),
+		Entry("audits without a pause", local+"\naudit: {interval: 1s}", auditTime),
+		Entry("an audit interval that is no duration", local+"\naudit: {interval: daily}", auditTime),
+		Entry("an audit interval beyond all time", local+"\naudit: {interval: 99999999999999h}", "audit.interval"),
+		Entry("orphans that are removed at once", local+"\naudit: {removeOrphansAfter: 0s}", orphanAge),
+		Entry("an age of orphans in days", local+"\naudit: {removeOrphansAfter: 7d}", orphanAge),
 		Entry("a negative undelete window", local+"\ndeletion: {retainFor: -1h}", window),
 		Entry("an undelete window in days", local+"\ndeletion: {retainFor: 3d}", window),
 		Entry("an undelete window in words", local+"\ndeletion: {retainFor: three days}", window),

@@ -5,6 +5,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // StorageBackend is a place where storage comes from: an NFS share, disks local
@@ -19,6 +20,8 @@ import (
 // +kubebuilder:printcolumn:name="Capacity",type=string,JSONPath=`.status.capacity.total`
 // +kubebuilder:printcolumn:name="Used",type=string,JSONPath=`.status.capacity.used`
 // +kubebuilder:printcolumn:name="Volumes",type=integer,JSONPath=`.status.volumes`
+// +kubebuilder:printcolumn:name="Orphans",type=integer,priority=1,JSONPath=`.status.orphans`
+// +kubebuilder:printcolumn:name="Lost",type=integer,priority=1,JSONPath=`.status.lostVolumes`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="the name of a StorageBackend must be at most 63 characters, because it is used as a label value"
 type StorageBackend struct {
@@ -72,6 +75,10 @@ type StorageBackendSpec struct {
 	// +kubebuilder:default={}
 	// +optional
 	Attachment AttachmentPolicy `json:"attachment,omitzero"`
+	// audit says how what the backend holds is compared with the cluster.
+	// +kubebuilder:default={}
+	// +optional
+	Audit AuditPolicy `json:"audit,omitzero"`
 	// maxConcurrentOperations is how many calls to this backend may run at
 	// once. Further ones wait. A change holds for calls that begin after it.
 	// +kubebuilder:default=16
@@ -151,6 +158,31 @@ type AttachmentPolicy struct {
 	ForceDetachAfter string `json:"forceDetachAfter,omitempty"`
 }
 
+// AuditPolicy says how what a backend holds is compared with the cluster: storage
+// that nothing in the cluster records is an orphan, and a volume object whose
+// storage is gone is a lost volume.
+type AuditPolicy struct {
+	// interval is how long after an audit the next one begins, as a duration
+	// ("1h", "90m") of at least 1m. Default 1h. A change holds at once.
+	// +kubebuilder:default="1h"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(h|m|s))+$') && duration(self) >= duration('1m')",message="interval must be a duration such as 1h or 90m, and at least 1m"
+	// +optional
+	Interval metav1.Duration `json:"interval,omitzero"`
+	// removeOrphansAfter has orphans removed, with their data and for ever, that
+	// were found in every audit for at least this long, as a duration of at
+	// least 1h, such as "168h". What a person left behind by deleting a
+	// PersistentVolume of policy Retain is an orphan, too. One whose claim is
+	// there still, or that a pod may be using, is kept. Default: unset, orphans
+	// are reported and never removed. A change holds from the next audit on.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(h|m|s))+$') && duration(self) >= duration('1h')",message="removeOrphansAfter must be a duration such as 168h, and at least 1h"
+	// +optional
+	RemoveOrphansAfter *metav1.Duration `json:"removeOrphansAfter,omitempty"`
+}
+
 // BackendType is the kind of a backend, as status.type shows it.
 type BackendType string
 
@@ -180,9 +212,18 @@ type StorageBackendStatus struct {
 	// +optional
 	Volumes *int32 `json:"volumes,omitempty"`
 	// orphans is how many volumes the backend holds that carry Stowage's and
-	// this cluster's mark and that no volume object records.
+	// this cluster's mark, that no volume object records, and that are not being
+	// made for a claim.
 	// +optional
 	Orphans *int32 `json:"orphans,omitempty"`
+	// lostVolumes is how many volume objects record storage that the backend
+	// doesn't hold any more.
+	// +optional
+	LostVolumes *int32 `json:"lostVolumes,omitempty"`
+	// audit is what the last audit found; absent before the first, and where the
+	// backend can't tell what it holds.
+	// +optional
+	Audit *AuditStatus `json:"audit,omitempty"`
 	// conditions are Accepted, Reachable, StorageClassReady, and Ready, which
 	// is True when all others are.
 	// +listType=map
@@ -193,11 +234,50 @@ type StorageBackendStatus struct {
 
 // BackendCapacity is how much a backend can hold and holds.
 type BackendCapacity struct {
-	// total is what the backend can hold, in bytes; for local, the sum of its
-	// nodes' disks.
+	// total is what the backend can hold, in bytes.
 	// +optional
 	Total *resource.Quantity `json:"total,omitempty"`
-	// used is what its volumes were given, in bytes.
+	// used is what is taken of it, by whomever, in bytes.
 	// +optional
 	Used *resource.Quantity `json:"used,omitempty"`
+}
+
+// AuditStatus is what an audit found.
+type AuditStatus struct {
+	// time at which the audit ended.
+	Time metav1.Time `json:"time"`
+	// orphans are those found first, up to 100. status.orphans counts them all.
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=map
+	// +listMapKey=id
+	// +optional
+	Orphans []Orphan `json:"orphans,omitempty"`
+	// lostVolumes are the names of volume objects whose storage is gone, up to
+	// 100. status.lostVolumes counts them all.
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=set
+	// +optional
+	LostVolumes []string `json:"lostVolumes,omitempty"`
+}
+
+// Orphan is storage that nothing in the cluster records.
+type Orphan struct {
+	// id of the volume in the backend.
+	ID string `json:"id"`
+	// claimNamespace is where the claim was that it was made for, as the backend
+	// recorded it.
+	// +optional
+	ClaimNamespace string `json:"claimNamespace,omitempty"`
+	// claimName is that claim's name.
+	// +optional
+	ClaimName string `json:"claimName,omitempty"`
+	// claimUID is that claim's UID.
+	// +optional
+	ClaimUID types.UID `json:"claimUID,omitempty"`
+	// since is when an audit first found it; every one since then did.
+	Since metav1.Time `json:"since"`
+	// removing says that spec.audit.removeOrphansAfter has passed and that the
+	// storage is being removed.
+	// +optional
+	Removing bool `json:"removing,omitempty"`
 }

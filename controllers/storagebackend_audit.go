@@ -1,0 +1,177 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+const (
+	// defaultAuditInterval is the default in the API, for objects older than it.
+	defaultAuditInterval = time.Hour
+	// auditTimeout is how long a backend has to list what it holds, and audits how
+	// many are asked at once.
+	auditTimeout = 5 * time.Minute
+	audits       = 4
+	// auditRetry is how soon storage that didn't answer is asked again, and how soon
+	// is looked again whether a pod still uses an orphan.
+	auditRetry = 5 * time.Minute
+)
+
+// StorageBackendAuditor compares what backends hold with what the cluster records,
+// tells the difference, and removes orphans where it is asked to. It is apart from
+// the reconciler that probes, because a list may take minutes.
+type StorageBackendAuditor struct {
+	client  client.Client
+	live    client.Reader
+	storage storage
+	clock   clock.PassiveClock
+	events  events.EventRecorder
+	waking  waking
+	// failed and stuck are the audits, and the removals, that were told of.
+	failed, stuck told
+}
+
+// NewStorageBackendAuditor makes the auditor.
+func NewStorageBackendAuditor(mgr ctrl.Manager, options Options) *StorageBackendAuditor {
+	return &StorageBackendAuditor{
+		client:  mgr.GetClient(),
+		live:    mgr.GetAPIReader(),
+		storage: options.storage,
+		clock:   options.Clock,
+		events:  recorderOf(mgr),
+	}
+}
+
+// +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get;list;watch
+// +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=persistentvolumes;persistentvolumeclaims;pods,verbs=get;list;watch
+
+// Reconcile audits one backend when it is time to.
+func (r *StorageBackendAuditor) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	object := &stowagev1alpha1.StorageBackend{}
+	if err := r.client.Get(ctx, request.NamespacedName, object); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.forget(request.NamespacedName)
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	r.measure(object)
+	if !object.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	if left := untilAudit(object, r.clock.Now()); left > 0 {
+		return ctrl.Result{RequeueAfter: left}, nil
+	}
+	opened, err := r.storage.open(object, func() { r.waking.add(request.NamespacedName) })
+	if err != nil {
+		// The condition Accepted says so, and a new spec wakes.
+		return ctrl.Result{}, nil //nolint:nilerr // told by the reconciler that probes
+	}
+	lister, can := backend.As[backend.Lister](opened)
+	if !can {
+		return ctrl.Result{}, nil
+	}
+	found, err := r.compare(ctx, object, lister)
+	if err != nil {
+		return r.retryLater(object, err)
+	}
+	object, err = r.record(ctx, object, found)
+	switch {
+	case apierrors.IsConflict(err):
+		return ctrl.Result{RequeueAfter: contendedRetry}, nil
+	case err != nil || object == nil:
+		return ctrl.Result{}, err
+	}
+	return r.removeOrphans(ctx, object, opened)
+}
+
+// untilAudit is how long the next audit can wait. What is being removed is looked
+// after at once: after a crash, too. A clock that was ahead puts nothing off for
+// longer than the interval.
+func untilAudit(object *stowagev1alpha1.StorageBackend, now time.Time) time.Duration {
+	last := object.Status.Audit
+	if last == nil || len(removing(last.Orphans)) > 0 {
+		return 0
+	}
+	interval := object.Spec.Audit.Interval.Duration
+	if interval <= 0 {
+		interval = defaultAuditInterval
+	}
+	return min(interval, last.Time.Add(interval).Sub(now))
+}
+
+// compare finds out what the backend holds and nothing records, and the reverse.
+//
+// The order keeps what changes meanwhile out of it. What is lost was there before
+// the backend was asked: the cache may be behind, which only shortens that. What
+// nothing records was held before the cluster is asked, live; and claims are asked
+// before volumes, because an intent ends only when there is a volume object.
+func (r *StorageBackendAuditor) compare(ctx context.Context, object *stowagev1alpha1.StorageBackend, lister backend.Lister) (findings, error) {
+	before, err := takeCensus(ctx, r.client, object)
+	if err != nil {
+		return findings{}, err
+	}
+	asking, cancel := context.WithTimeout(ctx, auditTimeout)
+	defer cancel()
+	held, err := lister.List(asking)
+	if err != nil {
+		return findings{}, fmt.Errorf("listing what StorageBackend %s holds: %w", object.Name, err)
+	}
+	if len(before.orphans(held)) == 0 && len(before.lost(held)) == 0 {
+		// The cache only saves the question: it knows of all that is held.
+		return findings{held: held}, nil
+	}
+	now, err := takeCensus(ctx, r.live, object)
+	if err != nil {
+		return findings{}, err
+	}
+	return findings{held: held, orphans: now.orphans(held), lost: both(before.lost(held), now.lost(held)), living: now.living}, nil
+}
+
+// retryLater tells, once, that an audit was not possible.
+func (r *StorageBackendAuditor) retryLater(object *stowagev1alpha1.StorageBackend, err error) (ctrl.Result, error) {
+	if r.failed.isNews(client.ObjectKeyFromObject(object), err.Error()) {
+		r.events.Eventf(object, nil, corev1.EventTypeWarning, "AuditFailed", "Audit", "%v (tried again every %s)", err, auditRetry)
+	}
+	return ctrl.Result{RequeueAfter: auditRetry}, nil
+}
+
+// measure serves what the last audit found, also where another leader made it.
+func (r *StorageBackendAuditor) measure(object *stowagev1alpha1.StorageBackend) {
+	if r.storage.metrics != nil && object.Status.Audit != nil {
+		r.storage.metrics.Audited(object.Name, ptr.Deref(object.Status.Orphans, 0), ptr.Deref(object.Status.LostVolumes, 0))
+	}
+}
+
+func (r *StorageBackendAuditor) forget(name types.NamespacedName) {
+	r.failed.forget(name)
+	r.stuck.forget(name)
+	if r.storage.metrics != nil {
+		r.storage.metrics.Forget(name.Name)
+	}
+}
+
+// SetupWithManager watches backends. All else is looked at when an audit is due.
+func (r *StorageBackendAuditor) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("storagebackend-audit").
+		For(&stowagev1alpha1.StorageBackend{}, onlyNewBackends()).
+		WatchesRawSource(source.Func(r.waking.start)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: audits}).
+		Complete(r)
+}

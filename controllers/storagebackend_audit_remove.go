@@ -1,0 +1,98 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// errKept says of an orphan that a pod may use it.
+var errKept = errors.New("a pod may use it")
+
+// removeOrphans removes what the status says is being removed. That was written
+// before, so whoever gives such storage a volume object first reads, or is read: the
+// cluster is asked again, live, after the write. An id is never used again, so two
+// auditors remove nothing that one of them would not.
+func (r *StorageBackendAuditor) removeOrphans(ctx context.Context, object *stowagev1alpha1.StorageBackend, opened backend.Backend) (ctrl.Result, error) {
+	due := removing(object.Status.Audit.Orphans)
+	if len(due) == 0 {
+		return ctrl.Result{RequeueAfter: untilAudit(object, r.clock.Now())}, nil
+	}
+	now, err := takeCensus(ctx, r.live, object)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	result := ctrl.Result{RequeueAfter: contendedRetry}
+	var failures []error
+	for _, orphan := range due {
+		held := heldAs(orphan)
+		if now.knows(held) || !removable(held, now.living) {
+			continue
+		}
+		switch err := r.removeOrphan(ctx, opened, held); {
+		case err == nil:
+		case errors.Is(err, errKept):
+			result.RequeueAfter = max(result.RequeueAfter, auditRetry)
+		case backend.Unfinished(err):
+			result.RequeueAfter = max(result.RequeueAfter, retryUnanswered)
+		default:
+			failures = append(failures, fmt.Errorf("removing orphan %s: %w", orphan.ID, err))
+		}
+	}
+	if len(failures) > 0 {
+		return ctrl.Result{}, r.failRemoval(object, errors.Join(failures...))
+	}
+	r.stuck.forget(client.ObjectKeyFromObject(object))
+	return result, nil
+}
+
+func (r *StorageBackendAuditor) removeOrphan(ctx context.Context, opened backend.Backend, held backend.Held) error {
+	used, err := r.mayBeUsed(ctx, held.Claim)
+	switch {
+	case err != nil:
+		return err
+	case used:
+		return errKept
+	}
+	return opened.Delete(ctx, held.ID)
+}
+
+// failRemoval tells, once, why orphans are still there, and returns the error, so
+// that it is tried again ever more slowly.
+func (r *StorageBackendAuditor) failRemoval(object *stowagev1alpha1.StorageBackend, err error) error {
+	if r.stuck.isNews(client.ObjectKeyFromObject(object), err.Error()) {
+		r.events.Eventf(object, nil, corev1.EventTypeWarning, "OrphanNotRemoved", "Audit", "%v", err)
+	}
+	return err
+}
+
+// mayBeUsed tells whether a pod may have mounted the storage of a claim that is
+// gone. A pod that is younger than the next claim of that name has that one's.
+func (r *StorageBackendAuditor) mayBeUsed(ctx context.Context, gone stowagev1alpha1.ClaimReference) (bool, error) {
+	key := client.ObjectKey{Namespace: gone.Namespace, Name: gone.Name}
+	next, pods := &corev1.PersistentVolumeClaim{}, &corev1.PodList{}
+	found := r.live.Get(ctx, key, next)
+	if client.IgnoreNotFound(found) != nil {
+		return false, fmt.Errorf("reading claim %s: %w", key, found)
+	}
+	if err := r.live.List(ctx, pods, client.InNamespace(gone.Namespace)); err != nil {
+		return false, fmt.Errorf("listing the pods of namespace %s: %w", gone.Namespace, err)
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		older := apierrors.IsNotFound(found) || !next.CreationTimestamp.Before(&pod.CreationTimestamp)
+		if older && !hasEnded(pod) && slices.Contains(claimsOf(pod), gone.Name) {
+			return true, nil
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,281 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/fake"
+	. "github.com/stowage-dev/stowage/test/fixture"
+)
+
+var _ = Describe("An orphan", func() {
+	It("is never removed by default", func() {
+		w, orphan := orphaned()
+		for range 3 {
+			w.passTime(1000 * time.Hour)
+			w.settle()
+		}
+		Expect(w.storage.Has(orphan.ID)).To(BeTrue())
+	})
+
+	It("is removed where that is asked for, once it is old enough", func() {
+		w, orphan := orphaned()
+		w.removeOrphansAfter(3 * time.Hour)
+		for range 3 {
+			w.passTime(time.Hour)
+			w.settle()
+			Expect(w.storage.Has(orphan.ID)).To(BeTrue())
+		}
+
+		w.passTime(time.Hour)
+		w.settle()
+
+		Expect(w.storage.Has(orphan.ID)).To(BeFalse())
+		Expect(w.audit().Orphans).To(BeEmpty())
+		Expect(tellingOf(w.told(), "OrphanRemoved")).To(ConsistOf(ContainSubstring(orphan.ID)))
+	})
+
+	It("gets no younger and no older by a restart", func() {
+		w, orphan := orphaned()
+		w.removeOrphansAfter(2 * time.Hour)
+		w.passTime(time.Hour)
+		w.settle()
+		since := w.audit().Orphans[0].Since
+
+		w.restart()
+		w.passTime(time.Hour)
+		w.settle()
+		Expect(w.audit().Orphans[0].Since).To(Equal(since))
+		Expect(w.storage.Has(orphan.ID)).To(BeTrue())
+
+		w.passTime(time.Hour)
+		w.settle()
+		Expect(w.storage.Has(orphan.ID)).To(BeFalse())
+	})
+
+	DescribeTable("is kept",
+		func(keep func(*world, backend.Held)) {
+			w, orphan := orphaned()
+			w.removeOrphansAfter(2 * time.Hour)
+			w.passTime(time.Hour)
+			w.settle()
+			keep(w, orphan)
+
+			w.passTime(1000 * time.Hour)
+			w.settle()
+
+			Expect(w.storage.Has(orphan.ID)).To(BeTrue())
+		},
+		Entry("when somebody gave it a volume object, of whatever name", func(w *world, orphan backend.Held) {
+			w.create(Volume("adopted", inBackend("disks"), withHandle(orphan.ID)))
+		}),
+		Entry("when the spec changed its mind", func(w *world, _ backend.Held) {
+			update(w, LocalBackend("disks"), func(object *stowagev1alpha1.StorageBackend) {
+				object.Spec.Audit.RemoveOrphansAfter = nil
+			})
+		}),
+		Entry("while a pod that named its claim may use it", func(w *world, orphan backend.Held) {
+			w.create(Pod("user", "node-1", orphan.Claim.Name))
+		}),
+		Entry("when the backend is being deleted", func(w *world, _ backend.Held) {
+			w.create(Volume("other", inBackend("disks")))
+			w.delete(LocalBackend("disks"))
+		}),
+	)
+
+	It("is kept while its claim is there, which lost its volume object", func() {
+		w, claim, pv := provisioned()
+		w.removeOrphansAfter(time.Hour)
+		w.delete(pv)
+		update(w, pv, func(pv *corev1.PersistentVolume) { pv.Finalizers = nil })
+		for range 3 {
+			w.passTime(time.Hour)
+			w.settle()
+		}
+		Expect(w.gone(claim)).To(BeFalse())
+		Expect(w.audit().Orphans).To(ConsistOf(HaveField("ID", pv.Name)))
+		Expect(w.storage.Has(pv.Name)).To(BeTrue())
+	})
+
+	It("is kept when its record names a claim that its id is not of", func() {
+		w := newWorld(ClusterScope)
+		strange := backend.Held{ID: "pvc-1", Claim: heldFor(2).Claim}
+		w.create(LocalBackend("disks"))
+		w.hold(strange)
+		w.settle()
+		w.removeOrphansAfter(time.Hour)
+		for range 3 {
+			w.passTime(time.Hour)
+			w.settle()
+		}
+		Expect(w.audit().Orphans).To(ConsistOf(HaveField("ID", strange.ID)))
+		Expect(w.storage.Has(strange.ID)).To(BeTrue())
+	})
+
+	It("is kept when it gets a volume object after its removal was written down", func() {
+		w, orphan := due()
+		w.audits.client = adopting{w, Volume("adopted", inBackend("disks"), withHandle(orphan.ID))}
+
+		w.settle()
+
+		Expect(w.storage.Has(orphan.ID)).To(BeTrue())
+	})
+
+	It("is not removed by an auditor whose view of the spec is old", func() {
+		w, orphan := due()
+		shown := w.backend()
+		update(w, LocalBackend("disks"), func(object *stowagev1alpha1.StorageBackend) { object.Spec.Audit.RemoveOrphansAfter = nil })
+		w.audits.client = stale{w, []client.Object{shown}}
+
+		w.settle()
+
+		Expect(w.storage.Has(orphan.ID)).To(BeTrue())
+	})
+
+	It("is removed once by two auditors, of which one finds the other's write", func() {
+		w, orphan := due()
+		other := &StorageBackendAuditor{client: w, live: w, storage: w.audits.storage, clock: w.clock, events: w.events}
+		w.audits.client = beforeStatus{w, func() { _, _ = other.Reconcile(context.Background(), requestFor(LocalBackend("disks"))) }}
+
+		w.settle()
+
+		Expect(w.storage.Has(orphan.ID)).To(BeFalse())
+		Expect(w.audit().Orphans).To(BeEmpty())
+	})
+
+	DescribeTable("is removed in the end when a write is",
+		func(kind fault) {
+			w, orphan := due()
+			w.faults = map[int]fault{w.written: kind}
+
+			_ = w.round()
+			w.restart()
+			// What is removed from the storage is no write: the world seems at rest.
+			_ = w.round()
+			w.settle()
+
+			Expect(w.storage.Has(orphan.ID)).To(BeFalse())
+			Expect(w.audit().Orphans).To(BeEmpty())
+		},
+		Entry("lost", lost), Entry("unanswered", unanswered), Entry("contended", contended),
+	)
+
+	It("is removed by a backend that takes its time, without another word", func() {
+		w, orphan := due()
+		w.serve(byName{"disks": &slowStorage{Backend: w.storage}})
+
+		w.settle()
+
+		Expect(w.storage.Has(orphan.ID)).To(BeFalse())
+		told := w.told()
+		Expect(tellingOf(told, "OrphanRemoved")).To(HaveLen(1))
+		Expect(tellingOf(told, "OrphanNotRemoved")).To(BeEmpty())
+	})
+
+	It("says once why its storage does not let go of it", func() {
+		w, orphan := due()
+		w.serve(byName{"disks": unyielding{w.storage}})
+		for range 5 {
+			_ = w.round()
+		}
+		Expect(w.storage.Has(orphan.ID)).To(BeTrue())
+		Expect(tellingOf(w.told(), "OrphanNotRemoved")).To(ConsistOf(ContainSubstring("belongs to another cluster")))
+	})
+})
+
+// due is a world with an orphan that the next audit will find old enough.
+func due() (*world, backend.Held) {
+	GinkgoHelper()
+	w, orphan := orphaned()
+	w.removeOrphansAfter(2 * time.Hour)
+	w.passTime(time.Hour)
+	w.settle()
+	Expect(w.audit().Orphans).To(HaveLen(1))
+	w.told()
+	w.passTime(2 * time.Hour)
+	return w, orphan
+}
+
+func (w *world) removeOrphansAfter(age time.Duration) {
+	GinkgoHelper()
+	update(w, LocalBackend("disks"), func(object *stowagev1alpha1.StorageBackend) {
+		object.Spec.Audit.RemoveOrphansAfter = &metav1.Duration{Duration: age}
+	})
+}
+
+// heldFor is a volume of a claim that the cluster never saw.
+func heldFor(number int) backend.Held {
+	uid := types.UID(fmt.Sprintf("uid-%03d", number))
+	return backend.Held{ID: backend.VolumeID(uid, 1), Claim: stowagev1alpha1.ClaimReference{Namespace: Namespace, Name: "data", UID: uid}}
+}
+
+func withHandle(handle string) func(*corev1.PersistentVolume) {
+	return func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeHandle = handle }
+}
+
+func size(text string) resource.Quantity { return resource.MustParse(text) }
+
+// unyielding is storage that removes nothing.
+type unyielding struct{ *fake.Backend }
+
+func (unyielding) Delete(_ context.Context, id string) error {
+	return backend.Conflict.Errorf("volume %s belongs to another cluster", id)
+}
+
+// showing is a cache that still shows a volume.
+type showing struct {
+	client.Client
+	volume *corev1.PersistentVolume
+}
+
+func (c showing) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	err := c.Client.List(ctx, list, options...)
+	if volumes, isVolumes := list.(*corev1.PersistentVolumeList); isVolumes {
+		volumes.Items = append(volumes.Items, *c.volume)
+	}
+	return err
+}
+
+// beforeStatus does something before each write of a status.
+type beforeStatus struct {
+	client.Client
+	do func()
+}
+
+func (c beforeStatus) Status() client.SubResourceWriter {
+	c.do()
+	return c.Client.Status()
+}
+
+// adopting gives storage a volume object right after a status was written.
+type adopting struct {
+	client.Client
+	volume *corev1.PersistentVolume
+}
+
+func (c adopting) Status() client.SubResourceWriter {
+	return adoptingWriter{c.Client.Status(), c}
+}
+
+type adoptingWriter struct {
+	client.SubResourceWriter
+	adopting
+}
+
+func (c adoptingWriter) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+	if err := c.SubResourceWriter.Patch(ctx, object, patch, options...); err != nil {
+		return err
+	}
+	return client.IgnoreAlreadyExists(c.Client.Create(ctx, c.volume.DeepCopy()))
+}

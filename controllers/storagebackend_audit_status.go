@@ -1,0 +1,175 @@
+package controllers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+const (
+	// maxListed is how many of each kind the status names, as the API allows.
+	maxListed = 100
+	// maxNamed is how many an event names.
+	maxNamed = 3
+)
+
+// findings are what an audit found.
+type findings struct {
+	// held is all that the backend holds, orphans what nothing answers for, lost the
+	// volume objects without storage.
+	held, orphans []backend.Held
+	lost          []string
+	// living are the claims that are there.
+	living map[types.UID]bool
+}
+
+// record writes what was found to the backend's status, with the version of a live
+// read: of two auditors one writes, and what is to be removed is decided by what the
+// spec says now. It returns nil where the backend is gone, or is to go.
+func (r *StorageBackendAuditor) record(ctx context.Context, audited *stowagev1alpha1.StorageBackend, found findings) (*stowagev1alpha1.StorageBackend, error) {
+	object := &stowagev1alpha1.StorageBackend{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(audited), object); err != nil {
+		return nil, wrap(client.IgnoreNotFound(err), "reading StorageBackend %s", audited.Name)
+	}
+	if object.UID != audited.UID || !object.DeletionTimestamp.IsZero() {
+		return nil, nil
+	}
+	before := object.DeepCopy()
+	object.Status.Orphans = ptr.To(int32(len(found.orphans)))
+	object.Status.LostVolumes = ptr.To(int32(len(found.lost)))
+	object.Status.Audit = auditStatus(object, found, metav1.NewTime(r.clock.Now()).Rfc3339Copy())
+	if !equality.Semantic.DeepEqual(before.Status, object.Status) {
+		err := r.client.Status().Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if err != nil {
+			return nil, fmt.Errorf("writing what an audit of StorageBackend %s found: %w", object.Name, err)
+		}
+	}
+	r.failed.forget(client.ObjectKeyFromObject(object))
+	r.measure(object)
+	r.tellNews(before, object)
+	r.tellRemoved(before, object, found.held)
+	return object, nil
+}
+
+// auditStatus is what the status says of findings. Since when something is an orphan
+// is kept there, so that no restart and no change of leaders shortens it.
+func auditStatus(object *stowagev1alpha1.StorageBackend, found findings, now metav1.Time) *stowagev1alpha1.AuditStatus {
+	seen := map[backend.Held]metav1.Time{}
+	if last := object.Status.Audit; last != nil {
+		for _, orphan := range last.Orphans {
+			seen[heldAs(orphan)] = orphan.Since
+		}
+	}
+	status := &stowagev1alpha1.AuditStatus{Time: now, LostVolumes: found.lost[:min(maxListed, len(found.lost))]}
+	for _, held := range found.orphans {
+		since, known := seen[held]
+		if !known {
+			since = now
+		}
+		after := object.Spec.Audit.RemoveOrphansAfter
+		status.Orphans = append(status.Orphans, stowagev1alpha1.Orphan{
+			ID: held.ID, ClaimNamespace: held.Claim.Namespace, ClaimName: held.Claim.Name, ClaimUID: held.Claim.UID, Since: since,
+			Removing: after != nil && now.Sub(since.Time) >= after.Duration && removable(held, found.living),
+		})
+	}
+	slices.SortFunc(status.Orphans, func(a, b stowagev1alpha1.Orphan) int {
+		return cmp.Or(a.Since.Compare(b.Since.Time), cmp.Compare(a.ID, b.ID))
+	})
+	status.Orphans = status.Orphans[:min(maxListed, len(status.Orphans))]
+	return status
+}
+
+// removable tells whether an orphan may be removed at all: its id is that of a claim
+// which is gone. Storage of a claim that lost its volume object is still wanted.
+func removable(held backend.Held, living map[types.UID]bool) bool {
+	return isVolumeIDOf(held.ID, held.Claim.UID) && !living[held.Claim.UID]
+}
+
+// isVolumeIDOf tells whether an id is what backend.VolumeID makes for a claim.
+func isVolumeIDOf(id string, claim types.UID) bool {
+	rest, fits := strings.CutPrefix(id, backend.VolumeID(claim, 1))
+	switch {
+	case claim == "" || !fits:
+		return false
+	case rest == "":
+		return true
+	}
+	attempt, err := strconv.Atoi(strings.TrimPrefix(rest, "-"))
+	return err == nil && id == backend.VolumeID(claim, attempt)
+}
+
+// heldAs is what the backend told of an orphan.
+func heldAs(orphan stowagev1alpha1.Orphan) backend.Held {
+	return backend.Held{ID: orphan.ID, Claim: stowagev1alpha1.ClaimReference{
+		Namespace: orphan.ClaimNamespace, Name: orphan.ClaimName, UID: orphan.ClaimUID,
+	}}
+}
+
+func removing(orphans []stowagev1alpha1.Orphan) []stowagev1alpha1.Orphan {
+	return slices.DeleteFunc(slices.Clone(orphans), func(orphan stowagev1alpha1.Orphan) bool { return !orphan.Removing })
+}
+
+// tellNews sends events of what an earlier audit did not find.
+func (r *StorageBackendAuditor) tellNews(before, after *stowagev1alpha1.StorageBackend) {
+	last := before.Status.Audit
+	if last == nil {
+		last = &stowagev1alpha1.AuditStatus{}
+	}
+	if n := *after.Status.Orphans; isNews(n, before.Status.Orphans, idsOf(last.Orphans), idsOf(after.Status.Audit.Orphans)) {
+		r.events.Eventf(after, nil, corev1.EventTypeWarning, "OrphansFound", "Audit",
+			"no volume records what is held as %s: status.audit tells whose it was", named(n, idsOf(after.Status.Audit.Orphans)))
+	}
+	if n := *after.Status.LostVolumes; isNews(n, before.Status.LostVolumes, last.LostVolumes, after.Status.Audit.LostVolumes) {
+		r.events.Eventf(after, nil, corev1.EventTypeWarning, "VolumesLost", "Audit",
+			"the storage is gone of %s: restore it, or delete the claims and the volumes", named(n, after.Status.Audit.LostVolumes))
+	}
+}
+
+// tellRemoved sends events of orphans that were being removed, and are gone.
+func (r *StorageBackendAuditor) tellRemoved(before, after *stowagev1alpha1.StorageBackend, held []backend.Held) {
+	if before.Status.Audit == nil {
+		return
+	}
+	for _, orphan := range removing(before.Status.Audit.Orphans) {
+		if !slices.Contains(held, heldAs(orphan)) {
+			r.events.Eventf(after, nil, corev1.EventTypeNormal, "OrphanRemoved", "Audit",
+				"%s, which was made for claim %s/%s, is removed", orphan.ID, orphan.ClaimNamespace, orphan.ClaimName)
+		}
+	}
+}
+
+// isNews tells whether more are found than were, or others.
+func isNews(count int32, before *int32, known, listed []string) bool {
+	return count > ptr.Deref(before, 0) ||
+		slices.ContainsFunc(listed, func(name string) bool { return !slices.Contains(known, name) && len(known) < maxListed })
+}
+
+// named names a few, and counts the others.
+func named(count int32, names []string) string {
+	text := strings.Join(names[:min(maxNamed, len(names))], ", ")
+	if more := int(count) - maxNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+func idsOf(orphans []stowagev1alpha1.Orphan) []string {
+	ids := make([]string, 0, len(orphans))
+	for _, orphan := range orphans {
+		ids = append(ids, orphan.ID)
+	}
+	return ids
+}

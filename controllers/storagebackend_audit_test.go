@@ -1,0 +1,237 @@
+package controllers
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/fake"
+	. "github.com/stowage-dev/stowage/test/fixture"
+)
+
+var _ = Describe("An audit", func() {
+	It("finds nothing amiss where every volume is recorded", func() {
+		w, _, _ := provisioned()
+		w.passTime(time.Hour)
+
+		w.settle()
+
+		Expect(w.audit().Orphans).To(BeEmpty())
+		Expect(w.audit().LostVolumes).To(BeEmpty())
+		Expect(w.backend().Status.Orphans).To(Equal(ptr.To(int32(0))))
+	})
+
+	It("finds what was made for a claim that was force-deleted past its finalizer", func() {
+		w, orphan := orphaned()
+
+		w.passTime(time.Hour)
+		w.settle()
+
+		Expect(w.backend().Status.Orphans).To(Equal(ptr.To(int32(1))))
+		Expect(heldAs(w.audit().Orphans[0])).To(Equal(orphan))
+		Expect(tellingOf(w.told(), "OrphansFound")).To(ConsistOf(ContainSubstring(orphan.ID)))
+	})
+
+	It("tells of an orphan once, whoever leads", func() {
+		w, _ := orphaned()
+		w.passTime(time.Hour)
+		w.settle()
+		w.restart()
+
+		w.passTime(time.Hour)
+		w.settle()
+
+		Expect(tellingOf(w.told(), "OrphansFound")).To(BeEmpty())
+	})
+
+	It("finds volumes whose storage is gone", func() {
+		w, _, pv := provisioned()
+		w.storage.Lose(pv.Name)
+
+		w.passTime(time.Hour)
+		w.settle()
+
+		Expect(w.backend().Status.LostVolumes).To(Equal(ptr.To(int32(1))))
+		Expect(w.audit().LostVolumes).To(Equal([]string{pv.Name}))
+		Expect(tellingOf(w.told(), "VolumesLost")).To(ConsistOf(ContainSubstring(pv.Name)))
+	})
+
+	It("takes nothing for lost that a person recorded, or that is being deleted", func() {
+		w, claim, pv := provisioned()
+		w.create(Volume("by-hand", inBackend("disks")))
+		w.storage.Lose(pv.Name)
+		w.delete(claim)
+		w.delete(pv)
+
+		w.passTime(time.Hour)
+		_ = w.round()
+
+		Expect(w.audit().LostVolumes).To(BeEmpty())
+	})
+
+	It("takes nothing for an orphan that is being made", func() {
+		w := newWorld(ClusterScope)
+		claim := Claim(InClass("disks"))
+		w.create(LocalBackend("disks"))
+		w.settle()
+		w.halfMake(claim)
+
+		w.passTime(time.Hour)
+		_, err := w.audits.Reconcile(GinkgoT().Context(), requestFor(LocalBackend("disks")))
+
+		Expect(err).NotTo(HaveOccurred())
+		Expect(w.audit().Orphans).To(BeEmpty())
+	})
+
+	It("does not believe a cache that has not seen the volume", func() {
+		w, _, pv := provisioned()
+		w.audits.client = withoutVolume{w, pv.Name}
+
+		w.passTime(time.Hour)
+		w.settle()
+
+		Expect(w.audit().Orphans).To(BeEmpty())
+	})
+
+	It("does not believe a cache that still shows a volume", func() {
+		w, claim, pv := provisioned()
+		w.delete(claim)
+		w.settle()
+		Expect(w.gone(pv)).To(BeTrue())
+		w.audits.client = showing{w, pv}
+
+		w.passTime(time.Hour)
+		w.settle()
+
+		Expect(w.audit().LostVolumes).To(BeEmpty())
+	})
+
+	It("waits for its time, and begins at once when the spec makes it due", func() {
+		w, _ := orphaned()
+		w.passTime(time.Hour - time.Second)
+		w.settle()
+		Expect(w.audit().Orphans).To(BeEmpty())
+
+		object := LocalBackend("disks")
+		update(w, object, func(object *stowagev1alpha1.StorageBackend) {
+			object.Spec.Audit.Interval = metav1.Duration{Duration: time.Minute}
+		})
+		w.settle()
+
+		Expect(w.audit().Orphans).To(HaveLen(1))
+	})
+
+	It("says once that the storage did not answer, and keeps what it knew", func() {
+		w, orphan := orphaned()
+		w.passTime(time.Hour)
+		w.settle()
+		w.serve(byName{"disks": silent{w.storage}})
+
+		w.passTime(time.Hour)
+		w.settle()
+		w.settle()
+
+		Expect(tellingOf(w.told(), "AuditFailed")).To(HaveLen(1))
+		Expect(w.audit().Orphans).To(ConsistOf(HaveField("ID", orphan.ID)))
+	})
+
+	It("names what it finds first, and counts the rest", func() {
+		w := newWorld(ClusterScope)
+		w.create(LocalBackend("disks"))
+		for i := range maxListed + 1 {
+			w.hold(heldFor(i))
+		}
+
+		w.settle()
+
+		Expect(w.backend().Status.Orphans).To(Equal(ptr.To(int32(maxListed + 1))))
+		Expect(w.audit().Orphans).To(HaveLen(maxListed))
+		Expect(tellingOf(w.told(), "OrphansFound")).To(ConsistOf(ContainSubstring("and 98 more")))
+	})
+})
+
+var _ = Describe("The capacity of a backend", func() {
+	It("is what its storage tells, in whole MiB", func() {
+		w := newWorld(ClusterScope)
+		w.storage.SetSpace(backend.Space{Total: size("10Gi"), Used: size("1073741825")})
+		w.create(LocalBackend("disks"))
+
+		w.settle()
+
+		capacity := w.backend().Status.Capacity
+		Expect(capacity.Total.String()).To(Equal("10Gi"))
+		Expect(capacity.Used.String()).To(Equal("1Gi"))
+	})
+
+	It("is left out where the storage can't tell", func() {
+		w := newWorld(ClusterScope)
+		w.serve(byName{"disks": struct{ backend.Backend }{w.storage}})
+		w.create(LocalBackend("disks"))
+
+		w.settle()
+
+		Expect(w.backend().Status.Capacity).To(BeNil())
+		Expect(w.backend().Status.Audit).To(BeNil())
+	})
+})
+
+// orphaned is a world at rest, with storage that was made for a claim which a user
+// then force-deleted.
+func orphaned() (*world, backend.Held) {
+	GinkgoHelper()
+	w := newWorld(ClusterScope)
+	claim := Claim(InClass("disks"))
+	w.create(LocalBackend("disks"))
+	w.settle()
+	w.halfMake(claim)
+	w.forceDelete(claim)
+	w.settle()
+	Expect(w.storage.Has(volumeIDOf(claim))).To(BeTrue())
+	return w, backend.Held{ID: volumeIDOf(claim), Claim: requestFrom(claim).Claim}
+}
+
+// forceDelete deletes a claim past its finalizers.
+func (w *world) forceDelete(claim *corev1.PersistentVolumeClaim) {
+	GinkgoHelper()
+	w.delete(claim)
+	update(w, claim, func(claim *corev1.PersistentVolumeClaim) { claim.Finalizers = nil })
+	Expect(w.gone(claim)).To(BeTrue())
+}
+
+func (w *world) passTime(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
+
+// backend is the StorageBackend disks as it is now.
+func (w *world) backend() *stowagev1alpha1.StorageBackend {
+	GinkgoHelper()
+	object := LocalBackend("disks")
+	w.get(object)
+	return object
+}
+
+func (w *world) audit() *stowagev1alpha1.AuditStatus {
+	GinkgoHelper()
+	audit := w.backend().Status.Audit
+	Expect(audit).NotTo(BeNil())
+	return audit
+}
+
+// hold has the storage hold a volume of which the cluster knows nothing.
+func (w *world) hold(held backend.Held) {
+	GinkgoHelper()
+	_, err := w.storage.Provision(context.Background(), backend.Request{ID: held.ID, Claim: held.Claim, Capacity: size("1Gi")})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// silent is storage that can't be listed.
+type silent struct{ *fake.Backend }
+
+func (silent) List(context.Context) ([]backend.Held, error) {
+	return nil, backend.Unavailable.Errorf("no answer")
+}
