@@ -14,11 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// runBare is the limit of the machine: the four writes of a bind, for every claim
-// there is, by as many workers, with the verbs, the encoding and the watches of
-// the manager, and without a thought. Claim and volume number i belong together.
-// It stays until it is told to end, as a controller does.
-func runBare(ctx context.Context, kubeconfig string) error {
+// runBare is the limit of the machine: the writes that the manager sends, for every
+// claim there is, by as many workers, with the verbs, the encoding and the watches
+// of the manager, and without a thought. Claim and volume number i belong together;
+// where no volumes are, there is none. It stays until it is told to end, as a
+// controller does.
+func runBare(ctx context.Context, kubeconfig string, write bareWrites) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return fmt.Errorf("reading how to reach the API server: %w", err)
@@ -45,7 +46,7 @@ func runBare(ctx context.Context, kubeconfig string) error {
 	}
 	err = inParallel(ctx, len(claims.Items), func(i int) error {
 		claim := &claims.Items[i]
-		return bareBind(ctx, writer, claim, byName[volumeOf(claim.Name)])
+		return write(ctx, writer, claim, byName[volumeOf(claim.Name)])
 	})
 	if err == nil {
 		<-ctx.Done()
@@ -71,10 +72,13 @@ func startCache(ctx context.Context, config *rest.Config, scheme *runtime.Scheme
 	return watched, nil
 }
 
+// bareWrites are the writes for one claim and, where it is there before, its volume.
+type bareWrites func(ctx context.Context, writer client.Client, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error
+
 type object = map[string]any
 
 func bareBind(ctx context.Context, writer client.Client, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
-	err := patch(ctx, writer, pv, types.MergePatchType, object{
+	err := patch(ctx, writer, pv, object{
 		"metadata": object{"resourceVersion": pv.ResourceVersion, "annotations": object{"pv.kubernetes.io/bound-by-controller": "yes"}},
 		"spec": object{"claimRef": object{
 			"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": claim.Namespace, "name": claim.Name, "uid": claim.UID,
@@ -83,13 +87,10 @@ func bareBind(ctx context.Context, writer client.Client, claim *corev1.Persisten
 	if err != nil {
 		return err
 	}
-	if err := patchStatus(ctx, writer, pv, types.MergePatchType, object{
-		"metadata": object{"resourceVersion": pv.ResourceVersion},
-		"status":   object{"phase": corev1.VolumeBound},
-	}); err != nil {
+	if err := barePhase(ctx, writer, pv); err != nil {
 		return err
 	}
-	if err := patch(ctx, writer, claim, types.MergePatchType, object{
+	if err := patch(ctx, writer, claim, object{
 		"metadata": object{"resourceVersion": claim.ResourceVersion, "annotations": object{
 			"pv.kubernetes.io/bound-by-controller": "yes", "pv.kubernetes.io/bind-completed": "yes",
 		}},
@@ -97,6 +98,17 @@ func bareBind(ctx context.Context, writer client.Client, claim *corev1.Persisten
 	}); err != nil {
 		return err
 	}
+	return bareStatus(ctx, writer, claim, pv)
+}
+
+func barePhase(ctx context.Context, writer client.Client, pv *corev1.PersistentVolume) error {
+	return patchStatus(ctx, writer, pv, types.MergePatchType, object{
+		"metadata": object{"resourceVersion": pv.ResourceVersion},
+		"status":   object{"phase": corev1.VolumeBound},
+	})
+}
+
+func bareStatus(ctx context.Context, writer client.Client, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
 	return patchStatus(ctx, writer, claim, types.StrategicMergePatchType, object{"status": object{
 		"phase": corev1.ClaimBound, "accessModes": pv.Spec.AccessModes, "capacity": pv.Spec.Capacity,
 		"conditions": []object{{
@@ -109,12 +121,12 @@ func bareBind(ctx context.Context, writer client.Client, claim *corev1.Persisten
 	}})
 }
 
-func patch(ctx context.Context, writer client.Client, target client.Object, kind types.PatchType, body object) error {
+func patch(ctx context.Context, writer client.Client, target client.Object, body object) error {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
-	return writer.Patch(ctx, target, client.RawPatch(kind, data))
+	return writer.Patch(ctx, target, client.RawPatch(types.MergePatchType, data))
 }
 
 func patchStatus(ctx context.Context, writer client.Client, target client.Object, kind types.PatchType, body object) error {

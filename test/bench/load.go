@@ -87,7 +87,7 @@ func (b *testbed) clear() error {
 }
 
 func (b *testbed) remove(target client.Object) error {
-	err := patch(b.ctx, b.client, target, types.MergePatchType, object{"metadata": object{"finalizers": nil}})
+	err := patch(b.ctx, b.client, target, object{"metadata": object{"finalizers": nil}})
 	if err == nil {
 		err = b.client.Delete(b.ctx, target)
 	}

@@ -25,13 +25,21 @@ import (
 	"github.com/stowage-dev/stowage/test/apiserver"
 )
 
-// bareArgument makes this program the bare client of bare.go.
-const bareArgument = "bare"
+// Arguments that make this program one of those it measures.
+const (
+	// bareArgument makes it the bare client of bare.go.
+	bareArgument = "bare"
+	// bareProvisionArgument makes it that of bare_provision.go.
+	bareProvisionArgument = "bare-provision"
+	// provisionerArgument makes it the manager of provisioner.go.
+	provisionerArgument = "provisioner"
+)
 
 type options struct {
 	benchmarks []string
 	workloads  []string
 	sizes      []int
+	provisions []int
 	rounds     int
 	manager    string
 	vs         string
@@ -54,18 +62,28 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	if len(os.Args) == 3 && os.Args[1] == bareArgument {
-		return runBare(ctx, os.Args[2])
+	if len(os.Args) == 1 {
+		return bench(ctx, parseOptions())
 	}
-	return bench(ctx, parseOptions())
+	switch arguments := os.Args[2:]; os.Args[1] {
+	case bareArgument:
+		return runBare(ctx, arguments[0], bareBind)
+	case bareProvisionArgument:
+		return runBare(ctx, arguments[0], bareProvision)
+	case provisionerArgument:
+		return runProvisioner(ctx, arguments[0], arguments[1])
+	default:
+		return bench(ctx, parseOptions())
+	}
 }
 
 func parseOptions() options {
 	o := options{}
-	pflag.StringSliceVar(&o.benchmarks, "benchmarks", []string{"bind", "late-volume", "crowd", "idle"}, "What to measure.")
+	pflag.StringSliceVar(&o.benchmarks, "benchmarks", []string{"bind", "late-volume", "crowd", "idle", "provision"}, "What to measure.")
 	pflag.StringSliceVar(&o.workloads, "workloads", workloadNames(), "Workloads of the benchmark bind.")
 	pflag.IntSliceVar(&o.sizes, "n", []int{500, 2000}, "Numbers of pairs of a volume and a claim, for the benchmark bind.")
-	pflag.IntVar(&o.rounds, "rounds", 5, "Interleaved rounds of the workload identical. The others get one.")
+	pflag.IntSliceVar(&o.provisions, "provision-n", []int{500, 5000}, "Numbers of claims for the benchmark provision.")
+	pflag.IntVar(&o.rounds, "rounds", 5, "Interleaved rounds of the workload identical, and of provision at the smallest n. All else gets one.")
 	pflag.StringVar(&o.manager, "manager", filepath.Join(apiserver.Repository(), "bin", "manager"), "The manager to measure.")
 	pflag.StringVar(&o.vs, "vs", "", "Command of another controller to send through the same workloads in place of the\n"+
 		"manager; {{kubeconfig}} in it becomes the path of a kubeconfig.")
@@ -110,6 +128,8 @@ func measure(bed *testbed, o options, report *report) error {
 			err = bed.measureCrowd(report)
 		case "idle":
 			err = bed.measureIdle(report)
+		case "provision":
+			err = bed.measureProvision(o, report)
 		default:
 			err = fmt.Errorf("there is no benchmark %q", name)
 		}

@@ -23,9 +23,10 @@ type report struct {
 	// was doing.
 	Load       string
 	Rounds     []round
-	LateVolume *latency     `json:",omitempty"`
-	Crowd      *crowdResult `json:",omitempty"`
-	Idle       *idleResult  `json:",omitempty"`
+	LateVolume *latency         `json:",omitempty"`
+	Crowd      *crowdResult     `json:",omitempty"`
+	Idle       *idleResult      `json:",omitempty"`
+	Provision  []provisionRound `json:",omitempty"`
 	Targets    []target
 }
 

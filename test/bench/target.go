@@ -12,6 +12,9 @@ const (
 	maxLateVolume    = 100
 	maxCrowdSlowdown = 2.0
 	maxBytesPerPair  = 8 << 10
+	writesPerClaim   = 5
+	provisionGoal    = 0.80
+	provisionGate    = 0.70
 	growthFrom       = 1000
 	growthTo         = 10 * growthFrom
 )
@@ -51,6 +54,7 @@ func (r *report) judge() {
 	if r.Idle != nil {
 		r.atMost("live heap per idle pair", r.Idle.BytesPerPair, maxBytesPerPair, "bytes")
 	}
+	r.judgeProvision()
 }
 
 // judgeRounds judges what must hold in every round: that all is bound, right, in
