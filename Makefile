@@ -80,6 +80,12 @@ demo: build controlplane ## Watch the whole life of a volume, explained and chec
 	@$(GO_BUILD) -o bin/demo ./hack/demo
 	@exec bin/demo
 
+.PHONY: e2e-nfs
+e2e-nfs: ## Mount NFS with a real kernel, in User Mode Linux guests; servers stop, hang and start. Needs root; installs Debian packages.
+	@hack/uml/need.sh
+	@CGO_ENABLED=0 $(GO_BUILD) -o bin/e2e-nfs ./test/e2e-nfs
+	@exec bin/e2e-nfs
+
 .PHONY: bench
 bench: build controlplane ## Measure binding against bare API writes, with targets. BENCHFLAGS such as '--n 10000'; --help lists them.
 	@$(GO_BUILD) -ldflags '$(LINK_FLAGS)' -o bin/bench ./test/bench

@@ -67,6 +67,7 @@ func (o *options) check() error {
 }
 
 func main() {
+	mount.ServeCall()
 	options := &options{}
 	flags := pflag.NewFlagSet("node-agent", pflag.ContinueOnError)
 	options.addFlags(flags)

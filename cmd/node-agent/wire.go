@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -17,10 +18,15 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/emptydir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/hostpath"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/local"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/nfs"
 )
 
 // eventSource is who events come from.
 const eventSource = "stowage-node-agent"
+
+// nfsDir is the folder of the agent's root directory in which NFS shares are mounted
+// once for all pods.
+const nfsDir = "nfs"
 
 // addControllers adds what the agent does to its manager.
 func addControllers(ctx context.Context, mgr ctrl.Manager, options *options) error {
@@ -49,10 +55,14 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options) error {
 	if err != nil {
 		return err
 	}
+	types, err := volumeTypes(options)
+	if err != nil {
+		return err
+	}
 	pods := nodemanager.NewReconciler(nodemanager.Options{
 		NodeName: options.nodeName,
 		Tree:     tree,
-		Volumes:  volumeTypes(options),
+		Volumes:  types,
 		Mounter:  mount.Kernel{},
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
@@ -72,8 +82,12 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options) error {
 }
 
 // volumeTypes is the list of what this agent can mount.
-func volumeTypes(options *options) volumes.Registry {
+func volumeTypes(options *options) (volumes.Registry, error) {
 	mounter := mount.Kernel{}
+	shares, err := nfs.New(mount.NewApart(), filepath.Join(options.rootDir, nfsDir))
+	if err != nil {
+		return nil, err
+	}
 	return volumes.Registry{
 		csi.New(mounter, map[string]csi.Driver{
 			stowagev1alpha1.LocalDriver: csi.LocalDriver{Base: options.localBase},
@@ -81,5 +95,6 @@ func volumeTypes(options *options) volumes.Registry {
 		hostpath.New(mounter),
 		local.New(mounter),
 		emptydir.New(mounter),
-	}
+		shares,
+	}, nil
 }

@@ -90,7 +90,11 @@ func attach(tree int, target string) error {
 
 // Unmount implements Mounter.
 func (Kernel) Unmount(path string) error {
-	err := unix.Unmount(path, unix.UMOUNT_NOFOLLOW)
+	return unmount(path, 0)
+}
+
+func unmount(path string, flags int) error {
+	err := unix.Unmount(path, flags|unix.UMOUNT_NOFOLLOW)
 	// EINVAL: nothing is mounted there.
 	if err == nil || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) {
 		return nil

@@ -19,6 +19,7 @@ const inNamespace = "STOWAGE_TEST_PRIVATE_MOUNTS"
 // mount namespace of their own: whatever a test mounts, and doesn't unmount, is
 // gone with the process.
 func Main(m *testing.M) {
+	mount.ServeCall()
 	if os.Getenv(inNamespace) != "" || (mount.Kernel{}).Check() != nil {
 		os.Exit(m.Run())
 	}

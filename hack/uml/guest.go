@@ -1,0 +1,103 @@
+// Package uml runs machines with a kernel of their own: User Mode Linux guests,
+// which are ordinary processes. Tests use them for what the kernel of the machine
+// can't do, such as mounting NFS, and to lose a node by killing a process.
+//
+// A guest has the files of the machine as its root, read-only, and memory to write
+// to in /run and /tmp. Its first process is a program of the test's, which calls
+// Prepare; the outside calls Boot.
+package uml
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+)
+
+// Programs that a machine needs to run guests, and the Debian packages that they
+// are in.
+const (
+	kernel   = "linux.uml"
+	compiler = "gcc"
+)
+
+//go:embed preload/xstate.c
+var xstate []byte
+
+// Options describe a guest.
+type Options struct {
+	// Name tells guests apart, and Dir is a folder for what they need to run.
+	Name, Dir string
+	// Memory is how much it has, such as 256M.
+	Memory string
+	// Tap is the network device at this end of its only link.
+	Tap string
+	// Init is its first process, with arguments. It powers the guest off when it ends.
+	Init []string
+	// Console gets what the kernel and the processes print.
+	Console io.Writer
+}
+
+// Guest is a running guest.
+type Guest struct {
+	process *exec.Cmd
+	gone    chan struct{}
+}
+
+// Boot starts a guest. It ends with the program that started it, at the latest.
+func Boot(ctx context.Context, options Options) (*Guest, error) {
+	library, err := preload(ctx, options.Dir)
+	if err != nil {
+		return nil, err
+	}
+	arguments := append([]string{
+		"umid=" + options.Name, "uml_dir=" + options.Dir + "/", "mem=" + options.Memory,
+		"rootfstype=hostfs", "root=/dev/root", "rootflags=/", "ro", "quiet", "panic=-1",
+		"con=null", "con0=null,fd:1",
+		"vec0:transport=tap,ifname=" + options.Tap + ",depth=128,gro=1",
+		"init=" + options.Init[0], "--",
+	}, options.Init[1:]...)
+	process := exec.CommandContext(ctx, kernel, arguments...)
+	process.Env = append(os.Environ(), "LD_PRELOAD="+library, "TMPDIR="+options.Dir)
+	process.Stdout, process.Stderr = options.Console, options.Console
+	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := process.Start(); err != nil {
+		return nil, fmt.Errorf("booting guest %s: %w", options.Name, err)
+	}
+	guest := &Guest{process: process, gone: make(chan struct{})}
+	go func() {
+		defer close(guest.gone)
+		_ = process.Wait() // a guest that is killed didn't end well
+	}()
+	return guest, nil
+}
+
+// Gone is closed when the guest is.
+func (g *Guest) Gone() <-chan struct{} { return g.gone }
+
+// Crash ends the guest at once, as a loss of power does.
+func (g *Guest) Crash() {
+	_ = syscall.Kill(-g.process.Process.Pid, syscall.SIGKILL) // an error says that it is gone already
+	<-g.gone
+}
+
+// preload builds the library that guests need on new processors.
+func preload(ctx context.Context, dir string) (library string, err error) {
+	library = filepath.Join(dir, "xstate.so")
+	if _, err := os.Stat(library); err == nil {
+		return library, nil
+	}
+	source := filepath.Join(dir, "xstate.c")
+	if err := os.WriteFile(source, xstate, 0o600); err != nil {
+		return "", err
+	}
+	output, err := exec.CommandContext(ctx, compiler, "-O2", "-shared", "-fPIC", "-o", library, source).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("building a library for the guest: %w: %s", err, output)
+	}
+	return library, nil
+}

@@ -1,0 +1,103 @@
+package uml
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// modulesDir has the modules of guests' kernels, a folder for each version.
+const modulesDir = "/usr/lib/uml/modules"
+
+// Prepare makes a guest usable: file systems, and its link with an address such as
+// 10.0.0.2/24 and the gateway beyond it. The address is the guest's host name, too:
+// NFS servers take clients of one name for one that was restarted.
+// The guest's first process calls it first.
+func Prepare(address, gateway string) error {
+	if err := unix.Sethostname([]byte(strings.ReplaceAll(address, "/", "-"))); err != nil {
+		return err
+	}
+	for _, mount := range []struct{ kind, target string }{
+		{"proc", "/proc"}, {"sysfs", "/sys"}, {"tmpfs", "/run"}, {"tmpfs", "/tmp"},
+	} {
+		if err := unix.Mount(mount.kind, mount.target, mount.kind, 0, ""); err != nil {
+			return fmt.Errorf("mounting %s: %w", mount.target, err)
+		}
+	}
+	// A kernel gives its first process no PATH.
+	if err := os.Setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"); err != nil {
+		return err
+	}
+	for _, arguments := range [][]string{
+		{"link", "set", "lo", "up"},
+		{"address", "add", address, "dev", "vec0"},
+		{"link", "set", "vec0", "up"},
+		{"route", "add", "default", "via", gateway},
+	} {
+		if output, err := exec.Command("ip", arguments...).CombinedOutput(); err != nil {
+			return fmt.Errorf("setting up the network: ip %s: %w: %s", strings.Join(arguments, " "), err, output)
+		}
+	}
+	return nil
+}
+
+// LoadModules loads kernel modules, each with those that it needs.
+func LoadModules(names ...string) error {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return err
+	}
+	folder := filepath.Join(modulesDir, unix.ByteSliceToString(name.Release[:]))
+	list, err := os.ReadFile(filepath.Join(folder, "modules.dep"))
+	if err != nil {
+		return fmt.Errorf("reading which module needs which: %w", err)
+	}
+	for _, name := range names {
+		if err := load(folder, string(list), name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// load finds a module's line, which names it and then those that it needs, each
+// before the ones that it needs itself.
+func load(folder, list, name string) error {
+	for line := range strings.Lines(list) {
+		files := strings.Fields(strings.Replace(line, ":", " ", 1))
+		if len(files) == 0 || filepath.Base(files[0]) != name+".ko" {
+			continue
+		}
+		for i := len(files) - 1; i >= 0; i-- {
+			if err := insert(filepath.Join(folder, files[i])); err != nil {
+				return fmt.Errorf("loading module %s: %w", files[i], err)
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("loading module %s: this kernel has none of that name", name)
+}
+
+func insert(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	err = unix.FinitModule(int(file.Fd()), "", 0)
+	if errors.Is(err, unix.EEXIST) {
+		return nil
+	}
+	return err
+}
+
+// PowerOff ends the guest.
+func PowerOff() error {
+	unix.Sync()
+	return unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
+}

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Makes sure that this machine has the programs that guests and an NFS server need:
+# installs them where that is possible, else says what to install.
+set -euo pipefail
+
+declare -A package=(
+  [linux.uml]=user-mode-linux [ganesha.nfsd]='nfs-ganesha nfs-ganesha-vfs' [rpcbind]=rpcbind [ip]=iproute2 [gcc]=gcc
+)
+missing=()
+for program in "${!package[@]}"; do
+  PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null || missing+=(${package[$program]})
+done
+[[ $EUID -eq 0 ]] || { echo "e2e-nfs: run it as root: it makes a network and mounts of its own" >&2; exit 1; }
+[[ -c /dev/net/tun ]] || { echo "e2e-nfs: there is no /dev/net/tun, which the guests' network needs" >&2; exit 1; }
+[[ ${#missing[@]} -gt 0 ]] || exit 0
+if ! command -v apt-get >/dev/null; then
+  echo "e2e-nfs: install what brings these Debian packages' programs: ${missing[*]}" >&2
+  exit 1
+fi
+echo "e2e-nfs: installing ${missing[*]}"
+install() { DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null; }
+# A list of packages that is too old is the usual reason for a failure.
+install 2>/dev/null || { apt-get update -qq; install; }

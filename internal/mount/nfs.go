@@ -1,0 +1,97 @@
+package mount
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrNoNFSClient says that this machine can't mount NFS at all.
+var ErrNoNFSClient = errors.New("this node's kernel has no NFS client: load its module nfs (modprobe nfs), or keep such pods off the node")
+
+// NFS is a directory of an NFS server, and how it is mounted.
+type NFS struct {
+	// Server is its name, which the mount table shows, and Address where it is:
+	// the kernel doesn't look names up.
+	Server  string
+	Address netip.Addr
+	// Path on the server.
+	Path string
+	// Version of the protocol, such as 3 or 4.1.
+	Version string
+	// Settings are options of the file system.
+	Settings []Setting
+	// Attributes are those of the mount: MOUNT_ATTR_NOEXEC and its like.
+	Attributes int
+}
+
+// Setting is an option of a file system, such as timeo with the value 600. Each
+// goes to the kernel by itself, so that no value can carry a second one.
+type Setting struct {
+	Key string
+	// Value is empty for an option that is just there, such as hard.
+	Value string
+}
+
+// Source is how the mount table names the directory.
+func (n NFS) Source() string {
+	if strings.Contains(n.Server, ":") {
+		return "[" + n.Server + "]:" + n.Path
+	}
+	return n.Server + ":" + n.Path
+}
+
+// mount mounts the directory at target. It may take for ever.
+func (n NFS) mount(target string) error {
+	context, err := unix.Fsopen("nfs", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("opening the file system nfs: %w", err)
+	}
+	defer unix.Close(context)
+	settings := append([]Setting{
+		{"source", n.Source()}, {"addr", n.Address.String()}, {"vers", n.Version},
+	}, n.Settings...)
+	for _, setting := range settings {
+		if err := setting.apply(context); err != nil {
+			return fmt.Errorf("setting option %s=%s of NFS: %w", setting.Key, setting.Value, explain(context, err))
+		}
+	}
+	if err := unix.FsconfigCreate(context); err != nil {
+		return fmt.Errorf("mounting %s with version %s: %w", n.Source(), n.Version, explain(context, err))
+	}
+	tree, err := unix.Fsmount(context, unix.FSMOUNT_CLOEXEC, n.Attributes)
+	if err != nil {
+		return fmt.Errorf("making a mount of %s: %w", n.Source(), err)
+	}
+	defer unix.Close(tree)
+	return attach(tree, target)
+}
+
+func (s Setting) apply(context int) error {
+	if s.Value == "" {
+		return unix.FsconfigSetFlag(context, s.Key)
+	}
+	return unix.FsconfigSetString(context, s.Key, s.Value)
+}
+
+// explain adds what the kernel has to say of an error.
+func explain(context int, err error) error {
+	var said []string
+	buffer := make([]byte, 1024)
+	for {
+		n, readErr := unix.Read(context, buffer)
+		if readErr != nil || n == 0 {
+			break
+		}
+		// Each message begins with a letter for how bad it is.
+		_, message, _ := strings.Cut(strings.TrimSpace(string(buffer[:n])), " ")
+		said = append(said, message)
+	}
+	if len(said) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w (%s)", err, strings.Join(said, "; "))
+}

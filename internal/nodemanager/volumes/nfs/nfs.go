@@ -1,0 +1,220 @@
+// Package nfs serves volumes that are directories of an NFS server: those of
+// Stowage's nfs backend, volume objects of source nfs, and pods that name a server
+// themselves.
+//
+// A directory is mounted once per node, in a folder of the agent's own, and from
+// there in each pod's. The mount table and the names of directories are all that
+// is remembered. Every call that waits for a server is made by mount.Apart and
+// has a deadline: a server that hangs holds up its own volumes, and never for ever.
+package nfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+)
+
+const (
+	// mountDir is the folder of a volume's directory that it is mounted on.
+	mountDir = "mount"
+	// stagePrefix begins the name of the empty directory beside it that tells
+	// where the volume is staged.
+	stagePrefix = "staged-"
+	// mountPointMode is that of directories which something is mounted on.
+	mountPointMode = 0o750
+	// mountPatience is how long a server may take until a volume is mounted.
+	mountPatience = 30 * time.Second
+)
+
+// Mounter mounts what a server may not let go of again. mount.Apart is the real
+// one, and says how.
+type Mounter interface {
+	NFS(ctx context.Context, share mount.NFS, target string) error
+	BindMount(ctx context.Context, source, target string, access mount.Access) error
+	Unbind(ctx context.Context, path string) error
+	Unmount(ctx context.Context, path string) (done <-chan struct{}, err error)
+	Table() (mount.Table, error)
+}
+
+var _ Mounter = mount.Apart{}
+
+// Plugin is the volume type. Its zero value isn't usable: see New.
+type Plugin struct {
+	mounter Mounter
+	resolve resolve
+	stages  *stages
+}
+
+var _ volumes.Plugin = Plugin{}
+
+// New returns the volume type. Below the folder it mounts each volume once.
+func New(mounter Mounter, folder string) (Plugin, error) {
+	if err := os.MkdirAll(folder, mountPointMode); err != nil {
+		return Plugin{}, fmt.Errorf("making the folder of NFS mounts: %w", err)
+	}
+	// The mount table shows paths without symlinks, and is compared with these.
+	resolved, err := filepath.EvalSymlinks(folder)
+	if err != nil {
+		return Plugin{}, fmt.Errorf("finding the folder of NFS mounts: %w", err)
+	}
+	return Plugin{mounter: mounter, resolve: lookUp, stages: newStages(resolved)}, nil
+}
+
+// Name implements volumes.Plugin.
+func (Plugin) Name() string { return "kubernetes.io/nfs" }
+
+// CanHandle implements volumes.Plugin.
+func (Plugin) CanHandle(spec volumes.Spec) bool {
+	if spec.PersistentVolume == nil {
+		return spec.Volume.NFS != nil
+	}
+	source := spec.PersistentVolume.Spec.PersistentVolumeSource
+	return source.NFS != nil || isOurs(source.CSI)
+}
+
+func isOurs(source *corev1.CSIPersistentVolumeSource) bool {
+	return source != nil && source.Driver == stowagev1alpha1.NFSDriver
+}
+
+// Path implements volumes.Plugin.
+func (Plugin) Path(dir string) string { return filepath.Join(dir, mountDir) }
+
+// IsPublished implements volumes.Plugin. It asks the mount table alone: whatever
+// looks at the mount itself waits for the server.
+func (p Plugin) IsPublished(table mount.Table, _ volumes.Spec, dir string) (bool, error) {
+	return table.IsMountPoint(p.Path(dir)), nil
+}
+
+// Publish implements volumes.Plugin.
+func (p Plugin) Publish(ctx context.Context, spec volumes.Spec, dir string) error {
+	share, err := shareOf(spec)
+	if err != nil {
+		return err
+	}
+	key := share.key()
+	// First, so that whatever a crash leaves of the rest is found by Unpublish.
+	if err := os.MkdirAll(filepath.Join(dir, stagePrefix+key), mountPointMode); err != nil {
+		return fmt.Errorf("noting where the volume is mounted: %w", err)
+	}
+	release, err := p.stages.acquire(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer release()
+	ctx, cancel := context.WithTimeout(ctx, mountPatience)
+	defer cancel()
+	stage := p.stages.path(key)
+	if err := p.stage(ctx, share, stage); err != nil {
+		return err
+	}
+	return p.bind(ctx, share, stage, p.Path(dir))
+}
+
+// stage mounts the share, unless that was done before.
+func (p Plugin) stage(ctx context.Context, share *share, stage string) error {
+	table, err := p.mounter.Table()
+	if err != nil || table.IsMountPoint(stage) {
+		return err
+	}
+	if err := os.Mkdir(stage, mountPointMode); err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("making the mount point: %w", err)
+	}
+	address, err := p.resolve(ctx, share.Server)
+	if err != nil {
+		return err
+	}
+	return p.mount(ctx, share, address, stage)
+}
+
+// bind makes the staged share visible in the pod's directory.
+func (p Plugin) bind(ctx context.Context, share *share, stage, target string) error {
+	table, err := p.mounter.Table()
+	if err != nil || table.IsMountPoint(target) {
+		return err
+	}
+	if err := os.Mkdir(target, mountPointMode); err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("making the mount point: %w", err)
+	}
+	return explain(share, "", p.mounter.BindMount(ctx, stage, target, share.access))
+}
+
+// Unpublish implements volumes.Plugin. If a mount had to be taken away without its
+// server, that is an error, so that it is told of; the next call succeeds.
+func (p Plugin) Unpublish(ctx context.Context, dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := p.mounter.Unbind(ctx, dir); err != nil {
+		return err
+	}
+	if err := volumes.RemoveEmptyDir(p.Path(dir)); err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		key, isStage := strings.CutPrefix(entry.Name(), stagePrefix)
+		if !isStage {
+			continue
+		}
+		if err := p.unstage(ctx, key); err != nil {
+			return err
+		}
+		if err := volumes.RemoveEmptyDir(filepath.Join(dir, entry.Name())); err != nil {
+			return err
+		}
+	}
+	return volumes.RemoveEmptyDir(dir)
+}
+
+// unstage unmounts a share that no pod has mounted any more.
+func (p Plugin) unstage(ctx context.Context, key string) error {
+	stage := p.stages.path(key)
+	table, err := p.mounter.Table()
+	if err != nil || !table.IsMountPoint(stage) {
+		return err
+	}
+	release, err := p.stages.acquire(ctx, key)
+	if err != nil {
+		return err
+	}
+	// Whoever held it may have mounted the share for another pod, or unmounted it.
+	table, err = p.mounter.Table()
+	point, mounted := table.At(stage)
+	if err != nil || mounted && isUsed(table, point) {
+		release()
+		return err
+	}
+	done, err := p.mounter.Unmount(ctx, stage)
+	go func() {
+		<-done
+		release()
+	}()
+	if err != nil && !errors.Is(err, mount.ErrDetached) {
+		return err
+	}
+	return errors.Join(err, volumes.RemoveEmptyDir(stage))
+}
+
+// isUsed says whether what is mounted at a point is mounted elsewhere, too. Mounts
+// of one server can share their device: what they were made from tells them apart.
+func isUsed(table mount.Table, at mount.Point) bool {
+	for _, point := range table.Shows(at.Device, at.Root) {
+		if point.Source == at.Source && point.Path != at.Path {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,94 @@
+package nfs
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"path"
+	"regexp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+)
+
+// keyLength is how much of a share's hash names its directory: enough that no two
+// of a node collide.
+const keyLength = 32
+
+var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
+
+// share is a directory of an NFS server, as a volume asks for it.
+type share struct {
+	mount.NFS
+	// access is what the pod may do; it isn't the share's.
+	access mount.Access
+}
+
+// shareOf reads a volume. Anybody may have written it: what is no server, path or
+// option is refused before the kernel sees it.
+func shareOf(spec volumes.Spec) (*share, error) {
+	read, options := &share{access: spec.Access}, []string(nil)
+	source := spec.Volume.NFS
+	if volume := spec.PersistentVolume; volume != nil {
+		source, options = volume.Spec.NFS, volume.Spec.MountOptions
+		if source == nil {
+			source, options = ofDriver(volume)
+		}
+	}
+	read.Server, read.Path = source.Server, source.Path
+	if source.ReadOnly {
+		read.access = mount.ReadOnly
+	}
+	if err := checkPlace(read.Server, read.Path); err != nil {
+		return nil, err
+	}
+	read.Path = path.Clean(read.Path)
+	if err := read.setOptions(options); err != nil {
+		return nil, err
+	}
+	return read, nil
+}
+
+// ofDriver reads a volume of Stowage's own driver: the backend's mount options
+// come first, so that those of the volume outweigh them.
+func ofDriver(volume *corev1.PersistentVolume) (*corev1.NFSVolumeSource, []string) {
+	attributes := volume.Spec.CSI.VolumeAttributes
+	var options []string
+	if given := attributes[stowagev1alpha1.MountOptionsAttribute]; given != "" {
+		options = strings.Split(given, ",")
+	}
+	return &corev1.NFSVolumeSource{
+		Server: attributes[stowagev1alpha1.ServerAttribute],
+		Path:   attributes[stowagev1alpha1.PathAttribute],
+	}, append(options, volume.Spec.MountOptions...)
+}
+
+func checkPlace(server, place string) error {
+	_, err := netip.ParseAddr(server)
+	if err != nil && !hostName.MatchString(server) {
+		return fmt.Errorf("the volume's NFS server %q is no host name or IP address: make a volume that names one such as nfs.example.com or 10.0.0.7", server)
+	}
+	control := strings.ContainsFunc(place, func(r rune) bool { return r < ' ' || r == 0x7f })
+	if !path.IsAbs(place) || control || strings.Contains(place+"/", "/../") {
+		return fmt.Errorf("the volume's NFS path %q is none: make a volume with an absolute one such as /srv/volumes, without '..' and control characters", place)
+	}
+	return nil
+}
+
+// key names what is mounted: volumes with the same server, path and options share
+// one mount.
+func (s *share) key() string {
+	text, err := json.Marshal(s.NFS)
+	if err != nil {
+		// Strings and numbers can always be written.
+		panic(err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])[:keyLength]
+}
