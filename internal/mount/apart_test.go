@@ -1,0 +1,137 @@
+package mount_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+)
+
+// apart is patient enough for a busy machine.
+var apart = mount.Apart{Ask: time.Minute, Orderly: time.Minute, Force: time.Minute}
+
+// tmpfs mounts a file system in memory.
+func tmpfs(t *testing.T, path string) {
+	t.Helper()
+	if err := kernel.Tmpfs(path, mount.TmpfsOptions{Mode: 0o755}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatIsMountedApartIsSeenByAll(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	dir := tempDir(t)
+	source, target := makeDir(t, dir, "source"), makeDir(t, dir, "target")
+	writeFile(t, source, "file", "hello")
+
+	if err := apart.BindMount(t.Context(), source, target, mount.ReadOnly); err != nil {
+		t.Fatal(err)
+	}
+	mustHold(t, filepath.Join(target, "file"), "hello")
+	if err := os.WriteFile(filepath.Join(target, "file"), nil, 0o600); !errors.Is(err, unix.EROFS) {
+		t.Errorf("writing gave %v", err)
+	}
+	if err := apart.Unbind(t.Context(), target); err != nil {
+		t.Error(err)
+	}
+	mustNotExist(t, filepath.Join(target, "file"))
+}
+
+func TestAnErrorOfACallApartIsTheKernels(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	dir := tempDir(t)
+	err := apart.BindMount(t.Context(), filepath.Join(dir, "missing"), dir, mount.ReadWrite)
+	if !errors.Is(err, unix.ENOENT) || !strings.Contains(err.Error(), "missing") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAMountInUseIsNotTakenApartFromAServerThatAnswers(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	target := tempDir(t)
+	tmpfs(t, target)
+	t.Cleanup(func() { unmount(t, target) })
+	user, err := os.Create(filepath.Join(target, "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer user.Close()
+
+	if err := apart.Unbind(t.Context(), target); !errors.Is(err, unix.EBUSY) {
+		t.Errorf("Unbind gave %v", err)
+	}
+	done, err := apart.Unmount(t.Context(), target)
+	if !errors.Is(err, unix.EBUSY) {
+		t.Errorf("Unmount gave %v", err)
+	}
+	<-done
+	if !tableOf(t).IsMountPoint(target) {
+		t.Error("it is gone")
+	}
+}
+
+func TestAMountWhoseServerIsSilentIsTakenByForceAndThatIsTold(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	for name, unmount := range map[string]func(mount.Apart, string) error{
+		"the last": func(apart mount.Apart, path string) error {
+			done, err := apart.Unmount(t.Context(), path)
+			<-done
+			return err
+		},
+		"one of several": func(apart mount.Apart, path string) error { return apart.Unbind(t.Context(), path) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			target := tempDir(t)
+			tmpfs(t, target)
+			user, err := os.Create(filepath.Join(target, "file"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer user.Close()
+			// Nobody answers that fast.
+			impatient := apart
+			impatient.Ask = 0
+
+			if err := unmount(impatient, target); !errors.Is(err, mount.ErrDetached) {
+				t.Errorf("got %v", err)
+			}
+			if tableOf(t).IsMountPoint(target) {
+				t.Error("it is still there")
+			}
+		})
+	}
+}
+
+func TestACallThatTakesTooLongIsKilled(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	dir := tempDir(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := apart.BindMount(ctx, dir, dir, mount.ReadWrite); err != nil && !errors.Is(err, mount.ErrSilent) {
+		t.Errorf("got %v", err)
+	}
+	if err := mount.UnmountBelow(kernel, dir); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAKernelWithoutAnNFSClientSaysSo(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	known, err := os.ReadFile("/proc/filesystems")
+	if err != nil || strings.Contains(string(known), "nfs") {
+		t.Skip("this kernel has an NFS client: make e2e-nfs has one that hasn't")
+	}
+	share := mount.NFS{Server: "nfs.example.com", Address: netip.MustParseAddr("192.0.2.1"), Path: "/srv", Version: "4.2"}
+	if err := apart.NFS(t.Context(), share, tempDir(t)); !errors.Is(err, mount.ErrNoNFSClient) {
+		t.Errorf("got %v", err)
+	}
+}
