@@ -61,6 +61,7 @@ func (x *Index) Put(pv *corev1.PersistentVolume) {
 	defer x.unlock()
 	x.remove(pv.Name)
 	v := stock(pv)
+	v.promised = x.isPromised(v.name)
 	x.add(v)
 	if by, taken := x.taken[pv.Name]; taken && by.version != pv.ResourceVersion {
 		x.release(pv.Name)
@@ -75,7 +76,7 @@ func (x *Index) Remove(name string) {
 	defer x.unlock()
 	x.remove(name)
 	x.release(name)
-	if w := x.waiting.withdraw(name); w != nil {
+	if w := x.withdraw(name); w != nil {
 		x.settle(w)
 	}
 }
@@ -109,6 +110,23 @@ func (x *Index) remove(name string) {
 			delete(x.named, key)
 		}
 	}
+}
+
+func (x *Index) isPromised(name string) bool {
+	_, taken := x.taken[name]
+	return taken || x.waiting.offers[name] != nil
+}
+
+// reshelve moves a volume that was promised, or is no more: who looks for a volume
+// doesn't go past all that are promised to others.
+func (x *Index) reshelve(name string) {
+	v := x.volumes[name]
+	if v == nil || v.promised == x.isPromised(name) {
+		return
+	}
+	x.classes[v.class].remove(v)
+	v.promised = !v.promised
+	x.classes[v.class].put(v)
 }
 
 // unlock lets others in and then wakes whom the index found a volume for.

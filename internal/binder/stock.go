@@ -19,6 +19,8 @@ type stocked struct {
 	kind    kind
 	size    int64
 	created int64
+	// promised tells that it is being bound, or kept for a claim.
+	promised bool
 }
 
 func stock(pv *corev1.PersistentVolume) *stocked {
@@ -60,13 +62,20 @@ func stockFrom(size int64) *stocked { return &stocked{size: size, created: math.
 // that no claim gets which hasn't got them already.
 type shelves struct {
 	free map[kind]*btree.BTreeG[*stocked]
+	// promised are those that would be free, but for the claim that comes for them.
+	promised map[string]*stocked
 	// kept are those with a claimRef.
 	kept map[string]*stocked
 	lost map[Cause]int
 }
 
 func newShelves() *shelves {
-	return &shelves{free: map[kind]*btree.BTreeG[*stocked]{}, kept: map[string]*stocked{}, lost: map[Cause]int{}}
+	return &shelves{
+		free:     map[kind]*btree.BTreeG[*stocked]{},
+		promised: map[string]*stocked{},
+		kept:     map[string]*stocked{},
+		lost:     map[Cause]int{},
+	}
 }
 
 func (s *shelves) put(v *stocked) {
@@ -75,6 +84,8 @@ func (s *shelves) put(v *stocked) {
 		s.lost[cause]++
 	case v.pv.Spec.ClaimRef != nil:
 		s.kept[v.name] = v
+	case v.promised:
+		s.promised[v.name] = v
 	default:
 		if s.free[v.kind] == nil {
 			s.free[v.kind] = btree.NewG(treeDegree, (*stocked).before)
@@ -89,6 +100,8 @@ func (s *shelves) remove(v *stocked) {
 		s.lost[cause]--
 	case v.pv.Spec.ClaimRef != nil:
 		delete(s.kept, v.name)
+	case v.promised:
+		delete(s.promised, v.name)
 	default:
 		s.free[v.kind].Delete(v)
 		if s.free[v.kind].Len() == 0 {
@@ -98,7 +111,7 @@ func (s *shelves) remove(v *stocked) {
 }
 
 func (s *shelves) empty() bool {
-	return len(s.free) == 0 && len(s.kept) == 0 && s.lost[Deleting] == 0 && s.lost[Failed] == 0
+	return len(s.free) == 0 && len(s.promised) == 0 && len(s.kept) == 0 && s.lost[Deleting] == 0 && s.lost[Failed] == 0
 }
 
 // search goes through the free volumes that may fit a seeker, in order within each

@@ -24,7 +24,7 @@ func (x *Index) Take(wish Wish) *corev1.PersistentVolume {
 	x.mu.Lock()
 	defer x.unlock()
 	s := seekerOf(wish)
-	offered := x.volumes[x.waiting.leave(s.claim)]
+	offered := x.takeBack(s.claim)
 	found := x.findTaken(&s)
 	if found == nil {
 		found = x.findNamed(&s)
@@ -93,7 +93,8 @@ func (x *Index) take(v *stocked, s *seeker) {
 	}
 	x.takers[s.uid] = v.name
 	x.taken[v.name] = taking{seeker: *s, version: v.pv.ResourceVersion}
-	if w := x.waiting.withdraw(v.name); w != nil {
+	x.reshelve(v.name)
+	if w := x.withdraw(v.name); w != nil {
 		x.settle(w)
 	}
 }
@@ -110,6 +111,7 @@ func (x *Index) release(name string) {
 	if by, taken := x.taken[name]; taken {
 		delete(x.takers, by.uid)
 		delete(x.taken, name)
+		x.reshelve(name)
 	}
 }
 
@@ -187,7 +189,6 @@ func first(a, b *stocked) *stocked {
 func (x *Index) Promised(name string) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	_, taken := x.taken[name]
 	v := x.volumes[name]
-	return taken || v == nil || x.waiting.offers[name] != nil || v.pv.Spec.ClaimRef != nil && v.pv.Spec.ClaimRef.UID != ""
+	return v == nil || v.promised || v.pv.Spec.ClaimRef != nil && v.pv.Spec.ClaimRef.UID != ""
 }

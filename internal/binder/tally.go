@@ -27,6 +27,13 @@ func (x *Index) tally(s *seeker) *tally {
 	}
 	maps.Copy(t.counts, class.lost)
 	t.addKept(class.kept, s)
+	for _, v := range class.promised {
+		cause := v.kind.gives(s.kind)
+		if cause == Fits {
+			cause = s.fitInKind(v, false)
+		}
+		x.count(t, v, s, cause)
+	}
 	for kind, free := range class.free {
 		switch cause := kind.gives(s.kind); {
 		case cause != Fits:

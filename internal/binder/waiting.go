@@ -135,9 +135,24 @@ func (x *Index) Leave(claim types.NamespacedName) {
 }
 
 func (x *Index) leave(claim types.NamespacedName) {
-	if offered := x.volumes[x.waiting.leave(claim)]; offered != nil {
+	if offered := x.takeBack(claim); offered != nil {
 		x.offer(offered)
 	}
+}
+
+// takeBack forgets that a claim waits, and returns the volume that was kept for it;
+// nil where there was none.
+func (x *Index) takeBack(claim types.NamespacedName) *stocked {
+	name := x.waiting.leave(claim)
+	x.reshelve(name)
+	return x.volumes[name]
+}
+
+// withdraw ends the offer of a volume and returns whose it was.
+func (x *Index) withdraw(name string) *waiter {
+	w := x.waiting.withdraw(name)
+	x.reshelve(name)
+	return w
 }
 
 // Waiting are the claims that wait for a volume of a class.
@@ -175,7 +190,7 @@ func (x *Index) revise(v *stocked) {
 	if w != nil && w.fit(v) == Fits && x.free(v, &w.seeker) {
 		return
 	}
-	x.waiting.withdraw(v.name)
+	x.withdraw(v.name)
 	x.offer(v)
 	if w != nil {
 		x.settle(w)
@@ -202,5 +217,6 @@ func (x *Index) keep(v *stocked, s seeker) {
 
 func (x *Index) serve(w *waiter, v *stocked) {
 	x.waiting.serve(w, v)
+	x.reshelve(v.name)
 	x.woken = append(x.woken, w.claim)
 }
