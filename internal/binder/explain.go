@@ -25,16 +25,15 @@ func (x *Index) Explain(wish Wish) string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	s := seekerOf(wish)
-	return x.tally(&s).text(wish)
+	return x.tally(&s).text(wish, ofClass(s.class))
 }
 
-func (t *tally) text(wish Wish) string {
+func (t *tally) text(wish Wish, class string) string {
 	sentences := t.chosenTexts(wish)
 	total := 0
 	for _, count := range t.counts {
 		total += count
 	}
-	class := ofClass(seekerOf(wish).class)
 	switch {
 	case total == 0 && len(sentences) == 0:
 		sentences = append(sentences, fmt.Sprintf("no volume %s exists", class))
@@ -50,8 +49,8 @@ func (t *tally) text(wish Wish) string {
 // isn't bound: no other cause would be looked for first.
 func (t *tally) chosenTexts(wish Wish) []string {
 	var sentences []string
-	for i, v := range t.chosen {
-		if cause := t.causes[i]; cause != Fits {
+	for v, cause := range t.chosen {
+		if cause != Fits {
 			sentences = append(sentences, fmt.Sprintf("volume %s is reserved for this claim, but %s", v.name, describe(cause, wish, v.size)))
 		}
 	}

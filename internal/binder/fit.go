@@ -118,9 +118,7 @@ func (s *seeker) fitInKind(v *stocked, chosen bool) Cause {
 }
 
 func (s *seeker) chosenFor(pv *corev1.PersistentVolume) bool {
-	ref := pv.Spec.ClaimRef
-	return ref != nil && ref.Namespace == s.claim.Namespace && ref.Name == s.claim.Name &&
-		(ref.UID == "" || ref.UID == s.uid)
+	return names(pv.Spec.ClaimRef, s.claim, s.uid)
 }
 
 func (s *seeker) tiedTo(pv *corev1.PersistentVolume) bool {
@@ -131,9 +129,11 @@ func (s *seeker) tiedTo(pv *corev1.PersistentVolume) bool {
 // where the reference has no UID, which is how people reserve a volume for a
 // claim that doesn't exist yet, else by name and UID.
 func ReservedFor(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
-	ref := pv.Spec.ClaimRef
-	return ref != nil && ref.Namespace == claim.Namespace && ref.Name == claim.Name &&
-		(ref.UID == "" || ref.UID == claim.UID)
+	return names(pv.Spec.ClaimRef, types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}, claim.UID)
+}
+
+func names(ref *corev1.ObjectReference, claim types.NamespacedName, uid types.UID) bool {
+	return ref != nil && ref.Namespace == claim.Namespace && ref.Name == claim.Name && (ref.UID == "" || ref.UID == uid)
 }
 
 // TiedTo tells whether a volume is bound to this very claim, by UID: the point of

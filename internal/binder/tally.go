@@ -12,14 +12,12 @@ type tally struct {
 	// largest of those that are too small: the nearest miss.
 	largest *stocked
 	// chosen are the volumes that are reserved for this very claim, of whatever
-	// class, and can't be had.
-	chosen []*stocked
-	// causes of the chosen ones.
-	causes []Cause
+	// class, and why each can't be had.
+	chosen map[*stocked]Cause
 }
 
 func (x *Index) tally(s *seeker) *tally {
-	t := &tally{counts: map[Cause]int{}, owners: map[string]bool{}}
+	t := &tally{counts: map[Cause]int{}, owners: map[string]bool{}, chosen: map[*stocked]Cause{}}
 	t.addChosen(x.named[s.claim], s)
 	class := x.classes[s.class]
 	if class == nil {
@@ -53,8 +51,7 @@ func (x *Index) tally(s *seeker) *tally {
 func (t *tally) addChosen(named []*stocked, s *seeker) {
 	for _, v := range named {
 		if s.chosenFor(v.pv) && v.lost() == Fits {
-			t.chosen = append(t.chosen, v)
-			t.causes = append(t.causes, s.fit(v))
+			t.chosen[v] = s.fit(v)
 		}
 	}
 }
@@ -63,7 +60,7 @@ func (t *tally) addChosen(named []*stocked, s *seeker) {
 // whether their owners can be named.
 func (t *tally) addKept(kept map[string]*stocked, s *seeker) {
 	reserved := len(kept)
-	for _, v := range t.chosen {
+	for v := range t.chosen {
 		if kept[v.name] == v {
 			reserved--
 		}
@@ -79,8 +76,8 @@ func (t *tally) addKept(kept map[string]*stocked, s *seeker) {
 	}
 }
 
-// addBySize counts free volumes of the right kind, of which those that are large
-// enough are about to be somebody's.
+// addBySize counts free volumes of the right kind. Those that are large enough are
+// few: another claim asks for each by name.
 func (x *Index) addBySize(t *tally, class *shelves, of kind, s *seeker) {
 	free, large := class.free[of], 0
 	free.AscendGreaterOrEqual(stockFrom(s.size), func(v *stocked) bool {
