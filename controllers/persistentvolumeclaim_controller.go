@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -210,10 +209,3 @@ func (r *PersistentVolumeClaimReconciler) SetupWithManager(mgr ctrl.Manager) err
 		WithOptions(controller.Options{MaxConcurrentReconciles: claimWorkers}).
 		Complete(r)
 }
-
-// retryUnanswered is how soon a backend that doesn't tell when it is done is
-// asked again; those that do wake the claim.
-const retryUnanswered = 30 * time.Second
-
-// contendedRetry is how soon is tried again what another is just at work on.
-const contendedRetry = time.Second

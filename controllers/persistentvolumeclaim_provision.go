@@ -100,6 +100,11 @@ func requestFrom(claim *corev1.PersistentVolumeClaim) backend.Request {
 	}
 }
 
+// volumeIDOf is the id of the volume that is made for a claim.
+func volumeIDOf(claim *corev1.PersistentVolumeClaim) string {
+	return backend.VolumeID(claim.UID, 1)
+}
+
 // ownersAnnotations are those that the claim's owner wrote: what controllers note on
 // a claim meanwhile is nothing to ask a backend for.
 func ownersAnnotations(claim *corev1.PersistentVolumeClaim) map[string]string {
@@ -261,23 +266,6 @@ func newVolume(scope *claimScope, object *stowagev1alpha1.StorageBackend, reques
 	return pv
 }
 
-// waitUnmatched says why no volume fits and none is made.
-func (r *PersistentVolumeClaimReconciler) waitUnmatched(scope *claimScope) *wait {
-	why := r.index.Explain(scope.wish)
-	name := classOf(scope.claim)
-	switch {
-	case name == "":
-		why += "; create a volume that fits, or name a StorageClass that makes volumes"
-	case scope.class == nil:
-		why += fmt.Sprintf("; and there is no StorageClass %q that could make one: create a volume that fits, or the StorageClass", name)
-	default:
-		why += fmt.Sprintf("; StorageClass %q makes none: create a volume that fits", name)
-	}
-	waiting := waitForVolume(why)
-	waiting.after = r.refresh.left(name)
-	return waiting
-}
-
 // markProvisioner tells a foreign provisioner that the claim's volume is its to
 // make.
 func (r *PersistentVolumeClaimReconciler) markProvisioner(ctx context.Context, scope *claimScope) error {
@@ -300,17 +288,4 @@ func setProvisioner(claim *corev1.PersistentVolumeClaim, class *storagev1.Storag
 		}
 	}
 	return changed
-}
-
-// volumeIDOf is the id of the volume that is made for a claim.
-func volumeIDOf(claim *corev1.PersistentVolumeClaim) string {
-	return backend.VolumeID(claim.UID, 1)
-}
-
-// wrap adds what was being done to an error, and nothing to none.
-func wrap(err error, format string, arguments ...any) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf(format+": %w", append(arguments, err)...)
 }

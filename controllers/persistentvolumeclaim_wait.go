@@ -208,6 +208,23 @@ func waitForMisboundVolume(claim *corev1.PersistentVolumeClaim, pv *corev1.Persi
 	}
 }
 
+// waitUnmatched says why no volume fits and none is made.
+func (r *PersistentVolumeClaimReconciler) waitUnmatched(scope *claimScope) *wait {
+	why := r.index.Explain(scope.wish)
+	name := classOf(scope.claim)
+	switch {
+	case name == "":
+		why += "; create a volume that fits, or name a StorageClass that makes volumes"
+	case scope.class == nil:
+		why += fmt.Sprintf("; and there is no StorageClass %q that could make one: create a volume that fits, or the StorageClass", name)
+	default:
+		why += fmt.Sprintf("; StorageClass %q makes none: create a volume that fits", name)
+	}
+	waiting := waitForVolume(why)
+	waiting.after = r.refresh.left(name)
+	return waiting
+}
+
 func waitForVolume(why string) *wait {
 	return &wait{reason: "NoMatchingVolume", event: "FailedBinding", message: why}
 }

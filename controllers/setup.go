@@ -46,6 +46,11 @@ const (
 	// conflictRetry is how soon what met a conflict is looked at again: the
 	// cache needs a moment to see what the other writer wrote.
 	conflictRetry = 50 * time.Millisecond
+	// contendedRetry is how soon is tried again what another is just at work on.
+	contendedRetry = time.Second
+	// retryUnanswered is how soon a backend that doesn't tell when it is done is
+	// asked again; those that do wake who asked.
+	retryUnanswered = 30 * time.Second
 )
 
 // Options are what the reconcilers need beside the manager.
