@@ -24,6 +24,24 @@ const ProvisionedCondition = "Provisioned"
 // capacity that spec.capacity asks for, and else tells why it wasn't.
 const GrantedCondition = "Granted"
 
+// HealthyCondition of a LocalVolume that was made is False while something is wrong
+// with it that pods notice, or soon will. Its message tells of all that is wrong, its
+// reason of the gravest. When it changes, that is told of on the claim.
+const HealthyCondition = "Healthy"
+
+// NodeGoneCondition of a LocalVolume that is to be removed is True while its node
+// isn't part of the cluster, since when it was found to be gone. Written by the
+// manager.
+const NodeGoneCondition = "NodeGone"
+
+// HasRoomCondition of a LocalDisk is True while volumes can be given some of it.
+// A LocalDisk also has ReadyCondition: volumes can be made on it, if it has room.
+const HasRoomCondition = "HasRoom"
+
+// EmptiedCondition of a LocalRecycling turns True when nothing is left in the
+// directory, and stays True from then on.
+const EmptiedCondition = "Emptied"
+
 // VolumesReadyCondition of a pod is True when every volume of the pod is
 // mounted. Written by the node agent where it follows pods itself.
 const VolumesReadyCondition = "stowage.dev/VolumesReady"
@@ -32,6 +50,11 @@ const VolumesReadyCondition = "stowage.dev/VolumesReady"
 // the reason and what was considered, and True once it is bound.
 // Written in scope=cluster only.
 const BindableCondition = "stowage.dev/Bindable"
+
+// AttemptCondition of a claim counts the volumes that were begun for it, once the
+// first was undone: each has an id of its own, so that nothing which comes late to one
+// meets the next. Absent, the first is being made, or was.
+const AttemptCondition = "stowage.dev/Attempt"
 
 // Reasons of conditions. Those of one kind of error are shared by all
 // conditions that tell of it.
@@ -46,6 +69,8 @@ const (
 	ReasonInvalid = "Invalid"
 	// ReasonPathOutsideBase: the path isn't below the node agent's base folder.
 	ReasonPathOutsideBase = "PathOutsideBase"
+	// ReasonPathOutsideRoot: the path isn't below the node agent's --recycle-root.
+	ReasonPathOutsideRoot = "PathOutsideRoot"
 	// ReasonStorageClassConflict: a class of that name exists and isn't Stowage's.
 	ReasonStorageClassConflict = "StorageClassConflict"
 	// ReasonNotRequested: the spec doesn't ask for what the condition is about.
@@ -58,6 +83,44 @@ const (
 	ReasonUnavailable = "Unavailable"
 	// ReasonLost: the volume was on its disk and isn't any more.
 	ReasonLost = "Lost"
+	// ReasonNodeGone: the node isn't part of the cluster any more.
+	ReasonNodeGone = "NodeGone"
 	// ReasonDeleting: the object is being removed.
 	ReasonDeleting = "Deleting"
+)
+
+// Reasons of HealthyCondition, beside ReasonReady and ReasonLost, the gravest first.
+const (
+	// ReasonImageMissing: the volume's directory is there, and its image isn't.
+	ReasonImageMissing = "ImageMissing"
+	// ReasonIOError: the disk, or the file system in the image, gives errors.
+	ReasonIOError = "IOError"
+	// ReasonFileSystemReadOnly: the kernel writes to the file system no more.
+	ReasonFileSystemReadOnly = "FileSystemReadOnly"
+	// ReasonDiskNearlyFull: the disk has hardly any room left, which the volume needs.
+	ReasonDiskNearlyFull = "DiskNearlyFull"
+	// ReasonVolumeNearlyFull: hardly any of the volume's capacity is left.
+	ReasonVolumeNearlyFull = "VolumeNearlyFull"
+)
+
+// Reasons of a LocalDisk's conditions, beside those above.
+const (
+	// ReasonDiskMissing: the disk isn't there that the volumes were made on.
+	ReasonDiskMissing = "DiskMissing"
+	// ReasonForeignDisk: the folder is another backend's.
+	ReasonForeignDisk = "ForeignDisk"
+	// ReasonPathTaken: the folder lies in another backend's, or around it.
+	ReasonPathTaken = "PathTaken"
+	// ReasonPathMissing: the folder, or the one that it is to lie in, isn't there.
+	ReasonPathMissing = "PathMissing"
+	// ReasonSymlink: a part of the path is a symlink.
+	ReasonSymlink = "Symlink"
+	// ReasonNotADirectory: a part of the path is a file.
+	ReasonNotADirectory = "NotADirectory"
+	// ReasonReadOnly: the file system is mounted read-only.
+	ReasonReadOnly = "ReadOnly"
+	// ReasonNotWritable: the folder can't be written.
+	ReasonNotWritable = "NotWritable"
+	// ReasonFull: nothing is left to give to volumes.
+	ReasonFull = "Full"
 )

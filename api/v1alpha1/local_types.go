@@ -1,6 +1,9 @@
 package v1alpha1
 
-import "k8s.io/apimachinery/pkg/api/resource"
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // LocalBackend makes volumes on the nodes' own disks, through the node agents.
 //
@@ -29,12 +32,54 @@ type LocalBackend struct {
 	// +kubebuilder:validation:Enum=ext4;xfs
 	// +optional
 	FSType string `json:"fsType,omitempty"`
+	// allocation says whether the disk keeps room for all of an Image from the
+	// start: Full, or Sparse, only for what is written. Where others fill the
+	// disk, what is written into a sparse image is lost with an I/O error.
+	// Default Full. A change holds for volumes made after it.
+	// +kubebuilder:default=Full
+	// +optional
+	Allocation LocalAllocation `json:"allocation,omitempty"`
 	// reservedCapacity is how much of each disk is never given to volumes, in
 	// bytes. Default 0. A change holds for volumes made after it.
 	// +kubebuilder:validation:XValidation:rule="!quantity(string(self)).isLessThan(quantity('0')) && !string(self).matches('[mun]$')",message="reservedCapacity must be a whole number of bytes, such as 10Gi, and not negative"
 	// +optional
 	ReservedCapacity *resource.Quantity `json:"reservedCapacity,omitempty"`
+	// nodeGone says what becomes of a volume that is to be removed and whose node
+	// isn't part of the cluster any more.
+	// +kubebuilder:default={}
+	// +optional
+	NodeGone NodeGone `json:"nodeGone,omitzero"`
 }
+
+// NodeGone says what becomes of a volume that is to be removed and whose Node
+// object doesn't exist. A node that exists is waited for, Ready or not.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.after) == (has(self.policy) && self.policy == 'Forget')",message="after goes with policy Forget, and with no other"
+type NodeGone struct {
+	// policy is Wait, until a node of that name is back with the disk, or Forget:
+	// the volume is let go, and its data stays on a disk that nobody has. Default
+	// Wait. A change holds at once.
+	// +kubebuilder:default=Wait
+	// +kubebuilder:validation:Enum=Wait;Forget
+	// +optional
+	Policy NodeGonePolicy `json:"policy,omitempty"`
+	// after is how long the node must have been gone before the volume is let go,
+	// as a duration ("1h", "30m") of at least 1m. Required with policy Forget.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(h|m|s))+$') && duration(self) >= duration('1m')",message="after must be a duration such as 1h or 30m, and at least 1m"
+	// +optional
+	After *metav1.Duration `json:"after,omitempty"`
+}
+
+// NodeGonePolicy says what becomes of volumes whose node is gone.
+type NodeGonePolicy string
+
+// Policies for volumes whose node is gone.
+const (
+	NodeGoneWait   NodeGonePolicy = "Wait"
+	NodeGoneForget NodeGonePolicy = "Forget"
+)
 
 // LocalLayout says how a local volume lies on its disk.
 //
@@ -48,3 +93,19 @@ const (
 	// LayoutImage is a file of exactly the asked size; its capacity is enforced.
 	LayoutImage LocalLayout = "Image"
 )
+
+// LocalAllocation says when an Image takes its room on the disk.
+//
+// +kubebuilder:validation:Enum=Full;Sparse
+type LocalAllocation string
+
+// Allocations of images.
+const (
+	// AllocationFull takes all of the room when the volume is made.
+	AllocationFull LocalAllocation = "Full"
+	// AllocationSparse takes room for what is written when it is written.
+	AllocationSparse LocalAllocation = "Sparse"
+)
+
+// ImageFile is the name of the image in the directory of a volume of layout Image.
+const ImageFile = "image"

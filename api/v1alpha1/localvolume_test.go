@@ -38,7 +38,9 @@ var _ = Describe("a LocalVolume", func() {
 		Entry("a capacity beyond any disk, which is the agent's to refuse", volume("capacity: 500Ti")),
 		Entry("a block device in an image", volume("volumeMode: Block", "layout: Image")),
 		Entry("a file system in an image", volume("layout: Image", "fsType: xfs")),
+		Entry("a sparse image", volume("layout: Image", "allocation: Sparse")),
 		Entry("a reserve", volume("reservedCapacity: 1Gi")),
+		Entry("a volume to copy", volume("source: pvc-1")),
 	)
 
 	DescribeTable("is refused, with a message that helps, for",
@@ -58,6 +60,8 @@ var _ = Describe("a LocalVolume", func() {
 		Entry("a block device in a directory", volume("volumeMode: Block", "layout: Directory"), "volumeMode Block needs layout Image"),
 		Entry("a block device in the default layout", volume("volumeMode: Block"), "volumeMode Block needs layout Image"),
 		Entry("an unknown file system", volume("fsType: btrfs"), `supported values: "ext4", "xfs"`),
+		Entry("an unknown allocation", volume("allocation: Thin"), `supported values: "Full", "Sparse"`),
+		Entry("no name of a volume to copy", volume("source: ''"), "spec.source in body should be at least 1 chars long"),
 		Entry("an unknown field", volume("colour: red"), `unknown field "spec.colour"`),
 	)
 
@@ -73,6 +77,10 @@ var _ = Describe("a LocalVolume", func() {
 		Entry("its volume mode", volume("layout: Image"), volume("layout: Image", "volumeMode: Block"), "volumeMode is immutable"),
 		Entry("its file system", volume("fsType: ext4"), volume("fsType: xfs"), "fsType is immutable"),
 		Entry("its file system, when it had none", volume(), volume("fsType: xfs"), "fsType is immutable"),
+		Entry("its allocation", volume("allocation: Full"), volume("allocation: Sparse"), "allocation is immutable"),
+		Entry("its allocation, when it said nothing", volume(), volume("allocation: Sparse"), "allocation is immutable"),
+		Entry("what it is a copy of", volume("source: pvc-1"), volume("source: pvc-2"), "source is immutable"),
+		Entry("what it is a copy of, when it began empty", volume(), volume("source: pvc-1"), "source is immutable"),
 		Entry("its reserve", volume("reservedCapacity: 1Gi"), volume("reservedCapacity: 2Gi"), "reservedCapacity is immutable"),
 		Entry("its owner's name", volume(), volume("claimRef: {namespace: shop, name: other, uid: 7c9d3a52-0000-4000-8000-000000000001}"), "claimRef is immutable"),
 		Entry("its owner's uid", volume(), volume("claimRef: {namespace: shop, name: orders, uid: other}"), "claimRef is immutable"),

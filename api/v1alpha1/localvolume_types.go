@@ -20,8 +20,10 @@ import (
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.nodeName`
 // +kubebuilder:printcolumn:name="Backend",type=string,JSONPath=`.spec.backend`
 // +kubebuilder:printcolumn:name="Capacity",type=string,JSONPath=`.status.capacity`
+// +kubebuilder:printcolumn:name="Used",type=string,JSONPath=`.status.used`
 // +kubebuilder:printcolumn:name="Layout",type=string,JSONPath=`.spec.layout`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Healthy",type=string,JSONPath=`.status.conditions[?(@.type=="Healthy")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type LocalVolume struct {
@@ -55,6 +57,8 @@ type LocalVolumeList struct {
 // +kubebuilder:validation:XValidation:rule="self.volumeMode == oldSelf.volumeMode",message="volumeMode is immutable"
 // +kubebuilder:validation:XValidation:rule="self.layout == oldSelf.layout",message="layout is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.fsType) == has(oldSelf.fsType) && (!has(self.fsType) || self.fsType == oldSelf.fsType)",message="fsType is immutable"
+// +kubebuilder:validation:XValidation:rule="has(self.allocation) == has(oldSelf.allocation) && (!has(self.allocation) || self.allocation == oldSelf.allocation)",message="allocation is immutable"
+// +kubebuilder:validation:XValidation:rule="has(self.source) == has(oldSelf.source) && (!has(self.source) || self.source == oldSelf.source)",message="source is immutable"
 // +kubebuilder:validation:XValidation:rule="self.claimRef == oldSelf.claimRef",message="claimRef is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.reservedCapacity) == has(oldSelf.reservedCapacity) && (!has(self.reservedCapacity) || quantity(string(self.reservedCapacity)).compareTo(quantity(string(oldSelf.reservedCapacity))) == 0)",message="reservedCapacity is immutable"
 // +kubebuilder:validation:XValidation:rule="self.volumeMode != 'Block' || self.layout == 'Image'",message="volumeMode Block needs layout Image"
@@ -74,8 +78,9 @@ type LocalVolumeSpec struct {
 	// can be removed whatever became of the backend. Immutable.
 	// +required
 	Path AbsolutePath `json:"path"`
-	// capacity that is asked for, in bytes. It can grow, and what was asked for and
-	// not given can be taken back: it is never less than status.capacity.
+	// capacity that is asked for, in bytes: for an Image, a multiple of 512. It can
+	// grow, and what was asked for and not given can be taken back: it is never less
+	// than status.capacity.
 	// +kubebuilder:validation:XValidation:rule="!quantity(string(self)).isGreaterThan(quantity('4Ei'))",message="capacity must be at most 4Ei"
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0')) && !string(self).matches('[mun]$')",message="capacity must be a whole number of bytes, such as 10Gi, and more than 0"
 	// +required
@@ -94,10 +99,22 @@ type LocalVolumeSpec struct {
 	// +kubebuilder:default=Directory
 	// +optional
 	Layout LocalLayout `json:"layout,omitempty"`
-	// fsType is the file system in an Image. Immutable.
+	// fsType is the file system in an Image. Default ext4. Immutable.
 	// +kubebuilder:validation:Enum=ext4;xfs
 	// +optional
 	FSType string `json:"fsType,omitempty"`
+	// allocation says whether the disk keeps room for all of an Image from the
+	// start: Full, or Sparse, only for what is written. Default Full. Immutable.
+	// +optional
+	Allocation LocalAllocation `json:"allocation,omitempty"`
+	// source is the name of the LocalVolume that this one is made as a copy of. It
+	// lies on the same node, in the same backend, and is of a claim in the same
+	// namespace. It waits to be removed until the copy is made. Default none: the
+	// volume begins empty. Immutable.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Source string `json:"source,omitempty"`
 	// claimRef is the claim that the volume was made for: its owner's record.
 	// Immutable.
 	// +required
@@ -141,7 +158,24 @@ type LocalVolumeStatus struct {
 	// more than spec.capacity.
 	// +optional
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
-	// conditions are Provisioned and Ready and, once it was made, Granted.
+	// enforced says that the capacity is a limit which the volume can't grow beyond: an
+	// Image has its size, and a Directory may have a project quota. Else it is
+	// advisory. Default false.
+	// +optional
+	Enforced bool `json:"enforced,omitempty"`
+	// used is how much of the volume is used, in bytes: of the file system in an Image,
+	// of the disk for a block device, and of its files for a Directory. Written when it
+	// moved by a twentieth of the capacity, else at most every ten minutes; none where
+	// nobody knows.
+	// +optional
+	Used *resource.Quantity `json:"used,omitempty"`
+	// usedInodes is how many files and directories it has, as used is written.
+	// +optional
+	UsedInodes *int64 `json:"usedInodes,omitempty"`
+	// usedTime is when used was written last.
+	// +optional
+	UsedTime *metav1.Time `json:"usedTime,omitempty"`
+	// conditions are Provisioned and Ready and, once it was made, Granted and Healthy.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

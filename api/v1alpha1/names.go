@@ -18,6 +18,10 @@ const TopologyNodeLabel = "topology.stowage.dev/node"
 // LocalVolumes, volumes) carry: the name of the StorageBackend they belong to.
 const BackendLabel = "stowage.dev/backend"
 
+// RetainedLabel is on LocalVolumes whose data a person wants to keep though no volume
+// object records it. No audit removes them.
+const RetainedLabel = "stowage.dev/retained"
+
 // Finalizers. Each is removed by the component that added it, as its last write.
 const (
 	// BackendInUseFinalizer keeps a StorageBackend until no volume uses it.
@@ -37,6 +41,11 @@ const (
 // a crash and for people; users can write annotations, so nothing is ever
 // deleted on its authority.
 const ProvisioningAnnotation = "stowage.dev/provisioning"
+
+// RecyclingAnnotation of a volume names the manager that empties its directory: of
+// two that take themselves for the leader, the one that it names last is the one
+// that may say it is done. It gives nobody a right to remove anything.
+const RecyclingAnnotation = "stowage.dev/recycling"
 
 // CapacityAnnotation of a claim and its volume says what their capacity is worth,
 // once they grew: Advisory, a label that nothing enforces.

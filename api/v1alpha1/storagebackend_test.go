@@ -43,6 +43,8 @@ var _ = Describe("a StorageBackend", func() {
 		Entry("everything that local knows", "local: {path: /d, nodeSelector: {disk: ssd}, layout: Image, fsType: xfs, reservedCapacity: 10Gi}"),
 		Entry("a reserved capacity of zero", "local: {path: /d, reservedCapacity: 0}"),
 		Entry("a reserved capacity as a bare number of bytes", "local: {path: /d, reservedCapacity: 1073741824}"),
+		Entry("volumes that are forgotten with their node", "local: {path: /d, nodeGone: {policy: Forget, after: 1h}}"),
+		Entry("volumes that wait for their node", "local: {path: /d, nodeGone: {policy: Wait}}"),
 		Entry("an NFS server and path", "nfs: {server: nfs.example.com, path: /export}"),
 		Entry("an NFS server by IPv4 address", "nfs: {server: 10.0.0.7, path: /export}"),
 		Entry("an NFS server by IPv6 address", "nfs: {server: 'fd00::7', path: /export}"),
@@ -96,6 +98,10 @@ var _ = Describe("a StorageBackend", func() {
 		Entry("a negative reserved capacity as a number", "local: {path: /d, reservedCapacity: -1}", wholeBytes),
 		Entry("a fraction of a byte", "local: {path: /d, reservedCapacity: 100m}", wholeBytes),
 		Entry("a reserved capacity that is none", "local: {path: /d, reservedCapacity: lots}", "spec.local.reservedCapacity"),
+
+		Entry("a node that is forgotten at once", "local: {path: /d, nodeGone: {policy: Forget}}", "after goes with policy Forget, and with no other"),
+		Entry("a node that is waited for, for a while", "local: {path: /d, nodeGone: {after: 1h}}", "after goes with policy Forget, and with no other"),
+		Entry("a node that is forgotten too soon", "local: {path: /d, nodeGone: {policy: Forget, after: 10s}}", "after must be a duration such as 1h or 30m, and at least 1m"),
 
 		Entry("an empty server", "nfs: {server: '', path: /e}", "spec.nfs.server in body should be at least 1 chars long"),
 		Entry("a server with a path in it", "nfs: {server: 'host:/export', path: /e}", hostName),

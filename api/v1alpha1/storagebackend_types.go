@@ -173,9 +173,12 @@ type AuditPolicy struct {
 	// removeOrphansAfter has orphans removed, with their data and for ever, that
 	// were found in every audit for at least this long, as a duration of at
 	// least 1h, such as "168h". What a person left behind by deleting a
-	// PersistentVolume of policy Retain is an orphan, too. One whose claim is
-	// there still, or that a pod may be using, is kept. Default: unset, orphans
-	// are reported and never removed. A change holds from the next audit on.
+	// PersistentVolume of policy Retain is no orphan, and is never removed: the
+	// storage itself bears a note of it. (Not so where the PersistentVolume's
+	// finalizers were taken off by hand.) An orphan whose claim is there still,
+	// and has no other volume, or that a pod may be using, is kept. Default:
+	// unset, orphans are reported and never removed. A change holds from the next
+	// audit on.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(h|m|s))+$') && duration(self) >= duration('1h')",message="removeOrphansAfter must be a duration such as 168h, and at least 1h"
@@ -252,6 +255,11 @@ type AuditStatus struct {
 	// +listMapKey=id
 	// +optional
 	Orphans []Orphan `json:"orphans,omitempty"`
+	// retained is how many volumes the backend holds that no volume object
+	// records, and that are no orphans: a person deleted the PersistentVolume
+	// with the policy Retain.
+	// +optional
+	Retained int32 `json:"retained,omitempty"`
 	// lostVolumes are the names of volume objects whose storage is gone, up to
 	// 100. status.lostVolumes counts them all.
 	// +kubebuilder:validation:MaxItems=100
