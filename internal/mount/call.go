@@ -77,17 +77,28 @@ func (r request) do() error {
 	case r.Mount != nil:
 		return r.Mount.mount(r.Target)
 	case r.Bind != "":
-		source, err := os.OpenFile(r.Bind, unix.O_PATH|unix.O_DIRECTORY, 0)
-		if err != nil {
-			return err
-		}
-		return Kernel{}.Bind(source, r.Target, r.Access)
+		return r.bind()
 	case r.Ask:
 		var space unix.Statfs_t
 		return unix.Statfs(r.Target, &space)
 	default:
 		return unmount(r.Target, r.Flags)
 	}
+}
+
+// bind asks the server first, whatever the kernel remembers: a directory that the
+// server has lost can be bound, too, and then nobody would be told.
+func (r request) bind() error {
+	source, err := os.OpenFile(r.Bind, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	var answer unix.Statx_t
+	err = unix.Statx(int(source.Fd()), "", unix.AT_EMPTY_PATH|unix.AT_STATX_FORCE_SYNC, unix.STATX_BASIC_STATS, &answer)
+	if err != nil {
+		return fmt.Errorf("asking for %s: %w", r.Bind, err)
+	}
+	return Kernel{}.Bind(source, r.Target, r.Access)
 }
 
 // call is a kernel call in a process of its own.

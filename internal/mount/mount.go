@@ -35,14 +35,17 @@ const (
 // Mounter mounts and unmounts. Kernel is the real one; package mounttest has
 // one for tests without root. All are safe for concurrent use.
 type Mounter interface {
-	// Bind makes the directory that source is open on visible at target, an
-	// existing directory. Mounts below source are not carried over. There is no
+	// Bind makes the directory that source is open on visible at target, an existing
+	// directory, or a file or device at an existing file. Mounts below source are not carried over. There is no
 	// moment at which a ReadOnly mount can be written. Bind isn't idempotent: it
 	// mounts over what is mounted at target.
 	Bind(source *os.File, target string, access Access) error
 	// Tmpfs mounts a new file system in memory at target, an existing directory.
 	// It isn't idempotent either.
 	Tmpfs(target string, options TmpfsOptions) error
+	// FileSystem mounts the file system of a device at target, an existing directory,
+	// where nobody may have mounted it yet. It isn't idempotent either.
+	FileSystem(system FileSystem, target string) error
 	// Unmount takes away the topmost mount at path. A path where nothing is
 	// mounted, or that doesn't exist, is a success. A mount in use is an error
 	// (EBUSY), and stays.

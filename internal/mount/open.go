@@ -13,9 +13,6 @@ import (
 // of the directory that it started from.
 const beneath = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
 
-// unfinishedPrefix begins the name of a directory that doesn't have its mode yet.
-const unfinishedPrefix = ".new-"
-
 // OpenBeneath opens the directory at path, which must be base or lie below it,
 // with no symlink between the two. The file can't be read: it is a place to
 // start from. A missing directory is fs.ErrNotExist, one outside is ErrOutside.
@@ -63,7 +60,8 @@ func openat2(dir *os.File, path string, flags, resolve uint64) (*os.File, error)
 
 // EnsureDir makes the directory name in an open directory, with exactly this
 // mode, unless it exists. It is there with its mode or not at all, whenever the
-// process dies. Something that isn't a directory is an error.
+// process dies. Something that isn't a directory is an error. Several can make the same
+// at once.
 func EnsureDir(dir *os.File, name string, mode os.FileMode) error {
 	existing, err := OpenAt(dir, name)
 	if err == nil {
@@ -72,6 +70,18 @@ func EnsureDir(dir *os.File, name string, mode os.FileMode) error {
 	if !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
+	if err = makeDir(dir, name, mode); err == nil {
+		return nil
+	}
+	// Another may have been quicker: what is there was finished before it got its name.
+	existing, missing := OpenAt(dir, name)
+	if missing != nil {
+		return err
+	}
+	return existing.Close()
+}
+
+func makeDir(dir *os.File, name string, mode os.FileMode) error {
 	path, unfinished := filepath.Join(dir.Name(), name), unfinishedPrefix+name
 	at := int(dir.Fd())
 	if err := unix.Mkdirat(at, unfinished, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
@@ -80,8 +90,7 @@ func EnsureDir(dir *os.File, name string, mode os.FileMode) error {
 	if err := setMode(dir, unfinished, mode); err != nil {
 		return err
 	}
-	err = unix.Renameat2(at, unfinished, at, name, unix.RENAME_NOREPLACE)
-	if err != nil {
+	if err := unix.Renameat2(at, unfinished, at, name, unix.RENAME_NOREPLACE); err != nil {
 		return &os.PathError{Op: "making directory", Path: path, Err: err}
 	}
 	return nil
@@ -100,11 +109,6 @@ func setMode(parent *os.File, name string, mode os.FileMode) error {
 		return &os.PathError{Op: "setting the mode of directory", Path: dir.Name(), Err: err}
 	}
 	return nil
-}
-
-// RemoveUnfinished removes what a crash in the middle of EnsureDir left.
-func RemoveUnfinished(dir *os.File, name string) error {
-	return unlink(dir, unfinishedPrefix+name, unix.AT_REMOVEDIR)
 }
 
 // SyncDir makes sure that the names in a directory survive a loss of power.

@@ -111,6 +111,21 @@ func TestADirectoryIsMadeWithItsModeOrNotAtAll(t *testing.T) {
 	mustNotExist(t, filepath.Join(base, ".new-volume"))
 }
 
+func TestADirectoryIsMadeBySeveralAtOnce(t *testing.T) {
+	for range 50 {
+		parent := open(t, tempDir(t))
+		results := make(chan error)
+		for range 4 {
+			go func() { results <- mount.EnsureDir(parent, "shared", 0o700) }()
+		}
+		for range 4 {
+			if err := <-results; err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 func TestDirectoriesAreMadeAndRemovedOnTheOldestKernel(t *testing.T) {
 	base := tempDir(t)
 	parent := open(t, base)

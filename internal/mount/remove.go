@@ -24,7 +24,7 @@ const (
 // Retire moves the directory name out of an open directory into its ".deleting"
 // folder, and returns that folder, for RemoveTree. Whoever looks for the
 // directory by its path doesn't find it from then on. It is a success if the
-// directory was moved before, or isn't there.
+// directory was moved before, or isn't there; where both are, it is os.ErrExist.
 func Retire(parent *os.File, name string) (*os.File, error) {
 	if err := EnsureDir(parent, deletingDir, 0o700); err != nil {
 		return nil, err
@@ -39,6 +39,17 @@ func Retire(parent *os.File, name string) (*os.File, error) {
 		return nil, &os.PathError{Op: "moving away", Path: filepath.Join(parent.Name(), name), Err: err}
 	}
 	return deleting, nil
+}
+
+// RemoveRetired removes what is left of a directory of this name that Retire moved
+// away, and whose removal was cut off.
+func RemoveRetired(ctx context.Context, parent *os.File, name string) error {
+	deleting, err := OpenAt(parent, deletingDir)
+	if err != nil {
+		return err
+	}
+	defer deleting.Close()
+	return RemoveTree(ctx, deleting, name)
 }
 
 // RemoveTree removes the directory name, with all that it holds, from an open

@@ -32,8 +32,9 @@ type Point struct {
 	Path string
 	// FSType is the file system's type, and Source what it was made from.
 	FSType, Source string
-	// Access is what may be done through this mount.
-	Access Access
+	// Access is what may be done through this mount, and SystemAccess with the file
+	// system, through whatever mount: after errors, the kernel writes to none any more.
+	Access, SystemAccess Access
 }
 
 // Table is all mounts of a mount namespace.
@@ -168,6 +169,13 @@ func parsePoint(line string) (Point, error) {
 	}
 	if slices.Contains(strings.Split(fields[5], ","), "ro") {
 		point.Access = ReadOnly
+	}
+	if len(origin) > 2 {
+		options := strings.Split(origin[2], ",")
+		// The second is what ext4 has since Linux 6.15.
+		if slices.Contains(options, "ro") || slices.Contains(options, "emergency_ro") {
+			point.SystemAccess = ReadOnly
+		}
 	}
 	return point, nil
 }

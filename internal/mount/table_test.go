@@ -33,7 +33,7 @@ func TestATableIsRead(t *testing.T) {
 		},
 		"a read-only file system, mounted to be written": {
 			"40 23 8:2 /c /pods/x rw,relatime - xfs /dev/sdb ro",
-			Point{ID: 40, Parent: 23, Device: "8:2", Root: "/c", Path: "/pods/x", FSType: "xfs", Source: "/dev/sdb"},
+			Point{ID: 40, Parent: 23, Device: "8:2", Root: "/c", Path: "/pods/x", FSType: "xfs", Source: "/dev/sdb", SystemAccess: ReadOnly},
 		},
 		"space, tab, newline and backslash": {
 			`1 0 8:2 /a\040b /\011c\012d\134e rw - xfs a\040b rw`,

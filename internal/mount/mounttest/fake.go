@@ -5,7 +5,9 @@ package mounttest
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/stowage-dev/stowage/internal/mount"
@@ -43,6 +45,12 @@ func (f *Fake) Bind(source *os.File, target string, access mount.Access) error {
 // Tmpfs implements mount.Mounter.
 func (f *Fake) Tmpfs(target string, _ mount.TmpfsOptions) error {
 	return f.add(mount.Point{Device: "0:99", Root: "/", Path: target, FSType: "tmpfs", Source: "tmpfs"})
+}
+
+// FileSystem implements mount.Mounter. The device of loop1 is 7:1.
+func (f *Fake) FileSystem(system mount.FileSystem, target string) error {
+	device := "7:" + strings.TrimPrefix(filepath.Base(system.Source), "loop")
+	return f.add(mount.Point{Device: device, Root: "/", Path: target, FSType: system.Type, Source: system.Source, Access: system.Access})
 }
 
 // Unmount implements mount.Mounter.

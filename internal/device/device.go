@@ -1,0 +1,64 @@
+// Package device is the only code in Stowage that allocates images, attaches loop
+// devices, and looks for, makes, checks and grows file systems. The LocalVolume
+// reconciler and the node manager's volume types call it; the loop devices that
+// they attach are mounted by package mount.
+//
+// An image is known by its device and inode, never by its path, and has at most
+// one loop device. What holds data, or might, is never formatted.
+//
+// It knows nothing of pods, volumes or Kubernetes' API.
+package device
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// SectorBytes is the unit in which a loop device shows an image.
+const SectorBytes = 512
+
+// Kinds of errors.
+var (
+	// ErrAttached says that an image has a loop device.
+	ErrAttached = errors.New("a loop device shows it")
+	// ErrReserved says that an image can't be attached now.
+	ErrReserved = errors.New("it is being copied or removed, and can't be used meanwhile")
+	// ErrInUse says that a loop device is still open.
+	ErrInUse = errors.New("the loop device is in use")
+	// ErrForeign says that somebody else attached an image in another way.
+	ErrForeign = errors.New("the loop device isn't one of Stowage's")
+	// ErrGone says that an image has no name any more: it is being removed.
+	ErrGone = errors.New("the image was removed")
+	// ErrCannotAllocate says that a file system can't keep room for a file.
+	ErrCannotAllocate = errors.New("the file system can't keep room for a file")
+	// ErrNoTool says that a program is missing on this node.
+	ErrNoTool = errors.New("a program is missing")
+	// ErrUnknownType says that Stowage doesn't make file systems of a type.
+	ErrUnknownType = errors.New("not a type of file system that Stowage makes")
+	// ErrTooSmall says that a type of file system needs more room.
+	ErrTooSmall = errors.New("too small for the file system")
+	// ErrFormatted says that there is data where a file system was to be made.
+	ErrFormatted = errors.New("it holds data already")
+	// ErrDamaged says that a file system has errors that aren't mended by itself.
+	ErrDamaged = errors.New("the file system is damaged")
+)
+
+// PathOf is a path by which other programs open the very file that is open here,
+// whatever became of its name. It is good as long as the file stays open.
+func PathOf(file *os.File) string {
+	return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), file.Fd())
+}
+
+// reopen opens the very file that is open here once more, which need not be
+// readable: flock and direct I/O belong to each opening on its own.
+func reopen(file *os.File, flags int) (*os.File, error) {
+	fd, err := unix.Open("/proc/self/fd/"+strconv.Itoa(int(file.Fd())), flags|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "opening", Path: file.Name(), Err: err}
+	}
+	return os.NewFile(uintptr(fd), file.Name()), nil
+}

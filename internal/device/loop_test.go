@@ -1,0 +1,281 @@
+package device_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+)
+
+func TestAnImageAppearsAsADeviceOfItsSize(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	const size = 3*mebibyte + device.SectorBytes
+	for name, use := range map[string]device.Use{"for a file system": device.ForFileSystem, "for a pod": device.ForBlock} {
+		t.Run(name, func(t *testing.T) {
+			loop := attach(t, newImage(t, size), use)
+			shown, err := os.OpenFile(loop.Path(), os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer shown.Close()
+			if end, err := shown.Seek(0, 2); end != size {
+				t.Errorf("it has %d bytes, not %d (%v)", end, size, err)
+			}
+			if _, err := shown.WriteString("beyond"); !errors.Is(err, unix.ENOSPC) {
+				t.Errorf("writing beyond the end gave %v", err)
+			}
+		})
+	}
+}
+
+func TestADeviceForAFileSystemGoesWithItsLastUser(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	needs(t, "mkfs.ext4")
+	image := newImage(t, 16*mebibyte)
+	if err := fileSystems.Format(t.Context(), device.PathOf(image), "ext4", 16*mebibyte); err != nil {
+		t.Fatal(err)
+	}
+	loop := attach(t, image, device.ForFileSystem)
+	target := mountAt(t, loop.Path(), "ext4")
+	loop.Close()
+	again := find(t, image)
+	if again == nil || again.Path() != loop.Path() || again.Device() != loop.Device() {
+		t.Fatalf("it isn't found while it is mounted: %v", again)
+	}
+	again.Close()
+	if err := unix.Unmount(target, 0); err != nil {
+		t.Fatal(err)
+	}
+	mustBeDetached(t, image)
+}
+
+func TestADeviceForAFileSystemThatNobodyMountedGoes(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	image := newImage(t, mebibyte)
+	attach(t, image, device.ForFileSystem).Close()
+	mustBeDetached(t, image)
+}
+
+func TestADeviceForAPodStaysUntilItIsDetached(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	image := newImage(t, mebibyte)
+	attach(t, image, device.ForBlock).Close()
+	loop := find(t, image)
+	if loop == nil {
+		t.Fatal("it went with its last user")
+	}
+	if err := loop.Detach(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if find(t, image) != nil {
+		t.Error("it is there still")
+	}
+}
+
+func TestADeviceThatSomebodyHasOpenIsNotTakenAway(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	image := newImage(t, mebibyte)
+	loop := attach(t, image, device.ForBlock)
+	user, err := os.Open(loop.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer user.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := loop.Detach(ctx); !errors.Is(err, device.ErrInUse) {
+		t.Errorf("got %v", err)
+	}
+	user.Close()
+	mustBeDetached(t, image)
+}
+
+func TestAnImageIsAttachedOnceHoweverManyAskForIt(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	image := newImage(t, mebibyte)
+	var group sync.WaitGroup
+	var paths sync.Map
+	for range 8 {
+		group.Go(func() {
+			loop, err := device.Attach(t.Context(), image, device.ForBlock)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			paths.Store(loop.Path(), true)
+			loop.Close()
+		})
+	}
+	group.Wait()
+	count := 0
+	paths.Range(func(any, any) bool { count++; return true })
+	if count != 1 {
+		t.Errorf("it has %d devices", count)
+	}
+	attach(t, image, device.ForBlock)
+}
+
+func TestManyImagesThatAreAttachedAtOnceGetADeviceEach(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	var group sync.WaitGroup
+	for range 12 {
+		image := newImage(t, mebibyte)
+		group.Go(func() {
+			for range 5 {
+				loop, err := device.Attach(t.Context(), image, device.ForFileSystem)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				again, err := device.Find(image)
+				if err != nil || again == nil || again.Path() != loop.Path() {
+					t.Errorf("%s is not found: %v", loop.Path(), err)
+				}
+				if again != nil {
+					again.Close()
+				}
+				loop.Close()
+			}
+		})
+	}
+	group.Wait()
+}
+
+func TestAnImageIsFoundByItsInodeAndNotByItsPath(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	image := newImage(t, mebibyte)
+	loop := attach(t, image, device.ForBlock)
+	moved := filepath.Join(filepath.Dir(image.Name()), "moved")
+	if err := os.Rename(image.Name(), moved); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(image.Name(), make([]byte, mebibyte), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other, err := os.Open(image.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+
+	if found := find(t, other); found != nil {
+		t.Errorf("%s is taken for that of another file", found.Path())
+	}
+	// A place to start from is enough.
+	place, err := os.OpenFile(moved, unix.O_PATH, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer place.Close()
+	again, err := device.Attach(t.Context(), place, device.ForBlock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if again.Path() != loop.Path() {
+		t.Errorf("it got %s beside %s", again.Path(), loop.Path())
+	}
+}
+
+func TestAnImageThatGrewIsAttachedAnewWithItsSize(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	image := newImage(t, mebibyte)
+	loop := attach(t, image, device.ForBlock)
+	shown, err := os.Open(loop.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shown.Close()
+	attachAnew := func() error {
+		again, err := device.Attach(t.Context(), image, device.ForBlock)
+		if err == nil {
+			again.Close()
+		}
+		return err
+	}
+	for size, resize := range map[int64]func() error{2 * mebibyte: loop.Resize, 3 * mebibyte: attachAnew} {
+		if err := image.Truncate(size); err != nil {
+			t.Fatal(err)
+		}
+		if err := resize(); err != nil {
+			t.Fatal(err)
+		}
+		if end, err := shown.Seek(0, 2); end != size {
+			t.Errorf("it has %d bytes, not %d (%v)", end, size, err)
+		}
+	}
+}
+
+func TestADeviceServesTheUseThatItWasAskedForLast(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	image := newImage(t, mebibyte)
+	loop := attach(t, image, device.ForFileSystem)
+	attach(t, image, device.ForBlock).Close()
+	loop.Close()
+	if loop = find(t, image); loop == nil {
+		t.Fatal("it went though it was to stay")
+	}
+	attach(t, image, device.ForFileSystem).Close()
+	loop.Close()
+	mustBeDetached(t, image)
+}
+
+func TestAnImageThatIsBeingRemovedIsNotAttached(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	image := newImage(t, mebibyte)
+	held, err := device.Reserve(t.Context(), image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() {
+		_, err := device.Attach(t.Context(), image, device.ForBlock)
+		ended <- err
+	}()
+	if err := os.Remove(image.Name()); err != nil {
+		t.Fatal(err)
+	}
+	held.Close()
+	if err := <-ended; !errors.Is(err, device.ErrGone) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAnImageThatIsAttachedIsNotRemoved(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	image := newImage(t, mebibyte)
+	loop := attach(t, image, device.ForFileSystem)
+	if _, err := device.Reserve(t.Context(), image); !errors.Is(err, device.ErrAttached) || !strings.Contains(err.Error(), loop.Path()) {
+		t.Errorf("got %v", err)
+	}
+	loop.Close()
+	mustBeDetached(t, image)
+	held, err := device.Reserve(t.Context(), image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held.Close()
+}
+
+func TestADeviceThatSomebodyLeftReadOnlyCanBeWrittenByTheNext(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	loop := attach(t, newImage(t, mebibyte), device.ForBlock)
+	if err := errors.Join(loop.SetReadOnly(true), loop.Detach(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	next := attach(t, newImage(t, mebibyte), device.ForBlock)
+	if next.Path() != loop.Path() {
+		t.Skip("NOT RUN: another program took the device")
+	}
+	if err := os.WriteFile(next.Path(), []byte("written"), 0o600); err != nil {
+		t.Error(err)
+	}
+}

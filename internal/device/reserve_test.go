@@ -1,0 +1,47 @@
+package device_test
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+)
+
+func TestWhoWantsAnImageThatIsReservedIsToldAndNotHeldUpForEver(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	image := newImage(t, mebibyte)
+	held, err := device.Reserve(t.Context(), image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := device.Attach(t.Context(), image, device.ForBlock); !errors.Is(err, device.ErrReserved) {
+		t.Errorf("attaching it gave %v", err)
+	}
+	if _, err := device.Reserve(t.Context(), image); !errors.Is(err, device.ErrReserved) {
+		t.Errorf("reserving it again gave %v", err)
+	}
+	mustBeDetached(t, image)
+	held.Close()
+	attach(t, image, device.ForBlock)
+}
+
+func TestWhatIsWrittenToADeviceIsInItsImageOnceItIsFlushed(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	image := newImage(t, mebibyte)
+	if err := device.Flush(image); err != nil {
+		t.Errorf("flushing one that isn't attached gave %v", err)
+	}
+	loop := attach(t, image, device.ForBlock)
+	if err := os.WriteFile(loop.Path(), []byte("written"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := device.Flush(image); err != nil {
+		t.Fatal(err)
+	}
+	content := make([]byte, 7)
+	if _, err := image.ReadAt(content, 0); err != nil || string(content) != "written" {
+		t.Errorf("it holds %q (%v)", content, err)
+	}
+}

@@ -1,0 +1,33 @@
+package mount_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+)
+
+func TestAFileIsOpenedWithoutFollowingALink(t *testing.T) {
+	dir := tempDir(t)
+	writeFile(t, dir, "image", "data")
+	makeDir(t, dir, "folder")
+	if err := os.Symlink("image", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	top := open(t, dir)
+	image, err := mount.OpenFileAt(top, "image")
+	if err != nil {
+		t.Fatal(err)
+	}
+	image.Close()
+	for name, kind := range map[string]error{"link": mount.ErrOutside, "missing": os.ErrNotExist, "../" + filepath.Base(dir) + "/image": mount.ErrOutside} {
+		if _, err := mount.OpenFileAt(top, name); !errors.Is(err, kind) {
+			t.Errorf("opening %s gave %v", name, err)
+		}
+	}
+	if _, err := mount.OpenFileAt(top, "folder"); err == nil {
+		t.Error("a directory was taken for a file")
+	}
+}

@@ -1,0 +1,71 @@
+package mount
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// FileSystem is a file system on a block device, and how it is mounted.
+type FileSystem struct {
+	// Type is its type, such as ext4, and Source the path of its device.
+	Type, Source string
+	// Settings are options of the file system.
+	Settings []Setting
+	// Attributes are those of the mount: MOUNT_ATTR_NOEXEC and its like.
+	Attributes int
+	// Access is what may be done with the file system, by whatever mount of it.
+	Access Access
+}
+
+// FileSystem implements Mounter.
+func (Kernel) FileSystem(system FileSystem, target string) error {
+	context, err := unix.Fsopen(system.Type, unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("opening the file system %s (is its module loaded?): %w", system.Type, err)
+	}
+	defer unix.Close(context)
+	settings := append([]Setting{{"source", system.Source}}, system.Settings...)
+	if system.Access == ReadOnly {
+		settings = append(settings, Setting{Key: "ro"})
+		// What the mount table shows of a mount is its own, not its file system's.
+		system.Attributes |= unix.MOUNT_ATTR_RDONLY
+	}
+	for _, setting := range settings {
+		if err := setting.apply(context); err != nil {
+			return fmt.Errorf("setting option %s=%s of %s: %w", setting.Key, setting.Value, system.Type, explain(context, err))
+		}
+	}
+	if err := unix.FsconfigCreate(context); err != nil {
+		return fmt.Errorf("mounting %s on %s: %w", system.Type, system.Source, explain(context, err))
+	}
+	tree, err := unix.Fsmount(context, unix.FSMOUNT_CLOEXEC, system.Attributes)
+	if err != nil {
+		return fmt.Errorf("making a mount of %s: %w", system.Source, err)
+	}
+	defer unix.Close(tree)
+	return attach(tree, target)
+}
+
+// attributes are options of a mount, and what they set after what they clear.
+var attributes = map[string]struct{ set, clear int }{
+	"nosuid":      {unix.MOUNT_ATTR_NOSUID, 0},
+	"suid":        {0, unix.MOUNT_ATTR_NOSUID},
+	"nodev":       {unix.MOUNT_ATTR_NODEV, 0},
+	"dev":         {0, unix.MOUNT_ATTR_NODEV},
+	"noexec":      {unix.MOUNT_ATTR_NOEXEC, 0},
+	"exec":        {0, unix.MOUNT_ATTR_NOEXEC},
+	"noatime":     {unix.MOUNT_ATTR_NOATIME, unix.MOUNT_ATTR__ATIME},
+	"relatime":    {unix.MOUNT_ATTR_RELATIME, unix.MOUNT_ATTR__ATIME},
+	"atime":       {unix.MOUNT_ATTR_RELATIME, unix.MOUNT_ATTR__ATIME},
+	"strictatime": {unix.MOUNT_ATTR_STRICTATIME, unix.MOUNT_ATTR__ATIME},
+	"nodiratime":  {unix.MOUNT_ATTR_NODIRATIME, 0},
+	"diratime":    {0, unix.MOUNT_ATTR_NODIRATIME},
+}
+
+// SetAttribute sets what a mount option asks for in the attributes of a mount, and
+// says whether it is one that is about them.
+func SetAttribute(before int, option string) (after int, known bool) {
+	attribute, known := attributes[option]
+	return before&^attribute.clear | attribute.set, known
+}

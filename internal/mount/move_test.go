@@ -1,0 +1,92 @@
+package mount_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+)
+
+func TestAllIsMovedButOneName(t *testing.T) {
+	base := tempDir(t)
+	canary := writeFile(t, makeDir(t, base, "precious"), "canary", "alive")
+	from, to := makeDir(t, base, "from"), makeDir(t, base, "from", "aside", "mine")
+	for i := range 3000 {
+		writeFile(t, from, fmt.Sprintf("file-%d", i), "")
+	}
+	writeFile(t, makeDir(t, from, "dir"), "inside", "moved")
+	for name, target := range map[string]string{"link": filepath.Dir(canary), "nowhere": "x"} {
+		if err := os.Symlink(target, filepath.Join(from, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if err := mount.MoveAll(t.Context(), open(t, from), open(t, to), "aside"); err != nil {
+		t.Fatal(err)
+	}
+
+	left, err := os.ReadDir(from)
+	if err != nil || len(left) != 1 || left[0].Name() != "aside" {
+		t.Errorf("left are %v (%v)", left, err)
+	}
+	moved, err := os.ReadDir(to)
+	if err != nil || len(moved) != 3003 {
+		t.Errorf("%d were moved (%v)", len(moved), err)
+	}
+	mustHold(t, filepath.Join(to, "dir", "inside"), "moved")
+	mustHold(t, canary, "alive")
+}
+
+func TestNothingIsMovedIntoADirectoryThatWasRemoved(t *testing.T) {
+	base := tempDir(t)
+	from, to := makeDir(t, base, "from"), makeDir(t, base, "to")
+	kept := writeFile(t, from, "kept", "alive")
+	target := open(t, to)
+	if err := os.Remove(to); err != nil {
+		t.Fatal(err)
+	}
+	makeDir(t, base, "to")
+
+	if err := mount.MoveAll(t.Context(), open(t, from), target, ""); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+	mustHold(t, kept, "alive")
+}
+
+func TestWhatIsMountedOnIsNotMoved(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	base := tempDir(t)
+	from, to, precious := makeDir(t, base, "from"), makeDir(t, base, "to"), makeDir(t, base, "precious")
+	inside := makeDir(t, from, "inside")
+	bind(t, precious, inside, mount.ReadWrite)
+
+	if err := mount.MoveAll(t.Context(), open(t, from), open(t, to), ""); !errors.Is(err, mount.ErrMounted) {
+		t.Errorf("got %v", err)
+	}
+	unmount(t, inside)
+}
+
+func TestADirectoryIsEmptyOrNotAndOnlyAnEmptyOneIsRemoved(t *testing.T) {
+	base := tempDir(t)
+	dir := makeDir(t, base, "dir")
+	file := writeFile(t, dir, "file", "kept")
+	for _, want := range []bool{false, true} {
+		if empty, err := mount.IsEmpty(open(t, dir)); err != nil || empty != want {
+			t.Errorf("empty is %v (%v)", empty, err)
+		}
+		if err := mount.RemoveDir(open(t, base), "dir"); err != nil {
+			t.Error(err)
+		}
+		if !want {
+			mustHold(t, file, "kept")
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	mustNotExist(t, dir)
+}

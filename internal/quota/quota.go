@@ -1,0 +1,161 @@
+// Package quota limits how much of a disk a directory may take up, with the project
+// quotas of the disk's file system (xfs, ext4): what is made in such a directory
+// belongs to its project, and the kernel refuses what goes beyond the project's limit.
+//
+// The node agent limits volumes with it. It never turns quotas on: a file system has
+// them from when it was mounted, with option prjquota. Nor does it keep a record: the
+// project of a directory is noted in its inode.
+package quota
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrFull is that there is no project which isn't somebody's.
+var ErrFull = errors.New("no project of the file system's quotas is free")
+
+const (
+	// firstProject is the lowest that is taken: administrators number their own from 1.
+	firstProject Project = 1 << 30
+	// tries is how many projects a name may have: it gets the first that is free.
+	tries = 64
+	// sectorBytes is the unit in which the kernel counts.
+	sectorBytes = 512
+)
+
+// Project is the number of a project, one on each file system. 0 is none.
+type Project uint32
+
+// MayBeOf says whether a project is one that Begin may have chosen for a name. Who owns
+// a directory can note any other in it: such a one is not to be limited, as it is
+// somebody else's.
+func (p Project) MayBeOf(name string) bool {
+	for i := range Project(tries) {
+		if p == candidate(name, i) {
+			return true
+		}
+	}
+	return false
+}
+
+func candidate(name string, i Project) Project {
+	hash := fnv.New32a()
+	hash.Write([]byte(name))
+	return firstProject + (Project(hash.Sum32())%firstProject+i)%firstProject
+}
+
+// Usage is what a project takes up, and may at most.
+type Usage struct {
+	// Bytes and Inodes are taken up.
+	Bytes, Inodes int64
+	// Limit is how many bytes may be; 0 is no limit.
+	Limit int64
+}
+
+// Enforced says whether the file system that a directory lies on keeps projects
+// within their limits. A kernel or a file system that has no quotas doesn't.
+func Enforced(dir *os.File) (bool, error) {
+	state, err := stateOf(dir)
+	for _, none := range []error{unix.ENOSYS, unix.ENOTSUP, unix.ESRCH, unix.EINVAL, unix.ENOTTY, unix.ENODEV} {
+		if errors.Is(err, none) {
+			return false, nil
+		}
+	}
+	if err != nil {
+		return false, fmt.Errorf("asking for the quotas of %s: %w", dir.Name(), err)
+	}
+	const enforced = projectAccounting | projectEnforcement
+	return state.flags&enforced == enforced, nil
+}
+
+// Begin makes a directory, which must be empty, one of a project of its own, which
+// may have so many bytes. The name is what the project is chosen by, so that a repeat
+// after a crash takes the same one. Nobody else may choose at the same time.
+func Begin(dir *os.File, name string, limit int64) error {
+	project, err := choose(dir, name)
+	if err != nil {
+		return err
+	}
+	// The limit first: a directory is never without one that has a project.
+	if err := SetLimit(dir, project, limit); err != nil {
+		return err
+	}
+	return setProject(dir, project)
+}
+
+// choose finds a project that has nothing. One with a limit alone is what a crash left.
+func choose(dir *os.File, name string) (Project, error) {
+	for i := range Project(tries) {
+		project := candidate(name, i)
+		usage, err := Of(dir, project)
+		if err != nil {
+			return 0, err
+		}
+		if usage.Inodes == 0 && usage.Bytes == 0 {
+			return project, nil
+		}
+	}
+	return 0, fmt.Errorf("choosing a project for %s: %w", dir.Name(), ErrFull)
+}
+
+// ProjectOf is the project of a directory, 0 where it has none.
+func ProjectOf(dir *os.File) (Project, error) {
+	attributes, err := attributesOf(dir)
+	for _, none := range []error{unix.ENOTTY, unix.ENOTSUP, unix.EINVAL, unix.ENOSYS} {
+		if errors.Is(err, none) {
+			return 0, nil
+		}
+	}
+	if err != nil {
+		return 0, fmt.Errorf("asking for the project of %s: %w", dir.Name(), err)
+	}
+	if attributes.flags&inherit == 0 {
+		return 0, nil
+	}
+	return Project(attributes.project), nil
+}
+
+func setProject(dir *os.File, project Project) error {
+	attributes, err := attributesOf(dir)
+	if err == nil {
+		attributes.project = uint32(project)
+		attributes.flags |= inherit
+		err = setAttributes(dir, attributes)
+	}
+	if err != nil {
+		return fmt.Errorf("giving %s to project %d: %w", dir.Name(), project, err)
+	}
+	return nil
+}
+
+// Of is what a project takes up of the file system that a directory lies on.
+func Of(dir *os.File, project Project) (Usage, error) {
+	quota := diskQuota{version: quotaVersion}
+	err := control(dir, getQuota, project, &quota)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) {
+		return Usage{}, nil // nobody asked for anything of this project yet
+	}
+	if err != nil {
+		return Usage{}, fmt.Errorf("asking what project %d of %s takes up: %w", project, dir.Name(), err)
+	}
+	return Usage{
+		Bytes: int64(quota.blocks) * sectorBytes, Inodes: int64(quota.inodes),
+		Limit: int64(quota.blockHard) * sectorBytes,
+	}, nil
+}
+
+// SetLimit says how many bytes a project may take up; 0 is no limit. The kernel
+// counts in whole blocks: a limit is rounded up to 512 bytes.
+func SetLimit(dir *os.File, project Project, bytes int64) error {
+	quota := diskQuota{version: quotaVersion, flags: ofProject, fields: fieldBlockHard, project: uint32(project)}
+	quota.blockHard = uint64(bytes+sectorBytes-1) / sectorBytes
+	if err := control(dir, setLimit, project, &quota); err != nil {
+		return fmt.Errorf("limiting project %d of %s to %d bytes: %w", project, dir.Name(), bytes, err)
+	}
+	return nil
+}

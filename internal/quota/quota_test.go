@@ -1,0 +1,190 @@
+package quota_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-dev/stowage/internal/quota"
+)
+
+func TestADirectoryIsHeldToItsLimit(t *testing.T) {
+	onEach(t, func(t *testing.T, disk string) {
+		dir := begin(t, disk, "pvc-1", 8*mebibyte)
+		if err := write(filepath.Join(dir.Name(), "file"), 16*mebibyte); !isFull(err) {
+			t.Errorf("16 Mi were written to 8: %v", err)
+		}
+		if err := write(filepath.Join(disk, "beside"), 16*mebibyte); err != nil {
+			t.Errorf("the limit holds beside it: %v", err)
+		}
+		usage := usageOf(t, dir)
+		if usage.Bytes > 8*mebibyte || usage.Bytes < 7*mebibyte || usage.Inodes != 2 || usage.Limit != 8*mebibyte {
+			t.Errorf("got %+v", usage)
+		}
+	})
+}
+
+func TestALimitGrowsWhileTheDirectoryIsInUse(t *testing.T) {
+	onEach(t, func(t *testing.T, disk string) {
+		dir := begin(t, disk, "pvc-1", 8*mebibyte)
+		if err := quota.SetLimit(dir, projectOf(t, dir), 32*mebibyte); err != nil {
+			t.Fatal(err)
+		}
+		if err := write(filepath.Join(dir.Name(), "file"), 16*mebibyte); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestWhatIsInSubdirectoriesCounts(t *testing.T) {
+	onEach(t, func(t *testing.T, disk string) {
+		dir := begin(t, disk, "pvc-1", 8*mebibyte)
+		below := filepath.Join(dir.Name(), "a", "b")
+		if err := os.MkdirAll(below, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := write(filepath.Join(below, "file"), 16*mebibyte); !isFull(err) {
+			t.Errorf("16 Mi were written to 8: %v", err)
+		}
+	})
+}
+
+func TestNoTwoDirectoriesHaveOneProject(t *testing.T) {
+	onEach(t, func(t *testing.T, disk string) {
+		first, second := begin(t, disk, "one", mebibyte), open(t, mkdir(t, disk, "two"))
+		if err := quota.Begin(second, "one", mebibyte); err != nil {
+			t.Fatal(err)
+		}
+		if a, b := projectOf(t, first), projectOf(t, second); a == b || !a.MayBeOf("one") || !b.MayBeOf("one") || a.MayBeOf("two") {
+			t.Errorf("got %d and %d", a, b)
+		}
+	})
+}
+
+func TestAProjectThatACrashLeftWithoutFilesIsTakenAgain(t *testing.T) {
+	onEach(t, func(t *testing.T, disk string) {
+		first := begin(t, disk, "pvc-1", mebibyte)
+		before := projectOf(t, first)
+		if err := os.Remove(first.Name()); err != nil {
+			t.Fatal(err)
+		}
+		first.Close()
+		awaitEmpty(t, open(t, disk), before)
+		if again := projectOf(t, begin(t, disk, "pvc-1", 2*mebibyte)); again != before {
+			t.Errorf("it was %d, and is %d", before, again)
+		}
+	})
+}
+
+func TestOthersEnforceNothing(t *testing.T) {
+	if enforced(t, open(t, t.TempDir())) {
+		t.Error("the machine's own disk has project quotas: this test can't tell")
+	}
+	for kind, how := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			dir := open(t, newDisk(t, kind, how.make, ""))
+			if enforced(t, dir) {
+				t.Error("limits are enforced, though it was mounted without prjquota")
+			}
+			if project := projectOf(t, dir); project != 0 {
+				t.Errorf("its project is %d", project)
+			}
+		})
+	}
+}
+
+// TestWhoOwnsADirectoryCanLeaveItsProject is what users are told of: the kernel lets
+// the owner of a file have another project note it, but not from a user namespace.
+func TestWhoOwnsADirectoryCanLeaveItsProject(t *testing.T) {
+	onEach(t, func(t *testing.T, disk string) {
+		dir := begin(t, disk, "pvc-1", 8*mebibyte)
+		own := mkdir(t, dir.Name(), "own")
+		if err := os.Chown(own, someUser, someUser); err != nil {
+			t.Fatal(err)
+		}
+		if err := leaveAsSomeUser(t, own, syscall.CLONE_NEWUSER); err == nil || !strings.Contains(err.Error(), unix.EINVAL.Error()) {
+			t.Errorf("from a user namespace: %v", err)
+		}
+		if err := leaveAsSomeUser(t, own, 0); err != nil || projectOf(t, open(t, own)) != 0 {
+			t.Errorf("as the owner: %v", err)
+		}
+		if err := leaveAsSomeUser(t, dir.Name(), 0); err == nil || !strings.Contains(err.Error(), unix.EPERM.Error()) {
+			t.Errorf("as somebody else: %v", err)
+		}
+	})
+}
+
+// awaitEmpty waits until nothing of a project is left: xfs removes files a little later.
+func awaitEmpty(t *testing.T, disk *os.File, project quota.Project) {
+	t.Helper()
+	deadline, tick := time.After(10*time.Second), time.NewTicker(10*time.Millisecond)
+	defer tick.Stop()
+	for {
+		usage, err := quota.Of(disk, project)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if usage.Inodes == 0 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("it has %+v still", usage)
+		}
+	}
+}
+
+func mkdir(t *testing.T, parent, name string) string {
+	t.Helper()
+	path := filepath.Join(parent, name)
+	if err := os.Mkdir(path, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// begin makes a directory that is limited.
+func begin(t *testing.T, disk, name string, limit int64) *os.File {
+	t.Helper()
+	dir := open(t, mkdir(t, disk, name))
+	if err := quota.Begin(dir, name, limit); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func enforced(t *testing.T, dir *os.File) bool {
+	t.Helper()
+	enforced, err := quota.Enforced(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return enforced
+}
+
+func projectOf(t *testing.T, dir *os.File) quota.Project {
+	t.Helper()
+	project, err := quota.ProjectOf(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return project
+}
+
+func usageOf(t *testing.T, dir *os.File) quota.Usage {
+	t.Helper()
+	usage, err := quota.Of(dir, projectOf(t, dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return usage
+}
+
+func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
