@@ -22,6 +22,29 @@ type Held struct {
 	ID string
 	// Claim that the volume was made for.
 	Claim stowagev1alpha1.ClaimReference
+	// Retained is true of what Retain was called for.
+	Retained bool
+}
+
+// Retainer is a backend that can note that a volume is to be kept though nothing in
+// the cluster records it any more. Whatever can List can be asked to Retain.
+type Retainer interface {
+	// Retain writes down, where the storage is, that the volume with this id is kept
+	// because a person wants it, and tells where its data lies. Nothing but Delete
+	// removes it from then on, and nobody calls that for a volume that only an audit
+	// knows. It can be repeated. NotFound says that there is no such volume, or soon
+	// won't be, Conflict that it isn't this backend's; all else is as in Delete.
+	Retain(ctx context.Context, id string) (place string, err error)
+}
+
+// Retain notes that a volume is to be kept. One that isn't a Retainer is never asked
+// what it holds, and needs no note.
+func Retain(ctx context.Context, b Backend, id string) (place string, err error) {
+	retainer, can := As[Retainer](b)
+	if !can {
+		return id, nil
+	}
+	return retainer.Retain(ctx, id)
 }
 
 // CapacityReporter is a backend that can tell how much it can hold.
@@ -61,6 +84,9 @@ type Expansion struct {
 	Capacity resource.Quantity
 	// OnNode is true where a node has yet to grow the file system on the volume.
 	OnNode bool
+	// Advisory is true where the capacity is a label, and no limit. That goes by the
+	// volume: what the backend makes now may be of another kind.
+	Advisory bool
 }
 
 // Expand grows a volume of a backend; one that isn't an Expander answers Invalid.

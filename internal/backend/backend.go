@@ -65,6 +65,8 @@ type Capabilities struct {
 	// Advisory is true where a volume may grow beyond its capacity: the number
 	// is a label, not a limit.
 	Advisory bool
+	// Clones is true where a volume can begin as a copy of another of the backend.
+	Clones bool
 }
 
 // Request asks for one volume.
@@ -88,6 +90,19 @@ type Request struct {
 	// Topologies that the volume's class allows: a backend that chooses a node
 	// chooses one of these.
 	Topologies []corev1.TopologySelectorTerm
+	// Source is the volume of this backend that the new one is to be a copy of. Nil:
+	// it is to be empty.
+	Source *Source
+}
+
+// Source is a volume that another is to be a copy of.
+type Source struct {
+	// ID of the volume in the backend. Empty in a repeat whose caller can't tell it
+	// any more, because the volume may be gone: then what an earlier call began is
+	// found, and nothing is begun, which is Invalid.
+	ID string
+	// Claim that the volume is bound to, which is of the new claim's namespace.
+	Claim stowagev1alpha1.ClaimReference
 }
 
 // Volume is what Provision made: what goes into the volume object.
@@ -125,6 +140,9 @@ func (c Capabilities) Check(request Request) error {
 	}
 	if !slices.Contains(c.VolumeModes, request.VolumeMode) {
 		return Invalid.Errorf("volumeMode %s is not supported here: ask for %v", request.VolumeMode, c.VolumeModes)
+	}
+	if request.Source != nil && !c.Clones {
+		return Invalid.Errorf("a volume can't be made as a copy of another here: create the claim without dataSource, and copy the data")
 	}
 	return nil
 }

@@ -4,6 +4,9 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
 // Allows tells whether volumes of a class with these allowedTopologies may lie on a
@@ -14,6 +17,13 @@ func Allows(terms []corev1.TopologySelectorTerm, node *corev1.Node) bool {
 			return !slices.Contains(wanted.Values, node.Labels[wanted.Key])
 		})
 	})
+}
+
+// LiesOn tells whether volumes of a local backend may lie on a node: its labels are
+// selected, and one of them says where it is.
+func LiesOn(spec *stowagev1alpha1.LocalBackend, node *corev1.Node) bool {
+	return labels.SelectorFromSet(spec.NodeSelector).Matches(labels.Set(node.Labels)) &&
+		node.Labels[stowagev1alpha1.TopologyNodeLabel] != ""
 }
 
 // AffinityTo keeps a volume that could be used everywhere to what a class allows;

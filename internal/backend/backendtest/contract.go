@@ -42,10 +42,18 @@ func Contract(t *testing.T, open func(t *testing.T) (opened backend.Backend, has
 		"claims whose names run together share nothing":        testNames,
 		"a call that was given up is made good by a repeat":    testGivenUp,
 		"a backend that can list lists what is there":          testList,
+		"what is retained is listed as such, and there":        testRetain,
+		"what isn't there can't be retained":                   testRetainAbsent,
+		"what is retained can still be deleted":                testRetainDeleted,
 		"a volume that grows has what it was asked to have":    testGrowth,
 		"growing again, or to less, changes nothing":           testGrowthRepeated,
 		"a volume that isn't there can't grow":                 testGrowthAbsent,
 		"a growth that was given up is made good by a repeat":  testGrowthGivenUp,
+		"a copy is one of its own, as large as asked for":      testClone,
+		"a copy that was begun is found without its source":    testCloneRepeated,
+		"a copy of what isn't there is never an empty volume":  testCloneOfNothing,
+		"a copy of another claim's volume is refused":          testCloneOfAnothers,
+		"a copy can be deleted while it is being made":         testCloneDeletedEarly,
 	} {
 		t.Run(name, func(t *testing.T) {
 			opened, has := open(t)

@@ -72,6 +72,9 @@ func (s subject) mustExpand(t *testing.T, id, size string) backend.Expansion {
 	if expanded.Capacity.Cmp(resource.MustParse(size)) < 0 {
 		t.Errorf("asked for %s, it has %s", size, expanded.Capacity.String())
 	}
+	if advisory := s.Capabilities().Advisory; expanded.Advisory != advisory {
+		t.Errorf("its capacity is advisory: %v, and of what is made: %v", expanded.Advisory, advisory)
+	}
 	return expanded
 }
 

@@ -13,6 +13,10 @@ const (
 	making  verb = "making"
 	removal verb = "removal"
 	growth  verb = "growth"
+	// recycling empties what a volume leads to.
+	recycling verb = "recycling"
+	// retention notes that a volume is kept.
+	retention verb = "retention"
 )
 
 // question is a call, to be told from others for the same volume.
@@ -51,6 +55,13 @@ type call struct {
 	done    chan struct{}
 	answer  any
 	err     error
+	// outdated says that something happened to the volume since the call began.
+	outdated bool
+}
+
+// void tells of an answer that says how far things are, and doesn't know the latest.
+func (c *call) void() bool {
+	return c.state == ended && c.outdated && backend.Unfinished(c.err)
 }
 
 func (c *call) wakeAll() {
@@ -60,8 +71,8 @@ func (c *call) wakeAll() {
 }
 
 func (c *call) unanswered(l *lane) error {
-	if c.state == begun {
-		return backend.Queued.Errorf("waiting for StorageBackend %s to answer", l.name)
+	if c.state == begun || c.state == ended {
+		return backend.Queued.Errorf("waiting for %s to answer", l.name)
 	}
-	return backend.Queued.Errorf("waiting for a turn: StorageBackend %s makes %d volumes at once (maxConcurrentOperations)", l.name, l.limit)
+	return backend.Queued.Errorf("waiting for a turn: %s is asked for %d volumes at once", l.name, l.limit)
 }

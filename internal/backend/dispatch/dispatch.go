@@ -73,7 +73,24 @@ func (d *Dispatcher) ask(ctx context.Context, on *served, c *call) (answer any, 
 		return nil, open.unanswered(l)
 	}
 	l.forget(open)
+	if open.void() {
+		on.wake()
+		return nil, open.unanswered(l)
+	}
 	return open.answer, open.err
+}
+
+// Renew says that something happened to a volume. What a call which began before
+// answers of work that goes on may not be so any more: it is void, and whoever asks is
+// given the answer of a call that begins after this one.
+func (d *Dispatcher) Renew(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, l := range d.lanes {
+		if open := l.calls[id]; open != nil && (open.state == begun || open.state == ended) {
+			open.outdated = true
+		}
+	}
 }
 
 // comeForTurn begins a call whose turn it is. One that has not begun asks what was

@@ -101,6 +101,47 @@ func TestAnAnswerThatComesAtOnceIsGivenAtOnce(t *testing.T) {
 	})
 }
 
+func TestAnAnswerOfWorkThatGoesOnIsVoidOnceSomethingHappened(t *testing.T) {
+	for name, asks := range map[string]bool{"while somebody waits for it": true, "while nobody does": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDesk(t, 1)
+				d.FailNext(backend.InProgress.Errorf("the agent is at work"))
+				release := d.Hold()
+				if err := d.provision(request("1", "a")); !errors.Is(err, backend.Queued) {
+					t.Fatalf("a call that is held answers %v", err)
+				}
+				d.dispatcher.Renew("pvc-1")
+				if asks {
+					go func() { _ = d.provision(request("1", "a")) }()
+					synctest.Wait()
+				}
+				release()
+				if woken := d.woken(); len(woken) == 0 {
+					t.Error("nobody is woken")
+				}
+				must(t, d.provision(request("1", "a")))
+			})
+		})
+	}
+}
+
+func TestAnAnswerOfWorkThatGoesOnIsGivenWhereNothingHappenedSince(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, 1)
+		d.FailNext(backend.InProgress.Errorf("the agent is at work"))
+		release := d.Hold()
+		_ = d.provision(request("1", "a"))
+		release()
+		synctest.Wait()
+		if err := d.provision(request("1", "a")); !errors.Is(err, backend.InProgress) {
+			t.Errorf("it answers %v", err)
+		}
+		d.dispatcher.Renew("pvc-1")
+		must(t, d.provision(request("1", "a")))
+	})
+}
+
 func TestASlowCallLetsItsCallerGoAndWakesItForTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 1)

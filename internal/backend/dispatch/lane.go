@@ -23,7 +23,7 @@ func newLane(name string) *lane {
 // answer to another question is void: what was asked since may have changed
 // everything.
 func (l *lane) find(c *call) *call {
-	if open := l.calls[c.id]; open != nil && (open.state != ended || open.question == c.question) {
+	if open := l.calls[c.id]; open != nil && (open.state != ended || open.question == c.question) && !open.void() {
 		return open
 	}
 	c.done, c.wakes = make(chan struct{}), map[verb]func(){}

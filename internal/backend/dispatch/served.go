@@ -19,11 +19,12 @@ type served struct {
 	wake       func()
 }
 
-// Lane is where the calls of one StorageBackend wait for their turn.
+// Lane is where the calls to one StorageBackend, or one server, wait for their turn.
 type Lane struct {
-	// Backend is the name of the StorageBackend.
+	// Backend is who is called, as people are told: StorageBackend disks.
 	Backend string
-	// Version of its spec: an answer holds for one.
+	// Version of what was decided on, as of the StorageBackend's spec: an answer holds
+	// for one.
 	Version string
 	// Limit is how many calls run at once; at least one.
 	Limit int
@@ -78,6 +79,19 @@ func (s *served) Expand(ctx context.Context, id string, capacity resource.Quanti
 	return expanded, err
 }
 
+// Retain asks for a volume to be kept.
+func (s *served) Retain(ctx context.Context, id string) (string, error) {
+	answer, err := s.dispatcher.ask(ctx, s, &call{
+		question: question{verb: retention, version: s.lane.Version},
+		id:       id,
+		run: func(ctx context.Context) (any, error) {
+			return backend.Retain(ctx, s.Backend, id)
+		},
+	})
+	place, _ := answer.(string)
+	return place, err
+}
+
 // wanted is all of a request that its answer depends on.
 type wanted struct {
 	claim    stowagev1alpha1.ClaimReference
@@ -86,6 +100,8 @@ type wanted struct {
 	access   string
 	node     string
 	within   string
+	// from is the volume that it is to be a copy of.
+	from string
 	// told is what the claim's owner says of it.
 	told string
 }
@@ -101,6 +117,9 @@ func wantedIn(request backend.Request) wanted {
 	}
 	if request.Node != nil {
 		w.node = request.Node.Name
+	}
+	if request.Source != nil {
+		w.from = "copy of " + request.Source.ID
 	}
 	return w
 }

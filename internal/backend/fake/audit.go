@@ -10,6 +10,7 @@ import (
 
 var (
 	_ backend.Lister           = (*Backend)(nil)
+	_ backend.Retainer         = (*Backend)(nil)
 	_ backend.CapacityReporter = (*Backend)(nil)
 )
 
@@ -19,9 +20,25 @@ func (b *Backend) List(context.Context) ([]backend.Held, error) {
 	defer b.mu.Unlock()
 	held := make([]backend.Held, 0, len(b.volumes))
 	for _, id := range slices.Sorted(maps.Keys(b.volumes)) {
-		held = append(held, backend.Held{ID: id, Claim: b.volumes[id].Claim})
+		held = append(held, backend.Held{ID: id, Claim: b.volumes[id].Claim, Retained: b.retained[id]})
 	}
 	return held, nil
+}
+
+// Retain notes the wish, or fails as FailNext said.
+func (b *Backend) Retain(ctx context.Context, id string) (place string, err error) {
+	if err := b.enter(ctx, "Retain "+id); err != nil {
+		return "", err
+	}
+	defer b.mu.Unlock()
+	if err := b.nextFailure(); err != nil {
+		return "", err
+	}
+	if _, exists := b.volumes[id]; !exists {
+		return "", backend.NotFound.Errorf("there is no volume %s", id)
+	}
+	b.retained[id] = true
+	return "memory, as " + id, nil
 }
 
 // Lose forgets a volume, as a disk does that breaks.
@@ -43,4 +60,19 @@ func (b *Backend) SetSpace(space backend.Space) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.space = space
+}
+
+// Begin has the backend hold a volume that an earlier call made.
+func (b *Backend) Begin(id string, request backend.Request) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	request.ID = id
+	b.volumes[id] = request
+}
+
+// Source is what a volume was made as a copy of; nil where it began empty.
+func (b *Backend) Source(id string) *backend.Source {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.volumes[id].Source
 }

@@ -27,7 +27,7 @@ func (b *Backend) Expand(ctx context.Context, id string, capacity resource.Quant
 		kept.Capacity = capacity
 		b.volumes[id] = kept
 	}
-	return backend.Expansion{Capacity: kept.Capacity, OnNode: b.onNode}, nil
+	return backend.Expansion{Capacity: kept.Capacity, OnNode: b.onNode, Advisory: b.advisory}, nil
 }
 
 // SetOnNode makes a node have to grow the file systems of volumes that grow.

@@ -32,8 +32,10 @@ func (k Kind) Open(*stowagev1alpha1.StorageBackend) (backend.Backend, error) { r
 
 // Backend keeps volumes in memory.
 type Backend struct {
-	mu       sync.Mutex
-	volumes  map[string]backend.Request
+	mu      sync.Mutex
+	volumes map[string]backend.Request
+	// retained are the ids that Retain was called for.
+	retained map[string]bool
 	failures []error
 	probe    error
 	space    backend.Space
@@ -48,7 +50,7 @@ var _ backend.Prober = (*Backend)(nil)
 
 // New makes an empty backend.
 func New() *Backend {
-	return &Backend{volumes: map[string]backend.Request{}}
+	return &Backend{volumes: map[string]backend.Request{}, retained: map[string]bool{}}
 }
 
 // Capabilities are all that there are.
@@ -57,6 +59,7 @@ func (b *Backend) Capabilities() backend.Capabilities {
 	defer b.mu.Unlock()
 	return backend.Capabilities{
 		Advisory: b.advisory,
+		Clones:   true,
 		AccessModes: []corev1.PersistentVolumeAccessMode{
 			corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOncePod,
 		},
@@ -84,6 +87,15 @@ func (b *Backend) Provision(ctx context.Context, request backend.Request) (*back
 	if exists && kept.Claim != request.Claim {
 		return nil, backend.Conflict.Errorf("volume %s belongs to claim %s/%s", request.ID, kept.Claim.Namespace, kept.Claim.Name)
 	}
+	if !exists && request.Source != nil {
+		source, there := b.volumes[request.Source.ID]
+		if !there {
+			return nil, backend.Invalid.Errorf("there is no volume %q to copy", request.Source.ID)
+		}
+		if source.Claim != request.Source.Claim {
+			return nil, backend.Conflict.Errorf("volume %q is another claim's", request.Source.ID)
+		}
+	}
 	if !exists {
 		b.volumes[request.ID] = request
 		kept = request
@@ -101,10 +113,11 @@ func (b *Backend) Delete(ctx context.Context, id string) error {
 		return err
 	}
 	delete(b.volumes, id)
+	delete(b.retained, id)
 	return nil
 }
 
-// Hold keeps every call of Provision, Delete and Expand from going on until release is
+// Hold keeps every call of Provision, Delete, Expand and Retain from going on until release is
 // called, or its context ends: then its outcome isn't known, and it had none.
 func (b *Backend) Hold() (release func()) {
 	b.mu.Lock()
@@ -114,14 +127,14 @@ func (b *Backend) Hold() (release func()) {
 	return sync.OnceFunc(func() { close(gate) })
 }
 
-// Calls are all calls of Provision, Delete and Expand that began, in their order.
+// Calls are all calls of Provision, Delete, Expand and Retain that began, in their order.
 func (b *Backend) Calls() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.calls)
 }
 
-// FailNext makes the next calls of Provision, Delete and Expand return these errors, one
+// FailNext makes the next calls of Provision, Delete, Expand and Retain return these errors, one
 // each; after them calls succeed again.
 func (b *Backend) FailNext(failures ...error) {
 	b.mu.Lock()

@@ -35,12 +35,16 @@ func (b *localBackend) Expand(ctx context.Context, id string, capacity resource.
 	case !volume.DeletionTimestamp.IsZero():
 		return backend.Expansion{}, backend.Conflict.Errorf("LocalVolume %s is being deleted: it doesn't grow", id)
 	}
-	has := ptr.Deref(volume.Status.Capacity, resource.Quantity{})
+	has, capacity := ptr.Deref(volume.Status.Capacity, resource.Quantity{}), possible(volume, capacity)
 	if err := b.ask(ctx, volume, larger(capacity, has)); err != nil {
 		return backend.Expansion{}, err
 	}
 	if has.Cmp(capacity) >= 0 {
-		return backend.Expansion{Capacity: has}, nil
+		return backend.Expansion{
+			Capacity: has,
+			OnNode:   growsOnNode(volume),
+			Advisory: volume.Spec.Layout != stowagev1alpha1.LayoutImage && !volume.Status.Enforced,
+		}, nil
 	}
 	return backend.Expansion{}, whyNotGrown(volume)
 }

@@ -53,6 +53,23 @@ func TestWhatTheAgentSaidOfAnEarlierGrowthIsNoAnswer(t *testing.T) {
 	expectError(t, err, backend.InProgress, "waiting for the agent")
 }
 
+func TestACapacityIsAdvisoryUnlessTheAgentEnforcesIt(t *testing.T) {
+	cluster, disks := newCluster(t, Node("node-1")).withVolume(t)
+	_, _ = grow(t, disks, "5Mi")
+	cluster.actAsAgent(t.Context())
+	if expanded, err := grow(t, disks, "5Mi"); err != nil || !expanded.Advisory {
+		t.Errorf("without a quota it answers %+v, %v", expanded, err)
+	}
+	volume := cluster.volume(t, "1")
+	volume.Status.Enforced = true
+	if err := cluster.Status().Update(t.Context(), volume); err != nil {
+		t.Fatal(err)
+	}
+	if expanded, err := grow(t, disks, "5Mi"); err != nil || expanded.Advisory {
+		t.Errorf("with one it answers %+v, %v", expanded, err)
+	}
+}
+
 func TestAVolumeThatIsLostWaitsToGrow(t *testing.T) {
 	cluster, disks := newCluster(t, Node("node-1")).withVolume(t)
 	volume := cluster.volume(t, "1")

@@ -20,7 +20,9 @@ func (b *localBackend) List(ctx context.Context) ([]backend.Held, error) {
 	var held []backend.Held
 	for i := range volumes.Items {
 		if volume := &volumes.Items[i]; volume.Spec.Backend == b.name {
-			held = append(held, backend.Held{ID: volume.Name, Claim: volume.Spec.ClaimRef})
+			held = append(held, backend.Held{
+				ID: volume.Name, Claim: volume.Spec.ClaimRef, Retained: volume.Labels[stowagev1alpha1.RetainedLabel] != "",
+			})
 		}
 	}
 	return held, nil

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -40,9 +39,6 @@ func (Kind) Type() stowagev1alpha1.BackendType { return stowagev1alpha1.LocalTyp
 // Open makes the backend of one StorageBackend object.
 func (k Kind) Open(object *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
 	spec := *object.Spec.Local
-	if spec.Layout == stowagev1alpha1.LayoutImage {
-		return nil, backend.Invalid.Errorf("local.layout Image is not served by this version of Stowage: use Directory")
-	}
 	if !strings.HasPrefix(string(spec.Path), k.Base+"/") {
 		return nil, backend.Invalid.Errorf("local.path %s is not below %s, the folder that the node agents work in: "+
 			"choose a path below it, or give manager and node agents another folder (config/components/local-base does)",
@@ -60,14 +56,22 @@ type localBackend struct {
 var _ backend.Prober = (*localBackend)(nil)
 
 func (b *localBackend) Capabilities() backend.Capabilities {
-	return backend.Capabilities{
-		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+	can := backend.Capabilities{
+		// A volume is on one node, and who mounts there keeps it to one pod.
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteOncePod},
 		VolumeModes: []corev1.PersistentVolumeMode{corev1.PersistentVolumeFilesystem},
 		Advisory:    true,
+		Clones:      true,
 	}
+	if b.spec.Layout == stowagev1alpha1.LayoutImage {
+		can.VolumeModes = append(can.VolumeModes, corev1.PersistentVolumeBlock)
+		can.Advisory = false
+	}
+	return can
 }
 
-// Probe finds no fault where a node of the backend is there to make volumes on.
+// Probe finds no fault where the backend has nodes, and volumes can be made on the
+// disks of all of them.
 func (b *localBackend) Probe(ctx context.Context) error {
 	nodes, err := b.nodes(ctx)
 	if err != nil {
@@ -76,11 +80,16 @@ func (b *localBackend) Probe(ctx context.Context) error {
 	if len(nodes) == 0 {
 		return b.noNodes()
 	}
-	return nil
+	disks, err := b.disks(ctx)
+	if err != nil {
+		return err
+	}
+	return b.checkDisks(nodes, disks)
 }
 
 // Provision writes the LocalVolume, then waits for the node's agent. A volume
-// that has no room stays asked for: the agent makes it when there is room.
+// that has no room stays asked for, unless another node has: the agent makes it when
+// there is room.
 func (b *localBackend) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
 	volume := &stowagev1alpha1.LocalVolume{}
 	err := b.Client.Get(ctx, client.ObjectKey{Name: request.ID}, volume)
@@ -94,12 +103,14 @@ func (b *localBackend) Provision(ctx context.Context, request backend.Request) (
 			volume.Name, volume.Spec.ClaimRef.Namespace, volume.Spec.ClaimRef.Name, volume.Spec.ClaimRef.UID)
 	case volume.Spec.Backend != b.name:
 		return nil, backend.Conflict.Errorf("LocalVolume %s belongs to backend %s", volume.Name, volume.Spec.Backend)
+	case request.Source != nil && volume.Spec.Source == "":
+		return nil, backend.Conflict.Errorf("LocalVolume %s began empty, and is no copy", volume.Name)
 	case !volume.DeletionTimestamp.IsZero():
 		return nil, backend.InProgress.Errorf("waiting for the deletion of an earlier LocalVolume %s", volume.Name)
 	}
 	if err := outcome(volume); err != nil {
-		if errors.Is(err, backend.Exhausted) && request.Node != nil && request.Node.Name != volume.Spec.NodeName {
-			return nil, b.moveTo(ctx, request.Node, volume)
+		if errors.Is(err, backend.Exhausted) {
+			return nil, b.move(ctx, request, volume, err)
 		}
 		return nil, err
 	}
@@ -126,13 +137,21 @@ func (b *localBackend) Delete(ctx context.Context, id string) error {
 	return backend.InProgress.Errorf("waiting for the agent of node %s to remove volume %s%s", volume.Spec.NodeName, id, lastWord(volume))
 }
 
-// moveTo gives up a volume for which its node has no room, because the pod was
-// placed on another: nothing was made, and the next call asks that node.
-func (b *localBackend) moveTo(ctx context.Context, node *corev1.Node, volume *stowagev1alpha1.LocalVolume) error {
+// move gives up a volume for which its node has no room, because its pod was placed on
+// another, or another has room: nothing was made, and the next call asks that node.
+func (b *localBackend) move(ctx context.Context, request backend.Request, volume *stowagev1alpha1.LocalVolume, refusal error) error {
+	if volume.Spec.Source != "" && request.Node == nil {
+		// What it is to be a copy of lies on no other node.
+		return refusal
+	}
+	node, err := b.chooseOther(ctx, request, volume.Spec.NodeName, refusal)
+	if err != nil {
+		return err
+	}
 	if err := b.condemn(ctx, volume); err != nil {
 		return err
 	}
-	return backend.InProgress.Errorf("waiting for node %s to let go of volume %s, which goes to node %s", volume.Spec.NodeName, volume.Name, node.Name)
+	return backend.InProgress.Errorf("waiting for node %s to let go of volume %s, which goes to node %s", volume.Spec.NodeName, volume.Name, node)
 }
 
 // condemn marks a volume's data for removal, then deletes the object. Agents
@@ -156,39 +175,6 @@ func (b *localBackend) condemn(ctx context.Context, volume *stowagev1alpha1.Loca
 	return nil
 }
 
-func (b *localBackend) create(ctx context.Context, request backend.Request) error {
-	node, err := b.choose(ctx, request)
-	if err != nil {
-		return err
-	}
-	volume := &stowagev1alpha1.LocalVolume{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:   request.ID,
-			Labels: map[string]string{stowagev1alpha1.BackendLabel: b.name},
-		},
-		Spec: stowagev1alpha1.LocalVolumeSpec{
-			NodeName:         node,
-			Backend:          b.name,
-			Path:             b.spec.Path,
-			Capacity:         request.Capacity,
-			ReservedCapacity: b.spec.ReservedCapacity,
-			VolumeMode:       request.VolumeMode,
-			Layout:           b.spec.Layout,
-			ClaimRef:         request.Claim,
-		},
-	}
-	// The finalizer is there from the start: the agent may make the directory
-	// before anybody could add it.
-	controllerutil.AddFinalizer(volume, stowagev1alpha1.LocalVolumeFinalizer)
-	switch err := b.Client.Create(ctx, volume); {
-	case apierrors.IsInvalid(err):
-		return backend.Invalid.Errorf("creating LocalVolume %s: %w", request.ID, err)
-	case client.IgnoreAlreadyExists(err) != nil:
-		return fmt.Errorf("creating LocalVolume %s: %w", request.ID, err)
-	}
-	return backend.InProgress.Errorf("waiting for the agent of node %s to make volume %s", node, request.ID)
-}
-
 func (b *localBackend) made(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (*backend.Volume, error) {
 	if volume.Status.Capacity == nil {
 		return nil, backend.InProgress.Errorf("waiting for the agent of node %s to say how much volume %s has", volume.Spec.NodeName, volume.Name)
@@ -209,6 +195,7 @@ func (b *localBackend) made(ctx context.Context, volume *stowagev1alpha1.LocalVo
 			stowagev1alpha1.LayoutAttribute: string(volume.Spec.Layout),
 		},
 		Capacity:     *volume.Status.Capacity,
+		FSType:       volume.Spec.FSType,
 		NodeAffinity: only(place),
 	}, nil
 }
@@ -241,8 +228,12 @@ func kindOf(reason string) backend.ErrorKind {
 	return cmp.Or(kind, backend.InProgress)
 }
 
-// lastWord is what the agent last said of a volume that is to go, if it said it.
+// lastWord is what was last said of a volume that is to go: that its node is gone, or
+// what the agent said, if it said anything.
 func lastWord(volume *stowagev1alpha1.LocalVolume) string {
+	if gone := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.NodeGoneCondition); gone != nil {
+		return ": " + gone.Message
+	}
 	ready := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.ReadyCondition)
 	if ready == nil || ready.Status == metav1.ConditionTrue || ready.Message == "" {
 		return ""

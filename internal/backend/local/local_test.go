@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -24,14 +25,18 @@ import (
 const base = "/var/lib/stowage"
 
 func TestLocalKeepsTheContract(t *testing.T) {
-	backendtest.Contract(t, func(t *testing.T) (backend.Backend, func(string) bool) {
-		cluster := newCluster(t, Node("node-1"), Node("node-2"))
-		cluster.runAgent(t)
-		return cluster.open(t, LocalBackend("disks")), cluster.has
-	})
+	for name, options := range map[string][]func(*stowagev1alpha1.StorageBackend){"Directory": nil, "Image": {inImages}} {
+		t.Run(name, func(t *testing.T) {
+			backendtest.Contract(t, func(t *testing.T) (backend.Backend, func(string) bool) {
+				cluster := newCluster(t, Node("node-1"), Node("node-2"))
+				cluster.runAgent(t)
+				return cluster.open(t, LocalBackend("disks", options...)), cluster.has
+			})
+		})
+	}
 }
 
-func TestANewVolumeIsAskedOfTheNodeThatGaveLeast(t *testing.T) {
+func TestANewVolumeIsAskedOfTheReadyNodeWithMostRoom(t *testing.T) {
 	cluster := newCluster(t, Node("node-1"), Node("node-2"), unready(Node("node-0")))
 	disks := cluster.open(t, LocalBackend("disks"))
 	for _, uid := range []string{"1", "2"} {
@@ -159,7 +164,6 @@ func TestASpecThatCanNotBeServedIsRefused(t *testing.T) {
 		"path that only begins like the base": {
 			func(spec *stowagev1alpha1.LocalBackend) { spec.Path = base + "-other" }, "not below " + base,
 		},
-		"image layout": {func(spec *stowagev1alpha1.LocalBackend) { spec.Layout = stowagev1alpha1.LayoutImage }, "use Directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := LocalBackend("disks", func(object *stowagev1alpha1.StorageBackend) { test.change(object.Spec.Local) })
@@ -182,13 +186,44 @@ func newCluster(t *testing.T, nodes ...client.Object) cluster {
 		WithStatusSubresource(&stowagev1alpha1.LocalVolume{}).Build()}
 }
 
+// open opens a backend that has a disk of 100Gi on every node.
 func (c cluster) open(t *testing.T, object *stowagev1alpha1.StorageBackend) backend.Backend {
+	t.Helper()
+	nodes := &corev1.NodeList{}
+	if err := c.List(t.Context(), nodes); err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range nodes.Items {
+		c.disk(t, object.Name, node.Name, "100Gi", "100Gi")
+	}
+	return c.openBare(t, object)
+}
+
+// openBare opens a backend that has no disks but those that the test made.
+func (c cluster) openBare(t *testing.T, object *stowagev1alpha1.StorageBackend) backend.Backend {
 	t.Helper()
 	opened, err := local.Kind{Client: c, Live: c, Base: base}.Open(object)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return opened
+}
+
+// disk says what room a backend has on a node, as the node's agent does.
+func (c cluster) disk(t *testing.T, backend, node, total, available string) *stowagev1alpha1.LocalDisk {
+	t.Helper()
+	disk := &stowagev1alpha1.LocalDisk{
+		ObjectMeta: metav1.ObjectMeta{Name: backend + "." + node, Labels: map[string]string{stowagev1alpha1.BackendLabel: backend}},
+		Spec:       stowagev1alpha1.LocalDiskSpec{NodeName: node, Backend: backend, Path: base + "/disks"},
+		Status: stowagev1alpha1.LocalDiskStatus{
+			Total: new(resource.MustParse(total)), Available: new(resource.MustParse(available)), Used: new(resource.MustParse("1Gi")),
+			Conditions: []metav1.Condition{{Type: stowagev1alpha1.ReadyCondition, Status: metav1.ConditionTrue, Reason: stowagev1alpha1.ReasonReady}},
+		},
+	}
+	if err := client.IgnoreAlreadyExists(c.Create(t.Context(), disk)); err != nil {
+		t.Fatal(err)
+	}
+	return disk
 }
 
 func (c cluster) has(id string) bool {

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -15,8 +14,8 @@ import (
 )
 
 // choose picks the node of a new volume: the one that the claim's pod was placed
-// on, or else the Ready node of the backend that gave least to volumes so far.
-// Whether there is room is the agent's to say: it alone sees the disk.
+// on, or else the Ready node of the backend that has most room. Whether there is room
+// is the agent's to say in the end: it alone sees the disk.
 func (b *localBackend) choose(ctx context.Context, request backend.Request) (string, error) {
 	if request.Node != nil {
 		if !b.matches(request.Node) {
@@ -25,36 +24,78 @@ func (b *localBackend) choose(ctx context.Context, request backend.Request) (str
 		}
 		return request.Node.Name, nil
 	}
-	nodes, err := b.nodes(ctx)
+	nodes, err := b.allowedNodes(ctx, request)
 	if err != nil {
 		return "", err
 	}
+	places, err := b.places(ctx, nodes, request.ID)
+	if err != nil {
+		return "", err
+	}
+	if len(places) == 0 {
+		disks, err := b.disks(ctx)
+		if err != nil {
+			return "", err
+		}
+		return "", b.checkDisks(nodes, disks)
+	}
+	if at := slices.IndexFunc(places, func(place place) bool { return place.room >= request.Capacity.Value() }); at >= 0 {
+		return places[at].node, nil
+	}
+	return "", exhausted(request.Capacity, places)
+}
+
+// chooseOther picks another node for a volume for which its node has no room, as the
+// node's agent said and as its numbers say, too: where those disagree, one of them is
+// old, and the volume stays.
+func (b *localBackend) chooseOther(ctx context.Context, request backend.Request, has string, refusal error) (string, error) {
+	if request.Node != nil {
+		if request.Node.Name == has {
+			return "", refusal
+		}
+		return request.Node.Name, nil
+	}
+	nodes, err := b.allowedNodes(ctx, request)
+	if err != nil {
+		return "", refusal
+	}
+	places, err := b.places(ctx, nodes, request.ID)
+	if err != nil {
+		return "", err
+	}
+	if slices.ContainsFunc(places, func(place place) bool { return place.node == has && place.room >= request.Capacity.Value() }) {
+		return "", refusal
+	}
+	if at := slices.IndexFunc(places, func(place place) bool { return place.room >= request.Capacity.Value() }); at >= 0 {
+		return places[at].node, nil
+	}
+	if len(places) < 2 {
+		return "", refusal
+	}
+	return "", exhausted(request.Capacity, places)
+}
+
+// allowedNodes lists the backend's nodes on which the claim's class allows volumes.
+func (b *localBackend) allowedNodes(ctx context.Context, request backend.Request) ([]corev1.Node, error) {
+	nodes, err := b.nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if len(nodes) == 0 {
-		return "", b.noNodes()
+		return nil, b.noNodes()
 	}
 	nodes = slices.DeleteFunc(nodes, func(node corev1.Node) bool { return !backend.Allows(request.Topologies, &node) })
 	if len(nodes) == 0 {
-		return "", backend.Unavailable.Errorf("no node of backend %s is within the allowedTopologies of the claim's StorageClass: "+
+		return nil, backend.Unavailable.Errorf("no node of backend %s is within the allowedTopologies of the claim's StorageClass: "+
 			"label one so, or use another class", b.name)
 	}
-	given, err := b.given(ctx)
-	if err != nil {
-		return "", err
-	}
-	best := slices.MinFunc(nodes, func(a, b corev1.Node) int {
-		return cmp.Or(
-			cmp.Compare(unready(a), unready(b)),
-			cmp.Compare(given[a.Name], given[b.Name]),
-			cmp.Compare(a.Name, b.Name),
-		)
-	})
-	return best.Name, nil
+	return nodes, nil
 }
 
 // nodes lists those that belong to the backend and aren't on their way out.
 func (b *localBackend) nodes(ctx context.Context) ([]corev1.Node, error) {
 	list := &corev1.NodeList{}
-	if err := b.Client.List(ctx, list, client.MatchingLabels(b.spec.NodeSelector)); err != nil {
+	if err := b.Client.List(ctx, list, append(forReading, client.MatchingLabels(b.spec.NodeSelector))...); err != nil {
 		return nil, fmt.Errorf("listing the nodes of backend %s: %w", b.name, err)
 	}
 	return slices.DeleteFunc(list.Items, func(node corev1.Node) bool {
@@ -62,22 +103,8 @@ func (b *localBackend) nodes(ctx context.Context) ([]corev1.Node, error) {
 	}), nil
 }
 
-// given adds up, for each node, the bytes given to volumes of the backend.
-func (b *localBackend) given(ctx context.Context) (map[string]int64, error) {
-	list := &stowagev1alpha1.LocalVolumeList{}
-	if err := b.Client.List(ctx, list, client.MatchingLabels{stowagev1alpha1.BackendLabel: b.name}); err != nil {
-		return nil, fmt.Errorf("listing the volumes of backend %s: %w", b.name, err)
-	}
-	given := map[string]int64{}
-	for _, volume := range list.Items {
-		given[volume.Spec.NodeName] += volume.Spec.Capacity.Value()
-	}
-	return given, nil
-}
-
 func (b *localBackend) matches(node *corev1.Node) bool {
-	return labels.SelectorFromSet(b.spec.NodeSelector).Matches(labels.Set(node.Labels)) &&
-		node.Labels[stowagev1alpha1.TopologyNodeLabel] != ""
+	return backend.LiesOn(&b.spec, node)
 }
 
 func (b *localBackend) noNodes() error {

@@ -19,6 +19,7 @@ import (
 type Metrics struct {
 	seconds       *prometheus.HistogramVec
 	orphans, lost *prometheus.GaugeVec
+	total, used   *prometheus.GaugeVec
 }
 
 // New makes the metrics and registers them.
@@ -36,14 +37,32 @@ func New(registerer prometheus.Registerer) (*Metrics, error) {
 		Name: "stowage_backend_lost_volumes",
 		Help: "Volume objects whose storage a backend doesn't hold any more, as the last audit found them.",
 	}, []string{"backend"})
-	m := &Metrics{seconds: seconds, orphans: orphans, lost: lost}
-	return m, errors.Join(registerer.Register(seconds), registerer.Register(orphans), registerer.Register(lost))
+	total := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "stowage_backend_capacity_bytes",
+		Help: "What a backend can hold, as it said last.",
+	}, []string{"backend"})
+	used := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "stowage_backend_used_bytes",
+		Help: "What is taken of a backend's capacity, by whomever, as it said last.",
+	}, []string{"backend"})
+	m := &Metrics{seconds: seconds, orphans: orphans, lost: lost, total: total, used: used}
+	var problems []error
+	for _, collector := range []prometheus.Collector{seconds, orphans, lost, total, used} {
+		problems = append(problems, registerer.Register(collector))
+	}
+	return m, errors.Join(problems...)
 }
 
 // Audited sets what the last audit of a backend found.
 func (m *Metrics) Audited(name string, orphans, lost int32) {
 	m.orphans.WithLabelValues(name).Set(float64(orphans))
 	m.lost.WithLabelValues(name).Set(float64(lost))
+}
+
+// Filled sets what a backend can hold and holds.
+func (m *Metrics) Filled(name string, space backend.Space) {
+	m.total.WithLabelValues(name).Set(float64(space.Total.Value()))
+	m.used.WithLabelValues(name).Set(float64(space.Used.Value()))
 }
 
 // Measure returns a backend whose calls are measured under a name.
@@ -57,6 +76,8 @@ func (m *Metrics) Forget(name string) {
 	m.seconds.DeletePartialMatch(of)
 	m.orphans.Delete(of)
 	m.lost.Delete(of)
+	m.total.Delete(of)
+	m.used.Delete(of)
 }
 
 type measured struct {
@@ -90,6 +111,14 @@ func (m *measured) Expand(ctx context.Context, id string, capacity resource.Quan
 	expanded, err := backend.Expand(ctx, m.Backend, id, capacity)
 	m.observe("expand", began, err)
 	return expanded, err
+}
+
+// Retain measures a call of Retain.
+func (m *measured) Retain(ctx context.Context, id string) (string, error) {
+	began := time.Now()
+	place, err := backend.Retain(ctx, m.Backend, id)
+	m.observe("retain", began, err)
+	return place, err
 }
 
 func (m *measured) observe(operation string, began time.Time, err error) {

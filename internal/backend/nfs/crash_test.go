@@ -122,3 +122,26 @@ func TestADeletionCutOffAnywhereIsEnded(t *testing.T) {
 		})
 	}
 }
+
+func TestARetentionCutOffAnywhereIsEnded(t *testing.T) {
+	cutOffAnywhere(t, func(t *testing.T, w *world, spoil func()) error {
+		opened := w.open(t)
+		mustProvision(t, opened, requestFor("a", "data", "1"))
+		w.put(t, "a-data-1/file", "data")
+		spoil()
+		_, err := opened.Retain(t.Context(), "pvc-1")
+		return err
+	}, func(t *testing.T, w *world) {
+		place, err := w.open(t).Retain(t.Context(), "pvc-1")
+		must(t, err)
+		if want := nfstest.Share + "/a-data-1 of server " + nfstest.Host; place != want {
+			t.Errorf("it is said to lie in %q, not %q", place, want)
+		}
+		held, err := w.open(t).List(t.Context())
+		must(t, err)
+		if len(held) != 1 || !held[0].Retained {
+			t.Errorf("it is listed as %v", held)
+		}
+		w.mustHave(t, "a-data-1/file", directories+"/a-data-1")
+	})
+}

@@ -21,7 +21,7 @@ func (b *nfsBackend) Expand(ctx context.Context, id string, capacity resource.Qu
 	if err != nil {
 		return backend.Expansion{}, b.translate(fmt.Sprintf("growing volume %s", id), err)
 	}
-	return backend.Expansion{Capacity: capacity}, nil
+	return backend.Expansion{Capacity: capacity, Advisory: true}, nil
 }
 
 func (b *nfsBackend) checkGrowth(ctx context.Context, root tree.Dir, id string, capacity resource.Quantity) error {

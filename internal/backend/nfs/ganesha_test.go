@@ -76,6 +76,12 @@ func testGanesha(t *testing.T, exports string) {
 	t.Run("a tree goes with its volume", on(testTreeRemoved))
 	t.Run("a deletion stops at a mount", on(testStopsAtMount))
 	t.Run("an archive is kept", on(testArchived))
+	t.Run("a recycled directory is empty", on(testRecycled))
+	t.Run("recycling stops at a mount", on(testRecyclingStopsAtMount))
+	t.Run("who recycles late removes nothing of the next claim's", on(func(t *testing.T, g ganesha) { testLate(t, g.world) }))
+	t.Run("where root is squashed nothing is half recycled", func(t *testing.T) {
+		testRecyclingSquashed(t, newShare(t, exports, nfstest.Squashed, "scratch"))
+	})
 	t.Run("a share replaced is opened anew", on(testReplaced))
 	t.Run("a full share says so", on(testFull))
 	t.Run("a server that freezes is given up", on(testFrozen))

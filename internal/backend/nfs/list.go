@@ -25,7 +25,7 @@ func (b *nfsBackend) list(ctx context.Context, root tree.Dir) (held []backend.He
 			case err != nil:
 				return err
 			case b.checkOwner(found) == nil:
-				held = append(held, backend.Held{ID: id, Claim: found.Claim})
+				held = append(held, backend.Held{ID: id, Claim: found.Claim, Retained: found.Retained})
 			}
 		}
 		return err

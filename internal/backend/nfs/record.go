@@ -53,6 +53,9 @@ type record struct {
 	Directory string `json:"directory"`
 	// Deletion is set once the volume is being deleted: what becomes of its data.
 	Deletion stowagev1alpha1.NFSDeletion `json:"deletion,omitempty"`
+	// Retained is set once a person wants the data kept though no volume object records
+	// it.
+	Retained bool `json:"retained,omitempty"`
 }
 
 // mark is what the volume's place in directories says.

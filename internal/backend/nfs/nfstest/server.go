@@ -140,6 +140,9 @@ func (f files) squash(name string) error {
 	return os.Lchown(f.path(name), Nobody, Nobody)
 }
 
+// Rename makes no directories on the way, as servers don't.
+func (f files) Rename(from, to string) error { return os.Rename(f.path(from), f.path(to)) }
+
 func (f files) Chmod(name string, mode os.FileMode) error { return os.Chmod(f.path(name), mode) }
 func (f files) Chown(name string, uid, gid int) error     { return f.Lchown(name, uid, gid) }
 

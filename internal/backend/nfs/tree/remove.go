@@ -46,6 +46,8 @@ func RemoveTree(ctx context.Context, parent Dir, name string, until time.Time) e
 type removal struct {
 	top   Dir
 	until time.Time
+	// but is what stays of the top.
+	but string
 	// moved counts the directories that lay too deep and were moved to the top.
 	moved int
 }
@@ -54,6 +56,9 @@ type removal struct {
 func (r *removal) empty(ctx context.Context, dir Dir, depth int) error {
 	for {
 		entries, err := some(ctx, dir)
+		if depth == 1 {
+			entries = without(entries, r.but)
+		}
 		if err != nil || len(entries) == 0 {
 			return err
 		}

@@ -1,0 +1,93 @@
+package local
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// asCopy makes a new LocalVolume one that begins as a copy of another: on its node, in
+// its folder and of its kind, whatever the backend makes now.
+func (b *localBackend) asCopy(ctx context.Context, volume *stowagev1alpha1.LocalVolume, request backend.Request) error {
+	source, err := b.source(ctx, request)
+	if err != nil {
+		return err
+	}
+	if err := b.checkBeside(ctx, request, source); err != nil {
+		return err
+	}
+	volume.Spec.Source = source.Name
+	volume.Spec.NodeName, volume.Spec.Path = source.Spec.NodeName, source.Spec.Path
+	volume.Spec.Layout, volume.Spec.FSType, volume.Spec.Allocation = source.Spec.Layout, source.Spec.FSType, source.Spec.Allocation
+	// A growth that its claim doesn't tell of yet is in it all the same.
+	volume.Spec.Capacity = possible(volume, larger(request.Capacity, ptr.Deref(source.Status.Capacity, request.Capacity)))
+	return nil
+}
+
+// source reads the volume that is to be copied, live. What isn't the claim's that is
+// named is a Conflict: nobody gets at the data of others by an id.
+func (b *localBackend) source(ctx context.Context, request backend.Request) (*stowagev1alpha1.LocalVolume, error) {
+	id, claim := request.Source.ID, request.Source.Claim
+	if id == "" {
+		return nil, backend.Invalid.Errorf("the volume that was to be copied is gone, and no copy was begun: create the claim anew, without dataSource")
+	}
+	source := &stowagev1alpha1.LocalVolume{}
+	err := b.Live.Get(ctx, client.ObjectKey{Name: id}, source)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, backend.Invalid.Errorf("there is no LocalVolume %s, which was to be copied: create the claim anew, without dataSource", id)
+	case err != nil:
+		return nil, fmt.Errorf("reading LocalVolume %s, which is to be copied: %w", id, err)
+	case source.Spec.ClaimRef != claim || source.Spec.ClaimRef.Namespace != request.Claim.Namespace:
+		return nil, backend.Conflict.Errorf("LocalVolume %s, which was to be copied, wasn't made for claim %s/%s, uid %s", id, claim.Namespace, claim.Name, claim.UID)
+	case source.Spec.Backend != b.name:
+		return nil, backend.Conflict.Errorf("LocalVolume %s, which was to be copied, belongs to backend %s", id, source.Spec.Backend)
+	}
+	return source, checkCopyable(source, request)
+}
+
+// checkCopyable says whether a volume holds what can be copied.
+func checkCopyable(source *stowagev1alpha1.LocalVolume, request backend.Request) error {
+	ready := meta.FindStatusCondition(source.Status.Conditions, stowagev1alpha1.ReadyCondition)
+	switch {
+	case !source.DeletionTimestamp.IsZero() || source.Spec.RemoveData:
+		return backend.Invalid.Errorf("volume %s, which was to be copied, is being removed: create the claim anew, without dataSource", source.Name)
+	case source.Spec.VolumeMode != request.VolumeMode:
+		return backend.Invalid.Errorf("volume %s, which is to be copied, has volumeMode %s: ask for the same", source.Name, source.Spec.VolumeMode)
+	case !meta.IsStatusConditionTrue(source.Status.Conditions, stowagev1alpha1.ProvisionedCondition):
+		return backend.Unavailable.Errorf("volume %s, which is to be copied, isn't made yet", source.Name)
+	case ready != nil && ready.Reason == stowagev1alpha1.ReasonLost:
+		return backend.Unavailable.Errorf("volume %s, which is to be copied, is lost: %s", source.Name, ready.Message)
+	}
+	return nil
+}
+
+// checkBeside says whether the claim's volume can be where its source is. Nothing is
+// copied from one node to another.
+func (b *localBackend) checkBeside(ctx context.Context, request backend.Request, source *stowagev1alpha1.LocalVolume) error {
+	lies := source.Spec.NodeName
+	if request.Node != nil && request.Node.Name != lies {
+		return backend.WrongNode.Errorf("volume %s, which is to be copied, lies on node %s, and the pod was placed on node %s: "+
+			"a copy is made where its source is, so place the pod there (nodeSelector)", source.Name, lies, request.Node.Name)
+	}
+	node := &corev1.Node{}
+	err := b.Client.Get(ctx, client.ObjectKey{Name: lies}, node)
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && !b.matches(node):
+		return backend.Unavailable.Errorf("node %s, on which the volume lies that is to be copied, isn't a node of backend %s any more", lies, b.name)
+	case err != nil:
+		return fmt.Errorf("reading node %s: %w", lies, err)
+	case !backend.Allows(request.Topologies, node):
+		return backend.Invalid.Errorf("node %s, on which the volume lies that is to be copied, is not within the allowedTopologies "+
+			"of the claim's StorageClass: use the class of its source", lies)
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package nfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
+)
+
+var _ backend.Recycler = (*Kind)(nil)
+
+// recycling holds, in a directory that is being emptied, a directory for each who is
+// at it, by token.
+const recycling = ".stowage-recycle"
+
+// Recycle empties a directory of any server that speaks NFSv3.
+//
+// All is moved into a directory of the caller's first, and removed there. Who is done
+// has removed the directories of all others before, and the server moves nothing into
+// a directory that is gone: so one who is late, and thinks the data is still to be
+// removed, can't move what a new claim has written since.
+func (k *Kind) Recycle(ctx context.Context, wanted backend.Recycling) error {
+	return k.recycle(ctx, wanted, removalSlice)
+}
+
+func (k *Kind) recycle(ctx context.Context, wanted backend.Recycling, slice time.Duration) error {
+	doing := fmt.Sprintf("recycling volume %s", wanted.Volume)
+	spec, err := settingsOf(wanted)
+	if err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	at := &nfsBackend{spec: spec, share: k.share("", spec)}
+	_, err = use(ctx, at.share, func(ctx context.Context, root tree.Dir) (any, error) {
+		return nil, recycle(ctx, root, wanted, time.Now().Add(slice))
+	})
+	return at.translate(doing, err)
+}
+
+func settingsOf(wanted backend.Recycling) (settings, error) {
+	spec := stowagev1alpha1.NFSBackend{Server: wanted.Server, Path: stowagev1alpha1.AbsolutePath(wanted.Path)}
+	for _, options := range wanted.MountOptions {
+		for option := range strings.SplitSeq(options, ",") {
+			spec.MountOptions = append(spec.MountOptions, stowagev1alpha1.MountOption(option))
+		}
+	}
+	return settingsFrom(spec)
+}
+
+// recycle does one call's share of the work. It finds what earlier calls did.
+func recycle(ctx context.Context, root tree.Dir, wanted backend.Recycling, until time.Time) error {
+	if err := checkPlain(ctx, root, wanted); err != nil {
+		return err
+	}
+	mine := recycling + "/" + wanted.Token
+	if err := tree.EnsureDir(ctx, root, mine, ownerOnly); err != nil {
+		return fmt.Errorf("making directory %s: %w", mine, err)
+	}
+	// Not before it was made: who gave the volume object another token since this one
+	// removes it, or is seen now.
+	if err := wanted.Confirm(ctx); err != nil {
+		return errors.Join(err, leave(ctx, root, wanted.Token))
+	}
+	err := tree.Within(ctx, root, mine, func(aside tree.Dir) error { return clearAway(ctx, root, aside, wanted, until) })
+	switch {
+	case errors.Is(err, tree.ErrUnfinished):
+		return backend.InProgress.Errorf("directory %s has more files than could be removed so far: removing goes on", wanted.Path)
+	case err != nil:
+		return fmt.Errorf("removing what is in directory %s: %w", wanted.Path, err)
+	}
+	if err := leave(ctx, root, wanted.Token); err != nil {
+		return err
+	}
+	return checkEmpty(ctx, root, wanted)
+}
+
+// checkPlain refuses a directory that is, or was, the share of a StorageBackend: the
+// volumes of other claims are in it.
+func checkPlain(ctx context.Context, root tree.Dir, wanted backend.Recycling) error {
+	there, err := tree.Exists(ctx, root, ours)
+	if err != nil || !there {
+		return err
+	}
+	return backend.Conflict.Errorf("directory %s of server %s has a directory %s in it, as the share of a StorageBackend has: "+
+		"nothing is removed: remove what is to go by hand", wanted.Path, wanted.Server, ours)
+}
+
+// clearAway removes what was moved aside, and what others could move more into; then
+// moves all else aside, and removes that. Looking and removing may have taken a while:
+// it is asked once more whether the data is to go.
+func clearAway(ctx context.Context, root, aside tree.Dir, wanted backend.Recycling, until time.Time) error {
+	self, err := aside.Stat(ctx)
+	if err == nil && self.UID != 0 {
+		err = checkEmptiable(ctx, root, self.UID)
+	}
+	if err == nil {
+		err = tree.Within(ctx, root, recycling, func(all tree.Dir) error { return tree.Empty(ctx, all, wanted.Token, until) })
+	}
+	if err == nil {
+		err = tree.Empty(ctx, aside, "", until)
+	}
+	if err == nil {
+		err = wanted.Confirm(ctx)
+	}
+	if err == nil {
+		err = tree.MoveAll(ctx, root, recycling, aside, until)
+	}
+	if err == nil {
+		err = tree.Empty(ctx, aside, "", until)
+	}
+	return err
+}
+
+// checkEmptiable looks through a directory whose server doesn't let us act as root, so
+// that not half of it is removed.
+func checkEmptiable(ctx context.Context, root tree.Dir, self uint32) error {
+	err := tree.CheckRemovable(ctx, root, self)
+	if errors.Is(err, fs.ErrPermission) {
+		return backend.Unavailable.Errorf("the directory can't be emptied, and nothing of it was removed: the server makes user %d of root, "+
+			"who isn't allowed to: export it with no_root_squash, or remove the files by hand: %w", self, err)
+	}
+	return err
+}
+
+// checkEmpty makes sure of what Recycle promises: somebody may write there still.
+func checkEmpty(ctx context.Context, root tree.Dir, wanted backend.Recycling) error {
+	for entry, err := range root.List(ctx) {
+		if err != nil {
+			return err
+		}
+		return backend.InProgress.Errorf("directory %s holds %s again: removing goes on", wanted.Path, entry.Name)
+	}
+	return nil
+}
+
+// leave takes away what was made to work in, unless something is in it.
+func leave(ctx context.Context, root tree.Dir, token string) error {
+	for _, path := range []string{recycling + "/" + token, recycling} {
+		err := tree.At(ctx, root, path, func(parent tree.Dir, name string) error { return parent.RemoveDir(ctx, name) })
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("removing directory %s: %w", path, err)
+		}
+	}
+	return nil
+}

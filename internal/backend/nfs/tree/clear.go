@@ -1,0 +1,38 @@
+package tree
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// Empty removes all that a directory holds, but for one name, and leaves the
+// directory itself. All else is as in RemoveTree.
+func Empty(ctx context.Context, dir Dir, but string, until time.Time) error {
+	emptying := removal{top: dir, but: but, until: until}
+	return emptying.empty(ctx, dir, 1)
+}
+
+// MoveAll moves all that a directory holds, but for one name, to another directory,
+// which is empty. After the time until it stops, as RemoveTree does.
+func MoveAll(ctx context.Context, from Dir, but string, to Dir, until time.Time) error {
+	for {
+		// Always the first: moving changes what a listing would continue with.
+		entries, err := some(ctx, from)
+		if entries = without(entries, but); err != nil || len(entries) == 0 {
+			return err
+		}
+		for _, entry := range entries {
+			if err := from.Rename(ctx, entry.Name, to, entry.Name); err != nil {
+				return err
+			}
+			if time.Now().After(until) {
+				return ErrUnfinished
+			}
+		}
+	}
+}
+
+func without(entries []Entry, but string) []Entry {
+	return slices.DeleteFunc(entries, func(entry Entry) bool { return entry.Name == but })
+}
