@@ -32,6 +32,13 @@ type Wish struct {
 	Delayed bool
 }
 
+// onlyOwn tells whether nothing is taken but what was made for this very claim. A
+// claim that is to begin with certain data, a copy or a restore, isn't given any
+// empty volume that happens to fit: its user would take it for the data.
+func (w Wish) onlyOwn() bool {
+	return w.Delayed || w.Claim.Spec.DataSource != nil || w.Claim.Spec.DataSourceRef != nil
+}
+
 // Cause says why a volume isn't given to a claim.
 type Cause string
 

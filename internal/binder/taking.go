@@ -15,7 +15,7 @@ type taking struct {
 // Take finds the volume for a wish and keeps every other claim from taking it,
 // until the index sees the volume tied to a claim or GiveBack is called. Where no
 // volume fits it returns nil, and the claim waits for one, until it asks again or
-// leaves.
+// leaves; one that takes only its own isn't offered others.
 //
 // What the claim took before and still fits comes first, then a volume tied or
 // reserved to it by a claimRef, then the smallest of those that fit; among equals
@@ -29,13 +29,13 @@ func (x *Index) Take(wish Wish) *corev1.PersistentVolume {
 	if found == nil {
 		found = x.findNamed(&s)
 	}
-	if found == nil && !wish.Delayed {
+	if found == nil && !wish.onlyOwn() {
 		found = x.findFree(&s)
 	}
 	switch {
 	case found != nil:
 		x.take(found, &s)
-	case !wish.Delayed:
+	case !wish.onlyOwn():
 		x.waiting.join(&waiter{seeker: s})
 	}
 	if offered != nil && offered != found {
