@@ -12,8 +12,12 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// volumesDir is the folder of a pod's directory that its volumes lie in.
-const volumesDir = "volumes"
+// volumesDir and devicesDir are the folders of a pod's directory that its volumes
+// lie in: those that it sees as directories, and those that it sees as devices.
+const (
+	volumesDir = "volumes"
+	devicesDir = "volumeDevices"
+)
 
 // dirMode of the agent's own directories: nobody but root looks around there.
 const dirMode = 0o750
@@ -24,11 +28,21 @@ type Location struct {
 	Plugin string
 	// Name is the volume's.
 	Name string
+	// Block: the pod sees it as a device.
+	Block bool
+}
+
+func (l Location) folder() string {
+	if l.Block {
+		return devicesDir
+	}
+	return volumesDir
 }
 
 // Tree is the directories of pods, in the kubelet's layout:
-// <root>/pods/<pod uid>/volumes/<volume type>/<volume name>. Together with the
-// mount table it is the actual state: nothing of it is remembered or assumed.
+// <root>/pods/<pod uid>/volumes/<volume type>/<volume name>, with volumeDevices for
+// volumes where the pod sees a device. Together with the mount table it is the
+// actual state: nothing of it is remembered or assumed.
 type Tree struct {
 	root string
 }
@@ -54,9 +68,9 @@ func (t Tree) PodDir(uid types.UID) string {
 	return filepath.Join(t.podsDir(), string(uid))
 }
 
-// VolumeDir is the directory of a volume of a pod.
+// VolumeDir is the directory of a volume of a pod, or the file that is its device.
 func (t Tree) VolumeDir(uid types.UID, at Location) string {
-	return filepath.Join(t.PodDir(uid), volumesDir, volumes.DirName(at.Plugin), at.Name)
+	return filepath.Join(t.PodDir(uid), at.folder(), volumes.DirName(at.Plugin), at.Name)
 }
 
 // EnsureParent makes the folder that a volume's directory lies in.
@@ -96,22 +110,24 @@ func (t Tree) HasVolume(uid types.UID, at Location) (bool, error) {
 	return slices.Contains(names, at.Name), err
 }
 
-// Volumes is the volumes that have a directory in a pod's. It looks at names
-// only: a volume whose server hangs doesn't make it hang.
+// Volumes is the volumes that have a directory, or a device, in a pod's. It looks at
+// names only: a volume whose server hangs doesn't make it hang.
 func (t Tree) Volumes(uid types.UID) ([]Location, error) {
-	dir := filepath.Join(t.PodDir(uid), volumesDir)
-	types, err := list(dir)
-	if err != nil {
-		return nil, fmt.Errorf("listing the pod's volumes: %w", err)
-	}
 	var found []Location
-	for _, dirName := range types {
-		names, err := list(filepath.Join(dir, dirName))
+	for _, kind := range []Location{{}, {Block: true}} {
+		dir := filepath.Join(t.PodDir(uid), kind.folder())
+		types, err := list(dir)
 		if err != nil {
 			return nil, fmt.Errorf("listing the pod's volumes: %w", err)
 		}
-		for _, name := range names {
-			found = append(found, Location{Plugin: volumes.PluginName(dirName), Name: name})
+		for _, dirName := range types {
+			names, err := list(filepath.Join(dir, dirName))
+			if err != nil {
+				return nil, fmt.Errorf("listing the pod's volumes: %w", err)
+			}
+			for _, name := range names {
+				found = append(found, Location{Plugin: volumes.PluginName(dirName), Name: name, Block: kind.Block})
+			}
 		}
 	}
 	return found, nil
@@ -121,18 +137,20 @@ func (t Tree) Volumes(uid types.UID) ([]Location, error) {
 // removes anything but empty directories: whatever else lies there stays, and is
 // an error.
 func (t Tree) RemovePod(uid types.UID) error {
-	dir := filepath.Join(t.PodDir(uid), volumesDir)
-	types, err := list(dir)
-	if err != nil {
-		return fmt.Errorf("removing the pod's directory: %w", err)
-	}
-	for _, dirName := range types {
-		if err := volumes.RemoveEmptyDir(filepath.Join(dir, dirName)); err != nil {
+	for _, folder := range []string{volumesDir, devicesDir} {
+		dir := filepath.Join(t.PodDir(uid), folder)
+		types, err := list(dir)
+		if err != nil {
+			return fmt.Errorf("removing the pod's directory: %w", err)
+		}
+		for _, dirName := range types {
+			if err := volumes.RemoveEmptyDir(filepath.Join(dir, dirName)); err != nil {
+				return err
+			}
+		}
+		if err := volumes.RemoveEmptyDir(dir); err != nil {
 			return err
 		}
-	}
-	if err := volumes.RemoveEmptyDir(dir); err != nil {
-		return err
 	}
 	return volumes.RemoveEmptyDir(t.PodDir(uid))
 }

@@ -53,7 +53,7 @@ type ResolvedVolume struct {
 
 // Location is where the volume lies in the pod's directory.
 func (v *ResolvedVolume) Location() Location {
-	return Location{Plugin: v.Plugin.Name(), Name: v.Name()}
+	return Location{Plugin: v.Plugin.Name(), Name: v.Name(), Block: v.IsBlock()}
 }
 
 // Want notes that a pod needs its volumes, and returns them, with what is known

@@ -41,8 +41,9 @@ type Options struct {
 	NodeName string
 	// Tree is where their directories lie.
 	Tree Tree
-	// Volumes is the volume types that are served.
-	Volumes volumes.Registry
+	// Volumes is the volume types that are served as directories, and Devices those
+	// that are served as block devices.
+	Volumes, Devices volumes.Registry
 	// Mounter reads the mount table.
 	Mounter mount.Mounter
 	// Client reads pods from a cache that holds this node's, indexed by

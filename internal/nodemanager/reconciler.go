@@ -3,6 +3,7 @@ package nodemanager
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,13 +24,15 @@ type Reconciler struct {
 	desired    Desired
 	operations *Operations
 	troubles   Troubles
+	// holding lets one pod at a time be given a volume that is for one alone.
+	holding sync.Mutex
 }
 
 // NewReconciler returns the reconciler of a node's pods.
 func NewReconciler(options Options) *Reconciler {
 	return &Reconciler{
 		Options:    options,
-		resolver:   resolver{node: options.NodeName, live: options.Live, types: options.Volumes},
+		resolver:   resolver{node: options.NodeName, live: options.Live, types: options.Volumes, devices: options.Devices},
 		operations: NewOperations(options.Clock),
 	}
 }
@@ -120,6 +123,9 @@ func (r *Reconciler) ensureResolved(ctx context.Context, pod *corev1.Pod, volume
 	resolved, err := r.resolver.resolve(ctx, pod, volume.Volume)
 	if err == nil {
 		err = r.checkFirst(pod, resolved)
+	}
+	if err == nil {
+		err = r.ensureHeld(ctx, pod, resolved)
 	}
 	if err != nil {
 		volume.Waits++

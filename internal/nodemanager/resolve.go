@@ -33,9 +33,9 @@ func isWait(err error) bool {
 // resolver finds out what a pod's volume is. It reads live: a node may get the
 // claims and volumes of its pods, but not list or watch them.
 type resolver struct {
-	node  string
-	live  client.Reader
-	types volumes.Registry
+	node           string
+	live           client.Reader
+	types, devices volumes.Registry
 }
 
 // resolve finds the volume object behind a pod's volume, checks that this pod
@@ -47,7 +47,11 @@ func (r *resolver) resolve(ctx context.Context, pod *corev1.Pod, volume corev1.V
 			return nil, err
 		}
 	}
-	plugin, known := r.types.For(resolved.Spec)
+	types := r.types
+	if resolved.IsBlock() {
+		types = r.devices
+	}
+	plugin, known := types.For(resolved.Spec)
 	if !known {
 		return nil, fmt.Errorf("volume of type %s is %w", typeOf(resolved.Spec), volumes.ErrNotSupported)
 	}
@@ -110,8 +114,6 @@ func checkClaim(claim *corev1.PersistentVolumeClaim, name string) error {
 			return err
 		}
 		return waitFor("waiting for claim %s to be bound", name)
-	case claim.Spec.VolumeMode != nil && *claim.Spec.VolumeMode == corev1.PersistentVolumeBlock:
-		return fmt.Errorf("claim %s with volumeMode Block is %w", name, volumes.ErrNotSupported)
 	}
 	return nil
 }

@@ -77,9 +77,9 @@ func TestWhatAClaimTurnsOutToBe(t *testing.T) {
 		"a volume of an earlier claim of that name": {func(_ *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) {
 			v.Spec.ClaimRef.UID = "claim-0"
 		}, true, "volume pv isn't bound to claim default/data"},
-		"a block device": {func(c *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume) {
-			c.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
-		}, false, "claim default/data with volumeMode Block is not supported"},
+		"a device of a type that has none": {func(_ *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) {
+			v.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
+		}, false, "volume of type hostPath and volumeMode Block is not supported"},
 		"another node's volume": {func(_ *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) {
 			v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "disk", Operator: corev1.NodeSelectorOpExists}},

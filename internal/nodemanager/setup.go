@@ -6,16 +6,21 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
 const (
@@ -38,7 +43,8 @@ func IndexPods(ctx context.Context, mgr manager.Manager) error {
 
 // SetupWithManager adds the reconciler to a manager, which may be running. When
 // the manager stops, nothing is unmounted; what is being mounted is finished.
-func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
+// With a cache of this node's LocalVolumes, it looks at the pods of one that is lost.
+func (r *Reconciler) SetupWithManager(mgr manager.Manager, localVolumes cache.Cache) error {
 	err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		<-ctx.Done()
 		r.operations.Wait()
@@ -47,12 +53,42 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	if err != nil {
 		return err
 	}
-	return builder.TypedControllerManagedBy[types.UID](mgr).
+	blueprint := builder.TypedControllerManagedBy[types.UID](mgr).
 		Named(controllerName).
 		Watches(&corev1.Pod{}, podHandler()).
 		WatchesRawSource(source.TypedFunc[types.UID](r.watchDirectories)).
-		WithOptions(controller.TypedOptions[types.UID]{MaxConcurrentReconciles: concurrentPods}).
-		Complete(r)
+		WithOptions(controller.TypedOptions[types.UID]{MaxConcurrentReconciles: concurrentPods})
+	if localVolumes != nil {
+		blueprint = blueprint.WatchesRawSource(source.TypedKind(localVolumes, &stowagev1alpha1.LocalVolume{},
+			handler.TypedEnqueueRequestsFromMapFunc(r.podsOf), otherHealth()))
+	}
+	return blueprint.Complete(r)
+}
+
+// podsOf is the pods of this node that use a local volume.
+func (r *Reconciler) podsOf(ctx context.Context, volume *stowagev1alpha1.LocalVolume) []types.UID {
+	pods, err := podsUsing(ctx, r.Client, claimOf(volume))
+	if err != nil {
+		// They are looked at anyhow, only later.
+		logf.FromContext(ctx).Error(err, "looking for the pods of a volume")
+	}
+	uids := make([]types.UID, 0, len(pods))
+	for _, pod := range pods {
+		uids = append(uids, pod.UID)
+	}
+	return uids
+}
+
+// otherHealth passes local volumes that can't be mounted any more, or can again.
+func otherHealth() predicate.TypedPredicate[*stowagev1alpha1.LocalVolume] {
+	return predicate.TypedFuncs[*stowagev1alpha1.LocalVolume]{
+		CreateFunc: func(event.TypedCreateEvent[*stowagev1alpha1.LocalVolume]) bool { return false },
+		UpdateFunc: func(e event.TypedUpdateEvent[*stowagev1alpha1.LocalVolume]) bool {
+			const ready = stowagev1alpha1.ReadyCondition
+			return meta.IsStatusConditionTrue(e.ObjectOld.Status.Conditions, ready) != meta.IsStatusConditionTrue(e.ObjectNew.Status.Conditions, ready)
+		},
+		DeleteFunc: func(event.TypedDeleteEvent[*stowagev1alpha1.LocalVolume]) bool { return false },
+	}
 }
 
 // podHandler maps a pod's events to its UID. An update may replace a pod by one

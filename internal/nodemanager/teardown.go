@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
 // teardown takes a pod's volumes away, then its directory, and then finishes its
@@ -98,7 +100,7 @@ func (r *Reconciler) ensureGone(ctx context.Context, uid types.UID) (again time.
 	}
 	var states []progress
 	for _, at := range found {
-		plugin, known := r.Volumes.Named(at.Plugin)
+		plugin, known := r.findType(at)
 		dir := r.Tree.VolumeDir(uid, at)
 		if !known {
 			problems = append(problems, fmt.Errorf("volume %s has the unknown type %s: remove %s by hand", at.Name, at.Plugin, dir))
@@ -121,6 +123,14 @@ func (r *Reconciler) ensureGone(ctx context.Context, uid types.UID) (again time.
 		return 0, []error{err}
 	}
 	return 0, nil
+}
+
+// findType finds the type of a volume that has a directory.
+func (r *Reconciler) findType(at Location) (volumes.Plugin, bool) {
+	if at.Block {
+		return r.Devices.Named(at.Plugin)
+	}
+	return r.Volumes.Named(at.Plugin)
 }
 
 // finishDeletion removes a pod that is being deleted, and of which nothing is

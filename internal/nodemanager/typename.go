@@ -8,7 +8,7 @@ import (
 )
 
 // typeOf is the name of a volume's type as its author wrote it, such as secret;
-// for those of a CSI driver with the driver's name.
+// for those of a CSI driver with the driver's name, and for devices with the mode.
 func typeOf(spec volumes.Spec) string {
 	if spec.PersistentVolume == nil {
 		return setField(spec.Volume.VolumeSource)
@@ -16,6 +16,9 @@ func typeOf(spec volumes.Spec) string {
 	name := setField(spec.PersistentVolume.Spec.PersistentVolumeSource)
 	if spec.PersistentVolume.Spec.CSI != nil {
 		name += " with driver " + spec.PersistentVolume.Spec.CSI.Driver
+	}
+	if spec.IsBlock() {
+		name += " and volumeMode Block"
 	}
 	return name
 }

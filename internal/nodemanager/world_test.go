@@ -2,6 +2,7 @@ package nodemanager_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/exec"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +24,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
@@ -69,14 +72,17 @@ func (w *world) startAgent() (stop func() error) {
 	Expect(nodemanager.IndexPods(ctx, mgr)).To(Succeed())
 	tree, err := nodemanager.NewTree(w.root)
 	Expect(err).NotTo(HaveOccurred())
-	pods := nodemanager.NewReconciler(nodemanager.Options{
-		NodeName: w.node, Tree: tree, Volumes: w.types(), Mounter: mount.Kernel{},
+	directories, devices := w.types()
+	options := nodemanager.Options{
+		NodeName: w.node, Tree: tree, Volumes: directories, Devices: devices, Mounter: mount.Kernel{},
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(),
 		Events: mgr.GetEventRecorder("agent"), Clock: clock.RealClock{},
-	})
+	}
 	guard := &nodemanager.Guard{
 		NodeName: w.node, Live: mgr.GetAPIReader(), Clock: clock.RealClock{},
-		Begin: func() error { return pods.SetupWithManager(mgr) },
+		Begin: func() error {
+			return errors.Join(nodemanager.NewGrowth(options).SetupWithManager(mgr, nil), nodemanager.NewReconciler(options).SetupWithManager(mgr, nil))
+		},
 	}
 	Expect(mgr.Add(guard)).To(Succeed())
 	ended := make(chan error, 1)
@@ -109,12 +115,14 @@ func (w *world) newManager() ctrl.Manager {
 	return mgr
 }
 
-func (w *world) types() volumes.Registry {
+func (w *world) types() (directories, devices volumes.Registry) {
+	GinkgoHelper()
 	kernel := mount.Kernel{}
-	return volumes.Registry{
-		csi.New(kernel, map[string]csi.Driver{stowagev1alpha1.LocalDriver: csi.LocalDriver{Base: w.base}}),
-		hostpath.New(kernel), local.New(kernel), emptydir.New(kernel),
-	}
+	images, err := csi.NewImages(kernel, device.NewFileSystems(exec.New()), filepath.Join(w.root, "images"))
+	Expect(err).NotTo(HaveOccurred())
+	drivers := csi.Drivers{stowagev1alpha1.LocalDriver: csi.LocalDriver{Base: w.base}}
+	directories = volumes.Registry{csi.New(images, drivers), hostpath.New(kernel), local.New(kernel), emptydir.New(kernel)}
+	return directories, volumes.Registry{csi.NewDevices(images, drivers)}
 }
 
 // pod is a pod on the world's node with these volumes.

@@ -36,6 +36,9 @@ func setGranted(volume *stowagev1alpha1.LocalVolume) {
 func (s *Store) Grant(volume Volume, others Lister) error {
 	s.making.Lock()
 	defer s.making.Unlock()
+	if volume.Image != nil {
+		return s.grantImage(volume, others)
+	}
 	if s.granted[volume.Name] < volume.Bytes {
 		folder, err := mount.OpenBeneath(s.Base, volume.Path)
 		if err != nil {
@@ -49,6 +52,9 @@ func (s *Store) Grant(volume Volume, others Lister) error {
 		if err := s.checkRoom(folder, volume, listed); err != nil {
 			return err
 		}
+	}
+	if err := s.limit(volume, volume.Bytes); err != nil {
+		return err
 	}
 	if s.granted == nil {
 		s.granted = map[string]int64{}

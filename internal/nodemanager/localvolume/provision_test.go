@@ -9,7 +9,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/fields"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -74,16 +73,12 @@ var _ = Describe("A volume that is asked for", func() {
 		Expect(provisioned(ctx, volume)).To(Equal("False " + reason))
 		Expect(ready(ctx, volume)).To(Equal("False " + reason))
 		Expect(n.events.Events).To(Receive(HavePrefix("Warning " + reason)))
-		Expect(os.ReadDir(n.base)).To(BeEmpty())
+		Expect(entries(volume)).To(BeEmpty())
 
 		reclaim(ctx, volume)
 		n.reconcile(ctx, volume)
 		Expect(read(ctx, volume)).To(BeNil())
 	},
-		Entry("layout Image", stowagev1alpha1.ReasonNotSupported, func(volume *stowagev1alpha1.LocalVolume) { volume.Spec.Layout = stowagev1alpha1.LayoutImage }),
-		Entry("volumeMode Block", stowagev1alpha1.ReasonNotSupported, func(volume *stowagev1alpha1.LocalVolume) {
-			volume.Spec.Layout, volume.Spec.VolumeMode = stowagev1alpha1.LayoutImage, corev1.PersistentVolumeBlock
-		}),
 		Entry("another claim's name", stowagev1alpha1.ReasonInvalid, func(volume *stowagev1alpha1.LocalVolume) { volume.Name = "pvc-of-another-" + volume.Name }),
 		Entry("a path outside the base", stowagev1alpha1.ReasonPathOutsideBase, at("/srv/elsewhere")),
 	)
@@ -100,7 +95,9 @@ var _ = Describe("A volume that is asked for", func() {
 		Expect(os.Symlink(outside, filepath.Join(n.base, "fast"))).To(Succeed())
 		volume := n.volume(ctx)
 		n.reconcile(ctx, volume)
-		Expect(provisioned(ctx, volume)).To(Equal("False PathOutsideBase"))
+		verdict, message := said(ctx, volume, stowagev1alpha1.ProvisionedCondition)
+		Expect(verdict).To(Equal("False Unavailable"))
+		Expect(message).To(ContainSubstring("symlink"))
 		Expect(os.ReadDir(outside)).To(BeEmpty())
 	})
 
@@ -131,7 +128,7 @@ var _ = Describe("A volume that is asked for", func() {
 		n.reconcile(ctx, volume)
 		verdict, message := said(ctx, volume, stowagev1alpha1.ProvisionedCondition)
 		Expect(verdict).To(Equal("False Unavailable"))
-		Expect(message).To(ContainSubstring("mount the disk"))
+		Expect(message).To(ContainSubstring("mount that disk there"))
 		Expect(os.ReadDir(filepath.Join(n.base, "fast"))).To(BeEmpty())
 	})
 
@@ -294,10 +291,13 @@ func (n *node) startManager() {
 		Controller: config.Controller{SkipNameValidation: &skip},
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
 			&stowagev1alpha1.LocalVolume{}: {Field: fields.OneTermEqualSelector("spec.nodeName", n.name)},
+			&stowagev1alpha1.LocalDisk{}:   {Field: fields.OneTermEqualSelector("spec.nodeName", n.name)},
 		}},
 	})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(localvolume.NewReconciler(n.options(mgr.GetClient())).SetupWithManager(mgr)).To(Succeed())
+	options := n.options(mgr.GetClient())
+	Expect(localvolume.NewReconciler(options).SetupWithManager(mgr)).To(Succeed())
+	Expect(localvolume.NewDiskReconciler(options).SetupWithManager(mgr)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()

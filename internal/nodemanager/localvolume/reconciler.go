@@ -8,11 +8,13 @@
 package localvolume
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,6 +33,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
@@ -42,33 +46,46 @@ const (
 	// problemRetry is how often what may cure itself is tried, such as a full disk.
 	problemRetry = 30 * time.Second
 	// checkInterval is how often a volume is looked at that nothing happens to.
-	checkInterval = 5 * time.Minute
+	checkInterval = time.Minute
 	// concurrentVolumes is how many are worked on at once: removing may take long.
 	concurrentVolumes = 4
+	// defaultFSType is the file system of images that name none.
+	defaultFSType = "ext4"
 )
 
-// Options are what the reconciler is made of.
+// Options are what the reconcilers are made of.
 type Options struct {
-	// NodeName is the node whose volumes it makes.
+	// NodeName is the node whose volumes are made.
 	NodeName string
-	// Store makes them.
+	// Store makes them. Both reconcilers have the same.
 	Store *Store
-	// Client reads from a cache that holds this node's LocalVolumes, and writes.
+	// Client reads from a cache that holds this node's LocalVolumes and LocalDisks,
+	// and writes.
 	Client client.Client
 	// Live reads from the API server itself.
 	Live client.Reader
 	// Events tells users.
 	Events events.EventRecorder
+	// Clock is the time. Default: the machine's.
+	Clock clock.PassiveClock
+	// Metrics take the numbers of volumes and disks. Nil: nobody counts them.
+	Metrics prometheus.Registerer
 }
 
 // Reconciler makes and removes volumes.
 type Reconciler struct {
 	Options
+	scenes  scenes
+	walker  *Walker
+	numbers *volumeNumbers
 }
 
 // NewReconciler returns the reconciler of a node's LocalVolumes.
 func NewReconciler(options Options) *Reconciler {
-	return &Reconciler{Options: options}
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	return &Reconciler{Options: options, walker: NewWalker(options.Store.Base, options.Clock), numbers: newVolumeNumbers()}
 }
 
 // +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes,verbs=get;list;watch;update;patch
@@ -79,7 +96,11 @@ func NewReconciler(options Options) *Reconciler {
 // Reconcile makes the volume what its LocalVolume says, and says how it is.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	stored := &stowagev1alpha1.LocalVolume{}
-	if err := r.Client.Get(ctx, request.NamespacedName, stored); err != nil {
+	err := r.Client.Get(ctx, request.NamespacedName, stored)
+	if apierrors.IsNotFound(err) {
+		r.forget(request.Name)
+	}
+	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if stored.Spec.NodeName != r.NodeName {
@@ -92,6 +113,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	if isProvisioned(volume) {
 		result, err := r.ensureThere(ctx, volume)
+		r.look(ctx, volume, err)
 		return r.finish(ctx, stored, volume, result, err)
 	}
 	return r.provision(ctx, stored, volume)
@@ -113,6 +135,7 @@ func (r *Reconciler) provision(ctx context.Context, stored, volume *stowagev1alp
 		setCondition(volume, stowagev1alpha1.ReadyCondition, stowagev1alpha1.ReasonReady, "the volume can be mounted")
 		volume.Status.Path = r.volumeOf(volume).directory()
 		setGranted(volume)
+		r.lookAtNew(ctx, volume)
 		return r.finish(ctx, stored, volume, ctrl.Result{RequeueAfter: checkInterval}, nil)
 	}
 	return r.finish(ctx, stored, volume, retryOf(err), err)
@@ -122,19 +145,38 @@ func (r *Reconciler) make(ctx context.Context, volume *stowagev1alpha1.LocalVolu
 	if err := checkSpec(volume); err != nil {
 		return err
 	}
-	return r.Store.Make(r.volumeOf(volume), r.othersOf(ctx, volume))
+	source, err := r.sourceOf(ctx, volume)
+	if err != nil {
+		return err
+	}
+	wanted, err := r.onAcceptedDisk(ctx, volume)
+	if err != nil {
+		return err
+	}
+	wanted.Source = source
+	return r.Store.Make(ctx, wanted, r.othersOf(ctx, volume))
 }
 
 // ensureThere looks after a volume that was made: it may be missing, or be asked
 // to grow.
 func (r *Reconciler) ensureThere(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (ctrl.Result, error) {
-	there := r.volumeOf(volume)
+	there, err := r.onDisk(ctx, volume)
+	if err != nil {
+		return retryOf(err), err
+	}
+	if err := r.Store.checkDisk(there); err != nil {
+		err = fmt.Errorf("%w: %s: %w", errLost, there.directory(), err)
+		return retryOf(err), err
+	}
 	exists, err := r.Store.Exists(there)
 	if err != nil {
 		return retryOf(err), err
 	}
 	if !exists {
-		err := fmt.Errorf("%w: %s isn't on the disk: mount the disk again, or restore the directory; Stowage doesn't make it anew", errLost, there.directory())
+		err := fmt.Errorf("%w: %s isn't on the disk: mount the disk again, or restore it; Stowage doesn't make it anew", r.Store.whatIsLost(there), there.directory())
+		return retryOf(err), err
+	}
+	if err := r.Store.Mend(there); err != nil {
 		return retryOf(err), err
 	}
 	setCondition(volume, stowagev1alpha1.ReadyCondition, stowagev1alpha1.ReasonReady, "the volume can be mounted")
@@ -150,9 +192,16 @@ func (r *Reconciler) remove(ctx context.Context, stored, volume *stowagev1alpha1
 	if err := r.mayRemove(volume); err != nil {
 		return r.finish(ctx, stored, volume, retryOf(err), err)
 	}
+	if err := r.awaitCopies(ctx, volume); err != nil {
+		return r.finish(ctx, stored, volume, retryOf(err), err)
+	}
 	// Nothing was made for a spec that isn't served: there is nothing to remove.
 	if checkSpec(volume) == nil {
-		if err := r.Store.Remove(ctx, r.volumeOf(volume)); err != nil && (isProvisioned(volume) || !isOutside(err)) {
+		there, err := r.onDisk(ctx, volume)
+		if err == nil {
+			err = r.Store.Remove(ctx, there)
+		}
+		if err != nil && (isProvisioned(volume) || !isOutside(err)) {
 			return r.finish(ctx, stored, volume, retryOf(err), err)
 		}
 	}
@@ -204,9 +253,11 @@ func (r *Reconciler) finish(ctx context.Context, stored, volume *stowagev1alpha1
 	}
 	now := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.ReadyCondition)
 	before := meta.FindStatusCondition(stored.Status.Conditions, stowagev1alpha1.ReadyCondition)
-	if problem != nil && (before == nil || before.Reason != now.Reason) {
+	isNews := before == nil || before.Reason != now.Reason
+	if problem != nil && isNews && now.Reason != stowagev1alpha1.ReasonPending {
 		r.Events.Eventf(volume, nil, corev1.EventTypeWarning, now.Reason, "Reconciling", "%s", now.Message)
 	}
+	r.tellHealth(stored, volume)
 	return result, nil
 }
 
@@ -242,6 +293,9 @@ func (r *Reconciler) volumeOf(volume *stowagev1alpha1.LocalVolume) Volume {
 		Bytes:       volume.Spec.Capacity.Value(),
 		Provisioned: isProvisioned(volume),
 	}
+	if volume.Spec.Layout == stowagev1alpha1.LayoutImage {
+		of.Image = imageOf(volume)
+	}
 	if volume.Status.Capacity != nil {
 		of.Has = volume.Status.Capacity.Value()
 	}
@@ -249,6 +303,14 @@ func (r *Reconciler) volumeOf(volume *stowagev1alpha1.LocalVolume) Volume {
 		of.Reserved = volume.Spec.ReservedCapacity.Value()
 	}
 	return of
+}
+
+func imageOf(volume *stowagev1alpha1.LocalVolume) *Image {
+	image := &Image{Sparse: volume.Spec.Allocation == stowagev1alpha1.AllocationSparse}
+	if volume.Spec.VolumeMode != corev1.PersistentVolumeBlock {
+		image.FSType = cmp.Or(volume.Spec.FSType, defaultFSType)
+	}
+	return image
 }
 
 // SetupWithManager adds the reconciler to a manager. A volume that goes makes
@@ -259,10 +321,18 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		UpdateFunc:  func(event.UpdateEvent) bool { return false },
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
+	if err := r.numbers.register(r.Metrics); err != nil {
+		return fmt.Errorf("registering the metrics of local volumes: %w", err)
+	}
+	if err := mgr.Add(r.walker); err != nil {
+		return fmt.Errorf("adding what counts files: %w", err)
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("localvolume").
 		For(&stowagev1alpha1.LocalVolume{}).
 		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(r.waitingForRoom), builder.WithPredicates(onlyDeletions)).
+		Watches(&stowagev1alpha1.LocalDisk{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfDisk), onlyOtherDisks()).
+		WatchesRawSource(source.Channel(r.walker.counted, &handler.TypedEnqueueRequestForObject[*stowagev1alpha1.LocalVolume]{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrentVolumes}).
 		Complete(r)
 }

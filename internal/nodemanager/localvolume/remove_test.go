@@ -49,7 +49,7 @@ var _ = Describe("A volume that is deleted", func() {
 		reclaim(ctx, volume)
 		n.reconcile(ctx, volume)
 		Expect(read(ctx, volume)).To(BeNil())
-		Expect(os.ReadDir(n.base)).To(BeEmpty())
+		Expect(entries(volume)).To(BeEmpty())
 	})
 
 	It("goes though it was deleted by hand, if nothing was made for it", func(ctx context.Context) {
@@ -73,7 +73,7 @@ var _ = Describe("A volume that is deleted", func() {
 
 		Expect(read(ctx, volume)).To(BeNil())
 		Expect(retired).NotTo(BeADirectory())
-		Expect(os.ReadDir(filepath.Join(n.base, "fast"))).To(ConsistOf(HaveField("Name()", ".deleting")))
+		Expect(entries(volume)).To(BeEmpty())
 	})
 
 	It("stays whole while it is mounted anywhere, and goes when it isn't any more", func(ctx context.Context) {
@@ -131,6 +131,22 @@ var _ = Describe("A volume that is deleted", func() {
 		n.reconcile(ctx, volume)
 		Expect(read(ctx, volume)).To(BeNil())
 		Expect(dir(volume)).NotTo(BeADirectory())
+	})
+
+	It("isn't called removed while only an empty mount point is there", func(ctx context.Context) {
+		path := n.disk("fast", gibibyte)
+		away := filepath.Join(filepath.Dir(n.base), "away")
+		Expect(os.Mkdir(away, 0o700)).To(Succeed())
+		volume := n.made(ctx)
+		bindMount(path, away)
+		Expect(kernel.Unmount(path)).To(Succeed())
+		reclaim(ctx, volume)
+		n.reconcile(ctx, volume)
+		Expect(ready(ctx, volume)).To(Equal("False Unavailable"))
+		bindMount(away, path)
+		n.reconcile(ctx, volume)
+		Expect(read(ctx, volume)).To(BeNil())
+		Expect(filepath.Join(away, volume.Name)).NotTo(BeADirectory())
 	})
 })
 

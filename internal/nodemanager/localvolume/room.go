@@ -11,28 +11,31 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
-// disk is what there is to know about a disk before a volume is made on it.
-// All numbers are bytes.
-type disk struct {
-	// size is all of it, and available what may still be written.
-	size, available int64
-	// given is the capacity of the other volumes, whether they are full or empty.
+// room is how much of a disk there is for volumes, in bytes.
+type room struct {
+	// total is the size of the disk, used what is taken of it, and free what may
+	// still be written.
+	total, used, free int64
+	// given is the capacity of the volumes, whether they are full or empty.
 	given int64
 	// reserved must stay free of volumes.
 	reserved int64
 }
 
-// checkRoom says whether a volume that has some bytes of the disk already can
-// have wanted bytes: nothing is promised twice, neither to another volume nor to
-// the files that lie on the disk beside the volumes.
-func (d disk) checkRoom(wanted, has int64) error {
-	if left := d.size - d.reserved - d.given; wanted > left {
+// left is what may still be given to volumes.
+func (r room) left() int64 { return max(0, min(r.total-r.reserved-r.given, r.free)) }
+
+// check says whether a volume that has some bytes of the disk already can have
+// wanted bytes: nothing is promised twice, neither to another volume nor to the
+// files that lie on the disk beside the volumes.
+func (r room) check(wanted, has int64) error {
+	if left := r.total - r.reserved - r.given; wanted > left {
 		return fmt.Errorf("%w: %s is asked for, and %s is left of %s (%s reserved, %s given to other volumes)",
-			errExhausted, quantity(wanted), quantity(max(left, 0)), quantity(d.size), quantity(d.reserved), quantity(d.given))
+			errExhausted, quantity(wanted), quantity(max(left, 0)), quantity(r.total), quantity(r.reserved), quantity(r.given))
 	}
-	if wanted-has > d.available {
+	if wanted-has > r.free {
 		return fmt.Errorf("%w: %s is asked for, and only %s of the disk is free: other files take up the rest",
-			errExhausted, quantity(wanted-has), quantity(d.available))
+			errExhausted, quantity(wanted-has), quantity(r.free))
 	}
 	return nil
 }
@@ -40,25 +43,11 @@ func (d disk) checkRoom(wanted, has int64) error {
 // checkRoom says whether the disk that a folder lies on has room for a volume
 // beside the others that lie on it, whatever folder they lie in.
 func (s *Store) checkRoom(folder *os.File, volume Volume, others []Volume) error {
-	var stat unix.Statfs_t
-	if err := unix.Fstatfs(int(folder.Fd()), &stat); err != nil {
-		return fmt.Errorf("asking for the size of the disk at %s: %w", volume.Path, err)
-	}
-	device, err := deviceOf(folder)
+	there, err := s.measure(folder, volume.Reserved, others)
 	if err != nil {
 		return err
 	}
-	given, err := s.given(device, others)
-	if err != nil {
-		return err
-	}
-	on := disk{
-		size:      int64(stat.Blocks) * stat.Frsize,
-		available: int64(stat.Bavail) * stat.Frsize,
-		given:     given,
-		reserved:  volume.Reserved,
-	}
-	return on.checkRoom(volume.Bytes, volume.Has)
+	return there.check(volume.Bytes, volume.Has)
 }
 
 // given sums up the volumes that lie on a disk. What counts is that their
@@ -79,33 +68,44 @@ func (s *Store) given(device uint64, others []Volume) (int64, error) {
 		if err != nil {
 			return 0, err
 		}
-		if lies == device {
-			given += s.heldBy(other)
+		if lies != device {
+			continue
 		}
+		held, err := s.heldBy(other)
+		if err != nil {
+			return 0, err
+		}
+		given += held
 	}
 	return given, nil
 }
 
 // heldBy is how much of the disk a volume was given. One of which nobody knows was
 // given what it asked for, or will be now; what it asks for beyond what it was
-// given holds up no other.
-func (s *Store) heldBy(volume Volume) int64 {
+// given holds up no other. What an image was given it has, whoever was told of it.
+func (s *Store) heldBy(volume Volume) (int64, error) {
+	if volume.Image != nil {
+		bytes, err := s.imageBytes(volume)
+		if !errors.Is(err, os.ErrNotExist) {
+			return bytes, err
+		}
+	}
 	if volume.Has == 0 {
-		return volume.Bytes
+		return volume.Bytes, nil
 	}
 	if s.granted[volume.Name] > volume.Bytes {
 		// It was taken back before anybody was told: from here on others may have it.
 		s.granted[volume.Name] = volume.Bytes
 	}
-	return max(volume.Has, s.granted[volume.Name])
+	return max(volume.Has, s.granted[volume.Name]), nil
 }
 
 // openPlace opens what tells the disk of a volume: its directory or, for one that
-// was made and is missing, its folder. What is lost may be restored, and keeps its
-// room.
+// was made and is missing, or is being made, its folder. What is lost may be
+// restored, and keeps its room.
 func (s *Store) openPlace(volume Volume) (*os.File, error) {
 	dir, err := mount.OpenBeneath(s.Base, volume.directory())
-	if volume.Provisioned && errors.Is(err, os.ErrNotExist) {
+	if (volume.Provisioned || s.drafts[volume.Name]) && errors.Is(err, os.ErrNotExist) {
 		return mount.OpenBeneath(s.Base, volume.Path)
 	}
 	return dir, err
@@ -118,6 +118,9 @@ func deviceOf(dir *os.File) (uint64, error) {
 	}
 	return stat.Dev, nil
 }
+
+// isNoRoom says whether the disk itself refused to hold more.
+func isNoRoom(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
 // quantity writes bytes the way users do, rounded to a tenth of a MiB or more.
 func quantity(bytes int64) string {

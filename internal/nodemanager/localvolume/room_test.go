@@ -10,24 +10,24 @@ const gi = int64(1) << 30
 
 func TestRoomOnADisk(t *testing.T) {
 	tests := map[string]struct {
-		disk        disk
+		room        room
 		wanted, has int64
 		problem     string
 	}{
-		"an empty disk":                          {disk{size: 10 * gi, available: 10 * gi}, 10 * gi, 0, ""},
-		"one byte too much":                      {disk{size: 10 * gi, available: 10 * gi}, 10*gi + 1, 0, "10.0Gi is asked for, and 10Gi is left of 10Gi"},
-		"what others were given counts":          {disk{size: 10 * gi, available: 10 * gi, given: 4 * gi}, 7 * gi, 0, "7Gi is asked for, and 6Gi is left of 10Gi (0 reserved, 4Gi given to other volumes)"},
-		"and fits exactly":                       {disk{size: 10 * gi, available: 10 * gi, given: 4 * gi}, 6 * gi, 0, ""},
-		"what is reserved counts":                {disk{size: 10 * gi, available: 10 * gi, reserved: 5 * gi}, 6 * gi, 0, "5Gi is left of 10Gi (5Gi reserved"},
-		"more given than there is":               {disk{size: 10 * gi, available: 10 * gi, given: 20 * gi}, 1, 0, "0 is left"},
-		"other files fill the disk":              {disk{size: 10 * gi, available: gi}, 2 * gi, 0, "only 1Gi of the disk is free"},
-		"growing asks for the difference only":   {disk{size: 10 * gi, available: gi}, 5 * gi, 4 * gi, ""},
-		"growing beyond the disk":                {disk{size: 10 * gi, available: 10 * gi, given: 4 * gi}, 7 * gi, 5 * gi, "6Gi is left"},
-		"growing when other files fill the disk": {disk{size: 10 * gi, available: gi}, 6 * gi, 4 * gi, "2Gi is asked for"},
+		"an empty disk":                          {room{total: 10 * gi, free: 10 * gi}, 10 * gi, 0, ""},
+		"one byte too much":                      {room{total: 10 * gi, free: 10 * gi}, 10*gi + 1, 0, "10.0Gi is asked for, and 10Gi is left of 10Gi"},
+		"what others were given counts":          {room{total: 10 * gi, free: 10 * gi, given: 4 * gi}, 7 * gi, 0, "7Gi is asked for, and 6Gi is left of 10Gi (0 reserved, 4Gi given to other volumes)"},
+		"and fits exactly":                       {room{total: 10 * gi, free: 10 * gi, given: 4 * gi}, 6 * gi, 0, ""},
+		"what is reserved counts":                {room{total: 10 * gi, free: 10 * gi, reserved: 5 * gi}, 6 * gi, 0, "5Gi is left of 10Gi (5Gi reserved"},
+		"more given than there is":               {room{total: 10 * gi, free: 10 * gi, given: 20 * gi}, 1, 0, "0 is left"},
+		"other files fill the disk":              {room{total: 10 * gi, free: gi}, 2 * gi, 0, "only 1Gi of the disk is free"},
+		"growing asks for the difference only":   {room{total: 10 * gi, free: gi}, 5 * gi, 4 * gi, ""},
+		"growing beyond the disk":                {room{total: 10 * gi, free: 10 * gi, given: 4 * gi}, 7 * gi, 5 * gi, "6Gi is left"},
+		"growing when other files fill the disk": {room{total: 10 * gi, free: gi}, 6 * gi, 4 * gi, "2Gi is asked for"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			err := test.disk.checkRoom(test.wanted, test.has)
+			err := test.room.check(test.wanted, test.has)
 			if test.problem == "" && err != nil {
 				t.Errorf("got %v", err)
 			}

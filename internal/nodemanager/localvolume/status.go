@@ -6,12 +6,15 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/duplicate"
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
@@ -21,15 +24,14 @@ var (
 	errInvalid      = errors.New("the LocalVolume is invalid")
 	errLost         = errors.New("the volume is lost")
 	errKept         = errors.New("the object was deleted, and the data stays")
+	errQueued       = errors.New("waiting for its turn")
+	errPending      = errors.New("waiting")
 )
 
 // checkSpec says whether this version can make such a volume.
 func checkSpec(volume *stowagev1alpha1.LocalVolume) error {
-	if volume.Spec.Layout == stowagev1alpha1.LayoutImage {
-		return fmt.Errorf("layout Image is %w: use layout Directory", errNotSupported)
-	}
-	if volume.Spec.VolumeMode == corev1.PersistentVolumeBlock {
-		return fmt.Errorf("volumeMode Block is %w: use Filesystem", errNotSupported)
+	if volume.Spec.VolumeMode == corev1.PersistentVolumeBlock && volume.Spec.Layout != stowagev1alpha1.LayoutImage {
+		return fmt.Errorf("volumeMode Block is %w in layout %s: use Filesystem, or layout Image", errNotSupported, volume.Spec.Layout)
 	}
 	return checkName(volume)
 }
@@ -57,7 +59,14 @@ func reasonOf(err error) string {
 		{errInvalid, stowagev1alpha1.ReasonInvalid},
 		{errLost, stowagev1alpha1.ReasonLost},
 		{errKept, stowagev1alpha1.ReasonDeleting},
+		{errPending, stowagev1alpha1.ReasonPending},
 		{errExhausted, stowagev1alpha1.ReasonExhausted},
+		{unix.ENOSPC, stowagev1alpha1.ReasonExhausted},
+		{unix.EDQUOT, stowagev1alpha1.ReasonExhausted},
+		{device.ErrTooSmall, stowagev1alpha1.ReasonInvalid},
+		{device.ErrUnknownType, stowagev1alpha1.ReasonInvalid},
+		{duplicate.ErrTooDeep, stowagev1alpha1.ReasonInvalid},
+		{errQueued, stowagev1alpha1.ReasonPending},
 		{errInUse, stowagev1alpha1.ReasonInUse},
 		{mount.ErrMounted, stowagev1alpha1.ReasonInUse},
 		{mount.ErrOutside, stowagev1alpha1.ReasonPathOutsideBase},
@@ -115,7 +124,7 @@ func retryOf(err error) ctrl.Result {
 	switch {
 	case isTerminal(err):
 		return ctrl.Result{}
-	case reasonOf(err) == stowagev1alpha1.ReasonInUse:
+	case reasonOf(err) == stowagev1alpha1.ReasonInUse || reasonOf(err) == stowagev1alpha1.ReasonPending:
 		return ctrl.Result{RequeueAfter: inUseRetry}
 	default:
 		return ctrl.Result{RequeueAfter: problemRetry}

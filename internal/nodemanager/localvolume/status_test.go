@@ -4,13 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
@@ -47,15 +50,11 @@ func TestNamesAreThoseThatStowageMakesForTheClaim(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotServedIsSaid(t *testing.T) {
-	for name, spec := range map[string]stowagev1alpha1.LocalVolumeSpec{
-		"layout Image":     {Layout: stowagev1alpha1.LayoutImage},
-		"volumeMode Block": {VolumeMode: corev1.PersistentVolumeBlock},
-	} {
-		err := checkSpec(&stowagev1alpha1.LocalVolume{Spec: spec})
-		if !errors.Is(err, errNotSupported) {
-			t.Errorf("%s: got %v", name, err)
-		}
+func TestABlockDeviceNeedsAnImage(t *testing.T) {
+	spec := stowagev1alpha1.LocalVolumeSpec{Layout: stowagev1alpha1.LayoutDirectory, VolumeMode: corev1.PersistentVolumeBlock}
+	err := checkSpec(&stowagev1alpha1.LocalVolume{Spec: spec})
+	if !errors.Is(err, errNotSupported) || !strings.Contains(err.Error(), "layout Image") {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -69,7 +68,14 @@ func TestEachKindOfErrorHasItsReason(t *testing.T) {
 		mount.ErrMounted: stowagev1alpha1.ReasonInUse,
 		mount.ErrOutside: stowagev1alpha1.ReasonPathOutsideBase,
 		errNoDisk:        stowagev1alpha1.ReasonUnavailable,
-		os.ErrPermission: stowagev1alpha1.ReasonUnavailable,
+		unix.ENOSPC:      stowagev1alpha1.ReasonExhausted,
+		unix.EDQUOT:      stowagev1alpha1.ReasonExhausted,
+
+		device.ErrTooSmall:       stowagev1alpha1.ReasonInvalid,
+		device.ErrUnknownType:    stowagev1alpha1.ReasonInvalid,
+		device.ErrNoTool:         stowagev1alpha1.ReasonUnavailable,
+		device.ErrCannotAllocate: stowagev1alpha1.ReasonUnavailable,
+		os.ErrPermission:         stowagev1alpha1.ReasonUnavailable,
 	}
 	for err, want := range tests {
 		if got := reasonOf(fmt.Errorf("doing something: %w", err)); got != want {

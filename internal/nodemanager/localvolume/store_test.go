@@ -30,6 +30,23 @@ func TestVolumesThatAreMadeAtOnceNeverGetMoreThanTheDiskHas(t *testing.T) {
 	}
 }
 
+func TestOfAHundredVolumesThatAreMadeAtOnceThoseAreMadeThatFit(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	const room, asked = 37, 100
+	base := newDisk(t, room*gi)
+	var all []Volume
+	for i := range asked {
+		all = append(all, Volume{Path: base, Name: fmt.Sprintf("pvc-%d", i), Bytes: gi})
+	}
+	if made := makeAtOnce(t, &Store{Base: base}, all); made != room {
+		t.Errorf("%d volumes were made where %d fit", made, room)
+	}
+	dirs, err := filepath.Glob(filepath.Join(base, "pvc-*"))
+	if err != nil || len(dirs) != room {
+		t.Errorf("%d directories are there (%v)", len(dirs), err)
+	}
+}
+
 // makeAtOnce makes all volumes at the same time and counts those that were made.
 func makeAtOnce(t *testing.T, store *Store, all []Volume) int32 {
 	t.Helper()
@@ -40,7 +57,7 @@ func makeAtOnce(t *testing.T, store *Store, all []Volume) int32 {
 		others := slices.Concat(all[:i], all[i+1:])
 		group.Go(func() {
 			<-start
-			err := store.Make(volume, listing(others...))
+			err := store.Make(t.Context(), volume, listing(others...))
 			switch {
 			case err == nil:
 				made.Add(1)
@@ -63,7 +80,7 @@ func TestAVolumeIsThereOnlyOnceItSurvivesALossOfPower(t *testing.T) {
 	base := t.TempDir()
 	store := &Store{Base: base}
 	volume := Volume{Path: filepath.Join(base, "fast"), Name: "pvc-1", Bytes: 1}
-	unwritten := func() error { return store.Make(volume, listing()) }
+	unwritten := func() error { return store.Make(t.Context(), volume, listing()) }
 
 	// Neither the name of the folder, without which there can be no volume in it,
 	if err := mounttest.Sync.Under(t, unwritten); !errors.Is(err, unix.EIO) {

@@ -17,10 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/exec"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/localvolume"
@@ -60,6 +62,7 @@ var _ = BeforeSuite(func() {
 type node struct {
 	name, base string
 	reconciler *localvolume.Reconciler
+	disks      *localvolume.DiskReconciler
 	events     *events.FakeRecorder
 }
 
@@ -71,13 +74,15 @@ func newNode() *node {
 	Expect(os.Mkdir(n.base, 0o755)).To(Succeed())
 	DeferCleanup(func() { Expect(mount.UnmountBelow(kernel, dir)).To(Succeed()) })
 	n.reconciler = localvolume.NewReconciler(n.options(admin))
+	n.disks = localvolume.NewDiskReconciler(n.options(admin))
 	return n
 }
 
 // options are those of a reconciler that sees LocalVolumes through a client.
 func (n *node) options(seen client.Client) localvolume.Options {
 	return localvolume.Options{
-		NodeName: n.name, Store: &localvolume.Store{Base: n.base}, Client: seen, Live: admin, Events: n.events,
+		NodeName: n.name, Store: &localvolume.Store{Base: n.base, FileSystems: device.NewFileSystems(exec.New())},
+		Client: seen, Live: admin, Events: n.events,
 	}
 }
 
@@ -97,8 +102,46 @@ func (n *node) volume(ctx context.Context, options ...func(*stowagev1alpha1.Loca
 	for _, option := range options {
 		option(volume)
 	}
+	n.ensureDisk(ctx, volume.Spec.Backend, string(volume.Spec.Path))
 	Expect(admin.Create(ctx, volume)).To(Succeed())
 	return volume
+}
+
+// localDisks are those of the node.
+func (n *node) localDisks(ctx context.Context) []stowagev1alpha1.LocalDisk {
+	GinkgoHelper()
+	disks := &stowagev1alpha1.LocalDiskList{}
+	Expect(admin.List(ctx, disks, client.MatchingFields{"spec.nodeName": n.name})).To(Succeed())
+	return disks.Items
+}
+
+// ensureDisk creates the LocalDisk of a backend's folder, as the manager does.
+func (n *node) ensureDisk(ctx context.Context, backend, path string) {
+	GinkgoHelper()
+	for _, disk := range n.localDisks(ctx) {
+		if disk.Spec.Backend == backend && string(disk.Spec.Path) == path {
+			return
+		}
+	}
+	Expect(admin.Create(ctx, &stowagev1alpha1.LocalDisk{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: backend + "-"},
+		Spec:       stowagev1alpha1.LocalDiskSpec{NodeName: n.name, Backend: backend, Path: stowagev1alpha1.AbsolutePath(path)},
+	})).To(Succeed())
+}
+
+// lookAtDisks passes once over all disks.
+func (n *node) lookAtDisks(ctx context.Context) {
+	GinkgoHelper()
+	for i := range n.localDisks(ctx) {
+		n.lookAt(ctx, &n.localDisks(ctx)[i])
+	}
+}
+
+// lookAt passes once over a disk.
+func (n *node) lookAt(ctx context.Context, disk *stowagev1alpha1.LocalDisk) {
+	GinkgoHelper()
+	_, err := n.disks.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(disk)})
+	Expect(err).NotTo(HaveOccurred())
 }
 
 func asking(size string) func(*stowagev1alpha1.LocalVolume) {
@@ -118,9 +161,10 @@ func (n *node) made(ctx context.Context, options ...func(*stowagev1alpha1.LocalV
 	return volume
 }
 
-// reconcile passes once over a volume.
+// reconcile passes once over the disks, and then over a volume.
 func (n *node) reconcile(ctx context.Context, volume *stowagev1alpha1.LocalVolume) ctrl.Result {
 	GinkgoHelper()
+	n.lookAtDisks(ctx)
 	result, err := n.reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(volume)})
 	Expect(err).NotTo(HaveOccurred())
 	return result

@@ -44,7 +44,16 @@ func (s Spec) Name() string {
 	return s.Volume.Name
 }
 
-// Plugin is a volume type. Its methods may be called for different volumes at
+// IsBlock says whether the pod sees the volume as a device.
+func (s Spec) IsBlock() bool {
+	if s.PersistentVolume == nil || s.PersistentVolume.Spec.VolumeMode == nil {
+		return false
+	}
+	return *s.PersistentVolume.Spec.VolumeMode == corev1.PersistentVolumeBlock
+}
+
+// Plugin is a volume type. Where its volumes are devices, what is called dir is the
+// path at which the pod sees the device. Its methods may be called for different volumes at
 // once, but only one at a time for one directory.
 type Plugin interface {
 	// Name of the type, such as kubernetes.io/csi. The directories of all its

@@ -1,10 +1,15 @@
 // Package csi serves volumes of source csi whose driver is one of Stowage's,
 // without a CSI call: the node manager is their node side itself.
-// Each driver says where a volume's files are; the rest is the same for all.
+//
+// Each driver says what a volume is on this node: a directory, which each pod gets a
+// mount of, or an image. That is shown once per node, as a file system that is
+// mounted in a folder of the agent's own or as a block device, and from there in
+// each pod's. The mount table is all that is remembered of it. Staging never formats.
 package csi
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 
@@ -14,59 +19,132 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// mountDir is the folder of a volume's directory that it is mounted on.
-const mountDir = "mount"
+const (
+	// mountDir is the folder of a volume's directory that it is mounted on.
+	mountDir = "mount"
+	// pluginName is the volume type's, for directories and for devices.
+	pluginName = "kubernetes.io/csi"
+)
 
 // Driver knows where the volumes of one CSI driver are on this node.
 type Driver interface {
-	// Open opens the top directory of a volume. The caller closes it.
+	// Open opens the top directory of a volume or, if it is one, its image. The
+	// caller closes it.
 	Open(ctx context.Context, volume *corev1.PersistentVolume) (*os.File, error)
+}
+
+// Guard is a driver some of whose directories pods can't have at times.
+type Guard interface {
+	// Guards returns why no pod may have a volume now. It is asked after a pod got it,
+	// and before the pod runs: whoever must not be disturbed says so first, and then
+	// looks who has it.
+	Guards(volume *corev1.PersistentVolume) error
+}
+
+// Drivers are the drivers that are served, by their names.
+type Drivers map[string]Driver
+
+func (d Drivers) has(spec volumes.Spec) bool {
+	if spec.PersistentVolume == nil || spec.PersistentVolume.Spec.CSI == nil {
+		return false
+	}
+	_, known := d[spec.PersistentVolume.Spec.CSI.Driver]
+	return known
+}
+
+func (d Drivers) guards(volume *corev1.PersistentVolume) error {
+	guard, can := d[volume.Spec.CSI.Driver].(Guard)
+	if !can {
+		return nil
+	}
+	return guard.Guards(volume)
+}
+
+func (d Drivers) open(ctx context.Context, volume *corev1.PersistentVolume) (*os.File, error) {
+	return d[volume.Spec.CSI.Driver].Open(ctx, volume)
 }
 
 // Plugin is the volume type. Its zero value isn't usable: see New.
 type Plugin struct {
-	mounter mount.Mounter
-	drivers map[string]Driver
+	images  *Images
+	drivers Drivers
 }
 
-var _ volumes.Plugin = Plugin{}
+var _ volumes.Grower = Plugin{}
 
-// New returns the volume type, with the drivers that it serves by their names.
-func New(mounter mount.Mounter, drivers map[string]Driver) Plugin {
-	return Plugin{mounter: mounter, drivers: drivers}
+// New returns the volume type, for volumes that pods see as directories.
+func New(images *Images, drivers Drivers) Plugin {
+	return Plugin{images: images, drivers: drivers}
 }
 
 // Name implements volumes.Plugin.
-func (Plugin) Name() string { return "kubernetes.io/csi" }
+func (Plugin) Name() string { return pluginName }
 
 // CanHandle implements volumes.Plugin.
-func (p Plugin) CanHandle(spec volumes.Spec) bool {
-	if spec.PersistentVolume == nil || spec.PersistentVolume.Spec.CSI == nil {
-		return false
-	}
-	_, known := p.drivers[spec.PersistentVolume.Spec.CSI.Driver]
-	return known
-}
+func (p Plugin) CanHandle(spec volumes.Spec) bool { return p.drivers.has(spec) && !spec.IsBlock() }
 
 // Path implements volumes.Plugin.
 func (Plugin) Path(dir string) string { return filepath.Join(dir, mountDir) }
 
 // IsPublished implements volumes.Plugin.
-func (p Plugin) IsPublished(table mount.Table, _ volumes.Spec, dir string) (bool, error) {
-	return table.IsMountPoint(p.Path(dir)), nil
+func (p Plugin) IsPublished(table mount.Table, spec volumes.Spec, dir string) (bool, error) {
+	if !table.IsMountPoint(p.Path(dir)) {
+		return false, nil
+	}
+	return true, p.images.at(spec.Name()).check(table)
 }
 
 // Publish implements volumes.Plugin.
 func (p Plugin) Publish(ctx context.Context, spec volumes.Spec, dir string) error {
-	source, err := p.drivers[spec.PersistentVolume.Spec.CSI.Driver].Open(ctx, spec.PersistentVolume)
+	source, err := p.drivers.open(ctx, spec.PersistentVolume)
 	if err != nil {
 		return err
 	}
 	defer source.Close()
-	return volumes.Bind(p.mounter, source, p.Path(dir), spec.Access)
+	info, err := source.Stat()
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return p.publishDirectory(source, spec, dir)
+	}
+	// First, so that whatever a crash leaves of the rest is found by Unpublish.
+	if err := os.MkdirAll(p.Path(dir), mountPointMode); err != nil {
+		return err
+	}
+	return p.images.publish(ctx, source, spec, p.Path(dir))
+}
+
+// publishDirectory makes a directory visible in a pod's.
+func (p Plugin) publishDirectory(source *os.File, spec volumes.Spec, dir string) error {
+	if err := volumes.Bind(p.images.mounter, source, p.Path(dir), spec.Access); err != nil {
+		return err
+	}
+	if err := p.drivers.guards(spec.PersistentVolume); err != nil {
+		return errors.Join(err, volumes.Unbind(p.images.mounter, p.Path(dir), dir))
+	}
+	return nil
 }
 
 // Unpublish implements volumes.Plugin.
-func (p Plugin) Unpublish(_ context.Context, dir string) error {
-	return volumes.Unbind(p.mounter, p.Path(dir), dir)
+func (p Plugin) Unpublish(ctx context.Context, dir string) error {
+	if err := mount.UnmountBelow(p.images.mounter, dir); err != nil {
+		return err
+	}
+	// Before the directory goes, which is all that tells of the rest.
+	if err := p.images.unstage(ctx, filepath.Base(dir)); err != nil {
+		return err
+	}
+	return volumes.Unbind(p.images.mounter, p.Path(dir), dir)
+}
+
+// CanGrow implements volumes.Grower.
+func (p Plugin) CanGrow(table mount.Table, volume *corev1.PersistentVolume) bool {
+	staged, mounted := table.At(p.images.at(volume.Name).mount())
+	return mounted && staged.Access == mount.ReadWrite
+}
+
+// Grow implements volumes.Grower.
+func (p Plugin) Grow(ctx context.Context, volume *corev1.PersistentVolume) (int64, error) {
+	return p.images.grow(ctx, volume.Name)
 }

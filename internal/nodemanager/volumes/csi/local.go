@@ -18,22 +18,53 @@ import (
 type LocalDriver struct {
 	// Base is the directory of this node that all local volumes lie below.
 	Base string
+	// IsCopied says whether the volume in a directory is being copied to another one.
+	// Nil: none ever is.
+	IsCopied func(directory string) bool
+	// CheckDisk says whether the volume in a directory was made on the disk that is
+	// there now. Nil: it is on whichever is there.
+	CheckDisk func(ctx context.Context, directory string) error
 }
 
-var _ Driver = LocalDriver{}
+var (
+	_ Driver = LocalDriver{}
+	_ Guard  = LocalDriver{}
+)
+
+// Guards implements Guard. What is copied must not change: an image is locked, and a
+// directory can't be.
+func (d LocalDriver) Guards(volume *corev1.PersistentVolume) error {
+	if d.IsCopied != nil && d.IsCopied(volume.Spec.CSI.VolumeAttributes[stowagev1alpha1.PathAttribute]) {
+		return errors.New("the volume is being copied to another one, and can be used when that is done")
+	}
+	return nil
+}
 
 // Open implements Driver. Volume objects can be written by others than Stowage:
 // a path that isn't the volume's own directory below the base is refused.
-func (d LocalDriver) Open(_ context.Context, volume *corev1.PersistentVolume) (*os.File, error) {
+func (d LocalDriver) Open(ctx context.Context, volume *corev1.PersistentVolume) (*os.File, error) {
 	source := volume.Spec.CSI
 	attributes := source.VolumeAttributes
-	if layout := attributes[stowagev1alpha1.LayoutAttribute]; layout != string(stowagev1alpha1.LayoutDirectory) {
-		return nil, fmt.Errorf("a local volume of layout %q is %w", layout, volumes.ErrNotSupported)
-	}
 	path := attributes[stowagev1alpha1.PathAttribute]
 	if filepath.Base(path) != source.VolumeHandle || path != filepath.Clean(path) {
 		return nil, fmt.Errorf("the volume's path %q isn't the directory of volume %q", path, source.VolumeHandle)
 	}
+	if d.CheckDisk != nil {
+		if err := d.CheckDisk(ctx, path); err != nil {
+			return nil, fmt.Errorf("the volume isn't on this node's disk: %w", err)
+		}
+	}
+	switch layout := stowagev1alpha1.LocalLayout(attributes[stowagev1alpha1.LayoutAttribute]); layout {
+	case stowagev1alpha1.LayoutDirectory:
+		return d.openDirectory(path)
+	case stowagev1alpha1.LayoutImage:
+		return d.openImage(path)
+	default:
+		return nil, fmt.Errorf("a local volume of layout %q is %w", layout, volumes.ErrNotSupported)
+	}
+}
+
+func (d LocalDriver) openDirectory(path string) (*os.File, error) {
 	dir, err := mount.OpenBeneath(d.Base, path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -42,4 +73,18 @@ func (d LocalDriver) Open(_ context.Context, volume *corev1.PersistentVolume) (*
 		return nil, fmt.Errorf("the volume isn't below this node's --local-base: %w", err)
 	}
 	return dir, err
+}
+
+// openImage opens the image in a volume's directory.
+func (d LocalDriver) openImage(path string) (*os.File, error) {
+	dir, err := d.openDirectory(path)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	image, err := mount.OpenFileAt(dir, stowagev1alpha1.ImageFile)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("the volume's image isn't on this node's disk: %w", err)
+	}
+	return image, err
 }

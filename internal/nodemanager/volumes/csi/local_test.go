@@ -1,6 +1,7 @@
 package csi_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -46,7 +47,7 @@ func TestALocalVolumeIsItsOwnDirectoryBelowTheBaseOrRefused(t *testing.T) {
 		"a symlink to another volume": {"pvc-5", base + "/fast/pvc-5", "Directory", true, mount.ErrOutside},
 		"a file":                      {"pvc-6", base + "/fast/pvc-6", "Directory", true, nil},
 		"not there":                   {"pvc-4", base + "/fast/pvc-4", "Directory", true, os.ErrNotExist},
-		"an image":                    {"pvc-1", base + "/fast/pvc-1", "Image", true, volumes.ErrNotSupported},
+		"of a layout to come":         {"pvc-1", base + "/fast/pvc-1", "Qcow2", true, volumes.ErrNotSupported},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -62,5 +63,27 @@ func TestALocalVolumeIsItsOwnDirectoryBelowTheBaseOrRefused(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+func TestALocalVolumeOnAnotherDiskIsRefused(t *testing.T) {
+	base, errOther := t.TempDir(), errors.New("another disk")
+	if err := os.Mkdir(filepath.Join(base, "pvc-1"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	driver := csi.LocalDriver{Base: base, CheckDisk: func(_ context.Context, directory string) error {
+		if directory != filepath.Join(base, "pvc-1") {
+			t.Errorf("asked for %s", directory)
+		}
+		return errOther
+	}}
+	for _, layout := range []string{"Directory", "Image"} {
+		volume := &corev1.PersistentVolume{}
+		volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{
+			VolumeHandle: "pvc-1", VolumeAttributes: map[string]string{"path": filepath.Join(base, "pvc-1"), "layout": layout},
+		}
+		if _, err := driver.Open(t.Context(), volume); !errors.Is(err, errOther) {
+			t.Errorf("layout %s gave %v", layout, err)
+		}
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
@@ -26,22 +24,6 @@ var (
 	// ignored is for mount(8), which isn't used.
 	ignored = words("_netdev auto bg defaults fg noauto nofail nouser rw")
 )
-
-// attributes are options of the mount, and what they set after what they clear.
-var attributes = map[string]struct{ set, clear int }{
-	"nosuid":      {unix.MOUNT_ATTR_NOSUID, 0},
-	"suid":        {0, unix.MOUNT_ATTR_NOSUID},
-	"nodev":       {unix.MOUNT_ATTR_NODEV, 0},
-	"dev":         {0, unix.MOUNT_ATTR_NODEV},
-	"noexec":      {unix.MOUNT_ATTR_NOEXEC, 0},
-	"exec":        {0, unix.MOUNT_ATTR_NOEXEC},
-	"noatime":     {unix.MOUNT_ATTR_NOATIME, unix.MOUNT_ATTR__ATIME},
-	"relatime":    {unix.MOUNT_ATTR_RELATIME, unix.MOUNT_ATTR__ATIME},
-	"atime":       {unix.MOUNT_ATTR_RELATIME, unix.MOUNT_ATTR__ATIME},
-	"strictatime": {unix.MOUNT_ATTR_STRICTATIME, unix.MOUNT_ATTR__ATIME},
-	"nodiratime":  {unix.MOUNT_ATTR_NODIRATIME, 0},
-	"diratime":    {0, unix.MOUNT_ATTR_NODIRATIME},
-}
 
 // setOptions sets what mount options ask for.
 func (s *share) setOptions(options []string) error {
@@ -64,7 +46,7 @@ func (s *share) setOption(option string) error {
 		return fmt.Errorf("%q is not one mount option: give each of the volume's mountOptions on its own, of letters, digits and _ . : = / @ %% + - only", option)
 	}
 	name, value, hasValue := strings.Cut(option, "=")
-	attribute, isAttribute := attributes[option]
+	attributes, isAttribute := mount.SetAttribute(s.Attributes, option)
 	switch {
 	case name == "vers" || name == "nfsvers":
 		return s.setVersion(option, value)
@@ -73,7 +55,7 @@ func (s *share) setOption(option string) error {
 	case option == "ro":
 		s.access = mount.ReadOnly
 	case isAttribute:
-		s.Attributes = s.Attributes&^attribute.clear | attribute.set
+		s.Attributes = attributes
 	case valued[name] && value != "" || plain[option]:
 		s.Settings = append(s.Settings, mount.Setting{Key: name, Value: value})
 	case ignored[option]:

@@ -1,0 +1,124 @@
+package nodemanager
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Reasons of the events of a growth, as the kubelet has them.
+const (
+	fileSystemGrown = "FileSystemResizeSuccessful"
+	growthFailed    = "VolumeResizeFailed"
+)
+
+// growthConditions tell of an expansion, and go with it.
+var growthConditions = []corev1.PersistentVolumeClaimConditionType{
+	corev1.PersistentVolumeClaimResizing, corev1.PersistentVolumeClaimFileSystemResizePending,
+	corev1.PersistentVolumeClaimControllerResizeError, corev1.PersistentVolumeClaimNodeResizeError,
+}
+
+// isNodesTurn says whether a claim waits for its node to grow the file system.
+func isNodesTurn(claim *corev1.PersistentVolumeClaim) bool {
+	status := claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage]
+	return status == corev1.PersistentVolumeClaimNodeResizePending || status == corev1.PersistentVolumeClaimNodeResizeInProgress
+}
+
+// mayYetGrow says whether a claim asks for more than it has: its turn may come.
+func mayYetGrow(claim *corev1.PersistentVolumeClaim) bool {
+	has, asked := claim.Status.Capacity[corev1.ResourceStorage], claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	return has.Cmp(asked) < 0 || isNodesTurn(claim)
+}
+
+func hasFailedOnNode(claim *corev1.PersistentVolumeClaim) bool {
+	return slices.ContainsFunc(claim.Status.Conditions, func(condition corev1.PersistentVolumeClaimCondition) bool {
+		return condition.Type == corev1.PersistentVolumeClaimNodeResizeError && condition.Status == corev1.ConditionTrue
+	})
+}
+
+func isSameStatus(a, b *corev1.PersistentVolumeClaim) bool {
+	return equality.Semantic.DeepEqual(a.Status, b.Status)
+}
+
+// setGrowing says, in memory, that the node is at it.
+func setGrowing(claim *corev1.PersistentVolumeClaim) {
+	claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage] = corev1.PersistentVolumeClaimNodeResizeInProgress
+}
+
+// setGrown says, in memory, what the claim has, and that nothing is left to do.
+func setGrown(claim *corev1.PersistentVolumeClaim, has resource.Quantity) {
+	claim.Status.Capacity[corev1.ResourceStorage] = has
+	delete(claim.Status.AllocatedResourceStatuses, corev1.ResourceStorage)
+	claim.Status.Conditions = slices.DeleteFunc(claim.Status.Conditions, func(condition corev1.PersistentVolumeClaimCondition) bool {
+		return slices.Contains(growthConditions, condition.Type)
+	})
+}
+
+// setGrowthFailed says, in memory, what went wrong, and whether that is the end of it.
+func setGrowthFailed(claim *corev1.PersistentVolumeClaim, problem error, hopeless bool, now time.Time) {
+	if hopeless {
+		claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage] = corev1.PersistentVolumeClaimNodeResizeInfeasible
+	}
+	failed := corev1.PersistentVolumeClaimCondition{
+		Type: corev1.PersistentVolumeClaimNodeResizeError, Status: corev1.ConditionTrue, Reason: growthFailed,
+		Message: problem.Error(), LastTransitionTime: metav1.NewTime(now),
+	}
+	for i, old := range claim.Status.Conditions {
+		if old.Type == failed.Type {
+			failed.LastTransitionTime = old.LastTransitionTime
+			claim.Status.Conditions[i] = failed
+			return
+		}
+	}
+	claim.Status.Conditions = append(claim.Status.Conditions, failed)
+}
+
+func (g *Growth) tellGrown(found *growing, has resource.Quantity) {
+	const note = "the file system of volume %s has grown: the claim has %s now"
+	for i := range found.pods {
+		g.Events.Eventf(&found.pods[i], found.claim, corev1.EventTypeNormal, fileSystemGrown, "Expanding", note, found.volume.Name, has.String())
+	}
+	g.Events.Eventf(found.claim, nil, corev1.EventTypeNormal, fileSystemGrown, "Expanding", note, found.volume.Name, has.String())
+}
+
+func (g *Growth) tellNotGrown(found *growing, problem error) {
+	for i := range found.pods {
+		g.Events.Eventf(&found.pods[i], found.claim, corev1.EventTypeWarning, growthFailed, "Expanding", "%v", problem)
+	}
+	g.Events.Eventf(found.claim, nil, corev1.EventTypeWarning, growthFailed, "Expanding", "%v", problem)
+}
+
+// Looks counts how often in a row something was looked at, so that it is looked at
+// less and less often. Its zero value is usable.
+type Looks struct {
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+// Next is when to look again: soon, and then ever later, while something is expected;
+// rarely otherwise.
+func (l *Looks) Next(key string, expected bool) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !expected {
+		delete(l.counts, key)
+		return lastGrowthWait
+	}
+	if l.counts == nil {
+		l.counts = map[string]int{}
+	}
+	l.counts[key]++
+	return min(firstClaimWait<<min(l.counts[key]-1, 16), lastGrowthWait)
+}
+
+// Forget notes that it isn't looked at any more.
+func (l *Looks) Forget(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.counts, key)
+}

@@ -1,0 +1,66 @@
+package nodemanager_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+)
+
+var _ = Describe("A volume for one pod alone", func() {
+	var (
+		w          *world
+		claim      *corev1.PersistentVolumeClaim
+		first, two *corev1.Pod
+	)
+	forOnePod := func(volume *corev1.PersistentVolume) {
+		volume.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
+	}
+
+	BeforeEach(func(ctx context.Context) {
+		w = newWorld(ctx)
+		w.register(ctx)
+		claim = w.claim(ctx, "data")
+		w.bind(ctx, claim, w.localVolume(claim), forOnePod)
+		first, two = w.pod("first", fromClaim("data")), w.pod("second", fromClaim("data"))
+	})
+
+	It("is mounted for no second one until the first is gone", func(ctx context.Context) {
+		w.startAgent()
+		Expect(admin.Create(ctx, first)).To(Succeed())
+		Eventually(volumesReady(ctx, first)).Should(HavePrefix("True"))
+
+		Expect(admin.Create(ctx, two)).To(Succeed())
+
+		Eventually(volumesReady(ctx, two)).Should(HavePrefix("False Pending: volume data: volume pvc-" + string(claim.UID) +
+			" is ReadWriteOncePod, and pod first has it on this node"))
+		Expect(w.mounts()).To(HaveLen(1))
+		Expect(admin.Delete(ctx, first)).To(Succeed())
+		Eventually(volumesReady(ctx, two)).Should(HavePrefix("True"))
+		Expect(w.mounts()).To(ConsistOf(HaveField("Path", w.mountOf(two, claim))))
+	})
+
+	It("is mounted for one of two that come at once", func(ctx context.Context) {
+		Expect(admin.Create(ctx, first)).To(Succeed())
+		Expect(admin.Create(ctx, two)).To(Succeed())
+
+		w.startAgent()
+
+		Eventually(w.mounts).Should(HaveLen(1))
+		Consistently(w.mounts).Should(HaveLen(1))
+	})
+
+	It("is still the first one's after a crash before it was mounted", func(ctx context.Context) {
+		Expect(admin.Create(ctx, two)).To(Succeed())
+		Expect(admin.Create(ctx, first)).To(Succeed())
+		Expect(os.MkdirAll(filepath.Dir(w.mountOf(first, claim)), 0o750)).To(Succeed())
+
+		w.startAgent()
+
+		Eventually(volumesReady(ctx, first)).Should(HavePrefix("True"))
+		Eventually(volumesReady(ctx, two)).Should(ContainSubstring("pod first has it"))
+	})
+})

@@ -1,0 +1,137 @@
+package localrecycling
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+)
+
+// recycling holds, in a directory that is being emptied, a directory for each attempt.
+const recycling = ".stowage-recycle"
+
+// Kinds of errors of a Folder.
+var (
+	errNoRoot      = errors.New("this node's agent empties no directories")
+	errIsRoot      = errors.New("the directory is the agent's --recycle-root itself")
+	errInUse       = errors.New("the directory is in use")
+	errFilledAgain = errors.New("the directory holds something again")
+)
+
+// Folder is the one folder of a node in which directories are emptied.
+type Folder struct {
+	// Root is an absolute path. Empty: nothing is emptied.
+	Root string
+}
+
+// Check returns an error where a directory isn't one that can be emptied now.
+func (f Folder) Check(path string) error {
+	dir, err := f.open(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return refuseInUse(dir)
+}
+
+// Empty removes all that a directory holds, for ever, and leaves the directory. It
+// follows no symlink and crosses into no mount.
+//
+// All is moved into a directory of this attempt's first, and removed there. Who is
+// done has removed the directories of all other attempts, and the kernel moves nothing
+// into a directory that is gone. So an attempt that is late, of an agent that was taken
+// for dead, can't take away what the next claim has written: its own directory was made
+// before it was confirmed, and so before another attempt could be.
+func (f Folder) Empty(ctx context.Context, path, attempt string, confirm func(context.Context) error) error {
+	dir, err := f.open(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := refuseInUse(dir); err != nil {
+		return err
+	}
+	mine, err := makeAside(dir, attempt)
+	if err != nil {
+		return err
+	}
+	defer mine.Close()
+	if err := confirm(ctx); err != nil {
+		return errors.Join(err, leave(dir, attempt))
+	}
+	if err := mount.MoveAll(ctx, dir, mine, recycling); err != nil {
+		return err
+	}
+	if err := mount.RemoveTree(ctx, dir, recycling); err != nil {
+		return err
+	}
+	return checkEmptied(dir)
+}
+
+// open opens a directory below the root.
+func (f Folder) open(path string) (*os.File, error) {
+	switch {
+	case f.Root == "":
+		return nil, errNoRoot
+	case filepath.Clean(path) == f.Root:
+		return nil, errIsRoot
+	default:
+		return mount.OpenBeneath(f.Root, path)
+	}
+}
+
+func refuseInUse(dir *os.File) error {
+	points, err := mount.Visible(dir)
+	if err != nil {
+		return err
+	}
+	if len(points) > 0 {
+		return fmt.Errorf("%w: see the mount at %s", errInUse, points[0].Path)
+	}
+	return nil
+}
+
+// makeAside makes an attempt's directory, and opens it.
+func makeAside(dir *os.File, attempt string) (*os.File, error) {
+	if err := mount.EnsureDir(dir, recycling, 0o700); err != nil {
+		return nil, err
+	}
+	all, err := mount.OpenAt(dir, recycling)
+	if err != nil {
+		return nil, err
+	}
+	defer all.Close()
+	if err := mount.EnsureDir(all, attempt, 0o700); err != nil {
+		return nil, err
+	}
+	return mount.OpenAt(all, attempt)
+}
+
+// leave takes away what an attempt made to work in, unless something is in it.
+func leave(dir *os.File, attempt string) error {
+	all, err := mount.OpenAt(dir, recycling)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer all.Close()
+	return errors.Join(mount.RemoveDir(all, attempt), mount.RemoveDir(dir, recycling))
+}
+
+// checkEmptied makes sure that nothing is left, and that a loss of power brings nothing
+// back: the next claim would see the data of the last.
+func checkEmptied(dir *os.File) error {
+	empty, err := mount.IsEmpty(dir)
+	if err == nil && !empty {
+		err = errFilledAgain
+	}
+	if err != nil {
+		return err
+	}
+	return mount.SyncDir(dir)
+}

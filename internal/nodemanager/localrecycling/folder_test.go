@@ -1,0 +1,129 @@
+package localrecycling_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stowage-dev/stowage/internal/nodemanager/localrecycling"
+)
+
+func confirmed(context.Context) error { return nil }
+
+// scratchWith is a directory below a root, with files in it.
+func scratchWith(t *testing.T, files ...string) (localrecycling.Folder, string) {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	scratch := filepath.Join(root, "scratch")
+	for _, file := range files {
+		put(t, filepath.Join(scratch, file))
+	}
+	return localrecycling.Folder{Root: root}, scratch
+}
+
+func put(t *testing.T, file string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustHold(t *testing.T, dir string, want ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	if fmt.Sprint(names) != fmt.Sprint(want) {
+		t.Errorf("%s holds %v, want %v", dir, names, want)
+	}
+}
+
+func TestAnAttemptThatIsLateTakesNothingFromTheNextClaim(t *testing.T) {
+	folder, scratch := scratchWith(t, "a", "b/c")
+	late := func(ctx context.Context) error {
+		if err := folder.Empty(ctx, scratch, "second", confirmed); err != nil {
+			t.Error(err)
+		}
+		mustHold(t, scratch)
+		put(t, filepath.Join(scratch, "next"))
+		return nil
+	}
+
+	if err := folder.Empty(t.Context(), scratch, "first", late); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+	mustHold(t, scratch, "next")
+}
+
+func TestAnAttemptThatIsCutOffIsFinishedByTheNext(t *testing.T) {
+	for name, left := range map[string]string{
+		"its directory was begun":   ".stowage-recycle/.new-first/",
+		"its directory was made":    ".stowage-recycle/first/",
+		"half of it was moved":      ".stowage-recycle/first/moved",
+		"something else lies there": ".stowage-recycle/file",
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder, scratch := scratchWith(t, "a", left+"x")
+			if err := folder.Empty(t.Context(), scratch, "second", confirmed); err != nil {
+				t.Error(err)
+			}
+			mustHold(t, scratch)
+		})
+	}
+}
+
+func TestNothingIsMovedWithoutConfirmation(t *testing.T) {
+	folder, scratch := scratchWith(t, "a")
+	refused := errors.New("refused")
+	if err := folder.Empty(t.Context(), scratch, "first", func(context.Context) error { return refused }); !errors.Is(err, refused) {
+		t.Errorf("got %v", err)
+	}
+	mustHold(t, scratch, "a")
+}
+
+func TestWhatWasMovedAsideIsKeptWhenTheNextAttemptIsRefused(t *testing.T) {
+	folder, scratch := scratchWith(t, "a", ".stowage-recycle/first/moved")
+	refused := errors.New("refused")
+	if err := folder.Empty(t.Context(), scratch, "second", func(context.Context) error { return refused }); !errors.Is(err, refused) {
+		t.Errorf("got %v", err)
+	}
+	mustHold(t, scratch, ".stowage-recycle", "a")
+	mustHold(t, filepath.Join(scratch, ".stowage-recycle", "first"), "moved")
+}
+
+func TestASymlinkInPlaceOfTheDirectoryToMoveToLeadsNowhere(t *testing.T) {
+	folder, scratch := scratchWith(t, "a")
+	elsewhere := t.TempDir()
+	if err := os.Symlink(elsewhere, filepath.Join(scratch, ".stowage-recycle")); err != nil {
+		t.Fatal(err)
+	}
+	if err := folder.Empty(t.Context(), scratch, "first", confirmed); err == nil {
+		t.Error("there is no error")
+	}
+	mustHold(t, elsewhere)
+	mustHold(t, scratch, ".stowage-recycle", "a")
+}
+
+func TestADirectoryThatIsEmptyIsEmptiedAgain(t *testing.T) {
+	folder, scratch := scratchWith(t, "a")
+	for range 2 {
+		if err := folder.Empty(t.Context(), scratch, "first", confirmed); err != nil {
+			t.Error(err)
+		}
+	}
+	mustHold(t, scratch)
+}

@@ -1,0 +1,98 @@
+package localvolume
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+)
+
+const (
+	// mebibyte is what numbers are rounded to: people read them.
+	mebibyte = 1 << 20
+	// worthTelling is which part of a disk is told of at once when it is used or
+	// freed; what was given or freed by volumes is told after calmDown, and less than
+	// that which others wrote isn't told.
+	worthTelling = 100
+	// calmDown is how long numbers rest before small changes of them are written.
+	calmDown = 10 * time.Second
+)
+
+// String says it for people.
+func (r room) String() string {
+	return fmt.Sprintf("nothing is left of %s (%s used, %s reserved, %s given to volumes)",
+		quantity(r.total), quantity(r.used), quantity(r.reserved), quantity(r.given))
+}
+
+// roomAt finds out what room the disk of a backend's folder has beside the volumes
+// of the node.
+func (s *Store) roomAt(path string, reserved int64, volumes Lister) (room, error) {
+	folder, err := s.openFolder(path)
+	if err != nil {
+		return room{}, err
+	}
+	defer folder.Close()
+	s.making.Lock()
+	defer s.making.Unlock()
+	listed, err := volumes()
+	if err != nil {
+		return room{}, err
+	}
+	return s.measure(folder, reserved, listed)
+}
+
+// measure finds out what room the disk of an open folder has.
+func (s *Store) measure(folder *os.File, reserved int64, volumes []Volume) (room, error) {
+	var stat unix.Statfs_t
+	if err := unix.Fstatfs(int(folder.Fd()), &stat); err != nil {
+		return room{}, fmt.Errorf("asking for the size of the disk at %s: %w", folder.Name(), err)
+	}
+	device, err := deviceOf(folder)
+	if err != nil {
+		return room{}, err
+	}
+	given, err := s.given(device, volumes)
+	if err != nil {
+		return room{}, err
+	}
+	return room{
+		total:    int64(stat.Blocks) * stat.Frsize,
+		used:     int64(stat.Blocks-stat.Bfree) * stat.Frsize,
+		free:     int64(stat.Bavail) * stat.Frsize,
+		given:    given,
+		reserved: reserved,
+	}, nil
+}
+
+// tell puts numbers into a LocalDisk's status, in memory, if they are news: small
+// changes are none before what was written last is old.
+func (r room) tell(status *stowagev1alpha1.LocalDiskStatus, isOld bool) {
+	fresh := status.DeepCopy()
+	fresh.Total, fresh.Used = inMebibytes(r.total), inMebibytes(r.used)
+	fresh.Given, fresh.Available = inMebibytes(r.given), inMebibytes(r.left())
+	switch {
+	case status.Total == nil || status.Used == nil || status.Given == nil || status.Available == nil,
+		status.Total.Cmp(*fresh.Total) != 0,
+		status.Available.IsZero() != fresh.Available.IsZero(),
+		r.differs(status.Available, fresh.Available), r.differs(status.Used, fresh.Used), r.differs(status.Given, fresh.Given),
+		isOld && !equality.Semantic.DeepEqual(status.Given, fresh.Given):
+		*status = *fresh
+	}
+}
+
+// differs says whether two numbers of a disk are a part of it apart that is worth
+// telling.
+func (r room) differs(a, b *resource.Quantity) bool {
+	apart := a.Value() - b.Value()
+	return max(apart, -apart) >= max(r.total/worthTelling, mebibyte)
+}
+
+// inMebibytes is a number of bytes, rounded down to whole MiB.
+func inMebibytes(bytes int64) *resource.Quantity {
+	return resource.NewQuantity(bytes/mebibyte*mebibyte, resource.BinarySI)
+}

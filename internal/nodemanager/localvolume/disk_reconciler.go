@@ -1,0 +1,188 @@
+package localvolume
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+)
+
+const (
+	// diskInterval is how often a disk is looked at that nothing happens to: pods
+	// fill it, and somebody unmounts it, without a word.
+	diskInterval = 10 * time.Second
+	// diskDelay is how long after a volume came, grew or went the room is measured:
+	// that of many volumes is measured, and written, once.
+	diskDelay = time.Second
+)
+
+// DiskReconciler says how a node's disks are and what room they have, accepts new
+// ones, and has the volumes of those that are missing, or others, left alone.
+type DiskReconciler struct {
+	Options
+	numbers *diskNumbers
+	clock   clock.PassiveClock
+
+	mu sync.Mutex
+	// written is when the numbers of each disk were written last.
+	written map[string]time.Time
+}
+
+// NewDiskReconciler returns the reconciler of a node's LocalDisks.
+func NewDiskReconciler(options Options) *DiskReconciler {
+	return &DiskReconciler{Options: options, numbers: newDiskNumbers(), clock: clock.RealClock{}, written: map[string]time.Time{}}
+}
+
+// +kubebuilder:rbac:groups=stowage.dev,resources=localdisks,verbs=get;list;watch
+// +kubebuilder:rbac:groups=stowage.dev,resources=localdisks/status,verbs=update;patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch;update
+
+// Reconcile looks at one disk.
+func (r *DiskReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	stored := &stowagev1alpha1.LocalDisk{}
+	err := r.Client.Get(ctx, request.NamespacedName, stored)
+	if apierrors.IsNotFound(err) {
+		r.forget(request.Name)
+		return ctrl.Result{}, nil
+	}
+	if err != nil || stored.Spec.NodeName != r.NodeName || !stored.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, err
+	}
+	disk := stored.DeepCopy()
+	disk.Status.ObservedGeneration = disk.Generation
+	problem := r.identify(ctx, disk)
+	if problem == nil {
+		problem = r.measure(ctx, disk)
+	}
+	setDiskReady(disk, problem, r.Store.Base)
+	if problem != nil {
+		setUnknownRoom(disk)
+	}
+	if err := r.write(ctx, stored, disk); err != nil {
+		return ctrl.Result{}, err
+	}
+	r.numbers.tell(disk)
+	return ctrl.Result{RequeueAfter: diskInterval}, nil
+}
+
+// identify finds out whether the disk is there that was accepted, or accepts one.
+func (r *DiskReconciler) identify(ctx context.Context, disk *stowagev1alpha1.LocalDisk) error {
+	if disk.Status.Identity == nil {
+		if err := r.checkPathIsFree(ctx, disk); err != nil {
+			return err
+		}
+	}
+	there, err := r.Store.Identify(Disk{
+		Name: disk.Name, Path: string(disk.Spec.Path), Backend: disk.Spec.Backend,
+		Known: disk.Status.Identity, Replaces: disk.Spec.Replaces,
+	}, r.volumes(ctx))
+	if there != nil {
+		disk.Status.Identity = there
+	}
+	return err
+}
+
+// checkPathIsFree refuses a folder that is another backend's, lies in one, or around
+// one: the older keeps it.
+func (r *DiskReconciler) checkPathIsFree(ctx context.Context, disk *stowagev1alpha1.LocalDisk) error {
+	disks := &stowagev1alpha1.LocalDiskList{}
+	if err := r.Client.List(ctx, disks); err != nil {
+		return fmt.Errorf("listing the node's disks: %w", err)
+	}
+	for i := range disks.Items {
+		other := &disks.Items[i]
+		if other.Name == disk.Name || other.Spec.NodeName != r.NodeName || !nested(string(other.Spec.Path), string(disk.Spec.Path)) {
+			continue
+		}
+		if other.Status.Identity != nil || isOlder(other, disk) {
+			return fmt.Errorf("%w: %s and the path of backend %s, %s, lie in one another: use a path of its own",
+				errPathTaken, disk.Spec.Path, other.Spec.Backend, other.Spec.Path)
+		}
+	}
+	return nil
+}
+
+// isOlder says which of two disks came first; names decide between those of one
+// second.
+func isOlder(a, b *stowagev1alpha1.LocalDisk) bool {
+	if a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.Name < b.Name
+	}
+	return a.CreationTimestamp.Before(&b.CreationTimestamp)
+}
+
+// measure says what room the disk has.
+func (r *DiskReconciler) measure(ctx context.Context, disk *stowagev1alpha1.LocalDisk) error {
+	var reserved int64
+	if disk.Spec.ReservedCapacity != nil {
+		reserved = disk.Spec.ReservedCapacity.Value()
+	}
+	measured, err := r.Store.roomAt(string(disk.Spec.Path), reserved, r.volumes(ctx))
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	isOld := r.clock.Since(r.written[disk.Name]) >= calmDown
+	r.mu.Unlock()
+	measured.tell(&disk.Status, isOld)
+	setRoom(disk, measured)
+	return nil
+}
+
+// volumes lists all volumes of the node.
+func (r *DiskReconciler) volumes(ctx context.Context) Lister {
+	return (&Reconciler{Options: r.Options}).othersOf(ctx, &stowagev1alpha1.LocalVolume{})
+}
+
+// write writes the status, if it says something new, and tells of a new problem. The
+// version keeps an identity from being written over by what was seen before it.
+func (r *DiskReconciler) write(ctx context.Context, stored, disk *stowagev1alpha1.LocalDisk) error {
+	if equality.Semantic.DeepEqual(stored.Status, disk.Status) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, disk, patch); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	r.mu.Lock()
+	r.written[disk.Name] = r.clock.Now()
+	r.mu.Unlock()
+	for _, kind := range []string{stowagev1alpha1.ReadyCondition, stowagev1alpha1.HasRoomCondition} {
+		now, before := meta.FindStatusCondition(disk.Status.Conditions, kind), meta.FindStatusCondition(stored.Status.Conditions, kind)
+		if now.Status == "False" && (before == nil || before.Reason != now.Reason) {
+			r.Events.Eventf(disk, nil, corev1.EventTypeWarning, now.Reason, "Looking", "%s", now.Message)
+		}
+	}
+	return nil
+}
+
+func (r *DiskReconciler) forget(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.written, name)
+	r.numbers.forget(name)
+}
+
+// SetupWithManager adds the reconciler to a manager.
+func (r *DiskReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if err := r.numbers.register(r.Metrics); err != nil {
+		return fmt.Errorf("registering the metrics of disks: %w", err)
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("localdisk").
+		For(&stowagev1alpha1.LocalDisk{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&stowagev1alpha1.LocalVolume{}, r.measuredLater()).
+		Complete(r)
+}

@@ -1,0 +1,73 @@
+package localvolume
+
+import (
+	"errors"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/mount"
+)
+
+// diskReasonOf is the reason of a LocalDisk's condition that tells of an error.
+func diskReasonOf(err error) string {
+	reasons := []struct {
+		kind   error
+		reason string
+	}{
+		{errNoDisk, stowagev1alpha1.ReasonDiskMissing},
+		{errForeignDisk, stowagev1alpha1.ReasonForeignDisk},
+		{errPathTaken, stowagev1alpha1.ReasonPathTaken},
+		{errPathMissing, stowagev1alpha1.ReasonPathMissing},
+		{errSymlink, stowagev1alpha1.ReasonSymlink},
+		{errNotDirectory, stowagev1alpha1.ReasonNotADirectory},
+		{errReadOnly, stowagev1alpha1.ReasonReadOnly},
+		{errNotWritable, stowagev1alpha1.ReasonNotWritable},
+		{mount.ErrOutside, stowagev1alpha1.ReasonPathOutsideBase},
+	}
+	for _, candidate := range reasons {
+		if errors.Is(err, candidate.kind) {
+			return candidate.reason
+		}
+	}
+	return stowagev1alpha1.ReasonUnavailable
+}
+
+// setDiskReady says, in memory, whether volumes can be made on a disk.
+func setDiskReady(disk *stowagev1alpha1.LocalDisk, problem error, base string) {
+	if problem != nil {
+		setDiskCondition(disk, stowagev1alpha1.ReadyCondition, diskReasonOf(problem), messageOf(problem, base))
+		return
+	}
+	setDiskCondition(disk, stowagev1alpha1.ReadyCondition, stowagev1alpha1.ReasonReady, "volumes can be made on the disk")
+}
+
+// setRoom says, in memory, whether a disk has room for volumes.
+func setRoom(disk *stowagev1alpha1.LocalDisk, room room) {
+	if room.left() >= mebibyte {
+		setDiskCondition(disk, stowagev1alpha1.HasRoomCondition, stowagev1alpha1.ReasonReady, "volumes can be given some of the disk")
+		return
+	}
+	setDiskCondition(disk, stowagev1alpha1.HasRoomCondition, stowagev1alpha1.ReasonFull,
+		room.String()+": delete claims, remove other files, or add a node or a disk")
+}
+
+// setUnknownRoom says, in memory, that nobody knows a disk's room.
+func setUnknownRoom(disk *stowagev1alpha1.LocalDisk) {
+	disk.Status.Available = nil
+	meta.SetStatusCondition(&disk.Status.Conditions, metav1.Condition{
+		Type: stowagev1alpha1.HasRoomCondition, Status: metav1.ConditionUnknown, ObservedGeneration: disk.Generation,
+		Reason: stowagev1alpha1.ReasonUnavailable, Message: "not asked while the disk isn't Ready",
+	})
+}
+
+func setDiskCondition(disk *stowagev1alpha1.LocalDisk, kind, reason, message string) {
+	status := metav1.ConditionFalse
+	if reason == stowagev1alpha1.ReasonReady {
+		status = metav1.ConditionTrue
+	}
+	meta.SetStatusCondition(&disk.Status.Conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: disk.Generation,
+	})
+}

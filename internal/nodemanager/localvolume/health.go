@@ -1,0 +1,81 @@
+package localvolume
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+)
+
+// Parts of a hundred from which on something is nearly full, and below which it isn't
+// any more: one that stays about there is told of once.
+const (
+	nearlyFull   = 95
+	notFullAgain = 90
+)
+
+// trouble is something that is wrong with a volume. Its message has no numbers that
+// change: each other message is written and told of.
+type trouble struct{ reason, message string }
+
+// gravity is the order of reasons, the gravest first.
+var gravity = []string{
+	stowagev1alpha1.ReasonLost, stowagev1alpha1.ReasonImageMissing, stowagev1alpha1.ReasonIOError,
+	stowagev1alpha1.ReasonFileSystemReadOnly, stowagev1alpha1.ReasonDiskNearlyFull, stowagev1alpha1.ReasonVolumeNearlyFull,
+}
+
+// verdict is the reason and the message of the condition that tells of all troubles.
+func verdict(troubles []trouble) (reason, message string) {
+	if len(troubles) == 0 {
+		return stowagev1alpha1.ReasonReady, "nothing is known to be wrong with the volume"
+	}
+	sorted := slices.Clone(troubles)
+	slices.SortStableFunc(sorted, func(a, b trouble) int {
+		return slices.Index(gravity, a.reason) - slices.Index(gravity, b.reason)
+	})
+	var messages []string
+	for _, one := range sorted {
+		messages = append(messages, one.message)
+	}
+	return sorted[0].reason, strings.Join(messages, "; ")
+}
+
+// isNearlyFull says whether something is nearly full that was so, or wasn't, before.
+func isNearlyFull(used, size int64, was bool) bool {
+	from := int64(nearlyFull)
+	if was {
+		from = notFullAgain
+	}
+	// Divided first: the product of a large disk would be beyond all numbers.
+	return size > 0 && used >= size/100*from
+}
+
+// isBroken says whether an error comes from a disk, or from a file system, that is
+// damaged.
+func isBroken(err error) bool {
+	for _, errno := range []error{unix.EIO, unix.EUCLEAN, unix.ESHUTDOWN, unix.ENODATA, unix.EREMOTEIO} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
+}
+
+// troubleOf is the trouble that an error tells of; nil where it says nothing about the
+// volume's health.
+func troubleOf(err error) []trouble {
+	switch {
+	case errors.Is(err, errImageMissing):
+		return []trouble{{stowagev1alpha1.ReasonImageMissing, err.Error()}}
+	case errors.Is(err, errLost):
+		return []trouble{{stowagev1alpha1.ReasonLost, err.Error()}}
+	case isBroken(err):
+		return []trouble{{stowagev1alpha1.ReasonIOError, fmt.Sprintf("the disk gives errors: look at the node's kernel log: %v", err)}}
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,130 @@
+package localvolume
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+)
+
+// Reasons of events on claims: those by which volumes' health is known elsewhere in
+// Kubernetes.
+const (
+	healthAbnormal = "VolumeConditionAbnormal"
+	healthNormal   = "VolumeConditionNormal"
+)
+
+// look says in the status how much of a volume that was made is used, and how it is.
+// Problem is what a pass over it came to.
+func (r *Reconciler) look(ctx context.Context, volume *stowagev1alpha1.LocalVolume, problem error) {
+	troubles, uncounted := troubleOf(problem), false
+	if len(troubles) == 0 {
+		seen, err := r.see(volume)
+		if troubles = slices.Concat(seen.troubles, troubleOf(err)); err != nil && len(troubles) == 0 {
+			// What is wrong with the look says nothing of the volume.
+			logf.FromContext(ctx).Error(err, "looking at a volume", "volume", volume.Name)
+			return
+		}
+		if err == nil {
+			r.setSeen(volume, seen)
+		}
+		uncounted = seen.uncounted
+	}
+	reason, message := verdict(troubles)
+	if uncounted {
+		message += fmt.Sprintf("; how much is used isn't known, as it has more than %d files, or nests too deep to be counted", mostFiles)
+	}
+	setCondition(volume, stowagev1alpha1.HealthyCondition, reason, message)
+}
+
+// lookAtNew looks at a volume that was made just now. An empty directory has nothing
+// that must be counted to be known.
+func (r *Reconciler) lookAtNew(ctx context.Context, volume *stowagev1alpha1.LocalVolume) {
+	if volume.Spec.Layout != stowagev1alpha1.LayoutImage && volume.Spec.Source == "" {
+		setUsage(volume, Usage{Inodes: new(int64(1))}, r.Clock.Now())
+	}
+	r.look(ctx, volume, nil)
+}
+
+// forget drops what is known of a volume that is gone.
+func (r *Reconciler) forget(name string) {
+	r.walker.forget(name)
+	r.numbers.forget(name)
+}
+
+// see looks at a volume's disk, and remembers what is counted.
+func (r *Reconciler) see(volume *stowagev1alpha1.LocalVolume) (sight, error) {
+	at, err := r.scenes.at(r.Clock.Now())
+	if err != nil {
+		return sight{}, err
+	}
+	had := ""
+	if before := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.HealthyCondition); before != nil {
+		had = before.Reason
+	}
+	of := r.volumeOf(volume)
+	seen, err := r.Store.look(of, at, had)
+	if err != nil {
+		return seen, err
+	}
+	if seen.usage == nil && of.Image == nil {
+		counted := r.counted(volume, of)
+		seen.usage, seen.uncounted = counted.usage, counted.tooLarge
+	}
+	if seen.usage != nil && seen.enforced && of.isFiles() &&
+		isNearlyFull(seen.usage.Bytes, seen.usage.Size, had == stowagev1alpha1.ReasonVolumeNearlyFull) {
+		seen.add(stowagev1alpha1.ReasonVolumeNearlyFull, "the volume is nearly full: ask for more in the claim, or remove files")
+	}
+	return seen, nil
+}
+
+// isFiles says whether a volume is files, of which there is a number, and no device.
+func (v Volume) isFiles() bool { return v.Image == nil || v.Image.FSType != "" }
+
+// counted is what is known of a directory without a quota.
+func (r *Reconciler) counted(volume *stowagev1alpha1.LocalVolume, of Volume) walk {
+	var told time.Time
+	if volume.Status.UsedTime != nil {
+		told = volume.Status.UsedTime.Time
+	}
+	return r.walker.usage(of, told)
+}
+
+// setSeen says in memory what a look showed.
+func (r *Reconciler) setSeen(volume *stowagev1alpha1.LocalVolume, seen sight) {
+	volume.Status.Enforced = seen.enforced
+	if seen.uncounted {
+		volume.Status.Used, volume.Status.UsedInodes, volume.Status.UsedTime = nil, nil, nil
+	}
+	if seen.usage != nil {
+		setUsage(volume, *seen.usage, r.Clock.Now())
+	}
+	r.numbers.show(volume, seen.usage)
+}
+
+// tellHealth tells of the health of a volume on the claim, once it was written that it
+// changed.
+func (r *Reconciler) tellHealth(stored, volume *stowagev1alpha1.LocalVolume) {
+	before := meta.FindStatusCondition(stored.Status.Conditions, stowagev1alpha1.HealthyCondition)
+	now := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.HealthyCondition)
+	wasWell := before == nil || before.Status == metav1.ConditionTrue
+	if now == nil || wasWell && now.Status == metav1.ConditionTrue || before != nil && before.Message == now.Message {
+		return
+	}
+	kind, reason := corev1.EventTypeWarning, healthAbnormal
+	if now.Status == metav1.ConditionTrue {
+		kind, reason = corev1.EventTypeNormal, healthNormal
+	}
+	claim := &corev1.ObjectReference{
+		APIVersion: "v1", Kind: "PersistentVolumeClaim",
+		Namespace: volume.Spec.ClaimRef.Namespace, Name: volume.Spec.ClaimRef.Name, UID: volume.Spec.ClaimRef.UID,
+	}
+	r.Events.Eventf(claim, volume, kind, reason, "Looking", "volume %s on node %s: %s", volume.Name, volume.Spec.NodeName, now.Message)
+}

@@ -1,0 +1,98 @@
+package localvolume
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+)
+
+func TestTheGravestTroubleIsTheReasonAndAllAreToldOf(t *testing.T) {
+	reason, message := verdict([]trouble{
+		{stowagev1alpha1.ReasonVolumeNearlyFull, "full"}, {stowagev1alpha1.ReasonFileSystemReadOnly, "stopped"},
+	})
+	if reason != stowagev1alpha1.ReasonFileSystemReadOnly || message != "stopped; full" {
+		t.Errorf("got %s, %q", reason, message)
+	}
+	if reason, _ := verdict(nil); reason != stowagev1alpha1.ReasonReady {
+		t.Errorf("no trouble has reason %s", reason)
+	}
+}
+
+func TestWhatIsNearlyFullStaysSoUntilMuchOfItIsFree(t *testing.T) {
+	for name, test := range map[string]struct {
+		used     int64
+		was, now bool
+	}{
+		"little":                       {10, false, false},
+		"not yet":                      {94, false, false},
+		"now":                          {95, false, true},
+		"still, though less":           {91, true, true},
+		"not any more":                 {89, true, false},
+		"more than there is, as it is": {120, false, true},
+	} {
+		const unit = 1 << 50 // a disk so large that percents of it are beyond all numbers
+		if got := isNearlyFull(test.used*unit, 100*unit, test.was); got != test.now {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+	if isNearlyFull(0, 0, false) {
+		t.Error("nothing is nearly full of nothing")
+	}
+}
+
+func TestErrorsOfDisksAreTroubleAndOthersAreNot(t *testing.T) {
+	for err, reason := range map[error]string{
+		fmt.Errorf("reading: %w", unix.EIO):     stowagev1alpha1.ReasonIOError,
+		fmt.Errorf("reading: %w", unix.EUCLEAN): stowagev1alpha1.ReasonIOError,
+		errImageMissing:                         stowagev1alpha1.ReasonImageMissing,
+		errLost:                                 stowagev1alpha1.ReasonLost,
+		errExhausted:                            "",
+		io.EOF:                                  "",
+		errors.New("something else"):            "",
+	} {
+		got := ""
+		if troubles := troubleOf(err); len(troubles) > 0 {
+			got = troubles[0].reason
+		}
+		if got != reason {
+			t.Errorf("%v: got %q", err, got)
+		}
+	}
+}
+
+func TestUsageIsToldWhenItMovedMuchOrLongAgo(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	told := func(ago time.Duration) stowagev1alpha1.LocalVolumeStatus {
+		return stowagev1alpha1.LocalVolumeStatus{
+			Capacity: resource.NewQuantity(1000, resource.BinarySI), Used: resource.NewQuantity(500, resource.BinarySI),
+			UsedInodes: new(int64(5)), UsedTime: new(metav1.NewTime(now.Add(-ago))),
+		}
+	}
+	for name, test := range map[string]struct {
+		told   stowagev1alpha1.LocalVolumeStatus
+		bytes  int64
+		inodes int64
+		news   bool
+	}{
+		"the first":               {stowagev1alpha1.LocalVolumeStatus{}, 0, 0, true},
+		"the same, long ago":      {told(time.Hour), 500, 5, false},
+		"a little":                {told(time.Minute), 550, 5, false},
+		"much":                    {told(time.Minute), 551, 5, true},
+		"much less":               {told(time.Minute), 449, 5, true},
+		"a little, long ago":      {told(usageInterval), 501, 5, true},
+		"only inodes, long ago":   {told(usageInterval), 500, 6, true},
+		"only inodes, short time": {told(time.Minute), 500, 6, false},
+	} {
+		if got := isNews(&test.told, Usage{Bytes: test.bytes, Inodes: &test.inodes}, now); got != test.news {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package localvolume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/mount"
+)
+
+// openImage opens the image of a volume that was made.
+func (s *Store) openImage(volume Volume) (*os.File, error) {
+	dir, err := mount.OpenBeneath(s.Base, volume.directory())
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	place, err := mount.OpenFileAt(dir, stowagev1alpha1.ImageFile)
+	if err != nil {
+		return nil, err
+	}
+	defer place.Close()
+	image, err := os.OpenFile(device.PathOf(place), os.O_RDWR, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening image %s: %w", volume.image(), err)
+	}
+	return image, nil
+}
+
+// imageBytes is how large the image of a volume is.
+func (s *Store) imageBytes(volume Volume) (int64, error) {
+	image, err := s.openImage(volume)
+	if err != nil {
+		return 0, err
+	}
+	defer image.Close()
+	info, err := image.Stat()
+	if err != nil {
+		return 0, fmt.Errorf("asking for the size of %s: %w", volume.image(), err)
+	}
+	return info.Size(), nil
+}
+
+// grantImage makes an image as large as it is asked to be, if there is room for it
+// beside the others. What the file has is what was given, whoever was told of it.
+// What shows it, and what is in it, grow where it is mounted.
+func (s *Store) grantImage(volume Volume, others Lister) error {
+	image, err := s.openImage(volume)
+	if err != nil {
+		return err
+	}
+	defer image.Close()
+	info, err := image.Stat()
+	if err != nil {
+		return fmt.Errorf("asking for the size of %s: %w", volume.image(), err)
+	}
+	volume.Has = info.Size()
+	if volume.Has < volume.Bytes {
+		if err := s.growBeside(image, volume, others); err != nil {
+			return err
+		}
+	}
+	if err := image.Sync(); err != nil {
+		return fmt.Errorf("writing the size of image %s: %w", volume.image(), err)
+	}
+	return nil
+}
+
+func (s *Store) growBeside(image *os.File, volume Volume, others Lister) error {
+	if err := s.checkImage(volume); err != nil {
+		return err
+	}
+	taken, err := device.Taken(image)
+	if err != nil {
+		return err
+	}
+	// More than its size, where a crash cut off its growth: that room is its own.
+	volume.Has = max(volume.Has, min(taken, volume.Bytes))
+	folder, err := mount.OpenBeneath(s.Base, volume.Path)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	listed, err := others()
+	if err != nil {
+		return err
+	}
+	if err := s.checkRoom(folder, volume, listed); err != nil {
+		return err
+	}
+	return extend(image, volume)
+}
+
+// Mend makes a volume hold again to what it was given. A directory's limit may be
+// another after a crash, or since a growth was taken back. An image may have given back
+// room: whoever uses it may discard blocks, and so leave holes in it, and others may
+// have taken that: then it is errExhausted.
+func (s *Store) Mend(volume Volume) error {
+	if volume.Image == nil {
+		return s.limit(volume, volume.Has)
+	}
+	if volume.Image.Sparse {
+		return nil
+	}
+	image, err := s.openImage(volume)
+	if err != nil {
+		return err
+	}
+	defer image.Close()
+	if whole, err := device.IsAllocated(image); err != nil || whole {
+		return err
+	}
+	info, err := image.Stat()
+	if err != nil {
+		return fmt.Errorf("asking for the size of %s: %w", volume.image(), err)
+	}
+	err = device.Allocate(image, info.Size())
+	if isNoRoom(err) {
+		return fmt.Errorf("%w for parts of image %s that were given back and are to be kept again: make room before the volume is written there", errExhausted, volume.image())
+	}
+	return err
+}
+
+// reserveImage keeps the image in a directory from being attached until release is
+// called. One that is attached is errInUse.
+func reserveImage(ctx context.Context, dir *os.File) (release func(), err error) {
+	image, err := mount.OpenFileAt(dir, stowagev1alpha1.ImageFile)
+	if errors.Is(err, os.ErrNotExist) {
+		return func() {}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer image.Close()
+	held, err := device.Reserve(ctx, image)
+	if errors.Is(err, device.ErrAttached) || errors.Is(err, device.ErrReserved) {
+		return nil, fmt.Errorf("%w: %w", errInUse, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return func() { held.Close() }, nil
+}

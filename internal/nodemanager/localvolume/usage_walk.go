@@ -1,0 +1,126 @@
+package localvolume
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/mount"
+)
+
+const (
+	// mostFiles is how many files of a volume are counted.
+	mostFiles = 2_000_000
+	// mostWaiting is how many volumes may wait to be told that they were counted.
+	mostWaiting = 1024
+)
+
+// Walker counts what is in directories that have no quota, one after another and
+// slowly, apart from the passes over LocalVolumes, which go on meanwhile.
+type Walker struct {
+	base    string
+	clock   clock.PassiveClock
+	counted chan event.TypedGenericEvent[*stowagev1alpha1.LocalVolume]
+	asked   chan Volume
+
+	mu    sync.Mutex
+	known map[string]walk
+}
+
+// walk is what is known of a volume.
+type walk struct {
+	usage *Usage
+	// tooLarge: it was given up.
+	tooLarge bool
+	ended    time.Time
+	running  bool
+}
+
+// NewWalker returns a walker of the volumes below a base directory. Start starts it.
+func NewWalker(base string, at clock.PassiveClock) *Walker {
+	return &Walker{
+		base: base, clock: at, known: map[string]walk{},
+		asked:   make(chan Volume, mostWaiting),
+		counted: make(chan event.TypedGenericEvent[*stowagev1alpha1.LocalVolume], mostWaiting),
+	}
+}
+
+// usage is what was counted last. A volume is counted anew when that is some time ago;
+// told is when something of it was known before this process.
+func (w *Walker) usage(volume Volume, told time.Time) walk {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last, now := w.known[volume.Name], w.clock.Now()
+	if told.After(last.ended) {
+		last.ended = told
+	}
+	if !last.running && now.Sub(last.ended) >= usageInterval {
+		select {
+		case w.asked <- volume:
+			last.running = true
+		default: // so many wait already: another time
+		}
+	}
+	w.known[volume.Name] = last
+	return last
+}
+
+// forget drops what is known of a volume that is gone.
+func (w *Walker) forget(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.known, name)
+}
+
+// Start counts until its context ends. It implements manager.Runnable.
+func (w *Walker) Start(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case volume := <-w.asked:
+			w.count(ctx, volume)
+		}
+	}
+}
+
+// count counts one volume, and has it looked at again.
+func (w *Walker) count(ctx context.Context, volume Volume) {
+	tree, err := w.measure(ctx, volume)
+	w.mu.Lock()
+	last, asked := w.known[volume.Name]
+	last.running, last.ended, last.tooLarge = false, w.clock.Now(), errors.Is(err, mount.ErrTooLarge)
+	if err == nil {
+		last.usage = &Usage{Bytes: tree.Bytes, Inodes: &tree.Inodes}
+	} else if last.tooLarge {
+		last.usage = nil
+	}
+	if asked {
+		w.known[volume.Name] = last
+	}
+	w.mu.Unlock()
+	if err != nil {
+		logf.FromContext(ctx).V(1).Info("counting what is in a volume", "volume", volume.Name, "error", err.Error())
+	}
+	object := &stowagev1alpha1.LocalVolume{}
+	object.Name = volume.Name
+	select {
+	case w.counted <- event.TypedGenericEvent[*stowagev1alpha1.LocalVolume]{Object: object}:
+	default: // it is looked at before long anyhow
+	}
+}
+
+func (w *Walker) measure(ctx context.Context, volume Volume) (mount.Tree, error) {
+	dir, err := mount.OpenBeneath(w.base, volume.directory())
+	if err != nil {
+		return mount.Tree{}, err
+	}
+	defer dir.Close()
+	return mount.MeasureTree(ctx, dir, mostFiles)
+}

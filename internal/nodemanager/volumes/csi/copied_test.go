@@ -1,0 +1,56 @@
+package csi_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
+)
+
+func TestADirectoryThatIsBeingCopiedIsShownToNoPod(t *testing.T) {
+	n := newNode(t, "", imageBytes)
+	copied := map[string]bool{n.path: true}
+	driver := csi.LocalDriver{Base: filepath.Join(n.dir, "base"), IsCopied: func(path string) bool { return copied[path] }}
+	images, err := csi.NewImages(n.mounter, n.systems, filepath.Join(n.dir, "images"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plugin := csi.New(images, csi.Drivers{stowagev1alpha1.LocalDriver: driver})
+	spec, pod := n.spec(), n.at(t, "pod")
+	spec.PersistentVolume.Spec.CSI.VolumeAttributes["layout"] = "Directory"
+
+	if err := plugin.Publish(t.Context(), spec, pod); err == nil || !strings.Contains(err.Error(), "is being copied to another one") {
+		t.Errorf("got %v", err)
+	}
+	table, err := mount.Kernel{}.Table()
+	if err != nil || len(table.Below(pod)) > 0 {
+		t.Errorf("mounts are left: %v (%v)", table.Below(pod), err)
+	}
+	delete(copied, n.path)
+	if err := plugin.Publish(t.Context(), spec, pod); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnImageThatIsBeingCopiedIsShownToNoPod(t *testing.T) {
+	n := newNode(t, "ext4", imageBytes)
+	image, err := os.Open(n.image())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer image.Close()
+	held, err := device.Reserve(t.Context(), image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.plugin.Publish(t.Context(), n.spec(), n.at(t, "pod")); err == nil || !strings.Contains(err.Error(), "is being copied") {
+		t.Errorf("got %v", err)
+	}
+	held.Close()
+	n.publish(t, "pod", n.spec())
+}

@@ -1,0 +1,91 @@
+package csi
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+)
+
+// DevicePlugin is the volume type for volumes that pods see as block devices. Its
+// zero value isn't usable: see NewDevices.
+type DevicePlugin struct {
+	images  *Images
+	drivers Drivers
+}
+
+var _ volumes.Grower = DevicePlugin{}
+
+// NewDevices returns the volume type.
+func NewDevices(images *Images, drivers Drivers) DevicePlugin {
+	return DevicePlugin{images: images, drivers: drivers}
+}
+
+// Name implements volumes.Plugin.
+func (DevicePlugin) Name() string { return pluginName }
+
+// CanHandle implements volumes.Plugin.
+func (p DevicePlugin) CanHandle(spec volumes.Spec) bool { return p.drivers.has(spec) && spec.IsBlock() }
+
+// Path implements volumes.Plugin.
+func (DevicePlugin) Path(path string) string { return path }
+
+// IsPublished implements volumes.Plugin. A loop device that somebody took away may
+// show something else by now.
+func (p DevicePlugin) IsPublished(table mount.Table, spec volumes.Spec, path string) (bool, error) {
+	if !table.IsMountPoint(path) {
+		return false, nil
+	}
+	place := p.images.at(spec.Name())
+	if err := place.check(table); err != nil {
+		return true, err
+	}
+	return true, place.checkDevice(path)
+}
+
+// Publish implements volumes.Plugin.
+func (p DevicePlugin) Publish(ctx context.Context, spec volumes.Spec, path string) error {
+	source, err := p.drivers.open(ctx, spec.PersistentVolume)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	info, err := source.Stat()
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return fmt.Errorf("a volume that is a directory can't be a device: use layout Image for volumeMode Block: %w", volumes.ErrNotSupported)
+	}
+	// First, so that whatever a crash leaves of the rest is found by Unpublish.
+	if err := volumes.EnsureFile(path); err != nil {
+		return err
+	}
+	return p.images.publishDevice(ctx, source, spec, path)
+}
+
+// Unpublish implements volumes.Plugin.
+func (p DevicePlugin) Unpublish(ctx context.Context, path string) error {
+	if err := mount.UnmountBelow(p.images.mounter, path); err != nil {
+		return err
+	}
+	// Before the file goes, which is all that tells of the rest.
+	if err := p.images.unstage(ctx, filepath.Base(path)); err != nil {
+		return err
+	}
+	return volumes.UnbindFile(p.images.mounter, path)
+}
+
+// CanGrow implements volumes.Grower.
+func (p DevicePlugin) CanGrow(table mount.Table, volume *corev1.PersistentVolume) bool {
+	return table.IsMountPoint(p.images.at(volume.Name).image())
+}
+
+// Grow implements volumes.Grower.
+func (p DevicePlugin) Grow(ctx context.Context, volume *corev1.PersistentVolume) (int64, error) {
+	return p.images.grow(ctx, volume.Name)
+}

@@ -1,0 +1,217 @@
+package csi_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	utilexec "k8s.io/utils/exec"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
+)
+
+const (
+	mebibyte   = 1 << 20
+	imageBytes = 16 * mebibyte
+)
+
+var systems = device.NewFileSystems(utilexec.New())
+
+func TestMain(m *testing.M) { mounttest.Main(m) }
+
+// node is a node with one image, and the agent's folders.
+type node struct {
+	dir, path string
+	mounter   mount.Mounter
+	systems   device.FileSystems
+	plugin    csi.Plugin
+	devices   csi.DevicePlugin
+}
+
+// newNode makes an image, with a file system of a type unless that is empty.
+func newNode(t *testing.T, fsType string, bytes int64) *node {
+	t.Helper()
+	mounttest.NeedsRoot(t)
+	if fsType != "" {
+		if _, err := exec.LookPath("mkfs." + fsType); err != nil {
+			t.Skipf("NOT RUN: mkfs.%s is missing: install e2fsprogs and xfsprogs", fsType)
+		}
+	}
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{dir: dir, path: filepath.Join(dir, "base", "fast", "pvc-1"), mounter: mount.Kernel{}, systems: systems}
+	n.makeImage(t, fsType, bytes)
+	n.restart(t)
+	t.Cleanup(func() { n.clean(t) })
+	return n
+}
+
+func (n *node) image() string { return filepath.Join(n.path, "image") }
+
+func (n *node) makeImage(t *testing.T, fsType string, bytes int64) {
+	t.Helper()
+	if err := os.MkdirAll(n.path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	n.resize(t, bytes)
+	if fsType != "" {
+		if err := systems.Format(t.Context(), n.image(), fsType, bytes); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// resize gives the image a size, as the agent's other half does.
+func (n *node) resize(t *testing.T, bytes int64) {
+	t.Helper()
+	image, err := os.OpenFile(n.image(), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer image.Close()
+	if err := device.Allocate(image, bytes); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// restart makes the volume types anew, as an agent that starts does.
+func (n *node) restart(t *testing.T) {
+	t.Helper()
+	images, err := csi.NewImages(n.mounter, n.systems, filepath.Join(n.dir, "images"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	drivers := csi.Drivers{stowagev1alpha1.LocalDriver: csi.LocalDriver{Base: filepath.Join(n.dir, "base")}}
+	n.plugin, n.devices = csi.New(images, drivers), csi.NewDevices(images, drivers)
+}
+
+// spec is the volume, as a pod asks for it.
+func (n *node) spec(changes ...func(*volumes.Spec)) volumes.Spec {
+	volume := &corev1.PersistentVolume{}
+	volume.Name = "pv"
+	volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{
+		Driver: stowagev1alpha1.LocalDriver, VolumeHandle: "pvc-1",
+		VolumeAttributes: map[string]string{"path": n.path, "layout": "Image"},
+	}
+	spec := volumes.Spec{PersistentVolume: volume}
+	for _, change := range changes {
+		change(&spec)
+	}
+	return spec
+}
+
+func reading(spec *volumes.Spec) { spec.Access = mount.ReadOnly }
+
+func asDevice(spec *volumes.Spec) {
+	spec.PersistentVolume.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
+}
+
+func mountedWith(options ...string) func(*volumes.Spec) {
+	return func(spec *volumes.Spec) { spec.PersistentVolume.Spec.MountOptions = options }
+}
+
+// at is the directory of the volume, or the file that is its device, in a pod's.
+func (n *node) at(t *testing.T, pod string) string {
+	t.Helper()
+	parent := filepath.Join(n.dir, "pods", pod)
+	if err := os.MkdirAll(parent, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(parent, "pv")
+}
+
+// publish publishes the volume to a pod and returns where the pod sees it.
+func (n *node) publish(t *testing.T, pod string, spec volumes.Spec) string {
+	t.Helper()
+	plugin := n.pluginFor(spec)
+	if err := plugin.Publish(t.Context(), spec, n.at(t, pod)); err != nil {
+		t.Fatal(err)
+	}
+	return plugin.Path(n.at(t, pod))
+}
+
+func (n *node) unpublish(t *testing.T, pod string, spec volumes.Spec) {
+	t.Helper()
+	if err := n.pluginFor(spec).Unpublish(t.Context(), n.at(t, pod)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (n *node) pluginFor(spec volumes.Spec) volumes.Grower {
+	if spec.IsBlock() {
+		return n.devices
+	}
+	return n.plugin
+}
+
+func (n *node) table(t *testing.T) mount.Table {
+	t.Helper()
+	table, err := mount.Kernel{}.Table()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+// loop is the loop device of the image, "" if it has none.
+func (n *node) loop(t *testing.T) string {
+	t.Helper()
+	image, err := os.Open(n.image())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer image.Close()
+	found, err := device.Find(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found == nil {
+		return ""
+	}
+	defer found.Close()
+	return found.Path()
+}
+
+// mustBeClean fails if anything is left of what was published.
+func (n *node) mustBeClean(t *testing.T) {
+	t.Helper()
+	if left := n.table(t).Below(n.dir); len(left) > 0 {
+		t.Errorf("still mounted: %+v", left)
+	}
+	if loop := n.loop(t); loop != "" {
+		t.Errorf("still attached: %s", loop)
+	}
+	for _, pattern := range []string{"images/*", "pods/*/*"} {
+		if left, _ := filepath.Glob(filepath.Join(n.dir, pattern)); len(left) > 0 {
+			t.Errorf("still there: %v", left)
+		}
+	}
+}
+
+// clean takes away what a test that failed left.
+func (n *node) clean(t *testing.T) {
+	if err := mount.UnmountBelow(mount.Kernel{}, n.dir); err != nil {
+		t.Error(err)
+	}
+	image, err := os.Open(n.image())
+	if err != nil {
+		return
+	}
+	defer image.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if loop, err := device.Find(image); err != nil || loop != nil && loop.Detach(ctx) != nil {
+		t.Errorf("the image is still attached (%v)", err)
+	}
+}

@@ -1,0 +1,104 @@
+package csi
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+)
+
+// mountPointMode is that of directories which something is mounted on.
+const mountPointMode = 0o750
+
+// openOnly opens a file to know it by, and to mount it.
+const openOnly = unix.O_PATH | unix.O_NOFOLLOW
+
+var (
+	errRemoved = errors.New("the volume's image was removed from the disk while it was mounted: what it held, and what is written to it now, " +
+		"is lost when the last pod of this node that uses it ends: copy what you need, and delete the pods")
+	errReadOnly = errors.New("the kernel stopped writing to the volume's file system, after errors that its log tells of: " +
+		"delete the volume's pods, so that it is checked before it is mounted again")
+	errTakenAway = errors.New("somebody else took away the volume's loop device: delete the pod, and start it again")
+)
+
+// place is where an image is shown for all pods of the node. It is named after the
+// volume, as its directories in pods' are: they lead here when all else is gone.
+type place string
+
+// image is a file that the image is mounted on. It tells which image is shown here,
+// also when the image has lost its name, and not any more after a reboot.
+func (p place) image() string { return filepath.Join(string(p), "image") }
+
+// mount is where the file system is mounted.
+func (p place) mount() string { return filepath.Join(string(p), "mount") }
+
+// note remembers that an image is shown here. It comes before everything else.
+func (p place) note(mounter mount.Mounter, image *os.File) error {
+	if err := os.MkdirAll(string(p), mountPointMode); err != nil {
+		return fmt.Errorf("making the place of the volume: %w", err)
+	}
+	err := volumes.BindFile(mounter, image, p.image(), mount.ReadWrite)
+	if errors.Is(err, mount.ErrMounted) {
+		return fmt.Errorf("another image is mounted for a volume of the same name: delete the pods of this node that use it: %w", err)
+	}
+	return err
+}
+
+// noted opens the image that is shown here; nil if there is none.
+func (p place) noted() (*os.File, error) {
+	image, err := os.OpenFile(p.image(), openOnly, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening the image that is mounted: %w", err)
+	}
+	return image, nil
+}
+
+// check is an error if the image was removed, or its file system has failed. A place
+// where no image is shown is well.
+func (p place) check(table mount.Table) error {
+	if shown, mounted := table.At(p.image()); mounted && shown.RootDeleted {
+		return errRemoved
+	}
+	staged, mounted := table.At(p.mount())
+	if mounted && staged.Access == mount.ReadWrite && staged.SystemAccess == mount.ReadOnly {
+		return errReadOnly
+	}
+	return nil
+}
+
+// checkDevice is an error if a device shows another image, or none.
+func (p place) checkDevice(path string) error {
+	image, err := p.noted()
+	if err != nil {
+		return err
+	}
+	if image == nil {
+		return errTakenAway
+	}
+	defer image.Close()
+	shows, err := device.Shows(path, image)
+	if err == nil && !shows {
+		err = errTakenAway
+	}
+	return err
+}
+
+// remove removes what is left of the place. Nothing may be mounted there but the note.
+func (p place) remove(mounter mount.Mounter) error {
+	if err := volumes.RemoveEmptyDir(p.mount()); err != nil {
+		return err
+	}
+	if err := volumes.UnbindFile(mounter, p.image()); err != nil {
+		return err
+	}
+	return volumes.RemoveEmptyDir(string(p))
+}

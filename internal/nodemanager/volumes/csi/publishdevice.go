@@ -1,0 +1,53 @@
+package csi
+
+import (
+	"context"
+	"os"
+	"slices"
+
+	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+)
+
+// publishDevice makes an image visible as a device at target.
+func (i *Images) publishDevice(ctx context.Context, image *os.File, spec volumes.Spec, target string) error {
+	release, err := i.acquire(ctx, spec.Name())
+	if err != nil {
+		return err
+	}
+	defer release()
+	place := i.at(spec.Name())
+	if err := i.note(place, image); err != nil {
+		return err
+	}
+	loop, err := device.Attach(ctx, image, device.ForBlock)
+	if err != nil {
+		return err
+	}
+	defer loop.Close()
+	access := spec.Access
+	if isForReadersOnly(spec.PersistentVolume) {
+		access = mount.ReadOnly
+	}
+	node, err := os.OpenFile(loop.Path(), openOnly, 0)
+	if err != nil {
+		return err
+	}
+	defer node.Close()
+	if err := volumes.BindFile(i.mounter, node, target, access); err != nil {
+		return err
+	}
+	users, err := i.usersOf(place, loop)
+	if err != nil {
+		return err
+	}
+	return protect(loop, users)
+}
+
+// protect keeps a device from being written while no pod that has it may. It is one
+// for all pods: beside a pod that writes, another one that only reads could, too.
+func protect(loop *device.Loop, users []mount.Point) error {
+	writes := slices.ContainsFunc(users, func(user mount.Point) bool { return user.Access == mount.ReadWrite })
+	return loop.SetReadOnly(!writes)
+}

@@ -1,0 +1,88 @@
+package csi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/mount"
+)
+
+// stage mounts the file system in an image, unless that was done before, and makes it
+// as large as the image is: growth that no pod saw is made good here.
+func (i *Images) stage(ctx context.Context, image *os.File, volume *corev1.PersistentVolume, place place) error {
+	loop, err := device.Attach(ctx, image, device.ForFileSystem)
+	if err != nil {
+		return err
+	}
+	// From the mount on, that keeps the device.
+	defer loop.Close()
+	table, err := i.mounter.Table()
+	if err != nil {
+		return err
+	}
+	staged, mounted := table.At(place.mount())
+	switch {
+	case mounted && staged.Device != loop.Device():
+		return fmt.Errorf("the device of the volume is %s, and %s is mounted: %w", loop.Device(), staged.Device, mount.ErrMounted)
+	case mounted:
+		return nil
+	}
+	system, err := i.systemOn(ctx, loop, volume)
+	if err != nil {
+		return err
+	}
+	// A pod's mount may be left of an earlier one: what is mounted is not for fsck.
+	if system.Access == mount.ReadWrite && len(table.Shows(loop.Device(), "/")) == 0 {
+		if err := i.systems.Check(ctx, loop.Path(), system.Type); err != nil {
+			return err
+		}
+	}
+	return i.mount(ctx, system, place)
+}
+
+// systemOn finds out what file system is to be mounted, and how.
+func (i *Images) systemOn(ctx context.Context, loop *device.Loop, volume *corev1.PersistentVolume) (mount.FileSystem, error) {
+	found, err := i.systems.Probe(ctx, loop.Path())
+	if err != nil {
+		return mount.FileSystem{}, err
+	}
+	if found == "" {
+		return mount.FileSystem{}, errors.New("the volume's image has no file system: it is never formatted when it is mounted, because it may hold data")
+	}
+	system := mount.FileSystem{Type: found, Source: loop.Path()}
+	if isForReadersOnly(volume) {
+		system.Access = mount.ReadOnly
+	}
+	err = setOptions(&system, volume.Spec.MountOptions)
+	return system, err
+}
+
+// mount mounts a file system, and makes it as large as its device.
+func (i *Images) mount(ctx context.Context, system mount.FileSystem, place place) error {
+	if err := os.Mkdir(place.mount(), mountPointMode); err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("making the mount point: %w", err)
+	}
+	if err := i.mounter.FileSystem(system, place.mount()); err != nil {
+		return err
+	}
+	if system.Access == mount.ReadWrite {
+		if err := i.systems.Grow(ctx, system.Source, place.mount(), system.Type); err != nil {
+			// Data that a pod can't get at would be worse. Whose claim still waits for
+			// more is told, when its growth is tried again.
+			logf.FromContext(ctx).Error(err, "growing a file system before pods see it", "mountedAt", place.mount())
+		}
+	}
+	return nil
+}
+
+// isForReadersOnly says whether nobody may write a volume, whatever its pod says.
+func isForReadersOnly(volume *corev1.PersistentVolume) bool {
+	modes := volume.Spec.AccessModes
+	return volume.Spec.CSI.ReadOnly || len(modes) == 1 && modes[0] == corev1.ReadOnlyMany
+}
