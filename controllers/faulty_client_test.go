@@ -8,11 +8,14 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
 var errInjected = errors.New("injected fault")
@@ -137,9 +140,14 @@ func indexed(object runtime.Object, field string) []string {
 	switch typed := object.(type) {
 	case *corev1.Pod:
 		return claimsOf(typed)
+	case *stowagev1alpha1.LocalVolume:
+		return nodeOfLocalVolume(typed)
+	case *storagev1.CSIStorageCapacity:
+		return diskOfCapacity(typed)
 	case *corev1.PersistentVolumeClaim:
 		return map[string]func(*corev1.PersistentVolumeClaim) []string{
 			claimsByClass: waitingClass, claimsByPod: podOf, claimsByVolume: volumeOf, claimsByAttributes: attributesOfClaim,
+			claimsBySource: awaitedSource,
 		}[field](typed)
 	case *corev1.PersistentVolume:
 		return map[string]func(*corev1.PersistentVolume) []string{

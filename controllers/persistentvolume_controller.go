@@ -24,6 +24,7 @@ import (
 type PersistentVolumeReconciler struct {
 	client  client.Client
 	live    client.Reader
+	shared  liveReads
 	scope   Scope
 	storage storage
 	index   *binder.Index
@@ -39,6 +40,7 @@ func NewPersistentVolumeReconciler(mgr ctrl.Manager, options Options, index *bin
 	return &PersistentVolumeReconciler{
 		client:  mgr.GetClient(),
 		live:    mgr.GetAPIReader(),
+		shared:  newLiveReads(mgr.GetAPIReader()),
 		scope:   options.Scope,
 		storage: options.storage,
 		index:   index,
@@ -62,7 +64,10 @@ func (r *PersistentVolumeReconciler) Reconcile(ctx context.Context, request ctrl
 	pv := &corev1.PersistentVolume{}
 	if err := r.client.Get(ctx, request.NamespacedName, pv); err != nil {
 		r.told.forget(request.NamespacedName)
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		if client.IgnoreNotFound(err) != nil || r.scope == ClassesScope {
+			return ctrl.Result{}, client.IgnoreNotFound(err)
+		}
+		return ctrl.Result{}, r.endRecycling(ctx, request.Name)
 	}
 	for _, step := range r.steps() {
 		done, result, err := step(ctx, pv)
@@ -82,7 +87,7 @@ func (r *PersistentVolumeReconciler) steps() []volumeStep {
 	if r.scope == ClassesScope {
 		return []volumeStep{r.ensureReclaimable, r.reclaim}
 	}
-	return []volumeStep{r.ensureProtected, r.ensureReclaimable, r.ensurePhase, r.removeProtection, r.reclaim}
+	return []volumeStep{r.ensureNotRecycling, r.ensureProtected, r.ensureReclaimable, r.ensurePhase, r.removeProtection, r.reclaim}
 }
 
 // ensurePhase writes the phase that the volume and its claim call for. A volume
@@ -221,13 +226,16 @@ func (r *PersistentVolumeReconciler) setPhase(ctx context.Context, pv *corev1.Pe
 
 // SetupWithManager watches volumes and what decides over them.
 func (r *PersistentVolumeReconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).
+	building := ctrl.NewControllerManagedBy(mgr).
 		Named("persistentvolume").
 		For(&corev1.PersistentVolume{}).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfClaim), builder.WithPredicates(newTies)).
-		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(volumeOfLocalVolume)).
+		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(r.volumeOfLocalVolume)).
 		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfBackend), onlyNewSpecs()).
 		WatchesRawSource(source.Func(r.waking.start)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: volumeWorkers}).
-		Complete(r)
+		WithOptions(controller.Options{MaxConcurrentReconciles: volumeWorkers})
+	if r.scope == ClusterScope {
+		building.Watches(&stowagev1alpha1.LocalRecycling{}, &handler.EnqueueRequestForObject{})
+	}
+	return building.Complete(r)
 }

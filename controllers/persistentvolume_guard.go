@@ -55,9 +55,17 @@ func (r *PersistentVolumeReconciler) claimed(ctx context.Context, pv *corev1.Per
 }
 
 // madeFor tells whether a provisioner, ours or another's, made a volume for a claim:
-// if the claim took another one, nobody has used it.
+// if the claim took another one, be it a later one that was made for it, nobody has
+// used it.
 func madeFor(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
-	return pv.Annotations[volume.AnnDynamicallyProvisioned] != "" && pv.Name == volumeIDOf(claim)
+	return pv.Annotations[volume.AnnDynamicallyProvisioned] != "" && isVolumeIDOf(pv.Name, claim.UID)
+}
+
+// isUndone tells whether a volume was made for an earlier attempt of a claim: a leader
+// that is late recorded it, and its storage may be gone. It is reclaimed once the claim
+// has another, or is gone itself.
+func isUndone(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	return madeFor(pv, claim) && attemptIn(pv.Name, claim.UID) < attemptOf(claim)
 }
 
 // holds tells whether the claim that a volume is tied to is bound to it, or may yet
@@ -87,18 +95,26 @@ func usedByClaim(ctx context.Context, reader client.Reader, pv *corev1.Persisten
 
 // alone returns an error where another volume object stands for the same storage:
 // its data would be removed too.
-func alone(ctx context.Context, reader client.Reader, pv *corev1.PersistentVolume, options ...client.ListOption) error {
+func (r *PersistentVolumeReconciler) alone(ctx context.Context, pv *corev1.PersistentVolume) error {
 	volumes := &corev1.PersistentVolumeList{}
-	if err := reader.List(ctx, volumes, options...); err != nil {
+	if err := r.client.List(ctx, volumes, client.MatchingFields{volumesByHandle: handleOf(pv)[0]}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the volumes of handle %s: %w", pv.Spec.CSI.VolumeHandle, err)
 	}
-	for i := range volumes.Items {
-		other := &volumes.Items[i]
-		if other.UID != pv.UID && slices.Equal(handleOf(other), handleOf(pv)) {
-			return backend.Conflict.Errorf("volume %s stands for the same storage: delete it first, or set the policy of %s to Retain", other.Name, pv.Name)
-		}
+	return standingOf(volumes.Items).beside(pv)
+}
+
+// aloneIndeed asks the API server itself: a volume object that the cache has not seen
+// yet would lose its data.
+func (r *PersistentVolumeReconciler) aloneIndeed(ctx context.Context, pv *corev1.PersistentVolume) error {
+	all, err := r.shared.handles.get(ctx, struct{}{})
+	if err != nil {
+		return err
 	}
-	return nil
+	return all.beside(pv)
+}
+
+func sharedStorage(pv *corev1.PersistentVolume, other string) error {
+	return backend.Conflict.Errorf("volume %s stands for the same storage: delete it first, or set the policy of %s to Retain", other, pv.Name)
 }
 
 // retainedFor is how long the data of a volume is still kept: from the end of its

@@ -31,10 +31,11 @@ func (r *PersistentVolumeReconciler) ensureProtected(ctx context.Context, pv *co
 }
 
 // removeProtection lets a deleted volume go that no claim is bound to. Where
-// somebody took the claim off the volume, the claim is about to tie it again.
+// somebody took the claim off the volume, the claim is about to tie it again. From a
+// volume that is yet to be reclaimed the last write takes both finalizers.
 func (r *PersistentVolumeReconciler) removeProtection(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
 	if pv.DeletionTimestamp.IsZero() || pv.Status.Phase == corev1.VolumeBound ||
-		!controllerutil.ContainsFinalizer(pv, pvProtectionFinalizer) {
+		!controllerutil.ContainsFinalizer(pv, pvProtectionFinalizer) || controllerutil.ContainsFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
 		return false, ctrl.Result{}, nil
 	}
 	if !wasClaimed(pv) {
@@ -72,7 +73,8 @@ func (r *PersistentVolumeReconciler) ensureReclaimable(ctx context.Context, pv *
 //	remove the finalizer
 func (r *PersistentVolumeReconciler) reclaim(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
-		return true, ctrl.Result{}, r.reclaimForeign(ctx, pv)
+		result, err := r.reclaimForeign(ctx, pv)
+		return true, result, err
 	}
 	if pv.DeletionTimestamp.IsZero() && !reclaimable(pv) {
 		return true, ctrl.Result{}, nil
@@ -86,7 +88,8 @@ func (r *PersistentVolumeReconciler) reclaim(ctx context.Context, pv *corev1.Per
 	case err != nil || held || current.UID != pv.UID:
 		return true, ctrl.Result{}, err
 	case !current.DeletionTimestamp.IsZero() && !mayDelete(current):
-		return true, ctrl.Result{}, r.letGo(ctx, current)
+		result, err := r.retain(ctx, current)
+		return true, result, err
 	case !reclaimable(current):
 		return true, ctrl.Result{}, nil
 	}
@@ -104,16 +107,14 @@ func (r *PersistentVolumeReconciler) removeStorage(ctx context.Context, pv *core
 	if left := r.retainedFor(pv, object); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
-	if err := alone(ctx, r.client, pv, client.MatchingFields{volumesByHandle: handleOf(pv)[0]}); err != nil {
+	if err := r.alone(ctx, pv); err != nil {
 		return ctrl.Result{}, r.failDelete(pv, err)
 	}
 	if pv.DeletionTimestamp.IsZero() {
 		err := r.client.Delete(ctx, pv, client.Preconditions{UID: &pv.UID, ResourceVersion: &pv.ResourceVersion})
 		return ctrl.Result{}, wrap(client.IgnoreNotFound(err), "deleting volume %s", pv.Name)
 	}
-	// The cache only saves the question: a volume object that it has not seen yet
-	// would lose its data.
-	if err := alone(ctx, r.live, pv); err != nil {
+	if err := r.aloneIndeed(ctx, pv); err != nil {
 		return ctrl.Result{}, r.failDelete(pv, err)
 	}
 	if err := opened.Delete(ctx, pv.Spec.CSI.VolumeHandle); err != nil {
@@ -160,34 +161,43 @@ func (r *PersistentVolumeReconciler) tell(pv *corev1.PersistentVolume, kind, rea
 	}
 }
 
-// letGo removes the finalizer: the last write.
+// letGo removes the finalizer of a volume that no claim holds, and that of its
+// protection with it: the last write.
 func (r *PersistentVolumeReconciler) letGo(ctx context.Context, pv *corev1.PersistentVolume) error {
 	before := pv.DeepCopy()
 	if !controllerutil.RemoveFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
 		return nil
 	}
+	if r.scope == ClusterScope && pv.Status.Phase != corev1.VolumeBound {
+		controllerutil.RemoveFinalizer(pv, pvProtectionFinalizer)
+	}
 	return r.patch(ctx, pv, before, "letting go of")
 }
 
-// reclaimForeign says of released volumes that no driver of Stowage made what
-// becomes of them: a provisioner of their own deletes them, or a person does.
-func (r *PersistentVolumeReconciler) reclaimForeign(ctx context.Context, pv *corev1.PersistentVolume) error {
+// reclaimForeign reclaims released volumes that no driver of Stowage made: those of
+// policy Recycle, as far as that goes. A provisioner of their own deletes the others, or
+// a person does.
+func (r *PersistentVolumeReconciler) reclaimForeign(ctx context.Context, pv *corev1.PersistentVolume) (ctrl.Result, error) {
 	if r.scope == ClassesScope || !pv.DeletionTimestamp.IsZero() || pv.Status.Phase != corev1.VolumeReleased || pv.Annotations[volume.AnnDynamicallyProvisioned] != "" {
-		return nil
+		return ctrl.Result{}, nil
 	}
-	reason := map[corev1.PersistentVolumeReclaimPolicy]string{
-		corev1.PersistentVolumeReclaimDelete:  "VolumeFailedDelete",
-		corev1.PersistentVolumeReclaimRecycle: "VolumeFailedRecycle",
-	}[pv.Spec.PersistentVolumeReclaimPolicy]
-	if reason == "" {
-		return nil
+	switch pv.Spec.PersistentVolumeReclaimPolicy {
+	case corev1.PersistentVolumeReclaimRecycle:
+		return r.recycle(ctx, pv)
+	case corev1.PersistentVolumeReclaimDelete:
+		return ctrl.Result{}, r.failForeignDelete(ctx, pv)
+	default:
+		return ctrl.Result{}, nil
 	}
-	message := fmt.Sprintf("nothing in this cluster can do what the reclaim policy %s asks for a volume that was made by hand: "+
-		"save or remove its data by hand, then delete the PersistentVolume", pv.Spec.PersistentVolumeReclaimPolicy)
+}
+
+func (r *PersistentVolumeReconciler) failForeignDelete(ctx context.Context, pv *corev1.PersistentVolume) error {
+	const message = "nothing in this cluster can do what the reclaim policy Delete asks for a volume that was made by hand: " +
+		"save or remove its data by hand, then delete the PersistentVolume"
 	if err := r.setPhase(ctx, pv, corev1.VolumeFailed, message); err != nil {
 		return err
 	}
-	r.events.Eventf(pv, nil, corev1.EventTypeWarning, reason, "Reclaim", "%s", message)
+	r.events.Eventf(pv, nil, corev1.EventTypeWarning, "VolumeFailedDelete", "Reclaim", "%s", message)
 	return nil
 }
 

@@ -69,6 +69,7 @@ var _ = Describe("A volume that Stowage made", func() {
 		Expect(pv.DeletionTimestamp).NotTo(BeNil())
 
 		update(w, pv, retain)
+		w.storage.FailNothing()
 		w.settle()
 
 		Expect(w.gone(pv)).To(BeTrue())
@@ -283,14 +284,13 @@ var _ = Describe("A volume that Stowage made", func() {
 		It("makes way for another when it is deleted before its "+name+" was written", func() {
 			w := newWorld(ClusterScope)
 			claim, pv := unboundAfter(w, write)
-			first := pv.UID
 
 			w.delete(pv)
 			w.settle()
 
-			expectBound(w, claim, pv)
-			Expect(pv.UID).NotTo(Equal(first))
-			Expect(pv.DeletionTimestamp).To(BeNil())
+			expectBound(w, claim, Volume(volumeIDOf(w.read(claim))))
+			Expect(claim.Spec.VolumeName).To(Equal(pv.Name + "-2"))
+			Expect(w.gone(pv)).To(BeTrue())
 			Expect(w.storage.Len()).To(Equal(1))
 		})
 

@@ -37,7 +37,8 @@ func (r *PersistentVolumeReconciler) volumesOfClaim(ctx context.Context, object 
 	return requests
 }
 
-func volumeOfLocalVolume(_ context.Context, object client.Object) []reconcile.Request {
+func (r *PersistentVolumeReconciler) volumeOfLocalVolume(_ context.Context, object client.Object) []reconcile.Request {
+	r.storage.renew(object.GetName())
 	return []reconcile.Request{requestFor(object)}
 }
 

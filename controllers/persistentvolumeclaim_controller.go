@@ -26,25 +26,30 @@ import (
 type PersistentVolumeClaimReconciler struct {
 	client  client.Client
 	live    client.Reader
+	shared  liveReads
 	scope   Scope
 	storage storage
 	index   *binder.Index
 	waking  waking
 	refresh refresh
-	events  events.EventRecorder
-	told    told
+	// patience is with backends that are at work.
+	patience patience
+	events   events.EventRecorder
+	told     told
 }
 
 // NewPersistentVolumeClaimReconciler makes a reconciler with an empty index of
 // volumes: SetupWithManager has an informer fill it.
 func NewPersistentVolumeClaimReconciler(mgr ctrl.Manager, options Options) *PersistentVolumeClaimReconciler {
 	r := &PersistentVolumeClaimReconciler{
-		client:  mgr.GetClient(),
-		live:    mgr.GetAPIReader(),
-		scope:   options.Scope,
-		storage: options.storage,
-		refresh: refresh{clock: options.Clock},
-		events:  recorderOf(mgr),
+		client:   mgr.GetClient(),
+		live:     mgr.GetAPIReader(),
+		shared:   newLiveReads(mgr.GetAPIReader()),
+		scope:    options.Scope,
+		storage:  options.storage,
+		refresh:  refresh{clock: options.Clock},
+		patience: patience{clock: options.Clock, lasts: untilTold},
+		events:   recorderOf(mgr),
 	}
 	r.index = binder.NewIndex(r.waking.add)
 	return r
@@ -87,6 +92,7 @@ func (r *PersistentVolumeClaimReconciler) Reconcile(ctx context.Context, request
 	}()
 	if err := r.client.Get(ctx, request.NamespacedName, claim); err != nil {
 		r.told.forget(request.NamespacedName)
+		r.patience.forget(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	for _, step := range r.steps(claim) {
@@ -100,6 +106,7 @@ func (r *PersistentVolumeClaimReconciler) Reconcile(ctx context.Context, request
 			return r.tell(ctx, claim, waiting)
 		}
 	}
+	r.patience.forget(request.NamespacedName)
 	return ctrl.Result{}, nil
 }
 
@@ -155,7 +162,9 @@ func (r *PersistentVolumeClaimReconciler) findVolume(_ context.Context, scope *c
 	claim := scope.claim
 	scope.asked = true
 	if claim.Spec.VolumeName == "" {
-		scope.volume = r.index.Take(scope.wish)
+		if taken := r.index.Take(scope.wish); taken != nil && !isUndone(taken, claim) {
+			scope.volume = taken
+		}
 		return nil, nil
 	}
 	found, cause := r.index.TakeNamed(scope.wish)
@@ -198,11 +207,13 @@ func (r *PersistentVolumeClaimReconciler) SetupWithManager(mgr ctrl.Manager) err
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("persistentvolumeclaim").
 		Watches(&corev1.PersistentVolumeClaim{}, r.claimEvents()).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.claimsCopying), builder.WithPredicates(newPhases)).
 		Watches(&corev1.PersistentVolume{}, r.volumeEvents()).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(claimsOfPod), builder.WithPredicates(newUse)).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForClass)).
 		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForBackend), onlyUsableBackends()).
-		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(claimOfLocalVolume)).
+		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(r.claimOfLocalVolume)).
+		Watches(&stowagev1alpha1.LocalDisk{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForDisk), onlyMoreRoom()).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForNode), onlyNewNodes()).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.claimsPlacedOn), builder.WithPredicates(goneNodes)).
 		WatchesRawSource(source.Func(r.waking.start)).

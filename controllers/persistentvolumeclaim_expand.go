@@ -67,7 +67,7 @@ func (r *PersistentVolumeClaimReconciler) expandVolume(ctx context.Context, clai
 	}
 	expanded.OnNode = expanded.OnNode && ptr.Deref(pv.Spec.VolumeMode, corev1.PersistentVolumeFilesystem) == corev1.PersistentVolumeFilesystem
 	worth := ""
-	if opened.Capabilities().Advisory {
+	if expanded.Advisory {
 		worth = stowagev1alpha1.CapacityAdvisory
 	}
 	if err := r.ensureVolumeSize(ctx, claim, pv, expanded, worth); err != nil {

@@ -52,14 +52,8 @@ func (r *PersistentVolumeClaimReconciler) resume(ctx context.Context, scope *cla
 	if !controllerutil.ContainsFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer) {
 		return nil, nil
 	}
-	current := &corev1.PersistentVolumeClaim{}
-	err := r.live.Get(ctx, client.ObjectKeyFromObject(claim), current)
-	switch {
-	case client.IgnoreNotFound(err) != nil:
-		return nil, fmt.Errorf("reading claim %s/%s: %w", claim.Namespace, claim.Name, err)
-	case apierrors.IsNotFound(err) || current.UID != claim.UID || !current.DeletionTimestamp.IsZero() ||
-		!controllerutil.ContainsFinalizer(current, stowagev1alpha1.ProvisioningFinalizer):
-		return &wait{after: contendedRetry}, nil
+	if current, err := r.isCurrent(ctx, claim); !current || err != nil {
+		return &wait{after: contendedRetry}, err
 	}
 	if waiting, err := r.findRecorded(ctx, scope); waiting != nil || err != nil || scope.volume != nil {
 		return waiting, err
@@ -71,9 +65,23 @@ func (r *PersistentVolumeClaimReconciler) resume(ctx context.Context, scope *cla
 	case noted.Leaving != "":
 		return r.leaveNode(ctx, claim, noted)
 	case noted.Undoing || noted.Backend != object.Name:
-		return r.undo(ctx, claim)
+		return r.startOver(ctx, claim)
 	}
 	return nil, nil
+}
+
+// isCurrent tells, from a live read, whether a claim is there still with the intent
+// that the cache shows: one that was undone meanwhile must not be begun again, under an
+// id that nobody looks for any more.
+func (r *PersistentVolumeClaimReconciler) isCurrent(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
+	current := &corev1.PersistentVolumeClaim{}
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(claim), current)
+	if err != nil {
+		return false, wrap(client.IgnoreNotFound(err), "reading claim %s/%s", claim.Namespace, claim.Name)
+	}
+	return current.UID == claim.UID && current.DeletionTimestamp.IsZero() == claim.DeletionTimestamp.IsZero() &&
+		controllerutil.ContainsFinalizer(current, stowagev1alpha1.ProvisioningFinalizer) && attemptOf(current) == attemptOf(claim) &&
+		current.Annotations[stowagev1alpha1.ProvisioningAnnotation] == claim.Annotations[stowagev1alpha1.ProvisioningAnnotation], nil
 }
 
 // ensureIntent writes down, before the backend is called, that it will be: from
@@ -81,7 +89,7 @@ func (r *PersistentVolumeClaimReconciler) resume(ctx context.Context, scope *cla
 func (r *PersistentVolumeClaimReconciler) ensureIntent(ctx context.Context, scope *claimScope, object *stowagev1alpha1.StorageBackend) error {
 	claim := scope.claim
 	before := claim.DeepCopy()
-	text, err := json.Marshal(intent{Backend: object.Name, Node: nameOf(scope.wish.Node), Attempt: 1})
+	text, err := json.Marshal(intent{Backend: object.Name, Node: nameOf(scope.wish.Node), Attempt: attemptOf(claim)})
 	if err != nil {
 		return fmt.Errorf("writing the intent of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
@@ -97,7 +105,6 @@ func (r *PersistentVolumeClaimReconciler) ensureIntent(ctx context.Context, scop
 	if err != nil {
 		return fmt.Errorf("writing the intent of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
-	r.events.Eventf(claim, nil, corev1.EventTypeNormal, "Provisioning", "Provision", "making volume %s in StorageBackend %s", volumeIDOf(claim), object.Name)
 	return r.tellUnfit(ctx, scope)
 }
 
@@ -160,6 +167,13 @@ func (r *PersistentVolumeClaimReconciler) deleteUnrecorded(ctx context.Context, 
 // makeFinal repeats the call that may have been made for a claim until nothing of
 // it goes on any more.
 func (r *PersistentVolumeClaimReconciler) makeFinal(ctx context.Context, claim *corev1.PersistentVolumeClaim, nodeName string, opened backend.Backend) error {
+	current, err := r.isCurrent(ctx, claim)
+	switch {
+	case err != nil:
+		return err
+	case !current:
+		return backend.InProgress.Errorf("the claim was changed meanwhile: it is looked at again")
+	}
 	request := requestFrom(claim)
 	if nodeName != "" {
 		node := &corev1.Node{}
@@ -167,7 +181,7 @@ func (r *PersistentVolumeClaimReconciler) makeFinal(ctx context.Context, claim *
 			request.Node = node
 		}
 	}
-	_, err := opened.Provision(ctx, request)
+	_, err = opened.Provision(ctx, request)
 	// Unavailable tells only of the repeat: the call before it may still take effect.
 	if err != nil && (backend.KindOf(err) == "" || backend.Unfinished(err) || errors.Is(err, backend.Unavailable)) {
 		return fmt.Errorf("making sure that nothing is still being made before it is removed: %w", err)
@@ -189,6 +203,14 @@ func (r *PersistentVolumeClaimReconciler) writeIntent(ctx context.Context, claim
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, stowagev1alpha1.ProvisioningAnnotation, string(text))
 	err = r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	return wrap(err, "writing the intent of claim %s/%s", claim.Namespace, claim.Name)
+}
+
+// startOver undoes what was begun for a claim that is to have another volume.
+func (r *PersistentVolumeClaimReconciler) startOver(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*wait, error) {
+	if waiting, err := r.undo(ctx, claim); waiting != nil || err != nil {
+		return waiting, err
+	}
+	return nil, r.beginAnew(ctx, claim)
 }
 
 // intendedBackend is the backend that the intent names or, where somebody took

@@ -37,6 +37,12 @@ var bindings = []struct {
 		w.create(Pod("user", "node-1", "data"))
 		return claim
 	}},
+	{"that is to be a copy", 5, 2, func(w *world) *corev1.PersistentVolumeClaim {
+		w.boundClaim()
+		claim := copyOf("data")
+		w.create(claim)
+		return claim
+	}},
 	{"that gets the default class late", 6, 1, func(w *world) *corev1.PersistentVolumeClaim {
 		claim := Claim(func(claim *corev1.PersistentVolumeClaim) { claim.Spec.StorageClassName = nil })
 		w.create(LocalBackend("disks"), claim)

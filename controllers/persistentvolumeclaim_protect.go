@@ -2,10 +2,8 @@ package controllers
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -45,11 +43,11 @@ func (r *PersistentVolumeClaimReconciler) awaitUnused(ctx context.Context, scope
 	if !controllerutil.ContainsFinalizer(claim, pvcProtectionFinalizer) {
 		return nil, nil
 	}
-	pods := &corev1.PodList{}
-	if err := r.live.List(ctx, pods, client.InNamespace(claim.Namespace)); err != nil {
-		return nil, fmt.Errorf("listing the pods of namespace %s: %w", claim.Namespace, err)
+	pods, err := r.shared.pods.get(ctx, claim.Namespace)
+	if err != nil {
+		return nil, err
 	}
-	if slices.ContainsFunc(pods.Items, uses(claim)) {
+	if slices.ContainsFunc(pods, uses(claim)) {
 		return &wait{}, nil
 	}
 	return nil, nil

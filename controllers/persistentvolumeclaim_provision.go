@@ -58,6 +58,8 @@ func (r *PersistentVolumeClaimReconciler) provision(ctx context.Context, scope *
 		return &wait{}, nil
 	case scope.class == nil || scope.class.Provisioner == noProvisioner:
 		return r.waitUnmatched(scope), nil
+	case populated(scope.claim):
+		return waitForPopulator(scope.claim), r.markProvisioner(ctx, scope)
 	case !backend.IsOurs(scope.class.Provisioner):
 		return waitForForeignProvisioner(scope.class.Provisioner), r.markProvisioner(ctx, scope)
 	}
@@ -84,12 +86,17 @@ func (r *PersistentVolumeClaimReconciler) prepare(ctx context.Context, scope *cl
 		}
 		return nil, request, fmt.Errorf("reading StorageBackend %s: %w", parameters.Backend, err)
 	}
-	return object, request, refuse(scope, object)
+	if err := refuse(scope, object); err != nil {
+		return nil, request, err
+	}
+	err = r.fillFrom(ctx, scope, object, &request)
+	return object, request, err
 }
 
-// requestFrom is what a claim asks of a backend, on whatever node.
+// requestFrom is what a claim asks of a backend, on whatever node, and as a copy of it
+// doesn't know what.
 func requestFrom(claim *corev1.PersistentVolumeClaim) backend.Request {
-	return backend.Request{
+	request := backend.Request{
 		ID:          volumeIDOf(claim),
 		Claim:       stowagev1alpha1.ClaimReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
 		Labels:      claim.Labels,
@@ -98,11 +105,16 @@ func requestFrom(claim *corev1.PersistentVolumeClaim) backend.Request {
 		VolumeMode:  ptr.Deref(claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem),
 		AccessModes: claim.Spec.AccessModes,
 	}
+	if dataSource(claim) != nil {
+		request.Source = &backend.Source{}
+	}
+	return request
 }
 
-// volumeIDOf is the id of the volume that is made for a claim.
+// volumeIDOf is the id of the volume that is made for a claim. Whatever a user writes
+// as the attempt, it is one of this claim's.
 func volumeIDOf(claim *corev1.PersistentVolumeClaim) string {
-	return backend.VolumeID(claim.UID, 1)
+	return backend.VolumeID(claim.UID, attemptOf(claim))
 }
 
 // ownersAnnotations are those that the claim's owner wrote: what controllers note on
@@ -129,8 +141,6 @@ func refuse(scope *claimScope, object *stowagev1alpha1.StorageBackend) error {
 	case scope.wish.Node != nil && !backend.Allows(scope.class.AllowedTopologies, scope.wish.Node):
 		return backend.Invalid.Errorf("node %s is not within the allowedTopologies of StorageClass %s: place the pod elsewhere, or use another class",
 			scope.wish.Node.Name, scope.class.Name)
-	case claim.Spec.DataSource != nil || claim.Spec.DataSourceRef != nil:
-		return backend.Invalid.Errorf("StorageBackend %s can't fill a volume from a dataSource: create the claim without one", object.Name)
 	case claim.Spec.Selector != nil:
 		return backend.Invalid.Errorf("a claim with a selector gets no volume made for it: remove the selector, or create a volume that it selects")
 	case ptr.Deref(claim.Spec.VolumeAttributesClassName, "") != "":
@@ -155,6 +165,7 @@ func (r *PersistentVolumeClaimReconciler) make(
 	if waiting != nil || err != nil || scope.volume != nil {
 		return waiting, err
 	}
+	request.ID = volumeIDOf(scope.claim)
 	if err := r.ensureIntent(ctx, scope, object); err != nil {
 		return nil, err
 	}
@@ -172,8 +183,7 @@ func (r *PersistentVolumeClaimReconciler) make(
 // backend that is let go looks for intents after its deletion. Each side writes
 // before it reads, so one of them sees the other.
 func (r *PersistentVolumeClaimReconciler) awaitUsable(ctx context.Context, object *stowagev1alpha1.StorageBackend) (*wait, error) {
-	current := &stowagev1alpha1.StorageBackend{}
-	err := r.live.Get(ctx, client.ObjectKeyFromObject(object), current)
+	current, err := r.shared.backends.get(ctx, object.Name)
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		return nil, fmt.Errorf("reading StorageBackend %s: %w", object.Name, err)
@@ -222,7 +232,8 @@ func (r *PersistentVolumeClaimReconciler) findRecorded(ctx context.Context, scop
 	case err != nil:
 		return nil, wrap(client.IgnoreNotFound(err), "reading volume %s", volumeIDOf(scope.claim))
 	case !recorded.DeletionTimestamp.IsZero():
-		return waitForOldVolume(recorded), nil
+		// Its storage is the volume object's to remove.
+		return waitForOldVolume(recorded), r.beginAnew(ctx, scope.claim)
 	case binder.TiedTo(recorded, scope.claim):
 		scope.volume = recorded
 	}

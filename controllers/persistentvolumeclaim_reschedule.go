@@ -127,6 +127,11 @@ func (r *PersistentVolumeClaimReconciler) leaveNode(ctx context.Context, claim *
 // removeSelectedNode asks the scheduler for another node, unless it chose one
 // meanwhile.
 func (r *PersistentVolumeClaimReconciler) removeSelectedNode(ctx context.Context, claim *corev1.PersistentVolumeClaim, node string) error {
+	if hasIntent(claim) {
+		if err := r.countAttempt(ctx, claim); err != nil {
+			return err
+		}
+	}
 	before := claim.DeepCopy()
 	changed := clearIntent(claim)
 	if claim.Annotations[annSelectedNode] == node {

@@ -25,7 +25,7 @@ var _ = Describe("A claim for which the scheduler chose a node", func() {
 		w.settle()
 
 		expectBound(w, claim, Volume(volumeIDOf(claim)))
-		Expect(w.told()).To(ContainElement(ContainSubstring("Normal Provisioning making volume pvc-")))
+		Expect(w.told()).To(ContainElement(ContainSubstring("Normal ProvisioningSucceeded Successfully provisioned volume pvc-")))
 	})
 
 	DescribeTable("goes back to the scheduler, once, with nothing left behind",
@@ -116,7 +116,7 @@ var _ = Describe("A claim for which the scheduler chose a node", func() {
 		place(w, claim, "node-2")
 		w.settle()
 
-		expectBound(w, claim, Volume(volumeIDOf(claim)))
+		expectBound(w, claim, Volume(volumeIDOf(w.read(claim))))
 		Expect(claim.Annotations).To(HaveKeyWithValue(annSelectedNode, "node-2"))
 	})
 

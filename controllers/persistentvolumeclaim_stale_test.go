@@ -75,7 +75,7 @@ var _ = Describe("Nothing is left behind", func() {
 		w.create(Class("by-hand", stowagev1alpha1.LocalDriver, map[string]string{"backend": "second"}))
 		w.settle()
 
-		expectBound(w, claim, Volume(volumeIDOf(claim)))
+		expectBound(w, claim, Volume(volumeIDOf(w.read(claim))))
 		Expect(first.Len()).To(BeZero())
 		Expect(second.Len()).To(Equal(1))
 	})

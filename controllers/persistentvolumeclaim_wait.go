@@ -33,6 +33,8 @@ type wait struct {
 	after time.Duration
 	// rarer has a claim look again the more rarely, the older it is.
 	rarer bool
+	// patient waits are told only once they have lasted: mostly they are over sooner.
+	patient bool
 	// yields keeps a failure that was told before: nothing else is known yet.
 	yields bool
 	// retry is an error after which to look again, ever more slowly.
@@ -50,6 +52,11 @@ const (
 
 // tell writes the condition and, where it says something new, sends the event.
 func (r *PersistentVolumeClaimReconciler) tell(ctx context.Context, claim *corev1.PersistentVolumeClaim, waiting *wait) (ctrl.Result, error) {
+	if !waiting.patient {
+		r.patience.forget(client.ObjectKeyFromObject(claim))
+	} else if left := r.patience.left(client.ObjectKeyFromObject(claim)); left > 0 {
+		return ctrl.Result{RequeueAfter: left}, nil
+	}
 	news, err := r.writeWait(ctx, claim, waiting)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -246,7 +253,10 @@ func waitForForeignProvisioner(driver string) *wait {
 // waitForBackend says what a backend's error means for the claim.
 func waitForBackend(err error) *wait {
 	if backend.Unfinished(err) {
-		return &wait{reason: "Provisioning", message: err.Error(), after: retryUnanswered, yields: errors.Is(err, backend.Queued)}
+		return &wait{
+			reason: "Provisioning", event: "Provisioning", message: err.Error(),
+			after: retryUnanswered, yields: errors.Is(err, backend.Queued), patient: true,
+		}
 	}
 	failed := &wait{reason: provisioningFailed, message: err.Error(), event: provisioningFailed, warning: true}
 	switch backend.KindOf(err) {

@@ -37,6 +37,8 @@ const (
 	// that thousands cost no more than a few.
 	refreshAfter = time.Second
 	refreshEach  = 50 * time.Millisecond
+	// untilTold is how long a backend is at work before its claim says so.
+	untilTold = 2 * time.Second
 )
 
 // refresh says when the claims of a class are to say anew why they wait. All methods
@@ -86,4 +88,42 @@ func (r *PersistentVolumeClaimReconciler) enqueueForRefresh(pv *corev1.Persisten
 	if len(waiting) > 0 {
 		r.refresh.set(class, quiet)
 	}
+}
+
+// patience remembers since when claims wait for what mostly is over soon, so that it
+// isn't told, and unsaid again, of each. Its zero value has none. All methods can be
+// called at once.
+type patience struct {
+	clock clock.PassiveClock
+	lasts time.Duration
+	mu    sync.Mutex
+	since map[types.NamespacedName]time.Time
+}
+
+// left is how long a claim may still wait without a word.
+func (p *patience) left(of types.NamespacedName) time.Duration {
+	if p.lasts == 0 {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	since, waits := p.since[of]
+	if !waits {
+		since = p.clock.Now()
+		if p.since == nil {
+			p.since = map[types.NamespacedName]time.Time{}
+		}
+		p.since[of] = since
+	}
+	return max(0, since.Add(p.lasts).Sub(p.clock.Now()))
+}
+
+// forget ends a wait.
+func (p *patience) forget(of types.NamespacedName) {
+	if p.lasts == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.since, of)
 }

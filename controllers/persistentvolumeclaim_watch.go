@@ -165,13 +165,23 @@ func (r *PersistentVolumeClaimReconciler) claimsWaitingForClass(ctx context.Cont
 // claimsWaitingForBackend wakes the claims whose class may name the backend; each
 // looks for itself whether it does.
 func (r *PersistentVolumeClaimReconciler) claimsWaitingForBackend(ctx context.Context, object client.Object) []reconcile.Request {
+	return r.claimsOfClassesWith(ctx, object.GetName())
+}
+
+// claimsWaitingForDisk wakes the claims whose class may name the backend of a disk
+// that has more room than before.
+func (r *PersistentVolumeClaimReconciler) claimsWaitingForDisk(ctx context.Context, object client.Object) []reconcile.Request {
+	return r.claimsOfClassesWith(ctx, object.(*stowagev1alpha1.LocalDisk).Spec.Backend)
+}
+
+func (r *PersistentVolumeClaimReconciler) claimsOfClassesWith(ctx context.Context, name string) []reconcile.Request {
 	classes := &storagev1.StorageClassList{}
 	if err := r.client.List(ctx, classes, unhurried); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing classes")
 	}
 	var requests []reconcile.Request
 	for i := range classes.Items {
-		if classes.Items[i].Parameters[stowagev1alpha1.BackendParameter] == object.GetName() {
+		if classes.Items[i].Parameters[stowagev1alpha1.BackendParameter] == name {
 			requests = append(requests, requestsFor(r.waitingClaims(ctx, classes.Items[i].Name))...)
 		}
 	}
@@ -229,7 +239,8 @@ func claimsOfPod(_ context.Context, object client.Object) []reconcile.Request {
 	return requests
 }
 
-func claimOfLocalVolume(_ context.Context, object client.Object) []reconcile.Request {
+func (r *PersistentVolumeClaimReconciler) claimOfLocalVolume(_ context.Context, object client.Object) []reconcile.Request {
+	r.storage.renew(object.GetName())
 	claim := object.(*stowagev1alpha1.LocalVolume).Spec.ClaimRef
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}}}
 }

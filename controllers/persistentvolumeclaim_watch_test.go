@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -153,3 +154,38 @@ func (s *unsureStorage) Provision(ctx context.Context, request backend.Request) 
 }
 
 func (s *unsureStorage) takeEffect(ctx context.Context) { _, _ = s.Backend.Provision(ctx, s.pending) }
+
+var _ = Describe("A claim whose backend is at work", func() {
+	It("says so only once that lasts", func() {
+		w := newWorldIn(newMemory())
+		w.claims.patience = patience{clock: w.clock, lasts: untilTold}
+		claim := Claim(InClass("disks"))
+		w.create(LocalBackend("disks"))
+		w.settle()
+		w.storage.FailNext(slices.Repeat([]error{backend.InProgress.Errorf("the agent is at work")}, 3*maxRounds)...)
+		w.create(claim)
+
+		w.settle()
+		Expect(w.read(claim).Status.Conditions).To(BeEmpty())
+		w.clock.SetTime(w.clock.Now().Add(untilTold))
+		_ = w.round()
+
+		Expect(w.condition(claim).Message).To(Equal("the agent is at work"))
+		Expect(w.told()).To(ContainElement(ContainSubstring("Normal Provisioning the agent is at work")))
+	})
+
+	It("says so only once that lasts, however long it waited for a node before", func() {
+		w := newWorldIn(newMemory())
+		w.claims.patience = patience{clock: w.clock, lasts: untilTold}
+		claim := Claim(InClass("disks"))
+		w.create(LocalBackend("disks", waitingForConsumer), Node("node-1"), claim)
+		w.settle()
+		w.clock.SetTime(w.clock.Now().Add(untilTold))
+		w.storage.FailNext(slices.Repeat([]error{backend.InProgress.Errorf("the agent is at work")}, 3*maxRounds)...)
+		place(w, claim, "node-1")
+
+		w.settle()
+
+		Expect(w.condition(claim).Reason).To(Equal("WaitForFirstConsumer"))
+	})
+})

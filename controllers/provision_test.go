@@ -101,9 +101,9 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 		Entry("when its class has an unknown parameter", Claim(InClass("bad")),
 			Class("bad", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks", "speed": "9"}),
 			`unknown parameter "speed"`),
-		Entry("when it asks for data to start with", Claim(InClass("good"), startingFrom("other")),
+		Entry("when it asks for a copy of a claim that isn't there", Claim(InClass("good"), startingFrom("", claimKind, "other")),
 			Class("good", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks"}),
-			"can't fill a volume from a dataSource"),
+			"claim default/other, which is to be copied, does not exist"),
 		Entry("when its class is of a driver that is not the backend's", Claim(InClass("mixed")),
 			Class("mixed", stowagev1alpha1.NFSDriver, map[string]string{"backend": "disks"}), "is served by local.stowage.dev"),
 		Entry("when it selects volumes by label", Claim(InClass("good"), Selecting("disk", "ssd")),
@@ -279,12 +279,6 @@ var _ = Describe("A claim whose class allows some nodes only", func() {
 		Expect(w.storage.Len()).To(BeZero())
 	})
 })
-
-func startingFrom(claim string) func(*corev1.PersistentVolumeClaim) {
-	return func(c *corev1.PersistentVolumeClaim) {
-		c.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: claim, APIGroup: ptr.To("")}
-	}
-}
 
 func near() *storagev1.StorageClass {
 	class := Class("near", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks"})

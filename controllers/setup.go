@@ -3,6 +3,8 @@
 //	persistentvolumeclaim_*   match, bind and provision claims, protect them
 //	persistentvolume_*        phases of volumes, their protection and reclaim
 //	storagebackend_*          probe backends, keep their StorageClasses, audit what they hold
+//	localdisk_*               a LocalDisk for each node of local backends; its room, for the scheduler
+//	localvolume_*             volumes that are to go, whose node is gone
 //	pod_*                     make the claims of generic ephemeral volumes
 //	volumeattributesclass_*   protect VolumeAttributesClasses that are used
 //
@@ -17,6 +19,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,7 +45,7 @@ const (
 	// of a bind is waiting for the API server.
 	claimWorkers = 32
 	// volumeWorkers is how many volumes are worked on at once.
-	volumeWorkers = 16
+	volumeWorkers = 32
 	// conflictRetry is how soon what met a conflict is looked at again: the
 	// cache needs a moment to see what the other writer wrote.
 	conflictRetry = 50 * time.Millisecond
@@ -59,6 +62,11 @@ type Options struct {
 	Scope Scope
 	// Backends are the kinds of storage that are served.
 	Backends *backend.Registry
+	// Recycler empties volumes of policy Recycle that people made. Nil: nobody does.
+	Recycler backend.Recycler
+	// Namespace is the manager's own, where it publishes what room nodes have. Empty:
+	// nowhere.
+	Namespace string
 	// Clock tells the time. Nil: the machine's.
 	Clock clock.PassiveClock
 	// Metrics take the numbers of backends' calls. Nil: nobody counts them.
@@ -90,12 +98,19 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
+	if options.Namespace != "" {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, &storagev1.CSIStorageCapacity{}, capacitiesByDisk, diskOfCapacity); err != nil {
+			return fmt.Errorf("indexing capacities by disk: %w", err)
+		}
+	}
 	claims := NewPersistentVolumeClaimReconciler(mgr, options)
 	reconcilers := []interface{ SetupWithManager(ctrl.Manager) error }{
 		claims,
 		NewPersistentVolumeReconciler(mgr, options, claims.index),
 		NewStorageBackendReconciler(mgr, options),
 		NewStorageBackendAuditor(mgr, options),
+		NewLocalDiskReconciler(mgr, options),
+		NewLocalVolumeReconciler(mgr, options),
 	}
 	if options.Scope == ClusterScope {
 		reconcilers = append(reconcilers, NewPodReconciler(mgr), NewVolumeAttributesClassReconciler(mgr))
@@ -115,10 +130,13 @@ const (
 	claimsByPod         = "stowage.pod"
 	claimsByClass       = "stowage.class"
 	claimsByAttributes  = "stowage.attributes"
+	claimsBySource      = "stowage.source"
 	volumesByHandle     = "stowage.handle"
 	volumesByBackend    = "stowage.backend"
 	volumesByClaim      = "stowage.claim"
 	volumesByAttributes = "stowage.attributes"
+	volumesByNode       = "stowage.node"
+	capacitiesByDisk    = "stowage.disk"
 )
 
 // addIndexes adds the field indexes that the reconcilers look things up by.
@@ -135,6 +153,9 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		{&corev1.PersistentVolumeClaim{}, claimsByVolume, func(object client.Object) []string {
 			return volumeOf(object.(*corev1.PersistentVolumeClaim))
 		}},
+		{&corev1.PersistentVolumeClaim{}, claimsBySource, func(object client.Object) []string {
+			return awaitedSource(object.(*corev1.PersistentVolumeClaim))
+		}},
 		{&corev1.PersistentVolumeClaim{}, claimsByPod, func(object client.Object) []string {
 			return podOf(object.(*corev1.PersistentVolumeClaim))
 		}},
@@ -149,6 +170,7 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		{&corev1.PersistentVolume{}, volumesByBackend, func(object client.Object) []string {
 			return backendOf(object.(*corev1.PersistentVolume))
 		}},
+		{&stowagev1alpha1.LocalVolume{}, volumesByNode, nodeOfLocalVolume},
 	}
 	for _, index := range indexes {
 		if err := indexer.IndexField(ctx, index.object, index.field, index.values); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
@@ -21,10 +22,17 @@ type storage struct {
 	dispatcher *dispatch.Dispatcher
 	// metrics measure them. Nil: nothing does.
 	metrics *measure.Metrics
+	// recycler empties volumes of policy Recycle. Nil: nobody does. Token tells this
+	// process from all others that do.
+	recycler backend.Recycler
+	token    string
 }
 
 func newStorage(ctx context.Context, options Options) (storage, error) {
-	s := storage{Registry: options.Backends, dispatcher: dispatch.New(ctx)}
+	s := storage{
+		Registry: options.Backends, dispatcher: dispatch.New(ctx),
+		recycler: options.Recycler, token: string(uuid.NewUUID()),
+	}
 	if options.Metrics == nil {
 		return s, nil
 	}
@@ -49,9 +57,17 @@ func (s storage) open(object *stowagev1alpha1.StorageBackend, wake func()) (back
 	return opened, nil
 }
 
+// renew says that something happened to a volume, of which a backend's earlier answers
+// don't know.
+func (s storage) renew(id string) {
+	if s.dispatcher != nil {
+		s.dispatcher.Renew(id)
+	}
+}
+
 func laneOf(object *stowagev1alpha1.StorageBackend) dispatch.Lane {
 	return dispatch.Lane{
-		Backend: object.Name,
+		Backend: "StorageBackend " + object.Name,
 		Version: fmt.Sprintf("%s/%d", object.UID, object.Generation),
 		Limit:   int(object.Spec.MaxConcurrentOperations),
 	}

@@ -134,13 +134,16 @@ func (r *StorageBackendAuditor) compare(ctx context.Context, object *stowagev1al
 	}
 	if len(before.orphans(held)) == 0 && len(before.lost(held)) == 0 {
 		// The cache only saves the question: it knows of all that is held.
-		return findings{held: held}, nil
+		return findings{held: held, retained: before.retained(held)}, nil
 	}
 	now, err := takeCensus(ctx, r.live, object)
 	if err != nil {
 		return findings{}, err
 	}
-	return findings{held: held, orphans: now.orphans(held), lost: both(before.lost(held), now.lost(held)), living: now.living}, nil
+	return findings{
+		held: held, orphans: now.orphans(held), retained: now.retained(held),
+		lost: both(before.lost(held), now.lost(held)), living: now.living,
+	}, nil
 }
 
 // retryLater tells, once, that an audit was not possible.

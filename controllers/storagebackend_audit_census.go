@@ -11,14 +11,16 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/binder"
 )
 
 // census is what the cluster records of the storage of one backend.
 type census struct {
 	driver string
-	// living are the claims that are there; making those of them for which storage
-	// may be on its way, by UID.
-	living, making map[types.UID]bool
+	// living are the volumes that the claims which are there are bound to, "" where
+	// they aren't; making those of them for which storage may be on its way, by UID.
+	living map[types.UID]string
+	making map[types.UID]bool
 	// recorded are the driver and handle of all volume objects.
 	recorded map[string]bool
 	// made are the volume objects of the backend that are to have storage.
@@ -35,7 +37,7 @@ type madeVolume struct {
 func takeCensus(ctx context.Context, reader client.Reader, object *stowagev1alpha1.StorageBackend) (census, error) {
 	c := census{
 		driver: backend.DriverOf(object),
-		living: map[types.UID]bool{}, making: map[types.UID]bool{}, recorded: map[string]bool{},
+		living: map[types.UID]string{}, making: map[types.UID]bool{}, recorded: map[string]bool{},
 	}
 	claims, volumes := &corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}
 	for _, list := range []client.ObjectList{claims, volumes} {
@@ -45,7 +47,10 @@ func takeCensus(ctx context.Context, reader client.Reader, object *stowagev1alph
 	}
 	for i := range claims.Items {
 		claim := &claims.Items[i]
-		c.living[claim.UID] = true
+		c.living[claim.UID] = ""
+		if binder.Completed(claim) {
+			c.living[claim.UID] = claim.Spec.VolumeName
+		}
 		c.making[claim.UID] = hasIntent(claim)
 	}
 	for i := range volumes.Items {
@@ -70,9 +75,22 @@ func (c *census) knows(held backend.Held) bool {
 	return c.recorded[c.driver+"^"+held.ID] || c.making[held.Claim.UID]
 }
 
-// orphans are those of the held volumes that nothing answers for.
+// orphans are those of the held volumes that nothing answers for, and that nobody
+// said to keep.
 func (c *census) orphans(held []backend.Held) []backend.Held {
-	return slices.DeleteFunc(slices.Clone(held), c.knows)
+	return slices.DeleteFunc(slices.Clone(held), func(volume backend.Held) bool { return volume.Retained || c.knows(volume) })
+}
+
+// retained counts the held volumes that nothing answers for because a person said to
+// keep them.
+func (c *census) retained(held []backend.Held) int32 {
+	count := int32(0)
+	for _, volume := range held {
+		if volume.Retained && !c.knows(volume) {
+			count++
+		}
+	}
+	return count
 }
 
 // lost are the volume objects whose storage isn't held.

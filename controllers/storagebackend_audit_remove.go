@@ -56,7 +56,7 @@ func (r *StorageBackendAuditor) removeOrphans(ctx context.Context, object *stowa
 }
 
 func (r *StorageBackendAuditor) removeOrphan(ctx context.Context, opened backend.Backend, held backend.Held) error {
-	used, err := r.mayBeUsed(ctx, held.Claim)
+	used, err := usedByPod(ctx, r.live, held.Claim, hasEnded)
 	switch {
 	case err != nil:
 		return err
@@ -75,22 +75,23 @@ func (r *StorageBackendAuditor) failRemoval(object *stowagev1alpha1.StorageBacke
 	return err
 }
 
-// mayBeUsed tells whether a pod may have mounted the storage of a claim that is
-// gone. A pod that is younger than the next claim of that name has that one's.
-func (r *StorageBackendAuditor) mayBeUsed(ctx context.Context, gone stowagev1alpha1.ClaimReference) (bool, error) {
+// usedByPod tells whether a pod that isn't done may have mounted the storage of a
+// claim that is gone. One that is younger than the next claim of that name has that
+// one's.
+func usedByPod(ctx context.Context, live client.Reader, gone stowagev1alpha1.ClaimReference, isDone func(*corev1.Pod) bool) (bool, error) {
 	key := client.ObjectKey{Namespace: gone.Namespace, Name: gone.Name}
 	next, pods := &corev1.PersistentVolumeClaim{}, &corev1.PodList{}
-	found := r.live.Get(ctx, key, next)
+	found := live.Get(ctx, key, next)
 	if client.IgnoreNotFound(found) != nil {
 		return false, fmt.Errorf("reading claim %s: %w", key, found)
 	}
-	if err := r.live.List(ctx, pods, client.InNamespace(gone.Namespace)); err != nil {
+	if err := live.List(ctx, pods, client.InNamespace(gone.Namespace)); err != nil {
 		return false, fmt.Errorf("listing the pods of namespace %s: %w", gone.Namespace, err)
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		older := apierrors.IsNotFound(found) || !next.CreationTimestamp.Before(&pod.CreationTimestamp)
-		if older && !hasEnded(pod) && slices.Contains(claimsOf(pod), gone.Name) {
+		if older && !isDone(pod) && slices.Contains(claimsOf(pod), gone.Name) {
 			return true, nil
 		}
 	}

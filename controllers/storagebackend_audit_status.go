@@ -32,8 +32,10 @@ type findings struct {
 	// volume objects without storage.
 	held, orphans []backend.Held
 	lost          []string
-	// living are the claims that are there.
-	living map[types.UID]bool
+	// retained is how many would be orphans, had nobody said to keep them.
+	retained int32
+	// living are the claims that are there, and the volumes that they are bound to.
+	living map[types.UID]string
 }
 
 // record writes what was found to the backend's status, with the version of a live
@@ -73,7 +75,7 @@ func auditStatus(object *stowagev1alpha1.StorageBackend, found findings, now met
 			seen[heldAs(orphan)] = orphan.Since
 		}
 	}
-	status := &stowagev1alpha1.AuditStatus{Time: now, LostVolumes: found.lost[:min(maxListed, len(found.lost))]}
+	status := &stowagev1alpha1.AuditStatus{Time: now, Retained: found.retained, LostVolumes: found.lost[:min(maxListed, len(found.lost))]}
 	for _, held := range found.orphans {
 		since, known := seen[held]
 		if !known {
@@ -93,22 +95,30 @@ func auditStatus(object *stowagev1alpha1.StorageBackend, found findings, now met
 }
 
 // removable tells whether an orphan may be removed at all: its id is that of a claim
-// which is gone. Storage of a claim that lost its volume object is still wanted.
-func removable(held backend.Held, living map[types.UID]bool) bool {
-	return isVolumeIDOf(held.ID, held.Claim.UID) && !living[held.Claim.UID]
+// which is gone, or bound to another volume. Storage of a claim that lost its volume
+// object is still wanted.
+func removable(held backend.Held, living map[types.UID]string) bool {
+	bound, lives := living[held.Claim.UID]
+	return isVolumeIDOf(held.ID, held.Claim.UID) && (!lives || bound != "" && bound != held.ID)
 }
 
 // isVolumeIDOf tells whether an id is what backend.VolumeID makes for a claim.
-func isVolumeIDOf(id string, claim types.UID) bool {
+func isVolumeIDOf(id string, claim types.UID) bool { return attemptIn(id, claim) > 0 }
+
+// attemptIn is which volume of a claim an id means, 0 for none.
+func attemptIn(id string, claim types.UID) int {
 	rest, fits := strings.CutPrefix(id, backend.VolumeID(claim, 1))
 	switch {
 	case claim == "" || !fits:
-		return false
+		return 0
 	case rest == "":
-		return true
+		return 1
 	}
 	attempt, err := strconv.Atoi(strings.TrimPrefix(rest, "-"))
-	return err == nil && id == backend.VolumeID(claim, attempt)
+	if err != nil || id != backend.VolumeID(claim, attempt) {
+		return 0
+	}
+	return attempt
 }
 
 // heldAs is what the backend told of an orphan.
@@ -144,7 +154,7 @@ func (r *StorageBackendAuditor) tellRemoved(before, after *stowagev1alpha1.Stora
 		return
 	}
 	for _, orphan := range removing(before.Status.Audit.Orphans) {
-		if !slices.Contains(held, heldAs(orphan)) {
+		if !slices.ContainsFunc(held, func(volume backend.Held) bool { return volume.ID == orphan.ID }) {
 			r.events.Eventf(after, nil, corev1.EventTypeNormal, "OrphanRemoved", "Audit",
 				"%s, which was made for claim %s/%s, is removed", orphan.ID, orphan.ClaimNamespace, orphan.ClaimName)
 		}

@@ -19,6 +19,7 @@ func TestAnOrphanIsRemovableIfItsIdIsThatOfAClaimThatIsGone(t *testing.T) {
 		"first attempt":              {"pvc-a", "a", false, true},
 		"later attempt":              {"pvc-a-2", "a", false, true},
 		"claim is there":             {"pvc-a", "a", true, false},
+		"claim has another volume":   {"pvc-a-3", "a", true, true},
 		"another claim's":            {"pvc-b", "a", false, false},
 		"begins like the claim's":    {"pvc-ab", "a", false, false},
 		"attempt that is none":       {"pvc-a-x", "a", false, false},
@@ -29,7 +30,11 @@ func TestAnOrphanIsRemovableIfItsIdIsThatOfAClaimThatIsGone(t *testing.T) {
 		"no id":                      {"", "a", false, false},
 	} {
 		held := backend.Held{ID: test.id, Claim: stowagev1alpha1.ClaimReference{UID: test.claim}}
-		if got := removable(held, map[types.UID]bool{test.claim: test.living}); got != test.want {
+		living := map[types.UID]string{"waits": ""}
+		if test.living {
+			living[test.claim] = "pvc-a"
+		}
+		if got := removable(held, living); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

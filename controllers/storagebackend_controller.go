@@ -60,7 +60,7 @@ func NewStorageBackendReconciler(mgr ctrl.Manager, options Options) *StorageBack
 // +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get;list;watch;update;patch
 // +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends/status,verbs=update;patch
 // +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends/finalizers,verbs=update
-// +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes;localdisks,verbs=get;list;watch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch;create;update;patch;delete
 // +kubebuilder:rbac:groups="",resources=persistentvolumes;persistentvolumeclaims;nodes,verbs=get;list;watch
 
@@ -206,6 +206,7 @@ func (r *StorageBackendReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Owns(&storagev1.StorageClass{}).
 		Watches(&corev1.PersistentVolume{}, countedLater()).
 		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(backendOfLocalVolume)).
+		Watches(&stowagev1alpha1.LocalDisk{}, probedSoon()).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.localBackends), onlyNodeLabels()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: probes}).
 		Complete(r)

@@ -42,6 +42,9 @@ type world struct {
 	audits   *StorageBackendAuditor
 	pods     *PodReconciler
 	classes  *VolumeAttributesClassReconciler
+	// disks and locals run only in specs that are about them.
+	disks  *LocalDiskReconciler
+	locals *LocalVolumeReconciler
 }
 
 // newWorld makes an empty cluster with one served kind of storage, the fake, in
@@ -68,15 +71,17 @@ func (w *world) restart() {
 	w.events, w.shown = events.NewFakeRecorder(10000), nil
 	served := storage{Registry: backend.NewRegistry(fake.Kind{For: stowagev1alpha1.LocalType, Backend: w.storage})}
 	w.claims = &PersistentVolumeClaimReconciler{
-		client: w, live: w, scope: w.scope, storage: served, index: binder.NewIndex(func(types.NamespacedName) {}),
+		client: w, live: w, shared: newLiveReads(w), scope: w.scope, storage: served, index: binder.NewIndex(func(types.NamespacedName) {}),
 		refresh: refresh{clock: w.clock}, events: w.events,
 	}
 	w.volumes = &PersistentVolumeReconciler{
-		client: w, live: w, scope: w.scope, storage: served, index: w.claims.index, clock: w.clock, events: w.events,
+		client: w, live: w, shared: newLiveReads(w), scope: w.scope, storage: served, index: w.claims.index, clock: w.clock, events: w.events,
 	}
 	w.pods = &PodReconciler{client: w, live: w, events: w.events}
 	w.classes = &VolumeAttributesClassReconciler{client: w, live: w}
 	w.backends = &StorageBackendReconciler{client: w, live: w, storage: served, events: w.events}
+	w.disks = &LocalDiskReconciler{client: w, live: w, namespace: corev1.NamespaceDefault}
+	w.locals = &LocalVolumeReconciler{client: w, live: w, clock: w.clock, events: w.events}
 	w.audits = &StorageBackendAuditor{client: w, live: w, storage: served, clock: w.clock, events: w.events}
 }
 
@@ -124,6 +129,10 @@ func (w *world) round() error {
 	}
 	w.feedIndex()
 	for _, object := range w.all(&corev1.PersistentVolumeList{}) {
+		_, err := w.volumes.Reconcile(ctx, requestFor(object))
+		failures = append(failures, err)
+	}
+	for _, object := range w.all(&stowagev1alpha1.LocalRecyclingList{}) {
 		_, err := w.volumes.Reconcile(ctx, requestFor(object))
 		failures = append(failures, err)
 	}
@@ -194,8 +203,9 @@ func (w *world) empty() {
 	w.faults = nil
 	for _, list := range []client.ObjectList{
 		&corev1.PodList{}, &corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}, &corev1.NodeList{},
-		&stowagev1alpha1.StorageBackendList{}, &stowagev1alpha1.LocalVolumeList{}, &storagev1.StorageClassList{},
-		&storagev1.VolumeAttributesClassList{},
+		&stowagev1alpha1.StorageBackendList{}, &stowagev1alpha1.LocalVolumeList{}, &stowagev1alpha1.LocalRecyclingList{},
+		&stowagev1alpha1.LocalDiskList{}, &storagev1.CSIStorageCapacityList{},
+		&storagev1.StorageClassList{}, &storagev1.VolumeAttributesClassList{},
 	} {
 		for _, object := range w.all(list) {
 			if len(object.GetFinalizers()) > 0 {

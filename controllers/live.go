@@ -1,0 +1,76 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+)
+
+// liveReads are the reads of the API server itself that many claims or volumes need
+// at the same time, each of which would be as costly as the cluster is large.
+type liveReads struct {
+	// backends reads one, by name.
+	backends *sharedReads[string, *stowagev1alpha1.StorageBackend]
+	// pods lists those of a namespace.
+	pods *sharedReads[string, []corev1.Pod]
+	// handles lists all volumes, by what storage they stand for.
+	handles *sharedReads[struct{}, standing]
+}
+
+// standing are the volumes that stand for the same storage, by its handle.
+type standing map[string][]volumeIdentity
+
+type volumeIdentity struct {
+	name string
+	uid  types.UID
+}
+
+func newLiveReads(live client.Reader) liveReads {
+	return liveReads{
+		backends: newSharedReads(func(ctx context.Context, name string) (*stowagev1alpha1.StorageBackend, error) {
+			object := &stowagev1alpha1.StorageBackend{}
+			err := live.Get(ctx, client.ObjectKey{Name: name}, object)
+			return object, err
+		}),
+		pods: newSharedReads(func(ctx context.Context, namespace string) ([]corev1.Pod, error) {
+			pods := &corev1.PodList{}
+			err := live.List(ctx, pods, client.InNamespace(namespace))
+			return pods.Items, wrap(err, "listing the pods of namespace %s", namespace)
+		}),
+		handles: newSharedReads(func(ctx context.Context, _ struct{}) (standing, error) {
+			volumes := &corev1.PersistentVolumeList{}
+			if err := live.List(ctx, volumes); err != nil {
+				return nil, fmt.Errorf("listing the volumes: %w", err)
+			}
+			return standingOf(volumes.Items), nil
+		}),
+	}
+}
+
+func standingOf(volumes []corev1.PersistentVolume) standing {
+	found := make(standing, len(volumes))
+	for i := range volumes {
+		for _, handle := range handleOf(&volumes[i]) {
+			found[handle] = append(found[handle], volumeIdentity{name: volumes[i].Name, uid: volumes[i].UID})
+		}
+	}
+	return found
+}
+
+// beside returns an error where another volume object stands for the same storage
+// as this one: its data would be removed too.
+func (s standing) beside(pv *corev1.PersistentVolume) error {
+	for _, handle := range handleOf(pv) {
+		for _, other := range s[handle] {
+			if other.uid != pv.UID {
+				return sharedStorage(pv, other.name)
+			}
+		}
+	}
+	return nil
+}

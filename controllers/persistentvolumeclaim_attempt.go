@@ -1,0 +1,52 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+)
+
+// attemptFormat is the message of the condition that counts attempts.
+const attemptFormat = "attempt %d: what was begun for the claim before is undone"
+
+// attemptOf is which volume of a claim is being made. It is kept in the status, where
+// users can't write: by changing it they could have volumes made that nobody counts.
+func attemptOf(claim *corev1.PersistentVolumeClaim) int {
+	attempt := 1
+	for _, condition := range claim.Status.Conditions {
+		if condition.Type == stowagev1alpha1.AttemptCondition {
+			// What can't be read is the first attempt.
+			_, _ = fmt.Sscanf(condition.Message, attemptFormat, &attempt)
+		}
+	}
+	return max(1, attempt)
+}
+
+// countAttempt gives the next volume of a claim an id of its own, after one was undone
+// or is another object's to remove. An intent that is still there then is undone under
+// the new id, where there is nothing, and counted once more.
+func (r *PersistentVolumeClaimReconciler) countAttempt(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	before := claim.DeepCopy()
+	setClaimCondition(claim, corev1.PersistentVolumeClaimCondition{
+		Type: stowagev1alpha1.AttemptCondition, Status: corev1.ConditionTrue, Reason: "Undone",
+		Message: fmt.Sprintf(attemptFormat, attemptOf(claim)+1),
+	})
+	err := r.client.Status().Patch(ctx, claim, claimStatusPatch(before, client.MergeFromWithOptimisticLock{}))
+	return wrap(err, "counting the attempts of claim %s/%s", claim.Namespace, claim.Name)
+}
+
+// beginAnew counts the attempt of a claim whose volume was undone, or is another
+// object's to remove, and then clears its intent.
+func (r *PersistentVolumeClaimReconciler) beginAnew(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	if err := r.countAttempt(ctx, claim); err != nil {
+		return err
+	}
+	before := claim.DeepCopy()
+	clearIntent(claim)
+	err := r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return wrap(err, "beginning anew for claim %s/%s", claim.Namespace, claim.Name)
+}

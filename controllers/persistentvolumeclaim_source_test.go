@@ -1,0 +1,127 @@
+package controllers
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+	. "github.com/stowage-dev/stowage/test/fixture"
+)
+
+var _ = Describe("A claim that is to be a copy of another", func() {
+	It("gets a volume that the backend makes from the other's", func() {
+		w := newWorldIn(newMemory())
+		source := w.boundClaim()
+		claim := copyOf("data")
+		w.create(claim)
+
+		w.settle()
+
+		expectBound(w, claim, Volume(volumeIDOf(claim)))
+		Expect(w.storage.Source(volumeIDOf(claim))).To(HaveValue(HaveField("ID", volumeIDOf(source))))
+	})
+
+	It("waits for the other to have a volume", func() {
+		w := newWorldIn(newMemory())
+		claim := copyOf("data")
+		w.create(LocalBackend("disks"), claim)
+		w.settle()
+		Expect(w.condition(claim).Message).To(ContainSubstring("claim default/data, which is to be copied, does not exist"))
+
+		w.create(Claim(InClass("disks")))
+		w.settle()
+
+		expectBound(w, claim, Volume(volumeIDOf(claim)))
+	})
+
+	It("isn't given an empty volume that would fit", func() {
+		w := newWorldIn(newMemory())
+		claim := copyOf("data")
+		empty := Volume("empty", OfClass("disks"))
+		w.create(LocalBackend("disks"), empty, claim)
+
+		w.settle()
+
+		Expect(w.read(claim).Spec.VolumeName).To(BeEmpty())
+		w.get(empty)
+		Expect(empty.Spec.ClaimRef).To(BeNil())
+	})
+
+	It("gets what was begun for it, although the other went meanwhile", func() {
+		w := newWorldIn(newMemory())
+		source, claim := w.boundClaim(), copyOf("data")
+		w.create(claim)
+		w.storage.FailNext(backend.InProgress.Errorf("copying"))
+		_ = w.round()
+		Expect(w.condition(claim).Message).To(Equal("copying"))
+		w.storage.Begin(volumeIDOf(claim), backend.Request{Claim: requestFrom(claim).Claim, Capacity: requestFrom(claim).Capacity})
+
+		w.delete(source)
+		w.settle()
+
+		expectBound(w, claim, Volume(volumeIDOf(claim)))
+	})
+
+	It("gets no empty volume where the other went before the copy began", func() {
+		w := newWorldIn(newMemory())
+		source, claim := w.boundClaim(), copyOf("data")
+		w.create(claim)
+		w.storage.FailNext(backend.InProgress.Errorf("about to copy"))
+		_ = w.round()
+
+		w.delete(source)
+		w.settle()
+
+		Expect(w.condition(claim).Message).To(ContainSubstring(`there is no volume "" to copy`))
+		Expect(w.storage.Has(volumeIDOf(claim))).To(BeFalse())
+	})
+
+	DescribeTable("is refused, with a reason, and nothing is made",
+		func(reason string, options ...func(*corev1.PersistentVolumeClaim)) {
+			w := newWorldIn(newMemory())
+			w.boundClaim()
+			w.create(LocalBackend("others"))
+			claim := copyOf("data", options...)
+			w.create(claim)
+
+			w.settle()
+
+			Expect(w.condition(claim).Message).To(ContainSubstring(reason))
+			Expect(w.storage.Has(volumeIDOf(claim))).To(BeFalse())
+			Expect(hasIntent(w.read(claim))).To(BeFalse())
+		},
+		Entry("where it asks for less", "ask for at least as much", Asking("1Mi")),
+		Entry("where it asks for another volumeMode", "has another volumeMode: ask for the same", AskingBlock()),
+		Entry("where the other lies in another backend", "has a volume outside of StorageBackend others", InClass("others")),
+		Entry("where it is its own source", "is to be a copy of itself", startingFrom("", claimKind, "copy")),
+		Entry("where it is to be restored from a snapshot", "can't restore VolumeSnapshot s", startingFrom(snapshotGroup, snapshotKind, "s")),
+	)
+
+	It("is left to the populator that knows what it names", func() {
+		w := newWorldIn(newMemory())
+		claim := Claim(InClass("disks"), startingFrom("example.com", "Dump", "yesterday"))
+		w.create(LocalBackend("disks"), claim)
+
+		w.settle()
+
+		Expect(w.condition(claim).Reason).To(Equal("WaitForPopulator"))
+		Expect(w.told()).To(ContainElement(ContainSubstring("external populator will provision the volume from Dump yesterday")))
+		Expect(w.storage.Len()).To(BeZero())
+		w.create(Volume("filled", OfClass("disks"), ReservedTo("data")))
+		w.settle()
+		expectBound(w, claim, Volume("filled"))
+	})
+})
+
+func copyOf(source string, options ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
+	basics := []func(*corev1.PersistentVolumeClaim){ClaimNamed("copy"), InClass("disks"), startingFrom("", claimKind, source)}
+	return Claim(append(basics, options...)...)
+}
+
+func startingFrom(group, kind, name string) func(*corev1.PersistentVolumeClaim) {
+	return func(claim *corev1.PersistentVolumeClaim) {
+		claim.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: ptr.To(group), Kind: kind, Name: name}
+	}
+}
