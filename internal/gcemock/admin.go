@@ -1,0 +1,85 @@
+package gcemock
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// adminPath is where faults are made, beside what Google has.
+const adminPath = "/_mock/"
+
+// latencyBody is a latency as JSON.
+type latencyBody struct {
+	Answer    Duration `json:"answer"`
+	Operation Duration `json:"operation"`
+}
+
+// routeAdmin serves what only a mock has.
+func (s *Server) routeAdmin(mux *http.ServeMux) {
+	for pattern, answer := range map[string]func(*http.Request) (any, error){
+		"GET " + adminPath + "faults":         s.listFaults,
+		"POST " + adminPath + "faults":        s.addFault,
+		"DELETE " + adminPath + "faults":      s.removeFaults,
+		"DELETE " + adminPath + "faults/{id}": s.removeFaults,
+		"GET " + adminPath + "latency":        s.getLatency,
+		"PUT " + adminPath + "latency":        s.setLatency,
+		"GET " + adminPath + "healthz":        func(*http.Request) (any, error) { return map[string]string{"status": "ok"}, nil },
+	} {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			err := s.authorize(r)
+			var body any
+			if err == nil {
+				body, err = answer(r)
+			}
+			respond(w, body, err)
+		})
+	}
+	mux.HandleFunc("POST /token", s.exchange)
+}
+
+func (s *Server) listFaults(*http.Request) (any, error) {
+	return map[string]any{"faults": s.faults.list()}, nil
+}
+
+func (s *Server) addFault(r *http.Request) (any, error) {
+	text, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
+	if err != nil {
+		return nil, err
+	}
+	asked, err := ParseFault(text)
+	if err != nil {
+		return nil, errInvalid("fault", string(text), err.Error())
+	}
+	return s.faults.add(asked), nil
+}
+
+// removeFaults takes away one fault, or all; operations that were stuck go on.
+func (s *Server) removeFaults(r *http.Request) (any, error) {
+	id := 0
+	if text := r.PathValue("id"); text != "" {
+		var err error
+		if id, err = strconv.Atoi(text); err != nil || id < 1 || !s.faults.remove(id) {
+			return nil, errNotFound("faults/" + text)
+		}
+		return s.listFaults(r)
+	}
+	s.faults.remove(id)
+	return s.listFaults(r)
+}
+
+func (s *Server) getLatency(*http.Request) (any, error) {
+	now := s.faults.latency()
+	return latencyBody{Answer: Duration(now.Answer), Operation: Duration(now.Operation)}, nil
+}
+
+func (s *Server) setLatency(r *http.Request) (any, error) {
+	var asked latencyBody
+	if err := json.NewDecoder(io.LimitReader(r.Body, maxBody)).Decode(&asked); err != nil {
+		return nil, errInvalid("latency", "", err.Error())
+	}
+	s.faults.set(latency{Answer: time.Duration(asked.Answer), Operation: time.Duration(asked.Operation)})
+	return s.getLatency(r)
+}

@@ -1,0 +1,178 @@
+package gcemock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"google.golang.org/api/compute/v1"
+)
+
+// attachDisk attaches a disk to an instance.
+type attachDisk struct {
+	Instance string
+	Asked    attachment
+}
+
+func newAttachDisk(r *request) (job, error) {
+	var asked compute.AttachedDisk
+	if err := r.into(&asked); err != nil {
+		return nil, err
+	}
+	return attachJob(r, r.named("instances", "instance"), &asked)
+}
+
+func attachJob(r *request, instance string, asked *compute.AttachedDisk) (*attachDisk, error) {
+	if r.URL.Query().Get("forceAttach") == "true" || asked.ForceAttach {
+		return nil, errInvalid("forceAttach", "true", "Only regional disks can be attached by force.")
+	}
+	if asked.InitializeParams != nil {
+		return nil, errInvalid("resource.initializeParams", "", "This server attaches disks that exist.")
+	}
+	if asked.Type != "" && asked.Type != "PERSISTENT" {
+		return nil, errInvalid("resource.type", asked.Type, "This server has persistent disks only.")
+	}
+	row := attachment{
+		Instance: instance, Disk: reference(asked.Source, r.project), DeviceName: asked.DeviceName,
+		Mode: firstOf(asked.Mode, readWrite), Boot: asked.Boot, AutoDelete: asked.AutoDelete,
+	}
+	switch {
+	case row.Disk == "":
+		return nil, errInvalid("resource.source", "", "A source is required.")
+	case row.Mode != readWrite && row.Mode != readOnly:
+		return nil, errInvalid("resource.mode", row.Mode, "Must be READ_WRITE or READ_ONLY.")
+	case row.DeviceName != "" && !deviceName.MatchString(row.DeviceName):
+		return nil, errInvalid("resource.deviceName", row.DeviceName, "Must be a match of regex '"+strings.Trim(deviceName.String(), "^$")+"'")
+	case zoneOf(row.Disk) != zoneOf(instance) || projectOf(row.Disk) != projectOf(instance):
+		return nil, errInvalid("resource.source", asked.Source, "Disk and instance must be in the same zone and project.")
+	}
+	return &attachDisk{Instance: instance, Asked: row}, nil
+}
+
+func (j *attachDisk) locks() []string { return []string{j.Instance, j.Asked.Disk} }
+
+func (j *attachDisk) accept(s *Server) (target, error) {
+	instance, found := s.instances.get(j.Instance)
+	if !found {
+		return target{}, errNotFound(j.Instance)
+	}
+	if j.Asked.DeviceName == "" {
+		j.Asked.DeviceName = s.freeDeviceName(j.Instance)
+	}
+	return target{path: j.Instance, id: instance.Id}, s.checkAttachable(j.Asked, "")
+}
+
+// freeDeviceName is the name that Google gives a device that gets none.
+func (s *Server) freeDeviceName(instance string) string {
+	for i := 0; ; i++ {
+		name := fmt.Sprintf("persistent-disk-%d", i)
+		if _, taken := s.attachments.get(attachmentPath(instance, name)); !taken {
+			return name
+		}
+	}
+}
+
+// checkAttachable says whether a disk can be attached, but for what an operation has
+// taken itself.
+func (s *Server) checkAttachable(asked attachment, operation string) error {
+	instance, found := s.instances.get(asked.Instance)
+	if !found {
+		return errNotFound(asked.Instance)
+	}
+	if !slices.Contains([]string{statusInstanceRunning, statusTerminated, statusProvisioning}, instance.Status) {
+		return errNotReady(asked.Instance)
+	}
+	if _, err := s.findReadyDisk(asked.Disk); err != nil {
+		return err
+	}
+	for _, other := range s.attachmentsOf(asked.Disk) {
+		isOwn := operation != "" && other.Taken == operation
+		// One that writes is alone; those that read, on an instance each, are many.
+		shared := asked.Mode == readOnly && other.Mode == readOnly && other.Instance != asked.Instance
+		if !isOwn && !shared {
+			return errInUse(asked.Disk, other.Instance)
+		}
+	}
+	if other, taken := s.attachments.get(asked.path()); taken && (operation == "" || other.Taken != operation) {
+		return errInvalid("resource.deviceName", asked.DeviceName, "The device name is already in use on the instance.")
+	}
+	return s.checkRoom(instance, asked, operation)
+}
+
+func (s *Server) checkRoom(instance compute.Instance, asked attachment, operation string) error {
+	others := 0
+	for _, row := range s.attachedTo(asked.Instance) {
+		if operation == "" || row.Taken != operation {
+			others++
+		}
+	}
+	if limit := maxDisks(baseName(instance.MachineType)); others >= limit {
+		return &apiError{
+			Status: http.StatusForbidden, Reason: reasonLimit,
+			Message: fmt.Sprintf("Exceeded limit 'maximum_persistent_disks' on resource '%s'. Limit: %d.0", instance.Name, limit),
+		}
+	}
+	return nil
+}
+
+func (j *attachDisk) begin(s *Server, operation string) error {
+	if err := s.checkAttachable(j.Asked, operation); err != nil {
+		return err
+	}
+	s.takeAttachment(j.Asked, operation)
+	return nil
+}
+
+// takeAttachment keeps a disk for an operation. A crash before it is done leaves that
+// known, so that no other gets the disk while the device may already be there.
+func (s *Server) takeAttachment(asked attachment, operation string) {
+	asked.Taken = operation
+	asked.Index = s.freeIndex(asked.path(), asked.Instance)
+	s.attachments.put(asked.path(), asked)
+}
+
+func (s *Server) freeIndex(path, instance string) int64 {
+	used := map[int64]bool{}
+	for _, row := range s.attachedTo(instance) {
+		if row.path() != path {
+			used[row.Index] = true
+		}
+	}
+	for index := int64(0); ; index++ {
+		if !used[index] {
+			return index
+		}
+	}
+}
+
+func (j *attachDisk) work(ctx context.Context, s *Server) error {
+	s.Lock()
+	device, powered := s.device(j.Asked), s.isPowered(j.Instance)
+	s.Unlock()
+	if !powered {
+		return nil
+	}
+	if err := s.options.Attacher.Attach(ctx, device); err != nil {
+		return errors.Join(err, s.options.Attacher.Detach(ctx, device))
+	}
+	return nil
+}
+
+func (j *attachDisk) finish(s *Server) { s.finishAttachment(j.Asked.path()) }
+
+// finishAttachment makes an attachment one that clients see.
+func (s *Server) finishAttachment(path string) {
+	row, _ := s.attachments.get(path)
+	row.Taken = ""
+	s.attachments.put(path, row)
+	disk, _ := s.disks.get(row.Disk)
+	disk.LastAttachTimestamp = s.timestamp()
+	s.disks.put(row.Disk, disk)
+}
+
+func (j *attachDisk) undo(s *Server, _ string) {
+	s.attachments.remove(j.Asked.path())
+}

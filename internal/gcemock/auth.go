@@ -1,0 +1,34 @@
+package gcemock
+
+import (
+	"crypto/subtle"
+	"net/http"
+)
+
+// authorize checks who calls, where that was asked for.
+func (s *Server) authorize(r *http.Request) error {
+	if s.options.Token == "" {
+		return nil
+	}
+	wanted := []byte("Bearer " + s.options.Token)
+	if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), wanted) == 1 {
+		return nil
+	}
+	return &apiError{
+		Status: http.StatusUnauthorized, Reason: reasonAuthorization,
+		Message: "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other valid authentication credential. See https://developers.google.com/identity/sign-in/web/devconsole-project.",
+	}
+}
+
+// exchange gives who shows a service account's key an access token, as Google's token
+// endpoint does: put its URL into the key as token_uri. Where a token is asked for,
+// every key is a stranger's.
+func (s *Server) exchange(w http.ResponseWriter, r *http.Request) {
+	if err := r.ParseForm(); err != nil || r.PostForm.Get("assertion") == "" || s.options.Token != "" {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = w.Write([]byte(`{"error":"invalid_grant","error_description":"Invalid grant: account not found"}`))
+		return
+	}
+	respond(w, map[string]any{"access_token": "any", "token_type": "Bearer", "expires_in": 3600}, nil)
+}

@@ -1,0 +1,151 @@
+package gcemock
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"net/http"
+)
+
+// job is what one operation does. It is kept as JSON, and taken up again after a
+// restart from begin on: every method but accept finds its own work done and goes on.
+type job interface {
+	// accept checks a request, and makes what can be seen at once. The store is locked.
+	accept(s *Server) (target, error)
+	// locks are the paths that no other job may touch from begin to finish: that of an
+	// instance before that of a disk.
+	locks() []string
+	// begin checks again, since other jobs ran meanwhile, and takes what must not be
+	// taken twice. The store is locked.
+	begin(s *Server, operation string) error
+	// work does what takes time: files and devices. The store isn't locked.
+	work(ctx context.Context, s *Server) error
+	// finish makes the change seen. The store is locked.
+	finish(s *Server)
+	// undo takes back what accept and begin did. The store is locked.
+	undo(s *Server, operation string)
+}
+
+// target is what an operation is about.
+type target struct {
+	path string
+	id   uint64
+}
+
+// quick is a job without a part of its own for some steps.
+type quick struct{}
+
+func (quick) begin(*Server, string) error         { return nil }
+func (quick) work(context.Context, *Server) error { return nil }
+func (quick) undo(*Server, string)                {}
+
+// jobs makes an empty job of each method that changes something.
+var jobs = map[string]func() job{
+	"disks.insert":         func() job { return &insertDisk{} },
+	"disks.delete":         func() job { return &deleteDisk{} },
+	"disks.resize":         func() job { return &resizeDisk{} },
+	"disks.setLabels":      func() job { return &labelDisk{} },
+	"disks.createSnapshot": func() job { return &insertSnapshot{} },
+	"snapshots.insert":     func() job { return &insertSnapshot{} },
+	"snapshots.delete":     func() job { return &deleteSnapshot{} },
+	"instances.insert":     func() job { return &insertInstance{} },
+	"instances.delete":     func() job { return &deleteInstance{} },
+	"instances.stop":       func() job { return &powerInstance{} },
+	"instances.start":      func() job { return &powerInstance{} },
+	"instances.reset":      func() job { return &powerInstance{} },
+	"instances.attachDisk": func() job { return &attachDisk{} },
+	"instances.detachDisk": func() job { return &detachDisk{} },
+}
+
+// operationTypes are what operations call themselves.
+var operationTypes = map[string]string{
+	"disks.insert": "insert", "disks.delete": "delete", "disks.resize": "resizeDisk", "disks.setLabels": "setLabels",
+	"disks.createSnapshot": "createSnapshot", "snapshots.insert": "insert", "snapshots.delete": "delete",
+	"instances.insert": "insert", "instances.delete": "delete", "instances.stop": "stop", "instances.start": "start",
+	"instances.reset": "reset", "instances.attachDisk": "attachDisk", "instances.detachDisk": "detachDisk",
+}
+
+// changing answers a call with the operation that it starts, or that it started
+// before, if it is sent again with the same id.
+func changing(read func(*request) (job, error)) func(*Server, *request) (any, error) {
+	return func(s *Server, r *request) (any, error) {
+		job, err := read(r)
+		if err != nil {
+			return nil, err
+		}
+		row, isNew, err := s.accept(r, job)
+		if err != nil {
+			return nil, err
+		}
+		if isNew {
+			s.start(row, r.fault.sticks())
+		}
+		return r.operationView(row), nil
+	}
+}
+
+func (s *Server) accept(r *request, job job) (row operation, isNew bool, err error) {
+	err = s.update(func() error {
+		before, err := s.sentBefore(r)
+		if before != nil || err != nil {
+			if before != nil {
+				row = *before
+			}
+			return err
+		}
+		target, err := job.accept(s)
+		if err != nil {
+			return err
+		}
+		row = s.newOperation(r, target)
+		if row.Job, err = json.Marshal(job); err != nil {
+			return fmt.Errorf("encoding %s: %w", r.method, err)
+		}
+		s.operations.put(row.Public.SelfLink, row)
+		if row.RequestID != "" {
+			s.requests[row.RequestID] = row.Public.SelfLink
+		}
+		isNew = true
+		return nil
+	})
+	return row, isNew, err
+}
+
+// sentBefore finds the operation of a request that is sent again.
+func (s *Server) sentBefore(r *request) (*operation, error) {
+	id := r.URL.Query().Get("requestId")
+	if id == "" {
+		return nil, nil
+	}
+	if !requestUUID.MatchString(id) || id == zeroUUID {
+		return nil, errInvalid("requestId", id, "Must be a valid UUID other than zero.")
+	}
+	row, found := s.operations.get(s.requests[requestKey(r.project, id)])
+	if !found {
+		return nil, nil
+	}
+	if row.Request != r.fingerprint() {
+		return nil, &apiError{
+			Status: http.StatusBadRequest, Reason: reasonInvalid,
+			Message: fmt.Sprintf("The request id '%s' was used for another request.", id),
+		}
+	}
+	return &row, nil
+}
+
+// newID makes an id that is used once.
+func newID() uint64 { return rand.Uint64()>>1 | 1<<59 }
+
+// fingerprintOf is the fingerprint of labels.
+func fingerprintOf(labels map[string]string) string {
+	text, err := json.Marshal(labels) // in order of keys
+	if err != nil || len(labels) == 0 {
+		return "42WmSpB8rSM="
+	}
+	hash := fnv.New64a()
+	hash.Write(text)
+	return base64.URLEncoding.EncodeToString(hash.Sum(nil))
+}

@@ -1,0 +1,65 @@
+package gcemock
+
+import (
+	"context"
+)
+
+// detachDisk takes a disk from an instance, whatever the guest does with it.
+type detachDisk struct {
+	quick
+	Instance, Device string
+	// Disk is the one that was there when it was asked for.
+	Disk string
+}
+
+func newDetachDisk(r *request) (job, error) {
+	return &detachDisk{Instance: r.named("instances", "instance"), Device: r.URL.Query().Get("deviceName")}, nil
+}
+
+func (j *detachDisk) path() string { return attachmentPath(j.Instance, j.Device) }
+
+func (j *detachDisk) locks() []string { return []string{j.Instance, j.Disk} }
+
+func (j *detachDisk) accept(s *Server) (target, error) {
+	instance, found := s.instances.get(j.Instance)
+	if !found {
+		return target{}, errNotFound(j.Instance)
+	}
+	row, found := s.attachments.get(j.path())
+	if !found || row.Taken != "" {
+		return target{}, j.errNoDevice()
+	}
+	j.Disk = row.Disk
+	return target{path: j.Instance, id: instance.Id}, nil
+}
+
+func (j *detachDisk) errNoDevice() error {
+	return errInvalid("disk", j.Device, "No attached disk found with device name '"+j.Device+"'")
+}
+
+func (j *detachDisk) begin(s *Server, _ string) error {
+	if row, found := s.attachments.get(j.path()); !found || row.Disk != j.Disk {
+		return j.errNoDevice()
+	}
+	return nil
+}
+
+func (j *detachDisk) work(ctx context.Context, s *Server) error {
+	s.Lock()
+	device := s.device(s.attachments.rows[j.path()])
+	s.Unlock()
+	// Also on an instance that is stopped, where a start that failed may have left it.
+	return s.options.Attacher.Detach(ctx, device)
+}
+
+func (j *detachDisk) finish(s *Server) { s.dropAttachment(j.path()) }
+
+// dropAttachment makes a disk free again, as far as this instance goes.
+func (s *Server) dropAttachment(path string) {
+	row, _ := s.attachments.get(path)
+	s.attachments.remove(path)
+	if disk, found := s.disks.get(row.Disk); found {
+		disk.LastDetachTimestamp = s.timestamp()
+		s.disks.put(row.Disk, disk)
+	}
+}

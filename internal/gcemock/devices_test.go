@@ -1,0 +1,147 @@
+package gcemock_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"google.golang.org/api/compute/v1"
+
+	"github.com/stowage-dev/stowage/internal/gcemock/hotplug"
+)
+
+// sockets is an hotplug.Attacher that knows what is plugged in where.
+type sockets struct {
+	*testing.T
+	mutex   sync.Mutex
+	plugged map[string]hotplug.Device
+	resized int
+	// fails is how likely a call fails, without effect.
+	fails float64
+}
+
+func newSockets(t *testing.T) *sockets { return &sockets{T: t, plugged: map[string]hotplug.Device{}} }
+
+func socketOf(device hotplug.Device) string { return device.Instance + "/" + device.Name }
+
+func (s *sockets) change(change func()) error {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if rand.Float64() < s.fails {
+		return errors.New("no current")
+	}
+	change()
+	return nil
+}
+
+// Attach implements hotplug.Attacher.
+func (s *sockets) Attach(_ context.Context, device hotplug.Device) error {
+	return s.change(func() {
+		for _, there := range s.plugged {
+			if there.Image == device.Image && socketOf(there) != socketOf(device) && (!there.ReadOnly || !device.ReadOnly) {
+				s.Errorf("%s is plugged in as %+v, and as %+v", device.Image, there, device)
+			}
+		}
+		s.plugged[socketOf(device)] = device
+	})
+}
+
+// Detach implements hotplug.Attacher.
+func (s *sockets) Detach(_ context.Context, device hotplug.Device) error {
+	return s.change(func() { delete(s.plugged, socketOf(device)) })
+}
+
+// Resize implements hotplug.Attacher.
+func (s *sockets) Resize(context.Context, hotplug.Device) error {
+	return s.change(func() { s.resized++ })
+}
+
+// has checks what is plugged in.
+func (s *sockets) has(want ...string) {
+	s.Helper()
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if got := slices.Sorted(maps.Keys(s.plugged)); !slices.Equal(got, want) {
+		s.Errorf("plugged in are %v, want %v", got, want)
+	}
+}
+
+func TestDevicesComeAndGoWithAttachments(t *testing.T) {
+	wired := newSockets(t)
+	set := options(t)
+	set.Attacher = wired
+	c := open(t, set)
+	c.makeInstance("node")
+	c.makeDisk("data")
+	c.done(c.attach("node", "data", "READ_WRITE").Do())
+	wired.has("node/data")
+	c.done(c.Disks.Resize(project, zone, "data", &compute.DisksResizeRequest{SizeGb: 11}).Do())
+	if wired.resized != 1 {
+		t.Errorf("the device was resized %d times", wired.resized)
+	}
+	c.done(c.Instances.Stop(project, zone, "node").Do())
+	wired.has()
+	c.done(c.Instances.Start(project, zone, "node").Do())
+	wired.has("node/data")
+	c.done(c.detach("node", "data").Do())
+	wired.has()
+
+	c.done(c.Instances.Insert(project, zone, &compute.Instance{
+		Name: "second", Disks: []*compute.AttachedDisk{{Source: diskLink("data"), DeviceName: "data", AutoDelete: true}},
+	}).Do())
+	wired.has("second/data")
+	c.done(c.Instances.Delete(project, zone, "second").Do())
+	wired.has()
+	if list, err := c.Disks.List(project, zone).Do(); err != nil || len(list.Items) != 0 {
+		t.Errorf("a disk that goes with its instance is left: %+v %v", list, err)
+	}
+}
+
+func TestWhatCannotBeDoneToADeviceIsNotSaidToBeDone(t *testing.T) {
+	wired := newSockets(t)
+	set := options(t)
+	set.Attacher = wired
+	c := open(t, set)
+	c.makeInstance("node")
+	c.makeDisk("data")
+	wired.fails = 1
+	if ended := c.ended(c.attach("node", "data", "READ_WRITE").Do()); ended.Error == nil || ended.Error.Errors[0].Code != "INTERNAL_ERROR" {
+		t.Errorf("attaching ended as %+v", ended.Error)
+	}
+	if users := c.disk("data").Users; len(users) != 0 {
+		t.Errorf("the disk is used by %v", users)
+	}
+	wired.fails = 0
+	c.done(c.attach("node", "data", "READ_WRITE").Do())
+	wired.fails = 1
+	if ended := c.ended(c.detach("node", "data").Do()); ended.Error == nil {
+		t.Error("detaching ended well")
+	}
+	if ended := c.ended(c.Instances.Delete(project, zone, "node").Do()); ended.Error == nil || c.instance("node").Status != "RUNNING" {
+		t.Errorf("the instance is %s", c.instance("node").Status)
+	}
+	if users := c.disk("data").Users; len(users) != 1 {
+		t.Errorf("the disk is used by %v", users)
+	}
+}
+
+func TestDevicesAppearAgainAfterTheMachineRestarts(t *testing.T) {
+	set := options(t)
+	c := open(t, set)
+	for _, name := range []string{"node", "stopped"} {
+		c.makeInstance(name)
+		c.makeDisk("for-" + name)
+		c.done(c.attach(name, "for-"+name, "READ_WRITE").Do())
+	}
+	c.done(c.Instances.Stop(project, zone, "stopped").Do())
+	c.stop()
+
+	wired := newSockets(t)
+	set.Attacher = wired
+	open(t, set)
+	wired.has("node/for-node")
+}

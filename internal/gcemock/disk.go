@@ -1,0 +1,106 @@
+package gcemock
+
+import (
+	"google.golang.org/api/compute/v1"
+)
+
+// Statuses of disks and snapshots.
+const (
+	statusCreating = "CREATING"
+	statusReady    = "READY"
+	statusDeleting = "DELETING"
+)
+
+// diskView is the disk as a client sees it.
+func (r *request) diskView(row compute.Disk, users []string) *compute.Disk {
+	row.Kind = "compute#disk"
+	row.Zone = r.link(row.Zone)
+	row.Type = r.link(row.Type)
+	row.SelfLink = r.link(row.SelfLink)
+	row.SourceSnapshot = r.link(row.SourceSnapshot)
+	for _, user := range users {
+		row.Users = append(row.Users, r.link(user))
+	}
+	return &row
+}
+
+func (s *Server) getDisk(r *request) (any, error) {
+	s.Lock()
+	defer s.Unlock()
+	row, err := s.findDisk(r.named("disks", "disk"))
+	if err != nil {
+		return nil, err
+	}
+	return r.diskView(row, s.usersByDisk()[row.SelfLink]), nil
+}
+
+func (s *Server) findDisk(path string) (compute.Disk, error) {
+	row, found := s.disks.get(path)
+	if !found {
+		return compute.Disk{}, errNotFound(path)
+	}
+	return row, nil
+}
+
+// findReadyDisk finds a disk that something can be done with.
+func (s *Server) findReadyDisk(path string) (compute.Disk, error) {
+	row, err := s.findDisk(path)
+	if err == nil && row.Status != statusReady {
+		err = errNotReady(path)
+	}
+	return row, err
+}
+
+// disksBelow lists the disks of a zone, or of a whole project.
+func (s *Server) disksBelow(r *request, scope string) []listed[*compute.Disk] {
+	users := s.usersByDisk()
+	var all []listed[*compute.Disk]
+	for _, path := range s.disks.below(scope) {
+		row := s.disks.rows[path]
+		all = append(all, listed[*compute.Disk]{
+			scope: zoneOf(path), name: row.Name, created: row.CreationTimestamp, item: r.diskView(row, users[path]),
+		})
+	}
+	return all
+}
+
+func (s *Server) listDisks(r *request) (any, error) {
+	s.Lock()
+	defer s.Unlock()
+	items, next, err := paged(r, s.disksBelow(r, r.scope()))
+	if err != nil {
+		return nil, err
+	}
+	id := r.scope() + "/disks"
+	return &compute.DiskList{Kind: "compute#diskList", Id: id, Items: items, NextPageToken: next, SelfLink: r.link(id)}, nil
+}
+
+func (s *Server) aggregateDisks(r *request) (any, error) {
+	s.Lock()
+	defer s.Unlock()
+	items, next, err := paged(r, s.disksBelow(r, projectPath(r.project)))
+	if err != nil {
+		return nil, err
+	}
+	id := projectPath(r.project) + "/aggregated/disks"
+	answer := &compute.DiskAggregatedList{
+		Kind: "compute#diskAggregatedList", Id: id, NextPageToken: next, SelfLink: r.link(id),
+		Items: map[string]compute.DisksScopedList{},
+	}
+	for _, zone := range s.options.Zones {
+		var here compute.DisksScopedList
+		for _, item := range items {
+			if baseName(item.Zone) == zone {
+				here.Disks = append(here.Disks, item)
+			}
+		}
+		if here.Disks == nil {
+			here.Warning = &compute.DisksScopedListWarning{
+				Code: noResults, Message: noResultsMessage(zone),
+				Data: []*compute.DisksScopedListWarningData{{Key: "scope", Value: "zones/" + zone}},
+			}
+		}
+		answer.Items["zones/"+zone] = here
+	}
+	return answer, nil
+}

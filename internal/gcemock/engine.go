@@ -1,0 +1,172 @@
+package gcemock
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// resume goes on with operations that were under way.
+func (s *Server) resume() {
+	s.Lock()
+	defer s.Unlock()
+	for _, row := range s.operations.rows {
+		if row.Public.Status != statusDone {
+			s.start(row, nil)
+		}
+	}
+}
+
+// start runs an operation on its own, once it is let go of.
+func (s *Server) start(row operation, stuck <-chan struct{}) {
+	s.running.Go(func() {
+		if err := s.run(row, stuck); err != nil && s.ctx.Err() == nil {
+			s.options.Log.Error(err, "an operation can't be written", "operation", row.Public.Name)
+		}
+	})
+}
+
+// run takes an operation to its end. It returns early only when the server closes,
+// or can't write.
+func (s *Server) run(row operation, stuck <-chan struct{}) error {
+	path := row.Public.SelfLink
+	job := jobs[row.Method]()
+	if err := json.Unmarshal(row.Job, job); err != nil {
+		return fmt.Errorf("decoding %s: %w", row.Method, err)
+	}
+	total := s.faults.latency().Operation + row.Delay
+	if row.Public.Status == statusPending {
+		// A quarter of the time it waits for its turn.
+		if err := s.pause(s.ctx, total/4); err != nil {
+			return err
+		}
+		if err := s.progress(path, statusRunning); err != nil {
+			return err
+		}
+	}
+	if stuck != nil {
+		select {
+		case <-stuck:
+		case <-s.ctx.Done():
+			return s.ctx.Err()
+		}
+	}
+	if err := s.pause(s.ctx, total-total/4); err != nil {
+		return err
+	}
+	unlock := s.busy.lock(job.locks())
+	defer unlock()
+	return s.perform(path, job, row.Failure)
+}
+
+// perform does what an operation is for.
+func (s *Server) perform(path string, job job, failure *apiError) error {
+	if s.ctx.Err() != nil {
+		return s.ctx.Err()
+	}
+	begun := false
+	err := s.update(func() error { return job.begin(s, path) })
+	if err == nil {
+		begun = true
+		if failure != nil {
+			err = failure
+		} else {
+			err = job.work(s.ctx, s)
+		}
+	}
+	if s.ctx.Err() != nil {
+		return s.ctx.Err()
+	}
+	return s.end(path, job, begun, err)
+}
+
+// end makes the outcome of an operation seen, and the operation DONE with it.
+func (s *Server) end(path string, job job, begun bool, failed error) error {
+	defer s.waiting.wake(path)
+	return s.update(func() error {
+		row, _ := s.operations.get(path)
+		switch {
+		case failed == nil:
+			job.finish(s)
+		case begun:
+			job.undo(s, path)
+		}
+		if failed != nil {
+			known := asAPIError(failed)
+			row.Public.Error = known.ended()
+			row.Public.HttpErrorStatusCode = int64(known.Status)
+			row.Public.HttpErrorMessage = strings.ToUpper(http.StatusText(known.Status))
+			s.options.Log.Info("an operation ended in error", "operation", row.Public.Name, "method", row.Method, "error", failed)
+		}
+		row.Public.Status, row.Public.Progress, row.Public.EndTime = statusDone, 100, s.timestamp()
+		s.operations.put(path, row)
+		return nil
+	})
+}
+
+func (s *Server) progress(path, status string) error {
+	return s.update(func() error {
+		row, _ := s.operations.get(path)
+		row.Public.Status, row.Public.StartTime = status, s.timestamp()
+		s.operations.put(path, row)
+		return nil
+	})
+}
+
+// pause waits, unless the context ends.
+func (s *Server) pause(ctx context.Context, duration time.Duration) error {
+	if duration <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(duration)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// keyedLock keeps jobs on the same resources apart. Jobs lock in one order, so that
+// none waits for one that waits for it.
+type keyedLock struct {
+	mutex sync.Mutex
+	held  map[string]chan struct{}
+}
+
+// lock waits until nobody holds any of the keys, and returns what lets go of them.
+func (k *keyedLock) lock(keys []string) (unlock func()) {
+	for _, key := range keys {
+		k.lockOne(key)
+	}
+	return func() {
+		k.mutex.Lock()
+		defer k.mutex.Unlock()
+		for _, key := range keys {
+			close(k.held[key])
+			delete(k.held, key)
+		}
+	}
+}
+
+func (k *keyedLock) lockOne(key string) {
+	for {
+		k.mutex.Lock()
+		free, taken := k.held[key]
+		if !taken {
+			if k.held == nil {
+				k.held = map[string]chan struct{}{}
+			}
+			k.held[key] = make(chan struct{})
+			k.mutex.Unlock()
+			return
+		}
+		k.mutex.Unlock()
+		<-free
+	}
+}

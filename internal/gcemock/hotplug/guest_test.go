@@ -1,0 +1,152 @@
+package hotplug_test
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stowage-dev/stowage/hack/uml"
+	"github.com/stowage-dev/stowage/internal/gcemock/hotplug"
+)
+
+//go:embed testdata/guest.sh
+var guestScript string
+
+// guest is a machine with a kernel of its own, which does what it is told.
+type guest struct {
+	*testing.T
+	*uml.Guest
+	hotplug.Guests
+	shared string
+	asked  int
+}
+
+func boot(t *testing.T) *guest {
+	t.Helper()
+	needs(t, "linux.uml", "gcc")
+	dir := t.TempDir()
+	script := filepath.Join(dir, "init.sh")
+	if err := os.WriteFile(script, []byte(guestScript), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	g := &guest{T: t, shared: t.TempDir()}
+	g.Guests = hotplug.Guests{Sockets: dir, Folder: hotplug.Folder(g.shared)}
+	console, err := os.Create(filepath.Join(dir, "console"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { console.Close() })
+	ctx, cancel := context.WithCancel(context.Background())
+	g.Guest, err = uml.Boot(ctx, uml.Options{
+		Name: "node", Dir: dir, Memory: "96M", Tap: "none", Init: []string{script, g.shared}, Console: console,
+	})
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		<-g.Gone()
+	})
+	g.say("true")
+	return g
+}
+
+// say has the guest's shell run a command, and returns what it printed.
+func (g *guest) say(command string) string {
+	g.Helper()
+	g.asked++
+	ask, answer := filepath.Join(g.shared, fmt.Sprintf("ask-%d", g.asked)), filepath.Join(g.shared, fmt.Sprintf("answer-%d", g.asked))
+	if err := os.WriteFile(ask+".new", []byte(command), 0o600); err != nil {
+		g.Fatal(err)
+	}
+	if err := os.Rename(ask+".new", ask); err != nil {
+		g.Fatal(err)
+	}
+	deadline := time.After(30 * time.Second)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		text, err := os.ReadFile(answer)
+		if err == nil {
+			return strings.TrimSpace(string(text))
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			console, _ := os.ReadFile(filepath.Join(g.Sockets, "console"))
+			g.Fatalf("the guest doesn't answer; its console says: %s", console)
+		}
+	}
+}
+
+func TestADiskAppearsInAGuestAndVanishes(t *testing.T) {
+	g := boot(t)
+	data, more := newDevice(t, "node", "data"), newDevice(t, "node", "more")
+	attach(t, g.Guests, more)
+	for range 2 { // a repeat finds it
+		attach(t, g.Guests, data)
+	}
+	link := linkOf(g.shared, data)
+	if text := g.say("head -c 9 " + link); text != "I am data" {
+		t.Errorf("the guest reads %q", text)
+	}
+	if serial := serialOf(t, link); serial != "data" {
+		t.Errorf("its serial is %q", serial)
+	}
+	for range 2 {
+		if err := g.Detach(t.Context(), data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := g.say("ls /sys/block"); strings.Contains(left, "ubdc") || !strings.Contains(left, "ubdb") || isThere(link) {
+		t.Errorf("the guest has %q left", left)
+	}
+}
+
+func TestADiskThatAGuestUsesStays(t *testing.T) {
+	g := boot(t)
+	data := newDevice(t, "node", "data")
+	attach(t, g.Guests, data)
+	g.say("sleep 1000 < " + linkOf(g.shared, data) + " > /dev/null 2>&1 & echo $! > /run/pid")
+	if err := g.Detach(t.Context(), data); !errors.Is(err, hotplug.ErrInUse) {
+		t.Errorf("got %v", err)
+	}
+	if text := g.say("head -c 9 " + linkOf(g.shared, data)); text != "I am data" {
+		t.Errorf("the guest reads %q", text)
+	}
+	g.say("kill $(cat /run/pid)")
+	if err := g.Detach(t.Context(), data); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestADiskToReadCannotBeWrittenInAGuest(t *testing.T) {
+	g := boot(t)
+	data := newDevice(t, "node", "data")
+	data.ReadOnly = true
+	attach(t, g.Guests, data)
+	g.say("printf changed | dd of=" + linkOf(g.shared, data) + " conv=fsync 2>/dev/null")
+	if text := beginning(t, data.Image); text != "I am data" {
+		t.Errorf("the disk holds %q", text)
+	}
+}
+
+func TestADeadGuestHasNoDisksAndTakesNone(t *testing.T) {
+	g := boot(t)
+	data := newDevice(t, "node", "data")
+	attach(t, g.Guests, data)
+	g.Crash()
+	if err := g.Detach(t.Context(), data); err != nil || isThere(linkOf(g.shared, data)) {
+		t.Errorf("it is still there: %v", err)
+	}
+	if err := g.Attach(t.Context(), data); !errors.Is(err, hotplug.ErrNoGuest) {
+		t.Errorf("got %v", err)
+	}
+}

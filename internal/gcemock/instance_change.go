@@ -1,0 +1,159 @@
+package gcemock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/api/compute/v1"
+)
+
+// insertInstance makes an instance, with disks that exist.
+type insertInstance struct {
+	quick
+	Instance compute.Instance
+	Disks    []attachment
+}
+
+func newInsertInstance(r *request) (job, error) {
+	var asked compute.Instance
+	if err := r.into(&asked); err != nil {
+		return nil, err
+	}
+	path := r.scope() + "/instances/" + asked.Name
+	made := &insertInstance{Instance: compute.Instance{
+		Name: asked.Name, Description: asked.Description, Labels: asked.Labels, Metadata: asked.Metadata,
+		MachineType: firstOf(reference(asked.MachineType, r.project), r.scope()+"/machineTypes/e2-standard-2"),
+		Zone:        r.scope(), SelfLink: path, Id: newID(), Status: statusProvisioning,
+		LabelFingerprint: fingerprintOf(asked.Labels), Hostname: asked.Hostname,
+	}}
+	for _, disk := range asked.Disks {
+		attach, err := attachJob(r, path, disk)
+		if err != nil {
+			return nil, err
+		}
+		made.Disks = append(made.Disks, attach.Asked)
+	}
+	return made, nil
+}
+
+func (j *insertInstance) locks() []string {
+	return append([]string{j.Instance.SelfLink}, sortedDisks(j.Disks)...)
+}
+
+func (j *insertInstance) accept(s *Server) (target, error) {
+	path := j.Instance.SelfLink
+	if err := checkName(j.Instance.Name); err != nil {
+		return target{}, err
+	}
+	if err := checkLabels(j.Instance.Labels); err != nil {
+		return target{}, err
+	}
+	if _, found := s.instances.get(path); found {
+		return target{}, errExists(path)
+	}
+	for i := range j.Disks {
+		j.Disks[i].DeviceName = firstOf(j.Disks[i].DeviceName, fmt.Sprintf("persistent-disk-%d", i))
+		if _, err := s.findReadyDisk(j.Disks[i].Disk); err != nil {
+			return target{}, err
+		}
+	}
+	j.Instance.CreationTimestamp = s.timestamp()
+	s.instances.put(path, j.Instance)
+	return target{path: path, id: j.Instance.Id}, nil
+}
+
+func (j *insertInstance) work(ctx context.Context, s *Server) error {
+	for _, disk := range j.Disks {
+		err := s.update(func() error {
+			// The instance is new, and under this job's lock: what is there is its own.
+			if _, found := s.attachments.get(disk.path()); found {
+				return nil
+			}
+			if err := s.checkAttachable(disk, ""); err != nil {
+				return err
+			}
+			s.takeAttachment(disk, j.Instance.SelfLink)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	err := s.plugAll(ctx, j.Instance.SelfLink)
+	if err != nil {
+		return errors.Join(err, s.unplugAll(ctx, j.Instance.SelfLink))
+	}
+	return nil
+}
+
+func (j *insertInstance) finish(s *Server) {
+	for _, disk := range j.Disks {
+		s.finishAttachment(disk.path())
+	}
+	s.setStatus(j.Instance.SelfLink, statusInstanceRunning)
+}
+
+func (j *insertInstance) undo(s *Server, _ string) {
+	for _, row := range s.attachedTo(j.Instance.SelfLink) {
+		s.attachments.remove(row.path())
+	}
+	s.instances.remove(j.Instance.SelfLink)
+}
+
+// deleteInstance removes an instance, and with it the disks that go with it.
+type deleteInstance struct {
+	Path string
+	ID   uint64 `json:",string"`
+	// Before is its status when it began.
+	Before string
+}
+
+func newDeleteInstance(r *request) (job, error) {
+	return &deleteInstance{Path: r.named("instances", "instance")}, nil
+}
+
+func (j *deleteInstance) locks() []string { return []string{j.Path} }
+
+func (j *deleteInstance) accept(s *Server) (target, error) {
+	row, err := s.findInstance(j.Path)
+	j.ID, j.Before = row.Id, row.Status
+	return target{path: j.Path, id: row.Id}, err
+}
+
+func (j *deleteInstance) begin(s *Server, _ string) error {
+	row, err := s.findInstance(j.Path)
+	if err != nil {
+		return err
+	}
+	if row.Id != j.ID {
+		return errNotFound(j.Path) // another one of the same name
+	}
+	j.Before = settled(row.Status, j.Before)
+	s.setStatus(j.Path, statusStopping)
+	return nil
+}
+
+func (j *deleteInstance) work(ctx context.Context, s *Server) error {
+	if j.Before != statusInstanceRunning {
+		return s.unplugAll(ctx, j.Path)
+	}
+	return s.powerOff(ctx, j.Path)
+}
+
+func (j *deleteInstance) finish(s *Server) {
+	for _, row := range s.attachedTo(j.Path) {
+		s.dropAttachment(row.path())
+		disk, found := s.disks.get(row.Disk)
+		if !row.AutoDelete || !found {
+			continue
+		}
+		s.disks.remove(row.Disk)
+		if err := s.images.remove(disk.Id); err != nil {
+			s.options.Log.Error(err, "an image is left behind", "disk", row.Disk)
+		}
+	}
+	s.instances.remove(j.Path)
+}
+
+func (j *deleteInstance) undo(s *Server, _ string) { s.setStatus(j.Path, j.Before) }

@@ -1,0 +1,168 @@
+package gcemock
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"google.golang.org/api/compute/v1"
+)
+
+// Statuses of operations.
+const (
+	statusPending = "PENDING"
+	statusRunning = "RUNNING"
+	statusDone    = "DONE"
+)
+
+// waitAtMost is how long Google has a client wait for an operation at once.
+const waitAtMost = 2 * time.Minute
+
+// operation is a change under way, or what became of it.
+type operation struct {
+	// Public is what clients see.
+	Public compute.Operation
+	// Method and Job say what to do, also after a restart.
+	Method string
+	Job    json.RawMessage
+	// RequestID and Request tell a request that is sent again.
+	RequestID, Request string
+	// Failure is the error that it is to end in, by a fault.
+	Failure *apiError
+	// Delay is how much longer it takes, by a fault.
+	Delay time.Duration
+}
+
+// operationView is the operation as a client sees it.
+func (r *request) operationView(row operation) *compute.Operation {
+	view := row.Public
+	view.Kind = "compute#operation"
+	view.SelfLink = r.link(view.SelfLink)
+	view.Zone = r.link(view.Zone)
+	view.TargetLink = r.link(view.TargetLink)
+	view.ForceSendFields = []string{"Progress"}
+	return &view
+}
+
+func (s *Server) getOperation(r *request) (any, error) {
+	s.Lock()
+	defer s.Unlock()
+	row, err := s.findOperation(r)
+	if err != nil {
+		return nil, err
+	}
+	return r.operationView(row), nil
+}
+
+func (s *Server) findOperation(r *request) (operation, error) {
+	path := r.named("operations", "operation")
+	row, found := s.operations.get(path)
+	if !found {
+		return operation{}, errNotFound(path)
+	}
+	return row, nil
+}
+
+// waitOperation answers once the operation has ended, or after a while as it is then.
+func (s *Server) waitOperation(r *request) (any, error) {
+	// With the lock held, so that it doesn't end between being seen and waited for.
+	s.Lock()
+	row, err := s.findOperation(r)
+	ended := s.waiting.ended(row.Public.SelfLink, err != nil || row.Public.Status == statusDone)
+	s.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), waitAtMost)
+	defer cancel()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	case <-s.ctx.Done():
+		return nil, &apiError{Status: http.StatusServiceUnavailable, Reason: reasonBackend, Message: "The server is going away."}
+	}
+	return s.getOperation(r)
+}
+
+func (s *Server) listOperations(r *request) (any, error) {
+	s.Lock()
+	defer s.Unlock()
+	var all []listed[*compute.Operation]
+	for _, path := range s.operations.below(r.scope() + "/operations") {
+		view := r.operationView(s.operations.rows[path])
+		all = append(all, listed[*compute.Operation]{name: view.Name, created: view.InsertTime, item: view})
+	}
+	items, next, err := paged(r, all)
+	if err != nil {
+		return nil, err
+	}
+	id := r.scope() + "/operations"
+	return &compute.OperationList{
+		Kind: "compute#operationList", Id: id, Items: items, NextPageToken: next, SelfLink: r.link(id),
+	}, nil
+}
+
+// newOperation makes the row of a change that was accepted.
+func (s *Server) newOperation(r *request, target target) operation {
+	now := s.timestamp()
+	id := newID()
+	name := fmt.Sprintf("operation-%d-%013x-%08x-%08x", s.options.Now().UnixMilli(), id&0xfffffffffffff, uint32(id>>32), uint32(id))
+	public := compute.Operation{
+		Id: id, Name: name, SelfLink: r.scope() + "/operations/" + name,
+		OperationType: operationTypes[r.method], TargetLink: target.path, TargetId: target.id,
+		Status: statusPending, InsertTime: now, User: "stowage@" + r.project + ".iam.gserviceaccount.com",
+		ClientOperationId: r.URL.Query().Get("requestId"),
+	}
+	if r.zone != "" {
+		public.Zone = zonePath(r.project, r.zone)
+	}
+	row := operation{
+		Public: public, Method: r.method,
+		RequestID: requestKey(r.project, public.ClientOperationId), Request: r.fingerprint(),
+	}
+	r.fault.mark(&row)
+	return row
+}
+
+func requestKey(project, id string) string {
+	if id == "" {
+		return ""
+	}
+	return project + "/" + id
+}
+
+// waiting wakes those who wait for operations.
+type waiting struct {
+	*sync.Mutex
+	channels map[string]chan struct{}
+}
+
+func newWaiting() waiting { return waiting{Mutex: &sync.Mutex{}, channels: map[string]chan struct{}{}} }
+
+// ended returns a channel that is closed once an operation has ended.
+func (w waiting) ended(path string, already bool) <-chan struct{} {
+	w.Lock()
+	defer w.Unlock()
+	channel, found := w.channels[path]
+	if !found {
+		channel = make(chan struct{})
+		if already {
+			close(channel)
+		} else {
+			w.channels[path] = channel
+		}
+	}
+	return channel
+}
+
+func (w waiting) wake(path string) {
+	w.Lock()
+	defer w.Unlock()
+	if channel, found := w.channels[path]; found {
+		close(channel)
+		delete(w.channels, path)
+	}
+}

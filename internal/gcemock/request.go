@@ -1,0 +1,108 @@
+package gcemock
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+)
+
+const (
+	// basePath is where Google serves the API, below the host.
+	basePath = "/compute/v1/"
+	maxBody  = 1 << 20
+)
+
+// request is a call: whom it is for, and how to say where things are.
+type request struct {
+	*http.Request
+	// method is its name in Google's documentation, such as disks.insert.
+	method string
+	// project and zone are the path's; zone is empty for what is global.
+	project, zone string
+	body          []byte
+	// fault is what goes wrong with it; nil for nothing.
+	fault *fault
+}
+
+// read takes in a request, and checks that its project and zone exist.
+func (s *Server) read(method string, r *http.Request) (*request, error) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
+	if err != nil {
+		return nil, fmt.Errorf("reading the request: %w", err)
+	}
+	read := &request{Request: r, method: method, project: r.PathValue("project"), zone: r.PathValue("zone"), body: body}
+	if !slices.Contains(s.options.Projects, read.project) {
+		return nil, errNotFound(projectPath(read.project))
+	}
+	if read.zone != "" && !slices.Contains(s.options.Zones, read.zone) {
+		return nil, errInvalid("zone", read.zone, "Unknown zone.")
+	}
+	return read, nil
+}
+
+// into decodes the body. A field that Google doesn't know is refused, as Google does.
+func (r *request) into(resource any) error {
+	if len(r.body) == 0 {
+		return nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(r.body))
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(resource)
+	if err == nil && decoder.More() {
+		err = errors.New("there is more after the object")
+	}
+	if err != nil {
+		return &apiError{
+			Status: http.StatusBadRequest, Reason: "parseError",
+			Message: "Invalid JSON payload received. " + err.Error(),
+		}
+	}
+	return nil
+}
+
+// named is the path of the resource that the URL names in one of its parts.
+func (r *request) named(collection, part string) string {
+	return r.scope() + "/" + collection + "/" + r.PathValue(part)
+}
+
+// scope is the path of the zone that the request is for, or of all that is global.
+func (r *request) scope() string {
+	if r.zone == "" {
+		return projectPath(r.project) + "/global"
+	}
+	return zonePath(r.project, r.zone)
+}
+
+// base is what makes a path a URL at this very server, under the name by which the
+// client knows it.
+func (r *request) base() string {
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + r.Host + basePath
+}
+
+// link makes a path a URL; nothing stays nothing.
+func (r *request) link(path string) string {
+	if path == "" {
+		return ""
+	}
+	return r.base() + path
+}
+
+// fingerprint tells requests apart that carry the same id.
+func (r *request) fingerprint() string {
+	query := r.URL.Query()
+	query.Del("requestId")
+	hash := sha256.New()
+	fmt.Fprintf(hash, "%s\n%s\n%s\n", r.method, r.URL.Path, query.Encode())
+	hash.Write(r.body)
+	return hex.EncodeToString(hash.Sum(nil))
+}

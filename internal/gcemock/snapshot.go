@@ -1,0 +1,175 @@
+package gcemock
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strconv"
+
+	"google.golang.org/api/compute/v1"
+)
+
+const statusUploading = "UPLOADING"
+
+// snapshotView is the snapshot as a client sees it.
+func (r *request) snapshotView(row compute.Snapshot) *compute.Snapshot {
+	row.Kind = "compute#snapshot"
+	row.SelfLink = r.link(row.SelfLink)
+	row.SourceDisk = r.link(row.SourceDisk)
+	return &row
+}
+
+func (s *Server) getSnapshot(r *request) (any, error) {
+	s.Lock()
+	defer s.Unlock()
+	path := r.named("snapshots", "snapshot")
+	row, found := s.snapshots.get(path)
+	if !found {
+		return nil, errNotFound(path)
+	}
+	return r.snapshotView(row), nil
+}
+
+func (s *Server) listSnapshots(r *request) (any, error) {
+	s.Lock()
+	defer s.Unlock()
+	id := r.scope() + "/snapshots"
+	var all []listed[*compute.Snapshot]
+	for _, path := range s.snapshots.below(id) {
+		row := s.snapshots.rows[path]
+		all = append(all, listed[*compute.Snapshot]{name: row.Name, created: row.CreationTimestamp, item: r.snapshotView(row)})
+	}
+	items, next, err := paged(r, all)
+	if err != nil {
+		return nil, err
+	}
+	return &compute.SnapshotList{
+		Kind: "compute#snapshotList", Id: id, Items: items, NextPageToken: next, SelfLink: r.link(id),
+	}, nil
+}
+
+// insertSnapshot keeps the contents of a disk.
+type insertSnapshot struct {
+	Snapshot compute.Snapshot
+	DiskID   uint64 `json:",string"`
+}
+
+// newCreateSnapshot reads the request that names the disk in its path.
+func newCreateSnapshot(r *request) (job, error) {
+	var asked compute.Snapshot
+	if err := r.into(&asked); err != nil {
+		return nil, err
+	}
+	asked.SourceDisk = r.named("disks", "disk")
+	return snapshotJob(r, asked), nil
+}
+
+// newInsertSnapshot reads the request that names it in its body.
+func newInsertSnapshot(r *request) (job, error) {
+	var asked compute.Snapshot
+	if err := r.into(&asked); err != nil {
+		return nil, err
+	}
+	return snapshotJob(r, asked), nil
+}
+
+func snapshotJob(r *request, asked compute.Snapshot) *insertSnapshot {
+	path := projectPath(r.project) + "/global/snapshots/" + asked.Name
+	return &insertSnapshot{Snapshot: compute.Snapshot{
+		Name: asked.Name, Description: asked.Description, Labels: asked.Labels,
+		LabelFingerprint: fingerprintOf(asked.Labels), SourceDisk: reference(asked.SourceDisk, r.project),
+		StorageLocations: asked.StorageLocations, SnapshotType: firstOf(asked.SnapshotType, "STANDARD"),
+		Id: newID(), SelfLink: path, Status: statusCreating,
+	}}
+}
+
+func (j *insertSnapshot) locks() []string {
+	return []string{j.Snapshot.SourceDisk, j.Snapshot.SelfLink}
+}
+
+func (j *insertSnapshot) accept(s *Server) (target, error) {
+	if err := checkName(j.Snapshot.Name); err != nil {
+		return target{}, err
+	}
+	if err := checkLabels(j.Snapshot.Labels); err != nil {
+		return target{}, err
+	}
+	if _, found := s.snapshots.get(j.Snapshot.SelfLink); found {
+		return target{}, errExists(j.Snapshot.SelfLink)
+	}
+	disk, err := s.findReadyDisk(j.Snapshot.SourceDisk)
+	if err != nil {
+		return target{}, err
+	}
+	j.DiskID = disk.Id
+	j.Snapshot.SourceDiskId = strconv.FormatUint(disk.Id, 10)
+	j.Snapshot.DiskSizeGb = disk.SizeGb
+	j.Snapshot.CreationTimestamp = s.timestamp()
+	s.snapshots.put(j.Snapshot.SelfLink, j.Snapshot)
+	return target{path: j.Snapshot.SelfLink, id: j.Snapshot.Id}, nil
+}
+
+func (j *insertSnapshot) begin(s *Server, _ string) error {
+	uploading := j.Snapshot
+	uploading.Status = statusUploading
+	s.snapshots.put(j.Snapshot.SelfLink, uploading)
+	return nil
+}
+
+func (j *insertSnapshot) work(_ context.Context, s *Server) error {
+	err := s.images.copy(j.DiskID, j.Snapshot.Id, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return errNotFound(j.Snapshot.SourceDisk)
+	}
+	return err
+}
+
+func (j *insertSnapshot) finish(s *Server) {
+	j.Snapshot.Status = statusReady
+	j.Snapshot.StorageBytes = s.images.stored(j.Snapshot.Id)
+	j.Snapshot.StorageBytesStatus = "UP_TO_DATE"
+	s.snapshots.put(j.Snapshot.SelfLink, j.Snapshot)
+}
+
+func (j *insertSnapshot) undo(s *Server, _ string) {
+	s.snapshots.remove(j.Snapshot.SelfLink)
+	if err := s.images.remove(j.Snapshot.Id); err != nil {
+		s.options.Log.Error(err, "an image is left behind", "snapshot", j.Snapshot.SelfLink)
+	}
+}
+
+// deleteSnapshot removes a snapshot. Disks made from it stay.
+type deleteSnapshot struct {
+	quick
+	Path string
+	ID   uint64 `json:",string"`
+}
+
+func newDeleteSnapshot(r *request) (job, error) {
+	return &deleteSnapshot{Path: r.named("snapshots", "snapshot")}, nil
+}
+
+func (j *deleteSnapshot) locks() []string { return []string{j.Path} }
+
+func (j *deleteSnapshot) accept(s *Server) (target, error) {
+	row, found := s.snapshots.get(j.Path)
+	if !found {
+		return target{}, errNotFound(j.Path)
+	}
+	if row.Status != statusReady {
+		return target{}, errNotReady(j.Path)
+	}
+	j.ID = row.Id
+	return target{path: j.Path, id: row.Id}, nil
+}
+
+func (j *deleteSnapshot) begin(s *Server, _ string) error {
+	if row, found := s.snapshots.get(j.Path); !found || row.Id != j.ID {
+		return errNotFound(j.Path)
+	}
+	return nil
+}
+
+func (j *deleteSnapshot) work(_ context.Context, s *Server) error { return s.images.remove(j.ID) }
+
+func (j *deleteSnapshot) finish(s *Server) { s.snapshots.remove(j.Path) }
