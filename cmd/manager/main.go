@@ -52,7 +52,8 @@ func main() {
 			"or cluster (every claim, instead of kube-controller-manager's volume controllers).")
 	flags.BoolVar(&options.leaderElect, "leader-elect", true, "Act only while holding a lease, so that several managers can run.")
 	flags.StringVar(&options.leaderElectionNamespace, "leader-election-namespace", "",
-		"Namespace of the lease. Default: the pod's own; needed outside a cluster.")
+		"Namespace of the lease, and of the CSIStorageCapacities that tell the scheduler what room nodes have.\n"+
+			"Default: the pod's own; needed outside a cluster.")
 	flags.StringVar(&options.localBase, "local-base", "/var/lib/stowage",
 		"Folder on every node below which local backends lie. The node agents need the same.")
 	flags.StringVar(&options.nfsMounts, "nfs-mounts", "",
@@ -92,11 +93,13 @@ func run(options options) error {
 	if err != nil {
 		return err
 	}
+	servers := nfs.NewKind(cluster, options.nfsMounts)
 	kinds := backend.NewRegistry(
-		local.Kind{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Base: filepath.Clean(options.localBase)},
-		nfs.NewKind(cluster, options.nfsMounts),
-	)
-	if err := controllers.Setup(ctx, mgr, controllers.Options{Scope: scope, Backends: kinds, Metrics: metrics.Registry}); err != nil {
+		local.Kind{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Base: filepath.Clean(options.localBase)}, servers)
+	err = controllers.Setup(ctx, mgr, controllers.Options{
+		Scope: scope, Backends: kinds, Recycler: servers, Namespace: options.namespace(), Metrics: metrics.Registry,
+	})
+	if err != nil {
 		return err
 	}
 	log.Info("starting the manager", "version", program.Version(), "scope", scope)

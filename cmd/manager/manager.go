@@ -35,7 +35,7 @@ func newManager(options options) (ctrl.Manager, error) {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
 		Client:                        controllers.ClientOptions(),
-		Cache:                         cacheOptions(options.resync),
+		Cache:                         cacheOptions(options.resync, options.namespace()),
 		Metrics:                       options.Metrics(),
 		HealthProbeBindAddress:        options.ProbeAddress,
 		LeaderElection:                options.leaderElect,

@@ -31,10 +31,11 @@ user is system:node:<node name> in group system:nodes. Volumes appear in
 // options are the agent's flags.
 type options struct {
 	program.Options
-	nodeName   string
-	followPods bool
-	rootDir    string
-	localBase  string
+	nodeName    string
+	followPods  bool
+	rootDir     string
+	localBase   string
+	recycleRoot string
 }
 
 func (o *options) addFlags(flags *pflag.FlagSet) {
@@ -46,6 +47,9 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 		"Folder in which pods' volumes are mounted with --follow-pods.")
 	flags.StringVar(&o.localBase, "local-base", "/var/lib/stowage",
 		"Folder below which every local volume of this node lies. It must exist.")
+	flags.StringVar(&o.recycleRoot, "recycle-root", "",
+		"Folder below which static volumes of policy Recycle are emptied, once their claim is gone.\n"+
+			"Default: none is. It must not meet the other two folders.")
 	o.AddFlags(flags, metricsPort, probePort)
 }
 
@@ -62,6 +66,25 @@ func (o *options) check() error {
 	o.rootDir, o.localBase = filepath.Clean(o.rootDir), filepath.Clean(o.localBase)
 	if within, err := filepath.Rel(o.rootDir, o.localBase); err != nil || filepath.IsLocal(within) {
 		return errors.New("--local-base must not lie in --root-dir, which holds what goes with its pods")
+	}
+	return o.checkRecycleRoot()
+}
+
+// checkRecycleRoot keeps what this agent made out of what it empties.
+func (o *options) checkRecycleRoot() error {
+	if o.recycleRoot == "" {
+		return nil
+	}
+	if !filepath.IsAbs(o.recycleRoot) || filepath.Clean(o.recycleRoot) == "/" {
+		return errors.New("--recycle-root must be an absolute path, and not /")
+	}
+	o.recycleRoot = filepath.Clean(o.recycleRoot)
+	for _, other := range []string{o.rootDir, o.localBase} {
+		for _, pair := range [][2]string{{o.recycleRoot, other}, {other, o.recycleRoot}} {
+			if within, err := filepath.Rel(pair[0], pair[1]); err != nil || filepath.IsLocal(within) {
+				return errors.New("--recycle-root must not lie in --root-dir or --local-base, or around them: nothing of theirs may be emptied")
+			}
+		}
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/program"
@@ -24,13 +25,17 @@ func TestWrongFlagsAreNamed(t *testing.T) {
 		options options
 		flag    string
 	}{
-		"all is well":          {options{nodeName: "n1", rootDir: "/a/", localBase: "/b"}, ""},
-		"no node":              {options{rootDir: "/a", localBase: "/b"}, "--node-name"},
-		"a relative root":      {options{nodeName: "n1", rootDir: "a", localBase: "/b"}, "--root-dir"},
-		"the whole machine":    {options{nodeName: "n1", rootDir: "/a", localBase: "/x/.."}, "--local-base"},
-		"no base":              {options{nodeName: "n1", rootDir: "/a"}, "--local-base"},
-		"a base in the root":   {options{nodeName: "n1", rootDir: "/a", localBase: "/a/pods"}, "--local-base"},
-		"a base that the root": {options{nodeName: "n1", rootDir: "/a", localBase: "/a"}, "--local-base"},
+		"all is well":                     {options{nodeName: "n1", rootDir: "/a/", localBase: "/b"}, ""},
+		"no node":                         {options{rootDir: "/a", localBase: "/b"}, "--node-name"},
+		"a relative root":                 {options{nodeName: "n1", rootDir: "a", localBase: "/b"}, "--root-dir"},
+		"the whole machine":               {options{nodeName: "n1", rootDir: "/a", localBase: "/x/.."}, "--local-base"},
+		"no base":                         {options{nodeName: "n1", rootDir: "/a"}, "--local-base"},
+		"a base in the root":              {options{nodeName: "n1", rootDir: "/a", localBase: "/a/pods"}, "--local-base"},
+		"a base that the root":            {options{nodeName: "n1", rootDir: "/a", localBase: "/a"}, "--local-base"},
+		"a folder to recycle in":          {options{nodeName: "n1", rootDir: "/a", localBase: "/b", recycleRoot: "/c/"}, ""},
+		"the whole machine to recycle in": {options{nodeName: "n1", rootDir: "/a", localBase: "/b", recycleRoot: "/c/.."}, "--recycle-root"},
+		"recycling in the base":           {options{nodeName: "n1", rootDir: "/a", localBase: "/b", recycleRoot: "/b/c"}, "--recycle-root"},
+		"recycling around the root":       {options{nodeName: "n1", rootDir: "/c/a", localBase: "/b", recycleRoot: "/c"}, "--recycle-root"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -44,6 +49,7 @@ func TestWrongFlagsAreNamed(t *testing.T) {
 
 // serverForTest is an API server, and a kubeconfig of a node's user.
 type serverForTest struct {
+	config     *rest.Config
 	client     kubernetes.Interface
 	kubeconfig string
 }
@@ -68,7 +74,7 @@ func startServer(t *testing.T) *serverForTest {
 	if err := os.WriteFile(file, kubeconfig, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return &serverForTest{client: kubernetes.NewForConfigOrDie(server.Config), kubeconfig: file}
+	return &serverForTest{config: server.Config, client: kubernetes.NewForConfigOrDie(server.Config), kubeconfig: file}
 }
 
 func createNode(t *testing.T, client kubernetes.Interface) {

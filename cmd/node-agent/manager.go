@@ -36,8 +36,10 @@ func newManager(options *options) (ctrl.Manager, error) {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme,
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:                  ofThisNode,
-			&stowagev1alpha1.LocalVolume{}: ofThisNode,
+			&corev1.Pod{}:                     ofThisNode,
+			&stowagev1alpha1.LocalVolume{}:    ofThisNode,
+			&stowagev1alpha1.LocalDisk{}:      ofThisNode,
+			&stowagev1alpha1.LocalRecycling{}: ofThisNode,
 		}},
 		Metrics:                options.Metrics(),
 		HealthProbeBindAddress: options.ProbeAddress,

@@ -6,12 +6,16 @@ import (
 	"path/filepath"
 
 	"k8s.io/utils/clock"
+	"k8s.io/utils/exec"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager"
+	"github.com/stowage-dev/stowage/internal/nodemanager/localrecycling"
 	"github.com/stowage-dev/stowage/internal/nodemanager/localvolume"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
@@ -24,30 +28,49 @@ import (
 // eventSource is who events come from.
 const eventSource = "stowage-node-agent"
 
-// nfsDir is the folder of the agent's root directory in which NFS shares are mounted
+// Folders of the agent's root directory in which NFS shares, and images, are mounted
 // once for all pods.
-const nfsDir = "nfs"
+const (
+	nfsDir   = "nfs"
+	imageDir = "images"
+)
 
 // addControllers adds what the agent does to its manager.
 func addControllers(ctx context.Context, mgr ctrl.Manager, options *options) error {
-	localVolumes := localvolume.NewReconciler(localvolume.Options{
+	store := &localvolume.Store{Base: options.localBase, FileSystems: device.NewFileSystems(exec.New())}
+	volumesOnDisks := localvolume.Options{
 		NodeName: options.nodeName,
-		Store:    &localvolume.Store{Base: options.localBase},
+		Store:    store,
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
 		Events:   mgr.GetEventRecorder(eventSource),
-	})
-	if err := localVolumes.SetupWithManager(mgr); err != nil {
+		Metrics:  metrics.Registry,
+	}
+	onDisks := localvolume.NewReconciler(volumesOnDisks)
+	if err := onDisks.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("setting up local volumes: %w", err)
+	}
+	recyclings := localrecycling.NewReconciler(localrecycling.Options{
+		NodeName: options.nodeName,
+		Folder:   localrecycling.Folder{Root: options.recycleRoot},
+		Client:   mgr.GetClient(),
+		Live:     mgr.GetAPIReader(),
+		Clock:    clock.RealClock{},
+	})
+	if err := recyclings.SetupWithManager(mgr); err != nil {
+		return fmt.Errorf("setting up the recycling of volumes: %w", err)
+	}
+	if err := localvolume.NewDiskReconciler(volumesOnDisks).SetupWithManager(mgr); err != nil {
+		return fmt.Errorf("setting up local disks: %w", err)
 	}
 	if !options.followPods {
 		return mgr.AddReadyzCheck("ping", healthz.Ping)
 	}
-	return followPods(ctx, mgr, options)
+	return followPods(ctx, mgr, options, onDisks)
 }
 
 // followPods adds the node manager, which begins once the guard lets it.
-func followPods(ctx context.Context, mgr ctrl.Manager, options *options) error {
+func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks *localvolume.Reconciler) error {
 	if err := nodemanager.IndexPods(ctx, mgr); err != nil {
 		return err
 	}
@@ -55,25 +78,31 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options) error {
 	if err != nil {
 		return err
 	}
-	types, err := volumeTypes(options)
+	directories, devices, err := volumeTypes(options, onDisks)
 	if err != nil {
 		return err
 	}
-	pods := nodemanager.NewReconciler(nodemanager.Options{
+	common := nodemanager.Options{
 		NodeName: options.nodeName,
 		Tree:     tree,
-		Volumes:  types,
+		Volumes:  directories,
+		Devices:  devices,
 		Mounter:  mount.Kernel{},
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
 		Events:   mgr.GetEventRecorder(eventSource),
 		Clock:    clock.RealClock{},
-	})
+	}
 	guard := &nodemanager.Guard{
 		NodeName: options.nodeName,
 		Live:     mgr.GetAPIReader(),
 		Clock:    clock.RealClock{},
-		Begin:    func() error { return pods.SetupWithManager(mgr) },
+		Begin: func() error {
+			if err := nodemanager.NewGrowth(common).SetupWithManager(mgr, mgr.GetCache()); err != nil {
+				return err
+			}
+			return nodemanager.NewReconciler(common).SetupWithManager(mgr, mgr.GetCache())
+		},
 	}
 	if err := mgr.AddReadyzCheck("follow-pods", guard.Ready); err != nil {
 		return err
@@ -81,20 +110,23 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options) error {
 	return mgr.Add(guard)
 }
 
-// volumeTypes is the list of what this agent can mount.
-func volumeTypes(options *options) (volumes.Registry, error) {
+// volumeTypes is the lists of what this agent can show pods as directories, and as
+// devices.
+func volumeTypes(options *options, onDisks *localvolume.Reconciler) (directories, devices volumes.Registry, err error) {
 	mounter := mount.Kernel{}
 	shares, err := nfs.New(mount.NewApart(), filepath.Join(options.rootDir, nfsDir))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return volumes.Registry{
-		csi.New(mounter, map[string]csi.Driver{
-			stowagev1alpha1.LocalDriver: csi.LocalDriver{Base: options.localBase},
-		}),
-		hostpath.New(mounter),
-		local.New(mounter),
-		emptydir.New(mounter),
-		shares,
-	}, nil
+	images, err := csi.NewImages(mounter, device.NewFileSystems(exec.New()), filepath.Join(options.rootDir, imageDir))
+	if err != nil {
+		return nil, nil, err
+	}
+	drivers := csi.Drivers{stowagev1alpha1.LocalDriver: csi.LocalDriver{
+		Base: onDisks.Store.Base, IsCopied: onDisks.Store.IsCopied, CheckDisk: onDisks.CheckDisk,
+	}}
+	directories = volumes.Registry{
+		csi.New(images, drivers), hostpath.New(mounter), local.New(mounter), emptydir.New(mounter), shares,
+	}
+	return directories, volumes.Registry{csi.NewDevices(images, drivers)}, nil
 }
