@@ -8,6 +8,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -35,7 +36,9 @@ type Options struct {
 	// CertDir is where the API server's certificates lie; what is in it is
 	// removed at the start. Empty: a temporary one.
 	CertDir string
-	// Port of the API server on 127.0.0.1. 0: any free one.
+	// Address that the API server listens on, where Port is set. Empty: 127.0.0.1.
+	Address string
+	// Port of the API server. 0: any free one, of 127.0.0.1.
 	Port int
 	// EtcdPort is the client port of etcd on 127.0.0.1. 0: any free one.
 	EtcdPort int
@@ -135,7 +138,7 @@ func configure(server *envtest.APIServer, options Options) {
 	server.Path, server.CertDir = leashed("kube-apiserver"), options.CertDir
 	server.Out, server.Err = options.Output, options.Output
 	if options.Port != 0 {
-		server.SecureServing.Address, server.SecureServing.Port = "127.0.0.1", strconv.Itoa(options.Port)
+		server.SecureServing.Address, server.SecureServing.Port = cmp.Or(options.Address, "127.0.0.1"), strconv.Itoa(options.Port)
 	}
 }
 

@@ -26,7 +26,14 @@ const (
 // bareProvision sends the five writes of a claim that gets a volume made for it: the
 // intent, the volume, its status, the claim with the intent cleared, its status.
 func bareProvision(ctx context.Context, writer client.Client, claim *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume) error {
-	err := patch(ctx, writer, claim, object{"metadata": object{
+	if err := bareIntent(ctx, writer, claim); err != nil {
+		return err
+	}
+	return bareRecord(ctx, writer, claim)
+}
+
+func bareIntent(ctx context.Context, writer client.Client, claim *corev1.PersistentVolumeClaim) error {
+	return patch(ctx, writer, claim, object{"metadata": object{
 		"resourceVersion": claim.ResourceVersion,
 		"finalizers":      []string{claimProtection, stowagev1alpha1.ProvisioningFinalizer},
 		"annotations": object{
@@ -34,9 +41,10 @@ func bareProvision(ctx context.Context, writer client.Client, claim *corev1.Pers
 			annProvisioner:                         stowagev1alpha1.LocalDriver, annBetaProvisioner: stowagev1alpha1.LocalDriver,
 		},
 	}})
-	if err != nil {
-		return err
-	}
+}
+
+// bareRecord writes the volume that was made for a claim, and binds them.
+func bareRecord(ctx context.Context, writer client.Client, claim *corev1.PersistentVolumeClaim) error {
 	pv := bareVolume(claim)
 	if err := writer.Create(ctx, pv); err != nil {
 		return err

@@ -22,6 +22,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/test/apiserver"
 )
 
@@ -31,6 +32,8 @@ const (
 	bareArgument = "bare"
 	// bareProvisionArgument makes it that of bare_provision.go.
 	bareProvisionArgument = "bare-provision"
+	// bareLocalArgument makes it that of local_bare.go.
+	bareLocalArgument = "bare-local"
 	// provisionerArgument makes it the manager of provisioner.go.
 	provisionerArgument = "provisioner"
 )
@@ -40,6 +43,7 @@ type options struct {
 	workloads  []string
 	sizes      []int
 	provisions []int
+	locals     int
 	rounds     int
 	manager    string
 	vs         string
@@ -70,6 +74,8 @@ func run(ctx context.Context) error {
 		return runBare(ctx, arguments[0], bareBind)
 	case bareProvisionArgument:
 		return runBare(ctx, arguments[0], bareProvision)
+	case bareLocalArgument:
+		return runBare(ctx, arguments[0], bareLocal(stowagev1alpha1.LocalLayout(arguments[1]), arguments[2]))
 	case provisionerArgument:
 		return runProvisioner(ctx, arguments[0], arguments[1])
 	default:
@@ -79,11 +85,12 @@ func run(ctx context.Context) error {
 
 func parseOptions() options {
 	o := options{}
-	pflag.StringSliceVar(&o.benchmarks, "benchmarks", []string{"bind", "late-volume", "crowd", "idle", "provision"}, "What to measure.")
+	pflag.StringSliceVar(&o.benchmarks, "benchmarks", []string{"bind", "late-volume", "crowd", "idle", "provision", "local"}, "What to measure.")
 	pflag.StringSliceVar(&o.workloads, "workloads", workloadNames(), "Workloads of the benchmark bind.")
 	pflag.IntSliceVar(&o.sizes, "n", []int{500, 2000}, "Numbers of pairs of a volume and a claim, for the benchmark bind.")
 	pflag.IntSliceVar(&o.provisions, "provision-n", []int{500, 5000}, "Numbers of claims for the benchmark provision.")
-	pflag.IntVar(&o.rounds, "rounds", 5, "Interleaved rounds of the workload identical, and of provision at the smallest n. All else gets one.")
+	pflag.IntVar(&o.locals, "local-n", 500, "Number of claims for the benchmark local; each needs 16Mi of the disk that temporary files lie on.")
+	pflag.IntVar(&o.rounds, "rounds", 5, "Interleaved rounds of the workload identical, of provision at the smallest n, and of local. All else gets one.")
 	pflag.StringVar(&o.manager, "manager", filepath.Join(apiserver.Repository(), "bin", "manager"), "The manager to measure.")
 	pflag.StringVar(&o.vs, "vs", "", "Command of another controller to send through the same workloads in place of the\n"+
 		"manager; {{kubeconfig}} in it becomes the path of a kubeconfig.")
@@ -130,6 +137,8 @@ func measure(bed *testbed, o options, report *report) error {
 			err = bed.measureIdle(report)
 		case "provision":
 			err = bed.measureProvision(o, report)
+		case "local":
+			err = bed.measureLocal(o, report)
 		default:
 			err = fmt.Errorf("there is no benchmark %q", name)
 		}

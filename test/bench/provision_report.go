@@ -89,8 +89,8 @@ func (r *report) provisionSizes() []int {
 	return slices.Compact(sizes)
 }
 
-func each(rounds []provisionRound, value func(provisionRound) float64) []float64 {
-	values := make([]float64, 0, len(rounds))
+func each[Round, Value any](rounds []Round, value func(Round) Value) []Value {
+	values := make([]Value, 0, len(rounds))
 	for _, round := range rounds {
 		values = append(values, value(round))
 	}

@@ -27,6 +27,7 @@ type report struct {
 	Crowd      *crowdResult     `json:",omitempty"`
 	Idle       *idleResult      `json:",omitempty"`
 	Provision  []provisionRound `json:",omitempty"`
+	Local      []localRound     `json:",omitempty"`
 	Targets    []target
 }
 

@@ -55,6 +55,7 @@ func (r *report) judge() {
 		r.atMost("live heap per idle pair", r.Idle.BytesPerPair, maxBytesPerPair, "bytes")
 	}
 	r.judgeProvision()
+	r.judgeLocal()
 }
 
 // judgeRounds judges what must hold in every round: that all is bound, right, in

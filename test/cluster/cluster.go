@@ -1,6 +1,7 @@
 // Package cluster runs a whole Stowage on one machine, with all its state under
 // one folder: etcd, kube-apiserver, the manager and a node agent that follows
-// the pods of one registered node. `make run` and `make demo` use it.
+// the pods of one registered node. `make run` and `make demo` use it; end-to-end
+// tests do with nodes that are machines of their own, whose agents they start.
 //
 // The programs are the real ones, with the real rights: the manager is its
 // service account, bounded by config/rbac, and the agent is its node. There is
@@ -13,13 +14,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/program"
 	"github.com/stowage-dev/stowage/test/apiserver"
 )
@@ -38,6 +39,12 @@ const (
 type Options struct {
 	// Dir is the folder that holds everything. It is made if it is not there.
 	Dir string
+	// Address that the API server listens on. Empty: 127.0.0.1.
+	Address string
+	// Nodes that are machines of their own, where others start the agents: they
+	// are registered, and each has a kubeconfig of its name. None: one node,
+	// NodeName, whose agent runs here.
+	Nodes []string
 	// Step is called as each step of the start begins; what it returns is
 	// called when the step ends.
 	Step func(what string) (done func(error))
@@ -52,8 +59,10 @@ type Cluster struct {
 	// Manager and Agent can be killed and started again.
 	Manager, Agent *Program
 
-	server *apiserver.Server
-	lock   *os.File
+	address string
+	nodes   []string
+	server  *apiserver.Server
+	lock    *os.File
 }
 
 // Start starts a cluster, or continues the one that the folder holds. What it
@@ -63,7 +72,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{Folder: folder}
+	c := &Cluster{Folder: folder, address: options.Address, nodes: options.Nodes}
 	if c.lock, err = folder.Lock(); err != nil {
 		return nil, err
 	}
@@ -72,7 +81,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 		err := step.do(ctx)
 		done(err)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w", step.what, err), c.Stop())
+			return nil, errors.Join(fmt.Errorf("%s: %w", step.what, err), c.Stop(context.WithoutCancel(ctx)))
 		}
 	}
 	return c, nil
@@ -84,13 +93,19 @@ type step struct {
 }
 
 func (c *Cluster) steps() []step {
-	return []step{
+	steps := []step{
 		{"starting etcd and kube-apiserver", c.startServer},
 		{"applying config/run: CRDs, roles, drivers", c.applyConfig},
-		{"registering node " + NodeName, c.registerNode},
-		{"starting the manager", c.startManager},
-		{"starting the node agent", c.startAgent},
 	}
+	if len(c.nodes) > 0 {
+		return append(steps,
+			step{"registering nodes " + strings.Join(c.nodes, ", "), c.registerNodes},
+			step{"starting the manager", c.startManager})
+	}
+	return append(steps,
+		step{"registering node " + NodeName, func(ctx context.Context) error { return c.registerNode(ctx, NodeName) }},
+		step{"starting the manager", c.startManager},
+		step{"starting the node agent", c.startAgent})
 }
 
 func (c *Cluster) startServer(context.Context) error {
@@ -105,7 +120,7 @@ func (c *Cluster) startServer(context.Context) error {
 	defer log.Close()
 	c.server, err = apiserver.Start(apiserver.Options{
 		DataDir: c.Folder.path("etcd"), CertDir: c.Folder.path("certificates"),
-		Port: ports.APIServer, EtcdPort: ports.Etcd,
+		Address: c.address, Port: ports.APIServer, EtcdPort: ports.Etcd,
 		Output: log, WithoutCRDs: true,
 	})
 	if err != nil {
@@ -131,14 +146,15 @@ func (c *Cluster) PodDir(pod *corev1.Pod) string {
 	return c.Folder.path("agent", "pods", string(pod.UID), "volumes")
 }
 
-// Stop unmounts all volumes and stops everything. The state stays.
-func (c *Cluster) Stop() error {
+// Stop unmounts all volumes and stops everything. The state stays. The context is
+// one that the end of the program doesn't end.
+func (c *Cluster) Stop(ctx context.Context) error {
 	var problems []error
 	if c.Agent != nil {
 		problems = append(problems, c.Agent.Stop())
 	}
 	// After the agent: it would mount them again.
-	problems = append(problems, mount.UnmountBelow(mount.Kernel{}, c.Folder.AgentRoot()))
+	problems = append(problems, c.Folder.unmountVolumes(ctx))
 	if c.Manager != nil {
 		problems = append(problems, c.Manager.Stop())
 	}

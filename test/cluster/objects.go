@@ -52,7 +52,8 @@ func (c *Cluster) applyConfig(ctx context.Context) error {
 
 func (c *Cluster) awaitCRDs(ctx context.Context) error {
 	kubectl, err := c.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s",
-		"crd/storagebackends."+stowagev1alpha1.GroupVersion.Group, "crd/localvolumes."+stowagev1alpha1.GroupVersion.Group)
+		"crd/storagebackends."+stowagev1alpha1.GroupVersion.Group, "crd/localvolumes."+stowagev1alpha1.GroupVersion.Group,
+		"crd/localdisks."+stowagev1alpha1.GroupVersion.Group, "crd/localrecyclings."+stowagev1alpha1.GroupVersion.Group)
 	if err != nil {
 		return err
 	}
@@ -62,12 +63,21 @@ func (c *Cluster) awaitCRDs(ctx context.Context) error {
 	return nil
 }
 
+func (c *Cluster) registerNodes(ctx context.Context) error {
+	for _, name := range c.nodes {
+		if err := c.registerNode(ctx, name); err != nil {
+			return fmt.Errorf("registering node %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
 // registerNode does what a kubelet does first.
-func (c *Cluster) registerNode(ctx context.Context) error {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: NodeName}}
+func (c *Cluster) registerNode(ctx context.Context, name string) error {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	_, err := controllerutil.CreateOrPatch(ctx, c.Client, node, func() error {
-		metav1.SetMetaDataLabel(&node.ObjectMeta, stowagev1alpha1.TopologyNodeLabel, NodeName)
-		metav1.SetMetaDataLabel(&node.ObjectMeta, corev1.LabelHostname, NodeName)
+		metav1.SetMetaDataLabel(&node.ObjectMeta, stowagev1alpha1.TopologyNodeLabel, name)
+		metav1.SetMetaDataLabel(&node.ObjectMeta, corev1.LabelHostname, name)
 		metav1.SetMetaDataLabel(&node.ObjectMeta, corev1.LabelOSStable, "linux")
 		return nil
 	})

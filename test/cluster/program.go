@@ -44,6 +44,23 @@ type run struct {
 	err   error
 }
 
+// ProgramOptions say how a program is started.
+type ProgramOptions struct {
+	Name, Path, LogFile string
+	// Probe is the address that it answers probes at.
+	Probe     string
+	Arguments []string
+}
+
+// NewProgram is a program that doesn't run yet.
+func NewProgram(options ProgramOptions) *Program {
+	return &Program{
+		Name: options.Name, LogFile: options.LogFile,
+		path: options.Path, probe: "http://" + options.Probe + "/readyz",
+		arguments: append([]string{"--health-probe-bind-address=" + options.Probe}, options.Arguments...),
+	}
+}
+
 // Start starts the program. It must not be running.
 func (p *Program) Start() error {
 	log, err := os.OpenFile(p.LogFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)

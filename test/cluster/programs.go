@@ -16,20 +16,31 @@ const (
 	AgentUser   = "node-agent"
 )
 
+// user is one of them, with the file of its kubeconfig.
+type user struct {
+	file, name string
+	groups     []string
+}
+
+func nodeUser(file, node string) user {
+	return user{file, "system:node:" + node, []string{"system:nodes"}}
+}
+
 // writeKubeconfigs gives each user a certificate: as who they are in a cluster
 // is how they are here, so that config/rbac is what bounds them.
 func (c *Cluster) writeKubeconfigs() error {
-	for _, user := range []struct {
-		file, name string
-		groups     []string
-	}{
+	users := []user{
 		{AdminUser, "admin", []string{"system:masters"}},
 		{
 			ManagerUser, "system:serviceaccount:" + Namespace + ":stowage-manager",
 			[]string{"system:serviceaccounts", "system:serviceaccounts:" + Namespace},
 		},
-		{AgentUser, "system:node:" + NodeName, []string{"system:nodes"}},
-	} {
+		nodeUser(AgentUser, NodeName),
+	}
+	for _, node := range c.nodes {
+		users = append(users, nodeUser(node, node))
+	}
+	for _, user := range users {
 		content, err := c.server.Kubeconfig(user.name, user.groups...)
 		if err != nil {
 			return err
@@ -69,9 +80,9 @@ func startAndWait(ctx context.Context, program *Program) error {
 }
 
 func (c *Cluster) newProgram(name, user string, arguments ...string) (*Program, error) {
-	path := filepath.Join(apiserver.Repository(), "bin", name)
-	if _, err := os.Stat(path); err != nil {
-		return nil, fmt.Errorf("finding %s (make build makes it): %w", name, err)
+	path, err := ProgramPath(name)
+	if err != nil {
+		return nil, err
 	}
 	log, err := c.Folder.createLog(name)
 	if err != nil {
@@ -83,14 +94,22 @@ func (c *Cluster) newProgram(name, user string, arguments ...string) (*Program, 
 		return nil, err
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", port)
-	return &Program{
-		Name: name, LogFile: c.Folder.Log(name), path: path, probe: "http://" + address + "/readyz",
-		arguments: append([]string{
+	return NewProgram(ProgramOptions{
+		Name: name, Path: path, LogFile: c.Folder.Log(name), Probe: address,
+		Arguments: append([]string{
 			"--kubeconfig=" + c.Folder.Kubeconfig(user),
-			"--health-probe-bind-address=" + address,
 			"--metrics-bind-address=0",
 			"--local-base=" + c.Folder.Disks(),
 			"--log-format=console",
 		}, arguments...),
-	}, nil
+	}), nil
+}
+
+// ProgramPath is where `make build` puts one of Stowage's programs.
+func ProgramPath(name string) (string, error) {
+	path := filepath.Join(apiserver.Repository(), "bin", name)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("finding %s (make build makes it): %w", name, err)
+	}
+	return path, nil
 }

@@ -30,7 +30,7 @@ func Remove(ctx context.Context, dir string) error {
 		return err
 	}
 	defer lock.Close()
-	if err := mount.UnmountBelow(mount.Kernel{}, folder.AgentRoot()); err != nil {
+	if err := folder.unmountVolumes(ctx); err != nil {
 		return err
 	}
 	return removeTree(ctx, root)

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -60,10 +61,7 @@ var _ = Describe("config", func() {
 		func(ctx SpecContext, program, image string) {
 			for _, container := range containers(built(ctx, folder("standalone"))) {
 				if strings.Contains(container.Image, image) {
-					help := exec.CommandContext(ctx, "go", append(append([]string{"run", "./cmd/" + program}, container.Args...), "--help")...)
-					help.Dir = apiserver.Repository()
-					text, err := help.CombinedOutput()
-					Expect(err).NotTo(HaveOccurred(), string(text))
+					expectFlags(ctx, program, container)
 					return
 				}
 			}
@@ -89,15 +87,9 @@ var _ = Describe("config", func() {
 
 	It("runs the manager without privileges", func(ctx SpecContext) {
 		pod := found[appsv1.Deployment](built(ctx, folder("default")), "Deployment", "stowage-manager").Spec.Template.Spec
-		Expect(pod.HostNetwork || pod.HostPID || pod.HostIPC).To(BeFalse())
+		expectConfined(pod)
 		Expect(pod.Volumes).To(BeEmpty())
 		Expect(*pod.SecurityContext.RunAsNonRoot).To(BeTrue())
-		Expect(pod.SecurityContext.SeccompProfile.Type).To(Equal(corev1.SeccompProfileTypeRuntimeDefault))
-
-		container := pod.Containers[0].SecurityContext
-		Expect(*container.ReadOnlyRootFilesystem).To(BeTrue())
-		Expect(*container.AllowPrivilegeEscalation).To(BeFalse())
-		Expect(container.Capabilities.Drop).To(ConsistOf(corev1.Capability("ALL")))
 	})
 
 	It("lets the node agent mount where the host and the pods see it", func(ctx SpecContext) {
@@ -135,6 +127,48 @@ var _ = Describe("config", func() {
 		Expect(agent.Volumes).To(ContainElement(HaveField("HostPath.Path", base.Value)))
 	})
 
+	It("lets agents empty directories of one folder, which they see as it is on the node", func(ctx SpecContext) {
+		objects := built(ctx, overlayWith(GinkgoT().TempDir(), "recycle-root"))
+		agent := found[appsv1.DaemonSet](objects, "DaemonSet", "stowage-node-agent").Spec.Template.Spec
+
+		const root = "/srv/recycled"
+		Expect(agent.Containers[0].Args).To(ContainElement("--recycle-root=$(RECYCLE_ROOT)"))
+		Expect(agent.Containers[0].Env).To(ContainElement(corev1.EnvVar{Name: "RECYCLE_ROOT", Value: root}))
+		Expect(agent.Containers[0].VolumeMounts).To(ContainElement(And(HaveField("Name", "recycle-root"), HaveField("MountPath", root))))
+		Expect(agent.Volumes).To(ContainElement(HaveField("HostPath.Path", root)))
+		apply(ctx, objects)
+	})
+
+	Describe("with a share mounted into the manager's pod", func() {
+		var objects []*unstructured.Unstructured
+		var manager corev1.PodSpec
+
+		BeforeEach(func(ctx SpecContext) {
+			objects = built(ctx, overlayWith(GinkgoT().TempDir(), "nfs-mount"))
+			manager = found[appsv1.Deployment](objects, "Deployment", "stowage-manager").Spec.Template.Spec
+		})
+
+		It("is accepted by an API server, whole", func(ctx SpecContext) { apply(ctx, objects) })
+
+		It("mounts the share of the sample where the manager looks for it", func(ctx SpecContext) {
+			sample := found[stowagev1alpha1.StorageBackend](built(ctx, folder("samples")), "StorageBackend", "shared")
+			Expect(manager.Volumes).To(ConsistOf(HaveField("NFS", Equal(&corev1.NFSVolumeSource{
+				Server: sample.Spec.NFS.Server, Path: string(sample.Spec.NFS.Path),
+			}))))
+			container := manager.Containers[0]
+			Expect(container.VolumeMounts).To(ConsistOf(corev1.VolumeMount{
+				Name: manager.Volumes[0].Name, MountPath: "/mnt/nfs/" + sample.Name,
+			}))
+			Expect(container.Args).To(ContainElements("--scope=classes", "--nfs-mounts=/mnt/nfs"))
+			expectFlags(ctx, "manager", container)
+		})
+
+		It("gives the manager root's uid, and nothing else of root's", func() {
+			Expect(manager.SecurityContext.RunAsUser).To(HaveValue(BeZero()))
+			expectConfined(manager)
+		})
+	})
+
 	DescribeTable("settles for ever whether volumes are attached, and how long they may live, of",
 		func(ctx SpecContext, name string, attach bool, modes ...storagev1.VolumeLifecycleMode) {
 			apply(ctx, built(ctx, folder("csidrivers")))
@@ -148,6 +182,26 @@ var _ = Describe("config", func() {
 		Entry("gce", stowagev1alpha1.GCEDriver, true, storagev1.VolumeLifecyclePersistent),
 	)
 })
+
+// expectConfined makes sure that a pod, whoever it runs as, can do nothing to its node.
+func expectConfined(pod corev1.PodSpec) {
+	GinkgoHelper()
+	Expect(pod.HostNetwork || pod.HostPID || pod.HostIPC).To(BeFalse())
+	Expect(pod.SecurityContext.SeccompProfile.Type).To(Equal(corev1.SeccompProfileTypeRuntimeDefault))
+	container := pod.Containers[0].SecurityContext
+	Expect(*container.ReadOnlyRootFilesystem).To(BeTrue())
+	Expect(*container.AllowPrivilegeEscalation).To(BeFalse())
+	Expect(container.Capabilities.Drop).To(ConsistOf(corev1.Capability("ALL")))
+}
+
+// expectFlags has a program look at a container's arguments.
+func expectFlags(ctx context.Context, program string, container corev1.Container) {
+	GinkgoHelper()
+	help := exec.CommandContext(ctx, "go", append(append([]string{"run", "./cmd/" + program}, container.Args...), "--help")...)
+	help.Dir = apiserver.Repository()
+	text, err := help.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), string(text))
+}
 
 // containers are those of the manager and of the node agent.
 func containers(objects []*unstructured.Unstructured) []corev1.Container {

@@ -5,8 +5,10 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -82,6 +84,39 @@ func statusPatched(ctx SpecContext, as client.Client, volume *stowagev1alpha1.Lo
 	return as.Status().Patch(ctx, after, client.MergeFrom(volume))
 }
 
+// localDisk makes a disk of a node, and removes it after the spec.
+func localDisk(ctx SpecContext, node string) *stowagev1alpha1.LocalDisk {
+	GinkgoHelper()
+	disk := &stowagev1alpha1.LocalDisk{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "fast-"},
+		Spec:       stowagev1alpha1.LocalDiskSpec{NodeName: node, Backend: "fast", Path: "/var/lib/stowage/fast"},
+	}
+	Expect(admin.Create(ctx, disk)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { Expect(admin.Delete(ctx, disk)).To(Succeed()) })
+	return disk
+}
+
+func diskStatusPatched(ctx SpecContext, as client.Client, disk *stowagev1alpha1.LocalDisk) error {
+	after := disk.DeepCopy()
+	after.Status.Total = new(resource.MustParse("1Gi"))
+	return as.Status().Patch(ctx, after, client.MergeFrom(disk))
+}
+
+// localRecycling asks a node to empty a directory, and takes that back after the spec.
+func localRecycling(ctx SpecContext, node string) *stowagev1alpha1.LocalRecycling {
+	GinkgoHelper()
+	recycling := &stowagev1alpha1.LocalRecycling{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "scratch-"},
+		Spec: stowagev1alpha1.LocalRecyclingSpec{
+			NodeName: node, Path: "/srv/scratch", Volume: stowagev1alpha1.VolumeVersion{UID: "1", ResourceVersion: "1"},
+			ClaimRef: stowagev1alpha1.ClaimReference{Namespace: "shop", Name: "orders", UID: "1"},
+		},
+	}
+	Expect(admin.Create(ctx, recycling)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { Expect(admin.Delete(ctx, recycling)).To(Succeed()) })
+	return recycling
+}
+
 var _ = Describe("the policy of node agents", func() {
 	BeforeEach(func(ctx SpecContext) {
 		apply(ctx, built(ctx, folder("run")))
@@ -131,6 +166,30 @@ var _ = Describe("the policy of node agents", func() {
 
 			It("refuses the status of another node's volume", func(ctx SpecContext) {
 				Expect(statusPatched(ctx, agent, localVolume(ctx, "node-b"))).To(MatchError(ContainSubstring(beyondItsNode)))
+			})
+
+			It("lets it write the status of its node's disks, and of no other's", func(ctx SpecContext) {
+				Expect(diskStatusPatched(ctx, agent, localDisk(ctx, "node-a"))).To(Succeed())
+				Expect(diskStatusPatched(ctx, agent, localDisk(ctx, "node-b"))).
+					To(MatchError(ContainSubstring("must not write a LocalDisk of node")))
+			})
+
+			It("keeps a disk's spec", func(ctx SpecContext) {
+				disk := localDisk(ctx, "node-a")
+				after := disk.DeepCopy()
+				after.Spec.Replaces = stowagev1alpha1.ReplacesUnknown
+				Expect(apierrors.IsForbidden(agent.Patch(ctx, after, client.MergeFrom(disk)))).To(BeTrue())
+			})
+
+			It("lets it answer what it is asked to empty on its node, and approve of nothing", func(ctx SpecContext) {
+				own, other := localRecycling(ctx, "node-a"), localRecycling(ctx, "node-b")
+				asking := client.RawPatch(types.MergePatchType, []byte(`{"status": {"asking": "now"}}`))
+				Expect(agent.Status().Patch(ctx, own, asking)).To(Succeed())
+				Expect(agent.Status().Patch(ctx, other, asking)).To(MatchError(ContainSubstring("must not write a LocalRecycling of node")))
+				approving := client.RawPatch(types.MergePatchType, []byte(`{"spec": {"approved": "now"}}`))
+				Expect(apierrors.IsForbidden(agent.Patch(ctx, own, approving))).To(BeTrue())
+				Expect(identity.of("node-a", "system:masters").Patch(ctx, own, approving)).
+					To(MatchError(ContainSubstring("must not change the spec of a LocalRecycling")))
 			})
 
 			It("refuses the finalizer of another node's volume", func(ctx SpecContext) {

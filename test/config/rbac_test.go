@@ -50,9 +50,16 @@ var _ = Describe("an identity of Stowage", func() {
 			"create events.events.k8s.io in shop", "list pods in shop", "watch nodes"),
 		Entry("the manager keeps classes and backends", managerAccount,
 			"create storageclasses.storage.k8s.io", "delete storageclasses.storage.k8s.io",
-			"patch storagebackends.stowage.dev/status", "create localvolumes.stowage.dev", "delete localvolumes.stowage.dev"),
+			"patch storagebackends.stowage.dev/status", "create localvolumes.stowage.dev", "delete localvolumes.stowage.dev",
+			"create localdisks.stowage.dev", "delete localdisks.stowage.dev", "patch localvolumes.stowage.dev/status"),
+		Entry("the manager has volumes of nodes emptied", managerAccount,
+			"create localrecyclings.stowage.dev", "patch localrecyclings.stowage.dev", "delete localrecyclings.stowage.dev"),
+		Entry("the manager tells the scheduler what room there is, from its own namespace", managerAccount,
+			"create csistoragecapacities.storage.k8s.io in stowage-system", "delete csistoragecapacities.storage.k8s.io in stowage-system"),
 		Entry("the agent makes what it is asked for", agentAccount,
 			"watch localvolumes.stowage.dev", "patch localvolumes.stowage.dev", "patch localvolumes.stowage.dev/status",
+			"watch localrecyclings.stowage.dev", "patch localrecyclings.stowage.dev/status",
+			"watch localdisks.stowage.dev", "patch localdisks.stowage.dev/status",
 			"create events.events.k8s.io in shop"),
 	)
 
@@ -70,7 +77,12 @@ var _ = Describe("an identity of Stowage", func() {
 		Entry("the agent changes no claim, volume or pod, and reads no secrets", agentAccount,
 			"update persistentvolumeclaims in shop", "update persistentvolumes", "delete pods in shop",
 			"get secrets in shop", "get secrets in stowage-system", "update nodes", "patch nodes/status"),
+		Entry("the manager publishes no room elsewhere", managerAccount, "create csistoragecapacities.storage.k8s.io in kube-system"),
+		Entry("the agent makes and removes no LocalDisks, and accepts none", agentAccount,
+			"create localdisks.stowage.dev", "delete localdisks.stowage.dev", "patch localdisks.stowage.dev"),
 		Entry("the agent makes and removes no LocalVolumes, and changes no backend", agentAccount,
 			"create localvolumes.stowage.dev", "delete localvolumes.stowage.dev", "update storagebackends.stowage.dev"),
+		Entry("the agent approves of nothing that it asks itself", agentAccount,
+			"create localrecyclings.stowage.dev", "patch localrecyclings.stowage.dev", "update localrecyclings.stowage.dev"),
 	)
 })

@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stowage-dev/stowage/test/guests"
+	"github.com/stowage-dev/stowage/test/story"
 )
 
 const serverConfig = `
@@ -25,20 +27,21 @@ EXPORT { Export_Id = 1; Path = %[1]s/share; Pseudo = %[1]s/share; Access_Type = 
 
 // server is an NFS server: nfs-ganesha, at a port of its own.
 type server struct {
-	port    int
-	folder  string
-	process *exec.Cmd
+	port        int
+	folder, log string
+	process     *exec.Cmd
 }
 
-// newServer prepares a server whose files are in a folder.
-func newServer(port int, folder string) (*server, error) {
-	made := &server{port: port, folder: folder}
-	for _, dir := range []string{made.share(), filepath.Join(folder, "recovery")} {
+// newServer prepares a server whose files are in the machine's memory.
+func newServer(port int, folder guests.Folder) (*server, error) {
+	name := "server-" + strconv.Itoa(port)
+	made := &server{port: port, folder: filepath.Join(folder.Memory(), name), log: folder.Log(name)}
+	for _, dir := range []string{made.share(), made.file("recovery")} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return nil, err
 		}
 	}
-	return made, os.WriteFile(made.file("ganesha.conf"), fmt.Appendf(nil, serverConfig, folder, port, port+mountdOffset), 0o600)
+	return made, os.WriteFile(made.file("ganesha.conf"), fmt.Appendf(nil, serverConfig, made.folder, port, port+mountdOffset), 0o600)
 }
 
 func (s *server) file(name string) string { return filepath.Join(s.folder, name) }
@@ -46,9 +49,13 @@ func (s *server) file(name string) string { return filepath.Join(s.folder, name)
 // share is the path of the export, here and for clients.
 func (s *server) share() string { return s.file("share") }
 
+// The mount options that say where its services are.
+func (s *server) portOption() string   { return fmt.Sprintf("port=%d", s.port) }
+func (s *server) mountdOption() string { return fmt.Sprintf("mountport=%d", s.port+mountdOffset) }
+
 // start starts the server, and waits until clients can connect.
 func (s *server) start(ctx context.Context) error {
-	s.process = exec.CommandContext(ctx, "ganesha.nfsd", "-F", "-f", s.file("ganesha.conf"), "-L", s.file("log"), "-p", s.file("pid"))
+	s.process = exec.CommandContext(ctx, "ganesha.nfsd", "-F", "-f", s.file("ganesha.conf"), "-L", s.log, "-p", s.file("pid"))
 	started := make(chan error)
 	go func() {
 		// Never unlocked: the thread has a host name of its own, and ends with the
@@ -68,8 +75,8 @@ func (s *server) start(ctx context.Context) error {
 		return fmt.Errorf("starting nfs-ganesha: %w", err)
 	}
 	dialer := net.Dialer{Timeout: time.Second}
-	return eventually(ctx, func() error {
-		conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(serverAddress, strconv.Itoa(s.port)))
+	return story.Eventually(ctx, func() error {
+		conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(guests.Address, strconv.Itoa(s.port)))
 		if err != nil {
 			return fmt.Errorf("waiting for nfs-ganesha: %w", err)
 		}
@@ -90,36 +97,12 @@ func (s *server) kill() error {
 func (s *server) freeze() error { return s.process.Process.Signal(syscall.SIGSTOP) }
 func (s *server) thaw() error   { return s.process.Process.Signal(syscall.SIGCONT) }
 
-// prepare makes a machine of this process's namespaces: places that servers write
-// to, and a network with an address for each server and a link for each node.
-func prepare(ctx context.Context, folder string) error {
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("parting from the machine's mounts: %w", err)
-	}
-	for target, kind := range map[string]string{"/proc": "proc", "/run": "tmpfs", folder: "tmpfs"} {
-		if err := unix.Mount(kind, target, kind, 0, ""); err != nil {
-			return fmt.Errorf("mounting %s: %w", target, err)
-		}
-	}
-	for _, made := range []string{"/run/rpcbind", "/run/ganesha"} {
-		if err := os.MkdirAll(made, 0o755); err != nil {
+// prepareServers makes what servers need of the machine.
+func prepareServers(ctx context.Context) error {
+	for _, dir := range []string{"/run/rpcbind", "/run/ganesha"} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
 	}
-	commands := []string{
-		"ip link set lo up",
-		"ip address add " + serverAddress + "/32 dev lo",
-		"rpcbind -w",
-	}
-	for n := 1; n <= nodes; n++ {
-		tap := tapOf(n)
-		commands = append(commands, "ip tuntap add dev "+tap+" mode tap", "ip address add "+gatewayOf(n)+"/24 dev "+tap, "ip link set "+tap+" up")
-	}
-	for _, command := range commands {
-		words := strings.Fields(command)
-		if output, err := exec.CommandContext(ctx, words[0], words[1:]...).CombinedOutput(); err != nil {
-			return fmt.Errorf("%s: %w: %s", command, err, output)
-		}
-	}
-	return nil
+	return guests.Commands(ctx, "rpcbind -w")
 }

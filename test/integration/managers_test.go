@@ -24,6 +24,8 @@ type manager struct {
 	kinds  []backend.Kind
 	// elected managers act only while they hold the lease.
 	elected bool
+	// namespace is where they publish what room nodes have.
+	namespace string
 }
 
 // start runs the manager until the spec ends or it is killed: then it drops
@@ -47,7 +49,7 @@ func (m manager) start() (kill func()) {
 	Expect(err).NotTo(HaveOccurred())
 	ctx, stop := context.WithCancel(context.Background())
 	Expect(controllers.Setup(ctx, mgr, controllers.Options{
-		Scope: m.scope, Backends: backend.NewRegistry(m.kinds...),
+		Scope: m.scope, Backends: backend.NewRegistry(m.kinds...), Namespace: m.namespace,
 	})).To(Succeed())
 	stopped := make(chan struct{})
 	go func() {

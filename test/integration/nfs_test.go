@@ -53,6 +53,42 @@ var _ = Describe("With a share of an NFS server", Ordered, func() {
 	})
 })
 
+var _ = Describe("With a directory that an administrator exports", Ordered, func() {
+	It("a volume of policy Recycle is emptied, and goes from claim to claim", func(ctx SpecContext) {
+		folder := GinkgoT().TempDir()
+		server, err := nfstest.Serve(folder)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(server.Close)
+		startManager(nfs.NewKind("this-cluster", ""))
+		DeferCleanup(removeEverything)
+		create(ctx, scratch(server))
+		for _, name := range []string{"first", "second"} {
+			claim := Claim(ClaimNamed(name), InClass(""))
+			create(ctx, claim)
+			eventuallyBound(ctx, claim)
+			Expect(filepath.Glob(filepath.Join(folder, "*"))).To(BeEmpty())
+			Expect(os.WriteFile(filepath.Join(folder, name), nil, 0o600)).To(Succeed())
+
+			Expect(users.Delete(ctx, claim)).To(Succeed())
+
+			eventuallyAvailable(ctx, scratch(server))
+		}
+		Expect(os.ReadDir(folder)).To(BeEmpty())
+	})
+})
+
+// scratch is a volume that is the whole share of a server in this process.
+func scratch(server *nfstest.Server) *corev1.PersistentVolume {
+	pv := Volume("scratch", Reclaimed(corev1.PersistentVolumeReclaimRecycle))
+	pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{
+		NFS: &corev1.NFSVolumeSource{Server: nfstest.Host, Path: nfstest.Share},
+	}
+	for _, option := range nfstest.Ports(server.Port()) {
+		pv.Spec.MountOptions = append(pv.Spec.MountOptions, string(option))
+	}
+	return pv
+}
+
 // share is the backend of a server in this process.
 func share(server *nfstest.Server) *stowagev1alpha1.StorageBackend {
 	return LocalBackend("share", func(object *stowagev1alpha1.StorageBackend) {

@@ -275,11 +275,14 @@ func startManager(kinds ...backend.Kind) {
 		Controller: ctrlconfig.Controller{SkipNameValidation: &skipNames},
 	})
 	Expect(err).NotTo(HaveOccurred())
+	options := controllers.Options{Scope: controllers.ClusterScope, Backends: backend.NewRegistry(kinds...)}
+	for _, kind := range kinds {
+		if recycler, can := kind.(backend.Recycler); can {
+			options.Recycler = recycler
+		}
+	}
 	ctx, stop := context.WithCancel(context.Background())
-	Expect(controllers.Setup(ctx, mgr, controllers.Options{
-		Scope:    controllers.ClusterScope,
-		Backends: backend.NewRegistry(kinds...),
-	})).To(Succeed())
+	Expect(controllers.Setup(ctx, mgr, options)).To(Succeed())
 	stopped := make(chan error, 1)
 	go func() { stopped <- mgr.Start(ctx) }()
 	DeferCleanup(func() {

@@ -1,4 +1,4 @@
-package main
+package guests
 
 import (
 	"bufio"
@@ -12,10 +12,10 @@ import (
 	"sync/atomic"
 )
 
-// load is a pod's process that writes line after line to a file, each stored before
-// the next, until its input ends. It isn't the agent's: a process with files on a
-// server that is silent can't start another one.
-type load struct {
+// Load is a pod's process that writes line after line to a file, each stored before
+// the next, until its input ends. It isn't the node's first process: one with files
+// on a server that is silent can't start another one.
+type Load struct {
 	process *exec.Cmd
 	input   io.Closer
 	stored  atomic.Int64
@@ -45,24 +45,25 @@ func writeLines(path string) error {
 	return file.Close()
 }
 
-// StartLoad begins to write to a file.
-func (n *Node) StartLoad(asked File, _ *Nothing) error {
-	process := exec.Command("/proc/self/exe", loadArgument, n.pathOf(asked))
-	process.Stderr = os.Stderr
-	input, err := process.StdinPipe()
+// Start begins to write to a file.
+func (l *Load) Start(path string, _ *Nothing) error {
+	l.process = exec.Command("/proc/self/exe", loadArgument, path)
+	l.process.Stderr = os.Stderr
+	var err error
+	if l.input, err = l.process.StdinPipe(); err != nil {
+		return err
+	}
+	output, err := l.process.StdoutPipe()
 	if err != nil {
 		return err
 	}
-	output, err := process.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	n.load = &load{process: process, input: input, end: make(chan struct{})}
-	go n.load.count(output)
-	return process.Start()
+	l.stored.Store(0)
+	l.end = make(chan struct{})
+	go l.count(output)
+	return l.process.Start()
 }
 
-func (l *load) count(output io.Reader) {
+func (l *Load) count(output io.Reader) {
 	defer close(l.end)
 	for lines := bufio.NewScanner(output); lines.Scan(); {
 		l.stored.Add(1)
@@ -70,24 +71,24 @@ func (l *load) count(output io.Reader) {
 }
 
 // Stored is how many lines are stored.
-func (n *Node) Stored(_ Nothing, stored *int64) error {
-	if n.load == nil {
-		return errors.New("nothing writes")
-	}
-	*stored = n.load.stored.Load()
+func (l *Load) Stored(_ Nothing, stored *int64) error {
+	*stored = l.stored.Load()
 	return nil
 }
 
-// StopLoad ends the writing, and says how many lines are stored.
-func (n *Node) StopLoad(_ Nothing, stored *int64) error {
-	err := n.load.input.Close()
-	<-n.load.end
-	*stored = n.load.stored.Load()
-	return errors.Join(err, n.load.process.Wait())
+// Stop ends the writing, and says how many lines are stored.
+func (l *Load) Stop(_ Nothing, stored *int64) error {
+	if l.process == nil {
+		return errors.New("nothing writes")
+	}
+	err := l.input.Close()
+	<-l.end
+	*stored = l.stored.Load()
+	return errors.Join(err, l.process.Wait())
 }
 
-// checkLines says whether a file has the lines from 1 to last.
-func checkLines(path string, last int64) error {
+// CheckLines says whether a file has the lines from 1 to last.
+func CheckLines(path string, last int64) error {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return err

@@ -1,0 +1,42 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/mount"
+)
+
+// unmountVolumes takes away what an agent that is stopped left mounted. Loop devices
+// that pods saw stay when their mounts go.
+func (f Folder) unmountVolumes(ctx context.Context) error {
+	if err := mount.UnmountBelow(mount.Kernel{}, f.AgentRoot()); err != nil {
+		return err
+	}
+	images, err := filepath.Glob(filepath.Join(f.Disks(), "*", "*", stowagev1alpha1.ImageFile))
+	for _, path := range images {
+		err = errors.Join(err, detach(ctx, path))
+	}
+	if err != nil {
+		return fmt.Errorf("detaching the images of volumes: %w", err)
+	}
+	return nil
+}
+
+func detach(ctx context.Context, path string) error {
+	image, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer image.Close()
+	loop, err := device.Find(image)
+	if loop == nil || err != nil {
+		return err
+	}
+	return loop.Detach(ctx)
+}

@@ -1,0 +1,42 @@
+package cluster
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/device"
+)
+
+func TestALoopDeviceThatAPodSawDoesNotOutliveTheCluster(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("NOT RUN: needs root to attach a loop device")
+	}
+	folder := Folder{t.TempDir()}
+	path := filepath.Join(folder.Disks(), "images", "pvc-1", stowagev1alpha1.ImageFile)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	image, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer image.Close()
+	loop, err := device.Attach(t.Context(), image, device.ForBlock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := loop.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := folder.unmountVolumes(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := device.Find(image); left != nil || err != nil {
+		t.Errorf("it is still attached: %v (%v)", left, err)
+	}
+}

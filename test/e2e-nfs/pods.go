@@ -1,0 +1,140 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/nfs"
+	"github.com/stowage-dev/stowage/test/fixture"
+	"github.com/stowage-dev/stowage/test/guests"
+	"github.com/stowage-dev/stowage/test/story"
+)
+
+// Backends, and the classes that Stowage keeps for them.
+const (
+	goodClass  = "shared"
+	otherClass = "elsewhere"
+)
+
+// volumesDir is where on a server the directories of volumes are.
+func (s *server) volumesDir() string { return filepath.Join(s.share(), "volumes") }
+
+// directoryOf is a claim's on a server.
+func (s *server) directoryOf(claim *corev1.PersistentVolumeClaim) string {
+	return filepath.Join(s.volumesDir(), claim.Namespace, claim.Name)
+}
+
+// backendOf is a server's StorageBackend.
+func backendOf(name string, on *server) *stowagev1alpha1.StorageBackend {
+	return fixture.LocalBackend(name, func(backend *stowagev1alpha1.StorageBackend) {
+		backend.Spec.Local = nil
+		backend.Spec.StorageClass.AllowVolumeExpansion = true
+		backend.Spec.NFS = &stowagev1alpha1.NFSBackend{
+			Server: guests.Address, Path: stowagev1alpha1.AbsolutePath(on.volumesDir()),
+			DirectoryTemplate: "{{namespace}}/{{name}}",
+			NFSVersion:        "4.1",
+			MountOptions:      []stowagev1alpha1.MountOption{stowagev1alpha1.MountOption(on.portOption()), stowagev1alpha1.MountOption(on.mountdOption())},
+		}
+	})
+}
+
+// isReady says whether a backend's present spec is served.
+func (s *tale) isReady(name string) error {
+	backend := &stowagev1alpha1.StorageBackend{}
+	if err := s.stowage.Client.Get(s.Ctx, client.ObjectKey{Name: name}, backend); err != nil {
+		return err
+	}
+	ready := meta.FindStatusCondition(backend.Status.Conditions, stowagev1alpha1.ReadyCondition)
+	if ready == nil || ready.Status != "True" || ready.ObservedGeneration != backend.Generation {
+		return fmt.Errorf("backend %s has generation %d and says %+v", name, backend.Generation, ready)
+	}
+	return nil
+}
+
+// claimFor makes a claim that many pods may use, and waits until it is bound.
+func (s *tale) claimFor(name, class string) (*corev1.PersistentVolumeClaim, error) {
+	claim := fixture.Claim(fixture.ClaimNamed(name), fixture.InClass(class), fixture.AskingModes(corev1.ReadWriteMany))
+	return claim, errors.Join(s.stowage.Create(s.Ctx, claim), s.stowage.AwaitBound(s.Ctx, claim))
+}
+
+// pod is one on a node that uses claims.
+func (s *tale) pod(name string, node int, claims ...*corev1.PersistentVolumeClaim) *corev1.Pod {
+	var names []string
+	for _, claim := range claims {
+		names = append(names, claim.Name)
+	}
+	return fixture.Pod(name, s.nodes[node].Name, names...)
+}
+
+// run creates pods, and waits until their volumes are mounted.
+func (s *tale) run(pods ...*corev1.Pod) error {
+	for _, pod := range pods {
+		if err := s.stowage.Create(s.Ctx, pod); err != nil {
+			return err
+		}
+	}
+	return s.stowage.AwaitMounted(s.Ctx, pods...)
+}
+
+// end deletes pods, and waits until they are gone.
+func (s *tale) end(pods ...*corev1.Pod) error {
+	var objects []client.Object
+	for _, pod := range pods {
+		objects = append(objects, pod)
+	}
+	return s.stowage.Delete(s.Ctx, objects...)
+}
+
+// inClaim is a file of a pod's claim, on the pod's node.
+func inClaim(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim, file string) string {
+	return inVolume(pod, claim.Spec.VolumeName, file)
+}
+
+func inVolume(pod *corev1.Pod, volume, file string) string {
+	plugin := nfs.Plugin{}
+	return filepath.Join(plugin.Path(guests.VolumeDir(pod, plugin.Name(), volume)), file)
+}
+
+func (s *tale) podWrites(pod *corev1.Pod, path, content string) error {
+	return s.stowage.NodeOf(pod).Ask("Files.Write", guests.File{Path: path, Content: content}, &guests.Nothing{})
+}
+
+func (s *tale) podFinds(pod *corev1.Pod, path, want string) error {
+	return s.reads(s.stowage.NodeOf(pod), path, want)
+}
+
+// comesAndGoes has a pod with a volume of the other server begin and end, quickly.
+func (s *tale) comesAndGoes(name string, node int) error {
+	return quickly(func() error {
+		claim, err := s.claimFor(name, otherClass)
+		if err != nil {
+			return err
+		}
+		pod := s.pod(name, node, claim)
+		if err := s.run(pod); err != nil {
+			return err
+		}
+		file := inClaim(pod, claim, "greeting")
+		return errors.Join(s.podWrites(pod, file, name), s.podFinds(pod, file, name), s.end(pod), s.stowage.Delete(s.Ctx, claim))
+	})
+}
+
+// nothingMounted says whether agents have nothing mounted, and no directory left.
+func (s *tale) nothingMounted() error {
+	for _, node := range s.nodes[1:] {
+		err := story.Eventually(s.Ctx, func() error {
+			return errors.Join(s.mounts(node, guests.AgentRoot, 0),
+				s.isEmpty(node, filepath.Join(guests.AgentRoot, "pods")), s.isEmpty(node, filepath.Join(guests.AgentRoot, "nfs")))
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", node.Name, err)
+		}
+	}
+	return nil
+}

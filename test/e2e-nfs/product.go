@@ -1,0 +1,135 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/test/fixture"
+	"github.com/stowage-dev/stowage/test/guests"
+)
+
+// installed: a cluster of both nodes, with both servers as backends.
+func installed(s *tale) {
+	s.Chapter("A whole Stowage")
+	s.Do("etcd, kube-apiserver, the manager and an agent on each node start", func() (err error) {
+		s.stowage, err = guests.StartStowage(s.Ctx, s.folder, s.nodes[1:])
+		return err
+	})
+	s.Do("an administrator keeps precious files beside the volumes", func() error {
+		return errors.Join(os.MkdirAll(s.good.volumesDir(), 0o755), os.MkdirAll(s.other.volumesDir(), 0o755),
+			os.Mkdir(filepath.Join(s.good.share(), "precious"), 0o700), os.WriteFile(s.canary(), []byte("precious"), 0o600))
+	})
+	s.Do("a StorageBackend is made for each server", func() error {
+		return s.stowage.Create(s.Ctx, backendOf(goodClass, s.good), backendOf(otherClass, s.other))
+	})
+	for _, name := range []string{goodClass, otherClass} {
+		s.Soon("backend "+name+" is Ready", func() error { return s.isReady(name) })
+	}
+}
+
+func (s *tale) canary() string { return filepath.Join(s.good.share(), "precious", "file") }
+
+// claimed: one claim, made on demand, for pods on both nodes.
+func claimed(s *tale) {
+	s.Chapter("A claim of pods on two nodes")
+	var claim *corev1.PersistentVolumeClaim
+	s.Do("a ReadWriteMany claim is given a directory", func() (err error) {
+		if claim, err = s.claimFor("data", goodClass); err == nil {
+			_, err = os.Stat(s.good.directoryOf(claim))
+		}
+		return err
+	})
+	var writer, reader *corev1.Pod
+	s.Do("a pod on each node has it mounted", func() error {
+		writer, reader = s.pod("writer", 1, claim), s.pod("reader", 2, claim)
+		return s.run(writer, reader)
+	})
+	s.Do("what one writes ...", func() error { return s.podWrites(writer, inClaim(writer, claim, "greeting"), "hello") })
+	s.Do("... the other reads", func() error { return s.podFinds(reader, inClaim(reader, claim, "greeting"), "hello") })
+	s.Do("the claim is asked to grow", func() error {
+		return s.change(claim, func() { claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi") })
+	})
+	s.Soon("claim and volume have the new size, with nothing left for a node to do", func() error { return s.hasGrown(claim, "2Gi") })
+	s.Do("the pods go on", func() error {
+		return errors.Join(s.podWrites(reader, inClaim(reader, claim, "greeting"), "hello again"),
+			s.podFinds(writer, inClaim(writer, claim, "greeting"), "hello again"))
+	})
+	s.Do("pods, claim and directory go", func() error {
+		if err := errors.Join(s.end(writer, reader), s.stowage.Delete(s.Ctx, claim)); err != nil {
+			return err
+		}
+		return s.soonLacks(s.good.directoryOf(claim))
+	})
+	s.Do("nothing is mounted any more", s.nothingMounted)
+}
+
+// change patches an object, as edit does it in memory.
+func (s *tale) change(object client.Object, edit func()) error {
+	if err := s.stowage.Client.Get(s.Ctx, client.ObjectKeyFromObject(object), object); err != nil {
+		return err
+	}
+	before := object.DeepCopyObject().(client.Object)
+	edit()
+	return s.stowage.Client.Patch(s.Ctx, object, client.MergeFrom(before))
+}
+
+func (s *tale) hasGrown(claim *corev1.PersistentVolumeClaim, size string) error {
+	volume := &corev1.PersistentVolume{}
+	err := errors.Join(s.stowage.Client.Get(s.Ctx, client.ObjectKeyFromObject(claim), claim),
+		s.stowage.Client.Get(s.Ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, volume))
+	if err != nil {
+		return err
+	}
+	want, has, given := resource.MustParse(size), claim.Status.Capacity.Storage(), volume.Spec.Capacity.Storage()
+	if has.Cmp(want) != 0 || given.Cmp(want) != 0 || len(claim.Status.AllocatedResourceStatuses) > 0 {
+		return fmt.Errorf("claim %s, volume %s, not %s; %v %+v", has, given, size, claim.Status.AllocatedResourceStatuses, claim.Status.Conditions)
+	}
+	if claim.Annotations[stowagev1alpha1.CapacityAnnotation] != stowagev1alpha1.CapacityAdvisory {
+		return fmt.Errorf("the size isn't labelled as advisory: %v", claim.Annotations)
+	}
+	return nil
+}
+
+// named: volumes of a server's directory that Stowage didn't make.
+func named(s *tale) {
+	s.Chapter("Pods and volumes that name a server")
+	const greeting = "hello from before"
+	dir := filepath.Join(s.good.share(), "legacy")
+	s.Do("a server has had a directory for long", func() error {
+		return errors.Join(os.Mkdir(dir, 0o777), os.WriteFile(filepath.Join(dir, "greeting"), []byte(greeting), 0o666))
+	})
+	source := &corev1.NFSVolumeSource{Server: guests.Address, Path: dir}
+	inline := s.pod("inline", 1)
+	inline.Spec.Volumes = []corev1.Volume{{Name: "legacy", VolumeSource: corev1.VolumeSource{NFS: source}}}
+	s.Do("a pod that names it has it mounted", func() error {
+		return errors.Join(s.run(inline), s.podFinds(inline, inVolume(inline, "legacy", "greeting"), greeting))
+	})
+	volume := fixture.Volume("legacy-volume", fixture.WithModes(corev1.ReadWriteMany))
+	volume.Spec.HostPath, volume.Spec.NFS, volume.Spec.MountOptions = nil, source, []string{"nfsvers=3", "nolock", s.good.mountdOption()}
+	claim := fixture.Claim(fixture.ClaimNamed("legacy"), fixture.AskingFor(volume.Name), fixture.AskingModes(corev1.ReadWriteMany))
+	static := s.pod("static", 2, claim)
+	s.Do("a claim is bound to a volume object that names it", func() error {
+		return errors.Join(s.stowage.Create(s.Ctx, volume, claim), s.stowage.AwaitBound(s.Ctx, claim))
+	})
+	s.Do("its pod, on the other node and with another version, sees the same", func() error {
+		if err := s.run(static); err != nil {
+			return err
+		}
+		file := inVolume(static, volume.Name, "greeting")
+		return errors.Join(s.podFinds(static, file, greeting), s.podWrites(static, file, "changed"))
+	})
+	s.Soon("and what it writes the first pod reads", func() error {
+		return s.podFinds(inline, inVolume(inline, "legacy", "greeting"), "changed")
+	})
+	s.Do("pods, claim and volume object go, and the directory stays", func() error {
+		return errors.Join(s.end(inline, static), s.stowage.Delete(s.Ctx, claim, volume), exists(filepath.Join(dir, "greeting")))
+	})
+	s.Do("nothing is mounted any more", s.nothingMounted)
+}

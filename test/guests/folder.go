@@ -1,0 +1,44 @@
+package guests
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// Folder is where a test keeps everything.
+type Folder struct{ root string }
+
+func newFolder(name string) (Folder, error) {
+	root, err := os.MkdirTemp("", "stowage-"+name+"-")
+	if err != nil {
+		return Folder{}, err
+	}
+	folder := Folder{root}
+	for _, dir := range []string{folder.Logs(), folder.Memory(), folder.cluster()} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return Folder{}, err
+		}
+	}
+	return folder, nil
+}
+
+// Logs is for what programs print. It is kept if the test fails.
+func (f Folder) Logs() string { return filepath.Join(f.root, "logs") }
+
+// Log is what a program prints.
+func (f Folder) Log(program string) string { return filepath.Join(f.Logs(), program+".log") }
+
+// Memory is in the machine's memory, and is gone with the test.
+func (f Folder) Memory() string { return filepath.Join(f.root, "memory") }
+
+func (f Folder) cluster() string { return filepath.Join(f.root, "cluster") }
+
+// keepLogs removes all but what programs printed.
+func (f Folder) keepLogs() error {
+	err := os.Rename(filepath.Join(f.cluster(), "logs"), filepath.Join(f.Logs(), "cluster"))
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, os.RemoveAll(f.cluster()), os.RemoveAll(f.Memory()))
+}
