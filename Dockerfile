@@ -1,8 +1,10 @@
-# Two images of one build: the manager, which is unprivileged and holds nothing
-# but its binary, and the node agent, which needs the tools that it mounts with.
+# Three images of one build: the manager, which is unprivileged and holds nothing but
+# its binary, the node agent, which needs the tools that it mounts with, and the mock
+# of Google's cloud, for those who want to try it.
 #
 #   docker build --target manager    -t stowage-manager .
 #   docker build --target node-agent -t stowage-node-agent .
+#   docker build --target gce-mock   -t stowage-gce-mock .
 
 FROM --platform=$BUILDPLATFORM golang:1.26-bookworm AS build
 WORKDIR /src
@@ -21,12 +23,17 @@ ARG VERSION=unknown
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
     go build -trimpath -buildvcs=false \
       -ldflags "-s -w -buildid= -X github.com/stowage-dev/stowage/internal/program.version=$VERSION" \
-      -o /out/ ./cmd/manager ./cmd/node-agent
+      -o /out/ ./cmd/manager ./cmd/node-agent ./cmd/gce-mock
 
 FROM gcr.io/distroless/static-debian12:nonroot AS manager
 COPY --from=build /out/manager /manager
 USER 65532:65532
 ENTRYPOINT ["/manager"]
+
+FROM gcr.io/distroless/static-debian12:nonroot AS gce-mock
+COPY --from=build /out/gce-mock /gce-mock
+USER 65532:65532
+ENTRYPOINT ["/gce-mock"]
 
 FROM debian:bookworm-slim AS node-agent
 # mount, umount, losetup, blkid; mkfs, fsck and resize of ext4 and xfs; mount.nfs.

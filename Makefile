@@ -41,7 +41,7 @@ help: ## List the targets.
 		/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
 
 .PHONY: build
-build: ## Build bin/manager and bin/node-agent.
+build: ## Build bin/manager, bin/node-agent and bin/gce-mock.
 	$(GO_BUILD) -ldflags '$(LINK_FLAGS)' -o bin/ ./cmd/...
 
 .PHONY: generate
@@ -67,8 +67,9 @@ verify: bin/controller-gen bin/crd-ref-docs ## Check that generated files, forma
 ##@ Test
 
 .PHONY: test
-test: controlplane bin/gotestsum ## Run all tests: unit, API server, and (as root) real mounts. PACKAGES and TESTFLAGS narrow it.
+test: controlplane bin/gotestsum ## Run all tests: unit, API server, and (as root) real mounts and loop devices. PACKAGES and TESTFLAGS narrow it.
 	@mkdir -p bin/test
+	@hack/filesystems.sh
 	@$(GO_BUILD) -o bin/testsummary ./hack/testsummary
 	@status=0; GINKGO_NO_COLOR=TRUE \
 	bin/gotestsum --format pkgname-and-test-fails --hide-summary all --jsonfile bin/test/report.json -- \
@@ -81,10 +82,19 @@ demo: build controlplane ## Watch the whole life of a volume, explained and chec
 	@exec bin/demo
 
 .PHONY: e2e-nfs
-e2e-nfs: ## Mount NFS with a real kernel, in User Mode Linux guests; servers stop, hang and start. Needs root; installs Debian packages.
+e2e-nfs: build controlplane ## A whole Stowage with NFS volumes on two nodes, User Mode Linux guests; servers stop, hang and start. Needs root; installs Debian packages.
 	@hack/uml/need.sh
-	@CGO_ENABLED=0 $(GO_BUILD) -o bin/e2e-nfs ./test/e2e-nfs
+	@$(GO_BUILD) -o bin/e2e-nfs ./test/e2e-nfs
 	@exec bin/e2e-nfs
+
+.PHONY: e2e-local
+e2e-local: ## Tests of local volumes that need another kernel than the machine's, for quotas and growth, in a User Mode Linux guest. Needs root; installs Debian packages.
+	@hack/uml/need.sh
+	@hack/filesystems.sh
+	@rm -rf bin/test/e2e-local && mkdir -p bin/test/e2e-local
+	@CGO_ENABLED=0 go test -c -o bin/test/e2e-local/ ./internal/quota ./internal/device ./internal/nodemanager/volumes/csi ./internal/nodemanager/localvolume
+	@$(GO_BUILD) -o bin/e2e-local ./test/e2e-local
+	@exec bin/e2e-local
 
 .PHONY: bench
 bench: build controlplane ## Measure binding against bare API writes, with targets. BENCHFLAGS such as '--n 10000'; --help lists them.
@@ -129,6 +139,7 @@ undeploy: bin/kustomize ## Remove the manager and the node agents. CRDs, Storage
 images: ## Build the container images, with docker.
 	docker build --build-arg VERSION=$(VERSION) --target manager -t $(REGISTRY)/stowage-manager:$(VERSION) .
 	docker build --build-arg VERSION=$(VERSION) --target node-agent -t $(REGISTRY)/stowage-node-agent:$(VERSION) .
+	docker build --build-arg VERSION=$(VERSION) --target gce-mock -t $(REGISTRY)/stowage-gce-mock:$(VERSION) .
 
 ##@ Tools
 

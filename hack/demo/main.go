@@ -65,11 +65,14 @@ var chapters = []func(*story){
 	waiting,
 	mistakes,
 	crash,
+	nfsShare,
+	images,
+	clones,
 }
 
 // leaveNothing runs after Ctrl-C too: its context is one that Ctrl-C doesn't end.
 func leaveNothing(ctx context.Context, c *cluster.Cluster) error {
-	if err := c.Stop(); err != nil {
+	if err := c.Stop(ctx); err != nil {
 		return fmt.Errorf("stopping the cluster: %w", err)
 	}
 	if err := cluster.Remove(ctx, c.Folder.Root()); err != nil {

@@ -68,7 +68,7 @@ func run(ctx context.Context, dir string) error {
 	}
 	err = follow(ctx, c)
 	fmt.Printf("\nStopping: pods' volumes are unmounted, then the servers end.\n")
-	if stopErr := c.Stop(); err == nil {
+	if stopErr := c.Stop(context.WithoutCancel(ctx)); err == nil {
 		err = stopErr
 	}
 	if err == nil {

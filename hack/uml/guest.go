@@ -15,7 +15,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"syscall"
+	"time"
 )
 
 // Programs that a machine needs to run guests, and the Debian packages that they
@@ -24,6 +26,10 @@ const (
 	kernel   = "linux.uml"
 	compiler = "gcc"
 )
+
+// consoleDelay is how long what a guest printed last may take to arrive, though
+// helpers of its kernel still hold the console.
+const consoleDelay = time.Second
 
 //go:embed preload/xstate.c
 var xstate []byte
@@ -65,23 +71,41 @@ func Boot(ctx context.Context, options Options) (*Guest, error) {
 	process.Env = append(os.Environ(), "LD_PRELOAD="+library, "TMPDIR="+options.Dir)
 	process.Stdout, process.Stderr = options.Console, options.Console
 	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if err := process.Start(); err != nil {
+	guest := &Guest{process: process, gone: make(chan struct{})}
+	process.Cancel, process.WaitDelay = guest.kill, consoleDelay
+	if err := guest.start(); err != nil {
 		return nil, fmt.Errorf("booting guest %s: %w", options.Name, err)
 	}
-	guest := &Guest{process: process, gone: make(chan struct{})}
-	go func() {
-		defer close(guest.gone)
-		_ = process.Wait() // a guest that is killed didn't end well
-	}()
 	return guest, nil
 }
+
+// start starts the guest on a thread that lives as long as it does: the guest is
+// killed when the thread ends that started it.
+func (g *Guest) start() error {
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := g.process.Start()
+		started <- err
+		if err == nil {
+			defer close(g.gone)
+			_ = g.process.Wait() // a guest that is killed didn't end well
+			_ = g.kill()         // an error says that its helpers are gone, too
+		}
+	}()
+	return <-started
+}
+
+// kill kills the kernel and its helpers, which are processes of their own.
+func (g *Guest) kill() error { return syscall.Kill(-g.process.Process.Pid, syscall.SIGKILL) }
 
 // Gone is closed when the guest is.
 func (g *Guest) Gone() <-chan struct{} { return g.gone }
 
 // Crash ends the guest at once, as a loss of power does.
 func (g *Guest) Crash() {
-	_ = syscall.Kill(-g.process.Process.Pid, syscall.SIGKILL) // an error says that it is gone already
+	_ = g.kill() // an error says that it is gone already
 	<-g.gone
 }
 

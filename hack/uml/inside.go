@@ -14,6 +14,10 @@ import (
 // modulesDir has the modules of guests' kernels, a folder for each version.
 const modulesDir = "/usr/lib/uml/modules"
 
+// MachineDir is where a guest has all files of the machine, those in the machine's
+// /run and /tmp too, which its own hide. It can't write to them.
+const MachineDir = "/run/machine"
+
 // Prepare makes a guest usable: file systems, and its link with an address such as
 // 10.0.0.2/24 and the gateway beyond it. The address is the guest's host name, too:
 // NFS servers take clients of one name for one that was restarted.
@@ -28,6 +32,12 @@ func Prepare(address, gateway string) error {
 		if err := unix.Mount(mount.kind, mount.target, mount.kind, 0, ""); err != nil {
 			return fmt.Errorf("mounting %s: %w", mount.target, err)
 		}
+	}
+	if err := os.Mkdir(MachineDir, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount("machine", MachineDir, "hostfs", unix.MS_RDONLY, "/"); err != nil {
+		return fmt.Errorf("mounting the machine's files: %w", err)
 	}
 	// A kernel gives its first process no PATH.
 	if err := os.Setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"); err != nil {

@@ -10,18 +10,18 @@ missing=()
 for program in "${!package[@]}"; do
   PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null || missing+=(${package[$program]})
 done
-[[ $EUID -eq 0 ]] || { echo "e2e-nfs: run it as root: it makes a network and mounts of its own" >&2; exit 1; }
+[[ $EUID -eq 0 ]] || { echo "guests: run it as root: it makes a network and mounts of its own" >&2; exit 1; }
 if [[ ! -c /dev/net/tun ]]; then
   # Where nobody made the device file the kernel may still have the driver.
   mkdir -p /dev/net && mknod -m 0666 /dev/net/tun c 10 200 2>/dev/null || true
 fi
-(: <>/dev/net/tun) 2>/dev/null || { echo "e2e-nfs: there is no /dev/net/tun, which the guests' network needs" >&2; exit 1; }
+(: <>/dev/net/tun) 2>/dev/null || { echo "guests: there is no /dev/net/tun, which the guests' network needs" >&2; exit 1; }
 [[ ${#missing[@]} -gt 0 ]] || exit 0
 if ! command -v apt-get >/dev/null; then
-  echo "e2e-nfs: install what brings these Debian packages' programs: ${missing[*]}" >&2
+  echo "guests: install what brings these Debian packages' programs: ${missing[*]}" >&2
   exit 1
 fi
-echo "e2e-nfs: installing ${missing[*]}"
+echo "guests: installing ${missing[*]}"
 install() { DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null; }
 # A list of packages that is too old is the usual reason for a failure.
 install 2>/dev/null || { apt-get update -qq; install; }
