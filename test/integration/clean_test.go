@@ -3,6 +3,7 @@ package integration_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -14,6 +15,10 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
+// clearing is how long removing all that a spec made may take. It proves nothing, and a
+// busy machine takes its time over hundreds of volumes.
+const clearing = 2 * time.Minute
+
 // removeEverything removes what specs made, while the manager still runs: what
 // holds an object is let go in the order in which a person would.
 func removeEverything(ctx SpecContext) {
@@ -21,7 +26,7 @@ func removeEverything(ctx SpecContext) {
 		&corev1.PodList{}, &corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{},
 		&stowagev1alpha1.StorageBackendList{}, &corev1.NodeList{}, &storagev1.StorageClassList{},
 	} {
-		Eventually(func(g Gomega) { removeAll(ctx, g, list) }).WithContext(ctx).WithTimeout(soon).Should(Succeed())
+		Eventually(func(g Gomega) { removeAll(ctx, g, list) }).WithContext(ctx).WithTimeout(clearing).Should(Succeed())
 	}
 }
 

@@ -108,12 +108,12 @@ func removeQuickly(ctx SpecContext) {
 		claims := &corev1.PersistentVolumeClaimList{}
 		err := users.List(ctx, claims)
 		return claims.Items, err
-	}).WithTimeout(3 * soon).Should(BeEmpty())
+	}).WithTimeout(clearing).Should(BeEmpty())
 	Expect(users.DeleteAllOf(ctx, &corev1.PersistentVolume{})).To(Succeed())
 	Eventually(func() ([]corev1.PersistentVolume, error) {
 		volumes := &corev1.PersistentVolumeList{}
 		err := users.List(ctx, volumes)
 		return volumes.Items, err
-	}).WithTimeout(3 * soon).Should(BeEmpty())
+	}).WithTimeout(clearing).Should(BeEmpty())
 	removeEverything(ctx)
 }
