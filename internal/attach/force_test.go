@@ -1,0 +1,205 @@
+package attach_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) time.Time { return now.Add(-d) }
+
+func TestWhenAVolumeMayBeTakenFromANode(t *testing.T) {
+	sixMinutes, never := attach.Policy{After: 6 * time.Minute}, attach.Policy{Never: true}
+	foreign := attach.Policy{After: 6 * time.Minute, MissingCounts: true}
+	const soon = 30 * time.Second
+	for _, story := range []struct {
+		name    string
+		node    attach.NodeCondition
+		policy  attach.Policy
+		allowed bool
+		reason  string
+		after   time.Duration
+	}{
+		{
+			"a Ready node is never forced",
+			attach.NodeCondition{Exists: true, Ready: true},
+			sixMinutes, false, "is Ready", 0,
+		},
+		{
+			"a Ready node is not forced by the taint",
+			attach.NodeCondition{Exists: true, Ready: true, OutOfService: true},
+			sixMinutes, false, "is Ready", 0,
+		},
+		{
+			"a Ready node is not forced by what the cloud says: one of the two is behind",
+			attach.NodeCondition{Exists: true, Ready: true, Machine: backend.MachineGone},
+			sixMinutes, false, "is Ready", 0,
+		},
+		{
+			"a Ready node that was not long ago is not forced",
+			attach.NodeCondition{Exists: true, Ready: true, NotReadySince: ago(time.Hour)},
+			sixMinutes, false, "is Ready", 0,
+		},
+		{
+			"not Ready for less than the policy waits for the rest",
+			attach.NodeCondition{Exists: true, NotReadySince: ago(5*time.Minute + 50*time.Second)},
+			sixMinutes, false, "forced after 6m", 10 * time.Second,
+		},
+		{
+			"not Ready for much less asks the cloud again meanwhile",
+			attach.NodeCondition{Exists: true, NotReadySince: ago(time.Minute)},
+			sixMinutes, false, "forced after 6m", soon,
+		},
+		{
+			"not Ready for as long as the policy says is forced",
+			attach.NodeCondition{Exists: true, NotReadySince: ago(6 * time.Minute)},
+			sixMinutes, true, "longer than 6m", 0,
+		},
+		{
+			"not Ready since some time to come waits: a clock is ahead",
+			attach.NodeCondition{Exists: true, NotReadySince: now.Add(time.Hour)},
+			sixMinutes, false, "forced after 6m", soon,
+		},
+		{
+			"not Ready, nobody knows since when, is not forced by time",
+			attach.NodeCondition{Exists: true},
+			sixMinutes, false, "nobody knows since when", soon,
+		},
+		{
+			"a machine that runs is forced by time alone",
+			attach.NodeCondition{Exists: true, NotReadySince: ago(time.Hour), Machine: backend.MachineRuns},
+			sixMinutes, true, "longer than 6m", 0,
+		},
+		{
+			"not Ready for an hour is not forced where the policy is Never",
+			attach.NodeCondition{Exists: true, NotReadySince: ago(time.Hour)},
+			never, false, "Never", soon,
+		},
+		{
+			"the taint is believed of a node that is not Ready",
+			attach.NodeCondition{Exists: true, OutOfService: true, NotReadySince: ago(time.Second)},
+			sixMinutes, true, "out-of-service", 0,
+		},
+		{
+			"the taint is believed where the policy is Never",
+			attach.NodeCondition{Exists: true, OutOfService: true, NotReadySince: ago(time.Second)},
+			never, true, "out-of-service", 0,
+		},
+		{
+			"a stopped machine needs no time",
+			attach.NodeCondition{Exists: true, NotReadySince: ago(time.Second), Machine: backend.MachineStopped},
+			never, true, "stopped", 0,
+		},
+		{
+			"a machine that is gone needs no time",
+			attach.NodeCondition{Exists: true, NotReadySince: ago(time.Second), Machine: backend.MachineGone},
+			sixMinutes, true, "gone", 0,
+		},
+		{
+			"a missing Node object whose machine runs is never forced",
+			attach.NodeCondition{Machine: backend.MachineRuns, MissingSince: ago(time.Hour)},
+			sixMinutes, false, "no Node object", soon,
+		},
+		{
+			"a missing Node object of which the cloud knows nothing is never forced",
+			attach.NodeCondition{MissingSince: ago(time.Hour)},
+			sixMinutes, false, "no Node object", soon,
+		},
+		{
+			"a missing Node object is forced once the machine is gone",
+			attach.NodeCondition{Machine: backend.MachineGone},
+			sixMinutes, true, "gone", 0,
+		},
+		{
+			"a missing Node object is forced once the machine is stopped",
+			attach.NodeCondition{Machine: backend.MachineStopped},
+			never, true, "stopped", 0,
+		},
+		{
+			"a missing Node object is forced after the time where no cloud can be asked",
+			attach.NodeCondition{MissingSince: ago(7 * time.Minute)},
+			foreign, true, "gone since", 0,
+		},
+		{
+			"a missing Node object is waited for where no cloud can be asked",
+			attach.NodeCondition{MissingSince: ago(5 * time.Minute)},
+			foreign, false, "gone since", soon,
+		},
+		{
+			"a missing Node object, nobody knows since when, is not forced where no cloud can be asked",
+			attach.NodeCondition{},
+			foreign, false, "nobody knows since when", soon,
+		},
+		{
+			"a missing Node object is not forced where no cloud can be asked and the policy is Never",
+			attach.NodeCondition{MissingSince: ago(time.Hour)},
+			attach.Policy{Never: true, MissingCounts: true},
+			false, "Never", soon,
+		},
+	} {
+		t.Run(story.name, func(t *testing.T) {
+			got := attach.MayForce(story.node, story.policy, now)
+			if got.Allowed != story.allowed || got.After != story.after || !strings.Contains(got.Reason, story.reason) {
+				t.Errorf("got %+v, want allowed %t, look again after %s, and a reason with %q", got, story.allowed, story.after, story.reason)
+			}
+		})
+	}
+}
+
+func TestWhatANodeObjectTells(t *testing.T) {
+	made, turned := ago(time.Hour), ago(time.Minute)
+	node := func(status corev1.ConditionStatus, taints ...corev1.Taint) *corev1.Node {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(made)}, Spec: corev1.NodeSpec{Taints: taints}}
+		if status != "" {
+			node.Status.Conditions = []corev1.NodeCondition{
+				{Type: corev1.NodeDiskPressure, Status: corev1.ConditionTrue},
+				{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(turned)},
+			}
+		}
+		return node
+	}
+	outOfService := corev1.Taint{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}
+	for _, story := range []struct {
+		name string
+		node *corev1.Node
+		want attach.NodeCondition
+	}{
+		{"none", nil, attach.NodeCondition{}},
+		{"Ready", node(corev1.ConditionTrue), attach.NodeCondition{Exists: true, Ready: true, NotReadySince: turned}},
+		{"not Ready", node(corev1.ConditionFalse), attach.NodeCondition{Exists: true, NotReadySince: turned}},
+		{"not heard of", node(corev1.ConditionUnknown), attach.NodeCondition{Exists: true, NotReadySince: turned}},
+		{"silent since it was made", node(""), attach.NodeCondition{Exists: true, NotReadySince: made}},
+		{"out of service", node(corev1.ConditionUnknown, outOfService), attach.NodeCondition{Exists: true, NotReadySince: turned, OutOfService: true}},
+		{"with another taint", node(corev1.ConditionUnknown, corev1.Taint{Key: corev1.TaintNodeUnreachable}), attach.NodeCondition{Exists: true, NotReadySince: turned}},
+	} {
+		t.Run(story.name, func(t *testing.T) {
+			if got := attach.ConditionOf(story.node); got != story.want {
+				t.Errorf("got %+v, want %+v", got, story.want)
+			}
+		})
+	}
+}
+
+func TestWhatABackendSaysOfForce(t *testing.T) {
+	for said, want := range map[string]attach.Policy{
+		"6m":              {After: 6 * time.Minute},
+		"1h30m":           {After: 90 * time.Minute},
+		"0s":              {},
+		attach.NeverForce: {Never: true},
+		"":                {Never: true},
+		"soon":            {Never: true},
+	} {
+		if got := attach.PolicyOf(stowagev1alpha1.AttachmentPolicy{ForceDetachAfter: said}); got != want {
+			t.Errorf("%q: got %+v, want %+v", said, got, want)
+		}
+	}
+}
