@@ -42,6 +42,16 @@ const (
 // deleted on its authority.
 const ProvisioningAnnotation = "stowage.dev/provisioning"
 
+// AttachmentAnnotation of a VolumeAttachment says what was about to be attached, and to
+// which machine: a JSON object with backend, volume and instance. It is written before
+// the backend is called, for when the volume or the node object is gone. Backends
+// attach and detach nothing that isn't theirs, whatever it says.
+const AttachmentAnnotation = "stowage.dev/attachment"
+
+// StrayAnnotation of a VolumeAttachment says that nobody asked for it: it was made to
+// have a volume detached that was found attached.
+const StrayAnnotation = "stowage.dev/stray"
+
 // RecyclingAnnotation of a volume names the manager that empties its directory: of
 // two that take themselves for the leader, the one that it names last is the one
 // that may say it is done. It gives nobody a right to remove anything.

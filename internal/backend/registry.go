@@ -49,6 +49,10 @@ func IsOurs(driver string) bool {
 	return slices.Contains([]string{stowagev1alpha1.NFSDriver, stowagev1alpha1.LocalDriver, stowagev1alpha1.GCEDriver}, driver)
 }
 
+// NeedsAttach tells whether the volumes of one of Stowage's drivers are devices, which a
+// node has only while they are attached to it. Its CSIDriver object says the same.
+func NeedsAttach(driver string) bool { return driver == stowagev1alpha1.GCEDriver }
+
 // TypeOf is the kind of storage that a StorageBackend object asks for.
 func TypeOf(object *stowagev1alpha1.StorageBackend) stowagev1alpha1.BackendType {
 	switch {
