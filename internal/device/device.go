@@ -1,10 +1,11 @@
 // Package device is the only code in Stowage that allocates images, attaches loop
-// devices, and looks for, makes, checks and grows file systems. The LocalVolume
-// reconciler and the node manager's volume types call it; the loop devices that
-// they attach are mounted by package mount.
+// devices, finds disks that were attached to the machine, and looks for, makes, checks
+// and grows file systems. The LocalVolume reconciler and the node manager's volume
+// types call it; the devices are mounted by package mount.
 //
 // An image is known by its device and inode, never by its path, and has at most
-// one loop device. What holds data, or might, is never formatted.
+// one loop device; a disk is known by its name and its serial. What holds data, or
+// might, is never formatted.
 //
 // It knows nothing of pods, volumes or Kubernetes' API.
 package device

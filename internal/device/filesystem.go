@@ -100,6 +100,11 @@ func (f FileSystems) Format(ctx context.Context, path, fsType string, bytes int6
 	if info.Mode().IsRegular() {
 		arguments = kinds[fsType].formatImage
 	}
+	return f.make(ctx, path, fsType, arguments)
+}
+
+// make makes a file system, whatever was there.
+func (f FileSystems) make(ctx context.Context, path, fsType string, arguments []string) error {
 	arguments = append(slices.Clone(arguments), path)
 	output, err := f.programs(ctx).Command("mkfs."+fsType, arguments...).CombinedOutput()
 	if err != nil {
