@@ -312,10 +312,12 @@ func TestAnAnswerToAnotherRequestIsNotGiven(t *testing.T) {
 }
 
 func TestAPanicOfABackendIsAnErrorOfUnknownOutcome(t *testing.T) {
-	served := dispatch.New(t.Context()).Serve(dispatch.Lane{}, panicking{fake.New()}, func() {})
-	if err := served.Delete(t.Context(), "v"); err == nil || backend.KindOf(err) != "" {
-		t.Errorf("it answers %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		served := dispatch.New(t.Context()).Serve(dispatch.Lane{}, panicking{fake.New()}, func() {})
+		if err := served.Delete(t.Context(), "v"); err == nil || backend.KindOf(err) != "" {
+			t.Errorf("it answers %v", err)
+		}
+	})
 }
 
 type panicking struct{ backend.Backend }

@@ -31,16 +31,21 @@ func TestAShareThatDoesNotServeSaysWhy(t *testing.T) {
 	}{
 		"an export that isn't there": {func(w *world) { w.spec.Path = "/exports/other" }, "add it to the server's exports"},
 		"a server that is stopped":   {func(w *world) { w.proxy.Close() }, "can't be reached"},
-		"a server that is silent":    {func(w *world) { w.proxy.Plan(always(nfstest.DeadSilence)) }, "doesn't answer"},
-		"a share that is read-only":  {func(w *world) { w.server.ReadOnly.Store(true) }, "export it with rw"},
+		"a server that is silent": {func(w *world) {
+			w.kind.limits.call = time.Second
+			w.proxy.Plan(always(nfstest.DeadSilence))
+		}, "doesn't answer"},
+		"a share that is read-only": {func(w *world) { w.server.ReadOnly.Store(true) }, "export it with rw"},
 		"a server without NFS 3": {func(w *world) {
 			w.spec.Server, w.spec.MountOptions = "127.255.255.254", nil
 		}, "can't be reached"},
-		"a name that doesn't resolve": {func(w *world) { w.spec.Server = "no-such-host.invalid" }, "doesn't resolve"},
+		"a name that doesn't resolve": {func(w *world) {
+			w.kind.limits.call = time.Second // where no name server answers
+			w.spec.Server = "no-such-host.invalid"
+		}, "doesn't resolve"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.kind.limits.call = time.Second
 			test.spoil(w)
 			err := w.open(t).Probe(t.Context())
 			if !errors.Is(err, backend.Unavailable) || !strings.Contains(err.Error(), test.advice) {
@@ -112,7 +117,7 @@ func TestSpaceIsTheServers(t *testing.T) {
 
 func TestAServerThatIsSilentHoldsUpNoOther(t *testing.T) {
 	silent, well := newWorld(t), newWorld(t)
-	silent.kind.limits.call, silent.kind.limits.turn = time.Hour, 10*time.Millisecond
+	silent.kind.limits.call, silent.kind.limits.turn = time.Hour, 100*time.Millisecond
 	well.kind, well.spec.Server = silent.kind, "localhost"
 	silent.proxy.Plan(always(nfstest.DeadSilence))
 	opened := silent.open(t)

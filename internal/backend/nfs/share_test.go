@@ -17,7 +17,7 @@ func stuckShare(parallel int) (stuck *share, letGo context.CancelFunc) {
 	stuck = &share{
 		server: &server{
 			name: "nfs.example.com", slots: make(chan struct{}, parallel),
-			limits: limits{operation: 20 * time.Millisecond, turn: 20 * time.Millisecond},
+			limits: limits{operation: 100 * time.Millisecond, turn: 100 * time.Millisecond},
 		},
 		uninterruptible: true,
 		open: func(context.Context) (tree.Dir, error) {

@@ -19,7 +19,7 @@ import (
 const (
 	thisCluster  = types.UID("cluster-1")
 	otherCluster = types.UID("cluster-2")
-	patience     = 30 * time.Second
+	patience     = 2 * time.Minute
 )
 
 // world is a share on a server in this process, with a canary beside it.
