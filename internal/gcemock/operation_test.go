@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"google.golang.org/api/compute/v1"
+
+	"github.com/stowage-dev/stowage/internal/gcemock"
 )
 
 const (
@@ -19,6 +21,7 @@ func TestAnOperationGoesItsWay(t *testing.T) {
 	slow := options(t)
 	slow.Latency = 100 * time.Millisecond
 	c := open(t, slow)
+	c.inject(gcemock.Fault{Method: "disks.insert", Stuck: true}) // until all of it was seen
 	begun := time.Now()
 	operation, err := c.Disks.Insert(project, zone, &compute.Disk{Name: "data", SizeGb: 10}).Do()
 	if err != nil || operation.Status != "PENDING" || operation.StartTime != "" {
@@ -27,9 +30,10 @@ func TestAnOperationGoesItsWay(t *testing.T) {
 	if status := c.disk("data").Status; status != "CREATING" {
 		t.Errorf("the disk is %s meanwhile", status)
 	}
-	operation, seen := c.watch(operation)
-	if !seen["PENDING"] || !seen["RUNNING"] || time.Since(begun) < slow.Latency {
-		t.Errorf("it went through %v within %s", seen, time.Since(begun))
+	operation = c.awaitStatus(operation, "PENDING", "RUNNING")
+	c.removeFaults()
+	if operation = c.awaitStatus(operation, "RUNNING", "DONE"); time.Since(begun) < slow.Latency {
+		t.Errorf("it took only %s", time.Since(begun))
 	}
 	disk := c.disk("data")
 	if disk.Status != "READY" || operation.TargetId != disk.Id || operation.TargetLink != disk.SelfLink || operation.Progress != 100 {
@@ -41,18 +45,19 @@ func TestAnOperationGoesItsWay(t *testing.T) {
 	}
 }
 
-// watch asks for an operation until it is done, and tells which statuses it had.
-func (c *cloud) watch(operation *compute.Operation) (ended *compute.Operation, seen map[string]bool) {
+// awaitStatus asks for an operation until it has left one status, for the other.
+func (c *cloud) awaitStatus(operation *compute.Operation, from, to string) *compute.Operation {
 	c.Helper()
-	seen = map[string]bool{}
-	for operation.Status != "DONE" {
-		seen[operation.Status] = true
+	for operation.Status == from {
 		var err error
 		if operation, err = c.ZoneOperations.Get(project, zone, operation.Name).Do(); err != nil {
 			c.Fatal(err)
 		}
 	}
-	return operation, seen
+	if operation.Status != to {
+		c.Fatalf("it is %s after %s, not %s", operation.Status, from, to)
+	}
+	return operation
 }
 
 func TestARequestSentAgainStartsNothing(t *testing.T) {
@@ -98,14 +103,15 @@ func TestARequestIsRememberedForADayAndOverRestarts(t *testing.T) {
 }
 
 func TestOneOfTwoWhoAttachAtOnceLoses(t *testing.T) {
-	slow := options(t)
-	slow.Latency = 50 * time.Millisecond
-	c := open(t, slow)
+	c := open(t, options(t))
 	c.makeInstance("one")
 	c.makeInstance("two")
 	c.makeDisk("data")
+	// Neither is done before the other is asked for.
+	c.inject(gcemock.Fault{Method: "instances.attachDisk", Count: 2, Stuck: true})
 	first, firstErr := c.attach("one", "data", "READ_WRITE").Do()
 	second, secondErr := c.attach("two", "data", "READ_WRITE").Do()
+	c.removeFaults()
 
 	lost := 0
 	for _, ended := range []*compute.Operation{c.ended(first, firstErr), c.ended(second, secondErr)} {

@@ -69,7 +69,7 @@ func (g *guest) say(command string) string {
 	if err := os.Rename(ask+".new", ask); err != nil {
 		g.Fatal(err)
 	}
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(2 * time.Minute) // a guest boots in seconds, and on a busy machine in many
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -114,14 +114,15 @@ func TestADiskThatAGuestUsesStays(t *testing.T) {
 	g := boot(t)
 	data := newDevice(t, "node", "data")
 	attach(t, g.Guests, data)
-	g.say("sleep 1000 < " + linkOf(g.shared, data) + " > /dev/null 2>&1 & echo $! > /run/pid")
+	// The shell opens it: the program could still be about to when the shell has answered.
+	g.say("exec 3< " + linkOf(g.shared, data) + "; sleep 1000 > /dev/null 2>&1 & echo $! > /run/pid")
 	if err := g.Detach(t.Context(), data); !errors.Is(err, hotplug.ErrInUse) {
 		t.Errorf("got %v", err)
 	}
 	if text := g.say("head -c 9 " + linkOf(g.shared, data)); text != "I am data" {
 		t.Errorf("the guest reads %q", text)
 	}
-	g.say("kill $(cat /run/pid)")
+	g.say("pid=$(cat /run/pid); kill $pid; while [ -e /proc/$pid/fd/3 ]; do sleep 0.05; done")
 	if err := g.Detach(t.Context(), data); err != nil {
 		t.Error(err)
 	}

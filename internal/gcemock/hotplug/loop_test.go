@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stowage-dev/stowage/internal/gcemock/hotplug"
@@ -36,7 +37,9 @@ func TestADiskAppearsAsALoopDeviceUnderItsNameAndSerial(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(filepath.Dir(link), "serial", "*")); err != nil || len(left) > 0 {
 		t.Errorf("serials are left: %v %v", left, err)
 	}
-	if isThere(link) || isThere("/sys/block/"+target[len("/dev/"):]+"/loop") {
+	// The number may have gone to somebody else's file at once.
+	shown, err := os.ReadFile("/sys/block/" + filepath.Base(target) + "/loop/backing_file")
+	if isThere(link) || err == nil && strings.TrimSpace(string(shown)) == disk.Image {
 		t.Errorf("%s or %s is still there", link, target)
 	}
 }
