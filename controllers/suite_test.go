@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -15,6 +16,8 @@ var apiServer *rest.Config
 
 func TestControllers(t *testing.T) {
 	RegisterFailHandler(Fail)
+	// A second, as it is by default, is soon over on a busy machine, and proves nothing.
+	SetDefaultEventuallyTimeout(30 * time.Second)
 	suite, reporter := GinkgoConfiguration()
 	suite.RandomizeAllSpecs = true
 	RunSpecs(t, "Controllers", suite, reporter)

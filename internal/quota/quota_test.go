@@ -123,7 +123,7 @@ func TestWhoOwnsADirectoryCanLeaveItsProject(t *testing.T) {
 // awaitEmpty waits until nothing of a project is left: xfs removes files a little later.
 func awaitEmpty(t *testing.T, disk *os.File, project quota.Project) {
 	t.Helper()
-	deadline, tick := time.After(10*time.Second), time.NewTicker(10*time.Millisecond)
+	deadline, tick := time.After(time.Minute), time.NewTicker(10*time.Millisecond)
 	defer tick.Stop()
 	for {
 		usage, err := quota.Of(disk, project)

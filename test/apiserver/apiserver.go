@@ -115,6 +115,7 @@ func environment(options Options) *envtest.Environment {
 		ControlPlaneStopTimeout:  stopTimeout,
 	}
 	if !options.WithoutCRDs {
+		env.CRDInstallOptions.MaxTime = startTimeout
 		env.CRDDirectoryPaths = []string{filepath.Join(Repository(), "config", "crd")}
 		env.ErrorIfCRDPathMissing = true
 	}

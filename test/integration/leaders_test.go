@@ -46,7 +46,7 @@ var _ = Describe("With two managers running", func() {
 		inAnyOrder(made/2, func(i int) { Expect(users.Delete(ctx, Claim(ClaimNamed(name("made", i))))).To(Succeed()) })
 
 		eventuallyAtRest(ctx)
-		Eventually(storage.Len).WithTimeout(soon).Should(Equal(made / 2))
+		Eventually(storage.Len).WithTimeout(clearing).Should(Equal(made / 2))
 	})
 
 	It("the second goes on where the first was killed", func(ctx SpecContext) {
@@ -55,13 +55,13 @@ var _ = Describe("With two managers running", func() {
 		kill := one.start()
 		inAnyOrder(pairs, func(i int) { create(ctx, sizedVolume(i)) })
 		go inAnyOrder(pairs, func(i int) { _ = users.Create(ctx, sizedClaim(i)) })
-		Eventually(boundClaims).WithArguments(ctx).WithTimeout(soon).Should(BeNumerically(">", pairs/5))
+		Eventually(boundClaims).WithArguments(ctx).WithTimeout(clearing).Should(BeNumerically(">", pairs/5))
 
 		one.start()
 		kill()
 		DeferCleanup(removeQuickly)
 
-		Eventually(boundClaims).WithArguments(ctx).WithTimeout(3 * soon).Should(Equal(pairs))
+		Eventually(boundClaims).WithArguments(ctx).WithTimeout(clearing).Should(Equal(pairs))
 		eventuallyAtRest(ctx)
 	})
 })

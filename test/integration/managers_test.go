@@ -41,10 +41,10 @@ func (m manager) start() (kill func()) {
 		LeaderElection:          m.elected,
 		LeaderElectionID:        "manager.stowage.dev",
 		LeaderElectionNamespace: corev1.NamespaceDefault,
-		LeaseDuration:           new(3 * time.Second),
-		RenewDeadline:           new(2 * time.Second),
+		LeaseDuration:           new(15 * time.Second),
+		RenewDeadline:           new(12 * time.Second), // who misses it ends, also on a busy machine
 		RetryPeriod:             new(500 * time.Millisecond),
-		GracefulShutdownTimeout: new(10 * time.Second),
+		GracefulShutdownTimeout: new(time.Minute),
 	})
 	Expect(err).NotTo(HaveOccurred())
 	ctx, stop := context.WithCancel(context.Background())

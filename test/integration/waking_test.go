@@ -24,9 +24,10 @@ import (
 	. "github.com/stowage-dev/stowage/test/fixture"
 )
 
-// soon is far below every period after which something is looked at again
-// without a cause: what happens soon was woken.
-const soon = 10 * time.Second
+// soon is below every period after which what waits looks again without a cause, of
+// which the shortest, of a claim whose backend doesn't answer, is 30 seconds: what
+// happens soon was woken. A busy machine may take most of it.
+const soon = 20 * time.Second
 
 var _ = Describe("With the whole manager running", Ordered, func() {
 	var storage *fake.Backend
