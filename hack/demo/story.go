@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// patience covers the lease that a killed manager leaves behind.
-	patience = 45 * time.Second
+	// patience covers the lease that a killed manager leaves behind, on a busy machine.
+	patience = 90 * time.Second
 	interval = 100 * time.Millisecond
 	// logLines is how much of each log a failure shows.
 	logLines = 25

@@ -25,8 +25,9 @@ const (
 	// mountdOffset is what the port of a server's mountd is above its own.
 	mountdOffset = 18000
 
-	// soon is what a mount takes while all is well, on a machine that is busy.
-	soon = 15 * time.Second
+	// soon is what a mount takes while all is well, on a machine that is busy. It is less
+	// than the 30 s for which an agent waits for a server that hangs.
+	soon = 25 * time.Second
 )
 
 // tale is the story, with those who play in it.
