@@ -25,8 +25,8 @@ const (
 
 // String says it for people.
 func (r room) String() string {
-	return fmt.Sprintf("nothing is left of %s (%s used, %s reserved, %s given to volumes)",
-		quantity(r.total), quantity(r.used), quantity(r.reserved), quantity(r.given))
+	return fmt.Sprintf("nothing is left of %s (%s used, %s reserved, %s given to volumes, which have yet to write %s of it)",
+		quantity(r.total), quantity(r.used), quantity(r.reserved), quantity(r.given), quantity(r.unwritten))
 }
 
 // roomAt finds out what room the disk of a backend's folder has beside the volumes
@@ -43,30 +43,28 @@ func (s *Store) roomAt(path string, reserved int64, volumes Lister) (room, error
 	if err != nil {
 		return room{}, err
 	}
-	return s.measure(folder, reserved, listed)
+	return s.measure(folder, path, reserved, listed)
 }
 
 // measure finds out what room the disk of an open folder has.
-func (s *Store) measure(folder *os.File, reserved int64, volumes []Volume) (room, error) {
+func (s *Store) measure(folder *os.File, path string, reserved int64, volumes []Volume) (room, error) {
 	var stat unix.Statfs_t
 	if err := unix.Fstatfs(int(folder.Fd()), &stat); err != nil {
-		return room{}, fmt.Errorf("asking for the size of the disk at %s: %w", folder.Name(), err)
+		return room{}, fmt.Errorf("asking for the size of the disk at %s: %w", path, err)
 	}
-	device, err := deviceOf(folder)
+	there, err := s.diskAt(folder, path)
 	if err != nil {
 		return room{}, err
 	}
-	given, err := s.given(device, volumes)
-	if err != nil {
-		return room{}, err
-	}
+	defer there.close()
+	promised, err := s.promisedOn(there, volumes)
 	return room{
 		total:    int64(stat.Blocks) * stat.Frsize,
 		used:     int64(stat.Blocks-stat.Bfree) * stat.Frsize,
 		free:     int64(stat.Bavail) * stat.Frsize,
-		given:    given,
-		reserved: reserved,
-	}, nil
+		reserved: reserved, shares: there.shares,
+		promised: promised,
+	}, err
 }
 
 // tell puts numbers into a LocalDisk's status, in memory, if they are news: small

@@ -102,11 +102,11 @@ func identityOf(folder *os.File, of marker) (*stowagev1alpha1.DiskIdentity, erro
 	if err != nil {
 		return nil, err
 	}
-	device, err := deviceOf(folder)
-	if err != nil {
-		return nil, err
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(folder.Fd()), &stat); err != nil {
+		return nil, fmt.Errorf("asking for the disk of %s: %w", folder.Name(), err)
 	}
 	return &stowagev1alpha1.DiskIdentity{
-		ID: of.ID, FileSystem: fileSystem, Device: fmt.Sprintf("%d:%d", unix.Major(device), unix.Minor(device)),
+		ID: of.ID, FileSystem: fileSystem, Device: fmt.Sprintf("%d:%d", unix.Major(stat.Dev), unix.Minor(stat.Dev)),
 	}, nil
 }

@@ -49,7 +49,7 @@ func (s *Store) Grant(volume Volume, others Lister) error {
 		if err != nil {
 			return err
 		}
-		if err := s.checkRoom(folder, volume, listed); err != nil {
+		if err := s.checkRoom(folder, volume, volume.Used, listed); err != nil {
 			return err
 		}
 	}

@@ -81,9 +81,9 @@ func (s *Store) begin(ctx context.Context, volume Volume, others Lister) (*draft
 		return nil, err
 	}
 	if s.drafts == nil {
-		s.drafts = map[string]bool{}
+		s.drafts = map[string]*draft{}
 	}
-	s.drafts[volume.Name] = true
+	s.drafts[volume.Name] = begun
 	return begun, nil
 }
 
@@ -97,7 +97,7 @@ func (s *Store) allocate(ctx context.Context, begun *draft, volume Volume, other
 	if err := mount.RemoveUnfinished(ctx, begun.folder, volume.Name); err != nil {
 		return err
 	}
-	if err := s.checkRoom(begun.folder, volume, others); err != nil {
+	if err := s.checkRoom(begun.folder, volume, 0, others); err != nil {
 		return err
 	}
 	if begun.dir, err = mount.BeginDir(ctx, begun.folder, volume.Name); err != nil {

@@ -30,20 +30,6 @@ func (s *Store) openImage(volume Volume) (*os.File, error) {
 	return image, nil
 }
 
-// imageBytes is how large the image of a volume is.
-func (s *Store) imageBytes(volume Volume) (int64, error) {
-	image, err := s.openImage(volume)
-	if err != nil {
-		return 0, err
-	}
-	defer image.Close()
-	info, err := image.Stat()
-	if err != nil {
-		return 0, fmt.Errorf("asking for the size of %s: %w", volume.image(), err)
-	}
-	return info.Size(), nil
-}
-
 // grantImage makes an image as large as it is asked to be, if there is room for it
 // beside the others. What the file has is what was given, whoever was told of it.
 // What shows it, and what is in it, grow where it is mounted.
@@ -73,12 +59,11 @@ func (s *Store) growBeside(image *os.File, volume Volume, others Lister) error {
 	if err := s.checkImage(volume); err != nil {
 		return err
 	}
+	// That is more than its size where a crash cut off its growth: it is its own.
 	taken, err := device.Taken(image)
 	if err != nil {
 		return err
 	}
-	// More than its size, where a crash cut off its growth: that room is its own.
-	volume.Has = max(volume.Has, min(taken, volume.Bytes))
 	folder, err := mount.OpenBeneath(s.Base, volume.Path)
 	if err != nil {
 		return err
@@ -88,7 +73,7 @@ func (s *Store) growBeside(image *os.File, volume Volume, others Lister) error {
 	if err != nil {
 		return err
 	}
-	if err := s.checkRoom(folder, volume, listed); err != nil {
+	if err := s.checkRoom(folder, volume, taken, listed); err != nil {
 		return err
 	}
 	return extend(image, volume)

@@ -292,6 +292,10 @@ func (r *Reconciler) volumeOf(volume *stowagev1alpha1.LocalVolume) Volume {
 		Name:        volume.Name,
 		Bytes:       volume.Spec.Capacity.Value(),
 		Provisioned: isProvisioned(volume),
+		Copy:        volume.Spec.Source != "",
+	}
+	if volume.Status.Used != nil {
+		of.Used = volume.Status.Used.Value()
 	}
 	if volume.Spec.Layout == stowagev1alpha1.LayoutImage {
 		of.Image = imageOf(volume)

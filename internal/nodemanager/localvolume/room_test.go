@@ -16,13 +16,15 @@ func TestRoomOnADisk(t *testing.T) {
 	}{
 		"an empty disk":                          {room{total: 10 * gi, free: 10 * gi}, 10 * gi, 0, ""},
 		"one byte too much":                      {room{total: 10 * gi, free: 10 * gi}, 10*gi + 1, 0, "10.0Gi is asked for, and 10Gi is left of 10Gi"},
-		"what others were given counts":          {room{total: 10 * gi, free: 10 * gi, given: 4 * gi}, 7 * gi, 0, "7Gi is asked for, and 6Gi is left of 10Gi (0 reserved, 4Gi given to other volumes)"},
-		"and fits exactly":                       {room{total: 10 * gi, free: 10 * gi, given: 4 * gi}, 6 * gi, 0, ""},
+		"what others were given counts":          {room{total: 10 * gi, free: 10 * gi, promised: promised{given: 4 * gi}}, 7 * gi, 0, "7Gi is asked for, and 6Gi is left of 10Gi (0 reserved, 4Gi given to other volumes)"},
+		"and fits exactly":                       {room{total: 10 * gi, free: 10 * gi, promised: promised{given: 4 * gi}}, 6 * gi, 0, ""},
 		"what is reserved counts":                {room{total: 10 * gi, free: 10 * gi, reserved: 5 * gi}, 6 * gi, 0, "5Gi is left of 10Gi (5Gi reserved"},
-		"more given than there is":               {room{total: 10 * gi, free: 10 * gi, given: 20 * gi}, 1, 0, "0 is left"},
-		"other files fill the disk":              {room{total: 10 * gi, free: gi}, 2 * gi, 0, "only 1Gi of the disk is free"},
+		"more given than there is":               {room{total: 10 * gi, free: 10 * gi, promised: promised{given: 20 * gi}}, 1, 0, "0 is left"},
+		"other files fill the disk":              {room{total: 10 * gi, free: gi}, 2 * gi, 0, "only 1Gi of the disk is free and not kept for other volumes"},
 		"growing asks for the difference only":   {room{total: 10 * gi, free: gi}, 5 * gi, 4 * gi, ""},
-		"growing beyond the disk":                {room{total: 10 * gi, free: 10 * gi, given: 4 * gi}, 7 * gi, 5 * gi, "6Gi is left"},
+		"other files and what others may write":  {room{total: 10 * gi, free: 6 * gi, promised: promised{given: 5 * gi, unwritten: 4 * gi}}, 3 * gi, 0, "only 2Gi of the disk is free"},
+		"what others wrote isn't kept again":     {room{total: 10 * gi, free: 5 * gi, promised: promised{given: 5 * gi}}, 5 * gi, 0, ""},
+		"growing beyond the disk":                {room{total: 10 * gi, free: 10 * gi, promised: promised{given: 4 * gi}}, 7 * gi, 5 * gi, "6Gi is left"},
 		"growing when other files fill the disk": {room{total: 10 * gi, free: gi}, 6 * gi, 4 * gi, "2Gi is asked for"},
 	}
 	for name, test := range tests {

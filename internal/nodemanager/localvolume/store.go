@@ -36,8 +36,11 @@ type Volume struct {
 	// Bytes is the capacity that it is asked to have, Has what it was given, 0 where
 	// nobody knows, and Reserved what must stay free on its disk.
 	Bytes, Has, Reserved int64
-	// Provisioned: it was made before.
-	Provisioned bool
+	// Used is how much of a directory was used when that was counted last, 0 where nobody
+	// knows.
+	Used int64
+	// Provisioned: it was made before. Copy: it began as a copy of another.
+	Provisioned, Copy bool
 	// Image is set for one that is an image, and not a plain directory.
 	Image *Image
 	// Source is what it begins as a copy of, a volume of its kind; nil: it is to be empty.
@@ -68,7 +71,7 @@ type Store struct {
 	granted map[string]int64
 	// drafts are the volumes, by their names, that were given room and don't have their
 	// directories yet.
-	drafts map[string]bool
+	drafts map[string]*draft
 	// copies are the volumes that are being copied.
 	copies copies
 }
@@ -102,8 +105,9 @@ func (s *Store) Exists(volume Volume) (bool, error) {
 type Lister func() ([]Volume, error)
 
 // Make makes a volume's directory, or its image, if there is room for it beside the
-// others of the node. The copy of another volume may take long. One that is there already is taken as it is: its name contains
-// the claim's UID, so it was made for this volume before a crash.
+// others of the node. The copy of another volume may take long. One that is there
+// already is taken as it is: its name contains the claim's UID, so it was made for this
+// volume before a crash.
 func (s *Store) Make(ctx context.Context, volume Volume, others Lister) error {
 	if volume.Image != nil || volume.Source != nil {
 		return s.makeWhole(ctx, volume, others)
@@ -135,7 +139,7 @@ func (s *Store) makeBeside(ctx context.Context, volume Volume, others []Volume) 
 		return err
 	}
 	defer folder.Close()
-	if err := s.checkRoom(folder, volume, others); err != nil {
+	if err := s.checkRoom(folder, volume, 0, others); err != nil {
 		return err
 	}
 	if err := makeDir(ctx, folder, volume); err != nil {

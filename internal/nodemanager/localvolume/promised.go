@@ -1,0 +1,166 @@
+package localvolume
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/mount"
+)
+
+// promised is what volumes were given of a disk, in bytes.
+type promised struct {
+	// given is their capacity, whether they are full or empty.
+	given int64
+	// unwritten is what they have yet to take up of it. An image tells that itself. Of
+	// a directory it is known as it was counted last, up to ten minutes ago; one that
+	// nobody counted yet, or that has too many files to count, has all of it to come,
+	// and so has a copy where copies share blocks with what they were made from. So too
+	// little room may be given for a while, and not too much, unless files that were
+	// counted were removed since.
+	unwritten int64
+}
+
+// promisedOn sums up the volumes that lie on a disk. What counts is that they are
+// there: they are made under the same lock as this is asked, so that no record is
+// needed which a crash could make wrong, or a cache show too late.
+func (s *Store) promisedOn(disk *disk, others []Volume) (promised, error) {
+	var sum promised
+	for _, other := range others {
+		folder, err := disk.folder(other.Path)
+		if err != nil {
+			return sum, err
+		}
+		if folder == nil {
+			continue
+		}
+		held, taken, err := s.heldBy(folder, other, disk.shares)
+		if err != nil {
+			return sum, err
+		}
+		sum.given += held
+		sum.unwritten += max(0, held-taken)
+	}
+	return sum, nil
+}
+
+// heldBy is how much of its disk a volume was given, and how much of that it takes up.
+// One of which nobody knows was given what it asked for, or will be now; what it asks
+// for beyond what it was given holds up no other. What an image was given it has,
+// whoever was told of it. What is lost may be restored, and keeps its room.
+func (s *Store) heldBy(folder *os.File, volume Volume, shares bool) (held, taken int64, err error) {
+	if begun := s.drafts[volume.Name]; begun != nil {
+		taken, err = begun.taken(volume)
+		return volume.Bytes, taken, err
+	}
+	there, err := volume.statIn(folder)
+	switch {
+	case err != nil || there == nil && !volume.Provisioned:
+		return 0, 0, err
+	case there != nil && volume.Image != nil:
+		held, taken = there.Size, there.Blocks*device.SectorBytes
+	default:
+		held, taken = s.heldByDirectory(volume), volume.Used
+	}
+	if volume.Copy && shares {
+		taken = 0
+	}
+	return held, taken, nil
+}
+
+func (s *Store) heldByDirectory(volume Volume) int64 {
+	if volume.Has == 0 {
+		return volume.Bytes
+	}
+	if s.granted[volume.Name] > volume.Bytes {
+		// It was taken back before anybody was told: from here on others may have it.
+		s.granted[volume.Name] = volume.Bytes
+	}
+	return max(volume.Has, s.granted[volume.Name])
+}
+
+// statIn asks for a volume's directory, or its image, in its open folder: nil if it
+// isn't there. It opens nothing: each volume that is made asks for all others.
+func (v Volume) statIn(folder *os.File) (*unix.Stat_t, error) {
+	name := v.Name
+	if v.Image != nil {
+		name += "/" + stowagev1alpha1.ImageFile
+	}
+	var stat unix.Stat_t
+	err := unix.Fstatat(int(folder.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return nil, nil //nolint:nilnil // absence is an answer
+	case err != nil:
+		return nil, fmt.Errorf("looking for volume %s: %w", v.Name, err)
+	default:
+		return &stat, nil
+	}
+}
+
+// taken is how much of the disk a draft takes up. An image has all of its room before
+// it is filled; of a copy that is under way nothing counts, as it may share blocks.
+func (d *draft) taken(volume Volume) (int64, error) {
+	if d.image == nil || volume.Copy {
+		return 0, nil
+	}
+	return device.Taken(d.image)
+}
+
+// disk is the one that a folder lies on, and what else lies on it.
+type disk struct {
+	base   string
+	places places
+	device string
+	// shares: files can have blocks in common.
+	shares bool
+	// opened are the folders of backends on it, by their paths; nil for one that lies
+	// on another disk, or isn't there.
+	opened map[string]*os.File
+}
+
+// diskAt is the disk that the open folder at a path lies on.
+func (s *Store) diskAt(folder *os.File, path string) (*disk, error) {
+	var stat unix.Statfs_t
+	if err := unix.Fstatfs(int(folder.Fd()), &stat); err != nil {
+		return nil, fmt.Errorf("asking for the file system of %s: %w", path, err)
+	}
+	places, err := s.places()
+	if err != nil {
+		return nil, err
+	}
+	shares := stat.Type == unix.XFS_SUPER_MAGIC || stat.Type == unix.BTRFS_SUPER_MAGIC
+	return &disk{base: s.Base, places: places, device: places.device(path), shares: shares, opened: map[string]*os.File{}}, nil
+}
+
+// folder opens a backend's folder, if it lies on this disk: others aren't touched, one
+// of them may answer nobody.
+func (d *disk) folder(path string) (*os.File, error) {
+	if folder, known := d.opened[path]; known {
+		return folder, nil
+	}
+	d.opened[path] = nil
+	if d.places.device(path) != d.device {
+		return nil, nil //nolint:nilnil // none of this disk is an answer
+	}
+	folder, err := mount.OpenBeneath(d.base, path)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, mount.ErrOutside) {
+		return nil, nil //nolint:nilnil // as above
+	}
+	if err == nil {
+		d.opened[path] = folder
+	}
+	return folder, err
+}
+
+func (d *disk) close() {
+	for _, folder := range d.opened {
+		if folder != nil {
+			folder.Close()
+		}
+	}
+}
