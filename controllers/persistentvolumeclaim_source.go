@@ -24,7 +24,6 @@ const (
 	claimKind         = "PersistentVolumeClaim"
 	snapshotKind      = "VolumeSnapshot"
 	snapshotGroup     = "snapshot.storage.k8s.io"
-	noEmptyInPlaceOf  = "no empty volume is made in its place"
 	withoutDataSource = "create the claim without dataSource"
 )
 
@@ -68,8 +67,8 @@ func (r *PersistentVolumeClaimReconciler) sourceOf(ctx context.Context, scope *c
 	case ref == nil:
 		return nil, nil
 	case ref.Kind != claimKind:
-		return nil, backend.Invalid.Errorf("StorageBackend %s can't restore %s %s, and %s: %s",
-			object.Name, ref.Kind, ref.Name, noEmptyInPlaceOf, withoutDataSource)
+		return nil, backend.Invalid.Errorf("StorageBackend %s can't restore %s %s, and no empty volume is made in its place: %s",
+			object.Name, ref.Kind, ref.Name, withoutDataSource)
 	case ptr.Deref(ref.Namespace, scope.claim.Namespace) != scope.claim.Namespace:
 		return nil, backend.Invalid.Errorf("claim %s/%s is in another namespace, from which nothing is copied: create the claim there",
 			*ref.Namespace, ref.Name)

@@ -79,6 +79,11 @@ func (s *Store) limit(volume Volume, bytes int64) error {
 		return err
 	}
 	defer dir.Close()
+	return setLimit(dir, volume, bytes)
+}
+
+// setLimit sets the limit of a directory that has one, where it is another.
+func setLimit(dir *os.File, volume Volume, bytes int64) error {
 	project, err := projectOf(dir, volume)
 	if err != nil || project == 0 {
 		return err
@@ -104,11 +109,7 @@ func dropLimit(folder *os.File, volume Volume) error {
 		return err
 	}
 	defer dir.Close()
-	project, err := projectOf(dir, volume)
-	if err != nil || project == 0 {
-		return err
-	}
-	return quota.SetLimit(dir, project, 0)
+	return setLimit(dir, volume, 0)
 }
 
 // lookAtDirectory looks at a volume that is a directory. One without a quota has to be
