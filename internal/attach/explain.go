@@ -1,0 +1,60 @@
+package attach
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Explain tells a pod's user why the pod's volume isn't attached yet: what a step
+// waits for. Blockers are the pods that use the volume on the nodes that hold it; of
+// those in other namespaces no more is told than how many there are.
+func Explain(step Step, pod *corev1.Pod, blockers []corev1.Pod) string {
+	switch step.Cause {
+	case NodeOff:
+		return fmt.Sprintf("volume %s is not attached to node %s, which has the taint %s: remove the taint once the node is back, or delete this pod",
+			step.Volume, pod.Spec.NodeName, corev1.TaintNodeOutOfService)
+	case Elsewhere:
+		return fmt.Sprintf("Multi-Attach error for volume %q: it can be on one node at a time, and %s %s",
+			step.Volume, nodesOf(step.Holders), whatHelpsAgainst(pod, blockers))
+	default:
+		return ""
+	}
+}
+
+func nodesOf(holders []Holder) string {
+	var nodes []string
+	for _, holder := range holders {
+		if !slices.Contains(nodes, holder.Node) {
+			nodes = append(nodes, holder.Node)
+		}
+	}
+	slices.Sort(nodes)
+	if len(nodes) == 1 {
+		return "node " + nodes[0] + " has it"
+	}
+	return "nodes " + strings.Join(nodes, ", ") + " have it"
+}
+
+func whatHelpsAgainst(pod *corev1.Pod, blockers []corev1.Pod) string {
+	var names []string
+	others := 0
+	for i := range blockers {
+		if blockers[i].Namespace == pod.Namespace {
+			names = append(names, blockers[i].Name)
+		} else {
+			others++
+		}
+	}
+	slices.Sort(names)
+	if others > 0 {
+		names = append(names, fmt.Sprintf("%d in other namespaces", others))
+	}
+	if len(names) == 0 {
+		return "until it has unmounted it: this pod waits for that. If that node is off for certain, give it the taint " +
+			corev1.TaintNodeOutOfService
+	}
+	return "for these pods: " + strings.Join(names, ", ") + ". This pod waits until they have ended"
+}

@@ -1,0 +1,104 @@
+package attach
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	csitranslation "k8s.io/csi-translation-lib"
+	"k8s.io/klog/v2"
+)
+
+// translator knows which CSI driver serves which of the volume types that Kubernetes
+// once attached itself. Every kubelet that is supported has handed all of them over.
+var translator = csitranslation.New()
+
+// OfPersistentVolume tells what a volume object is to nodes. False says that it is
+// nothing that gets attached, whatever its driver wants; see Required for that.
+func OfPersistentVolume(pv *corev1.PersistentVolume) (Volume, bool, error) {
+	source := pv.Spec.PersistentVolumeSource
+	volume := Volume{SingleNode: isSingleNode(pv.Spec.AccessModes)}
+	switch {
+	case source.CSI != nil:
+		volume = ofCSI(pv, source.CSI)
+	case source.ISCSI != nil:
+		volume.Name = iscsiName(source.ISCSI.TargetPortal, source.ISCSI.IQN, source.ISCSI.Lun)
+	case source.FC != nil:
+		volume.Name = fcName(source.FC)
+	case source.FlexVolume != nil:
+		volume.Name = flexName(source.FlexVolume.Driver, pv.Name)
+	case translator.IsPVMigratable(pv):
+		translated, err := translator.TranslateInTreePVToCSI(klog.Logger{}, pv)
+		if err != nil {
+			return Volume{}, false, fmt.Errorf("finding the CSI driver of volume %s: %w", pv.Name, err)
+		}
+		volume = ofCSI(translated, translated.Spec.CSI)
+	}
+	if volume.Name == "" {
+		return Volume{}, false, nil
+	}
+	volume.Source = storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv.Name}
+	return volume, true, nil
+}
+
+// OfInline tells what a volume that a pod names itself is to nodes. An inline CSI
+// volume is never attached.
+func OfInline(inline *corev1.Volume, namespace string) (Volume, bool, error) {
+	switch {
+	case inline.ISCSI != nil:
+		return named(iscsiName(inline.ISCSI.TargetPortal, inline.ISCSI.IQN, inline.ISCSI.Lun))
+	case inline.FC != nil:
+		return named(fcName(inline.FC))
+	case inline.FlexVolume != nil:
+		return named(flexName(inline.FlexVolume.Driver, inline.Name))
+	case !translator.IsInlineMigratable(inline):
+		return Volume{}, false, nil
+	}
+	translated, err := translator.TranslateInTreeInlineVolumeToCSI(klog.Logger{}, inline, namespace)
+	if err != nil {
+		return Volume{}, false, fmt.Errorf("finding the CSI driver of volume %s: %w", inline.Name, err)
+	}
+	volume := ofCSI(translated, translated.Spec.CSI)
+	volume.Source = storagev1.VolumeAttachmentSource{InlineVolumeSpec: &translated.Spec}
+	return volume, true, nil
+}
+
+// IsInline tells whether OfInline may know a pod's volume, without the work.
+func IsInline(inline *corev1.Volume) bool {
+	return inline.ISCSI != nil || inline.FC != nil || inline.FlexVolume != nil || translator.IsInlineMigratable(inline)
+}
+
+func ofCSI(pv *corev1.PersistentVolume, source *corev1.CSIPersistentVolumeSource) Volume {
+	return Volume{
+		Name:       CSIName(source.Driver, source.VolumeHandle),
+		Driver:     source.Driver,
+		Handle:     source.VolumeHandle,
+		SingleNode: isSingleNode(pv.Spec.AccessModes),
+	}
+}
+
+// named is a volume that many nodes may have, because nothing says otherwise.
+func named(name corev1.UniqueVolumeName) (Volume, bool, error) {
+	return Volume{Name: name}, name != "", nil
+}
+
+func iscsiName(portal, iqn string, lun int32) corev1.UniqueVolumeName {
+	return corev1.UniqueVolumeName(fmt.Sprintf("%s%s:%s:%d", iscsiPrefix, portal, iqn, lun))
+}
+
+// fcName is empty where the source names no device.
+func fcName(source *corev1.FCVolumeSource) corev1.UniqueVolumeName {
+	switch {
+	case len(source.TargetWWNs) > 0 && source.Lun != nil:
+		return corev1.UniqueVolumeName(fmt.Sprintf("%s%v:%d", fcPrefix, source.TargetWWNs, *source.Lun))
+	case len(source.WWIDs) > 0:
+		return corev1.UniqueVolumeName(fmt.Sprintf("%s%v", fcPrefix, source.WWIDs))
+	default:
+		return ""
+	}
+}
+
+// flexName has the driver in the place of the plug-in: each is one to the kubelet.
+func flexName(driver, name string) corev1.UniqueVolumeName {
+	return corev1.UniqueVolumeName(driver + "/" + name)
+}
