@@ -17,7 +17,20 @@ const (
 	recycling verb = "recycling"
 	// retention notes that a volume is kept.
 	retention verb = "retention"
+	// attaching and detaching are told apart by their node, too.
+	attaching verb = "attaching"
+	detaching verb = "detaching"
+	// observation is of a node, and of no volume.
+	observation verb = "observation"
 )
+
+// key tells calls apart that can be open at the same time. Those for one volume run
+// one after the other all the same.
+type key struct{ id, node string }
+
+// asker is who waits for an answer: a verb stands for the one who asks that of a
+// volume; where many ask the same, each stands for itself.
+type asker any
 
 // question is a call, to be told from others for the same volume.
 type question struct {
@@ -41,17 +54,17 @@ const (
 
 // call is a question on its way to an answer.
 type call struct {
-	question  question
-	id        string
+	question question
+	key
+	// namespace is what calls take turns by: a claim's, or a node.
 	namespace string
 	run       func(context.Context) (any, error)
 
 	state state
-	// wakes tell those who asked, by their verb, that it is their turn or that
-	// there is an answer.
-	wakes map[verb]func()
-	// waiting is how many stay for the answer.
-	waiting int
+	// wakes tell those who asked that it is their turn or that there is an answer.
+	wakes map[asker]func()
+	// waiting are those who stay for the answer, and how many of each.
+	waiting map[asker]int
 	done    chan struct{}
 	answer  any
 	err     error
@@ -70,9 +83,30 @@ func (c *call) wakeAll() {
 	}
 }
 
+// asker is who asks a call's question through a backend that is served.
+func (c *call) asker(on *served) asker {
+	if c.question.verb == observation {
+		return on
+	}
+	return c.question.verb
+}
+
+// stay and leave count who waits for the answer.
+func (c *call) stay(who asker) { c.waiting[who]++ }
+
+func (c *call) leave(who asker) {
+	c.waiting[who]--
+	if c.waiting[who] == 0 {
+		delete(c.waiting, who)
+	}
+}
+
 func (c *call) unanswered(l *lane) error {
-	if c.state == begun || c.state == ended {
+	switch {
+	case c.state == begun || c.state == ended:
 		return backend.Queued.Errorf("waiting for %s to answer", l.name)
+	case l.busy[c.id]:
+		return backend.Queued.Errorf("waiting for what goes on with volume %s to end", c.id)
 	}
 	return backend.Queued.Errorf("waiting for a turn: %s is asked for %d volumes at once", l.name, l.limit)
 }

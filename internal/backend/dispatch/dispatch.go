@@ -44,17 +44,17 @@ func New(ctx context.Context) *Dispatcher {
 }
 
 // ask returns the answer to a question about a volume, at once or when it is asked
-// again. Of one volume one question is open at a time: another one waits until the
-// first is answered, and makes that answer void.
+// again. Of one volume, or of one on one node, one question is open at a time: another
+// one waits until the first is answered, and makes that answer void.
 func (d *Dispatcher) ask(ctx context.Context, on *served, c *call) (answer any, err error) {
-	l := d.enter(on.lane)
+	l, who, asked := d.enter(on.lane), c.asker(on), c.question
 	open := l.find(c)
-	open.wakes[c.question.verb] = on.wake
-	if open.state == begun && open.question != c.question {
+	open.wakes[who] = on.wake
+	if open.state == begun && open.question != asked {
 		defer d.mu.Unlock()
 		return nil, backend.Queued.Errorf("waiting for the %s of volume %s to end", open.question.verb, c.id)
 	}
-	open.waiting++
+	open.stay(who)
 	d.comeForTurn(l, open, c) //nolint:contextcheck // a call outlives the caller who asked for it
 	d.mu.Unlock()
 
@@ -68,12 +68,13 @@ func (d *Dispatcher) ask(ctx context.Context, on *served, c *call) (answer any, 
 
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	open.waiting--
+	open.leave(who)
 	if open.state != ended {
 		return nil, open.unanswered(l)
 	}
 	l.forget(open)
-	if open.void() {
+	// Somebody else may have asked something else of the volume before it was called.
+	if open.void() || open.question != asked {
 		on.wake()
 		return nil, open.unanswered(l)
 	}
@@ -87,7 +88,7 @@ func (d *Dispatcher) Renew(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, l := range d.lanes {
-		if open := l.calls[id]; open != nil && (open.state == begun || open.state == ended) {
+		if open := l.calls[key{id: id}]; open != nil && (open.state == begun || open.state == ended) {
 			open.outdated = true
 		}
 	}
@@ -125,8 +126,7 @@ func (d *Dispatcher) advance(l *lane) {
 		if c == nil {
 			return
 		}
-		l.running++
-		if c.waiting > 0 {
+		if len(c.waiting) > 0 {
 			d.begin(l, c)
 			continue
 		}
@@ -148,7 +148,7 @@ func (d *Dispatcher) expire(l *lane, c *call) {
 	if c.state != granted {
 		return
 	}
-	l.running--
+	l.end(c)
 	l.forget(c)
 	d.advance(l)
 }
@@ -163,13 +163,14 @@ func (d *Dispatcher) make(l *lane, c *call) {
 	defer d.mu.Unlock()
 	c.answer, c.err, c.state = answer, err, ended
 	close(c.done)
-	if c.waiting > 0 {
-		delete(c.wakes, c.question.verb)
-	} else {
+	for who := range c.waiting {
+		delete(c.wakes, who)
+	}
+	if len(c.waiting) == 0 {
 		time.AfterFunc(keep, func() { d.drop(l, c) })
 	}
 	c.wakeAll()
-	l.running--
+	l.end(c)
 	d.advance(l)
 }
 

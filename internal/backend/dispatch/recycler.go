@@ -22,7 +22,7 @@ func (d *Dispatcher) ServeRecycler(on Lane, inner backend.Recycler, wake func())
 func (r *recycler) Recycle(ctx context.Context, wanted backend.Recycling) error {
 	_, err := r.on.dispatcher.ask(ctx, &r.on, &call{
 		question: question{verb: recycling, version: r.on.lane.Version},
-		id:       wanted.Volume,
+		key:      key{id: wanted.Volume},
 		run: func(ctx context.Context) (any, error) {
 			return nil, r.inner.Recycle(ctx, wanted)
 		},

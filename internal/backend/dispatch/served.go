@@ -44,7 +44,7 @@ func (s *served) Unwrap() backend.Backend { return s.Backend }
 func (s *served) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
 	answer, err := s.dispatcher.ask(ctx, s, &call{
 		question:  question{making, s.lane.Version, wantedIn(request)},
-		id:        request.ID,
+		key:       key{id: request.ID},
 		namespace: request.Claim.Namespace,
 		run: func(ctx context.Context) (any, error) {
 			return s.Backend.Provision(ctx, request)
@@ -58,7 +58,7 @@ func (s *served) Provision(ctx context.Context, request backend.Request) (*backe
 func (s *served) Delete(ctx context.Context, id string) error {
 	_, err := s.dispatcher.ask(ctx, s, &call{
 		question: question{verb: removal, version: s.lane.Version},
-		id:       id,
+		key:      key{id: id},
 		run: func(ctx context.Context) (any, error) {
 			return nil, s.Backend.Delete(ctx, id)
 		},
@@ -70,7 +70,7 @@ func (s *served) Delete(ctx context.Context, id string) error {
 func (s *served) Expand(ctx context.Context, id string, capacity resource.Quantity) (backend.Expansion, error) {
 	answer, err := s.dispatcher.ask(ctx, s, &call{
 		question: question{growth, s.lane.Version, wanted{capacity: capacity.Value()}},
-		id:       id,
+		key:      key{id: id},
 		run: func(ctx context.Context) (any, error) {
 			return backend.Expand(ctx, s.Backend, id, capacity)
 		},
@@ -83,7 +83,7 @@ func (s *served) Expand(ctx context.Context, id string, capacity resource.Quanti
 func (s *served) Retain(ctx context.Context, id string) (string, error) {
 	answer, err := s.dispatcher.ask(ctx, s, &call{
 		question: question{verb: retention, version: s.lane.Version},
-		id:       id,
+		key:      key{id: id},
 		run: func(ctx context.Context) (any, error) {
 			return backend.Retain(ctx, s.Backend, id)
 		},

@@ -9,6 +9,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -36,21 +37,31 @@ type Backend struct {
 	volumes map[string]backend.Request
 	// retained are the ids that Retain was called for.
 	retained map[string]bool
+	// attached are the machines that volumes are attached to, machines what became of
+	// those that SetMachine was told of.
+	attached map[string]attachments
+	machines map[machine]backend.Machine
 	failures []error
 	probe    error
+	listing  error
 	space    backend.Space
 	// onNode and advisory are what SetOnNode and SetAdvisory set.
 	onNode, advisory bool
 	// gate is closed when calls may go on; nil while they aren't held.
-	gate  chan struct{}
-	calls []string
+	gate chan struct{}
+	// latency is how long every call takes.
+	latency time.Duration
+	calls   []string
 }
 
 var _ backend.Prober = (*Backend)(nil)
 
 // New makes an empty backend.
 func New() *Backend {
-	return &Backend{volumes: map[string]backend.Request{}, retained: map[string]bool{}}
+	return &Backend{
+		volumes: map[string]backend.Request{}, retained: map[string]bool{},
+		attached: map[string]attachments{}, machines: map[machine]backend.Machine{},
+	}
 }
 
 // Capabilities are all that there are.
@@ -103,7 +114,7 @@ func (b *Backend) Provision(ctx context.Context, request backend.Request) (*back
 	return &backend.Volume{Handle: kept.ID, Capacity: kept.Capacity}, nil
 }
 
-// Delete forgets the volume, or fails as FailNext said.
+// Delete forgets the volume, once it isn't attached, or fails as FailNext said.
 func (b *Backend) Delete(ctx context.Context, id string) error {
 	if err := b.enter(ctx, "Delete "+id); err != nil {
 		return err
@@ -112,13 +123,16 @@ func (b *Backend) Delete(ctx context.Context, id string) error {
 	if err := b.nextFailure(); err != nil {
 		return err
 	}
+	if len(b.attached[id]) > 0 {
+		return backend.InProgress.Errorf("volume %s is attached, and is removed once it isn't", id)
+	}
 	delete(b.volumes, id)
 	delete(b.retained, id)
 	return nil
 }
 
-// Hold keeps every call of Provision, Delete, Expand and Retain from going on until release is
-// called, or its context ends: then its outcome isn't known, and it had none.
+// Hold keeps every call that changes something, and ObserveNode, from going on until
+// release is called, or its context ends: then its outcome isn't known, and it had none.
 func (b *Backend) Hold() (release func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -127,15 +141,22 @@ func (b *Backend) Hold() (release func()) {
 	return sync.OnceFunc(func() { close(gate) })
 }
 
-// Calls are all calls of Provision, Delete, Expand and Retain that began, in their order.
+// SetLatency makes every call that Hold would hold take this long.
+func (b *Backend) SetLatency(latency time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.latency = latency
+}
+
+// Calls are all calls that Hold would hold and that began, in their order.
 func (b *Backend) Calls() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.calls)
 }
 
-// FailNext makes the next calls of Provision, Delete, Expand and Retain return these errors, one
-// each; after them calls succeed again.
+// FailNext makes the next calls that change something return these errors, one each;
+// after them calls succeed again.
 func (b *Backend) FailNext(failures ...error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -175,18 +196,38 @@ func (b *Backend) Len() int {
 func (b *Backend) enter(ctx context.Context, call string) error {
 	b.mu.Lock()
 	b.calls = append(b.calls, call)
-	gate := b.gate
-	if gate == nil {
+	gate, latency := b.gate, b.latency
+	if gate == nil && latency == 0 {
 		return nil
 	}
 	b.mu.Unlock()
-	select {
-	case <-gate:
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := wait(ctx, gate, latency); err != nil {
+		return err
 	}
 	b.mu.Lock()
 	return nil
+}
+
+// wait waits for a gate to open, where there is one, and for as long as is said.
+func wait(ctx context.Context, gate <-chan struct{}, latency time.Duration) error {
+	if gate != nil {
+		select {
+		case <-gate:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if latency == 0 {
+		return nil
+	}
+	timer := time.NewTimer(latency)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (b *Backend) nextFailure() error {

@@ -14,3 +14,20 @@ func TestTheFakeKeepsTheContract(t *testing.T) {
 		return storage, storage.Has
 	})
 }
+
+func TestTheFakeKeepsTheContractOfAttaching(t *testing.T) {
+	backendtest.AttachContract(t, func(*testing.T) backendtest.Machines {
+		storage := fake.New()
+		absent := backend.NodeIdentity{Name: "node-9", ProviderID: "fake://zone/node-9"}
+		storage.SetMachine(absent, backend.MachineGone)
+		return backendtest.Machines{
+			Backend: storage,
+			Nodes: [2]backend.NodeIdentity{
+				{Name: "node-1", ProviderID: "fake://zone/node-1"}, {Name: "node-2", ProviderID: "fake://zone/node-2"},
+			},
+			Absent: absent,
+			Stop:   func(node backend.NodeIdentity) { storage.SetMachine(node, backend.MachineStopped) },
+			Remove: func(node backend.NodeIdentity) { storage.SetMachine(node, backend.MachineGone) },
+		}
+	})
+}

@@ -20,6 +20,8 @@ type Metrics struct {
 	seconds       *prometheus.HistogramVec
 	orphans, lost *prometheus.GaugeVec
 	total, used   *prometheus.GaugeVec
+	strays        *prometheus.GaugeVec
+	forced        *prometheus.CounterVec
 }
 
 // New makes the metrics and registers them.
@@ -45,9 +47,10 @@ func New(registerer prometheus.Registerer) (*Metrics, error) {
 		Name: "stowage_backend_used_bytes",
 		Help: "What is taken of a backend's capacity, by whomever, as it said last.",
 	}, []string{"backend"})
-	m := &Metrics{seconds: seconds, orphans: orphans, lost: lost, total: total, used: used}
+	strays, forced := attachMetrics()
+	m := &Metrics{seconds: seconds, orphans: orphans, lost: lost, total: total, used: used, strays: strays, forced: forced}
 	var problems []error
-	for _, collector := range []prometheus.Collector{seconds, orphans, lost, total, used} {
+	for _, collector := range []prometheus.Collector{seconds, orphans, lost, total, used, strays, forced} {
 		problems = append(problems, registerer.Register(collector))
 	}
 	return m, errors.Join(problems...)
@@ -78,6 +81,8 @@ func (m *Metrics) Forget(name string) {
 	m.lost.Delete(of)
 	m.total.Delete(of)
 	m.used.Delete(of)
+	m.strays.Delete(of)
+	m.forced.Delete(of)
 }
 
 type measured struct {

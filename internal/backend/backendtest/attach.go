@@ -1,0 +1,297 @@
+package backendtest
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// Machines are a backend that attaches, and the machines of a cluster.
+type Machines struct {
+	Backend backend.Backend
+	// Nodes are two whose machines run. Absent is one that has none.
+	Nodes  [2]backend.NodeIdentity
+	Absent backend.NodeIdentity
+	// Stop stops the machine of a node, and Remove removes it. Nil: the backend can't
+	// observe machines.
+	Stop, Remove func(node backend.NodeIdentity)
+}
+
+// AttachContract runs the suite of Attacher, AttachmentLister and NodeObserver against
+// a backend. Each test makes one of its own, with machines that nothing is attached to.
+func AttachContract(t *testing.T, open func(t *testing.T) Machines) {
+	for name, test := range map[string]func(*testing.T, machines){
+		"what is attached is told, and where":                     testAttached,
+		"a repeat finds the volume attached":                      testAttachRepeated,
+		"an attach that was given up is made good by a repeat":    testAttachGivenUp,
+		"many calls for one volume attach it once":                testAttachConcurrent,
+		"of two nodes that would write at once, one can":          testAttachRace,
+		"a volume that is attached elsewhere is a conflict":       testAttachElsewhere,
+		"several nodes can read":                                  testReadersShare,
+		"a node that reads and one that would write are conflict": testReaderAndWriter,
+		"one node can't have a volume in two ways":                testAttachOtherWay,
+		"a volume that isn't there can't be attached":             testAttachAbsent,
+		"a node that isn't there can't have a volume":             testAttachToAbsent,
+		"what isn't attached can be detached":                     testDetachAbsent,
+		"a detach that was given up is made good by a repeat":     testDetachGivenUp,
+		"one node's detach leaves the others'":                    testDetachOne,
+		"what is attached is not deleted":                         testDeleteAttached,
+		"a machine is observed as it is":                          testObserve,
+	} {
+		t.Run(name, func(t *testing.T) {
+			opened := open(t)
+			attacher, can := backend.As[backend.Attacher](opened.Backend)
+			if !can {
+				t.Fatal("this backend doesn't attach")
+			}
+			test(t, machines{opened, subject{Backend: opened.Backend}, attacher})
+		})
+	}
+}
+
+// machines are what a test of attaching is about.
+type machines struct {
+	Machines
+	subject
+	attacher backend.Attacher
+}
+
+func testAttached(t *testing.T, m machines) {
+	id := m.mustProvision(t, Request("1")).Handle
+	m.mustProvision(t, Request("2"))
+	got := m.mustAttach(t, id, m.Nodes[0])
+	if got.Metadata[backend.DeviceMetadata] == "" || got.Metadata[backend.SerialMetadata] == "" {
+		t.Errorf("the node can't find the device by %v", got.Metadata)
+	}
+	want := []backend.Attached{{ID: id, ProviderID: got.Metadata[backend.InstanceMetadata]}}
+	if found := m.attachments(t); found != nil && !slices.Equal(found, want) {
+		t.Errorf("it lists %v, and should %v", found, want)
+	}
+	m.mustDetach(t, id, m.Nodes[0])
+	if found := m.attachments(t); len(found) > 0 {
+		t.Errorf("it lists %v after the detach", found)
+	}
+}
+
+func testAttachRepeated(t *testing.T, m machines) {
+	id := m.mustProvision(t, Request("1")).Handle
+	first, again := m.mustAttach(t, id, m.Nodes[0]), m.mustAttach(t, id, m.Nodes[0])
+	if !maps.Equal(first.Metadata, again.Metadata) {
+		t.Errorf("first it tells %v, then %v", first.Metadata, again.Metadata)
+	}
+}
+
+func testAttachGivenUp(t *testing.T, m machines) {
+	id := m.mustProvision(t, Request("1")).Handle
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, _ = m.attacher.Attach(over, backend.AttachRequest{ID: id, Node: m.Nodes[0]})
+	m.mustAttach(t, id, m.Nodes[0])
+}
+
+func testAttachConcurrent(t *testing.T, m machines) {
+	id := m.mustProvision(t, Request("1")).Handle
+	var calls sync.WaitGroup
+	for range 8 {
+		calls.Go(func() {
+			if _, err := m.attach(id, m.Nodes[0], false); err != nil {
+				t.Errorf("attaching: %v", err)
+			}
+		})
+	}
+	calls.Wait()
+	if found := m.attachments(t); found != nil && len(found) != 1 {
+		t.Errorf("it is attached as %v", found)
+	}
+}
+
+func testAttachRace(t *testing.T, m machines) {
+	id := m.mustProvision(t, Request("1")).Handle
+	var calls sync.WaitGroup
+	outcomes := make([]error, len(m.Nodes))
+	for i, node := range m.Nodes {
+		calls.Go(func() { _, outcomes[i] = m.attach(id, node, false) })
+	}
+	calls.Wait()
+	won, conflicts := 0, 0
+	for _, err := range outcomes {
+		switch {
+		case err == nil:
+			won++
+		case errors.Is(err, backend.Conflict):
+			conflicts++
+		}
+	}
+	if won != 1 || conflicts != 1 {
+		t.Errorf("they end with %v", outcomes)
+	}
+}
+
+func testAttachElsewhere(t *testing.T, m machines) {
+	id := m.mustProvision(t, Request("1")).Handle
+	m.mustAttach(t, id, m.Nodes[0])
+	if _, err := m.attach(id, m.Nodes[1], false); !errors.Is(err, backend.Conflict) {
+		t.Errorf("the second node got the answer %v", err)
+	}
+	m.mustDetach(t, id, m.Nodes[0])
+	m.mustAttach(t, id, m.Nodes[1])
+}
+
+func testReadersShare(t *testing.T, m machines) {
+	id := m.mustProvision(t, Request("1")).Handle
+	for _, node := range m.Nodes {
+		if _, err := m.attach(id, node, true); err != nil {
+			t.Errorf("node %s, which only reads, got the answer %v", node.Name, err)
+		}
+	}
+	for _, found := range m.attachments(t) {
+		if !found.ReadOnly {
+			t.Errorf("it lists %v", found)
+		}
+	}
+}
+
+func testReaderAndWriter(t *testing.T, m machines) {
+	for _, readsFirst := range []bool{true, false} {
+		id := m.mustProvision(t, Request("1")).Handle
+		if _, err := m.attach(id, m.Nodes[0], readsFirst); err != nil {
+			t.Fatalf("attaching to the first node: %v", err)
+		}
+		if _, err := m.attach(id, m.Nodes[1], !readsFirst); !errors.Is(err, backend.Conflict) {
+			t.Errorf("the second node got the answer %v", err)
+		}
+		m.mustDetach(t, id, m.Nodes[0])
+	}
+}
+
+func testAttachOtherWay(t *testing.T, m machines) {
+	id := m.mustProvision(t, Request("1")).Handle
+	m.mustAttach(t, id, m.Nodes[0])
+	if _, err := m.attach(id, m.Nodes[0], true); !errors.Is(err, backend.Conflict) {
+		t.Errorf("one that is to read got the answer %v, on a node that writes", err)
+	}
+}
+
+func testAttachAbsent(t *testing.T, m machines) {
+	if _, err := m.attach(Request("1").ID, m.Nodes[0], false); !errors.Is(err, backend.NotFound) {
+		t.Errorf("it got the answer %v", err)
+	}
+}
+
+func testAttachToAbsent(t *testing.T, m machines) {
+	id := m.mustProvision(t, Request("1")).Handle
+	if _, err := m.attach(id, m.Absent, false); !errors.Is(err, backend.WrongNode) {
+		t.Errorf("it got the answer %v", err)
+	}
+}
+
+func testDetachAbsent(t *testing.T, m machines) {
+	id := m.mustProvision(t, Request("1")).Handle
+	m.mustDetach(t, id, m.Nodes[0])
+	m.mustDetach(t, id, m.Absent)
+	m.mustDetach(t, Request("2").ID, m.Nodes[0])
+	m.mustAttach(t, id, m.Nodes[0])
+	m.mustDetach(t, id, m.Nodes[0])
+	m.mustDetach(t, id, m.Nodes[0])
+}
+
+func testDetachGivenUp(t *testing.T, m machines) {
+	id := m.mustProvision(t, Request("1")).Handle
+	m.mustAttach(t, id, m.Nodes[0])
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = m.attacher.Detach(over, id, m.Nodes[0])
+	m.mustDetach(t, id, m.Nodes[0])
+	m.mustAttach(t, id, m.Nodes[1])
+}
+
+func testDetachOne(t *testing.T, m machines) {
+	id, other := m.mustProvision(t, Request("1")).Handle, m.mustProvision(t, Request("2")).Handle
+	m.mustAttach(t, id, m.Nodes[0])
+	m.mustAttach(t, other, m.Nodes[0])
+	m.mustDetach(t, id, m.Nodes[1])
+	m.mustDetach(t, other, m.Nodes[0])
+	if _, err := m.attach(id, m.Nodes[1], false); !errors.Is(err, backend.Conflict) {
+		t.Errorf("the volume went with others: another node got the answer %v", err)
+	}
+}
+
+func testDeleteAttached(t *testing.T, m machines) {
+	id := m.mustProvision(t, Request("1")).Handle
+	m.mustAttach(t, id, m.Nodes[0])
+	if err := m.Machines.Backend.Delete(context.Background(), id); err == nil {
+		t.Error("it says that a volume is gone which a node has")
+	}
+	m.mustAttach(t, id, m.Nodes[0])
+	m.mustDetach(t, id, m.Nodes[0])
+	m.mustDelete(t, id)
+}
+
+func testObserve(t *testing.T, m machines) {
+	observer, can := backend.As[backend.NodeObserver](m.Machines.Backend)
+	if !can {
+		t.Skip("this backend can't observe machines")
+	}
+	expect := func(node backend.NodeIdentity, want backend.Machine) {
+		t.Helper()
+		var got backend.Machine
+		err := untilFinal(func() (err error) {
+			got, err = observer.ObserveNode(context.Background(), node)
+			return err
+		})
+		if err != nil || got != want {
+			t.Errorf("machine %s is observed as %q, %v, and should be as %q", node.Name, got, err, want)
+		}
+	}
+	expect(m.Nodes[0], backend.MachineRuns)
+	expect(m.Absent, backend.MachineGone)
+	m.Stop(m.Nodes[0])
+	expect(m.Nodes[0], backend.MachineStopped)
+	m.Remove(m.Nodes[1])
+	expect(m.Nodes[1], backend.MachineGone)
+}
+
+func (m machines) mustAttach(t *testing.T, id string, node backend.NodeIdentity) backend.Attachment {
+	t.Helper()
+	attachment, err := m.attach(id, node, false)
+	if err != nil {
+		t.Fatalf("attaching %s to %s: %v", id, node.Name, err)
+	}
+	return attachment
+}
+
+// attach repeats the call until its outcome is final, as the contract asks.
+func (m machines) attach(id string, node backend.NodeIdentity, readOnly bool) (attachment backend.Attachment, err error) {
+	err = untilFinal(func() (err error) {
+		attachment, err = m.attacher.Attach(context.Background(), backend.AttachRequest{ID: id, Node: node, ReadOnly: readOnly})
+		return err
+	})
+	return attachment, err
+}
+
+func (m machines) mustDetach(t *testing.T, id string, node backend.NodeIdentity) {
+	t.Helper()
+	err := untilFinal(func() error { return m.attacher.Detach(context.Background(), id, node) })
+	if err != nil {
+		t.Fatalf("detaching %s from %s: %v", id, node.Name, err)
+	}
+}
+
+// attachments are what the backend lists; nil where it can't.
+func (m machines) attachments(t *testing.T) []backend.Attached {
+	t.Helper()
+	lister, can := backend.As[backend.AttachmentLister](m.Machines.Backend)
+	if !can {
+		return nil
+	}
+	found, err := lister.Attachments(context.Background())
+	if err != nil {
+		t.Fatalf("listing attachments: %v", err)
+	}
+	return append([]backend.Attached{}, found...)
+}

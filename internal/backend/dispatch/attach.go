@@ -1,0 +1,79 @@
+package dispatch
+
+import (
+	"context"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// Attach asks for a volume on a node. Nodes take turns; nothing else happens to the
+// volume meanwhile.
+func (s *served) Attach(ctx context.Context, request backend.AttachRequest) (backend.Attachment, error) {
+	attacher, err := s.attacher()
+	if err != nil {
+		return backend.Attachment{}, err
+	}
+	asked := wanted{node: identified(request.Node)}
+	if request.ReadOnly {
+		asked.access = "ReadOnly"
+	}
+	answer, err := s.dispatcher.ask(ctx, s, &call{
+		question:  question{attaching, s.lane.Version, asked},
+		key:       key{id: request.ID, node: request.Node.Name},
+		namespace: turnOf(request.Node),
+		run: func(ctx context.Context) (any, error) {
+			return attacher.Attach(ctx, request)
+		},
+	})
+	attached, _ := answer.(backend.Attachment)
+	return attached, err
+}
+
+// Detach asks for a volume to be taken from a node.
+func (s *served) Detach(ctx context.Context, id string, node backend.NodeIdentity) error {
+	attacher, err := s.attacher()
+	if err != nil {
+		return err
+	}
+	_, err = s.dispatcher.ask(ctx, s, &call{
+		question:  question{detaching, s.lane.Version, wanted{node: identified(node)}},
+		key:       key{id: id, node: node.Name},
+		namespace: turnOf(node),
+		run: func(ctx context.Context) (any, error) {
+			return nil, attacher.Detach(ctx, id, node)
+		},
+	})
+	return err
+}
+
+// ObserveNode asks what became of a node's machine: once for all who ask at that time.
+func (s *served) ObserveNode(ctx context.Context, node backend.NodeIdentity) (backend.Machine, error) {
+	observer, can := backend.As[backend.NodeObserver](s.Backend)
+	if !can {
+		return backend.MachineUnknown, nil
+	}
+	answer, err := s.dispatcher.ask(ctx, s, &call{
+		question:  question{observation, s.lane.Version, wanted{node: identified(node)}},
+		key:       key{node: identified(node)},
+		namespace: turnOf(node),
+		run: func(ctx context.Context) (any, error) {
+			return observer.ObserveNode(ctx, node)
+		},
+	})
+	observed, _ := answer.(backend.Machine)
+	return observed, err
+}
+
+func (s *served) attacher() (backend.Attacher, error) {
+	attacher, can := backend.As[backend.Attacher](s.Backend)
+	if !can {
+		return nil, backend.Invalid.Errorf("%s doesn't attach volumes", s.lane.Backend)
+	}
+	return attacher, nil
+}
+
+// identified is a node and its machine: another may have the node's name.
+func identified(node backend.NodeIdentity) string { return node.Name + " " + node.ProviderID }
+
+// turnOf is what the calls for a node take turns by, which no namespace is called.
+func turnOf(node backend.NodeIdentity) string { return "node/" + node.Name }

@@ -1,0 +1,177 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/backendtest"
+	"github.com/stowage-dev/stowage/internal/backend/dispatch"
+)
+
+func node(number int) backend.NodeIdentity {
+	name := fmt.Sprintf("node-%d", number)
+	return backend.NodeIdentity{Name: name, ProviderID: "fake://zone/" + name}
+}
+
+// attach asks for a volume to be attached for reading; who asks is woken by its name.
+func (d *desk) attach(id string, to backend.NodeIdentity) error {
+	attacher, _ := backend.As[backend.Attacher](d.served(to.Name))
+	_, err := attacher.Attach(context.Background(), backend.AttachRequest{ID: id, Node: to, ReadOnly: true})
+	return err
+}
+
+func (d *desk) detach(id string, from backend.NodeIdentity) error {
+	attacher, _ := backend.As[backend.Attacher](d.served(from.Name))
+	return attacher.Detach(context.Background(), id, from)
+}
+
+func (d *desk) observe(asker string, of backend.NodeIdentity) (backend.Machine, error) {
+	observer, _ := backend.As[backend.NodeObserver](d.served(asker))
+	return observer.ObserveNode(context.Background(), of)
+}
+
+func TestADispatchedBackendKeepsTheContractOfAttaching(t *testing.T) {
+	backendtest.AttachContract(t, func(t *testing.T) backendtest.Machines {
+		d := newDesk(t, 4)
+		d.SetMachine(node(9), backend.MachineGone)
+		return backendtest.Machines{
+			Backend: d.served(""), Nodes: [2]backend.NodeIdentity{node(1), node(2)}, Absent: node(9),
+			Stop:   func(node backend.NodeIdentity) { d.SetMachine(node, backend.MachineStopped) },
+			Remove: func(node backend.NodeIdentity) { d.SetMachine(node, backend.MachineGone) },
+		}
+	})
+}
+
+func TestEveryNodeGetsTheAnswerOfItsOwnAttach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, id := newDesk(t, 8), request("1", "a").ID
+		must(t, d.provision(request("1", "a")))
+		release := d.Hold()
+		for number := range 5 {
+			if err := d.attach(id, node(number)); !errors.Is(err, backend.Queued) {
+				t.Errorf("node %d is answered %v", number, err)
+			}
+		}
+		release()
+		for asked := 0; asked < len(d.woken()); asked++ {
+			_ = d.attach(id, backend.NodeIdentity{Name: d.woken()[asked], ProviderID: "fake://zone/" + d.woken()[asked]})
+		}
+		calls := slices.DeleteFunc(d.Calls(), func(call string) bool { return call == "Provision "+id })
+		if len(calls) != 5 || len(d.AttachedTo(id)) != 5 {
+			t.Errorf("the backend was called for %v", calls)
+		}
+	})
+}
+
+func TestNothingElseHappensToAVolumeThatIsBeingAttached(t *testing.T) {
+	for name, ask := range map[string]func(*desk, string) error{
+		"a detach from another node": func(d *desk, id string) error { return d.detach(id, node(2)) },
+		"a detach from the same":     func(d *desk, id string) error { return d.detach(id, node(1)) },
+		"an attach to another node":  func(d *desk, id string) error { return d.attach(id, node(2)) },
+		"its removal":                func(d *desk, id string) error { return d.delete(id) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, id := newDesk(t, 8), request("1", "a").ID
+				must(t, d.provision(request("1", "a")))
+				release := d.Hold()
+				_ = d.attach(id, node(1))
+				if err := ask(d, id); !errors.Is(err, backend.Queued) {
+					t.Errorf("it is answered %v", err)
+				}
+				if begun := d.Calls(); len(begun) != 2 {
+					t.Errorf("the backend is called for %v at once", begun[1:])
+				}
+				release()
+				synctest.Wait()
+				if err := ask(d, id); err != nil && !errors.Is(err, backend.InProgress) {
+					t.Errorf("asked again, it is answered %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestABusyVolumeHoldsUpNoOtherOfItsNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, 8)
+		must(t, d.provision(request("1", "a")))
+		must(t, d.provision(request("2", "a")))
+		release := d.Hold()
+		defer release()
+		_ = d.attach(request("1", "a").ID, node(1))
+		_ = d.attach(request("1", "a").ID, node(2))
+		_ = d.attach(request("2", "a").ID, node(2))
+		if want := "Attach " + request("2", "a").ID + " to node-2"; !slices.Contains(d.Calls(), want) {
+			t.Errorf("the backend is called for %v, and not for %s", d.Calls(), want)
+		}
+	})
+}
+
+func TestAllWhoAskForAMachineAtOnceAreAnsweredByOneCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, 8)
+		d.SetMachine(node(1), backend.MachineStopped)
+		release := d.Hold()
+		for asker := range 5 {
+			if _, err := d.observe(fmt.Sprint(asker), node(1)); !errors.Is(err, backend.Queued) {
+				t.Errorf("asker %d is answered %v", asker, err)
+			}
+		}
+		release()
+		woken := slices.Sorted(slices.Values(d.woken()))
+		if want := []string{"0", "1", "2", "3", "4"}; !slices.Equal(woken, want) || len(d.Calls()) != 1 {
+			t.Errorf("%v are woken, after %v", woken, d.Calls())
+		}
+		if observed, err := d.observe("0", node(1)); err != nil || observed != backend.MachineStopped {
+			t.Errorf("it is answered %q, %v", observed, err)
+		}
+	})
+}
+
+func TestWhoGetsAnAnswerAtOnceIsNotWokenForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, 1)
+		var asking sync.WaitGroup
+		for asker := range 3 {
+			asking.Go(func() { _, _ = d.observe(fmt.Sprint(asker), node(1)) })
+		}
+		asking.Wait()
+		if woken := d.woken(); len(woken) > 0 {
+			t.Errorf("%v are woken", woken)
+		}
+	})
+}
+
+func TestAnAnswerIsNotGivenToWhoStaysForAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, id := newDesk(t, 1), request("1", "a").ID
+		release := d.Hold()
+		_ = d.provision(request("2", "a"))
+		var asking sync.WaitGroup
+		var made *backend.Volume
+		var err error
+		asking.Go(func() { made, err = d.served(id).Provision(context.Background(), request("1", "a")) })
+		synctest.Wait()
+		asking.Go(func() { _ = d.delete(id) })
+		synctest.Wait()
+		release()
+		asking.Wait()
+		if made == nil && err == nil {
+			t.Error("who asked for a volume got the answer to its removal")
+		}
+	})
+}
+
+func TestABackendThatDoesNotAttachIsSeenToBehindADispatcher(t *testing.T) {
+	served := dispatch.New(t.Context()).Serve(dispatch.Lane{}, panicking{newDesk(t, 1)}, func() {})
+	if _, can := backend.As[backend.Attacher](served); can {
+		t.Error("the backend can't attach, and its dispatcher offers to")
+	}
+}

@@ -1,0 +1,162 @@
+package fake
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+var (
+	_ backend.Attacher         = (*Backend)(nil)
+	_ backend.AttachmentLister = (*Backend)(nil)
+	_ backend.NodeObserver     = (*Backend)(nil)
+)
+
+// machine is what a volume is attached to: a node's machine, which a node that has no
+// provider's id is found by the name of.
+type machine string
+
+func machineOf(node backend.NodeIdentity) machine {
+	if node.ProviderID != "" {
+		return machine(node.ProviderID)
+	}
+	return machine("fake:///" + node.Name)
+}
+
+// attachments are the machines that a volume is attached to, and which of them can't
+// write.
+type attachments map[machine]bool
+
+// Attach notes that a node has a volume, or fails as FailNext said.
+func (b *Backend) Attach(ctx context.Context, request backend.AttachRequest) (backend.Attachment, error) {
+	if err := b.enter(ctx, "Attach "+request.ID+" to "+request.Node.Name); err != nil {
+		return backend.Attachment{}, err
+	}
+	defer b.mu.Unlock()
+	if err := b.nextFailure(); err != nil {
+		return backend.Attachment{}, err
+	}
+	if err := b.canAttach(request); err != nil {
+		return backend.Attachment{}, err
+	}
+	to := machineOf(request.Node)
+	if b.attached[request.ID] == nil {
+		b.attached[request.ID] = attachments{}
+	}
+	b.attached[request.ID][to] = request.ReadOnly
+	return backend.Attachment{Metadata: map[string]string{
+		backend.DeviceMetadata: request.ID, backend.SerialMetadata: request.ID, backend.InstanceMetadata: string(to),
+	}}, nil
+}
+
+func (b *Backend) canAttach(request backend.AttachRequest) error {
+	to := machineOf(request.Node)
+	if _, exists := b.volumes[request.ID]; !exists {
+		return backend.NotFound.Errorf("there is no volume %s", request.ID)
+	}
+	if b.machines[to] == backend.MachineGone {
+		return backend.WrongNode.Errorf("node %s has no machine", request.Node.Name)
+	}
+	for other, readOnly := range b.attached[request.ID] {
+		switch {
+		case other != to && readOnly && request.ReadOnly:
+		case other != to:
+			return backend.Conflict.Errorf("volume %s is attached to %s", request.ID, other)
+		case readOnly != request.ReadOnly:
+			return backend.Conflict.Errorf("volume %s is attached to %s in another way", request.ID, other)
+		}
+	}
+	return nil
+}
+
+// Detach notes that a node hasn't a volume any more, or fails as FailNext said.
+func (b *Backend) Detach(ctx context.Context, id string, node backend.NodeIdentity) error {
+	if err := b.enter(ctx, "Detach "+id+" from "+node.Name); err != nil {
+		return err
+	}
+	defer b.mu.Unlock()
+	if err := b.nextFailure(); err != nil {
+		return err
+	}
+	delete(b.attached[id], machineOf(node))
+	return nil
+}
+
+// Attachments returns what is attached, by volume and machine.
+func (b *Backend) Attachments(context.Context) ([]backend.Attached, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.listing; err != nil {
+		return nil, err
+	}
+	var found []backend.Attached
+	for _, id := range slices.Sorted(maps.Keys(b.attached)) {
+		for _, to := range slices.Sorted(maps.Keys(b.attached[id])) {
+			found = append(found, backend.Attached{ID: id, ProviderID: string(to), ReadOnly: b.attached[id][to]})
+		}
+	}
+	return found, nil
+}
+
+// ObserveNode returns what SetMachine set; a machine that nothing was said of runs.
+func (b *Backend) ObserveNode(ctx context.Context, node backend.NodeIdentity) (backend.Machine, error) {
+	if err := b.enter(ctx, "ObserveNode "+node.Name); err != nil {
+		return backend.MachineUnknown, err
+	}
+	defer b.mu.Unlock()
+	if state, known := b.machines[machineOf(node)]; known {
+		return state, nil
+	}
+	return backend.MachineRuns, nil
+}
+
+// SetMachine makes ObserveNode return this of a node. A machine that is gone has no
+// volumes any more.
+func (b *Backend) SetMachine(node backend.NodeIdentity, state backend.Machine) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.machines[machineOf(node)] = state
+	if state == backend.MachineGone {
+		for _, of := range b.attached {
+			delete(of, machineOf(node))
+		}
+	}
+}
+
+// AttachBehind attaches a volume to a node, as somebody does who doesn't ask us.
+func (b *Backend) AttachBehind(id string, node backend.NodeIdentity) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.attached[id] == nil {
+		b.attached[id] = attachments{}
+	}
+	b.attached[id][machineOf(node)] = false
+}
+
+// DetachBehind detaches a volume from all nodes, as somebody does who doesn't ask us.
+func (b *Backend) DetachBehind(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.attached, id)
+}
+
+// FailListing makes Attachments return this from now on.
+func (b *Backend) FailListing(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.listing = err
+}
+
+// AttachedTo are the provider's ids of the machines that have a volume, in order.
+func (b *Backend) AttachedTo(id string) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var found []string
+	for to := range b.attached[id] {
+		found = append(found, string(to))
+	}
+	slices.Sort(found)
+	return found
+}
