@@ -66,7 +66,7 @@ func TestACopyThatIsGivenUpEnds(t *testing.T) {
 	if err := duplicate.File(over, to, from); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	if err := duplicate.Tree(over, open(t, t.TempDir()), open(t, dir)); !errors.Is(err, context.Canceled) {
+	if err := duplicate.Tree(over, mounttest.Open(t, t.TempDir()), mounttest.Open(t, dir)); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -142,16 +142,6 @@ func write(t *testing.T, path string, size int64, texts map[int64]string) *os.Fi
 	return file
 }
 
-func open(t *testing.T, path string) *os.File {
-	t.Helper()
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { file.Close() })
-	return file
-}
-
 func mustEqual(t *testing.T, one, other string) {
 	t.Helper()
 	if output, err := exec.Command("cmp", one, other).CombinedOutput(); err != nil {
@@ -172,7 +162,7 @@ func blocks(t *testing.T, file *os.File) int64 {
 // free is how much of a disk is free.
 func free(t *testing.T, dir string) int64 {
 	t.Helper()
-	at := open(t, dir)
+	at := mounttest.Open(t, dir)
 	var stat unix.Statfs_t
 	if err := errors.Join(unix.Syncfs(int(at.Fd())), unix.Fstatfs(int(at.Fd()), &stat)); err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ func TestACopyOfATreeHoldsWhatTheTreeHolds(t *testing.T) {
 	onEach(t, func(t *testing.T, dir string) {
 		from, to := makeDir(t, dir, "from"), makeDir(t, dir, "to")
 		plant(t, from)
-		if err := duplicate.Tree(t.Context(), open(t, to), open(t, from)); err != nil {
+		if err := duplicate.Tree(t.Context(), mounttest.Open(t, to), mounttest.Open(t, from)); err != nil {
 			t.Fatal(err)
 		}
 		want, got := survey(t, from), survey(t, to)
@@ -33,7 +33,7 @@ func TestACopyOfATreeHoldsWhatTheTreeHolds(t *testing.T) {
 			t.Errorf("there are %d names, and were %d", len(got), len(want))
 		}
 		mustEqual(t, filepath.Join(from, "sub", "large"), filepath.Join(to, "sub", "large"))
-		if used := blocks(t, open(t, filepath.Join(to, "sub", "large"))); used > mebibyte {
+		if used := blocks(t, mounttest.Open(t, filepath.Join(to, "sub", "large"))); used > mebibyte {
 			t.Errorf("the file with a hole takes %d bytes", used)
 		}
 	})
@@ -114,7 +114,7 @@ func TestATreeWithAMountInItIsNotCopied(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = mount.UnmountBelow(mount.Kernel{}, inside) })
-	if err := duplicate.Tree(t.Context(), open(t, t.TempDir()), open(t, dir)); !errors.Is(err, mount.ErrMounted) {
+	if err := duplicate.Tree(t.Context(), mounttest.Open(t, t.TempDir()), mounttest.Open(t, dir)); !errors.Is(err, mount.ErrMounted) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -125,7 +125,7 @@ func TestATreeThatNestsDeeperThanFilesCanBeOpenIsRefused(t *testing.T) {
 	for range 300 {
 		at = makeDir(t, at, "d")
 	}
-	if err := duplicate.Tree(t.Context(), open(t, t.TempDir()), open(t, dir)); !errors.Is(err, duplicate.ErrTooDeep) {
+	if err := duplicate.Tree(t.Context(), mounttest.Open(t, t.TempDir()), mounttest.Open(t, dir)); !errors.Is(err, duplicate.ErrTooDeep) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -138,7 +138,7 @@ func TestADiskThatIsFullEndsTheCopy(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = mount.UnmountBelow(mount.Kernel{}, small) })
 	write(t, filepath.Join(from, "large"), 0, map[int64]string{0: strings.Repeat("x", 4*mebibyte)})
-	if err := duplicate.Tree(t.Context(), open(t, small), open(t, from)); !errors.Is(err, unix.ENOSPC) {
+	if err := duplicate.Tree(t.Context(), mounttest.Open(t, small), mounttest.Open(t, from)); !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -149,7 +149,7 @@ func TestAPipeNeverHoldsACopyUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	to, from := open(t, t.TempDir()), open(t, dir)
+	to, from := mounttest.Open(t, t.TempDir()), mounttest.Open(t, dir)
 	go func() { done <- duplicate.Tree(t.Context(), to, from) }()
 	select {
 	case err := <-done:

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
 
 func TestAFileIsOpenedWithoutFollowingALink(t *testing.T) {
@@ -16,7 +17,7 @@ func TestAFileIsOpenedWithoutFollowingALink(t *testing.T) {
 	if err := os.Symlink("image", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	top := open(t, dir)
+	top := mounttest.Open(t, dir)
 	image, err := mount.OpenFileAt(top, "image")
 	if err != nil {
 		t.Fatal(err)

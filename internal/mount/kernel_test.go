@@ -17,7 +17,7 @@ var kernel = mount.Kernel{}
 // bind mounts source at target, and unmounts everything there at the end.
 func bind(t *testing.T, source, target string, access mount.Access) {
 	t.Helper()
-	if err := kernel.Bind(open(t, source), target, access); err != nil {
+	if err := kernel.Bind(mounttest.Open(t, source), target, access); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -187,7 +187,7 @@ func TestNothingIsMountedThroughASymlink(t *testing.T) {
 	if err := os.Symlink(elsewhere, link); err != nil {
 		t.Fatal(err)
 	}
-	if err := kernel.Bind(open(t, source), link, mount.ReadWrite); err == nil {
+	if err := kernel.Bind(mounttest.Open(t, source), link, mount.ReadWrite); err == nil {
 		t.Error("it was mounted")
 	}
 	if points := tableOf(t).Below(dir); len(points) > 0 {
@@ -201,7 +201,7 @@ func TestWhereADirectoryIsVisible(t *testing.T) {
 	volume, target := makeDir(t, dir, "volume"), makeDir(t, dir, "target")
 	sub, neighbour := makeDir(t, volume, "sub"), makeDir(t, dir, "volume2")
 	visible := func() int {
-		points, err := mount.Visible(open(t, volume))
+		points, err := mount.Visible(mounttest.Open(t, volume))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -231,7 +231,7 @@ func TestWhereADirectoryIsVisible(t *testing.T) {
 func TestMountsAreMadeOnTheOldestKernel(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	dir := tempDir(t)
-	source, target := open(t, makeDir(t, dir, "source")), makeDir(t, dir, "target")
+	source, target := mounttest.Open(t, makeDir(t, dir, "source")), makeDir(t, dir, "target")
 	err := mounttest.NewerThanLinux512.Under(t, func() error {
 		kernel := mount.Kernel{}
 		if err := kernel.Tmpfs(target, mount.TmpfsOptions{Mode: 0o755}); err != nil {

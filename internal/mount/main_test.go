@@ -40,17 +40,6 @@ func writeFile(t *testing.T, dir, name, content string) string {
 	return path
 }
 
-// open opens a file until the test ends.
-func open(t *testing.T, path string) *os.File {
-	t.Helper()
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { file.Close() })
-	return file
-}
-
 // mustHold fails unless the file has the content.
 func mustHold(t *testing.T, path, content string) {
 	t.Helper()

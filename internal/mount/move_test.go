@@ -25,7 +25,7 @@ func TestAllIsMovedButOneName(t *testing.T) {
 		}
 	}
 
-	if err := mount.MoveAll(t.Context(), open(t, from), open(t, to), "aside"); err != nil {
+	if err := mount.MoveAll(t.Context(), mounttest.Open(t, from), mounttest.Open(t, to), "aside"); err != nil {
 		t.Fatal(err)
 	}
 
@@ -45,13 +45,13 @@ func TestNothingIsMovedIntoADirectoryThatWasRemoved(t *testing.T) {
 	base := tempDir(t)
 	from, to := makeDir(t, base, "from"), makeDir(t, base, "to")
 	kept := writeFile(t, from, "kept", "alive")
-	target := open(t, to)
+	target := mounttest.Open(t, to)
 	if err := os.Remove(to); err != nil {
 		t.Fatal(err)
 	}
 	makeDir(t, base, "to")
 
-	if err := mount.MoveAll(t.Context(), open(t, from), target, ""); !errors.Is(err, os.ErrNotExist) {
+	if err := mount.MoveAll(t.Context(), mounttest.Open(t, from), target, ""); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 	mustHold(t, kept, "alive")
@@ -64,7 +64,7 @@ func TestWhatIsMountedOnIsNotMoved(t *testing.T) {
 	inside := makeDir(t, from, "inside")
 	bind(t, precious, inside, mount.ReadWrite)
 
-	if err := mount.MoveAll(t.Context(), open(t, from), open(t, to), ""); !errors.Is(err, mount.ErrMounted) {
+	if err := mount.MoveAll(t.Context(), mounttest.Open(t, from), mounttest.Open(t, to), ""); !errors.Is(err, mount.ErrMounted) {
 		t.Errorf("got %v", err)
 	}
 	unmount(t, inside)
@@ -75,10 +75,10 @@ func TestADirectoryIsEmptyOrNotAndOnlyAnEmptyOneIsRemoved(t *testing.T) {
 	dir := makeDir(t, base, "dir")
 	file := writeFile(t, dir, "file", "kept")
 	for _, want := range []bool{false, true} {
-		if empty, err := mount.IsEmpty(open(t, dir)); err != nil || empty != want {
+		if empty, err := mount.IsEmpty(mounttest.Open(t, dir)); err != nil || empty != want {
 			t.Errorf("empty is %v (%v)", empty, err)
 		}
-		if err := mount.RemoveDir(open(t, base), "dir"); err != nil {
+		if err := mount.RemoveDir(mounttest.Open(t, base), "dir"); err != nil {
 			t.Error(err)
 		}
 		if !want {

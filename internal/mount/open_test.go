@@ -95,7 +95,7 @@ func TestADirectoryThatIsSwappedForASymlinkNeverLeadsOut(t *testing.T) {
 func TestADirectoryIsMadeWithItsModeOrNotAtAll(t *testing.T) {
 	base := tempDir(t)
 	defer unix.Umask(unix.Umask(0o077))
-	parent := open(t, base)
+	parent := mounttest.Open(t, base)
 	// What a crash between making the directory and setting its mode leaves.
 	makeDir(t, base, ".new-volume")
 
@@ -113,7 +113,7 @@ func TestADirectoryIsMadeWithItsModeOrNotAtAll(t *testing.T) {
 
 func TestADirectoryIsMadeBySeveralAtOnce(t *testing.T) {
 	for range 50 {
-		parent := open(t, tempDir(t))
+		parent := mounttest.Open(t, tempDir(t))
 		results := make(chan error)
 		for range 4 {
 			go func() { results <- mount.EnsureDir(parent, "shared", 0o700) }()
@@ -128,7 +128,7 @@ func TestADirectoryIsMadeBySeveralAtOnce(t *testing.T) {
 
 func TestDirectoriesAreMadeAndRemovedOnTheOldestKernel(t *testing.T) {
 	base := tempDir(t)
-	parent := open(t, base)
+	parent := mounttest.Open(t, base)
 	err := mounttest.NewerThanLinux512.Under(t, func() error {
 		if err := mount.EnsureDir(parent, "volume", 0o777); err != nil {
 			return err
@@ -154,7 +154,7 @@ func TestAnUnfinishedDirectoryThatWasSwappedForASymlinkKeepsItsModeToItself(t *t
 	if err := os.Symlink(outside, filepath.Join(base, ".new-volume")); err != nil {
 		t.Fatal(err)
 	}
-	if err := mount.EnsureDir(open(t, base), "volume", 0o777); !errors.Is(err, mount.ErrOutside) {
+	if err := mount.EnsureDir(mounttest.Open(t, base), "volume", 0o777); !errors.Is(err, mount.ErrOutside) {
 		t.Errorf("got %v", err)
 	}
 	if info, err := os.Stat(outside); err != nil || info.Mode().Perm() != 0o755 {
@@ -169,7 +169,7 @@ func TestADirectoryIsNotMadeWhereAFileOrASymlinkIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"file", "link"} {
-		if err := mount.EnsureDir(open(t, base), name, 0o777); err == nil {
+		if err := mount.EnsureDir(mounttest.Open(t, base), name, 0o777); err == nil {
 			t.Errorf("%s counts as a directory", name)
 		}
 	}

@@ -32,7 +32,7 @@ func TestATreeIsRemovedWithAllThatItHolds(t *testing.T) {
 	}
 
 	for range 2 {
-		if err := mount.RemoveTree(t.Context(), open(t, base), "tree"); err != nil {
+		if err := mount.RemoveTree(t.Context(), mounttest.Open(t, base), "tree"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -48,7 +48,7 @@ func TestSymlinksAreRemovedAndNotFollowed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := mount.RemoveTree(t.Context(), open(t, base), "tree"); err != nil {
+	if err := mount.RemoveTree(t.Context(), mounttest.Open(t, base), "tree"); err != nil {
 		t.Fatal(err)
 	}
 	mustNotExist(t, tree)
@@ -61,7 +61,7 @@ func TestASymlinkInPlaceOfTheTreeIsAnError(t *testing.T) {
 	if err := os.Symlink("precious", filepath.Join(base, "tree")); err != nil {
 		t.Fatal(err)
 	}
-	if err := mount.RemoveTree(t.Context(), open(t, base), "tree"); !errors.Is(err, mount.ErrOutside) {
+	if err := mount.RemoveTree(t.Context(), mounttest.Open(t, base), "tree"); !errors.Is(err, mount.ErrOutside) {
 		t.Errorf("got %v", err)
 	}
 	mustHold(t, canary, "alive")
@@ -70,7 +70,7 @@ func TestASymlinkInPlaceOfTheTreeIsAnError(t *testing.T) {
 func TestAFileInPlaceOfTheTreeIsAnError(t *testing.T) {
 	base := tempDir(t)
 	file := writeFile(t, base, "tree", "kept")
-	if err := mount.RemoveTree(t.Context(), open(t, base), "tree"); !errors.Is(err, unix.ENOTDIR) {
+	if err := mount.RemoveTree(t.Context(), mounttest.Open(t, base), "tree"); !errors.Is(err, unix.ENOTDIR) {
 		t.Errorf("got %v", err)
 	}
 	mustHold(t, file, "kept")
@@ -96,7 +96,7 @@ func TestATreeWithAMountInsideStaysAsItIs(t *testing.T) {
 				mountAt(t, at, filepath.Dir(canary))
 				kept := writeFile(t, filepath.Join(base, "tree"), "file", "kept")
 
-				if err := mount.RemoveTree(t.Context(), open(t, base), "tree"); !errors.Is(err, mount.ErrMounted) {
+				if err := mount.RemoveTree(t.Context(), mounttest.Open(t, base), "tree"); !errors.Is(err, mount.ErrMounted) {
 					t.Errorf("got %v", err)
 				}
 				mustHold(t, canary, "alive")
@@ -113,8 +113,8 @@ func TestAMountedFileInTheTreeStays(t *testing.T) {
 	at := writeFile(t, makeDir(t, base, "tree"), "mounted", "")
 	bind(t, canary, at, mount.ReadWrite)
 	for _, err := range []error{
-		mount.RemoveTree(t.Context(), open(t, base), "tree"),
-		mount.EmptyLate(t.Context(), open(t, filepath.Join(base, "tree"))),
+		mount.RemoveTree(t.Context(), mounttest.Open(t, base), "tree"),
+		mount.EmptyLate(t.Context(), mounttest.Open(t, filepath.Join(base, "tree"))),
 	} {
 		if !errors.Is(err, mount.ErrMounted) {
 			t.Errorf("got %v", err)
@@ -134,7 +134,7 @@ func TestATreeDeeperThanFilesMayBeOpenIsRemoved(t *testing.T) {
 	allowOpen(t, unix.Rlimit{Cur: maxOpen, Max: limit.Max})
 	t.Cleanup(func() { allowOpen(t, limit) })
 
-	if err := mount.RemoveTree(t.Context(), open(t, base), "tree"); err != nil {
+	if err := mount.RemoveTree(t.Context(), mounttest.Open(t, base), "tree"); err != nil {
 		t.Fatal(err)
 	}
 	mustNotExist(t, filepath.Join(base, "tree"))
@@ -152,7 +152,7 @@ func allowOpen(t *testing.T, limit unix.Rlimit) {
 func makeDeep(t *testing.T, base string, depth int) {
 	t.Helper()
 	name := strings.Repeat("d", 20)
-	dir := open(t, makeDir(t, base, "tree"))
+	dir := mounttest.Open(t, makeDir(t, base, "tree"))
 	for range depth {
 		if err := unix.Mkdirat(int(dir.Fd()), name, 0o755); err != nil {
 			t.Fatal(err)
@@ -172,10 +172,10 @@ func TestARemovalThatIsCutOffIsContinued(t *testing.T) {
 	writeFile(t, makeDir(t, base, "tree", "a"), "file", "")
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := mount.RemoveTree(cancelled, open(t, base), "tree"); !errors.Is(err, context.Canceled) {
+	if err := mount.RemoveTree(cancelled, mounttest.Open(t, base), "tree"); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	if err := mount.RemoveTree(t.Context(), open(t, base), "tree"); err != nil {
+	if err := mount.RemoveTree(t.Context(), mounttest.Open(t, base), "tree"); err != nil {
 		t.Error(err)
 	}
 	mustNotExist(t, filepath.Join(base, "tree"))
@@ -185,7 +185,7 @@ func TestARetiredDirectoryIsNotFoundByItsPath(t *testing.T) {
 	base := tempDir(t)
 	writeFile(t, makeDir(t, base, "volume"), "file", "kept")
 	for range 2 {
-		deleting, err := mount.Retire(open(t, base), "volume")
+		deleting, err := mount.Retire(mounttest.Open(t, base), "volume")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,7 +199,7 @@ func TestRetireNeverReplacesWhatWasRetiredBefore(t *testing.T) {
 	base := tempDir(t)
 	kept := writeFile(t, makeDir(t, base, ".deleting", "volume"), "file", "kept")
 	makeDir(t, base, "volume")
-	if _, err := mount.Retire(open(t, base), "volume"); !errors.Is(err, os.ErrExist) {
+	if _, err := mount.Retire(mounttest.Open(t, base), "volume"); !errors.Is(err, os.ErrExist) {
 		t.Errorf("got %v", err)
 	}
 	mustHold(t, kept, "kept")
@@ -210,7 +210,7 @@ func TestAMountMadeWhileATreeIsRemovedIsNotEntered(t *testing.T) {
 	base := tempDir(t)
 	canary := writeFile(t, makeDir(t, base, "precious"), "canary", "alive")
 	bind(t, filepath.Dir(canary), makeDir(t, base, "tree", "a", "mounted"), mount.ReadWrite)
-	if err := mount.EmptyLate(t.Context(), open(t, filepath.Join(base, "tree"))); !errors.Is(err, mount.ErrMounted) {
+	if err := mount.EmptyLate(t.Context(), mounttest.Open(t, filepath.Join(base, "tree"))); !errors.Is(err, mount.ErrMounted) {
 		t.Errorf("got %v", err)
 	}
 	mustHold(t, canary, "alive")

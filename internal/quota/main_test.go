@@ -43,7 +43,7 @@ func leaveAsSomeUser(t *testing.T, path string, namespaces uintptr) error {
 	t.Helper()
 	child := exec.CommandContext(t.Context(), "/proc/self/exe")
 	child.Env = append(os.Environ(), leave+"=yes")
-	child.ExtraFiles = []*os.File{open(t, path)}
+	child.ExtraFiles = []*os.File{mounttest.Open(t, path)}
 	child.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces, Pdeathsig: syscall.SIGKILL}
 	if namespaces == 0 {
 		child.SysProcAttr.Credential = &syscall.Credential{Uid: someUser, Gid: someUser}
@@ -70,7 +70,7 @@ func onEach(t *testing.T, test func(t *testing.T, disk string)) {
 	for kind, how := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			disk := newDisk(t, kind, how.make, how.options[0])
-			if !enforced(t, open(t, disk)) {
+			if !enforced(t, mounttest.Open(t, disk)) {
 				t.Fatal("the file system was mounted with prjquota, and enforces no limits")
 			}
 			test(t, disk)
@@ -113,16 +113,6 @@ func newDisk(t *testing.T, kind string, program []string, options string) string
 	}
 	t.Cleanup(func() { _ = unix.Unmount(target, unix.MNT_DETACH) })
 	return target
-}
-
-func open(t *testing.T, path string) *os.File {
-	t.Helper()
-	dir, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { dir.Close() })
-	return dir
 }
 
 // asContainer does something without the capability to exceed quotas, which

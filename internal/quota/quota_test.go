@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/quota"
 )
 
@@ -57,7 +58,7 @@ func TestWhatIsInSubdirectoriesCounts(t *testing.T) {
 
 func TestNoTwoDirectoriesHaveOneProject(t *testing.T) {
 	onEach(t, func(t *testing.T, disk string) {
-		first, second := begin(t, disk, "one", mebibyte), open(t, mkdir(t, disk, "two"))
+		first, second := begin(t, disk, "one", mebibyte), mounttest.Open(t, mkdir(t, disk, "two"))
 		if err := quota.Begin(second, "one", mebibyte); err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +76,7 @@ func TestAProjectThatACrashLeftWithoutFilesIsTakenAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		first.Close()
-		awaitEmpty(t, open(t, disk), before)
+		awaitEmpty(t, mounttest.Open(t, disk), before)
 		if again := projectOf(t, begin(t, disk, "pvc-1", 2*mebibyte)); again != before {
 			t.Errorf("it was %d, and is %d", before, again)
 		}
@@ -83,12 +84,12 @@ func TestAProjectThatACrashLeftWithoutFilesIsTakenAgain(t *testing.T) {
 }
 
 func TestOthersEnforceNothing(t *testing.T) {
-	if enforced(t, open(t, t.TempDir())) {
+	if enforced(t, mounttest.Open(t, t.TempDir())) {
 		t.Error("the machine's own disk has project quotas: this test can't tell")
 	}
 	for kind, how := range kinds {
 		t.Run(kind, func(t *testing.T) {
-			dir := open(t, newDisk(t, kind, how.make, ""))
+			dir := mounttest.Open(t, newDisk(t, kind, how.make, ""))
 			if enforced(t, dir) {
 				t.Error("limits are enforced, though it was mounted without prjquota")
 			}
@@ -111,7 +112,7 @@ func TestWhoOwnsADirectoryCanLeaveItsProject(t *testing.T) {
 		if err := leaveAsSomeUser(t, own, syscall.CLONE_NEWUSER); err == nil || !strings.Contains(err.Error(), unix.EINVAL.Error()) {
 			t.Errorf("from a user namespace: %v", err)
 		}
-		if err := leaveAsSomeUser(t, own, 0); err != nil || projectOf(t, open(t, own)) != 0 {
+		if err := leaveAsSomeUser(t, own, 0); err != nil || projectOf(t, mounttest.Open(t, own)) != 0 {
 			t.Errorf("as the owner: %v", err)
 		}
 		if err := leaveAsSomeUser(t, dir.Name(), 0); err == nil || !strings.Contains(err.Error(), unix.EPERM.Error()) {
@@ -153,7 +154,7 @@ func mkdir(t *testing.T, parent, name string) string {
 // begin makes a directory that is limited.
 func begin(t *testing.T, disk, name string, limit int64) *os.File {
 	t.Helper()
-	dir := open(t, mkdir(t, disk, name))
+	dir := mounttest.Open(t, mkdir(t, disk, name))
 	if err := quota.Begin(dir, name, limit); err != nil {
 		t.Fatal(err)
 	}
