@@ -20,12 +20,11 @@ import (
 	"time"
 )
 
-// Programs that a machine needs to run guests, and the Debian packages that they
-// are in.
-const (
-	kernel   = "linux.uml"
-	compiler = "gcc"
-)
+// Kernel is the program that a guest is.
+const Kernel = "linux.uml"
+
+// compiler builds what guests need on new processors.
+const compiler = "gcc"
 
 // consoleDelay is how long what a guest printed last may take to arrive, though
 // helpers of its kernel still hold the console.
@@ -44,6 +43,8 @@ type Options struct {
 	Tap string
 	// Init is its first process, with arguments. It powers the guest off when it ends.
 	Init []string
+	// Environment is the first process's, as NAME=value.
+	Environment []string
 	// Console gets what the kernel and the processes print.
 	Console io.Writer
 }
@@ -65,9 +66,10 @@ func Boot(ctx context.Context, options Options) (*Guest, error) {
 		"rootfstype=hostfs", "root=/dev/root", "rootflags=/", "ro", "quiet", "panic=-1",
 		"con=null", "con0=null,fd:1",
 		"vec0:transport=tap,ifname=" + options.Tap + ",depth=128,gro=1",
-		"init=" + options.Init[0], "--",
-	}, options.Init[1:]...)
-	process := exec.CommandContext(ctx, kernel, arguments...)
+	}, options.Environment...)
+	// The kernel takes what it doesn't know for its first process's environment.
+	arguments = append(append(arguments, "init="+options.Init[0], "--"), options.Init[1:]...)
+	process := exec.CommandContext(ctx, Kernel, arguments...)
 	process.Env = append(os.Environ(), "LD_PRELOAD="+library, "TMPDIR="+options.Dir)
 	process.Stdout, process.Stderr = options.Console, options.Console
 	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

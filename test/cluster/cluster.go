@@ -45,6 +45,9 @@ type Options struct {
 	// are registered, and each has a kubeconfig of its name. None: one node,
 	// NodeName, whose agent runs here.
 	Nodes []string
+	// Register completes a node before it is registered, as a cloud does. Nil: nothing
+	// is to be added.
+	Register func(*corev1.Node)
 	// Step is called as each step of the start begins; what it returns is
 	// called when the step ends.
 	Step func(what string) (done func(error))
@@ -59,10 +62,11 @@ type Cluster struct {
 	// Manager and Agent can be killed and started again.
 	Manager, Agent *Program
 
-	address string
-	nodes   []string
-	server  *apiserver.Server
-	lock    *os.File
+	address  string
+	nodes    []string
+	register func(*corev1.Node)
+	server   *apiserver.Server
+	lock     *os.File
 }
 
 // Start starts a cluster, or continues the one that the folder holds. What it
@@ -72,7 +76,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{Folder: folder, address: options.Address, nodes: options.Nodes}
+	c := &Cluster{Folder: folder, address: options.Address, nodes: options.Nodes, register: options.Register}
 	if c.lock, err = folder.Lock(); err != nil {
 		return nil, err
 	}

@@ -79,6 +79,9 @@ func (c *Cluster) registerNode(ctx context.Context, name string) error {
 		metav1.SetMetaDataLabel(&node.ObjectMeta, stowagev1alpha1.TopologyNodeLabel, name)
 		metav1.SetMetaDataLabel(&node.ObjectMeta, corev1.LabelHostname, name)
 		metav1.SetMetaDataLabel(&node.ObjectMeta, corev1.LabelOSStable, "linux")
+		if c.register != nil {
+			c.register(node)
+		}
 		return nil
 	})
 	if err != nil {

@@ -47,18 +47,25 @@ type run struct {
 // ProgramOptions say how a program is started.
 type ProgramOptions struct {
 	Name, Path, LogFile string
-	// Probe is the address that it answers probes at.
-	Probe     string
+	// Probe is the address that it answers probes at, as a flag tells it.
+	Probe string
+	// Ready is the URL that answers once it is ready, of a program that has no flag
+	// for probes.
+	Ready     string
 	Arguments []string
 }
 
 // NewProgram is a program that doesn't run yet.
 func NewProgram(options ProgramOptions) *Program {
-	return &Program{
+	program := &Program{
 		Name: options.Name, LogFile: options.LogFile,
-		path: options.Path, probe: "http://" + options.Probe + "/readyz",
-		arguments: append([]string{"--health-probe-bind-address=" + options.Probe}, options.Arguments...),
+		path: options.Path, probe: options.Ready, arguments: options.Arguments,
 	}
+	if options.Probe != "" {
+		program.probe = "http://" + options.Probe + "/readyz"
+		program.arguments = append([]string{"--health-probe-bind-address=" + options.Probe}, options.Arguments...)
+	}
+	return program
 }
 
 // Start starts the program. It must not be running.

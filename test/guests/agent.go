@@ -21,8 +21,12 @@ const (
 // Agent is the node agent on a node, which can be killed and started again.
 type Agent struct{ program *cluster.Program }
 
-// AgentFiles say how it is started, in paths of the machine's.
-type AgentFiles struct{ Node, Program, Kubeconfig string }
+// AgentFiles say how it is started, in paths of the machine's; only its flags are as
+// the node sees them.
+type AgentFiles struct {
+	Node, Program, Kubeconfig string
+	Flags                     []string
+}
 
 // Start starts the agent, and waits until it is ready.
 func (a *Agent) Start(asked AgentFiles, _ *Nothing) error {
@@ -34,11 +38,11 @@ func (a *Agent) Start(asked AgentFiles, _ *Nothing) error {
 	a.program = cluster.NewProgram(cluster.ProgramOptions{
 		Name: asked.Node + "-agent", Path: filepath.Join(uml.MachineDir, asked.Program),
 		LogFile: filepath.Join(logsDir, asked.Node+"-agent.log"), Probe: agentProbe,
-		Arguments: []string{
+		Arguments: append([]string{
 			"--kubeconfig=" + filepath.Join(uml.MachineDir, asked.Kubeconfig),
 			"--node-name=" + asked.Node, "--follow-pods", "--root-dir=" + AgentRoot, "--local-base=" + agentDisks,
 			"--metrics-bind-address=0", "--log-format=console",
-		},
+		}, asked.Flags...),
 	})
 	if err := a.program.Start(); err != nil {
 		return err

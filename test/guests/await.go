@@ -43,7 +43,7 @@ func (s *Stowage) AwaitGone(ctx context.Context, objects ...client.Object) error
 				return nil
 			}
 			if err == nil {
-				err = fmt.Errorf("%T %s is there: %s", object, object.GetName(), s.eventsOf(ctx, object.GetName()))
+				err = fmt.Errorf("%T %s is there: %s", object, object.GetName(), s.EventsOf(ctx, object.GetName()))
 			}
 			return err
 		})
@@ -101,7 +101,7 @@ func (s *Stowage) VolumesReady(ctx context.Context, pod *corev1.Pod) (corev1.Con
 // AwaitEvent waits for an event about an object, by its name, with a reason and text.
 func (s *Stowage) AwaitEvent(ctx context.Context, about, reason, text string) error {
 	return story.Eventually(ctx, func() error {
-		told := s.eventsOf(ctx, about)
+		told := s.EventsOf(ctx, about)
 		for event := range strings.Lines(told) {
 			if strings.HasPrefix(event, reason) && strings.Contains(event, text) {
 				return nil
@@ -111,8 +111,8 @@ func (s *Stowage) AwaitEvent(ctx context.Context, about, reason, text string) er
 	})
 }
 
-// eventsOf is what is told of an object, a line for each event.
-func (s *Stowage) eventsOf(ctx context.Context, name string) string {
+// EventsOf is what is told of an object, a line for each event.
+func (s *Stowage) EventsOf(ctx context.Context, name string) string {
 	events := &corev1.EventList{}
 	if err := s.Client.List(ctx, events, client.InNamespace(corev1.NamespaceDefault)); err != nil {
 		return err.Error()

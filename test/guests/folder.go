@@ -6,6 +6,10 @@ import (
 	"path/filepath"
 )
 
+// envtestDir is the folder of caches that a library of this program's wants as soon as
+// it is loaded: on a node, where nothing can be written to that early, it must be there.
+const envtestDir = "kubebuilder-envtest"
+
 // Folder is where a test keeps everything.
 type Folder struct{ root string }
 
@@ -15,8 +19,8 @@ func newFolder(name string) (Folder, error) {
 		return Folder{}, err
 	}
 	folder := Folder{root}
-	for _, dir := range []string{folder.Logs(), folder.Memory(), folder.cluster()} {
-		if err := os.Mkdir(dir, 0o755); err != nil {
+	for _, dir := range []string{folder.Logs(), folder.Memory(), folder.cluster(), filepath.Join(folder.caches(), envtestDir)} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return Folder{}, err
 		}
 	}
@@ -34,11 +38,14 @@ func (f Folder) Memory() string { return filepath.Join(f.root, "memory") }
 
 func (f Folder) cluster() string { return filepath.Join(f.root, "cluster") }
 
+// caches is where libraries keep what they like.
+func (f Folder) caches() string { return filepath.Join(f.root, "caches") }
+
 // keepLogs removes all but what programs printed.
 func (f Folder) keepLogs() error {
 	err := os.Rename(filepath.Join(f.cluster(), "logs"), filepath.Join(f.Logs(), "cluster"))
 	if errors.Is(err, os.ErrNotExist) {
 		err = nil
 	}
-	return errors.Join(err, os.RemoveAll(f.cluster()), os.RemoveAll(f.Memory()))
+	return errors.Join(err, os.RemoveAll(f.caches()), os.RemoveAll(f.cluster()), os.RemoveAll(f.Memory()))
 }

@@ -22,9 +22,13 @@ const (
 
 // Node is a guest, seen from outside.
 type Node struct {
-	Name  string
-	guest *uml.Guest
-	calls *rpc.Client
+	Name string
+	// number tells its network, and memory is how much it has.
+	number int
+	memory string
+	folder Folder
+	guest  *uml.Guest
+	calls  *rpc.Client
 }
 
 // Nothing is an answer that says nothing.
@@ -39,45 +43,52 @@ func Boot(ctx context.Context, folder Folder, count int) ([]*Node, error) {
 func BootWith(ctx context.Context, folder Folder, count int, memory string) ([]*Node, error) {
 	var nodes []*Node
 	for n := 1; n <= count; n++ {
-		node, err := boot(ctx, folder, n, memory)
-		if err != nil {
+		node := &Node{Name: "node" + strconv.Itoa(n), number: n, memory: memory, folder: folder}
+		if err := errors.Join(link(ctx, n), node.start(ctx)); err != nil {
 			return nil, err
 		}
 		nodes = append(nodes, node)
 	}
-	for i, node := range nodes {
-		if err := node.connect(ctx, addressOf(i+1)); err != nil {
+	for _, node := range nodes {
+		if err := node.connect(ctx); err != nil {
 			return nil, err
 		}
 	}
 	return nodes, nil
 }
 
-func boot(ctx context.Context, folder Folder, n int, memory string) (*Node, error) {
-	if err := link(ctx, n); err != nil {
-		return nil, err
+// BootAgain boots a node that crashed, and waits until it can be asked. Of what it
+// had in its memory nothing is left.
+func (n *Node) BootAgain(ctx context.Context) error {
+	n.calls = nil
+	if err := n.start(ctx); err != nil {
+		return err
 	}
+	return n.connect(ctx)
+}
+
+func (n *Node) start(ctx context.Context) error {
 	program, err := os.Executable()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	node := &Node{Name: "node" + strconv.Itoa(n)}
-	console, err := os.Create(folder.Log(node.Name))
+	console, err := os.OpenFile(n.folder.Log(n.Name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	node.guest, err = uml.Boot(ctx, uml.Options{
-		Name: node.Name, Dir: folder.Memory(), Memory: memory, Tap: tapOf(n),
-		Init: []string{program, nodeArgument, addressOf(n) + "/24", gatewayOf(n), folder.Logs()},
+	n.guest, err = uml.Boot(ctx, uml.Options{
+		Name: n.Name, Dir: n.folder.Memory(), Memory: n.memory, Tap: tapOf(n.number),
+		Init:        []string{program, nodeArgument, addressOf(n.number) + "/24", gatewayOf(n.number), n.folder.Logs()},
+		Environment: []string{"XDG_CACHE_HOME=" + n.folder.caches()},
 		// A guest can't have a file for a console: this makes it a pipe.
 		Console: io.MultiWriter(console),
 	})
-	return node, err
+	return err
 }
 
 // connect waits until a node can be asked.
-func (n *Node) connect(ctx context.Context, address string) error {
-	dialer := net.Dialer{Timeout: time.Second}
+func (n *Node) connect(ctx context.Context) error {
+	address, dialer := addressOf(n.number), net.Dialer{Timeout: time.Second}
 	err := story.Eventually(ctx, func() error {
 		conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(address, nodePort))
 		if err == nil {

@@ -15,12 +15,26 @@ import (
 // on each guest an agent that follows the node's pods with the node's own credential.
 type Stowage struct {
 	*cluster.Cluster
-	nodes map[string]*Node
+	nodes      map[string]*Node
+	agentFlags func(node string) []string
+}
+
+// Differences are what a test wants otherwise than usual. The zero value is none.
+type Differences struct {
+	// Register completes a node before it is registered, as a cloud does.
+	Register func(*corev1.Node)
+	// AgentFlags are further flags of a node's agent.
+	AgentFlags func(node string) []string
 }
 
 // StartStowage starts it. It ends with the test.
 func StartStowage(ctx context.Context, folder Folder, nodes []*Node) (*Stowage, error) {
-	s := &Stowage{nodes: map[string]*Node{}}
+	return StartOtherStowage(ctx, folder, nodes, Differences{})
+}
+
+// StartOtherStowage is StartStowage of one that differs from the usual.
+func StartOtherStowage(ctx context.Context, folder Folder, nodes []*Node, differences Differences) (*Stowage, error) {
+	s := &Stowage{nodes: map[string]*Node{}, agentFlags: differences.AgentFlags}
 	var names []string
 	for _, node := range nodes {
 		s.nodes[node.Name] = node
@@ -28,7 +42,7 @@ func StartStowage(ctx context.Context, folder Folder, nodes []*Node) (*Stowage, 
 	}
 	var err error
 	s.Cluster, err = cluster.Start(ctx, cluster.Options{
-		Dir: folder.cluster(), Address: Address, Nodes: names,
+		Dir: folder.cluster(), Address: Address, Nodes: names, Register: differences.Register,
 		Step: func(string) (done func(error)) { return func(error) {} },
 	})
 	if err != nil {
@@ -49,6 +63,9 @@ func (s *Stowage) StartAgent(node string) error {
 		return err
 	}
 	asked := AgentFiles{Node: node, Program: path, Kubeconfig: s.Folder.Kubeconfig(node)}
+	if s.agentFlags != nil {
+		asked.Flags = s.agentFlags(node)
+	}
 	if err := s.nodes[node].Ask("Agent.Start", asked, &Nothing{}); err != nil {
 		return fmt.Errorf("starting the agent of %s: %w", node, err)
 	}
