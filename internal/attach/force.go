@@ -146,3 +146,23 @@ func forceAfter(node NodeCondition, policy Policy, now time.Time) Force {
 	}
 	return Force{Allowed: true, Reason: fmt.Sprintf("the node is %s since %s, which is longer than %s", state, since.UTC().Format(time.RFC3339), policy.After)}
 }
+
+// HasLetGo tells whether a node has let go of a volume that was attached at some time,
+// for certain; where it may yet tell that it hasn't, it says when it will have told.
+//
+// A Node object that is younger than the attachment begins with an empty volumesInUse,
+// whatever is mounted: it is believed once the node had time to fill it in.
+func HasLetGo(node *corev1.Node, name corev1.UniqueVolumeName, attached, now time.Time) (letGo bool, after time.Duration) {
+	registered := node.CreationTimestamp.Time
+	switch condition := ConditionOf(node); {
+	case !Lets(node, name):
+		return false, 0
+	case !attached.Before(registered):
+		return true, 0
+	case condition.Ready:
+		left := registered.Add(settles).Sub(now)
+		return left <= 0, max(0, left)
+	default:
+		return !condition.NotReadySince.Before(registered.Add(settles)), 0
+	}
+}

@@ -203,3 +203,37 @@ func TestWhatABackendSaysOfForce(t *testing.T) {
 		}
 	}
 }
+
+func TestWhenANodeHasLetGoOfAVolume(t *testing.T) {
+	const name = corev1.UniqueVolumeName("kubernetes.io/csi/gce.stowage.dev^disk")
+	inUse := corev1.NodeStatus{VolumesInUse: []corev1.UniqueVolumeName{name}}
+	reported := corev1.NodeStatus{VolumesAttached: []corev1.AttachedVolume{{Name: name}}}
+	ready := func(status corev1.ConditionStatus, since time.Duration) corev1.NodeStatus {
+		return corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+			{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(ago(since))},
+		}}
+	}
+	for _, story := range []struct {
+		name       string
+		status     corev1.NodeStatus
+		registered time.Duration
+		letGo      bool
+		after      time.Duration
+	}{
+		{"one that uses it hasn't", inUse, time.Hour, false, 0},
+		{"one that was told that it can use it hasn't", reported, time.Hour, false, 0},
+		{"one that doesn't, has", corev1.NodeStatus{}, time.Hour, true, 0},
+		{"one that registered anew, and is Ready, has to tell first", ready(corev1.ConditionTrue, 0), 10 * time.Second, false, 50 * time.Second},
+		{"one that registered anew some time ago has told", ready(corev1.ConditionTrue, 0), 2 * time.Minute, true, 0},
+		{"one that registered anew and fell silent hasn't told", ready(corev1.ConditionUnknown, 9*time.Minute), 9 * time.Minute, false, 0},
+		{"one that registered anew, told, and fell silent later has", ready(corev1.ConditionUnknown, time.Minute), 9 * time.Minute, true, 0},
+	} {
+		t.Run(story.name, func(t *testing.T) {
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(ago(story.registered))}, Status: story.status}
+			letGo, after := attach.HasLetGo(node, name, ago(10*time.Minute), now)
+			if letGo != story.letGo || after != story.after {
+				t.Errorf("let go: %t, told after %s", letGo, after)
+			}
+		})
+	}
+}
