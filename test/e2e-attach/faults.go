@@ -1,0 +1,111 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/stowage-dev/stowage/test/fixture"
+	"github.com/stowage-dev/stowage/test/story"
+)
+
+// cloudKilled: the cloud itself goes in the middle of an operation.
+func cloudKilled(s *tale) {
+	s.Chapter("The cloud's own program is killed")
+	pod := s.pod("cut-off", 2, s.data)
+	s.Do("with -9, while a disk is being attached", func() error {
+		return s.inTheMiddle(attaching, func() error { return s.stowage.Create(s.Ctx, pod) }, s.cloud.kill)
+	})
+	s.Do("the attachment says that the cloud doesn't answer", func() error { return s.attachmentSays(s.data, "refused") })
+	s.Do("it is started again, and the pod gets its disk", func() error {
+		return errors.Join(s.cloud.start(s.Ctx), s.arrives(pod))
+	})
+	s.Do("the pod is deleted, and the cloud is killed while the disk is detached", func() error {
+		return s.inTheMiddle(detaching, func() error { return s.end(pod) }, s.cloud.kill)
+	})
+	s.Do("it is started again, and the disk is attached nowhere", func() error {
+		return errors.Join(s.cloud.start(s.Ctx), story.Eventually(s.Ctx, func() error { return s.isDetached(s.data) }))
+	})
+}
+
+// trouble is something that the cloud does wrong while a disk is attached.
+type trouble struct{ name, what, fault, says string }
+
+// cloudFails: the cloud refuses, fails and forgets to answer.
+func cloudFails(s *tale) {
+	s.Chapter("The cloud fails")
+	for _, trouble := range []trouble{
+		{"busy", "it has too much to do", `{"method":"instances.attachDisk","count":3,"status":503,"retryAfter":"1s"}`, "503"},
+		{
+			"broken", "operations end in an error",
+			`{"method":"instances.attachDisk","count":2,"operation":"INTERNAL_ERROR","message":"a machine broke"}`, "a machine broke",
+		},
+		{"mute", "its answer is lost", `{"method":"instances.attachDisk","count":1,"lost":true}`, ""},
+	} {
+		s.bearsTrouble(trouble)
+	}
+	s.Do("a disk that it refuses to detach for a while is detached in the end", func() error {
+		pod := s.pod("kept-back", 1, s.data)
+		if err := s.run(pod); err != nil {
+			return err
+		}
+		refusal := s.cloud.fault(s.Ctx, `{"method":"instances.detachDisk","count":3,"status":503,"retryAfter":"1s","message":"come back later"}`)
+		return errors.Join(refusal, s.end(pod), s.attachmentSays(s.data, "come back later"),
+			story.Eventually(s.Ctx, func() error { return s.isDetached(s.data) }))
+	})
+	var claim *corev1.PersistentVolumeClaim
+	s.Do("a claim is made while its quota is used up, and says so", func() error {
+		claim = fixture.Claim(fixture.ClaimNamed("late"), fixture.InClass(patientClass), fixture.Asking("10Gi"))
+		return errors.Join(s.cloud.fault(s.Ctx, `{"method":"disks.insert","operation":"QUOTA_EXCEEDED","message":"the quota is used up"}`),
+			s.stowage.Create(s.Ctx, claim), s.stowage.AwaitEvent(s.Ctx, claim.Name, "ProvisioningFailed", "the quota is used up"))
+	})
+	s.Do("with more quota it gets its disk, which goes with it", func() error {
+		return errors.Join(s.cloud.well(s.Ctx), s.stowage.AwaitBound(s.Ctx, claim), s.stowage.Delete(s.Ctx, claim), s.diskGoes(claim))
+	})
+}
+
+// bearsTrouble has a pod begin while the cloud does something wrong.
+func (s *tale) bearsTrouble(trouble trouble) {
+	s.Do("a pod gets its disk though "+trouble.what, func() error {
+		pod := s.pod(trouble.name, 1, s.data)
+		if err := errors.Join(s.cloud.fault(s.Ctx, trouble.fault), s.stowage.Create(s.Ctx, pod)); err != nil {
+			return err
+		}
+		if trouble.says != "" {
+			if err := s.attachmentSays(s.data, trouble.says); err != nil {
+				return err
+			}
+		}
+		return errors.Join(s.arrives(pod), s.end(pod), s.cloud.well(s.Ctx))
+	})
+}
+
+// attachmentSays waits until an attachment of a claim's volume tells of an error.
+func (s *tale) attachmentSays(claim *corev1.PersistentVolumeClaim, text string) error {
+	return story.Eventually(s.Ctx, func() error {
+		attachments, err := s.attachments(claim)
+		if err != nil {
+			return err
+		}
+		var said []string
+		for _, attachment := range attachments {
+			said = append(said, messages(attachment.Status)...)
+		}
+		if !strings.Contains(strings.Join(said, "\n"), text) {
+			return fmt.Errorf("%d attachments of %s say %q", len(attachments), claim.Spec.VolumeName, said)
+		}
+		return nil
+	})
+}
+
+func messages(status storagev1.VolumeAttachmentStatus) (all []string) {
+	for _, failure := range []*storagev1.VolumeError{status.AttachError, status.DetachError} {
+		if failure != nil {
+			all = append(all, failure.Message)
+		}
+	}
+	return all
+}
