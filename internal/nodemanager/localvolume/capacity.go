@@ -37,26 +37,26 @@ func (s *Store) roomAt(path string, reserved int64, volumes Lister) (room, error
 		return room{}, err
 	}
 	defer folder.Close()
-	s.making.Lock()
-	defer s.making.Unlock()
-	listed, err := volumes()
+	turn, err := s.takeTurn(path)
 	if err != nil {
 		return room{}, err
 	}
-	return s.measure(folder, path, reserved, listed)
+	defer turn.end()
+	return s.roomBeside(turn, folder, Volume{Path: path, Reserved: reserved}, volumes)
 }
 
 // measure finds out what room the disk of an open folder has.
-func (s *Store) measure(folder *os.File, path string, reserved int64, volumes []Volume) (room, error) {
+func (s *Store) measure(turn turn, folder *os.File, reserved int64, volumes []Volume) (room, error) {
 	var stat unix.Statfs_t
 	if err := unix.Fstatfs(int(folder.Fd()), &stat); err != nil {
-		return room{}, fmt.Errorf("asking for the size of the disk at %s: %w", path, err)
+		return room{}, fmt.Errorf("asking for the size of the disk at %s: %w", folder.Name(), err)
 	}
-	there, err := s.diskAt(folder, path)
+	there, err := s.diskOf(turn)
 	if err != nil {
 		return room{}, err
 	}
 	defer there.close()
+	there.shares = stat.Type == unix.XFS_SUPER_MAGIC || stat.Type == unix.BTRFS_SUPER_MAGIC
 	promised, err := s.promisedOn(there, volumes)
 	return room{
 		total:    int64(stat.Blocks) * stat.Frsize,

@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
@@ -26,6 +27,9 @@ const (
 	// diskDelay is how long after a volume came, grew or went the room is measured:
 	// that of many volumes is measured, and written, once.
 	diskDelay = time.Second
+	// diskWorkers is how many disks are looked at at once: one that answers nobody keeps
+	// its worker.
+	diskWorkers = 16
 )
 
 // DiskReconciler says how a node's disks are and what room they have, accepts new
@@ -184,5 +188,6 @@ func (r *DiskReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("localdisk").
 		For(&stowagev1alpha1.LocalDisk{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&stowagev1alpha1.LocalVolume{}, r.measuredLater()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: diskWorkers}).
 		Complete(r)
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/mount"
 )
 
 // grow gives a volume that was made the capacity that it asks for, if there is
@@ -34,38 +33,22 @@ func setGranted(volume *stowagev1alpha1.LocalVolume) {
 // room for it beside the others of the node. What was granted once is held for the
 // volume until its LocalVolume says so, or asks for less.
 func (s *Store) Grant(volume Volume, others Lister) error {
-	s.making.Lock()
-	defer s.making.Unlock()
-	if volume.Image != nil {
-		return s.grantImage(volume, others)
+	turn, err := s.takeTurn(volume.Path)
+	if err != nil {
+		return err
 	}
-	if s.granted[volume.Name] < volume.Bytes {
-		folder, err := mount.OpenBeneath(s.Base, volume.Path)
-		if err != nil {
-			return err
-		}
-		defer folder.Close()
-		listed, err := others()
-		if err != nil {
-			return err
-		}
-		if err := s.checkRoom(folder, volume, volume.Used, listed); err != nil {
+	defer turn.end()
+	if volume.Image != nil {
+		return s.growImage(turn, volume, others)
+	}
+	if s.ledger.has(volume.Name, volume.Bytes) < volume.Bytes {
+		if err := s.checkGrowth(turn, volume, volume.Used, others); err != nil {
 			return err
 		}
 	}
 	if err := s.limit(volume, volume.Bytes); err != nil {
 		return err
 	}
-	if s.granted == nil {
-		s.granted = map[string]int64{}
-	}
-	s.granted[volume.Name] = volume.Bytes
+	s.ledger.grew(volume.Name, volume.Bytes)
 	return nil
-}
-
-// forget drops what was granted to a volume that is gone.
-func (s *Store) forget(volume Volume) {
-	s.making.Lock()
-	defer s.making.Unlock()
-	delete(s.granted, volume.Name)
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
@@ -54,9 +55,10 @@ func (r *Reconciler) lookAtNew(ctx context.Context, volume *stowagev1alpha1.Loca
 }
 
 // forget drops what is known of a volume that is gone.
-func (r *Reconciler) forget(name string) {
-	r.walker.forget(name)
-	r.numbers.forget(name)
+func (r *Reconciler) forget(request reconcile.Request) {
+	r.lanes.drop(request)
+	r.walker.forget(request.Name)
+	r.numbers.forget(request.Name)
 }
 
 // see looks at a volume's disk, and remembers what is counted.

@@ -26,7 +26,11 @@ type Image struct {
 
 // draft is a volume that is being made: its directory has another name. One that is a
 // directory has no image.
-type draft struct{ folder, dir, image *os.File }
+type draft struct {
+	folder, dir, image *os.File
+	// device is that of the disk that it lies on.
+	device string
+}
 
 func (d *draft) close() {
 	for _, file := range []*os.File{d.image, d.dir, d.folder} {
@@ -45,7 +49,7 @@ func (s *Store) makeWhole(ctx context.Context, volume Volume, others Lister) err
 		return err
 	}
 	defer begun.close()
-	defer s.endDraft(volume)
+	defer s.endDraft(begun, volume)
 	if err := s.fill(ctx, begun, volume); err != nil {
 		// Its room isn't given again before the draft is gone.
 		return errors.Join(err, mount.RemoveUnfinished(context.WithoutCancel(ctx), begun.folder, volume.Name))
@@ -55,49 +59,60 @@ func (s *Store) makeWhole(ctx context.Context, volume Volume, others Lister) err
 
 // begin takes room for a volume, or returns nil for one that was made before a crash.
 func (s *Store) begin(ctx context.Context, volume Volume, others Lister) (*draft, error) {
-	s.making.Lock()
-	defer s.making.Unlock()
 	exists, err := s.Exists(volume)
 	if err != nil {
 		return nil, err
 	}
-	if exists && volume.Image == nil {
-		return nil, s.adopt(volume)
-	}
 	if exists {
-		// It may have been asked to grow since, and its name may be lost yet.
-		return nil, errors.Join(s.grantImage(volume, others), s.adopt(volume))
+		return nil, s.adopt(volume, others)
 	}
 	if err := s.checkImage(volume); err != nil {
 		return nil, err
 	}
-	listed, err := others()
-	if err != nil {
+	begun := &draft{}
+	if begun.folder, err = s.folderOf(volume); err != nil {
 		return nil, err
 	}
-	begun := &draft{}
-	if err := s.allocate(ctx, begun, volume, listed); err != nil {
+	// What a crash left takes up room that is asked for here. It may be much.
+	err = mount.RemoveUnfinished(ctx, begun.folder, volume.Name)
+	if err == nil {
+		err = s.allocate(ctx, begun, volume, others)
+	}
+	if err != nil {
 		begun.close()
 		return nil, err
 	}
-	if s.drafts == nil {
-		s.drafts = map[string]*draft{}
-	}
-	s.drafts[volume.Name] = begun
 	return begun, nil
+}
+
+// adopt makes sure that a volume which is there lies on its disk, and survives a loss
+// of power: the crash that it comes from may have been before that was done. An image
+// may have been asked to grow since.
+func (s *Store) adopt(volume Volume, others Lister) error {
+	folder, err := s.folderOf(volume)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	if err := mount.SyncDir(folder); err != nil || volume.Image == nil {
+		return err
+	}
+	return s.Grant(volume, others)
 }
 
 // allocate makes the directory of a volume and, if it is one, the file of an image,
 // empty, if there is room for it.
-func (s *Store) allocate(ctx context.Context, begun *draft, volume Volume, others []Volume) (err error) {
-	if begun.folder, err = s.folderOf(volume); err != nil {
+func (s *Store) allocate(ctx context.Context, begun *draft, volume Volume, others Lister) error {
+	turn, err := s.takeTurn(volume.Path)
+	if err != nil {
 		return err
 	}
-	// What a crash left takes up room that is asked for here.
-	if err := mount.RemoveUnfinished(ctx, begun.folder, volume.Name); err != nil {
+	defer turn.end()
+	there, err := s.roomBeside(turn, begun.folder, volume, others)
+	if err != nil {
 		return err
 	}
-	if err := s.checkRoom(begun.folder, volume, 0, others); err != nil {
+	if err := there.check(volume.Bytes, 0); err != nil {
 		return err
 	}
 	if begun.dir, err = mount.BeginDir(ctx, begun.folder, volume.Name); err != nil {
@@ -108,10 +123,12 @@ func (s *Store) allocate(ctx context.Context, begun *draft, volume Volume, other
 	} else {
 		begun.image, err = createImage(begun.dir, volume)
 	}
-	if err == nil {
-		return nil
+	if err != nil {
+		return errors.Join(err, mount.RemoveUnfinished(context.WithoutCancel(ctx), begun.folder, volume.Name))
 	}
-	return errors.Join(err, mount.RemoveUnfinished(context.WithoutCancel(ctx), begun.folder, volume.Name))
+	begun.device = turn.device
+	s.ledger.begin(volume.Name, begun)
+	return nil
 }
 
 // createImage makes a file that has all of its size. One that may share the blocks of
@@ -178,11 +195,11 @@ func (s *Store) format(ctx context.Context, begun *draft, volume Volume) error {
 	return extend(begun.image, volume)
 }
 
-// endDraft ends what begin began: the volume has its name, or is gone.
-func (s *Store) endDraft(volume Volume) {
-	s.making.Lock()
-	defer s.making.Unlock()
-	delete(s.drafts, volume.Name)
+// endDraft ends what begin began: the volume has its name, or is gone. It waits for
+// those who count: they may be looking into the draft.
+func (s *Store) endDraft(begun *draft, volume Volume) {
+	defer s.locks.lock(begun.device)()
+	s.ledger.end(volume.Name)
 }
 
 // checkImage says whether such an image, if it is one, can be made on this node.

@@ -220,8 +220,8 @@ func TestImagesThatAreMadeAtOnceNeverGetMoreThanTheDiskHas(t *testing.T) {
 		if made := makeAtOnce(t, store, all); made != 6 {
 			t.Errorf("%d images were made where 6 fit", made)
 		}
-		if len(store.drafts) != 0 {
-			t.Errorf("drafts are left: %v", store.drafts)
+		if len(store.ledger.drafts) != 0 {
+			t.Errorf("drafts are left: %v", store.ledger.drafts)
 		}
 		for _, volume := range all {
 			if kept, err := isKept(store, volume); err != nil || kept == sparse {

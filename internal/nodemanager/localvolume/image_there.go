@@ -30,10 +30,10 @@ func (s *Store) openImage(volume Volume) (*os.File, error) {
 	return image, nil
 }
 
-// grantImage makes an image as large as it is asked to be, if there is room for it
+// growImage makes an image as large as it is asked to be, if there is room for it
 // beside the others. What the file has is what was given, whoever was told of it.
 // What shows it, and what is in it, grow where it is mounted.
-func (s *Store) grantImage(volume Volume, others Lister) error {
+func (s *Store) growImage(turn turn, volume Volume, others Lister) error {
 	image, err := s.openImage(volume)
 	if err != nil {
 		return err
@@ -43,9 +43,8 @@ func (s *Store) grantImage(volume Volume, others Lister) error {
 	if err != nil {
 		return fmt.Errorf("asking for the size of %s: %w", volume.image(), err)
 	}
-	volume.Has = info.Size()
-	if volume.Has < volume.Bytes {
-		if err := s.growBeside(image, volume, others); err != nil {
+	if info.Size() < volume.Bytes {
+		if err := s.extendBeside(turn, image, volume, others); err != nil {
 			return err
 		}
 	}
@@ -55,7 +54,7 @@ func (s *Store) grantImage(volume Volume, others Lister) error {
 	return nil
 }
 
-func (s *Store) growBeside(image *os.File, volume Volume, others Lister) error {
+func (s *Store) extendBeside(turn turn, image *os.File, volume Volume, others Lister) error {
 	if err := s.checkImage(volume); err != nil {
 		return err
 	}
@@ -64,16 +63,7 @@ func (s *Store) growBeside(image *os.File, volume Volume, others Lister) error {
 	if err != nil {
 		return err
 	}
-	folder, err := mount.OpenBeneath(s.Base, volume.Path)
-	if err != nil {
-		return err
-	}
-	defer folder.Close()
-	listed, err := others()
-	if err != nil {
-		return err
-	}
-	if err := s.checkRoom(folder, volume, taken, listed); err != nil {
+	if err := s.checkGrowth(turn, volume, taken, others); err != nil {
 		return err
 	}
 	return extend(image, volume)

@@ -1,6 +1,7 @@
 package localvolume
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -63,4 +64,56 @@ func (p places) next(from mount.Point, path string) (next mount.Point, found boo
 		}
 	}
 	return next, found
+}
+
+// disk is the one that a folder lies on, and what else lies on it.
+type disk struct {
+	base   string
+	places places
+	device string
+	// shares: files can have blocks in common.
+	shares bool
+	// opened are the folders of backends on it, by their paths; nil for one that lies
+	// on another disk, or isn't there.
+	opened map[string]*os.File
+}
+
+// diskOf is the disk whose turn it is.
+func (s *Store) diskOf(turn turn) (*disk, error) {
+	places, err := s.places()
+	if err != nil {
+		return nil, err
+	}
+	if device := places.device(turn.path); device != turn.device {
+		return nil, fmt.Errorf("%w: another disk was mounted at %s just now", errPending, turn.path)
+	}
+	return &disk{base: s.Base, places: places, device: turn.device, opened: map[string]*os.File{}}, nil
+}
+
+// folder opens a backend's folder, if it lies on this disk: others aren't touched, one
+// of them may answer nobody.
+func (d *disk) folder(path string) (*os.File, error) {
+	if folder, known := d.opened[path]; known {
+		return folder, nil
+	}
+	d.opened[path] = nil
+	if d.places.device(path) != d.device {
+		return nil, nil //nolint:nilnil // none of this disk is an answer
+	}
+	folder, err := mount.OpenBeneath(d.base, path)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, mount.ErrOutside) {
+		return nil, nil //nolint:nilnil // as above
+	}
+	if err == nil {
+		d.opened[path] = folder
+	}
+	return folder, err
+}
+
+func (d *disk) close() {
+	for _, folder := range d.opened {
+		if folder != nil {
+			folder.Close()
+		}
+	}
 }

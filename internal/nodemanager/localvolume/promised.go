@@ -9,7 +9,6 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
-	"github.com/stowage-dev/stowage/internal/mount"
 )
 
 // promised is what volumes were given of a disk, in bytes.
@@ -53,7 +52,7 @@ func (s *Store) promisedOn(disk *disk, others []Volume) (promised, error) {
 // for beyond what it was given holds up no other. What an image was given it has,
 // whoever was told of it. What is lost may be restored, and keeps its room.
 func (s *Store) heldBy(folder *os.File, volume Volume, shares bool) (held, taken int64, err error) {
-	if begun := s.drafts[volume.Name]; begun != nil {
+	if begun := s.ledger.draft(volume.Name); begun != nil {
 		taken, err = begun.taken(volume)
 		return volume.Bytes, taken, err
 	}
@@ -76,11 +75,7 @@ func (s *Store) heldByDirectory(volume Volume) int64 {
 	if volume.Has == 0 {
 		return volume.Bytes
 	}
-	if s.granted[volume.Name] > volume.Bytes {
-		// It was taken back before anybody was told: from here on others may have it.
-		s.granted[volume.Name] = volume.Bytes
-	}
-	return max(volume.Has, s.granted[volume.Name])
+	return max(volume.Has, s.ledger.has(volume.Name, volume.Bytes))
 }
 
 // statIn asks for a volume's directory, or its image, in its open folder: nil if it
@@ -109,58 +104,4 @@ func (d *draft) taken(volume Volume) (int64, error) {
 		return 0, nil
 	}
 	return device.Taken(d.image)
-}
-
-// disk is the one that a folder lies on, and what else lies on it.
-type disk struct {
-	base   string
-	places places
-	device string
-	// shares: files can have blocks in common.
-	shares bool
-	// opened are the folders of backends on it, by their paths; nil for one that lies
-	// on another disk, or isn't there.
-	opened map[string]*os.File
-}
-
-// diskAt is the disk that the open folder at a path lies on.
-func (s *Store) diskAt(folder *os.File, path string) (*disk, error) {
-	var stat unix.Statfs_t
-	if err := unix.Fstatfs(int(folder.Fd()), &stat); err != nil {
-		return nil, fmt.Errorf("asking for the file system of %s: %w", path, err)
-	}
-	places, err := s.places()
-	if err != nil {
-		return nil, err
-	}
-	shares := stat.Type == unix.XFS_SUPER_MAGIC || stat.Type == unix.BTRFS_SUPER_MAGIC
-	return &disk{base: s.Base, places: places, device: places.device(path), shares: shares, opened: map[string]*os.File{}}, nil
-}
-
-// folder opens a backend's folder, if it lies on this disk: others aren't touched, one
-// of them may answer nobody.
-func (d *disk) folder(path string) (*os.File, error) {
-	if folder, known := d.opened[path]; known {
-		return folder, nil
-	}
-	d.opened[path] = nil
-	if d.places.device(path) != d.device {
-		return nil, nil //nolint:nilnil // none of this disk is an answer
-	}
-	folder, err := mount.OpenBeneath(d.base, path)
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, mount.ErrOutside) {
-		return nil, nil //nolint:nilnil // as above
-	}
-	if err == nil {
-		d.opened[path] = folder
-	}
-	return folder, err
-}
-
-func (d *disk) close() {
-	for _, folder := range d.opened {
-		if folder != nil {
-			folder.Close()
-		}
-	}
 }

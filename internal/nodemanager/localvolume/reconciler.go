@@ -47,8 +47,9 @@ const (
 	problemRetry = 30 * time.Second
 	// checkInterval is how often a volume is looked at that nothing happens to.
 	checkInterval = time.Minute
-	// concurrentVolumes is how many are worked on at once: removing may take long.
-	concurrentVolumes = 4
+	// concurrentVolumes is how many of a folder are worked on at once: removing may take
+	// long. Workers are there for several disks that answer nobody.
+	concurrentVolumes, volumeWorkers = 4, 32
 	// defaultFSType is the file system of images that name none.
 	defaultFSType = "ext4"
 )
@@ -76,6 +77,7 @@ type Options struct {
 type Reconciler struct {
 	Options
 	scenes  scenes
+	lanes   *lanes
 	walker  *Walker
 	numbers *volumeNumbers
 }
@@ -85,7 +87,7 @@ func NewReconciler(options Options) *Reconciler {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	return &Reconciler{Options: options, walker: NewWalker(options.Store.Base, options.Clock), numbers: newVolumeNumbers()}
+	return &Reconciler{Options: options, lanes: newLanes(), walker: NewWalker(options.Store.Base, options.Clock), numbers: newVolumeNumbers()}
 }
 
 // +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes,verbs=get;list;watch;update;patch
@@ -98,14 +100,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	stored := &stowagev1alpha1.LocalVolume{}
 	err := r.Client.Get(ctx, request.NamespacedName, stored)
 	if apierrors.IsNotFound(err) {
-		r.forget(request.Name)
+		r.forget(request)
 	}
-	if err != nil {
+	if err != nil || stored.Spec.NodeName != r.NodeName || !r.lanes.enter(string(stored.Spec.Path), request) {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if stored.Spec.NodeName != r.NodeName {
-		return ctrl.Result{}, nil
-	}
+	defer r.lanes.leave(string(stored.Spec.Path))
+	return r.pass(ctx, stored)
+}
+
+// pass goes over a volume. Only here are disks touched.
+func (r *Reconciler) pass(ctx context.Context, stored *stowagev1alpha1.LocalVolume) (ctrl.Result, error) {
 	volume := stored.DeepCopy()
 	volume.Status.ObservedGeneration = volume.Generation
 	if volume.DeletionTimestamp != nil {
@@ -337,7 +342,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(r.waitingForRoom), builder.WithPredicates(onlyDeletions)).
 		Watches(&stowagev1alpha1.LocalDisk{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfDisk), onlyOtherDisks()).
 		WatchesRawSource(source.Channel(r.walker.counted, &handler.TypedEnqueueRequestForObject[*stowagev1alpha1.LocalVolume]{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrentVolumes}).
+		WatchesRawSource(r.lanes).
+		WithOptions(controller.Options{MaxConcurrentReconciles: volumeWorkers}).
 		Complete(r)
 }
 

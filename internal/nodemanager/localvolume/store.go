@@ -3,11 +3,8 @@ package localvolume
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
@@ -64,14 +61,10 @@ type Store struct {
 	// FileSystems makes those in images.
 	FileSystems device.FileSystems
 
-	// making lets one volume at a time be given room.
-	making sync.Mutex
-	// granted is the growth that was given, by the volumes' names: what LocalVolumes
-	// say of it may not be written, or seen, yet.
-	granted map[string]int64
-	// drafts are the volumes, by their names, that were given room and don't have their
-	// directories yet.
-	drafts map[string]*draft
+	// locks let one volume at a time be given room of a disk.
+	locks locks
+	// ledger is what was given, as far as disks and LocalVolumes don't show it.
+	ledger ledger
 	// copies are the volumes that are being copied.
 	copies copies
 }
@@ -100,8 +93,8 @@ func (s *Store) Exists(volume Volume) (bool, error) {
 	return true, image.Close()
 }
 
-// Lister lists the node's other volumes. The store calls it under its lock, so
-// that it tells of every volume that was given room before.
+// Lister lists the node's other volumes. The store calls it while it is the disk's
+// turn, so that it tells of every volume that was given room of it before.
 type Lister func() ([]Volume, error)
 
 // Make makes a volume's directory, or its image, if there is room for it beside the
@@ -115,203 +108,40 @@ func (s *Store) Make(ctx context.Context, volume Volume, others Lister) error {
 	return s.makeDirectory(ctx, volume, others)
 }
 
+// makeDirectory makes an empty directory. It is there for others when their turn comes;
+// that it survives a loss of power is waited for afterwards, at the same time as for
+// theirs. The crash that an older one comes from may have been before that was done.
 func (s *Store) makeDirectory(ctx context.Context, volume Volume, others Lister) error {
-	s.making.Lock()
-	defer s.making.Unlock()
 	exists, err := s.Exists(volume)
 	if err != nil {
 		return err
 	}
-	if exists {
-		return s.adopt(volume)
-	}
-	listed, err := others()
+	folder, err := s.folderOf(volume)
 	if err != nil {
 		return err
 	}
-	return s.makeBeside(ctx, volume, listed)
+	defer folder.Close()
+	if !exists {
+		if err := s.makeBeside(ctx, folder, volume, others); err != nil {
+			return err
+		}
+	}
+	return mount.SyncDir(folder)
 }
 
 // makeBeside makes a directory that isn't there.
-func (s *Store) makeBeside(ctx context.Context, volume Volume, others []Volume) error {
-	folder, err := s.folderOf(volume)
+func (s *Store) makeBeside(ctx context.Context, folder *os.File, volume Volume, others Lister) error {
+	turn, err := s.takeTurn(volume.Path)
 	if err != nil {
 		return err
 	}
-	defer folder.Close()
-	if err := s.checkRoom(folder, volume, 0, others); err != nil {
-		return err
-	}
-	if err := makeDir(ctx, folder, volume); err != nil {
-		return err
-	}
-	return mount.SyncDir(folder)
-}
-
-// adopt makes sure that a directory which is there survives a loss of power: the
-// crash that it comes from may have been before that was done.
-func (s *Store) adopt(volume Volume) error {
-	folder, err := s.folderOf(volume)
+	defer turn.end()
+	there, err := s.roomBeside(turn, folder, volume, others)
 	if err != nil {
 		return err
 	}
-	defer folder.Close()
-	return mount.SyncDir(folder)
-}
-
-// Remove removes a volume with its data. It refuses while the volume is mounted
-// anywhere, or a loop device shows it. A volume that isn't there is a success, unless
-// its whole folder is missing although the volume was provisioned, or the folder
-// accepted.
-func (s *Store) Remove(ctx context.Context, volume Volume) error {
-	folder, err := mount.OpenBeneath(s.Base, volume.Path)
-	// On a disk that was accepted, and isn't there, a crash may have left half of it.
-	if errors.Is(err, os.ErrNotExist) && !volume.Provisioned && volume.Disk == nil {
-		return nil
-	}
-	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%w: folder %s is missing: mount the disk again, or create the folder if the data is gone for good", errNoDisk, volume.Path)
-	}
-	if err != nil {
+	if err := there.check(volume.Bytes, 0); err != nil {
 		return err
 	}
-	defer folder.Close()
-	if volume.Disk != nil {
-		if err := checkIdentity(folder, volume.Disk); err != nil {
-			return err
-		}
-	}
-	release, err := refuseInUse(ctx, folder, volume)
-	if err != nil {
-		return err
-	}
-	release()
-	deleting, err := s.retire(folder, volume)
-	if errors.Is(err, os.ErrExist) {
-		// An earlier volume of this name was half removed when a crash came.
-		if err = mount.RemoveRetired(ctx, folder, volume.Name); err == nil {
-			deleting, err = s.retire(folder, volume)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	defer deleting.Close()
-	// Whoever mounts volumes by their path may have been quicker than the move.
-	// From now on nobody can, and this answer holds.
-	release, err = refuseInUse(ctx, deleting, volume)
-	if err != nil {
-		return err
-	}
-	defer release()
-	if err := dropLimit(deleting, volume); err != nil {
-		return err
-	}
-	if err := mount.RemoveTree(ctx, deleting, volume.Name); err != nil {
-		return err
-	}
-	s.forget(volume)
-	return mount.RemoveUnfinished(ctx, folder, volume.Name)
-}
-
-// retire moves a volume to where it is removed, unless it is being copied.
-func (s *Store) retire(folder *os.File, volume Volume) (deleting *os.File, err error) {
-	err = s.copies.unless(volume.directory(), func() (err error) {
-		deleting, err = mount.Retire(folder, volume.Name)
-		return err
-	})
-	return deleting, err
-}
-
-// refuseInUse is an error if a volume in a folder is mounted somewhere or holds a
-// mount, or if a loop device shows its image. None will until release is called.
-func refuseInUse(ctx context.Context, folder *os.File, volume Volume) (release func(), err error) {
-	dir, err := mount.OpenAt(folder, volume.Name)
-	if errors.Is(err, os.ErrNotExist) {
-		return func() {}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	points, err := mount.Visible(dir)
-	if err != nil {
-		return nil, err
-	}
-	if len(points) > 0 {
-		return nil, fmt.Errorf("%w: it is mounted at %s", errInUse, points[0].Path)
-	}
-	if volume.Image == nil {
-		return func() {}, nil
-	}
-	return reserveImage(ctx, dir)
-}
-
-// checkDiskIsThere refuses a folder in which those volumes that were made before are
-// all missing: that is a disk which isn't mounted, and what is written there would
-// land on the disk below.
-func (s *Store) checkDiskIsThere(path string, others []Volume) error {
-	missing := ""
-	for _, other := range others {
-		if other.Path != path || !other.Provisioned {
-			continue
-		}
-		exists, err := s.Exists(other)
-		if err != nil || exists {
-			return err
-		}
-		missing = other.Name
-	}
-	if missing != "" {
-		return fmt.Errorf("%w: volume %s was made in %s and isn't there: mount the disk", errNoDisk, missing, path)
-	}
-	return nil
-}
-
-// folderOf opens the folder of a volume's backend, on the volume's disk. Where that
-// isn't known the folder is made.
-func (s *Store) folderOf(volume Volume) (*os.File, error) {
-	if volume.Disk != nil {
-		return s.openAccepted(volume.Path, volume.Disk)
-	}
-	return s.ensureFolder(volume.Path)
-}
-
-// ensureFolder makes the folder of a backend below the base, and opens it. Its
-// name survives a loss of power, as that of the volume in it will.
-func (s *Store) ensureFolder(path string) (*os.File, error) {
-	folder, err := mount.OpenBeneath(s.Base, s.Base)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %s, the base of this node's volumes, is missing: create it, or mount the disk", errNoDisk, s.Base)
-	}
-	if err != nil {
-		return nil, err
-	}
-	relative, err := filepath.Rel(s.Base, path)
-	if err != nil || !filepath.IsLocal(relative) {
-		folder.Close()
-		return nil, mount.ErrOutside
-	}
-	if relative == "." {
-		return folder, nil
-	}
-	for _, part := range strings.Split(relative, string(filepath.Separator)) {
-		next, err := ensureSubfolder(folder, part)
-		folder.Close()
-		if err != nil {
-			return nil, err
-		}
-		folder = next
-	}
-	return folder, nil
-}
-
-func ensureSubfolder(folder *os.File, name string) (*os.File, error) {
-	if err := mount.EnsureDir(folder, name, folderMode); err != nil {
-		return nil, err
-	}
-	if err := mount.SyncDir(folder); err != nil {
-		return nil, err
-	}
-	return mount.OpenAt(folder, name)
+	return makeDir(ctx, folder, volume)
 }

@@ -21,8 +21,8 @@ const (
 	mostWaiting = 1024
 )
 
-// Walker counts what is in directories that have no quota, one after another and
-// slowly, apart from the passes over LocalVolumes, which go on meanwhile.
+// Walker counts what is in directories that have no quota, one of a folder after another
+// and slowly, apart from the passes over LocalVolumes, which go on meanwhile.
 type Walker struct {
 	base    string
 	clock   clock.PassiveClock
@@ -31,6 +31,8 @@ type Walker struct {
 
 	mu    sync.Mutex
 	known map[string]walk
+	// waiting are the volumes of each folder in which one is being counted.
+	waiting map[string][]Volume
 }
 
 // walk is what is known of a volume.
@@ -45,7 +47,7 @@ type walk struct {
 // NewWalker returns a walker of the volumes below a base directory. Start starts it.
 func NewWalker(base string, at clock.PassiveClock) *Walker {
 	return &Walker{
-		base: base, clock: at, known: map[string]walk{},
+		base: base, clock: at, known: map[string]walk{}, waiting: map[string][]Volume{},
 		asked:   make(chan Volume, mostWaiting),
 		counted: make(chan event.TypedGenericEvent[*stowagev1alpha1.LocalVolume], mostWaiting),
 	}
@@ -85,9 +87,42 @@ func (w *Walker) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case volume := <-w.asked:
-			w.count(ctx, volume)
+			if w.isFirst(volume) {
+				go w.walk(ctx, volume)
+			}
 		}
 	}
+}
+
+// isFirst says that nothing of a volume's folder is being counted, or has it wait.
+func (w *Walker) isFirst(volume Volume) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	waiting, busy := w.waiting[volume.Path]
+	if busy {
+		waiting = append(waiting, volume)
+	}
+	w.waiting[volume.Path] = waiting
+	return !busy
+}
+
+// walk counts volumes of a folder until none waits.
+func (w *Walker) walk(ctx context.Context, volume Volume) {
+	for found := true; found && ctx.Err() == nil; volume, found = w.next(volume.Path) {
+		w.count(ctx, volume)
+	}
+}
+
+func (w *Walker) next(path string) (volume Volume, found bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	waiting := w.waiting[path]
+	if len(waiting) == 0 {
+		delete(w.waiting, path)
+		return Volume{}, false
+	}
+	w.waiting[path] = waiting[1:]
+	return waiting[0], true
 }
 
 // count counts one volume, and has it looked at again.

@@ -1,0 +1,152 @@
+package localvolume
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+)
+
+// soon is more than what a disk that answers takes, and less than for ever.
+const soon = 20 * time.Second
+
+// What has a file system let nobody write, and again everybody: see ioctl_fs in
+// linux/fs.h.
+const (
+	fiFreeze = 0xC0045877
+	fiThaw   = 0xC0045878
+)
+
+func TestADiskThatAnswersNobodyHoldsUpNoOther(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	base := realDir(t)
+	hung, well := filepath.Join(base, "hung"), filepath.Join(base, "well")
+	if err := os.Mkdir(well, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	thaw := freeze(t, hung)
+	store := newImageStore(base)
+	stuck := Volume{Path: hung, Name: "pvc-stuck", Bytes: mi}
+	counting, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- store.Make(context.WithoutCancel(t.Context()), stuck, func() ([]Volume, error) {
+			close(counting)
+			return nil, nil
+		})
+	}()
+	<-counting // from here on it has its disk's turn, and can't write
+
+	others := listing(stuck, Volume{Path: hung, Name: "pvc-there", Bytes: mi, Provisioned: true})
+	for name, work := range map[string]func() error{
+		"making":    func() error { return store.Make(t.Context(), Volume{Path: well, Name: "pvc-1", Bytes: mi}, others) },
+		"an image":  func() error { return store.Make(t.Context(), newImage(base), others) },
+		"measuring": func() error { _, err := store.roomAt(well, 0, others); return err },
+		"removing":  func() error { return store.Remove(t.Context(), Volume{Path: well, Name: "pvc-2", Provisioned: true}) },
+		"copying": func() error {
+			end, err := store.copies.begin(filepath.Join(well, "pvc-1"), func() error { return nil })
+			if err == nil {
+				end()
+			}
+			return err
+		},
+	} {
+		mustEndSoon(t, name, work)
+	}
+	select {
+	case err := <-ended:
+		t.Errorf("the volume on the disk that answers nobody was made: %v", err)
+	default:
+	}
+	thaw()
+	if err := <-ended; err != nil {
+		t.Errorf("it wasn't made when the disk answered again: %v", err)
+	}
+}
+
+func TestACountOfADiskThatAnswersNobodyHoldsUpNoOther(t *testing.T) {
+	walker := NewWalker(t.TempDir(), nil)
+	first := Volume{Path: "/base/hung", Name: "pvc-1"}
+	if !walker.isFirst(first) || walker.isFirst(Volume{Path: "/base/hung", Name: "pvc-2"}) {
+		t.Error("two of a folder are counted at once")
+	}
+	if !walker.isFirst(Volume{Path: "/base/well", Name: "pvc-3"}) {
+		t.Error("one of another folder has to wait")
+	}
+	if next, found := walker.next("/base/hung"); !found || next.Name != "pvc-2" {
+		t.Errorf("next is %v", next)
+	}
+}
+
+func mustEndSoon(t *testing.T, name string, work func() error) {
+	t.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- work() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("%s on another disk: %v", name, err)
+		}
+	case <-time.After(soon):
+		t.Errorf("%s on another disk was held up", name)
+	}
+}
+
+// freeze mounts a disk that lets nobody write until it is thawed.
+func freeze(t *testing.T, path string) (thaw func()) {
+	t.Helper()
+	needsExt4(t)
+	file, err := os.Create(filepath.Join(t.TempDir(), "disk"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	if err := file.Truncate(64 * mi); err != nil {
+		t.Fatal(err)
+	}
+	if output, err := exec.CommandContext(t.Context(), "mkfs.ext4", "-q", file.Name()).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	loop, err := device.Attach(t.Context(), file, device.ForFileSystem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount(loop.Path(), path, "ext4", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	loop.Close()
+	top, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetInt(int(top.Fd()), fiFreeze, 0); err != nil {
+		t.Fatal(err)
+	}
+	isFrozen := true
+	thaw = func() {
+		if isFrozen {
+			isFrozen = false
+			if err := unix.IoctlSetInt(int(top.Fd()), fiThaw, 0); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	t.Cleanup(func() {
+		thaw()
+		top.Close()
+		if err := (mount.Kernel{}).Unmount(path); err != nil {
+			t.Error(err)
+		}
+	})
+	return thaw
+}

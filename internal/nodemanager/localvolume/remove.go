@@ -1,0 +1,98 @@
+package localvolume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+)
+
+// Remove removes a volume with its data. It refuses while the volume is mounted
+// anywhere, or a loop device shows it. A volume that isn't there is a success, unless
+// its whole folder is missing although the volume was provisioned, or the folder
+// accepted.
+func (s *Store) Remove(ctx context.Context, volume Volume) error {
+	folder, err := mount.OpenBeneath(s.Base, volume.Path)
+	// On a disk that was accepted, and isn't there, a crash may have left half of it.
+	if errors.Is(err, os.ErrNotExist) && !volume.Provisioned && volume.Disk == nil {
+		return nil
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%w: folder %s is missing: mount the disk again, or create the folder if the data is gone for good", errNoDisk, volume.Path)
+	}
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	if volume.Disk != nil {
+		if err := checkIdentity(folder, volume.Disk); err != nil {
+			return err
+		}
+	}
+	release, err := refuseInUse(ctx, folder, volume)
+	if err != nil {
+		return err
+	}
+	release()
+	deleting, err := s.retire(folder, volume)
+	if errors.Is(err, os.ErrExist) {
+		// An earlier volume of this name was half removed when a crash came.
+		if err = mount.RemoveRetired(ctx, folder, volume.Name); err == nil {
+			deleting, err = s.retire(folder, volume)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	defer deleting.Close()
+	// Whoever mounts volumes by their path may have been quicker than the move.
+	// From now on nobody can, and this answer holds.
+	release, err = refuseInUse(ctx, deleting, volume)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := dropLimit(deleting, volume); err != nil {
+		return err
+	}
+	if err := mount.RemoveTree(ctx, deleting, volume.Name); err != nil {
+		return err
+	}
+	s.ledger.forget(volume.Name)
+	return mount.RemoveUnfinished(ctx, folder, volume.Name)
+}
+
+// retire moves a volume to where it is removed, unless it is being copied.
+func (s *Store) retire(folder *os.File, volume Volume) (deleting *os.File, err error) {
+	err = s.copies.unless(volume.directory(), func() (err error) {
+		deleting, err = mount.Retire(folder, volume.Name)
+		return err
+	})
+	return deleting, err
+}
+
+// refuseInUse is an error if a volume in a folder is mounted somewhere or holds a
+// mount, or if a loop device shows its image. None will until release is called.
+func refuseInUse(ctx context.Context, folder *os.File, volume Volume) (release func(), err error) {
+	dir, err := mount.OpenAt(folder, volume.Name)
+	if errors.Is(err, os.ErrNotExist) {
+		return func() {}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	points, err := mount.Visible(dir)
+	if err != nil {
+		return nil, err
+	}
+	if len(points) > 0 {
+		return nil, fmt.Errorf("%w: it is mounted at %s", errInUse, points[0].Path)
+	}
+	if volume.Image == nil {
+		return func() {}, nil
+	}
+	return reserveImage(ctx, dir)
+}
