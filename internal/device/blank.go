@@ -17,14 +17,18 @@ const (
 	blankTail = 1 << 20
 )
 
-// FormatEmpty makes a file system on a disk that nobody wrote to yet, as far as its
-// beginning and its end tell: what a program keeps on a disk without any signature is
-// no less its data. Else it is ErrFormatted.
-func (f FileSystems) FormatEmpty(ctx context.Context, path, fsType string, bytes int64) error {
-	if err := checkBlank(path); err != nil {
+// CheckEmpty is ErrFormatted if there is anything on a disk: a signature that is known,
+// or a single byte at its beginning or its end. What a program keeps on a disk without
+// any signature is no less its data.
+func (f FileSystems) CheckEmpty(ctx context.Context, path string) error {
+	found, err := f.Probe(ctx, path)
+	if err != nil {
 		return err
 	}
-	return f.Format(ctx, path, fsType, bytes)
+	if found != "" {
+		return fmt.Errorf("looking whether %s is empty: %w: %s", path, ErrFormatted, found)
+	}
+	return checkBlank(path)
 }
 
 // Remake makes a file system where an earlier Format was cut off. It looks at nothing

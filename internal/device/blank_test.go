@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/stowage-dev/stowage/internal/device"
@@ -36,7 +37,7 @@ func put(text string, at int64, more ...any) func(string) error {
 	}
 }
 
-func TestADiskThatHoldsAnythingIsNeverFormatted(t *testing.T) {
+func TestADiskThatHoldsAnythingIsNotEmpty(t *testing.T) {
 	needs(t, "mkfs.ext4", "mkfs.xfs", "blkid")
 	for name, sign := range signatures {
 		c := newCloud(t)
@@ -49,7 +50,7 @@ func TestADiskThatHoldsAnythingIsNeverFormatted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := fileSystems.FormatEmpty(t.Context(), path, "ext4", 16*mebibyte); !errors.Is(err, device.ErrFormatted) {
+		if err := fileSystems.CheckEmpty(t.Context(), path); !errors.Is(err, device.ErrFormatted) {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if after, err := os.ReadFile(c.disk("data").Image); err != nil || !bytes.Equal(before, after) {
@@ -58,7 +59,7 @@ func TestADiskThatHoldsAnythingIsNeverFormatted(t *testing.T) {
 	}
 }
 
-func TestAnEmptyDiskIsFormatted(t *testing.T) {
+func TestAnEmptyDiskIsFormattedAndHalfOfThatMadeAnew(t *testing.T) {
 	needs(t, "mkfs.ext4", "mkfs.xfs", "blkid")
 	for _, fsType := range []string{"ext4", "xfs"} {
 		c := newCloud(t)
@@ -68,10 +69,12 @@ func TestAnEmptyDiskIsFormatted(t *testing.T) {
 		}
 		c.attach("data")
 		path := c.open("data", "data").Path()
-		if err := fileSystems.FormatEmpty(t.Context(), path, fsType, 320*mebibyte); err != nil {
+		if err := fileSystems.CheckEmpty(t.Context(), path); err != nil {
 			t.Fatal(err)
 		}
-		// Half of one is made anew.
+		if err := fileSystems.Format(t.Context(), path, fsType, 320*mebibyte); err != nil {
+			t.Fatal(err)
+		}
 		if err := fileSystems.Remake(t.Context(), path, fsType, 320*mebibyte); err != nil {
 			t.Fatal(err)
 		}
@@ -82,11 +85,11 @@ func TestAnEmptyDiskIsFormatted(t *testing.T) {
 }
 
 func TestADiskOfNoBytesIsNotTakenForEmpty(t *testing.T) {
-	mustNotFormat := t.TempDir() + "/none"
-	if err := os.WriteFile(mustNotFormat, nil, 0o600); err != nil {
+	none := filepath.Join(t.TempDir(), "none")
+	if err := os.WriteFile(none, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := fileSystems.FormatEmpty(t.Context(), mustNotFormat, "ext4", 16*mebibyte); err == nil {
-		t.Error("it was formatted")
+	if err := fileSystems.CheckEmpty(t.Context(), none); err == nil {
+		t.Error("it counts as empty")
 	}
 }

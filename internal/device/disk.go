@@ -149,6 +149,19 @@ func (d *Disk) IsReadOnly() (bool, error) {
 	return readOnly != 0, nil
 }
 
+// IsMounted says whether a file system on the disk is mounted, in whatever mount
+// namespace, or another driver has the disk for itself.
+func (d *Disk) IsMounted() (bool, error) {
+	fd, err := unix.Open(d.Path(), unix.O_RDONLY|unix.O_EXCL|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if errors.Is(err, unix.EBUSY) {
+		return true, nil
+	}
+	if err != nil {
+		return false, &os.PathError{Op: "opening", Path: d.Path(), Err: err}
+	}
+	return false, unix.Close(fd)
+}
+
 // SetReadOnly makes the kernel refuse writes to the disk, or take them again.
 func (d *Disk) SetReadOnly(readOnly bool) error { return setReadOnly(d.file, d.Path(), readOnly) }
 

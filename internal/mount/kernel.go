@@ -93,6 +93,12 @@ func (Kernel) Unmount(path string) error {
 	return unmount(path, 0)
 }
 
+// Detach takes away the topmost mount at path, also one that is in use: whoever uses it
+// keeps it until they let go. It is for what nothing can be written to any more.
+func (Kernel) Detach(path string) error {
+	return unmount(path, unix.MNT_DETACH)
+}
+
 func unmount(path string, flags int) error {
 	err := unix.Unmount(path, flags|unix.UMOUNT_NOFOLLOW)
 	// EINVAL: nothing is mounted there.

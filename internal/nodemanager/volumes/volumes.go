@@ -22,6 +22,16 @@ import (
 // Nothing but another volume cures it.
 var ErrNotSupported = errors.New("not supported by this version of Stowage")
 
+// ErrGone says that the disk which a volume was mounted from is gone from the node.
+var ErrGone = errors.New("the volume's disk is gone from this node")
+
+// Attachment is how a volume's disk is found on the node that it was attached to.
+type Attachment struct {
+	// Device is the name that the disk has there, and Serial what it must tell: a name
+	// may lead to the disk that had it before.
+	Device, Serial string
+}
+
 // Spec is one volume of one pod, with all that is known of it.
 type Spec struct {
 	// Pod that uses the volume.
@@ -33,6 +43,8 @@ type Spec struct {
 	PersistentVolume *corev1.PersistentVolume
 	// Access is what the pod may do with it.
 	Access mount.Access
+	// Attachment is how its disk is found; nil if it has none, or isn't attached yet.
+	Attachment *Attachment
 }
 
 // Name of the volume's directory: that of the volume object, or of the pod's

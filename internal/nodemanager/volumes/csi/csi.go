@@ -2,9 +2,11 @@
 // without a CSI call: the node manager is their node side itself.
 //
 // Each driver says what a volume is on this node: a directory, which each pod gets a
-// mount of, or an image. That is shown once per node, as a file system that is
-// mounted in a folder of the agent's own or as a block device, and from there in
-// each pod's. The mount table is all that is remembered of it. Staging never formats.
+// mount of, an image, or a disk that was attached to the node. Images and disks are
+// shown once per node, as a file system that is mounted in a folder of the agent's own
+// or as a block device, and from there in each pod's. What is remembered of an image is
+// in the mount table; of a disk there is a record beside it. An image is never
+// formatted, and a disk only if it is empty.
 package csi
 
 import (
@@ -68,6 +70,7 @@ func (d Drivers) open(ctx context.Context, volume *corev1.PersistentVolume) (*os
 type Plugin struct {
 	images  *Images
 	drivers Drivers
+	disks   *Disks
 }
 
 var _ volumes.Grower = Plugin{}
@@ -77,11 +80,19 @@ func New(images *Images, drivers Drivers) Plugin {
 	return Plugin{images: images, drivers: drivers}
 }
 
+// WithDisks returns a volume type that serves disks, too.
+func (p Plugin) WithDisks(disks *Disks) Plugin {
+	p.disks = disks
+	return p
+}
+
 // Name implements volumes.Plugin.
 func (Plugin) Name() string { return pluginName }
 
 // CanHandle implements volumes.Plugin.
-func (p Plugin) CanHandle(spec volumes.Spec) bool { return p.drivers.has(spec) && !spec.IsBlock() }
+func (p Plugin) CanHandle(spec volumes.Spec) bool {
+	return !spec.IsBlock() && (p.drivers.has(spec) || p.disks.Serves(spec.PersistentVolume))
+}
 
 // Path implements volumes.Plugin.
 func (Plugin) Path(dir string) string { return filepath.Join(dir, mountDir) }
@@ -91,11 +102,21 @@ func (p Plugin) IsPublished(table mount.Table, spec volumes.Spec, dir string) (b
 	if !table.IsMountPoint(p.Path(dir)) {
 		return false, nil
 	}
+	if p.disks.Serves(spec.PersistentVolume) {
+		return true, p.disks.check(table, spec.Name())
+	}
 	return true, p.images.at(spec.Name()).check(table)
 }
 
 // Publish implements volumes.Plugin.
 func (p Plugin) Publish(ctx context.Context, spec volumes.Spec, dir string) error {
+	if p.disks.Serves(spec.PersistentVolume) {
+		// First, so that whatever a crash leaves of the rest is found by Unpublish.
+		if err := os.MkdirAll(p.Path(dir), mountPointMode); err != nil {
+			return err
+		}
+		return p.disks.publish(ctx, spec, p.Path(dir))
+	}
 	source, err := p.drivers.open(ctx, spec.PersistentVolume)
 	if err != nil {
 		return err
@@ -128,23 +149,41 @@ func (p Plugin) publishDirectory(source *os.File, spec volumes.Spec, dir string)
 
 // Unpublish implements volumes.Plugin.
 func (p Plugin) Unpublish(ctx context.Context, dir string) error {
-	if err := mount.UnmountBelow(p.images.mounter, dir); err != nil {
-		return err
-	}
-	// Before the directory goes, which is all that tells of the rest.
-	if err := p.images.unstage(ctx, filepath.Base(dir)); err != nil {
+	if err := takeFromPod(ctx, p.images, p.disks, dir); err != nil {
 		return err
 	}
 	return volumes.Unbind(p.images.mounter, p.Path(dir), dir)
 }
 
+// takeFromPod takes away what a pod sees of a volume, and what no pod sees any more,
+// before the pod's directory goes, which is all that tells of the rest.
+func takeFromPod(ctx context.Context, images *Images, disks *Disks, dir string) error {
+	volume := filepath.Base(dir)
+	var err error
+	if disks != nil {
+		err = disks.unmountBelow(volume, dir)
+	} else {
+		err = mount.UnmountBelow(images.mounter, dir)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(images.unstage(ctx, volume), disks.unstage(ctx, volume))
+}
+
 // CanGrow implements volumes.Grower.
 func (p Plugin) CanGrow(table mount.Table, volume *corev1.PersistentVolume) bool {
+	if p.disks.Serves(volume) {
+		return p.disks.canGrow(table, volume.Name)
+	}
 	staged, mounted := table.At(p.images.at(volume.Name).mount())
 	return mounted && staged.Access == mount.ReadWrite
 }
 
 // Grow implements volumes.Grower.
 func (p Plugin) Grow(ctx context.Context, volume *corev1.PersistentVolume) (int64, error) {
+	if p.disks.Serves(volume) {
+		return p.disks.grow(ctx, volume.Name)
+	}
 	return p.images.grow(ctx, volume.Name)
 }

@@ -3,7 +3,6 @@ package csi
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -16,6 +15,7 @@ import (
 type DevicePlugin struct {
 	images  *Images
 	drivers Drivers
+	disks   *Disks
 }
 
 var _ volumes.Grower = DevicePlugin{}
@@ -25,11 +25,19 @@ func NewDevices(images *Images, drivers Drivers) DevicePlugin {
 	return DevicePlugin{images: images, drivers: drivers}
 }
 
+// WithDisks returns a volume type that serves disks, too.
+func (p DevicePlugin) WithDisks(disks *Disks) DevicePlugin {
+	p.disks = disks
+	return p
+}
+
 // Name implements volumes.Plugin.
 func (DevicePlugin) Name() string { return pluginName }
 
 // CanHandle implements volumes.Plugin.
-func (p DevicePlugin) CanHandle(spec volumes.Spec) bool { return p.drivers.has(spec) && spec.IsBlock() }
+func (p DevicePlugin) CanHandle(spec volumes.Spec) bool {
+	return spec.IsBlock() && (p.drivers.has(spec) || p.disks.Serves(spec.PersistentVolume))
+}
 
 // Path implements volumes.Plugin.
 func (DevicePlugin) Path(path string) string { return path }
@@ -40,6 +48,9 @@ func (p DevicePlugin) IsPublished(table mount.Table, spec volumes.Spec, path str
 	if !table.IsMountPoint(path) {
 		return false, nil
 	}
+	if p.disks.Serves(spec.PersistentVolume) {
+		return true, p.disks.check(table, spec.Name())
+	}
 	place := p.images.at(spec.Name())
 	if err := place.check(table); err != nil {
 		return true, err
@@ -49,6 +60,13 @@ func (p DevicePlugin) IsPublished(table mount.Table, spec volumes.Spec, path str
 
 // Publish implements volumes.Plugin.
 func (p DevicePlugin) Publish(ctx context.Context, spec volumes.Spec, path string) error {
+	if p.disks.Serves(spec.PersistentVolume) {
+		// First, so that whatever a crash leaves of the rest is found by Unpublish.
+		if err := volumes.EnsureFile(path); err != nil {
+			return err
+		}
+		return p.disks.publishDevice(ctx, spec, path)
+	}
 	source, err := p.drivers.open(ctx, spec.PersistentVolume)
 	if err != nil {
 		return err
@@ -70,11 +88,7 @@ func (p DevicePlugin) Publish(ctx context.Context, spec volumes.Spec, path strin
 
 // Unpublish implements volumes.Plugin.
 func (p DevicePlugin) Unpublish(ctx context.Context, path string) error {
-	if err := mount.UnmountBelow(p.images.mounter, path); err != nil {
-		return err
-	}
-	// Before the file goes, which is all that tells of the rest.
-	if err := p.images.unstage(ctx, filepath.Base(path)); err != nil {
+	if err := takeFromPod(ctx, p.images, p.disks, path); err != nil {
 		return err
 	}
 	return volumes.UnbindFile(p.images.mounter, path)
@@ -82,10 +96,16 @@ func (p DevicePlugin) Unpublish(ctx context.Context, path string) error {
 
 // CanGrow implements volumes.Grower.
 func (p DevicePlugin) CanGrow(table mount.Table, volume *corev1.PersistentVolume) bool {
+	if p.disks.Serves(volume) {
+		return p.disks.canGrow(table, volume.Name)
+	}
 	return table.IsMountPoint(p.images.at(volume.Name).image())
 }
 
 // Grow implements volumes.Grower.
 func (p DevicePlugin) Grow(ctx context.Context, volume *corev1.PersistentVolume) (int64, error) {
+	if p.disks.Serves(volume) {
+		return p.disks.grow(ctx, volume.Name)
+	}
 	return p.images.grow(ctx, volume.Name)
 }

@@ -40,7 +40,7 @@ var ignored = []string{"defaults", "rw", "auto", "noauto", "nofail", "nouser", "
 // setOptions sets what mount options ask for.
 func setOptions(system *mount.FileSystem, options []string) error {
 	if _, served := known[system.Type]; !served {
-		return fmt.Errorf("the volume's image holds %s, and only ext4 and xfs are mounted", system.Type)
+		return fmt.Errorf("the volume holds %s, and only ext4 and xfs are mounted: it is never formatted, because that is data", system.Type)
 	}
 	for _, option := range options {
 		if err := setOption(system, option); err != nil {

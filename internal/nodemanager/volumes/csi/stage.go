@@ -43,7 +43,7 @@ func (i *Images) stage(ctx context.Context, image *os.File, volume *corev1.Persi
 			return err
 		}
 	}
-	return i.mount(ctx, system, place)
+	return mountSystem(ctx, i.mounter, i.systems, system, place.mount())
 }
 
 // systemOn finds out what file system is to be mounted, and how.
@@ -63,19 +63,19 @@ func (i *Images) systemOn(ctx context.Context, loop *device.Loop, volume *corev1
 	return system, err
 }
 
-// mount mounts a file system, and makes it as large as its device.
-func (i *Images) mount(ctx context.Context, system mount.FileSystem, place place) error {
-	if err := os.Mkdir(place.mount(), mountPointMode); err != nil && !errors.Is(err, os.ErrExist) {
+// mountSystem mounts a file system, and makes it as large as its device.
+func mountSystem(ctx context.Context, mounter mount.Mounter, systems device.FileSystems, system mount.FileSystem, at string) error {
+	if err := os.Mkdir(at, mountPointMode); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("making the mount point: %w", err)
 	}
-	if err := i.mounter.FileSystem(system, place.mount()); err != nil {
+	if err := mounter.FileSystem(system, at); err != nil {
 		return err
 	}
 	if system.Access == mount.ReadWrite {
-		if err := i.systems.Grow(ctx, system.Source, place.mount(), system.Type); err != nil {
+		if err := systems.Grow(ctx, system.Source, at, system.Type); err != nil {
 			// Data that a pod can't get at would be worse. Whose claim still waits for
 			// more is told, when its growth is tried again.
-			logf.FromContext(ctx).Error(err, "growing a file system before pods see it", "mountedAt", place.mount())
+			logf.FromContext(ctx).Error(err, "growing a file system before pods see it", "mountedAt", at)
 		}
 	}
 	return nil

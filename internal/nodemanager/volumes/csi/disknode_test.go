@@ -1,0 +1,192 @@
+package csi_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/gcemock/hotplug"
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
+)
+
+// diskNode is a node of a cloud, with one disk that is attached to it, empty, and the
+// agent's folders.
+type diskNode struct {
+	*testing.T
+	dir     string
+	cloud   *hotplug.Loop
+	mounter csi.DiskMounter
+	systems device.FileSystems
+	disks   *csi.Disks
+	plugin  csi.Plugin
+	devices csi.DevicePlugin
+}
+
+func newDiskNode(t *testing.T, bytes int64) *diskNode {
+	t.Helper()
+	mounttest.NeedsRoot(t)
+	for _, program := range []string{"mkfs.ext4", "mkfs.xfs", "blkid"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("NOT RUN: %s is missing: install e2fsprogs and xfsprogs", program)
+		}
+	}
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &diskNode{T: t, dir: dir, cloud: hotplug.NewLoop(hotplug.Folder(filepath.Join(dir, "dev"))), mounter: mount.Kernel{}, systems: systems}
+	n.must(os.WriteFile(n.image(), nil, 0o600), os.Truncate(n.image(), bytes))
+	n.attach()
+	n.restart()
+	t.Cleanup(n.clean)
+	return n
+}
+
+func (n *diskNode) must(errs ...error) {
+	n.Helper()
+	if err := errors.Join(errs...); err != nil {
+		n.Fatal(err)
+	}
+}
+
+// image is what is behind the disk: the data in the cloud.
+func (n *diskNode) image() string { return filepath.Join(n.dir, "data") }
+
+func (n *diskNode) disk() hotplug.Device {
+	return hotplug.Device{Project: "p", Zone: "z", Instance: "i", Name: "pvc-1", Image: n.image()}
+}
+
+func (n *diskNode) attach() { n.Helper(); n.must(n.cloud.Attach(context.Background(), n.disk())) }
+func (n *diskNode) detach() { n.Helper(); n.must(n.cloud.Detach(context.Background(), n.disk())) }
+
+func (n *diskNode) folder() device.DiskFolder {
+	return device.NewDiskFolder(filepath.Join(n.dir, "dev", "p", "z", "i"))
+}
+
+// path is that of the device, while it is attached.
+func (n *diskNode) path() string {
+	n.Helper()
+	path, err := os.Readlink(filepath.Join(n.folder().Path, "google-pvc-1"))
+	n.must(err)
+	return path
+}
+
+// restart makes the volume types anew, as an agent that starts does.
+func (n *diskNode) restart() {
+	n.Helper()
+	var err error
+	n.disks, err = csi.NewDisks(csi.DiskOptions{
+		Mounter: n.mounter, Systems: n.systems, Finder: n.folder(), Folder: filepath.Join(n.dir, "agent", "disks"),
+		Drivers: []string{stowagev1alpha1.GCEDriver},
+	})
+	n.must(err)
+	images, err := csi.NewImages(n.mounter, n.systems, filepath.Join(n.dir, "agent", "images"))
+	n.must(err)
+	n.plugin, n.devices = csi.New(images, nil).WithDisks(n.disks), csi.NewDevices(images, nil).WithDisks(n.disks)
+}
+
+// spec is the volume, as a pod asks for it.
+func (n *diskNode) spec(changes ...func(*volumes.Spec)) volumes.Spec {
+	volume := &corev1.PersistentVolume{}
+	volume.Name, volume.UID = "pv", "uid"
+	volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: stowagev1alpha1.GCEDriver, VolumeHandle: "pvc-1", FSType: "ext4"}
+	spec := volumes.Spec{PersistentVolume: volume, Attachment: &volumes.Attachment{Device: "pvc-1", Serial: "pvc-1"}}
+	for _, change := range changes {
+		change(&spec)
+	}
+	return spec
+}
+
+func onXFS(spec *volumes.Spec) { spec.PersistentVolume.Spec.CSI.FSType = "xfs" }
+
+func forReaders(spec *volumes.Spec) {
+	spec.PersistentVolume.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany}
+}
+
+func (n *diskNode) pluginFor(spec volumes.Spec) volumes.Grower {
+	if spec.IsBlock() {
+		return n.devices
+	}
+	return n.plugin
+}
+
+// at is the directory of the volume, or the file that is its device, in a pod's.
+func (n *diskNode) at(pod string) string {
+	n.Helper()
+	parent := filepath.Join(n.dir, "agent", "pods", pod)
+	n.must(os.MkdirAll(parent, 0o750))
+	return filepath.Join(parent, "pv")
+}
+
+func (n *diskNode) tryPublish(pod string, spec volumes.Spec) error {
+	n.Helper()
+	return n.pluginFor(spec).Publish(n.Context(), spec, n.at(pod))
+}
+
+// publish publishes the volume to a pod and returns where the pod sees it.
+func (n *diskNode) publish(pod string, spec volumes.Spec) string {
+	n.Helper()
+	n.must(n.tryPublish(pod, spec))
+	return n.pluginFor(spec).Path(n.at(pod))
+}
+
+func (n *diskNode) unpublish(pod string, spec volumes.Spec) {
+	n.Helper()
+	n.must(n.pluginFor(spec).Unpublish(n.Context(), n.at(pod)))
+}
+
+func (n *diskNode) isPublished(pod string, spec volumes.Spec) (bool, error) {
+	n.Helper()
+	return n.pluginFor(spec).IsPublished(n.table(), spec, n.at(pod))
+}
+
+func (n *diskNode) table() mount.Table {
+	n.Helper()
+	table, err := mount.Kernel{}.Table()
+	n.must(err)
+	return table
+}
+
+// inUse is what a detach has to wait for.
+func (n *diskNode) inUse() []corev1.UniqueVolumeName {
+	n.Helper()
+	names, err := n.disks.InUse()
+	n.must(err)
+	return names
+}
+
+// mustBeClean fails if anything is left of what was published.
+func (n *diskNode) mustBeClean() {
+	n.Helper()
+	if left := n.table().Below(n.dir); len(left) > 0 {
+		n.Errorf("still mounted: %+v", left)
+	}
+	if left := n.inUse(); len(left) > 0 {
+		n.Errorf("still in use: %v", left)
+	}
+	for _, pattern := range []string{"disks/*", "pods/*/*"} {
+		if left, _ := filepath.Glob(filepath.Join(n.dir, "agent", pattern)); len(left) > 0 {
+			n.Errorf("still there: %v", left)
+		}
+	}
+	n.detach()
+	n.attach()
+}
+
+// clean takes away what a test that failed left.
+func (n *diskNode) clean() {
+	if err := mount.UnmountBelow(mount.Kernel{}, n.dir); err != nil {
+		n.Error(err)
+	}
+	n.detach()
+}

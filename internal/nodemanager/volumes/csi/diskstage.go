@@ -1,0 +1,152 @@
+package csi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+)
+
+// errOnlyToRead says that a disk can't be written that is to be.
+var errOnlyToRead = errors.New("the volume's disk is attached to this node for reading only, and the volume is to be written: " +
+	"give the volume access mode ReadOnlyMany alone, or have its disk attached for writing")
+
+// publish makes the file system on a disk visible at target.
+func (d *Disks) publish(ctx context.Context, spec volumes.Spec, target string) error {
+	release, err := d.acquire(ctx, spec.Name())
+	if err != nil {
+		return err
+	}
+	defer release()
+	disk, err := d.open(ctx, spec)
+	if err != nil {
+		return err
+	}
+	// From the mount on, that keeps the disk.
+	defer disk.Close()
+	place := d.at(spec.Name())
+	if err := d.note(place, recordOf(spec, disk)); err != nil {
+		return err
+	}
+	if err := d.stage(ctx, disk, spec.PersistentVolume, place); err != nil {
+		return err
+	}
+	source, err := os.OpenFile(place.mount(), openOnly, 0)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	return volumes.Bind(d.mounter, source, target, spec.Access)
+}
+
+// note remembers which disk is shown at a place, unless it is at another one, or
+// another disk is. What is left of one that is gone is taken away first.
+func (d *Disks) note(place diskPlace, wanted diskRecord) error {
+	d.noting.Lock()
+	defer d.noting.Unlock()
+	if err := d.refuseShownElsewhere(place, wanted); err != nil {
+		return err
+	}
+	earlier, err := place.record()
+	if err != nil || earlier != nil && earlier.isSame(wanted) {
+		return err
+	}
+	if earlier != nil {
+		if err := d.dropGone(place, *earlier); err != nil {
+			return err
+		}
+	}
+	return place.write(place.recordFile(), wanted)
+}
+
+// refuseShownElsewhere refuses a disk that is shown for another volume object, which
+// would be for the same storage: each would take the other for a pod that uses it.
+func (d *Disks) refuseShownElsewhere(place diskPlace, wanted diskRecord) error {
+	places, err := d.places()
+	if err != nil {
+		return err
+	}
+	for _, other := range places {
+		if other == place {
+			continue
+		}
+		record, err := other.record()
+		if err != nil {
+			return err
+		}
+		if record != nil && (record.Disk == wanted.Disk || record.name() == wanted.name()) {
+			return fmt.Errorf("the disk is mounted for volume %s, which is another object for the same storage: use one of the two: %w",
+				nameOf(other), mount.ErrMounted)
+		}
+	}
+	return nil
+}
+
+// stage mounts the file system on a disk, unless that was done before.
+func (d *Disks) stage(ctx context.Context, disk *device.Disk, volume *corev1.PersistentVolume, place diskPlace) error {
+	table, err := d.mounter.Table()
+	if err != nil {
+		return err
+	}
+	staged, mounted := table.At(place.mount())
+	switch {
+	case mounted && staged.Device != disk.Device():
+		return fmt.Errorf("the disk of the volume is %s, and %s is mounted: %w", disk.Device(), staged.Device, mount.ErrMounted)
+	case mounted:
+		return nil
+	}
+	unused := len(table.Shows(disk.Device(), "/")) == 0
+	system, err := d.systemOn(ctx, disk, volume, place)
+	if err != nil {
+		return err
+	}
+	// A pod's mount may be left of an earlier one: what is mounted is not for fsck.
+	if system.Access == mount.ReadWrite && unused {
+		if err := d.systems.Check(ctx, disk.Path(), system.Type); err != nil {
+			return err
+		}
+	}
+	return mountSystem(ctx, d.mounter, d.systems, system, place.mount())
+}
+
+// systemOn finds out what file system is to be mounted, and how. On a disk that is
+// empty, it makes one.
+func (d *Disks) systemOn(ctx context.Context, disk *device.Disk, volume *corev1.PersistentVolume, place diskPlace) (mount.FileSystem, error) {
+	system := mount.FileSystem{Source: disk.Path()}
+	readOnly, err := disk.IsReadOnly()
+	if err != nil {
+		return system, err
+	}
+	switch {
+	case isForReadersOnly(volume):
+		system.Access = mount.ReadOnly
+	case readOnly:
+		return system, errOnlyToRead
+	}
+	if system.Access == mount.ReadOnly {
+		system.Type, err = d.systemToRead(ctx, disk)
+	} else {
+		system.Type, err = d.ensureSystem(ctx, disk, volume, place)
+	}
+	if err != nil {
+		return system, err
+	}
+	err = setOptions(&system, volume.Spec.MountOptions)
+	return system, err
+}
+
+// systemToRead is the file system of a disk that nobody may write, and so nobody may
+// format.
+func (d *Disks) systemToRead(ctx context.Context, disk *device.Disk) (string, error) {
+	found, err := d.systems.Probe(ctx, disk.Path())
+	if err == nil && found == "" {
+		return "", errors.New("the volume's disk has no file system, and is for reading only: it isn't formatted")
+	}
+	return found, err
+}
