@@ -15,6 +15,8 @@ Stowage is running.
   manager      pid %-7d log %s
   node agent   pid %-7d log %s
   API server   %s, log %s
+  gce-mock     pid %-7d log %s
+               a cloud to try: %s
   local disks  %s
 
 In another terminal:
@@ -31,6 +33,10 @@ In another terminal:
   # the pod goes, the data stays; the claim goes, and its data with it
   kubectl delete pod/writer --wait=false && kubectl delete pvc/data --wait=false
 
+  # the same on a disk of the cloud, which is attached to the node
+  kubectl apply -f %s
+  kubectl get pvc,pv,volumeattachment && ls -l %s
+
 Ctrl-C unmounts and stops everything. What happens from now on:
 
 `
@@ -42,10 +48,12 @@ func printBanner(c *cluster.Cluster) {
 		c.Manager.PID(), near(c.Manager.LogFile),
 		c.Agent.PID(), near(c.Agent.LogFile),
 		c.Config.Host, near(folder.Log("control-plane")),
+		c.Cloud.PID(), near(c.Cloud.LogFile), c.CloudEndpoint,
 		near(folder.Disks()),
 		quoted(folder.Kubeconfig(cluster.AdminUser)), quoted(filepath.Dir(kubectl)),
 		quoted(filepath.Join(samplesDir(c), "local_claim.yaml")),
-		lookInside(folder.AgentRoot()))
+		lookInside(folder.AgentRoot()),
+		quoted(filepath.Join(samplesDir(c), "cloud_claim.yaml")), quoted(folder.Devices()))
 }
 
 // lookInside is a command that writes to the mounted volume. Mounts in a

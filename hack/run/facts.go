@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,6 +29,8 @@ func factsOf(object client.Object) []fact {
 		facts = conditions(o.Status.Conditions)
 	case *stowagev1alpha1.LocalVolume:
 		facts = conditions(o.Status.Conditions)
+	case *storagev1.VolumeAttachment:
+		facts = attachmentFacts(o)
 	case *corev1.Event:
 		facts = []fact{{"event", fmt.Sprintf("%s: %s", o.Reason, o.Message)}}
 	}
@@ -55,6 +58,23 @@ func volumePhase(volume *corev1.PersistentVolume) fact {
 		text += fmt.Sprintf(", claim %s/%s", volume.Spec.ClaimRef.Namespace, volume.Spec.ClaimRef.Name)
 	}
 	return fact{"phase", text}
+}
+
+func attachmentFacts(attachment *storagev1.VolumeAttachment) []fact {
+	text := "is being attached to " + attachment.Spec.NodeName
+	if attachment.Status.Attached {
+		text = "attached to " + attachment.Spec.NodeName
+	}
+	if volume := attachment.Spec.Source.PersistentVolumeName; volume != nil {
+		text = "volume " + *volume + " " + text
+	}
+	facts := []fact{{"attached", text}}
+	for _, failure := range []*storagev1.VolumeError{attachment.Status.AttachError, attachment.Status.DetachError} {
+		if failure != nil {
+			facts = append(facts, fact{"error", failure.Message})
+		}
+	}
+	return facts
 }
 
 func claimConditions(claim *corev1.PersistentVolumeClaim) []fact {
@@ -107,16 +127,24 @@ func kindOf(object client.Object) string {
 		return "backend"
 	case *stowagev1alpha1.LocalVolume:
 		return "local"
+	case *storagev1.VolumeAttachment:
+		return "attach"
 	default:
 		return "event"
 	}
 }
+
+// shownOfHash is how much is shown of an attachment's name, which is a long hash.
+const shownOfHash = 16
 
 // nameOf is what an object is called; an event is called what it is about.
 func nameOf(object client.Object) string {
 	namespace, name := object.GetNamespace(), object.GetName()
 	if event, isEvent := object.(*corev1.Event); isEvent {
 		namespace, name = event.InvolvedObject.Namespace, event.InvolvedObject.Name
+	}
+	if _, isAttachment := object.(*storagev1.VolumeAttachment); isAttachment {
+		name = name[:min(len(name), shownOfHash)]
 	}
 	if namespace == "" {
 		return name

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,6 +45,12 @@ func TestFactsOf(t *testing.T) {
 		{"a backend", &stowagev1alpha1.StorageBackend{Status: stowagev1alpha1.StorageBackendStatus{
 			Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready"}},
 		}}, []string{"Ready=True"}},
+		{"an attachment that fails", &storagev1.VolumeAttachment{
+			Spec: storagev1.VolumeAttachmentSpec{
+				NodeName: "n", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("pvc-1")},
+			},
+			Status: storagev1.VolumeAttachmentStatus{AttachError: &storagev1.VolumeError{Message: "no quota"}},
+		}, []string{"volume pvc-1 is being attached to n", "no quota"}},
 		{"an event", &corev1.Event{Reason: "FailedBinding", Message: "no volume"}, []string{"FailedBinding: no volume"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,5 +1,5 @@
 // Command run is `make run`: a whole Stowage on this machine, in one folder,
-// until Ctrl-C. It applies the sample backend, says what is running and what to
+// until Ctrl-C. It applies sample backends, says what is running and what to
 // try, and prints a line for everything that happens to claims, volumes, pods
 // and backends.
 //
@@ -78,8 +78,8 @@ func run(ctx context.Context, dir string) error {
 }
 
 func follow(ctx context.Context, c *cluster.Cluster) error {
-	done := showStep("applying the sample backend, class " + sampleClass)
-	err := applySampleBackend(ctx, c)
+	done := showStep("applying sample backends, classes " + sampleClasses)
+	err := applySampleBackends(ctx, c)
 	done(err)
 	if err != nil {
 		return err

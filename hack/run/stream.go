@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,7 +29,7 @@ func stream(ctx context.Context, c *cluster.Cluster) error {
 	}
 	for _, object := range []client.Object{
 		&stowagev1alpha1.StorageBackend{}, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{},
-		&stowagev1alpha1.LocalVolume{}, &corev1.Pod{}, &corev1.Event{},
+		&stowagev1alpha1.LocalVolume{}, &corev1.Pod{}, &storagev1.VolumeAttachment{}, &corev1.Event{},
 	} {
 		informer, err := watches.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 		if err != nil {

@@ -25,7 +25,7 @@ var errAPIServer = errors.New("the API server does not answer any more")
 // supervise starts programs again that ended, and ends the run if the API
 // server is gone.
 func supervise(ctx context.Context, c *cluster.Cluster, cancel context.CancelCauseFunc) {
-	for _, program := range []*cluster.Program{c.Manager, c.Agent} {
+	for _, program := range []*cluster.Program{c.Manager, c.Agent, c.Cloud} {
 		go keepRunning(ctx, program)
 	}
 	for deaf := 0; deaf < deafChecks && pause(ctx, checkInterval); deaf++ {

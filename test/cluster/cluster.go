@@ -1,7 +1,8 @@
 // Package cluster runs a whole Stowage on one machine, with all its state under
-// one folder: etcd, kube-apiserver, the manager and a node agent that follows
-// the pods of one registered node. `make run` and `make demo` use it; end-to-end
-// tests do with nodes that are machines of their own, whose agents they start.
+// one folder: etcd, kube-apiserver, gce-mock, the manager and a node agent that
+// follows the pods of one registered node, which is an instance of that cloud.
+// `make run` and `make demo` use it; end-to-end tests do without the cloud and
+// with nodes that are machines of their own, whose agents they start.
 //
 // The programs are the real ones, with the real rights: the manager is its
 // service account, bounded by config/rbac, and the agent is its node. There is
@@ -59,12 +60,16 @@ type Cluster struct {
 	// Config and Client are those of an administrator.
 	Config *rest.Config
 	Client client.WithWatch
-	// Manager and Agent can be killed and started again.
-	Manager, Agent *Program
+	// Manager, Agent and Cloud can be killed and started again. The agent and the cloud
+	// are there where the one node is.
+	Manager, Agent, Cloud *Program
+	// CloudEndpoint is the URL of the cloud's Compute API.
+	CloudEndpoint string
 
 	address  string
 	nodes    []string
 	register func(*corev1.Node)
+	ports    ports
 	server   *apiserver.Server
 	lock     *os.File
 }
@@ -106,15 +111,19 @@ func (c *Cluster) steps() []step {
 			step{"registering nodes " + strings.Join(c.nodes, ", "), c.registerNodes},
 			step{"starting the manager", c.startManager})
 	}
+	if c.register == nil {
+		c.register = inCloud
+	}
 	return append(steps,
+		step{"starting gce-mock, a cloud to try", c.startCloud},
 		step{"registering node " + NodeName, func(ctx context.Context) error { return c.registerNode(ctx, NodeName) }},
 		step{"starting the manager", c.startManager},
 		step{"starting the node agent", c.startAgent})
 }
 
 func (c *Cluster) startServer(context.Context) error {
-	ports, err := c.Folder.ports()
-	if err != nil {
+	var err error
+	if c.ports, err = c.Folder.ports(); err != nil {
 		return err
 	}
 	log, err := c.Folder.createLog("control-plane")
@@ -124,7 +133,7 @@ func (c *Cluster) startServer(context.Context) error {
 	defer log.Close()
 	c.server, err = apiserver.Start(apiserver.Options{
 		DataDir: c.Folder.path("etcd"), CertDir: c.Folder.path("certificates"),
-		Address: c.address, Port: ports.APIServer, EtcdPort: ports.Etcd,
+		Address: c.address, Port: c.ports.APIServer, EtcdPort: c.ports.Etcd,
 		Output: log, WithoutCRDs: true,
 	})
 	if err != nil {
@@ -162,6 +171,11 @@ func (c *Cluster) Stop(ctx context.Context) error {
 	if c.Manager != nil {
 		problems = append(problems, c.Manager.Stop())
 	}
+	if c.Cloud != nil {
+		problems = append(problems, c.Cloud.Stop())
+	}
+	// Once nobody plugs them in again.
+	problems = append(problems, c.Folder.detachDisks(ctx))
 	if c.server != nil {
 		problems = append(problems, c.server.Stop())
 	}

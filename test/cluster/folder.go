@@ -114,7 +114,7 @@ func (f Folder) Lock() (*os.File, error) {
 
 // ports are remembered, so that a kubeconfig in somebody's shell is good after
 // a restart.
-type ports struct{ APIServer, Etcd int }
+type ports struct{ APIServer, Etcd, Cloud int }
 
 func (f Folder) ports() (ports, error) {
 	var kept ports
@@ -127,6 +127,9 @@ func (f Folder) ports() (ports, error) {
 		return ports{}, err
 	}
 	if kept.Etcd, err = freePort(kept.Etcd); err != nil {
+		return ports{}, err
+	}
+	if kept.Cloud, err = freePort(kept.Cloud); err != nil {
 		return ports{}, err
 	}
 	content, err := json.Marshal(kept)

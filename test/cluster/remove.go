@@ -30,7 +30,7 @@ func Remove(ctx context.Context, dir string) error {
 		return err
 	}
 	defer lock.Close()
-	if err := folder.unmountVolumes(ctx); err != nil {
+	if err := errors.Join(folder.unmountVolumes(ctx), folder.detachDisks(ctx)); err != nil {
 		return err
 	}
 	return removeTree(ctx, root)

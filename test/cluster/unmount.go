@@ -18,7 +18,17 @@ func (f Folder) unmountVolumes(ctx context.Context) error {
 	if err := mount.UnmountBelow(mount.Kernel{}, f.AgentRoot()); err != nil {
 		return err
 	}
-	images, err := filepath.Glob(filepath.Join(f.Disks(), "*", "*", stowagev1alpha1.ImageFile))
+	return detachAll(ctx, filepath.Join(f.Disks(), "*", "*", stowagev1alpha1.ImageFile))
+}
+
+// detachDisks takes away the devices of the cloud's disks, which it makes appear again
+// when it is started.
+func (f Folder) detachDisks(ctx context.Context) error {
+	return detachAll(ctx, filepath.Join(f.cloud(), "images", "*"))
+}
+
+func detachAll(ctx context.Context, pattern string) error {
+	images, err := filepath.Glob(pattern)
 	for _, path := range images {
 		err = errors.Join(err, detach(ctx, path))
 	}

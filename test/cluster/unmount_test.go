@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -14,7 +15,20 @@ func TestALoopDeviceThatAPodSawDoesNotOutliveTheCluster(t *testing.T) {
 		t.Skip("NOT RUN: needs root to attach a loop device")
 	}
 	folder := Folder{t.TempDir()}
-	path := filepath.Join(folder.Disks(), "images", "pvc-1", stowagev1alpha1.ImageFile)
+	expectDetached(t, filepath.Join(folder.Disks(), "images", "pvc-1", stowagev1alpha1.ImageFile), folder.unmountVolumes)
+}
+
+func TestALoopDeviceOfTheCloudDoesNotOutliveTheCluster(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("NOT RUN: needs root to attach a loop device")
+	}
+	folder := Folder{t.TempDir()}
+	expectDetached(t, filepath.Join(folder.cloud(), "images", "1.img"), folder.detachDisks)
+}
+
+// expectDetached attaches an image, which then is to be detached.
+func expectDetached(t *testing.T, path string, detach func(context.Context) error) {
+	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +47,7 @@ func TestALoopDeviceThatAPodSawDoesNotOutliveTheCluster(t *testing.T) {
 	if err := loop.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := folder.unmountVolumes(t.Context()); err != nil {
+	if err := detach(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := device.Find(image); left != nil || err != nil {

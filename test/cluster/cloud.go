@@ -1,0 +1,63 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// What the cloud has that runs beside the one node, which is an instance of it.
+const (
+	CloudProject = "demo"
+	CloudZone    = "europe-west3-a"
+)
+
+// startCloud starts a Compute API whose disks are loop devices of this machine.
+func (c *Cluster) startCloud(ctx context.Context) error {
+	path, err := ProgramPath("gce-mock")
+	if err != nil {
+		return err
+	}
+	log, err := c.Folder.createLog("gce-mock")
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	address := fmt.Sprintf("127.0.0.1:%d", c.ports.Cloud)
+	c.CloudEndpoint = "http://" + address + "/compute/v1/"
+	c.Cloud = NewProgram(ProgramOptions{
+		Name: "gce-mock", Path: path, LogFile: c.Folder.Log("gce-mock"), Ready: "http://" + address + "/_mock/healthz",
+		Arguments: []string{
+			"--listen=" + address, "--folder=" + c.Folder.cloud(), "--device-folder=" + c.Folder.path("devices"),
+			"--project=" + CloudProject, "--zone=" + CloudZone, "--instance=" + CloudZone + "/" + NodeName, "--attach=" + cloudAttaches(),
+		},
+	})
+	return startAndWait(ctx, c.Cloud)
+}
+
+// cloudAttaches is what attaching a disk does. In a user namespace there are no loop
+// devices: there disks are attached in the API alone, and pods wait for them.
+func cloudAttaches() string {
+	if InsideNamespace() {
+		return "none"
+	}
+	return "loop"
+}
+
+// inCloud makes the one node an instance of the cloud, as Google's node controller
+// does with its nodes.
+func inCloud(node *corev1.Node) {
+	node.Spec.ProviderID = "gce://" + CloudProject + "/" + CloudZone + "/" + node.Name
+	node.Labels[corev1.LabelTopologyZone] = CloudZone
+	node.Labels[corev1.LabelTopologyRegion] = CloudZone[:strings.LastIndex(CloudZone, "-")]
+}
+
+// cloud is where the cloud keeps its disks.
+func (f Folder) cloud() string { return f.path("cloud") }
+
+// Devices is where the one node finds the disks that are attached to it.
+func (f Folder) Devices() string {
+	return f.path("devices", CloudProject, CloudZone, NodeName)
+}
