@@ -83,4 +83,7 @@ const (
 	MountOptionsAttribute = "mountOptions"
 	// LayoutAttribute is the volume's LocalLayout (local backend).
 	LayoutAttribute = "layout"
+	// DiskAttribute is the path of the volume's disk in the Compute API, from projects/
+	// on, for people (gce backend).
+	DiskAttribute = "disk"
 )

@@ -1,0 +1,167 @@
+package gce
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/api/compute/v1"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// attach finds the disk attached, or attaches it under its own name.
+func (b *gceBackend) attach(ctx context.Context, c *cloud, request backend.AttachRequest) (backend.Attachment, error) {
+	at, err := b.instanceOf(request.Node)
+	if err != nil {
+		return backend.Attachment{}, err
+	}
+	found, err := b.diskFor(ctx, c, request, at)
+	if err != nil {
+		return backend.Attachment{}, err
+	}
+	on, err := c.instance(ctx, at)
+	switch {
+	case err != nil:
+		return backend.Attachment{}, err
+	case on == nil:
+		return backend.Attachment{}, backend.WrongNode.Errorf("node %s has no instance: there is no %s any more", request.Node.Name, at.providerID())
+	}
+	mode := readWrite
+	if request.ReadOnly {
+		mode = readOnly
+	}
+	isAttached, err := c.checkAttached(ctx, found, on, mode)
+	if err == nil && !isAttached {
+		err = c.attachDisk(ctx, found, on, mode)
+	}
+	if err != nil {
+		return backend.Attachment{}, err
+	}
+	return backend.Attachment{Metadata: map[string]string{
+		// Google gives a disk its device's name as serial.
+		backend.DeviceMetadata: found.Name, backend.SerialMetadata: found.Name, backend.InstanceMetadata: at.providerID(),
+	}}, nil
+}
+
+// instanceOf is where a node's instance is. A node that isn't known to have one gets no
+// disk: another machine may have its name.
+func (b *gceBackend) instanceOf(node backend.NodeIdentity) (place, error) {
+	at, readable := placeOf(node.ProviderID)
+	switch {
+	case !readable:
+		return place{}, backend.WrongNode.Errorf("node %s has no instance at Google: its spec.providerID is %q, not gce://PROJECT/ZONE/NAME; "+
+			"place the pod on a node that has one", node.Name, node.ProviderID)
+	case at.project != b.spec.project:
+		return place{}, backend.WrongNode.Errorf("node %s is an instance of project %s, and backend %s has its disks in project %s: place the pod elsewhere",
+			node.Name, at.project, b.name, b.spec.project)
+	}
+	return at, nil
+}
+
+// diskFor finds the disk where the instance is, and tells where it is if it isn't there.
+func (b *gceBackend) diskFor(ctx context.Context, c *cloud, request backend.AttachRequest, at place) (*disk, error) {
+	if !validID.MatchString(request.ID) {
+		return nil, backend.Conflict.Errorf("%q is no id of a volume: nothing is attached for it", request.ID)
+	}
+	found, err := c.disk(ctx, at.zone, request.ID)
+	if err != nil {
+		return nil, err
+	}
+	if found == nil {
+		elsewhere, err := b.ownDisk(ctx, c, request.ID)
+		switch {
+		case err != nil:
+			return nil, err
+		case elsewhere == nil:
+			return nil, c.notThere(request.ID)
+		}
+		return nil, backend.WrongNode.Errorf("disk %s is in zone %s, and node %s in zone %s: place the pod in the disk's zone",
+			elsewhere.path(), elsewhere.zone(), request.Node.Name, at.zone)
+	}
+	_, err = b.checkOwner(found)
+	switch {
+	case err != nil:
+		return nil, err
+	case found.Status == diskDeleting:
+		return nil, backend.Conflict.Errorf("disk %s is being deleted: it isn't attached any more", found.path())
+	case found.Status != diskReady:
+		return nil, backend.InProgress.Errorf("disk %s is %s: waiting for it to be READY", found.path(), found.Status)
+	}
+	return found, nil
+}
+
+// checkAttached tells whether a disk is attached to an instance as it is to be. What is
+// attached in another way was attached by somebody else, or for something else.
+func (c *cloud) checkAttached(ctx context.Context, found *disk, on *instance, mode string) (bool, error) {
+	has := on.attachedDisk(found.path())
+	switch {
+	case has == nil:
+		return false, checkFree(found, on, mode)
+	case has.DeviceName != found.Name || has.AutoDelete:
+		return false, backend.Conflict.Errorf("disk %s is attached to instance %s by somebody else, as device %s: detach it there",
+			found.path(), on.name, has.DeviceName)
+	case has.Mode != mode:
+		return false, backend.Conflict.Errorf("disk %s is attached to instance %s as %s, and is to be %s: it has to be detached first",
+			found.path(), on.name, has.Mode, mode)
+	}
+	// It may be on its way out.
+	if err := c.settle(ctx, on, "detachDisk"); err != nil {
+		return false, err
+	}
+	now, err := c.instance(ctx, on.place)
+	if err == nil && (now == nil || now.attachedDisk(found.path()) == nil) {
+		err = backend.InProgress.Errorf("disk %s was being detached from instance %s: it is attached anew", found.path(), on.name)
+	}
+	return err == nil, err
+}
+
+// checkFree looks for what is in the way of attaching a disk. Whether others read it, or
+// attach it now, the API knows.
+func checkFree(found *disk, on *instance, mode string) error {
+	if other := on.deviceNamed(found.Name); other != nil {
+		return backend.Conflict.Errorf("instance %s has another disk, %s, as device %s: detach that one", on.name, pathOf(other.Source), found.Name)
+	}
+	for _, user := range found.Users {
+		if pathOf(user) == pathOf(on.SelfLink) {
+			return backend.InProgress.Errorf("disk %s was attached to instance %s, and was detached meanwhile: it is attached anew", found.path(), on.name)
+		}
+		if mode == readWrite {
+			return backend.Conflict.Errorf("disk %s is attached to instance %s: it can be written on one only", found.path(), nameOf(user))
+		}
+	}
+	return nil
+}
+
+func (c *cloud) attachDisk(ctx context.Context, found *disk, on *instance, mode string) error {
+	asked := &compute.AttachedDisk{
+		Source: found.path(), DeviceName: found.Name, Mode: mode, Type: "PERSISTENT",
+		ForceSendFields: []string{"AutoDelete"},
+	}
+	err := c.make(ctx, change{
+		doing: fmt.Sprintf("attaching disk %s to instance %s", found.path(), on.name),
+		zone:  on.zone,
+		basis: append([]string{"attach", mode}, standing(found, on)...),
+		ask: func(ctx context.Context, requestID string) (*compute.Operation, error) {
+			return c.compute.Instances.AttachDisk(on.project, on.zone, on.name, asked).RequestId(requestID).Context(ctx).Do()
+		},
+		isSeen: func(ctx context.Context) (bool, error) {
+			now, err := c.instance(ctx, on.place)
+			return now != nil && now.attachedDisk(found.path()) != nil, err
+		},
+	})
+	switch reasonOf(err) {
+	case inUse:
+		return backend.Conflict.Errorf("disk %s is attached elsewhere: it has to be detached there first: %w", found.path(), err)
+	case overLimit:
+		return backend.Exhausted.Errorf("instance %s has as many disks as it can have: place the pod elsewhere: %w", on.name, err)
+	case notFound:
+		return backend.InProgress.Errorf("disk %s or instance %s went away meanwhile: both are looked for again: %w", found.path(), on.name, err)
+	}
+	return err
+}
+
+// standing is what attaching and detaching are decided on. Whatever was attached or
+// detached since is another standing, so that what is asked for again is done again.
+func standing(found *disk, on *instance) []string {
+	return []string{found.path(), found.incarnation(), on.providerID(), idOf(on.Id), found.LastAttachTimestamp, found.LastDetachTimestamp}
+}

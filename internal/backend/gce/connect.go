@@ -1,0 +1,101 @@
+package gce
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/api/compute/v1"
+	"google.golang.org/api/option"
+	htransport "google.golang.org/api/transport/http"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+const (
+	userAgent = "stowage.dev"
+	// idleConnections is how many stay open: calls come in bursts.
+	idleConnections = 32
+)
+
+// errCredentials says that nothing was sent, because there was no token to send it with.
+// errUnreachable says that nothing was sent, because nobody took the connection.
+var (
+	errCredentials = errors.New("signing in")
+	errUnreachable = errors.New("connecting")
+)
+
+// connect makes a client of the API. It outlives the context, in which it is made.
+func connect(ctx context.Context, spec settings, key []byte) (*compute.Service, error) {
+	ctx = context.WithoutCancel(ctx)
+	options := []option.ClientOption{option.WithScopes(compute.ComputeScope), option.WithUserAgent(userAgent)}
+	switch {
+	case spec.secret != "":
+		// A key of another type could name programs to run and addresses to ask.
+		options = append(options, option.WithAuthCredentialsJSON(option.ServiceAccount, key))
+	case spec.isPlain():
+		options = append(options, option.WithoutAuthentication())
+	}
+	signed, err := htransport.NewTransport(ctx, newWire(), options...)
+	switch {
+	case err != nil && spec.secret != "":
+		return nil, backend.Unavailable.Errorf("%s is no service account key: put one, as Google gives it out, into the Secret under key.json: %w",
+			spec.credentials(), err)
+	case err != nil:
+		return nil, backend.Unavailable.Errorf("the manager has no identity of its own at Google: "+
+			"set gce.credentialsSecret, or run the manager where Google gives it one: %w", err)
+	}
+	options = []option.ClientOption{option.WithHTTPClient(&http.Client{Transport: &pacer{next: &signer{next: signed}, now: time.Now}})}
+	if spec.endpoint != "" {
+		options = append(options, option.WithEndpoint(spec.endpoint))
+	}
+	service, err := compute.NewService(ctx, options...)
+	if err != nil {
+		return nil, backend.Invalid.Errorf("the client of the Compute API can't be made: look at gce.endpoint: %w", err)
+	}
+	return service, nil
+}
+
+// sent is how the wire tells the signer, through a request's context, that a request was
+// signed.
+type sent struct{}
+
+// signer tells errors of signing in from those of the call itself.
+type signer struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (s *signer) RoundTrip(request *http.Request) (*http.Response, error) {
+	signed := &atomic.Bool{}
+	answer, err := s.next.RoundTrip(request.WithContext(context.WithValue(request.Context(), sent{}, signed)))
+	if err != nil && !signed.Load() {
+		return nil, errors.Join(errCredentials, err)
+	}
+	return answer, err
+}
+
+// wire carries requests that are signed.
+type wire struct{ next http.RoundTripper }
+
+func newWire() *wire {
+	plain := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: idleConnections}
+	plain.DialContext = (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	plain.TLSHandshakeTimeout = 10 * time.Second
+	plain.IdleConnTimeout = 90 * time.Second
+	return &wire{next: plain}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (w *wire) RoundTrip(request *http.Request) (*http.Response, error) {
+	if signed, tells := request.Context().Value(sent{}).(*atomic.Bool); tells {
+		signed.Store(true)
+	}
+	answer, err := w.next.RoundTrip(request)
+	var dialing *net.OpError
+	if errors.As(err, &dialing) && dialing.Op == "dial" {
+		return nil, errors.Join(errUnreachable, err)
+	}
+	return answer, err
+}

@@ -1,0 +1,67 @@
+package gce
+
+import (
+	"testing"
+	"time"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/backendtest"
+	"github.com/stowage-dev/stowage/internal/gcemock"
+)
+
+func TestTheContractIsKept(t *testing.T) {
+	for name, world := range map[string]func(*testing.T) *world{
+		"where operations are waited for": func(t *testing.T) *world { return newWorld(t) },
+		"where nobody waits for operations": func(t *testing.T) *world {
+			w := newWorld(t, func(options *gcemock.Options) { options.Latency = 20 * time.Millisecond })
+			w.impatient()
+			return w
+		},
+		"where lists have many pages": func(t *testing.T) *world {
+			w := newWorld(t)
+			w.kind.limits.page = 1
+			return w
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			backendtest.Contract(t, func(t *testing.T) (backend.Backend, func(string) bool) {
+				w := world(t)
+				return w.open(), w.has
+			})
+		})
+	}
+}
+
+func TestTheContractOfAttachingIsKept(t *testing.T) {
+	for name, world := range map[string]func(*testing.T) *world{
+		"where operations are waited for": func(t *testing.T) *world { return newWorld(t) },
+		"where nobody waits for operations": func(t *testing.T) *world {
+			w := newWorld(t, func(options *gcemock.Options) { options.Latency = 20 * time.Millisecond })
+			w.impatient()
+			return w
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			backendtest.AttachContract(t, func(t *testing.T) backendtest.Machines {
+				w := world(t)
+				return backendtest.Machines{
+					Backend: w.open(func(spec *stowagev1alpha1.GCEBackend) { spec.Zones = []string{zoneA} }),
+					Nodes:   [2]backend.NodeIdentity{node("node-1"), node("node-2")},
+					Absent:  node("node-9"),
+					Stop:    w.stopInstance, Remove: w.removeInstance,
+				}
+			})
+		})
+	}
+}
+
+func (w *world) stopInstance(of backend.NodeIdentity) {
+	operation, err := w.compute.Instances.Stop(project, zoneA, of.Name).Do()
+	w.ended(zoneA, operation, err)
+}
+
+func (w *world) removeInstance(of backend.NodeIdentity) {
+	operation, err := w.compute.Instances.Delete(project, zoneA, of.Name).Do()
+	w.ended(zoneA, operation, err)
+}

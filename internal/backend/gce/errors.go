@@ -1,0 +1,164 @@
+package gce
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"google.golang.org/api/compute/v1"
+	"google.golang.org/api/googleapi"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// errSent says of a call that changes something that it may have been heard.
+var errSent = errors.New("the call may have taken effect")
+
+// failure is the error that an operation ended in: it changed nothing.
+type failure struct{ code, message string }
+
+// Error implements error.
+func (f *failure) Error() string { return f.code + ": " + f.message }
+
+// failureOf is the error that an operation ended in; nil where it ended well.
+func failureOf(ended *compute.Operation) error {
+	switch {
+	case ended.Error != nil && len(ended.Error.Errors) > 0:
+		first := ended.Error.Errors[0]
+		return &failure{code: first.Code, message: first.Message}
+	case ended.Error != nil || ended.HttpErrorStatusCode >= http.StatusBadRequest:
+		return &failure{code: "UNKNOWN", message: ended.HttpErrorMessage}
+	default:
+		return nil
+	}
+}
+
+// reason is why the API refused something, in one spelling: calls say quotaExceeded and
+// operations QUOTA_EXCEEDED.
+type reason string
+
+const (
+	noReason   reason = ""
+	inUse      reason = "resourceinusebyanotherresource"
+	notReady   reason = "resourcenotready"
+	exists     reason = "alreadyexists"
+	notFound   reason = "notfound"
+	changed    reason = "conditionnotmet"
+	overQuota  reason = "quotaexceeded"
+	zoneFull   reason = "zoneresourcepoolexhausted"
+	overLimit  reason = "limitexceeded"
+	tooFast    reason = "ratelimitexceeded"
+	invalid    reason = "invalid"
+	forbidden  reason = "forbidden"
+	signedOut  reason = "autherror"
+	unready    reason = "unavailable"
+	apiMissing reason = "accessnotconfigured"
+)
+
+// spellings are other words for the same.
+var spellings = map[reason]reason{
+	"resourcenotfound": notFound, "resourcealreadyexists": exists, "conflict": inUse,
+	"zoneresourcepoolexhaustedwithdetails": zoneFull,
+	"userratelimitexceeded":                tooFast, "resourceoperationrateexceeded": tooFast, "concurrentoperationsquotaexceeded": tooFast,
+	"invalidusage": invalid, "invalidfieldvalue": invalid, "badrequest": invalid, "required": invalid,
+	"unsupportedoperation": invalid, "parseerror": invalid, "invalidparameter": invalid,
+	"insufficientpermissions": forbidden, "permissionserror": forbidden, "servicedisabled": apiMissing,
+	"unauthorized": signedOut,
+}
+
+// byStatus is what an HTTP status says where no reason is known.
+var byStatus = map[int]reason{
+	http.StatusBadRequest: invalid, http.StatusUnauthorized: signedOut, http.StatusForbidden: forbidden,
+	http.StatusNotFound: notFound, http.StatusConflict: exists, http.StatusPreconditionFailed: changed,
+	http.StatusTooManyRequests: tooFast, http.StatusServiceUnavailable: unready,
+}
+
+// reasonOf is why the API refused; noReason where an error doesn't come from there, or
+// says nothing that is known, or was understood before. What was meant for people is never
+// read.
+func reasonOf(err error) reason {
+	var refusal *googleapi.Error
+	var ended *failure
+	switch {
+	case backend.KindOf(err) != "":
+		return noReason
+	case errors.As(err, &ended):
+		return spelled(ended.code)
+	case !errors.As(err, &refusal):
+		return noReason
+	}
+	for _, item := range refusal.Errors {
+		if known := spelled(item.Reason); meanings[known].kind != "" {
+			return known
+		}
+	}
+	return byStatus[refusal.Code]
+}
+
+func spelled(word string) reason {
+	said := reason(strings.ToLower(strings.ReplaceAll(word, "_", "")))
+	if usual, other := spellings[said]; other {
+		return usual
+	}
+	return said
+}
+
+// meaning is what a reason means for a caller, and what it tells an administrator.
+type meaning struct {
+	kind   backend.ErrorKind
+	advice string
+}
+
+var meanings = map[reason]meaning{
+	inUse:      {backend.Conflict, "it is in use"},
+	notReady:   {backend.InProgress, "what it needs isn't ready"},
+	exists:     {backend.Conflict, "there is one of this name"},
+	notFound:   {backend.NotFound, "there is no such thing"},
+	changed:    {backend.InProgress, "it was changed meanwhile"},
+	overQuota:  {backend.Exhausted, "a quota of project %[1]s is used up: raise it, or delete disks"},
+	zoneFull:   {backend.Exhausted, "the zone has no room now: wait, or use another zone"},
+	overLimit:  {backend.Exhausted, "a limit is reached"},
+	tooFast:    {backend.Unavailable, "there are too many calls for project %[1]s: it is tried again"},
+	invalid:    {backend.Invalid, "the Compute API takes no such request: look at gce.project, gce.zones, gce.diskType, gce.labels and gce.provisionedIOPS"},
+	forbidden:  {backend.Unavailable, "%[2]s may not do that in project %[1]s: grant the roles compute.instanceAdmin.v1 and iam.serviceAccountUser"},
+	apiMissing: {backend.Unavailable, "switch the Compute Engine API on in project %[1]s"},
+	signedOut:  {backend.Unavailable, "%[2]s isn't accepted: renew it"},
+	unready:    {backend.Unavailable, "the Compute API isn't ready: it is tried again"},
+}
+
+// translate gives an error its kind, and tells what to do. What isn't known to have had
+// no effect gets no kind.
+func (b *gceBackend) translate(doing string, err error) error {
+	if backend.KindOf(err) != "" {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	known := meaningOf(err)
+	if known.kind == "" {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	advice := strings.NewReplacer("%[1]s", b.spec.project, "%[2]s", b.spec.credentials()).Replace(known.advice)
+	return known.kind.Errorf("%s: %s (%w)", doing, advice, err)
+}
+
+func meaningOf(err error) meaning {
+	var paused *pausedError
+	var ended *failure
+	known, understood := meanings[reasonOf(err)]
+	switch {
+	case errors.As(err, &paused):
+		return meaning{backend.Unavailable, "it is tried again later"}
+	case errors.Is(err, errCredentials):
+		return meaning{backend.Unavailable, "signing in with %[2]s goes wrong: renew it, or let the manager through to who gives out tokens"}
+	case errors.Is(err, errUnreachable):
+		return meaning{backend.Unavailable, "the Compute API can't be reached: look at gce.endpoint, or let the manager through to it"}
+	case understood:
+		return known
+	case errors.As(err, &ended):
+		return meaning{backend.Unavailable, "the operation ended in error and changed nothing: it is tried again"}
+	case errors.Is(err, errSent):
+		return meaning{}
+	default:
+		return meaning{backend.Unavailable, "the Compute API doesn't answer: look after it, or after the way there"}
+	}
+}

@@ -1,0 +1,131 @@
+package gce
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"google.golang.org/api/compute/v1"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// scheme is what the provider ids of instances begin with.
+const scheme = "gce://"
+
+// Modes in which a disk is attached.
+const (
+	readWrite = "READ_WRITE"
+	readOnly  = "READ_ONLY"
+)
+
+// place is where an instance is.
+type place struct{ project, zone, name string }
+
+// placeOf reads a provider's id, gce://PROJECT/ZONE/NAME.
+func placeOf(providerID string) (place, bool) {
+	rest, ours := strings.CutPrefix(providerID, scheme)
+	parts := strings.Split(rest, "/")
+	if !ours || len(parts) != 3 || parts[2] == "" || !apiProject.MatchString(parts[0]) || !zoneName.MatchString(parts[1]) || !zoneName.MatchString(parts[2]) {
+		return place{}, false
+	}
+	return place{parts[0], parts[1], parts[2]}, true
+}
+
+func (p place) providerID() string { return scheme + p.project + "/" + p.zone + "/" + p.name }
+
+// instance is one that was found.
+type instance struct {
+	*compute.Instance
+	place
+}
+
+// attachedDisk finds a disk among those of the instance: nil where it isn't.
+func (i *instance) attachedDisk(path string) *compute.AttachedDisk {
+	for _, one := range i.Disks {
+		if pathOf(one.Source) == path {
+			return one
+		}
+	}
+	return nil
+}
+
+// deviceNamed finds what has a device name on the instance: nil where nothing has.
+func (i *instance) deviceNamed(name string) *compute.AttachedDisk {
+	for _, one := range i.Disks {
+		if one.DeviceName == name {
+			return one
+		}
+	}
+	return nil
+}
+
+// instance reads an instance: nil where there is none. That is believed where the zone
+// shows its instances: who may see nothing is told that there is nothing.
+func (c *cloud) instance(ctx context.Context, at place) (*instance, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.limits.call)
+	defer cancel()
+	found, err := c.compute.Instances.Get(at.project, at.zone, at.name).Context(ctx).Do()
+	switch {
+	case err == nil:
+		return &instance{found, at}, nil
+	case reasonOf(err) != notFound:
+		return nil, err
+	}
+	shown, err := c.compute.Instances.List(at.project, at.zone).Filter(fmt.Sprintf("name = %q", at.name)).Context(ctx).Do()
+	switch {
+	case reasonOf(err) == notFound:
+		return nil, backend.Unavailable.Errorf("there is no zone %s in project %s, or it isn't shown to whom the manager signs in as: %w", at.zone, at.project, err)
+	case err != nil:
+		return nil, err
+	case len(shown.Items) > 0:
+		return &instance{shown.Items[0], at}, nil
+	case shown.NextPageToken != "" || shown.Warning != nil && shown.Warning.Code == unreachable:
+		return nil, incomplete("zone " + at.zone)
+	}
+	return nil, nil
+}
+
+// instances lists the instances, in all zones of the project, that a filter lets through.
+func (c *cloud) instances(ctx context.Context, filter string) (found []*instance, err error) {
+	call := c.compute.Instances.AggregatedList(c.project).MaxResults(c.limits.page)
+	if filter != "" {
+		call = call.Filter(filter)
+	}
+	err = call.Pages(ctx, func(page *compute.InstanceAggregatedList) error {
+		for scope, here := range page.Items {
+			if here.Warning != nil && here.Warning.Code == unreachable {
+				return incomplete(scope)
+			}
+			for _, one := range here.Instances {
+				found = append(found, &instance{one, place{c.project, nameOf(one.Zone), one.Name}})
+			}
+		}
+		return checkReached(page.Unreachables)
+	})
+	return found, c.aboutProject(err)
+}
+
+// instancesOf are those that a node may be: the one that its provider's id names or,
+// where that isn't known any more, all that have its name. What the id of another
+// provider names is none.
+func (c *cloud) instancesOf(ctx context.Context, node backend.NodeIdentity) ([]*instance, error) {
+	if node.ProviderID == "" {
+		if !zoneName.MatchString(node.Name) {
+			return nil, nil
+		}
+		return c.instances(ctx, fmt.Sprintf("name = %q", node.Name))
+	}
+	at, readable := placeOf(node.ProviderID)
+	switch {
+	case !strings.HasPrefix(node.ProviderID, scheme):
+		return nil, nil
+	case !readable:
+		return nil, backend.Invalid.Errorf("node %s has the providerID %q, which is none of the form gce://PROJECT/ZONE/NAME", node.Name, node.ProviderID)
+	}
+	found, err := c.instance(ctx, at)
+	if found == nil || err != nil {
+		return nil, err
+	}
+	return []*instance{found}, nil
+}

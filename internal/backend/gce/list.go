@@ -1,0 +1,70 @@
+package gce
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"google.golang.org/api/compute/v1"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// list finds disks by label, and believes their descriptions.
+func (b *gceBackend) list(ctx context.Context, c *cloud) ([]backend.Held, error) {
+	found, err := b.ownDisks(ctx, c)
+	var held []backend.Held
+	for _, one := range found {
+		read, _ := recordOf(one.Disk)
+		held = append(held, backend.Held{ID: one.Name, Claim: read.Claim, Retained: one.Labels[retainedLabel] != ""})
+	}
+	slices.SortFunc(held, func(one, other backend.Held) int { return cmp.Compare(one.ID, other.ID) })
+	// A volume that was begun in two zones is one volume.
+	return slices.CompactFunc(held, func(one, other backend.Held) bool { return one.ID == other.ID }), err
+}
+
+// ownDisks lists the disks that are this backend's.
+func (b *gceBackend) ownDisks(ctx context.Context, c *cloud) ([]*disk, error) {
+	filter := fmt.Sprintf("(labels.%s = %q) AND (labels.%s = %q)", clusterLabel, labelValue(b.cluster), backendLabel, labelValue(b.name))
+	found, err := c.disks(ctx, filter)
+	return slices.DeleteFunc(found, func(one *disk) bool {
+		_, foreign := b.checkOwner(one)
+		return foreign != nil
+	}), err
+}
+
+// retain labels the disk, unless it is too late.
+func (b *gceBackend) retain(ctx context.Context, c *cloud, id string) (place string, err error) {
+	found, err := b.ownDisk(ctx, c, id)
+	switch {
+	case err != nil:
+		return "", err
+	case found == nil:
+		return "", c.notThere(id)
+	case found.Status == diskDeleting:
+		return "", backend.NotFound.Errorf("it is too late to keep disk %s: it is being deleted", found.path())
+	}
+	place = "disk " + found.path()
+	if found.Labels[retainedLabel] != "" {
+		return place, nil
+	}
+	labels := map[string]string{}
+	maps.Copy(labels, found.Labels)
+	labels[retainedLabel] = "true"
+	// The fingerprint keeps labels that somebody adds meanwhile.
+	asked := &compute.ZoneSetLabelsRequest{Labels: labels, LabelFingerprint: found.LabelFingerprint}
+	return place, c.make(ctx, change{
+		doing: "labelling disk " + found.path(),
+		zone:  found.zone(),
+		basis: []string{"retain", found.path(), found.incarnation(), found.LabelFingerprint},
+		ask: func(ctx context.Context, requestID string) (*compute.Operation, error) {
+			return c.compute.Disks.SetLabels(c.project, found.zone(), found.Name, asked).RequestId(requestID).Context(ctx).Do()
+		},
+		isSeen: func(ctx context.Context) (bool, error) {
+			now, err := c.disk(ctx, found.zone(), found.Name)
+			return now != nil && now.Labels[retainedLabel] != "", err
+		},
+	})
+}

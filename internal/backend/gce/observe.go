@@ -1,0 +1,59 @@
+package gce
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// machines are what the statuses of instances say. One that is suspended goes on where it
+// was once it is resumed, and writes what it held in memory; one that is being repaired
+// starts again by itself: neither is stopped for good.
+var machines = map[string]backend.Machine{
+	"PENDING": backend.MachineRuns, "PROVISIONING": backend.MachineRuns, "STAGING": backend.MachineRuns, "RUNNING": backend.MachineRuns,
+	"PENDING_STOP": backend.MachineRuns, "STOPPING": backend.MachineRuns, "DEPROVISIONING": backend.MachineRuns,
+	"SUSPENDING": backend.MachineRuns, "SUSPENDED": backend.MachineRuns, "REPAIRING": backend.MachineRuns,
+	"STOPPED": backend.MachineStopped, "TERMINATED": backend.MachineStopped,
+}
+
+// observe tells what became of a node's instance. That one is gone is said of one that a
+// provider's id names: of a name alone nobody knows whose it was.
+func observe(ctx context.Context, c *cloud, node backend.NodeIdentity) (backend.Machine, error) {
+	found, err := c.instancesOf(ctx, node)
+	if err != nil {
+		return backend.MachineUnknown, err
+	}
+	if _, named := placeOf(node.ProviderID); named && len(found) == 0 {
+		return backend.MachineGone, nil
+	}
+	if len(found) != 1 {
+		return backend.MachineUnknown, nil
+	}
+	return machines[found[0].Status], nil
+}
+
+// attachments reads which instances have this backend's disks, and how.
+func (b *gceBackend) attachments(ctx context.Context, c *cloud) ([]backend.Attached, error) {
+	held, err := b.ownDisks(ctx, c)
+	if err != nil || len(held) == 0 {
+		return nil, err
+	}
+	ids := map[string]string{}
+	for _, one := range held {
+		ids[one.path()] = one.Name
+	}
+	instances, err := c.instances(ctx, "")
+	if err != nil {
+		return nil, fmt.Errorf("listing instances: %w", err)
+	}
+	var all []backend.Attached
+	for _, on := range instances {
+		for _, has := range on.Disks {
+			if id, ours := ids[pathOf(has.Source)]; ours {
+				all = append(all, backend.Attached{ID: id, ProviderID: on.providerID(), ReadOnly: has.Mode == readOnly})
+			}
+		}
+	}
+	return all, nil
+}

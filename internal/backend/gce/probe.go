@@ -1,0 +1,54 @@
+package gce
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"google.golang.org/api/compute/v1"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+const zoneDown = "DOWN"
+
+// probe asks for what a new disk needs: the project, the zones and the type in each.
+func (b *gceBackend) probe(ctx context.Context, c *cloud) error {
+	there, err := c.zonesThere(ctx)
+	if err != nil {
+		return err
+	}
+	for _, zone := range c.zones {
+		known, found := there[zone]
+		switch {
+		case !found:
+			return backend.Invalid.Errorf("project %s has no zone %s: correct gce.zones; it has %s", c.project, zone, strings.Join(names(there), ", "))
+		case known.Status == zoneDown:
+			return backend.Unavailable.Errorf("zone %s is down: wait, or take it out of gce.zones", zone)
+		}
+		if _, err := c.sizesOf(ctx, zone, b.spec.diskType); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *cloud) zonesThere(ctx context.Context) (map[string]*compute.Zone, error) {
+	found := map[string]*compute.Zone{}
+	err := c.compute.Zones.List(c.project).Pages(ctx, func(page *compute.ZoneList) error {
+		for _, zone := range page.Items {
+			found[zone.Name] = zone
+		}
+		return nil
+	})
+	return found, c.aboutProject(err)
+}
+
+func names(zones map[string]*compute.Zone) []string {
+	var all []string
+	for name := range zones {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,138 @@
+package gce
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"google.golang.org/api/compute/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// provision looks for the disk first, in all zones: what an earlier call began stays where
+// it is, whatever zones the backend has now.
+func (b *gceBackend) provision(ctx context.Context, c *cloud, request backend.Request) (*backend.Volume, error) {
+	if err := checkRequest(request); err != nil {
+		return nil, err
+	}
+	found, err := c.disksNamed(ctx, request.ID)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return b.insert(ctx, c, request)
+	}
+	own, err := b.pickOwn(found)
+	if err != nil {
+		return nil, err
+	}
+	return b.resume(own, request)
+}
+
+func checkRequest(request backend.Request) error {
+	onlyRead := !slices.ContainsFunc(request.AccessModes, func(mode corev1.PersistentVolumeAccessMode) bool {
+		return mode != corev1.ReadOnlyMany
+	})
+	switch {
+	case !validID.MatchString(request.ID) || !isAttemptOf(request.ID, backend.VolumeID(request.Claim.UID, 1)):
+		return backend.Conflict.Errorf("the id %q isn't that of a volume of the claim with uid %s", request.ID, request.Claim.UID)
+	case request.Capacity.Sign() <= 0:
+		return backend.Invalid.Errorf("the claim asks for %s: ask for more than nothing", request.Capacity.String())
+	case onlyRead && len(request.AccessModes) > 0:
+		return backend.Invalid.Errorf("a new disk is empty, and as ReadOnlyMany alone nobody could ever write it: " +
+			"ask for ReadWriteOnce as well, write it, and mount it read-only then")
+	case request.Source != nil:
+		return backend.Invalid.Errorf("disks are made empty only: create the claim without dataSource, and copy the data")
+	}
+	return nil
+}
+
+// insert makes the disk. A second call, of whomever, takes part in the first.
+func (b *gceBackend) insert(ctx context.Context, c *cloud, request backend.Request) (*backend.Volume, error) {
+	zone, err := b.zoneFor(request)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := b.newDisk(ctx, c, zone, request)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(wanted)
+	if err != nil {
+		return nil, fmt.Errorf("describing disk %s: %w", request.ID, err)
+	}
+	err = c.make(ctx, change{
+		doing: fmt.Sprintf("making disk %s in zone %s", request.ID, zone),
+		zone:  zone,
+		basis: []string{"insert", c.diskPath(zone, request.ID), string(text)},
+		ask: func(ctx context.Context, requestID string) (*compute.Operation, error) {
+			return c.compute.Disks.Insert(c.project, zone, wanted).RequestId(requestID).Context(ctx).Do()
+		},
+	})
+	switch reasonOf(err) {
+	case exists:
+		return nil, backend.InProgress.Errorf("disk %s came into being meanwhile: it is looked at", request.ID)
+	case notFound:
+		return nil, backend.Invalid.Errorf("there is no zone %s, or no type %s in it: correct gce.zones or gce.diskType: %w", zone, b.spec.diskType, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	made, err := c.disk(ctx, zone, request.ID)
+	switch {
+	case err != nil:
+		return nil, err
+	case made == nil:
+		// The data of whoever wrote it already is gone: never an empty disk instead.
+		return nil, backend.Invalid.Errorf("disk %s was made in zone %s and is gone, somebody deleted it: create the claim anew", request.ID, zone)
+	}
+	return b.resume(made, request)
+}
+
+// newDisk is the disk that a request asks for.
+func (b *gceBackend) newDisk(ctx context.Context, c *cloud, zone string, request backend.Request) (*compute.Disk, error) {
+	can, err := c.sizesOf(ctx, zone, b.spec.diskType)
+	if err != nil {
+		return nil, err
+	}
+	sizeGb, err := can.atLeast(request.Capacity)
+	if err != nil {
+		return nil, err
+	}
+	description, err := json.Marshal(b.record(request.ID, request.Claim))
+	if err != nil {
+		return nil, fmt.Errorf("describing disk %s: %w", request.ID, err)
+	}
+	return &compute.Disk{
+		Name: request.ID, Description: string(description), Labels: b.labelsFor(request.Claim),
+		SizeGb: sizeGb, ProvisionedIops: b.spec.iops,
+		Type: fmt.Sprintf("projects/%s/zones/%s/diskTypes/%s", c.project, zone, b.spec.diskType),
+	}, nil
+}
+
+// resume says how far a disk is that was begun for a request.
+func (b *gceBackend) resume(found *disk, request backend.Request) (*backend.Volume, error) {
+	read, err := b.checkOwner(found)
+	switch {
+	case err != nil:
+		return nil, err
+	case read.Claim != request.Claim:
+		return nil, backend.Conflict.Errorf("disk %s belongs to claim %s/%s, uid %s", found.path(), read.Claim.Namespace, read.Claim.Name, read.Claim.UID)
+	case found.Status == diskDeleting:
+		return nil, backend.Conflict.Errorf("disk %s is being deleted: it isn't made again", found.path())
+	case found.Status == diskFailed:
+		return nil, backend.Unavailable.Errorf("making disk %s failed: delete the claim, which deletes what there is of it", found.path())
+	case found.Status != diskReady:
+		return nil, backend.InProgress.Errorf("disk %s is %s: waiting for it to be READY", found.path(), found.Status)
+	case found.SizeGb < inGib(request.Capacity):
+		capacity := found.capacity()
+		return nil, backend.Conflict.Errorf("disk %s has %s, less than the %s asked for: it is not what was made for this claim", found.path(), capacity.String(), request.Capacity.String())
+	}
+	if request.Node != nil && request.Node.Labels[corev1.LabelTopologyZone] != found.zone() {
+		return nil, backend.WrongNode.Errorf("disk %s was made in zone %s, and node %s isn't there", found.path(), found.zone(), request.Node.Name)
+	}
+	return volume(found, request.VolumeMode), nil
+}

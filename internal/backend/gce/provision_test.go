@@ -1,0 +1,249 @@
+package gce
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+
+	"google.golang.org/api/compute/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/backendtest"
+)
+
+func TestADiskTellsWhoseItIs(t *testing.T) {
+	w := newWorld(t)
+	on := w.open(func(spec *stowagev1alpha1.GCEBackend) {
+		spec.Labels = map[string]string{"team": "storage"}
+		spec.DiskType, spec.ProvisionedIOPS = "hyperdisk-balanced", new(int64(3000))
+	})
+	request := backendtest.Request("1")
+	request.Node = nodeNamed("node-b", zoneB)
+	made := w.mustProvision(on, request)
+
+	disk := w.mustHaveOne("pvc-1")
+	if nameOf(disk.Zone) != zoneB || nameOf(disk.Type) != "hyperdisk-balanced" || disk.ProvisionedIops != 3000 || disk.SizeGb != 4 {
+		t.Errorf("the disk is %+v", disk)
+	}
+	want := record{CreatedBy: "stowage.dev", ID: "pvc-1", Cluster: string(thisCluster), Backend: "cloud", Claim: request.Claim}
+	var described record
+	if err := json.Unmarshal([]byte(disk.Description), &described); err != nil || described != want {
+		t.Errorf("it is described as %q: %v", disk.Description, err)
+	}
+	labels := map[string]string{"team": "storage", "stowage-cluster": string(thisCluster), "stowage-backend": "cloud", "stowage-claim-uid": "1"}
+	if !reflect.DeepEqual(disk.Labels, labels) {
+		t.Errorf("its labels are %v", disk.Labels)
+	}
+	if made.Handle != "pvc-1" || made.Capacity.String() != "4Gi" || made.FSType != "ext4" ||
+		made.Attributes["disk"] != "projects/demo/zones/europe-west3-b/disks/pvc-1" {
+		t.Errorf("the volume is %+v", made)
+	}
+	if !reflect.DeepEqual(made.NodeAffinity, withinZone(zoneB)) {
+		t.Errorf("it can be used on %+v", made.NodeAffinity)
+	}
+}
+
+func TestABlockVolumeHasNoFileSystem(t *testing.T) {
+	w := newWorld(t)
+	request := backendtest.Request("1")
+	request.VolumeMode = corev1.PersistentVolumeBlock
+	if made := w.mustProvision(w.open(), request); made.FSType != "" {
+		t.Errorf("it has %s", made.FSType)
+	}
+}
+
+func TestSizesAreRoundedUpToWhatThereIs(t *testing.T) {
+	balanced, extreme := sizes{"pd-balanced", 10, 65536}, sizes{"pd-extreme", 500, 65536}
+	for _, test := range []struct {
+		of    sizes
+		asked string
+		gib   int64
+	}{
+		{balanced, "1Mi", 10},
+		{balanced, "10Gi", 10},
+		{balanced, "10737418241", 11}, // a byte more than 10Gi
+		{balanced, "20G", 19},
+		{balanced, "64Ti", 65536},
+		{balanced, "65537Gi", 0},
+		{balanced, "9E", 0},
+		{extreme, "20Gi", 500},
+		{sizes{"unknown", 1, 0}, "1", 1},
+	} {
+		got, err := test.of.atLeast(resource.MustParse(test.asked))
+		if got != test.gib || (err == nil) != (test.gib > 0) {
+			t.Errorf("%s of %s: %d, %v", test.asked, test.of.diskType, got, err)
+		}
+	}
+}
+
+func TestMoreThanADiskCanHaveIsRefused(t *testing.T) {
+	w := newWorld(t)
+	request := backendtest.Request("1")
+	request.Capacity = resource.MustParse("65Ti")
+	_, err := w.open().Provision(t.Context(), request)
+	w.mustBe(err, backend.Invalid, "disks of type pd-balanced have 65536Gi at most", "65Ti")
+	if w.has("pvc-1") {
+		t.Error("there is a disk")
+	}
+}
+
+func TestADiskThatNobodyCouldWriteIsRefused(t *testing.T) {
+	w := newWorld(t)
+	request := backendtest.Request("1")
+	request.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany}
+	_, err := w.open().Provision(t.Context(), request)
+	w.mustBe(err, backend.Invalid, "ReadOnlyMany alone nobody could ever write it")
+	request.AccessModes = append(request.AccessModes, corev1.ReadWriteOnce)
+	w.mustProvision(w.open(), request)
+}
+
+func TestAPodsNodeDecidesOnTheZone(t *testing.T) {
+	w := newWorld(t)
+	for name, test := range map[string]struct {
+		node *corev1.Node
+		says string
+	}{
+		"a node without a zone":    {nodeNamed("node-1", ""), "node node-1 has no label topology.kubernetes.io/zone"},
+		"a node of another zone":   {nodeNamed("node-c", zoneC), "node node-c is in zone europe-west3-c, and backend cloud makes disks in europe-west3-a, europe-west3-b only"},
+		"a node beyond the border": {nodeNamed("node-x", "mars-a"), "mars-a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request := backendtest.Request("1")
+			request.Node = test.node
+			_, err := w.open().Provision(t.Context(), request)
+			w.mustBe(err, backend.WrongNode, test.says)
+		})
+	}
+	if w.has("pvc-1") {
+		t.Error("there is a disk")
+	}
+}
+
+func TestADiskThatWasBegunElsewhereIsNotForThisNode(t *testing.T) {
+	w := newWorld(t)
+	request := backendtest.Request("1")
+	request.Node = nodeNamed("node-1", zoneA)
+	w.mustProvision(w.open(), request)
+	request.Node = nodeNamed("node-b", zoneB)
+	_, err := w.open().Provision(t.Context(), request)
+	w.mustBe(err, backend.WrongNode, "was made in zone europe-west3-a, and node node-b isn't there")
+	w.mustHaveOne("pvc-1")
+}
+
+func TestDisksWithoutANodeSpreadOverTheZones(t *testing.T) {
+	on := newWorld(t).open(func(spec *stowagev1alpha1.GCEBackend) { spec.Zones = []string{zoneA, zoneB, zoneC} })
+	fewer := on.spec
+	fewer.zones = []string{zoneC, zoneA}
+	count := map[string]int{}
+	for i := range 300 {
+		request := backendtest.Request(fmt.Sprint(i))
+		zone, err := on.zoneFor(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		count[zone]++
+		left, err := (&gceBackend{spec: fewer}).zoneFor(request)
+		if err != nil || zone != zoneB && left != zone {
+			t.Errorf("volume %d goes from zone %s to %s because another was taken away: %v", i, zone, left, err)
+		}
+	}
+	for _, zone := range on.spec.zones {
+		if count[zone] < 60 {
+			t.Errorf("they are spread as %v", count)
+		}
+	}
+}
+
+func TestAClassDecidesOnTheZones(t *testing.T) {
+	w := newWorld(t)
+	for name, test := range map[string]struct {
+		key    string
+		values []string
+		wanted string
+	}{
+		"by zone":        {corev1.LabelTopologyZone, []string{zoneB}, zoneB},
+		"by region":      {corev1.LabelTopologyRegion, []string{"europe-west3"}, zoneA},
+		"none of ours":   {corev1.LabelTopologyZone, []string{zoneC}, ""},
+		"by what is not": {"example.com/rack", []string{"7"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request := backendtest.Request("1")
+			request.Topologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
+				{Key: test.key, Values: test.values},
+			}}}
+			zone, err := w.open().zoneFor(request)
+			if test.wanted == "" {
+				w.mustBe(err, backend.Invalid, "allowedTopologies", "topology.kubernetes.io/zone")
+			} else if err != nil || !slices.Contains([]string{test.wanted, zoneB}, zone) {
+				t.Errorf("it chose %q: %v", zone, err)
+			}
+		})
+	}
+}
+
+func TestADiskIsFoundInAZoneThatTheBackendHasNoMore(t *testing.T) {
+	w := newWorld(t)
+	request := backendtest.Request("1")
+	made := w.mustProvision(w.open(), request)
+	elsewhere := w.openAs(w.newKind(thisCluster), "cloud", func(spec *stowagev1alpha1.GCEBackend) { spec.Zones = []string{zoneC} })
+	again := w.mustProvision(elsewhere, request)
+	if !reflect.DeepEqual(made, again) {
+		t.Errorf("it was %+v, and is %+v", made, again)
+	}
+	w.must(w.untilFinal(func() error { return elsewhere.Delete(t.Context(), "pvc-1") }))
+	if w.has("pvc-1") {
+		t.Error("the disk is there still")
+	}
+}
+
+func TestADiskThatSomebodyDeletedIsNotMadeAgain(t *testing.T) {
+	w := newWorld(t)
+	w.mustProvision(w.open(), backendtest.Request("1"))
+	zone := nameOf(w.mustHaveOne("pvc-1").Zone)
+	operation, err := w.compute.Disks.Delete(project, zone, "pvc-1").Do()
+	w.ended(zone, operation, err)
+	_, err = w.openAs(w.newKind(thisCluster), "cloud").Provision(t.Context(), backendtest.Request("1"))
+	w.mustBe(err, backend.Invalid, "is gone, somebody deleted it", "create the claim anew")
+}
+
+func TestASpecThatTheCloudCanNotServeIsToldSo(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*stowagev1alpha1.GCEBackend)
+		kind   backend.ErrorKind
+		says   string
+	}{
+		"a project that isn't there": {func(spec *stowagev1alpha1.GCEBackend) { spec.Project = "nobodys" }, backend.Unavailable, "there is no project nobodys"},
+		"a zone that isn't there":    {func(spec *stowagev1alpha1.GCEBackend) { spec.Zones = []string{"mars-a"} }, backend.Invalid, "gce.zones"},
+		"a type that isn't there":    {func(spec *stowagev1alpha1.GCEBackend) { spec.DiskType = "pd-fast" }, backend.Invalid, "no disks of type pd-fast"},
+		"iops for a type without":    {func(spec *stowagev1alpha1.GCEBackend) { spec.ProvisionedIOPS = new(int64(9)) }, backend.Invalid, "gce.provisionedIOPS"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			_, err := w.open(test.change).Provision(t.Context(), backendtest.Request("1"))
+			w.mustBe(err, test.kind, test.says)
+		})
+	}
+}
+
+func nodeNamed(name, zone string) *corev1.Node {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
+	if zone != "" {
+		node.Labels[corev1.LabelTopologyZone] = zone
+	}
+	return node
+}
+
+// ourDisk is one as this backend makes it, for a claim.
+func (w *world) ourDisk(on *gceBackend, uid string, sizeGb int64) *compute.Disk {
+	w.Helper()
+	request := backendtest.Request(uid)
+	description, err := json.Marshal(on.record(request.ID, request.Claim))
+	w.must(err)
+	return &compute.Disk{Name: request.ID, Description: string(description), Labels: on.labelsFor(request.Claim), SizeGb: sizeGb}
+}

@@ -1,0 +1,104 @@
+package gce
+
+import (
+	"encoding/json"
+	"maps"
+	"regexp"
+	"strings"
+
+	"google.golang.org/api/compute/v1"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+const (
+	// creator is in the description of each of our disks.
+	creator = "stowage.dev"
+
+	// ourLabels is what our labels begin with. By labels disks are looked for; who owns
+	// one, its description alone tells, which nobody can change.
+	ourLabels     = "stowage-"
+	clusterLabel  = ourLabels + "cluster"
+	backendLabel  = ourLabels + "backend"
+	claimLabel    = ourLabels + "claim-uid"
+	retainedLabel = ourLabels + "retained"
+
+	longestLabel = 63
+)
+
+// validID is what backend.VolumeID makes, as far as it is a name of a disk.
+var validID = regexp.MustCompile(`^pvc-[a-z0-9-]{0,58}[a-z0-9]$`)
+
+// record says whose a disk is. It is the disk's description, which can't be changed.
+type record struct {
+	CreatedBy string `json:"createdBy"`
+	ID        string `json:"id"`
+	// Cluster is the identity of the cluster: several may use one project.
+	Cluster string                         `json:"cluster"`
+	Backend string                         `json:"backend"`
+	Claim   stowagev1alpha1.ClaimReference `json:"claim"`
+}
+
+func (b *gceBackend) record(id string, claim stowagev1alpha1.ClaimReference) record {
+	return record{CreatedBy: creator, ID: id, Cluster: b.cluster, Backend: b.name, Claim: claim}
+}
+
+// recordOf reads a disk's description.
+func recordOf(found *compute.Disk) (record, bool) {
+	var read record
+	err := json.Unmarshal([]byte(found.Description), &read)
+	return read, err == nil && read.CreatedBy == creator
+}
+
+// checkOwner is an error of kind Conflict where a disk isn't that of a volume of this
+// backend, or where what it says doesn't fit its name.
+func (b *gceBackend) checkOwner(found *disk) (record, error) {
+	read, ours := recordOf(found.Disk)
+	switch {
+	case !ours:
+		return read, backend.Conflict.Errorf("disk %s isn't Stowage's: its description says nothing of an owner; it is left alone", found.path())
+	case read.Cluster != b.cluster:
+		return read, backend.Conflict.Errorf("disk %s belongs to another cluster, with the id %s: it is left alone", found.path(), read.Cluster)
+	case read.Backend != b.name:
+		return read, backend.Conflict.Errorf("disk %s belongs to backend %s: it is left alone", found.path(), read.Backend)
+	case read.ID != found.Name || !isAttemptOf(found.Name, backend.VolumeID(read.Claim.UID, 1)):
+		return read, backend.Conflict.Errorf("disk %s is described as volume %s of the claim with uid %s, which doesn't fit: it is left alone",
+			found.path(), read.ID, read.Claim.UID)
+	}
+	return read, nil
+}
+
+// isAttemptOf tells whether an id is a claim's first, or a later one.
+func isAttemptOf(id, first string) bool {
+	rest, fits := strings.CutPrefix(id, first)
+	attempt, later := strings.CutPrefix(rest, "-")
+	return fits && (rest == "" || later && attempt != "" && strings.Trim(attempt, "0123456789") == "")
+}
+
+// labelsFor are the labels of a new disk: the backend's, and those it is found by.
+func (b *gceBackend) labelsFor(claim stowagev1alpha1.ClaimReference) map[string]string {
+	labels := map[string]string{}
+	maps.Copy(labels, b.spec.labels)
+	labels[clusterLabel] = labelValue(b.cluster)
+	labels[backendLabel] = labelValue(b.name)
+	labels[claimLabel] = labelValue(string(claim.UID))
+	return labels
+}
+
+// labelValue writes a name of Kubernetes' in the letters that Google allows. What is too
+// long ends in a hash.
+func labelValue(name string) string {
+	const hashed = 12
+	value := strings.ReplaceAll(strings.ToLower(name), ".", "_")
+	if len(value) <= longestLabel && labelText.MatchString(value) {
+		return value
+	}
+	value = strings.Map(func(letter rune) rune {
+		if !labelText.MatchString(string(letter)) {
+			return '-'
+		}
+		return letter
+	}, value)
+	return value[:min(len(value), longestLabel-hashed-1)] + "-" + hexDigest(name)[:hashed]
+}

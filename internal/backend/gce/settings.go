@@ -1,0 +1,110 @@
+package gce
+
+import (
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// basePath is where Google serves the API, below the host.
+const basePath = "/compute/v1/"
+
+// What Google takes as labels, as far as it is ASCII.
+var (
+	labelKey   = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
+	labelText  = regexp.MustCompile(`^[a-z0-9_-]{0,63}$`)
+	zoneName   = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
+	apiProject = regexp.MustCompile(`^[a-z0-9.:-]+$`)
+)
+
+// settings are a spec that was checked.
+type settings struct {
+	project string
+	zones   []string
+	// endpoint ends with a slash; empty: Google's own.
+	endpoint string
+	// secret names the Secret with the key; empty: the machine's own identity.
+	secret   string
+	diskType string
+	labels   map[string]string
+	iops     int64
+}
+
+// settingsFrom checks a spec. What reaches the path of a call is checked here, too: an
+// object may be older than the rules of the API.
+func settingsFrom(spec stowagev1alpha1.GCEBackend) (settings, error) {
+	read := settings{project: spec.Project, zones: spec.Zones, diskType: spec.DiskType, labels: spec.Labels}
+	if spec.CredentialsSecret != nil {
+		read.secret = spec.CredentialsSecret.Name
+	}
+	if spec.ProvisionedIOPS != nil {
+		read.iops = *spec.ProvisionedIOPS
+	}
+	if read.diskType == "" {
+		read.diskType = defaultDiskType
+	}
+	if !apiProject.MatchString(spec.Project) {
+		return settings{}, backend.Invalid.Errorf("gce.project %q is no id of a project", spec.Project)
+	}
+	for _, zone := range spec.Zones {
+		if !zoneName.MatchString(zone) {
+			return settings{}, backend.Invalid.Errorf("gce.zones: %q is no name of a zone, such as europe-west3-a", zone)
+		}
+	}
+	var err error
+	if read.endpoint, err = checkEndpoint(spec.Endpoint); err != nil {
+		return settings{}, err
+	}
+	return read, checkLabels(spec.Labels)
+}
+
+// checkEndpoint makes an endpoint one that paths can be put behind.
+func checkEndpoint(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	endpoint, err := url.Parse(text)
+	if err != nil || endpoint.Host == "" || endpoint.Scheme != "https" && endpoint.Scheme != "http" ||
+		endpoint.User != nil || endpoint.RawQuery != "" || endpoint.Fragment != "" {
+		return "", backend.Invalid.Errorf("gce.endpoint %q is no URL of a Compute API: it is to be like https://compute.example.com%s", text, basePath)
+	}
+	if strings.Trim(endpoint.Path, "/") == "" {
+		endpoint.Path = basePath
+	}
+	return strings.TrimSuffix(endpoint.String(), "/") + "/", nil
+}
+
+func checkLabels(labels map[string]string) error {
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		switch {
+		case strings.HasPrefix(key, ourLabels):
+			return backend.Invalid.Errorf("gce.labels: %q is Stowage's own: choose a key that doesn't begin with %s", key, ourLabels)
+		case !labelKey.MatchString(key):
+			return backend.Invalid.Errorf("gce.labels: the key %q isn't one of 63 lower case letters, digits, '-' and '_' at most, a letter first", key)
+		case !labelText.MatchString(labels[key]):
+			return backend.Invalid.Errorf("gce.labels: the value %q of %s isn't one of 63 lower case letters, digits, '-' and '_' at most", labels[key], key)
+		}
+	}
+	return nil
+}
+
+// isPlain tells whether the endpoint is one that nobody signs in to unless a key is
+// named: a mock's.
+func (s settings) isPlain() bool { return strings.HasPrefix(s.endpoint, "http://") }
+
+// credentials tell people what is signed in with.
+func (s settings) credentials() string {
+	switch {
+	case s.secret != "":
+		return "the key in Secret " + s.secret
+	case s.isPlain():
+		return "no credentials"
+	default:
+		return "the machine's own identity"
+	}
+}

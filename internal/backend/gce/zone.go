@@ -1,0 +1,66 @@
+package gce
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// zoneFor chooses the zone of a new disk: its pod's, or else one of those that the class
+// allows. That one is computed from the id, so that repeats choose it again, also where
+// other zones are added or taken away, and so that disks spread.
+func (b *gceBackend) zoneFor(request backend.Request) (string, error) {
+	if request.Node != nil {
+		return b.zoneOf(request.Node)
+	}
+	allowed := slices.DeleteFunc(slices.Clone(b.spec.zones), func(zone string) bool {
+		return !backend.Allows(request.Topologies, nodeIn(zone))
+	})
+	if len(allowed) == 0 {
+		return "", backend.Invalid.Errorf("none of the zones of backend %s (%s) is within the allowedTopologies of the claim's StorageClass: "+
+			"add one to gce.zones, or use another class; zones go by the label %s", b.name, strings.Join(b.spec.zones, ", "), corev1.LabelTopologyZone)
+	}
+	return slices.MaxFunc(allowed, func(one, other string) int {
+		return cmp.Compare(digest(request.ID, one), digest(request.ID, other))
+	}), nil
+}
+
+func (b *gceBackend) zoneOf(node *corev1.Node) (string, error) {
+	zone := node.Labels[corev1.LabelTopologyZone]
+	switch {
+	case zone == "":
+		return "", backend.WrongNode.Errorf("node %s has no label %s, so that nobody knows which disks it can have: "+
+			"label it with the zone of its instance", node.Name, corev1.LabelTopologyZone)
+	case !slices.Contains(b.spec.zones, zone):
+		return "", backend.WrongNode.Errorf("node %s is in zone %s, and backend %s makes disks in %s only: place the pod there, or add the zone to gce.zones",
+			node.Name, zone, b.name, strings.Join(b.spec.zones, ", "))
+	}
+	return zone, nil
+}
+
+// nodeIn is a node of which nothing is known but its zone.
+func nodeIn(zone string) *corev1.Node {
+	region := zone
+	if at := strings.LastIndexByte(zone, '-'); at >= 0 {
+		region = zone[:at]
+	}
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{
+		corev1.LabelTopologyZone: zone, corev1.LabelTopologyRegion: region,
+	}}}
+}
+
+// withinZone keeps a volume's pods to the disk's zone.
+func withinZone(zone string) *corev1.VolumeNodeAffinity {
+	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{
+				Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone},
+			}},
+		}},
+	}}
+}
