@@ -13,8 +13,9 @@ import (
 
 // attachDisk attaches a disk to an instance.
 type attachDisk struct {
-	Instance string
-	Asked    attachment
+	Instance   string
+	InstanceID uint64 `json:",string"`
+	Asked      attachment
 }
 
 func newAttachDisk(r *request) (job, error) {
@@ -62,6 +63,7 @@ func (j *attachDisk) accept(s *Server) (target, error) {
 	if j.Asked.DeviceName == "" {
 		j.Asked.DeviceName = s.freeDeviceName(j.Instance)
 	}
+	j.InstanceID, j.Asked.DiskID = instance.Id, s.disks.rows[j.Asked.Disk].Id
 	return target{path: j.Instance, id: instance.Id}, s.checkAttachable(j.Asked, "")
 }
 
@@ -85,8 +87,12 @@ func (s *Server) checkAttachable(asked attachment, operation string) error {
 	if !slices.Contains([]string{statusInstanceRunning, statusTerminated, statusProvisioning}, instance.Status) {
 		return errNotReady(asked.Instance)
 	}
-	if _, err := s.findReadyDisk(asked.Disk); err != nil {
+	disk, err := s.sameDisk(asked.Disk, asked.DiskID)
+	switch {
+	case err != nil:
 		return err
+	case disk.Status != statusReady:
+		return errNotReady(asked.Disk)
 	}
 	for _, other := range s.attachmentsOf(asked.Disk) {
 		isOwn := operation != "" && other.Taken == operation
@@ -119,6 +125,9 @@ func (s *Server) checkRoom(instance compute.Instance, asked attachment, operatio
 }
 
 func (j *attachDisk) begin(s *Server, operation string) error {
+	if _, err := s.sameInstance(j.Instance, j.InstanceID); err != nil {
+		return err
+	}
 	if err := s.checkAttachable(j.Asked, operation); err != nil {
 		return err
 	}

@@ -16,7 +16,9 @@ const (
 type attachment struct {
 	// Instance and Disk are paths.
 	Instance, Disk string
-	DeviceName     string
+	// DiskID is the disk's own, since another may get its name.
+	DiskID     uint64 `json:",string"`
+	DeviceName string
 	// Mode is READ_WRITE or READ_ONLY.
 	Mode             string
 	Boot, AutoDelete bool

@@ -76,18 +76,17 @@ func changing(read func(*request) (job, error)) func(*Server, *request) (any, er
 		if err != nil {
 			return nil, err
 		}
-		row, isNew, err := s.accept(r, job)
+		row, err := s.accept(r, job)
 		if err != nil {
 			return nil, err
-		}
-		if isNew {
-			s.start(row, r.fault.sticks())
 		}
 		return r.operationView(row), nil
 	}
 }
 
-func (s *Server) accept(r *request, job job) (row operation, isNew bool, err error) {
+// accept starts an operation. If it can't be written, the client hears of it, and the
+// operation goes its way all the same: what it changed holds.
+func (s *Server) accept(r *request, job job) (row operation, err error) {
 	err = s.update(func() error {
 		before, err := s.sentBefore(r)
 		if before != nil || err != nil {
@@ -108,10 +107,10 @@ func (s *Server) accept(r *request, job job) (row operation, isNew bool, err err
 		if row.RequestID != "" {
 			s.requests[row.RequestID] = row.Public.SelfLink
 		}
-		isNew = true
+		s.start(row, r.fault.sticks())
 		return nil
 	})
-	return row, isNew, err
+	return row, err
 }
 
 // sentBefore finds the operation of a request that is sent again.

@@ -9,7 +9,8 @@ type detachDisk struct {
 	quick
 	Instance, Device string
 	// Disk is the one that was there when it was asked for.
-	Disk string
+	Disk   string
+	DiskID uint64 `json:",string"`
 }
 
 func newDetachDisk(r *request) (job, error) {
@@ -29,7 +30,7 @@ func (j *detachDisk) accept(s *Server) (target, error) {
 	if !found || row.Taken != "" {
 		return target{}, j.errNoDevice()
 	}
-	j.Disk = row.Disk
+	j.Disk, j.DiskID = row.Disk, row.DiskID
 	return target{path: j.Instance, id: instance.Id}, nil
 }
 
@@ -38,7 +39,7 @@ func (j *detachDisk) errNoDevice() error {
 }
 
 func (j *detachDisk) begin(s *Server, _ string) error {
-	if row, found := s.attachments.get(j.path()); !found || row.Disk != j.Disk {
+	if row, found := s.attachments.get(j.path()); !found || row.DiskID != j.DiskID {
 		return j.errNoDevice()
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/api/compute/v1"
 
@@ -22,13 +23,37 @@ type sockets struct {
 	resized int
 	// fails is how likely a call fails, without effect.
 	fails float64
+	// gate holds the next call; nil: it isn't held.
+	gate chan struct{}
+	held chan struct{}
 }
 
 func newSockets(t *testing.T) *sockets { return &sockets{T: t, plugged: map[string]hotplug.Device{}} }
 
 func socketOf(device hotplug.Device) string { return device.Instance + "/" + device.Name }
 
+// hold keeps the next call from going on, until letGo is called; held tells of it.
+func (s *sockets) hold() (held <-chan struct{}, letGo func()) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.gate, s.held = make(chan struct{}), make(chan struct{})
+	gate := s.gate
+	return s.held, func() { close(gate) }
+}
+
+func (s *sockets) pass() {
+	s.mutex.Lock()
+	gate := s.gate
+	s.gate = nil
+	s.mutex.Unlock()
+	if gate != nil {
+		close(s.held)
+		<-gate
+	}
+}
+
 func (s *sockets) change(change func()) error {
+	s.pass()
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if rand.Float64() < s.fails {
@@ -144,4 +169,28 @@ func TestDevicesAppearAgainAfterTheMachineRestarts(t *testing.T) {
 	set.Attacher = wired
 	open(t, set)
 	wired.has("node/for-node")
+}
+
+// An operation that was to end in error took the disk, and made no device.
+func TestAnAttachmentThatWasUnderWayHasNoDeviceBeforeItGoesOn(t *testing.T) {
+	wired := newSockets(t)
+	set := options(t)
+	set.Attacher = wired
+	c := open(t, set)
+	c.makeInstance("node")
+	c.makeDisk("data")
+	held, letGo := wired.hold()
+	operation, err := c.attach("node", "data", "READ_WRITE").Do()
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-held
+	crashed := copyFolder(t, set.Folder)
+	letGo()
+	c.done(operation, nil)
+
+	wired = newSockets(t)
+	set.Attacher, set.Folder, set.Latency = wired, crashed, time.Hour
+	open(t, set)
+	wired.has()
 }

@@ -42,6 +42,23 @@ func (s *Server) findDisk(path string) (compute.Disk, error) {
 	return row, nil
 }
 
+// sameDisk finds the disk that had a path when an operation was accepted: another may
+// have its name by now.
+func (s *Server) sameDisk(path string, id uint64) (compute.Disk, error) {
+	row, err := s.findDisk(path)
+	if err == nil && row.Id != id {
+		err = errNotFound(path)
+	}
+	return row, err
+}
+
+// removeImage removes the contents of a disk or a snapshot that is gone.
+func (s *Server) removeImage(id uint64, of string) {
+	if err := s.images.remove(id); err != nil {
+		s.options.Log.Error(err, "an image is left behind", "of", of)
+	}
+}
+
 // findReadyDisk finds a disk that something can be done with.
 func (s *Server) findReadyDisk(path string) (compute.Disk, error) {
 	row, err := s.findDisk(path)

@@ -30,12 +30,9 @@ func (j *deleteDisk) accept(s *Server) (target, error) {
 }
 
 func (j *deleteDisk) begin(s *Server, _ string) error {
-	row, err := s.findDisk(j.Path)
+	row, err := s.sameDisk(j.Path, j.ID)
 	if err != nil {
 		return err
-	}
-	if row.Id != j.ID {
-		return errNotFound(j.Path) // another one of the same name
 	}
 	if err := s.refuseUsers(j.Path); err != nil {
 		return err
@@ -60,6 +57,7 @@ func (j *deleteDisk) undo(s *Server, _ string) {
 type resizeDisk struct {
 	quick
 	Path   string
+	ID     uint64 `json:",string"`
 	SizeGb int64
 }
 
@@ -79,6 +77,7 @@ func (j *resizeDisk) accept(s *Server) (target, error) {
 	if err := j.check(row); err != nil {
 		return target{}, err
 	}
+	j.ID = row.Id
 	wanted := row
 	wanted.SizeGb = j.SizeGb
 	if err := s.settleType(&wanted); err != nil {
@@ -96,9 +95,12 @@ func (j *resizeDisk) check(row compute.Disk) error {
 }
 
 func (j *resizeDisk) begin(s *Server, _ string) error {
-	row, err := s.findReadyDisk(j.Path)
-	if err != nil {
+	row, err := s.sameDisk(j.Path, j.ID)
+	switch {
+	case err != nil:
 		return err
+	case row.Status != statusReady:
+		return errNotReady(j.Path)
 	}
 	return j.check(row)
 }
@@ -126,7 +128,11 @@ func (j *resizeDisk) work(ctx context.Context, s *Server) error {
 }
 
 func (j *resizeDisk) finish(s *Server) {
-	row, _ := s.disks.get(j.Path)
+	row, err := s.sameDisk(j.Path, j.ID)
+	if err != nil {
+		s.removeImage(j.ID, j.Path) // it went with its instance meanwhile
+		return
+	}
 	row.SizeGb = j.SizeGb
 	s.disks.put(j.Path, row)
 }
@@ -135,6 +141,7 @@ func (j *resizeDisk) finish(s *Server) {
 type labelDisk struct {
 	quick
 	Path        string
+	ID          uint64 `json:",string"`
 	Labels      map[string]string
 	Fingerprint string
 }
@@ -151,12 +158,12 @@ func (j *labelDisk) accept(s *Server) (target, error) {
 	if err := checkLabels(j.Labels); err != nil {
 		return target{}, err
 	}
-	err := j.begin(s, "")
-	return target{path: j.Path, id: s.disks.rows[j.Path].Id}, err
+	j.ID = s.disks.rows[j.Path].Id
+	return target{path: j.Path, id: j.ID}, j.begin(s, "")
 }
 
 func (j *labelDisk) begin(s *Server, _ string) error {
-	row, err := s.findDisk(j.Path)
+	row, err := s.sameDisk(j.Path, j.ID)
 	if err != nil {
 		return err
 	}
@@ -167,7 +174,10 @@ func (j *labelDisk) begin(s *Server, _ string) error {
 }
 
 func (j *labelDisk) finish(s *Server) {
-	row, _ := s.disks.get(j.Path)
+	row, err := s.sameDisk(j.Path, j.ID)
+	if err != nil {
+		return // it went with its instance meanwhile
+	}
 	row.Labels, row.LabelFingerprint = j.Labels, fingerprintOf(j.Labels)
 	s.disks.put(j.Path, row)
 }

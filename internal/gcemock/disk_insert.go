@@ -118,9 +118,7 @@ func (j *insertDisk) finish(s *Server) {
 
 func (j *insertDisk) undo(s *Server, _ string) {
 	s.disks.remove(j.Disk.SelfLink)
-	if err := s.images.remove(j.Disk.Id); err != nil {
-		s.options.Log.Error(err, "an image is left behind", "disk", j.Disk.SelfLink)
-	}
+	s.removeImage(j.Disk.Id, j.Disk.SelfLink)
 }
 
 // checkQuota checks that a project's disks in a region, with one of this size, stay

@@ -21,7 +21,7 @@ func (s *Server) resume() {
 	}
 }
 
-// start runs an operation on its own, once it is let go of.
+// start runs an operation on its own, once it is let go of. The store is locked, and open.
 func (s *Server) start(row operation, stuck <-chan struct{}) {
 	s.running.Go(func() {
 		if err := s.run(row, stuck); err != nil && s.ctx.Err() == nil {
@@ -44,7 +44,8 @@ func (s *Server) run(row operation, stuck <-chan struct{}) error {
 		if err := s.pause(s.ctx, total/4); err != nil {
 			return err
 		}
-		if err := s.progress(path, statusRunning); err != nil {
+		// What can't be written now is written with what changes next.
+		if err := s.progress(path, statusRunning); err != nil && s.ctx.Err() != nil {
 			return err
 		}
 	}
@@ -69,14 +70,17 @@ func (s *Server) perform(path string, job job, failure *apiError) error {
 		return s.ctx.Err()
 	}
 	begun := false
-	err := s.update(func() error { return job.begin(s, path) })
-	if err == nil {
-		begun = true
-		if failure != nil {
-			err = failure
-		} else {
-			err = job.work(s.ctx, s)
-		}
+	err := s.update(func() error {
+		err := job.begin(s, path)
+		begun = err == nil // also if it can't be written
+		return err
+	})
+	switch {
+	case err != nil:
+	case failure != nil:
+		err = failure
+	default:
+		err = job.work(s.ctx, s)
 	}
 	if s.ctx.Err() != nil {
 		return s.ctx.Err()

@@ -65,6 +65,10 @@ func asAPIError(err error) *apiError {
 	return &apiError{Status: http.StatusInternalServerError, Reason: reasonInternal, Message: "Internal error: " + err.Error()}
 }
 
+func errClosed() error {
+	return &apiError{Status: http.StatusServiceUnavailable, Reason: reasonBackend, Message: "The server is going away."}
+}
+
 func errNotFound(path string) error {
 	return &apiError{Status: http.StatusNotFound, Reason: reasonNotFound, Message: fmt.Sprintf("The resource '%s' was not found", path)}
 }

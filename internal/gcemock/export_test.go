@@ -8,3 +8,10 @@ func Methods() []string {
 	}
 	return names
 }
+
+// EndJournal makes every further line of the journal fail to be written.
+func (s *Server) EndJournal() error {
+	s.Lock()
+	defer s.Unlock()
+	return s.journal.file.Close()
+}

@@ -83,6 +83,9 @@ func New(ctx context.Context, options Options) (*Server, error) {
 // Close stops what is under way, which goes on when the folder is opened again.
 func (s *Server) Close() error {
 	s.stop()
+	s.Lock()
+	s.closed = true
+	s.Unlock()
 	s.running.Wait()
 	return s.close()
 }

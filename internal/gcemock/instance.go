@@ -54,6 +54,16 @@ func (s *Server) findInstance(path string) (compute.Instance, error) {
 	return row, nil
 }
 
+// sameInstance finds the instance that had a path when an operation was accepted:
+// another may have its name by now.
+func (s *Server) sameInstance(path string, id uint64) (compute.Instance, error) {
+	row, err := s.findInstance(path)
+	if err == nil && row.Id != id {
+		err = errNotFound(path)
+	}
+	return row, err
+}
+
 // instancesBelow lists the instances of a zone, or of a whole project.
 func (s *Server) instancesBelow(r *request, scope string) []listed[*compute.Instance] {
 	var all []listed[*compute.Instance]
@@ -123,7 +133,11 @@ func (s *Server) setStatus(instance, status string) {
 
 // plugAll makes all devices of an instance appear.
 func (s *Server) plugAll(ctx context.Context, instance string) error {
-	for _, device := range s.devicesAt(instance) {
+	return s.plug(ctx, s.devicesAt(instance))
+}
+
+func (s *Server) plug(ctx context.Context, devices []hotplug.Device) error {
+	for _, device := range devices {
 		if err := s.options.Attacher.Attach(ctx, device); err != nil {
 			return err
 		}
@@ -160,13 +174,20 @@ func (s *Server) devicesAt(instance string) []hotplug.Device {
 }
 
 // restoreDevices makes the devices of running instances appear again, which a restart
-// of the machine took away. What can't is said and left: a guest may not run yet.
+// of the machine took away. What can't is said and left: a guest may not run yet. Those
+// of attachments under way come with their operation, unless that is to end in error.
 func (s *Server) restoreDevices(ctx context.Context) {
 	for path, row := range s.instances.rows {
 		if row.Status != statusInstanceRunning {
 			continue
 		}
-		if err := s.plugAll(ctx, path); err != nil {
+		var devices []hotplug.Device
+		for _, attached := range s.attachedTo(path) {
+			if attached.Taken == "" {
+				devices = append(devices, s.device(attached))
+			}
+		}
+		if err := s.plug(ctx, devices); err != nil {
 			s.options.Log.Error(err, "devices are missing on an instance", "instance", path)
 		}
 	}

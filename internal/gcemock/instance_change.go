@@ -54,9 +54,11 @@ func (j *insertInstance) accept(s *Server) (target, error) {
 	}
 	for i := range j.Disks {
 		j.Disks[i].DeviceName = firstOf(j.Disks[i].DeviceName, fmt.Sprintf("persistent-disk-%d", i))
-		if _, err := s.findReadyDisk(j.Disks[i].Disk); err != nil {
+		disk, err := s.findReadyDisk(j.Disks[i].Disk)
+		if err != nil {
 			return target{}, err
 		}
+		j.Disks[i].DiskID = disk.Id
 	}
 	j.Instance.CreationTimestamp = s.timestamp()
 	s.instances.put(path, j.Instance)
@@ -122,12 +124,9 @@ func (j *deleteInstance) accept(s *Server) (target, error) {
 }
 
 func (j *deleteInstance) begin(s *Server, _ string) error {
-	row, err := s.findInstance(j.Path)
+	row, err := s.sameInstance(j.Path, j.ID)
 	if err != nil {
 		return err
-	}
-	if row.Id != j.ID {
-		return errNotFound(j.Path) // another one of the same name
 	}
 	j.Before = settled(row.Status, j.Before)
 	s.setStatus(j.Path, statusStopping)
@@ -145,13 +144,11 @@ func (j *deleteInstance) finish(s *Server) {
 	for _, row := range s.attachedTo(j.Path) {
 		s.dropAttachment(row.path())
 		disk, found := s.disks.get(row.Disk)
-		if !row.AutoDelete || !found {
-			continue
+		if !row.AutoDelete || !found || s.refuseUsers(row.Disk) != nil {
+			continue // it stays, also while another instance reads it
 		}
 		s.disks.remove(row.Disk)
-		if err := s.images.remove(disk.Id); err != nil {
-			s.options.Log.Error(err, "an image is left behind", "disk", row.Disk)
-		}
+		s.removeImage(disk.Id, row.Disk)
 	}
 	s.instances.remove(j.Path)
 }

@@ -11,6 +11,7 @@ import (
 // an instance that is stopped has no devices.
 type powerInstance struct {
 	Path string
+	ID   uint64 `json:",string"`
 	// Down and Up say what happens: a reset is both.
 	Down, Up bool
 	// Before is its status before it changed.
@@ -42,14 +43,17 @@ func (j *powerInstance) accept(s *Server) (target, error) {
 	if row.Status == statusTerminated && j.Down && j.Up {
 		return target{}, errNotReady(j.Path)
 	}
-	j.Before = row.Status
+	j.ID, j.Before = row.Id, row.Status
 	return target{path: j.Path, id: row.Id}, nil
 }
 
 func (j *powerInstance) begin(s *Server, _ string) error {
-	row, err := s.findInstance(j.Path)
+	row, err := s.sameInstance(j.Path, j.ID)
 	if err != nil {
 		return err
+	}
+	if row.Status == statusTerminated && j.Down && j.Up {
+		return errNotReady(j.Path) // it was stopped meanwhile
 	}
 	j.Before = settled(row.Status, j.Before)
 	switch {

@@ -19,6 +19,8 @@ type journal struct {
 	path    string
 	file    *os.File
 	written int64
+	// torn is set after a line that may be there in part.
+	torn bool
 }
 
 // entry is a line: rows by table and path.
@@ -78,14 +80,18 @@ func (j *journal) append(tables map[string]anyTable) error {
 	if line == nil || err != nil {
 		return err
 	}
-	if j.written > compactAfter {
+	if j.torn || j.written > compactAfter {
 		return j.compact(tables)
 	}
 	// One write, so that a crash leaves all of the line or a part without its end.
 	size, err := j.file.Write(line)
 	if err != nil {
 		// What comes after a part of a line would be lost with it.
-		return errors.Join(fmt.Errorf("writing %s: %w", j.path, err), j.compact(tables))
+		j.torn = true
+		if failed := j.compact(tables); failed != nil {
+			return errors.Join(fmt.Errorf("writing %s: %w", j.path, err), failed)
+		}
+		return nil
 	}
 	j.written += int64(size)
 	for _, table := range tables {
@@ -115,7 +121,7 @@ func (j *journal) compact(tables map[string]anyTable) error {
 		return fmt.Errorf("writing %s: %w", j.path, err)
 	}
 	j.file.Close()
-	j.file, j.written = fresh, 0
+	j.file, j.written, j.torn = fresh, 0, false
 	for _, table := range tables {
 		table.written()
 	}

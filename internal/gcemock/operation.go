@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
@@ -82,7 +81,7 @@ func (s *Server) waitOperation(r *request) (any, error) {
 	case <-ended:
 	case <-ctx.Done():
 	case <-s.ctx.Done():
-		return nil, &apiError{Status: http.StatusServiceUnavailable, Reason: reasonBackend, Message: "The server is going away."}
+		return nil, errClosed()
 	}
 	return s.getOperation(r)
 }

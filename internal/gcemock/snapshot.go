@@ -133,9 +133,7 @@ func (j *insertSnapshot) finish(s *Server) {
 
 func (j *insertSnapshot) undo(s *Server, _ string) {
 	s.snapshots.remove(j.Snapshot.SelfLink)
-	if err := s.images.remove(j.Snapshot.Id); err != nil {
-		s.options.Log.Error(err, "an image is left behind", "snapshot", j.Snapshot.SelfLink)
-	}
+	s.removeImage(j.Snapshot.Id, j.Snapshot.SelfLink)
 }
 
 // deleteSnapshot removes a snapshot. Disks made from it stay.

@@ -28,6 +28,8 @@ type store struct {
 	operations  table[operation]
 	// requests has the operation of each request id.
 	requests map[string]string
+	// closed stores don't change any more: the folder may be another server's.
+	closed bool
 
 	lock    *os.File
 	journal *journal
@@ -56,7 +58,8 @@ func openStore(folder string, now time.Time) (*store, error) {
 	for path, row := range s.operations.rows {
 		s.requests[row.RequestID] = path
 	}
-	if err := errors.Join(s.commit(), s.journal.compact(s.tables())); err != nil {
+	// All of it anew: what came after a part of a line would be lost with it.
+	if err := s.journal.compact(s.tables()); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
@@ -90,6 +93,9 @@ func (s *store) commit() error {
 func (s *store) update(change func() error) error {
 	s.Lock()
 	defer s.Unlock()
+	if s.closed {
+		return errClosed()
+	}
 	if err := change(); err != nil {
 		return err
 	}
