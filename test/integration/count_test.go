@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -10,6 +11,9 @@ import (
 
 	"k8s.io/client-go/rest"
 )
+
+// retelling marks writes that only tell anew why a claim waits.
+const retelling = ", conditions alone"
 
 // writes are what the manager wrote to claims and volumes, refused or not.
 var writes = &counter{counts: map[string]int{}}
@@ -40,9 +44,33 @@ func (c *counter) add(request *http.Request, response *http.Response) {
 	if response != nil {
 		outcome = response.Status
 	}
+	if onlyConditions(request) {
+		outcome += retelling
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.counts[fmt.Sprintf("%s %s: %s", request.Method, request.URL.Path, outcome)]++
+}
+
+// onlyConditions tells whether a write changes no more of a status than its conditions:
+// a claim tells anew why it waits.
+func onlyConditions(request *http.Request) bool {
+	if request.GetBody == nil {
+		return false
+	}
+	body, err := request.GetBody()
+	if err != nil {
+		return false
+	}
+	var patch struct {
+		Status map[string]json.RawMessage `json:"status"`
+	}
+	if json.NewDecoder(body).Decode(&patch) != nil || patch.Status["conditions"] == nil {
+		return false
+	}
+	delete(patch.Status, "conditions")
+	delete(patch.Status, "$setElementOrder/conditions")
+	return len(patch.Status) == 0
 }
 
 func (c *counter) reset() {
@@ -51,12 +79,24 @@ func (c *counter) reset() {
 	c.counts = map[string]int{}
 }
 
-func (c *counter) total() int {
+func (c *counter) total() int { return c.sum(func(string) bool { return true }) }
+
+// retold is how many writes only told anew why a claim waits.
+func (c *counter) retold() int {
+	return c.sum(func(write string) bool { return strings.HasSuffix(write, retelling) })
+}
+
+// others are all writes but those.
+func (c *counter) others() int { return c.total() - c.retold() }
+
+func (c *counter) sum(counts func(write string) bool) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	total := 0
-	for _, count := range c.counts {
-		total += count
+	for write, count := range c.counts {
+		if counts(write) {
+			total += count
+		}
 	}
 	return total
 }
