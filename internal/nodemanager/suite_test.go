@@ -16,8 +16,9 @@ import (
 	"github.com/stowage-dev/stowage/test/apiserver"
 )
 
-// settled is how long the agent may take for what it does at once or after a wait.
-const settled = 20 * time.Second
+// settled is how long the agent may take for what it does at once or after a wait. It is
+// less than the minute after which it looks again without a cause.
+const settled = 40 * time.Second
 
 var (
 	server *apiserver.Server
