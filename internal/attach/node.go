@@ -36,10 +36,16 @@ func keepsTerminated(node *corev1.Node) bool {
 // Lets tells whether a node neither uses a volume nor was told that it can: then
 // nothing on it will touch the volume.
 func Lets(node *corev1.Node, name corev1.UniqueVolumeName) bool {
-	return !slices.Contains(node.Status.VolumesInUse, name) && !reports(node, name)
+	return !slices.Contains(node.Status.VolumesInUse, name) && !Told(node, name)
 }
 
-func reports(node *corev1.Node, name corev1.UniqueVolumeName) bool {
+// Told tells whether a node was told that it can use a volume. Once it isn't told any
+// more, which is decided while it doesn't use the volume, no use begins, though the
+// volume may be in volumesInUse again: that is where a kubelet puts what its pods wait
+// for. So whoever carries out a detach that was asked for waits for a node that was
+// told, and not for one that only uses: a pod that came back waits for that detach, and
+// both would wait for ever.
+func Told(node *corev1.Node, name corev1.UniqueVolumeName) bool {
 	return slices.ContainsFunc(node.Status.VolumesAttached, func(attached corev1.AttachedVolume) bool {
 		return attached.Name == name
 	})
@@ -48,6 +54,9 @@ func reports(node *corev1.Node, name corev1.UniqueVolumeName) bool {
 // Reported is what volumesAttached is to be once the steps are done that change it,
 // and whether that differs. The order stays, and so does whatever nobody understands.
 func Reported(node *corev1.Node, steps []Step) (attached []corev1.AttachedVolume, changed bool) {
+	if node == nil {
+		return nil, false
+	}
 	withdrawn := map[corev1.UniqueVolumeName]bool{}
 	attached = []corev1.AttachedVolume{}
 	for _, step := range steps {

@@ -165,8 +165,8 @@ func TestPlan(t *testing.T) {
 		},
 		{"the attachment of a volume that is gone is removed", attach.View{Node: managed(), Attachments: []attach.Attachment{unknown}}, []string{"Delete a unless reported"}},
 		{"one that others made is left alone", attach.View{Node: managed(), Attachments: []attach.Attachment{{Object: attachmentOn(here, a), Foreign: true}}}, []string{}},
-		{"a report without attachment is withdrawn", attach.View{Node: managed(reported)}, []string{"Withdraw " + string(a.Handle)}},
-		{"unless the node uses it still", attach.View{Node: managed(reported, using(a))}, []string{"Wait " + string(a.Handle) + " InUse"}},
+		{"a report without attachment is withdrawn", attach.View{Node: managed(reported)}, []string{"Withdraw handle-of-a"}},
+		{"unless the node uses it still", attach.View{Node: managed(reported, using(a))}, []string{"Wait handle-of-a InUse"}},
 	} {
 		t.Run(story.name, func(t *testing.T) {
 			story.view.Name, story.view.Now = here, now

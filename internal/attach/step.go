@@ -82,7 +82,7 @@ func (s Step) Forcible() bool {
 // ByForce is what to do for it by force: what Plan would, were the volume not in use.
 func (s Step) ByForce(node *corev1.Node) []Step {
 	var steps []Step
-	reported := node != nil && reports(node, s.Volume.Name)
+	reported := node != nil && Told(node, s.Volume.Name)
 	if reported {
 		steps = append(steps, Step{Action: Withdraw, Volume: s.Volume, Forced: true})
 	}
