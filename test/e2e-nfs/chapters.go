@@ -62,16 +62,16 @@ func (s *tale) unpublish(n int, pod string, volume corev1.PersistentVolume) erro
 }
 
 func (s *tale) write(n int, pod, volume, content string) error {
-	return s.nodes[n].Ask("Files.Write", guests.File{Path: fileOf(pod, volume, "greeting"), Content: content}, &guests.Nothing{})
+	return s.nodes[n].Write(fileOf(pod, volume, "greeting"), content)
 }
 
 // podReads says whether a pod reads what was written.
 func (s *tale) podReads(n int, pod, volume, want string) error {
-	return s.reads(s.nodes[n], fileOf(pod, volume, "greeting"), want)
+	return s.nodes[n].Reads(fileOf(pod, volume, "greeting"), want)
 }
 
 // pluginMounts says whether a node has so many NFS mounts.
-func (s *tale) pluginMounts(n, want int) error { return s.mounts(s.nodes[n], pluginDir, want) }
+func (s *tale) pluginMounts(n, want int) error { return s.nodes[n].Mounts(pluginDir, want) }
 
 // refuses says whether an error says what it should.
 func refuses(err error, says ...string) error {

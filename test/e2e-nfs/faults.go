@@ -103,19 +103,7 @@ func silent(s *tale) {
 }
 
 func (s *tale) isGone(n int, pod, volume string) error {
-	return s.isEmpty(s.nodes[n], filepath.Dir(dirOf(pod, volume)))
-}
-
-// isEmpty says whether there is nothing in a directory of a node.
-func (s *tale) isEmpty(node *guests.Node, dir string) error {
-	var names []string
-	if err := node.Ask("Files.List", dir, &names); err != nil {
-		return err
-	}
-	if len(names) > 0 {
-		return fmt.Errorf("%s has %q", dir, names)
-	}
-	return nil
+	return s.nodes[n].IsEmpty(filepath.Dir(dirOf(pod, volume)))
 }
 
 // stale: a directory that went from the server doesn't keep its pods.

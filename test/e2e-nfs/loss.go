@@ -90,9 +90,9 @@ func deleted(s *tale) {
 func (s *tale) deletesBy(name string, onDelete stowagev1alpha1.NFSDeletion) error {
 	backend := &stowagev1alpha1.StorageBackend{}
 	backend.Name = goodClass
-	err := s.change(backend, func() { backend.Spec.NFS.OnDelete = onDelete })
+	err := s.stowage.Change(s.Ctx, backend, func() { backend.Spec.NFS.OnDelete = onDelete })
 	if err == nil {
-		err = story.Eventually(s.Ctx, func() error { return s.isReady(goodClass) })
+		err = story.Eventually(s.Ctx, func() error { return s.stowage.BackendIsReady(s.Ctx, goodClass) })
 	}
 	if err != nil {
 		return err

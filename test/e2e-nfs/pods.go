@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/nfs"
@@ -44,19 +42,6 @@ func backendOf(name string, on *server) *stowagev1alpha1.StorageBackend {
 	})
 }
 
-// isReady says whether a backend's present spec is served.
-func (s *tale) isReady(name string) error {
-	backend := &stowagev1alpha1.StorageBackend{}
-	if err := s.stowage.Client.Get(s.Ctx, client.ObjectKey{Name: name}, backend); err != nil {
-		return err
-	}
-	ready := meta.FindStatusCondition(backend.Status.Conditions, stowagev1alpha1.ReadyCondition)
-	if ready == nil || ready.Status != "True" || ready.ObservedGeneration != backend.Generation {
-		return fmt.Errorf("backend %s has generation %d and says %+v", name, backend.Generation, ready)
-	}
-	return nil
-}
-
 // claimFor makes a claim that many pods may use, and waits until it is bound.
 func (s *tale) claimFor(name, class string) (*corev1.PersistentVolumeClaim, error) {
 	claim := fixture.Claim(fixture.ClaimNamed(name), fixture.InClass(class), fixture.AskingModes(corev1.ReadWriteMany))
@@ -73,23 +58,10 @@ func (s *tale) pod(name string, node int, claims ...*corev1.PersistentVolumeClai
 }
 
 // run creates pods, and waits until their volumes are mounted.
-func (s *tale) run(pods ...*corev1.Pod) error {
-	for _, pod := range pods {
-		if err := s.stowage.Create(s.Ctx, pod); err != nil {
-			return err
-		}
-	}
-	return s.stowage.AwaitMounted(s.Ctx, pods...)
-}
+func (s *tale) run(pods ...*corev1.Pod) error { return s.stowage.RunPods(s.Ctx, pods...) }
 
 // end deletes pods, and waits until they are gone.
-func (s *tale) end(pods ...*corev1.Pod) error {
-	var objects []client.Object
-	for _, pod := range pods {
-		objects = append(objects, pod)
-	}
-	return s.stowage.Delete(s.Ctx, objects...)
-}
+func (s *tale) end(pods ...*corev1.Pod) error { return s.stowage.EndPods(s.Ctx, pods...) }
 
 // inClaim is a file of a pod's claim, on the pod's node.
 func inClaim(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim, file string) string {
@@ -102,11 +74,11 @@ func inVolume(pod *corev1.Pod, volume, file string) string {
 }
 
 func (s *tale) podWrites(pod *corev1.Pod, path, content string) error {
-	return s.stowage.NodeOf(pod).Ask("Files.Write", guests.File{Path: path, Content: content}, &guests.Nothing{})
+	return s.stowage.NodeOf(pod).Write(path, content)
 }
 
 func (s *tale) podFinds(pod *corev1.Pod, path, want string) error {
-	return s.reads(s.stowage.NodeOf(pod), path, want)
+	return s.stowage.NodeOf(pod).Reads(path, want)
 }
 
 // comesAndGoes has a pod with a volume of the other server begin and end, quickly.
@@ -129,8 +101,8 @@ func (s *tale) comesAndGoes(name string, node int) error {
 func (s *tale) nothingMounted() error {
 	for _, node := range s.nodes[1:] {
 		err := story.Eventually(s.Ctx, func() error {
-			return errors.Join(s.mounts(node, guests.AgentRoot, 0),
-				s.isEmpty(node, filepath.Join(guests.AgentRoot, "pods")), s.isEmpty(node, filepath.Join(guests.AgentRoot, "nfs")))
+			return errors.Join(node.Mounts(guests.AgentRoot, 0),
+				node.IsEmpty(filepath.Join(guests.AgentRoot, "pods")), node.IsEmpty(filepath.Join(guests.AgentRoot, "nfs")))
 		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", node.Name, err)

@@ -30,7 +30,7 @@ func installed(s *tale) {
 		return s.stowage.Create(s.Ctx, backendOf(goodClass, s.good), backendOf(otherClass, s.other))
 	})
 	for _, name := range []string{goodClass, otherClass} {
-		s.Soon("backend "+name+" is Ready", func() error { return s.isReady(name) })
+		s.Soon("backend "+name+" is Ready", func() error { return s.stowage.BackendIsReady(s.Ctx, name) })
 	}
 }
 
@@ -54,7 +54,7 @@ func claimed(s *tale) {
 	s.Do("what one writes ...", func() error { return s.podWrites(writer, inClaim(writer, claim, "greeting"), "hello") })
 	s.Do("... the other reads", func() error { return s.podFinds(reader, inClaim(reader, claim, "greeting"), "hello") })
 	s.Do("the claim is asked to grow", func() error {
-		return s.change(claim, func() { claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi") })
+		return s.stowage.Change(s.Ctx, claim, func() { claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi") })
 	})
 	s.Soon("claim and volume have the new size, with nothing left for a node to do", func() error { return s.hasGrown(claim, "2Gi") })
 	s.Do("the pods go on", func() error {
@@ -68,16 +68,6 @@ func claimed(s *tale) {
 		return s.soonLacks(s.good.directoryOf(claim))
 	})
 	s.Do("nothing is mounted any more", s.nothingMounted)
-}
-
-// change patches an object, as edit does it in memory.
-func (s *tale) change(object client.Object, edit func()) error {
-	if err := s.stowage.Client.Get(s.Ctx, client.ObjectKeyFromObject(object), object); err != nil {
-		return err
-	}
-	before := object.DeepCopyObject().(client.Object)
-	edit()
-	return s.stowage.Client.Patch(s.Ctx, object, client.MergeFrom(before))
 }
 
 func (s *tale) hasGrown(claim *corev1.PersistentVolumeClaim, size string) error {

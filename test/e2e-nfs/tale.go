@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,30 +60,6 @@ func (s *tale) boot() error {
 	booted, err := guests.Boot(s.Ctx, s.folder, nodes)
 	copy(s.nodes[1:], booted)
 	return err
-}
-
-// reads says whether a file of a node says what was written.
-func (s *tale) reads(node *guests.Node, path, want string) error {
-	var got string
-	if err := node.Ask("Files.Read", path, &got); err != nil {
-		return err
-	}
-	if got != want {
-		return fmt.Errorf("it reads %q, not %q", got, want)
-	}
-	return nil
-}
-
-// mounts says whether a node has so many mounts in a folder.
-func (s *tale) mounts(node *guests.Node, folder string, want int) error {
-	var got []string
-	if err := node.Ask("Files.Mounts", folder, &got); err != nil {
-		return err
-	}
-	if len(got) != want {
-		return fmt.Errorf("%d mounts, not %d: %s", len(got), want, strings.Join(got, "; "))
-	}
-	return nil
 }
 
 // progress waits until the process of a node has stored more.
