@@ -82,10 +82,30 @@ func TestAnAgentThatIsKilledWhileItCopiesLeavesNothingButItsDraft(t *testing.T) 
 	if base := os.Getenv(copyThere); base != "" {
 		copyForEver(t, base)
 	}
-	base := realDir(t)
+	killWhileCopying(t, realDir(t))
+}
+
+func TestAnAgentThatIsKilledWhileItSharesBlocksLeavesNothingButItsDraft(t *testing.T) {
+	needsExt4(t)
+	if base := os.Getenv(copyThere); base != "" {
+		copyForEver(t, base)
+	}
+	for _, fsType := range []string{"xfs", "btrfs"} {
+		t.Run(fsType, func(t *testing.T) {
+			base := filepath.Join(realDir(t), "disk")
+			mountNew(t, base, fsType, 512*mi)
+			killWhileCopying(t, base)
+		})
+	}
+}
+
+// killWhileCopying kills agents that copy below a base, each at another moment.
+func killWhileCopying(t *testing.T, base string) {
+	t.Helper()
 	fillSources(t, base)
+	test, _, _ := strings.Cut(t.Name(), "/")
 	for round := range 16 {
-		child := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$")
+		child := exec.Command("/proc/self/exe", "-test.run=^"+test+"$")
 		child.Env = append(os.Environ(), copyThere+"="+base)
 		child.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		if err := child.Start(); err != nil {

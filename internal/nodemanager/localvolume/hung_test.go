@@ -3,15 +3,12 @@ package localvolume
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-dev/stowage/internal/device"
-	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
 
@@ -102,29 +99,7 @@ func mustEndSoon(t *testing.T, name string, work func() error) {
 // freeze mounts a disk that lets nobody write until it is thawed.
 func freeze(t *testing.T, path string) (thaw func()) {
 	t.Helper()
-	needsExt4(t)
-	file, err := os.Create(filepath.Join(t.TempDir(), "disk"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { file.Close() })
-	if err := file.Truncate(64 * mi); err != nil {
-		t.Fatal(err)
-	}
-	if output, err := exec.CommandContext(t.Context(), "mkfs.ext4", "-q", file.Name()).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, output)
-	}
-	loop, err := device.Attach(t.Context(), file, device.ForFileSystem)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(path, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Mount(loop.Path(), path, "ext4", 0, ""); err != nil {
-		t.Fatal(err)
-	}
-	loop.Close()
+	mountNew(t, path, "ext4", 64*mi)
 	top, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -144,9 +119,6 @@ func freeze(t *testing.T, path string) (thaw func()) {
 	t.Cleanup(func() {
 		thaw()
 		top.Close()
-		if err := (mount.Kernel{}).Unmount(path); err != nil {
-			t.Error(err)
-		}
 	})
 	return thaw
 }

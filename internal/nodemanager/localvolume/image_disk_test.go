@@ -9,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
 
@@ -30,6 +33,39 @@ func realDir(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// mountNew mounts a new file system of a type at a path until the test ends.
+func mountNew(t *testing.T, path, fsType string, bytes int64) {
+	t.Helper()
+	mounttest.NeedsRoot(t)
+	if _, err := exec.LookPath("mkfs." + fsType); err != nil {
+		t.Skip("NOT RUN: mkfs." + fsType + " is missing: install e2fsprogs, xfsprogs and btrfs-progs")
+	}
+	file, err := os.Create(filepath.Join(t.TempDir(), "disk"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := file.Truncate(bytes); err != nil {
+		t.Fatal(err)
+	}
+	if output, err := exec.CommandContext(t.Context(), "mkfs."+fsType, "-q", file.Name()).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	loop, err := device.Attach(t.Context(), file, device.ForFileSystem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer loop.Close()
+	if err := errors.Join(os.Mkdir(path, 0o700), unix.Mount(loop.Path(), path, fsType, 0, "")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := (mount.Kernel{}).Unmount(path); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // writeImage leaves a file of some bytes that aren't zeros.
