@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	storagev1 "k8s.io/api/storage/v1"
@@ -15,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/test/apiserver"
 	"github.com/stowage-dev/stowage/test/fixture"
 )
 
@@ -36,8 +36,13 @@ type localRound struct {
 	// Bound is how many of the claims got a volume.
 	Bound   int
 	Seconds float64
-	// Latency is since the first volume object was created.
+	// Latency is since a claim was first written to.
 	Latency latency
+	// Requests are all that the API server answered until the last claim was bound, reads
+	// too, by verb and resource. CPU is that of each program until then; what programs
+	// that it runs need, mkfs, is left out.
+	Requests writes
+	CPU      map[string]milliseconds
 	// DeletedPerSecond is how fast claims, volumes and what is on the disk went;
 	// Left is how many of them all remained. Of the manager and the agent only.
 	DeletedPerSecond float64
@@ -75,13 +80,12 @@ func (b *testbed) newLocalStory(o options, layout stowagev1alpha1.LocalLayout) (
 	if err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
-	agent := filepath.Join(apiserver.Repository(), "bin", agentName)
-	if _, err := os.Stat(agent); err != nil {
+	if _, err := os.Stat(o.agent); err != nil {
 		return nil, fmt.Errorf("finding the node agent (make build makes it): %w", err)
 	}
 	s := &localStory{testbed: b, layout: layout, n: o.locals, folder: filepath.Join(b.dir, "disks"), manager: b.subject}
 	s.agent = contender{name: agentName, command: []string{
-		agent, "--kubeconfig=" + b.kubeconfig, "--node-name=" + localNode, "--local-base=" + b.dir,
+		o.agent, "--kubeconfig=" + b.kubeconfig, "--node-name=" + localNode, "--local-base=" + b.dir,
 		"--metrics-bind-address=0", "--health-probe-bind-address=0",
 	}}
 	s.bare = contender{name: bareName, command: []string{self, bareLocalArgument, b.kubeconfig, string(layout), filepath.Join(b.dir, "bare")}}
@@ -186,7 +190,7 @@ func (s *localStory) round() (result localRound, err error) {
 	if err != nil {
 		return result, err
 	}
-	if result, err = s.await(s.manager.name, watching, programs[1]); err != nil {
+	if result, err = s.await(s.manager.name, watching, programs); err != nil {
 		return result, errors.Join(err, programs.alive())
 	}
 	err = s.deleteAll(&result, programs)
@@ -207,7 +211,7 @@ func (s *localStory) bareRound() (result localRound, err error) {
 		return result, err
 	}
 	defer p.stop()
-	return s.await(bareName, watching, p)
+	return s.await(bareName, watching, processes{p})
 }
 
 // stand creates the claims, and watches them from then on.
@@ -224,18 +228,42 @@ func (s *localStory) stand() (*observer, error) {
 	return s.observe()
 }
 
-func (s *localStory) await(program string, watching *observer, p *process) (localRound, error) {
+// await lets programs, the last of which binds, go on until all claims are bound.
+func (s *localStory) await(program string, watching *observer, programs processes) (localRound, error) {
 	result := localRound{Program: program, Layout: s.layout, N: s.n}
-	first, bound, err := watching.awaitBound(s.ctx, s.n, p)
+	before, err := s.countRequests(isAnswered)
+	if err != nil {
+		return result, err
+	}
+	_, bound, err := watching.awaitBound(s.ctx, s.n, programs[len(programs)-1])
 	if err != nil {
 		return result, fmt.Errorf("waiting for %s to make volumes: %w", program, err)
 	}
-	times := make([]time.Duration, 0, len(bound))
+	after, err := s.countRequests(isAnswered)
+	if err != nil {
+		return result, err
+	}
+	times, first := make([]time.Duration, 0, len(bound)), watching.begun()
 	for _, when := range bound {
 		times = append(times, max(0, when.Sub(first)))
 	}
 	result.Bound, result.Seconds, result.Latency = len(bound), lastOf(bound).Sub(first).Seconds(), latencyOf(times)
-	return result, nil
+	result.Requests = after.since(before)
+	result.CPU, err = programs.cpu()
+	return result, err
+}
+
+// cpu is what each of them used since it started.
+func (p processes) cpu() (map[string]milliseconds, error) {
+	used := map[string]milliseconds{}
+	for _, process := range p {
+		spent, err := process.usage()
+		if err != nil {
+			return nil, err
+		}
+		used[strings.TrimSuffix(filepath.Base(process.log), ".log")] = inMilliseconds(spent.cpu)
+	}
+	return used, nil
 }
 
 // deleteAll deletes the claims, and waits until all that was made for them is gone.

@@ -26,10 +26,11 @@ type observer struct {
 	watches []watch.Interface
 
 	mu sync.Mutex
-	// first is when the first volume was tied to a claim.
-	first time.Time
-	bound map[string]time.Time
-	err   error
+	// touched is when a claim was first written to, and first when the first volume was
+	// tied to a claim.
+	touched, first time.Time
+	bound          map[string]time.Time
+	err            error
 	// news holds a token if something happened since it was last taken.
 	news chan struct{}
 }
@@ -88,6 +89,9 @@ func (o *observer) follow(watching watch.Interface, see func(watch.Event) (done 
 
 func (o *observer) seeClaim(event watch.Event) bool {
 	claim, ok := event.Object.(*corev1.PersistentVolumeClaim)
+	if ok && event.Type == watch.Modified {
+		o.touch()
+	}
 	if !ok || event.Type == watch.Deleted || claim.Status.Phase != corev1.ClaimBound || *claim.Spec.StorageClassName != class {
 		return false
 	}
@@ -101,6 +105,21 @@ func (o *observer) seeClaim(event watch.Event) bool {
 		}
 	}
 	return false
+}
+
+func (o *observer) touch() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.touched.IsZero() {
+		o.touched = time.Now()
+	}
+}
+
+// begun is when a claim was first written to.
+func (o *observer) begun() time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.touched
 }
 
 // seeVolume looks for the first binding only, and spares the machine the rest.

@@ -36,7 +36,10 @@ var ownResources = []string{
 }
 
 // parseWrites reads the text of the API server's /metrics.
-func parseWrites(metrics []byte) (writes, error) {
+func parseWrites(metrics []byte) (writes, error) { return parseRequests(metrics, isWrite) }
+
+// parseRequests counts those whose verb is wanted.
+func parseRequests(metrics []byte, wanted func(verb string) bool) (writes, error) {
 	counted := writes{}
 	lines := bufio.NewScanner(bytes.NewReader(metrics))
 	lines.Buffer(nil, 1<<20)
@@ -49,7 +52,7 @@ func parseWrites(metrics []byte) (writes, error) {
 		for _, pair := range label.FindAllStringSubmatch(parts[1], -1) {
 			labels[pair[1]] = pair[2]
 		}
-		if !isWrite(labels["verb"]) || slices.Contains(ownResources, labels["resource"]) {
+		if !wanted(labels["verb"]) || slices.Contains(ownResources, labels["resource"]) {
 			continue
 		}
 		number, err := strconv.ParseFloat(parts[2], 64)
@@ -71,6 +74,9 @@ func parseWrites(metrics []byte) (writes, error) {
 func isWrite(verb string) bool {
 	return slices.Contains([]string{"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"}, verb)
 }
+
+// isAnswered says whether a request is answered at once: all but watches are.
+func isAnswered(verb string) bool { return verb != "WATCH" && verb != "CONNECT" }
 
 // since are the writes after earlier ones.
 func (w writes) since(before writes) writes {
@@ -99,11 +105,15 @@ func (w writes) names() []string { return slices.Sorted(maps.Keys(w)) }
 
 // countWrites asks the API server what was written since it started.
 func (b *testbed) countWrites() (writes, error) {
+	return b.countRequests(isWrite)
+}
+
+func (b *testbed) countRequests(wanted func(verb string) bool) (writes, error) {
 	metrics, err := b.raw.Get().AbsPath("/metrics").DoRaw(b.ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading the API server's metrics: %w", err)
 	}
-	return parseWrites(metrics)
+	return parseRequests(metrics, wanted)
 }
 
 // awaitQuiet waits until nobody writes any more, and counts.
