@@ -34,6 +34,7 @@ type options struct {
 	nodeName    string
 	followPods  bool
 	rootDir     string
+	deviceDir   string
 	localBase   string
 	recycleRoot string
 }
@@ -45,6 +46,9 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 		"Mount the volumes of the node's pods. Only for nodes without a kubelet; refused on others.")
 	flags.StringVar(&o.rootDir, "root-dir", "/var/lib/stowage-agent",
 		"Folder in which pods' volumes are mounted with --follow-pods.")
+	flags.StringVar(&o.deviceDir, "device-dir", "/dev/disk/by-id",
+		"Folder with the links google-<name> to disks that are attached to this machine, for --follow-pods. In /dev,\n"+
+			"disks are asked for their serials; elsewhere, as with gce-mock, the folder's files serial/<device> have them.")
 	flags.StringVar(&o.localBase, "local-base", "/var/lib/stowage",
 		"Folder below which every local volume of this node lies. It must exist.")
 	flags.StringVar(&o.recycleRoot, "recycle-root", "",
@@ -62,7 +66,10 @@ func (o *options) check() error {
 		return errors.New("--root-dir must be an absolute path, and not /")
 	case !filepath.IsAbs(o.localBase) || filepath.Clean(o.localBase) == "/":
 		return errors.New("--local-base must be an absolute path, and not /")
+	case !filepath.IsAbs(o.deviceDir):
+		return errors.New("--device-dir must be an absolute path")
 	}
+	o.deviceDir = filepath.Clean(o.deviceDir)
 	o.rootDir, o.localBase = filepath.Clean(o.rootDir), filepath.Clean(o.localBase)
 	if within, err := filepath.Rel(o.rootDir, o.localBase); err != nil || filepath.IsLocal(within) {
 		return errors.New("--local-base must not lie in --root-dir, which holds what goes with its pods")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http"
@@ -32,6 +33,7 @@ func TestWrongFlagsAreNamed(t *testing.T) {
 		"no base":                         {options{nodeName: "n1", rootDir: "/a"}, "--local-base"},
 		"a base in the root":              {options{nodeName: "n1", rootDir: "/a", localBase: "/a/pods"}, "--local-base"},
 		"a base that the root":            {options{nodeName: "n1", rootDir: "/a", localBase: "/a"}, "--local-base"},
+		"disks in a relative folder":      {options{nodeName: "n1", rootDir: "/a", localBase: "/b", deviceDir: "dev"}, "--device-dir"},
 		"a folder to recycle in":          {options{nodeName: "n1", rootDir: "/a", localBase: "/b", recycleRoot: "/c/"}, ""},
 		"the whole machine to recycle in": {options{nodeName: "n1", rootDir: "/a", localBase: "/b", recycleRoot: "/c/.."}, "--recycle-root"},
 		"recycling in the base":           {options{nodeName: "n1", rootDir: "/a", localBase: "/b", recycleRoot: "/b/c"}, "--recycle-root"},
@@ -39,6 +41,7 @@ func TestWrongFlagsAreNamed(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
+			test.options.deviceDir = cmp.Or(test.options.deviceDir, "/dev/disk/by-id")
 			err := test.options.check()
 			if test.flag == "" && err != nil || test.flag != "" && (err == nil || !strings.Contains(err.Error(), test.flag)) {
 				t.Errorf("got %v", err)

@@ -36,7 +36,9 @@ func newManager(options *options) (ctrl.Manager, error) {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme,
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:                     ofThisNode,
+			&corev1.Pod{}: ofThisNode,
+			// For what the manager says is attached to it.
+			&corev1.Node{}:                    {Field: fields.OneTermEqualSelector("metadata.name", options.nodeName)},
 			&stowagev1alpha1.LocalVolume{}:    ofThisNode,
 			&stowagev1alpha1.LocalDisk{}:      ofThisNode,
 			&stowagev1alpha1.LocalRecycling{}: ofThisNode,

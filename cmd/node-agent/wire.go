@@ -28,11 +28,12 @@ import (
 // eventSource is who events come from.
 const eventSource = "stowage-node-agent"
 
-// Folders of the agent's root directory in which NFS shares, and images, are mounted
-// once for all pods.
+// Folders of the agent's root directory in which NFS shares, images and disks are
+// mounted once for all pods.
 const (
 	nfsDir   = "nfs"
 	imageDir = "images"
+	diskDir  = "disks"
 )
 
 // addControllers adds what the agent does to its manager.
@@ -78,7 +79,14 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks
 	if err != nil {
 		return err
 	}
-	directories, devices, err := volumeTypes(options, onDisks)
+	disks, err := csi.NewDisks(csi.DiskOptions{
+		Mounter: mount.Kernel{}, Systems: device.NewFileSystems(exec.New()), Finder: device.NewDiskFolder(options.deviceDir),
+		Folder: filepath.Join(options.rootDir, diskDir), Drivers: []string{stowagev1alpha1.GCEDriver},
+	})
+	if err != nil {
+		return err
+	}
+	directories, devices, err := volumeTypes(options, onDisks, disks)
 	if err != nil {
 		return err
 	}
@@ -87,6 +95,7 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks
 		Tree:     tree,
 		Volumes:  directories,
 		Devices:  devices,
+		Disks:    disks,
 		Mounter:  mount.Kernel{},
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
@@ -112,7 +121,7 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks
 
 // volumeTypes is the lists of what this agent can show pods as directories, and as
 // devices.
-func volumeTypes(options *options, onDisks *localvolume.Reconciler) (directories, devices volumes.Registry, err error) {
+func volumeTypes(options *options, onDisks *localvolume.Reconciler, disks *csi.Disks) (directories, devices volumes.Registry, err error) {
 	mounter := mount.Kernel{}
 	shares, err := nfs.New(mount.NewApart(), filepath.Join(options.rootDir, nfsDir))
 	if err != nil {
@@ -126,7 +135,7 @@ func volumeTypes(options *options, onDisks *localvolume.Reconciler) (directories
 		Base: onDisks.Store.Base, IsCopied: onDisks.Store.IsCopied, CheckDisk: onDisks.CheckDisk,
 	}}
 	directories = volumes.Registry{
-		csi.New(images, drivers), hostpath.New(mounter), local.New(mounter), emptydir.New(mounter), shares,
+		csi.New(images, drivers).WithDisks(disks), hostpath.New(mounter), local.New(mounter), emptydir.New(mounter), shares,
 	}
-	return directories, volumes.Registry{csi.NewDevices(images, drivers)}, nil
+	return directories, volumes.Registry{csi.NewDevices(images, drivers).WithDisks(disks)}, nil
 }

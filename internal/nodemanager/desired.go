@@ -39,7 +39,10 @@ type DesiredVolume struct {
 	Volume corev1.Volume
 	// Resolved is what it turned out to be; nil while its claim isn't bound.
 	Resolved *ResolvedVolume
-	// Waits counts how often in a row its claim was looked at in vain.
+	// Unresolved says why not, as of the last look.
+	Unresolved error
+	// Waits counts how often in a row its claim, or its attachment, was looked at in
+	// vain.
 	Waits int
 }
 

@@ -7,6 +7,9 @@
 // hands what is missing or too much to Operations, which mounts and unmounts
 // beside it. The volume types are plug-ins: see package volumes.
 //
+// What must be attached to the node is said to be in use before it is touched, and
+// until it is unmounted: see InUse.
+//
 // It never removes what outlives a pod, and never acts on a pod's absence from a
 // cache: before a teardown, the pod is read live.
 package nodemanager
@@ -44,6 +47,9 @@ type Options struct {
 	// Volumes is the volume types that are served as directories, and Devices those
 	// that are served as block devices.
 	Volumes, Devices volumes.Registry
+	// Disks are those of their volumes that must be attached to the node first; nil:
+	// none are.
+	Disks Disks
 	// Mounter reads the mount table.
 	Mounter mount.Mounter
 	// Client reads pods from a cache that holds this node's, indexed by

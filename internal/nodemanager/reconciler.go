@@ -2,6 +2,7 @@ package nodemanager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
 // Reconciler brings the volumes of one pod to where they should be. Its key is
@@ -24,6 +26,7 @@ type Reconciler struct {
 	desired    Desired
 	operations *Operations
 	troubles   Troubles
+	inUse      *InUse
 	// holding lets one pod at a time be given a volume that is for one alone.
 	holding sync.Mutex
 }
@@ -34,6 +37,7 @@ func NewReconciler(options Options) *Reconciler {
 		Options:    options,
 		resolver:   resolver{node: options.NodeName, live: options.Live, types: options.Volumes, devices: options.Devices},
 		operations: NewOperations(options.Clock),
+		inUse:      NewInUse(options),
 	}
 }
 
@@ -72,36 +76,59 @@ func (r *Reconciler) publish(ctx context.Context, pod *corev1.Pod) (reconcile.Re
 		return reconcile.Result{}, err
 	}
 	wanted := r.desired.Want(pod)
-	volumes := make([]progress, 0, len(wanted.Volumes))
+	// All before the first is advanced, so that the disks among them are told of at once.
 	for _, volume := range wanted.Volumes {
-		at := r.advance(ctx, pod, volume, table)
-		at.name = volume.Volume.Name
-		volumes = append(volumes, at)
+		volume.Unresolved = r.ensureResolved(ctx, pod, volume)
 	}
-	if condition, ok := conditionOf(volumes); ok {
+	attachments := r.want(pod, wanted)
+	states := make([]progress, 0, len(wanted.Volumes))
+	for _, volume := range wanted.Volumes {
+		at := r.advance(ctx, pod, volume, table, attachments)
+		at.name = volume.Volume.Name
+		states = append(states, at)
+	}
+	if condition, ok := conditionOf(states); ok {
 		if err := r.ensureCondition(ctx, pod, wanted, condition); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	return reconcile.Result{RequeueAfter: soonest(volumes)}, nil
+	return reconcile.Result{RequeueAfter: soonest(states)}, nil
 }
 
 // advance brings one volume a step further. Each step first looks whether it is
 // done already, so that a new process continues where the last one died.
-func (r *Reconciler) advance(ctx context.Context, pod *corev1.Pod, volume *DesiredVolume, table mount.Table) progress {
-	if err := r.ensureResolved(ctx, pod, volume); err != nil {
-		return progress{err: err, again: claimWait(volume.Waits)}
+func (r *Reconciler) advance(ctx context.Context, pod *corev1.Pod, volume *DesiredVolume, table mount.Table, disks *attachments) progress {
+	if volume.Unresolved != nil {
+		return progress{err: volume.Unresolved, again: claimWait(volume.Waits)}
 	}
 	// The operation runs on when this pass is over: it has its own copy.
 	resolved := volume.Resolved
 	dir := r.Tree.VolumeDir(pod.UID, resolved.Location())
 	published, err := resolved.Plugin.IsPublished(table, resolved.Spec, dir)
-	if err != nil {
+	isGone := errors.Is(err, volumes.ErrGone)
+	switch {
+	case isGone:
+		// It is attached anew, if at all. A mount that runs has the old one.
+		again := *resolved
+		again.Attachment = nil
+		volume.Resolved = &again
+		return orGone(err, r.mount(ctx, pod, volume, dir, disks))
+	case err != nil:
 		return progress{err: err, again: lastClaimWait}
-	}
-	if published {
+	case published:
 		return progress{done: true}
 	}
+	return r.mount(ctx, pod, volume, dir, disks)
+}
+
+// mount mounts a volume, once it is attached.
+func (r *Reconciler) mount(ctx context.Context, pod *corev1.Pod, volume *DesiredVolume, dir string, disks *attachments) progress {
+	resolved := volume.Resolved
+	if err := disks.await(ctx, resolved); err != nil {
+		volume.Waits++
+		return progress{err: err, again: claimWait(volume.Waits)}
+	}
+	volume.Waits = 0
 	outcome := r.operations.Do(ctx, Mounting, dir, pod.UID, func(ctx context.Context) error {
 		if err := r.Tree.EnsureParent(pod.UID, resolved.Location()); err != nil {
 			return err
@@ -109,7 +136,8 @@ func (r *Reconciler) advance(ctx context.Context, pod *corev1.Pod, volume *Desir
 		return resolved.Plugin.Publish(ctx, resolved.Spec, dir)
 	})
 	if outcome.Err != nil {
-		// The claim may be bound to another volume by the time of the next attempt.
+		// The claim may be bound to another volume by the time of the next attempt, and
+		// the volume be attached anew.
 		volume.Resolved = nil
 	}
 	return progressOf(outcome)

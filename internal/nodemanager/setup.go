@@ -58,6 +58,14 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, localVolumes cache.Ca
 		Watches(&corev1.Pod{}, podHandler()).
 		WatchesRawSource(source.TypedFunc[types.UID](r.watchDirectories)).
 		WithOptions(controller.TypedOptions[types.UID]{MaxConcurrentReconciles: concurrentPods})
+	if r.Disks != nil {
+		if err := mgr.Add(manager.RunnableFunc(r.inUse.Run)); err != nil {
+			return err
+		}
+		blueprint = blueprint.
+			Watches(&corev1.Node{}, r.nodeHandler()).
+			WatchesRawSource(source.TypedFunc[types.UID](r.watchDisks))
+	}
 	if localVolumes != nil {
 		blueprint = blueprint.WatchesRawSource(source.TypedKind(localVolumes, &stowagev1alpha1.LocalVolume{},
 			handler.TypedEnqueueRequestsFromMapFunc(r.podsOf), otherHealth()))

@@ -19,9 +19,15 @@ import (
 // teardown takes a pod's volumes away, then its directory, and then finishes its
 // deletion. The cached pod is nil if it isn't in the cache.
 func (r *Reconciler) teardown(ctx context.Context, uid types.UID, cached *corev1.Pod) (reconcile.Result, error) {
+	// Asked first: a mount that was begun is about to make a directory, and none is
+	// begun from here on.
+	running := r.operations.IsRunning(uid)
 	hasDir, err := r.Tree.HasPod(uid)
 	if err != nil {
 		return reconcile.Result{}, err
+	}
+	if running && !hasDir {
+		return reconcile.Result{RequeueAfter: slowOperation}, nil
 	}
 	deleting := cached != nil && cached.DeletionTimestamp != nil
 	if !hasDir && !deleting {
@@ -53,6 +59,7 @@ func (r *Reconciler) teardown(ctx context.Context, uid types.UID, cached *corev1
 func (r *Reconciler) forget(uid types.UID) {
 	r.operations.Forget(uid)
 	r.troubles.Forget(uid)
+	r.inUse.Forget(uid)
 }
 
 // tellTroubles tells what is new of what keeps a pod, which is nil if it is gone

@@ -72,9 +72,10 @@ func (w *world) startAgent() (stop func() error) {
 	Expect(nodemanager.IndexPods(ctx, mgr)).To(Succeed())
 	tree, err := nodemanager.NewTree(w.root)
 	Expect(err).NotTo(HaveOccurred())
-	directories, devices := w.types()
+	disks := w.disks()
+	directories, devices := w.types(disks)
 	options := nodemanager.Options{
-		NodeName: w.node, Tree: tree, Volumes: directories, Devices: devices, Mounter: mount.Kernel{},
+		NodeName: w.node, Tree: tree, Volumes: directories, Devices: devices, Disks: disks, Mounter: mount.Kernel{},
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(),
 		Events: mgr.GetEventRecorder("agent"), Clock: clock.RealClock{},
 	}
@@ -108,21 +109,32 @@ func (w *world) newManager() ctrl.Manager {
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: &skip},
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}: {Field: fields.OneTermEqualSelector("spec.nodeName", w.node)},
+			&corev1.Pod{}:  {Field: fields.OneTermEqualSelector("spec.nodeName", w.node)},
+			&corev1.Node{}: {Field: fields.OneTermEqualSelector("metadata.name", w.node)},
 		}},
 	})
 	Expect(err).NotTo(HaveOccurred())
 	return mgr
 }
 
-func (w *world) types() (directories, devices volumes.Registry) {
+func (w *world) disks() *csi.Disks {
+	GinkgoHelper()
+	disks, err := csi.NewDisks(csi.DiskOptions{
+		Mounter: mount.Kernel{}, Systems: device.NewFileSystems(exec.New()), Finder: device.NewDiskFolder(w.deviceDir()),
+		Folder: filepath.Join(w.root, "disks"), Drivers: []string{stowagev1alpha1.GCEDriver},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	return disks
+}
+
+func (w *world) types(disks *csi.Disks) (directories, devices volumes.Registry) {
 	GinkgoHelper()
 	kernel := mount.Kernel{}
 	images, err := csi.NewImages(kernel, device.NewFileSystems(exec.New()), filepath.Join(w.root, "images"))
 	Expect(err).NotTo(HaveOccurred())
 	drivers := csi.Drivers{stowagev1alpha1.LocalDriver: csi.LocalDriver{Base: w.base}}
-	directories = volumes.Registry{csi.New(images, drivers), hostpath.New(kernel), local.New(kernel), emptydir.New(kernel)}
-	return directories, volumes.Registry{csi.NewDevices(images, drivers)}
+	directories = volumes.Registry{csi.New(images, drivers).WithDisks(disks), hostpath.New(kernel), local.New(kernel), emptydir.New(kernel)}
+	return directories, volumes.Registry{csi.NewDevices(images, drivers).WithDisks(disks)}
 }
 
 // pod is a pod on the world's node with these volumes.

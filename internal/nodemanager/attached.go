@@ -1,0 +1,133 @@
+package nodemanager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+)
+
+// Keys of a VolumeAttachment's metadata, as the manager writes them: the name that the
+// device has on the node, and the serial that it must have.
+const (
+	deviceMetadata = "device"
+	serialMetadata = "serial"
+)
+
+// attachments tells, in one pass over a pod, how its disks are found on the node. It
+// asks for the node once for all of them, and only if one isn't mounted yet.
+type attachments struct {
+	*Reconciler
+	node  *corev1.Node
+	err   error
+	asked bool
+}
+
+// want notes which of a pod's volumes are disks, before anything is asked for any.
+func (r *Reconciler) want(pod *corev1.Pod, wanted *DesiredPod) *attachments {
+	for _, volume := range wanted.Volumes {
+		if resolved := volume.Resolved; resolved != nil && r.isDisk(resolved) {
+			r.inUse.Want(pod.UID, volume.Volume.Name, nameInStatus(resolved.PersistentVolume))
+		}
+	}
+	return &attachments{Reconciler: r}
+}
+
+func (r *Reconciler) isDisk(resolved *ResolvedVolume) bool {
+	return r.Disks != nil && r.Disks.Serves(resolved.PersistentVolume)
+}
+
+func nameInStatus(volume *corev1.PersistentVolume) corev1.UniqueVolumeName {
+	return volumes.UniqueName(volume.Spec.CSI.Driver, volume.Spec.CSI.VolumeHandle)
+}
+
+// await finds out how a disk is found, or says that it isn't attached yet. The order is
+// what keeps a disk from being detached when it is about to be used: first it is said to
+// be in use; then the node is read from the API server, and the attachment.
+func (a *attachments) await(ctx context.Context, resolved *ResolvedVolume) error {
+	if !a.isDisk(resolved) || resolved.Attachment != nil {
+		return nil
+	}
+	node, err := a.readNode(ctx)
+	if err != nil {
+		return err
+	}
+	name := nameInStatus(resolved.PersistentVolume)
+	isAttached := slices.ContainsFunc(node.Status.VolumesAttached, func(attached corev1.AttachedVolume) bool { return attached.Name == name })
+	if !isAttached || !slices.Contains(node.Status.VolumesInUse, name) {
+		return a.waitForAttachment(resolved)
+	}
+	resolved.Attachment, err = a.findAttachment(ctx, resolved)
+	return err
+}
+
+func (a *attachments) readNode(ctx context.Context) (*corev1.Node, error) {
+	if !a.asked {
+		a.node, a.err = a.inUse.Report(ctx)
+		a.asked = true
+	}
+	return a.node, a.err
+}
+
+func (a *attachments) waitForAttachment(resolved *ResolvedVolume) error {
+	return waitFor("waiting for volume %s to be attached to node %s", resolved.PersistentVolume.Name, a.NodeName)
+}
+
+// findAttachment reads what the manager wrote of an attachment.
+func (a *attachments) findAttachment(ctx context.Context, resolved *ResolvedVolume) (*volumes.Attachment, error) {
+	source := resolved.PersistentVolume.Spec.CSI
+	object, name := &storagev1.VolumeAttachment{}, attach.AttachmentName(source.Driver, source.VolumeHandle, a.NodeName)
+	err := a.Live.Get(ctx, client.ObjectKey{Name: name}, object)
+	// Forbidden: the authorizer learns whose an attachment is a moment later.
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return nil, a.waitForAttachment(resolved)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading how volume %s is attached: %w", resolved.PersistentVolume.Name, err)
+	}
+	if err := checkAttachment(object, resolved.PersistentVolume, a.NodeName); err != nil {
+		return nil, err
+	}
+	if !object.Status.Attached || object.DeletionTimestamp != nil {
+		return nil, a.waitForAttachment(resolved)
+	}
+	metadata := object.Status.AttachmentMetadata
+	found := &volumes.Attachment{Device: metadata[deviceMetadata], Serial: metadata[serialMetadata]}
+	if found.Device == "" || found.Serial == "" {
+		return nil, fmt.Errorf("VolumeAttachment %s doesn't say by which name and serial the disk is found: "+
+			"is it attached by a Stowage manager of this version? Delete the VolumeAttachment to have it attached anew", name)
+	}
+	return found, nil
+}
+
+// checkAttachment makes sure that an attachment is what its name says.
+func checkAttachment(object *storagev1.VolumeAttachment, volume *corev1.PersistentVolume, node string) error {
+	source := object.Spec.Source.PersistentVolumeName
+	if object.Spec.Attacher != volume.Spec.CSI.Driver || object.Spec.NodeName != node || source == nil || *source != volume.Name {
+		return fmt.Errorf("VolumeAttachment %s has the name of volume %s and node %s, and is for another volume, driver or node: delete it",
+			object.Name, volume.Name, node)
+	}
+	return nil
+}
+
+// orGone is how far a volume is whose disk was found to be gone, which the user wants to
+// know first, while it is waited for.
+func orGone(gone error, at progress) progress {
+	switch {
+	case gone == nil:
+		return at
+	case at.err == nil || isWait(at.err) || errors.Is(at.err, volumes.ErrGone):
+		at.err = gone
+	default:
+		at.err = fmt.Errorf("%w; %w", gone, at.err)
+	}
+	return at
+}
