@@ -28,6 +28,8 @@ type report struct {
 	Idle       *idleResult      `json:",omitempty"`
 	Provision  []provisionRound `json:",omitempty"`
 	Local      []localRound     `json:",omitempty"`
+	Attach     []attachPhase    `json:",omitempty"`
+	Events     []eventCost      `json:",omitempty"`
 	Targets    []target
 }
 

@@ -56,6 +56,8 @@ func (r *report) judge() {
 	}
 	r.judgeProvision()
 	r.judgeLocal()
+	r.judgeAttach()
+	r.judgeEvents()
 }
 
 // judgeRounds judges what must hold in every round: that all is bound, right, in
