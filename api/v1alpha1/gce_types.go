@@ -19,19 +19,22 @@ type GCEBackend struct {
 	// +listType=set
 	// +required
 	Zones []string `json:"zones"`
-	// endpoint is the URL of the Compute API. Default: Google's own. A change
-	// holds for calls that begin after it.
+	// endpoint is the URL of the Compute API. Default: Google's own. Nobody
+	// signs in where it begins with http:// and no credentialsSecret is set,
+	// as at gce-mock. A change holds for calls that begin after it: it has to
+	// lead to the same disks.
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && (url(self).getScheme() == 'https' || url(self).getScheme() == 'http')",message="endpoint must be a URL such as https://compute.example.com/compute/v1/"
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
 	// credentialsSecret is the Secret, in the manager's own namespace, with a
 	// service account key under "key.json". Default: the machine's own
-	// identity. A change holds for calls that begin after it.
+	// identity. A change of either holds for calls that begin after it.
 	// +optional
 	CredentialsSecret *SecretReference `json:"credentialsSecret,omitempty"`
-	// diskType is the type of new disks. Default pd-balanced. A change holds
-	// for disks made after it.
+	// diskType is the type of new disks. Default pd-balanced. Disks are as
+	// large as is asked for, in whole GiB, and no smaller than the type's
+	// least. A change holds for disks made after it.
 	// +kubebuilder:default="pd-balanced"
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9-]+$`
@@ -40,8 +43,10 @@ type GCEBackend struct {
 	// labels are put on new disks, beside Stowage's own. Default: none. A
 	// change holds for disks made after it.
 	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(key, key.matches('^[a-z][a-z0-9_-]{0,62}$'))",message="the keys of labels must be lower case letters, digits, '-' and '_', at most 63, with a letter first"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('stowage-'))",message="keys of labels that begin with stowage- are Stowage's own"
 	// +optional
-	Labels map[string]string `json:"labels,omitempty"`
+	Labels map[string]GCELabelValue `json:"labels,omitempty"`
 	// provisionedIOPS is asked for each new disk, in I/O operations a second,
 	// where the disk type takes it. Default: the type's own. A change holds for
 	// disks made after it.
@@ -49,6 +54,13 @@ type GCEBackend struct {
 	// +optional
 	ProvisionedIOPS *int64 `json:"provisionedIOPS,omitempty"`
 }
+
+// GCELabelValue is the value of a label of a disk: lower case letters, digits,
+// '-' and '_'.
+//
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:Pattern=`^[a-z0-9_-]*$`
+type GCELabelValue string
 
 // SecretReference names a Secret in the manager's own namespace.
 type SecretReference struct {

@@ -30,6 +30,8 @@ const (
 	className   = "storageClass.name must be a name that Kubernetes accepts: lower case letters, digits, '-' and '.'"
 	projectID   = "project must be the id of a Google Cloud project: lower case letters, digits, '-', '.' and ':'"
 	endpointURL = "endpoint must be a URL such as https://compute.example.com/compute/v1/"
+	labelKeys   = "the keys of labels must be lower case letters, digits, '-' and '_', at most 63, with a letter first"
+	ownLabels   = "keys of labels that begin with stowage- are Stowage's own"
 )
 
 var _ = Describe("a StorageBackend", func() {
@@ -54,6 +56,7 @@ var _ = Describe("a StorageBackend", func() {
 		Entry("an export with a space", "nfs: {server: s, path: '/exports/team a'}"),
 		Entry("mount options", "nfs: {server: s, path: /e, mountOptions: [noatime, timeo=600, 'sec=krb5:krb5i', 'clientaddr=fe80::1%eth0']}"),
 		Entry("a GCE project and a zone", "gce: {project: 'example.com:storage-1', zones: [europe-west3-a]}"),
+		Entry("labels of disks", "gce: {project: p, zones: [z], labels: {team: storage, cost-centre_7: '', stowage: a_b-c}}"),
 		Entry("the endpoint of a mock", "gce: {project: p, zones: [z], endpoint: 'http://127.0.0.1:8000/compute/v1/'}"),
 		Entry("a StorageClass of all defaults", local+"\nstorageClass: {}"),
 		Entry("an undelete window", local+"\ndeletion: {retainFor: 1h30m}"),
@@ -142,6 +145,10 @@ var _ = Describe("a StorageBackend", func() {
 		Entry("an endpoint that is no URL", "gce: {project: p, zones: [z], endpoint: compute}", endpointURL),
 		Entry("an endpoint that is a file", "gce: {project: p, zones: [z], endpoint: 'file:///etc'}", endpointURL),
 		Entry("a Secret without a name", "gce: {project: p, zones: [z], credentialsSecret: {}}", "spec.gce.credentialsSecret.name: Required value"),
+		Entry("a label key of capitals", "gce: {project: p, zones: [z], labels: {Team: storage}}", labelKeys),
+		Entry("a label key with a domain", "gce: {project: p, zones: [z], labels: {example.com/team: storage}}", labelKeys),
+		Entry("a label that is Stowage's own", "gce: {project: p, zones: [z], labels: {stowage-cluster: mine}}", ownLabels),
+		Entry("a label with a space", "gce: {project: p, zones: [z], labels: {team: 'a b'}}", "should match '^[a-z0-9_-]*$'"),
 		Entry("no I/O operations", "gce: {project: p, zones: [z], provisionedIOPS: 0}", "should be greater than or equal to 1"),
 
 		Entry("a StorageClass name that Kubernetes refuses", local+"\nstorageClass: {name: Fast_Disks}", className),

@@ -159,7 +159,7 @@ func (in *GCEBackend) DeepCopyInto(out *GCEBackend) {
 	}
 	if in.Labels != nil {
 		in, out := &in.Labels, &out.Labels
-		*out = make(map[string]string, len(*in))
+		*out = make(map[string]GCELabelValue, len(*in))
 		for key, val := range *in {
 			(*out)[key] = val
 		}

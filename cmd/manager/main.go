@@ -16,6 +16,7 @@ import (
 
 	"github.com/stowage-dev/stowage/controllers"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce"
 	"github.com/stowage-dev/stowage/internal/backend/local"
 	"github.com/stowage-dev/stowage/internal/backend/nfs"
 	"github.com/stowage-dev/stowage/internal/program"
@@ -52,8 +53,8 @@ func main() {
 			"or cluster (every claim, instead of kube-controller-manager's volume controllers).")
 	flags.BoolVar(&options.leaderElect, "leader-elect", true, "Act only while holding a lease, so that several managers can run.")
 	flags.StringVar(&options.leaderElectionNamespace, "leader-election-namespace", "",
-		"Namespace of the lease, and of the CSIStorageCapacities that tell the scheduler what room nodes have.\n"+
-			"Default: the pod's own; needed outside a cluster.")
+		"Namespace of the lease, of the CSIStorageCapacities that tell the scheduler what room nodes have,\n"+
+			"and of Secrets with credentials. Default: the pod's own; needed outside a cluster.")
 	flags.StringVar(&options.localBase, "local-base", "/var/lib/stowage",
 		"Folder on every node below which local backends lie. The node agents need the same.")
 	flags.StringVar(&options.nfsMounts, "nfs-mounts", "",
@@ -95,7 +96,8 @@ func run(options options) error {
 	}
 	servers := nfs.NewKind(cluster, options.nfsMounts)
 	kinds := backend.NewRegistry(
-		local.Kind{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Base: filepath.Clean(options.localBase)}, servers)
+		local.Kind{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Base: filepath.Clean(options.localBase)}, servers,
+		gce.NewKind(cluster, keys{live: mgr.GetAPIReader(), namespace: options.namespace()}))
 	err = controllers.Setup(ctx, mgr, controllers.Options{
 		Scope: scope, Backends: kinds, Recycler: servers, Namespace: options.namespace(), Metrics: metrics.Registry,
 	})

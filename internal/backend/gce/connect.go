@@ -40,6 +40,10 @@ func connect(ctx context.Context, spec settings, key []byte) (*compute.Service, 
 		options = append(options, option.WithoutAuthentication())
 	}
 	signed, err := htransport.NewTransport(ctx, newWire(), options...)
+	if spec.secret != "" && len(key) == 0 {
+		// The client would go on as whoever the machine is.
+		err = errors.New("it is empty")
+	}
 	switch {
 	case err != nil && spec.secret != "":
 		return nil, backend.Unavailable.Errorf("%s is no service account key: put one, as Google gives it out, into the Secret under key.json: %w",

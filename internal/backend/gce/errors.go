@@ -123,7 +123,7 @@ var meanings = map[reason]meaning{
 	invalid:    {backend.Invalid, "the Compute API takes no such request: look at gce.project, gce.zones, gce.diskType, gce.labels and gce.provisionedIOPS"},
 	forbidden:  {backend.Unavailable, "%[2]s may not do that in project %[1]s: grant the roles compute.instanceAdmin.v1 and iam.serviceAccountUser"},
 	apiMissing: {backend.Unavailable, "switch the Compute Engine API on in project %[1]s"},
-	signedOut:  {backend.Unavailable, "%[2]s isn't accepted: renew it"},
+	signedOut:  {backend.Unavailable, "%[2]s isn't accepted: renew it, or set gce.credentialsSecret"},
 	unready:    {backend.Unavailable, "the Compute API isn't ready: it is tried again"},
 }
 

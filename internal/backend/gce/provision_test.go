@@ -20,7 +20,7 @@ import (
 func TestADiskTellsWhoseItIs(t *testing.T) {
 	w := newWorld(t)
 	on := w.open(func(spec *stowagev1alpha1.GCEBackend) {
-		spec.Labels = map[string]string{"team": "storage"}
+		spec.Labels = map[string]stowagev1alpha1.GCELabelValue{"team": "storage"}
 		spec.DiskType, spec.ProvisionedIOPS = "hyperdisk-balanced", new(int64(3000))
 	})
 	request := backendtest.Request("1")

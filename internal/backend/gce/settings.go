@@ -38,7 +38,7 @@ type settings struct {
 // settingsFrom checks a spec. What reaches the path of a call is checked here, too: an
 // object may be older than the rules of the API.
 func settingsFrom(spec stowagev1alpha1.GCEBackend) (settings, error) {
-	read := settings{project: spec.Project, zones: spec.Zones, diskType: spec.DiskType, labels: spec.Labels}
+	read := settings{project: spec.Project, zones: spec.Zones, diskType: spec.DiskType, labels: map[string]string{}}
 	if spec.CredentialsSecret != nil {
 		read.secret = spec.CredentialsSecret.Name
 	}
@@ -60,7 +60,10 @@ func settingsFrom(spec stowagev1alpha1.GCEBackend) (settings, error) {
 	if read.endpoint, err = checkEndpoint(spec.Endpoint); err != nil {
 		return settings{}, err
 	}
-	return read, checkLabels(spec.Labels)
+	for key, value := range spec.Labels {
+		read.labels[key] = string(value)
+	}
+	return read, checkLabels(read.labels)
 }
 
 // checkEndpoint makes an endpoint one that paths can be put behind.
@@ -103,7 +106,7 @@ func (s settings) credentials() string {
 	case s.secret != "":
 		return "the key in Secret " + s.secret
 	case s.isPlain():
-		return "no credentials"
+		return "a call without credentials"
 	default:
 		return "the machine's own identity"
 	}
