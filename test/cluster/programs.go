@@ -36,6 +36,7 @@ func (c *Cluster) writeKubeconfigs() error {
 			[]string{"system:serviceaccounts", "system:serviceaccounts:" + Namespace},
 		},
 		nodeUser(AgentUser, NodeName),
+		nodeUser(secondAgent, SecondNode),
 	}
 	for _, node := range c.nodes {
 		users = append(users, nodeUser(node, node))
@@ -63,13 +64,18 @@ func (c *Cluster) startManager(ctx context.Context) error {
 }
 
 func (c *Cluster) startAgent(ctx context.Context) error {
-	agent, err := c.newProgram("node-agent", AgentUser,
-		"--node-name="+NodeName, "--follow-pods", "--root-dir="+c.Folder.AgentRoot())
+	agent, err := c.newAgent(AgentUser, NodeName)
 	if err != nil {
 		return err
 	}
 	c.Agent = agent
 	return startAndWait(ctx, agent)
+}
+
+// newAgent is a node's agent on this machine, which mounts in a folder of its own.
+func (c *Cluster) newAgent(name, node string) (*Program, error) {
+	return c.newProgram("node-agent", name,
+		"--node-name="+node, "--follow-pods", "--root-dir="+c.Folder.agentRootOf(node), "--device-dir="+c.Folder.Devices(node))
 }
 
 func startAndWait(ctx context.Context, program *Program) error {
@@ -79,8 +85,14 @@ func startAndWait(ctx context.Context, program *Program) error {
 	return program.AwaitReady(ctx)
 }
 
-func (c *Cluster) newProgram(name, user string, arguments ...string) (*Program, error) {
-	path, err := ProgramPath(name)
+// newProgram is a program that is one of the users. Of two of the same program, that of
+// the second node has a name of its own.
+func (c *Cluster) newProgram(program, user string, arguments ...string) (*Program, error) {
+	name := program
+	if user == secondAgent {
+		name = user
+	}
+	path, err := ProgramPath(program)
 	if err != nil {
 		return nil, err
 	}
