@@ -142,6 +142,10 @@ func indexed(object runtime.Object, field string) []string {
 		return claimsOf(typed)
 	case *stowagev1alpha1.LocalVolume:
 		return nodeOfLocalVolume(typed)
+	case *storagev1.VolumeAttachment:
+		return map[string]func(client.Object) []string{
+			attachmentsByVolume: attachmentVolume, attachmentsByNode: attachmentNode,
+		}[field](typed)
 	case *storagev1.CSIStorageCapacity:
 		return diskOfCapacity(typed)
 	case *corev1.PersistentVolumeClaim:

@@ -20,6 +20,10 @@ type liveReads struct {
 	pods *sharedReads[string, []corev1.Pod]
 	// handles lists all volumes, by what storage they stand for.
 	handles *sharedReads[struct{}, standing]
+	// attachments lists all, by what they are of.
+	attachments *sharedReads[struct{}, attachmentsOf]
+	// users lists all nodes, by what they use.
+	users *sharedReads[struct{}, usersOf]
 }
 
 // standing are the volumes that stand for the same storage, by its handle.
@@ -48,6 +52,12 @@ func newLiveReads(live client.Reader) liveReads {
 				return nil, fmt.Errorf("listing the volumes: %w", err)
 			}
 			return standingOf(volumes.Items), nil
+		}),
+		attachments: newSharedReads(func(ctx context.Context, _ struct{}) (attachmentsOf, error) {
+			return listAttachments(ctx, live)
+		}),
+		users: newSharedReads(func(ctx context.Context, _ struct{}) (usersOf, error) {
+			return listUsers(ctx, live)
 		}),
 	}
 }

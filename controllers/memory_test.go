@@ -37,6 +37,7 @@ func newMemory() *memory {
 	m := &memory{}
 	m.WithWatch = interceptor.NewClient(clientfake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(
 		&corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &corev1.Node{}, &stowagev1alpha1.StorageBackend{},
+		&storagev1.VolumeAttachment{},
 	).Build(), interceptor.Funcs{
 		Create: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			m.complete(object)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -85,9 +86,9 @@ func (r *PersistentVolumeReconciler) Reconcile(ctx context.Context, request ctrl
 // are kube-controller-manager's.
 func (r *PersistentVolumeReconciler) steps() []volumeStep {
 	if r.scope == ClassesScope {
-		return []volumeStep{r.ensureReclaimable, r.reclaim}
+		return []volumeStep{r.ensureReclaimable, r.removeAttachFinalizer, r.reclaim}
 	}
-	return []volumeStep{r.ensureNotRecycling, r.ensureProtected, r.ensureReclaimable, r.ensurePhase, r.removeProtection, r.reclaim}
+	return []volumeStep{r.ensureNotRecycling, r.ensureProtected, r.ensureReclaimable, r.ensurePhase, r.removeProtection, r.removeAttachFinalizer, r.reclaim}
 }
 
 // ensurePhase writes the phase that the volume and its claim call for. A volume
@@ -232,6 +233,7 @@ func (r *PersistentVolumeReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfClaim), builder.WithPredicates(newTies)).
 		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(r.volumeOfLocalVolume)).
 		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfBackend), onlyNewSpecs()).
+		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(volumeOfAttachment), builder.WithPredicates(onlyEnds)).
 		WatchesRawSource(source.Func(r.waking.start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: volumeWorkers})
 	if r.scope == ClusterScope {

@@ -93,6 +93,23 @@ func usedByClaim(ctx context.Context, reader client.Reader, pv *corev1.Persisten
 	}), nil
 }
 
+// unused returns an error where a volume's storage is not to be removed yet, because it
+// is another's, too, or attached.
+func (r *PersistentVolumeReconciler) unused(ctx context.Context, pv *corev1.PersistentVolume) error {
+	if err := r.alone(ctx, pv); err != nil {
+		return err
+	}
+	return r.detached(ctx, pv)
+}
+
+// unusedIndeed asks the API server itself.
+func (r *PersistentVolumeReconciler) unusedIndeed(ctx context.Context, pv *corev1.PersistentVolume) error {
+	if err := r.aloneIndeed(ctx, pv); err != nil {
+		return err
+	}
+	return r.detachedIndeed(ctx, pv)
+}
+
 // alone returns an error where another volume object stands for the same storage:
 // its data would be removed too.
 func (r *PersistentVolumeReconciler) alone(ctx context.Context, pv *corev1.PersistentVolume) error {

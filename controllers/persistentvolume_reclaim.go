@@ -107,22 +107,18 @@ func (r *PersistentVolumeReconciler) removeStorage(ctx context.Context, pv *core
 	if left := r.retainedFor(pv, object); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
-	if err := r.alone(ctx, pv); err != nil {
-		return ctrl.Result{}, r.failDelete(pv, err)
+	if err := r.unused(ctx, pv); err != nil {
+		return r.waitOrFail(pv, err)
 	}
 	if pv.DeletionTimestamp.IsZero() {
 		err := r.client.Delete(ctx, pv, client.Preconditions{UID: &pv.UID, ResourceVersion: &pv.ResourceVersion})
 		return ctrl.Result{}, wrap(client.IgnoreNotFound(err), "deleting volume %s", pv.Name)
 	}
-	if err := r.aloneIndeed(ctx, pv); err != nil {
-		return ctrl.Result{}, r.failDelete(pv, err)
+	if err := r.unusedIndeed(ctx, pv); err != nil {
+		return r.waitOrFail(pv, err)
 	}
 	if err := opened.Delete(ctx, pv.Spec.CSI.VolumeHandle); err != nil {
-		if backend.Unfinished(err) {
-			r.tell(pv, corev1.EventTypeNormal, "VolumeDelete", err)
-			return ctrl.Result{RequeueAfter: retryUnanswered}, nil
-		}
-		return ctrl.Result{}, r.failDelete(pv, err)
+		return r.waitOrFail(pv, err)
 	}
 	if err := r.letGo(ctx, pv); err != nil {
 		return ctrl.Result{}, err
@@ -145,6 +141,16 @@ func (r *PersistentVolumeReconciler) backendFor(ctx context.Context, pv *corev1.
 	}
 	opened, err := r.openFor(pv, object)
 	return object, opened, err
+}
+
+// waitOrFail tells that something goes on that the removal of storage waits for, or why
+// the storage is still there.
+func (r *PersistentVolumeReconciler) waitOrFail(pv *corev1.PersistentVolume, err error) (ctrl.Result, error) {
+	if backend.Unfinished(err) {
+		r.tell(pv, corev1.EventTypeNormal, "VolumeDelete", err)
+		return ctrl.Result{RequeueAfter: retryUnanswered}, nil
+	}
+	return ctrl.Result{}, r.failDelete(pv, err)
 }
 
 // failDelete tells the volume's reader why its storage is still there, and

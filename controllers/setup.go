@@ -2,6 +2,7 @@
 //
 //	persistentvolumeclaim_*   match, bind and provision claims, protect them
 //	persistentvolume_*        phases of volumes, their protection and reclaim
+//	volumeattachment_*        attach and detach volumes of Stowage's drivers
 //	storagebackend_*          probe backends, keep their StorageClasses, audit what they hold
 //	localdisk_*               a LocalDisk for each node of local backends; its room, for the scheduler
 //	localvolume_*             volumes that are to go, whose node is gone
@@ -67,6 +68,10 @@ type Options struct {
 	// Namespace is the manager's own, where it publishes what room nodes have. Empty:
 	// nowhere.
 	Namespace string
+	// ForceDetachAfter is how long a node must have been not Ready, or gone, until
+	// volumes of drivers other than Stowage's are taken from it. A StorageBackend says it
+	// of its own.
+	ForceDetachAfter time.Duration
 	// Clock tells the time. Nil: the machine's.
 	Clock clock.PassiveClock
 	// Metrics take the numbers of backends' calls. Nil: nobody counts them.
@@ -111,6 +116,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		NewStorageBackendAuditor(mgr, options),
 		NewLocalDiskReconciler(mgr, options),
 		NewLocalVolumeReconciler(mgr, options),
+		NewVolumeAttachmentReconciler(mgr, options),
 	}
 	if options.Scope == ClusterScope {
 		reconcilers = append(reconcilers, NewPodReconciler(mgr), NewVolumeAttributesClassReconciler(mgr))
@@ -137,6 +143,9 @@ const (
 	volumesByAttributes = "stowage.attributes"
 	volumesByNode       = "stowage.node"
 	capacitiesByDisk    = "stowage.disk"
+	// Attachments are known by the volume object and by the node that they are of.
+	attachmentsByVolume = "stowage.volume"
+	attachmentsByNode   = "stowage.node"
 )
 
 // addIndexes adds the field indexes that the reconcilers look things up by.
@@ -170,6 +179,8 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		{&corev1.PersistentVolume{}, volumesByBackend, func(object client.Object) []string {
 			return backendOf(object.(*corev1.PersistentVolume))
 		}},
+		{&storagev1.VolumeAttachment{}, attachmentsByVolume, attachmentVolume},
+		{&storagev1.VolumeAttachment{}, attachmentsByNode, attachmentNode},
 		{&stowagev1alpha1.LocalVolume{}, volumesByNode, nodeOfLocalVolume},
 	}
 	for _, index := range indexes {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,6 +37,10 @@ func copyInto(from, to client.Object) bool {
 	case *corev1.PersistentVolume:
 		return copyTyped(from, typed)
 	case *stowagev1alpha1.StorageBackend:
+		return copyTyped(from, typed)
+	case *storagev1.VolumeAttachment:
+		return copyTyped(from, typed)
+	case *corev1.Node:
 		return copyTyped(from, typed)
 	}
 	return false
@@ -88,4 +93,14 @@ func (c withoutNodes) Get(ctx context.Context, key client.ObjectKey, object clie
 		return apierrors.NewNotFound(corev1.Resource("nodes"), key.Name)
 	}
 	return c.Client.Get(ctx, key, object, options...)
+}
+
+// withoutAttachments is a cache that has not seen any attachment yet.
+type withoutAttachments struct{ client.Client }
+
+func (c withoutAttachments) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if _, isAttachments := list.(*storagev1.VolumeAttachmentList); isAttachments {
+		return nil
+	}
+	return c.Client.List(ctx, list, options...)
 }

@@ -43,8 +43,10 @@ type world struct {
 	pods     *PodReconciler
 	classes  *VolumeAttributesClassReconciler
 	// disks and locals run only in specs that are about them.
-	disks  *LocalDiskReconciler
-	locals *LocalVolumeReconciler
+	disks *LocalDiskReconciler
+	// attachments run over what of theirs there is.
+	attachments *VolumeAttachmentReconciler
+	locals      *LocalVolumeReconciler
 }
 
 // newWorld makes an empty cluster with one served kind of storage, the fake, in
@@ -69,7 +71,8 @@ func newWorld(scope Scope) *world {
 // restart forgets all that reconcilers keep in memory.
 func (w *world) restart() {
 	w.events, w.shown = events.NewFakeRecorder(10000), nil
-	served := storage{Registry: backend.NewRegistry(fake.Kind{For: stowagev1alpha1.LocalType, Backend: w.storage})}
+	served := storage{Registry: backend.NewRegistry(
+		fake.Kind{For: stowagev1alpha1.LocalType, Backend: w.storage}, fake.Kind{For: stowagev1alpha1.GCEType, Backend: w.storage})}
 	w.claims = &PersistentVolumeClaimReconciler{
 		client: w, live: w, shared: newLiveReads(w), scope: w.scope, storage: served, index: binder.NewIndex(func(types.NamespacedName) {}),
 		refresh: refresh{clock: w.clock}, events: w.events,
@@ -82,6 +85,9 @@ func (w *world) restart() {
 	w.backends = &StorageBackendReconciler{client: w, live: w, storage: served, events: w.events}
 	w.disks = &LocalDiskReconciler{client: w, live: w, namespace: corev1.NamespaceDefault}
 	w.locals = &LocalVolumeReconciler{client: w, live: w, clock: w.clock, events: w.events}
+	w.attachments = &VolumeAttachmentReconciler{
+		client: w, live: w, shared: newLiveReads(w), storage: served, clock: w.clock, events: w.events,
+	}
 	w.audits = &StorageBackendAuditor{client: w, live: w, storage: served, clock: w.clock, events: w.events}
 }
 
@@ -134,6 +140,10 @@ func (w *world) round() error {
 	}
 	for _, object := range w.all(&stowagev1alpha1.LocalRecyclingList{}) {
 		_, err := w.volumes.Reconcile(ctx, requestFor(object))
+		failures = append(failures, err)
+	}
+	for _, object := range w.all(&storagev1.VolumeAttachmentList{}) {
+		_, err := w.attachments.Reconcile(ctx, requestFor(object))
 		failures = append(failures, err)
 	}
 	for _, object := range w.all(&storagev1.VolumeAttributesClassList{}) {
@@ -202,7 +212,7 @@ func update[T client.Object](w *world, object T, change func(T)) {
 func (w *world) empty() {
 	w.faults = nil
 	for _, list := range []client.ObjectList{
-		&corev1.PodList{}, &corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}, &corev1.NodeList{},
+		&storagev1.VolumeAttachmentList{}, &corev1.PodList{}, &corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}, &corev1.NodeList{},
 		&stowagev1alpha1.StorageBackendList{}, &stowagev1alpha1.LocalVolumeList{}, &stowagev1alpha1.LocalRecyclingList{},
 		&stowagev1alpha1.LocalDiskList{}, &storagev1.CSIStorageCapacityList{},
 		&storagev1.StorageClassList{}, &storagev1.VolumeAttributesClassList{},

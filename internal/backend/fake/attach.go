@@ -106,6 +106,9 @@ func (b *Backend) ObserveNode(ctx context.Context, node backend.NodeIdentity) (b
 		return backend.MachineUnknown, err
 	}
 	defer b.mu.Unlock()
+	if b.observing != nil {
+		return backend.MachineUnknown, b.observing
+	}
 	if state, known := b.machines[machineOf(node)]; known {
 		return state, nil
 	}
@@ -147,6 +150,13 @@ func (b *Backend) FailListing(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.listing = err
+}
+
+// FailObserving makes ObserveNode return this from now on.
+func (b *Backend) FailObserving(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.observing = err
 }
 
 // AttachedTo are the provider's ids of the machines that have a volume, in order.

@@ -43,8 +43,9 @@ type Backend struct {
 	machines map[machine]backend.Machine
 	failures []error
 	probe    error
-	listing  error
-	space    backend.Space
+	// listing and observing are what Attachments and ObserveNode fail with.
+	listing, observing error
+	space              backend.Space
 	// onNode and advisory are what SetOnNode and SetAdvisory set.
 	onNode, advisory bool
 	// gate is closed when calls may go on; nil while they aren't held.

@@ -1,0 +1,111 @@
+package controllers
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+const (
+	// attachmentWorkers is how many attachments are worked on at once.
+	attachmentWorkers = 32
+	// attachBackoff is how soon what failed is tried again, and attachBackoffMax how
+	// late: a pod waits for it.
+	attachBackoff    = 500 * time.Millisecond
+	attachBackoffMax = time.Minute
+)
+
+// VolumeAttachmentReconciler does what the VolumeAttachments of Stowage's drivers ask
+// for, in both scopes: it attaches volumes to nodes and, once the node has let go of
+// them, detaches them. Who needs what where is decided by who makes and deletes the
+// attachments: the node reconciler, or kube-controller-manager.
+type VolumeAttachmentReconciler struct {
+	client  client.Client
+	live    client.Reader
+	shared  liveReads
+	storage storage
+	waking  waking
+	clock   clock.PassiveClock
+	events  events.EventRecorder
+	told    told
+}
+
+// NewVolumeAttachmentReconciler makes the reconciler.
+func NewVolumeAttachmentReconciler(mgr ctrl.Manager, options Options) *VolumeAttachmentReconciler {
+	return &VolumeAttachmentReconciler{
+		client:  mgr.GetClient(),
+		live:    mgr.GetAPIReader(),
+		shared:  newLiveReads(mgr.GetAPIReader()),
+		storage: options.storage,
+		clock:   options.Clock,
+		events:  recorderOf(mgr),
+	}
+}
+
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=volumeattachments,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=volumeattachments/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get;list;watch
+
+// Reconcile brings one attachment as far as it can go now.
+func (r *VolumeAttachmentReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	attachment := &storagev1.VolumeAttachment{}
+	if err := r.client.Get(ctx, request.NamespacedName, attachment); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.told.forget(request.NamespacedName)
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !backend.IsOurs(attachment.Spec.Attacher) {
+		return ctrl.Result{}, nil
+	}
+	bring := r.attach
+	if !attachment.DeletionTimestamp.IsZero() {
+		bring = r.detach
+	}
+	result, err := bring(ctx, attachment)
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: conflictRetry}, nil
+	}
+	return result, err
+}
+
+// openFor opens a backend for calls that an attachment waits for.
+func (r *VolumeAttachmentReconciler) openFor(attachment *storagev1.VolumeAttachment, object *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
+	key := client.ObjectKeyFromObject(attachment)
+	return r.storage.open(object, func() { r.waking.add(key) })
+}
+
+// SetupWithManager watches attachments and what they wait for.
+func (r *VolumeAttachmentReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("volumeattachment").
+		For(&storagev1.VolumeAttachment{}).
+		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(r.othersOfVolume), builder.WithPredicates(onlyEnds)).
+		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.attachmentsOfVolume), builder.WithPredicates(onlyNewStates)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.attachmentsOfNode), builder.WithPredicates(onlyNewUse)).
+		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.attachmentsOfBackend), onlyNewSpecs()).
+		WatchesRawSource(source.Func(r.waking.start)).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: attachmentWorkers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](attachBackoff, attachBackoffMax),
+		}).
+		Complete(r)
+}

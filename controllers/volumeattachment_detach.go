@@ -1,0 +1,134 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// leaving is what an attachment that was deleted needs.
+type leaving struct {
+	attachment *storagev1.VolumeAttachment
+	// pv is nil where the volume object is gone.
+	pv *corev1.PersistentVolume
+	// from is the machine that it may be attached to, volume its id in the backend.
+	from   backend.NodeIdentity
+	volume string
+	object *stowagev1alpha1.StorageBackend
+	opened backend.Backend
+	// refused is what the backend answered.
+	refused error
+}
+
+// detach takes a volume from a node, once that may be, and then the finalizer from its
+// attachment: the last write. The attachment is read live: one of the same name may
+// have been made and attached since the cache looked.
+func (r *VolumeAttachmentReconciler) detach(ctx context.Context, cached *storagev1.VolumeAttachment) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(cached, attacherFinalizer(cached.Spec.Attacher)) {
+		return ctrl.Result{}, nil
+	}
+	attachment := &storagev1.VolumeAttachment{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(cached), attachment); err != nil {
+		return ctrl.Result{}, wrap(client.IgnoreNotFound(err), "reading attachment %s", cached.Name)
+	}
+	switch {
+	case attachment.UID != cached.UID || !controllerutil.ContainsFinalizer(attachment, attacherFinalizer(attachment.Spec.Attacher)):
+		return ctrl.Result{}, nil
+	case !backend.NeedsAttach(attachment.Spec.Attacher):
+		return ctrl.Result{}, r.letGo(ctx, attachment)
+	}
+	return r.take(ctx, &leaving{attachment: attachment})
+}
+
+// take has the backend detach, where that may be.
+func (r *VolumeAttachmentReconciler) take(ctx context.Context, leaves *leaving) (ctrl.Result, error) {
+	if err := r.findOut(ctx, leaves); err != nil {
+		return r.failDetach(ctx, leaves, err)
+	}
+	may, err := r.mayDetach(ctx, leaves)
+	switch {
+	case err != nil:
+		return r.failDetach(ctx, leaves, err)
+	case !may.Allowed:
+		return ctrl.Result{RequeueAfter: may.After}, r.setDetachError(ctx, leaves, backend.Conflict.Errorf("%s", may.Reason))
+	}
+	attacher, _ := backend.As[backend.Attacher](leaves.opened)
+	if leaves.refused = attacher.Detach(ctx, leaves.volume, leaves.from); leaves.refused != nil {
+		return r.failDetach(ctx, leaves, leaves.refused)
+	}
+	r.tellForced(leaves, may)
+	return ctrl.Result{}, r.letGo(ctx, leaves.attachment)
+}
+
+// findOut finds what is to be detached, and from where: by what was written before it
+// was attached, and by the volume object.
+func (r *VolumeAttachmentReconciler) findOut(ctx context.Context, leaves *leaving) error {
+	attachment := leaves.attachment
+	var err error
+	if leaves.pv, err = r.findVolume(ctx, attachment); err != nil {
+		return err
+	}
+	intent, err := believable(attachment, leaves.pv)
+	if err != nil {
+		return err
+	}
+	leaves.volume = intent.Volume
+	leaves.from = backend.NodeIdentity{Name: attachment.Spec.NodeName, ProviderID: instanceOf(attachment, intent)}
+	leaves.object, leaves.opened, err = r.getBackend(ctx, attachment, intent.Backend)
+	return err
+}
+
+// findVolume reads the volume object of an attachment; nil where there is none.
+func (r *VolumeAttachmentReconciler) findVolume(ctx context.Context, attachment *storagev1.VolumeAttachment) (*corev1.PersistentVolume, error) {
+	for _, name := range attachmentVolume(attachment) {
+		for _, reader := range []client.Reader{r.client, r.live} {
+			pv := &corev1.PersistentVolume{}
+			err := reader.Get(ctx, client.ObjectKey{Name: name}, pv)
+			switch {
+			case err == nil:
+				return pv, nil
+			case !apierrors.IsNotFound(err):
+				return nil, fmt.Errorf("reading volume %s: %w", name, err)
+			}
+		}
+	}
+	return nil, nil
+}
+
+// believable is what was written on an attachment before anything was attached. Users
+// can write annotations: where the attachment's name, which is made of the volume's id,
+// says otherwise, and where nothing is written, the volume object is asked.
+func believable(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume) (*attachIntent, error) {
+	intent, err := intentOfAttachment(attachment)
+	if err == nil && intent != nil &&
+		(pv == nil || attachment.Name == attach.AttachmentName(attachment.Spec.Attacher, intent.Volume, attachment.Spec.NodeName)) {
+		return intent, nil
+	}
+	if pv == nil || pv.Spec.CSI == nil {
+		return nil, backend.Invalid.Errorf("the volume object is gone, and nothing tells which disk is attached: detach it by hand, "+
+			"and take the finalizer %s off this VolumeAttachment", attacherFinalizer(attachment.Spec.Attacher))
+	}
+	said := &attachIntent{Backend: pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute], Volume: pv.Spec.CSI.VolumeHandle}
+	if intent != nil {
+		said.Instance = intent.Instance
+	}
+	return said, nil
+}
+
+// letGo removes the finalizer of an attachment that nothing is attached by any more.
+func (r *VolumeAttachmentReconciler) letGo(ctx context.Context, attachment *storagev1.VolumeAttachment) error {
+	before := attachment.DeepCopy()
+	controllerutil.RemoveFinalizer(attachment, attacherFinalizer(attachment.Spec.Attacher))
+	err := r.client.Patch(ctx, attachment, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return wrap(client.IgnoreNotFound(err), "letting go of attachment %s", attachment.Name)
+}

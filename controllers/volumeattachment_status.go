@@ -1,0 +1,153 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+const (
+	// retryRefused is how soon is tried again what a backend refused: whatever is in
+	// the way may end without telling.
+	retryRefused = 30 * time.Second
+	// retryInvalid is how soon is tried again what somebody has to change first: most
+	// changes wake, those in a cloud don't.
+	retryInvalid = 5 * time.Minute
+)
+
+// Reasons of events, as Kubernetes' own controllers have them.
+const (
+	reasonFailedAttach = "FailedAttachVolume"
+	reasonFailedDetach = "FailedDetachVolume"
+	reasonForcedDetach = "ForcedDetachVolume"
+	reasonDetached     = "VolumeDetachedElsewhere"
+)
+
+// attachmentStatusPatch changes an attachment's status, and that of no other which has
+// its name by then.
+func attachmentStatusPatch(attachment *storagev1.VolumeAttachment, status any) client.Patch {
+	return writtenPatch{types.MergePatchType, struct {
+		Metadata identity `json:"metadata"`
+		Status   any      `json:"status"`
+	}{identity{attachment.UID}, status}}
+}
+
+// volumeError is a storagev1.VolumeError of which nothing stays that was said before.
+type volumeError struct {
+	Time      metav1.Time `json:"time"`
+	Message   string      `json:"message"`
+	ErrorCode *int32      `json:"errorCode"`
+}
+
+// codes are what Kubernetes knows kinds of errors by: gRPC's numbers. The kubelet reads
+// that of Exhausted, and learns how many devices its node has room for.
+var codes = map[backend.ErrorKind]int32{
+	backend.Invalid: 3, backend.NotFound: 5, backend.Exhausted: 8, backend.WrongNode: 9, backend.Conflict: 9, backend.Unavailable: 14,
+}
+
+func newVolumeError(err error, now time.Time) *volumeError {
+	said := &volumeError{Time: metav1.NewTime(now), Message: err.Error()}
+	if code, known := codes[backend.KindOf(err)]; known {
+		said.ErrorCode = &code
+	}
+	return said
+}
+
+// setAttached says that an attachment is there, and what the node needs to find the
+// device: one write, which takes an earlier error away.
+func (r *VolumeAttachmentReconciler) setAttached(ctx context.Context, attachment *storagev1.VolumeAttachment, metadata map[string]string) error {
+	changed := changes(attachment.Status.AttachmentMetadata, metadata, func(a, b string) bool { return a == b })
+	if attachment.Status.Attached && len(changed) == 0 && attachment.Status.AttachError == nil {
+		return nil
+	}
+	err := r.client.Status().Patch(ctx, attachment, attachmentStatusPatch(attachment, struct {
+		Attached    bool               `json:"attached"`
+		Metadata    map[string]*string `json:"attachmentMetadata,omitempty"`
+		AttachError *volumeError       `json:"attachError"`
+	}{true, changed, nil}))
+	r.told.forget(client.ObjectKeyFromObject(attachment))
+	return wrap(client.IgnoreNotFound(err), "noting that attachment %s is attached", attachment.Name)
+}
+
+// failAttach says, once, why an attachment isn't there yet, and when it is tried again.
+func (r *VolumeAttachmentReconciler) failAttach(ctx context.Context, attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume, err error) (ctrl.Result, error) {
+	if backend.Unfinished(err) {
+		return ctrl.Result{RequeueAfter: retryUnanswered}, nil
+	}
+	if said := attachment.Status.AttachError; said == nil || said.Message != err.Error() {
+		writing := r.client.Status().Patch(ctx, attachment, attachmentStatusPatch(attachment, struct {
+			AttachError *volumeError `json:"attachError"`
+		}{newVolumeError(err, r.clock.Now())}))
+		if writing != nil {
+			return ctrl.Result{}, wrap(client.IgnoreNotFound(writing), "noting why attachment %s fails", attachment.Name)
+		}
+	}
+	r.tell(attachment, pv, reasonFailedAttach, fmt.Sprintf("attaching to node %s: %v", attachment.Spec.NodeName, err))
+	return retryOf(err, fmt.Errorf("attaching %s: %w", attachment.Name, err))
+}
+
+// failDetach says, once, why an attachment is still there.
+func (r *VolumeAttachmentReconciler) failDetach(ctx context.Context, leaves *leaving, err error) (ctrl.Result, error) {
+	if backend.Unfinished(err) {
+		return ctrl.Result{RequeueAfter: retryUnanswered}, nil
+	}
+	if leaves.refused == nil && backend.KindOf(err) == "" {
+		return ctrl.Result{}, err
+	}
+	if err := r.setDetachError(ctx, leaves, err); err != nil {
+		return ctrl.Result{}, err
+	}
+	return retryOf(err, fmt.Errorf("detaching %s: %w", leaves.attachment.Name, err))
+}
+
+func (r *VolumeAttachmentReconciler) setDetachError(ctx context.Context, leaves *leaving, err error) error {
+	attachment := leaves.attachment
+	if said := attachment.Status.DetachError; said == nil || said.Message != err.Error() {
+		writing := r.client.Status().Patch(ctx, attachment, attachmentStatusPatch(attachment, struct {
+			DetachError *volumeError `json:"detachError"`
+		}{newVolumeError(err, r.clock.Now())}))
+		if writing != nil {
+			return wrap(client.IgnoreNotFound(writing), "noting why attachment %s stays", attachment.Name)
+		}
+	}
+	r.tell(attachment, leaves.pv, reasonFailedDetach, fmt.Sprintf("detaching from node %s: %v", attachment.Spec.NodeName, err))
+	return nil
+}
+
+// retryOf says when what failed is tried again: at a time of its own where a backend
+// refused it, else ever more slowly.
+func retryOf(err, told error) (ctrl.Result, error) {
+	switch backend.KindOf(err) {
+	case backend.Invalid:
+		return ctrl.Result{RequeueAfter: retryInvalid}, nil
+	case backend.NotFound, backend.Conflict, backend.Exhausted, backend.WrongNode:
+		return ctrl.Result{RequeueAfter: retryRefused}, nil
+	default:
+		return ctrl.Result{}, told
+	}
+}
+
+// tell sends an event of an attachment, and of its volume where there is one, unless it
+// was the last that was sent.
+func (r *VolumeAttachmentReconciler) tell(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume, reason, message string) {
+	if !r.told.isNews(client.ObjectKeyFromObject(attachment), message) {
+		return
+	}
+	of := []runtime.Object{attachment}
+	if pv != nil {
+		of = append(of, pv)
+	}
+	for _, object := range of {
+		r.events.Eventf(object, nil, corev1.EventTypeWarning, reason, "Attach", "%s", message)
+	}
+}

@@ -1,0 +1,125 @@
+package controllers
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// onlyEnds lets pass attachments that are gone: another may have waited for that.
+var onlyEnds = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(event.UpdateEvent) bool { return false },
+}
+
+// onlyNewStates lets pass volumes that come, go, are deleted, or change their phase.
+var onlyNewStates = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, after := e.ObjectOld.(*corev1.PersistentVolume), e.ObjectNew.(*corev1.PersistentVolume)
+	return before.Status.Phase != after.Status.Phase || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
+}}
+
+// onlyNewUse lets pass nodes that come or go, and those of which something changed that
+// decides whether a volume can be attached to or detached from them. A node tells every
+// few seconds that nothing did.
+var onlyNewUse = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, after := e.ObjectOld.(*corev1.Node), e.ObjectNew.(*corev1.Node)
+	return before.UID != after.UID || before.Spec.ProviderID != after.Spec.ProviderID ||
+		attach.ConditionOf(before) != attach.ConditionOf(after) ||
+		!slices.Equal(before.Status.VolumesInUse, after.Status.VolumesInUse) ||
+		!equality.Semantic.DeepEqual(before.Status.VolumesAttached, after.Status.VolumesAttached)
+}}
+
+// attachmentVolume is the name of the volume object that an attachment is of.
+func attachmentVolume(object client.Object) []string {
+	if name := object.(*storagev1.VolumeAttachment).Spec.Source.PersistentVolumeName; name != nil {
+		return []string{*name}
+	}
+	return nil
+}
+
+// attachmentNode is the name of the node that an attachment is for.
+func attachmentNode(object client.Object) []string {
+	return []string{object.(*storagev1.VolumeAttachment).Spec.NodeName}
+}
+
+// isUnsettled tells of an attachment that waits for something: it is ours, and to be
+// attached or detached.
+func isUnsettled(attachment *storagev1.VolumeAttachment) bool {
+	return backend.IsOurs(attachment.Spec.Attacher) && (!attachment.DeletionTimestamp.IsZero() || !attachment.Status.Attached)
+}
+
+// othersOfVolume wakes the attachments of the same storage as one that is gone.
+func (r *VolumeAttachmentReconciler) othersOfVolume(ctx context.Context, object client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, name := range attachmentVolume(object) {
+		for _, standing := range r.standingFor(ctx, name) {
+			requests = append(requests, r.unsettled(ctx, client.MatchingFields{attachmentsByVolume: standing})...)
+		}
+	}
+	return requests
+}
+
+// standingFor are the names of the volume objects that stand for the same storage as
+// one, itself included.
+func (r *VolumeAttachmentReconciler) standingFor(ctx context.Context, name string) []string {
+	pv, volumes := &corev1.PersistentVolume{}, &corev1.PersistentVolumeList{}
+	names := []string{name}
+	if r.client.Get(ctx, client.ObjectKey{Name: name}, pv, unhurried, client.UnsafeDisableDeepCopy) != nil || pv.Spec.CSI == nil {
+		return names
+	}
+	if err := r.client.List(ctx, volumes, client.MatchingFields{volumesByHandle: handleOf(pv)[0]}, unhurried, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing volumes", "volume", name)
+	}
+	for i := range volumes.Items {
+		if volumes.Items[i].Name != name {
+			names = append(names, volumes.Items[i].Name)
+		}
+	}
+	return names
+}
+
+// attachmentsOfVolume wakes the attachments that wait for something of a volume.
+func (r *VolumeAttachmentReconciler) attachmentsOfVolume(ctx context.Context, object client.Object) []reconcile.Request {
+	return r.unsettled(ctx, client.MatchingFields{attachmentsByVolume: object.GetName()})
+}
+
+// attachmentsOfNode wakes those that wait for something of a node, and those that are
+// there: the node may be another machine by now.
+func (r *VolumeAttachmentReconciler) attachmentsOfNode(ctx context.Context, object client.Object) []reconcile.Request {
+	return r.ours(ctx, func(*storagev1.VolumeAttachment) bool { return true }, client.MatchingFields{attachmentsByNode: object.GetName()})
+}
+
+// attachmentsOfBackend wakes all that wait: which of them wait for this backend is
+// found out by looking.
+func (r *VolumeAttachmentReconciler) attachmentsOfBackend(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.unsettled(ctx)
+}
+
+func (r *VolumeAttachmentReconciler) unsettled(ctx context.Context, options ...client.ListOption) []reconcile.Request {
+	return r.ours(ctx, isUnsettled, options...)
+}
+
+func (r *VolumeAttachmentReconciler) ours(ctx context.Context, is func(*storagev1.VolumeAttachment) bool, options ...client.ListOption) []reconcile.Request {
+	attachments := &storagev1.VolumeAttachmentList{}
+	if err := r.client.List(ctx, attachments, append(options, unhurried, client.UnsafeDisableDeepCopy)...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing attachments")
+	}
+	var requests []reconcile.Request
+	for i := range attachments.Items {
+		if attachment := &attachments.Items[i]; backend.NeedsAttach(attachment.Spec.Attacher) && is(attachment) {
+			requests = append(requests, requestFor(attachment))
+		}
+	}
+	return requests
+}
