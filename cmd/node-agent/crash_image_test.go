@@ -64,20 +64,26 @@ func storage(bytes int64) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(bytes, resource.BinarySI)}
 }
 
-// bindTo makes a claim's volume, as the manager leaves both.
+// bindTo binds a claim to the image in a directory.
 func (p *process) bindTo(t *testing.T, claim *corev1.PersistentVolumeClaim, dir string) {
+	t.Helper()
+	p.bindToSource(t, claim, corev1.CSIPersistentVolumeSource{
+		Driver: stowagev1alpha1.LocalDriver, VolumeHandle: filepath.Base(dir), VolumeAttributes: map[string]string{
+			stowagev1alpha1.PathAttribute: dir, stowagev1alpha1.LayoutAttribute: string(stowagev1alpha1.LayoutImage),
+		},
+	})
+}
+
+// bindToSource makes a claim's volume, as the manager leaves both.
+func (p *process) bindToSource(t *testing.T, claim *corev1.PersistentVolumeClaim, source corev1.CSIPersistentVolumeSource) {
 	t.Helper()
 	size := claim.Spec.Resources.Requests
 	_, err := p.client.CoreV1().PersistentVolumes().Create(t.Context(), &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: claim.Name},
 		Spec: corev1.PersistentVolumeSpec{
 			AccessModes: claim.Spec.AccessModes, VolumeMode: claim.Spec.VolumeMode, Capacity: size,
-			ClaimRef: &corev1.ObjectReference{Namespace: "default", Name: claim.Name, UID: claim.UID},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
-				Driver: stowagev1alpha1.LocalDriver, VolumeHandle: filepath.Base(dir), VolumeAttributes: map[string]string{
-					stowagev1alpha1.PathAttribute: dir, stowagev1alpha1.LayoutAttribute: string(stowagev1alpha1.LayoutImage),
-				},
-			}},
+			ClaimRef:               &corev1.ObjectReference{Namespace: "default", Name: claim.Name, UID: claim.UID},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &source},
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {

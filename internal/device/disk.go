@@ -149,9 +149,9 @@ func (d *Disk) IsReadOnly() (bool, error) {
 	return readOnly != 0, nil
 }
 
-// IsMounted says whether a file system on the disk is mounted, in whatever mount
-// namespace, or another driver has the disk for itself.
-func (d *Disk) IsMounted() (bool, error) {
+// IsTaken says whether somebody has the disk for himself: a file system on it is
+// mounted, in whatever mount namespace, or a program makes or mends one.
+func (d *Disk) IsTaken() (bool, error) {
 	fd, err := unix.Open(d.Path(), unix.O_RDONLY|unix.O_EXCL|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if errors.Is(err, unix.EBUSY) {
 		return true, nil

@@ -86,12 +86,13 @@ func (d *Disks) finishHalf(ctx context.Context, disk *device.Disk, place diskPla
 	if record == nil || !disk.IsProven() || half.Disk != disk.DiskIdentity || !half.isSame(record.formattedAs(half.FSType)) {
 		return false, place.endHalf()
 	}
-	table, err := d.mounter.Table()
+	// The program that makes it may have outlived the agent that started it.
+	taken, err := disk.IsTaken()
 	if err != nil {
 		return false, err
 	}
-	if len(table.Shows(disk.Device(), "/")) > 0 {
-		return false, fmt.Errorf("the disk, whose file system isn't made yet, is mounted: unmount it: %w", mount.ErrMounted)
+	if taken {
+		return false, fmt.Errorf("%s, whose file system isn't made yet, is in use: waiting until it isn't: %w", disk.Path(), mount.ErrMounted)
 	}
 	size, err := disk.Size()
 	if err != nil {

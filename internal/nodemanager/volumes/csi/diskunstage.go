@@ -76,8 +76,8 @@ func (d *Disks) takeDown(ctx context.Context, place diskPlace, record diskRecord
 	if err := d.unmountBelow(nameOf(place), string(place)); err != nil {
 		return err
 	}
-	mounted, err := disk.IsMounted()
-	if err == nil && mounted {
+	taken, err := disk.IsTaken()
+	if err == nil && taken {
 		err = fmt.Errorf("the volume's disk %s is still mounted, in a place or a mount namespace that isn't the agent's: "+
 			"it isn't let go before it is unmounted there: %w", disk.Path(), mount.ErrMounted)
 	}
