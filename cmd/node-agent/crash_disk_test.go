@@ -193,7 +193,7 @@ while [ ! -e %[2]s.end ]; do sleep 0.05; done
 
 func TestAnAgentThatIsKilledWhileItFormatsFormatsAnew(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	real, err := exec.LookPath("mkfs.ext4")
+	program, err := exec.LookPath("mkfs.ext4")
 	if err != nil {
 		t.Skip("NOT RUN: mkfs.ext4 is missing: install e2fsprogs")
 	}
@@ -202,7 +202,7 @@ func TestAnAgentThatIsKilledWhileItFormatsFormatsAnew(t *testing.T) {
 	p.attach(t)
 	tools := t.TempDir()
 	half := filepath.Join(tools, "half")
-	if err := os.WriteFile(filepath.Join(tools, "mkfs.ext4"), fmt.Appendf(nil, slowly, real, half), 0o700); err != nil {
+	if err := os.WriteFile(filepath.Join(tools, "mkfs.ext4"), fmt.Appendf(nil, slowly, program, half), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.WriteFile(half+".end", nil, 0o600) })
