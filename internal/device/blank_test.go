@@ -1,95 +1,38 @@
-package device_test
+package device
 
 import (
-	"bytes"
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
-
-	"github.com/stowage-dev/stowage/internal/device"
 )
 
-// signatures are what lies on a disk that somebody uses.
-var signatures = map[string]func(path string) error{
-	"a LUKS header":       put("LUKS\xba\xbe\x00\x02", 0),
-	"a partition table":   put("\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x83\x00\x08\x00\x00\x08\x00\x00\x00\x08\x00\x00", 440, "\x55\xaa", 510),
-	"an LVM label":        put("LABELONE\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x20\x00\x00\x00LVM2 001", 512),
-	"a database":          put("a database without a file system", 1<<20),
-	"a note at the end":   put("a note", 16*mebibyte-100),
-	"another file system": func(path string) error { return exec.Command("mkfs.ext4", "-q", path).Run() },
-}
-
-// put writes texts at offsets.
-func put(text string, at int64, more ...any) func(string) error {
-	return func(path string) error {
-		disk, err := os.OpenFile(path, os.O_WRONLY, 0)
-		if err != nil {
-			return err
-		}
-		_, err = disk.WriteAt([]byte(text), at)
-		if len(more) == 2 {
-			_, second := disk.WriteAt([]byte(more[0].(string)), int64(more[1].(int)))
-			err = errors.Join(err, second)
-		}
-		return errors.Join(err, disk.Sync(), disk.Close())
-	}
-}
-
-func TestADiskThatHoldsAnythingIsNotEmpty(t *testing.T) {
-	needs(t, "mkfs.ext4", "mkfs.xfs", "blkid")
-	for name, sign := range signatures {
-		c := newCloud(t)
-		c.attach("data")
-		path := c.open("data", "data").Path()
-		if err := sign(path); err != nil {
-			t.Fatal(err)
-		}
-		before, err := os.ReadFile(c.disk("data").Image)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := fileSystems.CheckEmpty(t.Context(), path); !errors.Is(err, device.ErrFormatted) {
-			t.Errorf("%s: got %v", name, err)
-		}
-		if after, err := os.ReadFile(c.disk("data").Image); err != nil || !bytes.Equal(before, after) {
-			t.Errorf("%s: it was changed (%v)", name, err)
-		}
-	}
-}
-
-func TestAnEmptyDiskIsFormattedAndHalfOfThatMadeAnew(t *testing.T) {
-	needs(t, "mkfs.ext4", "mkfs.xfs", "blkid")
-	for _, fsType := range []string{"ext4", "xfs"} {
-		c := newCloud(t)
-		disk := c.disk("data")
-		if err := errors.Join(os.WriteFile(disk.Image, nil, 0o600), os.Truncate(disk.Image, 320*mebibyte)); err != nil {
-			t.Fatal(err)
-		}
-		c.attach("data")
-		path := c.open("data", "data").Path()
-		if err := fileSystems.CheckEmpty(t.Context(), path); err != nil {
-			t.Fatal(err)
-		}
-		if err := fileSystems.Format(t.Context(), path, fsType, 320*mebibyte); err != nil {
-			t.Fatal(err)
-		}
-		if err := fileSystems.Remake(t.Context(), path, fsType, 320*mebibyte); err != nil {
-			t.Fatal(err)
-		}
-		if found, err := fileSystems.Probe(t.Context(), path); found != fsType || err != nil {
-			t.Errorf("it holds %q (%v)", found, err)
-		}
-	}
-}
-
-func TestADiskOfNoBytesIsNotTakenForEmpty(t *testing.T) {
-	none := filepath.Join(t.TempDir(), "none")
-	if err := os.WriteFile(none, nil, 0o600); err != nil {
+func TestAFileIsBlankUntilAnythingIsWrittenToIt(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "image"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := fileSystems.CheckEmpty(t.Context(), none); err == nil {
-		t.Error("it counts as empty")
+	defer file.Close()
+	if err := Allocate(file, 4<<20); err != nil {
+		t.Skipf("NOT RUN: %v", err)
+	}
+	if blank, err := isBlank(file.Name()); err != nil || !blank {
+		t.Errorf("room that was kept for it: blank is %v (%v)", blank, err)
+	}
+	for _, at := range []int64{0, 2 << 20, 4<<20 - 1} {
+		if err := file.Truncate(0); err != nil {
+			t.Fatal(err)
+		}
+		if err := file.Truncate(4 << 20); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := file.WriteAt([]byte{0}, at); err != nil {
+			t.Fatal(err)
+		}
+		if blank, err := isBlank(file.Name()); err != nil || blank {
+			t.Errorf("a byte at %d: blank is %v (%v)", at, blank, err)
+		}
+	}
+	if blank, err := isBlank(os.DevNull); err != nil || blank {
+		t.Errorf("a device: blank is %v (%v)", blank, err)
 	}
 }
