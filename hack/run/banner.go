@@ -53,7 +53,7 @@ func printBanner(c *cluster.Cluster) {
 		quoted(folder.Kubeconfig(cluster.AdminUser)), quoted(filepath.Dir(kubectl)),
 		quoted(filepath.Join(samplesDir(c), "local_claim.yaml")),
 		lookInside(folder.AgentRoot()),
-		quoted(filepath.Join(samplesDir(c), "cloud_claim.yaml")), quoted(folder.Devices()))
+		quoted(filepath.Join(samplesDir(c), "cloud_claim.yaml")), quoted(folder.Devices(cluster.NodeName)))
 }
 
 // lookInside is a command that writes to the mounted volume. Mounts in a

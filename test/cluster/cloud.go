@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What the cloud has that runs beside the one node, which is an instance of it.
+// What the cloud has that runs beside the one node. Both that and the second are instances.
 const (
 	CloudProject = "demo"
 	CloudZone    = "europe-west3-a"
@@ -31,7 +31,8 @@ func (c *Cluster) startCloud(ctx context.Context) error {
 		Name: "gce-mock", Path: path, LogFile: c.Folder.Log("gce-mock"), Ready: "http://" + address + "/_mock/healthz",
 		Arguments: []string{
 			"--listen=" + address, "--folder=" + c.Folder.cloud(), "--device-folder=" + c.Folder.path("devices"),
-			"--project=" + CloudProject, "--zone=" + CloudZone, "--instance=" + CloudZone + "/" + NodeName, "--attach=" + cloudAttaches(),
+			"--project=" + CloudProject, "--zone=" + CloudZone, "--attach=" + cloudAttaches(),
+			"--instance=" + CloudZone + "/" + NodeName, "--instance=" + CloudZone + "/" + SecondNode,
 		},
 	})
 	return startAndWait(ctx, c.Cloud)
@@ -57,7 +58,7 @@ func inCloud(node *corev1.Node) {
 // cloud is where the cloud keeps its disks.
 func (f Folder) cloud() string { return f.path("cloud") }
 
-// Devices is where the one node finds the disks that are attached to it.
-func (f Folder) Devices() string {
-	return f.path("devices", CloudProject, CloudZone, NodeName)
+// Devices is where a node finds the disks that are attached to it.
+func (f Folder) Devices(node string) string {
+	return f.path("devices", CloudProject, CloudZone, node)
 }

@@ -15,6 +15,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,8 +63,8 @@ type Cluster struct {
 	Config *rest.Config
 	Client client.WithWatch
 	// Manager, Agent and Cloud can be killed and started again. The agent and the cloud
-	// are there where the one node is.
-	Manager, Agent, Cloud *Program
+	// are there where the one node is. Second is the agent of the second node.
+	Manager, Agent, Cloud, Second *Program
 	// CloudEndpoint is the URL of the cloud's Compute API.
 	CloudEndpoint string
 
@@ -154,19 +156,26 @@ func newClient(config *rest.Config) (client.WithWatch, error) {
 	return client.NewWithWatch(config, client.Options{Scheme: scheme})
 }
 
+// Programs are those that were started, the API server's apart.
+func (c *Cluster) Programs() []*Program {
+	return slices.DeleteFunc([]*Program{c.Manager, c.Agent, c.Second, c.Cloud}, func(program *Program) bool { return program == nil })
+}
+
 // PodDir is where the node agent mounts the volumes of a pod.
 func (c *Cluster) PodDir(pod *corev1.Pod) string {
-	return c.Folder.path("agent", "pods", string(pod.UID), "volumes")
+	return filepath.Join(c.Folder.agentRootOf(pod.Spec.NodeName), "pods", string(pod.UID), "volumes")
 }
 
 // Stop unmounts all volumes and stops everything. The state stays. The context is
 // one that the end of the program doesn't end.
 func (c *Cluster) Stop(ctx context.Context) error {
 	var problems []error
-	if c.Agent != nil {
-		problems = append(problems, c.Agent.Stop())
+	for _, agent := range []*Program{c.Agent, c.Second} {
+		if agent != nil {
+			problems = append(problems, agent.Stop())
+		}
 	}
-	// After the agent: it would mount them again.
+	// After the agents: they would mount them again.
 	problems = append(problems, c.Folder.unmountVolumes(ctx))
 	if c.Manager != nil {
 		problems = append(problems, c.Manager.Stop())

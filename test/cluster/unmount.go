@@ -15,8 +15,10 @@ import (
 // unmountVolumes takes away what an agent that is stopped left mounted. Loop devices
 // that pods saw stay when their mounts go.
 func (f Folder) unmountVolumes(ctx context.Context) error {
-	if err := mount.UnmountBelow(mount.Kernel{}, f.AgentRoot()); err != nil {
-		return err
+	for _, node := range []string{NodeName, SecondNode} {
+		if err := mount.UnmountBelow(mount.Kernel{}, f.agentRootOf(node)); err != nil {
+			return err
+		}
 	}
 	return detachAll(ctx, filepath.Join(f.Disks(), "*", "*", stowagev1alpha1.ImageFile))
 }
