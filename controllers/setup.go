@@ -72,6 +72,9 @@ type Options struct {
 	// volumes of drivers other than Stowage's are taken from it. A StorageBackend says it
 	// of its own.
 	ForceDetachAfter time.Duration
+	// AttachmentCheckInterval is how often what backends say is attached is compared with
+	// what is recorded. Zero: every minute.
+	AttachmentCheckInterval time.Duration
 	// Clock tells the time. Nil: the machine's.
 	Clock clock.PassiveClock
 	// Metrics take the numbers of backends' calls. Nil: nobody counts them.
@@ -117,6 +120,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		NewLocalDiskReconciler(mgr, options),
 		NewLocalVolumeReconciler(mgr, options),
 		NewVolumeAttachmentReconciler(mgr, options),
+		NewVolumeAttachmentComparer(mgr, options),
 	}
 	if options.Scope == ClusterScope {
 		reconcilers = append(reconcilers, NewPodReconciler(mgr), NewVolumeAttributesClassReconciler(mgr))

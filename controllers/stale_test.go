@@ -104,3 +104,17 @@ func (c withoutAttachments) List(ctx context.Context, list client.ObjectList, op
 	}
 	return c.Client.List(ctx, list, options...)
 }
+
+// staleList is a cache that still lists one attachment, as it was.
+type staleList struct {
+	client.Client
+	attachment *storagev1.VolumeAttachment
+}
+
+func (c staleList) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if attachments, isAttachments := list.(*storagev1.VolumeAttachmentList); isAttachments {
+		attachments.Items = []storagev1.VolumeAttachment{*c.attachment}
+		return nil
+	}
+	return c.Client.List(ctx, list, options...)
+}

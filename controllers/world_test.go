@@ -46,6 +46,7 @@ type world struct {
 	disks *LocalDiskReconciler
 	// attachments run over what of theirs there is.
 	attachments *VolumeAttachmentReconciler
+	comparisons *VolumeAttachmentComparer
 	locals      *LocalVolumeReconciler
 }
 
@@ -88,6 +89,9 @@ func (w *world) restart() {
 	w.attachments = &VolumeAttachmentReconciler{
 		client: w, live: w, shared: newLiveReads(w), storage: served, clock: w.clock, events: w.events,
 	}
+	w.comparisons = &VolumeAttachmentComparer{
+		client: w, live: w, shared: newLiveReads(w), storage: served, interval: time.Minute, clock: w.clock, events: w.events,
+	}
 	w.audits = &StorageBackendAuditor{client: w, live: w, storage: served, clock: w.clock, events: w.events}
 }
 
@@ -126,6 +130,8 @@ func (w *world) round() error {
 		_, err := w.backends.Reconcile(ctx, requestFor(object))
 		failures = append(failures, err)
 		_, err = w.audits.Reconcile(ctx, requestFor(object))
+		failures = append(failures, err)
+		_, err = w.comparisons.Reconcile(ctx, requestFor(object))
 		failures = append(failures, err)
 	}
 	for _, object := range w.all(&corev1.PersistentVolumeClaimList{}) {

@@ -1,0 +1,200 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+const (
+	// defaultAttachmentCheck is how often what is attached is compared with what is
+	// recorded.
+	defaultAttachmentCheck = time.Minute
+	// attachmentCheckTimeout is how long a backend has to tell what is attached.
+	attachmentCheckTimeout = time.Minute
+)
+
+// VolumeAttachmentComparer compares what a backend says is attached with what
+// VolumeAttachments record. What somebody detached behind our back is attached again;
+// what nobody asks for is told, and detached once its node has let go of it.
+type VolumeAttachmentComparer struct {
+	client   client.Client
+	live     client.Reader
+	shared   liveReads
+	storage  storage
+	interval time.Duration
+	clock    clock.PassiveClock
+	events   events.EventRecorder
+	// failed are the comparisons that were told of.
+	failed told
+
+	mu sync.Mutex
+	// seen is since when attachments that nobody asks for are seen, by backend.
+	seen map[string]map[backend.Attached]sighting
+}
+
+// NewVolumeAttachmentComparer makes the comparer.
+func NewVolumeAttachmentComparer(mgr ctrl.Manager, options Options) *VolumeAttachmentComparer {
+	interval := options.AttachmentCheckInterval
+	if interval <= 0 {
+		interval = defaultAttachmentCheck
+	}
+	return &VolumeAttachmentComparer{
+		client:   mgr.GetClient(),
+		live:     mgr.GetAPIReader(),
+		shared:   newLiveReads(mgr.GetAPIReader()),
+		storage:  options.storage,
+		interval: interval,
+		clock:    options.Clock,
+		events:   recorderOf(mgr),
+	}
+}
+
+// Reconcile compares what one backend says, and looks again after the interval.
+func (r *VolumeAttachmentComparer) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	object := &stowagev1alpha1.StorageBackend{}
+	if err := r.client.Get(ctx, request.NamespacedName, object); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.failed.forget(request.NamespacedName)
+			r.see(request.Name, nil)
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	opened, err := r.storage.open(object, func() {})
+	if err != nil {
+		// The condition Accepted says so, and a new spec wakes.
+		return ctrl.Result{}, nil //nolint:nilerr // told by the reconciler that probes
+	}
+	lister, can := backend.As[backend.AttachmentLister](opened)
+	if !can {
+		return ctrl.Result{}, nil
+	}
+	if err := r.compare(ctx, object, lister); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: r.interval}, nil
+}
+
+// compare finds out what differs. What is recorded is read before the backend is asked,
+// and what is asked for after it: what changes meanwhile is in neither difference.
+func (r *VolumeAttachmentComparer) compare(ctx context.Context, object *stowagev1alpha1.StorageBackend, lister backend.AttachmentLister) error {
+	recorded, err := r.recorded(ctx, object)
+	if err != nil {
+		return err
+	}
+	asking, cancel := context.WithTimeout(ctx, attachmentCheckTimeout)
+	defer cancel()
+	held, err := lister.Attachments(asking)
+	key := client.ObjectKeyFromObject(object)
+	if err != nil {
+		if r.failed.isNews(key, err.Error()) {
+			r.events.Eventf(object, nil, corev1.EventTypeWarning, "AttachmentCheckFailed", "Compare", "listing what is attached: %v", err)
+		}
+		return nil
+	}
+	r.failed.forget(key)
+	for _, missing := range recorded {
+		if !isHeld(held, missing) {
+			if err := r.repair(ctx, missing); err != nil {
+				return err
+			}
+		}
+	}
+	return r.endStrays(ctx, object, held)
+}
+
+// recordedAttachment is an attachment that says of itself that it is there.
+type recordedAttachment struct {
+	*storagev1.VolumeAttachment
+	pv     *corev1.PersistentVolume
+	intent *attachIntent
+}
+
+// recorded are the attachments of a backend's volumes that say they are there, and that
+// nobody deleted.
+func (r *VolumeAttachmentComparer) recorded(ctx context.Context, object *stowagev1alpha1.StorageBackend) ([]recordedAttachment, error) {
+	attachments := &storagev1.VolumeAttachmentList{}
+	if err := r.client.List(ctx, attachments); err != nil {
+		return nil, fmt.Errorf("listing the attachments: %w", err)
+	}
+	var found []recordedAttachment
+	for i := range attachments.Items {
+		attachment := &attachments.Items[i]
+		if attachment.Spec.Attacher != backend.DriverOf(object) || !attachment.Status.Attached || !attachment.DeletionTimestamp.IsZero() {
+			continue
+		}
+		pv := r.volumeOf(ctx, attachment)
+		if intent, err := believable(attachment, pv); err == nil && intent.Backend == object.Name {
+			found = append(found, recordedAttachment{attachment, pv, intent})
+		}
+	}
+	return found, nil
+}
+
+// volumeOf is the volume object of an attachment, nil where the cache has none.
+func (r *VolumeAttachmentComparer) volumeOf(ctx context.Context, attachment *storagev1.VolumeAttachment) *corev1.PersistentVolume {
+	for _, name := range attachmentVolume(attachment) {
+		pv := &corev1.PersistentVolume{}
+		if r.client.Get(ctx, client.ObjectKey{Name: name}, pv, client.UnsafeDisableDeepCopy) == nil {
+			return pv
+		}
+	}
+	return nil
+}
+
+// isHeld tells whether a backend holds an attachment that is recorded. Where nobody
+// knows the machine any more, any will do.
+func isHeld(held []backend.Attached, recorded recordedAttachment) bool {
+	instance := instanceOf(recorded.VolumeAttachment, recorded.intent)
+	return slices.ContainsFunc(held, func(attached backend.Attached) bool {
+		return attached.ID == recorded.intent.Volume && (instance == "" || attached.ProviderID == instance)
+	})
+}
+
+// repair says of an attachment that it isn't there any more: its reconciler attaches it
+// again. Whatever became of it since it was recorded keeps this write out.
+func (r *VolumeAttachmentComparer) repair(ctx context.Context, missing recordedAttachment) error {
+	current := &storagev1.VolumeAttachment{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(missing), current); err != nil {
+		return wrap(client.IgnoreNotFound(err), "reading attachment %s", missing.Name)
+	}
+	if current.ResourceVersion != missing.ResourceVersion {
+		return nil
+	}
+	const message = "the volume was detached by somebody else, and is attached again"
+	before := current.DeepCopy()
+	current.Status.Attached = false
+	current.Status.AttachError = &storagev1.VolumeError{Time: newVolumeError(backend.Conflict, r.clock.Now()).Time, Message: message}
+	err := r.client.Status().Patch(ctx, current, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
+		return wrap(client.IgnoreNotFound(err), "noting that attachment %s is lost", missing.Name)
+	}
+	r.events.Eventf(current, nil, corev1.EventTypeWarning, reasonDetached, "Compare", "node %s: %s", current.Spec.NodeName, message)
+	if missing.pv != nil {
+		r.events.Eventf(missing.pv, nil, corev1.EventTypeWarning, reasonDetached, "Compare", "node %s: %s", current.Spec.NodeName, message)
+	}
+	return nil
+}
+
+// SetupWithManager watches backends. All else is looked at when it is time to.
+func (r *VolumeAttachmentComparer) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("volumeattachment-compare").
+		For(&stowagev1alpha1.StorageBackend{}, onlyNewBackends()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: audits}).
+		Complete(r)
+}

@@ -1,0 +1,145 @@
+package controllers
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+var _ = Describe("What a backend says is attached", func() {
+	It("is no news where VolumeAttachments say the same", func() {
+		w, _, _, _ := attached()
+		w.told()
+		before := w.written
+
+		w.clock.SetTime(w.clock.Now().Add(2 * time.Minute))
+		w.settle()
+
+		Expect(w.written).To(Equal(before))
+		Expect(w.told()).To(BeEmpty())
+	})
+
+	It("is attached again where somebody else detached it", func() {
+		w, attachment, pv, node := attached()
+		w.storage.DetachBehind(pv.Spec.CSI.VolumeHandle)
+
+		w.settle()
+
+		expectAttached(w, attachment, pv, node)
+		Expect(w.told()).To(ContainElement(ContainSubstring("VolumeDetachedElsewhere node node-1: the volume was detached by somebody else")))
+	})
+
+	It("is not attached again for an attachment that was deleted since the cache looked", func() {
+		w, attachment, pv, _ := attached()
+		w.get(attachment)
+		seen := attachment.DeepCopy()
+		w.delete(attachment)
+		w.settle()
+		w.comparisons.client = staleList{w, seen}
+
+		_, err := w.comparisons.Reconcile(GinkgoT().Context(), requestForName("cloud"))
+
+		Expect(err).NotTo(HaveOccurred())
+		expectDetached(w, attachment, pv)
+	})
+
+	It("is told once, and detached after it was seen twice, where nobody asks for it", func() {
+		w, pv, node := clouded(ClusterScope)
+		w.storage.AttachBehind(pv.Spec.CSI.VolumeHandle, identityOf(node))
+		w.settle()
+		Expect(w.storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(HaveLen(1))
+		Expect(w.told()).To(ConsistOf(ContainSubstring("StrayAttachment volume " + pv.Name + " is attached to gce://project/zone/node-1")))
+
+		w.clock.SetTime(w.clock.Now().Add(time.Minute))
+		w.settle()
+
+		Expect(w.storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(BeEmpty())
+		Expect(w.all(&storagev1.VolumeAttachmentList{})).To(BeEmpty())
+		Expect(w.told()).To(BeEmpty())
+	})
+
+	It("stays while a node uses it, though nobody asks for it", func() {
+		w, pv, node := clouded(ClusterScope)
+		updateNode(w, node, using(pv))
+		w.storage.AttachBehind(pv.Spec.CSI.VolumeHandle, identityOf(node))
+		for range 3 {
+			w.settle()
+			w.clock.SetTime(w.clock.Now().Add(time.Minute))
+		}
+		Expect(w.storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(HaveLen(1))
+
+		updateNode(w, node, func(node *corev1.Node) { node.Status.VolumesInUse = nil })
+		w.settle()
+
+		Expect(w.storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(BeEmpty())
+	})
+
+	It("is only told where the machine is none of the cluster's", func() {
+		w, pv, _ := clouded(ClusterScope)
+		w.storage.AttachBehind(pv.Spec.CSI.VolumeHandle, backend.NodeIdentity{ProviderID: "gce://project/zone/rescue"})
+		for range 3 {
+			w.settle()
+			w.clock.SetTime(w.clock.Now().Add(time.Minute))
+		}
+
+		Expect(w.storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(HaveLen(1))
+		Expect(w.told()).To(ConsistOf(ContainSubstring("that is no node of this cluster")))
+	})
+
+	It("is left alone where an attachment asks for it that the cache has not seen", func() {
+		w, _, pv, _ := attached()
+		w.comparisons.client = withoutAttachments{w}
+		for range 3 {
+			w.clock.SetTime(w.clock.Now().Add(time.Minute))
+			w.settle()
+		}
+
+		Expect(w.storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(HaveLen(1))
+		Expect(w.told()).To(BeEmpty())
+	})
+
+	It("is detached though its volume object is gone", func() {
+		w, pv, node := clouded(ClusterScope)
+		update(w, pv, func(pv *corev1.PersistentVolume) { pv.Finalizers = nil })
+		w.delete(pv)
+		w.storage.AttachBehind(pv.Name, identityOf(node))
+		w.settle()
+
+		w.clock.SetTime(w.clock.Now().Add(time.Minute))
+		w.settle()
+
+		Expect(w.storage.AttachedTo(pv.Name)).To(BeEmpty())
+		Expect(w.all(&storagev1.VolumeAttachmentList{})).To(BeEmpty())
+	})
+
+	It("is detached though the manager ended between making the attachment that ends it and deleting it", func() {
+		w, pv, node := clouded(ClusterScope)
+		w.storage.AttachBehind(pv.Name, identityOf(node))
+		w.settle()
+		w.clock.SetTime(w.clock.Now().Add(time.Minute))
+		_, err := w.comparisons.Reconcile(GinkgoT().Context(), requestForName("cloud"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(w.all(&storagev1.VolumeAttachmentList{})).To(HaveLen(1))
+
+		w.restart()
+		w.settle()
+
+		Expect(w.storage.AttachedTo(pv.Name)).To(BeEmpty())
+		Expect(w.all(&storagev1.VolumeAttachmentList{})).To(BeEmpty())
+	})
+
+	It("is told of where the backend doesn't say it", func() {
+		w, _, _ := clouded(ClusterScope)
+		w.storage.FailListing(backend.Unavailable.Errorf("503"))
+
+		w.settle()
+		w.settle()
+
+		Expect(w.told()).To(ConsistOf(ContainSubstring("AttachmentCheckFailed listing what is attached: 503")))
+	})
+})
