@@ -24,7 +24,8 @@ import (
 	"github.com/stowage-dev/stowage/test/apiserver"
 )
 
-const settled = 20 * time.Second
+// settled is how long the API server may take until it knows what was applied.
+const settled = time.Minute
 
 var (
 	server *apiserver.Server
