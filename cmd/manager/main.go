@@ -31,6 +31,9 @@ const (
 	defaultResync = 15 * time.Minute
 	leastResync   = time.Minute
 
+	defaultAttachmentCheck = time.Minute
+	leastAttachmentCheck   = 10 * time.Second
+
 	metricsPort = 8080
 	probePort   = 8081
 )
@@ -43,6 +46,7 @@ type options struct {
 	localBase               string
 	nfsMounts               string
 	resync                  time.Duration
+	attachmentCheck         time.Duration
 }
 
 func main() {
@@ -63,6 +67,8 @@ func main() {
 	flags.DurationVar(&options.resync, "resync", defaultResync,
 		"How often everything is looked at again without a cause. Nothing waits for it: it is a net\n"+
 			"for what no event told of.")
+	flags.DurationVar(&options.attachmentCheck, "attachment-check-interval", defaultAttachmentCheck,
+		"How often what backends say is attached is compared with what VolumeAttachments record.")
 	options.AddFlags(flags, metricsPort, probePort)
 	options.Parse(flags, about, os.Args[1:])
 	if err := run(options); err != nil {
@@ -80,6 +86,9 @@ func run(options options) error {
 	}
 	if options.resync < leastResync {
 		return fmt.Errorf("--resync is at least %s, not %s", leastResync, options.resync)
+	}
+	if options.attachmentCheck < leastAttachmentCheck {
+		return fmt.Errorf("--attachment-check-interval is at least %s, not %s", leastAttachmentCheck, options.attachmentCheck)
 	}
 	log := options.Logger()
 	ctrllog.SetLogger(log)
@@ -100,6 +109,7 @@ func run(options options) error {
 		gce.NewKind(cluster, keys{live: mgr.GetAPIReader(), namespace: options.namespace()}))
 	err = controllers.Setup(ctx, mgr, controllers.Options{
 		Scope: scope, Backends: kinds, Recycler: servers, Namespace: options.namespace(), Metrics: metrics.Registry,
+		AttachmentCheckInterval: options.attachmentCheck,
 	})
 	if err != nil {
 		return err
