@@ -105,6 +105,10 @@ var _ = Describe("A volume whose removal waits for its turn", func() {
 		one := LocalBackend("disks", func(object *stowagev1alpha1.StorageBackend) { object.Spec.MaxConcurrentOperations = 1 })
 		first, second := Claim(ClaimNamed("first"), InClass("disks")), Claim(ClaimNamed("second"), InClass("disks"))
 		w.create(one, first, second)
+		Eventually(func() int {
+			w.settle() // a call that takes long on a busy machine is answered in a later round
+			return w.storage.Len()
+		}).Should(Equal(2))
 		w.settle()
 		release := w.storage.Hold()
 		w.delete(first)
