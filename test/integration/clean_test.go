@@ -23,7 +23,7 @@ const clearing = 2 * time.Minute
 // holds an object is let go in the order in which a person would.
 func removeEverything(ctx SpecContext) {
 	for _, list := range []client.ObjectList{
-		&corev1.PodList{}, &corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{},
+		&corev1.PodList{}, &storagev1.VolumeAttachmentList{}, &corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{},
 		&stowagev1alpha1.StorageBackendList{}, &corev1.NodeList{}, &storagev1.StorageClassList{},
 	} {
 		Eventually(func(g Gomega) { removeAll(ctx, g, list) }).WithContext(ctx).WithTimeout(clearing).Should(Succeed())
