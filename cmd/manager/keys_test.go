@@ -43,7 +43,9 @@ func TestKeysThatAreNotThereAreToldSo(t *testing.T) {
 	cluster := fake.NewClientBuilder().WithObjects(secretWith("other", "key", "x"), secretWith("empty", keyName, "")).Build()
 	refusing := func(err error) client.Reader {
 		return interceptor.NewClient(cluster, interceptor.Funcs{
-			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error { return err },
+			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				return err
+			},
 		})
 	}
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "gce-key", nil)
