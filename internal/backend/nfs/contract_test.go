@@ -7,6 +7,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
+	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
 
 func TestOverTheClientTheContractIsKept(t *testing.T) {
@@ -22,7 +23,7 @@ func TestOverAMountTheContractIsKept(t *testing.T) {
 		w := newWorld(t)
 		w.folder = filepath.Join(mounts, "share")
 		must(t, os.Mkdir(w.folder, 0o755))
-		mountAt(t, w.folder)
+		mounttest.Tmpfs(t, w.folder)
 		w.server.Close()
 		return w.openAs(t, newKind(t, thisCluster, mounts)), w.hasVolume
 	})

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
@@ -127,19 +126,6 @@ func besideCanary(t *testing.T) string {
 		}
 	})
 	return folder
-}
-
-func mountAt(t *testing.T, folder string) {
-	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("needs root: it mounts")
-	}
-	must(t, unix.Mount("tmpfs", folder, "tmpfs", 0, "size=64m,mode=755"))
-	t.Cleanup(func() {
-		if err := unix.Unmount(folder, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 func must(t *testing.T, errs ...error) {

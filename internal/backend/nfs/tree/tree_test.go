@@ -18,6 +18,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/nfs/nfs3"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/nfstest"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
+	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
 
 // onBoth runs a test over the client and over a mount. Folder is where the share's
@@ -42,7 +43,7 @@ func onBoth(t *testing.T, test func(t *testing.T, root tree.Dir, folder string))
 	})
 	t.Run("mount", func(t *testing.T) {
 		folder := besideCanary(t)
-		mountAt(t, folder)
+		mounttest.Tmpfs(t, folder)
 		root, err := mounted.Open(folder)
 		if err != nil {
 			t.Fatal(err)
@@ -65,21 +66,6 @@ func besideCanary(t *testing.T) string {
 		}
 	})
 	return folder
-}
-
-func mountAt(t *testing.T, folder string) {
-	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("needs root: it mounts")
-	}
-	if err := unix.Mount("tmpfs", folder, "tmpfs", 0, "size=16m,mode=755"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(folder, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 func must(t *testing.T, errs ...error) {
@@ -221,10 +207,10 @@ func TestRemovingATreeNeedsADirectory(t *testing.T) {
 
 func TestRemovingStopsAtAMount(t *testing.T) {
 	folder := besideCanary(t)
-	mountAt(t, folder)
+	mounttest.Tmpfs(t, folder)
 	disk := filepath.Join(folder, "volume", "disk")
 	must(t, os.MkdirAll(disk, 0o755))
-	mountAt(t, disk)
+	mounttest.Tmpfs(t, disk)
 	must(t, os.WriteFile(filepath.Join(disk, "data"), nil, 0o600))
 	root, err := mounted.Open(folder)
 	must(t, err)
@@ -280,7 +266,7 @@ func TestWhatCannotBeRemovedIsFoundBeforeAnythingIs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := besideCanary(t)
-			mountAt(t, folder)
+			mounttest.Tmpfs(t, folder)
 			deep := filepath.Join(folder, "volume", "deep")
 			must(t, os.MkdirAll(filepath.Join(deep, "full"), 0o755), os.Chown(deep, test.owner, 0), os.Chmod(deep, test.mode))
 			must(t, os.Chown(filepath.Join(folder, "volume"), self, 0), os.Chown(filepath.Join(deep, "full"), other, 0))
