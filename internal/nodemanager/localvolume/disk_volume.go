@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
@@ -58,10 +59,11 @@ func (r *Reconciler) findDisk(ctx context.Context, volume *stowagev1alpha1.Local
 	})
 }
 
-// findDiskWhere finds the first of the node's disks that is one of those; else nil.
+// findDiskWhere finds the first of the node's disks that is one of those; else nil. It is
+// the cache's own, which nobody may change.
 func (r *Reconciler) findDiskWhere(ctx context.Context, is func(*stowagev1alpha1.LocalDisk) bool) (*stowagev1alpha1.LocalDisk, error) {
 	disks := &stowagev1alpha1.LocalDiskList{}
-	if err := r.Client.List(ctx, disks); err != nil {
+	if err := r.Client.List(ctx, disks, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the node's disks: %w", err)
 	}
 	for i := range disks.Items {

@@ -25,7 +25,7 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 func (r *DiskReconciler) measuredLater() handler.EventHandler {
 	wake := func(ctx context.Context, queue queue) {
 		disks := &stowagev1alpha1.LocalDiskList{}
-		if err := r.Client.List(ctx, disks); err != nil {
+		if err := r.Client.List(ctx, disks, client.UnsafeDisableDeepCopy); err != nil {
 			// They are looked at again anyhow, only later.
 			logf.FromContext(ctx).Error(err, "listing disks to measure")
 		}
@@ -43,7 +43,7 @@ func (r *DiskReconciler) measuredLater() handler.EventHandler {
 // volumesOfDisk is the volumes that lie on a disk, or are to.
 func (r *Reconciler) volumesOfDisk(ctx context.Context, object client.Object) []reconcile.Request {
 	list := &stowagev1alpha1.LocalVolumeList{}
-	if err := r.Client.List(ctx, list); err != nil {
+	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		logf.FromContext(ctx).Error(err, "listing the volumes of a disk")
 	}
 	var volumes []reconcile.Request

@@ -19,19 +19,6 @@ import (
 // at one by one, and each view costs as much as there are.
 const sceneAge = 10 * time.Second
 
-// errImageMissing is that a volume's directory is there without its image.
-var errImageMissing = fmt.Errorf("%w: its image is missing", errLost)
-
-// whatIsLost tells an image that is missing from a whole volume that is.
-func (s *Store) whatIsLost(volume Volume) error {
-	dir, err := mount.OpenBeneath(s.Base, volume.directory())
-	if err != nil || volume.Image == nil {
-		return errLost
-	}
-	dir.Close()
-	return errImageMissing
-}
-
 // scene is what the node had mounted at a moment.
 type scene struct {
 	taken    time.Time

@@ -47,9 +47,10 @@ const (
 	problemRetry = 30 * time.Second
 	// checkInterval is how often a volume is looked at that nothing happens to.
 	checkInterval = time.Minute
-	// concurrentVolumes is how many of a folder are worked on at once: removing may take
-	// long. Workers are there for several disks that answer nobody.
-	concurrentVolumes, volumeWorkers = 4, 32
+	// concurrentVolumes is how many of a folder are worked on at once: most of the time is
+	// spent on waiting for the API server, and for the disk to have written. Workers are
+	// there for several disks that answer nobody.
+	concurrentVolumes, volumeWorkers = 16, 128
 	// defaultFSType is the file system of images that name none.
 	defaultFSType = "ext4"
 )
@@ -169,16 +170,7 @@ func (r *Reconciler) ensureThere(ctx context.Context, volume *stowagev1alpha1.Lo
 	if err != nil {
 		return retryOf(err), err
 	}
-	if err := r.Store.checkDisk(there); err != nil {
-		err = fmt.Errorf("%w: %s: %w", errLost, there.directory(), err)
-		return retryOf(err), err
-	}
-	exists, err := r.Store.Exists(there)
-	if err != nil {
-		return retryOf(err), err
-	}
-	if !exists {
-		err := fmt.Errorf("%w: %s isn't on the disk: mount the disk again, or restore it; Stowage doesn't make it anew", r.Store.whatIsLost(there), there.directory())
+	if err := r.Store.confirm(there); err != nil {
 		return retryOf(err), err
 	}
 	if err := r.Store.Mend(there); err != nil {
@@ -272,10 +264,10 @@ func (r *Reconciler) finish(ctx context.Context, stored, volume *stowagev1alpha1
 func (r *Reconciler) othersOf(ctx context.Context, volume *stowagev1alpha1.LocalVolume) Lister {
 	return func() ([]Volume, error) {
 		list := &stowagev1alpha1.LocalVolumeList{}
-		if err := r.Client.List(ctx, list); err != nil {
+		if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("listing the node's volumes: %w", err)
 		}
-		var others []Volume
+		others := make([]Volume, 0, len(list.Items))
 		for i := range list.Items {
 			other := &list.Items[i]
 			if other.Name != volume.Name && other.Spec.NodeName == r.NodeName && checkName(other) == nil {
@@ -350,7 +342,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // waitingForRoom is the volumes for which the disk was too full.
 func (r *Reconciler) waitingForRoom(ctx context.Context, _ client.Object) []reconcile.Request {
 	list := &stowagev1alpha1.LocalVolumeList{}
-	if err := r.Client.List(ctx, list); err != nil {
+	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		// They are tried again anyhow, only later.
 		logf.FromContext(ctx).Error(err, "listing volumes that wait for room")
 	}

@@ -1,0 +1,54 @@
+package localvolume
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+)
+
+func TestAVolumeIsLostOnlyIfItsDiskSaysSo(t *testing.T) {
+	base := realDir(t)
+	store := &Store{Base: base}
+	identity, err := store.Identify(Disk{Name: "fast", Path: filepath.Join(base, "fast"), Backend: "fast"}, listing())
+	if err != nil {
+		t.Fatal(err)
+	}
+	volume := Volume{Path: filepath.Join(base, "fast"), Name: "pvc-1", Bytes: mi, Disk: identity}
+	if err := store.Make(t.Context(), volume, listing()); err != nil {
+		t.Fatal(err)
+	}
+	volume.Provisioned = true
+	if err := store.confirm(volume); err != nil {
+		t.Errorf("it is there, and got %v", err)
+	}
+
+	// A disk may give an error today, and what it holds tomorrow.
+	for name, refused := range map[string]mounttest.Refusal{
+		"reading the marker":     {First: unix.SYS_READ, Last: unix.SYS_READ, Errno: unix.EIO},
+		"opening the folder":     {First: unix.SYS_OPENAT2, Last: unix.SYS_OPENAT2, Errno: unix.EIO},
+		"asking the file system": {First: unix.SYS_FSTATFS, Last: unix.SYS_FSTATFS, Errno: unix.EIO},
+	} {
+		err := refused.Under(t, func() error { return store.confirm(volume) })
+		if !errors.Is(err, unix.EIO) || errors.Is(err, errLost) || reasonOf(err) != stowagev1alpha1.ReasonUnavailable {
+			t.Errorf("%s gave %v, reason %s", name, err, reasonOf(err))
+		}
+	}
+
+	other := volume
+	other.Disk = &stowagev1alpha1.DiskIdentity{ID: "another"}
+	if err := store.confirm(other); !errors.Is(err, errLost) {
+		t.Errorf("another disk was there, and got %v", err)
+	}
+	if err := os.Remove(volume.directory()); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.confirm(volume); !errors.Is(err, errLost) {
+		t.Errorf("it is gone, and got %v", err)
+	}
+}
