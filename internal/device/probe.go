@@ -17,6 +17,10 @@ func (f FileSystems) Probe(ctx context.Context, path string) (string, error) {
 	if err := run.check("blkid"); err != nil {
 		return "", err
 	}
+	// A new image is: that is known without blkid.
+	if blank, err := isBlank(path); blank || err != nil {
+		return "", err
+	}
 	// blkid answers the same whether it finds nothing, or can't read.
 	if err := checkReadable(path); err != nil {
 		return "", err
