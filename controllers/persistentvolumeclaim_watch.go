@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -48,7 +49,8 @@ func (r *PersistentVolumeClaimReconciler) claimEvents() handler.EventHandler {
 				note(ctx, e.ObjectOld, true, queue)
 			}
 			note(ctx, e.ObjectNew, false, queue)
-			if saysMore(e.ObjectOld.(*corev1.PersistentVolumeClaim), e.ObjectNew.(*corev1.PersistentVolumeClaim)) {
+			before, after := e.ObjectOld.(*corev1.PersistentVolumeClaim), e.ObjectNew.(*corev1.PersistentVolumeClaim)
+			if saysMore(before, after) && !begins(before, after) {
 				queue.Add(requestFor(e.ObjectNew))
 			}
 		},
@@ -68,6 +70,24 @@ func saysMore(before, after *corev1.PersistentVolumeClaim) bool {
 		!equality.Semantic.DeepEqual(before.Spec, after.Spec) ||
 		!equality.Semantic.DeepEqual(withoutConditions(before.Status), withoutConditions(after.Status)) ||
 		!equality.Semantic.DeepEqual(withoutVersion(before.ObjectMeta), withoutVersion(after.ObjectMeta))
+}
+
+// begins tells whether a claim changed in nothing but that its volume is begun: whoever
+// wrote that goes on without being woken.
+func begins(before, after *corev1.PersistentVolumeClaim) bool {
+	return !hasIntent(before) && hasIntent(after) && after.DeletionTimestamp.IsZero() &&
+		equality.Semantic.DeepEqual(before.Spec, after.Spec) && equality.Semantic.DeepEqual(before.Status, after.Status) &&
+		equality.Semantic.DeepEqual(withoutIntent(before), withoutIntent(after))
+}
+
+// withoutIntent is a claim's metadata but for what is written when its volume is begun.
+func withoutIntent(claim *corev1.PersistentVolumeClaim) metav1.ObjectMeta {
+	stripped := claim.DeepCopy()
+	clearIntent(stripped)
+	controllerutil.RemoveFinalizer(stripped, pvcProtectionFinalizer)
+	delete(stripped.Annotations, volume.AnnStorageProvisioner)
+	delete(stripped.Annotations, volume.AnnBetaStorageProvisioner)
+	return withoutVersion(stripped.ObjectMeta)
 }
 
 func withoutConditions(status corev1.PersistentVolumeClaimStatus) corev1.PersistentVolumeClaimStatus {
@@ -239,9 +259,15 @@ func claimsOfPod(_ context.Context, object client.Object) []reconcile.Request {
 	return requests
 }
 
+// claimOfLocalVolume wakes the claim of a LocalVolume of which its node's agent said
+// something. That it was created brings no claim further.
 func (r *PersistentVolumeClaimReconciler) claimOfLocalVolume(_ context.Context, object client.Object) []reconcile.Request {
 	r.storage.renew(object.GetName())
-	claim := object.(*stowagev1alpha1.LocalVolume).Spec.ClaimRef
+	made := object.(*stowagev1alpha1.LocalVolume)
+	if len(made.Status.Conditions) == 0 && made.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	claim := made.Spec.ClaimRef
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}}}
 }
 

@@ -11,7 +11,9 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -68,6 +70,40 @@ var _ = Describe("Of what happens to claims", func() {
 		Entry("by a condition that somebody took away", func(claim *corev1.PersistentVolumeClaim) { claim.Status.Conditions = nil }, 1),
 		Entry("by a resync", func(claim *corev1.PersistentVolumeClaim) { claim.ResourceVersion = "1" }, 1),
 	)
+
+	DescribeTable("a claim whose volume is begun isn't woken by that alone",
+		func(ctx SpecContext, change func(*corev1.PersistentVolumeClaim), woken int) {
+			before := Claim(InClass("fast"))
+			before.ResourceVersion = "1"
+			after := before.DeepCopy()
+			after.ResourceVersion = "2"
+			after.Finalizers = []string{pvcProtectionFinalizer, stowagev1alpha1.ProvisioningFinalizer}
+			after.Annotations = map[string]string{
+				stowagev1alpha1.ProvisioningAnnotation: "{}", volume.AnnStorageProvisioner: "p", volume.AnnBetaStorageProvisioner: "p",
+			}
+			change(after)
+
+			w.claims.claimEvents().Update(ctx, event.UpdateEvent{ObjectOld: before, ObjectNew: after}, waiting)
+			Expect(waiting.Len()).To(Equal(woken))
+
+			By("which taking it back does, too")
+			w.claims.claimEvents().Update(ctx, event.UpdateEvent{ObjectOld: after, ObjectNew: before}, waiting)
+			Expect(waiting.Len()).To(Equal(1))
+		},
+		Entry("of all that is written then", func(*corev1.PersistentVolumeClaim) {}, 0),
+		Entry("but by its deletion", func(claim *corev1.PersistentVolumeClaim) { claim.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, 1),
+		Entry("but by a node that is chosen", func(claim *corev1.PersistentVolumeClaim) { claim.Annotations[annSelectedNode] = "n" }, 1),
+		Entry("but by a volume", AskingFor("v"), 1),
+	)
+
+	It("a LocalVolume wakes its claim once its node's agent said something of it", func(ctx SpecContext) {
+		made := &stowagev1alpha1.LocalVolume{Spec: stowagev1alpha1.LocalVolumeSpec{ClaimRef: stowagev1alpha1.ClaimReference{Namespace: "default", Name: "data"}}}
+		Expect(w.claims.claimOfLocalVolume(ctx, made)).To(BeEmpty())
+		made.Status.Conditions = []metav1.Condition{{Type: stowagev1alpha1.ProvisionedCondition}}
+		Expect(w.claims.claimOfLocalVolume(ctx, made)).To(HaveLen(1))
+		made.Status.Conditions, made.DeletionTimestamp = nil, &metav1.Time{Time: time.Now()}
+		Expect(w.claims.claimOfLocalVolume(ctx, made)).To(HaveLen(1))
+	})
 
 	It("a claim that begins to wait while others are about to look again looks again too", func(ctx SpecContext) {
 		w.claims.index.Take(binder.Wish{Claim: Claim(ClaimNamed("early"), ClaimUID("1"), Asking("9Gi"))})
