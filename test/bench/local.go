@@ -43,9 +43,11 @@ type localRound struct {
 	// that it runs need, mkfs, is left out.
 	Requests writes
 	CPU      map[string]milliseconds
-	// DeletedPerSecond is how fast claims, volumes and what is on the disk went;
-	// Left is how many of them all remained. Of the manager and the agent only.
+	// DeletedPerSecond is how fast claims, volumes and what is on the disk went, and
+	// DeleteRequests what that took; Left is how many of them all remained. Of the manager
+	// and the agent only.
 	DeletedPerSecond float64
+	DeleteRequests   writes
 	Left             int
 }
 
@@ -268,8 +270,12 @@ func (p processes) cpu() (map[string]milliseconds, error) {
 
 // deleteAll deletes the claims, and waits until all that was made for them is gone.
 func (s *localStory) deleteAll(result *localRound, programs processes) error {
+	before, err := s.countRequests(isAnswered)
+	if err != nil {
+		return err
+	}
 	started := time.Now()
-	err := inParallel(s.ctx, s.n, func(i int) error {
+	err = inParallel(s.ctx, s.n, func(i int) error {
 		return s.client.Delete(s.ctx, fixture.Claim(fixture.ClaimNamed(claimName(i))))
 	})
 	if err != nil {
@@ -284,6 +290,11 @@ func (s *localStory) deleteAll(result *localRound, programs processes) error {
 		return fmt.Errorf("waiting until all is deleted: %w", err)
 	}
 	result.DeletedPerSecond = float64(s.n) / time.Since(started).Seconds()
+	after, err := s.countRequests(isAnswered)
+	if err != nil {
+		return err
+	}
+	result.DeleteRequests = after.since(before)
 	result.Left, err = s.left()
 	return err
 }
