@@ -2,6 +2,7 @@
 //
 //	persistentvolumeclaim_*   match, bind and provision claims, protect them
 //	persistentvolume_*        phases of volumes, their protection and reclaim
+//	node_*                    decide what is attached to which node
 //	volumeattachment_*        attach and detach volumes of Stowage's drivers
 //	storagebackend_*          probe backends, keep their StorageClasses, audit what they hold
 //	localdisk_*               a LocalDisk for each node of local backends; its room, for the scheduler
@@ -123,7 +124,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		NewVolumeAttachmentComparer(mgr, options),
 	}
 	if options.Scope == ClusterScope {
-		reconcilers = append(reconcilers, NewPodReconciler(mgr), NewVolumeAttributesClassReconciler(mgr))
+		reconcilers = append(reconcilers, NewPodReconciler(mgr), NewVolumeAttributesClassReconciler(mgr), NewNodeReconciler(mgr, options))
 	}
 	for _, reconciler := range reconcilers {
 		if err := reconciler.SetupWithManager(mgr); err != nil {
@@ -183,6 +184,10 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		{&corev1.PersistentVolume{}, volumesByBackend, func(object client.Object) []string {
 			return backendOf(object.(*corev1.PersistentVolume))
 		}},
+		{&corev1.Pod{}, podsByNode, nodeOfIndexedPod},
+		{&corev1.Pod{}, podsByVolume, inlineVolumesOf},
+		{&corev1.Node{}, nodesByVolume, volumesToldTo},
+		{&storagev1.VolumeAttachment{}, attachmentsByStorage, attachmentStorage},
 		{&storagev1.VolumeAttachment{}, attachmentsByVolume, attachmentVolume},
 		{&storagev1.VolumeAttachment{}, attachmentsByNode, attachmentNode},
 		{&stowagev1alpha1.LocalVolume{}, volumesByNode, nodeOfLocalVolume},

@@ -34,6 +34,8 @@ const (
 	defaultAttachmentCheck = time.Minute
 	leastAttachmentCheck   = 10 * time.Second
 
+	defaultForceDetach = 6 * time.Minute
+
 	metricsPort = 8080
 	probePort   = 8081
 )
@@ -47,6 +49,7 @@ type options struct {
 	nfsMounts               string
 	resync                  time.Duration
 	attachmentCheck         time.Duration
+	forceDetachAfter        time.Duration
 }
 
 func main() {
@@ -69,6 +72,9 @@ func main() {
 			"for what no event told of.")
 	flags.DurationVar(&options.attachmentCheck, "attachment-check-interval", defaultAttachmentCheck,
 		"How often what backends say is attached is compared with what VolumeAttachments record.")
+	flags.DurationVar(&options.forceDetachAfter, "force-detach-after", defaultForceDetach,
+		"How long a node must have been not Ready, or gone, until volumes of drivers other than Stowage's are\n"+
+			"taken from it (--scope=cluster). Stowage's own: attachment.forceDetachAfter of the StorageBackend.")
 	options.AddFlags(flags, metricsPort, probePort)
 	options.Parse(flags, about, os.Args[1:])
 	if err := run(options); err != nil {
@@ -90,6 +96,9 @@ func run(options options) error {
 	if options.attachmentCheck < leastAttachmentCheck {
 		return fmt.Errorf("--attachment-check-interval is at least %s, not %s", leastAttachmentCheck, options.attachmentCheck)
 	}
+	if options.forceDetachAfter < 0 {
+		return fmt.Errorf("--force-detach-after is not negative, as %s is", options.forceDetachAfter)
+	}
 	log := options.Logger()
 	ctrllog.SetLogger(log)
 	klog.SetLogger(log)
@@ -109,7 +118,7 @@ func run(options options) error {
 		gce.NewKind(cluster, keys{live: mgr.GetAPIReader(), namespace: options.namespace()}))
 	err = controllers.Setup(ctx, mgr, controllers.Options{
 		Scope: scope, Backends: kinds, Recycler: servers, Namespace: options.namespace(), Metrics: metrics.Registry,
-		AttachmentCheckInterval: options.attachmentCheck,
+		AttachmentCheckInterval: options.attachmentCheck, ForceDetachAfter: options.forceDetachAfter,
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,187 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/internal/attach"
+)
+
+// lookElsewhere finds out which other nodes have volumes that are wanted here and that
+// one node at a time can have.
+func (r *NodeReconciler) lookElsewhere(ctx context.Context, _ nodeSource, seen *nodeView) error {
+	for _, volume := range seen.Wanted {
+		if !volume.SingleNode || seen.isAttached(volume) {
+			continue
+		}
+		holders, err := r.holdersOf(ctx, volume)
+		if err != nil {
+			return err
+		}
+		if holders = without(holders, seen.Name); len(holders) > 0 {
+			seen.Holders[volume.Name] = holders
+		}
+	}
+	return nil
+}
+
+// isAttached tells of a volume that the node has it: nobody else is asked.
+func (s *nodeView) isAttached(volume attach.Volume) bool {
+	return slices.ContainsFunc(s.Attachments, func(attachment attach.Attachment) bool {
+		return attachment.Object.Name == volume.AttachmentName(s.Name) && attachment.Object.Status.Attached
+	})
+}
+
+// holdersOf are the nodes that have a volume, as far as the cache and this process
+// know: by attachments, by what they were told, and by reservation.
+func (r *NodeReconciler) holdersOf(ctx context.Context, volume attach.Volume) ([]attach.Holder, error) {
+	storages, err := r.storagesOf(ctx, volume)
+	if err != nil {
+		return nil, err
+	}
+	var holders []attach.Holder
+	for _, storage := range storages {
+		attachments := &storagev1.VolumeAttachmentList{}
+		if err := r.client.List(ctx, attachments, client.MatchingFields{attachmentsByStorage: storage}, unhurried, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("listing the attachments of volume %s: %w", volume, err)
+		}
+		for i := range attachments.Items {
+			holders = append(holders, attach.Holder{Node: attachments.Items[i].Spec.NodeName, Attachment: &attachments.Items[i]})
+		}
+	}
+	nodes := &corev1.NodeList{}
+	if err := r.client.List(ctx, nodes, client.MatchingFields{nodesByVolume: string(volume.Name)}, unhurried, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the nodes that were told of volume %s: %w", volume, err)
+	}
+	for i := range nodes.Items {
+		holders = append(holders, attach.Holder{Node: nodes.Items[i].Name})
+	}
+	if node, taken := r.reserved.holder(volume.Name); taken {
+		holders = append(holders, attach.Holder{Node: node})
+	}
+	return holders, nil
+}
+
+// storagesOf is what the attachments of a volume are found by: several volume objects
+// may stand for the same storage.
+func (r *NodeReconciler) storagesOf(ctx context.Context, volume attach.Volume) ([]string, error) {
+	own := volume.Source.PersistentVolumeName
+	storages := []string{string(volume.Name)}
+	if own != nil {
+		storages = append(storages, *own)
+	}
+	if !volume.NeedsAttachment() {
+		return storages, nil
+	}
+	volumes := &corev1.PersistentVolumeList{}
+	handle := volume.Driver + "^" + volume.Handle
+	if err := r.client.List(ctx, volumes, client.MatchingFields{volumesByHandle: handle}, unhurried, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the volumes of handle %s: %w", handle, err)
+	}
+	for i := range volumes.Items {
+		if own == nil || volumes.Items[i].Name != *own {
+			storages = append(storages, volumes.Items[i].Name)
+		}
+	}
+	return storages, nil
+}
+
+// heldAttachments are all attachments, by their node and by what they are found by.
+type heldAttachments struct {
+	byNode, byStorage map[string][]*storagev1.VolumeAttachment
+}
+
+// holdersIndeed are the other nodes that have a volume, read live: a cache that is
+// behind would give it to two.
+func (r *NodeReconciler) holdersIndeed(ctx context.Context, volume attach.Volume, node string) ([]attach.Holder, error) {
+	if !volume.NeedsAttachment() {
+		return r.toldIndeed(ctx, volume, node)
+	}
+	storages, err := r.storagesOf(ctx, volume)
+	if err != nil {
+		return nil, err
+	}
+	held, err := r.held.get(ctx, struct{}{})
+	if err != nil {
+		return nil, err
+	}
+	var holders []attach.Holder
+	for _, storage := range storages {
+		for _, object := range held.byStorage[storage] {
+			holders = append(holders, attach.Holder{Node: object.Spec.NodeName, Attachment: object})
+		}
+	}
+	return without(holders, node), nil
+}
+
+// toldIndeed are the other nodes that were told of a volume that has no attachments.
+func (r *NodeReconciler) toldIndeed(ctx context.Context, volume attach.Volume, node string) ([]attach.Holder, error) {
+	told, err := r.allTold.get(ctx, struct{}{})
+	if err != nil {
+		return nil, err
+	}
+	var holders []attach.Holder
+	for _, other := range told[volume.Name] {
+		holders = append(holders, attach.Holder{Node: other})
+	}
+	return without(holders, node), nil
+}
+
+func listHeld(ctx context.Context, live client.Reader) (heldAttachments, error) {
+	attachments := &storagev1.VolumeAttachmentList{}
+	if err := live.List(ctx, attachments); err != nil {
+		return heldAttachments{}, fmt.Errorf("listing the attachments: %w", err)
+	}
+	return newHeldAttachments(attachments.Items), nil
+}
+
+// toldVolumes are the nodes that were told of each volume.
+type toldVolumes map[corev1.UniqueVolumeName][]string
+
+func listTold(ctx context.Context, live client.Reader) (toldVolumes, error) {
+	nodes := &corev1.NodeList{}
+	if err := live.List(ctx, nodes); err != nil {
+		return nil, fmt.Errorf("listing the nodes: %w", err)
+	}
+	told := toldVolumes{}
+	for i := range nodes.Items {
+		for _, attached := range nodes.Items[i].Status.VolumesAttached {
+			told[attached.Name] = append(told[attached.Name], nodes.Items[i].Name)
+		}
+	}
+	return told, nil
+}
+
+func newHeldAttachments(all []storagev1.VolumeAttachment) heldAttachments {
+	held := heldAttachments{byNode: map[string][]*storagev1.VolumeAttachment{}, byStorage: map[string][]*storagev1.VolumeAttachment{}}
+	for i := range all {
+		held.byNode[all[i].Spec.NodeName] = append(held.byNode[all[i].Spec.NodeName], &all[i])
+		for _, storage := range attachmentStorage(&all[i]) {
+			held.byStorage[storage] = append(held.byStorage[storage], &all[i])
+		}
+	}
+	return held
+}
+
+// attachmentStorage is what an attachment is found by: its volume object, or the
+// kubelet's name of what a pod names itself.
+func attachmentStorage(object client.Object) []string {
+	source := object.(*storagev1.VolumeAttachment).Spec.Source
+	switch {
+	case source.PersistentVolumeName != nil:
+		return []string{*source.PersistentVolumeName}
+	case source.InlineVolumeSpec != nil && source.InlineVolumeSpec.CSI != nil:
+		return []string{string(attach.CSIName(source.InlineVolumeSpec.CSI.Driver, source.InlineVolumeSpec.CSI.VolumeHandle))}
+	default:
+		return nil
+	}
+}
+
+func without(holders []attach.Holder, node string) []attach.Holder {
+	return slices.DeleteFunc(holders, func(holder attach.Holder) bool { return holder.Node == node })
+}

@@ -1,0 +1,170 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stowage-dev/stowage/internal/attach"
+)
+
+// newNodeState lets pass nodes that come or go, and those of which something changed
+// that decides what is attached to them. A resync passes, too.
+var newNodeState = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, after := e.ObjectOld.(*corev1.Node), e.ObjectNew.(*corev1.Node)
+	return before.ResourceVersion == after.ResourceVersion || onlyNewUse.Update(e) || !equality.Semantic.DeepEqual(annotationsThatCount(before), annotationsThatCount(after))
+}}
+
+func annotationsThatCount(node *corev1.Node) [2]string {
+	return [2]string{node.Annotations[attach.ManagedAnnotation], node.Annotations[attach.KeepTerminatedAnnotation]}
+}
+
+// newWants lets pass pods that come, go, are placed, or stop. What else their nodes
+// report of them changes nothing of what they want.
+var newWants = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, after := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
+	return before.UID != after.UID || before.Spec.NodeName != after.Spec.NodeName || attach.HasStopped(before) != attach.HasStopped(after)
+}}
+
+// newBindings lets pass claims that come to be bound, or not to be.
+var newBindings = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, after := e.ObjectOld.(*corev1.PersistentVolumeClaim), e.ObjectNew.(*corev1.PersistentVolumeClaim)
+	return before.UID != after.UID || before.Spec.VolumeName != after.Spec.VolumeName || before.Status.Phase != after.Status.Phase
+}}
+
+// newClaimRefs lets pass volumes that come, go, or are tied to another claim, or whose access
+// modes change.
+var newClaimRefs = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, after := e.ObjectOld.(*corev1.PersistentVolume), e.ObjectNew.(*corev1.PersistentVolume)
+	return before.UID != after.UID || !slices.Equal(claimRefOf(before), claimRefOf(after)) ||
+		!slices.Equal(before.Spec.AccessModes, after.Spec.AccessModes)
+}}
+
+// newNeeds lets pass drivers whose word on attaching is a new one.
+var newNeeds = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	return attach.Required(e.ObjectOld.(*storagev1.CSIDriver)) != attach.Required(e.ObjectNew.(*storagev1.CSIDriver))
+}}
+
+// nodeOfPod wakes a pod's node, where the pod has a volume that may be attached.
+func nodeOfPod(_ context.Context, object client.Object) []reconcile.Request {
+	pod := object.(*corev1.Pod)
+	if pod.Spec.NodeName == "" || len(claimsOf(pod)) == 0 && !slices.ContainsFunc(pod.Spec.Volumes, func(volume corev1.Volume) bool { return attach.IsInline(&volume) }) {
+		return nil
+	}
+	return []reconcile.Request{requestForName(pod.Spec.NodeName)}
+}
+
+func nodeOfAttachment(_ context.Context, object client.Object) []reconcile.Request {
+	return []reconcile.Request{requestForName(object.(*storagev1.VolumeAttachment).Spec.NodeName)}
+}
+
+// nodesOfClaim wakes the nodes of a claim's pods.
+func (r *NodeReconciler) nodesOfClaim(ctx context.Context, object client.Object) []reconcile.Request {
+	pods := &corev1.PodList{}
+	err := r.client.List(ctx, pods, client.InNamespace(object.GetNamespace()), client.MatchingFields{podsByClaim: object.GetName()},
+		unhurried, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing pods", "claim", client.ObjectKeyFromObject(object))
+	}
+	return nodesOfPods(pods.Items)
+}
+
+// nodesOfVolume wakes the nodes of the pods of the claim that a volume is tied to.
+func (r *NodeReconciler) nodesOfVolume(ctx context.Context, object client.Object) []reconcile.Request {
+	ref := object.(*corev1.PersistentVolume).Spec.ClaimRef
+	if ref == nil {
+		return nil
+	}
+	claim := &corev1.PersistentVolumeClaim{}
+	claim.Namespace, claim.Name = ref.Namespace, ref.Name
+	return r.nodesOfClaim(ctx, claim)
+}
+
+// nodesWaitingFor wakes the nodes whose pods want what an attachment was of.
+func (r *NodeReconciler) nodesWaitingFor(ctx context.Context, object client.Object) []reconcile.Request {
+	source := object.(*storagev1.VolumeAttachment).Spec.Source
+	volume := attach.Volume{Source: source}
+	for _, storage := range attachmentStorage(object) {
+		volume.Name = corev1.UniqueVolumeName(storage)
+	}
+	pods, err := r.podsOf(ctx, volume)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing pods", "attachment", object.GetName())
+	}
+	return nodesOfPods(pods)
+}
+
+// allNodes wakes every node: drivers come and go rarely.
+func (r *NodeReconciler) allNodes(ctx context.Context, _ client.Object) []reconcile.Request {
+	nodes := &corev1.NodeList{}
+	if err := r.client.List(ctx, nodes, unhurried, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing nodes")
+	}
+	var requests []reconcile.Request
+	for i := range nodes.Items {
+		requests = append(requests, requestFor(&nodes.Items[i]))
+	}
+	return requests
+}
+
+// podsOf are the pods that name a volume: through the claims of all volume objects that
+// stand for it, or themselves.
+func (r *NodeReconciler) podsOf(ctx context.Context, volume attach.Volume) ([]corev1.Pod, error) {
+	if volume.Source.PersistentVolumeName == nil {
+		pods := &corev1.PodList{}
+		err := r.client.List(ctx, pods, client.MatchingFields{podsByVolume: string(volume.Name)}, unhurried, client.UnsafeDisableDeepCopy)
+		return pods.Items, err
+	}
+	volumes, err := r.objectsOf(ctx, *volume.Source.PersistentVolumeName)
+	if err != nil {
+		return nil, err
+	}
+	var found []corev1.Pod
+	for i := range volumes {
+		ref := volumes[i].Spec.ClaimRef
+		if ref == nil {
+			continue
+		}
+		pods := &corev1.PodList{}
+		err := r.client.List(ctx, pods, client.InNamespace(ref.Namespace), client.MatchingFields{podsByClaim: ref.Name}, unhurried, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return nil, fmt.Errorf("listing the pods of claim %s/%s: %w", ref.Namespace, ref.Name, err)
+		}
+		found = append(found, pods.Items...)
+	}
+	return found, nil
+}
+
+// objectsOf are the volume objects that stand for the same storage as one.
+func (r *NodeReconciler) objectsOf(ctx context.Context, name string) ([]corev1.PersistentVolume, error) {
+	pv := &corev1.PersistentVolume{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, pv, unhurried, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	handles := handleOf(pv)
+	if len(handles) == 0 {
+		return []corev1.PersistentVolume{*pv}, nil
+	}
+	volumes := &corev1.PersistentVolumeList{}
+	err := r.client.List(ctx, volumes, client.MatchingFields{volumesByHandle: handles[0]}, unhurried, client.UnsafeDisableDeepCopy)
+	return volumes.Items, wrap(err, "listing the volumes of handle %s", handles[0])
+}
+
+func nodesOfPods(pods []corev1.Pod) []reconcile.Request {
+	var requests []reconcile.Request
+	for i := range pods {
+		if name := pods[i].Spec.NodeName; name != "" && !slices.Contains(requests, requestForName(name)) {
+			requests = append(requests, requestForName(name))
+		}
+	}
+	return requests
+}

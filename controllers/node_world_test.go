@@ -1,0 +1,211 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/internal/attach"
+	. "github.com/stowage-dev/stowage/test/fixture"
+)
+
+// foreignDriver is one whose own attacher the specs play.
+const foreignDriver = "disks.example.com"
+
+// nodeWorld is a world in which it is decided what is attached to nodes. The specs play
+// the kubelets.
+type nodeWorld struct {
+	*world
+	nodes *NodeReconciler
+}
+
+func newNodeWorld() *nodeWorld {
+	GinkgoHelper()
+	w := &nodeWorld{world: newWorld(ClusterScope)}
+	w.restart()
+	return w
+}
+
+func (w *nodeWorld) restart() {
+	w.world.restart()
+	w.nodes = w.another()
+}
+
+// another is the reconciler of another manager.
+func (w *nodeWorld) another() *NodeReconciler {
+	r := newNodeReconciler(nodeIndexes{w}, nodeIndexes{w})
+	r.storage, r.patience, r.clock, r.events = w.attachments.storage, 6*time.Minute, w.clock, w.events
+	return r
+}
+
+// reconcile runs one pass over a node.
+func (w *nodeWorld) reconcile(node string) error {
+	_, err := w.nodes.Reconcile(context.Background(), requestForName(node))
+	return err
+}
+
+// settle runs all reconcilers, and the drivers of others, until nothing changes any more.
+func (w *nodeWorld) settle() {
+	GinkgoHelper()
+	for range maxRounds {
+		before := w.written
+		_ = w.round()
+		if w.written == before {
+			return
+		}
+	}
+	Fail("the cluster did not come to rest")
+}
+
+func (w *nodeWorld) round() error {
+	failures := []error{w.world.round()}
+	for _, name := range w.nodeNames() {
+		failures = append(failures, w.reconcile(name))
+	}
+	w.attachForeign()
+	return errors.Join(failures...)
+}
+
+// nodeNames are those of all nodes, those that are only spoken of included.
+func (w *nodeWorld) nodeNames() []string {
+	names := map[string]bool{}
+	for _, object := range w.all(&corev1.NodeList{}) {
+		names[object.GetName()] = true
+	}
+	for _, object := range w.all(&storagev1.VolumeAttachmentList{}) {
+		names[object.(*storagev1.VolumeAttachment).Spec.NodeName] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// attachForeign attaches what foreign drivers are asked for.
+func (w *nodeWorld) attachForeign() {
+	for _, object := range w.all(&storagev1.VolumeAttachmentList{}) {
+		attachment := object.(*storagev1.VolumeAttachment)
+		if attachment.Spec.Attacher == foreignDriver && !attachment.Status.Attached && attachment.DeletionTimestamp.IsZero() {
+			attachment.Status.Attached = true
+			Expect(w.direct.Status().Update(context.Background(), attachment)).To(Succeed())
+			w.written++
+		}
+	}
+}
+
+// managedNode is one whose volumes are the manager's to attach.
+func managedNode(name string) *corev1.Node {
+	node := machine(name)
+	node.Annotations = map[string]string{attach.ManagedAnnotation: "true"}
+	return node
+}
+
+// uses has a kubelet say what it uses.
+func (w *nodeWorld) uses(node *corev1.Node, volumes ...corev1.UniqueVolumeName) {
+	GinkgoHelper()
+	w.updateStatus(node, func(status *corev1.NodeStatus) { status.VolumesInUse = volumes })
+}
+
+func (w *nodeWorld) updateStatus(node *corev1.Node, change func(*corev1.NodeStatus)) {
+	GinkgoHelper()
+	w.get(node)
+	change(&node.Status)
+	Expect(w.direct.Status().Update(context.Background(), node)).To(Succeed())
+}
+
+// becomesNotReady is what Kubernetes writes of a node that it hears nothing of.
+func (w *nodeWorld) becomesNotReady(node *corev1.Node) {
+	GinkgoHelper()
+	w.updateStatus(node, func(status *corev1.NodeStatus) {
+		status.Conditions[0].Status = corev1.ConditionUnknown
+		status.Conditions[0].LastTransitionTime = metav1.NewTime(w.clock.Now())
+	})
+}
+
+// told are the volumes that a node was told of.
+func (w *nodeWorld) toldTo(node *corev1.Node) []string {
+	GinkgoHelper()
+	w.get(node)
+	return volumesToldTo(node)
+}
+
+func (w *nodeWorld) attachmentsOf(node string) []*storagev1.VolumeAttachment {
+	var found []*storagev1.VolumeAttachment
+	for _, object := range w.all(&storagev1.VolumeAttachmentList{}) {
+		if attachment := object.(*storagev1.VolumeAttachment); attachment.Spec.NodeName == node {
+			found = append(found, attachment)
+		}
+	}
+	return found
+}
+
+// disk is a volume of a foreign driver, bound to a claim that is named after it.
+func (w *nodeWorld) disk(name string, options ...func(*corev1.PersistentVolume)) corev1.UniqueVolumeName {
+	GinkgoHelper()
+	pv := Volume(name, append([]func(*corev1.PersistentVolume){func(pv *corev1.PersistentVolume) {
+		pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{
+			CSI: &corev1.CSIPersistentVolumeSource{Driver: foreignDriver, VolumeHandle: "handle-of-" + name},
+		}
+	}, ReservedTo(name)}, options...)...)
+	w.create(pv, Claim(ClaimNamed(name), AskingFor(name), AskingModes(pv.Spec.AccessModes...)))
+	w.world.settle()
+	w.get(pv)
+	volume, _, err := attach.OfPersistentVolume(pv)
+	Expect(err).NotTo(HaveOccurred())
+	return volume.Name
+}
+
+// running is a cluster with a node whose pod has its volume.
+func (w *nodeWorld) running(volume string) (*corev1.Node, *corev1.Pod, corev1.UniqueVolumeName) {
+	GinkgoHelper()
+	node, pod := managedNode("node-1"), Pod("user", "node-1", volume)
+	w.create(node)
+	name := w.disk(volume)
+	w.create(pod)
+	w.settle()
+	Expect(w.toldTo(node)).To(ConsistOf(string(name)))
+	w.uses(node, name)
+	w.world.told()
+	return node, pod, name
+}
+
+// nodeIndexes answers the indexes that nodes are looked at by, from what it reads.
+type nodeIndexes struct{ client.Client }
+
+func (c nodeIndexes) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	asked := (&client.ListOptions{}).ApplyOptions(options)
+	if asked.FieldSelector == nil {
+		return c.Client.List(ctx, list, options...)
+	}
+	wanted := asked.FieldSelector.Requirements()[0]
+	var values client.IndexerFunc
+	switch list.(type) {
+	case *corev1.PodList:
+		values = map[string]client.IndexerFunc{podsByNode: nodeOfIndexedPod, podsByVolume: inlineVolumesOf}[wanted.Field]
+	case *corev1.NodeList:
+		values = volumesToldTo
+	case *storagev1.VolumeAttachmentList:
+		values = map[string]client.IndexerFunc{attachmentsByStorage: attachmentStorage, attachmentsByNode: attachmentNode}[wanted.Field]
+	}
+	if values == nil {
+		return c.Client.List(ctx, list, options...)
+	}
+	if err := c.Client.List(ctx, list); err != nil {
+		return err
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return err
+	}
+	return meta.SetList(list, slices.DeleteFunc(items, func(item runtime.Object) bool {
+		return !slices.Contains(values(item.(client.Object)), wanted.Value)
+	}))
+}
