@@ -1,6 +1,6 @@
-// Command e2e-local is `make e2e-local`: the tests of local volumes for which a kernel
-// must do what that of the machine may not: keep project quotas, and let root grow a
-// mounted ext4. They run in a User Mode Linux guest, as the programs that `go test`
+// Command e2e-local is `make e2e-local`: the tests of local volumes and disks for which
+// a kernel must do what that of the machine may not: keep project quotas, let root grow
+// a mounted ext4, and lose a disk that is mounted. They run in a User Mode Linux guest, as the programs that `go test`
 // makes of them. A test that is skipped there fails, unless it is known why.
 package main
 
@@ -30,7 +30,7 @@ var suites = []Suite{
 	{Program: "quota.test", Run: "."},
 	{Program: "device.test", Run: "."},
 	{Program: "localvolume.test", Run: "Quota"},
-	{Program: "csi.test", Run: "Gr[eo]w"},
+	{Program: "csi.test", Run: "Gr[eo]w|Scsi"},
 }
 
 func main() {
@@ -51,7 +51,7 @@ func tell(ctx context.Context, folder guests.Folder) error {
 		}
 		return err
 	})
-	s.Do("it loads what loop devices and quotas need", func() error {
+	s.Do("it loads what loop devices, quotas and SCSI disks need", func() error {
 		return node.Ask("Tests.LoadModules", guests.Nothing{}, &guests.Nothing{})
 	})
 	var all report

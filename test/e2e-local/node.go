@@ -21,10 +21,10 @@ type Output struct {
 	Failed bool
 }
 
-// LoadModules loads what the guest's kernel has as modules. What xfs and ext4 need
-// else is in it.
+// LoadModules loads what the guest's kernel has as modules: scsi_debug is a SCSI disk
+// that can be taken from under a mount. What xfs and ext4 need else is in it.
 func (Tests) LoadModules(_ guests.Nothing, _ *guests.Nothing) error {
-	return uml.LoadModules("loop", "quota_v2")
+	return uml.LoadModules("loop", "quota_v2", "sd_mod", "scsi_debug")
 }
 
 // Run runs tests.
