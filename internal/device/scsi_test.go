@@ -80,7 +80,7 @@ func pretend(t *testing.T, gibibytes string) {
 
 func serialOf(t *testing.T, path string) string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join("/sys/class/block", filepath.Base(path), "device", "vpd_pg80"))
+	page, err := os.ReadFile("/sys/class/block/"+filepath.Base(path)+"/device/vpd_pg80")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,14 +108,14 @@ func TestAScsiDiskThatIsTakenAwayIsNotThere(t *testing.T) {
 // takeAway does what a cloud does with a disk that is detached by force.
 func takeAway(t *testing.T, path string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join("/sys/block", filepath.Base(path), "device", "delete"), []byte("1"), 0); err != nil {
+	if err := os.WriteFile("/sys/block/"+filepath.Base(path)+"/device/delete", []byte("1"), 0); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func giveBack(t *testing.T, host string) {
 	t.Helper()
-	scan := filepath.Join("/sys/class/scsi_host", filepath.Base(host), "scan")
+	scan := "/sys/class/scsi_host/"+filepath.Base(host)+"/scan"
 	if err := os.WriteFile(scan, []byte("- - -"), 0); err != nil {
 		t.Fatal(err)
 	}
