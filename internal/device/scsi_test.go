@@ -80,7 +80,7 @@ func pretend(t *testing.T, gibibytes string) {
 
 func serialOf(t *testing.T, path string) string {
 	t.Helper()
-	page, err := os.ReadFile("/sys/class/block/"+filepath.Base(path)+"/device/vpd_pg80")
+	page, err := os.ReadFile("/sys/class/block/" + filepath.Base(path) + "/device/vpd_pg80")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func takeAway(t *testing.T, path string) {
 
 func giveBack(t *testing.T, host string) {
 	t.Helper()
-	scan := "/sys/class/scsi_host/"+filepath.Base(host)+"/scan"
+	scan := "/sys/class/scsi_host/" + filepath.Base(host) + "/scan"
 	if err := os.WriteFile(scan, []byte("- - -"), 0); err != nil {
 		t.Fatal(err)
 	}
