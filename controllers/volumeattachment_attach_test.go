@@ -33,7 +33,8 @@ var _ = Describe("An attachment of one of Stowage's volumes", func() {
 	}
 
 	It("takes one write where it was prepared and the volume was attached before", func() {
-		w, first, pv, node := attached()
+		w, first, pv := attached()
+		node := firstNode(w)
 		w.delete(first)
 		w.settle()
 		attachment := attachmentTo(node.Name, pv)
@@ -172,7 +173,8 @@ var _ = Describe("An attachment of one of Stowage's volumes", func() {
 	})
 
 	It("ends where another machine has its node's name, and the disk is only taken once the first is gone", func() {
-		w, attachment, pv, node := attached()
+		w, attachment, pv := attached()
+		node := firstNode(w)
 		first := identityOf(node)
 		w.delete(node)
 		again := machine("node-1")
@@ -190,7 +192,7 @@ var _ = Describe("An attachment of one of Stowage's volumes", func() {
 
 var _ = Describe("A volume that one node at a time can have", func() {
 	It("is attached to a second node when the first has let go of it, and is told about once", func() {
-		w, first, pv, _ := attached()
+		w, first, pv := attached()
 		other := machine("node-2")
 		second := attachmentTo(other.Name, pv)
 		w.create(other, second)
@@ -208,7 +210,8 @@ var _ = Describe("A volume that one node at a time can have", func() {
 	})
 
 	It("is attached once, though another volume object stands for it", func() {
-		w, _, pv, node := attached()
+		w, _, pv := attached()
+		node := firstNode(w)
 		twin, other := twinOf(pv), machine("node-2")
 		w.create(twin, other)
 		second := attachmentTo(other.Name, twin)

@@ -13,7 +13,7 @@ import (
 
 var _ = Describe("What a backend says is attached", func() {
 	It("is no news where VolumeAttachments say the same", func() {
-		w, _, _, _ := attached()
+		w, _, _ := attached()
 		w.told()
 		before := w.written
 
@@ -25,7 +25,8 @@ var _ = Describe("What a backend says is attached", func() {
 	})
 
 	It("is attached again where somebody else detached it", func() {
-		w, attachment, pv, node := attached()
+		w, attachment, pv := attached()
+		node := firstNode(w)
 		w.storage.DetachBehind(pv.Spec.CSI.VolumeHandle)
 
 		w.settle()
@@ -35,7 +36,7 @@ var _ = Describe("What a backend says is attached", func() {
 	})
 
 	It("is not attached again for an attachment that was deleted since the cache looked", func() {
-		w, attachment, pv, _ := attached()
+		w, attachment, pv := attached()
 		w.get(attachment)
 		seen := attachment.DeepCopy()
 		w.delete(attachment)
@@ -92,7 +93,7 @@ var _ = Describe("What a backend says is attached", func() {
 	})
 
 	It("is left alone where an attachment asks for it that the cache has not seen", func() {
-		w, _, pv, _ := attached()
+		w, _, pv := attached()
 		w.comparisons.client = withoutAttachments{w}
 		for range 3 {
 			w.clock.SetTime(w.clock.Now().Add(time.Minute))

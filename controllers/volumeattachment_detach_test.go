@@ -17,7 +17,7 @@ import (
 
 var _ = Describe("An attachment that is deleted", func() {
 	It("is detached where its node doesn't use the volume, in one write", func() {
-		w, attachment, pv, _ := attached()
+		w, attachment, pv := attached()
 		w.delete(attachment)
 
 		before := w.written
@@ -29,7 +29,8 @@ var _ = Describe("An attachment that is deleted", func() {
 
 	DescribeTable("stays while a Ready node has not let go of the volume, for as long as it takes",
 		func(not func(*corev1.PersistentVolume) func(*corev1.Node)) {
-			w, attachment, pv, node := attached(forcing("0s"))
+			w, attachment, pv := attached(forcing("0s"))
+			node := firstNode(w)
 			updateNode(w, node, together(not(pv), outOfService))
 			w.delete(attachment)
 			w.told()
@@ -50,7 +51,8 @@ var _ = Describe("An attachment that is deleted", func() {
 	)
 
 	It("stays while a node has been silent for less than the policy says, and is forced after it", func() {
-		w, attachment, pv, node := attached(forcing("6m"))
+		w, attachment, pv := attached(forcing("6m"))
+		node := firstNode(w)
 		updateNode(w, node, together(using(pv), silentFor(w, 5*time.Minute)))
 		w.delete(attachment)
 		w.settle()
@@ -65,7 +67,8 @@ var _ = Describe("An attachment that is deleted", func() {
 	})
 
 	It("is never forced by time where the policy is Never", func() {
-		w, attachment, pv, node := attached(forcing("Never"))
+		w, attachment, pv := attached(forcing("Never"))
+		node := firstNode(w)
 		updateNode(w, node, together(using(pv), silentFor(w, 24*time.Hour)))
 		w.delete(attachment)
 
@@ -75,7 +78,8 @@ var _ = Describe("An attachment that is deleted", func() {
 	})
 
 	It("is forced by a new policy that allows it", func() {
-		w, attachment, pv, node := attached(forcing("Never"))
+		w, attachment, pv := attached(forcing("Never"))
+		node := firstNode(w)
 		updateNode(w, node, together(using(pv), silentFor(w, 24*time.Hour)))
 		w.delete(attachment)
 		w.settle()
@@ -88,7 +92,8 @@ var _ = Describe("An attachment that is deleted", func() {
 
 	DescribeTable("is forced at once where a silent node's machine is off",
 		func(isOff func(*world, *corev1.Node)) {
-			w, attachment, pv, node := attached(forcing("Never"))
+			w, attachment, pv := attached(forcing("Never"))
+			node := firstNode(w)
 			updateNode(w, node, together(using(pv), toldOf(pv), silentFor(w, time.Second)))
 			w.delete(attachment)
 			w.settle()
@@ -109,7 +114,8 @@ var _ = Describe("An attachment that is deleted", func() {
 	)
 
 	It("stays where the Node object is gone and the machine runs, until that is gone, too", func() {
-		w, attachment, pv, node := attached(forcing("0s"))
+		w, attachment, pv := attached(forcing("0s"))
+		node := firstNode(w)
 		w.delete(node)
 		w.delete(attachment)
 		w.clock.SetTime(w.clock.Now().Add(time.Hour))
@@ -123,7 +129,8 @@ var _ = Describe("An attachment that is deleted", func() {
 	})
 
 	It("is forced by time though the cloud doesn't answer", func() {
-		w, attachment, pv, node := attached(forcing("6m"))
+		w, attachment, pv := attached(forcing("6m"))
+		node := firstNode(w)
 		updateNode(w, node, together(using(pv), silentFor(w, time.Hour)))
 		w.delete(attachment)
 		w.storage.FailObserving(backend.Unavailable.Errorf("503"))
@@ -134,7 +141,8 @@ var _ = Describe("An attachment that is deleted", func() {
 	})
 
 	It("stays until a node that registered anew had time to tell what it uses", func() {
-		w, attachment, pv, node := attached()
+		w, attachment, pv := attached()
+		node := firstNode(w)
 		w.delete(node)
 		later := metav1.NewTime(attachment.CreationTimestamp.Add(2 * time.Second))
 		Eventually(func() bool { return time.Now().After(later.Time) }).WithTimeout(5 * time.Second).Should(BeTrue())
@@ -152,7 +160,7 @@ var _ = Describe("An attachment that is deleted", func() {
 	})
 
 	It("says why the backend fails, and goes when it doesn't any more", func() {
-		w, attachment, pv, _ := attached()
+		w, attachment, pv := attached()
 		w.delete(attachment)
 		busy := backend.Unavailable.Errorf("the zone is out of order")
 		w.storage.FailNext(busy, busy)
@@ -166,7 +174,7 @@ var _ = Describe("An attachment that is deleted", func() {
 	})
 
 	It("stays while the detach goes on", func() {
-		w, attachment, pv, _ := attached()
+		w, attachment, pv := attached()
 		w.delete(attachment)
 		w.storage.FailNext(backend.InProgress.Errorf("operation detach-1"))
 		_ = w.round()
@@ -178,7 +186,7 @@ var _ = Describe("An attachment that is deleted", func() {
 	})
 
 	It("waits for its StorageBackend to be created again", func() {
-		w, attachment, pv, _ := attached()
+		w, attachment, pv := attached()
 		object := cloud()
 		update(w, object, func(object *stowagev1alpha1.StorageBackend) { object.Finalizers = nil })
 		w.delete(object)
@@ -193,7 +201,8 @@ var _ = Describe("An attachment that is deleted", func() {
 	})
 
 	It("is detached though its volume object and its node are gone", func() {
-		w, attachment, pv, node := attached()
+		w, attachment, pv := attached()
+		node := firstNode(w)
 		update(w, pv, func(pv *corev1.PersistentVolume) { pv.Finalizers = nil })
 		w.delete(pv)
 		w.delete(node)
@@ -206,7 +215,7 @@ var _ = Describe("An attachment that is deleted", func() {
 	})
 
 	It("stays, and says so, where nothing tells what it attached", func() {
-		w, attachment, pv, _ := attached()
+		w, attachment, pv := attached()
 		update(w, attachment, func(attachment *storagev1.VolumeAttachment) { attachment.Annotations = nil })
 		w.attachments.client = withoutVolume{w, pv.Name}
 		w.attachments.live = withoutVolume{w, pv.Name}
@@ -218,7 +227,8 @@ var _ = Describe("An attachment that is deleted", func() {
 	})
 
 	It("takes no other volume from the node, whatever a user wrote on it", func() {
-		w, attachment, pv, node := attached()
+		w, attachment, pv := attached()
+		node := firstNode(w)
 		w.storage.AttachBehind("another", identityOf(node))
 		update(w, attachment, func(attachment *storagev1.VolumeAttachment) {
 			attachment.Annotations[stowagev1alpha1.AttachmentAnnotation] = `{"backend":"cloud","volume":"another"}`
@@ -232,7 +242,8 @@ var _ = Describe("An attachment that is deleted", func() {
 	})
 
 	It("has one of the same name that was made since, and that the cache hasn't seen, left alone", func() {
-		w, attachment, pv, node := attached()
+		w, attachment, pv := attached()
+		node := firstNode(w)
 		w.delete(attachment)
 		seen := attachment.DeepCopy()
 		w.get(seen)
@@ -269,7 +280,7 @@ var _ = Describe("Detaching that is interrupted", func() {
 
 var _ = Describe("A volume that is attached", func() {
 	It("keeps its data until it is detached, though its claim is gone", func() {
-		w, attachment, pv, _ := attached()
+		w, attachment, pv := attached()
 		w.delete(Claim())
 		w.settle()
 		Expect(w.gone(pv)).To(BeFalse())
@@ -284,7 +295,7 @@ var _ = Describe("A volume that is attached", func() {
 	})
 
 	It("keeps its data though the cache has not seen the attachment", func() {
-		w, attachment, pv, _ := attached()
+		w, attachment, pv := attached()
 		w.delete(Claim())
 		w.volumes.client = withoutAttachments{w}
 		w.settle()
@@ -297,7 +308,8 @@ var _ = Describe("A volume that is attached", func() {
 	})
 
 	It("keeps its data while a node uses it whose attachment somebody removed", func() {
-		w, attachment, pv, node := attached()
+		w, attachment, pv := attached()
+		node := firstNode(w)
 		updateNode(w, node, using(pv))
 		update(w, attachment, func(attachment *storagev1.VolumeAttachment) { attachment.Finalizers = nil })
 		w.delete(attachment)

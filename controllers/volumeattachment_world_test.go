@@ -75,14 +75,22 @@ func attachmentTo(node string, pv *corev1.PersistentVolume) *storagev1.VolumeAtt
 }
 
 // attached is a cluster with a volume that is attached to a node.
-func attached(options ...func(*stowagev1alpha1.StorageBackend)) (*world, *storagev1.VolumeAttachment, *corev1.PersistentVolume, *corev1.Node) {
+func attached(options ...func(*stowagev1alpha1.StorageBackend)) (*world, *storagev1.VolumeAttachment, *corev1.PersistentVolume) {
 	GinkgoHelper()
 	w, pv, node := clouded(ClusterScope, options...)
 	attachment := attachmentTo(node.Name, pv)
 	w.create(attachment)
 	w.settle()
 	expectAttached(w, attachment, pv, node)
-	return w, attachment, pv, node
+	return w, attachment, pv
+}
+
+// firstNode is the node that the volume of attached is attached to.
+func firstNode(w *world) *corev1.Node {
+	GinkgoHelper()
+	node := Node("node-1")
+	w.get(node)
+	return node
 }
 
 func expectAttached(w *world, attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume, node *corev1.Node) {

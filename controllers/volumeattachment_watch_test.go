@@ -1,0 +1,36 @@
+package controllers
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	. "github.com/stowage-dev/stowage/test/fixture"
+)
+
+var _ = DescribeTable("A node that changes wakes the attachments to it",
+	func(change func(*corev1.Node), wakes bool) {
+		before := Node("node-1")
+		after := before.DeepCopy()
+		change(after)
+		Expect(onlyNewUse.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(wakes))
+	},
+	Entry("not when it says that it is alive", func(node *corev1.Node) {
+		node.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(time.Now())
+		node.Labels["example.com/colour"] = "blue"
+	}, false),
+	Entry("when it falls silent", func(node *corev1.Node) { node.Status.Conditions[0].Status = corev1.ConditionUnknown }, true),
+	Entry("when it is out of service", outOfService, true),
+	Entry("when it lets go of a volume, or takes one", func(node *corev1.Node) {
+		node.Status.VolumesInUse = []corev1.UniqueVolumeName{"kubernetes.io/csi/gce.stowage.dev^disk"}
+	}, true),
+	Entry("when it is told of a volume", func(node *corev1.Node) {
+		node.Status.VolumesAttached = []corev1.AttachedVolume{{Name: "kubernetes.io/csi/gce.stowage.dev^disk"}}
+	}, true),
+	Entry("when another machine has its name", func(node *corev1.Node) { node.Spec.ProviderID = "gce://project/zone/other" }, true),
+	Entry("when it registered anew", func(node *corev1.Node) { node.UID = "another" }, true),
+)
