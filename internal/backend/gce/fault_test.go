@@ -230,6 +230,27 @@ func TestAReadThatFailsHasHadNoEffect(t *testing.T) {
 	})
 }
 
+func TestAListThatLagsBehindHidesNothing(t *testing.T) {
+	withEach(t, func(t *testing.T, w *world, name string, call func(*gceBackend) error) {
+		if name == "Provision" {
+			w.withDisk(w.open(), "1")
+		}
+		before := w.operations(zoneA, operationTypes[name])
+		w.plans(func(request *http.Request) fate {
+			if strings.HasSuffix(request.URL.Path, "/aggregated/disks") {
+				return outdated
+			}
+			return served
+		})
+		w.must(w.untilFinal(func() error { return call(w.open()) }))
+		w.plans(nil)
+		w.checkOutcome(name, name)
+		if begun := w.operations(zoneA, operationTypes[name]) - before; name == "Provision" != (begun == 0) {
+			t.Errorf("there were %d operations", begun)
+		}
+	})
+}
+
 func TestTheCloudIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 	w := newWorld(t)
 	on := w.open()

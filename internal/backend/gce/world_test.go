@@ -61,6 +61,8 @@ const (
 	dropped
 	// unanswered calls take effect, and nobody hears of it.
 	unanswered
+	// outdated calls are answered as if there were nothing.
+	outdated
 )
 
 func newWorld(t *testing.T, change ...func(*gcemock.Options)) *world {
@@ -111,6 +113,10 @@ func (w *world) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 	case becomes == unanswered:
 		mock.ServeHTTP(httptest.NewRecorder(), request)
 		panic(http.ErrAbortHandler)
+	case becomes == outdated:
+		answer.Header().Set("Content-Type", "application/json")
+		_, _ = answer.Write([]byte("{}"))
+		return
 	}
 	mock.ServeHTTP(answer, request)
 }
