@@ -175,6 +175,7 @@ func (r *PersistentVolumeClaimReconciler) makeFinal(ctx context.Context, claim *
 		return backend.InProgress.Errorf("the claim was changed meanwhile: it is looked at again")
 	}
 	request := requestFrom(claim)
+	request.Unwanted = true
 	if nodeName != "" {
 		node := &corev1.Node{}
 		if err := r.client.Get(ctx, client.ObjectKey{Name: nodeName}, node); err == nil {

@@ -93,6 +93,10 @@ type Request struct {
 	// Source is the volume of this backend that the new one is to be a copy of. Nil:
 	// it is to be empty.
 	Source *Source
+	// Unwanted: the volume is removed as soon as nothing of an earlier call can take
+	// effect any more. A backend for which Delete ends what goes on says so at once, with
+	// Invalid; others go on.
+	Unwanted bool
 }
 
 // Source is a volume that another is to be a copy of.

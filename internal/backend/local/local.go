@@ -109,6 +109,10 @@ func (b *localBackend) Provision(ctx context.Context, request backend.Request) (
 		return nil, backend.InProgress.Errorf("waiting for the deletion of an earlier LocalVolume %s", volume.Name)
 	}
 	if err := outcome(volume); err != nil {
+		if request.Unwanted {
+			// That it is asked for is known: its deletion ends whatever its agent does.
+			return nil, backend.Invalid.Errorf("volume %s isn't made any further: %w", volume.Name, err)
+		}
 		if errors.Is(err, backend.Exhausted) {
 			return nil, b.move(ctx, request, volume, err)
 		}

@@ -305,3 +305,18 @@ func expectError(t *testing.T, err error, kind backend.ErrorKind, text string) {
 		t.Errorf("the error is %v of kind %q, not one of kind %s with %q", err, backend.KindOf(err), kind, text)
 	}
 }
+
+func TestWhatIsNotWantedAnyMoreIsNotWaitedFor(t *testing.T) {
+	cluster, request := newCluster(t, Node("node-1")), backendtest.Request("1")
+	disks := cluster.open(t, LocalBackend("disks"))
+	request.Unwanted = true
+	// The call before may have been asked for this, and may still take effect.
+	if _, err := disks.Provision(t.Context(), request); !errors.Is(err, backend.InProgress) {
+		t.Errorf("what nobody knows of gave %v", err)
+	}
+	_, err := disks.Provision(t.Context(), request)
+	expectError(t, err, backend.Invalid, "isn't made any further")
+	if err := disks.Delete(t.Context(), request.ID); !errors.Is(err, backend.InProgress) {
+		t.Errorf("its deletion gave %v", err)
+	}
+}

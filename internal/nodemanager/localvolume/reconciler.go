@@ -79,6 +79,7 @@ type Reconciler struct {
 	Options
 	scenes  scenes
 	lanes   *lanes
+	makings makings
 	walker  *Walker
 	numbers *volumeNumbers
 }
@@ -128,6 +129,9 @@ func (r *Reconciler) pass(ctx context.Context, stored *stowagev1alpha1.LocalVolu
 // provision makes the volume. It goes by a live read: to a cache that is behind,
 // a volume that was made, and lost since, looks like one to be made.
 func (r *Reconciler) provision(ctx context.Context, stored, volume *stowagev1alpha1.LocalVolume) (ctrl.Result, error) {
+	// Before the live read: a deletion that this one doesn't see is heeded.
+	making, end := r.makings.begin(ctx, volume.UID)
+	defer end()
 	live := &stowagev1alpha1.LocalVolume{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(volume), live); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -135,7 +139,10 @@ func (r *Reconciler) provision(ctx context.Context, stored, volume *stowagev1alp
 	if live.UID != volume.UID || live.ResourceVersion != volume.ResourceVersion {
 		return ctrl.Result{RequeueAfter: staleRetry}, nil
 	}
-	err := r.make(ctx, volume)
+	err := r.make(making, volume)
+	if err != nil && isCutShort(making) {
+		return ctrl.Result{RequeueAfter: staleRetry}, nil
+	}
 	if err == nil {
 		setCondition(volume, stowagev1alpha1.ProvisionedCondition, stowagev1alpha1.ReasonReady, "the volume is on its node's disk")
 		setCondition(volume, stowagev1alpha1.ReadyCondition, stowagev1alpha1.ReasonReady, "the volume can be mounted")
@@ -332,6 +339,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("localvolume").
 		For(&stowagev1alpha1.LocalVolume{}).
 		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(r.waitingForRoom), builder.WithPredicates(onlyDeletions)).
+		Watches(&stowagev1alpha1.LocalVolume{}, r.makings.heedDeletions()).
 		Watches(&stowagev1alpha1.LocalDisk{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfDisk), onlyOtherDisks()).
 		WatchesRawSource(source.Channel(r.walker.counted, &handler.TypedEnqueueRequestForObject[*stowagev1alpha1.LocalVolume]{})).
 		WatchesRawSource(r.lanes).
