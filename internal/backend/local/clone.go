@@ -32,8 +32,9 @@ func (b *localBackend) asCopy(ctx context.Context, volume *stowagev1alpha1.Local
 	return nil
 }
 
-// source reads the volume that is to be copied, live. What isn't the claim's that is
-// named is a Conflict: nobody gets at the data of others by an id.
+// source reads the volume that is to be copied, live. What neither was made for the claim
+// that is named, nor given to it, is a Conflict: nobody gets at the data of others by an
+// id.
 func (b *localBackend) source(ctx context.Context, request backend.Request) (*stowagev1alpha1.LocalVolume, error) {
 	id, claim := request.Source.ID, request.Source.Claim
 	if id == "" {
@@ -46,12 +47,39 @@ func (b *localBackend) source(ctx context.Context, request backend.Request) (*st
 		return nil, backend.Invalid.Errorf("there is no LocalVolume %s, which was to be copied: create the claim anew, without dataSource", id)
 	case err != nil:
 		return nil, fmt.Errorf("reading LocalVolume %s, which is to be copied: %w", id, err)
-	case source.Spec.ClaimRef != claim || source.Spec.ClaimRef.Namespace != request.Claim.Namespace:
-		return nil, backend.Conflict.Errorf("LocalVolume %s, which was to be copied, wasn't made for claim %s/%s, uid %s", id, claim.Namespace, claim.Name, claim.UID)
+	case claim.Namespace != request.Claim.Namespace:
+		return nil, backend.Conflict.Errorf("LocalVolume %s, which was to be copied, wasn't made for claims of namespace %s", id, request.Claim.Namespace)
 	case source.Spec.Backend != b.name:
 		return nil, backend.Conflict.Errorf("LocalVolume %s, which was to be copied, belongs to backend %s", id, source.Spec.Backend)
 	}
+	if source.Spec.ClaimRef != claim {
+		if err := b.checkGiven(ctx, source, claim); err != nil {
+			return nil, err
+		}
+	}
 	return source, checkCopyable(source, request)
+}
+
+// checkGiven says whether a volume that was made for another claim was given to this
+// one: restored, after that other was deleted. Its volume object says so, which users
+// can't write. It is read live.
+func (b *localBackend) checkGiven(ctx context.Context, source *stowagev1alpha1.LocalVolume, claim stowagev1alpha1.ClaimReference) error {
+	pv := &corev1.PersistentVolume{}
+	err := b.Live.Get(ctx, client.ObjectKey{Name: source.Name}, pv)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading volume %s, which is to be copied: %w", source.Name, err)
+	}
+	bound, csi := pv.Spec.ClaimRef, pv.Spec.CSI
+	switch {
+	case err != nil || !pv.DeletionTimestamp.IsZero() || csi == nil || csi.Driver != stowagev1alpha1.LocalDriver || csi.VolumeHandle != source.Name,
+		bound == nil || bound.UID != claim.UID || bound.Namespace != claim.Namespace || bound.Name != claim.Name:
+		return backend.Conflict.Errorf("LocalVolume %s, which was to be copied, wasn't made for claim %s/%s, uid %s, nor given to it",
+			source.Name, claim.Namespace, claim.Name, claim.UID)
+	case source.Spec.ClaimRef.Namespace != claim.Namespace:
+		return backend.Invalid.Errorf("volume %s, which was to be copied, was made for a claim of namespace %s, from which nothing is copied: "+
+			"create the claim without dataSource, and copy the data", source.Name, source.Spec.ClaimRef.Namespace)
+	}
+	return nil
 }
 
 // checkCopyable says whether a volume holds what can be copied.

@@ -160,3 +160,41 @@ func TestAnEmptyVolumeIsNeverTakenForACopy(t *testing.T) {
 	_, err := disks.Provision(t.Context(), request)
 	expectError(t, err, backend.Conflict, "began empty")
 }
+
+func TestARestoredVolumeIsCopiedForTheClaimThatItWasGivenTo(t *testing.T) {
+	restored := func(request backend.Request) *corev1.PersistentVolume {
+		pv := Volume(request.Source.ID)
+		pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+			Driver: stowagev1alpha1.LocalDriver, VolumeHandle: request.Source.ID,
+		}}
+		pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: request.Source.Claim.Namespace, Name: "again", UID: "new"}
+		return pv
+	}
+	for name, test := range map[string]struct {
+		change func(*corev1.PersistentVolume)
+		kind   backend.ErrorKind
+	}{
+		"it is bound to that claim": {func(*corev1.PersistentVolume) {}, backend.InProgress},
+		"it is bound to another":    {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "other" }, backend.Conflict},
+		"it is bound to none":       {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }, backend.Conflict},
+		"it is another driver's":    {func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = "other" }, backend.Conflict},
+		"it is another volume":      {func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeHandle = "other" }, backend.Conflict},
+		"there is none":             {nil, backend.Conflict},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster, request := withSource(t)
+			request.Source.Claim.Name, request.Source.Claim.UID = "again", "new"
+			if test.change != nil {
+				pv := restored(request)
+				test.change(pv)
+				if err := cluster.Create(t.Context(), pv); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, err := cluster.open(t, LocalBackend("disks")).Provision(t.Context(), request)
+			if backend.KindOf(err) != test.kind {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
