@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -22,6 +23,10 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
+
+// removals is how many volumes that are to go are looked at once: each waits until the
+// cache has seen what was written to it.
+const removals = 8
 
 // LocalVolumeReconciler looks after volumes that are to be removed from a node that
 // isn't part of the cluster any more: no agent is there to do it. All others are the
@@ -167,6 +172,7 @@ func (r *LocalVolumeReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&stowagev1alpha1.LocalVolume{}, builder.WithPredicates(predicate.NewPredicateFuncs(isDeleted))).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.deletedOfNode), onlyComingAndGoing()).
 		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.deletedOfBackend), onlyNewSpecs()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: removals}).
 		Complete(r)
 }
 

@@ -16,6 +16,7 @@ import (
 // +kubebuilder:resource:scope=Cluster,shortName=lv,categories=stowage
 // +kubebuilder:subresource:status
 // +kubebuilder:selectablefield:JSONPath=`.spec.nodeName`
+// +kubebuilder:selectablefield:JSONPath=`.spec.source`
 // +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.capacity) || quantity(string(self.spec.capacity)).compareTo(quantity(string(self.status.capacity))) >= 0",message="spec.capacity can't be less than the volume has, status.capacity"
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.nodeName`
 // +kubebuilder:printcolumn:name="Backend",type=string,JSONPath=`.spec.backend`

@@ -11,8 +11,12 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
-// nodeField is the field by which the API server selects a node's volumes.
-const nodeField = "spec.nodeName"
+// Fields by which the API server selects volumes: of a node, and those that begin as
+// copies of another.
+const (
+	nodeField   = "spec.nodeName"
+	sourceField = "spec.source"
+)
 
 // sourceOf is the volume that another is to be made as a copy of; nil where that is to
 // be empty, or is made already.
@@ -72,7 +76,7 @@ func (r *Reconciler) awaitCopies(ctx context.Context, volume *stowagev1alpha1.Lo
 		return nil
 	}
 	list := &stowagev1alpha1.LocalVolumeList{}
-	if err := r.Live.List(ctx, list, client.MatchingFields{nodeField: r.NodeName}); err != nil {
+	if err := r.Live.List(ctx, list, client.MatchingFields{nodeField: r.NodeName, sourceField: volume.Name}); err != nil {
 		return fmt.Errorf("looking for copies of volume %s: %w", volume.Name, err)
 	}
 	for i := range list.Items {
