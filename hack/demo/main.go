@@ -68,6 +68,7 @@ var chapters = []func(*story){
 	nfsShare,
 	images,
 	clones,
+	disks,
 }
 
 // leaveNothing runs after Ctrl-C too: its context is one that Ctrl-C doesn't end.

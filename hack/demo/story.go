@@ -215,7 +215,7 @@ func (s *story) show(about string) {
 		description, _ := kubectl.CombinedOutput() // an error is in the text
 		fmt.Printf("\n--- kubectl describe %s\n%s", about, description)
 	}
-	for _, program := range []*cluster.Program{s.cluster.Manager, s.cluster.Agent} {
+	for _, program := range s.cluster.Programs() {
 		fmt.Printf("\n--- the end of the log of %s\n%s\n", program.Name, cluster.Tail(program.LogFile, logLines))
 	}
 }
