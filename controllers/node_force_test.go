@@ -1,0 +1,137 @@
+package controllers
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/backend"
+	. "github.com/stowage-dev/stowage/test/fixture"
+)
+
+var _ = Describe("A node that doesn't let go of a volume that no pod wants", func() {
+	var w *nodeWorld
+	var node *corev1.Node
+	var pod *corev1.Pod
+	BeforeEach(func() {
+		w = newNodeWorld()
+		node, pod, _ = w.running("data")
+		w.delete(pod)
+	})
+	expectKept := func() {
+		GinkgoHelper()
+		w.settle()
+		Expect(w.attachmentsOf("node-1")).To(HaveExactElements(HaveField("DeletionTimestamp", BeNil())))
+	}
+	expectTaken := func() {
+		GinkgoHelper()
+		w.settle()
+		Expect(w.attachmentsOf("node-1")).To(BeEmpty())
+	}
+
+	It("keeps it while it is Ready, however long that is", func() {
+		w.clock.SetTime(w.clock.Now().Add(time.Hour))
+		update(w.world, node, func(node *corev1.Node) { node.Spec.Taints = outOfServiceTaint() })
+
+		expectKept()
+	})
+
+	It("loses it once it is not Ready for as long as the manager was told", func() {
+		w.becomesNotReady(node)
+		w.clock.SetTime(w.clock.Now().Add(5 * time.Minute))
+		expectKept()
+
+		w.clock.SetTime(w.clock.Now().Add(2 * time.Minute))
+		expectTaken()
+		Expect(w.toldTo(node)).To(BeEmpty())
+	})
+
+	It("loses it at once when somebody promises that it is off", func() {
+		w.becomesNotReady(node)
+		update(w.world, node, func(node *corev1.Node) { node.Spec.Taints = outOfServiceTaint() })
+
+		expectTaken()
+	})
+
+	It("keeps it while its Node object is gone, until the manager's time is over", func() {
+		w.delete(node)
+		w.settle()
+		w.clock.SetTime(w.clock.Now().Add(5 * time.Minute))
+		expectKept()
+
+		w.clock.SetTime(w.clock.Now().Add(2 * time.Minute))
+		expectTaken()
+	})
+
+	It("keeps it if it came back, and the cache doesn't show that yet", func() {
+		w.becomesNotReady(node)
+		update(w.world, node, func(node *corev1.Node) { node.Spec.Taints = outOfServiceTaint() })
+		w.nodes.client = nodeIndexes{stale{w, []client.Object{node.DeepCopy()}}}
+		w.updateStatus(node, func(status *corev1.NodeStatus) { status.Conditions[0].Status = corev1.ConditionTrue })
+
+		expectKept()
+	})
+
+	It("keeps it if a pod wants it again, and the cache doesn't show that yet", func() {
+		w.becomesNotReady(node)
+		update(w.world, node, func(node *corev1.Node) { node.Spec.Taints = outOfServiceTaint() })
+		w.nodes.client = nodeIndexes{withoutPodLists{w}}
+		w.create(Pod("user", "node-1", "data"))
+
+		expectKept()
+	})
+
+	It("is given a minute to say what it uses, when it registered anew", func() {
+		w.delete(node)
+		again := managedNode("node-1")
+		Eventually(time.Now).WithTimeout(10 * time.Second).
+			Should(BeTemporally(">", w.attachmentsOf("node-1")[0].CreationTimestamp.Add(time.Second)))
+		w.create(again)
+		expectKept()
+
+		w.clock.SetTime(w.clock.Now().Add(2 * time.Minute))
+		expectTaken()
+	})
+})
+
+var _ = Describe("A node whose machine a cloud knows", func() {
+	It("keeps a disk of ours while nobody says that the machine is off, and loses it then", func() {
+		w := newNodeWorld()
+		_, pv, node := cloudedIn(w.world, forcing("Never"))
+		update(w.world, node, func(node *corev1.Node) { node.Annotations = map[string]string{attach.ManagedAnnotation: "true"} })
+		pod := Pod("user", "node-1", "data")
+		w.create(pod)
+		w.settle()
+		w.uses(node, attach.CSIName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle))
+		w.delete(pod)
+		w.becomesNotReady(node)
+		w.clock.SetTime(w.clock.Now().Add(time.Hour))
+		w.settle()
+		Expect(w.attachmentsOf("node-1")).To(HaveExactElements(HaveField("DeletionTimestamp", BeNil())))
+
+		w.storage.SetMachine(identityOf(node), backend.MachineStopped)
+		w.settle()
+
+		Expect(w.attachmentsOf("node-1")).To(BeEmpty())
+		Expect(w.storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(BeEmpty())
+	})
+})
+
+func outOfServiceTaint() []corev1.Taint {
+	return []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}}
+}
+
+// withoutPodLists is a cache that shows no pods yet.
+type withoutPodLists struct{ client.Client }
+
+func (c withoutPodLists) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if _, are := list.(*corev1.PodList); are {
+		return nil
+	}
+	return c.Client.List(ctx, list, options...)
+}
