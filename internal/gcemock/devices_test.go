@@ -30,6 +30,15 @@ type sockets struct {
 
 func newSockets(t *testing.T) *sockets { return &sockets{T: t, plugged: map[string]hotplug.Device{}} }
 
+// openWired opens a cloud whose devices are seen.
+func openWired(t *testing.T) (*cloud, *sockets) {
+	t.Helper()
+	wired := newSockets(t)
+	set := options(t)
+	set.Attacher = wired
+	return open(t, set), wired
+}
+
 func socketOf(device hotplug.Device) string { return device.Instance + "/" + device.Name }
 
 // hold keeps the next call from going on, until letGo is called; held tells of it.
@@ -96,10 +105,7 @@ func (s *sockets) has(want ...string) {
 }
 
 func TestDevicesComeAndGoWithAttachments(t *testing.T) {
-	wired := newSockets(t)
-	set := options(t)
-	set.Attacher = wired
-	c := open(t, set)
+	c, wired := openWired(t)
 	c.makeInstance("node")
 	c.makeDisk("data")
 	c.done(c.attach("node", "data", "READ_WRITE").Do())
@@ -127,10 +133,7 @@ func TestDevicesComeAndGoWithAttachments(t *testing.T) {
 }
 
 func TestWhatCannotBeDoneToADeviceIsNotSaidToBeDone(t *testing.T) {
-	wired := newSockets(t)
-	set := options(t)
-	set.Attacher = wired
-	c := open(t, set)
+	c, wired := openWired(t)
 	c.makeInstance("node")
 	c.makeDisk("data")
 	wired.fails = 1

@@ -87,10 +87,7 @@ func TestADetachmentIsOfTheDiskThatWasAttachedWhenItWasAskedFor(t *testing.T) {
 }
 
 func TestAResetOfAnInstanceThatWasStoppedMeanwhileDoesNotStartIt(t *testing.T) {
-	wired := newSockets(t)
-	set := options(t)
-	set.Attacher = wired
-	c := open(t, set)
+	c, wired := openWired(t)
 	c.makeInstance("node")
 	c.makeDisk("data")
 	c.done(c.attach("node", "data", "READ_WRITE").Do())
@@ -126,10 +123,7 @@ func TestADiskThatGoesWithItsInstanceStaysWhileAnotherReadsIt(t *testing.T) {
 }
 
 func TestADiskThatGoesWithItsInstanceWhileItGrowsIsNotBroughtBack(t *testing.T) {
-	wired := newSockets(t)
-	set := options(t)
-	set.Attacher = wired
-	c := open(t, set)
+	c, wired := openWired(t)
 	c.makeDisk("data")
 	c.done(c.Instances.Insert(project, zone, &compute.Instance{
 		Name: "owner", Disks: []*compute.AttachedDisk{{Source: diskLink("data"), AutoDelete: true}},
