@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"sync"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -32,11 +33,8 @@ var _ = Describe("An attachment of one of Stowage's volumes", func() {
 		})
 	}
 
-	It("takes one write where it was prepared and the volume was attached before", func() {
-		w, first, pv := attached()
-		node := firstNode(w)
-		w.delete(first)
-		w.settle()
+	It("takes one write where it was prepared and its volume was provisioned", func() {
+		w, pv, node := clouded(ClusterScope)
 		attachment := attachmentTo(node.Name, pv)
 		prepareAttachment(attachment, pv, node)
 		w.create(attachment)
@@ -98,6 +96,25 @@ var _ = Describe("An attachment of one of Stowage's volumes", func() {
 
 		w.settle()
 
+		expectAttached(w, attachment, pv, node)
+	})
+
+	It("waits as long as the storage asks to be left alone, and keeps to what it said before", func() {
+		w, pv, node := clouded(ClusterScope)
+		attachment := attachmentTo(node.Name, pv)
+		w.create(attachment)
+		refusal, pause := backend.Unavailable.Errorf("too many calls"), backend.Unavailable.Errorf("later: %w", pausedFor(w, 7*time.Second))
+		w.storage.FailNext(refusal, pause)
+		_ = w.round()
+
+		result, err := w.attachments.Reconcile(GinkgoT().Context(), requestFor(attachment))
+
+		Expect(err).NotTo(HaveOccurred(), "what isn't asked doesn't fail, and is no reason to wait longer the next time")
+		Expect(result.RequeueAfter).To(Equal(7 * time.Second))
+		w.get(attachment)
+		Expect(attachment.Status.AttachError.Message).To(Equal("too many calls"))
+		Expect(w.told()).To(HaveLen(2), "one of the attachment, one of the volume")
+		w.settle()
 		expectAttached(w, attachment, pv, node)
 	})
 
@@ -334,3 +351,12 @@ var _ = Describe("Attaching that is interrupted", func() {
 		})
 	}
 })
+
+// pausedFor is an error of storage that asked to be left alone for a while.
+func pausedFor(w *world, duration time.Duration) error { return pause(w.clock.Now().Add(duration)) }
+
+type pause time.Time
+
+func (pause) Error() string { return "left alone" }
+
+func (p pause) PausedUntil() time.Time { return time.Time(p) }

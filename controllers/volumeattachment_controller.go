@@ -97,7 +97,7 @@ func (r *VolumeAttachmentReconciler) openFor(attachment *storagev1.VolumeAttachm
 func (r *VolumeAttachmentReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("volumeattachment").
-		For(&storagev1.VolumeAttachment{}).
+		For(&storagev1.VolumeAttachment{}, builder.WithPredicates(exceptOwnWords)).
 		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(r.othersOfVolume), builder.WithPredicates(onlyEnds)).
 		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.attachmentsOfVolume), builder.WithPredicates(onlyNewStates)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.attachmentsOfNode), builder.WithPredicates(onlyNewUse)).

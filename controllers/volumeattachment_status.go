@@ -84,6 +84,9 @@ func (r *VolumeAttachmentReconciler) failAttach(ctx context.Context, attachment 
 	if backend.Unfinished(err) {
 		return ctrl.Result{RequeueAfter: retryUnanswered}, nil
 	}
+	if isInVain(attachment.Status.AttachError, err) {
+		return r.retryOf(err, nil)
+	}
 	if said := attachment.Status.AttachError; said == nil || said.Message != err.Error() {
 		writing := r.client.Status().Patch(ctx, attachment, attachmentStatusPatch(attachment, struct {
 			AttachError *volumeError `json:"attachError"`
@@ -93,7 +96,7 @@ func (r *VolumeAttachmentReconciler) failAttach(ctx context.Context, attachment 
 		}
 	}
 	r.tell(attachment, pv, reasonFailedAttach, fmt.Sprintf("attaching to node %s: %v", attachment.Spec.NodeName, err))
-	return retryOf(err, fmt.Errorf("attaching %s: %w", attachment.Name, err))
+	return r.retryOf(err, fmt.Errorf("attaching %s: %w", attachment.Name, err))
 }
 
 // failDetach says, once, why an attachment is still there.
@@ -104,10 +107,13 @@ func (r *VolumeAttachmentReconciler) failDetach(ctx context.Context, leaves *lea
 	if leaves.refused == nil && backend.KindOf(err) == "" {
 		return ctrl.Result{}, err
 	}
+	if isInVain(leaves.attachment.Status.DetachError, err) {
+		return r.retryOf(err, nil)
+	}
 	if err := r.setDetachError(ctx, leaves, err); err != nil {
 		return ctrl.Result{}, err
 	}
-	return retryOf(err, fmt.Errorf("detaching %s: %w", leaves.attachment.Name, err))
+	return r.retryOf(err, fmt.Errorf("detaching %s: %w", leaves.attachment.Name, err))
 }
 
 func (r *VolumeAttachmentReconciler) setDetachError(ctx context.Context, leaves *leaving, err error) error {
@@ -124,9 +130,18 @@ func (r *VolumeAttachmentReconciler) setDetachError(ctx context.Context, leaves 
 	return nil
 }
 
+// isInVain tells of a call that wasn't made, because the storage asked to be left alone:
+// it adds nothing to what was said before.
+func isInVain(said *storagev1.VolumeError, err error) bool {
+	return said != nil && !backend.PausedUntil(err).IsZero()
+}
+
 // retryOf says when what failed is tried again: at a time of its own where a backend
-// refused it, else ever more slowly.
-func retryOf(err, told error) (ctrl.Result, error) {
+// refused it or wants to be left alone, else ever more slowly.
+func (r *VolumeAttachmentReconciler) retryOf(err, told error) (ctrl.Result, error) {
+	if until := backend.PausedUntil(err); !until.IsZero() {
+		return ctrl.Result{RequeueAfter: max(until.Sub(r.clock.Now()), attachBackoff)}, nil
+	}
 	switch backend.KindOf(err) {
 	case backend.Invalid:
 		return ctrl.Result{RequeueAfter: retryInvalid}, nil

@@ -23,6 +23,27 @@ var onlyEnds = predicate.Funcs{
 	UpdateFunc: func(event.UpdateEvent) bool { return false },
 }
 
+// exceptOwnWords lets pass attachments that changed in more than in why they fail: woken
+// by its own words, an attachment would have a backend that fails asked again and again,
+// without a pause. A resync, in which nothing differs, passes, and so does an error that
+// somebody removed.
+var exceptOwnWords = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, after := e.ObjectOld.(*storagev1.VolumeAttachment), e.ObjectNew.(*storagev1.VolumeAttachment)
+	return before.ResourceVersion == after.ResourceVersion || !saysWhyItFails(after) && saysWhyItFails(before) ||
+		!equality.Semantic.DeepEqual(before.Spec, after.Spec) ||
+		!equality.Semantic.DeepEqual(withoutErrors(before.Status), withoutErrors(after.Status)) ||
+		!equality.Semantic.DeepEqual(withoutVersion(before.ObjectMeta), withoutVersion(after.ObjectMeta))
+}}
+
+func saysWhyItFails(attachment *storagev1.VolumeAttachment) bool {
+	return attachment.Status.AttachError != nil || attachment.Status.DetachError != nil
+}
+
+func withoutErrors(status storagev1.VolumeAttachmentStatus) storagev1.VolumeAttachmentStatus {
+	status.AttachError, status.DetachError = nil, nil
+	return status
+}
+
 // onlyNewStates lets pass volumes that come, go, are deleted, or change their phase.
 var onlyNewStates = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*corev1.PersistentVolume), e.ObjectNew.(*corev1.PersistentVolume)

@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -33,4 +34,23 @@ var _ = DescribeTable("A node that changes wakes the attachments to it",
 	}, true),
 	Entry("when another machine has its name", func(node *corev1.Node) { node.Spec.ProviderID = "gce://project/zone/other" }, true),
 	Entry("when it registered anew", func(node *corev1.Node) { node.UID = "another" }, true),
+)
+
+var _ = DescribeTable("An attachment that changes wakes itself",
+	func(change func(*storagev1.VolumeAttachment), wakes bool) {
+		before := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "csi-1", ResourceVersion: "1"}}
+		before.Status.AttachError = &storagev1.VolumeError{Message: "too many calls"}
+		after := before.DeepCopy()
+		after.ResourceVersion = "2"
+		change(after)
+		Expect(exceptOwnWords.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(wakes))
+	},
+	Entry("not when it says why it fails", func(attachment *storagev1.VolumeAttachment) {
+		attachment.Status.AttachError = &storagev1.VolumeError{Message: "no room"}
+		attachment.Status.DetachError = &storagev1.VolumeError{Message: "in use"}
+	}, false),
+	Entry("when somebody removes what it says", func(attachment *storagev1.VolumeAttachment) { attachment.Status.AttachError = nil }, true),
+	Entry("when somebody says that it isn't attached", func(attachment *storagev1.VolumeAttachment) { attachment.Status.Attached = true }, true),
+	Entry("when it is deleted", func(attachment *storagev1.VolumeAttachment) { attachment.DeletionTimestamp = &metav1.Time{} }, true),
+	Entry("when a resync comes", func(attachment *storagev1.VolumeAttachment) { attachment.ResourceVersion = "1" }, true),
 )

@@ -3,6 +3,7 @@ package backend
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // ErrorKind says what an error of a backend means for its caller. It is itself
@@ -58,6 +59,17 @@ func KindOf(err error) ErrorKind {
 // known of it yet, and it is to be repeated.
 func Unfinished(err error) bool {
 	return errors.Is(err, InProgress) || errors.Is(err, Queued)
+}
+
+// PausedUntil is how long the storage asked to be left alone, of an error of kind
+// Unavailable: no call was made, and none is before that. The zero time where an error
+// doesn't say so.
+func PausedUntil(err error) time.Time {
+	var paused interface{ PausedUntil() time.Time }
+	if errors.As(err, &paused) {
+		return paused.PausedUntil()
+	}
+	return time.Time{}
 }
 
 type kindError struct {

@@ -261,6 +261,9 @@ func TestTheCloudIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 	w.plans(func(*http.Request) fate { heard.Add(1); return served })
 	_, err = on.Provision(t.Context(), backendtest.Request("1"))
 	w.mustBe(err, backend.Unavailable, "asked to be left alone until")
+	if pause := time.Until(backend.PausedUntil(err)); pause <= 0 || pause > time.Second {
+		t.Errorf("it is to be left alone for %s", pause)
+	}
 	if heard.Load() > 0 {
 		t.Errorf("it was called %d times", heard.Load())
 	}

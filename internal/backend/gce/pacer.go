@@ -29,6 +29,9 @@ func (e *pausedError) Error() string {
 	return fmt.Sprintf("the Compute API asked to be left alone until %s", e.until.UTC().Format(time.TimeOnly+" MST"))
 }
 
+// PausedUntil is how long no call is made: see backend.PausedUntil.
+func (e *pausedError) PausedUntil() time.Time { return e.until }
+
 // RoundTrip implements http.RoundTripper.
 func (p *pacer) RoundTrip(request *http.Request) (*http.Response, error) {
 	if until := p.pausedUntil(); p.now().Before(until) {
