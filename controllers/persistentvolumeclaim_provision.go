@@ -273,6 +273,10 @@ func newVolume(scope *claimScope, object *stowagev1alpha1.StorageBackend, reques
 		},
 	}
 	controllerutil.AddFinalizer(pv, stowagev1alpha1.ReclaimFinalizer)
+	if needsAttach(pv) {
+		// From the start: that saves the write when it is first attached.
+		controllerutil.AddFinalizer(pv, attacherFinalizer(driver))
+	}
 	binder.BindVolume(pv, claim)
 	return pv
 }
