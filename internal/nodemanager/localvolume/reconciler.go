@@ -8,7 +8,6 @@
 package localvolume
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -27,7 +26,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -187,63 +185,6 @@ func (r *Reconciler) ensureThere(ctx context.Context, volume *stowagev1alpha1.Lo
 	return ctrl.Result{RequeueAfter: r.grow(ctx, volume)}, nil
 }
 
-// remove removes the volume's data, and then the finalizer. A removal that was
-// cut off is continued where it stopped.
-func (r *Reconciler) remove(ctx context.Context, stored, volume *stowagev1alpha1.LocalVolume) (ctrl.Result, error) {
-	if !controllerutil.ContainsFinalizer(volume, stowagev1alpha1.LocalVolumeFinalizer) {
-		return ctrl.Result{}, nil
-	}
-	if err := r.mayRemove(volume); err != nil {
-		return r.finish(ctx, stored, volume, retryOf(err), err)
-	}
-	if err := r.awaitCopies(ctx, volume); err != nil {
-		return r.finish(ctx, stored, volume, retryOf(err), err)
-	}
-	// Nothing was made for a spec that isn't served: there is nothing to remove.
-	if checkSpec(volume) == nil {
-		there, err := r.onDisk(ctx, volume)
-		if err == nil {
-			err = r.Store.Remove(ctx, there)
-		}
-		if err != nil && (isProvisioned(volume) || !isOutside(err)) {
-			return r.finish(ctx, stored, volume, retryOf(err), err)
-		}
-	}
-	before := volume.DeepCopy()
-	controllerutil.RemoveFinalizer(volume, stowagev1alpha1.LocalVolumeFinalizer)
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	err := r.Client.Patch(ctx, volume, patch)
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: staleRetry}, nil
-	}
-	if client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("removing the finalizer of LocalVolume %s: %w", volume.Name, err)
-	}
-	return ctrl.Result{}, nil
-}
-
-// mayRemove returns errKept for data that nobody ordered to be removed: its object
-// was deleted by hand, or the whole CRD was.
-func (r *Reconciler) mayRemove(volume *stowagev1alpha1.LocalVolume) error {
-	served := checkSpec(volume) == nil
-	if volume.Spec.RemoveData || !served && !isProvisioned(volume) {
-		return nil
-	}
-	there := r.volumeOf(volume)
-	if !isProvisioned(volume) {
-		exists, err := r.Store.Exists(there)
-		if isOutside(err) {
-			return nil
-		}
-		if err != nil || !exists {
-			return err
-		}
-	}
-	return fmt.Errorf("%w in %s, because nothing but deleting its claim removes it: "+
-		"to remove it all the same set spec.removeData to true; to keep it, and let this object go, remove the finalizer %s",
-		errKept, there.directory(), stowagev1alpha1.LocalVolumeFinalizer)
-}
-
 // finish writes the status, if it says something new, and tells of a new problem.
 func (r *Reconciler) finish(ctx context.Context, stored, volume *stowagev1alpha1.LocalVolume, result ctrl.Result, problem error) (ctrl.Result, error) {
 	if problem != nil {
@@ -263,62 +204,6 @@ func (r *Reconciler) finish(ctx context.Context, stored, volume *stowagev1alpha1
 	}
 	r.tellHealth(stored, volume)
 	return result, nil
-}
-
-// othersOf lists the node's other volumes, from the cache. That may be behind what
-// this process wrote, but not behind what it read: it has every volume that a pass
-// was made over.
-func (r *Reconciler) othersOf(ctx context.Context, volume *stowagev1alpha1.LocalVolume) Lister {
-	return func() ([]Volume, error) {
-		list := &stowagev1alpha1.LocalVolumeList{}
-		if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("listing the node's volumes: %w", err)
-		}
-		others := make([]Volume, 0, len(list.Items))
-		for i := range list.Items {
-			other := &list.Items[i]
-			if other.Name != volume.Name && other.Spec.NodeName == r.NodeName && checkName(other) == nil {
-				known := r.volumeOf(other)
-				// One that is being removed may be missing already: that is no sign
-				// of a disk that isn't mounted.
-				known.Provisioned = known.Provisioned && other.DeletionTimestamp.IsZero()
-				others = append(others, known)
-			}
-		}
-		return others, nil
-	}
-}
-
-// volumeOf is what the store needs to know of a LocalVolume.
-func (r *Reconciler) volumeOf(volume *stowagev1alpha1.LocalVolume) Volume {
-	of := Volume{
-		Path:        string(volume.Spec.Path),
-		Name:        volume.Name,
-		Bytes:       volume.Spec.Capacity.Value(),
-		Provisioned: isProvisioned(volume),
-		Copy:        volume.Spec.Source != "",
-	}
-	if volume.Status.Used != nil {
-		of.Used = volume.Status.Used.Value()
-	}
-	if volume.Spec.Layout == stowagev1alpha1.LayoutImage {
-		of.Image = imageOf(volume)
-	}
-	if volume.Status.Capacity != nil {
-		of.Has = volume.Status.Capacity.Value()
-	}
-	if volume.Spec.ReservedCapacity != nil {
-		of.Reserved = volume.Spec.ReservedCapacity.Value()
-	}
-	return of
-}
-
-func imageOf(volume *stowagev1alpha1.LocalVolume) *Image {
-	image := &Image{Sparse: volume.Spec.Allocation == stowagev1alpha1.AllocationSparse}
-	if volume.Spec.VolumeMode != corev1.PersistentVolumeBlock {
-		image.FSType = cmp.Or(volume.Spec.FSType, defaultFSType)
-	}
-	return image
 }
 
 // SetupWithManager adds the reconciler to a manager. A volume that goes makes

@@ -1,0 +1,70 @@
+package localvolume
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+)
+
+// remove removes the volume's data, and then the finalizer. A removal that was
+// cut off is continued where it stopped.
+func (r *Reconciler) remove(ctx context.Context, stored, volume *stowagev1alpha1.LocalVolume) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(volume, stowagev1alpha1.LocalVolumeFinalizer) {
+		return ctrl.Result{}, nil
+	}
+	if err := r.mayRemove(volume); err != nil {
+		return r.finish(ctx, stored, volume, retryOf(err), err)
+	}
+	if err := r.awaitCopies(ctx, volume); err != nil {
+		return r.finish(ctx, stored, volume, retryOf(err), err)
+	}
+	// Nothing was made for a spec that isn't served: there is nothing to remove.
+	if checkSpec(volume) == nil {
+		there, err := r.onDisk(ctx, volume)
+		if err == nil {
+			err = r.Store.Remove(ctx, there)
+		}
+		if err != nil && (isProvisioned(volume) || !isOutside(err)) {
+			return r.finish(ctx, stored, volume, retryOf(err), err)
+		}
+	}
+	before := volume.DeepCopy()
+	controllerutil.RemoveFinalizer(volume, stowagev1alpha1.LocalVolumeFinalizer)
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	err := r.Client.Patch(ctx, volume, patch)
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: staleRetry}, nil
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("removing the finalizer of LocalVolume %s: %w", volume.Name, err)
+	}
+	return ctrl.Result{}, nil
+}
+
+// mayRemove returns errKept for data that nobody ordered to be removed: its object
+// was deleted by hand, or the whole CRD was.
+func (r *Reconciler) mayRemove(volume *stowagev1alpha1.LocalVolume) error {
+	served := checkSpec(volume) == nil
+	if volume.Spec.RemoveData || !served && !isProvisioned(volume) {
+		return nil
+	}
+	there := r.volumeOf(volume)
+	if !isProvisioned(volume) {
+		exists, err := r.Store.Exists(there)
+		if isOutside(err) {
+			return nil
+		}
+		if err != nil || !exists {
+			return err
+		}
+	}
+	return fmt.Errorf("%w in %s, because nothing but deleting its claim removes it: "+
+		"to remove it all the same set spec.removeData to true; to keep it, and let this object go, remove the finalizer %s",
+		errKept, there.directory(), stowagev1alpha1.LocalVolumeFinalizer)
+}

@@ -1,0 +1,68 @@
+package localvolume
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+)
+
+// othersOf lists the node's other volumes, from the cache. That may be behind what
+// this process wrote, but not behind what it read: it has every volume that a pass
+// was made over.
+func (r *Reconciler) othersOf(ctx context.Context, volume *stowagev1alpha1.LocalVolume) Lister {
+	return func() ([]Volume, error) {
+		list := &stowagev1alpha1.LocalVolumeList{}
+		if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("listing the node's volumes: %w", err)
+		}
+		others := make([]Volume, 0, len(list.Items))
+		for i := range list.Items {
+			other := &list.Items[i]
+			if other.Name != volume.Name && other.Spec.NodeName == r.NodeName && checkName(other) == nil {
+				known := r.volumeOf(other)
+				// One that is being removed may be missing already: that is no sign
+				// of a disk that isn't mounted.
+				known.Provisioned = known.Provisioned && other.DeletionTimestamp.IsZero()
+				others = append(others, known)
+			}
+		}
+		return others, nil
+	}
+}
+
+// volumeOf is what the store needs to know of a LocalVolume.
+func (r *Reconciler) volumeOf(volume *stowagev1alpha1.LocalVolume) Volume {
+	of := Volume{
+		Path:        string(volume.Spec.Path),
+		Name:        volume.Name,
+		Bytes:       volume.Spec.Capacity.Value(),
+		Provisioned: isProvisioned(volume),
+		Copy:        volume.Spec.Source != "",
+	}
+	if volume.Status.Used != nil {
+		of.Used = volume.Status.Used.Value()
+	}
+	if volume.Spec.Layout == stowagev1alpha1.LayoutImage {
+		of.Image = imageOf(volume)
+	}
+	if volume.Status.Capacity != nil {
+		of.Has = volume.Status.Capacity.Value()
+	}
+	if volume.Spec.ReservedCapacity != nil {
+		of.Reserved = volume.Spec.ReservedCapacity.Value()
+	}
+	return of
+}
+
+func imageOf(volume *stowagev1alpha1.LocalVolume) *Image {
+	image := &Image{Sparse: volume.Spec.Allocation == stowagev1alpha1.AllocationSparse}
+	if volume.Spec.VolumeMode != corev1.PersistentVolumeBlock {
+		image.FSType = cmp.Or(volume.Spec.FSType, defaultFSType)
+	}
+	return image
+}
