@@ -2,8 +2,6 @@ package integration_test
 
 import (
 	"encoding/json"
-	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,16 +10,20 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// retelling marks writes that only tell anew why a claim waits.
-const retelling = ", conditions alone"
-
 // writes are what the manager wrote to claims and volumes, refused or not.
-var writes = &counter{counts: map[string]int{}}
+var writes = &counter{}
 
-// counter counts writes by verb, path and outcome.
+// counter keeps writes, from when they begin: whoever sees what one did finds it counted.
 type counter struct {
-	mu     sync.Mutex
-	counts map[string]int
+	mu    sync.Mutex
+	begun []*write
+}
+
+// write is one request, by verb and path.
+type write struct {
+	what, outcome string
+	// retelling is a write that only tells anew why a claim waits.
+	retelling bool
 }
 
 // count is a client configuration whose writes are counted.
@@ -29,9 +31,13 @@ func (c *counter) count(config *rest.Config) *rest.Config {
 	counting := rest.CopyConfig(config)
 	counting.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			if request.Method == http.MethodGet || !strings.Contains(request.URL.Path, "/persistentvolume") {
+				return next.RoundTrip(request)
+			}
+			begun := c.begin(request)
 			response, err := next.RoundTrip(request)
-			if request.Method != http.MethodGet && strings.Contains(request.URL.Path, "/persistentvolume") {
-				c.add(request, response)
+			if response != nil {
+				c.end(begun, response.Status)
 			}
 			return response, err
 		})
@@ -39,21 +45,21 @@ func (c *counter) count(config *rest.Config) *rest.Config {
 	return counting
 }
 
-func (c *counter) add(request *http.Request, response *http.Response) {
-	outcome := "no answer"
-	if response != nil {
-		outcome = response.Status
-	}
-	if onlyConditions(request) {
-		outcome += retelling
-	}
+func (c *counter) begin(request *http.Request) *write {
+	begun := &write{what: request.Method + " " + request.URL.Path, outcome: "no answer", retelling: onlyConditions(request)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.counts[fmt.Sprintf("%s %s: %s", request.Method, request.URL.Path, outcome)]++
+	c.begun = append(c.begun, begun)
+	return begun
 }
 
-// onlyConditions tells whether a write changes no more of a status than its conditions:
-// a claim tells anew why it waits.
+func (c *counter) end(begun *write, outcome string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	begun.outcome = outcome
+}
+
+// onlyConditions tells whether a write changes no more of a status than its conditions.
 func onlyConditions(request *http.Request) bool {
 	if request.GetBody == nil {
 		return false
@@ -76,39 +82,59 @@ func onlyConditions(request *http.Request) bool {
 func (c *counter) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.counts = map[string]int{}
+	c.begun = nil
 }
 
-func (c *counter) total() int { return c.sum(func(string) bool { return true }) }
+func (c *counter) total() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.begun)
+}
 
 // retold is how many writes only told anew why a claim waits.
 func (c *counter) retold() int {
-	return c.sum(func(write string) bool { return strings.HasSuffix(write, retelling) })
-}
-
-// others are all writes but those.
-func (c *counter) others() int { return c.total() - c.retold() }
-
-func (c *counter) sum(counts func(write string) bool) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	total := 0
-	for write, count := range c.counts {
-		if counts(write) {
-			total += count
+	retold := 0
+	for _, one := range c.begun {
+		if one.retelling {
+			retold++
 		}
 	}
-	return total
+	return retold
+}
+
+// others is how many did not.
+func (c *counter) others() int { return c.total() - c.retold() }
+
+// accepted are the writes that were carried out, each as often as it was.
+func (c *counter) accepted() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var accepted []string
+	for _, one := range c.begun {
+		if strings.HasPrefix(one.outcome, "20") {
+			accepted = append(accepted, one.what)
+		}
+	}
+	return accepted
 }
 
 // suspects are the writes that were refused or made twice.
 func (c *counter) suspects() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	suspects := slices.Sorted(maps.Keys(c.counts))
-	suspects = slices.DeleteFunc(suspects, func(write string) bool {
-		return c.counts[write] == 1 && strings.HasSuffix(write, "200 OK")
-	})
+	times := map[string]int{}
+	for _, one := range c.begun {
+		times[one.what]++
+	}
+	var suspects []string
+	for _, one := range c.begun {
+		if times[one.what] > 1 || one.outcome != "200 OK" {
+			suspects = append(suspects, one.what+": "+one.outcome)
+		}
+	}
+	slices.Sort(suspects)
 	return strings.Join(suspects, "\n")
 }
 

@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"context"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -32,7 +33,7 @@ var _ = Describe("With the whole manager running, a claim that asks for more", O
 		release()
 
 		eventuallyHas(ctx, claim, "2Gi")
-		Expect(writes.total()).To(Equal(3), writes.suspects())
+		Consistently(writes.total).WithTimeout(time.Second).Should(Equal(3), writes.suspects)
 	})
 })
 
