@@ -50,6 +50,17 @@ var _ = Describe("An attachment that is deleted", func() {
 		Entry("because it was told that it can use it", toldOf),
 	)
 
+	It("is detached though a pod came back to its node meanwhile, and waits for that: the node lists what it waits for", func() {
+		w, attachment, pv := attached()
+		updateNode(w, firstNode(w), together(using(pv), readyFor(2*time.Hour)))
+		w.delete(attachment)
+
+		w.settle()
+
+		expectDetached(w, attachment, pv)
+		Expect(w.told()).NotTo(ContainElement(ContainSubstring("ForcedDetachVolume")))
+	})
+
 	It("stays while a node has been silent for less than the policy says, and is forced after it", func() {
 		w, attachment, pv := attached(forcing("6m"))
 		node := firstNode(w)
@@ -325,3 +336,10 @@ var _ = Describe("A volume that is attached", func() {
 		Expect(w.gone(pv)).To(BeTrue())
 	})
 })
+
+// readyFor makes a node have been Ready for some time.
+func readyFor(since time.Duration) func(*corev1.Node) {
+	return func(node *corev1.Node) {
+		node.Status.Conditions[0].LastTransitionTime = metav1.NewTime(time.Now().Add(-since))
+	}
+}

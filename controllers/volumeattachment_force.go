@@ -34,7 +34,7 @@ func (r *VolumeAttachmentReconciler) mayDetach(ctx context.Context, leaves *leav
 			leaves.from.ProviderID = node.Spec.ProviderID
 		}
 		name := attach.CSIName(leaves.attachment.Spec.Attacher, leaves.volume)
-		letGo, after := attach.HasLetGo(node, name, leaves.attachment.CreationTimestamp.Time, now)
+		letGo, after := attach.HasLetGo(node, name, leaves.attachment, now)
 		switch {
 		case letGo:
 			return noForce, nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -31,9 +32,8 @@ type NodeCondition struct {
 	Exists bool
 	// Ready is true where the Node object says so. Unknown is not Ready.
 	Ready bool
-	// NotReadySince is when the node stopped being Ready. Zero: nobody knows. It says
-	// nothing of a node that is.
-	NotReadySince time.Time
+	// Since is when the node became Ready, or stopped being so. Zero: nobody knows.
+	Since time.Time
 	// MissingSince is when the Node object was first seen to be missing. Zero: nobody
 	// knows. It is asked only where the policy says that MissingCounts.
 	MissingSince time.Time
@@ -80,7 +80,7 @@ func ConditionOf(node *corev1.Node) NodeCondition {
 	condition := NodeCondition{
 		Exists: true,
 		// A node that never said whether it is Ready isn't, since there is one.
-		NotReadySince: node.CreationTimestamp.Time,
+		Since: node.CreationTimestamp.Time,
 		OutOfService: slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
 			return taint.Key == corev1.TaintNodeOutOfService
 		}),
@@ -88,7 +88,7 @@ func ConditionOf(node *corev1.Node) NodeCondition {
 	for _, reported := range node.Status.Conditions {
 		if reported.Type == corev1.NodeReady {
 			condition.Ready = reported.Status == corev1.ConditionTrue
-			condition.NotReadySince = reported.LastTransitionTime.Time
+			condition.Since = reported.LastTransitionTime.Time
 		}
 	}
 	return condition
@@ -130,7 +130,7 @@ const whatHelps = "once its machine is off for certain, give the node the taint 
 
 // forceAfter decides by time.
 func forceAfter(node NodeCondition, policy Policy, now time.Time) Force {
-	since, state := node.NotReadySince, "not Ready"
+	since, state := node.Since, "not Ready"
 	if !node.Exists {
 		since, state = node.MissingSince, "gone"
 	}
@@ -147,22 +147,35 @@ func forceAfter(node NodeCondition, policy Policy, now time.Time) Force {
 	return Force{Allowed: true, Reason: fmt.Sprintf("the node is %s since %s, which is longer than %s", state, since.UTC().Format(time.RFC3339), policy.After)}
 }
 
-// HasLetGo tells whether a node has let go of a volume that was attached at some time,
-// for certain; where it may yet tell that it hasn't, it says when it will have told.
+// HasLetGo tells whether a node has let go of a volume whose attachment was deleted, for
+// certain; where it may yet tell that it hasn't, it says when it will have told.
 //
 // A Node object that is younger than the attachment begins with an empty volumesInUse,
 // whatever is mounted: it is believed once the node had time to fill it in.
-func HasLetGo(node *corev1.Node, name corev1.UniqueVolumeName, attached, now time.Time) (letGo bool, after time.Duration) {
-	registered := node.CreationTimestamp.Time
+func HasLetGo(node *corev1.Node, name corev1.UniqueVolumeName, attachment *storagev1.VolumeAttachment, now time.Time) (letGo bool, after time.Duration) {
+	registered, sameNode := node.CreationTimestamp.Time, !attachment.CreationTimestamp.Before(&node.CreationTimestamp)
 	switch condition := ConditionOf(node); {
-	case !Lets(node, name):
+	case Told(node, name):
 		return false, 0
-	case !attached.Before(registered):
+	case !Lets(node, name):
+		return sameNode && onlyAwaits(condition, attachment), 0
+	case sameNode:
 		return true, 0
 	case condition.Ready:
 		left := registered.Add(settles).Sub(now)
 		return left <= 0, max(0, left)
 	default:
-		return !condition.NotReadySince.Before(registered.Add(settles)), 0
+		return !condition.Since.Before(registered.Add(settles)), 0
 	}
+}
+
+// onlyAwaits tells of a node that lists a volume as in use, and isn't told of it any
+// more, that it is a pod which came back and waits, because a kubelet lists that, too.
+// The pod waits for this very detach: both would wait for ever. Nothing withdraws a
+// volume from a Ready node that uses it. So it is certain where the node has been Ready
+// since before the attachment was deleted; else the volume may have been withdrawn by
+// force, by kube-controller-manager, whose patience is another.
+func onlyAwaits(condition NodeCondition, attachment *storagev1.VolumeAttachment) bool {
+	deleted := attachment.DeletionTimestamp
+	return condition.Ready && deleted != nil && !condition.Since.IsZero() && condition.Since.Before(deleted.Add(-settles))
 }

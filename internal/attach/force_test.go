@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
@@ -46,27 +47,27 @@ func TestWhenAVolumeMayBeTakenFromANode(t *testing.T) {
 		},
 		{
 			"a Ready node that was not long ago is not forced",
-			attach.NodeCondition{Exists: true, Ready: true, NotReadySince: ago(time.Hour)},
+			attach.NodeCondition{Exists: true, Ready: true, Since: ago(time.Hour)},
 			sixMinutes, false, "is Ready", 0,
 		},
 		{
 			"not Ready for less than the policy waits for the rest",
-			attach.NodeCondition{Exists: true, NotReadySince: ago(5*time.Minute + 50*time.Second)},
+			attach.NodeCondition{Exists: true, Since: ago(5*time.Minute + 50*time.Second)},
 			sixMinutes, false, "forced after 6m", 10 * time.Second,
 		},
 		{
 			"not Ready for much less asks the cloud again meanwhile",
-			attach.NodeCondition{Exists: true, NotReadySince: ago(time.Minute)},
+			attach.NodeCondition{Exists: true, Since: ago(time.Minute)},
 			sixMinutes, false, "forced after 6m", soon,
 		},
 		{
 			"not Ready for as long as the policy says is forced",
-			attach.NodeCondition{Exists: true, NotReadySince: ago(6 * time.Minute)},
+			attach.NodeCondition{Exists: true, Since: ago(6 * time.Minute)},
 			sixMinutes, true, "longer than 6m", 0,
 		},
 		{
 			"not Ready since some time to come waits: a clock is ahead",
-			attach.NodeCondition{Exists: true, NotReadySince: now.Add(time.Hour)},
+			attach.NodeCondition{Exists: true, Since: now.Add(time.Hour)},
 			sixMinutes, false, "forced after 6m", soon,
 		},
 		{
@@ -76,32 +77,32 @@ func TestWhenAVolumeMayBeTakenFromANode(t *testing.T) {
 		},
 		{
 			"a machine that runs is forced by time alone",
-			attach.NodeCondition{Exists: true, NotReadySince: ago(time.Hour), Machine: backend.MachineRuns},
+			attach.NodeCondition{Exists: true, Since: ago(time.Hour), Machine: backend.MachineRuns},
 			sixMinutes, true, "longer than 6m", 0,
 		},
 		{
 			"not Ready for an hour is not forced where the policy is Never",
-			attach.NodeCondition{Exists: true, NotReadySince: ago(time.Hour)},
+			attach.NodeCondition{Exists: true, Since: ago(time.Hour)},
 			never, false, "Never", soon,
 		},
 		{
 			"the taint is believed of a node that is not Ready",
-			attach.NodeCondition{Exists: true, OutOfService: true, NotReadySince: ago(time.Second)},
+			attach.NodeCondition{Exists: true, OutOfService: true, Since: ago(time.Second)},
 			sixMinutes, true, "out-of-service", 0,
 		},
 		{
 			"the taint is believed where the policy is Never",
-			attach.NodeCondition{Exists: true, OutOfService: true, NotReadySince: ago(time.Second)},
+			attach.NodeCondition{Exists: true, OutOfService: true, Since: ago(time.Second)},
 			never, true, "out-of-service", 0,
 		},
 		{
 			"a stopped machine needs no time",
-			attach.NodeCondition{Exists: true, NotReadySince: ago(time.Second), Machine: backend.MachineStopped},
+			attach.NodeCondition{Exists: true, Since: ago(time.Second), Machine: backend.MachineStopped},
 			never, true, "stopped", 0,
 		},
 		{
 			"a machine that is gone needs no time",
-			attach.NodeCondition{Exists: true, NotReadySince: ago(time.Second), Machine: backend.MachineGone},
+			attach.NodeCondition{Exists: true, Since: ago(time.Second), Machine: backend.MachineGone},
 			sixMinutes, true, "gone", 0,
 		},
 		{
@@ -174,12 +175,12 @@ func TestWhatANodeObjectTells(t *testing.T) {
 		want attach.NodeCondition
 	}{
 		{"none", nil, attach.NodeCondition{}},
-		{"Ready", node(corev1.ConditionTrue), attach.NodeCondition{Exists: true, Ready: true, NotReadySince: turned}},
-		{"not Ready", node(corev1.ConditionFalse), attach.NodeCondition{Exists: true, NotReadySince: turned}},
-		{"not heard of", node(corev1.ConditionUnknown), attach.NodeCondition{Exists: true, NotReadySince: turned}},
-		{"silent since it was made", node(""), attach.NodeCondition{Exists: true, NotReadySince: made}},
-		{"out of service", node(corev1.ConditionUnknown, outOfService), attach.NodeCondition{Exists: true, NotReadySince: turned, OutOfService: true}},
-		{"with another taint", node(corev1.ConditionUnknown, corev1.Taint{Key: corev1.TaintNodeUnreachable}), attach.NodeCondition{Exists: true, NotReadySince: turned}},
+		{"Ready", node(corev1.ConditionTrue), attach.NodeCondition{Exists: true, Ready: true, Since: turned}},
+		{"not Ready", node(corev1.ConditionFalse), attach.NodeCondition{Exists: true, Since: turned}},
+		{"not heard of", node(corev1.ConditionUnknown), attach.NodeCondition{Exists: true, Since: turned}},
+		{"silent since it was made", node(""), attach.NodeCondition{Exists: true, Since: made}},
+		{"out of service", node(corev1.ConditionUnknown, outOfService), attach.NodeCondition{Exists: true, Since: turned, OutOfService: true}},
+		{"with another taint", node(corev1.ConditionUnknown, corev1.Taint{Key: corev1.TaintNodeUnreachable}), attach.NodeCondition{Exists: true, Since: turned}},
 	} {
 		t.Run(story.name, func(t *testing.T) {
 			if got := attach.ConditionOf(story.node); got != story.want {
@@ -206,6 +207,9 @@ func TestWhatABackendSaysOfForce(t *testing.T) {
 
 func TestWhenANodeHasLetGoOfAVolume(t *testing.T) {
 	const name = corev1.UniqueVolumeName("kubernetes.io/csi/gce.stowage.dev^disk")
+	attachment := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{
+		CreationTimestamp: metav1.NewTime(ago(10 * time.Minute)), DeletionTimestamp: new(metav1.NewTime(ago(5 * time.Minute))),
+	}}
 	inUse := corev1.NodeStatus{VolumesInUse: []corev1.UniqueVolumeName{name}}
 	reported := corev1.NodeStatus{VolumesAttached: []corev1.AttachedVolume{{Name: name}}}
 	ready := func(status corev1.ConditionStatus, since time.Duration) corev1.NodeStatus {
@@ -213,6 +217,13 @@ func TestWhenANodeHasLetGoOfAVolume(t *testing.T) {
 			{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(ago(since))},
 		}}
 	}
+	waiting := func(status corev1.ConditionStatus, since time.Duration) corev1.NodeStatus {
+		both := ready(status, since)
+		both.VolumesInUse = inUse.VolumesInUse
+		return both
+	}
+	toldToo := waiting(corev1.ConditionTrue, time.Hour)
+	toldToo.VolumesAttached = reported.VolumesAttached
 	for _, story := range []struct {
 		name       string
 		status     corev1.NodeStatus
@@ -221,6 +232,12 @@ func TestWhenANodeHasLetGoOfAVolume(t *testing.T) {
 		after      time.Duration
 	}{
 		{"one that uses it hasn't", inUse, time.Hour, false, 0},
+		{"one that was Ready before it was withdrawn only waits for it again", waiting(corev1.ConditionTrue, time.Hour), time.Hour, true, 0},
+		{"one that still is told of it uses it", toldToo, time.Hour, false, 0},
+		{"one that became Ready since may have had it withdrawn by force", waiting(corev1.ConditionTrue, 2*time.Minute), time.Hour, false, 0},
+		{"one that was Ready just before may have another clock", waiting(corev1.ConditionTrue, 5*time.Minute+30*time.Second), time.Hour, false, 0},
+		{"one that isn't Ready may use what was withdrawn by force", waiting(corev1.ConditionUnknown, time.Hour), time.Hour, false, 0},
+		{"one that registered since it was attached may use it", waiting(corev1.ConditionTrue, 9*time.Minute), 9 * time.Minute, false, 0},
 		{"one that was told that it can use it hasn't", reported, time.Hour, false, 0},
 		{"one that doesn't, has", corev1.NodeStatus{}, time.Hour, true, 0},
 		{"one that registered anew, and is Ready, has to tell first", ready(corev1.ConditionTrue, 0), 10 * time.Second, false, 50 * time.Second},
@@ -230,7 +247,7 @@ func TestWhenANodeHasLetGoOfAVolume(t *testing.T) {
 	} {
 		t.Run(story.name, func(t *testing.T) {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(ago(story.registered))}, Status: story.status}
-			letGo, after := attach.HasLetGo(node, name, ago(10*time.Minute), now)
+			letGo, after := attach.HasLetGo(node, name, attachment, now)
 			if letGo != story.letGo || after != story.after {
 				t.Errorf("let go: %t, told after %s", letGo, after)
 			}

@@ -42,9 +42,7 @@ func Lets(node *corev1.Node, name corev1.UniqueVolumeName) bool {
 // Told tells whether a node was told that it can use a volume. Once it isn't told any
 // more, which is decided while it doesn't use the volume, no use begins, though the
 // volume may be in volumesInUse again: that is where a kubelet puts what its pods wait
-// for. So whoever carries out a detach that was asked for waits for a node that was
-// told, and not for one that only uses: a pod that came back waits for that detach, and
-// both would wait for ever.
+// for. See onlyAwaits.
 func Told(node *corev1.Node, name corev1.UniqueVolumeName) bool {
 	return slices.ContainsFunc(node.Status.VolumesAttached, func(attached corev1.AttachedVolume) bool {
 		return attached.Name == name
