@@ -50,8 +50,9 @@ func nameInStatus(volume *corev1.PersistentVolume) corev1.UniqueVolumeName {
 }
 
 // await finds out how a disk is found, or says that it isn't attached yet. The order is
-// what keeps a disk from being detached when it is about to be used: first it is said to
-// be in use; then the node is read from the API server, and the attachment.
+// what keeps a disk from being detached when it is about to be used: it is said to be in
+// use, by a write that fails if what is attached changed since it was read; then the
+// attachment is read from the API server.
 func (a *attachments) await(ctx context.Context, resolved *ResolvedVolume) error {
 	if !a.isDisk(resolved) || resolved.Attachment != nil {
 		return nil
@@ -61,8 +62,7 @@ func (a *attachments) await(ctx context.Context, resolved *ResolvedVolume) error
 		return err
 	}
 	name := nameInStatus(resolved.PersistentVolume)
-	isAttached := slices.ContainsFunc(node.Status.VolumesAttached, func(attached corev1.AttachedVolume) bool { return attached.Name == name })
-	if !isAttached || !slices.Contains(node.Status.VolumesInUse, name) {
+	if !isAttached(node.Status.VolumesAttached, name) || !slices.Contains(node.Status.VolumesInUse, name) {
 		return a.waitForAttachment(resolved)
 	}
 	resolved.Attachment, err = a.findAttachment(ctx, resolved)

@@ -134,16 +134,17 @@ var _ = Describe("A volume that is a disk", func() {
 		pod = w.pod("web", fromClaim("data"))
 	})
 
-	It("is said to be in use, waited for, and mounted as soon as it is attached", func(ctx context.Context) {
+	It("is waited for, and is said to be in use and mounted as soon as it is attached", func(ctx context.Context) {
 		w.startAgent()
 		Expect(admin.Create(ctx, pod)).To(Succeed())
 		Eventually(volumesReady(ctx, pod)).Should(Equal("False Pending: volume data: waiting for volume pvc-" + string(claim.UID) + " to be attached to node " + w.node))
-		Expect(w.volumesInUse(ctx)()).To(ConsistOf(w.statusName(claim)))
+		Expect(w.volumesInUse(ctx)()).To(BeEmpty(), "it may be on its way out, for a pod that was here before")
 		Expect(w.readNode(ctx).Annotations).To(HaveKeyWithValue(attach.ManagedAnnotation, "true"))
 
 		w.attach(ctx, claim)
 
 		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
+		Expect(w.volumesInUse(ctx)()).To(ConsistOf(w.statusName(claim)))
 		Expect(os.WriteFile(filepath.Join(w.mountOf(pod, claim), "hello"), []byte("world"), 0o600)).To(Succeed())
 		Expect(eventsOf(ctx, pod, "FailedMount")()).To(BeEmpty())
 	})
@@ -222,12 +223,24 @@ var _ = Describe("A volume that is a disk", func() {
 
 	It("isn't in use any more when a pod goes that waited for it in vain", func(ctx context.Context) {
 		w.startAgent()
+		w.sayAttached(ctx, claim)
 		Expect(admin.Create(ctx, pod)).To(Succeed())
 		Eventually(w.volumesInUse(ctx)).ShouldNot(BeEmpty())
 
 		Expect(admin.Delete(ctx, pod)).To(Succeed())
 
 		Eventually(w.volumesInUse(ctx)).Should(BeEmpty())
+	})
+
+	It("stays in use, once it was said to be, though somebody says that it isn't attached", func(ctx context.Context) {
+		w.startAgent()
+		w.sayAttached(ctx, claim)
+		Expect(admin.Create(ctx, pod)).To(Succeed())
+		Eventually(w.volumesInUse(ctx)).ShouldNot(BeEmpty())
+
+		w.sayAttached(ctx)
+
+		Consistently(w.volumesInUse(ctx)).Should(ConsistOf(w.statusName(claim)))
 	})
 
 	It("is told of with all others of its pod in one write", func(ctx context.Context) {
@@ -241,6 +254,7 @@ var _ = Describe("A volume that is a disk", func() {
 			}
 			return len(names)
 		}
+		w.sayAttached(ctx, claim, more, most)
 		look()
 		w.startAgent()
 		Expect(admin.Create(ctx, pod)).To(Succeed())

@@ -41,14 +41,18 @@ type Disks interface {
 }
 
 // InUse says in the node's status which disks this node uses, so that nobody detaches
-// them: those that pods want, from before they are touched, and those that are mounted,
-// until they aren't any more. What others say there stays.
+// them: those that pods want and that are attached, from before they are touched, and
+// those that are mounted, until they aren't any more. What others say there stays.
+//
+// What is wanted and isn't attached isn't in use: it may be on its way out for a pod
+// that went, and its detachment and the pod that wants it would wait for each other.
 type InUse struct {
 	Options
 	mu     sync.Mutex
 	wanted map[types.UID]map[string]corev1.UniqueVolumeName
-	// reported is what the last report said of them.
+	// reported is what the last report said of them, and attached what the node had then.
 	reported []corev1.UniqueVolumeName
+	attached []corev1.AttachedVolume
 	// reporting lets one write at a time, for all who came meanwhile.
 	reporting sync.Mutex
 	changed   chan struct{}
@@ -59,7 +63,8 @@ func NewInUse(options Options) *InUse {
 	return &InUse{Options: options, wanted: map[types.UID]map[string]corev1.UniqueVolumeName{}, changed: make(chan struct{}, 1)}
 }
 
-// Want notes which disk is behind a pod's volume. The next report says so.
+// Want notes which disk is behind a pod's volume. The first report after it is attached
+// says so.
 func (u *InUse) Want(pod types.UID, volume string, name corev1.UniqueVolumeName) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -83,7 +88,13 @@ func (u *InUse) Forget(pod types.UID) {
 // Compare has it reported soon if something else is in use than was reported last, or
 // than a node's status says.
 func (u *InUse) Compare(node *corev1.Node) {
-	names, err := u.names()
+	u.mu.Lock()
+	if node != nil {
+		u.attached = node.Status.VolumesAttached
+	}
+	attached := u.attached
+	u.mu.Unlock()
+	names, err := u.names(attached)
 	u.mu.Lock()
 	stale := err != nil || !slices.Equal(names, u.reported)
 	u.mu.Unlock()
@@ -157,7 +168,7 @@ func (u *InUse) report(ctx context.Context) (*corev1.Node, error) {
 	if err := u.Live.Get(ctx, client.ObjectKey{Name: u.NodeName}, node); err != nil {
 		return nil, fmt.Errorf("reading node %s to say which disks it uses: %w", u.NodeName, err)
 	}
-	names, err := u.names()
+	names, err := u.names(node.Status.VolumesAttached)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +183,7 @@ func (u *InUse) report(ctx context.Context) (*corev1.Node, error) {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.reported = names
+	u.reported, u.attached = names, node.Status.VolumesAttached
 	return changed, nil
 }
 
@@ -194,14 +205,18 @@ func (u *InUse) set(node *corev1.Node, ours []corev1.UniqueVolumeName) {
 	node.Annotations[attach.ManagedAnnotation] = "true"
 }
 
-// names is what is in use: wanted, or mounted though nobody wants it any more.
-func (u *InUse) names() ([]corev1.UniqueVolumeName, error) {
+// names is what is in use: wanted and attached, or mounted though nobody wants it any
+// more. What was said to be in use may be about to be mounted, and stays in use until
+// nobody wants it, whoever says that it isn't attached any more.
+func (u *InUse) names(attached []corev1.AttachedVolume) ([]corev1.UniqueVolumeName, error) {
 	// Wanted first: what is wanted no more by then is mounted no more, either.
 	u.mu.Lock()
 	var names []corev1.UniqueVolumeName
 	for _, volumes := range u.wanted {
 		for _, name := range volumes {
-			names = append(names, name)
+			if isAttached(attached, name) || slices.Contains(u.reported, name) {
+				names = append(names, name)
+			}
 		}
 	}
 	u.mu.Unlock()
@@ -212,6 +227,10 @@ func (u *InUse) names() ([]corev1.UniqueVolumeName, error) {
 	names = append(names, mounted...)
 	slices.Sort(names)
 	return slices.Compact(names), nil
+}
+
+func isAttached(attached []corev1.AttachedVolume, name corev1.UniqueVolumeName) bool {
+	return slices.ContainsFunc(attached, func(one corev1.AttachedVolume) bool { return one.Name == name })
 }
 
 func (u *InUse) isOurs(name corev1.UniqueVolumeName) bool {
