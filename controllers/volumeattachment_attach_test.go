@@ -118,6 +118,21 @@ var _ = Describe("An attachment of one of Stowage's volumes", func() {
 		expectAttached(w, attachment, pv, node)
 	})
 
+	It("asks soon for work that goes on, as a pod waits for it, and says nothing meanwhile", func() {
+		w, pv, node := clouded(ClusterScope)
+		attachment := attachmentTo(node.Name, pv)
+		w.create(attachment)
+		w.storage.FailNext(backend.InProgress.Errorf("the operation goes on"))
+
+		result, err := w.attachments.Reconcile(GinkgoT().Context(), requestFor(attachment))
+
+		Expect(err).NotTo(HaveOccurred())
+		Expect(result.RequeueAfter).To(Equal(retryUnfinished))
+		w.get(attachment)
+		Expect(attachment.Status.AttachError).To(BeNil())
+		Expect(w.told()).To(BeEmpty())
+	})
+
 	It("is attached once, though the answer to the call was lost", func() {
 		w, pv, node := clouded(ClusterScope)
 		attachment := attachmentTo(node.Name, pv)

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -23,6 +24,9 @@ const (
 	// retryInvalid is how soon is tried again what somebody has to change first: most
 	// changes wake, those in a cloud don't.
 	retryInvalid = 5 * time.Minute
+	// retryUnfinished is how soon is asked again for work that goes on, after a backend
+	// has waited for it as long as it does: a pod waits for it.
+	retryUnfinished = 3 * time.Second
 )
 
 // Reasons of events, as Kubernetes' own controllers have them.
@@ -82,7 +86,7 @@ func (r *VolumeAttachmentReconciler) setAttached(ctx context.Context, attachment
 // failAttach says, once, why an attachment isn't there yet, and when it is tried again.
 func (r *VolumeAttachmentReconciler) failAttach(ctx context.Context, attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume, err error) (ctrl.Result, error) {
 	if backend.Unfinished(err) {
-		return ctrl.Result{RequeueAfter: retryUnanswered}, nil
+		return ctrl.Result{RequeueAfter: retryOfUnfinished(err)}, nil
 	}
 	if isInVain(attachment.Status.AttachError, err) {
 		return r.retryOf(err, nil)
@@ -102,7 +106,7 @@ func (r *VolumeAttachmentReconciler) failAttach(ctx context.Context, attachment 
 // failDetach says, once, why an attachment is still there.
 func (r *VolumeAttachmentReconciler) failDetach(ctx context.Context, leaves *leaving, err error) (ctrl.Result, error) {
 	if backend.Unfinished(err) {
-		return ctrl.Result{RequeueAfter: retryUnanswered}, nil
+		return ctrl.Result{RequeueAfter: retryOfUnfinished(err)}, nil
 	}
 	if leaves.refused == nil && backend.KindOf(err) == "" {
 		return ctrl.Result{}, err
@@ -128,6 +132,14 @@ func (r *VolumeAttachmentReconciler) setDetachError(ctx context.Context, leaves 
 	}
 	r.tell(attachment, leaves.pv, reasonFailedDetach, fmt.Sprintf("detaching from node %s: %v", attachment.Spec.NodeName, err))
 	return nil
+}
+
+// retryOfUnfinished says when is asked again for what goes on. What is queued wakes.
+func retryOfUnfinished(err error) time.Duration {
+	if errors.Is(err, backend.Queued) {
+		return retryUnanswered
+	}
+	return retryUnfinished
 }
 
 // isInVain tells of a call that wasn't made, because the storage asked to be left alone:
