@@ -96,6 +96,12 @@ e2e-local: ## Tests of local volumes that need another kernel than the machine's
 	@$(GO_BUILD) -o bin/e2e-local ./test/e2e-local
 	@exec bin/e2e-local
 
+.PHONY: e2e-attach
+e2e-attach: build controlplane ## A whole Stowage with disks of gce-mock, plugged into two nodes, User Mode Linux guests; nodes die, programs are killed, the cloud fails. Needs root; installs Debian packages.
+	@hack/uml/need.sh
+	@$(GO_BUILD) -o bin/e2e-attach ./test/e2e-attach
+	@exec bin/e2e-attach
+
 .PHONY: bench
 bench: build controlplane ## Measure binding against bare API writes, with targets. BENCHFLAGS such as '--n 10000'; --help lists them.
 	@$(GO_BUILD) -ldflags '$(LINK_FLAGS)' -o bin/bench ./test/bench

@@ -21,25 +21,24 @@ const outOfServiceBound = 10 * time.Second
 // this cluster who notices dead nodes and cleans up their pods: the story does it.
 func died(s *tale) {
 	s.Chapter("A node dies")
-	var spare *corev1.PersistentVolumeClaim
 	var left, gone *corev1.Pod
 	s.Do("two pods on node 1 write files, one to a disk of the hasty backend", func() (err error) {
-		if spare, err = s.claimFor("spare", hastyClass); err != nil {
+		if s.spare, err = s.claimFor("spare", hastyClass); err != nil {
 			return err
 		}
-		left, gone = s.pod("left", 1, spare), s.pod("gone", 1, s.data)
-		return errors.Join(s.run(left, gone), s.writes(left, spare, "spare"))
+		left, gone = s.pod("left", 1, s.spare), s.pod("gone", 1, s.data)
+		return errors.Join(s.run(left, gone), s.writes(left, s.spare, "spare"))
 	})
 	s.Do("node 1 is killed", func() error {
 		s.nodes[1].Crash()
 		return nil
 	})
-	heir, patient := s.pod("heir", 2, spare), s.pod("patient", 2, s.data)
+	heir, patient := s.pod("heir", 2, s.spare), s.pod("patient", 2, s.data)
 	s.Do("its pods are removed, and made anew on node 2", func() error {
 		return errors.Join(s.forceEnd(left, gone), s.stowage.Create(s.Ctx, heir, patient))
 	})
 	s.Do(fmt.Sprintf("for %s, while node 1 counts as Ready, its disks stay", shown), func() error {
-		return s.stays(func() error { return errors.Join(s.isAttached(spare, 1), s.isAttached(s.data, 1)) })
+		return s.stays(func() error { return errors.Join(s.isAttached(s.spare, 1), s.isAttached(s.data, 1)) })
 	})
 	var notReady time.Time
 	s.Do("node 1 is found not Ready", func() (err error) {
@@ -47,16 +46,17 @@ func died(s *tale) {
 		return err
 	})
 	s.Do(fmt.Sprintf("the hasty backend's disk is on node 2 after its %s, and not before", hastyAfter), func() error {
-		err := story.Eventually(s.Ctx, func() error { return s.isAttached(spare, 2) })
+		err := story.Eventually(s.Ctx, func() error { return s.isAttached(s.spare, 2) })
 		if took := time.Since(notReady); err == nil && took < hastyAfter {
 			err = fmt.Errorf("it is there %s after node 1 was found not Ready", took)
 		}
-		return errors.Join(err, s.stowage.AwaitMounted(s.Ctx, heir), s.finds(heir, spare, "spare"))
+		return errors.Join(err, s.stowage.AwaitMounted(s.Ctx, heir), s.finds(heir, s.spare, "spare"))
 	})
 	s.Do("the other disk is still where it was", func() error { return s.isAttached(s.data, 1) })
 	s.outOfService(patient)
-	s.Do("a pod ends, and its claim goes with its disk", func() error {
-		return errors.Join(s.end(heir), s.stowage.Delete(s.Ctx, spare), s.diskGoes(spare))
+	s.Do("the hasty pod ends, and its claim goes; the disk waits, for node 1 still says that it uses it", func() error {
+		return errors.Join(s.end(heir), s.stowage.Delete(s.Ctx, s.spare),
+			s.stowage.AwaitEvent(s.Ctx, s.spare.Spec.VolumeName, "VolumeDelete", s.nodes[1].Name+" still lists"))
 	})
 }
 
@@ -98,6 +98,7 @@ func returned(s *tale) {
 		home := s.pod("home", 1, s.data)
 		return errors.Join(s.end(patient), s.stowage.Create(s.Ctx, home), s.arrives(home), s.end(home))
 	})
+	s.Do("the disk that waited for it goes", func() error { return s.diskGoes(s.spare) })
 }
 
 // markReady does what node-lifecycle does, and returns when it did so.

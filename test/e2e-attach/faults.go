@@ -19,7 +19,6 @@ func cloudKilled(s *tale) {
 	s.Do("with -9, while a disk is being attached", func() error {
 		return s.inTheMiddle(attaching, func() error { return s.stowage.Create(s.Ctx, pod) }, s.cloud.kill)
 	})
-	s.Do("the attachment says that the cloud doesn't answer", func() error { return s.attachmentSays(s.data, "refused") })
 	s.Do("it is started again, and the pod gets its disk", func() error {
 		return errors.Join(s.cloud.start(s.Ctx), s.arrives(pod))
 	})
@@ -37,6 +36,12 @@ type trouble struct{ name, what, fault, says string }
 // cloudFails: the cloud refuses, fails and forgets to answer.
 func cloudFails(s *tale) {
 	s.Chapter("The cloud fails")
+	var claim *corev1.PersistentVolumeClaim
+	s.Do("a claim is made while its quota is used up, and says so", func() error {
+		claim = fixture.Claim(fixture.ClaimNamed("late"), fixture.InClass(patientClass), fixture.Asking("10Gi"))
+		return errors.Join(s.cloud.fault(s.Ctx, `{"method":"disks.insert","operation":"QUOTA_EXCEEDED","message":"the quota is used up"}`),
+			s.stowage.Create(s.Ctx, claim), s.stowage.AwaitEvent(s.Ctx, claim.Name, "ProvisioningFailed", "the quota is used up"), s.cloud.well(s.Ctx))
+	})
 	for _, trouble := range []trouble{
 		{"busy", "it has too much to do", `{"method":"instances.attachDisk","count":3,"status":503,"retryAfter":"1s"}`, "503"},
 		{
@@ -56,14 +61,8 @@ func cloudFails(s *tale) {
 		return errors.Join(refusal, s.end(pod), s.attachmentSays(s.data, "come back later"),
 			story.Eventually(s.Ctx, func() error { return s.isDetached(s.data) }))
 	})
-	var claim *corev1.PersistentVolumeClaim
-	s.Do("a claim is made while its quota is used up, and says so", func() error {
-		claim = fixture.Claim(fixture.ClaimNamed("late"), fixture.InClass(patientClass), fixture.Asking("10Gi"))
-		return errors.Join(s.cloud.fault(s.Ctx, `{"method":"disks.insert","operation":"QUOTA_EXCEEDED","message":"the quota is used up"}`),
-			s.stowage.Create(s.Ctx, claim), s.stowage.AwaitEvent(s.Ctx, claim.Name, "ProvisioningFailed", "the quota is used up"))
-	})
-	s.Do("with more quota it gets its disk, which goes with it", func() error {
-		return errors.Join(s.cloud.well(s.Ctx), s.stowage.AwaitBound(s.Ctx, claim), s.stowage.Delete(s.Ctx, claim), s.diskGoes(claim))
+	s.Do("the claim gets its disk, now that there is quota again, and the disk goes with it", func() error {
+		return errors.Join(s.stowage.AwaitBound(s.Ctx, claim), s.stowage.Delete(s.Ctx, claim), s.diskGoes(claim))
 	})
 }
 

@@ -61,6 +61,17 @@ func (s *tale) hasFileSystem(pod *corev1.Pod, kind string) error {
 	return fmt.Errorf("the pod has no mount: %q", mounts)
 }
 
+// cameBack: a pod that is made again on its node while the disk is on its way out.
+func cameBack(s *tale) {
+	s.Chapter("A pod is made again, at once and where it was")
+	for n := range 4 {
+		pod := s.pod(fmt.Sprintf("again-%d", n+1), 1, s.data)
+		s.Do("pod "+pod.Name+" runs on node 1, finds its file, and ends", func() error {
+			return errors.Join(s.run(pod), s.finds(pod, s.data, "kept"), s.end(pod))
+		})
+	}
+}
+
 // wanted: two nodes that want one disk.
 func wanted(s *tale) {
 	s.Chapter("A second pod wants the disk, on the other node")

@@ -22,8 +22,8 @@ type tale struct {
 	watcher *watcher
 	nodes   [nodes + 1]*guests.Node
 	stowage *guests.Stowage
-	// data is the claim that most of it is about.
-	data *corev1.PersistentVolumeClaim
+	// data is the claim that most of it is about, and spare one of the hasty backend.
+	data, spare *corev1.PersistentVolumeClaim
 }
 
 func newTale(ctx context.Context, folder guests.Folder) *tale {
