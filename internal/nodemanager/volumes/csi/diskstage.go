@@ -66,7 +66,8 @@ func (d *Disks) note(place diskPlace, wanted diskRecord) error {
 }
 
 // refuseShownElsewhere refuses a disk that is shown for another volume object, which
-// would be for the same storage: each would take the other for a pod that uses it.
+// would be for the same storage: each would take the other for a pod that uses it. What
+// would show it by mistake is taken away.
 func (d *Disks) refuseShownElsewhere(place diskPlace, wanted diskRecord) error {
 	places, err := d.places()
 	if err != nil {
@@ -80,9 +81,17 @@ func (d *Disks) refuseShownElsewhere(place diskPlace, wanted diskRecord) error {
 		if err != nil {
 			return err
 		}
-		if record != nil && (record.Disk == wanted.Disk || record.name() == wanted.name()) {
+		switch {
+		case record == nil:
+		case record.Disk == wanted.Disk || record.name() == wanted.name():
 			return fmt.Errorf("the disk is mounted for volume %s, which is another object for the same storage: use one of the two: %w",
 				nameOf(other), mount.ErrMounted)
+		case record.Block && record.Disk.Number == wanted.Disk.Number:
+			// A device is opened by its number, and that was of a disk that was taken from
+			// this node by force: its pods would open the disk that is wanted.
+			if err := d.dropGone(other, *record); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

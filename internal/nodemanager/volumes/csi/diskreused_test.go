@@ -1,0 +1,49 @@
+package csi_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stowage-dev/stowage/internal/gcemock/hotplug"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+)
+
+// ofAnother makes it another volume, whose disk is pvc-2.
+func ofAnother(spec *volumes.Spec) {
+	volume := spec.PersistentVolume
+	volume.Name, volume.UID, volume.Spec.CSI.VolumeHandle = "pv-2", "uid-2", "pvc-2"
+	spec.Attachment = &volumes.Attachment{Device: "pvc-2", Serial: "pvc-2"}
+}
+
+func TestAPodWhoseDeviceIsGoneDoesNotSeeTheDiskThatGotItsNumber(t *testing.T) {
+	n := newDiskNode(t, imageBytes)
+	seen, number := n.publish("pod", n.spec(asDevice)), n.path()
+	n.detach() // by force: the node was lost, and its pods run on
+	other := n.disk()
+	other.Name, other.Image = "pvc-2", filepath.Join(n.dir, "other")
+	n.must(os.WriteFile(other.Image, nil, 0o600), os.Truncate(other.Image, imageBytes))
+	n.must(n.cloud.Attach(t.Context(), other))
+	defer func(cloud *hotplug.Loop) { n.must(cloud.Detach(t.Context(), other)) }(n.cloud)
+	if path, err := os.Readlink(filepath.Join(n.folder().Path, "google-pvc-2")); path != number {
+		t.Skipf("NOT RUN: the second disk is %s and not %s (%v)", path, number, err)
+	}
+
+	parent := filepath.Join(n.dir, "agent", "pods", "other")
+	n.must(os.MkdirAll(parent, 0o750))
+	n.must(n.devices.Publish(t.Context(), n.spec(asDevice, ofAnother), filepath.Join(parent, "pv-2")))
+
+	if n.table().IsMountPoint(seen) {
+		t.Error("the first volume's pod opens the second volume's disk")
+	}
+	if len(n.inUse()) != 2 {
+		t.Errorf("in use are %v", n.inUse())
+	}
+	if there, err := n.devices.IsPublished(n.table(), n.spec(asDevice, ofAnother), filepath.Join(parent, "pv-2")); !there || err != nil {
+		t.Errorf("the second volume isn't there: %v", err)
+	}
+	n.unpublish("pod", n.spec(asDevice))
+	n.must(n.devices.Unpublish(t.Context(), filepath.Join(parent, "pv-2")))
+	n.attach()
+	n.mustBeClean()
+}
