@@ -42,7 +42,7 @@ func died(s *tale) {
 	})
 	var notReady time.Time
 	s.Do("node 1 is found not Ready", func() (err error) {
-		notReady, err = s.markReady(1, corev1.ConditionUnknown)
+		notReady, err = s.markReady(corev1.ConditionUnknown)
 		return err
 	})
 	s.Do(fmt.Sprintf("the hasty backend's disk is on node 2 after its %s, and not before", hastyAfter), func() error {
@@ -87,7 +87,7 @@ func returned(s *tale) {
 		return err
 	})
 	s.Do("it is Ready, and back in service", func() error {
-		_, err := s.markReady(1, corev1.ConditionTrue)
+		_, err := s.markReady(corev1.ConditionTrue)
 		return errors.Join(err, s.taint())
 	})
 	s.Do("its agent starts", func() error { return s.stowage.StartAgent(s.nodes[1].Name) })
@@ -101,9 +101,42 @@ func returned(s *tale) {
 	s.Do("the disk that waited for it goes", func() error { return s.diskGoes(s.spare) })
 }
 
-// markReady does what node-lifecycle does, and returns when it did so.
-func (s *tale) markReady(number int, status corev1.ConditionStatus) (time.Time, error) {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.nodes[number].Name}}
+// stopped: the cloud itself says that a node's machine is off.
+func stopped(s *tale) {
+	s.Chapter("A node's machine is stopped")
+	pod, heir := s.pod("on-stopped", 1, s.data), s.pod("elsewhere", 2, s.data)
+	s.Do("a pod runs on node 1, whose machine is stopped at the cloud", func() error {
+		if err := s.run(pod); err != nil {
+			return err
+		}
+		s.nodes[1].Crash()
+		_, err := s.cloud.Instances.Stop(project, zone, s.nodes[1].Name).Context(s.Ctx).Do()
+		return err
+	})
+	s.Soon("the cloud says so", func() error {
+		instance, err := s.cloud.Instances.Get(project, zone, s.nodes[1].Name).Context(s.Ctx).Do()
+		if err == nil && instance.Status != "TERMINATED" {
+			err = fmt.Errorf("instance %s is %s", instance.Name, instance.Status)
+		}
+		return err
+	})
+	s.Do("node 1 is found not Ready, its pod is removed, and made anew on node 2", func() error {
+		_, err := s.markReady(corev1.ConditionUnknown)
+		return errors.Join(err, s.forceEnd(pod), s.stowage.Create(s.Ctx, heir))
+	})
+	s.Do("it gets its disk, with its file, long before the policy's time", func() error { return s.arrives(heir) })
+	s.Do("node 1 is started and booted, and has nothing", func() error {
+		_, err := s.cloud.Instances.Start(project, zone, s.nodes[1].Name).Context(s.Ctx).Do()
+		if err == nil {
+			_, err = s.markReady(corev1.ConditionTrue)
+		}
+		return errors.Join(err, s.nodes[1].BootAgain(s.Ctx), s.stowage.StartAgent(s.nodes[1].Name), s.nothingOnNodes(1), s.end(heir))
+	})
+}
+
+// markReady does what node-lifecycle does with node 1, and returns when it did so.
+func (s *tale) markReady(status corev1.ConditionStatus) (time.Time, error) {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.nodes[1].Name}}
 	if err := s.stowage.Client.Get(s.Ctx, client.ObjectKeyFromObject(node), node); err != nil {
 		return time.Time{}, err
 	}
