@@ -24,6 +24,8 @@ type liveReads struct {
 	attachments *sharedReads[struct{}, attachmentsOf]
 	// users lists all nodes, by what they use.
 	users *sharedReads[struct{}, usersOf]
+	// nodes reads one, by name.
+	nodes *sharedReads[string, *corev1.Node]
 }
 
 // standing are the volumes that stand for the same storage, by its handle.
@@ -58,6 +60,11 @@ func newLiveReads(live client.Reader) liveReads {
 		}),
 		users: newSharedReads(func(ctx context.Context, _ struct{}) (usersOf, error) {
 			return listUsers(ctx, live)
+		}),
+		nodes: newSharedReads(func(ctx context.Context, name string) (*corev1.Node, error) {
+			node := &corev1.Node{}
+			err := live.Get(ctx, client.ObjectKey{Name: name}, node)
+			return node, err
 		}),
 	}
 }

@@ -37,13 +37,17 @@ func (r *NodeReconciler) create(ctx context.Context, seen *nodeView, plan []atta
 
 // reserve sees to it that no other node gets a volume that one at a time can have: no
 // other worker, because of the reservation, and none that was given it by another
-// manager, because attachments are read live after it.
+// manager, because attachments are read live after it. For our own drivers whoever
+// attaches reads them, later than here: see VolumeAttachmentReconciler.awaitTurn.
 func (r *NodeReconciler) reserve(ctx context.Context, seen *nodeView, volume attach.Volume) (free bool, err error) {
 	if !volume.SingleNode {
 		return true, nil
 	}
 	if !r.reserved.take(volume.Name, seen.Name) {
 		return false, nil
+	}
+	if backend.NeedsAttach(volume.Driver) {
+		return true, nil
 	}
 	holders, err := r.holdersIndeed(ctx, volume, seen.Name)
 	if err != nil || len(holders) > 0 {

@@ -44,6 +44,7 @@ type NodeReconciler struct {
 	reserved reservations
 	made     madeAttachments
 	missing  firstSeen
+	reported lastReports
 	told     toldOnce
 	waking   waking
 }
@@ -150,7 +151,7 @@ func (r *NodeReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(nodeOfPod), builder.WithPredicates(newWants)).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.nodesOfClaim), builder.WithPredicates(newBindings)).
 		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.nodesOfVolume), builder.WithPredicates(newClaimRefs)).
-		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(nodeOfAttachment)).
+		Watches(&storagev1.VolumeAttachment{}, gathered(nodeOfAttachment)).
 		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(r.nodesWaitingFor), builder.WithPredicates(onlyEnds)).
 		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(r.allNodes), builder.WithPredicates(newNeeds)).
 		WatchesRawSource(source.Func(r.waking.start)).

@@ -32,8 +32,9 @@ func (r *NodeReconciler) lookElsewhere(ctx context.Context, _ nodeSource, seen *
 
 // isAttached tells of a volume that the node has it: nobody else is asked.
 func (s *nodeView) isAttached(volume attach.Volume) bool {
+	name := volume.AttachmentName(s.Name)
 	return slices.ContainsFunc(s.Attachments, func(attachment attach.Attachment) bool {
-		return attachment.Object.Name == volume.AttachmentName(s.Name) && attachment.Object.Status.Attached
+		return attachment.Object.Name == name && attachment.Object.Status.Attached
 	})
 }
 

@@ -10,8 +10,8 @@ import (
 )
 
 // writesOfAMove is how many writes it takes to attach a disk of ours, or to detach it:
-// the first finalizer on the volume, and what the claim says of its use, included.
-const writesOfAMove = 5
+// what the claim says of its use included.
+const writesOfAMove = 4
 
 var _ = Describe("What a node has", func() {
 	for _, kind := range []fault{lost, unanswered, contended} {
@@ -28,7 +28,7 @@ var _ = Describe("What a node has", func() {
 		})
 
 		It("ends the same whichever write of losing it is "+string(kind), func() {
-			for number := range writesOfAMove - 1 {
+			for number := range writesOfAMove {
 				w, pv, node := nodeWithDisk()
 				pod := Pod("user", "node-1", "data")
 				w.create(pod)

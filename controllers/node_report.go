@@ -19,6 +19,11 @@ import (
 // since, nothing is written, and all is decided anew.
 func (r *NodeReconciler) report(ctx context.Context, seen *nodeView, plan []attach.Step, again *later) error {
 	if seen.Node == nil {
+		r.reported.forget(seen.Name)
+		return nil
+	}
+	if pause := r.pauseOf(seen, plan); pause > 0 {
+		again.in(pause)
 		return nil
 	}
 	confirmed, err := r.confirm(ctx, seen, plan, again)
@@ -29,6 +34,7 @@ func (r *NodeReconciler) report(ctx context.Context, seen *nodeView, plan []atta
 	if !changed {
 		return nil
 	}
+	r.reported.at(seen.Name, r.clock.Now())
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: seen.Name}}
 	err = r.client.Status().Patch(ctx, node, volumesAttachedPatch(seen.Node, told))
 	return wrap(err, "telling node %s which volumes are attached to it", seen.Name)

@@ -41,7 +41,7 @@ func NewPersistentVolumeReconciler(mgr ctrl.Manager, options Options, index *bin
 	return &PersistentVolumeReconciler{
 		client:  mgr.GetClient(),
 		live:    mgr.GetAPIReader(),
-		shared:  newLiveReads(mgr.GetAPIReader()),
+		shared:  options.shared,
 		scope:   options.Scope,
 		storage: options.storage,
 		index:   index,

@@ -44,7 +44,7 @@ func NewPersistentVolumeClaimReconciler(mgr ctrl.Manager, options Options) *Pers
 	r := &PersistentVolumeClaimReconciler{
 		client:   mgr.GetClient(),
 		live:     mgr.GetAPIReader(),
-		shared:   newLiveReads(mgr.GetAPIReader()),
+		shared:   options.shared,
 		scope:    options.Scope,
 		storage:  options.storage,
 		refresh:  refresh{clock: options.Clock},

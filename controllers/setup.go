@@ -82,6 +82,7 @@ type Options struct {
 	Metrics prometheus.Registerer
 
 	storage storage
+	shared  liveReads
 }
 
 // ClientOptions are those of the manager's client. A reconcile waits until the
@@ -104,6 +105,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	if options.storage, err = newStorage(ctx, options); err != nil {
 		return err
 	}
+	options.shared = newLiveReads(mgr.GetAPIReader())
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}

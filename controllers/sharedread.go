@@ -9,10 +9,15 @@ import (
 // sharedReadTimeout bounds a read that nobody's context ends.
 const sharedReadTimeout = time.Minute
 
+// sharedReadPause is the longest pause between two reads.
+const sharedReadPause = time.Second
+
 // sharedReads lets those who ask at the same time share a read of the API server.
 // Each gets what was read after it asked, never before: the promise of a read of its
 // own. Who asks while a read is under way waits for the next one, together with all
-// others who do. What is read is shared, too: nobody may change it.
+// others who do. Where reads follow each other, there is a pause between them as long as
+// a read takes, so that a costly one takes half of the time at most, and more people
+// share it. What is read is shared, too: nobody may change it.
 type sharedReads[Key comparable, Value any] struct {
 	read func(context.Context, Key) (Value, error)
 
@@ -64,8 +69,12 @@ func (s *sharedReads[Key, Value]) join(ctx context.Context, key Key) *sharedRead
 // run reads until nobody waits any more.
 func (s *sharedReads[Key, Value]) run(ctx context.Context, key Key, current *sharedRead[Value]) {
 	for current != nil {
+		began := time.Now()
 		s.finish(ctx, key, current)
-		current = s.following(key, current)
+		took := time.Since(began)
+		if current = s.following(key, current); current != nil {
+			<-time.After(min(took, sharedReadPause))
+		}
 	}
 }
 

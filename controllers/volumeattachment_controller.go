@@ -24,7 +24,7 @@ import (
 
 const (
 	// attachmentWorkers is how many attachments are worked on at once.
-	attachmentWorkers = 32
+	attachmentWorkers = 128
 	// attachBackoff is how soon what failed is tried again, and attachBackoffMax how
 	// late: a pod waits for it.
 	attachBackoff    = 500 * time.Millisecond
@@ -51,7 +51,7 @@ func NewVolumeAttachmentReconciler(mgr ctrl.Manager, options Options) *VolumeAtt
 	return &VolumeAttachmentReconciler{
 		client:  mgr.GetClient(),
 		live:    mgr.GetAPIReader(),
-		shared:  newLiveReads(mgr.GetAPIReader()),
+		shared:  options.shared,
 		storage: options.storage,
 		clock:   options.Clock,
 		events:  recorderOf(mgr),
