@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/test/fixture"
 )
 
 // phase is one part of a round of the benchmark attach.
@@ -45,14 +47,15 @@ type attachPhase struct {
 // detached, by the manager and by the bare client, in turn.
 func (b *testbed) measureAttach(o options, report *report) (err error) {
 	f := fleet{nodes: o.attachNodes, perNode: o.attachVolumes}
-	defer func() {
-		err = errors.Join(err, b.clear(), b.removeDisks(), b.client.DeleteAllOf(b.ctx, &corev1.Node{}))
-	}()
+	defer func() { err = errors.Join(err, b.clear(), b.clearFleet()) }()
 	if err := b.createDisks(); err != nil {
 		return fmt.Errorf("creating a StorageBackend: %w", err)
 	}
 	if err := b.createFleet(span{n: f.nodes}, span{n: f.volumes()}); err != nil {
 		return err
+	}
+	if err := b.createKeepers(f); err != nil {
+		return fmt.Errorf("creating pods: %w", err)
 	}
 	report.printAttachHeader(os.Stdout)
 	for range o.rounds {
@@ -66,8 +69,10 @@ func (b *testbed) measureAttach(o options, report *report) (err error) {
 	return nil
 }
 
-func (b *testbed) removeDisks() error {
-	return b.remove(diskBackend())
+// clearFleet removes what clear doesn't: pods, nodes and the StorageBackend.
+func (b *testbed) clearFleet() error {
+	return errors.Join(b.remove(diskBackend()), b.client.DeleteAllOf(b.ctx, &corev1.Node{}),
+		b.client.DeleteAllOf(b.ctx, &corev1.Pod{}, client.InNamespace(fixture.Namespace), client.GracePeriodSeconds(0)))
 }
 
 // attacher is the manager with disks in memory that are attached in no time.
@@ -254,24 +259,13 @@ func (t *attachTour) checkNodes(turn int) error {
 	if turn == nowhere {
 		wanted = 0
 	}
-	deadline := time.Now().Add(stalled)
-	for {
+	err := wait.PollUntilContextTimeout(t.ctx, deletePoll, stalled, true, func(ctx context.Context) (bool, error) {
 		nodes := &corev1.NodeList{}
-		if err := t.client.List(t.ctx, nodes); err != nil {
-			return fmt.Errorf("listing nodes: %w", err)
-		}
-		off := 0
-		for _, node := range nodes.Items {
-			if len(node.Status.VolumesAttached) != wanted {
-				off++
-			}
-		}
-		if off == 0 {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("%d nodes are told something else than that %d volumes are attached", off, wanted)
-		}
-		time.Sleep(deletePoll)
+		err := t.client.List(ctx, nodes)
+		return !slices.ContainsFunc(nodes.Items, func(node corev1.Node) bool { return len(node.Status.VolumesAttached) != wanted }), err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until each node is told that %d volumes are attached: %w", wanted, err)
 	}
+	return nil
 }

@@ -71,7 +71,7 @@ func attachableVolume(i int, claim *corev1.PersistentVolumeClaim) *corev1.Persis
 	pv := bareVolume(claim)
 	pv.Name = volumeName(i)
 	pv.Annotations[annProvisionedBy] = stowagev1alpha1.GCEDriver
-	pv.Finalizers = append(pv.Finalizers, "kubernetes.io/pv-protection")
+	pv.Finalizers = append(pv.Finalizers, "kubernetes.io/pv-protection", attachFinalizer)
 	pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle = stowagev1alpha1.GCEDriver, pv.Name
 	return pv
 }
@@ -107,6 +107,18 @@ func diskBackend() *stowagev1alpha1.StorageBackend {
 			MaxConcurrentOperations: 1000,
 		},
 	}
+}
+
+// keeper is a pod without a node that uses a group's claims from the start: that a claim
+// comes to be used, which is written to it, is no part of what is measured.
+func (f fleet) keeper(group int) *corev1.Pod {
+	keeper := f.pod(group, 0)
+	keeper.Name, keeper.Spec.NodeName = fmt.Sprintf("keeper-%05d", group), ""
+	return keeper
+}
+
+func (b *testbed) createKeepers(f fleet) error {
+	return inParallel(b.ctx, f.nodes, func(group int) error { return b.client.Create(b.ctx, f.keeper(group)) })
 }
 
 func (b *testbed) createPods(f fleet, turn int) error {
