@@ -73,7 +73,7 @@ test: controlplane bin/gotestsum ## Run all tests: unit, API server, and (as roo
 	@$(GO_BUILD) -o bin/testsummary ./hack/testsummary
 	@status=0; GINKGO_NO_COLOR=TRUE \
 	bin/gotestsum --format pkgname-and-test-fails --hide-summary all --jsonfile bin/test/report.json -- \
-		-race -shuffle=on -p 2 -timeout 20m $(TESTFLAGS) $(PACKAGES) || status=$$?; \
+		-race -shuffle=on -p 2 -timeout 40m $(TESTFLAGS) $(PACKAGES) || status=$$?; \
 	bin/testsummary bin/test/report.json; exit $$status
 
 .PHONY: demo
