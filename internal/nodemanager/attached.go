@@ -96,6 +96,9 @@ func (a *attachments) findAttachment(ctx context.Context, resolved *ResolvedVolu
 	if err := checkAttachment(object, resolved.PersistentVolume, a.NodeName); err != nil {
 		return nil, err
 	}
+	if object.DeletionTimestamp != nil {
+		a.renounce(resolved)
+	}
 	if !object.Status.Attached || object.DeletionTimestamp != nil {
 		return nil, a.waitForAttachment(resolved)
 	}
@@ -106,6 +109,15 @@ func (a *attachments) findAttachment(ctx context.Context, resolved *ResolvedVolu
 			"is it attached by a Stowage manager of this version? Delete the VolumeAttachment to have it attached anew", name)
 	}
 	return found, nil
+}
+
+// renounce lets a disk go that is on its way out: it can be attached for this pod only
+// after that, and would never go while the pod says that it uses it. A mount that runs
+// may have found it before.
+func (a *attachments) renounce(resolved *ResolvedVolume) {
+	if !a.operations.IsRunning(resolved.Pod.UID) {
+		a.inUse.Renounce(resolved.Pod.UID, resolved.Spec.Volume.Name)
+	}
 }
 
 // checkAttachment makes sure that an attachment is what its name says.

@@ -85,6 +85,15 @@ func (u *InUse) Forget(pod types.UID) {
 	u.Compare(nil)
 }
 
+// Renounce notes that a pod's volume isn't touched before it is wanted again. What that
+// changes is reported soon.
+func (u *InUse) Renounce(pod types.UID, volume string) {
+	u.mu.Lock()
+	delete(u.wanted[pod], volume)
+	u.mu.Unlock()
+	u.Compare(nil)
+}
+
 // Compare has it reported soon if something else is in use than was reported last, or
 // than a node's status says.
 func (u *InUse) Compare(node *corev1.Node) {
