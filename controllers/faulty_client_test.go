@@ -139,6 +139,9 @@ func listIndexed(ctx context.Context, to client.Client, list client.ObjectList, 
 func indexed(object runtime.Object, field string) []string {
 	switch typed := object.(type) {
 	case *corev1.Pod:
+		if field == podsByNode {
+			return nodeOfIndexedPod(typed)
+		}
 		return claimsOf(typed)
 	case *stowagev1alpha1.LocalVolume:
 		return nodeOfLocalVolume(typed)

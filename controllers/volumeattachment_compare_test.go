@@ -80,6 +80,18 @@ var _ = Describe("What a backend says is attached", func() {
 		Expect(w.storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(BeEmpty())
 	})
 
+	It("stays while a node that has long been Ready uses it, though nobody told it that it can", func() {
+		w, pv, node := clouded(ClusterScope)
+		updateNode(w, node, together(using(pv), readyFor(2*time.Hour)))
+		w.storage.AttachBehind(pv.Spec.CSI.VolumeHandle, identityOf(node))
+		for range 3 {
+			w.settle()
+			w.clock.SetTime(w.clock.Now().Add(time.Minute))
+		}
+
+		Expect(w.storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(HaveLen(1))
+	})
+
 	It("is only told where the machine is none of the cluster's", func() {
 		w, pv, _ := clouded(ClusterScope)
 		w.storage.AttachBehind(pv.Spec.CSI.VolumeHandle, backend.NodeIdentity{ProviderID: "gce://project/zone/rescue"})

@@ -52,6 +52,7 @@ var _ = Describe("An attachment that is deleted", func() {
 
 	It("is detached though a pod came back to its node meanwhile, and waits for that: the node lists what it waits for", func() {
 		w, attachment, pv := attached()
+		w.create(Pod("back", "node-1", pv.Spec.ClaimRef.Name))
 		updateNode(w, firstNode(w), together(using(pv), readyFor(2*time.Hour)))
 		w.delete(attachment)
 
@@ -60,6 +61,36 @@ var _ = Describe("An attachment that is deleted", func() {
 		expectDetached(w, attachment, pv)
 		Expect(w.told()).NotTo(ContainElement(ContainSubstring("ForcedDetachVolume")))
 	})
+
+	DescribeTable("stays while a node that has long been Ready uses the volume, though it isn't told of it any more: force began that and was cut off",
+		func(meanwhile func(*world, *corev1.PersistentVolume), changes ...func(*corev1.Node)) {
+			w, attachment, pv := attached()
+			meanwhile(w, pv)
+			updateNode(w, firstNode(w), together(append(changes, using(pv), readyFor(2*time.Hour))...))
+			w.delete(attachment)
+
+			w.settle()
+
+			expectStays(w, attachment, pv, "the node is Ready and still uses the volume")
+		},
+		Entry("and its pod is gone, the volume still being unmounted", func(*world, *corev1.PersistentVolume) {}),
+		Entry("and its pod is ending, though another came back", func(w *world, pv *corev1.PersistentVolume) {
+			ending := Pod("ending", "node-1", pv.Spec.ClaimRef.Name)
+			ending.Finalizers = []string{"example.com/ending"}
+			w.create(ending, Pod("back", "node-1", pv.Spec.ClaimRef.Name))
+			w.delete(ending)
+		}),
+		Entry("and its pod runs", func(w *world, pv *corev1.PersistentVolume) {
+			running := Pod("running", "node-1", pv.Spec.ClaimRef.Name)
+			w.create(running)
+			running.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Started: new(true)}}
+			running.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
+			Expect(w.direct.Status().Update(GinkgoT().Context(), running)).To(Succeed())
+		}),
+		Entry("by a taint that nobody took off, which kube-controller-manager believes of Ready nodes, too", func(w *world, pv *corev1.PersistentVolume) {
+			w.create(Pod("back", "node-1", pv.Spec.ClaimRef.Name))
+		}, outOfService),
+	)
 
 	It("stays while a node has been silent for less than the policy says, and is forced after it", func() {
 		w, attachment, pv := attached(forcing("6m"))

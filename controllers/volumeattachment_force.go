@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -41,6 +40,9 @@ func (r *VolumeAttachmentReconciler) mayDetach(ctx context.Context, leaves *leav
 		case after > 0:
 			return attach.Force{Reason: fmt.Sprintf("node %s registered anew, and has yet to tell what it uses", node.Name), After: after}, nil
 		}
+		if awaited, err := r.mayOnlyAwait(ctx, leaves, node); awaited || err != nil {
+			return noForce, err
+		}
 	}
 	condition := attach.ConditionOf(node)
 	if !condition.Ready {
@@ -48,13 +50,17 @@ func (r *VolumeAttachmentReconciler) mayDetach(ctx context.Context, leaves *leav
 			return attach.Force{}, err
 		}
 	}
-	return attach.MayForce(condition, attach.PolicyOf(leaves.object.Spec.Attachment), now), nil
+	may := attach.MayForce(condition, attach.PolicyOf(leaves.object.Spec.Attachment), now)
+	if !may.Allowed && may.After == 0 {
+		// What the volume's pods tell wakes nobody.
+		may.After = retryRefused
+	}
+	return may, nil
 }
 
 // liveNode reads a node live; nil where there is none.
 func (r *VolumeAttachmentReconciler) liveNode(ctx context.Context, name string) (*corev1.Node, error) {
-	node := &corev1.Node{}
-	err := r.live.Get(ctx, client.ObjectKey{Name: name}, node)
+	node, err := r.shared.nodes.get(ctx, name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil

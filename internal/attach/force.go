@@ -153,13 +153,11 @@ func forceAfter(node NodeCondition, policy Policy, now time.Time) Force {
 // A Node object that is younger than the attachment begins with an empty volumesInUse,
 // whatever is mounted: it is believed once the node had time to fill it in.
 func HasLetGo(node *corev1.Node, name corev1.UniqueVolumeName, attachment *storagev1.VolumeAttachment, now time.Time) (letGo bool, after time.Duration) {
-	registered, sameNode := node.CreationTimestamp.Time, !attachment.CreationTimestamp.Before(&node.CreationTimestamp)
+	registered := node.CreationTimestamp.Time
 	switch condition := ConditionOf(node); {
-	case Told(node, name):
-		return false, 0
 	case !Lets(node, name):
-		return sameNode && onlyAwaits(condition, attachment), 0
-	case sameNode:
+		return false, 0
+	case !attachment.CreationTimestamp.Before(&node.CreationTimestamp):
 		return true, 0
 	case condition.Ready:
 		left := registered.Add(settles).Sub(now)
@@ -167,15 +165,4 @@ func HasLetGo(node *corev1.Node, name corev1.UniqueVolumeName, attachment *stora
 	default:
 		return !condition.Since.Before(registered.Add(settles)), 0
 	}
-}
-
-// onlyAwaits tells of a node that lists a volume as in use, and isn't told of it any
-// more, that it is a pod which came back and waits, because a kubelet lists that, too.
-// The pod waits for this very detach: both would wait for ever. Nothing withdraws a
-// volume from a Ready node that uses it. So it is certain where the node has been Ready
-// since before the attachment was deleted; else the volume may have been withdrawn by
-// force, by kube-controller-manager, whose patience is another.
-func onlyAwaits(condition NodeCondition, attachment *storagev1.VolumeAttachment) bool {
-	deleted := attachment.DeletionTimestamp
-	return condition.Ready && deleted != nil && !condition.Since.IsZero() && condition.Since.Before(deleted.Add(-settles))
 }

@@ -217,13 +217,6 @@ func TestWhenANodeHasLetGoOfAVolume(t *testing.T) {
 			{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(ago(since))},
 		}}
 	}
-	waiting := func(status corev1.ConditionStatus, since time.Duration) corev1.NodeStatus {
-		both := ready(status, since)
-		both.VolumesInUse = inUse.VolumesInUse
-		return both
-	}
-	toldToo := waiting(corev1.ConditionTrue, time.Hour)
-	toldToo.VolumesAttached = reported.VolumesAttached
 	for _, story := range []struct {
 		name       string
 		status     corev1.NodeStatus
@@ -232,12 +225,6 @@ func TestWhenANodeHasLetGoOfAVolume(t *testing.T) {
 		after      time.Duration
 	}{
 		{"one that uses it hasn't", inUse, time.Hour, false, 0},
-		{"one that was Ready before it was withdrawn only waits for it again", waiting(corev1.ConditionTrue, time.Hour), time.Hour, true, 0},
-		{"one that still is told of it uses it", toldToo, time.Hour, false, 0},
-		{"one that became Ready since may have had it withdrawn by force", waiting(corev1.ConditionTrue, 2*time.Minute), time.Hour, false, 0},
-		{"one that was Ready just before may have another clock", waiting(corev1.ConditionTrue, 5*time.Minute+30*time.Second), time.Hour, false, 0},
-		{"one that isn't Ready may use what was withdrawn by force", waiting(corev1.ConditionUnknown, time.Hour), time.Hour, false, 0},
-		{"one that registered since it was attached may use it", waiting(corev1.ConditionTrue, 9*time.Minute), 9 * time.Minute, false, 0},
 		{"one that was told that it can use it hasn't", reported, time.Hour, false, 0},
 		{"one that doesn't, has", corev1.NodeStatus{}, time.Hour, true, 0},
 		{"one that registered anew, and is Ready, has to tell first", ready(corev1.ConditionTrue, 0), 10 * time.Second, false, 50 * time.Second},

@@ -42,7 +42,7 @@ func Lets(node *corev1.Node, name corev1.UniqueVolumeName) bool {
 // Told tells whether a node was told that it can use a volume. Once it isn't told any
 // more, which is decided while it doesn't use the volume, no use begins, though the
 // volume may be in volumesInUse again: that is where a kubelet puts what its pods wait
-// for. See onlyAwaits.
+// for. See MayOnlyAwait.
 func Told(node *corev1.Node, name corev1.UniqueVolumeName) bool {
 	return slices.ContainsFunc(node.Status.VolumesAttached, func(attached corev1.AttachedVolume) bool {
 		return attached.Name == name
