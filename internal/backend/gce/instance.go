@@ -72,18 +72,25 @@ func (c *cloud) instance(ctx context.Context, at place) (*instance, error) {
 	case reasonOf(err) != notFound:
 		return nil, err
 	}
-	shown, err := c.compute.Instances.List(at.project, at.zone).Filter(fmt.Sprintf("name = %q", at.name)).Context(ctx).Do()
-	switch {
-	case reasonOf(err) == notFound:
-		return nil, backend.Unavailable.Errorf("there is no zone %s in project %s, or it isn't shown to whom the manager signs in as: %w", at.zone, at.project, err)
-	case err != nil:
-		return nil, err
-	case len(shown.Items) > 0:
-		return &instance{shown.Items[0], at}, nil
-	case shown.NextPageToken != "" || shown.Warning != nil && shown.Warning.Code == unreachable:
-		return nil, incomplete("zone " + at.zone)
+	return c.listed(ctx, at)
+}
+
+// listed looks for an instance in its zone's list: nil where that doesn't have it.
+func (c *cloud) listed(ctx context.Context, at place) (found *instance, err error) {
+	err = c.compute.Instances.List(at.project, at.zone).Filter(fmt.Sprintf("name = %q", at.name)).Pages(ctx, func(page *compute.InstanceList) error {
+		if page.Warning != nil && page.Warning.Code == unreachable {
+			return incomplete("zone " + at.zone)
+		}
+		// A page may have nothing, and another come.
+		for _, one := range page.Items {
+			found = &instance{one, at}
+		}
+		return nil
+	})
+	if reasonOf(err) == notFound {
+		err = backend.Unavailable.Errorf("there is no zone %s in project %s, or it isn't shown to whom the manager signs in as: %w", at.zone, at.project, err)
 	}
-	return nil, nil
+	return found, err
 }
 
 // instances lists the instances, in all zones of the project, that a filter lets through.

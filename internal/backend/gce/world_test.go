@@ -63,6 +63,8 @@ const (
 	unanswered
 	// outdated calls are answered as if there were nothing.
 	outdated
+	// unfinished lists are answered with a page that has nothing, and another to come.
+	unfinished
 )
 
 func newWorld(t *testing.T, change ...func(*gcemock.Options)) *world {
@@ -116,6 +118,10 @@ func (w *world) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 	case becomes == outdated:
 		answer.Header().Set("Content-Type", "application/json")
 		_, _ = answer.Write([]byte("{}"))
+		return
+	case becomes == unfinished:
+		answer.Header().Set("Content-Type", "application/json")
+		_, _ = answer.Write([]byte(`{"nextPageToken": "Cgo"}`))
 		return
 	}
 	mock.ServeHTTP(answer, request)
