@@ -64,8 +64,8 @@ func (r *report) attachOf(program func(string) bool, phase phase) []attachPhase 
 
 const eventColumns = "%-14s %7v %8v %9s %9s\n"
 
-// maxEventGrowth is how many times as much what happens on a node may cost in the
-// largest cluster as in the smallest: flat, but for what the machine itself varies.
+// maxEventGrowth is how many times as much what happens on a node may cost among many
+// nodes as among few, with as many volumes: flat, but for what the machine itself varies.
 const maxEventGrowth = 1.2
 
 func (r *report) printEventHeader(out io.Writer) {
@@ -77,11 +77,13 @@ func (r *report) addEvent(out io.Writer, cost eventCost) {
 	fmt.Fprintf(out, eventColumns, "", cost.Nodes, cost.Volumes, decimals(2, cost.Cycle), decimals(3, cost.Beat))
 }
 
-// judgeEvents compares the largest cluster with the smallest.
+// judgeEvents compares clusters of many and of few nodes, and tells what volumes cost.
 func (r *report) judgeEvents() {
 	if len(r.Events) < len(eventSizes) {
 		return
 	}
-	few, many := r.Events[0], r.Events[len(r.Events)-1]
+	small, few, many := r.Events[0], r.Events[1], r.Events[2]
 	r.atMost(fmt.Sprintf("a pod comes and goes: CPU, %d nodes to %d", many.Nodes, few.Nodes), float64(many.Cycle/few.Cycle), maxEventGrowth, "x")
+	r.add(fmt.Sprintf("a pod comes and goes: CPU, %d volumes to %d", few.Volumes, small.Volumes), "",
+		fmt.Sprintf("%.1f x", float64(few.Cycle/small.Cycle)), true, false)
 }

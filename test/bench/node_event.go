@@ -31,7 +31,7 @@ const (
 // clusterSize is what is in a cluster while things happen on one of its nodes.
 type clusterSize struct{ Nodes, Volumes int }
 
-// eventSizes grow: the first is what the last is compared with.
+// eventSizes grow in volumes, and then in nodes.
 var eventSizes = []clusterSize{{100, 1000}, {100, 10000}, {3000, 10000}}
 
 // eventCost is what the manager needs for what happens on one node.
