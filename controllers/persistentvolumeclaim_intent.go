@@ -24,7 +24,10 @@ import (
 type intent struct {
 	Backend string `json:"backend"`
 	Node    string `json:"node,omitempty"`
-	Attempt int    `json:"attempt"`
+	// Topologies are what the class allowed: a backend that chooses a place for the
+	// volume chooses the same for a repeat, though the class is gone or made anew by then.
+	Topologies []corev1.TopologySelectorTerm `json:"topologies,omitempty"`
+	Attempt    int                           `json:"attempt"`
 	// Undoing says that nothing is being made any more: what is there is removed,
 	// and Provision, which would make it again, is not repeated.
 	Undoing bool `json:"undoing,omitempty"`
@@ -89,7 +92,9 @@ func (r *PersistentVolumeClaimReconciler) isCurrent(ctx context.Context, claim *
 func (r *PersistentVolumeClaimReconciler) ensureIntent(ctx context.Context, scope *claimScope, object *stowagev1alpha1.StorageBackend) error {
 	claim := scope.claim
 	before := claim.DeepCopy()
-	text, err := json.Marshal(intent{Backend: object.Name, Node: nameOf(scope.wish.Node), Attempt: attemptOf(claim)})
+	text, err := json.Marshal(intent{
+		Backend: object.Name, Node: nameOf(scope.wish.Node), Topologies: scope.class.AllowedTopologies, Attempt: attemptOf(claim),
+	})
 	if err != nil {
 		return fmt.Errorf("writing the intent of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
@@ -153,7 +158,7 @@ func (r *PersistentVolumeClaimReconciler) undo(ctx context.Context, claim *corev
 func (r *PersistentVolumeClaimReconciler) deleteUnrecorded(ctx context.Context, claim *corev1.PersistentVolumeClaim, opened backend.Backend) error {
 	noted, err := intentOf(claim)
 	if err != nil || !noted.Undoing {
-		if err := r.makeFinal(ctx, claim, noted.Node, opened); err != nil {
+		if err := r.makeFinal(ctx, claim, noted, opened); err != nil {
 			return err
 		}
 		noted.Undoing = true
@@ -166,7 +171,7 @@ func (r *PersistentVolumeClaimReconciler) deleteUnrecorded(ctx context.Context, 
 
 // makeFinal repeats the call that may have been made for a claim until nothing of
 // it goes on any more.
-func (r *PersistentVolumeClaimReconciler) makeFinal(ctx context.Context, claim *corev1.PersistentVolumeClaim, nodeName string, opened backend.Backend) error {
+func (r *PersistentVolumeClaimReconciler) makeFinal(ctx context.Context, claim *corev1.PersistentVolumeClaim, noted intent, opened backend.Backend) error {
 	current, err := r.isCurrent(ctx, claim)
 	switch {
 	case err != nil:
@@ -175,10 +180,10 @@ func (r *PersistentVolumeClaimReconciler) makeFinal(ctx context.Context, claim *
 		return backend.InProgress.Errorf("the claim was changed meanwhile: it is looked at again")
 	}
 	request := requestFrom(claim)
-	request.Unwanted = true
-	if nodeName != "" {
+	request.Unwanted, request.Topologies = true, noted.Topologies
+	if noted.Node != "" {
 		node := &corev1.Node{}
-		if err := r.client.Get(ctx, client.ObjectKey{Name: nodeName}, node); err == nil {
+		if err := r.client.Get(ctx, client.ObjectKey{Name: noted.Node}, node); err == nil {
 			request.Node = node
 		}
 	}

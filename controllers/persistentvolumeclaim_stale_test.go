@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/storage/volume"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -117,6 +118,25 @@ var _ = Describe("Nothing is left behind", func() {
 
 		Expect(w.storage.Len()).To(BeZero())
 	})
+
+	It("by such a call to a place that the class chose: it is repeated there, though the class is gone", func() {
+		w := newWorld(ClusterScope)
+		slow, class := &lateStorage{Backend: w.storage}, near()
+		w.serve(byName{"disks": slow})
+		claim := Claim(InClass("near"))
+		w.create(LocalBackend("disks"), class)
+		w.settle()
+		w.create(claim)
+		_ = w.round()
+
+		w.delete(class)
+		w.delete(claim)
+		w.settle()
+		Expect(w.gone(claim)).To(BeTrue())
+		slow.land()
+
+		Expect(w.storage.Len()).To(BeZero())
+	})
 })
 
 var _ = Describe("A bound claim whose other storage is being removed", func() {
@@ -208,7 +228,7 @@ func (s *slowStorage) Delete(ctx context.Context, id string) error {
 }
 
 // lateStorage doesn't answer the first call, which takes effect later, or when it
-// is repeated.
+// is repeated for the same place.
 type lateStorage struct {
 	*fake.Backend
 	called  bool
@@ -220,7 +240,9 @@ func (s *lateStorage) Provision(ctx context.Context, request backend.Request) (*
 		s.called, s.pending = true, &request
 		return nil, errors.New("connection lost")
 	}
-	s.pending = nil
+	if s.pending != nil && equality.Semantic.DeepEqual(s.pending.Topologies, request.Topologies) {
+		s.pending = nil
+	}
 	return s.Backend.Provision(ctx, request)
 }
 
