@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/stowage-dev/stowage/internal/mount"
@@ -74,15 +73,18 @@ func (d *Disks) dropGone(place diskPlace, record diskRecord) error {
 }
 
 // mountedFor is what is mounted at a place, and for its volume in pods' directories.
-// It goes by the names: the number of a disk that went may be another one's by now.
+// It goes by the names: the number of a disk that went may be another one's by now. The
+// names of volumes of other types are chosen by pods, and say nothing.
 func (d *Disks) mountedFor(place diskPlace) ([]mount.Point, error) {
 	table, err := d.mounter.Table()
 	if err != nil {
 		return nil, err
 	}
+	inPod := "/" + volumes.DirName(pluginName) + "/" + nameOf(place) + "/"
 	var found []mount.Point
 	for _, point := range table.Below(filepath.Dir(d.folder)) {
-		if slices.Contains(strings.Split(point.Path, "/"), nameOf(place)) {
+		path := point.Path + "/"
+		if strings.HasPrefix(path, string(place)+"/") || strings.Contains(path, inPod) {
 			found = append(found, point)
 		}
 	}

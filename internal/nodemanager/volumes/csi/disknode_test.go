@@ -123,9 +123,15 @@ func (n *diskNode) pluginFor(spec volumes.Spec) volumes.Grower {
 // at is the directory of the volume, or the file that is its device, in a pod's.
 func (n *diskNode) at(pod string) string {
 	n.Helper()
-	parent := filepath.Join(n.dir, "agent", "pods", pod)
+	return n.in(pod, "kubernetes.io~csi", "pv")
+}
+
+// in is where a volume of a type has its name in a pod's directory.
+func (n *diskNode) in(pod, folder, volume string) string {
+	n.Helper()
+	parent := filepath.Join(n.dir, "agent", "pods", pod, "volumes", folder)
 	n.must(os.MkdirAll(parent, 0o750))
-	return filepath.Join(parent, "pv")
+	return filepath.Join(parent, volume)
 }
 
 func (n *diskNode) tryPublish(pod string, spec volumes.Spec) error {
@@ -174,7 +180,7 @@ func (n *diskNode) mustBeClean() {
 	if left := n.inUse(); len(left) > 0 {
 		n.Errorf("still in use: %v", left)
 	}
-	for _, pattern := range []string{"disks/*", "pods/*/*"} {
+	for _, pattern := range []string{"disks/*", "pods/*/volumes/*/*"} {
 		if left, _ := filepath.Glob(filepath.Join(n.dir, "agent", pattern)); len(left) > 0 {
 			n.Errorf("still there: %v", left)
 		}

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stowage-dev/stowage/internal/gcemock/hotplug"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -29,9 +31,8 @@ func TestAPodWhoseDeviceIsGoneDoesNotSeeTheDiskThatGotItsNumber(t *testing.T) {
 		t.Skipf("NOT RUN: the second disk is %s and not %s (%v)", path, number, err)
 	}
 
-	parent := filepath.Join(n.dir, "agent", "pods", "other")
-	n.must(os.MkdirAll(parent, 0o750))
-	n.must(n.devices.Publish(t.Context(), n.spec(asDevice, ofAnother), filepath.Join(parent, "pv-2")))
+	at := n.in("other", "kubernetes.io~csi", "pv-2")
+	n.must(n.devices.Publish(t.Context(), n.spec(asDevice, ofAnother), at))
 
 	if n.table().IsMountPoint(seen) {
 		t.Error("the first volume's pod opens the second volume's disk")
@@ -39,11 +40,34 @@ func TestAPodWhoseDeviceIsGoneDoesNotSeeTheDiskThatGotItsNumber(t *testing.T) {
 	if len(n.inUse()) != 2 {
 		t.Errorf("in use are %v", n.inUse())
 	}
-	if there, err := n.devices.IsPublished(n.table(), n.spec(asDevice, ofAnother), filepath.Join(parent, "pv-2")); !there || err != nil {
+	if there, err := n.devices.IsPublished(n.table(), n.spec(asDevice, ofAnother), at); !there || err != nil {
 		t.Errorf("the second volume isn't there: %v", err)
 	}
 	n.unpublish("pod", n.spec(asDevice))
-	n.must(n.devices.Unpublish(t.Context(), filepath.Join(parent, "pv-2")))
+	n.must(n.devices.Unpublish(t.Context(), at))
 	n.attach()
+	n.mustBeClean()
+}
+
+func TestAnotherKindOfVolumeWithTheNameOfADiskIsNoUserOfIt(t *testing.T) {
+	n := newDiskNode(t, imageBytes)
+	n.publish("pod", n.spec())
+	// A pod's author chooses the name of its emptyDir.
+	memory := n.in("stranger", "kubernetes.io~empty-dir", "pv")
+	n.must(os.Mkdir(memory, 0o750), unix.Mount("tmpfs", memory, "tmpfs", 0, ""))
+
+	n.unpublish("pod", n.spec())
+
+	if left := n.inUse(); len(left) > 0 {
+		t.Errorf("still in use: %v", left)
+	}
+	n.publish("pod", n.spec())
+	n.makeGone()
+	n.publish("pod", n.spec())
+	if !n.table().IsMountPoint(memory) {
+		t.Error("what the other pod had in memory went with the disk")
+	}
+	n.unpublish("pod", n.spec())
+	n.must(unix.Unmount(memory, 0), os.Remove(memory))
 	n.mustBeClean()
 }
