@@ -7,35 +7,20 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/client-go/tools/clientcmd"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
-	"github.com/stowage-dev/stowage/internal/program"
 )
 
 // runAttacher is the manager, with disks in memory that are attached in no time in
 // place of a cloud's.
 func runAttacher(ctx context.Context, kubeconfig string) error {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return fmt.Errorf("reading how to reach the API server: %w", err)
-	}
-	config.QPS = noClientLimit
-	scheme, err := program.Scheme()
+	mgr, err := newManager(kubeconfig, "0")
 	if err != nil {
 		return err
-	}
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: scheme, Client: controllers.ClientOptions(), Metrics: metricsserver.Options{BindAddress: "0"},
-	})
-	if err != nil {
-		return fmt.Errorf("making the manager: %w", err)
 	}
 	disks := fake.New()
 	if err := plugIn(ctx, mgr.GetAPIReader(), disks); err != nil {

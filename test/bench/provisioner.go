@@ -23,20 +23,9 @@ const heldMetric = "bench_held_volumes"
 // runProvisioner is the manager, with storage in memory that takes no time in place
 // of local disks: what is measured is what the manager and the API server need.
 func runProvisioner(ctx context.Context, kubeconfig, address string) error {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return fmt.Errorf("reading how to reach the API server: %w", err)
-	}
-	config.QPS = noClientLimit
-	scheme, err := program.Scheme()
+	mgr, err := newManager(kubeconfig, address)
 	if err != nil {
 		return err
-	}
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: scheme, Client: controllers.ClientOptions(), Metrics: metricsserver.Options{BindAddress: address},
-	})
-	if err != nil {
-		return fmt.Errorf("making the manager: %w", err)
 	}
 	storage := fake.New()
 	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: heldMetric, Help: "Volumes that the storage holds."},
@@ -53,4 +42,25 @@ func runProvisioner(ctx context.Context, kubeconfig, address string) error {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// newManager makes a controller manager like the real one, which serves metrics at an
+// address; "0" for none.
+func newManager(kubeconfig, address string) (ctrl.Manager, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading how to reach the API server: %w", err)
+	}
+	config.QPS = noClientLimit
+	scheme, err := program.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: scheme, Client: controllers.ClientOptions(), Metrics: metricsserver.Options{BindAddress: address},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the manager: %w", err)
+	}
+	return mgr, nil
 }
