@@ -115,8 +115,9 @@ func (a *attachments) findAttachment(ctx context.Context, resolved *ResolvedVolu
 // after that, and would never go while the pod says that it uses it. A mount that runs
 // may have found it before.
 func (a *attachments) renounce(resolved *ResolvedVolume) {
-	if !a.operations.IsRunning(resolved.Pod.UID) {
-		a.inUse.Renounce(resolved.Pod.UID, resolved.Spec.Volume.Name)
+	pod := resolved.Pod.UID
+	if !a.operations.IsRunningAt(a.Tree.VolumeDir(pod, resolved.Location())) {
+		a.inUse.Renounce(pod, resolved.Spec.Volume.Name)
 	}
 }
 

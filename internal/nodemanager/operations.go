@@ -140,6 +140,14 @@ func (o *Operations) IsRunning(pod types.UID) bool {
 	return false
 }
 
+// IsRunningAt says whether anything runs for a volume directory.
+func (o *Operations) IsRunningAt(dir string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	state, known := o.states[dir]
+	return known && state.running
+}
+
 // Wait returns when nothing runs any more.
 func (o *Operations) Wait() {
 	o.wait.Wait()

@@ -63,6 +63,9 @@ func TestOneVolumeHasOneOperationAndAnotherDoesNotWaitForIt(t *testing.T) {
 	if pod := <-ended; pod != "pod-2" {
 		t.Errorf("%s was told", pod)
 	}
+	if !operations.IsRunningAt("hangs") || operations.IsRunningAt("another") {
+		t.Error("it isn't known where something runs")
+	}
 	if !operations.IsRunning(somePod) || operations.IsRunning("pod-2") {
 		t.Error("the wrong pod has something running")
 	}
