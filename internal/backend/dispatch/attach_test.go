@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
@@ -145,6 +146,24 @@ func TestWhoGetsAnAnswerAtOnceIsNotWokenForIt(t *testing.T) {
 		asking.Wait()
 		if woken := d.woken(); len(woken) > 0 {
 			t.Errorf("%v are woken", woken)
+		}
+	})
+}
+
+func TestWhatAMachineWasSomeTimeAgoIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, 1)
+		d.SetMachine(node(1), backend.MachineStopped)
+		release := d.Hold()
+		if _, err := d.observe("one who doesn't come back", node(1)); !errors.Is(err, backend.Queued) {
+			t.Fatalf("a call that is held was answered %v", err)
+		}
+		release()
+		synctest.Wait()
+		d.SetMachine(node(1), backend.MachineRuns)
+		time.Sleep(20 * time.Second)
+		if machine, err := d.observe("another", node(1)); machine != backend.MachineRuns || err != nil {
+			t.Errorf("a machine that runs by now is said to be %q (%v)", machine, err)
 		}
 	})
 }

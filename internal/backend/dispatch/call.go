@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"time"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 )
@@ -75,6 +76,14 @@ type call struct {
 // void tells of an answer that says how far things are, and doesn't know the latest.
 func (c *call) void() bool {
 	return c.state == ended && c.outdated && backend.Unfinished(c.err)
+}
+
+// keeps is how long the answer waits for a caller that doesn't come.
+func (c *call) keeps() time.Duration {
+	if c.question.verb == observation {
+		return keepObserved
+	}
+	return keep
 }
 
 func (c *call) wakeAll() {

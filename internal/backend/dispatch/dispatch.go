@@ -29,6 +29,9 @@ const (
 	// how long a turn does.
 	keep     = time.Minute
 	turnHeld = 15 * time.Second
+	// keepObserved is keep for what a machine is: it may be another thing soon, and
+	// volumes are taken by force for it.
+	keepObserved = 10 * time.Second
 )
 
 // Dispatcher makes calls to backends. All methods can be called at once.
@@ -167,7 +170,7 @@ func (d *Dispatcher) make(l *lane, c *call) {
 		delete(c.wakes, who)
 	}
 	if len(c.waiting) == 0 {
-		time.AfterFunc(keep, func() { d.drop(l, c) })
+		time.AfterFunc(c.keeps(), func() { d.drop(l, c) })
 	}
 	c.wakeAll()
 	l.end(c)
