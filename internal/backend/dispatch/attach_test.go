@@ -161,7 +161,7 @@ func TestWhatAMachineWasSomeTimeAgoIsAskedAgain(t *testing.T) {
 		release()
 		synctest.Wait()
 		d.SetMachine(node(1), backend.MachineRuns)
-		time.Sleep(20 * time.Second)
+		<-time.After(20 * time.Second)
 		if machine, err := d.observe("another", node(1)); machine != backend.MachineRuns || err != nil {
 			t.Errorf("a machine that runs by now is said to be %q (%v)", machine, err)
 		}
