@@ -31,8 +31,8 @@ const nodeWorkers = 32
 type NodeReconciler struct {
 	client client.Client
 	live   client.Reader
-	// held and allTold are read live, for all who ask at the same time.
-	held    *sharedReads[struct{}, heldAttachments]
+	shared liveReads
+	// allTold is read live, for all who ask at the same time.
 	allTold *sharedReads[struct{}, toldVolumes]
 	storage storage
 	// patience is how long a node must have been not Ready, or gone, until volumes of
@@ -43,23 +43,23 @@ type NodeReconciler struct {
 
 	reserved reservations
 	made     madeAttachments
-	missing  firstSeen
-	reported lastReports
-	told     toldOnce
-	waking   waking
+	// missing is when each node was first seen to be gone, reported when it was last told.
+	missing, reported instants
+	told              toldOnce
+	waking            waking
 }
 
 // NewNodeReconciler makes the reconciler.
 func NewNodeReconciler(mgr ctrl.Manager, options Options) *NodeReconciler {
 	r := newNodeReconciler(mgr.GetClient(), mgr.GetAPIReader())
-	r.storage, r.patience, r.clock, r.events = options.storage, options.ForceDetachAfter, options.Clock, recorderOf(mgr)
+	r.shared, r.storage, r.patience, r.clock, r.events = options.shared, options.storage, options.ForceDetachAfter, options.Clock, recorderOf(mgr)
 	return r
 }
 
 func newNodeReconciler(cached client.Client, live client.Reader) *NodeReconciler {
 	return &NodeReconciler{
 		client: cached, live: live,
-		held:    newSharedReads(func(ctx context.Context, _ struct{}) (heldAttachments, error) { return listHeld(ctx, live) }),
+		shared:  newLiveReads(live),
 		allTold: newSharedReads(func(ctx context.Context, _ struct{}) (toldVolumes, error) { return listTold(ctx, live) }),
 	}
 }

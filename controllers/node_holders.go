@@ -92,11 +92,6 @@ func (r *NodeReconciler) storagesOf(ctx context.Context, volume attach.Volume) (
 	return storages, nil
 }
 
-// heldAttachments are all attachments, by their node and by what they are found by.
-type heldAttachments struct {
-	byNode, byStorage map[string][]*storagev1.VolumeAttachment
-}
-
 // holdersIndeed are the other nodes that have a volume, read live: a cache that is
 // behind would give it to two.
 func (r *NodeReconciler) holdersIndeed(ctx context.Context, volume attach.Volume, node string) ([]attach.Holder, error) {
@@ -107,13 +102,13 @@ func (r *NodeReconciler) holdersIndeed(ctx context.Context, volume attach.Volume
 	if err != nil {
 		return nil, err
 	}
-	held, err := r.held.get(ctx, struct{}{})
+	all, err := r.shared.attachments.get(ctx, struct{}{})
 	if err != nil {
 		return nil, err
 	}
 	var holders []attach.Holder
 	for _, storage := range storages {
-		for _, object := range held.byStorage[storage] {
+		for _, object := range all.volume[storage] {
 			holders = append(holders, attach.Holder{Node: object.Spec.NodeName, Attachment: object})
 		}
 	}
@@ -133,14 +128,6 @@ func (r *NodeReconciler) toldIndeed(ctx context.Context, volume attach.Volume, n
 	return without(holders, node), nil
 }
 
-func listHeld(ctx context.Context, live client.Reader) (heldAttachments, error) {
-	attachments := &storagev1.VolumeAttachmentList{}
-	if err := live.List(ctx, attachments); err != nil {
-		return heldAttachments{}, fmt.Errorf("listing the attachments: %w", err)
-	}
-	return newHeldAttachments(attachments.Items), nil
-}
-
 // toldVolumes are the nodes that were told of each volume.
 type toldVolumes map[corev1.UniqueVolumeName][]string
 
@@ -156,17 +143,6 @@ func listTold(ctx context.Context, live client.Reader) (toldVolumes, error) {
 		}
 	}
 	return told, nil
-}
-
-func newHeldAttachments(all []storagev1.VolumeAttachment) heldAttachments {
-	held := heldAttachments{byNode: map[string][]*storagev1.VolumeAttachment{}, byStorage: map[string][]*storagev1.VolumeAttachment{}}
-	for i := range all {
-		held.byNode[all[i].Spec.NodeName] = append(held.byNode[all[i].Spec.NodeName], &all[i])
-		for _, storage := range attachmentStorage(&all[i]) {
-			held.byStorage[storage] = append(held.byStorage[storage], &all[i])
-		}
-	}
-	return held
 }
 
 // attachmentStorage is what an attachment is found by: its volume object, or the

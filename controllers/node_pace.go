@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -75,31 +74,4 @@ func isMoreOnItsWay(seen *nodeView, plan []attach.Step) bool {
 		}
 	}
 	return false
-}
-
-// lastReports remembers when each node was told something. Its zero value is usable.
-type lastReports struct {
-	mu    sync.Mutex
-	times map[string]time.Time
-}
-
-func (l *lastReports) at(node string, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.times == nil {
-		l.times = map[string]time.Time{}
-	}
-	l.times[node] = now
-}
-
-func (l *lastReports) last(node string) time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.times[node]
-}
-
-func (l *lastReports) forget(node string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.times, node)
 }

@@ -34,7 +34,7 @@ func (r *NodeReconciler) report(ctx context.Context, seen *nodeView, plan []atta
 	if !changed {
 		return nil
 	}
-	r.reported.at(seen.Name, r.clock.Now())
+	r.reported.note(seen.Name, r.clock.Now())
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: seen.Name}}
 	err = r.client.Status().Patch(ctx, node, volumesAttachedPatch(seen.Node, told))
 	return wrap(err, "telling node %s which volumes are attached to it", seen.Name)

@@ -43,12 +43,12 @@ func (l liveNode) podsOn(ctx context.Context, node string) ([]corev1.Pod, error)
 }
 
 func (l liveNode) attachmentsOn(ctx context.Context, node string) ([]storagev1.VolumeAttachment, error) {
-	held, err := l.held.get(ctx, struct{}{})
+	all, err := l.shared.attachments.get(ctx, struct{}{})
 	if err != nil {
 		return nil, err
 	}
 	var attachments []storagev1.VolumeAttachment
-	for _, object := range held.byNode[node] {
+	for _, object := range all.node[node] {
 		attachments = append(attachments, *object)
 	}
 	return attachments, nil

@@ -14,22 +14,26 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// attachmentsOf are all attachments, by the volume object that they name, and those that
-// say so by the storage that they are of: several volume objects may stand for the same.
+// attachmentsOf are all attachments, by what attachmentStorage finds them by, which is the
+// name of a volume object; by their node; and those that say so by the storage that they
+// are of: several volume objects may stand for the same.
 type attachmentsOf struct {
 	volume map[string][]*storagev1.VolumeAttachment
+	node   map[string][]*storagev1.VolumeAttachment
 	handle map[string][]*storagev1.VolumeAttachment
 }
 
 func groupAttachments(all []storagev1.VolumeAttachment) attachmentsOf {
 	grouped := attachmentsOf{
 		volume: make(map[string][]*storagev1.VolumeAttachment, len(all)),
+		node:   map[string][]*storagev1.VolumeAttachment{},
 		handle: make(map[string][]*storagev1.VolumeAttachment, len(all)),
 	}
 	for i := range all {
 		attachment := &all[i]
-		for _, name := range attachmentVolume(attachment) {
-			grouped.volume[name] = append(grouped.volume[name], attachment)
+		grouped.node[attachment.Spec.NodeName] = append(grouped.node[attachment.Spec.NodeName], attachment)
+		for _, storage := range attachmentStorage(attachment) {
+			grouped.volume[storage] = append(grouped.volume[storage], attachment)
 		}
 		if intent, err := intentOfAttachment(attachment); err == nil && intent != nil {
 			handle := intent.handle(attachment.Spec.Attacher)
