@@ -58,14 +58,7 @@ func (w *nodeWorld) reconcile(node string) error {
 // settle runs all reconcilers, and the drivers of others, until nothing changes any more.
 func (w *nodeWorld) settle() {
 	GinkgoHelper()
-	for range maxRounds {
-		before := w.written
-		_ = w.round()
-		if w.written == before {
-			return
-		}
-	}
-	Fail("the cluster did not come to rest")
+	w.settleBy(w.round)
 }
 
 func (w *nodeWorld) round() error {

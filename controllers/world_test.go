@@ -112,9 +112,15 @@ func (w *world) create(objects ...client.Object) {
 // nothing. Errors are what faults and waiting are made of: a round goes on.
 func (w *world) settle() {
 	GinkgoHelper()
+	w.settleBy(w.round)
+}
+
+// settleBy runs rounds until one writes nothing.
+func (w *world) settleBy(round func() error) {
+	GinkgoHelper()
 	for range maxRounds {
 		before := w.written
-		_ = w.round()
+		_ = round()
 		if w.written == before {
 			return
 		}
