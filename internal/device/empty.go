@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// blankHead and blankTail is how much at the ends of a disk must be zero for it to
+	// emptyHead and emptyTail is how much at the ends of a disk must be zero for it to
 	// count as empty.
-	blankHead = 4 << 20
-	blankTail = 1 << 20
+	emptyHead = 4 << 20
+	emptyTail = 1 << 20
 )
 
 // CheckEmpty is ErrFormatted if there is anything on a disk: a signature that is known,
@@ -28,7 +28,7 @@ func (f FileSystems) CheckEmpty(ctx context.Context, path string) error {
 	if found != "" {
 		return fmt.Errorf("looking whether %s is empty: %w: %s", path, ErrFormatted, found)
 	}
-	return checkBlank(path)
+	return checkEnds(path)
 }
 
 // Remake makes a file system where an earlier Format was cut off. It looks at nothing
@@ -44,8 +44,8 @@ func (f FileSystems) Remake(ctx context.Context, path, fsType string, bytes int6
 	return f.make(ctx, path, fsType, arguments)
 }
 
-// checkBlank reads the ends of a disk.
-func checkBlank(path string) error {
+// checkEnds is ErrFormatted unless the ends of a disk are zero.
+func checkEnds(path string) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -58,8 +58,8 @@ func checkBlank(path string) error {
 	if size == 0 {
 		return fmt.Errorf("%s has no bytes: it can't be told whether it holds data", path)
 	}
-	head := io.NewSectionReader(file, 0, blankHead)
-	tail := io.NewSectionReader(file, max(0, size-blankTail), blankTail)
+	head := io.NewSectionReader(file, 0, emptyHead)
+	tail := io.NewSectionReader(file, max(0, size-emptyTail), emptyTail)
 	for _, section := range []io.Reader{head, tail} {
 		if err := checkZero(section); err != nil {
 			return fmt.Errorf("looking whether %s is empty: %w", path, err)
