@@ -57,7 +57,7 @@ func newLiveReads(live client.Reader) liveReads {
 		}),
 		attachments: newSharedReads(func(ctx context.Context, _ struct{}) (attachmentsOf, error) {
 			return listAttachments(ctx, live)
-		}),
+		}).paced(),
 		users: newSharedReads(func(ctx context.Context, _ struct{}) (usersOf, error) {
 			return listUsers(ctx, live)
 		}),

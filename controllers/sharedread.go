@@ -15,11 +15,11 @@ const sharedReadPause = time.Second
 // sharedReads lets those who ask at the same time share a read of the API server.
 // Each gets what was read after it asked, never before: the promise of a read of its
 // own. Who asks while a read is under way waits for the next one, together with all
-// others who do. Where reads follow each other, there is a pause between them as long as
-// a read takes, so that a costly one takes half of the time at most, and more people
-// share it. What is read is shared, too: nobody may change it.
+// others who do. What is read is shared, too: nobody may change it.
 type sharedReads[Key comparable, Value any] struct {
 	read func(context.Context, Key) (Value, error)
+	// pause is the longest pause between reads that follow each other; see paced.
+	pause time.Duration
 
 	mu    sync.Mutex
 	going map[Key]*sharedRead[Value]
@@ -36,6 +36,14 @@ type sharedRead[Value any] struct {
 
 func newSharedReads[Key comparable, Value any](read func(context.Context, Key) (Value, error)) *sharedReads[Key, Value] {
 	return &sharedReads[Key, Value]{read: read, going: map[Key]*sharedRead[Value]{}}
+}
+
+// paced has reads that follow each other pause for as long as one takes, so that a costly
+// one takes half of the time at most, and more people share it. It is for reads that more
+// people wait for than come in that time: others would only wait.
+func (s *sharedReads[Key, Value]) paced() *sharedReads[Key, Value] {
+	s.pause = sharedReadPause
+	return s
 }
 
 // get returns what a read gave that began after the call did.
@@ -73,7 +81,7 @@ func (s *sharedReads[Key, Value]) run(ctx context.Context, key Key, current *sha
 		s.finish(ctx, key, current)
 		took := time.Since(began)
 		if current = s.following(key, current); current != nil {
-			<-time.After(min(took, sharedReadPause))
+			<-time.After(min(took, s.pause))
 		}
 	}
 }
