@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/content"
 )
 
 // ErrNotSupported says that this version of Stowage can't mount such a volume.
@@ -45,6 +46,9 @@ type Spec struct {
 	Access mount.Access
 	// Attachment is how its disk is found; nil if it has none, or isn't attached yet.
 	Attachment *Attachment
+	// Files are what the volume shows; nil for volumes that aren't made of objects of
+	// the API server.
+	Files content.Files
 }
 
 // Name of the volume's directory: that of the volume object, or of the pod's
@@ -88,6 +92,15 @@ type Plugin interface {
 	// succeeds; a dir that doesn't exist is a success. It never removes data that
 	// outlives the pod.
 	Unpublish(ctx context.Context, dir string) error
+}
+
+// Refresher is a Plugin whose volumes follow what they show while their pods run.
+type Refresher interface {
+	Plugin
+	// Refresh makes a published volume show spec.Files, all of them at once for whoever
+	// looks; nothing happens if it does already. It may find what an earlier call, cut
+	// off at any point, left.
+	Refresh(ctx context.Context, spec Spec, dir string) error
 }
 
 // Registry is the volume types that the node agent serves.
