@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"strconv"
+	"sync"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +38,8 @@ type faultyClient struct {
 	client.WithWatch
 	// direct never fails: it is the spec's own.
 	direct client.WithWatch
+	// counting lets several who write at once be counted.
+	counting sync.Mutex
 	// faults are what happens to writes, by their number from 0.
 	faults  map[int]fault
 	written int
@@ -65,8 +68,7 @@ func newFaultyClient(direct client.WithWatch) *faultyClient {
 }
 
 func (c *faultyClient) write(ctx context.Context, object client.Object, do func() error) error {
-	fault := c.faults[c.written]
-	c.written++
+	fault := c.next()
 	switch fault {
 	case lost:
 		return errInjected
@@ -80,6 +82,15 @@ func (c *faultyClient) write(ctx context.Context, object client.Object, do func(
 		return errInjected
 	}
 	return nil
+}
+
+// next counts a write, and says what happens to it.
+func (c *faultyClient) next() fault {
+	c.counting.Lock()
+	defer c.counting.Unlock()
+	fault := c.faults[c.written]
+	c.written++
+	return fault
 }
 
 // touch changes an object that exists, in what nobody looks at.
