@@ -36,10 +36,14 @@ const (
 // one for tests without root. All are safe for concurrent use.
 type Mounter interface {
 	// Bind makes the directory that source is open on visible at target, an existing
-	// directory, or a file or device at an existing file. Mounts below source are not carried over. There is no
-	// moment at which a ReadOnly mount can be written. Bind isn't idempotent: it
-	// mounts over what is mounted at target.
+	// directory, or a file or device at an existing file. Mounts below source are not
+	// carried over, and neither is what is mounted or unmounted there, or at target,
+	// later. There is no moment at which a ReadOnly mount can be written. Bind isn't
+	// idempotent: it mounts over what is mounted at target.
 	Bind(source *os.File, target string, access Access) error
+	// BindTree does what Bind does, and carries over what is mounted below source now,
+	// which ReadOnly holds for, too.
+	BindTree(source *os.File, target string, access Access) error
 	// Tmpfs mounts a new file system in memory at target, an existing directory.
 	// It isn't idempotent either.
 	Tmpfs(target string, options TmpfsOptions) error

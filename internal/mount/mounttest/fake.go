@@ -42,6 +42,11 @@ func (f *Fake) Bind(source *os.File, target string, access mount.Access) error {
 	return f.add(mount.Point{Device: "8:1", Root: source.Name(), Path: target, FSType: "ext4", Source: "/dev/fake", Access: access})
 }
 
+// BindTree implements mount.Mounter. Nothing is carried over.
+func (f *Fake) BindTree(source *os.File, target string, access mount.Access) error {
+	return f.Bind(source, target, access)
+}
+
 // Tmpfs implements mount.Mounter.
 func (f *Fake) Tmpfs(target string, _ mount.TmpfsOptions) error {
 	return f.add(mount.Point{Device: "0:99", Root: "/", Path: target, FSType: "tmpfs", Source: "tmpfs"})

@@ -1,0 +1,87 @@
+package mount_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+)
+
+// newShared mounts a file system as hosts have theirs: what is mounted in it shows in
+// all its bind mounts, and what is unmounted goes from all of them.
+func newShared(t *testing.T) string {
+	t.Helper()
+	dir := tempDir(t)
+	mountTmpfs(t, dir)
+	if err := unix.Mount("", dir, "", unix.MS_SHARED, ""); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// mountTmpfs mounts a file system in memory until the test ends.
+func mountTmpfs(t *testing.T, target string) {
+	t.Helper()
+	if err := kernel.Tmpfs(target, mount.TmpfsOptions{Mode: 0o755}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := mount.UnmountBelow(kernel, target); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestATreeIsBoundWithWhatIsMountedInIt(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	dir := newShared(t)
+	source, target := makeDir(t, dir, "source"), makeDir(t, dir, "target")
+	inner := makeDir(t, source, "inner")
+	mountTmpfs(t, inner)
+	writeFile(t, inner, "file", "hello")
+
+	if err := kernel.BindTree(mounttest.Open(t, source), target, mount.ReadOnly); err != nil {
+		t.Fatal(err)
+	}
+
+	mustHold(t, filepath.Join(target, "inner", "file"), "hello")
+	for _, written := range []string{target, filepath.Join(target, "inner")} {
+		if err := os.WriteFile(filepath.Join(written, "new"), nil, 0o600); !errors.Is(err, unix.EROFS) {
+			t.Errorf("writing to %s gave %v", written, err)
+		}
+	}
+	writeFile(t, inner, "new", "the source can be written")
+}
+
+func TestWhatIsUnmountedAtABindMountStaysAtItsSource(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	ways := map[string]func(*os.File, string, mount.Access) error{"alone": kernel.Bind, "with what is mounted in it": kernel.BindTree}
+	for name, bind := range ways {
+		t.Run(name, func(t *testing.T) {
+			dir := newShared(t)
+			source, target := makeDir(t, dir, "source"), makeDir(t, dir, "target")
+			inner, later := makeDir(t, source, "inner"), makeDir(t, source, "later")
+			mountTmpfs(t, inner)
+			if err := bind(mounttest.Open(t, source), target, mount.ReadWrite); err != nil {
+				t.Fatal(err)
+			}
+			mountTmpfs(t, later)
+			if tableOf(t).IsMountPoint(filepath.Join(target, "later")) {
+				t.Error("what was mounted at the source later shows at the bind mount")
+			}
+
+			if err := mount.UnmountBelow(kernel, target); err != nil {
+				t.Fatal(err)
+			}
+
+			if table := tableOf(t); !table.IsMountPoint(inner) || !table.IsMountPoint(later) {
+				t.Errorf("the source's own mounts are gone: %+v", table.Below(source))
+			}
+		})
+	}
+}
