@@ -21,7 +21,7 @@ import (
 
 // ErrNotSupported says that this version of Stowage can't mount such a volume.
 // Nothing but another volume cures it.
-var ErrNotSupported = errors.New("not supported by this version of Stowage")
+var ErrNotSupported = content.ErrNotSupported
 
 // ErrGone says that the disk which a volume was mounted from is gone from the node.
 var ErrGone = errors.New("the volume's disk is gone from this node")
