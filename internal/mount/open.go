@@ -46,7 +46,7 @@ func openat2(dir *os.File, path string, flags, resolve uint64) (*os.File, error)
 		case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
 			// EAGAIN: something was renamed meanwhile, so the kernel isn't sure.
 			continue
-		case errors.Is(err, unix.ELOOP):
+		case errors.Is(err, unix.ELOOP) && resolve&unix.RESOLVE_NO_SYMLINKS != 0:
 			return nil, fmt.Errorf("opening %s: a part of the path is a symlink: %w", name, ErrOutside)
 		case errors.Is(err, unix.EXDEV) && resolve&unix.RESOLVE_NO_XDEV != 0:
 			return nil, fmt.Errorf("opening %s: %w", name, ErrMounted)
