@@ -32,31 +32,11 @@ func (Kernel) Check() error {
 
 // Bind implements Mounter.
 func (Kernel) Bind(source *os.File, target string, access Access) error {
-	return bind(source, target, access, 0)
-}
-
-// BindTree implements Mounter.
-func (Kernel) BindTree(source *os.File, target string, access Access) error {
-	return bind(source, target, access, unix.AT_RECURSIVE)
-}
-
-// bind clones the mount that source is open on, with flag AT_RECURSIVE all that is
-// mounted below it, too.
-func bind(source *os.File, target string, access Access, depth uint) error {
-	tree, err := unix.OpenTree(int(source.Fd()), "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|depth)
+	tree, err := clone(source, access, 0)
 	if err != nil {
-		return fmt.Errorf("cloning the mount of %s: %w", source.Name(), err)
+		return err
 	}
 	defer unix.Close(tree)
-	// A clone of a shared mount would take part in what is mounted and unmounted at
-	// source: whatever is taken away from target would be taken away from there, too.
-	attributes := &unix.MountAttr{Propagation: unix.MS_PRIVATE}
-	if access == ReadOnly {
-		attributes.Attr_set = unix.MOUNT_ATTR_RDONLY
-	}
-	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|depth, attributes); err != nil {
-		return fmt.Errorf("setting how the mount of %s may be used: %w", source.Name(), err)
-	}
 	return attach(tree, target)
 }
 

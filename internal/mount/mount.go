@@ -42,8 +42,8 @@ type Mounter interface {
 	// idempotent: it mounts over what is mounted at target.
 	Bind(source *os.File, target string, access Access) error
 	// BindTree does what Bind does, and carries over what is mounted below source now,
-	// which ReadOnly holds for, too.
-	BindTree(source *os.File, target string, access Access) error
+	// which ReadOnly holds for, too, but nothing that is mounted at except or below it.
+	BindTree(source *os.File, target string, access Access, except string) error
 	// Tmpfs mounts a new file system in memory at target, an existing directory.
 	// It isn't idempotent either.
 	Tmpfs(target string, options TmpfsOptions) error

@@ -127,7 +127,9 @@ func within(path, dir string) bool {
 }
 
 // readTable reads what is mounted now.
-func readTable() (Table, error) {
+func readTable() (Table, error) { return readTableOf(mountinfo) }
+
+func readTableOf(mountinfo string) (Table, error) {
 	content, err := os.ReadFile(mountinfo)
 	if err != nil {
 		return nil, fmt.Errorf("reading the mount table: %w", err)

@@ -43,7 +43,7 @@ func (f *Fake) Bind(source *os.File, target string, access mount.Access) error {
 }
 
 // BindTree implements mount.Mounter. Nothing is carried over.
-func (f *Fake) BindTree(source *os.File, target string, access mount.Access) error {
+func (f *Fake) BindTree(source *os.File, target string, access mount.Access, _ string) error {
 	return f.Bind(source, target, access)
 }
 

@@ -45,7 +45,7 @@ func TestATreeIsBoundWithWhatIsMountedInIt(t *testing.T) {
 	mountTmpfs(t, inner)
 	writeFile(t, inner, "file", "hello")
 
-	if err := kernel.BindTree(mounttest.Open(t, source), target, mount.ReadOnly); err != nil {
+	if err := kernel.BindTree(mounttest.Open(t, source), target, mount.ReadOnly, "/nowhere"); err != nil {
 		t.Fatal(err)
 	}
 
@@ -60,7 +60,7 @@ func TestATreeIsBoundWithWhatIsMountedInIt(t *testing.T) {
 
 func TestWhatIsUnmountedAtABindMountStaysAtItsSource(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	ways := map[string]func(*os.File, string, mount.Access) error{"alone": kernel.Bind, "with what is mounted in it": kernel.BindTree}
+	ways := map[string]func(*os.File, string, mount.Access) error{"alone": kernel.Bind, "with what is mounted in it": bindTree}
 	for name, bind := range ways {
 		t.Run(name, func(t *testing.T) {
 			dir := newShared(t)
@@ -83,5 +83,63 @@ func TestWhatIsUnmountedAtABindMountStaysAtItsSource(t *testing.T) {
 				t.Errorf("the source's own mounts are gone: %+v", table.Below(source))
 			}
 		})
+	}
+}
+
+func bindTree(source *os.File, target string, access mount.Access) error {
+	return kernel.BindTree(source, target, access, "/nowhere")
+}
+
+func TestATreeIsBoundWithoutWhatIsMountedInTheFolderThatItIsBoundIn(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	dir := newShared(t)
+	folder, other := makeDir(t, dir, "folder"), makeDir(t, dir, "other")
+	mountTmpfs(t, other)
+	first, second := makeDir(t, folder, "first"), makeDir(t, folder, "second")
+	before := len(tableOf(t))
+
+	for _, target := range []string{first, second, first} {
+		if err := kernel.BindTree(mounttest.Open(t, dir), target, mount.ReadWrite, folder); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	writeFile(t, other, "file", "hello")
+	mustHold(t, filepath.Join(second, "other", "file"), "hello")
+	// Of each, the top and what is mounted at other.
+	if after := len(tableOf(t)); after != before+6 {
+		t.Errorf("%d mounts became %d", before, after)
+	}
+	if table := tableOf(t); len(table.Below(filepath.Join(second, "folder"))) > 0 || !table.IsMountPoint(other) {
+		t.Errorf("mounted: %+v", table.Below(dir))
+	}
+}
+
+func TestATreeMayBeAllThatThereIs(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	dir := tempDir(t)
+	mountTmpfs(t, makeDir(t, dir, "another pod"))
+	target := makeDir(t, dir, "pod")
+
+	if err := kernel.BindTree(mounttest.Open(t, "/"), target, mount.ReadOnly, dir); err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() {
+		if err := mount.UnmountBelow(kernel, dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := os.Stat(filepath.Join(target, "proc", "self", "mountinfo")); err != nil {
+		t.Error(err)
+	}
+	if below := tableOf(t).Below(filepath.Join(target, dir)); len(below) > 0 {
+		t.Errorf("carried over: %+v", below)
+	}
+	if err := mount.UnmountBelow(kernel, target); err != nil {
+		t.Error(err)
+	}
+	if !tableOf(t).IsMountPoint("/proc") {
+		t.Error("/proc was taken away from its place")
 	}
 }

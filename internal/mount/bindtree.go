@@ -1,0 +1,143 @@
+package mount
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// threadMountinfo is mountinfo of the calling thread, which may be in a mount
+// namespace of its own.
+const threadMountinfo = "/proc/thread-self/mountinfo"
+
+// BindTree implements Mounter. What isn't carried over is never mounted at target, not
+// even for a moment: whoever looks for the users of a mount would count it.
+func (Kernel) BindTree(source *os.File, target string, access Access, except string) error {
+	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", source.Fd()))
+	if err != nil {
+		return fmt.Errorf("asking where %s is: %w", source.Name(), err)
+	}
+	var tree int
+	switch {
+	case within(path, except):
+		tree, err = clone(source, access, 0)
+	case within(except, path):
+		tree, err = cloneExcept(source, path, access, except)
+	default:
+		tree, err = clone(source, access, unix.AT_RECURSIVE)
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(tree)
+	return attach(tree, target)
+}
+
+// clone clones the mount that source is open on, with flag AT_RECURSIVE all that is
+// mounted below it, too. The clone isn't mounted anywhere yet.
+func clone(source *os.File, access Access, depth uint) (tree int, err error) {
+	tree, err = unix.OpenTree(int(source.Fd()), "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|depth)
+	if err != nil {
+		return -1, fmt.Errorf("cloning the mount of %s: %w", source.Name(), err)
+	}
+	// A clone of a shared mount would take part in what is mounted and unmounted at
+	// source: whatever is taken away from the clone would be taken away from there, too.
+	attributes := &unix.MountAttr{Propagation: unix.MS_PRIVATE}
+	if access == ReadOnly {
+		attributes.Attr_set = unix.MOUNT_ATTR_RDONLY
+	}
+	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|depth, attributes); err != nil {
+		unix.Close(tree)
+		return -1, fmt.Errorf("setting how the mount of %s may be used: %w", source.Name(), err)
+	}
+	return tree, nil
+}
+
+// cloneExcept clones the tree of mounts that source, at path, is the top of, in a mount
+// namespace where nothing is mounted at except or below it.
+func cloneExcept(source *os.File, path string, access Access, except string) (tree int, err error) {
+	tree = -1
+	err = onThreadOfItsOwn(func() error {
+		if err := leaveNamespace(); err != nil {
+			return err
+		}
+		if err := detachBelow(except); err != nil {
+			return err
+		}
+		there, err := openSame(source, path)
+		if err != nil {
+			return err
+		}
+		defer there.Close()
+		tree, err = clone(there, access, unix.AT_RECURSIVE)
+		return err
+	})
+	return tree, err
+}
+
+// onThreadOfItsOwn runs work on a thread that nothing else ever runs on.
+func onThreadOfItsOwn(work func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		// Never unlocked: the thread ends with the goroutine. The program's first one
+		// doesn't end, and is what /proc/self speaks of: it is kept from the next attempt.
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			defer runtime.UnlockOSThread()
+			done <- onThreadOfItsOwn(work)
+			return
+		}
+		done <- work()
+	}()
+	return <-done
+}
+
+// leaveNamespace gives the calling thread a mount namespace of its own, which is gone
+// with the thread. What is unmounted there stays mounted elsewhere.
+func leaveNamespace() error {
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("making a mount namespace: %w", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("setting a mount namespace apart: %w", err)
+	}
+	return nil
+}
+
+// detachBelow takes away what the calling thread sees mounted at a folder or below it.
+func detachBelow(folder string) error {
+	table, err := readTableOf(threadMountinfo)
+	if err != nil {
+		return err
+	}
+	for _, point := range table.Below(folder) {
+		if err := unmount(point.Path, unix.MNT_DETACH); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openSame opens, in the calling thread's mount namespace, what is open in another one.
+func openSame(file *os.File, path string) (*os.File, error) {
+	there, err := os.OpenFile(path, unix.O_PATH|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening %s in another mount namespace: %w", path, err)
+	}
+	wanted, err := file.Stat()
+	if err != nil {
+		there.Close()
+		return nil, err
+	}
+	found, err := there.Stat()
+	if err == nil && !os.SameFile(wanted, found) {
+		err = fmt.Errorf("opening %s in another mount namespace: it was replaced meanwhile", path)
+	}
+	if err != nil {
+		there.Close()
+		return nil, err
+	}
+	return there, nil
+}
