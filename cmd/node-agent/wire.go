@@ -135,7 +135,7 @@ func volumeTypes(options *options, onDisks *localvolume.Reconciler, disks *csi.D
 		Base: onDisks.Store.Base, IsCopied: onDisks.Store.IsCopied, CheckDisk: onDisks.CheckDisk,
 	}}
 	directories = volumes.Registry{
-		csi.New(images, drivers).WithDisks(disks), hostpath.New(mounter), local.New(mounter), emptydir.New(mounter), shares,
+		csi.New(images, drivers).WithDisks(disks), hostpath.New(mounter, options.rootDir), local.New(mounter), emptydir.New(mounter), shares,
 	}
 	return directories, volumes.Registry{csi.NewDevices(images, drivers).WithDisks(disks)}, nil
 }

@@ -29,7 +29,7 @@ func TestAFailedMountLooksAtItsClaimAgain(t *testing.T) {
 		}
 	}
 	bench := newBench(t, api, api)
-	bench.Volumes = volumes.Registry{hostpath.New(bench.Mounter)}
+	bench.Volumes = volumes.Registry{hostpath.New(bench.Mounter, t.TempDir())}
 	bench.resolver.types = bench.Volumes
 	if err := bench.settle(t); err != nil {
 		t.Fatal(err)

@@ -94,7 +94,7 @@ func TestWhatAClaimTurnsOutToBe(t *testing.T) {
 			claim, volume := bound()
 			test.change(claim, volume)
 			live := fake.NewClientBuilder().WithObjects(claim, volume, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}).Build()
-			resolver := resolver{node: "n1", live: live, types: volumes.Registry{hostpath.New(&mounttest.Fake{})}}
+			resolver := resolver{node: "n1", live: live, types: volumes.Registry{hostpath.New(&mounttest.Fake{}, t.TempDir())}}
 			source := claimVolume("data", false)
 
 			resolved, err := resolver.resolve(t.Context(), podWith(source), source)

@@ -133,7 +133,7 @@ func (w *world) types(disks *csi.Disks) (directories, devices volumes.Registry) 
 	images, err := csi.NewImages(kernel, device.NewFileSystems(exec.New()), filepath.Join(w.root, "images"))
 	Expect(err).NotTo(HaveOccurred())
 	drivers := csi.Drivers{stowagev1alpha1.LocalDriver: csi.LocalDriver{Base: w.base}}
-	directories = volumes.Registry{csi.New(images, drivers).WithDisks(disks), hostpath.New(kernel), local.New(kernel), emptydir.New(kernel)}
+	directories = volumes.Registry{csi.New(images, drivers).WithDisks(disks), hostpath.New(kernel, w.root), local.New(kernel), emptydir.New(kernel)}
 	return directories, volumes.Registry{csi.NewDevices(images, drivers).WithDisks(disks)}
 }
 

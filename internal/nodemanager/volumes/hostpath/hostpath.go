@@ -1,42 +1,51 @@
-// Package hostpath serves volumes whose volume object names a directory of the
-// node (source hostPath). The directory is the administrator's: it is never
-// removed. What is mounted below it is not carried over. A pod that names a
-// hostPath itself, without a claim, isn't served yet.
+// Package hostpath serves volumes that are a directory, file, socket or device of the
+// node: volume objects of source hostPath, and pods that name a path themselves. What
+// is there is the administrator's: it is made only if the type of the volume says so,
+// and never removed.
+//
+// A directory comes with what is mounted in it when the pod begins, but for what the
+// agent mounts itself: of that, every pod would hold all other pods' volumes. What is
+// mounted or unmounted on either side later doesn't show on the other.
 package hostpath
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
-	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// mode of a directory that is made because its volume says DirectoryOrCreate.
-const mode = 0o755
-
 // Plugin is the volume type. Its zero value isn't usable: see New.
 type Plugin struct {
-	mounter mount.Mounter
+	mounter  mount.Mounter
+	agentDir string
 }
 
 var _ volumes.Plugin = Plugin{}
 
-// New returns the volume type.
-func New(mounter mount.Mounter) Plugin {
-	return Plugin{mounter: mounter}
+// New returns the volume type. In agentDir the agent mounts what it mounts.
+func New(mounter mount.Mounter, agentDir string) Plugin {
+	return Plugin{mounter: mounter, agentDir: agentDir}
 }
 
 // Name implements volumes.Plugin.
 func (Plugin) Name() string { return "kubernetes.io/host-path" }
 
 // CanHandle implements volumes.Plugin.
-func (Plugin) CanHandle(spec volumes.Spec) bool {
-	return spec.PersistentVolume != nil && spec.PersistentVolume.Spec.HostPath != nil
+func (Plugin) CanHandle(spec volumes.Spec) bool { return sourceOf(spec) != nil }
+
+// sourceOf is what a volume says of the path; nil if it is of another type.
+func sourceOf(spec volumes.Spec) *corev1.HostPathVolumeSource {
+	if spec.PersistentVolume != nil {
+		return spec.PersistentVolume.Spec.HostPath
+	}
+	return spec.Volume.HostPath
 }
 
 // Path implements volumes.Plugin.
@@ -49,29 +58,52 @@ func (Plugin) IsPublished(table mount.Table, _ volumes.Spec, dir string) (bool, 
 
 // Publish implements volumes.Plugin.
 func (p Plugin) Publish(_ context.Context, spec volumes.Spec, dir string) error {
-	host := spec.PersistentVolume.Spec.HostPath
-	kind := corev1.HostPathUnset
-	if host.Type != nil {
-		kind = *host.Type
-	}
-	switch kind {
-	case corev1.HostPathUnset, corev1.HostPathDirectory:
-	case corev1.HostPathDirectoryOrCreate:
-		if err := os.MkdirAll(host.Path, mode); err != nil {
-			return fmt.Errorf("making the hostPath directory: %w", err)
-		}
-	default:
-		return fmt.Errorf("hostPath with type %s is %w: use Directory or DirectoryOrCreate", kind, volumes.ErrNotSupported)
-	}
-	source, err := os.OpenFile(host.Path, unix.O_PATH|unix.O_DIRECTORY, 0)
+	source, err := open(sourceOf(spec))
 	if err != nil {
-		return fmt.Errorf("opening the hostPath, which must be a directory: %w", err)
+		return err
 	}
 	defer source.Close()
-	return volumes.Bind(p.mounter, source, dir, spec.Access)
+	info, err := source.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return volumes.BindFile(p.mounter, source, dir, spec.Access)
+	}
+	// The mount table shows paths without symlinks.
+	agentDir, err := filepath.EvalSymlinks(p.agentDir)
+	if err != nil {
+		return fmt.Errorf("finding the agent's own directory: %w", err)
+	}
+	return volumes.Bind(trees{p.mounter, agentDir}, source, dir, spec.Access)
 }
 
-// Unpublish implements volumes.Plugin.
+// trees is a Mounter that binds directories with what is mounted in them.
+type trees struct {
+	mount.Mounter
+	except string
+}
+
+// Bind implements mount.Mounter.
+func (t trees) Bind(source *os.File, target string, access mount.Access) error {
+	return t.BindTree(source, target, access, t.except)
+}
+
+// Unpublish implements volumes.Plugin. Whether it is a directory or a file shows once
+// nothing is mounted on it any more.
 func (p Plugin) Unpublish(_ context.Context, dir string) error {
-	return volumes.Unbind(p.mounter, dir, dir)
+	if err := mount.UnmountBelow(p.mounter, dir); err != nil {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.IsDir():
+		return volumes.Unbind(p.mounter, dir, dir)
+	default:
+		return volumes.UnbindFile(p.mounter, dir)
+	}
 }

@@ -1,0 +1,88 @@
+package hostpath
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+)
+
+// dirMode and fileMode are those of what is made because its volume says so.
+const (
+	dirMode  = 0o755
+	fileMode = 0o644
+)
+
+// open opens what a volume names, and makes it first if it isn't there and the type of
+// the volume says so. The path is walked once: whoever changes it later changes nothing
+// about what was opened, looked at, and is mounted.
+func open(host *corev1.HostPathVolumeSource) (*os.File, error) {
+	kind := corev1.HostPathUnset
+	if host.Type != nil {
+		kind = *host.Type
+	}
+	expected, err := expect(kind)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Clean("/" + host.Path)
+	file, err := mount.OpenHost(path)
+	if errors.Is(err, os.ErrNotExist) {
+		file, err = makeAt(path, kind)
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, expected.missing(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening the volume's hostPath: %w", err)
+	}
+	if err := expected.check(file, path); err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// makeAt makes what belongs at a path, and opens it.
+func makeAt(path string, kind corev1.HostPathType) (*os.File, error) {
+	switch kind {
+	case corev1.HostPathDirectoryOrCreate:
+		return makeDir(path)
+	case corev1.HostPathFileOrCreate:
+		return makeFile(path)
+	default:
+		return nil, os.ErrNotExist
+	}
+}
+
+// makeDir makes a directory with all that lead to it, each in the one that was opened
+// before: a path that is changed meanwhile leads nowhere else.
+func makeDir(path string) (*os.File, error) {
+	parent, err := mount.OpenHost(filepath.Dir(path))
+	if errors.Is(err, os.ErrNotExist) {
+		parent, err = makeDir(filepath.Dir(path))
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer parent.Close()
+	name := filepath.Base(path)
+	if err := mount.EnsureDir(parent, name, dirMode); err != nil {
+		return nil, err
+	}
+	return mount.OpenAt(parent, name)
+}
+
+// makeFile makes an empty file. The directory that it lies in must be there.
+func makeFile(path string) (*os.File, error) {
+	parent, err := mount.OpenHost(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer parent.Close()
+	return mount.EnsureFile(parent, filepath.Base(path), fileMode)
+}
