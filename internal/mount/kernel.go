@@ -56,6 +56,12 @@ func (Kernel) Tmpfs(target string, options TmpfsOptions) error {
 			return fmt.Errorf("setting %s of tmpfs to %s: %w", key, value, err)
 		}
 	}
+	if options.NoSwap {
+		// EINVAL: this kernel, or this user namespace, can't.
+		if err := (Setting{Key: "noswap"}).apply(context); err != nil && !errors.Is(err, unix.EINVAL) {
+			return fmt.Errorf("keeping a tmpfs from being swapped: %w", err)
+		}
+	}
 	if err := unix.FsconfigCreate(context); err != nil {
 		return fmt.Errorf("making a tmpfs: %w", err)
 	}

@@ -64,4 +64,7 @@ type TmpfsOptions struct {
 	Bytes int64
 	// Mode is the permission of its top directory.
 	Mode os.FileMode
+	// NoSwap keeps it from ever being written to a disk, where the kernel can do that:
+	// Linux 6.4, outside of user namespaces.
+	NoSwap bool
 }
