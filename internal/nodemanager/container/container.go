@@ -1,0 +1,36 @@
+// Package container is what the node manager knows of a pod's containers, and what it
+// writes down of each for whatever runs it: which of the pod's volumes it sees where.
+//
+// It never runs anything, and never reads from the API server or looks into a volume.
+package container
+
+import corev1 "k8s.io/api/core/v1"
+
+// All is the containers of a pod: those that run first, those that run, and those that
+// were added to look around. No two of them have the same name.
+func All(pod *corev1.Pod) []corev1.Container {
+	var all []corev1.Container
+	all = append(all, pod.Spec.InitContainers...)
+	all = append(all, pod.Spec.Containers...)
+	for _, added := range pod.Spec.EphemeralContainers {
+		all = append(all, corev1.Container(added.EphemeralContainerCommon))
+	}
+	return all
+}
+
+// IsRunning says whether a container of a pod runs, as the pod's status has it.
+func IsRunning(pod *corev1.Pod, name string) bool {
+	lists := [][]corev1.ContainerStatus{
+		pod.Status.InitContainerStatuses,
+		pod.Status.ContainerStatuses,
+		pod.Status.EphemeralContainerStatuses,
+	}
+	for _, statuses := range lists {
+		for _, status := range statuses {
+			if status.Name == name && status.State.Running != nil {
+				return true
+			}
+		}
+	}
+	return false
+}

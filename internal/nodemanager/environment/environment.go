@@ -1,0 +1,99 @@
+// Package environment finds out the variables of a container as far as the path of a
+// subPathExpr needs them. The node manager calls it before it mounts a part of a volume.
+//
+// Only what an expression names is read. Values may be secret: they are in no error, and
+// nobody logs them.
+package environment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stowage-dev/stowage/internal/nodemanager/content"
+)
+
+// maxLength is how long a path may become: longer than any that the kernel takes.
+const maxLength = 4096
+
+// errTooLong says so.
+var errTooLong = errors.New("it comes to more than 4096 characters")
+
+// Of is the environment of one container of a pod, as it is declared: later variables
+// hide earlier ones, and all of them those of envFrom.
+type Of struct {
+	Pod       *corev1.Pod
+	Container corev1.Container
+	// Reader reads what variables are taken from; nil: those are an error.
+	Reader content.Reader
+}
+
+// Path is what a subPathExpr comes to. A variable that isn't there, or is empty, is an
+// error that names it.
+func (e Of) Path(ctx context.Context, expression string) (string, error) {
+	if e.Reader == nil {
+		e.Reader = unread{}
+	}
+	scope := scope{Of: e, known: map[int]string{}}
+	path, err := expand(expression, func(name string) (string, error) {
+		value, found, err := scope.lookUp(ctx, name, len(e.Container.Env))
+		if err == nil && (!found || value == "") {
+			err = fmt.Errorf("variable %s isn't set, or is empty: set it in env or envFrom of container %s", name, e.Container.Name)
+		}
+		return value, err
+	})
+	if err != nil {
+		return "", fmt.Errorf("subPathExpr %s: %w", expression, err)
+	}
+	return path, nil
+}
+
+// scope is the variables that were found out for one path.
+type scope struct {
+	Of
+	// known is values by their index in env.
+	known map[int]string
+}
+
+// lookUp is the value that a variable has for the one at an index of env: that of the
+// last one before it, or else of envFrom.
+func (s scope) lookUp(ctx context.Context, name string, before int) (value string, found bool, err error) {
+	for i := before - 1; i >= 0; i-- {
+		if s.Container.Env[i].Name != name {
+			continue
+		}
+		if value, found, err = s.at(ctx, i); found || err != nil {
+			return value, found, err
+		}
+	}
+	return s.from(ctx, name)
+}
+
+// at is the value of one variable of env; one that may be missing isn't found.
+func (s scope) at(ctx context.Context, i int) (value string, found bool, err error) {
+	if value, found = s.known[i]; found {
+		return value, true, nil
+	}
+	variable := s.Container.Env[i]
+	if variable.Value != "" || variable.ValueFrom == nil {
+		value, err = expand(variable.Value, func(name string) (string, error) {
+			value, found, err := s.lookUp(ctx, name, i)
+			if err == nil && !found {
+				return reference(name), nil
+			}
+			return value, err
+		})
+		found = true
+	} else {
+		value, found, err = s.read(ctx, variable.ValueFrom)
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("variable %s: %w", variable.Name, err)
+	}
+	if found {
+		s.known[i] = value
+	}
+	return value, found, nil
+}

@@ -1,0 +1,111 @@
+package environment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stowage-dev/stowage/internal/nodemanager/content"
+)
+
+// from is the value of a variable of envFrom: the last source that has it.
+func (s scope) from(ctx context.Context, name string) (value string, found bool, err error) {
+	for _, source := range slices.Backward(s.Container.EnvFrom) {
+		key, prefixed := strings.CutPrefix(name, source.Prefix)
+		if !prefixed || key == "" {
+			continue
+		}
+		value, found, err = s.key(ctx, source, key)
+		if found || err != nil {
+			return value, found, err
+		}
+	}
+	return "", false, nil
+}
+
+// key is one key of a source of envFrom.
+func (s scope) key(ctx context.Context, source corev1.EnvFromSource, key string) (value string, found bool, err error) {
+	switch {
+	case source.ConfigMapRef != nil:
+		object, err := s.Reader.ConfigMap(ctx, s.Pod, source.ConfigMapRef.Name)
+		if isAllowed(err, source.ConfigMapRef.Optional) {
+			return "", false, nil
+		}
+		if err != nil {
+			return "", false, err
+		}
+		value, found = object.Data[key]
+		return value, found, nil
+	case source.SecretRef != nil:
+		object, err := s.Reader.Secret(ctx, s.Pod, source.SecretRef.Name)
+		if isAllowed(err, source.SecretRef.Optional) {
+			return "", false, nil
+		}
+		if err != nil {
+			return "", false, err
+		}
+		data, found := object.Data[key]
+		return string(data), found, nil
+	default:
+		return "", false, nil
+	}
+}
+
+// isAllowed says whether an object is missing that may be.
+func isAllowed(err error, optional *bool) bool {
+	return errors.Is(err, content.ErrMissing) && optional != nil && *optional
+}
+
+// read is the value of a variable that is taken from elsewhere.
+func (s scope) read(ctx context.Context, from *corev1.EnvVarSource) (value string, found bool, err error) {
+	if from.FieldRef != nil {
+		if value, known, err := s.field(ctx, from.FieldRef.FieldPath); known || err != nil {
+			return value, known, err
+		}
+	}
+	source, err := s.asVolume(from)
+	if err != nil {
+		return "", false, err
+	}
+	files, _, err := content.Of(ctx, s.Reader, s.Pod, corev1.Volume{Name: "environment", VolumeSource: source})
+	if err != nil {
+		return "", false, err
+	}
+	file, found := files[onlyFile]
+	return string(file.Data), found, nil
+}
+
+// onlyFile is the name of the file in the volume that shows what a variable is.
+const onlyFile = "value"
+
+// asVolume is the volume that shows a variable's value in one file: variables and
+// volumes are taken from the same things in the same way.
+func (s scope) asVolume(from *corev1.EnvVarSource) (corev1.VolumeSource, error) {
+	item := corev1.DownwardAPIVolumeFile{Path: onlyFile}
+	switch {
+	case from.FieldRef != nil:
+		item.FieldRef = from.FieldRef
+	case from.ResourceFieldRef != nil:
+		item.ResourceFieldRef = from.ResourceFieldRef.DeepCopy()
+		if item.ResourceFieldRef.ContainerName == "" {
+			item.ResourceFieldRef.ContainerName = s.Container.Name
+		}
+	case from.ConfigMapKeyRef != nil:
+		of := from.ConfigMapKeyRef
+		return corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: of.LocalObjectReference, Items: []corev1.KeyToPath{{Key: of.Key, Path: onlyFile}}, Optional: of.Optional,
+		}}, nil
+	case from.SecretKeyRef != nil:
+		of := from.SecretKeyRef
+		return corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+			SecretName: of.Name, Items: []corev1.KeyToPath{{Key: of.Key, Path: onlyFile}}, Optional: of.Optional,
+		}}, nil
+	default:
+		return corev1.VolumeSource{}, fmt.Errorf("it is taken from a file or from something newer, which subPathExpr can't use in this version of Stowage: use a fieldRef, a configMapKeyRef or a plain value")
+	}
+	return corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{item}}}, nil
+}

@@ -1,0 +1,93 @@
+package subpath
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+)
+
+const (
+	// targetDirMode is that of the directories in which targets lie.
+	targetDirMode = 0o750
+	// madeMode is what a directory that is made in a volume has in any case, besides
+	// what the top of the volume has.
+	madeMode = 0o750
+)
+
+// Show mounts a part of an open volume at its target, in place of what may be mounted
+// there, which stays until the part was found. What is missing of the part is made, as
+// directories. It may find what an earlier call, cut off at any point, left. Errors never
+// tell the path, which may hold a secret.
+func Show(mounter mount.Mounter, volume *os.File, part Part) error {
+	if err := part.check(); err != nil {
+		return err
+	}
+	source, err := open(volume, part)
+	if err != nil {
+		return explain(part, err)
+	}
+	defer source.Close()
+	if err := removeTarget(mounter, part.Target); err != nil {
+		return err
+	}
+	return explain(part, bind(mounter, source, part))
+}
+
+// open opens the part: whatever it is by the time of the mount, this is what is mounted.
+func open(volume *os.File, part Part) (*os.File, error) {
+	if part.Fixed {
+		return mount.OpenWithin(volume, part.Path)
+	}
+	top, err := volume.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return mount.EnsureWithin(volume, part.Path, top.Mode().Perm()|madeMode)
+}
+
+// bind mounts a directory on a directory, and everything else on a file.
+func bind(mounter mount.Mounter, source *os.File, part Part) error {
+	if err := os.MkdirAll(filepath.Dir(part.Target), targetDirMode); err != nil {
+		return err
+	}
+	info, err := source.Stat()
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return volumes.Bind(mounter, source, part.Target, part.Access)
+	}
+	return volumes.BindFile(mounter, source, part.Target, part.Access)
+}
+
+// explain says what is wrong with a part, in terms of what its author wrote.
+func explain(part Part, err error) error {
+	var errno syscall.Errno
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, mount.ErrOutside):
+		return fmt.Errorf("%s: a symlink on the way there leads out of the volume: replace it by one that doesn't, relative to its own directory: %w", part.Written, mount.ErrOutside)
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("%s isn't in the volume: add it there, or correct the pod: %w", part.Written, os.ErrNotExist)
+	case errors.Is(err, unix.EROFS):
+		return fmt.Errorf("%s isn't in the volume, which can't be written: make it with a pod that may write there, or correct the pod: %w", part.Written, unix.EROFS)
+	case errors.Is(err, unix.ENOTDIR):
+		return fmt.Errorf("%s passes through a file: remove that from the volume, or correct the pod: %w", part.Written, unix.ENOTDIR)
+	case errors.Is(err, os.ErrExist):
+		return fmt.Errorf("%s: a symlink on the way there leads nowhere, or something was replaced meanwhile: remove the symlink: %w", part.Written, os.ErrExist)
+	case errors.Is(err, mount.ErrMounted):
+		return fmt.Errorf("mounting %s at %s: %w", part.Written, part.Target, mount.ErrMounted)
+	case errors.As(err, &errno):
+		return fmt.Errorf("mounting %s at %s: %w", part.Written, part.Target, errno)
+	default:
+		return fmt.Errorf("mounting %s at %s failed", part.Written, part.Target)
+	}
+}
