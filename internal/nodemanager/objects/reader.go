@@ -42,7 +42,7 @@ type Options struct {
 }
 
 // Reader is a content.Reader for the pods of one node. Its methods may be called at
-// once, but for one pod only one at a time.
+// once, but nothing is read for a pod while it is forgotten.
 type Reader struct {
 	Options
 	tokens tokens
