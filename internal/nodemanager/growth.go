@@ -31,6 +31,9 @@ const (
 type Growth struct {
 	Options
 	looks Looks
+	// settled are claims whose volumes' file systems grow when the claim says so, and not
+	// before: until then the volume need not be read.
+	settled settled
 }
 
 // NewGrowth returns the reconciler of the claims of a node's pods.
@@ -53,6 +56,7 @@ func (g *Growth) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	}
 	if found == nil {
 		g.looks.Forget(request.String())
+		g.settled.forget(request.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	switch {
@@ -74,7 +78,8 @@ func (g *Growth) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 }
 
 // find finds out what a claim's volume is; nil if it can't grow, or isn't mounted on
-// this node so that it can be written.
+// this node so that it can be written. Of a claim that asks for no more than it has, the
+// volume may be left out.
 func (g *Growth) find(ctx context.Context, request ctrl.Request) (*growing, error) {
 	found := &growing{claim: &corev1.PersistentVolumeClaim{}, volume: &corev1.PersistentVolume{}}
 	var err error
@@ -83,6 +88,9 @@ func (g *Growth) find(ctx context.Context, request ctrl.Request) (*growing, erro
 	}
 	if there, err := g.read(ctx, request.NamespacedName, found.claim); err != nil || !there {
 		return nil, err
+	}
+	if g.settled.has(request.NamespacedName, found.claim.Spec.VolumeName) && !mayYetGrow(found.claim) {
+		return found, nil
 	}
 	if there, err := g.read(ctx, client.ObjectKey{Name: found.claim.Spec.VolumeName}, found.volume); err != nil || !there {
 		return nil, err
@@ -102,6 +110,9 @@ func (g *Growth) find(ctx context.Context, request ctrl.Request) (*growing, erro
 	table, err := g.Mounter.Table()
 	if err != nil || !grower.CanGrow(table, found.volume) {
 		return nil, err
+	}
+	if !found.block {
+		g.settled.add(request.NamespacedName, found.volume.Name)
 	}
 	return found, nil
 }

@@ -2,10 +2,12 @@ package nodemanager
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -21,15 +23,20 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
-// concurrentGrowths is how many file systems grow at once.
-const concurrentGrowths = 4
+const (
+	// concurrentGrowths is how many file systems grow at once.
+	concurrentGrowths = 4
+	// firstGrowthLook is how long after a pod got its volumes it is looked whether they
+	// grow: not while others wait for theirs.
+	firstGrowthLook = time.Second
+)
 
 // SetupWithManager adds the reconciler to a manager, which may be running. With a
 // cache of this node's LocalVolumes, it looks as soon as the storage of one has grown.
 func (g *Growth) SetupWithManager(mgr manager.Manager, localVolumes cache.Cache) error {
 	blueprint := ctrl.NewControllerManagedBy(mgr).
 		Named("volume-growth").
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(requestsOfClaims), builder.WithPredicates(mountedVolumes())).
+		Watches(&corev1.Pod{}, claimHandler(), builder.WithPredicates(mountedVolumes())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrentGrowths})
 	if localVolumes != nil {
 		blueprint = blueprint.WatchesRawSource(source.Kind(localVolumes, &stowagev1alpha1.LocalVolume{},
@@ -38,12 +45,21 @@ func (g *Growth) SetupWithManager(mgr manager.Manager, localVolumes cache.Cache)
 	return blueprint.Complete(g)
 }
 
-func requestsOfClaims(_ context.Context, object client.Object) []reconcile.Request {
-	var requests []reconcile.Request
-	for _, claim := range claimsOf(object.(*corev1.Pod)) {
-		requests = append(requests, reconcile.Request{NamespacedName: claim})
+// claimHandler maps a pod to its claims, a moment later.
+func claimHandler() handler.EventHandler {
+	wake := func(object client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		for _, claim := range claimsOf(object.(*corev1.Pod)) {
+			queue.AddAfter(reconcile.Request{NamespacedName: claim}, firstGrowthLook)
+		}
 	}
-	return requests
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			wake(e.Object, queue)
+		},
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			wake(e.ObjectNew, queue)
+		},
+	}
 }
 
 // requestOfClaim is the claim of a volume whose storage has grown. The manager is
@@ -62,6 +78,7 @@ func claimOf(volume *stowagev1alpha1.LocalVolume) types.NamespacedName {
 // there when the agent started.
 func mountedVolumes() predicate.Predicate {
 	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return hasVolumes(e.Object.(*corev1.Pod)) },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			return !hasVolumes(e.ObjectOld.(*corev1.Pod)) && hasVolumes(e.ObjectNew.(*corev1.Pod))
 		},

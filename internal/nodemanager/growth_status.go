@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Reasons of the events of a growth, as the kubelet has them.
@@ -121,4 +122,16 @@ func (l *Looks) Forget(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.counts, key)
+}
+
+// settled remembers claims, each with its volume. Its zero value is usable.
+type settled struct{ volumes sync.Map }
+
+func (s *settled) add(claim types.NamespacedName, volume string) { s.volumes.Store(claim, volume) }
+
+func (s *settled) forget(claim types.NamespacedName) { s.volumes.Delete(claim) }
+
+func (s *settled) has(claim types.NamespacedName, volume string) bool {
+	known, has := s.volumes.Load(claim)
+	return has && known == volume
 }

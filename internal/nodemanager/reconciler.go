@@ -35,7 +35,7 @@ type Reconciler struct {
 func NewReconciler(options Options) *Reconciler {
 	return &Reconciler{
 		Options:    options,
-		resolver:   resolver{node: options.NodeName, live: options.Live, types: options.Volumes, devices: options.Devices},
+		resolver:   resolver{node: options.NodeName, cached: options.Client, live: options.Live, types: options.Volumes, devices: options.Devices},
 		operations: NewOperations(options.Clock),
 		inUse:      NewInUse(options),
 	}

@@ -31,10 +31,10 @@ func isWait(err error) bool {
 }
 
 // resolver finds out what a pod's volume is. It reads live: a node may get the
-// claims and volumes of its pods, but not list or watch them.
+// claims and volumes of its pods, but not list or watch them. The cache has the node.
 type resolver struct {
 	node           string
-	live           client.Reader
+	cached, live   client.Reader
 	types, devices volumes.Registry
 }
 
@@ -136,13 +136,17 @@ func checkVolume(volume *corev1.PersistentVolume, claim *corev1.PersistentVolume
 	return nil
 }
 
-// checkAffinity makes sure that the volume can be used on this node.
+// checkAffinity makes sure that the volume can be used on this node. That it can is
+// believed of the node as the cache has it; that it can't, when read live.
 func (r *resolver) checkAffinity(ctx context.Context, volume *corev1.PersistentVolume) error {
 	if volume.Spec.NodeAffinity == nil {
 		return nil
 	}
-	node := &corev1.Node{}
-	if err := r.get(ctx, client.ObjectKey{Name: r.node}, node, "node "+r.node); err != nil {
+	node, key := &corev1.Node{}, client.ObjectKey{Name: r.node}
+	if err := r.cached.Get(ctx, key, node); err == nil && storagehelpers.CheckNodeAffinity(volume, node.Labels) == nil {
+		return nil
+	}
+	if err := r.get(ctx, key, node, "node "+r.node); err != nil {
 		return err
 	}
 	if err := storagehelpers.CheckNodeAffinity(volume, node.Labels); err != nil {

@@ -94,7 +94,7 @@ func TestWhatAClaimTurnsOutToBe(t *testing.T) {
 			claim, volume := bound()
 			test.change(claim, volume)
 			live := fake.NewClientBuilder().WithObjects(claim, volume, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}).Build()
-			resolver := resolver{node: "n1", live: live, types: volumes.Registry{hostpath.New(&mounttest.Fake{}, t.TempDir())}}
+			resolver := resolver{node: "n1", cached: live, live: live, types: volumes.Registry{hostpath.New(&mounttest.Fake{}, t.TempDir())}}
 			source := claimVolume("data", false)
 
 			resolved, err := resolver.resolve(t.Context(), podWith(source), source)
@@ -121,7 +121,7 @@ func TestAForbiddenClaimIsWaitedForAndOtherErrorsAreToldOf(t *testing.T) {
 			},
 		}).Build()
 		source := claimVolume("data", false)
-		_, err := (&resolver{node: "n1", live: live}).resolve(t.Context(), podWith(source), source)
+		_, err := (&resolver{node: "n1", cached: live, live: live}).resolve(t.Context(), podWith(source), source)
 		if err == nil || isWait(err) != waits {
 			t.Errorf("%v became %v", failure, err)
 		}

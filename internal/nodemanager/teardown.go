@@ -76,12 +76,20 @@ func (r *Reconciler) tellTroubles(ctx context.Context, uid types.UID, pod *corev
 	return again
 }
 
-// livePod reads a pod from the API server; nil if it is gone. It lists, because
-// a node isn't allowed to get a pod that doesn't exist.
+// livePod reads a pod from the API server; nil if it is gone. The list is for pods that a
+// node may not get: those that don't exist, and those that it isn't known to run.
 func (r *Reconciler) livePod(ctx context.Context, uid types.UID, cached *corev1.Pod) (*corev1.Pod, error) {
 	fields := client.MatchingFields{"spec.nodeName": r.NodeName}
 	options := []client.ListOption{fields}
 	if cached != nil {
+		pod := &corev1.Pod{}
+		err := r.Live.Get(ctx, client.ObjectKeyFromObject(cached), pod)
+		switch {
+		case err == nil && pod.UID == uid:
+			return pod, nil
+		case err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err):
+			return nil, fmt.Errorf("reading pod %s before its volumes are taken away: %w", uid, err)
+		}
 		fields["metadata.name"] = cached.Name
 		options = append(options, client.InNamespace(cached.Namespace))
 	}
