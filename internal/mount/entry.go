@@ -1,0 +1,20 @@
+package mount
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// OpenToRead opens a directory below an open one, to list it: no symlink leads there,
+// and no mount (ErrMounted).
+func OpenToRead(dir *os.File, path string) (*os.File, error) {
+	return openToRead(dir, path)
+}
+
+// OpenEntry opens what has a name in an open directory, whatever it is, to know and to
+// change its owner and mode: it can't be read or written, a symlink is opened itself,
+// and a device isn't told. What something is mounted on is ErrMounted.
+func OpenEntry(dir *os.File, name string) (*os.File, error) {
+	return openat2(dir, name, unix.O_PATH|unix.O_NOFOLLOW, beneath|unix.RESOLVE_NO_XDEV)
+}

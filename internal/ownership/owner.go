@@ -1,0 +1,103 @@
+package ownership
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+)
+
+const (
+	// firstWord is when a tree takes so long that it is worth a word, and laterWord how
+	// long it is until the next one.
+	firstWord = 30 * time.Second
+	laterWord = time.Minute
+)
+
+// Reasons of events: those that the kubelet uses for the same.
+const (
+	inProgress    = "VolumePermissionChangeInProgress"
+	alreadyHasOne = "AlreadyMountedVolume"
+)
+
+// Owner gives volumes to their pods' groups, and tells users of it. Its zero value tells
+// nobody but the log, on a node without SELinux.
+type Owner struct {
+	// Events tells users; nil: nobody is told.
+	Events events.EventRecorder
+	// Clock tells how long it takes; nil: the real one.
+	Clock clock.PassiveClock
+	// SELinux: files have labels on this node.
+	SELinux bool
+}
+
+// Give gives the volume in an open directory to the group of a pod, if it has one. It
+// comes before the pod sees the volume, and is repeated until it succeeds.
+func (o Owner) Give(ctx context.Context, pod *corev1.Pod, volume string, dir *os.File) error {
+	group, wanted := GroupOf(pod, mount.ReadWrite)
+	if !wanted {
+		return nil
+	}
+	report := &report{owner: o, pod: pod, volume: volume}
+	report.next = o.now().Add(firstWord)
+	refused, err := group.Give(ctx, dir, func(files int64) { report.note(ctx, files) })
+	if err != nil {
+		return fmt.Errorf("giving the volume to the pod's fsGroup: %w", err)
+	}
+	if refused > 0 {
+		logf.FromContext(ctx).Info("some files of a volume can't be given to the fsGroup of its pod",
+			"volume", volume, "fsGroup", group.ID, "files", refused)
+	}
+	return nil
+}
+
+// TellOther tells that a volume, which another pod uses, isn't given to a pod's group.
+func (o Owner) TellOther(ctx context.Context, pod *corev1.Pod, volume string, dir *os.File) error {
+	group, wanted := GroupOf(pod, mount.ReadWrite)
+	stat, err := statOf(dir)
+	if err != nil || !wanted || int(stat.Gid) == group.ID {
+		return err
+	}
+	o.tell(ctx, pod, alreadyHasOne, fmt.Sprintf("volume %s is used by another pod and belongs to group %d, so it isn't given to fsGroup %d: "+
+		"have its pods ask for the same fsGroup", volume, stat.Gid, group.ID))
+	return nil
+}
+
+func (o Owner) now() time.Time {
+	if o.Clock == nil {
+		return time.Now()
+	}
+	return o.Clock.Now()
+}
+
+func (o Owner) tell(ctx context.Context, pod *corev1.Pod, reason, note string) {
+	logf.FromContext(ctx).Info("fsGroup of a pod", "pod", pod.Namespace+"/"+pod.Name, "note", note)
+	if o.Events != nil {
+		o.Events.Eventf(pod, nil, corev1.EventTypeWarning, reason, "Mounting", "%s", note)
+	}
+}
+
+// report tells how far one volume is.
+type report struct {
+	owner  Owner
+	pod    *corev1.Pod
+	volume string
+	next   time.Time
+}
+
+func (r *report) note(ctx context.Context, files int64) {
+	now := r.owner.now()
+	if now.Before(r.next) {
+		return
+	}
+	r.next = now.Add(laterWord)
+	r.owner.tell(ctx, r.pod, inProgress, fmt.Sprintf("giving volume %s to the pod's fsGroup takes long: %d files so far; "+
+		"with fsGroupChangePolicy OnRootMismatch it isn't done again when the volume has the group already", r.volume, files))
+}

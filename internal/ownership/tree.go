@@ -1,0 +1,221 @@
+package ownership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+)
+
+const (
+	// readBatch is how many names are read before they are looked at.
+	readBatch = 1024
+	// maxDepth is how many directories are held open at once. Whoever fills a volume can
+	// nest deeper than this process may open files.
+	maxDepth = 64
+	// longestPath is that of a directory which the kernel opens at once. What lies
+	// deeper is left as it is.
+	longestPath = unix.PathMax - 256
+)
+
+// Give gives an open directory, and all that it holds, to the group. It may find what an
+// earlier call, cut off at any point, left. seen is told now and then how many files were
+// looked at; refused is how many stay as they are: those that are marked immutable, all
+// on a file system without owners, and directories that lie deeper than a path is long.
+//
+// Pods may change the tree meanwhile. Each file is opened before it is looked at and
+// changed, through no symlink and no mount, so that no other takes its place: whatever
+// they rename or swap, nothing but what has a name in the tree is changed, and a symlink
+// itself, never what it leads to. Devices are left alone.
+//
+// A file that has another name elsewhere is changed there, too. No pod can give it one:
+// the kernel links only within one mount, and a pod's shows the volume alone. Who can is
+// the administrator, or a pod that was shown more of the disk by a hostPath.
+//
+// As with chown(1), a program that is changed loses setuid, setgid and its capabilities:
+// who had it run as one group would have it run as another.
+func (g Group) Give(ctx context.Context, dir *os.File, seen func(files int64)) (refused int64, err error) {
+	top, err := mount.OpenToRead(dir, ".")
+	if err != nil {
+		return 0, err
+	}
+	defer top.Close()
+	stat, err := statOf(top)
+	if err != nil || g.OnMismatch && g.has(stat) {
+		return 0, err
+	}
+	readOnly, err := isReadOnly(top)
+	if err != nil || readOnly {
+		return 0, err
+	}
+	w := &walk{ctx: ctx, group: g, top: top, seen: seen}
+	if err := w.begin(stat); err != nil {
+		return 0, err
+	}
+	if err := w.through(); err != nil {
+		return w.refused, err
+	}
+	return w.refused, w.change(top)
+}
+
+// walk is one tree that is being given to a group.
+type walk struct {
+	ctx            context.Context
+	group          Group
+	top            *os.File
+	seen           func(files int64)
+	files, refused int64
+	// deep are directories that lay too deep, and are begun from the top.
+	deep []*place
+}
+
+// place is what has a name in the tree, by its way from the top; nil is the top.
+type place struct {
+	parent *place
+	name   string
+	// length is that of its path.
+	length int
+}
+
+func (p *place) at(name string) *place {
+	if p == nil {
+		return &place{nil, name, len(name)}
+	}
+	return &place{p, name, p.length + len("/") + len(name)}
+}
+
+func (p *place) path() string {
+	if p.parent == nil {
+		return p.name
+	}
+	return p.parent.path() + "/" + p.name
+}
+
+// begin makes the top directory one that is nobody's: files that were given to one group
+// half way must not pass for the other's.
+func (w *walk) begin(stat *unix.Stat_t) error {
+	if int(stat.Gid) == w.group.ID || stat.Mode&unix.S_ISGID == 0 {
+		return nil
+	}
+	return w.setMode(w.top, stat.Mode&allBits&^unix.S_ISGID)
+}
+
+// through goes through the tree, but for its top.
+func (w *walk) through() error {
+	if err := w.list(w.top, nil, 1); err != nil {
+		return err
+	}
+	for len(w.deep) > 0 {
+		at := w.deep[len(w.deep)-1]
+		w.deep = w.deep[:len(w.deep)-1]
+		if err := w.descend(at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// descend begins anew with a directory that lay too deep.
+func (w *walk) descend(at *place) error {
+	dir, err := mount.OpenToRead(w.top, at.path())
+	if isElsewhere(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return w.list(dir, at, 1)
+}
+
+// list gives away what a directory holds.
+func (w *walk) list(dir *os.File, at *place, depth int) error {
+	for {
+		if err := w.ctx.Err(); err != nil {
+			return fmt.Errorf("giving %s to group %d: %w", w.top.Name(), w.group.ID, err)
+		}
+		names, err := dir.Readdirnames(readBatch)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("listing %s: %w", dir.Name(), err)
+		}
+		for _, name := range names {
+			if err := w.give(dir, at.at(name), depth); err != nil {
+				return err
+			}
+		}
+		w.seen(w.files)
+	}
+}
+
+// give gives away one entry of a directory, with all that it holds.
+func (w *walk) give(dir *os.File, at *place, depth int) error {
+	var stat unix.Stat_t
+	err := unix.Fstatat(int(dir.Fd()), at.name, &stat, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT)
+	if isElsewhere(err) {
+		return nil
+	}
+	if err != nil {
+		return &os.PathError{Op: "looking at", Path: dir.Name() + "/" + at.name, Err: err}
+	}
+	w.files++
+	if stat.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return w.giveDir(dir, at, depth)
+	}
+	// Most have it already. What takes this one's place meanwhile is who changes it's.
+	if w.group.has(&stat) {
+		return nil
+	}
+	entry, err := mount.OpenEntry(dir, at.name)
+	if isElsewhere(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer entry.Close()
+	return w.change(entry)
+}
+
+// giveDir gives away a directory, and then what it holds: what is made in it from then on
+// has the group anyhow.
+func (w *walk) giveDir(dir *os.File, at *place, depth int) error {
+	child, err := mount.OpenToRead(dir, at.name)
+	if isElsewhere(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer child.Close()
+	if err := w.change(child); err != nil {
+		return err
+	}
+	switch {
+	case at.length >= longestPath:
+		w.refused++
+		return nil
+	case depth >= maxDepth:
+		w.deep = append(w.deep, at)
+		return nil
+	}
+	return w.list(child, at, depth+1)
+}
+
+// isElsewhere says that something isn't in the tree any more, or not part of it: it is
+// gone, became another kind of file, or a mount.
+func isElsewhere(err error) bool {
+	for _, kind := range []error{os.ErrNotExist, mount.ErrOutside, mount.ErrMounted, unix.ENOTDIR} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}
