@@ -59,8 +59,10 @@ type Options struct {
 	Live client.Reader
 	// Events tells users.
 	Events events.EventRecorder
+	// Numbers counts what is done; nil: nobody asks.
+	Numbers *Numbers
 	// Clock tells how long operations take.
-	Clock clock.PassiveClock
+	Clock clock.WithDelayedExecution
 }
 
 // PodUIDIndex is the index of the pod cache that the reconciler looks pods up in.

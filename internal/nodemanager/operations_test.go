@@ -43,13 +43,13 @@ func (g gate) work(context.Context) error { return <-g }
 
 func TestOneVolumeHasOneOperationAndAnotherDoesNotWaitForIt(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
-	operations := NewOperations(clock)
+	operations := NewOperations(clock, nil)
 	hangs, quick := make(gate), make(gate)
-	if outcome := operations.Do(t.Context(), Mounting, "hangs", somePod, hangs.work); !outcome.Running {
+	if outcome := operations.Do(t.Context(), Task{Kind: Mounting, Dir: "hangs", Pod: somePod}, hangs.work); !outcome.Running {
 		t.Fatalf("got %+v", outcome)
 	}
 	clock.Step(time.Minute)
-	second := operations.Do(t.Context(), Mounting, "hangs", somePod, func(context.Context) error {
+	second := operations.Do(t.Context(), Task{Kind: Mounting, Dir: "hangs", Pod: somePod}, func(context.Context) error {
 		t.Error("a second operation was started")
 		return nil
 	})
@@ -58,7 +58,7 @@ func TestOneVolumeHasOneOperationAndAnotherDoesNotWaitForIt(t *testing.T) {
 	}
 	ended := make(chan types.UID)
 	operations.OnEnd(func(pod types.UID) { ended <- pod })
-	operations.Do(t.Context(), Mounting, "quick", "pod-2", quick.work)
+	operations.Do(t.Context(), Task{Kind: Mounting, Dir: "quick", Pod: "pod-2"}, quick.work)
 	quick <- nil
 	if pod := <-ended; pod != "pod-2" {
 		t.Errorf("%s was told", pod)
@@ -78,12 +78,12 @@ func TestOneVolumeHasOneOperationAndAnotherDoesNotWaitForIt(t *testing.T) {
 
 func TestAFailedOperationBacksOffAndASuccessForgetsIt(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
-	operations := NewOperations(clock)
+	operations := NewOperations(clock, nil)
 	ended := make(chan types.UID)
 	operations.OnEnd(func(pod types.UID) { ended <- pod })
 	broken := errors.New("broken")
 	attempt := func(result error) Outcome {
-		outcome := operations.Do(t.Context(), Mounting, "dir", somePod, func(context.Context) error { return result })
+		outcome := operations.Do(t.Context(), Task{Kind: Mounting, Dir: "dir", Pod: somePod}, func(context.Context) error { return result })
 		if outcome.Running {
 			<-ended
 		}
@@ -113,13 +113,13 @@ func TestAFailedOperationBacksOffAndASuccessForgetsIt(t *testing.T) {
 }
 
 func TestAFailedMountNeitherHoldsUpTheUnmountNorSpeaksForIt(t *testing.T) {
-	operations := NewOperations(clocktesting.NewFakeClock(time.Now()))
+	operations := NewOperations(clocktesting.NewFakeClock(time.Now()), nil)
 	broken := func(context.Context) error { return errors.New("broken") }
-	operations.Do(t.Context(), Mounting, "dir", somePod, broken)
+	operations.Do(t.Context(), Task{Kind: Mounting, Dir: "dir", Pod: somePod}, broken)
 	operations.Wait()
 
 	unmounted := false
-	outcome := operations.Do(t.Context(), Unmounting, "dir", somePod, func(context.Context) error {
+	outcome := operations.Do(t.Context(), Task{Kind: Unmounting, Dir: "dir", Pod: somePod}, func(context.Context) error {
 		unmounted = true
 		return nil
 	})
@@ -130,10 +130,10 @@ func TestAFailedMountNeitherHoldsUpTheUnmountNorSpeaksForIt(t *testing.T) {
 }
 
 func TestAMountAndAnUnmountOfOneVolumeNeverRunAtOnce(t *testing.T) {
-	operations := NewOperations(clocktesting.NewFakeClock(time.Now()))
+	operations := NewOperations(clocktesting.NewFakeClock(time.Now()), nil)
 	hangs := make(gate)
-	operations.Do(t.Context(), Mounting, "dir", somePod, hangs.work)
-	outcome := operations.Do(t.Context(), Unmounting, "dir", somePod, func(context.Context) error {
+	operations.Do(t.Context(), Task{Kind: Mounting, Dir: "dir", Pod: somePod}, hangs.work)
+	outcome := operations.Do(t.Context(), Task{Kind: Unmounting, Dir: "dir", Pod: somePod}, func(context.Context) error {
 		t.Error("it was unmounted meanwhile")
 		return nil
 	})
@@ -145,12 +145,12 @@ func TestAMountAndAnUnmountOfOneVolumeNeverRunAtOnce(t *testing.T) {
 }
 
 func TestNothingIsKeptOfAPodThatIsGone(t *testing.T) {
-	operations := NewOperations(clocktesting.NewFakeClock(time.Now()))
+	operations := NewOperations(clocktesting.NewFakeClock(time.Now()), nil)
 	broken, hangs := func(context.Context) error { return errors.New("broken") }, make(gate)
-	operations.Do(t.Context(), Mounting, "dir", somePod, broken)
-	operations.Do(t.Context(), Mounting, "another pod's", "pod-2", broken)
+	operations.Do(t.Context(), Task{Kind: Mounting, Dir: "dir", Pod: somePod}, broken)
+	operations.Do(t.Context(), Task{Kind: Mounting, Dir: "another pod's", Pod: "pod-2"}, broken)
 	operations.Wait()
-	operations.Do(t.Context(), Mounting, "hangs", somePod, hangs.work)
+	operations.Do(t.Context(), Task{Kind: Mounting, Dir: "hangs", Pod: somePod}, hangs.work)
 
 	operations.Forget(somePod)
 
@@ -162,10 +162,10 @@ func TestNothingIsKeptOfAPodThatIsGone(t *testing.T) {
 }
 
 func TestAShutdownWaitsForWhatRunsAndDoesNotCancelIt(t *testing.T) {
-	operations := NewOperations(clocktesting.NewFakeClock(time.Now()))
+	operations := NewOperations(clocktesting.NewFakeClock(time.Now()), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	started, finish := make(chan struct{}), make(chan struct{})
-	operations.Do(ctx, Mounting, "dir", somePod, func(ctx context.Context) error {
+	operations.Do(ctx, Task{Kind: Mounting, Dir: "dir", Pod: somePod}, func(ctx context.Context) error {
 		close(started)
 		<-finish
 		if ctx.Err() != nil {

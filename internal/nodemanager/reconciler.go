@@ -36,7 +36,7 @@ func NewReconciler(options Options) *Reconciler {
 	return &Reconciler{
 		Options:    options,
 		resolver:   resolver{node: options.NodeName, cached: options.Client, live: options.Live, types: options.Volumes, devices: options.Devices},
-		operations: NewOperations(options.Clock),
+		operations: NewOperations(options.Clock, options.Numbers),
 		inUse:      NewInUse(options),
 	}
 }
@@ -129,7 +129,8 @@ func (r *Reconciler) mount(ctx context.Context, pod *corev1.Pod, volume *Desired
 		return progress{err: err, again: claimWait(volume.Waits)}
 	}
 	volume.Waits = 0
-	outcome := r.operations.Do(ctx, Mounting, dir, pod.UID, func(ctx context.Context) error {
+	task := Task{Kind: Mounting, Type: resolved.Plugin.Name(), Dir: dir, Pod: pod.UID}
+	outcome := r.operations.Do(ctx, task, func(ctx context.Context) error {
 		if err := r.Tree.EnsureParent(pod.UID, resolved.Location()); err != nil {
 			return err
 		}
@@ -181,6 +182,8 @@ func progressOf(outcome Outcome) progress {
 	switch {
 	case outcome.Err != nil:
 		return progress{err: outcome.Err, again: outcome.RetryAfter}
+	case outcome.QueuedFor >= slowOperation:
+		return progress{err: waitFor("waiting for its turn: many volumes of its type are being mounted or unmounted"), again: slowOperation}
 	case outcome.RunningFor >= slowOperation:
 		return progress{err: waitFor("mounting takes long: does the storage answer?"), again: slowOperation}
 	default:

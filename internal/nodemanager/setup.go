@@ -47,7 +47,7 @@ func IndexPods(ctx context.Context, mgr manager.Manager) error {
 func (r *Reconciler) SetupWithManager(mgr manager.Manager, localVolumes cache.Cache) error {
 	err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		<-ctx.Done()
-		r.operations.Wait()
+		r.operations.Stop()
 		return nil
 	}))
 	if err != nil {

@@ -26,11 +26,8 @@ func (r *Reconciler) teardown(ctx context.Context, uid types.UID, cached *corev1
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if running && !hasDir {
-		return reconcile.Result{RequeueAfter: slowOperation}, nil
-	}
 	deleting := cached != nil && cached.DeletionTimestamp != nil
-	if !hasDir && !deleting {
+	if !running && !hasDir && !deleting {
 		r.forget(uid)
 		return reconcile.Result{}, nil
 	}
@@ -109,6 +106,9 @@ func (r *Reconciler) livePod(ctx context.Context, uid types.UID, cached *corev1.
 // worked on, whatever becomes of one of them. A time above zero says when there may
 // be something new of those that are worked on.
 func (r *Reconciler) ensureGone(ctx context.Context, uid types.UID) (again time.Duration, problems []error) {
+	r.operations.Cancel(uid)
+	// Asked first: a mount that isn't over yet is about to make a directory.
+	running := r.operations.IsRunning(uid)
 	found, err := r.Tree.Volumes(uid)
 	if err != nil {
 		return 0, []error{err}
@@ -121,7 +121,8 @@ func (r *Reconciler) ensureGone(ctx context.Context, uid types.UID) (again time.
 			problems = append(problems, fmt.Errorf("volume %s has the unknown type %s: remove %s by hand", at.Name, at.Plugin, dir))
 			continue
 		}
-		outcome := r.operations.Do(ctx, Unmounting, dir, uid, func(ctx context.Context) error { return plugin.Unpublish(ctx, dir) })
+		task := Task{Kind: Unmounting, Type: at.Plugin, Dir: dir, Pod: uid}
+		outcome := r.operations.Do(ctx, task, func(ctx context.Context) error { return plugin.Unpublish(ctx, dir) })
 		if outcome.Err != nil {
 			problems = append(problems, fmt.Errorf("volume %s: %w", at.Name, outcome.Err))
 		}
@@ -130,8 +131,7 @@ func (r *Reconciler) ensureGone(ctx context.Context, uid types.UID) (again time.
 	if len(found) > 0 {
 		return soonest(states), problems
 	}
-	// A mount that was begun before the pod went is about to make a directory.
-	if r.operations.IsRunning(uid) {
+	if running {
 		return slowOperation, nil
 	}
 	if err := r.Tree.RemovePod(uid); err != nil {

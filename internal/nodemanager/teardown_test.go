@@ -246,7 +246,7 @@ func TestADeletionIsNotFinishedWhileAMountThatWasBegunStillRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	hangs := make(gate)
-	bench.operations.Do(t.Context(), Mounting, "a volume's directory", somePod, hangs.work)
+	bench.operations.Do(t.Context(), Task{Kind: Mounting, Dir: "a volume's directory", Pod: somePod}, hangs.work)
 
 	if _, err := bench.Reconcile(t.Context(), somePod); err != nil || deleted != 0 {
 		t.Errorf("it was finished %d times (%v)", deleted, err)
