@@ -99,7 +99,7 @@ func (w *writer) point(version string) error {
 
 // newVersion is a name that nobody can foresee.
 func newVersion() string {
-	return fmt.Sprintf("%s%s.%d", ownPrefix, time.Now().UTC().Format("2006_01_02_15_04_05"), rand.Uint64())
+	return fmt.Sprintf("%s%s.%d", ownPrefix, time.Now().UTC().Format("2006_01_02_15_04_05"), rand.Uint32())
 }
 
 // currentVersion is the version that is shown; "" if none is. Where the pointer leads

@@ -91,16 +91,5 @@ func (p Plugin) Publish(_ context.Context, spec volumes.Spec, dir string) error 
 // Unpublish implements volumes.Plugin. What was mounted into the volume is
 // unmounted, not removed.
 func (p Plugin) Unpublish(ctx context.Context, dir string) error {
-	if err := mount.UnmountBelow(p.mounter, dir); err != nil {
-		return err
-	}
-	parent, err := os.Open(filepath.Dir(dir))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer parent.Close()
-	return mount.RemoveTree(ctx, parent, filepath.Base(dir))
+	return volumes.Remove(ctx, p.mounter, dir)
 }

@@ -1,0 +1,27 @@
+package volumes
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+)
+
+// Remove removes the directory of a volume whose data doesn't outlive its pod, with all
+// that it holds. What was mounted at or into it is unmounted, not removed.
+func Remove(ctx context.Context, mounter mount.Mounter, dir string) error {
+	if err := mount.UnmountBelow(mounter, dir); err != nil {
+		return err
+	}
+	parent, err := os.Open(filepath.Dir(dir))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
+	return mount.RemoveTree(ctx, parent, filepath.Base(dir))
+}
