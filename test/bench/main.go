@@ -36,6 +36,8 @@ const (
 	bareLocalArgument = "bare-local"
 	// bareAttachArgument makes it that of attach_bare.go.
 	bareAttachArgument = "bare-attach"
+	// bareNodeArgument makes it that of node_bare.go.
+	bareNodeArgument = "bare-node"
 	// provisionerArgument makes it the manager of provisioner.go.
 	provisionerArgument = "provisioner"
 	// attacherArgument makes it that of attacher.go.
@@ -86,6 +88,8 @@ func run(ctx context.Context) error {
 		return runBare(ctx, arguments[0], bareLocal(stowagev1alpha1.LocalLayout(arguments[1]), arguments[2]))
 	case bareAttachArgument:
 		return runBareAttach(ctx, arguments[0], phase(arguments[1]), arguments[2:]...)
+	case bareNodeArgument:
+		return runBareNode(ctx, arguments[0], arguments[1])
 	case attacherArgument:
 		return runAttacher(ctx, arguments[0])
 	case provisionerArgument:
@@ -97,16 +101,16 @@ func run(ctx context.Context) error {
 
 func parseOptions() options {
 	o := options{}
-	pflag.StringSliceVar(&o.benchmarks, "benchmarks", []string{"bind", "late-volume", "crowd", "idle", "provision", "local", "attach", "node-event"}, "What to measure.")
+	pflag.StringSliceVar(&o.benchmarks, "benchmarks", []string{"bind", "late-volume", "crowd", "idle", "provision", "local", "attach", "node-event", "node"}, "What to measure.")
 	pflag.StringSliceVar(&o.workloads, "workloads", workloadNames(), "Workloads of the benchmark bind.")
 	pflag.IntSliceVar(&o.sizes, "n", []int{500, 2000}, "Numbers of pairs of a volume and a claim, for the benchmark bind.")
 	pflag.IntSliceVar(&o.provisions, "provision-n", []int{500, 5000}, "Numbers of claims for the benchmark provision.")
 	pflag.IntVar(&o.locals, "local-n", 500, "Number of claims for the benchmark local; each needs 16Mi of the disk that temporary files lie on.")
 	pflag.IntVar(&o.attachNodes, "attach-nodes", 50, "Number of nodes for the benchmark attach.")
 	pflag.IntVar(&o.attachVolumes, "attach-volumes", 20, "Number of volumes on each of them.")
-	pflag.IntVar(&o.rounds, "rounds", 5, "Interleaved rounds of the workload identical, of provision at the smallest n, of local, and of attach. All else gets one.")
+	pflag.IntVar(&o.rounds, "rounds", 5, "Interleaved rounds of the workload identical, of provision at the smallest n, of local, attach and node. All else gets one.")
 	pflag.StringVar(&o.manager, "manager", filepath.Join(apiserver.Repository(), "bin", "manager"), "The manager to measure.")
-	pflag.StringVar(&o.agent, "agent", filepath.Join(apiserver.Repository(), "bin", agentName), "The node agent to measure, in local.")
+	pflag.StringVar(&o.agent, "agent", filepath.Join(apiserver.Repository(), "bin", agentName), "The node agent to measure, in local and node.")
 	pflag.StringVar(&o.vs, "vs", "", "Command of another controller to send through the same workloads in place of the\n"+
 		"manager; {{kubeconfig}} in it becomes the path of a kubeconfig.")
 	pflag.StringVar(&o.json, "json", filepath.Join(apiserver.Repository(), "bin", "bench.json"), "File for the results as JSON.")
@@ -158,6 +162,8 @@ func measure(bed *testbed, o options, report *report) error {
 			err = bed.measureAttach(o, report)
 		case "node-event":
 			err = bed.measureNodeEvents(o, report)
+		case "node":
+			err = bed.measureNode(o, report)
 		default:
 			err = fmt.Errorf("there is no benchmark %q", name)
 		}

@@ -63,11 +63,16 @@ func (b *testbed) watchFromNow(list client.ObjectList) (watch.Interface, error) 
 	if err := b.client.List(b.ctx, list, client.Limit(1)); err != nil {
 		return nil, fmt.Errorf("listing %T: %w", list, err)
 	}
+	return watchSince(b.ctx, b.client, list)
+}
+
+// watchSince watches what has happened since something was listed.
+func watchSince(ctx context.Context, from client.WithWatch, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
 	// The API server ends the watch of a client that is too slow for it.
-	again := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-		return b.client.Watch(ctx, list, &client.ListOptions{Raw: &options})
+	again := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
+		return from.Watch(ctx, list, append(options, &client.ListOptions{Raw: &raw})...)
 	}}
-	watching, err := toolswatch.NewRetryWatcherWithContext(b.ctx, list.GetResourceVersion(), again)
+	watching, err := toolswatch.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), again)
 	if err != nil {
 		return nil, fmt.Errorf("watching %T: %w", list, err)
 	}

@@ -30,6 +30,8 @@ type report struct {
 	Local      []localRound     `json:",omitempty"`
 	Attach     []attachPhase    `json:",omitempty"`
 	Events     []eventCost      `json:",omitempty"`
+	Node       []nodeRound      `json:",omitempty"`
+	NodeIdle   *nodeIdle        `json:",omitempty"`
 	Targets    []target
 }
 

@@ -57,6 +57,7 @@ func (r *report) judge() {
 	r.judgeProvision()
 	r.judgeLocal()
 	r.judgeAttach()
+	r.judgeNode()
 	r.judgeEvents()
 }
 
