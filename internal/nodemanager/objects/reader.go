@@ -162,7 +162,7 @@ func (r *Reader) want(pod types.UID, of key) (at *object, seen client.Object, wa
 }
 
 // readLive reads an object from the API server for a pod, and has it watched from then
-// on. One that is missing is watched too, and read again when the pod asks again.
+// on, also if it is missing.
 func (r *Reader) readLive(ctx context.Context, pod types.UID, at *object) (client.Object, error) {
 	inTime, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -170,9 +170,7 @@ func (r *Reader) readLive(ctx context.Context, pod types.UID, at *object) (clien
 	err := r.Live.Get(inTime, client.ObjectKey{Namespace: at.namespace, Name: at.name}, read)
 	switch {
 	case apierrors.IsNotFound(err):
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		at.watch(ctx)
+		r.wasMissing(ctx, pod, at)
 		return nil, nil
 	case apierrors.IsForbidden(err):
 		return nil, unreadable(at.String(), err)
@@ -195,6 +193,15 @@ func (r *Reader) wasRead(ctx context.Context, pod types.UID, at *object, read cl
 		at.watch(ctx)
 	}
 	return at.seen
+}
+
+// wasMissing notes that an object was missing for a pod. A watch that doesn't know that
+// yet is behind: the pod isn't given what it has.
+func (r *Reader) wasMissing(ctx context.Context, pod types.UID, at *object) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at.pods[pod] = at.seen == nil
+	at.watch(ctx)
 }
 
 // unreadable says that the API server doesn't let this node read something. It learns

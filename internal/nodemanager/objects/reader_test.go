@@ -125,8 +125,25 @@ func TestWhatIsMissingIsToldOfWhenItComes(t *testing.T) {
 	}
 
 	w.awaitTold(t, "1")
-	if shown := w.shows(t, first); shown != "one" {
-		t.Errorf("it shows %q", shown)
+	if shown := w.shows(t, first); shown != "one" || w.gets != 1 {
+		t.Errorf("it shows %q after %d reads", shown, w.gets)
+	}
+}
+
+func TestAPodThatComesAfterADeletionIsNotGivenWhatWasDeletedThoughTheWatchIsBehind(t *testing.T) {
+	w := newWorld(t, password("one"))
+	w.spoilt.Watch = func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
+		return watch.NewFake(), nil
+	}
+	w.shows(t, first)
+	w.awaitWatch(t)
+	if err := w.api.Delete(t.Context(), password("")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := w.Secret(t.Context(), second, "password"); !errors.Is(err, content.ErrMissing) {
+			t.Errorf("got %v", err)
+		}
 	}
 }
 

@@ -47,6 +47,9 @@ func (o *object) listerWatcher() cache.ListerWatcher {
 	}
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, raw metav1.ListOptions) (runtime.Object, error) {
+			if raw.ResourceVersion == "0" { // any version: it may be older than what was read
+				raw.ResourceVersion = ""
+			}
 			list := o.kind.newList()
 			return list, live.List(ctx, list, options(raw))
 		},
