@@ -1,0 +1,132 @@
+// Package apidata is what the volume types have in common that show objects of the API
+// server: configMap, secret, downwardAPI and projected. Each of them is a package beside
+// this one, and a Type. What they show is found out by package content, and written by
+// package atomicdir.
+//
+// What may be secret is only ever in memory: it is written to a file system of which the
+// kernel says so, and to nothing else.
+package apidata
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/atomicdir"
+)
+
+const (
+	// mode lets all users of a pod look for the files that they may read; root alone
+	// writes.
+	mode = 0o755
+	// mountPointMode is that of a directory which memory is mounted on.
+	mountPointMode = 0o750
+)
+
+// Type is what sets one volume type apart.
+type Type struct {
+	// Name is that of the plug-in.
+	Name string
+	// InMemory: its volumes are never on disk, nor swapped where the kernel can refuse
+	// that. Others are, as memory isn't accounted to the pods that use it.
+	InMemory bool
+	// Is says whether a volume is of this type.
+	Is func(corev1.Volume) bool
+}
+
+// Plugin is a volume type. Its zero value isn't usable: see New.
+type Plugin struct {
+	mounter mount.Mounter
+	kind    Type
+}
+
+var _ volumes.Refresher = Plugin{}
+
+// New returns a volume type.
+func New(mounter mount.Mounter, kind Type) Plugin {
+	return Plugin{mounter: mounter, kind: kind}
+}
+
+// Name implements volumes.Plugin.
+func (p Plugin) Name() string { return p.kind.Name }
+
+// CanHandle implements volumes.Plugin.
+func (p Plugin) CanHandle(spec volumes.Spec) bool {
+	return spec.PersistentVolume == nil && p.kind.Is(spec.Volume)
+}
+
+// Path implements volumes.Plugin.
+func (Plugin) Path(dir string) string { return dir }
+
+// IsPublished implements volumes.Plugin.
+func (p Plugin) IsPublished(table mount.Table, _ volumes.Spec, dir string) (bool, error) {
+	if p.kind.InMemory && !isMemoryAt(table, dir) {
+		return false, nil
+	}
+	opened, err := os.OpenRoot(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer opened.Close()
+	return atomicdir.IsWritten(opened), nil
+}
+
+// Publish implements volumes.Plugin.
+func (p Plugin) Publish(ctx context.Context, spec volumes.Spec, dir string) error {
+	if err := p.ensureDir(dir); err != nil {
+		return err
+	}
+	if p.kind.InMemory {
+		if err := p.ensureMemory(dir); err != nil {
+			return err
+		}
+	}
+	return p.Refresh(ctx, spec, dir)
+}
+
+// Refresh implements volumes.Refresher.
+func (p Plugin) Refresh(ctx context.Context, spec volumes.Spec, dir string) error {
+	if spec.Files == nil {
+		return fmt.Errorf("writing volume %s: what it shows isn't known", spec.Name())
+	}
+	opened, err := p.open(dir)
+	if err != nil {
+		return err
+	}
+	defer opened.Close()
+	return atomicdir.Write(ctx, opened, spec.Files, groupOf(spec.Pod))
+}
+
+// Unpublish implements volumes.Plugin.
+func (p Plugin) Unpublish(ctx context.Context, dir string) error {
+	return volumes.Remove(ctx, p.mounter, dir)
+}
+
+func (p Plugin) ensureDir(dir string) error {
+	parent, err := os.Open(filepath.Dir(dir))
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
+	if p.kind.InMemory {
+		return mount.EnsureDir(parent, filepath.Base(dir), mountPointMode)
+	}
+	return mount.EnsureDir(parent, filepath.Base(dir), mode)
+}
+
+// groupOf is the group that a pod's files belong to; nil if it asks for none.
+func groupOf(pod *corev1.Pod) *int64 {
+	if pod == nil || pod.Spec.SecurityContext == nil {
+		return nil
+	}
+	return pod.Spec.SecurityContext.FSGroup
+}

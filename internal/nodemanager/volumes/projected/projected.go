@@ -1,0 +1,19 @@
+// Package projected serves projected volumes: objects, tokens and what a pod asks of
+// itself, in one directory and in memory only.
+package projected
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/apidata"
+)
+
+// New returns the volume type.
+func New(mounter mount.Mounter) apidata.Plugin {
+	return apidata.New(mounter, apidata.Type{
+		Name:     "kubernetes.io/projected",
+		InMemory: true,
+		Is:       func(volume corev1.Volume) bool { return volume.Projected != nil },
+	})
+}

@@ -1,0 +1,18 @@
+// Package secret serves secret volumes: the keys of a Secret as files, in memory only.
+package secret
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/apidata"
+)
+
+// New returns the volume type.
+func New(mounter mount.Mounter) apidata.Plugin {
+	return apidata.New(mounter, apidata.Type{
+		Name:     "kubernetes.io/secret",
+		InMemory: true,
+		Is:       func(volume corev1.Volume) bool { return volume.Secret != nil },
+	})
+}
