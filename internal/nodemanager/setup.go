@@ -27,7 +27,7 @@ const (
 	controllerName = "pod-volumes"
 	// concurrentPods is how many pods are looked at at once. What takes long runs
 	// beside that, in Operations.
-	concurrentPods = 8
+	concurrentPods = 32
 )
 
 type queue = workqueue.TypedRateLimitingInterface[types.UID]
@@ -105,6 +105,9 @@ func podHandler() handler.TypedEventHandler[client.Object, types.UID] {
 	return handler.TypedFuncs[client.Object, types.UID]{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { q.Add(e.Object.GetUID()) },
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			if isEcho(e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)) {
+				return
+			}
 			q.Add(e.ObjectOld.GetUID())
 			q.Add(e.ObjectNew.GetUID())
 		},
