@@ -93,6 +93,16 @@ func TestWhereSomethingElseIsMountedNothingSecretIsWritten(t *testing.T) {
 	}
 }
 
+func TestWhatLiesOnDiskInPlaceOfMemoryIsNotPublished(t *testing.T) {
+	onDisk, v := newVolume(t, false), newVolume(t, true)
+	onDisk.publish(t, "left by somebody")
+	v.dir = onDisk.dir
+	v.mustBePublished(t, false)
+	v.publish(t, "secret")
+	v.mustBePublished(t, true)
+	v.mustShow(t, "secret")
+}
+
 // needsDisk skips a test where the folder for tests is in memory itself: what is written
 // to it isn't written to a disk.
 func needsDisk(t *testing.T) {
