@@ -32,6 +32,9 @@ type progress struct {
 	again time.Duration
 }
 
+// String says what is wrong, or waited for.
+func (p progress) String() string { return fmt.Sprintf("volume %s: %v", p.name, p.err) }
+
 // conditionOf sums up how far a pod's volumes are. ok is false while work goes
 // on of which there is nothing to tell: what was said before stays.
 func conditionOf(volumes []progress) (condition corev1.PodCondition, ok bool) {
@@ -46,7 +49,7 @@ func conditionOf(volumes []progress) (condition corev1.PodCondition, ok bool) {
 	for _, volume := range volumes {
 		switch {
 		case volume.err != nil:
-			messages = append(messages, fmt.Sprintf("volume %s: %v", volume.name, volume.err))
+			messages = append(messages, volume.String())
 			condition.Reason = worse(condition.Reason, reasonOf(volume.err))
 		case !volume.done:
 			working = true
@@ -93,15 +96,26 @@ type podEvent struct {
 
 // eventOf is the event that tells of a new condition; none for waiting, which
 // the condition itself tells.
-func eventOf(condition corev1.PodCondition) (podEvent, bool) {
+func eventOf(condition corev1.PodCondition, volumes []progress) (podEvent, bool) {
 	switch condition.Reason {
 	case stowagev1alpha1.ReasonReady:
 		return podEvent{corev1.EventTypeNormal, mounted, "Mounting", condition.Message}, true
 	case stowagev1alpha1.ReasonPending:
 		return podEvent{}, false
 	default:
-		return podEvent{corev1.EventTypeWarning, failedMount, "Mounting", condition.Message}, true
+		return podEvent{corev1.EventTypeWarning, failedMount, "Mounting", wrongWith(volumes)}, true
 	}
+}
+
+// wrongWith says what is wrong with the volumes that don't just wait.
+func wrongWith(volumes []progress) string {
+	var messages []string
+	for _, volume := range volumes {
+		if volume.err != nil && !isWait(volume.err) {
+			messages = append(messages, volume.String())
+		}
+	}
+	return strings.Join(messages, "; ")
 }
 
 // unmountFailed tells that a pod's volumes can't be taken away.

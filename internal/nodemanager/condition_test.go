@@ -40,7 +40,7 @@ func TestAPodsConditionSumsUpItsVolumes(t *testing.T) {
 			got, told := "", ""
 			if ok {
 				got = fmt.Sprintf("%s %s %s", condition.Status, condition.Reason, condition.Message)
-				if event, ok := eventOf(condition); ok {
+				if event, ok := eventOf(condition, test.volumes); ok {
 					told = event.kind + " " + event.reason
 				}
 			}

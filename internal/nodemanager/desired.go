@@ -24,6 +24,9 @@ type DesiredPod struct {
 	// pod that it was written over.
 	Told   corev1.PodCondition
 	ToldAt string
+	// event is the last one that told of a condition: one that says the same again, while
+	// only what is waited for has changed, is none.
+	event podEvent
 }
 
 // HasTold says whether a condition was written although the pod, as the cache

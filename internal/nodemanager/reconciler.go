@@ -88,7 +88,7 @@ func (r *Reconciler) publish(ctx context.Context, pod *corev1.Pod) (reconcile.Re
 		states = append(states, at)
 	}
 	if condition, ok := conditionOf(states); ok {
-		if err := r.ensureCondition(ctx, pod, wanted, condition); err != nil {
+		if err := r.ensureCondition(ctx, pod, wanted, condition, states); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
@@ -99,7 +99,7 @@ func (r *Reconciler) publish(ctx context.Context, pod *corev1.Pod) (reconcile.Re
 // done already, so that a new process continues where the last one died.
 func (r *Reconciler) advance(ctx context.Context, pod *corev1.Pod, volume *DesiredVolume, table mount.Table, disks *attachments) progress {
 	if volume.Unresolved != nil {
-		return progress{err: volume.Unresolved, again: claimWait(volume.Waits)}
+		return progress{err: volume.Unresolved, again: volume.againAfter(volume.Unresolved, claimWait(volume.Waits))}
 	}
 	// The operation runs on when this pass is over: it has its own copy.
 	resolved := volume.Resolved
@@ -141,7 +141,9 @@ func (r *Reconciler) mount(ctx context.Context, pod *corev1.Pod, volume *Desired
 		// the volume be attached anew.
 		volume.Resolved = nil
 	}
-	return progressOf(outcome)
+	at := progressOf(outcome)
+	at.again = volume.againAfter(outcome.Err, at.again)
+	return at
 }
 
 // ensureResolved finds out what the volume is, once.
@@ -209,7 +211,7 @@ func soonest(volumes []progress) time.Duration {
 
 // ensureCondition writes the pod's condition and tells of it, if it says
 // something new.
-func (r *Reconciler) ensureCondition(ctx context.Context, pod *corev1.Pod, wanted *DesiredPod, condition corev1.PodCondition) error {
+func (r *Reconciler) ensureCondition(ctx context.Context, pod *corev1.Pod, wanted *DesiredPod, condition corev1.PodCondition, states []progress) error {
 	changed := pod.DeepCopy()
 	if !setPodCondition(changed, condition, r.Clock.Now()) || wanted.HasTold(pod, condition) {
 		return nil
@@ -223,7 +225,8 @@ func (r *Reconciler) ensureCondition(ctx context.Context, pod *corev1.Pod, wante
 		return fmt.Errorf("writing the condition of pod %s: %w", client.ObjectKeyFromObject(pod), err)
 	}
 	wanted.Told, wanted.ToldAt = condition, pod.ResourceVersion
-	if event, ok := eventOf(condition); ok {
+	if event, ok := eventOf(condition, states); ok && event != wanted.event {
+		wanted.event = event
 		r.tell(pod, event)
 	}
 	return nil

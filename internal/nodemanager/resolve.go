@@ -53,7 +53,7 @@ func (r *resolver) resolve(ctx context.Context, pod *corev1.Pod, volume corev1.V
 	}
 	plugin, known := types.For(resolved.Spec)
 	if !known {
-		return nil, fmt.Errorf("volume of type %s is %w", typeOf(resolved.Spec), volumes.ErrNotSupported)
+		return nil, errUnserved(resolved.Spec)
 	}
 	resolved.Plugin = plugin
 	return resolved, nil

@@ -10,17 +10,34 @@ import (
 // typeOf is the name of a volume's type as its author wrote it, such as secret;
 // for those of a CSI driver with the driver's name, and for devices with the mode.
 func typeOf(spec volumes.Spec) string {
-	if spec.PersistentVolume == nil {
-		return setField(spec.Volume.VolumeSource)
-	}
-	name := setField(spec.PersistentVolume.Spec.PersistentVolumeSource)
-	if spec.PersistentVolume.Spec.CSI != nil {
-		name += " with driver " + spec.PersistentVolume.Spec.CSI.Driver
+	name := sourceName(spec)
+	if driver := driverOf(spec); driver != "" {
+		name += " with driver " + driver
 	}
 	if spec.IsBlock() {
 		name += " and volumeMode Block"
 	}
 	return name
+}
+
+// sourceName is the JSON name of a volume's source.
+func sourceName(spec volumes.Spec) string {
+	if spec.PersistentVolume != nil {
+		return setField(spec.PersistentVolume.Spec.PersistentVolumeSource)
+	}
+	return setField(spec.Volume.VolumeSource)
+}
+
+// driverOf is the CSI driver of a volume; "" if it has none.
+func driverOf(spec volumes.Spec) string {
+	switch {
+	case spec.PersistentVolume != nil && spec.PersistentVolume.Spec.CSI != nil:
+		return spec.PersistentVolume.Spec.CSI.Driver
+	case spec.PersistentVolume == nil && spec.Volume.CSI != nil:
+		return spec.Volume.CSI.Driver
+	default:
+		return ""
+	}
 }
 
 // setField is the JSON name of the one pointer that is set in a union of the

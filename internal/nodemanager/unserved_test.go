@@ -1,0 +1,124 @@
+package nodemanager
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+)
+
+// served are the types of volumes that pods name themselves, and that are served, or
+// turn out to be another one.
+var served = []string{"hostPath", "emptyDir", "secret", "nfs", "persistentVolumeClaim", "downwardAPI", "configMap", "projected", "ephemeral"}
+
+func TestWhoeverUsesATypeThatIsNotServedIsToldWhatToUseInstead(t *testing.T) {
+	source := reflect.TypeFor[corev1.VolumeSource]()
+	tested := 0
+	for i := range source.NumField() {
+		volume := corev1.Volume{Name: "data"}
+		field := reflect.ValueOf(&volume.VolumeSource).Elem().Field(i)
+		field.Set(reflect.New(field.Type().Elem()))
+		if volume.CSI != nil {
+			volume.CSI.Driver = "driver.example.com"
+		}
+		name := setField(volume.VolumeSource)
+		says := "volume of type " + name
+		err := errUnserved(volumes.Spec{Volume: volume})
+		isAdvice := strings.Contains(err.Error(), "not supported by this version of Stowage: ")
+		isServed := slices.Contains(served, name)
+		if !errors.Is(err, volumes.ErrNotSupported) || !strings.HasPrefix(err.Error(), says) || isAdvice == isServed {
+			t.Errorf("%s: %v", name, err)
+		}
+		tested++
+	}
+	if tested < 30 {
+		t.Errorf("the API has %d types", tested)
+	}
+}
+
+func TestWhatIsUsedInsteadDependsOnTheDriverAndTheMode(t *testing.T) {
+	inline := func(driver string) volumes.Spec {
+		return volumes.Spec{Volume: corev1.Volume{VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: driver}}}}
+	}
+	object := func(source corev1.PersistentVolumeSource, mode corev1.PersistentVolumeMode) volumes.Spec {
+		return volumes.Spec{PersistentVolume: &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: source, VolumeMode: &mode}}}
+	}
+	foreign := corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "driver.example.com"}}
+	disk := corev1.PersistentVolumeSource{GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: "disk"}}
+	share := corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{}}
+	tests := map[string]struct {
+		spec volumes.Spec
+		says []string
+	}{
+		"ours, without a claim":    {inline("nfs.stowage.dev"), []string{"type csi with driver nfs.stowage.dev is", "ephemeral.volumeClaimTemplate"}},
+		"another's, without claim": {inline("driver.example.com"), []string{"type csi with driver driver.example.com is", "needs a kubelet"}},
+		"another's":                {object(foreign, corev1.PersistentVolumeFilesystem), []string{"type csi with driver driver.example.com is", "needs a kubelet"}},
+		"a disk that another's driver attaches": {
+			object(disk, corev1.PersistentVolumeFilesystem), []string{"type gcePersistentDisk is", "pd.csi.storage.gke.io", "for driver gce.stowage.dev"},
+		},
+		"a directory as a device": {object(share, corev1.PersistentVolumeBlock), []string{"type nfs and volumeMode Block is", "use volumeMode Filesystem"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			for _, says := range test.says {
+				if got := errUnserved(test.spec).Error(); !strings.Contains(got, says) {
+					t.Errorf("%q doesn't say %q", got, says)
+				}
+			}
+		})
+	}
+}
+
+func TestATypeThatIsNotServedIsToldOfOnceAndNotTriedAgainUnlessAClaimMayBeBoundAnew(t *testing.T) {
+	disk := corev1.Volume{Name: "disk", VolumeSource: corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{}}}
+	memory := corev1.Volume{Name: "memory", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumHugePages}}}
+	for name, volume := range map[string]corev1.Volume{"by its type": disk, "when it is mounted": memory} {
+		t.Run(name, func(t *testing.T) {
+			waiting := claimVolume("data", false)
+			api := clientWith(interceptor.Funcs{}, podWith(volume, waiting))
+			bench := newBench(t, api, api)
+			told := bench.Events.(*events.FakeRecorder).Events
+			if err := bench.settle(t); err != nil {
+				t.Fatal(err)
+			}
+
+			// What the other volume waits for changes.
+			claim, _ := bound()
+			claim.Status.Phase = corev1.ClaimPending
+			if err := api.Create(t.Context(), claim); err != nil {
+				t.Fatal(err)
+			}
+			if err := bench.settle(t); err != nil {
+				t.Fatal(err)
+			}
+
+			if len(told) != 1 {
+				t.Errorf("told %d times", len(told))
+			}
+			if event := <-told; !strings.Contains(event, "Warning FailedMount volume "+volume.Name) || strings.Contains(event, "waiting") {
+				t.Errorf("told %q", event)
+			}
+		})
+	}
+}
+
+func TestWhenWhatIsNotServedIsLookedAtAgain(t *testing.T) {
+	own := DesiredVolume{Volume: corev1.Volume{VolumeSource: corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{}}}}
+	ofClaim := DesiredVolume{Volume: claimVolume("data", false)}
+	if again := own.againAfter(volumes.ErrNotSupported, firstClaimWait); again != 0 {
+		t.Errorf("a pod's own: after %s", again)
+	}
+	if again := ofClaim.againAfter(volumes.ErrNotSupported, firstClaimWait); again != lastRetry {
+		t.Errorf("a claim's: after %s", again)
+	}
+	if again := own.againAfter(errors.New("other"), firstClaimWait); again != firstClaimWait {
+		t.Errorf("what can be cured: after %s", again)
+	}
+}
