@@ -2,6 +2,7 @@ package mount
 
 import (
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,6 +17,8 @@ type FileSystem struct {
 	Attributes int
 	// Access is what may be done with the file system, by whatever mount of it.
 	Access Access
+	// Mode is that of its top directory from the moment that it is mounted; 0: its own.
+	Mode os.FileMode
 }
 
 // FileSystem implements Mounter.
@@ -44,6 +47,11 @@ func (Kernel) FileSystem(system FileSystem, target string) error {
 		return fmt.Errorf("making a mount of %s: %w", system.Source, err)
 	}
 	defer unix.Close(tree)
+	if system.Mode != 0 {
+		if err := os.Chmod(fmt.Sprintf("/proc/self/fd/%d", tree), system.Mode); err != nil {
+			return fmt.Errorf("setting the mode of a new mount of %s: %w", system.Source, err)
+		}
+	}
 	return attach(tree, target)
 }
 

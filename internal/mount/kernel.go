@@ -47,11 +47,7 @@ func (Kernel) Tmpfs(target string, options TmpfsOptions) error {
 		return fmt.Errorf("opening tmpfs: %w", err)
 	}
 	defer unix.Close(context)
-	settings := map[string]string{"source": "tmpfs", "mode": strconv.FormatUint(uint64(options.Mode.Perm()), 8)}
-	if options.Bytes > 0 {
-		settings["size"] = strconv.FormatInt(options.Bytes, 10)
-	}
-	for key, value := range settings {
+	for key, value := range options.settings() {
 		if err := unix.FsconfigSetString(context, key, value); err != nil {
 			return fmt.Errorf("setting %s of tmpfs to %s: %w", key, value, err)
 		}
@@ -71,6 +67,19 @@ func (Kernel) Tmpfs(target string, options TmpfsOptions) error {
 	}
 	defer unix.Close(tree)
 	return attach(tree, target)
+}
+
+func (o TmpfsOptions) settings() map[string]string {
+	settings := map[string]string{
+		"source": "tmpfs", "mode": strconv.FormatUint(uint64(modeBits(o.Mode)), 8), "gid": strconv.Itoa(o.Group),
+	}
+	if o.Bytes > 0 {
+		settings["size"] = strconv.FormatInt(o.Bytes, 10)
+	}
+	if o.Label != "" {
+		settings["context"] = o.Label
+	}
+	return settings
 }
 
 // attach puts a mount that isn't anywhere yet at target. Until then, a crash

@@ -62,8 +62,12 @@ type Mounter interface {
 type TmpfsOptions struct {
 	// Bytes is its size. 0: the kernel's default, half of the memory.
 	Bytes int64
-	// Mode is the permission of its top directory.
-	Mode os.FileMode
+	// Mode is the permission of its top directory, with setgid and the sticky bit, and
+	// Group what it belongs to.
+	Mode  os.FileMode
+	Group int
+	// Label is the SELinux label that all of its files have; empty: the kernel's choice.
+	Label string
 	// NoSwap keeps it from ever being written to a disk, where the kernel can do that:
 	// Linux 6.4, outside of user namespaces.
 	NoSwap bool
