@@ -1,5 +1,11 @@
-// Package emptydir serves emptyDir volumes: a directory that lives as long as
-// its pod, on the node's disk or in memory. Its data is removed with the pod.
+// Package emptydir serves emptyDir volumes: a directory that lives as long as its pod, on
+// the node's disk or in its memory. Its data is removed with the pod.
+//
+// It is the pod's from its first moment: with the group, the mode and the limit that the
+// pod asks for. In memory, the kernel keeps it within its sizeLimit and the memory that
+// the pod may have; on a disk with project quotas, within its sizeLimit. On another disk
+// it is measured now and then, and the pod's condition tells when it has too much. Nobody
+// is evicted for that.
 package emptydir
 
 import (
@@ -7,27 +13,34 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/ownership"
 )
-
-// mode lets every user that a pod's containers run as write.
-const mode = 0o777
 
 // Plugin is the volume type. Its zero value isn't usable: see New.
 type Plugin struct {
 	mounter mount.Mounter
+	owner   ownership.Owner
+	limits  *limits
+	sizes   *sizes
 }
 
-var _ volumes.Plugin = Plugin{}
+var _ volumes.Watcher = Plugin{}
 
 // New returns the volume type.
 func New(mounter mount.Mounter) Plugin {
-	return Plugin{mounter: mounter}
+	return Plugin{mounter: mounter, limits: &limits{}, sizes: newSizes()}
+}
+
+// WithOwner returns a volume type whose volumes are given to pods by this owner.
+func (p Plugin) WithOwner(owner ownership.Owner) Plugin {
+	p.owner = owner
+	return p
 }
 
 // Name implements volumes.Plugin.
@@ -41,9 +54,10 @@ func (Plugin) CanHandle(spec volumes.Spec) bool {
 // Path implements volumes.Plugin.
 func (Plugin) Path(dir string) string { return dir }
 
-// IsPublished implements volumes.Plugin.
-func (Plugin) IsPublished(table mount.Table, spec volumes.Spec, dir string) (bool, error) {
-	if spec.Volume.EmptyDir.Medium == corev1.StorageMediumMemory {
+// IsPublished implements volumes.Plugin. A volume on disk that is there is finished; that
+// it takes up too much is an error.
+func (p Plugin) IsPublished(table mount.Table, spec volumes.Spec, dir string) (bool, error) {
+	if spec.Volume.EmptyDir.Medium != corev1.StorageMediumDefault {
 		return table.IsMountPoint(dir), nil
 	}
 	info, err := os.Lstat(dir)
@@ -54,42 +68,39 @@ func (Plugin) IsPublished(table mount.Table, spec volumes.Spec, dir string) (boo
 		return false, err
 	}
 	if !info.IsDir() {
-		return false, fmt.Errorf("looking for the directory %s: a file is in its place", dir)
+		return false, fmt.Errorf("looking for the directory %s: a file is in its place: look at it, and remove it by hand", dir)
 	}
-	return true, nil
+	return true, p.sizes.check(spec, dir)
 }
 
-// Publish implements volumes.Plugin. sizeLimit is the size of a volume in
-// memory; on disk it isn't enforced.
-func (p Plugin) Publish(_ context.Context, spec volumes.Spec, dir string) error {
-	source := spec.Volume.EmptyDir
-	if source.Medium != corev1.StorageMediumDefault && source.Medium != corev1.StorageMediumMemory {
-		return fmt.Errorf("emptyDir with medium %s is %w: use Memory or none", source.Medium, volumes.ErrNotSupported)
+// Publish implements volumes.Plugin.
+func (p Plugin) Publish(ctx context.Context, spec volumes.Spec, dir string) error {
+	switch medium := spec.Volume.EmptyDir.Medium; {
+	case medium == corev1.StorageMediumDefault:
+		return p.publishOnDisk(ctx, spec, dir)
+	case medium == corev1.StorageMediumMemory:
+		return p.publishInMemory(spec, dir)
+	case strings.HasPrefix(string(medium), string(corev1.StorageMediumHugePages)):
+		return p.publishInHugePages(spec, dir)
+	default:
+		return fmt.Errorf("emptyDir with medium %s is %w: use Memory, HugePages, or none", medium, volumes.ErrNotSupported)
 	}
-	parent, err := os.Open(filepath.Dir(dir))
-	if err != nil {
-		return err
-	}
-	defer parent.Close()
-	if err := mount.EnsureDir(parent, filepath.Base(dir), mode); err != nil {
-		return err
-	}
-	if source.Medium == corev1.StorageMediumDefault {
-		return nil
-	}
-	table, err := p.mounter.Table()
-	if err != nil || table.IsMountPoint(dir) {
-		return err
-	}
-	options := mount.TmpfsOptions{Mode: mode}
-	if source.SizeLimit != nil {
-		options.Bytes = source.SizeLimit.Value()
-	}
-	return p.mounter.Tmpfs(dir, options)
 }
 
 // Unpublish implements volumes.Plugin. What was mounted into the volume is
 // unmounted, not removed.
 func (p Plugin) Unpublish(ctx context.Context, dir string) error {
+	p.sizes.forget(dir)
+	// First what is mounted over it, in which nothing has a limit of this kind.
+	if err := mount.UnmountBelow(p.mounter, dir); err != nil {
+		return err
+	}
+	// After the directory, nothing would tell whose limit it was.
+	if err := p.limits.drop(dir); err != nil {
+		return err
+	}
 	return volumes.Remove(ctx, p.mounter, dir)
 }
+
+// Watch implements volumes.Watcher.
+func (p Plugin) Watch(ctx context.Context, tell volumes.Tell) { p.sizes.watch(ctx, tell) }

@@ -140,10 +140,12 @@ func TestWhatWasMountedIntoAnEmptyDirIsUnmountedAndKept(t *testing.T) {
 	}
 }
 
-func TestHugePagesAreNotServed(t *testing.T) {
+func TestAnUnknownMediumIsNotServed(t *testing.T) {
 	plugin := emptydir.New(&mounttest.Fake{})
-	if err := plugin.Publish(t.Context(), specOf(corev1.StorageMediumHugePages, ""), newDir(t)); !errors.Is(err, volumes.ErrNotSupported) {
-		t.Errorf("got %v", err)
+	for _, medium := range []corev1.StorageMedium{"Tape", "HugePages-large", "HugePagesAndMore"} {
+		if err := plugin.Publish(t.Context(), specOf(medium, ""), newDir(t)); !errors.Is(err, volumes.ErrNotSupported) {
+			t.Errorf("%s: got %v", medium, err)
+		}
 	}
 }
 

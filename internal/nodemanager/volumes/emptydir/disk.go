@@ -1,0 +1,53 @@
+package emptydir
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+)
+
+// publishOnDisk makes the directory, unless that was done before: then it is the pod's,
+// which may have given it another mode.
+func (p Plugin) publishOnDisk(ctx context.Context, spec volumes.Spec, dir string) error {
+	parent, err := os.Open(filepath.Dir(dir))
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
+	name := filepath.Base(dir)
+	existing, err := mount.OpenAt(parent, name)
+	if err == nil {
+		return existing.Close()
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	// It gets its name when all is right: whatever a crash leaves before isn't the volume.
+	begun, err := mount.BeginDir(ctx, parent, name)
+	if err != nil {
+		return err
+	}
+	defer begun.Close()
+	if err := own(begun, device.PathOf(begun), spec); err != nil {
+		return err
+	}
+	if limit := limitOf(spec); limit > 0 {
+		if err := p.limits.begin(parent, begun, dir, limit); err != nil {
+			return err
+		}
+	}
+	return mount.FinishDir(parent, name)
+}
+
+// limitOf is how many bytes a volume may have; 0: as many as there are.
+func limitOf(spec volumes.Spec) int64 {
+	if limit := spec.Volume.EmptyDir.SizeLimit; limit != nil {
+		return max(limit.Value(), 0)
+	}
+	return 0
+}
