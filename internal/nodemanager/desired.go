@@ -47,6 +47,8 @@ type DesiredVolume struct {
 	// Waits counts how often in a row its claim, or its attachment, was looked at in
 	// vain.
 	Waits int
+	// Shown is what is known of what it shows.
+	Shown Shown
 }
 
 // ResolvedVolume is a volume of which all is known that is needed to mount it.

@@ -50,6 +50,9 @@ type Options struct {
 	// Disks are those of their volumes that must be attached to the node first; nil:
 	// none are.
 	Disks Disks
+	// Objects reads what volumes show that are made of objects of the API server; nil:
+	// no type in Volumes shows any.
+	Objects Objects
 	// Mounter reads the mount table.
 	Mounter mount.Mounter
 	// Client reads pods from a cache that holds this node's, indexed by

@@ -54,6 +54,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, uid types.UID) (reconcile.Re
 		return r.publish(ctx, pod)
 	}
 	r.desired.Forget(uid)
+	r.forgetObjects(uid)
 	return r.teardown(ctx, uid, pod)
 }
 
@@ -81,6 +82,7 @@ func (r *Reconciler) publish(ctx context.Context, pod *corev1.Pod) (reconcile.Re
 		volume.Unresolved = r.ensureResolved(ctx, pod, volume)
 	}
 	attachments := r.want(pod, wanted)
+	r.lookAtContents(ctx, pod, wanted)
 	states := make([]progress, 0, len(wanted.Volumes))
 	for _, volume := range wanted.Volumes {
 		at := r.advance(ctx, pod, volume, table, attachments)
@@ -116,15 +118,19 @@ func (r *Reconciler) advance(ctx context.Context, pod *corev1.Pod, volume *Desir
 	case err != nil:
 		return progress{err: err, again: lastClaimWait}
 	case published:
-		return progress{done: true}
+		return r.follow(ctx, pod, volume, dir)
 	}
 	return r.mount(ctx, pod, volume, dir, disks)
 }
 
-// mount mounts a volume, once it is attached.
+// mount mounts a volume, once it is attached and it is known what it shows.
 func (r *Reconciler) mount(ctx context.Context, pod *corev1.Pod, volume *DesiredVolume, dir string, disks *attachments) progress {
 	resolved := volume.Resolved
-	if err := disks.await(ctx, resolved); err != nil {
+	err := disks.await(ctx, resolved)
+	if err == nil {
+		err = volume.Shown.err
+	}
+	if err != nil {
 		volume.Waits++
 		return progress{err: err, again: claimWait(volume.Waits)}
 	}
@@ -134,7 +140,7 @@ func (r *Reconciler) mount(ctx context.Context, pod *corev1.Pod, volume *Desired
 		if err := r.Tree.EnsureParent(pod.UID, resolved.Location()); err != nil {
 			return err
 		}
-		return resolved.Plugin.Publish(ctx, resolved.Spec, dir)
+		return volume.Shown.by(resolved.Files, func() error { return resolved.Plugin.Publish(ctx, resolved.Spec, dir) })
 	})
 	if outcome.Err != nil {
 		// The claim may be bound to another volume by the time of the next attempt, and

@@ -66,6 +66,12 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, localVolumes cache.Ca
 			Watches(&corev1.Node{}, r.nodeHandler()).
 			WatchesRawSource(source.TypedFunc[types.UID](r.watchDisks))
 	}
+	if r.Objects != nil {
+		if err := mgr.Add(manager.RunnableFunc(r.Objects.Run)); err != nil {
+			return err
+		}
+		blueprint = blueprint.WatchesRawSource(source.TypedFunc[types.UID](r.watchObjects))
+	}
 	if localVolumes != nil {
 		blueprint = blueprint.WatchesRawSource(source.TypedKind(localVolumes, &stowagev1alpha1.LocalVolume{},
 			handler.TypedEnqueueRequestsFromMapFunc(r.podsOf), otherHealth()))

@@ -1,0 +1,215 @@
+package nodemanager
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/internal/nodemanager/content"
+)
+
+var (
+	errDown    = errors.New("connection refused")
+	errMissing = fmt.Errorf("configMap default/settings is %w", content.ErrMissing)
+)
+
+func TestAVolumeFollowsWhatItShowsAndIsWrittenOnlyForThat(t *testing.T) {
+	s := newShowing(t, fromConfigMap())
+	s.settle(t)
+	if s.board() != "one" || s.boards.refreshes != 0 || s.ready(t) != "Ready" {
+		t.Fatalf("it shows %s after %d refreshes, and is %s", s.board(), s.boards.refreshes, s.ready(t))
+	}
+
+	s.source.value = "two"
+	s.settle(t)
+
+	if s.board() != "two" || s.boards.refreshes != 1 {
+		t.Errorf("it shows %s after %d refreshes", s.board(), s.boards.refreshes)
+	}
+	if told := s.told(); len(told) != 1 {
+		t.Errorf("told: %q", told)
+	}
+}
+
+func TestAVolumeFollowsThePodsLabels(t *testing.T) {
+	s := newShowing(t, corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{
+		{Path: "key", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['color']"}},
+	}}})
+	s.settle(t)
+	pod := &corev1.Pod{}
+	if err := s.api.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "web"}, pod); err != nil {
+		t.Fatal(err)
+	}
+	pod.Labels = map[string]string{"color": "blue"}
+	if err := s.api.Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	s.settle(t)
+	if s.board() != "blue" {
+		t.Errorf("it shows %s", s.board())
+	}
+}
+
+func TestWhatChangesWhileAVolumeIsMountedIsShownAfterwards(t *testing.T) {
+	s := newShowing(t, fromConfigMap())
+	s.boards.held = make(chan struct{})
+	if _, err := s.Reconcile(t.Context(), somePod); err != nil {
+		t.Fatal(err)
+	}
+	s.source.value = "two"
+	if _, err := s.Reconcile(t.Context(), somePod); err != nil {
+		t.Fatal(err)
+	}
+	close(s.boards.held)
+	s.operations.Wait()
+	s.settle(t)
+	if s.board() != "two" {
+		t.Errorf("it shows %s", s.board())
+	}
+}
+
+func TestAfterARestartAVolumeIsMadeToShowWhatChangedMeanwhile(t *testing.T) {
+	s := newShowing(t, fromConfigMap())
+	s.settle(t)
+	s.source.value = "two"
+
+	s.restart(s.Tree)
+	s.settle(t)
+
+	if s.board() != "two" || s.boards.refreshes != 1 {
+		t.Errorf("it shows %s after %d refreshes", s.board(), s.boards.refreshes)
+	}
+}
+
+func TestWhatIsShownStaysThoughItIsGoneAndIsToldOfOnce(t *testing.T) {
+	for name, cause := range map[string]error{"an object that was deleted": errMissing, "an API server that is down": errDown} {
+		t.Run(name, func(t *testing.T) {
+			s := newShowing(t, fromConfigMap())
+			s.settle(t)
+			s.told()
+			s.restart(s.Tree)
+			s.source.err = cause
+
+			again := s.settle(t)
+
+			if s.board() != "one" || s.boards.refreshes != 0 || s.ready(t) != "Ready" || again != staleInterval {
+				t.Errorf("it shows %s after %d refreshes, is %s, and is looked at again after %s", s.board(), s.boards.refreshes, s.ready(t), again)
+			}
+			if told := s.told(); len(told) != 1 || !strings.Contains(told[0], "FailedMount volume board shows what it did before: ") {
+				t.Errorf("told: %q", told)
+			}
+			deletePod(t, s)
+			s.settle(t)
+			if s.board() != "nothing" {
+				t.Error("the pod can't be torn down")
+			}
+		})
+	}
+}
+
+func TestARefreshThatFailsIsRepeatedAndToldOfOnceEachTime(t *testing.T) {
+	s := newShowing(t, fromConfigMap())
+	s.settle(t)
+	s.told()
+	for _, value := range []string{"two", "three"} {
+		s.source.value, s.boards.err = value, errors.New("no space left on device")
+		for range 3 {
+			s.clock.Step(s.settle(t))
+		}
+		if told := s.told(); len(told) != 1 || !strings.Contains(told[0], "no space left") || s.ready(t) != "Ready" {
+			t.Errorf("told: %q, and it is %s", told, s.ready(t))
+		}
+
+		s.boards.err = nil
+		s.clock.Step(lastRetry)
+		s.settle(t)
+
+		if s.board() != value {
+			t.Errorf("it shows %s", s.board())
+		}
+	}
+}
+
+func TestARefreshThatWasCutOffIsRepeatedThoughTheOldFilesAreBack(t *testing.T) {
+	s := newShowing(t, fromConfigMap())
+	s.settle(t)
+	s.source.value, s.boards.err = "two", errors.New("cut off")
+	s.settle(t)
+	s.source.value, s.boards.err = "one", nil
+	refreshes := s.boards.refreshes
+	s.clock.Step(lastRetry)
+
+	s.settle(t)
+
+	if s.boards.refreshes != refreshes+1 {
+		t.Error("nobody looked what it shows")
+	}
+}
+
+func TestAPodWaitsForWhatItShows(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "settings", errors.New("no relationship found"))
+	tests := map[string]struct {
+		cause  error
+		reason string
+		told   int
+	}{
+		"missing":             {errMissing, "FailedMount", 1},
+		"not readable yet":    {fmt.Errorf("%w: %w", errMissing, forbidden), "Pending", 0},
+		"the API server down": {errDown, "FailedMount", 1},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newShowing(t, fromConfigMap())
+			s.source.err = test.cause
+			again := s.settle(t)
+			if s.board() != "nothing" || s.ready(t) != test.reason || again == 0 || again > lastClaimWait {
+				t.Errorf("it shows %s, is %s, and is looked at again after %s", s.board(), s.ready(t), again)
+			}
+			if told := s.told(); len(told) != test.told {
+				t.Errorf("told: %q", told)
+			}
+			s.source.err = nil
+			s.settle(t)
+			if s.board() != "one" {
+				t.Errorf("it shows %s", s.board())
+			}
+		})
+	}
+}
+
+func TestATokenIsLookedAtWhenItIsToBeRenewed(t *testing.T) {
+	s := newShowing(t, corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+		{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "key"}},
+	}}})
+	if again := s.settle(t); again != time.Hour {
+		t.Errorf("it is looked at after %s", again)
+	}
+}
+
+func TestWhatAPodShowedIsForgottenOnceItNeedsItNoMore(t *testing.T) {
+	s := newShowing(t, fromConfigMap())
+	s.settle(t)
+	if len(s.source.forgotten) != 0 {
+		t.Error("it was forgotten while it was shown")
+	}
+	deletePod(t, s)
+	s.settle(t)
+	if !slices.Contains(s.source.forgotten, somePod) {
+		t.Error("it wasn't forgotten")
+	}
+}
+
+func deletePod(t *testing.T, s *showing) {
+	t.Helper()
+	if err := s.api.Delete(t.Context(), podOnNode(somePod)); err != nil {
+		t.Fatal(err)
+	}
+}

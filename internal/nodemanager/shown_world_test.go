@@ -1,0 +1,164 @@
+package nodemanager
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+	"github.com/stowage-dev/stowage/internal/nodemanager/content"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+)
+
+// boards is a volume type whose volumes are directories of plain files.
+type boards struct {
+	volumes.Plugin
+	mu sync.Mutex
+	// refreshes counts them; err is what comes of them.
+	refreshes int
+	err       error
+	// held, if it isn't nil, holds up what is published until it is closed.
+	held chan struct{}
+}
+
+func (*boards) Name() string                                  { return "kubernetes.io/board" }
+func (*boards) CanHandle(spec volumes.Spec) bool              { return content.Shows(spec.Volume) }
+func (*boards) Unpublish(_ context.Context, dir string) error { return os.RemoveAll(dir) }
+func (*boards) IsPublished(_ mount.Table, _ volumes.Spec, dir string) (bool, error) {
+	_, err := os.Stat(filepath.Join(dir, "key"))
+	return err == nil, nil
+}
+
+func (b *boards) Publish(_ context.Context, spec volumes.Spec, dir string) error {
+	if b.held != nil {
+		<-b.held
+	}
+	return errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "key"), spec.Files["key"].Data, 0o600))
+}
+
+func (b *boards) Refresh(ctx context.Context, spec volumes.Spec, dir string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.refreshes++
+	if b.err != nil {
+		return b.err
+	}
+	return b.Publish(ctx, spec, dir)
+}
+
+// origin is Objects with one configMap, and tokens that are renewed after an hour.
+type origin struct {
+	Objects
+	value     string
+	err       error
+	clock     *clocktesting.FakeClock
+	forgotten []types.UID
+}
+
+func (s *origin) ConfigMap(context.Context, *corev1.Pod, string) (*corev1.ConfigMap, error) {
+	return &corev1.ConfigMap{Data: map[string]string{"key": s.value}}, s.err
+}
+
+func (s *origin) Token(context.Context, *corev1.Pod, *corev1.ServiceAccountTokenProjection) (content.Token, error) {
+	return content.Token{Value: s.value, Renew: s.clock.Now().Add(time.Hour)}, s.err
+}
+
+func (s *origin) Forget(pod types.UID) { s.forgotten = append(s.forgotten, pod) }
+
+// showing is a reconciler of one pod with a volume that shows the source.
+type showing struct {
+	*Reconciler
+	api    client.Client
+	source *origin
+	boards *boards
+	clock  *clocktesting.FakeClock
+	events *events.FakeRecorder
+}
+
+func newShowing(t *testing.T, volume corev1.VolumeSource) *showing {
+	t.Helper()
+	pod := podOnNode(somePod)
+	pod.Spec.Volumes = []corev1.Volume{{Name: "board", VolumeSource: volume}}
+	clock := clocktesting.NewFakeClock(time.Now())
+	s := &showing{
+		api: clientWith(interceptor.Funcs{}, pod), clock: clock, source: &origin{value: "one", clock: clock},
+		boards: &boards{}, events: events.NewFakeRecorder(100),
+	}
+	tree, err := NewTree(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.restart(tree)
+	return s
+}
+
+// restart replaces the reconciler by one that knows nothing.
+func (s *showing) restart(tree Tree) {
+	s.Reconciler = NewReconciler(Options{
+		NodeName: "n1", Tree: tree, Mounter: &mounttest.Fake{}, Volumes: volumes.Registry{s.boards}, Objects: s.source,
+		Client: s.api, Live: s.api, Events: s.events, Clock: s.clock,
+	})
+}
+
+// settle looks at the pod until nothing runs for it any more, and returns when it is to
+// be looked at again.
+func (s *showing) settle(t *testing.T) time.Duration {
+	t.Helper()
+	var again time.Duration
+	for range 4 {
+		result, err := s.Reconcile(t.Context(), somePod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again = result.RequeueAfter
+		s.operations.Wait()
+	}
+	return again
+}
+
+// board is what the pod sees in its volume.
+func (s *showing) board() string {
+	data, err := os.ReadFile(filepath.Join(s.Tree.VolumeDir(somePod, Location{Plugin: s.boards.Name(), Name: "board"}), "key"))
+	if err != nil {
+		return "nothing"
+	}
+	return string(data)
+}
+
+// ready is the reason of the pod's condition.
+func (s *showing) ready(t *testing.T) string {
+	t.Helper()
+	pod := &corev1.Pod{}
+	if err := s.api.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "web"}, pod); err != nil {
+		t.Fatal(err)
+	}
+	for _, condition := range pod.Status.Conditions {
+		return condition.Reason
+	}
+	return ""
+}
+
+// told is the events since it was last asked.
+func (s *showing) told() []string {
+	var told []string
+	for len(s.events.Events) > 0 {
+		told = append(told, <-s.events.Events)
+	}
+	return told
+}
+
+func fromConfigMap() corev1.VolumeSource {
+	return corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}
+}
