@@ -18,11 +18,15 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/localrecycling"
 	"github.com/stowage-dev/stowage/internal/nodemanager/localvolume"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/configmap"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/downwardapi"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/emptydir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/hostpath"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/local"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/nfs"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/projected"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/secret"
 )
 
 // eventSource is who events come from.
@@ -136,6 +140,7 @@ func volumeTypes(options *options, onDisks *localvolume.Reconciler, disks *csi.D
 	}}
 	directories = volumes.Registry{
 		csi.New(images, drivers).WithDisks(disks), hostpath.New(mounter, options.rootDir), local.New(mounter), emptydir.New(mounter), shares,
+		configmap.New(mounter), secret.New(mounter), downwardapi.New(mounter), projected.New(mounter),
 	}
 	return directories, volumes.Registry{csi.NewDevices(images, drivers).WithDisks(disks)}, nil
 }

@@ -121,15 +121,16 @@ var _ = Describe("A pod's volumes", func() {
 	It("that are of a type not served are told of, and don't hold up the others", func(ctx context.Context) {
 		w.startAgent()
 		w.boundClaim(ctx, "data")
-		config := corev1.Volume{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}}
-		config.ConfigMap.Name = "settings"
-		pod := w.pod("web", config, fromClaim("data"))
+		disk := corev1.Volume{Name: "disk", VolumeSource: corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{
+			TargetPortal: "192.0.2.1", IQN: "iqn.2001-04.com.example:disk",
+		}}}
+		pod := w.pod("web", disk, fromClaim("data"))
 		Expect(admin.Create(ctx, pod)).To(Succeed())
 
-		const note = "volume config: volume of type configMap is not supported by this version of Stowage"
-		Eventually(volumesReady(ctx, pod)).Should(Equal("False NotSupported: " + note))
+		const note = "volume disk: volume of type iscsi is not supported by this version of Stowage"
+		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("False NotSupported: " + note))
 		Eventually(w.mounts).Should(HaveLen(1))
-		Eventually(eventsOf(ctx, pod, "FailedMount")).Should(ConsistOf(note))
+		Eventually(eventsOf(ctx, pod, "FailedMount")).Should(ConsistOf(HavePrefix(note)))
 	})
 
 	It("aren't mounted on a node that they don't belong to", func(ctx context.Context) {

@@ -28,10 +28,14 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/configmap"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/downwardapi"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/emptydir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/hostpath"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/local"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/projected"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/secret"
 )
 
 // world is one node with its folders, its credential and a namespace: a spec's
@@ -133,7 +137,10 @@ func (w *world) types(disks *csi.Disks) (directories, devices volumes.Registry) 
 	images, err := csi.NewImages(kernel, device.NewFileSystems(exec.New()), filepath.Join(w.root, "images"))
 	Expect(err).NotTo(HaveOccurred())
 	drivers := csi.Drivers{stowagev1alpha1.LocalDriver: csi.LocalDriver{Base: w.base}}
-	directories = volumes.Registry{csi.New(images, drivers).WithDisks(disks), hostpath.New(kernel, w.root), local.New(kernel), emptydir.New(kernel)}
+	directories = volumes.Registry{
+		csi.New(images, drivers).WithDisks(disks), hostpath.New(kernel, w.root), local.New(kernel), emptydir.New(kernel),
+		configmap.New(kernel), secret.New(kernel), downwardapi.New(kernel), projected.New(kernel),
+	}
 	return directories, volumes.Registry{csi.NewDevices(images, drivers).WithDisks(disks)}
 }
 
