@@ -56,6 +56,9 @@ func (r *resolver) resolve(ctx context.Context, pod *corev1.Pod, volume corev1.V
 		return nil, errUnserved(resolved.Spec)
 	}
 	resolved.Plugin = plugin
+	if err := checkName(resolved); err != nil {
+		return nil, err
+	}
 	return resolved, nil
 }
 
