@@ -18,6 +18,8 @@ const (
 	failedMount   = "FailedMount"
 	failedUnmount = "FailedUnmount"
 	mounted       = "SuccessfulMountVolume"
+	// sizeLimitExceeded is the reason of the condition, too.
+	sizeLimitExceeded = "SizeLimitExceeded"
 )
 
 // progress is how far one volume is.
@@ -70,6 +72,8 @@ func reasonOf(err error) string {
 		return stowagev1alpha1.ReasonPending
 	case errors.Is(err, volumes.ErrNotSupported):
 		return stowagev1alpha1.ReasonNotSupported
+	case errors.Is(err, volumes.ErrOverLimit):
+		return sizeLimitExceeded
 	default:
 		return failedMount
 	}
@@ -80,8 +84,9 @@ func worse(a, b string) string {
 	severity := map[string]int{
 		stowagev1alpha1.ReasonReady:        0,
 		stowagev1alpha1.ReasonPending:      1,
-		stowagev1alpha1.ReasonNotSupported: 2,
-		failedMount:                        3,
+		sizeLimitExceeded:                  2,
+		stowagev1alpha1.ReasonNotSupported: 3,
+		failedMount:                        4,
 	}
 	if severity[a] > severity[b] {
 		return a
@@ -102,6 +107,8 @@ func eventOf(condition corev1.PodCondition, volumes []progress) (podEvent, bool)
 		return podEvent{corev1.EventTypeNormal, mounted, "Mounting", condition.Message}, true
 	case stowagev1alpha1.ReasonPending:
 		return podEvent{}, false
+	case sizeLimitExceeded:
+		return podEvent{corev1.EventTypeWarning, sizeLimitExceeded, "Measuring", wrongWith(volumes)}, true
 	default:
 		return podEvent{corev1.EventTypeWarning, failedMount, "Mounting", wrongWith(volumes)}, true
 	}

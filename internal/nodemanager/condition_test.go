@@ -15,6 +15,7 @@ func TestAPodsConditionSumsUpItsVolumes(t *testing.T) {
 	waits := progress{name: "data", err: waitFor("waiting for claim default/data to be bound")}
 	fails := progress{name: "logs", err: errors.New("mounting: broken")}
 	unserved := progress{name: "config", err: fmt.Errorf("volume of type configMap is %w", volumes.ErrNotSupported)}
+	full := progress{name: "scratch", err: fmt.Errorf("it takes up too much: %w", volumes.ErrOverLimit)}
 	done, works := progress{name: "done", done: true}, progress{name: "works"}
 	tests := map[string]struct {
 		volumes []progress
@@ -28,6 +29,7 @@ func TestAPodsConditionSumsUpItsVolumes(t *testing.T) {
 		"waiting and working":    {[]progress{works, waits}, "False Pending volume data: waiting for claim default/data to be bound", ""},
 		"failed":                 {[]progress{fails, done}, "False FailedMount volume logs: mounting: broken", "Warning FailedMount"},
 		"not served":             {[]progress{unserved}, "False NotSupported volume config: volume of type configMap is not supported by this version of Stowage", "Warning FailedMount"},
+		"too much in it":         {[]progress{full, waits, done}, "False SizeLimitExceeded volume scratch: it takes up too much: the volume has more than it may; volume data: waiting for claim default/data to be bound", "Warning SizeLimitExceeded"},
 		"the worst is the reason": {
 			[]progress{waits, fails, unserved},
 			"False FailedMount volume data: waiting for claim default/data to be bound; volume logs: mounting: broken; " +

@@ -57,6 +57,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, localVolumes cache.Ca
 		Named(controllerName).
 		Watches(&corev1.Pod{}, podHandler()).
 		WatchesRawSource(source.TypedFunc[types.UID](r.watchDirectories)).
+		WatchesRawSource(source.TypedFunc[types.UID](r.watchVolumes)).
 		WithOptions(controller.TypedOptions[types.UID]{MaxConcurrentReconciles: concurrentPods})
 	if r.Disks != nil {
 		if err := mgr.Add(manager.RunnableFunc(r.inUse.Run)); err != nil {

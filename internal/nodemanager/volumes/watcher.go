@@ -8,7 +8,7 @@ import (
 )
 
 // ErrOverLimit says that a volume, which stays as it is, has more than it may.
-var ErrOverLimit = errors.New("more than allowed")
+var ErrOverLimit = errors.New("the volume has more than it may")
 
 // Tell has a pod's volumes looked at again. It never waits.
 type Tell func(pod types.UID)

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -62,8 +61,9 @@ func (s *sizes) check(spec volumes.Spec, dir string) error {
 	if !of.isOver() {
 		return nil
 	}
-	return fmt.Errorf("it takes up %s, and its sizeLimit is %s: remove files from it, or delete the pod: %w",
-		resource.NewQuantity(of.used, resource.BinarySI), spec.Volume.EmptyDir.SizeLimit, volumes.ErrOverLimit)
+	// How much it is isn't said: each change would be told anew.
+	return fmt.Errorf("it takes up more than its sizeLimit, which is %s: remove files from it, or delete the pod: %w",
+		spec.Volume.EmptyDir.SizeLimit, volumes.ErrOverLimit)
 }
 
 func (s *sizes) forget(dir string) {

@@ -64,7 +64,7 @@ func TestAPodIsToldOnceThatItsVolumeHasTooMuchAndThatItHasNoMore(t *testing.T) {
 	w.write(t, 2*mebibyte)
 	for range 3 {
 		err := w.later(t, time.Hour)
-		if !errors.Is(err, volumes.ErrOverLimit) || !strings.Contains(err.Error(), "its sizeLimit is 1Mi") {
+		if !errors.Is(err, volumes.ErrOverLimit) || !strings.Contains(err.Error(), "more than its sizeLimit, which is 1Mi") {
 			t.Fatalf("got %v", err)
 		}
 	}
