@@ -90,20 +90,32 @@ func (p Plugin) Publish(ctx context.Context, spec volumes.Spec, dir string) erro
 			return err
 		}
 	}
-	return p.Refresh(ctx, spec, dir)
-}
-
-// Refresh implements volumes.Refresher.
-func (p Plugin) Refresh(ctx context.Context, spec volumes.Spec, dir string) error {
-	if spec.Files == nil {
-		return fmt.Errorf("writing volume %s: what it shows isn't known", spec.Name())
-	}
 	opened, err := p.open(dir)
 	if err != nil {
 		return err
 	}
 	defer opened.Close()
-	return atomicdir.Write(ctx, opened, spec.Files, groupOf(spec.Pod))
+	if err := ensureMountPoints(opened, spec.Pod, spec.Name()); err != nil {
+		return err
+	}
+	return write(ctx, spec, opened)
+}
+
+// Refresh implements volumes.Refresher.
+func (p Plugin) Refresh(ctx context.Context, spec volumes.Spec, dir string) error {
+	opened, err := p.open(dir)
+	if err != nil {
+		return err
+	}
+	defer opened.Close()
+	return write(ctx, spec, opened)
+}
+
+func write(ctx context.Context, spec volumes.Spec, dir *os.Root) error {
+	if spec.Files == nil {
+		return fmt.Errorf("writing volume %s: what it shows isn't known", spec.Name())
+	}
+	return atomicdir.Write(ctx, dir, spec.Files, groupOf(spec.Pod))
 }
 
 // Unpublish implements volumes.Plugin.

@@ -1,0 +1,67 @@
+package apidata
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// ensureMountPoints makes the folders of a volume on which containers mount others: they
+// see the volume read-only, so that nobody can make them later. What the volume shows under
+// the same name at its top is hidden by them, as in the kubelet.
+func ensureMountPoints(dir *os.Root, pod *corev1.Pod, volume string) error {
+	for _, at := range mountPointsIn(pod, volume) {
+		if err := dir.MkdirAll(at, mode); err != nil {
+			return fmt.Errorf("making the folder that another volume is mounted on: %w", err)
+		}
+	}
+	return nil
+}
+
+// mountPointsIn is where containers of a pod mount other volumes into this one, as paths
+// in it. Those that lie in another of them lie in another volume.
+func mountPointsIn(pod *corev1.Pod, volume string) []string {
+	if pod == nil {
+		return nil
+	}
+	var found []string
+	for _, mounts := range mountsOf(pod) {
+		for _, outer := range mounts {
+			if outer.Name == volume {
+				found = append(found, nestedIn(outer, mounts)...)
+			}
+		}
+	}
+	return found
+}
+
+// nestedIn is the topmost mounts of a container in one of them.
+func nestedIn(outer corev1.VolumeMount, mounts []corev1.VolumeMount) []string {
+	var nested []string
+	for _, inner := range mounts {
+		at, err := filepath.Rel(path.Clean(outer.MountPath), path.Clean(inner.MountPath))
+		// Names that begin with ".." are above the volume, or its writer's own.
+		if err == nil && at != "." && !strings.HasPrefix(at, "..") {
+			nested = append(nested, at)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(nested), func(at string) bool {
+		return slices.ContainsFunc(nested, func(above string) bool { return strings.HasPrefix(at, above+"/") })
+	})
+}
+
+// mountsOf is what each container of a pod mounts.
+func mountsOf(pod *corev1.Pod) [][]corev1.VolumeMount {
+	var mounts [][]corev1.VolumeMount
+	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			mounts = append(mounts, containers[i].VolumeMounts)
+		}
+	}
+	return mounts
+}
