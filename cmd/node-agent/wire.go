@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/exec"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager"
 	"github.com/stowage-dev/stowage/internal/nodemanager/localrecycling"
 	"github.com/stowage-dev/stowage/internal/nodemanager/localvolume"
+	"github.com/stowage-dev/stowage/internal/nodemanager/objects"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/configmap"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
@@ -94,12 +96,17 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks
 	if err != nil {
 		return err
 	}
+	shown, err := newObjects(mgr, options.nodeName)
+	if err != nil {
+		return err
+	}
 	common := nodemanager.Options{
 		NodeName: options.nodeName,
 		Tree:     tree,
 		Volumes:  directories,
 		Devices:  devices,
 		Disks:    disks,
+		Objects:  shown,
 		Mounter:  mount.Kernel{},
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
@@ -121,6 +128,18 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks
 		return err
 	}
 	return mgr.Add(guard)
+}
+
+// newObjects reads what volumes show. It isn't in the manager's cache: a node may watch
+// secrets and configMaps by their names only.
+func newObjects(mgr ctrl.Manager, nodeName string) (*objects.Reader, error) {
+	live, err := client.NewWithWatch(mgr.GetConfig(), client.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("setting up how secrets and configMaps are read: %w", err)
+	}
+	return objects.New(objects.Options{NodeName: nodeName, Live: live, Cached: mgr.GetClient(), Clock: clock.RealClock{}}), nil
 }
 
 // volumeTypes is the lists of what this agent can show pods as directories, and as

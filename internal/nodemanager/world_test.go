@@ -27,6 +27,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager"
+	"github.com/stowage-dev/stowage/internal/nodemanager/objects"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/configmap"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
@@ -79,7 +80,7 @@ func (w *world) startAgent() (stop func() error) {
 	disks := w.disks()
 	directories, devices := w.types(disks)
 	options := nodemanager.Options{
-		NodeName: w.node, Tree: tree, Volumes: directories, Devices: devices, Disks: disks, Mounter: mount.Kernel{},
+		NodeName: w.node, Tree: tree, Volumes: directories, Devices: devices, Disks: disks, Objects: w.objects(mgr), Mounter: mount.Kernel{},
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(),
 		Events: mgr.GetEventRecorder("agent"), Clock: clock.RealClock{},
 	}
@@ -119,6 +120,14 @@ func (w *world) newManager() ctrl.Manager {
 	})
 	Expect(err).NotTo(HaveOccurred())
 	return mgr
+}
+
+// objects reads what volumes show with the node's own credential.
+func (w *world) objects(mgr ctrl.Manager) *objects.Reader {
+	GinkgoHelper()
+	live, err := client.NewWithWatch(w.user, client.Options{Scheme: types})
+	Expect(err).NotTo(HaveOccurred())
+	return objects.New(objects.Options{NodeName: w.node, Live: live, Cached: mgr.GetClient(), Clock: clock.RealClock{}})
 }
 
 func (w *world) disks() *csi.Disks {
