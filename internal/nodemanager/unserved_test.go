@@ -78,7 +78,7 @@ func TestWhatIsUsedInsteadDependsOnTheDriverAndTheMode(t *testing.T) {
 
 func TestATypeThatIsNotServedIsToldOfOnceAndNotTriedAgainUnlessAClaimMayBeBoundAnew(t *testing.T) {
 	disk := corev1.Volume{Name: "disk", VolumeSource: corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{}}}
-	memory := corev1.Volume{Name: "memory", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumHugePages}}}
+	memory := corev1.Volume{Name: "memory", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: "Tape"}}}
 	for name, volume := range map[string]corev1.Volume{"by its type": disk, "when it is mounted": memory} {
 		t.Run(name, func(t *testing.T) {
 			waiting := claimVolume("data", false)
