@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -14,9 +15,13 @@ import (
 
 // volumesDir and devicesDir are the folders of a pod's directory that its volumes
 // lie in: those that it sees as directories, and those that it sees as devices.
+// subPathsDir is where the parts of volumes are mounted that its containers ask for, and
+// containersDir where is written down what each container sees.
 const (
-	volumesDir = "volumes"
-	devicesDir = "volumeDevices"
+	volumesDir    = "volumes"
+	devicesDir    = "volumeDevices"
+	subPathsDir   = "volume-subpaths"
+	containersDir = "containers"
 )
 
 // dirMode of the agent's own directories: nobody but root looks around there.
@@ -41,7 +46,9 @@ func (l Location) folder() string {
 
 // Tree is the directories of pods, in the kubelet's layout:
 // <root>/pods/<pod uid>/volumes/<volume type>/<volume name>, with volumeDevices for
-// volumes where the pod sees a device. Together with the mount table it is the
+// volumes where the pod sees a device, and
+// <root>/pods/<pod uid>/volume-subpaths/<volume name>/<container>/<index> for parts of
+// volumes. Together with the mount table it is the
 // actual state: nothing of it is remembered or assumed.
 type Tree struct {
 	root string
@@ -71,6 +78,35 @@ func (t Tree) PodDir(uid types.UID) string {
 // VolumeDir is the directory of a volume of a pod, or the file that is its device.
 func (t Tree) VolumeDir(uid types.UID, at Location) string {
 	return filepath.Join(t.PodDir(uid), at.folder(), volumes.DirName(at.Plugin), at.Name)
+}
+
+// SubPathsDir is the folder in which parts of a volume of a pod are mounted.
+func (t Tree) SubPathsDir(uid types.UID, volume string) string {
+	return filepath.Join(t.PodDir(uid), subPathsDir, volume)
+}
+
+// SubPath is where the part is mounted that a container's volumeMount of this index asks
+// for.
+func (t Tree) SubPath(uid types.UID, volume, container string, index int) string {
+	return filepath.Join(t.SubPathsDir(uid, volume), container, strconv.Itoa(index))
+}
+
+// SubPaths is the volumes of a pod of which parts are, or were, mounted.
+func (t Tree) SubPaths(uid types.UID) ([]string, error) {
+	names, err := list(filepath.Join(t.PodDir(uid), subPathsDir))
+	if err != nil {
+		return nil, fmt.Errorf("listing mounted parts of the pod's volumes: %w", err)
+	}
+	return names, nil
+}
+
+func (t Tree) containersDir(uid types.UID) string {
+	return filepath.Join(t.PodDir(uid), containersDir)
+}
+
+// ContainerDir is the directory of a container, in which is written down what it sees.
+func (t Tree) ContainerDir(uid types.UID, name string) string {
+	return filepath.Join(t.containersDir(uid), name)
 }
 
 // EnsureParent makes the folder that a volume's directory lies in.
@@ -152,7 +188,12 @@ func (t Tree) RemovePod(uid types.UID) error {
 			return err
 		}
 	}
-	return volumes.RemoveEmptyDir(t.PodDir(uid))
+	for _, dir := range []string{filepath.Join(t.PodDir(uid), subPathsDir), t.containersDir(uid), t.PodDir(uid)} {
+		if err := volumes.RemoveEmptyDir(dir); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // list is the names in a directory; none if it doesn't exist.

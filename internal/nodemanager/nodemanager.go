@@ -50,10 +50,11 @@ type Options struct {
 	// Disks are those of their volumes that must be attached to the node first; nil:
 	// none are.
 	Disks Disks
-	// Objects reads what volumes show that are made of objects of the API server; nil:
-	// no type in Volumes shows any.
+	// Objects reads what volumes show that are made of objects of the API server, and
+	// what variables in subPathExpr are taken from; nil: no type in Volumes shows any, and
+	// those are plain values and fields of the pod.
 	Objects Objects
-	// Mounter reads the mount table.
+	// Mounter mounts parts of volumes, and reads the mount table.
 	Mounter mount.Mounter
 	// Client reads pods from a cache that holds this node's, indexed by
 	// PodUIDIndex, and writes.

@@ -85,9 +85,12 @@ func (r *Reconciler) publish(ctx context.Context, pod *corev1.Pod) (reconcile.Re
 	r.lookAtContents(ctx, pod, wanted)
 	states := make([]progress, 0, len(wanted.Volumes))
 	for _, volume := range wanted.Volumes {
-		at := r.advance(ctx, pod, volume, table, attachments)
+		at := r.ensureSubPaths(ctx, pod, volume, table, r.advance(ctx, pod, volume, table, attachments))
 		at.name = volume.Volume.Name
 		states = append(states, at)
+	}
+	if err := r.ensureDescribed(pod, wanted, states); err != nil {
+		return reconcile.Result{}, err
 	}
 	if condition, ok := conditionOf(states); ok {
 		if err := r.ensureCondition(ctx, pod, wanted, condition, states); err != nil {

@@ -113,8 +113,15 @@ func (r *Reconciler) ensureGone(ctx context.Context, uid types.UID) (again time.
 	if err != nil {
 		return 0, []error{err}
 	}
-	var states []progress
+	states, problems := r.ensurePartsGone(ctx, uid, found)
+	if err := r.Tree.RemoveContainers(uid); err != nil {
+		problems = append(problems, err)
+	}
 	for _, at := range found {
+		if r.hasParts(uid, at.Name) {
+			states = append(states, progress{again: slowOperation})
+			continue
+		}
 		plugin, known := r.findType(at)
 		dir := r.Tree.VolumeDir(uid, at)
 		if !known {
@@ -128,7 +135,7 @@ func (r *Reconciler) ensureGone(ctx context.Context, uid types.UID) (again time.
 		}
 		states = append(states, progressOf(outcome))
 	}
-	if len(found) > 0 {
+	if len(states) > 0 || len(problems) > 0 {
 		return soonest(states), problems
 	}
 	if running {

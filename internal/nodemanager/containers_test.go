@@ -1,0 +1,80 @@
+package nodemanager
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+)
+
+// described is a reconciler that has written down what a pod's container sees.
+func described(t *testing.T) (*bench, *corev1.Pod, string) {
+	t.Helper()
+	pod := podOnNode(somePod)
+	pod.Spec.Containers = []corev1.Container{{Name: "main", VolumeMounts: []corev1.VolumeMount{{Name: "scratch", MountPath: "/tmp"}}}}
+	bench := newBench(t, clientWith(interceptor.Funcs{}, pod), clientWith(interceptor.Funcs{}, pod))
+	if err := bench.settle(t); err != nil {
+		t.Fatal(err)
+	}
+	return bench, pod, filepath.Join(bench.Tree.PodDir(somePod), "containers", "main", "mounts.json")
+}
+
+func TestWhatAContainerSeesIsWrittenDownWhileItIsThere(t *testing.T) {
+	tests := map[string]struct {
+		at         progress
+		unresolved error
+		stays      bool
+	}{
+		"it is there":       {progress{done: true}, nil, true},
+		"it isn't known of": {progress{err: errors.New("down")}, errors.New("down"), true},
+		"it was unmounted":  {progress{}, nil, false},
+		"it can't be shown": {progress{err: errors.New("disk full")}, nil, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			bench, pod, path := described(t)
+			wanted := bench.desired.Want(pod)
+			wanted.Volumes[0].Unresolved = test.unresolved
+			if err := bench.ensureDescribed(pod, wanted, []progress{test.at}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(path); (err == nil) != test.stays {
+				t.Errorf("looking for it gave %v", err)
+			}
+		})
+	}
+}
+
+func TestAVolumeWaitsForItsPartsToBeTakenAway(t *testing.T) {
+	bench, _, written := described(t)
+	mounter, target := bench.Mounter.(*mounttest.Fake), bench.Tree.SubPath(somePod, "scratch", "main", 0)
+	if err := errors.Join(os.MkdirAll(target, 0o750), mounter.Tmpfs(target, mount.TmpfsOptions{})); err != nil {
+		t.Fatal(err)
+	}
+	mounter.Refuse(target, errors.New("busy"))
+	for range 3 {
+		_, problems := bench.ensureGone(t.Context(), somePod)
+		bench.operations.Wait()
+		if _, err := os.Stat(written); !os.IsNotExist(err) {
+			t.Errorf("it is still written down (%v)", err)
+		}
+		if !bench.alive() {
+			t.Fatalf("the volume was removed under its part (%v)", problems)
+		}
+	}
+	mounter.Refuse(target, nil)
+	bench.operations.Forget(somePod)
+	for range 5 {
+		if again, problems := bench.ensureGone(t.Context(), somePod); again == 0 && problems == nil {
+			return
+		}
+		bench.operations.Wait()
+	}
+	t.Error("it isn't gone")
+}
