@@ -145,6 +145,30 @@ var _ = Describe("What volumes show", func() {
 		Expect(volumesReady(ctx, pod)()).To(HavePrefix("True"))
 	})
 
+	It("stays though an agent that just started can't read it, and is followed once it can", func(ctx context.Context) {
+		asked := w.record()
+		stop := w.startAgent()
+		password := w.secret("password", "hush")
+		Expect(admin.Create(ctx, password)).To(Succeed())
+		pod := start(ctx, w.pod("web", fromSecret("password")))
+		before := w.mounts()
+		Expect(stop()).To(Succeed())
+		password.Data["key"] = []byte("whisper")
+		Expect(admin.Update(ctx, password)).To(Succeed())
+		asked.leave("secrets")
+
+		stop = w.startAgent()
+
+		Eventually(eventsOf(ctx, pod, "FailedMount")).Should(ConsistOf(ContainSubstring("reading secret " + w.namespace + "/password: ")))
+		Consistently(w.shown(pod, "secret", "password")).Should(Equal("hush"))
+		Expect(w.mounts()).To(Equal(before))
+		Expect(volumesReady(ctx, pod)()).To(HavePrefix("True"))
+		Expect(stop()).To(Succeed())
+		asked.leave("")
+		w.startAgent()
+		Eventually(w.shown(pod, "secret", "password")).Should(Equal("whisper"))
+	})
+
 	It("is made anew for a pod that has the name of an older one", func(ctx context.Context) {
 		w.startAgent()
 		password := w.secret("password", "hush")

@@ -2,6 +2,7 @@ package nodemanager_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -71,6 +72,8 @@ func (w *world) withAccount(ctx context.Context, pod *corev1.Pod) *corev1.Pod {
 type requests struct {
 	mu   sync.Mutex
 	urls []*url.URL
+	// unanswered is a resource of which the API server says nothing.
+	unanswered string
 }
 
 // record has the requests of agents that are started from now on recorded.
@@ -88,8 +91,19 @@ type recorder struct {
 func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	r.mu.Lock()
 	r.urls = append(r.urls, request.URL)
+	silent := r.unanswered != "" && strings.Contains(request.URL.Path, "/"+r.unanswered)
 	r.mu.Unlock()
+	if silent {
+		return nil, errors.New("connection refused")
+	}
 	return r.inner.RoundTrip(request)
+}
+
+// leave has what is asked of a resource left unanswered.
+func (r *requests) leave(resource string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unanswered = resource
 }
 
 // watches is how many watches of a resource began.
