@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/nodemanager/content"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
 // readTimeout is how long the API server may take for an answer: one that hangs doesn't
@@ -46,6 +47,7 @@ type Options struct {
 type Reader struct {
 	Options
 	tokens tokens
+	turns  volumes.Turns
 
 	mu      sync.Mutex
 	objects map[key]*object
@@ -132,10 +134,10 @@ func (r *Reader) Node(ctx context.Context) (*corev1.Node, error) {
 // read is an object as a pod is to show it: read for the pod the first time, and then
 // as its watch has it.
 func (r *Reader) read(ctx context.Context, pod types.UID, of key) (client.Object, error) {
-	at, seen, wasRead := r.want(pod, of)
+	_, seen, wasRead := r.want(pod, of)
 	if !wasRead {
 		var err error
-		if seen, err = r.readLive(ctx, pod, at); err != nil {
+		if seen, err = r.readOnce(ctx, pod, of); err != nil {
 			return nil, err
 		}
 	}
@@ -143,6 +145,20 @@ func (r *Reader) read(ctx context.Context, pod types.UID, of key) (client.Object
 		return nil, fmt.Errorf("%s is %w: create it", of, content.ErrMissing)
 	}
 	return seen, nil
+}
+
+// readOnce reads an object for a pod, though several of its volumes ask for it at once.
+func (r *Reader) readOnce(ctx context.Context, pod types.UID, of key) (client.Object, error) {
+	release, err := r.turns.Acquire(ctx, string(pod)+" "+of.String())
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	at, seen, wasRead := r.want(pod, of)
+	if wasRead {
+		return seen, nil
+	}
+	return r.readLive(ctx, pod, at)
 }
 
 // want notes that a pod shows an object, and says what is known of it. wasRead says

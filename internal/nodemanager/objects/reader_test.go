@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,8 +35,8 @@ func TestAnObjectIsFollowed(t *testing.T) {
 	w.set(t, "two")
 
 	w.awaitTold(t, "1")
-	if shown := w.shows(t, first); shown != "two" || w.gets != 1 {
-		t.Errorf("it shows %q after %d reads", shown, w.gets)
+	if shown := w.shows(t, first); shown != "two" || w.gets.Load() != 1 {
+		t.Errorf("it shows %q after %d reads", shown, w.gets.Load())
 	}
 }
 
@@ -89,8 +90,24 @@ func TestWhatIsImmutableIsReadForEachPodAndNotWatched(t *testing.T) {
 		w.shows(t, first)
 		w.shows(t, second)
 	}
-	if w.gets != 2 || len(w.watches) != 0 || w.objects[key{secret, "default", "password"}].stop != nil {
-		t.Errorf("it was read %d times, and %d watches began", w.gets, len(w.watches))
+	if w.gets.Load() != 2 || len(w.watches) != 0 || w.objects[key{secret, "default", "password"}].stop != nil {
+		t.Errorf("it was read %d times, and %d watches began", w.gets.Load(), len(w.watches))
+	}
+}
+
+func TestSeveralVolumesOfAPodReadAnObjectOnce(t *testing.T) {
+	w := newWorld(t, password("one"))
+	var volumes sync.WaitGroup
+	for range 10 {
+		volumes.Go(func() {
+			if shown := w.shows(t, first); shown != "one" {
+				t.Errorf("it shows %q", shown)
+			}
+		})
+	}
+	volumes.Wait()
+	if w.gets.Load() != 1 {
+		t.Errorf("it was read %d times", w.gets.Load())
 	}
 }
 
@@ -125,8 +142,8 @@ func TestWhatIsMissingIsToldOfWhenItComes(t *testing.T) {
 	}
 
 	w.awaitTold(t, "1")
-	if shown := w.shows(t, first); shown != "one" || w.gets != 1 {
-		t.Errorf("it shows %q after %d reads", shown, w.gets)
+	if shown := w.shows(t, first); shown != "one" || w.gets.Load() != 1 {
+		t.Errorf("it shows %q after %d reads", shown, w.gets.Load())
 	}
 }
 

@@ -3,6 +3,7 @@ package objects
 import (
 	"context"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,7 +26,7 @@ type world struct {
 	api   client.Client
 	clock *clocktesting.FakeClock
 	// gets counts live reads, and watches has those that began.
-	gets    int
+	gets    atomic.Int32
 	watches chan struct{}
 	told    chan types.UID
 	// spoilt is what the API server does otherwise.
@@ -63,7 +64,7 @@ func newWorld(t *testing.T, known ...client.Object) *world {
 }
 
 func (w *world) get(ctx context.Context, api client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-	w.gets++
+	w.gets.Add(1)
 	if w.spoilt.Get != nil {
 		return w.spoilt.Get(ctx, api, key, object, options...)
 	}
