@@ -85,7 +85,8 @@ func await(t *testing.T, what string, holds func() bool) {
 
 func TestAnAgentThatIsKilledAtAnyPointLosesAndLeaksNothing(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	const rounds, pods, volumes = 6, 8, 3
+	const rounds, pods, volumes, parts = 6, 8, 3, 2
+	const mounts = volumes + parts
 	server := startServer(t)
 	p := newProcess(t, server)
 	namespace := p.client.CoreV1().Pods("default")
@@ -95,18 +96,18 @@ func TestAnAgentThatIsKilledAtAnyPointLosesAndLeaksNothing(t *testing.T) {
 		t.Logf("round %d", round)
 		p.start(t)
 		for i := range pods {
-			if _, err := namespace.Create(t.Context(), podInMemory(i, volumes), metav1.CreateOptions{}); err != nil {
+			if _, err := namespace.Create(t.Context(), withParts(podInMemory(i, volumes), parts), metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		// The kill comes after a few mounts, each round after some more.
-		await(t, "something is mounted", func() bool { return p.mounted(t) > round*volumes })
+		await(t, "something is mounted", func() bool { return p.mounted(t) > round*mounts })
 		p.kill()
 		p.start(t)
-		await(t, "everything is mounted once", func() bool { return p.mounted(t) == pods*volumes })
+		await(t, "everything is mounted once", func() bool { return p.mounted(t) == pods*mounts })
 
 		deleteAll(t.Context(), t, p.client)
-		await(t, "something is unmounted", func() bool { return p.mounted(t) < pods*volumes-round*volumes })
+		await(t, "something is unmounted", func() bool { return p.mounted(t) < pods*mounts-round*mounts })
 		p.kill()
 		p.start(t)
 		await(t, "nothing is left on the node", func() bool { return p.podDirs() == 0 && p.mounted(t) == 0 })
@@ -150,6 +151,16 @@ func podInMemory(i, volumes int) *corev1.Pod {
 			source.Medium = corev1.StorageMediumMemory
 		}
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: fmt.Sprintf("v%d", n), VolumeSource: corev1.VolumeSource{EmptyDir: source}})
+	}
+	return pod
+}
+
+// withParts gives a pod's container parts of its last volumes.
+func withParts(pod *corev1.Pod, parts int) *corev1.Pod {
+	for n := range parts {
+		volume := pod.Spec.Volumes[len(pod.Spec.Volumes)-1-n].Name
+		pod.Spec.Containers[0].VolumeMounts = append(pod.Spec.Containers[0].VolumeMounts,
+			corev1.VolumeMount{Name: volume, MountPath: "/" + volume, SubPath: "part/of/it"})
 	}
 	return pod
 }

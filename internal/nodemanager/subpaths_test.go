@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/mount"
@@ -129,6 +130,44 @@ var _ = Describe("Parts of volumes", func() {
 		Eventually(w.mounts).Should(And(HaveLen(2), HaveEach(HaveField("RootDeleted", false))))
 		Expect(filepath.Join(w.dataOf(claim), "logs")).To(BeADirectory())
 	})
+
+	It("of a configMap show what they did while their container runs, and what is new to the next", func(ctx context.Context) {
+		w.startAgent()
+		configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "settings"}, Data: map[string]string{"key": "old"}}
+		Expect(admin.Create(ctx, configMap)).To(Succeed())
+		volume := corev1.Volume{Name: "settings", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}}
+		volume.ConfigMap.Name = "settings"
+		pod := asking(w.pod("web", volume), part("settings", "/etc/key", "key"))
+		Expect(admin.Create(ctx, pod)).To(Succeed())
+		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
+		setContainer(ctx, pod, corev1.ContainerState{Running: &corev1.ContainerStateRunning{}})
+
+		configMap.Data["key"] = "new"
+		Expect(admin.Update(ctx, configMap)).To(Succeed())
+
+		shows := func(path string) func() string {
+			return func() string { content, _ := os.ReadFile(path); return string(content) }
+		}
+		Eventually(shows(filepath.Join(w.volumeDir(pod, "configmap", "settings"), "key"))).Should(Equal("new"))
+		Consistently(shows(w.partOf(pod, "settings", "0"))).Should(Equal("old"))
+		setContainer(ctx, pod, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}})
+		Eventually(shows(w.partOf(pod, "settings", "0"))).Should(Equal("new"))
+	})
+
+	It("that a configMap hasn't aren't made in it", func(ctx context.Context) {
+		w.startAgent()
+		configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "settings"}}
+		Expect(admin.Create(ctx, configMap)).To(Succeed())
+		volume := corev1.Volume{Name: "settings", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}}
+		volume.ConfigMap.Name = "settings"
+		pod := asking(w.pod("web", volume), part("settings", "/etc/key", "key"))
+		Expect(admin.Create(ctx, pod)).To(Succeed())
+
+		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("False FailedMount: volume settings: subPath key isn't in the volume: add it there"))
+		configMap.Data = map[string]string{"key": "here"}
+		Expect(admin.Update(ctx, configMap)).To(Succeed())
+		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
+	})
 })
 
 // asking is a pod whose container main has these volumeMounts.
@@ -144,7 +183,7 @@ func part(volume, at, path string) corev1.VolumeMount {
 
 // byName is the part of a volume that has the pod's name.
 func byName(volume string) corev1.VolumeMount {
-	return corev1.VolumeMount{Name: volume, MountPath: "/mine", SubPathExpr: "$(POD)", ReadOnly: false}
+	return corev1.VolumeMount{Name: volume, MountPath: "/mine", SubPathExpr: "$(POD)"}
 }
 
 // partOf is where a part of a volume is mounted for container main.
