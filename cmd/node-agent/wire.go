@@ -100,6 +100,10 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks
 	if err != nil {
 		return err
 	}
+	numbers, err := nodemanager.NewNumbers(metrics.Registry, mount.Kernel{})
+	if err != nil {
+		return fmt.Errorf("setting up metrics of the node's volumes: %w", err)
+	}
 	common := nodemanager.Options{
 		NodeName: options.nodeName,
 		Tree:     tree,
@@ -112,6 +116,9 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks
 		Live:     mgr.GetAPIReader(),
 		Events:   mgr.GetEventRecorder(eventSource),
 		Clock:    clock.RealClock{},
+		Numbers:  numbers,
+
+		WatchMounts: mount.Watch,
 	}
 	guard := &nodemanager.Guard{
 		NodeName: options.nodeName,

@@ -133,7 +133,9 @@ func (g *Growth) read(ctx context.Context, key client.ObjectKey, object client.O
 }
 
 func (g *Growth) growDevice(ctx context.Context, found *growing) error {
+	ended := g.Numbers.begin(found.grower.Name(), Growing)
 	_, err := found.grower.Grow(ctx, found.volume)
+	ended(outcomeOf(err, false))
 	return err
 }
 
@@ -144,7 +146,9 @@ func (g *Growth) growFileSystem(ctx context.Context, found *growing) error {
 		return err
 	}
 	wanted := found.volume.Spec.Capacity[corev1.ResourceStorage]
+	ended := g.Numbers.begin(found.grower.Name(), Growing)
 	bytes, err := found.grower.Grow(ctx, found.volume)
+	ended(outcomeOf(err, false))
 	if err == nil && bytes < wanted.Value() {
 		err = fmt.Errorf("the storage of volume %s has %s on this node, and %s are asked for",
 			found.volume.Name, resource.NewQuantity(bytes, resource.BinarySI), wanted.String())

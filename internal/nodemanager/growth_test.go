@@ -32,6 +32,8 @@ type elastic struct {
 	calls   int
 }
 
+func (*elastic) Name() string { return "example.com/elastic" }
+
 func (e *elastic) CanHandle(volumes.Spec) bool                        { return true }
 func (e *elastic) CanGrow(mount.Table, *corev1.PersistentVolume) bool { return e.mounted }
 func (e *elastic) Grow(context.Context, *corev1.PersistentVolume) (int64, error) {

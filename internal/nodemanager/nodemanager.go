@@ -15,6 +15,7 @@
 package nodemanager
 
 import (
+	"context"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,6 +57,9 @@ type Options struct {
 	Objects Objects
 	// Mounter mounts parts of volumes, and reads the mount table.
 	Mounter mount.Mounter
+	// WatchMounts tells each time that the mount table changed, until the context ends;
+	// nil: what others unmount is noticed at the next comparison.
+	WatchMounts func(ctx context.Context, tell func()) error
 	// Client reads pods from a cache that holds this node's, indexed by
 	// PodUIDIndex, and writes.
 	Client client.Client

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
@@ -28,9 +29,16 @@ type Numbers struct {
 	waiting   *prometheus.GaugeVec
 	runningOf *prometheus.Desc
 	oldestOf  *prometheus.Desc
+	pendingOf *prometheus.Desc
+	mountedOf *prometheus.Desc
+	claims    claimNumbers
+	mounter   mount.Mounter
+	usages    *usages
 
-	mu   sync.Mutex
-	runs map[*run]struct{}
+	mu    sync.Mutex
+	runs  map[*run]struct{}
+	pods  map[types.UID]podNumbers
+	times map[types.UID]podTime
 }
 
 // run is one operation that runs.
@@ -40,8 +48,8 @@ type run struct {
 	began      time.Time
 }
 
-// NewNumbers makes the metrics and registers them.
-func NewNumbers(registerer prometheus.Registerer) (*Numbers, error) {
+// NewNumbers makes the metrics and registers them. The mounter reads the mount table.
+func NewNumbers(registerer prometheus.Registerer, mounter mount.Mounter) (*Numbers, error) {
 	ofOperation := []string{"type", "operation"}
 	n := &Numbers{
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -62,7 +70,12 @@ func NewNumbers(registerer prometheus.Registerer) (*Numbers, error) {
 		runningOf: prometheus.NewDesc("stowage_node_operations_running", "Operations that run now.", ofOperation, nil),
 		oldestOf: prometheus.NewDesc("stowage_node_operation_oldest_seconds",
 			"For how long the operation has been running that began first of those that run now.", ofOperation, nil),
-		runs: map[*run]struct{}{},
+		pendingOf: prometheus.NewDesc("stowage_node_volumes_pending",
+			"Volumes that pods of this node wait for, by the reason (Pending, NotSupported, FailedMount, or Working while they are mounted).",
+			[]string{"reason"}, nil),
+		mountedOf: prometheus.NewDesc("stowage_node_volumes_mounted", "Volumes that pods of this node have, by type.", []string{"type"}, nil),
+		claims:    newClaimNumbers(), mounter: mounter, usages: newUsages(),
+		runs: map[*run]struct{}{}, pods: map[types.UID]podNumbers{}, times: map[types.UID]podTime{},
 	}
 	var problems []error
 	for _, collector := range []prometheus.Collector{n.seconds, n.podReady, n.waiting, n} {
@@ -115,12 +128,33 @@ func outcomeOf(err error, cancelled bool) string {
 
 // Describe implements prometheus.Collector.
 func (n *Numbers) Describe(descriptions chan<- *prometheus.Desc) {
-	descriptions <- n.runningOf
-	descriptions <- n.oldestOf
+	of := n.claims
+	for _, description := range []*prometheus.Desc{
+		n.runningOf, n.oldestOf, n.pendingOf, n.mountedOf,
+		of.capacity, of.available, of.used, of.inodes, of.inodesFree, of.inodesUsed, of.abnormal,
+	} {
+		descriptions <- description
+	}
 }
 
-// Collect implements prometheus.Collector: it tells what runs now.
+// Collect implements prometheus.Collector: it tells how things stand now.
 func (n *Numbers) Collect(metrics chan<- prometheus.Metric) {
+	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
+		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	}
+	n.collectRuns(gauge)
+	sums := n.sums()
+	for reason, count := range sums.pending {
+		gauge(n.pendingOf, float64(count), reason)
+	}
+	for volumeType, count := range sums.mounted {
+		gauge(n.mountedOf, float64(count), volumeType)
+	}
+	n.collectClaims(metrics, sums)
+}
+
+// collectRuns tells what runs now, and for how long.
+func (n *Numbers) collectRuns(gauge func(desc *prometheus.Desc, value float64, labels ...string)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	type operation struct{ volumeType, kind string }
@@ -131,7 +165,7 @@ func (n *Numbers) Collect(metrics chan<- prometheus.Metric) {
 		oldest[of] = max(oldest[of], time.Since(run.began))
 	}
 	for of, count := range counts {
-		metrics <- prometheus.MustNewConstMetric(n.runningOf, prometheus.GaugeValue, float64(count), of.volumeType, of.kind)
-		metrics <- prometheus.MustNewConstMetric(n.oldestOf, prometheus.GaugeValue, oldest[of].Seconds(), of.volumeType, of.kind)
+		gauge(n.runningOf, float64(count), of.volumeType, of.kind)
+		gauge(n.oldestOf, oldest[of].Seconds(), of.volumeType, of.kind)
 	}
 }

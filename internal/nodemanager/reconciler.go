@@ -27,6 +27,7 @@ type Reconciler struct {
 	operations *Operations
 	troubles   Troubles
 	inUse      *InUse
+	losses     Losses
 	// holding lets one pod at a time be given a volume that is for one alone.
 	holding sync.Mutex
 }
@@ -54,6 +55,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, uid types.UID) (reconcile.Re
 		return r.publish(ctx, pod)
 	}
 	r.desired.Forget(uid)
+	r.losses.Forget(uid)
 	r.forgetObjects(uid)
 	return r.teardown(ctx, uid, pod)
 }
@@ -72,6 +74,7 @@ func (r *Reconciler) findPod(ctx context.Context, uid types.UID) (*corev1.Pod, e
 
 // publish brings each volume of the pod one step further and says how far they are.
 func (r *Reconciler) publish(ctx context.Context, pod *corev1.Pod) (reconcile.Result, error) {
+	began := r.losses.Begin()
 	table, err := r.Mounter.Table()
 	if err != nil {
 		return reconcile.Result{}, err
@@ -92,10 +95,15 @@ func (r *Reconciler) publish(ctx context.Context, pod *corev1.Pod) (reconcile.Re
 	if err := r.ensureDescribed(pod, wanted, states); err != nil {
 		return reconcile.Result{}, err
 	}
+	r.Numbers.setPod(pod, r.numbersOf(pod, table, wanted, states))
 	if condition, ok := conditionOf(states); ok {
+		r.tellLongWait(pod, wanted, condition)
 		if err := r.ensureCondition(ctx, pod, wanted, condition, states); err != nil {
 			return reconcile.Result{}, err
 		}
+	}
+	if r.losses.Note(began, pod.UID, r.Tree.Mounted(table, pod.UID)) {
+		return reconcile.Result{RequeueAfter: firstClaimWait}, nil
 	}
 	return reconcile.Result{RequeueAfter: soonest(states)}, nil
 }

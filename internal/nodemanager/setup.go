@@ -67,6 +67,9 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, localVolumes cache.Ca
 			Watches(&corev1.Node{}, r.nodeHandler()).
 			WatchesRawSource(source.TypedFunc[types.UID](r.watchDisks))
 	}
+	if r.WatchMounts != nil {
+		blueprint = blueprint.WatchesRawSource(source.TypedFunc[types.UID](r.watchMounts))
+	}
 	if r.Objects != nil {
 		if err := mgr.Add(manager.RunnableFunc(r.Objects.Run)); err != nil {
 			return err

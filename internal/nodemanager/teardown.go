@@ -57,6 +57,7 @@ func (r *Reconciler) forget(uid types.UID) {
 	r.operations.Forget(uid)
 	r.troubles.Forget(uid)
 	r.inUse.Forget(uid)
+	r.Numbers.forgetPod(uid)
 }
 
 // tellTroubles tells what is new of what keeps a pod, which is nil if it is gone
@@ -113,6 +114,7 @@ func (r *Reconciler) ensureGone(ctx context.Context, uid types.UID) (again time.
 	if err != nil {
 		return 0, []error{err}
 	}
+	r.Numbers.setLeft(uid, found)
 	states, problems := r.ensurePartsGone(ctx, uid, found)
 	if err := r.Tree.RemoveContainers(uid); err != nil {
 		problems = append(problems, err)

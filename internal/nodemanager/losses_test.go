@@ -1,0 +1,67 @@
+package nodemanager
+
+import (
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+)
+
+func tableOf(paths ...string) mount.Table {
+	var table mount.Table
+	for _, path := range paths {
+		table = append(table, mount.Point{Path: path})
+	}
+	return table
+}
+
+func TestOnlyPodsWhoseMountsVanishedAreWoken(t *testing.T) {
+	tests := map[string]struct {
+		now   mount.Table
+		woken []types.UID
+	}{
+		"all as it was":                  {tableOf("/a/1", "/a/2", "/b/1"), nil},
+		"more was mounted":               {tableOf("/a/1", "/a/2", "/b/1", "/a/3", "/c/1"), nil},
+		"one mount vanished":             {tableOf("/a/1", "/b/1"), []types.UID{"a"}},
+		"one that nobody needs any more": {tableOf("/a/1", "/a/2", "/b/1"), nil},
+		"all vanished":                   {nil, []types.UID{"a", "b"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var losses Losses
+			losses.Note(losses.Begin(), "a", []string{"/a/1", "/a/2"})
+			losses.Note(losses.Begin(), "b", []string{"/b/1"})
+			losses.Note(losses.Begin(), "d", []string{"/d/1"})
+			losses.Forget("d")
+			woken := losses.Look(test.now)
+			slices.Sort(woken)
+			if !slices.Equal(woken, test.woken) {
+				t.Errorf("woken are %v, want %v", woken, test.woken)
+			}
+		})
+	}
+}
+
+func TestWhatVanishesDuringAPassIsNoticedByThePass(t *testing.T) {
+	var losses Losses
+	losses.Look(tableOf("/a/1"))
+	if losses.Note(losses.Begin(), "a", []string{"/a/1", "/a/2"}) {
+		t.Error("what was mounted since the last look counts as lost")
+	}
+	began := losses.Begin()
+	losses.Look(tableOf("/a/1"))
+	if !losses.Note(began, "a", []string{"/a/1", "/a/2"}) {
+		t.Error("what was gone before the pass was over isn't noticed")
+	}
+}
+
+func TestWhatIsMountedInAPodsDirectory(t *testing.T) {
+	tree := Tree{root: "/agent"}
+	table := tableOf("/", "/agent/pods/pod-1/volumes/a/b", "/agent/pods/pod-10/volumes/a/b", "/agent/disks/pod-1", "/agent/pods/pod-1/volume-subpaths/c")
+	want := []string{"/agent/pods/pod-1/volumes/a/b", "/agent/pods/pod-1/volume-subpaths/c"}
+	if got := tree.Mounted(table, "pod-1"); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
