@@ -127,7 +127,7 @@ func (p Plugin) Publish(ctx context.Context, spec volumes.Spec, dir string) erro
 		return err
 	}
 	if info.IsDir() {
-		return p.publishDirectory(source, spec, dir)
+		return p.publishDirectory(ctx, source, spec, dir)
 	}
 	// First, so that whatever a crash leaves of the rest is found by Unpublish.
 	if err := os.MkdirAll(p.Path(dir), mountPointMode); err != nil {
@@ -137,7 +137,10 @@ func (p Plugin) Publish(ctx context.Context, spec volumes.Spec, dir string) erro
 }
 
 // publishDirectory makes a directory visible in a pod's.
-func (p Plugin) publishDirectory(source *os.File, spec volumes.Spec, dir string) error {
+func (p Plugin) publishDirectory(ctx context.Context, source *os.File, spec volumes.Spec, dir string) error {
+	if err := p.giveDirectory(ctx, source, spec, dir); err != nil {
+		return err
+	}
 	if err := volumes.Bind(p.images.mounter, source, p.Path(dir), spec.Access); err != nil {
 		return err
 	}
@@ -150,6 +153,9 @@ func (p Plugin) publishDirectory(source *os.File, spec volumes.Spec, dir string)
 // Unpublish implements volumes.Plugin.
 func (p Plugin) Unpublish(ctx context.Context, dir string) error {
 	if err := takeFromPod(ctx, p.images, p.disks, dir); err != nil {
+		return err
+	}
+	if err := volumes.RemoveEmptyDir(filepath.Join(dir, givenDir)); err != nil {
 		return err
 	}
 	return volumes.Unbind(p.images.mounter, p.Path(dir), dir)

@@ -15,6 +15,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/ownership"
 )
 
 // diskPatience is how long a disk is waited for that is said to be attached.
@@ -35,6 +36,7 @@ type Disks struct {
 	finder  device.DiskFolder
 	folder  string
 	drivers []string
+	owner   ownership.Owner
 	turns   volumes.Turns
 	// noting lets one at a time look where a disk is shown, and show it.
 	noting sync.Mutex
@@ -52,6 +54,8 @@ type DiskOptions struct {
 	Folder string
 	// Drivers are those whose volumes are disks.
 	Drivers []string
+	// Owner gives what is on them to pods.
+	Owner ownership.Owner
 }
 
 // NewDisks returns Disks.
@@ -66,6 +70,7 @@ func NewDisks(options DiskOptions) (*Disks, error) {
 	}
 	return &Disks{
 		mounter: options.Mounter, systems: options.Systems, finder: options.Finder, folder: resolved, drivers: options.Drivers,
+		owner: options.Owner,
 	}, nil
 }
 

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
@@ -34,7 +32,7 @@ func (d *Disks) publish(ctx context.Context, spec volumes.Spec, target string) e
 	if err := d.note(place, recordOf(spec, disk)); err != nil {
 		return err
 	}
-	if err := d.stage(ctx, disk, spec.PersistentVolume, place); err != nil {
+	if err := d.stage(ctx, disk, spec, place); err != nil {
 		return err
 	}
 	source, err := os.OpenFile(place.mount(), openOnly, 0)
@@ -42,6 +40,9 @@ func (d *Disks) publish(ctx context.Context, spec volumes.Spec, target string) e
 		return err
 	}
 	defer source.Close()
+	if err := give(ctx, d.owner, spec, source); err != nil {
+		return err
+	}
 	return volumes.Bind(d.mounter, source, target, spec.Access)
 }
 
@@ -98,7 +99,7 @@ func (d *Disks) refuseShownElsewhere(place diskPlace, wanted diskRecord) error {
 }
 
 // stage mounts the file system on a disk, unless that was done before.
-func (d *Disks) stage(ctx context.Context, disk *device.Disk, volume *corev1.PersistentVolume, place diskPlace) error {
+func (d *Disks) stage(ctx context.Context, disk *device.Disk, spec volumes.Spec, place diskPlace) error {
 	table, err := d.mounter.Table()
 	if err != nil {
 		return err
@@ -111,7 +112,7 @@ func (d *Disks) stage(ctx context.Context, disk *device.Disk, volume *corev1.Per
 		return nil
 	}
 	unused := len(table.Shows(disk.Device(), "/")) == 0
-	system, err := d.systemOn(ctx, disk, volume, place)
+	system, err := d.systemOn(ctx, disk, spec, place)
 	if err != nil {
 		return err
 	}
@@ -126,8 +127,8 @@ func (d *Disks) stage(ctx context.Context, disk *device.Disk, volume *corev1.Per
 
 // systemOn finds out what file system is to be mounted, and how. On a disk that is
 // empty, it makes one.
-func (d *Disks) systemOn(ctx context.Context, disk *device.Disk, volume *corev1.PersistentVolume, place diskPlace) (mount.FileSystem, error) {
-	system := mount.FileSystem{Source: disk.Path()}
+func (d *Disks) systemOn(ctx context.Context, disk *device.Disk, spec volumes.Spec, place diskPlace) (mount.FileSystem, error) {
+	volume, system := spec.PersistentVolume, mount.FileSystem{Source: disk.Path()}
 	readOnly, err := disk.IsReadOnly()
 	if err != nil {
 		return system, err
@@ -146,6 +147,7 @@ func (d *Disks) systemOn(ctx context.Context, disk *device.Disk, volume *corev1.
 	if err != nil {
 		return system, err
 	}
+	setLabel(&system, d.owner, spec)
 	err = setOptions(&system, volume.Spec.MountOptions)
 	return system, err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/ownership"
 )
 
 // turnPatience is how long a pod waits for another one's turn at a volume.
@@ -25,6 +26,7 @@ type Images struct {
 	mounter mount.Mounter
 	systems device.FileSystems
 	folder  string
+	owner   ownership.Owner
 	turns   volumes.Turns
 	// noting lets one at a time look where an image is shown, and show it.
 	noting sync.Mutex
@@ -42,6 +44,12 @@ func NewImages(mounter mount.Mounter, systems device.FileSystems, folder string)
 		return nil, fmt.Errorf("finding the folder of images: %w", err)
 	}
 	return &Images{mounter: mounter, systems: systems, folder: resolved}, nil
+}
+
+// WithOwner has volumes given to pods by an owner. It comes before the first is shown.
+func (i *Images) WithOwner(owner ownership.Owner) *Images {
+	i.owner = owner
+	return i
 }
 
 func (i *Images) at(volume string) place { return place(filepath.Join(i.folder, volume)) }
@@ -66,7 +74,7 @@ func (i *Images) publish(ctx context.Context, image *os.File, spec volumes.Spec,
 	if err := i.note(place, image); err != nil {
 		return err
 	}
-	if err := i.stage(ctx, image, spec.PersistentVolume, place); err != nil {
+	if err := i.stage(ctx, image, spec, place); err != nil {
 		return err
 	}
 	source, err := os.OpenFile(place.mount(), openOnly, 0)
@@ -74,6 +82,9 @@ func (i *Images) publish(ctx context.Context, image *os.File, spec volumes.Spec,
 		return err
 	}
 	defer source.Close()
+	if err := give(ctx, i.owner, spec, source); err != nil {
+		return err
+	}
 	return volumes.Bind(i.mounter, source, target, spec.Access)
 }
 

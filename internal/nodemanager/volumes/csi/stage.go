@@ -11,11 +11,12 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
 // stage mounts the file system in an image, unless that was done before, and makes it
 // as large as the image is: growth that no pod saw is made good here.
-func (i *Images) stage(ctx context.Context, image *os.File, volume *corev1.PersistentVolume, place place) error {
+func (i *Images) stage(ctx context.Context, image *os.File, spec volumes.Spec, place place) error {
 	loop, err := device.Attach(ctx, image, device.ForFileSystem)
 	if err != nil {
 		return err
@@ -33,7 +34,7 @@ func (i *Images) stage(ctx context.Context, image *os.File, volume *corev1.Persi
 	case mounted:
 		return nil
 	}
-	system, err := i.systemOn(ctx, loop, volume)
+	system, err := i.systemOn(ctx, loop, spec)
 	if err != nil {
 		return err
 	}
@@ -47,7 +48,7 @@ func (i *Images) stage(ctx context.Context, image *os.File, volume *corev1.Persi
 }
 
 // systemOn finds out what file system is to be mounted, and how.
-func (i *Images) systemOn(ctx context.Context, loop *device.Loop, volume *corev1.PersistentVolume) (mount.FileSystem, error) {
+func (i *Images) systemOn(ctx context.Context, loop *device.Loop, spec volumes.Spec) (mount.FileSystem, error) {
 	found, err := i.systems.Probe(ctx, loop.Path())
 	if err != nil {
 		return mount.FileSystem{}, err
@@ -56,10 +57,11 @@ func (i *Images) systemOn(ctx context.Context, loop *device.Loop, volume *corev1
 		return mount.FileSystem{}, errors.New("the volume's image has no file system: it is never formatted when it is mounted, because it may hold data")
 	}
 	system := mount.FileSystem{Type: found, Source: loop.Path()}
-	if isForReadersOnly(volume) {
+	if isForReadersOnly(spec.PersistentVolume) {
 		system.Access = mount.ReadOnly
 	}
-	err = setOptions(&system, volume.Spec.MountOptions)
+	setLabel(&system, i.owner, spec)
+	err = setOptions(&system, spec.PersistentVolume.Spec.MountOptions)
 	return system, err
 }
 

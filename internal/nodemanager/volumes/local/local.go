@@ -1,6 +1,9 @@
 // Package local serves static volumes of source `local`: a directory of one
 // node that an administrator prepared. It is never made and never removed.
 // The dynamic volumes of Stowage's local backend are of source csi.
+//
+// It is given to the fsGroup of the first pod that uses it. Pods beside that one have it
+// as it is, and are told if they ask for another group.
 package local
 
 import (
@@ -12,18 +15,28 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/ownership"
 )
 
 // Plugin is the volume type. Its zero value isn't usable: see New.
 type Plugin struct {
 	mounter mount.Mounter
+	owner   ownership.Owner
+	// turns has one pod at a time begin to use a directory.
+	turns *volumes.Turns
 }
 
 var _ volumes.Plugin = Plugin{}
 
 // New returns the volume type.
 func New(mounter mount.Mounter) Plugin {
-	return Plugin{mounter: mounter}
+	return Plugin{mounter: mounter, turns: &volumes.Turns{}}
+}
+
+// WithOwner returns a volume type whose volumes are given to pods by this owner.
+func (p Plugin) WithOwner(owner ownership.Owner) Plugin {
+	p.owner = owner
+	return p
 }
 
 // Name implements volumes.Plugin.
@@ -43,12 +56,22 @@ func (Plugin) IsPublished(table mount.Table, _ volumes.Spec, dir string) (bool, 
 }
 
 // Publish implements volumes.Plugin.
-func (p Plugin) Publish(_ context.Context, spec volumes.Spec, dir string) error {
+func (p Plugin) Publish(ctx context.Context, spec volumes.Spec, dir string) error {
 	source, err := os.OpenFile(spec.PersistentVolume.Spec.Local.Path, unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return fmt.Errorf("opening the local volume, which must be a directory: %w", err)
 	}
 	defer source.Close()
+	if _, wanted := ownership.GroupOf(spec.Pod, spec.Access); wanted {
+		release, err := p.acquire(ctx, spec.PersistentVolume.Spec.Local.Path)
+		if err != nil {
+			return err
+		}
+		defer release()
+		if err := p.give(ctx, spec, source, dir); err != nil {
+			return err
+		}
+	}
 	return volumes.Bind(p.mounter, source, dir, spec.Access)
 }
 
