@@ -80,7 +80,7 @@ func (w *world) startAgent() (stop func() error) {
 	disks := w.disks()
 	directories, devices := w.types(disks)
 	options := nodemanager.Options{
-		NodeName: w.node, Tree: tree, Volumes: directories, Devices: devices, Disks: disks, Objects: w.objects(mgr), Mounter: mount.Kernel{},
+		NodeName: w.node, Tree: tree, Volumes: directories, Devices: devices, Disks: disks, Objects: w.objects(mgr), Mounter: mount.Kernel{}, WatchMounts: mount.Watch,
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(),
 		Events: mgr.GetEventRecorder("agent"), Clock: clock.RealClock{},
 	}
