@@ -11,6 +11,8 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+	"github.com/stowage-dev/stowage/internal/nodemanager/subpath"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/emptydir"
 )
 
 // described is a reconciler that has written down what a pod's container sees.
@@ -77,4 +79,24 @@ func TestAVolumeWaitsForItsPartsToBeTakenAway(t *testing.T) {
 		bench.operations.Wait()
 	}
 	t.Error("it isn't gone")
+}
+
+func TestNoPartIsMadeInTheDirectoryUnderAVolumeThatWasUnmounted(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	bench, pod, _ := described(t)
+	kernel := mount.Kernel{}
+	bench.Mounter = kernel
+	pod.Spec.Volumes[0].EmptyDir.Medium = corev1.StorageMediumMemory
+	resolved := *bench.desired.Want(pod).Volumes[0].Resolved
+	resolved.Volume = pod.Spec.Volumes[0]
+	resolved.Plugin = emptydir.New(kernel)
+	err := bench.showParts(t.Context(), somePod, &resolved, []subpath.Part{{
+		Path: "logs", Written: "subPath logs", Target: bench.Tree.SubPath(somePod, "scratch", "main", 0),
+	}})
+	if !isWait(err) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(bench.canary), "logs")); !os.IsNotExist(err) {
+		t.Errorf("it was made (%v)", err)
+	}
 }

@@ -3,9 +3,11 @@ package nodemanager_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -148,11 +150,16 @@ var _ = Describe("A volume that is an image", func() {
 	It("is a device in the kubelet's place, and goes though the agent was down when its pod went", func(ctx context.Context) {
 		stop := w.startAgent()
 		w.bind(ctx, claim, w.imageVolume(claim), asBlock)
+		pod.Spec.Containers[0].VolumeDevices = []corev1.VolumeDevice{{Name: pod.Spec.Volumes[0].Name, DevicePath: "/dev/xvda"}}
 		Expect(admin.Create(ctx, pod)).To(Succeed())
 		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
 		shown, err := os.Stat(w.deviceOf(pod, claim))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(shown.Mode() & os.ModeDevice).NotTo(BeZero())
+		numbers := shown.Sys().(*syscall.Stat_t).Rdev
+		Expect(w.writtenOf(pod)).To(MatchJSON(fmt.Sprintf(`{"mounts": [], "additionalGids": [], "devices": [
+			{"path": "/dev/xvda", "type": "b", "major": %d, "minor": %d, "source": %q, "access": "rwm"}]}`,
+			unix.Major(numbers), unix.Minor(numbers), w.deviceOf(pod, claim))))
 		Expect(stop()).To(Succeed())
 		Expect(admin.Delete(ctx, pod, client.GracePeriodSeconds(0))).To(Succeed())
 
