@@ -29,6 +29,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/nfs"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/projected"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/secret"
+	"github.com/stowage-dev/stowage/internal/ownership"
 )
 
 // eventSource is who events come from.
@@ -85,14 +86,15 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks
 	if err != nil {
 		return err
 	}
+	owner := ownership.Owner{Events: mgr.GetEventRecorder(eventSource), SELinux: ownership.HasSELinux()}
 	disks, err := csi.NewDisks(csi.DiskOptions{
 		Mounter: mount.Kernel{}, Systems: device.NewFileSystems(exec.New()), Finder: device.NewDiskFolder(options.deviceDir),
-		Folder: filepath.Join(options.rootDir, diskDir), Drivers: []string{stowagev1alpha1.GCEDriver},
+		Folder: filepath.Join(options.rootDir, diskDir), Drivers: []string{stowagev1alpha1.GCEDriver}, Owner: owner,
 	})
 	if err != nil {
 		return err
 	}
-	directories, devices, err := volumeTypes(options, onDisks, disks)
+	directories, devices, err := volumeTypes(options, onDisks, disks, owner)
 	if err != nil {
 		return err
 	}
@@ -151,7 +153,7 @@ func newObjects(mgr ctrl.Manager, nodeName string) (*objects.Reader, error) {
 
 // volumeTypes is the lists of what this agent can show pods as directories, and as
 // devices.
-func volumeTypes(options *options, onDisks *localvolume.Reconciler, disks *csi.Disks) (directories, devices volumes.Registry, err error) {
+func volumeTypes(options *options, onDisks *localvolume.Reconciler, disks *csi.Disks, owner ownership.Owner) (directories, devices volumes.Registry, err error) {
 	mounter := mount.Kernel{}
 	shares, err := nfs.New(mount.NewApart(), filepath.Join(options.rootDir, nfsDir))
 	if err != nil {
@@ -161,11 +163,13 @@ func volumeTypes(options *options, onDisks *localvolume.Reconciler, disks *csi.D
 	if err != nil {
 		return nil, nil, err
 	}
+	images = images.WithOwner(owner)
 	drivers := csi.Drivers{stowagev1alpha1.LocalDriver: csi.LocalDriver{
 		Base: onDisks.Store.Base, IsCopied: onDisks.Store.IsCopied, CheckDisk: onDisks.CheckDisk,
 	}}
 	directories = volumes.Registry{
-		csi.New(images, drivers).WithDisks(disks), hostpath.New(mounter, options.rootDir), local.New(mounter), emptydir.New(mounter), shares,
+		csi.New(images, drivers).WithDisks(disks), hostpath.New(mounter, options.rootDir),
+		local.New(mounter).WithOwner(owner), emptydir.New(mounter).WithOwner(owner), shares,
 		configmap.New(mounter), secret.New(mounter), downwardapi.New(mounter), projected.New(mounter),
 	}
 	return directories, volumes.Registry{csi.NewDevices(images, drivers).WithDisks(disks)}, nil
