@@ -110,13 +110,19 @@ func TestAnAgentThatIsKilledAtAnyPointLosesAndLeaksNothing(t *testing.T) {
 		await(t, "something is unmounted", func() bool { return p.mounted(t) < pods*mounts-round*mounts })
 		p.kill()
 		p.start(t)
-		await(t, "nothing is left on the node", func() bool { return p.podDirs() == 0 && p.mounted(t) == 0 })
-		await(t, "nothing is left of the pods", func() bool {
-			left, err := namespace.List(t.Context(), metav1.ListOptions{})
-			return err == nil && len(left.Items) == 0
-		})
+		p.awaitNothing(t)
 		p.kill()
 	}
+}
+
+// awaitNothing waits until nothing is left of any pod.
+func (p *process) awaitNothing(t *testing.T) {
+	t.Helper()
+	await(t, "nothing is left on the node", func() bool { return p.podDirs() == 0 && p.mounted(t) == 0 })
+	await(t, "nothing is left of the pods", func() bool {
+		left, err := p.client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{})
+		return err == nil && len(left.Items) == 0
+	})
 }
 
 func newProcess(t *testing.T, server *serverForTest) *process {
