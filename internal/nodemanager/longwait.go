@@ -38,7 +38,7 @@ func (w *longWaits) isNew(condition corev1.PodCondition, now time.Time) bool {
 	return true
 }
 
-// tellLongWait tells, once, what a pod has been waiting for for long.
+// tellLongWait tells, once, what keeps a pod waiting for long.
 func (r *Reconciler) tellLongWait(pod *corev1.Pod, wanted *DesiredPod, condition corev1.PodCondition) {
 	if wanted.waits.isNew(condition, r.Clock.Now()) {
 		r.tell(pod, podEvent{corev1.EventTypeWarning, failedMount, "Mounting", condition.Message})
