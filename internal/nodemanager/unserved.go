@@ -29,8 +29,8 @@ var insteadOf = map[string]string{
 	"cinder":               ofDriver(plugins.CinderDriverName),
 	"portworxVolume":       ofDriver(plugins.PortworxDriverName),
 	"vsphereVolume":        ofDriver(plugins.VSphereDriverName),
-	"gcePersistentDisk": "its disk is attached by CSI driver " + plugins.GCEPDDriverName + ", which needs a kubelet: " +
-		"make a volume object of the same disk for driver " + stowagev1alpha1.GCEDriver + ", or run the pod on a node with a kubelet",
+	"gcePersistentDisk": "its disk is attached and mounted by CSI driver " + plugins.GCEPDDriverName + ", which needs a kubelet: " +
+		"run the pod on a node with one, or copy the data to a claim of a StorageClass of a gce backend",
 
 	"fc":         "the kubelet mounts it: " + useKubelet,
 	"flexVolume": "the kubelet mounts it: " + useKubelet,
