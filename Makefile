@@ -92,7 +92,7 @@ e2e-local: ## Tests of local volumes that need another kernel than the machine's
 	@hack/uml/need.sh
 	@hack/filesystems.sh
 	@rm -rf bin/test/e2e-local && mkdir -p bin/test/e2e-local
-	@CGO_ENABLED=0 go test -c -o bin/test/e2e-local/ ./internal/quota ./internal/device ./internal/nodemanager/volumes/csi ./internal/nodemanager/localvolume
+	@CGO_ENABLED=0 go test -c -o bin/test/e2e-local/ ./internal/quota ./internal/device ./internal/nodemanager/volumes/csi ./internal/nodemanager/volumes/emptydir ./internal/nodemanager/localvolume
 	@$(GO_BUILD) -o bin/e2e-local ./test/e2e-local
 	@exec bin/e2e-local
 

@@ -31,6 +31,7 @@ var suites = []Suite{
 	{Program: "device.test", Run: "."},
 	{Program: "localvolume.test", Run: "Quota"},
 	{Program: "csi.test", Run: "Gr[eo]w|Scsi"},
+	{Program: "emptydir.test", Run: "Quota"},
 }
 
 func main() {
