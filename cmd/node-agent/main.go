@@ -35,6 +35,7 @@ type options struct {
 	followPods  bool
 	rootDir     string
 	deviceDir   string
+	maxDisks    int32
 	localBase   string
 	recycleRoot string
 }
@@ -49,6 +50,9 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.deviceDir, "device-dir", "/dev/disk/by-id",
 		"Folder with the links google-<name> to disks that are attached to this machine, for --follow-pods. In /dev,\n"+
 			"disks are asked for their serials; elsewhere, as with gce-mock, the folder's files serial/<device> have them.")
+	flags.Int32Var(&o.maxDisks, "max-disks", 0,
+		"How many disks of gce backends this machine takes, for --follow-pods: schedulers give it no more. Google's limit\n"+
+			"depends on the machine's type. Default: 0, schedulers know of no limit.")
 	flags.StringVar(&o.localBase, "local-base", "/var/lib/stowage",
 		"Folder below which every local volume of this node lies. It must exist.")
 	flags.StringVar(&o.recycleRoot, "recycle-root", "",
@@ -66,6 +70,8 @@ func (o *options) check() error {
 		return errors.New("--root-dir must be an absolute path, and not /")
 	case !filepath.IsAbs(o.localBase) || filepath.Clean(o.localBase) == "/":
 		return errors.New("--local-base must be an absolute path, and not /")
+	case o.maxDisks < 0:
+		return errors.New("--max-disks must not be negative: 0 means that no limit is known")
 	case !filepath.IsAbs(o.deviceDir):
 		return errors.New("--device-dir must be an absolute path")
 	}

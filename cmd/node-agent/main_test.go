@@ -33,6 +33,7 @@ func TestWrongFlagsAreNamed(t *testing.T) {
 		"no base":                         {options{nodeName: "n1", rootDir: "/a"}, "--local-base"},
 		"a base in the root":              {options{nodeName: "n1", rootDir: "/a", localBase: "/a/pods"}, "--local-base"},
 		"a base that the root":            {options{nodeName: "n1", rootDir: "/a", localBase: "/a"}, "--local-base"},
+		"fewer disks than none":           {options{nodeName: "n1", rootDir: "/a", localBase: "/b", maxDisks: -1}, "--max-disks"},
 		"disks in a relative folder":      {options{nodeName: "n1", rootDir: "/a", localBase: "/b", deviceDir: "dev"}, "--device-dir"},
 		"a folder to recycle in":          {options{nodeName: "n1", rootDir: "/a", localBase: "/b", recycleRoot: "/c/"}, ""},
 		"the whole machine to recycle in": {options{nodeName: "n1", rootDir: "/a", localBase: "/b", recycleRoot: "/c/.."}, "--recycle-root"},

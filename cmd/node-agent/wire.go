@@ -127,6 +127,10 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks
 		Live:     mgr.GetAPIReader(),
 		Clock:    clock.RealClock{},
 		Begin: func() error {
+			drivers := &nodemanager.Drivers{NodeName: options.nodeName, Wanted: options.drivers(), Client: mgr.GetClient(), Live: mgr.GetAPIReader()}
+			if err := mgr.Add(drivers); err != nil {
+				return err
+			}
 			if err := nodemanager.NewGrowth(common).SetupWithManager(mgr, mgr.GetCache()); err != nil {
 				return err
 			}

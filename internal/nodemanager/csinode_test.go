@@ -1,0 +1,54 @@
+package nodemanager_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/internal/nodemanager"
+)
+
+var _ = Describe("What a node's CSINode says", func() {
+	var (
+		w       *world
+		drivers *nodemanager.Drivers
+	)
+
+	BeforeEach(func(ctx SpecContext) {
+		w = newWorld(ctx)
+		w.register(ctx)
+		// With the node's own credential.
+		own, err := client.New(w.user, client.Options{Scheme: types})
+		Expect(err).NotTo(HaveOccurred())
+		drivers = &nodemanager.Drivers{NodeName: w.node, Client: own, Live: own, Wanted: []storagev1.CSINodeDriver{
+			{Name: "disks.example.com", NodeID: w.node, TopologyKeys: []string{"zone"}, Allocatable: &storagev1.VolumeNodeResources{Count: new(int32(3))}},
+		}}
+	})
+
+	said := func(ctx SpecContext) []storagev1.CSINodeDriver {
+		GinkgoHelper()
+		node := &storagev1.CSINode{}
+		Expect(admin.Get(ctx, client.ObjectKey{Name: w.node}, node)).To(Succeed())
+		Expect(node.OwnerReferences).To(ConsistOf(HaveField("Kind", "Node")))
+		return node.Spec.Drivers
+	}
+
+	It("is which drivers serve it, and how many volumes it takes", func(ctx SpecContext) {
+		Expect(drivers.Ensure(ctx)).To(Succeed())
+		Expect(said(ctx)).To(ConsistOf(And(HaveField("Name", "disks.example.com"), HaveField("Allocatable.Count", HaveValue(BeEquivalentTo(3))))))
+	})
+
+	It("follows what the agent is told, and keeps what others say", func(ctx SpecContext) {
+		Expect(drivers.Ensure(ctx)).To(Succeed())
+		node := &storagev1.CSINode{}
+		Expect(admin.Get(ctx, client.ObjectKey{Name: w.node}, node)).To(Succeed())
+		node.Spec.Drivers = append(node.Spec.Drivers, storagev1.CSINodeDriver{Name: "other.example.com", NodeID: "other"})
+		Expect(admin.Update(ctx, node)).To(Succeed())
+		drivers.Wanted[0].Allocatable.Count = new(int32(5))
+
+		Expect(drivers.Ensure(ctx)).To(Succeed())
+
+		Expect(said(ctx)).To(ConsistOf(HaveField("Name", "other.example.com"), HaveField("Allocatable.Count", HaveValue(BeEquivalentTo(5)))))
+	})
+})
