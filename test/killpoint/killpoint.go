@@ -1,0 +1,113 @@
+// Package killpoint kills a program right before a chosen one of its steps: the system
+// calls by which it changes what outlives it. With each step in turn, a test sees all that
+// a crash can leave; the program needs no hooks for it. It is for tests of the node agent,
+// and needs root.
+//
+// What the program starts is watched like itself, but it is the program that is killed.
+package killpoint
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// Never is the step before which nothing is killed.
+const Never = 0
+
+// Run runs a command, which wasn't started yet, and kills it right before this step; the
+// first one is 1. It returns how many steps were begun when the command, and whatever it
+// had started, was gone. A command that is killed is no error. Its output, if any is
+// asked for, goes to files.
+func Run(command *exec.Cmd, before int) (steps int, killed bool, err error) {
+	run := &watched{command: command, before: before, began: make(chan error, 1), started: make(chan struct{}), ended: make(chan struct{})}
+	go run.start()
+	if err := <-run.began; err != nil {
+		return 0, false, fmt.Errorf("watching the steps of a program: %w", err)
+	}
+	defer unix.Close(run.listener)
+	if err := run.follow(); err != nil {
+		return 0, false, fmt.Errorf("watching the steps of a program: %w", err)
+	}
+	<-run.ended
+	if run.killed {
+		return run.steps, true, nil
+	}
+	return run.steps, false, run.err
+}
+
+// watched is a command that runs.
+type watched struct {
+	command       *exec.Cmd
+	before, steps int
+	killed        bool
+	// listener tells of steps. It is set when began is told.
+	listener int
+	began    chan error
+	started  chan struct{}
+	// ended is closed when the command is gone; err is set before.
+	ended chan struct{}
+	err   error
+}
+
+// start runs the command from a thread whose system calls are watched, which the
+// command inherits. The thread ends with the goroutine, as it is never unlocked.
+func (w *watched) start() {
+	runtime.LockOSThread()
+	if unix.Gettid() == unix.Getpid() {
+		// Go never ends the first thread. While this goroutine has it, the next gets another.
+		defer runtime.UnlockOSThread()
+		next := make(chan struct{})
+		go func() { defer close(next); w.start() }()
+		<-next
+		return
+	}
+	listener, err := watchThread()
+	if err != nil {
+		w.began <- err
+		return
+	}
+	w.listener = listener
+	w.began <- nil
+	defer close(w.ended)
+	w.err = w.command.Start()
+	close(w.started)
+	if w.err == nil {
+		w.err = w.command.Wait()
+	}
+}
+
+// follow lets one step after the other be done, until nobody is left who could do one.
+func (w *watched) follow() error {
+	for {
+		asked, err := receive(w.listener)
+		switch {
+		case errors.Is(err, errNobody):
+			return nil
+		case err != nil:
+			return err
+		}
+		if !w.killed && isStep(asked) {
+			// The first may come before Start has returned.
+			<-w.started
+			w.steps++
+			if w.steps == w.before {
+				w.kill()
+			}
+		}
+		if err := letGoOn(w.listener, asked); err != nil {
+			return err
+		}
+	}
+}
+
+// kill returns when the command is gone. The step that it was about to take is never
+// taken.
+func (w *watched) kill() {
+	w.killed = true
+	_ = w.command.Process.Kill() // an error says that it is gone already
+	<-w.ended
+}
