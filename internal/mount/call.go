@@ -24,6 +24,8 @@ type request struct {
 	Mount   *NFS
 	Bind    string
 	Ask     bool
+	Make    *Folder
+	Remove  *Folder
 	Unmount bool
 	// Target is the mount point that it is about.
 	Target string
@@ -81,6 +83,10 @@ func (r request) do() error {
 	case r.Ask:
 		var space unix.Statfs_t
 		return unix.Statfs(r.Target, &space)
+	case r.Make != nil:
+		return r.Make.make(context.Background(), r.Target)
+	case r.Remove != nil:
+		return r.Remove.removeFor(removalSlice, r.Target)
 	default:
 		return unmount(r.Target, r.Flags)
 	}

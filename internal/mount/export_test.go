@@ -10,3 +10,10 @@ import (
 func EmptyLate(ctx context.Context, dir *os.File) error {
 	return (&removal{ctx: ctx, top: dir}).empty(dir, 1)
 }
+
+// MakeFolder and RemoveFolder do in this process what Apart does in one of its own.
+var (
+	MakeFolder   = Folder.make
+	RemoveFolder = Folder.remove
+	RemoveFor    = Folder.removeFor
+)

@@ -152,7 +152,12 @@ func (r *removal) moveToTop(dir *os.File, name string) bool {
 		r.moved++
 		to := fmt.Sprintf(".moved-%d", r.moved)
 		err := unix.Renameat2(int(dir.Fd()), name, int(r.top.Fd()), to, unix.RENAME_NOREPLACE)
-		if !errors.Is(err, unix.EEXIST) {
+		if errors.Is(err, unix.EINVAL) {
+			// NFS knows no such rename. What the plain one may replace, an empty directory, is
+			// to go, too.
+			err = unix.Renameat(int(dir.Fd()), name, int(r.top.Fd()), to)
+		}
+		if !errors.Is(err, unix.EEXIST) && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.ENOTDIR) {
 			return err == nil
 		}
 	}
