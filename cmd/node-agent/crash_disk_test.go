@@ -137,6 +137,7 @@ func (p *diskProcess) mustBeKnown(t *testing.T) {
 	}
 }
 
+//proves:csi/crash
 func TestAnAgentThatIsKilledAtAnyPointLosesAndLeaksNoDisk(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	// For each disk its stage, and for each of two pods both volumes.

@@ -165,6 +165,7 @@ func podWith(name string, claims ...string) *corev1.Pod {
 	return pod
 }
 
+//proves:csi/crash
 func TestAnAgentThatIsKilledAtAnyPointLosesAndLeaksNoImage(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	// For each image the note which it is, for the file system its stage, and for each

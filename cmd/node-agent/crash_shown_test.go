@@ -12,6 +12,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
 
+//proves:objects/crash
 func TestAnAgentThatIsKilledAtAnyPointShowsWhatSecretsHaveAndLeavesNoneBehind(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	const rounds, pods = 4, 8

@@ -83,6 +83,7 @@ func await(t *testing.T, what string, holds func() bool) {
 	}
 }
 
+//proves:every/restart
 func TestAnAgentThatIsKilledAtAnyPointLosesAndLeaksNothing(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	const rounds, pods, volumes, parts = 6, 8, 3, 2

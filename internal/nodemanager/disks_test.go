@@ -134,6 +134,7 @@ var _ = Describe("A volume that is a disk", func() {
 		pod = w.pod("web", fromClaim("data"))
 	})
 
+	//proves:csi/attached
 	It("is waited for, and is said to be in use and mounted as soon as it is attached", func(ctx context.Context) {
 		w.startAgent()
 		Expect(admin.Create(ctx, pod)).To(Succeed())
@@ -164,6 +165,7 @@ var _ = Describe("A volume that is a disk", func() {
 		Consistently(w.mounts).Should(BeEmpty())
 	})
 
+	//proves:csi/attached
 	It("stays in use until it is unmounted, and others' entries stay for good", func(ctx context.Context) {
 		node := w.readNode(ctx)
 		changed := node.DeepCopy()

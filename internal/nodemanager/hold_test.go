@@ -28,6 +28,7 @@ var _ = Describe("A volume for one pod alone", func() {
 		first, two = w.pod("first", fromClaim("data")), w.pod("second", fromClaim("data"))
 	})
 
+	//proves:persistentVolumeClaim/ReadWriteOncePod
 	It("is mounted for no second one until the first is gone", func(ctx context.Context) {
 		w.startAgent()
 		Expect(admin.Create(ctx, first)).To(Succeed())
@@ -43,6 +44,23 @@ var _ = Describe("A volume for one pod alone", func() {
 		Expect(w.mounts()).To(ConsistOf(HaveField("Path", w.mountOf(two, claim))))
 	})
 
+	It("may be a single file of the node", func(ctx context.Context) {
+		file := filepath.Join(GinkgoT().TempDir(), "file")
+		Expect(os.WriteFile(file, []byte("hello"), 0o600)).To(Succeed())
+		single := w.claim(ctx, "single")
+		volume := w.bind(ctx, single, corev1.PersistentVolumeSource{HostPath: hostPath("", file, corev1.HostPathFile).HostPath}, forOnePod)
+		first, two = w.pod("first", fromClaim("single")), w.pod("second", fromClaim("single"))
+		w.startAgent()
+		Expect(admin.Create(ctx, first)).To(Succeed())
+
+		Eventually(volumesReady(ctx, first)).Should(HavePrefix("True"))
+		Expect(os.ReadFile(w.volumeDir(first, "host-path", volume.Name))).To(BeEquivalentTo("hello"))
+		Expect(admin.Create(ctx, two)).To(Succeed())
+		Eventually(volumesReady(ctx, two)).Should(ContainSubstring("pod first has it"))
+		Expect(admin.Delete(ctx, first)).To(Succeed())
+		Eventually(volumesReady(ctx, two)).Should(HavePrefix("True"))
+	})
+
 	It("is mounted for one of two that come at once", func(ctx context.Context) {
 		Expect(admin.Create(ctx, first)).To(Succeed())
 		Expect(admin.Create(ctx, two)).To(Succeed())
@@ -53,6 +71,7 @@ var _ = Describe("A volume for one pod alone", func() {
 		Consistently(w.mounts).Should(HaveLen(1))
 	})
 
+	//proves:persistentVolumeClaim/ReadWriteOncePod
 	It("is still the first one's after a crash before it was mounted", func(ctx context.Context) {
 		Expect(admin.Create(ctx, two)).To(Succeed())
 		Expect(admin.Create(ctx, first)).To(Succeed())

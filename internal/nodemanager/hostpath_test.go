@@ -18,6 +18,7 @@ var _ = Describe("A path of the node that a pod names", func() {
 		w.register(ctx)
 	})
 
+	//proves:hostPath/type
 	It("is shown to the pod, whatever it is, and stays when the pod goes", func(ctx context.Context) {
 		w.startAgent()
 		host := GinkgoT().TempDir()

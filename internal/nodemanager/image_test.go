@@ -128,6 +128,7 @@ var _ = Describe("A volume that is an image", func() {
 		pod = w.pod("web", fromClaim("data"))
 	})
 
+	//proves:csi/crash
 	It("survives a restart of the agent, and is detached when its pod is gone", func(ctx context.Context) {
 		stop := w.startAgent()
 		w.bind(ctx, claim, w.imageVolume(claim))
@@ -170,6 +171,7 @@ var _ = Describe("A volume that is an image", func() {
 		Expect(w.isAttached(claim)).To(BeFalse())
 	})
 
+	//proves:csi/expansion
 	It("grows for a claim that waits for its node, with the node's own credential", func(ctx context.Context) {
 		volume := w.bind(ctx, claim, w.imageVolume(claim))
 		w.resizeImage(claim, 2*smallest)

@@ -22,6 +22,7 @@ var _ = Describe("A pod's volumes", func() {
 		w.register(ctx)
 	})
 
+	//proves:every/ready persistentVolumeClaim/bound
 	It("wait for their claim, and are mounted once it is bound", func(ctx context.Context) {
 		w.startAgent()
 		pod := w.pod("web", fromClaim("data"))
@@ -38,6 +39,7 @@ var _ = Describe("A pod's volumes", func() {
 		Eventually(eventsOf(ctx, pod, "SuccessfulMountVolume")).Should(ConsistOf("all volumes are mounted (1)"))
 	})
 
+	//proves:every/end
 	It("are unmounted, with their data kept, before the pod's deletion ends", func(ctx context.Context) {
 		w.startAgent()
 		claim := w.boundClaim(ctx, "data")
@@ -54,6 +56,7 @@ var _ = Describe("A pod's volumes", func() {
 		Expect(os.ReadFile(filepath.Join(w.dataOf(claim), "hello"))).To(BeEquivalentTo("world"))
 	})
 
+	//proves:every/end
 	It("stay while a container runs, whatever else is said of the pod", func(ctx context.Context) {
 		w.startAgent()
 		w.boundClaim(ctx, "data")
@@ -88,6 +91,7 @@ var _ = Describe("A pod's volumes", func() {
 		Expect(isGone(ctx, pod)()).To(BeFalse())
 	})
 
+	//proves:persistentVolumeClaim/readOnly hostPath/claim local/shown
 	It("are of every type that is served, read-only where the pod says so", func(ctx context.Context) {
 		w.startAgent()
 		host, prepared, readOnly := GinkgoT().TempDir(), GinkgoT().TempDir(), fromClaim("readonly")
@@ -118,6 +122,7 @@ var _ = Describe("A pod's volumes", func() {
 		Expect(filepath.Join(prepared, "hello")).To(BeAnExistingFile())
 	})
 
+	//proves:every/ready refused/told
 	It("that are of a type not served are told of, and don't hold up the others", func(ctx context.Context) {
 		w.startAgent()
 		w.boundClaim(ctx, "data")
@@ -133,6 +138,7 @@ var _ = Describe("A pod's volumes", func() {
 		Eventually(eventsOf(ctx, pod, "FailedMount")).Should(ConsistOf(HavePrefix(note)))
 	})
 
+	//proves:persistentVolumeClaim/nodeAffinity
 	It("aren't mounted on a node that they don't belong to", func(ctx context.Context) {
 		w.startAgent()
 		claim := w.claim(ctx, "data")
@@ -144,6 +150,7 @@ var _ = Describe("A pod's volumes", func() {
 		Expect(w.mounts()).To(BeEmpty())
 	})
 
+	//proves:csi/local-Directory
 	It("aren't mounted from outside the base directory, nor from another volume's", func(ctx context.Context) {
 		w.startAgent()
 		canary := GinkgoT().TempDir()
@@ -165,6 +172,7 @@ var _ = Describe("A pod's volumes", func() {
 		Expect(w.mounts()).To(BeEmpty())
 	})
 
+	//proves:ephemeral/claim
 	It("that are ephemeral are mounted from the claim that the pod owns, and from no other of that name", func(ctx context.Context) {
 		w.startAgent()
 		pod := w.pod("web", ephemeral("scratch"))
@@ -180,6 +188,7 @@ var _ = Describe("A pod's volumes", func() {
 		Expect(filepath.Join(w.dataOf(claim), "hello")).To(BeAnExistingFile())
 	})
 
+	//proves:persistentVolumeClaim/bound
 	It("are mounted once where the pod names a claim twice", func(ctx context.Context) {
 		w.startAgent()
 		w.boundClaim(ctx, "data")

@@ -48,6 +48,7 @@ func claimVolume(name string, readOnly bool) corev1.Volume {
 	}}
 }
 
+//proves:persistentVolumeClaim/bound
 func TestWhatAClaimTurnsOutToBe(t *testing.T) {
 	tests := map[string]struct {
 		change func(*corev1.PersistentVolumeClaim, *corev1.PersistentVolume)
@@ -128,6 +129,7 @@ func TestAForbiddenClaimIsWaitedForAndOtherErrorsAreToldOf(t *testing.T) {
 	}
 }
 
+//proves:persistentVolumeClaim/readOnly
 func TestWhenAVolumeIsReadOnly(t *testing.T) {
 	tests := map[string]struct {
 		modes   []corev1.PersistentVolumeAccessMode

@@ -21,6 +21,7 @@ var _ = Describe("The agent", func() {
 
 	BeforeEach(func(ctx context.Context) { w = newWorld(ctx) })
 
+	//proves:every/restart
 	It("leaves everything mounted when it stops, and finds it when it starts", func(ctx context.Context) {
 		w.register(ctx)
 		stop := w.startAgent()
@@ -63,6 +64,7 @@ var _ = Describe("The agent", func() {
 		Expect(w.mounts()).To(HaveLen(1))
 	})
 
+	//proves:every/restart
 	It("takes away what is left of pods that went while it was down", func(ctx context.Context) {
 		w.register(ctx)
 		stop := w.startAgent()
@@ -99,6 +101,7 @@ var _ = Describe("The agent", func() {
 		Expect(w.mounts()).To(ConsistOf(HaveField("Path", w.mountOf(pod, claim))))
 	})
 
+	//proves:every/restart
 	It("finishes a teardown that was cut off at any point", func(ctx context.Context) {
 		w.register(ctx)
 		uid := filepath.Join(w.root, "pods", "0b7e9a52-0000-4000-8000-000000000000")

@@ -20,6 +20,7 @@ import (
 const repository = "../.."
 
 var _ = Describe("The example in docs/runtime.md", func() {
+	//proves:every/subPathExpr every/groups
 	It("runs a process with a pod's volumes, and says what it is said to say", func(ctx context.Context) {
 		for _, program := range []string{"jq", "unshare", "chroot"} {
 			if _, err := exec.LookPath(program); err != nil {

@@ -26,6 +26,7 @@ var _ = Describe("What volumes show", func() {
 		return pod
 	}
 
+	//proves:configMap/shown secret/shown downwardAPI/shown projected/serviceAccountToken
 	It("is configMaps, secrets, fields of the pod and tokens", func(ctx context.Context) {
 		w.startAgent()
 		Expect(admin.Create(ctx, w.configMap("settings", "fast"))).To(Succeed())
@@ -48,6 +49,7 @@ var _ = Describe("What volumes show", func() {
 		Expect(w.podDirs()).To(BeEmpty())
 	})
 
+	//proves:objects/updates
 	It("follows objects and labels while the pod runs", func(ctx context.Context) {
 		w.startAgent()
 		settings, password := w.configMap("settings", "fast"), w.secret("password", "hush")
@@ -67,6 +69,7 @@ var _ = Describe("What volumes show", func() {
 		Eventually(w.shown(pod, "downward-api", "labels")).Should(Equal("green"))
 	})
 
+	//proves:objects/immutable
 	It("is watched once for all pods of the node, and not at all if it is immutable", func(ctx context.Context) {
 		asked := w.record()
 		w.startAgent()
@@ -84,6 +87,7 @@ var _ = Describe("What volumes show", func() {
 		Expect(asked.watches("configmaps")).To(BeZero())
 	})
 
+	//proves:objects/optional
 	It("may be missing where the pod says so, and is shown once it comes", func(ctx context.Context) {
 		w.startAgent()
 		optional := fromConfigMap("settings")
@@ -96,6 +100,7 @@ var _ = Describe("What volumes show", func() {
 		Eventually(w.shown(pod, "configmap", "settings")).Should(Equal("fast"))
 	})
 
+	//proves:objects/optional
 	It("is waited for where it is missing, and told of once", func(ctx context.Context) {
 		w.startAgent()
 		pod := w.pod("web", fromSecret("password"))
@@ -108,6 +113,7 @@ var _ = Describe("What volumes show", func() {
 		Eventually(eventsOf(ctx, pod, "FailedMount")).Should(HaveLen(1))
 	})
 
+	//proves:objects/deleted
 	It("stays though the secret is deleted and the agent restarts, and the pod can be torn down", func(ctx context.Context) {
 		stop := w.startAgent()
 		password := w.secret("password", "hush")
@@ -128,6 +134,7 @@ var _ = Describe("What volumes show", func() {
 		Expect(w.mounts()).To(BeEmpty())
 	})
 
+	//proves:objects/deleted
 	It("stays while the API server can't be reached, and is followed afterwards", func(ctx context.Context) {
 		line := w.overLine()
 		w.startAgent()

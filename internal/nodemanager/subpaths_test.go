@@ -22,6 +22,7 @@ var _ = Describe("Parts of volumes", func() {
 		w.register(ctx)
 	})
 
+	//proves:every/subPath
 	It("are mounted for each container that asks, and taken away before the volume, with their data kept", func(ctx context.Context) {
 		w.startAgent()
 		claim := w.boundClaim(ctx, "data")
@@ -80,6 +81,7 @@ var _ = Describe("Parts of volumes", func() {
 		Expect(filepath.Join(w.dataOf(claim), "logs")).To(BeADirectory())
 	})
 
+	//proves:every/subPath-symlinks
 	It("that lead out of the volume are refused, and mounted once they don't", func(ctx context.Context) {
 		w.startAgent()
 		claim := w.boundClaim(ctx, "data")
@@ -131,6 +133,7 @@ var _ = Describe("Parts of volumes", func() {
 		Expect(filepath.Join(w.dataOf(claim), "logs")).To(BeADirectory())
 	})
 
+	//proves:objects/updates
 	It("of a configMap show what they did while their container runs, and what is new to the next", func(ctx context.Context) {
 		w.startAgent()
 		configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "settings"}, Data: map[string]string{"key": "old"}}

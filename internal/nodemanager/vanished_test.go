@@ -54,6 +54,7 @@ var _ = Describe("The mount table", func() {
 		w.awaitQuiet()
 	})
 
+	//proves:every/unmounted
 	It("shows what is unmounted by hand, which is mounted again within a second", func() {
 		Expect(mount.Kernel{}.Unmount(w.mountOf(pod, claim))).To(Succeed())
 		isBack := func() error { _, err := os.Stat(filepath.Join(w.mountOf(pod, claim), "hello")); return err }

@@ -64,6 +64,7 @@ func TestWhatManyNodesMayWriteIsGivenToNobody(t *testing.T) {
 	}
 }
 
+//proves:every/groups
 func TestAPodsProcessesHaveTheGroupsOfItsVolumesOnce(t *testing.T) {
 	volume := func(group string) *corev1.PersistentVolume {
 		made := &corev1.PersistentVolume{}
@@ -80,6 +81,7 @@ func TestAPodsProcessesHaveTheGroupsOfItsVolumesOnce(t *testing.T) {
 	}
 }
 
+//proves:every/SELinux
 func TestAVolumeIsMountedWithALabelIfAllWhoSeeItAgree(t *testing.T) {
 	level := func(level string) *corev1.SELinuxOptions { return &corev1.SELinuxOptions{Type: "spc_t", Level: level} }
 	recursive := &corev1.PodSecurityContext{SELinuxOptions: level("s0:c1,c2"), SELinuxChangePolicy: new(corev1.SELinuxChangePolicyRecursive)}
@@ -118,6 +120,7 @@ func TestAVolumeIsMountedWithALabelIfAllWhoSeeItAgree(t *testing.T) {
 	}
 }
 
+//proves:every/SELinux
 func TestOnlyAVolumeForOnePodHasALabelOfItsOwn(t *testing.T) {
 	pod := podWith(&corev1.PodSecurityContext{SELinuxOptions: &corev1.SELinuxOptions{Level: "s0"}})
 	pod.Spec.Containers = []corev1.Container{{VolumeMounts: []corev1.VolumeMount{{Name: "data"}}}}

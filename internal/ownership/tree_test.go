@@ -69,6 +69,7 @@ func mustBe(t *testing.T, path string, group, mode uint32) {
 	}
 }
 
+//proves:every/fsGroup
 func TestAWholeTreeIsGivenToTheGroup(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	top := folder(t, 0o700, t.TempDir(), "top")
@@ -98,6 +99,7 @@ func TestWhoOnlyReadsGetsNoRightToWrite(t *testing.T) {
 	mustBe(t, plain, someGroup, 0o440)
 }
 
+//proves:every/fsGroup
 func TestATreeWhoseTopIsRightIsLeftAloneIfThePodSaysSo(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	top := folder(t, 0o700, t.TempDir(), "top")
@@ -124,6 +126,8 @@ func TestATreeWhoseTopIsRightIsLeftAloneIfThePodSaysSo(t *testing.T) {
 }
 
 // A walk that is cut off is noticed by the next one, whichever group that is for.
+//
+//proves:every/fsGroup
 func TestATreeThatWasGivenHalfWayIsGivenAgain(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	for name, next := range map[string]int{"to the same group": 2, "to the group that it had before": someGroup} {

@@ -30,6 +30,8 @@ func installed(s *tale) {
 }
 
 // moved: attach, mount, write, unmount, detach, and the same on another node.
+//
+//proves:csi/gce
 func moved(s *tale) {
 	s.Chapter("A pod moves from node to node")
 	first, second := s.pod("first", 1, s.data), s.pod("second", 2, s.data)

@@ -17,6 +17,8 @@ import (
 const gibibyte = 1 << 30
 
 // raw: a disk that pods see as a device.
+//
+//proves:csi/gce-Block
 func raw(s *tale) {
 	s.Chapter("A disk as a block device")
 	var claim *corev1.PersistentVolumeClaim
@@ -72,6 +74,8 @@ func (s *tale) diskGoes(claim *corev1.PersistentVolumeClaim) error {
 
 // grown: a disk that grows while a pod uses it. A guest's kernel learns of it when the
 // disk is attached the next time.
+//
+//proves:csi/expansion
 func grown(s *tale) {
 	s.Chapter("A disk grows")
 	before, after := s.pod("before", 1, s.data), s.pod("after", 2, s.data)

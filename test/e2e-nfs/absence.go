@@ -19,6 +19,8 @@ const (
 )
 
 // stopped: a server that stops and starts again under load.
+//
+//proves:nfs/hangs
 func stopped(s *tale) {
 	s.Chapter("A server stops and starts while pods write")
 	var claim *corev1.PersistentVolumeClaim
@@ -55,6 +57,8 @@ func stopped(s *tale) {
 
 // away: pods that come and go while their server is silent, and an agent that is
 // killed meanwhile.
+//
+//proves:nfs/hangs
 func away(s *tale) {
 	s.Chapter("A server is silent while pods come and go, and an agent is killed")
 	var old, young *corev1.PersistentVolumeClaim

@@ -99,6 +99,8 @@ func noClient(s *tale) {
 }
 
 // shared: one ReadWriteMany volume on two nodes.
+//
+//proves:nfs/readOnly
 func shared(s *tale) {
 	s.Chapter("A ReadWriteMany volume")
 	volume := s.provisioned(s.good, "shared", "noatime,hard")

@@ -14,6 +14,8 @@ import (
 )
 
 // versions: each version of the protocol, and what is wrong with a volume.
+//
+//proves:nfs/versions nfs/mountOptions
 func versions(s *tale) {
 	s.Chapter("Versions, and volumes that can't be mounted")
 	for _, options := range []string{"nfsvers=3,nolock", "nfsvers=4.0", "nfsvers=4.1", "nfsvers=4.2"} {
@@ -76,6 +78,8 @@ func (s *tale) roundTrip(n int, pod string) error {
 }
 
 // silent: a server that hangs keeps nobody but its own volumes, and those not for ever.
+//
+//proves:nfs/hangs
 func silent(s *tale) {
 	s.Chapter("A server that hangs")
 	volume, beside := s.provisioned(s.good, "hung", "nfsvers=4.1"), s.provisioned(s.good, "beside", "nfsvers=4.1")

@@ -37,6 +37,8 @@ func installed(s *tale) {
 func (s *tale) canary() string { return filepath.Join(s.good.share(), "precious", "file") }
 
 // claimed: one claim, made on demand, for pods on both nodes.
+//
+//proves:nfs/claim
 func claimed(s *tale) {
 	s.Chapter("A claim of pods on two nodes")
 	var claim *corev1.PersistentVolumeClaim
@@ -88,6 +90,8 @@ func (s *tale) hasGrown(claim *corev1.PersistentVolumeClaim, size string) error 
 }
 
 // named: volumes of a server's directory that Stowage didn't make.
+//
+//proves:nfs/pod nfs/claim
 func named(s *tale) {
 	s.Chapter("Pods and volumes that name a server")
 	const greeting = "hello from before"

@@ -40,6 +40,7 @@ func optionsOf(t *testing.T, wanted corev1.VolumeMount) string {
 	return strings.Join(description.Mounts[0].Options, ",")
 }
 
+//proves:every/volumeMount
 func TestAMountsOptionsSayWhatThePodAskedFor(t *testing.T) {
 	tests := map[string]struct {
 		mount corev1.VolumeMount

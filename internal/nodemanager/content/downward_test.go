@@ -23,6 +23,7 @@ func ofResource(container, name, divisor string) corev1.VolumeSource {
 	return ofDownwardAPI(corev1.DownwardAPIVolumeFile{Path: "f", ResourceFieldRef: selector})
 }
 
+//proves:downwardAPI/shown
 func TestAVolumeTellsAPodOfItself(t *testing.T) {
 	tests := map[string]string{
 		"metadata.name":                              "web",
@@ -40,6 +41,7 @@ func TestAVolumeTellsAPodOfItself(t *testing.T) {
 	}
 }
 
+//proves:downwardAPI/shown
 func TestAVolumeTellsOfWhatAContainerMayUse(t *testing.T) {
 	pod := web()
 	pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{

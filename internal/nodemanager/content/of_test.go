@@ -56,11 +56,13 @@ func TestAllKeysOfAnObjectAreShownUnderTheirNames(t *testing.T) {
 	mustShow(t, of(configMap("folder"), secret("tls")), "etc 0644 root a file", "tls.crt 0644 root cert", "tls.key 0644 root key")
 }
 
+//proves:objects/items
 func TestItemsAreShownAloneAtTheirPaths(t *testing.T) {
 	mustShow(t, ofConfigMap("app", item("a.conf", "etc/./a"), item("logo", "logo//")), "etc/a 0644 root a", "logo 0644 root \x00\x01")
 	mustShow(t, ofSecret("tls", item("tls.key", "deep/..down/key")), "deep/..down/key 0644 root key")
 }
 
+//proves:objects/items
 func TestAnItemsModeAndOwnerGoBeforeThoseOfItsVolume(t *testing.T) {
 	own, common := item("tls.key", "key"), item("tls.crt", "crt")
 	own.Mode, own.User = new(int32(0o400)), new(int64(7))
@@ -88,6 +90,7 @@ func TestWhatIsMissingIsNamedWithWhatToDo(t *testing.T) {
 	}
 }
 
+//proves:objects/optional
 func TestWhatIsOptionalMayBeMissing(t *testing.T) {
 	object := ofSecret("db")
 	object.Secret.Optional = new(true)
@@ -128,6 +131,7 @@ func TestAKeyGivesWayToALaterSource(t *testing.T) {
 	mustShow(t, of(configMap("fresh"), secret("tls", item("tls.crt", "a.conf"))), "a.conf 0644 root cert")
 }
 
+//proves:objects/items
 func TestPathsLieInTheVolumeAndApartFromItsOwnNames(t *testing.T) {
 	tests := map[string]string{
 		"/etc/passwd":              "is absolute: it must be relative to the volume",
@@ -146,6 +150,7 @@ func TestPathsLieInTheVolumeAndApartFromItsOwnNames(t *testing.T) {
 	}
 }
 
+//proves:projected/shown
 func TestOtherSourcesAreNotSupported(t *testing.T) {
 	tests := map[string]corev1.VolumeSource{
 		"a projected volume with a clusterTrustBundle is not supported by this version of Stowage":   of(corev1.VolumeProjection{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{}}),

@@ -11,6 +11,7 @@ func token(audience string) corev1.VolumeProjection {
 	return corev1.VolumeProjection{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: audience, Path: audience}}
 }
 
+//proves:projected/serviceAccountToken
 func TestATokenIsClosedToAllButThePodsUserOrGroup(t *testing.T) {
 	as := func(user int64) *corev1.SecurityContext { return &corev1.SecurityContext{RunAsUser: &user} }
 	tests := map[string]struct {

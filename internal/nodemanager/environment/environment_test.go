@@ -103,6 +103,7 @@ func of(reader content.Reader, env []corev1.EnvVar, from ...corev1.EnvFromSource
 	return environment.Of{Pod: pod, Container: container, Reader: reader}
 }
 
+//proves:every/subPathExpr
 func TestWhatAnExpressionComesTo(t *testing.T) {
 	tests := map[string]struct {
 		expression, want string
@@ -140,6 +141,7 @@ func TestWhatAnExpressionComesTo(t *testing.T) {
 	}
 }
 
+//proves:every/subPathExpr
 func TestAVariableThatCannotBeHadIsNamed(t *testing.T) {
 	bomb := []corev1.EnvVar{plain("V0", "boom")}
 	for i := 1; i < 60; i++ {

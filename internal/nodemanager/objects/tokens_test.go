@@ -58,6 +58,7 @@ func projectionOf(audience string, life time.Duration) *corev1.ServiceAccountTok
 	return &corev1.ServiceAccountTokenProjection{Audience: audience, ExpirationSeconds: new(int64(life.Seconds())), Path: "token"}
 }
 
+//proves:projected/serviceAccountToken
 func TestATokenIsThePodsAlone(t *testing.T) {
 	i := newIssuer(t, time.Hour)
 	i.token(t, first, "vault", time.Hour)
@@ -81,6 +82,7 @@ func TestATokenIsAskedForOncePerPodAudienceAndLife(t *testing.T) {
 	}
 }
 
+//proves:projected/serviceAccountToken
 func TestATokenIsRenewedBeforeItExpires(t *testing.T) {
 	tests := map[string]struct{ asked, granted, renewed time.Duration }{
 		"an hour's":                    {time.Hour, 24 * time.Hour, 48 * time.Minute},

@@ -19,6 +19,7 @@ const (
 	rounds = 500
 )
 
+//proves:every/subPath-symlinks
 func TestAVolumeWhosePartsAreSwappedForSymlinksNeverLeadsOut(t *testing.T) {
 	tests := map[string]struct {
 		swapped, path string

@@ -80,6 +80,7 @@ func (p place) write(path, content string) string {
 	return path
 }
 
+//proves:every/subPath
 func TestADirectoryOfAVolumeIsMadeShownAndKept(t *testing.T) {
 	at := newPlace(t)
 	part := at.part("logs/today")
@@ -109,6 +110,7 @@ func TestADirectoryOfAVolumeIsMadeShownAndKept(t *testing.T) {
 	}
 }
 
+//proves:every/subPath
 func TestFilesAndSocketsAreShownAsTheyAre(t *testing.T) {
 	at := newPlace(t)
 	at.write("etc/file", "hello")
@@ -168,6 +170,7 @@ func TestAPartOfAVolumeThatWasMountedAnewIsStale(t *testing.T) {
 	at.remove()
 }
 
+//proves:every/subPath
 func TestNobodyWritesThroughAReadOnlyPartNorMakesOneInAReadOnlyVolume(t *testing.T) {
 	at := newPlace(t)
 	part := at.part("logs")

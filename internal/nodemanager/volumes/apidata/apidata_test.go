@@ -148,6 +148,7 @@ func TestPublishingGoesOnWhereACrashCutItOff(t *testing.T) {
 	}
 }
 
+//proves:objects/fsGroup
 func TestFilesBelongToTheGroupOfThePod(t *testing.T) {
 	eachMedium(t, func(t *testing.T, v volume) {
 		spec := showing("data")
@@ -200,6 +201,7 @@ func TestAFileInItsPlaceIsAnErrorAndStays(t *testing.T) {
 	})
 }
 
+//proves:secret/shown
 func TestErrorsDoNotTellWhatAVolumeShows(t *testing.T) {
 	needsDisk(t)
 	v := newVolume(t, true)

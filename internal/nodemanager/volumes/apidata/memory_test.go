@@ -32,6 +32,7 @@ func mustHoldNothing(t *testing.T, dir string) {
 	}
 }
 
+//proves:secret/shown
 func TestWhatMayBeSecretIsMountedInMemoryAlone(t *testing.T) {
 	v := newVolume(t, true)
 	v.publish(t, "secret")
@@ -74,6 +75,7 @@ func TestAMountTakenAwayByHandIsMadeAnewAndNothingSecretIsWrittenToDisk(t *testi
 	v.mustShow(t, "second")
 }
 
+//proves:secret/shown
 func TestWhereSomethingElseIsMountedNothingSecretIsWritten(t *testing.T) {
 	needsDisk(t)
 	v, disk := newVolume(t, true), t.TempDir()

@@ -166,6 +166,7 @@ func TestFilesAreShownInTheKubeletsLayout(t *testing.T) {
 	}
 }
 
+//proves:objects/updates
 func TestFilesChangeAllAtOnceAndOldOnesGo(t *testing.T) {
 	v := newVolume(t)
 	v.write(before())
@@ -196,6 +197,7 @@ func TestNothingIsWrittenIfNothingChanged(t *testing.T) {
 	}
 }
 
+//proves:objects/items
 func TestOwnersGroupsAndModesAreThoseThatWereAskedFor(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("NOT RUN: needs root, to give files away")

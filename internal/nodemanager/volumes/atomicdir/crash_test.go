@@ -80,6 +80,7 @@ func TestAfterACrashAtAnyTwoStepsTheNextWriteConverges(t *testing.T) {
 	}
 }
 
+//proves:objects/crash
 func TestACrashNeverShowsHalfOfTheFirstFiles(t *testing.T) {
 	atEachStep(t, before(), nil, func(v *volume) {
 		if atomicdir.IsWritten(v.root) {
@@ -88,6 +89,7 @@ func TestACrashNeverShowsHalfOfTheFirstFiles(t *testing.T) {
 	})
 }
 
+//proves:objects/crash
 func TestACrashNeverMixesOldFilesWithNewOnes(t *testing.T) {
 	atEachStep(t, after(), []content.Files{before()}, func(v *volume) {
 		a, err := os.ReadFile(v.at("a"))

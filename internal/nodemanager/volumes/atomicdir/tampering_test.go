@@ -14,6 +14,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/atomicdir"
 )
 
+//proves:objects/tampering
 func TestWhatAPodSpoiledIsWrittenAnew(t *testing.T) {
 	outside := t.TempDir()
 	tests := map[string]func(v *volume) error{
@@ -81,6 +82,7 @@ func (v *volume) replaced(path string, put func(at string) error) error {
 // swaps is how often the race below swaps something.
 const swaps = 5_000
 
+//proves:objects/tampering
 func TestWhatAPodSwapsWhileItIsWrittenNeverLeadsOut(t *testing.T) {
 	v, outside := newVolume(t), t.TempDir()
 	// Names that the writer knows, so that it would find them there.

@@ -15,6 +15,7 @@ import (
 
 func TestMain(m *testing.M) { mounttest.Main(m) }
 
+//proves:configMap/shown
 func TestAConfigMapIsShownOnDisk(t *testing.T) {
 	mounter, dir := &mounttest.Fake{}, filepath.Join(t.TempDir(), "settings")
 	plugin := configmap.New(mounter)

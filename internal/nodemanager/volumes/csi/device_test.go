@@ -25,6 +25,7 @@ func write(t *testing.T, path, content string) error {
 	return err
 }
 
+//proves:csi/local-Image-Block
 func TestAnImageIsADeviceForAllPodsAndGoesWithTheLast(t *testing.T) {
 	n := newNode(t, "", imageBytes)
 	spec := n.spec(asDevice)
@@ -51,6 +52,7 @@ func TestAnImageIsADeviceForAllPodsAndGoesWithTheLast(t *testing.T) {
 	n.mustBeClean(t)
 }
 
+//proves:csi/local-Image-Block
 func TestADeviceIsWrittenOnlyWhileAPodThatMayHasIt(t *testing.T) {
 	n := newNode(t, "", imageBytes)
 	reading, writing := n.spec(asDevice, reading), n.spec(asDevice)
@@ -109,6 +111,7 @@ func TestADeviceThatWasTakenAwayIsToldOfAndCleanedUp(t *testing.T) {
 	n.mustBeClean(t)
 }
 
+//proves:csi/refused
 func TestADirectoryIsNoDevice(t *testing.T) {
 	n := newNode(t, "", imageBytes)
 	spec := n.spec(asDevice)

@@ -40,6 +40,7 @@ func eachDiskCrash(t *testing.T, prepare, work func(*diskNode) error, look func(
 	}
 }
 
+//proves:csi/crash
 func TestADisksPublishThatIsCutOffAnywhereIsFinishedOrUndone(t *testing.T) {
 	for name, kind := range diskKinds {
 		begin := func(*diskNode) error { return nil }

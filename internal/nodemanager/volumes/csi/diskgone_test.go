@@ -24,6 +24,7 @@ func (n *diskNode) makeGone() {
 	n.must(os.WriteFile(path, []byte(changed), 0o600))
 }
 
+//proves:csi/vanishes
 func TestADiskThatIsGoneIsToldOfAndShownAgainWhenItIsBack(t *testing.T) {
 	for name, kind := range diskKinds {
 		t.Run(name, func(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
+//proves:csi/gce
 func TestAnEmptyDiskIsFormattedOnceAndKeepsItsData(t *testing.T) {
 	for name, kind := range map[string]func(*volumes.Spec){"ext4": func(*volumes.Spec) {}, "xfs": onXFS} {
 		t.Run(name, func(t *testing.T) {
@@ -48,6 +49,7 @@ func TestAnEmptyDiskIsFormattedOnceAndKeepsItsData(t *testing.T) {
 	}
 }
 
+//proves:csi/gce
 func TestADiskThatHoldsAnythingIsNeverFormatted(t *testing.T) {
 	for _, held := range []struct {
 		text string
@@ -105,6 +107,7 @@ func TestADiskForReadersIsNeitherFormattedNorGrownNorWritten(t *testing.T) {
 	n.mustBeClean()
 }
 
+//proves:csi/expansion
 func TestADiskIsGrownWhileItIsMounted(t *testing.T) {
 	n := newDiskNode(t, 320*mebibyte)
 	seen := n.publish("pod", n.spec(onXFS))
@@ -124,6 +127,7 @@ func TestADiskIsGrownWhileItIsMounted(t *testing.T) {
 	n.mustBeClean()
 }
 
+//proves:csi/gce-Block
 func TestADiskIsADeviceForWhoAsksForOne(t *testing.T) {
 	n := newDiskNode(t, imageBytes)
 	spec := n.spec(asDevice)
@@ -151,6 +155,7 @@ func TestADiskIsADeviceForWhoAsksForOne(t *testing.T) {
 	n.mustBeClean()
 }
 
+//proves:csi/gce
 func TestADiskIsNotTakenByItsNameAlone(t *testing.T) {
 	n := newDiskNode(t, imageBytes)
 	spec := n.spec(func(spec *volumes.Spec) { spec.Attachment.Serial = "another" })
@@ -167,6 +172,7 @@ func TestADiskIsNotTakenByItsNameAlone(t *testing.T) {
 	n.mustBeClean()
 }
 
+//proves:csi/mountOptions
 func TestADiskIsMountedWithTheVolumesOptions(t *testing.T) {
 	n := newDiskNode(t, imageBytes)
 	spec := n.spec(func(spec *volumes.Spec) { spec.PersistentVolume.Spec.MountOptions = []string{"noatime", "commit=17"} })

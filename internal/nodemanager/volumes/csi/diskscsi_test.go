@@ -91,6 +91,7 @@ func (n *scsiNode) giveBack() {
 	n.link()
 }
 
+//proves:csi/vanishes
 func TestAScsiDiskThatVanishesUnderItsMountIsToldOfAndMountedAgain(t *testing.T) {
 	n := newScsiNode(t)
 	spec := n.scsiSpec()

@@ -44,6 +44,7 @@ func mustBelongTo(t *testing.T, path string, group uint32) {
 	}
 }
 
+//proves:csi/fsGroup
 func TestWhatOneNodeMayWriteIsGivenToThePodsGroup(t *testing.T) {
 	tests := map[string]struct {
 		changes []func(*volumes.Spec)
@@ -97,6 +98,7 @@ func TestOfTwoPodsTheLastOnesGroupHasTheVolume(t *testing.T) {
 	n.mustBeClean(t)
 }
 
+//proves:csi/fsGroup
 func TestADiskIsGivenToThePodsGroup(t *testing.T) {
 	n := newDiskNode(t, 64*mebibyte)
 	spec := n.spec(forGroup(4711))
@@ -165,6 +167,7 @@ func (l labelled) FileSystem(system mount.FileSystem, target string) error {
 	return l.Kernel.FileSystem(system, target)
 }
 
+//proves:every/SELinux
 func TestAVolumeForOnePodIsMountedWithItsLabel(t *testing.T) {
 	for mode, want := range map[corev1.PersistentVolumeAccessMode][]string{
 		corev1.ReadWriteOncePod: {"system_u:object_r:container_file_t:s0:c1,c2"}, corev1.ReadWriteOnce: nil,

@@ -40,6 +40,7 @@ func roomIn(t *testing.T, path string) int64 {
 	return int64(stat.Blocks) * stat.Frsize
 }
 
+//proves:csi/expansion
 func TestAFileSystemGrowsWhileItIsMounted(t *testing.T) {
 	for fsType, size := range sizes {
 		t.Run(fsType, func(t *testing.T) {
@@ -120,6 +121,7 @@ func TestAFileSystemForReadersOnlyStaysAsItIs(t *testing.T) {
 	n.unpublish(t, "pod", spec)
 }
 
+//proves:csi/expansion
 func TestADeviceGrowsWhileAPodHasIt(t *testing.T) {
 	n := newNode(t, "", imageBytes)
 	spec := n.spec(asDevice)

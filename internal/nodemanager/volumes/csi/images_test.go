@@ -13,6 +13,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
+//proves:csi/local-Image
 func TestAnImageIsMountedOnceForAllPodsAndGoesWithTheLast(t *testing.T) {
 	n := newNode(t, "ext4", imageBytes)
 	first, second := n.publish(t, "first", n.spec()), n.publish(t, "second", n.spec())
@@ -36,6 +37,7 @@ func TestAnImageIsMountedOnceForAllPodsAndGoesWithTheLast(t *testing.T) {
 	n.unpublish(t, "third", n.spec())
 }
 
+//proves:csi/local-Image
 func TestAFullImageIsFullForItsPodsAlone(t *testing.T) {
 	n := newNode(t, "ext4", imageBytes)
 	seen := n.publish(t, "pod", n.spec())
@@ -49,6 +51,7 @@ func TestAFullImageIsFullForItsPodsAlone(t *testing.T) {
 	}
 }
 
+//proves:persistentVolumeClaim/readOnly
 func TestAPodThatOnlyReadsCannotWriteBesideOneThatDoes(t *testing.T) {
 	n := newNode(t, "ext4", imageBytes)
 	reader, writer := n.publish(t, "reader", n.spec(reading)), n.publish(t, "writer", n.spec())
@@ -77,6 +80,7 @@ func TestAVolumeForReadersOnlyIsMountedSoForAll(t *testing.T) {
 	n.mustBeClean(t)
 }
 
+//proves:csi/mountOptions
 func TestMountOptionsAreHeededOrRefused(t *testing.T) {
 	tests := map[string]struct {
 		options []string
@@ -104,6 +108,7 @@ func TestMountOptionsAreHeededOrRefused(t *testing.T) {
 	}
 }
 
+//proves:csi/local-Image
 func TestAnImageIsNeverFormattedToBeMounted(t *testing.T) {
 	n := newNode(t, "", imageBytes)
 	err := n.plugin.Publish(t.Context(), n.spec(), n.at(t, "pod"))
@@ -118,6 +123,7 @@ func TestAnImageIsNeverFormattedToBeMounted(t *testing.T) {
 	n.mustBeClean(t)
 }
 
+//proves:csi/vanishes
 func TestAnImageThatIsRemovedWhileItIsMountedIsToldOfAndCleanedUp(t *testing.T) {
 	for name, change := range map[string]func(*volumes.Spec){"a file system": func(*volumes.Spec) {}, "a device": asDevice} {
 		t.Run(name, func(t *testing.T) {
@@ -157,6 +163,7 @@ func TestAFileSystemThatTheKernelStoppedWritingToIsToldOf(t *testing.T) {
 	n.mustBeClean(t)
 }
 
+//proves:csi/vanishes
 func TestAnotherImageUnderTheNameOfAVolumeIsRefused(t *testing.T) {
 	n := newNode(t, "ext4", imageBytes)
 	n.publish(t, "old", n.spec())

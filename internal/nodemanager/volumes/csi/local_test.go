@@ -14,6 +14,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
 )
 
+//proves:csi/local-Directory
 func TestALocalVolumeIsItsOwnDirectoryBelowTheBaseOrRefused(t *testing.T) {
 	dir := t.TempDir()
 	base := filepath.Join(dir, "base")
@@ -66,6 +67,7 @@ func TestALocalVolumeIsItsOwnDirectoryBelowTheBaseOrRefused(t *testing.T) {
 	}
 }
 
+//proves:csi/local-Directory
 func TestALocalVolumeOnAnotherDiskIsRefused(t *testing.T) {
 	base, errOther := t.TempDir(), errors.New("another disk")
 	if err := os.Mkdir(filepath.Join(base, "pvc-1"), 0o755); err != nil {

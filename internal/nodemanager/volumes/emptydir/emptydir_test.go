@@ -47,6 +47,7 @@ func mustBePublished(t *testing.T, plugin emptydir.Plugin, mounter mount.Mounter
 	}
 }
 
+//proves:emptyDir/disk
 func TestAnEmptyDirOnDiskKeepsItsDataUntilItIsUnpublished(t *testing.T) {
 	mounter, dir, spec := &mounttest.Fake{}, newDir(t), specOf("", "")
 	plugin := emptydir.New(mounter)
@@ -83,6 +84,7 @@ func TestAnEmptyDirOnDiskKeepsItsDataUntilItIsUnpublished(t *testing.T) {
 	mustBePublished(t, plugin, mounter, spec, dir, false)
 }
 
+//proves:emptyDir/Memory
 func TestAnEmptyDirInMemoryIsThereOnlyWhenItIsMounted(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	mounter, dir, spec := mount.Kernel{}, newDir(t), specOf(corev1.StorageMediumMemory, "1Mi")
@@ -110,6 +112,7 @@ func TestAnEmptyDirInMemoryIsThereOnlyWhenItIsMounted(t *testing.T) {
 	}
 }
 
+//proves:emptyDir/disk
 func TestWhatWasMountedIntoAnEmptyDirIsUnmountedAndKept(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	kernel, dir := mount.Kernel{}, newDir(t)
@@ -140,6 +143,7 @@ func TestWhatWasMountedIntoAnEmptyDirIsUnmountedAndKept(t *testing.T) {
 	}
 }
 
+//proves:emptyDir/HugePages
 func TestAnUnknownMediumIsNotServed(t *testing.T) {
 	plugin := emptydir.New(&mounttest.Fake{})
 	for _, medium := range []corev1.StorageMedium{"Tape", "HugePages-large", "HugePagesAndMore"} {

@@ -41,6 +41,7 @@ func container(name corev1.ResourceName, amount string) corev1.Container {
 	return corev1.Container{Resources: corev1.ResourceRequirements{Limits: list, Requests: list}}
 }
 
+//proves:emptyDir/Memory-sizeLimit
 func TestMemoryIsAsLargeAsVolumeAndPodAllow(t *testing.T) {
 	tests := map[string]struct {
 		size   string
@@ -75,6 +76,7 @@ func TestMemoryIsAsLargeAsVolumeAndPodAllow(t *testing.T) {
 	}
 }
 
+//proves:emptyDir/HugePages
 func TestHugePagesAreThoseThatThePodAsksFor(t *testing.T) {
 	const both, two, one = "HugePages", "HugePages-2Mi", "HugePages-1Gi"
 	tests := map[string]struct {
@@ -103,6 +105,7 @@ func TestHugePagesAreThoseThatThePodAsksFor(t *testing.T) {
 	}
 }
 
+//proves:emptyDir/HugePages
 func TestAVolumeInHugePagesHasGroupAndLimit(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	if _, err := os.Stat("/sys/kernel/mm/hugepages/hugepages-2048kB"); err != nil {

@@ -39,6 +39,7 @@ func mustBe(t *testing.T, path string, group, mode uint32) {
 	}
 }
 
+//proves:emptyDir/fsGroup
 func TestAVolumeIsItsPodsFromTheStart(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	tests := map[string]struct {
@@ -111,6 +112,7 @@ func TestAPodsOwnGroupAndModeStay(t *testing.T) {
 	mustBe(t, dir, 6, 0o700)
 }
 
+//proves:emptyDir/Memory
 func TestMemoryIsNeverSwapped(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	plugin, dir := emptydir.New(mount.Kernel{}), newDir(t)

@@ -70,6 +70,7 @@ func mountDisk(t *testing.T, target, kind string, program []string, options stri
 	t.Cleanup(func() { _ = unix.Unmount(target, unix.MNT_DETACH) })
 }
 
+//proves:emptyDir/sizeLimit-quota
 func TestADiskWithQuotasKeepsAVolumeWithinItsLimit(t *testing.T) {
 	onDisks(t, withQuotas, "prjquota", func(t *testing.T, dir string) {
 		plugin, spec := emptydir.New(mount.Kernel{}), withGroup(specOf("", "8Mi"))
@@ -96,6 +97,7 @@ func TestADiskWithQuotasKeepsAVolumeWithinItsLimit(t *testing.T) {
 	})
 }
 
+//proves:emptyDir/sizeLimit
 func TestADiskWithoutQuotasIsServedToo(t *testing.T) {
 	onDisks(t, withoutQuotas, "", func(t *testing.T, dir string) {
 		plugin, spec := emptydir.New(mount.Kernel{}), withGroup(specOf(corev1.StorageMediumDefault, "1Mi"))

@@ -56,6 +56,7 @@ func (w *watched) write(t *testing.T, bytes int) {
 	}
 }
 
+//proves:emptyDir/sizeLimit
 func TestAPodIsToldOnceThatItsVolumeHasTooMuchAndThatItHasNoMore(t *testing.T) {
 	w := newWatched(t, "1Mi")
 	if err := w.later(t, 0); err != nil {

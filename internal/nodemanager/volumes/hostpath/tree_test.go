@@ -34,6 +34,7 @@ func newSharedHost(t *testing.T) (host, inner string) {
 	return host, inner
 }
 
+//proves:hostPath/mounts
 func TestADirectoryComesWithWhatIsMountedInItWhichStaysWhenThePodGoes(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	host, inner := newSharedHost(t)
@@ -53,6 +54,7 @@ func TestADirectoryComesWithWhatIsMountedInItWhichStaysWhenThePodGoes(t *testing
 	}
 }
 
+//proves:hostPath/readOnly
 func TestOfAReadOnlyVolumeNothingCanBeWrittenNotEvenWhatIsMountedInIt(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	host, _ := newSharedHost(t)
@@ -70,6 +72,7 @@ func TestOfAReadOnlyVolumeNothingCanBeWrittenNotEvenWhatIsMountedInIt(t *testing
 	}
 }
 
+//proves:hostPath/mounts
 func TestPodsThatHaveTheWholeNodeDoNotHaveEachOthersVolumes(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	plugin, agent, other := newAgentWithAPod(t)

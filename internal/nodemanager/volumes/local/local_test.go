@@ -88,6 +88,7 @@ func (n *node) mustBelongTo(group uint32) {
 	}
 }
 
+//proves:local/fsGroup
 func TestADirectoryIsGivenToTheGroupOfTheFirstPod(t *testing.T) {
 	n := newNode(t)
 	n.publish("first", 1, mount.ReadWrite)
@@ -113,12 +114,14 @@ func TestADirectoryIsGivenToTheGroupOfTheFirstPod(t *testing.T) {
 	n.mustBelongTo(2)
 }
 
+//proves:local/fsGroup
 func TestADirectoryThatIsOnlyReadIsGivenToNobody(t *testing.T) {
 	n := newNode(t)
 	n.publish("pod", 1, mount.ReadOnly)
 	n.mustBelongTo(0)
 }
 
+//proves:local/shown
 func TestADirectoryThatIsNotThereIsAnError(t *testing.T) {
 	n := newNode(t)
 	spec := volumes.Spec{PersistentVolume: &corev1.PersistentVolume{}}

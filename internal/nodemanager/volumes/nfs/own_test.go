@@ -23,6 +23,7 @@ func ofObject(path string, options ...string) volumes.Spec {
 	return volumes.Spec{PersistentVolume: volume}
 }
 
+//proves:nfs/pod nfs/claim
 func TestPodsAndVolumeObjectsThatNameOneShareHaveOneMountOfIt(t *testing.T) {
 	plugin, k, folder := newPlugin(t)
 	pods := map[string]volumes.Spec{
@@ -58,6 +59,7 @@ func TestAPodsShareIsMountedApartFromOtherDirectoriesAndOptions(t *testing.T) {
 	}
 }
 
+//proves:nfs/pod
 func TestAPodCannotNameWhatIsNoShare(t *testing.T) {
 	spec := ofPod("/srv/../etc", false)
 	if _, err := shareOf(spec); err == nil || !strings.Contains(err.Error(), "without '..'") {

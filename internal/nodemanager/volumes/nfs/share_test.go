@@ -23,6 +23,7 @@ func ofBackend(server, path, options string, more ...string) volumes.Spec {
 	return volumes.Spec{PersistentVolume: volume}
 }
 
+//proves:nfs/mountOptions
 func TestAVolumeIsReadOrRefused(t *testing.T) {
 	tests := map[string]struct {
 		spec volumes.Spec
@@ -59,6 +60,7 @@ func TestAVolumeIsReadOrRefused(t *testing.T) {
 	}
 }
 
+//proves:nfs/mountOptions
 func TestOptionsOfTheVolumeOutweighThoseOfTheBackend(t *testing.T) {
 	got, err := shareOf(ofBackend("nfs", "/srv", "nfsvers=4.1,noatime,noexec,sharecache", "vers=3", "strictatime", "exec", "_netdev", "nosuid"))
 	if err != nil {
@@ -79,6 +81,7 @@ func TestAVolumeSharesNoCacheUnlessToldTo(t *testing.T) {
 	}
 }
 
+//proves:nfs/readOnly
 func TestWhatMakesAVolumeReadOnly(t *testing.T) {
 	source := &corev1.NFSVolumeSource{Server: "nfs", Path: "/srv", ReadOnly: true}
 	volume := &corev1.PersistentVolume{}

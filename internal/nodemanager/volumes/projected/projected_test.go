@@ -16,6 +16,7 @@ import (
 
 func TestMain(m *testing.M) { mounttest.Main(m) }
 
+//proves:projected/shown
 func TestAProjectedVolumeIsShownInMemoryAlone(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	parent, err := filepath.EvalSymlinks(t.TempDir())
