@@ -17,7 +17,7 @@ import (
 
 func TestAFailedMountLooksAtItsClaimAgain(t *testing.T) {
 	claim, broken := bound()
-	broken.Spec.HostPath.Path = filepath.Join(t.TempDir(), "missing")
+	broken.Spec.HostPath.Path, broken.Spec.HostPath.Type = filepath.Join(t.TempDir(), "missing"), new(corev1.HostPathDirectory)
 	whole := broken.DeepCopy()
 	whole.Name, whole.Spec.HostPath.Path = "pv2", t.TempDir()
 	pod := podWith(claimVolume("data", false))

@@ -24,7 +24,7 @@ type expectation struct {
 const modeOfFile = os.FileMode(0)
 
 var expectations = []expectation{
-	{corev1.HostPathUnset, "", 0, "create it there, or give the hostPath type DirectoryOrCreate or FileOrCreate"},
+	{corev1.HostPathUnset, "", 0, "create it there"},
 	{corev1.HostPathDirectoryOrCreate, "a directory", os.ModeDir, "create it there"},
 	{corev1.HostPathDirectory, "a directory", os.ModeDir, "create the directory there, or give the hostPath type DirectoryOrCreate"},
 	{corev1.HostPathFileOrCreate, "a file", modeOfFile, "the file is made only in a directory that is there: create that one"},

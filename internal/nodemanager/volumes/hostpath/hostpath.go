@@ -1,7 +1,8 @@
 // Package hostpath serves volumes that are a directory, file, socket or device of the
 // node: volume objects of source hostPath, and pods that name a path themselves. What
-// is there is the administrator's: it is made only if the type of the volume says so,
-// and never removed.
+// is there is the administrator's, and never removed. It is made only if the type of the
+// volume says so, or says nothing at all: then a missing path becomes a directory, as
+// container runtimes do it.
 //
 // A directory comes with what is mounted in it when the pod begins, but for what the
 // agent mounts itself: of that, every pod would hold all other pods' volumes. What is
@@ -20,6 +21,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
+
+// pointMode is that of directories which something is mounted on.
+const pointMode = 0o750
 
 // Plugin is the volume type. Its zero value isn't usable: see New.
 type Plugin struct {
@@ -57,7 +61,7 @@ func (Plugin) IsPublished(table mount.Table, _ volumes.Spec, dir string) (bool, 
 }
 
 // Publish implements volumes.Plugin.
-func (p Plugin) Publish(_ context.Context, spec volumes.Spec, dir string) error {
+func (p Plugin) Publish(ctx context.Context, spec volumes.Spec, dir string) error {
 	source, err := open(sourceOf(spec))
 	if err != nil {
 		return err
@@ -65,6 +69,9 @@ func (p Plugin) Publish(_ context.Context, spec volumes.Spec, dir string) error 
 	defer source.Close()
 	info, err := source.Stat()
 	if err != nil {
+		return err
+	}
+	if err := p.ensureKind(ctx, dir, info.IsDir()); err != nil {
 		return err
 	}
 	if !info.IsDir() {

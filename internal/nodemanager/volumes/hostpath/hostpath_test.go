@@ -75,14 +75,13 @@ func TestWhatIsNotOfTheTypeIsRefusedWithWhatToDo(t *testing.T) {
 		{corev1.HostPathSocket, "file", "is a file, not a socket"},
 		{corev1.HostPathCharDev, "block device", "is a block device, not a character device"},
 		{corev1.HostPathBlockDev, "character device", "is a character device, not a block device"},
-		{corev1.HostPathUnset, "missing", host + "/missing doesn't exist on this node: create it there, or give the hostPath type DirectoryOrCreate or FileOrCreate"},
 		{corev1.HostPathDirectory, "missing", "create the directory there, or give"},
 		{corev1.HostPathFile, "missing", "create the file there, or give"},
 		{corev1.HostPathFileOrCreate, "missing/file", host + "/missing doesn't exist on this node: the file is made only in a directory that is there"},
 		{corev1.HostPathSocket, "missing", "start what listens on the socket"},
 		{corev1.HostPathCharDev, "missing", "load the driver"},
 		{corev1.HostPathBlockDev, "missing", "attach the device"},
-		{corev1.HostPathUnset, "link to nothing", "doesn't exist"},
+		{corev1.HostPathUnset, "link to nothing", "is a symlink"},
 		{corev1.HostPathDirectoryOrCreate, "link to nothing", "is a symlink"},
 		{corev1.HostPathFileOrCreate, "link to nothing", "is a symlink"},
 		{corev1.HostPathDirectoryOrCreate, "file/below", "not a directory"},
@@ -109,13 +108,14 @@ func TestWhatIsMissingIsMadeWhereTheTypeSaysSo(t *testing.T) {
 	before := unix.Umask(0o077)
 	defer unix.Umask(before)
 	for kind, mode := range map[corev1.HostPathType]os.FileMode{
+		corev1.HostPathUnset:             os.ModeDir | 0o755,
 		corev1.HostPathDirectoryOrCreate: os.ModeDir | 0o755,
 		corev1.HostPathFileOrCreate:      0o644,
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			plugin, dir := newPlugin(t)
 			path := filepath.Join(newHost(t), "link to directory", "made")
-			if kind == corev1.HostPathDirectoryOrCreate {
+			if kind != corev1.HostPathFileOrCreate {
 				path = filepath.Join(path, "with", "all above it")
 			}
 			if err := plugin.Publish(t.Context(), ofPod(path, kind), dir); err != nil {

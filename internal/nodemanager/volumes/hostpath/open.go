@@ -11,14 +11,15 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
-// dirMode and fileMode are those of what is made because its volume says so.
+// dirMode and fileMode are those of what is made. A kubelet leaves a path of no type to the
+// container runtime, which makes it a directory of this mode.
 const (
 	dirMode  = 0o755
 	fileMode = 0o644
 )
 
 // open opens what a volume names, and makes it first if it isn't there and the type of
-// the volume says so. The path is walked once: whoever changes it later changes nothing
+// the volume doesn't say that it must be. The path is walked once: whoever changes it later changes nothing
 // about what was opened, looked at, and is mounted.
 func open(host *corev1.HostPathVolumeSource) (*os.File, error) {
 	kind := corev1.HostPathUnset
@@ -50,7 +51,7 @@ func open(host *corev1.HostPathVolumeSource) (*os.File, error) {
 // makeAt makes what belongs at a path, and opens it.
 func makeAt(path string, kind corev1.HostPathType) (*os.File, error) {
 	switch kind {
-	case corev1.HostPathDirectoryOrCreate:
+	case corev1.HostPathUnset, corev1.HostPathDirectoryOrCreate:
 		return makeDir(path)
 	case corev1.HostPathFileOrCreate:
 		return makeFile(path)
