@@ -45,7 +45,7 @@ build: ## Build bin/manager, bin/node-agent and bin/gce-mock.
 	$(GO_BUILD) -ldflags '$(LINK_FLAGS)' -o bin/ ./cmd/...
 
 .PHONY: generate
-generate: bin/controller-gen bin/crd-ref-docs ## Write deep copies, CRDs, RBAC roles and docs/api.md from the code.
+generate: bin/controller-gen bin/crd-ref-docs ## Write deep copies, CRDs, RBAC roles, docs/api.md and docs/volumes.md from the code.
 	@hack/generate.sh
 
 .PHONY: fmt

@@ -26,6 +26,7 @@ var served = map[corev1.HostPathType][]string{
 	corev1.HostPathBlockDev:          {"block device"},
 }
 
+//proves:hostPath/type
 func TestWhatIsAtThePathIsShownAndStaysWhenThePodGoes(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	host := newHost(t)
@@ -59,6 +60,7 @@ func TestWhatIsAtThePathIsShownAndStaysWhenThePodGoes(t *testing.T) {
 	}
 }
 
+//proves:hostPath/type
 func TestWhatIsNotOfTheTypeIsRefusedWithWhatToDo(t *testing.T) {
 	host := newHost(t)
 	tests := []struct {
@@ -103,6 +105,7 @@ func TestWhatIsNotOfTheTypeIsRefusedWithWhatToDo(t *testing.T) {
 	}
 }
 
+//proves:hostPath/type
 func TestWhatIsMissingIsMadeWhereTheTypeSaysSo(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	before := unix.Umask(0o077)

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"text/template"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// document is docs/volumes.md while it is made.
+type document struct {
+	proofs    proofs
+	insteadOf map[string]string
+	// proved is what the document says and has shown the proofs of.
+	proved map[string]bool
+}
+
+func newDocument(found proofs, insteadOf map[string]string) *document {
+	return &document{proofs: found, insteadOf: insteadOf, proved: map[string]bool{}}
+}
+
+// render fills in the prose, and compares it with the markers and the API.
+func (d *document) render(prose string) (string, error) {
+	parsed, err := template.New("volumes").Funcs(template.FuncMap{"proofs": d.show, "notServed": d.notServed}).Parse(prose)
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	if err := parsed.Execute(&text, nil); err != nil {
+		return "", err
+	}
+	return text.String(), errors.Join(d.checkMarkers(), d.checkTypes())
+}
+
+// show is the tests that prove something, as links.
+func (d *document) show(what string) (string, error) {
+	found := d.proofs[what]
+	if len(found) == 0 {
+		return "", fmt.Errorf("no test proves %s: mark one with %s%s, or take it out of the document", what, marker, what)
+	}
+	d.proved[what] = true
+	links := make([]string, 0, len(found))
+	for _, proof := range found {
+		links = append(links, fmt.Sprintf("[%s](../%s)", strings.ReplaceAll(proof.test, "|", `\|`), proof.file))
+	}
+	return strings.Join(links, "<br>"), nil
+}
+
+// notServed is a table of the types that aren't served.
+func (d *document) notServed() string {
+	var rows []string
+	for _, name := range slices.Sorted(maps.Keys(d.insteadOf)) {
+		rows = append(rows, fmt.Sprintf("| %#q | %s |", name, d.insteadOf[name]))
+	}
+	return strings.Join(rows, "\n")
+}
+
+// checkMarkers finds markers that name nothing in the document.
+func (d *document) checkMarkers() error {
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(d.proofs)) {
+		if !d.proved[name] {
+			problems = append(problems, fmt.Errorf("%s says that a test proves %s, which isn't in the document: correct the marker, or tell of it", d.proofs[name][0].file, name))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// checkTypes finds types that are in the Kubernetes API, and not in the document.
+func (d *document) checkTypes() error {
+	var problems []error
+	for _, name := range typesOfAPI() {
+		_, unserved := d.insteadOf[name]
+		switch proved := d.hasProved(name); {
+		case !proved && !unserved:
+			problems = append(problems, fmt.Errorf("of volume type %s nothing is said: prove that it is served, or say what to use instead", name))
+		case proved && unserved:
+			problems = append(problems, fmt.Errorf("volume type %s is proved to be served, and told not to be", name))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// hasProved says whether the document shows a proof of something about a volume type.
+func (d *document) hasProved(name string) bool {
+	for what := range d.proved {
+		if strings.HasPrefix(what, name+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// typesOfAPI is the names of all types of volumes that pods and volume objects may have.
+func typesOfAPI() []string {
+	var names []string
+	for _, union := range []reflect.Type{reflect.TypeFor[corev1.VolumeSource](), reflect.TypeFor[corev1.PersistentVolumeSource]()} {
+		for i := range union.NumField() {
+			name, _, _ := strings.Cut(union.Field(i).Tag.Get("json"), ",")
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"go/ast"
+	"go/token"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// testsIn is the names of a file's tests, by the lines on which they begin.
+func testsIn(files *token.FileSet, file *ast.File) map[int]string {
+	tests := map[int]string{}
+	for _, declaration := range file.Decls {
+		switch declaration := declaration.(type) {
+		case *ast.FuncDecl:
+			if name := nameOf(declaration); name != "" {
+				tests[files.Position(declaration.Type.Pos()).Line] = name
+			}
+		case *ast.GenDecl:
+			addSpecs(files, declaration, tests)
+		}
+	}
+	return tests
+}
+
+// nameOf is the name of a Go test, or the title of a chapter of `make e2e-…`; "" if a
+// function is neither.
+func nameOf(function *ast.FuncDecl) string {
+	if strings.HasPrefix(function.Name.Name, "Test") {
+		return function.Name.Name
+	}
+	title := ""
+	ast.Inspect(function, func(node ast.Node) bool {
+		if call, calls := node.(*ast.CallExpr); calls && title == "" {
+			if selected, ok := call.Fun.(*ast.SelectorExpr); ok && selected.Sel.Name == "Chapter" {
+				title = textOf(call)
+			}
+		}
+		return title == ""
+	})
+	return title
+}
+
+// containers and leaves are what Ginkgo calls suites of tests, and tests.
+var (
+	containers = []string{"Describe", "Context", "When"}
+	leaves     = []string{"It", "DescribeTable", "Entry"}
+)
+
+// addSpecs adds the tests of Ginkgo's in a declaration. A test's name begins with those of
+// the containers that it is in.
+func addSpecs(files *token.FileSet, node ast.Node, tests map[int]string, names ...string) {
+	ast.Inspect(node, func(node ast.Node) bool {
+		call, calls := node.(*ast.CallExpr)
+		if !calls {
+			return true
+		}
+		called, plain := call.Fun.(*ast.Ident)
+		if !plain {
+			return true
+		}
+		within := append(slices.Clone(names), textOf(call))
+		switch {
+		case slices.Contains(leaves, called.Name):
+			tests[files.Position(call.Pos()).Line] = strings.Join(within, " ")
+		case !slices.Contains(containers, called.Name):
+			return true
+		}
+		for _, argument := range call.Args {
+			addSpecs(files, argument, tests, within...)
+		}
+		return false
+	})
+}
+
+// textOf is the text that a call begins with; "" if it begins with something else.
+func textOf(call *ast.CallExpr) string {
+	if len(call.Args) == 0 {
+		return ""
+	}
+	literal, is := call.Args[0].(*ast.BasicLit)
+	if !is {
+		return ""
+	}
+	text, err := strconv.Unquote(literal.Value)
+	if err != nil {
+		return ""
+	}
+	return text
+}
