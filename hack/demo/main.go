@@ -69,6 +69,7 @@ var chapters = []func(*story){
 	images,
 	clones,
 	disks,
+	everyKind,
 }
 
 // leaveNothing runs after Ctrl-C too: its context is one that Ctrl-C doesn't end.
