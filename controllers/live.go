@@ -9,23 +9,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/sharedread"
 )
 
 // liveReads are the reads of the API server itself that many claims or volumes need
 // at the same time, each of which would be as costly as the cluster is large.
 type liveReads struct {
 	// backends reads one, by name.
-	backends *sharedReads[string, *stowagev1alpha1.StorageBackend]
+	backends *sharedread.Reads[string, *stowagev1alpha1.StorageBackend]
 	// pods lists those of a namespace.
-	pods *sharedReads[string, []corev1.Pod]
+	pods *sharedread.Reads[string, []corev1.Pod]
 	// handles lists all volumes, by what storage they stand for.
-	handles *sharedReads[struct{}, standing]
+	handles *sharedread.Reads[struct{}, standing]
 	// attachments lists all, by what they are of.
-	attachments *sharedReads[struct{}, attachmentsOf]
+	attachments *sharedread.Reads[struct{}, attachmentsOf]
 	// users lists all nodes, by what they use.
-	users *sharedReads[struct{}, usersOf]
+	users *sharedread.Reads[struct{}, usersOf]
 	// nodes reads one, by name.
-	nodes *sharedReads[string, *corev1.Node]
+	nodes *sharedread.Reads[string, *corev1.Node]
 }
 
 // standing are the volumes that stand for the same storage, by its handle.
@@ -38,30 +39,30 @@ type volumeIdentity struct {
 
 func newLiveReads(live client.Reader) liveReads {
 	return liveReads{
-		backends: newSharedReads(func(ctx context.Context, name string) (*stowagev1alpha1.StorageBackend, error) {
+		backends: sharedread.New(func(ctx context.Context, name string) (*stowagev1alpha1.StorageBackend, error) {
 			object := &stowagev1alpha1.StorageBackend{}
 			err := live.Get(ctx, client.ObjectKey{Name: name}, object)
 			return object, err
 		}),
-		pods: newSharedReads(func(ctx context.Context, namespace string) ([]corev1.Pod, error) {
+		pods: sharedread.New(func(ctx context.Context, namespace string) ([]corev1.Pod, error) {
 			pods := &corev1.PodList{}
 			err := live.List(ctx, pods, client.InNamespace(namespace))
 			return pods.Items, wrap(err, "listing the pods of namespace %s", namespace)
 		}),
-		handles: newSharedReads(func(ctx context.Context, _ struct{}) (standing, error) {
+		handles: sharedread.New(func(ctx context.Context, _ struct{}) (standing, error) {
 			volumes := &corev1.PersistentVolumeList{}
 			if err := live.List(ctx, volumes); err != nil {
 				return nil, fmt.Errorf("listing the volumes: %w", err)
 			}
 			return standingOf(volumes.Items), nil
 		}),
-		attachments: newSharedReads(func(ctx context.Context, _ struct{}) (attachmentsOf, error) {
+		attachments: sharedread.New(func(ctx context.Context, _ struct{}) (attachmentsOf, error) {
 			return listAttachments(ctx, live)
-		}).paced(),
-		users: newSharedReads(func(ctx context.Context, _ struct{}) (usersOf, error) {
+		}).Paced(),
+		users: sharedread.New(func(ctx context.Context, _ struct{}) (usersOf, error) {
 			return listUsers(ctx, live)
 		}),
-		nodes: newSharedReads(func(ctx context.Context, name string) (*corev1.Node, error) {
+		nodes: sharedread.New(func(ctx context.Context, name string) (*corev1.Node, error) {
 			node := &corev1.Node{}
 			err := live.Get(ctx, client.ObjectKey{Name: name}, node)
 			return node, err

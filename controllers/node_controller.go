@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/sharedread"
 )
 
 // nodeWorkers is how many nodes are worked on at once.
@@ -33,7 +34,7 @@ type NodeReconciler struct {
 	live   client.Reader
 	shared liveReads
 	// allTold is read live, for all who ask at the same time.
-	allTold *sharedReads[struct{}, toldVolumes]
+	allTold *sharedread.Reads[struct{}, toldVolumes]
 	storage storage
 	// patience is how long a node must have been not Ready, or gone, until volumes of
 	// other people's drivers are taken from it.
@@ -60,7 +61,7 @@ func newNodeReconciler(cached client.Client, live client.Reader) *NodeReconciler
 	return &NodeReconciler{
 		client: cached, live: live,
 		shared:  newLiveReads(live),
-		allTold: newSharedReads(func(ctx context.Context, _ struct{}) (toldVolumes, error) { return listTold(ctx, live) }),
+		allTold: sharedread.New(func(ctx context.Context, _ struct{}) (toldVolumes, error) { return listTold(ctx, live) }),
 	}
 }
 

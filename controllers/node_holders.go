@@ -102,7 +102,7 @@ func (r *NodeReconciler) holdersIndeed(ctx context.Context, volume attach.Volume
 	if err != nil {
 		return nil, err
 	}
-	all, err := r.shared.attachments.get(ctx, struct{}{})
+	all, err := r.shared.attachments.Get(ctx, struct{}{})
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (r *NodeReconciler) holdersIndeed(ctx context.Context, volume attach.Volume
 
 // toldIndeed are the other nodes that were told of a volume that has no attachments.
 func (r *NodeReconciler) toldIndeed(ctx context.Context, volume attach.Volume, node string) ([]attach.Holder, error) {
-	told, err := r.allTold.get(ctx, struct{}{})
+	told, err := r.allTold.Get(ctx, struct{}{})
 	if err != nil {
 		return nil, err
 	}

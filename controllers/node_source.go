@@ -43,7 +43,7 @@ func (l liveNode) podsOn(ctx context.Context, node string) ([]corev1.Pod, error)
 }
 
 func (l liveNode) attachmentsOn(ctx context.Context, node string) ([]storagev1.VolumeAttachment, error) {
-	all, err := l.shared.attachments.get(ctx, struct{}{})
+	all, err := l.shared.attachments.Get(ctx, struct{}{})
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func (r *PersistentVolumeReconciler) removeAttachFinalizer(ctx context.Context, 
 		return false, ctrl.Result{}, nil
 	}
 	// The cache only saves the question.
-	all, err := r.shared.attachments.get(ctx, struct{}{})
+	all, err := r.shared.attachments.Get(ctx, struct{}{})
 	if err != nil || len(all.volume[pv.Name]) > 0 {
 		return false, ctrl.Result{}, err
 	}
@@ -85,14 +85,14 @@ func (r *PersistentVolumeReconciler) detachedIndeed(ctx context.Context, pv *cor
 	if !needsAttach(pv) {
 		return nil
 	}
-	all, err := r.shared.attachments.get(ctx, struct{}{})
+	all, err := r.shared.attachments.Get(ctx, struct{}{})
 	if err != nil {
 		return err
 	}
 	for _, attachment := range slices.Concat(all.volume[pv.Name], all.handle[handleOf(pv)[0]]) {
 		return stillAttached(pv, attachment)
 	}
-	users, err := r.shared.users.get(ctx, struct{}{})
+	users, err := r.shared.users.Get(ctx, struct{}{})
 	if err != nil {
 		return err
 	}

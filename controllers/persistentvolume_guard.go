@@ -123,7 +123,7 @@ func (r *PersistentVolumeReconciler) alone(ctx context.Context, pv *corev1.Persi
 // aloneIndeed asks the API server itself: a volume object that the cache has not seen
 // yet would lose its data.
 func (r *PersistentVolumeReconciler) aloneIndeed(ctx context.Context, pv *corev1.PersistentVolume) error {
-	all, err := r.shared.handles.get(ctx, struct{}{})
+	all, err := r.shared.handles.Get(ctx, struct{}{})
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func (r *PersistentVolumeClaimReconciler) awaitUnused(ctx context.Context, scope
 	if !controllerutil.ContainsFinalizer(claim, pvcProtectionFinalizer) {
 		return nil, nil
 	}
-	pods, err := r.shared.pods.get(ctx, claim.Namespace)
+	pods, err := r.shared.pods.Get(ctx, claim.Namespace)
 	if err != nil {
 		return nil, err
 	}

@@ -183,7 +183,7 @@ func (r *PersistentVolumeClaimReconciler) make(
 // backend that is let go looks for intents after its deletion. Each side writes
 // before it reads, so one of them sees the other.
 func (r *PersistentVolumeClaimReconciler) awaitUsable(ctx context.Context, object *stowagev1alpha1.StorageBackend) (*wait, error) {
-	current, err := r.shared.backends.get(ctx, object.Name)
+	current, err := r.shared.backends.Get(ctx, object.Name)
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		return nil, fmt.Errorf("reading StorageBackend %s: %w", object.Name, err)

@@ -60,7 +60,7 @@ func (r *VolumeAttachmentReconciler) mayDetach(ctx context.Context, leaves *leav
 
 // liveNode reads a node live; nil where there is none.
 func (r *VolumeAttachmentReconciler) liveNode(ctx context.Context, name string) (*corev1.Node, error) {
-	node, err := r.shared.nodes.get(ctx, name)
+	node, err := r.shared.nodes.Get(ctx, name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil

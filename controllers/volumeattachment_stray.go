@@ -62,7 +62,7 @@ func (r *VolumeAttachmentComparer) strays(ctx context.Context, object *stowagev1
 	if err != nil || len(unasked) == 0 {
 		return nil, err
 	}
-	all, err := r.shared.attachments.get(ctx, struct{}{})
+	all, err := r.shared.attachments.Get(ctx, struct{}{})
 	if err != nil {
 		return nil, err
 	}

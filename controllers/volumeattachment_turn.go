@@ -59,7 +59,7 @@ func isExclusive(pv *corev1.PersistentVolume) bool {
 // a volume which one node at a time can have no older attachment is left. Which is the
 // older everybody sees alike, so of two leaders, and of two nodes, one attaches.
 func (r *VolumeAttachmentReconciler) awaitTurn(ctx context.Context, a *attaching) error {
-	all, err := r.shared.attachments.get(ctx, struct{}{})
+	all, err := r.shared.attachments.Get(ctx, struct{}{})
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package controllers
+package sharedread
 
 import (
 	"context"
@@ -29,13 +29,13 @@ func (h *heldReads) read(context.Context, string) (int32, error) {
 var _ = Describe("A shared read", func() {
 	var (
 		held   *heldReads
-		reads  *sharedReads[string, int32]
+		reads  *Reads[string, int32]
 		answer chan int32
 	)
 
 	BeforeEach(func() {
 		held = newHeldReads()
-		reads = newSharedReads(held.read)
+		reads = New(held.read)
 		answer = make(chan int32, 10)
 	})
 
@@ -71,6 +71,22 @@ var _ = Describe("A shared read", func() {
 		Expect(held.number.Load()).To(BeEquivalentTo(2))
 	})
 
+	It("is shared by who asks in the pause before it", func() {
+		reads.Paced()
+		ask("a")
+		Eventually(held.begun).Should(Receive())
+		ask("a")
+		// The longer the first one takes, the longer the pause before the second.
+		Consistently(held.begun, "200ms").ShouldNot(Receive())
+		held.let <- nil
+		Eventually(answer).Should(Receive(BeEquivalentTo(1)))
+		ask("a")
+
+		held.let <- nil
+		Eventually(answer).Should(Receive(BeEquivalentTo(2)))
+		Eventually(answer).Should(Receive(BeEquivalentTo(2)))
+	})
+
 	It("waits for no read of another thing", func() {
 		ask("a")
 		Eventually(held.begun).Should(Receive())
@@ -85,18 +101,19 @@ var _ = Describe("A shared read", func() {
 	It("tells its error to all who share it, and the next one is made anew", func() {
 		away := errors.New("away")
 		go func() { held.let <- away }()
-		_, err := reads.get(context.Background(), "a")
+		_, err := reads.Get(context.Background(), "a")
 		Expect(err).To(MatchError(away))
 
 		go func() { held.let <- nil }()
-		Expect(reads.get(context.Background(), "a")).To(BeEquivalentTo(2))
+		Expect(reads.Get(context.Background(), "a")).To(BeEquivalentTo(2))
 	})
 
 	It("isn't waited for by who has left, and goes on for the others", func() {
 		ctx, leave := context.WithCancel(context.Background())
 		leave()
-		_, err := reads.get(ctx, "a")
+		_, err := reads.Get(ctx, "a")
 		Expect(err).To(MatchError(context.Canceled))
+		Eventually(held.begun).Should(Receive())
 
 		ask("a")
 		held.let <- nil
