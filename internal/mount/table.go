@@ -1,6 +1,7 @@
 package mount
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/stowage-dev/stowage/internal/sharedread"
 )
 
 // mountinfo lists the mounts of this process's mount namespace: see
@@ -35,6 +38,10 @@ type Point struct {
 	// Access is what may be done through this mount, and SystemAccess with the file
 	// system, through whatever mount: after errors, the kernel writes to none any more.
 	Access, SystemAccess Access
+	// Group is the number of the mounts that show below them what is mounted and unmounted
+	// below one of them, and Master that of those which it follows so without telling
+	// them. 0: none.
+	Group, Master int
 }
 
 // Table is all mounts of a mount namespace.
@@ -89,6 +96,18 @@ func (t Table) Shows(device, root string) []Point {
 	return shows
 }
 
+// SharedBeyond is what is mounted at path or below it and shows below it what is mounted
+// elsewhere, and the other way round.
+func (t Table) SharedBeyond(path string) []Point {
+	beyond := map[int]bool{}
+	for _, point := range t {
+		if point.Group != 0 && !within(point.Path, path) {
+			beyond[point.Group] = true
+		}
+	}
+	return slices.DeleteFunc(t.Below(path), func(point Point) bool { return !beyond[point.Group] })
+}
+
 // withID finds a mount by its ID.
 func (t Table) withID(id int) (Point, bool) {
 	for _, point := range t {
@@ -126,8 +145,12 @@ func within(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// readTable reads what is mounted now.
-func readTable() (Table, error) { return readTableOf(mountinfo) }
+// tables are read by many at once when many mount: each needs one that is younger than its
+// own last step, and reading them costs as much as mounting.
+var tables = sharedread.New(func(context.Context, struct{}) (Table, error) { return readTableOf(mountinfo) })
+
+// readTable reads what is mounted now. Nobody may change what it returns.
+func readTable() (Table, error) { return tables.Get(context.Background(), struct{}{}) }
 
 func readTableOf(mountinfo string) (Table, error) {
 	content, err := os.ReadFile(mountinfo)
@@ -172,6 +195,9 @@ func parsePoint(line string) (Point, error) {
 	if slices.Contains(strings.Split(fields[5], ","), "ro") {
 		point.Access = ReadOnly
 	}
+	if err := point.parseGroups(fields[6:]); err != nil {
+		return Point{}, err
+	}
 	if len(origin) > 2 {
 		options := strings.Split(origin[2], ",")
 		// The second is what ext4 has since Linux 6.15.
@@ -180,6 +206,23 @@ func parsePoint(line string) (Point, error) {
 		}
 	}
 	return point, nil
+}
+
+// parseGroups reads the fields of which there are as many as there is to say.
+func (p *Point) parseGroups(fields []string) (err error) {
+	for _, field := range fields {
+		name, number, _ := strings.Cut(field, ":")
+		switch name {
+		case "shared":
+			p.Group, err = strconv.Atoi(number)
+		case "master":
+			p.Master, err = strconv.Atoi(number)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // unescape turns the octal escapes of the kernel, such as \040 for a space,

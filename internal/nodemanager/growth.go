@@ -193,10 +193,11 @@ func (g *Growth) write(ctx context.Context, claim *corev1.PersistentVolumeClaim,
 	return nil
 }
 
-// podsUsing is the node's pods that use a claim, from the cache.
+// podsUsing is the node's pods that use a claim, as the cache has them: nobody may change
+// them.
 func podsUsing(ctx context.Context, cached client.Reader, claim client.ObjectKey) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
-	if err := cached.List(ctx, pods, client.InNamespace(claim.Namespace)); err != nil {
+	if err := cached.List(ctx, pods, client.InNamespace(claim.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the pods that use claim %s: %w", claim, err)
 	}
 	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return !slices.Contains(claimsOf(&pod), claim) }), nil
