@@ -14,19 +14,21 @@ const threadMountinfo = "/proc/thread-self/mountinfo"
 
 // BindTree implements Mounter. What isn't carried over is never mounted at target, not
 // even for a moment: whoever looks for the users of a mount would count it.
-func (Kernel) BindTree(source *os.File, target string, access Access, except string) error {
+func (Kernel) BindTree(source *os.File, target string, options TreeOptions) error {
 	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", source.Fd()))
 	if err != nil {
 		return fmt.Errorf("asking where %s is: %w", source.Name(), err)
 	}
 	var tree int
 	switch {
-	case within(path, except):
-		tree, err = clone(source, access, 0)
-	case within(except, path):
-		tree, err = cloneExcept(source, path, access, except)
+	case options.Propagation != Private:
+		tree, err = cloneLinked(source, options)
+	case within(path, options.Except):
+		tree, err = clone(source, options.Access, Private, 0)
+	case within(options.Except, path):
+		tree, err = cloneExcept(source, path, options)
 	default:
-		tree, err = clone(source, access, unix.AT_RECURSIVE)
+		tree, err = clone(source, options.Access, Private, unix.AT_RECURSIVE)
 	}
 	if err != nil {
 		return err
@@ -37,14 +39,14 @@ func (Kernel) BindTree(source *os.File, target string, access Access, except str
 
 // clone clones the mount that source is open on, with flag AT_RECURSIVE all that is
 // mounted below it, too. The clone isn't mounted anywhere yet.
-func clone(source *os.File, access Access, depth uint) (tree int, err error) {
+func clone(source *os.File, access Access, propagation Propagation, depth uint) (tree int, err error) {
 	tree, err = unix.OpenTree(int(source.Fd()), "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|depth)
 	if err != nil {
 		return -1, fmt.Errorf("cloning the mount of %s: %w", source.Name(), err)
 	}
-	// A clone of a shared mount would take part in what is mounted and unmounted at
-	// source: whatever is taken away from the clone would be taken away from there, too.
-	attributes := &unix.MountAttr{Propagation: unix.MS_PRIVATE}
+	// A clone of a shared mount takes part in what is mounted and unmounted at source:
+	// whatever is taken away from the clone is taken away from there, too.
+	attributes := &unix.MountAttr{Propagation: propagationFlags[propagation]}
 	if access == ReadOnly {
 		attributes.Attr_set = unix.MOUNT_ATTR_RDONLY
 	}
@@ -56,14 +58,14 @@ func clone(source *os.File, access Access, depth uint) (tree int, err error) {
 }
 
 // cloneExcept clones the tree of mounts that source, at path, is the top of, in a mount
-// namespace where nothing is mounted at except or below it.
-func cloneExcept(source *os.File, path string, access Access, except string) (tree int, err error) {
+// namespace where nothing is mounted at the folder that is left out, or below it.
+func cloneExcept(source *os.File, path string, options TreeOptions) (tree int, err error) {
 	tree = -1
 	err = onThreadOfItsOwn(func() error {
 		if err := leaveNamespace(); err != nil {
 			return err
 		}
-		if err := detachBelow(except); err != nil {
+		if err := detachBelow(options.Except); err != nil {
 			return err
 		}
 		there, err := openSame(source, path)
@@ -71,7 +73,7 @@ func cloneExcept(source *os.File, path string, access Access, except string) (tr
 			return err
 		}
 		defer there.Close()
-		tree, err = clone(there, access, unix.AT_RECURSIVE)
+		tree, err = clone(there, options.Access, Private, unix.AT_RECURSIVE)
 		return err
 	})
 	return tree, err

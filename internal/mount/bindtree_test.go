@@ -45,7 +45,7 @@ func TestATreeIsBoundWithWhatIsMountedInIt(t *testing.T) {
 	mountTmpfs(t, inner)
 	writeFile(t, inner, "file", "hello")
 
-	if err := kernel.BindTree(mounttest.Open(t, source), target, mount.ReadOnly, "/nowhere"); err != nil {
+	if err := kernel.BindTree(mounttest.Open(t, source), target, mount.TreeOptions{Access: mount.ReadOnly, Except: "/nowhere"}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -87,7 +87,7 @@ func TestWhatIsUnmountedAtABindMountStaysAtItsSource(t *testing.T) {
 }
 
 func bindTree(source *os.File, target string, access mount.Access) error {
-	return kernel.BindTree(source, target, access, "/nowhere")
+	return kernel.BindTree(source, target, mount.TreeOptions{Access: access, Except: "/nowhere"})
 }
 
 func TestATreeIsBoundWithoutWhatIsMountedInTheFolderThatItIsBoundIn(t *testing.T) {
@@ -99,7 +99,7 @@ func TestATreeIsBoundWithoutWhatIsMountedInTheFolderThatItIsBoundIn(t *testing.T
 	before := len(tableOf(t))
 
 	for _, target := range []string{first, second, first} {
-		if err := kernel.BindTree(mounttest.Open(t, dir), target, mount.ReadWrite, folder); err != nil {
+		if err := kernel.BindTree(mounttest.Open(t, dir), target, mount.TreeOptions{Except: folder}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -121,7 +121,7 @@ func TestATreeMayBeAllThatThereIs(t *testing.T) {
 	mountTmpfs(t, makeDir(t, dir, "another pod"))
 	target := makeDir(t, dir, "pod")
 
-	if err := kernel.BindTree(mounttest.Open(t, "/"), target, mount.ReadOnly, dir); err != nil {
+	if err := kernel.BindTree(mounttest.Open(t, "/"), target, mount.TreeOptions{Access: mount.ReadOnly, Except: dir}); err != nil {
 		t.Fatal(err)
 	}
 

@@ -32,7 +32,7 @@ func (Kernel) Check() error {
 
 // Bind implements Mounter.
 func (Kernel) Bind(source *os.File, target string, access Access) error {
-	tree, err := clone(source, access, 0)
+	tree, err := clone(source, access, Private, 0)
 	if err != nil {
 		return err
 	}

@@ -42,8 +42,8 @@ type Mounter interface {
 	// idempotent: it mounts over what is mounted at target.
 	Bind(source *os.File, target string, access Access) error
 	// BindTree does what Bind does, and carries over what is mounted below source now,
-	// which ReadOnly holds for, too, but nothing that is mounted at except or below it.
-	BindTree(source *os.File, target string, access Access, except string) error
+	// which ReadOnly holds for, too, and later, if its options say so.
+	BindTree(source *os.File, target string, options TreeOptions) error
 	// Tmpfs mounts a new file system in memory at target, an existing directory.
 	// It isn't idempotent either.
 	Tmpfs(target string, options TmpfsOptions) error
@@ -54,8 +54,22 @@ type Mounter interface {
 	// mounted, or that doesn't exist, is a success. A mount in use is an error
 	// (EBUSY), and stays.
 	Unmount(path string) error
+	// SetApart has what is mounted and unmounted below the topmost mount at path show
+	// nowhere else from now on. A path where nothing is mounted is a success.
+	SetApart(path string) error
 	// Table is what is mounted now.
 	Table() (Table, error)
+}
+
+// TreeOptions say how a tree of mounts is bound.
+type TreeOptions struct {
+	Access Access
+	// Except is a folder: nothing that is mounted at it, or below, is carried over. A tree
+	// that shows it can only be Private (ErrShows).
+	Except string
+	// Propagation says what becomes of what is mounted later. Slave and Shared need a
+	// source whose mount tells of that (ErrNotShared).
+	Propagation Propagation
 }
 
 // TmpfsOptions say how a file system in memory is made.

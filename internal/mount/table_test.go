@@ -25,7 +25,7 @@ func TestATableIsRead(t *testing.T) {
 	}{
 		"a plain mount": {
 			"30 23 8:2 / /disk rw shared:2 master:1 - xfs /dev/sdb rw,attr2",
-			Point{ID: 30, Parent: 23, Device: "8:2", Root: "/", Path: "/disk", FSType: "xfs", Source: "/dev/sdb"},
+			Point{ID: 30, Parent: 23, Device: "8:2", Root: "/", Path: "/disk", FSType: "xfs", Source: "/dev/sdb", Group: 2, Master: 1},
 		},
 		"read-only": {
 			"40 23 8:2 /c /pods/x ro,relatime - xfs /dev/sdb rw",
@@ -74,7 +74,7 @@ func TestATableIsRead(t *testing.T) {
 }
 
 func TestATableThatCannotBeReadIsAnError(t *testing.T) {
-	for _, line := range []string{"", "23 1 8:1 / / rw", "x 1 8:1 / / rw - ext4 /dev/sda1 rw", "23 1 8:1 / - ext4 x rw"} {
+	for _, line := range []string{"", "23 1 8:1 / / rw", "x 1 8:1 / / rw - ext4 /dev/sda1 rw", "23 1 8:1 / / rw shared:x - ext4 /dev/sda1 rw", "23 1 8:1 / - ext4 x rw"} {
 		if table, err := parseTable(line + "\n"); err == nil {
 			t.Errorf("%q was read as %+v", line, table)
 		}

@@ -43,9 +43,12 @@ func (f *Fake) Bind(source *os.File, target string, access mount.Access) error {
 }
 
 // BindTree implements mount.Mounter. Nothing is carried over.
-func (f *Fake) BindTree(source *os.File, target string, access mount.Access, _ string) error {
-	return f.Bind(source, target, access)
+func (f *Fake) BindTree(source *os.File, target string, options mount.TreeOptions) error {
+	return f.Bind(source, target, options.Access)
 }
+
+// SetApart implements mount.Mounter. All of its mounts are apart.
+func (*Fake) SetApart(string) error { return nil }
 
 // Tmpfs implements mount.Mounter.
 func (f *Fake) Tmpfs(target string, _ mount.TmpfsOptions) error {

@@ -6,7 +6,9 @@
 //
 // A directory comes with what is mounted in it when the pod begins, but for what the
 // agent mounts itself: of that, every pod would hold all other pods' volumes. What is
-// mounted or unmounted on either side later doesn't show on the other.
+// mounted or unmounted on either side later shows on the other as far as the
+// mountPropagation of the pod's containers says so. What the node has mounted stays
+// mounted when the pod goes.
 package hostpath
 
 import (
@@ -77,23 +79,33 @@ func (p Plugin) Publish(ctx context.Context, spec volumes.Spec, dir string) erro
 	if !info.IsDir() {
 		return volumes.BindFile(p.mounter, source, dir, spec.Access)
 	}
+	return p.publishDirectory(spec, source, dir)
+}
+
+func (p Plugin) publishDirectory(spec volumes.Spec, source *os.File, dir string) error {
+	propagation, err := propagationOf(spec)
+	if err != nil {
+		return err
+	}
 	// The mount table shows paths without symlinks.
 	agentDir, err := filepath.EvalSymlinks(p.agentDir)
 	if err != nil {
 		return fmt.Errorf("finding the agent's own directory: %w", err)
 	}
-	return volumes.Bind(trees{p.mounter, agentDir}, source, dir, spec.Access)
+	tree := trees{p.mounter, mount.TreeOptions{Except: agentDir, Propagation: propagation}}
+	return explainPropagation(volumes.Bind(tree, source, dir, spec.Access), agentDir)
 }
 
 // trees is a Mounter that binds directories with what is mounted in them.
 type trees struct {
 	mount.Mounter
-	except string
+	options mount.TreeOptions
 }
 
 // Bind implements mount.Mounter.
 func (t trees) Bind(source *os.File, target string, access mount.Access) error {
-	return t.BindTree(source, target, access, t.except)
+	t.options.Access = access
+	return t.BindTree(source, target, t.options)
 }
 
 // Unpublish implements volumes.Plugin. Whether it is a directory or a file shows once
