@@ -17,7 +17,7 @@ import (
 
 // passing is what differs from one start to the next, and may: when files were written,
 // and which loop device was free.
-var passing = regexp.MustCompile(`\.\.\d{4}_\d\d_\d\d_\d\d_\d\d_\d\d\.\d+|"minor": \d+`)
+var passing = regexp.MustCompile(`\.\.\d{4}_\d\d_\d\d_\d\d_\d\d_\d\d\.\d+|"minor": \d+|/loop\d+`)
 
 // look is all that there is of the node's pod, a line for each: what is mounted, loop
 // devices, and files with what they hold and whose they are.

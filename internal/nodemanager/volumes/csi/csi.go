@@ -105,7 +105,11 @@ func (p Plugin) IsPublished(table mount.Table, spec volumes.Spec, dir string) (b
 	if p.disks.Serves(spec.PersistentVolume) {
 		return true, p.disks.check(table, spec.Name())
 	}
-	return true, p.images.at(spec.Name()).check(table)
+	place := p.images.at(spec.Name())
+	if place.lacks(table) {
+		return false, nil
+	}
+	return true, place.check(table)
 }
 
 // Publish implements volumes.Plugin.
@@ -152,6 +156,9 @@ func (p Plugin) publishDirectory(ctx context.Context, source *os.File, spec volu
 
 // Unpublish implements volumes.Plugin.
 func (p Plugin) Unpublish(ctx context.Context, dir string) error {
+	if err := p.images.noteAgain(filepath.Base(dir), p.Path(dir)); err != nil {
+		return err
+	}
 	if err := takeFromPod(ctx, p.images, p.disks, dir); err != nil {
 		return err
 	}

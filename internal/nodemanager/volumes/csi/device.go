@@ -3,6 +3,7 @@ package csi
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -52,6 +53,10 @@ func (p DevicePlugin) IsPublished(table mount.Table, spec volumes.Spec, path str
 		return true, p.disks.check(table, spec.Name())
 	}
 	place := p.images.at(spec.Name())
+	if !table.IsMountPoint(place.image()) {
+		// Somebody took the note away.
+		return false, nil
+	}
 	if err := place.check(table); err != nil {
 		return true, err
 	}
@@ -88,6 +93,9 @@ func (p DevicePlugin) Publish(ctx context.Context, spec volumes.Spec, path strin
 
 // Unpublish implements volumes.Plugin.
 func (p DevicePlugin) Unpublish(ctx context.Context, path string) error {
+	if err := p.images.noteAgain(filepath.Base(path), path); err != nil {
+		return err
+	}
 	if err := takeFromPod(ctx, p.images, p.disks, path); err != nil {
 		return err
 	}
