@@ -84,7 +84,7 @@ func (r request) do() error {
 		var space unix.Statfs_t
 		return unix.Statfs(r.Target, &space)
 	case r.Make != nil:
-		return r.Make.make(context.Background(), r.Target)
+		return r.Make.Make(context.Background(), r.Target)
 	case r.Remove != nil:
 		return r.Remove.removeFor(removalSlice, r.Target)
 	default:

@@ -11,9 +11,5 @@ func EmptyLate(ctx context.Context, dir *os.File) error {
 	return (&removal{ctx: ctx, top: dir}).empty(dir, 1)
 }
 
-// MakeFolder and RemoveFolder do in this process what Apart does in one of its own.
-var (
-	MakeFolder   = Folder.make
-	RemoveFolder = Folder.remove
-	RemoveFor    = Folder.removeFor
-)
+// RemoveFor removes as much of a folder as there is time for.
+var RemoveFor = Folder.removeFor

@@ -60,8 +60,9 @@ func (a Apart) removeSlice(ctx context.Context, base string, folder Folder) erro
 	return finish(ctx, request{Remove: &folder, Target: base})
 }
 
-// make makes the folder, in a process that is there for nothing else.
-func (f Folder) make(ctx context.Context, base string) error {
+// Make does what Apart.MakeFolder does, in this process: it waits for the server, however
+// long that takes.
+func (f Folder) Make(ctx context.Context, base string) error {
 	share, err := openShare(base)
 	if err != nil {
 		return err
@@ -129,14 +130,16 @@ func (f Folder) giveAway(dir *os.File) error {
 func (f Folder) removeFor(limit time.Duration, base string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	err := f.remove(ctx, base)
+	err := f.Remove(ctx, base)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("removing folder %s: %w", f.Name, unix.EINPROGRESS)
 	}
 	return err
 }
 
-func (f Folder) remove(ctx context.Context, base string) error {
+// Remove does what Apart.RemoveFolder does, in this process. It looks at the context
+// between one file and the next.
+func (f Folder) Remove(ctx context.Context, base string) error {
 	share, err := openShare(base)
 	if err != nil {
 		return err

@@ -202,7 +202,7 @@ func TestWhatAKilledProcessLeftIsTakenAway(t *testing.T) {
 func TestFoldersAreMadeAndRemovedWhereRenamesAreAsSimpleAsOnNFS(t *testing.T) {
 	share := newShare(t)
 	path := filepath.Join(share, folder.Parent, folder.Name)
-	if err := likeNFS.Under(t, func() error { return mount.MakeFolder(folder, t.Context(), share) }); err != nil {
+	if err := likeNFS.Under(t, func() error { return folder.Make(t.Context(), share) }); err != nil {
 		t.Fatal(err)
 	}
 	mustBeWhole(t, path)
@@ -215,7 +215,7 @@ func TestFoldersAreMadeAndRemovedWhereRenamesAreAsSimpleAsOnNFS(t *testing.T) {
 	writeFile(t, makeDir(t, deep), "file", "")
 	writeFile(t, path, ".moved-1", "")
 	writeFile(t, makeDir(t, path, ".moved-2"), "file", "")
-	if err := likeNFS.Under(t, func() error { return mount.RemoveFolder(folder, t.Context(), share) }); err != nil {
+	if err := likeNFS.Under(t, func() error { return folder.Remove(t.Context(), share) }); err != nil {
 		t.Fatal(err)
 	}
 	mustRemoveFolder(t, share)

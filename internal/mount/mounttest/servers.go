@@ -8,23 +8,50 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
-// Servers is a mount.Apart whose NFS servers are directories of this machine: what a
-// server has at a path lies at Root, then the server's name, then the path. It needs Main,
-// and root.
+// Servers does what mount.Apart does, and starts no processes for it: its NFS servers are
+// directories of this machine, which always answer. What a server has at a path lies at
+// Root, then the server's name, then the path. It needs root.
 type Servers struct {
-	mount.Apart
+	mount.Kernel
 	Root string
-}
-
-// NFS mounts a directory of a server. One that the server doesn't have is ENOENT.
-func (s Servers) NFS(_ context.Context, share mount.NFS, target string) error {
-	source, err := os.Open(s.PathOf(share.Server, share.Path))
-	if err != nil {
-		return err
-	}
-	defer source.Close()
-	return mount.Kernel{}.Bind(source, target, mount.ReadWrite)
 }
 
 // PathOf is where on this machine a path of a server is.
 func (s Servers) PathOf(server, path string) string { return filepath.Join(s.Root, server, path) }
+
+// NFS mounts a directory of a server. One that the server doesn't have is ENOENT.
+func (s Servers) NFS(ctx context.Context, share mount.NFS, target string) error {
+	return s.BindMount(ctx, s.PathOf(share.Server, share.Path), target, mount.ReadWrite)
+}
+
+// BindMount makes the directory source visible at target.
+func (s Servers) BindMount(_ context.Context, source, target string, access mount.Access) error {
+	from, err := os.Open(source)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	return s.Bind(from, target, access)
+}
+
+// Unbind takes away all that is mounted at path or below it.
+func (s Servers) Unbind(_ context.Context, path string) error {
+	return mount.UnmountBelow(s.Kernel, path)
+}
+
+// Unmount takes away the mount at path. The kernel is done with it then.
+func (s Servers) Unmount(_ context.Context, path string) (done <-chan struct{}, err error) {
+	over := make(chan struct{})
+	close(over)
+	return over, s.Kernel.Unmount(path)
+}
+
+// MakeFolder makes a folder on the share that is mounted at base.
+func (Servers) MakeFolder(ctx context.Context, base string, folder mount.Folder) error {
+	return folder.Make(ctx, base)
+}
+
+// RemoveFolder removes a folder from the share that is mounted at base.
+func (Servers) RemoveFolder(ctx context.Context, base string, folder mount.Folder) error {
+	return folder.Remove(ctx, base)
+}
