@@ -182,8 +182,7 @@ func (p Plugin) Unpublish(ctx context.Context, dir string) error {
 // unstage unmounts a share that no pod has mounted any more.
 func (p Plugin) unstage(ctx context.Context, key string) error {
 	stage := p.stages.path(key)
-	table, err := p.mounter.Table()
-	if err != nil || !table.IsMountPoint(stage) {
+	if there, err := p.stages.has(key); err != nil || !there {
 		return err
 	}
 	release, err := p.stages.acquire(ctx, key)
@@ -191,11 +190,16 @@ func (p Plugin) unstage(ctx context.Context, key string) error {
 		return err
 	}
 	// Whoever held it may have mounted the share for another pod, or unmounted it.
-	table, err = p.mounter.Table()
+	table, err := p.mounter.Table()
 	point, mounted := table.At(stage)
 	if err != nil || mounted && isUsed(table, point) {
 		release()
 		return err
+	}
+	if !mounted {
+		// A mount that failed, or a crash, left the mount point alone.
+		defer release()
+		return volumes.RemoveEmptyDir(stage)
 	}
 	done, err := p.mounter.Unmount(ctx, stage)
 	go func() {

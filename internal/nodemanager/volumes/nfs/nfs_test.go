@@ -163,6 +163,19 @@ func TestACrashAnywhereLeavesNothingThatTheNextAgentDoesNotFind(t *testing.T) {
 	}
 }
 
+func TestAMountThatFailedLeavesNoMountPoint(t *testing.T) {
+	plugin, k, folder := newPlugin(t)
+	k.refuse = map[string]error{"4.2": unix.EACCES}
+	dir := filepath.Join(folder, "pod-1")
+	if err := plugin.Publish(t.Context(), ofBackend("nfs", "/srv", ""), dir); !errors.Is(err, unix.EACCES) {
+		t.Fatal(err)
+	}
+	if err := plugin.Unpublish(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	mustBeClean(t, k, folder)
+}
+
 func TestAnUnmountByForceIsToldOnceAndItsShareStaysTakenUntilTheKernelIsDone(t *testing.T) {
 	plugin, k, folder := newPlugin(t)
 	dir := filepath.Join(folder, "pod-1")

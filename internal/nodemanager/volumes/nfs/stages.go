@@ -3,7 +3,9 @@ package nfs
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
@@ -26,6 +28,18 @@ func newStages(folder string) *stages { return &stages{folder: folder} }
 
 // path is where a share is mounted for the whole node.
 func (s *stages) path(key string) string { return filepath.Join(s.folder, key) }
+
+// has says whether a share has a mount point. It looks at names only, as a server may hang
+// behind one.
+func (s *stages) has(key string) (bool, error) {
+	folder, err := os.Open(s.folder)
+	if err != nil {
+		return false, err
+	}
+	defer folder.Close()
+	names, err := folder.Readdirnames(-1)
+	return slices.Contains(names, key), err
+}
 
 // acquire waits, for a while, for the turn at a share.
 func (s *stages) acquire(ctx context.Context, key string) (release func(), err error) {
