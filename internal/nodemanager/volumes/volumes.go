@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/content"
 )
@@ -46,6 +47,9 @@ type Spec struct {
 	Access mount.Access
 	// Attachment is how its disk is found; nil if it has none, or isn't attached yet.
 	Attachment *Attachment
+	// Backend is the one that lets the pod have a volume of its own there, for volumes of
+	// Stowage's drivers that pods name themselves; nil if none does, or not any more.
+	Backend *stowagev1alpha1.StorageBackend
 	// Files are what the volume shows; nil for volumes that aren't made of objects of
 	// the API server.
 	Files content.Files
