@@ -19,6 +19,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/atomicdir"
+	"github.com/stowage-dev/stowage/internal/ownership"
 )
 
 const (
@@ -44,6 +45,7 @@ type Type struct {
 type Plugin struct {
 	mounter mount.Mounter
 	kind    Type
+	owner   ownership.Owner
 }
 
 var _ volumes.Refresher = Plugin{}
@@ -51,6 +53,13 @@ var _ volumes.Refresher = Plugin{}
 // New returns a volume type.
 func New(mounter mount.Mounter, kind Type) Plugin {
 	return Plugin{mounter: mounter, kind: kind}
+}
+
+// WithOwner returns a volume type whose volumes in memory have the labels that this owner
+// gives them. Those on disk have what container runtimes give them.
+func (p Plugin) WithOwner(owner ownership.Owner) Plugin {
+	p.owner = owner
+	return p
 }
 
 // Name implements volumes.Plugin.
@@ -86,7 +95,7 @@ func (p Plugin) Publish(ctx context.Context, spec volumes.Spec, dir string) erro
 		return err
 	}
 	if p.kind.InMemory {
-		if err := p.ensureMemory(dir); err != nil {
+		if err := p.ensureMemory(spec, dir); err != nil {
 			return err
 		}
 	}

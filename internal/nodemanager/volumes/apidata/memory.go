@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
 // memoryFS is what the mount table calls a file system in memory.
@@ -18,12 +19,14 @@ func isMemoryAt(table mount.Table, dir string) bool {
 	return mounted && point.FSType == memoryFS
 }
 
-func (p Plugin) ensureMemory(dir string) error {
+func (p Plugin) ensureMemory(spec volumes.Spec, dir string) error {
 	table, err := p.mounter.Table()
 	if err != nil || table.IsMountPoint(dir) {
 		return err
 	}
-	return p.mounter.Tmpfs(dir, mount.TmpfsOptions{Mode: mode, NoSwap: true})
+	return p.mounter.Tmpfs(dir, mount.TmpfsOptions{
+		Mode: mode, NoSwap: true, Label: p.owner.Label(spec.Pod, spec.Volume.Name),
+	})
 }
 
 // open opens a volume to write to it. The mount may have been taken away by hand since
