@@ -174,7 +174,8 @@ func volumeTypes(options *options, onDisks *localvolume.Reconciler, disks *csi.D
 	directories = volumes.Registry{
 		csi.New(images, drivers).WithDisks(disks), hostpath.New(mounter, options.rootDir),
 		local.New(mounter).WithOwner(owner), emptydir.New(mounter).WithOwner(owner), shares,
-		configmap.New(mounter), secret.New(mounter), downwardapi.New(mounter), projected.New(mounter),
+		configmap.New(mounter), secret.New(mounter).WithOwner(owner),
+		downwardapi.New(mounter), projected.New(mounter).WithOwner(owner),
 	}
 	return directories, volumes.Registry{csi.NewDevices(images, drivers).WithDisks(disks)}, nil
 }
