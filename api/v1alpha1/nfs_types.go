@@ -55,8 +55,13 @@ type NFSBackend struct {
 	// +listType=atomic
 	// +optional
 	MountOptions []MountOption `json:"mountOptions,omitempty"`
-	// allowInline lets pods use a directory of this share as an inline
-	// ephemeral volume, without a claim. Default false.
+	// allowInline lets pods of every namespace have volumes of this share without
+	// a claim: csi volumes of driver nfs.stowage.dev that name this backend in
+	// volumeAttributes.backend, and nothing else. Each is an empty directory of
+	// its own in .stowage-inline, with the owner and mode of access, and goes with
+	// its pod. Nothing limits how large it gets. Nodes without a kubelet mount
+	// it; kubelets can't yet. Default false. A change holds for pods that come
+	// after it: those that have such a volume keep it.
 	// +optional
 	AllowInline bool `json:"allowInline,omitempty"`
 }
