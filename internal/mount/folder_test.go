@@ -88,6 +88,7 @@ func TestAFolderIsMadeOnceWithItsOwnerAndItsMode(t *testing.T) {
 	}
 }
 
+//proves:inline/folder
 func TestAFolderIsRemovedWithAllThatItHoldsAndNothingElse(t *testing.T) {
 	share := newShare(t)
 	outside := writeFile(t, tempDir(t), "outside", "precious")
@@ -135,6 +136,7 @@ func TestAFolderOnWhichSomethingIsMountedStays(t *testing.T) {
 	mustHold(t, strings.Replace(file, folder.Name, filepath.Join(".deleting", folder.Name), 1), "precious")
 }
 
+//proves:inline/folder
 func TestWhatIsNoFolderIsNeverFollowedOrRemoved(t *testing.T) {
 	elsewhere := tempDir(t)
 	precious := writeFile(t, makeDir(t, elsewhere, folder.Name), "file", "precious")

@@ -47,6 +47,11 @@ func (r *resolver) resolve(ctx context.Context, pod *corev1.Pod, volume corev1.V
 			return nil, err
 		}
 	}
+	if isInline(volume) {
+		if err := r.resolveInline(ctx, resolved); err != nil {
+			return nil, err
+		}
+	}
 	types := r.types
 	if resolved.IsBlock() {
 		types = r.devices

@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/test/apiserver"
 )
@@ -44,6 +45,7 @@ var _ = BeforeSuite(func() {
 	SetDefaultConsistentlyDuration(time.Second)
 	ctrl.SetLogger(GinkgoLogr)
 	Expect(scheme.AddToScheme(types)).To(Succeed())
+	Expect(stowagev1alpha1.AddToScheme(types)).To(Succeed())
 
 	var err error
 	server, err = apiserver.Start(apiserver.Options{})

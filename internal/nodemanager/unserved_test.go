@@ -59,9 +59,10 @@ func TestWhatIsUsedInsteadDependsOnTheDriverAndTheMode(t *testing.T) {
 		spec volumes.Spec
 		says []string
 	}{
-		"ours, without a claim":    {inline("nfs.stowage.dev"), []string{"type csi with driver nfs.stowage.dev is", "ephemeral.volumeClaimTemplate"}},
-		"another's, without claim": {inline("driver.example.com"), []string{"type csi with driver driver.example.com is", "needs a kubelet"}},
-		"another's":                {object(foreign, corev1.PersistentVolumeFilesystem), []string{"type csi with driver driver.example.com is", "needs a kubelet"}},
+		"a directory of a node, without a claim": {inline("local.stowage.dev"), []string{"type csi with driver local.stowage.dev is", "ephemeral.volumeClaimTemplate"}},
+		"a disk of ours, without a claim":        {inline("gce.stowage.dev"), []string{"type csi with driver gce.stowage.dev is", "ephemeral.volumeClaimTemplate"}},
+		"another's, without claim":               {inline("driver.example.com"), []string{"type csi with driver driver.example.com is", "needs a kubelet"}},
+		"another's":                              {object(foreign, corev1.PersistentVolumeFilesystem), []string{"type csi with driver driver.example.com is", "needs a kubelet"}},
 		"a disk that another's driver attaches": {
 			object(disk, corev1.PersistentVolumeFilesystem), []string{"type gcePersistentDisk is", "pd.csi.storage.gke.io", "copy the data to a claim"},
 		},

@@ -148,7 +148,7 @@ func (w *world) types(disks *csi.Disks) (directories, devices volumes.Registry) 
 	drivers := csi.Drivers{stowagev1alpha1.LocalDriver: csi.LocalDriver{Base: w.base}}
 	directories = volumes.Registry{
 		csi.New(images, drivers).WithDisks(disks), hostpath.New(kernel, w.root), local.New(kernel), emptydir.New(kernel),
-		configmap.New(kernel), secret.New(kernel), downwardapi.New(kernel), projected.New(kernel),
+		configmap.New(kernel), secret.New(kernel), downwardapi.New(kernel), projected.New(kernel), w.inline(),
 	}
 	return directories, volumes.Registry{csi.NewDevices(images, drivers).WithDisks(disks)}
 }

@@ -84,6 +84,7 @@ func eachCrash(t *testing.T, prepare, work func(*node) error, look func(*testing
 	}
 }
 
+//proves:inline/crash
 func TestAPublishThatIsCutOffAnywhereIsFinishedOrUndone(t *testing.T) {
 	nothing := func(*node) error { return nil }
 	publish := func(n *node) error { return n.publish(t.Context(), "pod-1") }
@@ -102,6 +103,7 @@ func TestAPublishThatIsCutOffAnywhereIsFinishedOrUndone(t *testing.T) {
 	})
 }
 
+//proves:inline/crash
 func TestAnUnpublishThatIsCutOffAnywhereIsFinished(t *testing.T) {
 	prepare := func(n *node) error {
 		if err := n.publish(t.Context(), "pod-1"); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
 
+//proves:inline/folder
 func TestAPodHasAFolderOfItsOwnOnTheShareAsLongAsItIsThere(t *testing.T) {
 	n := newNode(t)
 	n.mustPublish(t, "pod-1")
@@ -36,6 +37,7 @@ func TestAPodHasAFolderOfItsOwnOnTheShareAsLongAsItIsThere(t *testing.T) {
 	n.mustBeClean(t)
 }
 
+//proves:inline/folder
 func TestTheFolderHasTheOwnerAndTheModeThatTheBackendSays(t *testing.T) {
 	n := newNode(t)
 	n.mustPublish(t, "pod-1")
@@ -49,6 +51,7 @@ func TestTheFolderHasTheOwnerAndTheModeThatTheBackendSays(t *testing.T) {
 	}
 }
 
+//proves:inline/readOnly
 func TestAPodThatOnlyReadsCannotWrite(t *testing.T) {
 	n := newNode(t)
 	spec := n.spec("pod-1")
@@ -61,6 +64,7 @@ func TestAPodThatOnlyReadsCannotWrite(t *testing.T) {
 	}
 }
 
+//proves:inline/record
 func TestTheRecordDecidesWhateverBecomesOfTheBackend(t *testing.T) {
 	changes := map[string]func(*stowagev1alpha1.StorageBackend) *stowagev1alpha1.StorageBackend{
 		"it is another server's now": func(backend *stowagev1alpha1.StorageBackend) *stowagev1alpha1.StorageBackend {
@@ -104,6 +108,7 @@ func TestWithoutABackendThatAllowsItNothingIsMade(t *testing.T) {
 	n.mustBeClean(t)
 }
 
+//proves:inline/crash
 func TestADamagedRecordIsNamedAndNothingIsDoneOnItsWord(t *testing.T) {
 	for name, content := range map[string]string{
 		"half of it":       `{"server":"192.0.2.7","path":"/srv/sha`,
@@ -152,6 +157,7 @@ type refusing struct {
 func (r refusing) MakeFolder(context.Context, string, mount.Folder) error   { return r.err }
 func (r refusing) RemoveFolder(context.Context, string, mount.Folder) error { return r.err }
 
+//proves:inline/gone
 func TestAnErrorOfTheServerSaysWhatToDoAndTheRecordStaysUntilTheFolderIsGone(t *testing.T) {
 	for says, err := range map[string]error{"doesn't answer": mount.ErrSilent, "no_root_squash": unix.EPERM} {
 		t.Run(says, func(t *testing.T) {
@@ -176,6 +182,7 @@ func TestAnErrorOfTheServerSaysWhatToDoAndTheRecordStaysUntilTheFolderIsGone(t *
 	}
 }
 
+//proves:inline/gone
 func TestAPodWhoseShareIsGoneForGoodCanBeLetGo(t *testing.T) {
 	n := newNode(t)
 	n.mustPublish(t, "pod-1")
