@@ -25,6 +25,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/downwardapi"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/emptydir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/hostpath"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/inlinenfs"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/local"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/nfs"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/projected"
@@ -42,6 +43,10 @@ const (
 	imageDir = "images"
 	diskDir  = "disks"
 )
+
+// inlineDir is the folder of the agent's root directory in which is recorded where, on
+// which shares, pods' own volumes are.
+const inlineDir = "inline-nfs"
 
 // addControllers adds what the agent does to its manager.
 func addControllers(ctx context.Context, mgr ctrl.Manager, options *options) error {
@@ -163,6 +168,10 @@ func volumeTypes(options *options, onDisks *localvolume.Reconciler, disks *csi.D
 	if err != nil {
 		return nil, nil, err
 	}
+	inline, err := inlinenfs.New(shares, mount.NewApart(), filepath.Join(options.rootDir, inlineDir))
+	if err != nil {
+		return nil, nil, err
+	}
 	images, err := csi.NewImages(mounter, device.NewFileSystems(exec.New()), filepath.Join(options.rootDir, imageDir))
 	if err != nil {
 		return nil, nil, err
@@ -175,7 +184,7 @@ func volumeTypes(options *options, onDisks *localvolume.Reconciler, disks *csi.D
 		csi.New(images, drivers).WithDisks(disks), hostpath.New(mounter, options.rootDir),
 		local.New(mounter).WithOwner(owner), emptydir.New(mounter).WithOwner(owner), shares,
 		configmap.New(mounter), secret.New(mounter).WithOwner(owner),
-		downwardapi.New(mounter), projected.New(mounter).WithOwner(owner),
+		downwardapi.New(mounter), projected.New(mounter).WithOwner(owner), inline,
 	}
 	return directories, volumes.Registry{csi.NewDevices(images, drivers).WithDisks(disks)}, nil
 }
