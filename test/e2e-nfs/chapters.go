@@ -23,7 +23,7 @@ var chapters = []func(*tale){
 	// The node agent's volume type alone.
 	noClient, shared, versions, restarted, silent, stale, cleaned,
 	// A whole Stowage.
-	installed, claimed, named, stopped, away, replaced, deleted, left,
+	installed, claimed, named, unclaimed, stopped, away, replaced, deleted, left,
 }
 
 // volume is one on a server, as the nfs backend makes it.
