@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -93,7 +95,7 @@ func (t Tree) SubPath(uid types.UID, volume, container string, index int) string
 
 // SubPaths is the volumes of a pod of which parts are, or were, mounted.
 func (t Tree) SubPaths(uid types.UID) ([]string, error) {
-	names, err := list(filepath.Join(t.PodDir(uid), subPathsDir))
+	names, err := t.list(filepath.Join(t.PodDir(uid), subPathsDir))
 	if err != nil {
 		return nil, fmt.Errorf("listing mounted parts of the pod's volumes: %w", err)
 	}
@@ -119,7 +121,7 @@ func (t Tree) EnsureParent(uid types.UID, at Location) error {
 
 // Pods is the pods that have a directory.
 func (t Tree) Pods() ([]types.UID, error) {
-	names, err := list(t.podsDir())
+	names, err := t.list(t.podsDir())
 	if err != nil {
 		return nil, fmt.Errorf("listing the directories of pods: %w", err)
 	}
@@ -142,7 +144,7 @@ func (t Tree) HasPod(uid types.UID) (bool, error) {
 // HasVolume says whether a volume has a directory in a pod's: it is, or was, or is
 // about to be mounted there. It looks at names only, too.
 func (t Tree) HasVolume(uid types.UID, at Location) (bool, error) {
-	names, err := list(filepath.Dir(t.VolumeDir(uid, at)))
+	names, err := t.list(filepath.Dir(t.VolumeDir(uid, at)))
 	return slices.Contains(names, at.Name), err
 }
 
@@ -152,12 +154,12 @@ func (t Tree) Volumes(uid types.UID) ([]Location, error) {
 	var found []Location
 	for _, kind := range []Location{{}, {Block: true}} {
 		dir := filepath.Join(t.PodDir(uid), kind.folder())
-		types, err := list(dir)
+		types, err := t.list(dir)
 		if err != nil {
 			return nil, fmt.Errorf("listing the pod's volumes: %w", err)
 		}
 		for _, dirName := range types {
-			names, err := list(filepath.Join(dir, dirName))
+			names, err := t.list(filepath.Join(dir, dirName))
 			if err != nil {
 				return nil, fmt.Errorf("listing the pod's volumes: %w", err)
 			}
@@ -175,7 +177,7 @@ func (t Tree) Volumes(uid types.UID) ([]Location, error) {
 func (t Tree) RemovePod(uid types.UID) error {
 	for _, folder := range []string{volumesDir, devicesDir} {
 		dir := filepath.Join(t.PodDir(uid), folder)
-		types, err := list(dir)
+		types, err := t.list(dir)
 		if err != nil {
 			return fmt.Errorf("removing the pod's directory: %w", err)
 		}
@@ -196,10 +198,19 @@ func (t Tree) RemovePod(uid types.UID) error {
 	return nil
 }
 
-// list is the names in a directory; none if it doesn't exist.
-func list(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+// list is the names in a directory of the tree; none if it doesn't exist. No symlink leads
+// there: what lies elsewhere isn't the agent's to remove.
+func (t Tree) list(dir string) ([]string, error) {
+	opened, err := mount.OpenBeneath(t.root, dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: look at what lies there, and remove it by hand", err)
+	}
+	defer opened.Close()
+	entries, err := os.ReadDir(device.PathOf(opened))
+	if err != nil {
 		return nil, err
 	}
 	names := make([]string, 0, len(entries))

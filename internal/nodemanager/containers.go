@@ -89,7 +89,7 @@ func (t Tree) RemoveContainers(uid types.UID) error {
 }
 
 func (t Tree) eachContainer(uid types.UID, do func(dir string) error) error {
-	names, err := list(t.containersDir(uid))
+	names, err := t.list(t.containersDir(uid))
 	if err != nil {
 		return fmt.Errorf("listing the pod's containers: %w", err)
 	}
