@@ -39,6 +39,7 @@ var (
 	other  = corev1.VolumeMount{Name: "other", MountPropagation: both.MountPropagation}
 )
 
+//proves:hostPath/mountPropagation
 func TestWhatIsMountedLaterShowsAsFarAsAContainerAsksFor(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	for name, test := range map[string]struct {
@@ -112,6 +113,7 @@ func TestAVolumeThatFollowsTheNodeIsFoundAndTakenAwayByTheNextAgent(t *testing.T
 	}
 }
 
+//proves:hostPath/mountPropagation
 func TestMountPropagationThatCannotBeIsToldOf(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	part := toPod

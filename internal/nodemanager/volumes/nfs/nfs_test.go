@@ -117,6 +117,7 @@ func mustBeClean(t *testing.T, k *kernel, folder string) {
 	}
 }
 
+//proves:nfs/claim
 func TestAShareIsMountedOnceAndGoesWithItsLastPod(t *testing.T) {
 	plugin, k, folder := newPlugin(t)
 	spec, first, second := ofBackend("nfs", "/srv", ""), filepath.Join(folder, "pod-1"), filepath.Join(folder, "pod-2")
@@ -199,6 +200,7 @@ func TestAnUnmountByForceIsToldOnceAndItsShareStaysTakenUntilTheKernelIsDone(t *
 	publish(t, plugin, ofBackend("nfs", "/srv", ""), dir)
 }
 
+//proves:nfs/versions
 func TestTheBestVersionThatBothSpeakIsUsed(t *testing.T) {
 	other := errors.New("other")
 	tests := map[string]struct {
