@@ -26,9 +26,9 @@ const about = `The Stowage node agent makes and removes local volumes on the dis
 With --follow-pods it also mounts the volumes of the node's pods, for a node
 without a kubelet: claims of the local, NFS and GCE backends and of hostPath,
 local and nfs volumes, generic ephemeral volumes, emptyDir, configMap, secret,
-downwardAPI, projected, hostPath and nfs. Pods are told of other types. It then
-uses the node's own credential: a kubeconfig whose user is
-system:node:<node name> in group system:nodes.
+downwardAPI, projected, hostPath, nfs, and csi of NFS backends that allow it.
+Pods are told of other types. It then uses the node's own credential: a
+kubeconfig whose user is system:node:<node name> in group system:nodes.
 
 Volumes appear in <root-dir>/pods/<pod uid>/volumes, and what each container is
 to see in <root-dir>/pods/<pod uid>/containers/<container>/mounts.json. Stopping
