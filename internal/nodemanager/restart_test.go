@@ -45,6 +45,51 @@ var _ = Describe("The agent", func() {
 		Expect(w.dataOf(claim)).To(BeADirectory())
 	})
 
+	It("leaves a pod that ends while it is down its volumes, until its containers have ended", func(ctx context.Context) {
+		w.register(ctx)
+		stop := w.startAgent()
+		w.boundClaim(ctx, "data")
+		pod := w.pod("web", fromClaim("data"), emptyDir("fast", corev1.StorageMediumMemory))
+		Expect(admin.Create(ctx, pod)).To(Succeed())
+		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
+		setContainer(ctx, pod, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}})
+		Expect(stop()).To(Succeed())
+		before := w.mounts()
+
+		Expect(admin.Delete(ctx, pod)).To(Succeed())
+		w.startAgent()
+
+		Consistently(w.mounts).Should(Equal(before))
+		Expect(isGone(ctx, pod)()).To(BeFalse())
+		setContainer(ctx, pod, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}})
+		Eventually(isGone(ctx, pod)).Should(BeTrue())
+		Expect(w.mounts()).To(BeEmpty())
+	})
+
+	It("unmounts nothing when it starts and the API server goes down, and what is to go once that is back", func(ctx context.Context) {
+		w.register(ctx)
+		stop := w.startAgent()
+		w.boundClaim(ctx, "data")
+		stays, goes := w.pod("stays", fromClaim("data")), w.pod("goes", fromClaim("data"))
+		for _, pod := range []*corev1.Pod{stays, goes} {
+			Expect(admin.Create(ctx, pod)).To(Succeed())
+			Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
+		}
+		Expect(stop()).To(Succeed())
+		before := w.mounts()
+		line := w.overLine()
+
+		w.startAgent()
+		line.set(true)
+		Expect(admin.Delete(ctx, goes)).To(Succeed())
+
+		Consistently(w.mounts).Should(Equal(before))
+		line.set(false)
+		Eventually(isGone(ctx, goes)).WithTimeout(time.Minute).Should(BeTrue())
+		Expect(w.mounts()).To(HaveLen(len(before) - 1))
+		Consistently(w.mounts).Should(HaveLen(len(before) - 1))
+	})
+
 	It("keeps the volumes of a running pod ready whose claim waits to be deleted, and mounts them for no other", func(ctx context.Context) {
 		w.register(ctx)
 		stop := w.startAgent()
