@@ -131,21 +131,25 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks
 		NodeName: options.nodeName,
 		Live:     mgr.GetAPIReader(),
 		Clock:    clock.RealClock{},
-		Begin: func() error {
-			drivers := &nodemanager.Drivers{NodeName: options.nodeName, Wanted: options.drivers(), Client: mgr.GetClient(), Live: mgr.GetAPIReader()}
-			if err := mgr.Add(drivers); err != nil {
-				return err
-			}
-			if err := nodemanager.NewGrowth(common).SetupWithManager(mgr, mgr.GetCache()); err != nil {
-				return err
-			}
-			return nodemanager.NewReconciler(common).SetupWithManager(mgr, mgr.GetCache())
-		},
+		Begin:    func() error { return begin(mgr, options, common) },
 	}
 	if err := mgr.AddReadyzCheck("follow-pods", guard.Ready); err != nil {
 		return err
 	}
 	return mgr.Add(guard)
+}
+
+// begin adds the node manager to a manager that runs, once the node is known to have no
+// kubelet.
+func begin(mgr ctrl.Manager, options *options, common nodemanager.Options) error {
+	drivers := &nodemanager.Drivers{NodeName: options.nodeName, Wanted: options.drivers(), Client: mgr.GetClient(), Live: mgr.GetAPIReader()}
+	if err := mgr.Add(drivers); err != nil {
+		return err
+	}
+	if err := nodemanager.NewGrowth(common).SetupWithManager(mgr, mgr.GetCache()); err != nil {
+		return err
+	}
+	return nodemanager.NewReconciler(common).SetupWithManager(mgr, mgr.GetCache())
 }
 
 // newObjects reads what volumes show. It isn't in the manager's cache: a node may watch
