@@ -149,11 +149,8 @@ func within(path, dir string) bool {
 // own last step, and reading them costs as much as mounting.
 var tables = sharedread.New(func(context.Context, struct{}) (Table, error) { return readTableOf(mountinfo) })
 
-// unbounded is how long that may take: the kernel answers at once.
-var unbounded = context.Background()
-
 // readTable reads what is mounted now. Nobody may change what it returns.
-func readTable() (Table, error) { return tables.Get(unbounded, struct{}{}) }
+func readTable() (Table, error) { return tables.Get(context.Background(), struct{}{}) }
 
 func readTableOf(mountinfo string) (Table, error) {
 	content, err := os.ReadFile(mountinfo)
