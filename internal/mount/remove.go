@@ -92,6 +92,9 @@ func refuseMounts(dir *os.File) error {
 	return nil
 }
 
+// ownersMode lets the owner of a directory that is being removed remove what it holds.
+const ownersMode = 0o700
+
 // removal is one tree that is being removed.
 type removal struct {
 	ctx context.Context
@@ -125,9 +128,13 @@ func (r *removal) empty(dir *os.File, depth int) error {
 	}
 }
 
-// remove removes one entry of a directory.
+// remove removes one entry of a directory. Who owns the tree and isn't root, as on shares
+// that make root somebody else, may first have to take back that its owner can't write it.
 func (r *removal) remove(dir *os.File, name string, depth int) error {
 	err := unlink(dir, name, 0)
+	if errors.Is(err, unix.EACCES) && unix.Fchmod(int(dir.Fd()), ownersMode) == nil {
+		err = unlink(dir, name, 0)
+	}
 	if !errors.Is(err, unix.EISDIR) {
 		return err
 	}
@@ -135,6 +142,9 @@ func (r *removal) remove(dir *os.File, name string, depth int) error {
 		return nil
 	}
 	child, err := openToRemove(dir, name)
+	if errors.Is(err, unix.EACCES) && makePassable(dir, name) == nil {
+		child, err = openToRemove(dir, name)
+	}
 	if err != nil {
 		return err
 	}
@@ -161,6 +171,17 @@ func (r *removal) moveToTop(dir *os.File, name string) bool {
 			return err == nil
 		}
 	}
+}
+
+// makePassable lets the owner of a directory look into it and change it.
+func makePassable(dir *os.File, name string) error {
+	child, err := openat2(dir, name, unix.O_PATH|unix.O_DIRECTORY, beneath|unix.RESOLVE_NO_XDEV)
+	if err != nil {
+		return err
+	}
+	defer child.Close()
+	// What is open only as a path can't be changed but by its link in /proc.
+	return os.Chmod(fmt.Sprintf("/proc/self/fd/%d", child.Fd()), ownersMode)
 }
 
 func openToRemove(dir *os.File, name string) (*os.File, error) {
