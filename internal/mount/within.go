@@ -58,6 +58,15 @@ func makeAndOpen(parent *os.File, name string, mode os.FileMode) (*os.File, erro
 	return OpenAt(parent, name)
 }
 
+// MakeDir makes a directory in an open one, which has exactly this mode from its first
+// moment. One that exists is os.ErrExist.
+func MakeDir(parent *os.File, name string, mode os.FileMode) error {
+	if err := mkdirExactly(parent, name, mode); err != nil {
+		return &os.PathError{Op: "making directory", Path: filepath.Join(parent.Name(), name), Err: err}
+	}
+	return nil
+}
+
 // mkdirExactly makes a directory that has its mode from its first moment: setting it
 // afterwards could be led to another directory, and a crash in between would leave it
 // without. The umask is the process's, so it takes a thread that has one of its own.

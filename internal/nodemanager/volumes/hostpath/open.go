@@ -72,7 +72,7 @@ func makeDir(path string) (*os.File, error) {
 	}
 	defer parent.Close()
 	name := filepath.Base(path)
-	if err := mount.EnsureDir(parent, name, dirMode); err != nil {
+	if err := mount.MakeDir(parent, name, dirMode); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
 	}
 	return mount.OpenAt(parent, name)
