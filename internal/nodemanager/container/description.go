@@ -133,7 +133,8 @@ func access(wanted corev1.VolumeMount, place Place) []string {
 	case wanted.ReadOnly || place.Access == mount.ReadOnly:
 		return []string{"ro"}
 	default:
-		return []string{"rw"}
+		// Not rw: runtimes take that for an order to lift what the volume's own mount forbids.
+		return nil
 	}
 }
 

@@ -46,12 +46,12 @@ func TestAMountsOptionsSayWhatThePodAskedFor(t *testing.T) {
 		mount corev1.VolumeMount
 		want  string
 	}{
-		"nothing":                            {corev1.VolumeMount{Name: "data"}, "rbind,rprivate,rw"},
+		"nothing":                            {corev1.VolumeMount{Name: "data"}, "rbind,rprivate"},
 		"reading only":                       {corev1.VolumeMount{Name: "data", ReadOnly: true}, "rbind,rprivate,ro"},
 		"a volume that is only read":         {corev1.VolumeMount{Name: "config"}, "rbind,rprivate,ro"},
-		"no propagation":                     {corev1.VolumeMount{Name: "data", MountPropagation: new(corev1.MountPropagationNone)}, "rbind,rprivate,rw"},
-		"mounts of the node":                 {corev1.VolumeMount{Name: "data", MountPropagation: new(corev1.MountPropagationHostToContainer)}, "rbind,rslave,rw"},
-		"mounts for the node":                {corev1.VolumeMount{Name: "data", MountPropagation: new(corev1.MountPropagationBidirectional)}, "rbind,rshared,rw"},
+		"no propagation":                     {corev1.VolumeMount{Name: "data", MountPropagation: new(corev1.MountPropagationNone)}, "rbind,rprivate"},
+		"mounts of the node":                 {corev1.VolumeMount{Name: "data", MountPropagation: new(corev1.MountPropagationHostToContainer)}, "rbind,rslave"},
+		"mounts for the node":                {corev1.VolumeMount{Name: "data", MountPropagation: new(corev1.MountPropagationBidirectional)}, "rbind,rshared"},
 		"reading only, all below":            {corev1.VolumeMount{Name: "data", ReadOnly: true, RecursiveReadOnly: new(corev1.RecursiveReadOnlyEnabled)}, "rbind,rprivate,ro,rro"},
 		"reading only, below if possible":    {corev1.VolumeMount{Name: "data", ReadOnly: true, RecursiveReadOnly: new(corev1.RecursiveReadOnlyIfPossible)}, "rbind,rprivate,ro,rro"},
 		"reading only, but not what's below": {corev1.VolumeMount{Name: "data", ReadOnly: true, RecursiveReadOnly: new(corev1.RecursiveReadOnlyDisabled)}, "rbind,rprivate,ro"},
