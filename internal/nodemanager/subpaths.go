@@ -22,7 +22,7 @@ const leftType = "subPath"
 // ensureSubPaths mounts the parts of a volume that containers ask for, once the volume
 // is published. A part that was removed from the volume meanwhile, or whose volume was
 // mounted anew, is mounted again when its container doesn't run: one that runs has it,
-// whatever becomes of the mount.
+// whatever becomes of the mount, and one that is over needs none.
 func (r *Reconciler) ensureSubPaths(ctx context.Context, pod *corev1.Pod, volume *DesiredVolume, table mount.Table, at progress) progress {
 	if !at.done || volume.Resolved.IsBlock() {
 		return at
@@ -33,6 +33,9 @@ func (r *Reconciler) ensureSubPaths(ctx context.Context, pod *corev1.Pod, volume
 		return at
 	}
 	parts, err := r.partsOf(ctx, pod, &resolved, missing)
+	if isUnreadable(err) {
+		err = waitFor("waiting: %v", err)
+	}
 	if err != nil {
 		volume.Waits++
 		return progress{err: err, again: claimWait(volume.Waits)}
@@ -48,6 +51,9 @@ func (r *Reconciler) missingParts(pod *corev1.Pod, resolved *ResolvedVolume, tab
 	visible := r.visibleAt(pod.UID, resolved)
 	var missing []subpath.Wanted
 	for _, wanted := range subpath.Of(pod, resolved.Volume.Name) {
+		if container.IsOver(pod, wanted.Container) {
+			continue
+		}
 		target := r.Tree.SubPath(pod.UID, resolved.Name(), wanted.Container.Name, wanted.Index)
 		switch subpath.Look(table, visible, target) {
 		case subpath.Missing:
@@ -114,7 +120,25 @@ func (r *Reconciler) showParts(ctx context.Context, uid types.UID, resolved *Res
 			err = subpath.Show(r.Mounter, open, part)
 		}
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return r.checkShown(visible, parts)
+}
+
+// checkShown makes sure that what was mounted counts as shown: else it would be mounted
+// again, for ever.
+func (r *Reconciler) checkShown(visible string, parts []subpath.Part) error {
+	table, err := r.Mounter.Table()
+	if err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if subpath.Look(table, visible, part.Target) != subpath.Shown {
+			return fmt.Errorf("subPath %s lies on another file system than its volume, or was removed from it meanwhile", part.Written)
+		}
+	}
+	return nil
 }
 
 // visibleAt is where a pod sees a volume.

@@ -4,7 +4,11 @@
 // It never runs anything, and never reads from the API server or looks into a volume.
 package container
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // All is the containers of a pod: those that run first, those that run, and those that
 // were added to look around. No two of them have the same name.
@@ -20,6 +24,29 @@ func All(pod *corev1.Pod) []corev1.Container {
 
 // IsRunning says whether a container of a pod runs, as the pod's status has it.
 func IsRunning(pod *corev1.Pod, name string) bool {
+	state := stateOf(pod, name)
+	return state.Running != nil
+}
+
+// IsOver says whether a container of a pod has ended and isn't started again.
+func IsOver(pod *corev1.Pod, container corev1.Container) bool {
+	ended := stateOf(pod, container.Name).Terminated
+	switch {
+	case ended == nil || container.RestartPolicy != nil && *container.RestartPolicy == corev1.ContainerRestartPolicyAlways:
+		return false
+	case ended.ExitCode != 0:
+		return pod.Spec.RestartPolicy == corev1.RestartPolicyNever
+	default:
+		return isInit(pod, container.Name) || pod.Spec.RestartPolicy != corev1.RestartPolicyAlways
+	}
+}
+
+func isInit(pod *corev1.Pod, name string) bool {
+	return slices.ContainsFunc(pod.Spec.InitContainers, func(container corev1.Container) bool { return container.Name == name })
+}
+
+// stateOf is the state of a container, as the pod's status has it; empty if it has none.
+func stateOf(pod *corev1.Pod, name string) corev1.ContainerState {
 	lists := [][]corev1.ContainerStatus{
 		pod.Status.InitContainerStatuses,
 		pod.Status.ContainerStatuses,
@@ -27,10 +54,10 @@ func IsRunning(pod *corev1.Pod, name string) bool {
 	}
 	for _, statuses := range lists {
 		for _, status := range statuses {
-			if status.Name == name && status.State.Running != nil {
-				return true
+			if status.Name == name {
+				return status.State
 			}
 		}
 	}
-	return false
+	return corev1.ContainerState{}
 }

@@ -2,6 +2,7 @@ package subpath
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/stowage-dev/stowage/internal/mount"
@@ -27,11 +28,21 @@ func Look(table mount.Table, volume, target string) State {
 	if !mounted {
 		return Missing
 	}
-	device, root, found := lies(table, volume)
-	if !found || part.RootDeleted || part.Device != device || !isWithin(part.Root, root) {
+	if part.RootDeleted || !isOf(table, volume, part) {
 		return Stale
 	}
 	return Shown
+}
+
+// isOf says whether what is mounted somewhere lies in a volume, or in what is mounted in
+// the volume.
+func isOf(table mount.Table, volume string, part mount.Point) bool {
+	if device, root, found := lies(table, volume); found && part.Device == device && isWithin(part.Root, root) {
+		return true
+	}
+	return slices.ContainsFunc(table.Below(volume), func(inside mount.Point) bool {
+		return inside.Path != volume && part.Device == inside.Device && isWithin(part.Root, inside.Root)
+	})
 }
 
 // lies finds the file system that a path is on, and where in it the path leads.
