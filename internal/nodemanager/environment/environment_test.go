@@ -8,8 +8,10 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/stowage-dev/stowage/internal/nodemanager/content"
 	"github.com/stowage-dev/stowage/internal/nodemanager/environment"
@@ -192,5 +194,30 @@ func TestOnlyWhatAnExpressionNamesIsRead(t *testing.T) {
 	env := []corev1.EnvVar{secret("B", "tls", "PIN"), key("A", "settings", "TEAM", false)}
 	if _, err := of(shelf, env, all("", "late", false)).Path(t.Context(), "$(A)"); err != nil || len(shelf.read) != 1 {
 		t.Errorf("read: %v (%v)", shelf.read, err)
+	}
+}
+
+// closed is a Reader whose secrets can't be read yet.
+type closed struct{ *shelf }
+
+func (closed) Secret(_ context.Context, _ *corev1.Pod, name string) (*corev1.Secret, error) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, name, nil)
+	return nil, fmt.Errorf("secret %s: %w: %w", name, content.ErrMissing, forbidden)
+}
+
+func TestWhatCannotBeReadYetIsNotMissing(t *testing.T) {
+	from := func(name string) corev1.EnvFromSource {
+		return corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}, Optional: new(true)}}
+	}
+	settings := corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}
+	main := corev1.Container{EnvFrom: []corev1.EnvFromSource{settings, from("mine")}}
+
+	path, err := environment.Of{Pod: &corev1.Pod{}, Container: main, Reader: closed{newShelf()}}.Path(t.Context(), "$(TEAM)")
+	if !errors.Is(err, content.ErrMissing) {
+		t.Errorf("it is %q: %v", path, err)
+	}
+	path, err = environment.Of{Pod: &corev1.Pod{}, Container: main, Reader: newShelf()}.Path(t.Context(), "$(TEAM)")
+	if err != nil || path != "red" {
+		t.Errorf("without the secret it is %q: %v", path, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/stowage-dev/stowage/internal/nodemanager/content"
 )
@@ -55,9 +56,10 @@ func (s scope) key(ctx context.Context, source corev1.EnvFromSource, key string)
 	}
 }
 
-// isAllowed says whether an object is missing that may be.
+// isAllowed says whether an object is missing that may be. One that can't be read yet may
+// be there.
 func isAllowed(err error, optional *bool) bool {
-	return errors.Is(err, content.ErrMissing) && optional != nil && *optional
+	return errors.Is(err, content.ErrMissing) && !apierrors.IsForbidden(err) && optional != nil && *optional
 }
 
 // read is the value of a variable that is taken from elsewhere.
