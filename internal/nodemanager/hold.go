@@ -24,7 +24,7 @@ func (r *Reconciler) ensureHeld(ctx context.Context, pod *corev1.Pod, resolved *
 	r.holding.Lock()
 	defer r.holding.Unlock()
 	at := resolved.Location()
-	holder, err := r.Tree.HolderBeside(pod.UID, at)
+	holder, err := r.Tree.HolderBeside(pod.UID, at, func(other types.UID) bool { return r.ownsName(ctx, other, resolved) })
 	if err != nil {
 		return err
 	}
@@ -45,8 +45,23 @@ func isForOnePod(resolved *ResolvedVolume) bool {
 	return volume != nil && slices.Contains(volume.Spec.AccessModes, corev1.ReadWriteOncePod)
 }
 
-// HolderBeside finds another pod that has a volume; "" if none has.
-func (t Tree) HolderBeside(uid types.UID, at Location) (types.UID, error) {
+// ownsName says whether another pod names a volume itself that has the directory which the
+// volume object would have there: it has that one, and not the object. checkName keeps both
+// from being in one pod.
+func (r *Reconciler) ownsName(ctx context.Context, uid types.UID, resolved *ResolvedVolume) bool {
+	other, err := r.findPod(ctx, uid)
+	if err != nil || other == nil || resolved.IsBlock() {
+		return false
+	}
+	return slices.ContainsFunc(other.Spec.Volumes, func(own corev1.Volume) bool {
+		return own.Name == resolved.Name() && claimNameOf(other, own) == "" &&
+			resolved.Plugin.CanHandle(volumes.Spec{Pod: other, Volume: own})
+	})
+}
+
+// HolderBeside finds another pod that has a volume; "" if none has. Pods that are not to
+// count are left out.
+func (t Tree) HolderBeside(uid types.UID, at Location, leftOut func(types.UID) bool) (types.UID, error) {
 	pods, err := t.Pods()
 	if err != nil {
 		return "", err
@@ -56,7 +71,7 @@ func (t Tree) HolderBeside(uid types.UID, at Location) (types.UID, error) {
 		if err != nil {
 			return "", fmt.Errorf("looking for pods that have volume %s: %w", at.Name, err)
 		}
-		if has && other != uid {
+		if has && other != uid && !leftOut(other) {
 			return other, nil
 		}
 	}

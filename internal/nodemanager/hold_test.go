@@ -44,6 +44,21 @@ var _ = Describe("A volume for one pod alone", func() {
 		Expect(w.mounts()).To(ConsistOf(HaveField("Path", w.mountOf(two, claim))))
 	})
 
+	It("isn't had by a pod that names a volume of its own after it", func(ctx context.Context) {
+		folder := GinkgoT().TempDir()
+		claim := w.claim(ctx, "of-the-node")
+		volume := w.bind(ctx, claim, corev1.PersistentVolumeSource{HostPath: hostPath("", folder, corev1.HostPathDirectory).HostPath}, forOnePod)
+		stranger := w.pod("stranger", hostPath(volume.Name, GinkgoT().TempDir(), corev1.HostPathDirectory))
+		first = w.pod("first", fromClaim("of-the-node"))
+		w.startAgent()
+		Expect(admin.Create(ctx, stranger)).To(Succeed())
+		Eventually(volumesReady(ctx, stranger)).Should(HavePrefix("True"))
+
+		Expect(admin.Create(ctx, first)).To(Succeed())
+
+		Eventually(volumesReady(ctx, first)).Should(HavePrefix("True"))
+	})
+
 	It("may be a single file of the node", func(ctx context.Context) {
 		file := filepath.Join(GinkgoT().TempDir(), "file")
 		Expect(os.WriteFile(file, []byte("hello"), 0o600)).To(Succeed())
