@@ -1,6 +1,7 @@
 package apidata
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -16,11 +17,29 @@ import (
 // the same name at its top is hidden by them, as in the kubelet.
 func ensureMountPoints(dir *os.Root, pod *corev1.Pod, volume string) error {
 	for _, at := range mountPointsIn(pod, volume) {
-		if err := dir.MkdirAll(at, mode); err != nil {
+		if err := makeAll(dir, at); err != nil {
 			return fmt.Errorf("making the folder that another volume is mounted on: %w", err)
 		}
 	}
 	return nil
+}
+
+// makeAll makes a folder with all that lead to it. Those that it made have their mode,
+// whatever the umask is.
+func makeAll(dir *os.Root, at string) error {
+	if above := path.Dir(at); above != "." {
+		if err := makeAll(dir, above); err != nil {
+			return err
+		}
+	}
+	err := dir.Mkdir(at, mode)
+	if errors.Is(err, os.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return dir.Chmod(at, mode)
 }
 
 // mountPointsIn is where containers of a pod mount other volumes into this one, as paths
