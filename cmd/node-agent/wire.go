@@ -87,7 +87,7 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks
 	if err := nodemanager.IndexPods(ctx, mgr); err != nil {
 		return err
 	}
-	tree, err := nodemanager.NewTree(options.rootDir)
+	tree, err := newTree(options)
 	if err != nil {
 		return err
 	}
@@ -139,6 +139,19 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks
 	return mgr.Add(guard)
 }
 
+// newTree finds what an earlier agent left, and withdraws what doesn't hold any more.
+func newTree(options *options) (nodemanager.Tree, error) {
+	tree, err := nodemanager.NewTree(options.rootDir)
+	if err != nil {
+		return tree, err
+	}
+	boot, err := device.BootID()
+	if err != nil {
+		return tree, err
+	}
+	return tree, tree.WithdrawAfterReboot(boot)
+}
+
 // begin adds the node manager to a manager that runs, once the node is known to have no
 // kubelet.
 func begin(mgr ctrl.Manager, options *options, common nodemanager.Options) error {
@@ -188,7 +201,7 @@ func volumeTypes(options *options, onDisks *localvolume.Reconciler, disks *csi.D
 		csi.New(images, drivers).WithDisks(disks), hostpath.New(mounter, options.rootDir),
 		local.New(mounter).WithOwner(owner), emptydir.New(mounter).WithOwner(owner), shares,
 		configmap.New(mounter), secret.New(mounter).WithOwner(owner),
-		downwardapi.New(mounter), projected.New(mounter).WithOwner(owner), inline,
+		downwardapi.New(mounter).WithOwner(owner), projected.New(mounter).WithOwner(owner), inline,
 	}
 	return directories, volumes.Registry{csi.NewDevices(images, drivers).WithDisks(disks)}, nil
 }

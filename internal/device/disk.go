@@ -82,15 +82,15 @@ func (d *Disk) identify() error {
 func entryOf(number string) string { return "/sys/dev/block/" + number }
 
 func identityOfDisk(number string) (DiskIdentity, error) {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	boot, err := BootID()
 	if err != nil {
-		return DiskIdentity{}, fmt.Errorf("asking which start of the machine this is: %w", err)
+		return DiskIdentity{}, err
 	}
 	sequence, err := os.ReadFile(filepath.Join(entryOf(number), "diskseq"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return DiskIdentity{}, fmt.Errorf("asking for the sequence number of disk %s: %w", number, err)
 	}
-	return DiskIdentity{Number: number, Sequence: strings.TrimSpace(string(sequence)), Boot: strings.TrimSpace(string(boot))}, nil
+	return DiskIdentity{Number: number, Sequence: strings.TrimSpace(string(sequence)), Boot: boot}, nil
 }
 
 // IsThere says whether the disk that was known by this is still the one that the
@@ -181,4 +181,13 @@ func DiskAt(identity DiskIdentity) (*Disk, error) {
 		return nil, fmt.Errorf("opening disk %s: %w now", identity.Number, ErrOtherDisk)
 	}
 	return disk, nil
+}
+
+// BootID is another one each time that the machine boots.
+func BootID() (string, error) {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", fmt.Errorf("reading which boot of the machine this is: %w", err)
+	}
+	return strings.TrimSpace(string(id)), nil
 }
