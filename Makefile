@@ -15,6 +15,8 @@ OVERLAY ?= default
 # What `make test` tests, and further flags for go test.
 PACKAGES  ?= ./...
 TESTFLAGS ?=
+# How often `make kill-matrix` runs.
+RUNS      ?= 1
 # Flags of `make bench`.
 BENCHFLAGS ?=
 # Names of the images that `make images` builds.
@@ -75,6 +77,11 @@ test: controlplane bin/gotestsum ## Run all tests: unit, API server, and (as roo
 	bin/gotestsum --format pkgname-and-test-fails --hide-summary all --jsonfile bin/test/report.json -- \
 		-race -shuffle=on -p 2 -timeout 40m $(TESTFLAGS) $(PACKAGES) || status=$$?; \
 	bin/testsummary bin/test/report.json; exit $$status
+
+.PHONY: kill-matrix
+kill-matrix: ## Kill a node manager before each step of its work, with each type of volume, RUNS times. Needs root. `make test` takes a sample.
+	@hack/filesystems.sh
+	@go test -count=$(RUNS) -timeout 6h -run 'TestANodeManagerThatIsKilled|TestOfAPodThatGoesAfterAKill' ./internal/nodemanager
 
 .PHONY: demo
 demo: build controlplane ## Watch the whole life of a volume, explained and checked, on this machine.

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
-	"github.com/stowage-dev/stowage/test/killpoint"
 )
 
 // states are how the node looks with its pod, with what is shown in each of two versions,
@@ -67,7 +66,7 @@ func TestANodeManagerThatIsKilledBeforeAnyStepFinishesWhatItBegan(t *testing.T) 
 		should := n.learn(t)
 		publish, refresh, teardown := &work{name: "publish"}, &work{name: "refresh"}, &work{name: "teardown"}
 		refresh.over = !follows(killedVolumes[n.Volume])
-		for step := killpoint.Never + 1; !publish.over || !refresh.over || !teardown.over; step++ {
+		for step := firstStep(t); !publish.over || !refresh.over || !teardown.over; step += stride {
 			n.Version, n.Leaves = step%2, false
 			when := n.killedAt(t, publish, step)
 			n.mustSettle(t, when)
@@ -92,7 +91,7 @@ func TestOfAPodThatGoesAfterAKillNothingIsLeft(t *testing.T) {
 	eachKilledVolume(t, func(t *testing.T, n *killedNode) {
 		should := n.learn(t)
 		publish := &work{name: "publish"}
-		for step := killpoint.Never + 1; !publish.over; step++ {
+		for step := firstStep(t); !publish.over; step += stride {
 			n.Leaves = false
 			when := n.killedAt(t, publish, step)
 			n.Leaves = true

@@ -1,0 +1,5 @@
+//go:build race
+
+package nodemanager
+
+const stride = 7
