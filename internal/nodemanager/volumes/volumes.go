@@ -27,6 +27,10 @@ var ErrNotSupported = content.ErrNotSupported
 // ErrGone says that the disk which a volume was mounted from is gone from the node.
 var ErrGone = errors.New("the volume's disk is gone from this node")
 
+// ErrOtherVolume says that something else than what was asked for is mounted where it
+// was to be: another volume, or the same one with another access.
+var ErrOtherVolume = errors.New("another volume, or the same one with another access, is mounted there")
+
 // Attachment is how a volume's disk is found on the node that it was attached to.
 type Attachment struct {
 	// Device is the name that the disk has there, and Serial what it must tell: a name
