@@ -40,7 +40,7 @@ LINK_FLAGS := -X github.com/stowage-dev/stowage/internal/program.version=$(VERSI
 help: ## List the targets.
 	@awk 'BEGIN {FS = ":.*## "; print "Usage: make <target>"} \
 		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
-		/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
+		/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' Makefile
 
 .PHONY: build
 build: ## Build bin/manager, bin/node-agent and bin/gce-mock.
@@ -160,9 +160,11 @@ images: ## Build the container images, with docker.
 controlplane: ## Put etcd, kube-apiserver and kubectl into bin/k8s. CONTROLPLANE=download fetches them instead of building.
 	@hack/controlplane/build.sh $(K8S_VERSION) $(K8S_BIN)
 
-.PHONY: bench-peer
-bench-peer: ## Put kube-controller-manager beside them, to measure it too: see docs/benchmarks.md.
-	@hack/controlplane/build.sh $(K8S_VERSION) $(K8S_BIN) kube-controller-manager
+.PHONY: controlplane-whole
+controlplane-whole: controlplane ## Put kube-controller-manager, kube-scheduler and kubelet beside them: what a stock Kubernetes has.
+	@for program in kube-controller-manager kube-scheduler kubelet; do \
+		hack/controlplane/build.sh $(K8S_VERSION) $(K8S_BIN) $$program; \
+	done
 
 .PHONY: tools
 tools: bin/controller-gen bin/kustomize bin/gotestsum bin/crd-ref-docs bin/golangci-lint ## Build the tools into bin/.
