@@ -17,7 +17,14 @@ import (
 // volumes at once, but only one at a time for one volume. Each is called until it
 // succeeds, and may find what an earlier call, cut off at any point, left. Nothing is
 // remembered from one call to the next but in the kernel's mount table, its devices, and
-// records in the agent's own folder.
+// records in the agent's own folder. They return when their work is over, also if nobody
+// waits for it any more.
+//
+// Errors are told apart by what they wrap: volumes.ErrInvalid, ErrNotSupported,
+// ErrNotFound, ErrNotStaged, ErrInUse, ErrOtherVolume, ErrGone, mount.ErrSilent,
+// mount.ErrDetached, and those of contexts. After one of the first six of Stage or Publish
+// a kubelet takes nothing to be left of the volume there, and may never ask for it to be
+// taken away.
 //
 // Specs are made of what the kubelet says: their PersistentVolume has the driver, the
 // handle, the attributes, the file system, the mount options and the access modes that a
@@ -34,22 +41,27 @@ type Driver interface {
 	Unstage(ctx context.Context, handle, staging string) error
 	// Publish makes a staged volume visible at target, for one pod. The parent of target
 	// exists, target may. One that is published there already, with the same access, is
-	// a success, with another one it wraps volumes.ErrOtherVolume.
+	// a success, with another one it wraps volumes.ErrOtherVolume. A volume that is
+	// ReadWriteOncePod and published elsewhere wraps volumes.ErrInUse. A kubelet that
+	// tries again may leave out the attachment.
 	Publish(ctx context.Context, spec volumes.Spec, staging, target string) error
 	// Unpublish takes a volume away from a pod, and removes target. What isn't there is a
 	// success.
 	Unpublish(ctx context.Context, handle, target string) error
 	// Check is why a volume that is staged, or published, at a path is abnormal, and nil
-	// if it is well. It waits for no server.
+	// if it is well. Without a path, it is that of the volume wherever it is on the node.
+	// What isn't there wraps volumes.ErrNotFound. It waits for no server, and may be
+	// called while another method runs for the volume.
 	Check(ctx context.Context, handle, path string) error
 }
 
 // Grower is a Driver whose volumes need a step on the node to grow.
 type Grower interface {
 	Driver
-	// Grow makes a staged volume as large as its storage is by now, and returns its size
-	// in bytes.
-	Grow(ctx context.Context, handle, staging string) (int64, error)
+	// Grow makes a volume that is staged, or published, at a path as large as its storage
+	// is by now, and returns the size of that in bytes. What isn't there wraps
+	// volumes.ErrNotFound.
+	Grow(ctx context.Context, handle, path string) (int64, error)
 }
 
 // Inliner is a Driver that serves volumes which pods name themselves. They aren't

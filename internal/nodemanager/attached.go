@@ -15,13 +15,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// Keys of a VolumeAttachment's metadata, as the manager writes them: the name that the
-// device has on the node, and the serial that it must have.
-const (
-	deviceMetadata = "device"
-	serialMetadata = "serial"
-)
-
 // attachments tells, in one pass over a pod, how its disks are found on the node. It
 // asks for the node once for all of them, and only if one isn't mounted yet.
 type attachments struct {
@@ -102,9 +95,8 @@ func (a *attachments) findAttachment(ctx context.Context, resolved *ResolvedVolu
 	if !object.Status.Attached || object.DeletionTimestamp != nil {
 		return nil, a.waitForAttachment(resolved)
 	}
-	metadata := object.Status.AttachmentMetadata
-	found := &volumes.Attachment{Device: metadata[deviceMetadata], Serial: metadata[serialMetadata]}
-	if found.Device == "" || found.Serial == "" {
+	found := volumes.AttachmentOf(object.Status.AttachmentMetadata)
+	if found == nil {
 		return nil, fmt.Errorf("VolumeAttachment %s doesn't say by which name and serial the disk is found: "+
 			"is it attached by a Stowage manager of this version? Delete the VolumeAttachment to have it attached anew", name)
 	}

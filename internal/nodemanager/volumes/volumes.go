@@ -31,12 +31,18 @@ var ErrGone = errors.New("the volume's disk is gone from this node")
 // was to be: another volume, or the same one with another access.
 var ErrOtherVolume = errors.New("another volume, or the same one with another access, is mounted there")
 
-// Attachment is how a volume's disk is found on the node that it was attached to.
-type Attachment struct {
-	// Device is the name that the disk has there, and Serial what it must tell: a name
-	// may lead to the disk that had it before.
-	Device, Serial string
-}
+// ErrNotStaged says that a volume isn't there for all pods of the node, and so can't be
+// for one.
+var ErrNotStaged = errors.New("the volume isn't staged on this node")
+
+// ErrInUse says that pods of the node have a volume still.
+var ErrInUse = errors.New("pods of this node use the volume still")
+
+// ErrNotFound says that there is no such volume, or that it isn't where it was said to be.
+var ErrNotFound = errors.New("there is no such volume")
+
+// ErrInvalid says that what is asked for makes no sense, whatever the state of the node.
+var ErrInvalid = errors.New("invalid volume")
 
 // Spec is one volume of one pod, with all that is known of it.
 type Spec struct {
