@@ -39,13 +39,13 @@ func stopped(s *tale) {
 			return errors.Join(s.nodes[n].Ask("Load.Start", inClaim(pod, claim, nameOf(n)), &guests.Nothing{}), s.progress(s.nodes[n]))
 		})
 	}
-	s.Do("the server is killed", s.good.kill)
+	s.Do("the server is killed", s.good.Kill)
 	for n := 1; n <= nodes; n++ {
 		s.Do(fmt.Sprintf("a pod of another server comes and goes on node %d, with its claim", n), func() error {
 			return s.comesAndGoes(fmt.Sprintf("meanwhile-%d", n), n)
 		})
 	}
-	s.Do("the server is started again", func() error { return s.good.start(s.Ctx) })
+	s.Do("the server is started again", func() error { return s.good.Start(s.Ctx) })
 	for n := 1; n <= nodes; n++ {
 		s.Do(fmt.Sprintf("the pod on node %d goes on, and every line that was stored is there", n), func() error {
 			return errors.Join(s.progress(s.nodes[n]), s.stopLoad(s.nodes[n], filepath.Join(s.good.directoryOf(claim), nameOf(n))))
@@ -77,7 +77,7 @@ func away(s *tale) {
 		return errors.Join(s.podWrites(leaver, inClaim(leaver, old, "greeting"), "kept"),
 			s.podWrites(neighbour, inClaim(neighbour, young, "greeting"), "kept"))
 	})
-	s.Do("it is frozen", s.good.freeze)
+	s.Do("it is frozen", s.good.Freeze)
 	ended := s.Background(func() error { return s.endsBounded(leaver) })
 	s.agentKilled(comer)
 	s.Do("a pod of another server comes and goes on node 1 while one of it is unmounted", func() error { return s.comesAndGoes("beside-1", 1) })
@@ -85,7 +85,7 @@ func away(s *tale) {
 	s.Do("and was told what that may have cost", func() error {
 		return s.stowage.AwaitEvent(s.Ctx, leaver.Name, "FailedUnmount", "detached without it")
 	})
-	s.Do("the server goes on", s.good.thaw)
+	s.Do("the server goes on", s.good.Thaw)
 	s.Do("the neighbour was left alone", func() error {
 		return s.podFinds(neighbour, inClaim(neighbour, young, "greeting"), "kept")
 	})

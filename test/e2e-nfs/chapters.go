@@ -28,14 +28,14 @@ var chapters = []func(*tale){
 
 // volume is one on a server, as the nfs backend makes it.
 func (s *tale) volume(on *server, name, options string) corev1.PersistentVolume {
-	ports := on.portOption() + "," + on.mountdOption()
+	ports := on.PortOption() + "," + on.MountdOption()
 	return corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
 			Driver: stowagev1alpha1.NFSDriver, VolumeHandle: name,
 			VolumeAttributes: map[string]string{
 				stowagev1alpha1.ServerAttribute:       guests.Address,
-				stowagev1alpha1.PathAttribute:         filepath.Join(on.share(), name),
+				stowagev1alpha1.PathAttribute:         filepath.Join(on.Share(), name),
 				stowagev1alpha1.MountOptionsAttribute: strings.TrimSuffix(ports+","+options, ","),
 			},
 		}}},
@@ -47,7 +47,7 @@ func (s *tale) provisioned(on *server, name, options string) corev1.PersistentVo
 	if s.Err() != nil {
 		return corev1.PersistentVolume{}
 	}
-	if err := os.MkdirAll(filepath.Join(on.share(), name), 0o777); err != nil {
+	if err := os.MkdirAll(filepath.Join(on.Share(), name), 0o777); err != nil {
 		s.Fail(err)
 	}
 	return s.volume(on, name, options)

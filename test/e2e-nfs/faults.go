@@ -57,13 +57,13 @@ func restarted(s *tale) {
 				s.nodes[n].Ask("Load.Start", fileOf("web", "load", nameOf(n)), &guests.Nothing{}), s.progress(s.nodes[n]))
 		})
 	}
-	s.Do("the server is killed", s.good.kill)
+	s.Do("the server is killed", s.good.Kill)
 	s.Do("a volume of another server is mounted meanwhile", func() error { return s.roundTrip(1, "meanwhile") })
-	s.Do("the server is started again", func() error { return s.good.start(s.Ctx) })
+	s.Do("the server is started again", func() error { return s.good.Start(s.Ctx) })
 	for n := 1; n <= nodes; n++ {
 		s.Do(fmt.Sprintf("the pod on node %d goes on", n), func() error { return s.progress(s.nodes[n]) })
 		s.Do("and every line that was stored is there", func() error {
-			return errors.Join(s.stopLoad(s.nodes[n], filepath.Join(s.good.share(), "load", nameOf(n))),
+			return errors.Join(s.stopLoad(s.nodes[n], filepath.Join(s.good.Share(), "load", nameOf(n))),
 				s.unpublish(n, "web", volume), s.pluginMounts(n, 0))
 		})
 	}
@@ -87,14 +87,14 @@ func silent(s *tale) {
 		return errors.Join(s.publish(1, "web", volume), s.write(1, "web", "hung", "kept"),
 			s.publish(1, "neighbour", beside), s.write(1, "neighbour", "beside", "kept"))
 	})
-	s.Do("it is frozen", s.good.freeze)
+	s.Do("it is frozen", s.good.Freeze)
 	unmounted := s.Background(func() error { return refuses(s.unpublish(1, "web", volume), "detached") })
 	s.Do("a volume of another server comes and goes while one of it is unmounted", func() error { return s.roundTrip(1, "meanwhile") })
 	s.Do("the unmount ends, and says what it did", unmounted)
 	s.Do("the next attempt finds all gone", func() error {
 		return errors.Join(s.unpublish(1, "web", volume), s.isGone(1, "web", "hung"))
 	})
-	s.Do("the server goes on", s.good.thaw)
+	s.Do("the server goes on", s.good.Thaw)
 	s.Do("the neighbour's mount was left alone", func() error {
 		return errors.Join(s.podReads(1, "neighbour", "beside", "kept"), s.write(1, "neighbour", "beside", "more"))
 	})
@@ -115,7 +115,7 @@ func stale(s *tale) {
 	s.Chapter("A directory that is removed while it is mounted")
 	volume := s.provisioned(s.good, "stale", "nfsvers=3,nolock")
 	s.Do("a pod has it mounted", func() error { return errors.Join(s.publish(1, "web", volume), s.write(1, "web", "stale", "lost")) })
-	s.Do("somebody removes it on the server", func() error { return os.RemoveAll(filepath.Join(s.good.share(), "stale")) })
+	s.Do("somebody removes it on the server", func() error { return os.RemoveAll(filepath.Join(s.good.Share(), "stale")) })
 	s.Do("the pod sees a stale file handle", func() error {
 		return refuses(s.podReads(1, "web", "stale", "lost"), "stale")
 	})
@@ -133,7 +133,7 @@ func cleaned(s *tale) {
 	s.Do("the servers have all that was written", func() error {
 		var missing []error
 		for file, want := range map[string]string{"shared": "hello", "hung": "kept", "beside": "more", "v": "nfsvers=4.2"} {
-			content, err := os.ReadFile(filepath.Join(s.good.share(), file, "greeting"))
+			content, err := os.ReadFile(filepath.Join(s.good.Share(), file, "greeting"))
 			if err == nil && !strings.Contains(string(content), want) {
 				err = fmt.Errorf("%s has %q", file, content)
 			}

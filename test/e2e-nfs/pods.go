@@ -21,7 +21,7 @@ const (
 )
 
 // volumesDir is where on a server the directories of volumes are.
-func (s *server) volumesDir() string { return filepath.Join(s.share(), "volumes") }
+func (s *server) volumesDir() string { return filepath.Join(s.Share(), "volumes") }
 
 // directoryOf is a claim's on a server.
 func (s *server) directoryOf(claim *corev1.PersistentVolumeClaim) string {
@@ -37,7 +37,7 @@ func backendOf(name string, on *server) *stowagev1alpha1.StorageBackend {
 			Server: guests.Address, Path: stowagev1alpha1.AbsolutePath(on.volumesDir()),
 			DirectoryTemplate: "{{namespace}}/{{name}}",
 			NFSVersion:        "4.1",
-			MountOptions:      []stowagev1alpha1.MountOption{stowagev1alpha1.MountOption(on.portOption()), stowagev1alpha1.MountOption(on.mountdOption())},
+			MountOptions:      []stowagev1alpha1.MountOption{stowagev1alpha1.MountOption(on.PortOption()), stowagev1alpha1.MountOption(on.MountdOption())},
 		}
 	})
 }

@@ -24,7 +24,7 @@ func installed(s *tale) {
 	})
 	s.Do("an administrator keeps precious files beside the volumes", func() error {
 		return errors.Join(os.MkdirAll(s.good.volumesDir(), 0o755), os.MkdirAll(s.other.volumesDir(), 0o755),
-			os.Mkdir(filepath.Join(s.good.share(), "precious"), 0o700), os.WriteFile(s.canary(), []byte("precious"), 0o600))
+			os.Mkdir(filepath.Join(s.good.Share(), "precious"), 0o700), os.WriteFile(s.canary(), []byte("precious"), 0o600))
 	})
 	s.Do("a StorageBackend is made for each server", func() error {
 		return s.stowage.Create(s.Ctx, backendOf(goodClass, s.good), backendOf(otherClass, s.other))
@@ -34,7 +34,7 @@ func installed(s *tale) {
 	}
 }
 
-func (s *tale) canary() string { return filepath.Join(s.good.share(), "precious", "file") }
+func (s *tale) canary() string { return filepath.Join(s.good.Share(), "precious", "file") }
 
 // claimed: one claim, made on demand, for pods on both nodes.
 //
@@ -95,7 +95,7 @@ func (s *tale) hasGrown(claim *corev1.PersistentVolumeClaim, size string) error 
 func named(s *tale) {
 	s.Chapter("Pods and volumes that name a server")
 	const greeting = "hello from before"
-	dir := filepath.Join(s.good.share(), "legacy")
+	dir := filepath.Join(s.good.Share(), "legacy")
 	s.Do("a server has had a directory for long", func() error {
 		return errors.Join(os.Mkdir(dir, 0o777), os.WriteFile(filepath.Join(dir, "greeting"), []byte(greeting), 0o666))
 	})
@@ -106,7 +106,7 @@ func named(s *tale) {
 		return errors.Join(s.run(inline), s.podFinds(inline, inVolume(inline, "legacy", "greeting"), greeting))
 	})
 	volume := fixture.Volume("legacy-volume", fixture.WithModes(corev1.ReadWriteMany))
-	volume.Spec.HostPath, volume.Spec.NFS, volume.Spec.MountOptions = nil, source, []string{"nfsvers=3", "nolock", s.good.mountdOption()}
+	volume.Spec.HostPath, volume.Spec.NFS, volume.Spec.MountOptions = nil, source, []string{"nfsvers=3", "nolock", s.good.MountdOption()}
 	claim := fixture.Claim(fixture.ClaimNamed("legacy"), fixture.AskingFor(volume.Name), fixture.AskingModes(corev1.ReadWriteMany))
 	static := s.pod("static", 2, claim)
 	s.Do("a claim is bound to a volume object that names it", func() error {

@@ -1,108 +1,12 @@
 package main
 
-import (
-	"context"
-	"fmt"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
-	"strconv"
-	"syscall"
-	"time"
+import "github.com/stowage-dev/stowage/test/guests"
 
-	"golang.org/x/sys/unix"
+// server is an NFS server with a backend's volumes.
+type server struct{ *guests.NFSServer }
 
-	"github.com/stowage-dev/stowage/test/guests"
-	"github.com/stowage-dev/stowage/test/story"
-)
-
-const serverConfig = `
-NFS_CORE_PARAM { Protocols = 3, 4; NFS_Port = %[2]d; MNT_Port = %[3]d; Enable_NLM = false; Enable_RQUOTA = false; }
-NFSv4 { Graceless = true; Only_Numeric_Owners = true; RecoveryBackend = fs; RecoveryRoot = "%[1]s/recovery"; }
-EXPORT { Export_Id = 1; Path = %[1]s/share; Pseudo = %[1]s/share; Access_Type = RW; Squash = No_Root_Squash;
-         SecType = sys; Protocols = 3, 4; Attr_Expiration_Time = 0; FSAL { Name = VFS; } }
-`
-
-// server is an NFS server: nfs-ganesha, at a port of its own.
-type server struct {
-	port        int
-	folder, log string
-	process     *exec.Cmd
-}
-
-// newServer prepares a server whose files are in the machine's memory.
+// newServer prepares one.
 func newServer(port int, folder guests.Folder) (*server, error) {
-	name := "server-" + strconv.Itoa(port)
-	made := &server{port: port, folder: filepath.Join(folder.Memory(), name), log: folder.Log(name)}
-	for _, dir := range []string{made.share(), made.file("recovery")} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return nil, err
-		}
-	}
-	return made, os.WriteFile(made.file("ganesha.conf"), fmt.Appendf(nil, serverConfig, made.folder, port, port+mountdOffset), 0o600)
-}
-
-func (s *server) file(name string) string { return filepath.Join(s.folder, name) }
-
-// share is the path of the export, here and for clients.
-func (s *server) share() string { return s.file("share") }
-
-// The mount options that say where its services are.
-func (s *server) portOption() string   { return fmt.Sprintf("port=%d", s.port) }
-func (s *server) mountdOption() string { return fmt.Sprintf("mountport=%d", s.port+mountdOffset) }
-
-// start starts the server, and waits until clients can connect.
-func (s *server) start(ctx context.Context) error {
-	s.process = exec.CommandContext(ctx, "ganesha.nfsd", "-F", "-f", s.file("ganesha.conf"), "-L", s.log, "-p", s.file("pid"))
-	started := make(chan error)
-	go func() {
-		// Never unlocked: the thread has a host name of its own, and ends with the
-		// goroutine. Clients take servers of one host name for one server with two
-		// addresses.
-		runtime.LockOSThread()
-		err := unix.Unshare(unix.CLONE_NEWUTS)
-		if err == nil {
-			err = unix.Sethostname(fmt.Appendf(nil, "server-%d", s.port))
-		}
-		if err == nil {
-			err = s.process.Start()
-		}
-		started <- err
-	}()
-	if err := <-started; err != nil {
-		return fmt.Errorf("starting nfs-ganesha: %w", err)
-	}
-	dialer := net.Dialer{Timeout: time.Second}
-	return story.Eventually(ctx, func() error {
-		conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(guests.Address, strconv.Itoa(s.port)))
-		if err != nil {
-			return fmt.Errorf("waiting for nfs-ganesha: %w", err)
-		}
-		return conn.Close()
-	})
-}
-
-// kill ends the server as a crash does.
-func (s *server) kill() error {
-	if err := s.process.Process.Kill(); err != nil {
-		return err
-	}
-	_ = s.process.Wait() // it was killed
-	return nil
-}
-
-// freeze makes the server silent, and thaw lets it go on.
-func (s *server) freeze() error { return s.process.Process.Signal(syscall.SIGSTOP) }
-func (s *server) thaw() error   { return s.process.Process.Signal(syscall.SIGCONT) }
-
-// prepareServers makes what servers need of the machine.
-func prepareServers(ctx context.Context) error {
-	for _, dir := range []string{"/run/rpcbind", "/run/ganesha"} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-	}
-	return guests.Commands(ctx, "rpcbind -w")
+	made, err := guests.NewNFSServer(port, folder)
+	return &server{made}, err
 }

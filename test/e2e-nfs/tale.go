@@ -21,8 +21,6 @@ const (
 	silentAddress = "10.99.0.9"
 	goodPort      = 2049
 	otherPort     = 2050
-	// mountdOffset is what the port of a server's mountd is above its own.
-	mountdOffset = 18000
 
 	// soon is what a mount takes while all is well, on a machine that is busy. It is less
 	// than the 30 s for which an agent waits for a server that hangs.
@@ -44,7 +42,7 @@ func newTale(ctx context.Context, folder guests.Folder) *tale {
 
 // boot starts servers and nodes.
 func (s *tale) boot() error {
-	if err := prepareServers(s.Ctx); err != nil {
+	if err := guests.PrepareNFS(s.Ctx); err != nil {
 		return err
 	}
 	for port, at := range map[int]**server{goodPort: &s.good, otherPort: &s.other} {
@@ -53,7 +51,7 @@ func (s *tale) boot() error {
 			return err
 		}
 		*at = made
-		if err := made.start(s.Ctx); err != nil {
+		if err := made.Start(s.Ctx); err != nil {
 			return err
 		}
 	}
