@@ -1,0 +1,112 @@
+package controller
+
+import (
+	"context"
+	"errors"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// ControllerPublishVolume has the backend attach a volume to a node.
+func (s *Server) ControllerPublishVolume(ctx context.Context, asked *csi.ControllerPublishVolumeRequest) (*csi.ControllerPublishVolumeResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	attacher, can := backend.As[backend.Attacher](s.Backend)
+	switch {
+	case !can:
+		return nil, status.Error(codes.Unimplemented, "volumes of this driver aren't attached")
+	case asked.GetVolumeId() == "":
+		return nil, missing("volume_id")
+	case asked.GetNodeId() == "":
+		return nil, missing("node_id")
+	case asked.GetVolumeCapability() == nil:
+		return nil, missing("volume_capability")
+	}
+	known, err := s.find(asked.GetVolumeId())
+	if err != nil {
+		return nil, err
+	}
+	node, err := s.identity(ctx, asked.GetNodeId())
+	if err != nil {
+		return nil, err
+	}
+	request := backend.AttachRequest{ID: known.made.Handle, Node: node, ReadOnly: asked.GetReadonly()}
+	return s.attach(ctx, attacher, known, request)
+}
+
+func (s *Server) attach(ctx context.Context, attacher backend.Attacher, known *volume, request backend.AttachRequest) (*csi.ControllerPublishVolumeResponse, error) {
+	var made backend.Attachment
+	err := s.finished(ctx, func(ctx context.Context) (err error) {
+		made, err = attacher.Attach(ctx, request)
+		if _, here := known.on[request.Node.Name]; errors.Is(err, backend.Conflict) && !here && len(known.on) > 0 {
+			return status.Error(codes.FailedPrecondition, err.Error())
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	known.on[request.Node.Name] = request.ReadOnly
+	return &csi.ControllerPublishVolumeResponse{PublishContext: made.Metadata}, nil
+}
+
+// identity is how the backend finds a node.
+func (s *Server) identity(ctx context.Context, name string) (backend.NodeIdentity, error) {
+	node, err := s.Node(ctx, name)
+	switch {
+	case err != nil:
+		return backend.NodeIdentity{}, toStatus(err)
+	case node == nil:
+		return backend.NodeIdentity{}, toStatus(backend.WrongNode.Errorf("there is no node %s", name))
+	}
+	return backend.NodeIdentity{Name: node.Name, ProviderID: node.Spec.ProviderID}, nil
+}
+
+// ControllerUnpublishVolume has the backend detach a volume from a node, or from all that
+// have it where no node is named. What isn't attached is a success.
+func (s *Server) ControllerUnpublishVolume(ctx context.Context, asked *csi.ControllerUnpublishVolumeRequest) (*csi.ControllerUnpublishVolumeResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	attacher, can := backend.As[backend.Attacher](s.Backend)
+	switch {
+	case !can:
+		return nil, status.Error(codes.Unimplemented, "volumes of this driver aren't attached")
+	case asked.GetVolumeId() == "":
+		return nil, missing("volume_id")
+	}
+	known, found := s.volumes[asked.GetVolumeId()]
+	if !found {
+		return &csi.ControllerUnpublishVolumeResponse{}, nil
+	}
+	names := []string{asked.GetNodeId()}
+	if asked.GetNodeId() == "" {
+		names = nil
+		for name := range known.on {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		if err := s.detach(ctx, attacher, known, name); err != nil {
+			return nil, err
+		}
+	}
+	return &csi.ControllerUnpublishVolumeResponse{}, nil
+}
+
+func (s *Server) detach(ctx context.Context, attacher backend.Attacher, known *volume, name string) error {
+	node, err := s.identity(ctx, name)
+	if status.Code(err) == codes.NotFound {
+		return nil
+	}
+	if err == nil {
+		err = s.finished(ctx, func(ctx context.Context) error { return attacher.Detach(ctx, known.made.Handle, node) })
+	}
+	if err == nil {
+		delete(known.on, name)
+	}
+	return err
+}

@@ -1,0 +1,144 @@
+package controller
+
+import (
+	"context"
+	"reflect"
+	"strings"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/google/uuid"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// CreateVolume has the backend make a volume.
+func (s *Server) CreateVolume(ctx context.Context, asked *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	request, err := requestOf(asked)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkParameters(asked); err != nil {
+		return nil, err
+	}
+	source := asked.GetVolumeContentSource().GetVolume().GetVolumeId()
+	if known, made := s.volumes[request.ID]; made {
+		if !reflect.DeepEqual(known.request.AccessModes, request.AccessModes) || known.request.VolumeMode != request.VolumeMode ||
+			known.source != source || !fits(asked.GetCapacityRange(), known.made.Capacity.Value()) {
+			return nil, status.Errorf(codes.AlreadyExists, "volume %s was made for another request", request.ID)
+		}
+		return s.created(asked, known), nil
+	}
+	if request.Source, err = s.sourceOf(asked); err != nil {
+		return nil, err
+	}
+	return s.create(ctx, asked, &volume{request: request, source: source, on: map[string]bool{}})
+}
+
+// checkParameters checks those of the class, as the manager does.
+func (s *Server) checkParameters(asked *csi.CreateVolumeRequest) error {
+	parameters, err := backend.ParseParameters(asked.GetParameters())
+	if err == nil && parameters.Backend != s.Name {
+		err = backend.Invalid.Errorf("there is no StorageBackend %s", parameters.Backend)
+	}
+	return toStatus(err)
+}
+
+// sourceOf is the volume that a new one is to be a copy of, if it is to be one.
+func (s *Server) sourceOf(asked *csi.CreateVolumeRequest) (*backend.Source, error) {
+	switch {
+	case asked.GetVolumeContentSource() == nil:
+		return nil, nil
+	case asked.GetVolumeContentSource().GetVolume() == nil:
+		return nil, status.Error(codes.InvalidArgument, "volume_content_source: volumes can be copied, and nothing else")
+	}
+	copied, err := s.find(asked.GetVolumeContentSource().GetVolume().GetVolumeId())
+	if err != nil {
+		return nil, err
+	}
+	return &backend.Source{ID: copied.made.Handle, Claim: copied.request.Claim}, nil
+}
+
+func (s *Server) create(ctx context.Context, asked *csi.CreateVolumeRequest, wanted *volume) (*csi.CreateVolumeResponse, error) {
+	if err := s.Backend.Capabilities().Check(wanted.request); err != nil {
+		return nil, toStatus(err)
+	}
+	err := s.finished(ctx, func(ctx context.Context) (err error) {
+		wanted.made, err = s.Backend.Provision(ctx, wanted.request)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.volumes[wanted.made.Handle] = wanted
+	if has := wanted.made.Capacity.Value(); !fits(asked.GetCapacityRange(), has) {
+		return nil, status.Errorf(codes.OutOfRange, "the volume was made with %d bytes", has)
+	}
+	return s.created(asked, wanted), nil
+}
+
+// fits tells whether a capacity is what was asked for.
+func fits(asked *csi.CapacityRange, bytes int64) bool {
+	return bytes >= asked.GetRequiredBytes() && (asked.GetLimitBytes() == 0 || bytes <= asked.GetLimitBytes())
+}
+
+func (s *Server) created(asked *csi.CreateVolumeRequest, known *volume) *csi.CreateVolumeResponse {
+	return &csi.CreateVolumeResponse{Volume: &csi.Volume{
+		VolumeId: known.made.Handle, CapacityBytes: known.made.Capacity.Value(), VolumeContext: s.attributes(known.made),
+		ContentSource: asked.GetVolumeContentSource(), AccessibleTopology: accessible(known.made),
+	}}
+}
+
+// DeleteVolume has the backend remove a volume. No backend has one whose id isn't of the
+// form that all ids are of: that there is none is a success.
+func (s *Server) DeleteVolume(ctx context.Context, asked *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := asked.GetVolumeId()
+	if id == "" {
+		return nil, missing("volume_id")
+	}
+	if !isVolumeID(id) {
+		return &csi.DeleteVolumeResponse{}, nil
+	}
+	if known := s.volumes[id]; known != nil && len(known.on) > 0 {
+		return nil, status.Errorf(codes.FailedPrecondition, "volume %s is attached to %v", id, known.on)
+	}
+	if err := s.finished(ctx, func(ctx context.Context) error { return s.Backend.Delete(ctx, id) }); err != nil {
+		return nil, err
+	}
+	delete(s.volumes, id)
+	return &csi.DeleteVolumeResponse{}, nil
+}
+
+func isVolumeID(id string) bool {
+	uid, ours := strings.CutPrefix(id, backend.VolumeID("", 1))
+	_, err := uuid.Parse(uid)
+	return ours && err == nil
+}
+
+// ValidateVolumeCapabilities tells whether a volume can be used in some ways.
+func (s *Server) ValidateVolumeCapabilities(_ context.Context, asked *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known, err := s.find(asked.GetVolumeId())
+	if err != nil {
+		return nil, err
+	}
+	wanted := backend.Request{}
+	if wanted.VolumeMode, wanted.AccessModes, err = modesOf(asked.GetVolumeCapabilities()); err != nil {
+		return nil, err
+	}
+	if err := s.Backend.Capabilities().Check(wanted); err != nil {
+		return &csi.ValidateVolumeCapabilitiesResponse{Message: err.Error()}, nil
+	}
+	if wanted.VolumeMode != known.request.VolumeMode {
+		return &csi.ValidateVolumeCapabilitiesResponse{Message: "the volume was made for another volume mode"}, nil
+	}
+	return &csi.ValidateVolumeCapabilitiesResponse{Confirmed: &csi.ValidateVolumeCapabilitiesResponse_Confirmed{
+		VolumeContext: asked.GetVolumeContext(), VolumeCapabilities: asked.GetVolumeCapabilities(), Parameters: asked.GetParameters(),
+	}}, nil
+}
