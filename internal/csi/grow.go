@@ -1,0 +1,46 @@
+package csi
+
+import (
+	"cmp"
+	"context"
+
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// NodeExpandVolume implements csispec.NodeServer.
+func (n *Node) NodeExpandVolume(ctx context.Context, request *csispec.NodeExpandVolumeRequest) (*csispec.NodeExpandVolumeResponse, error) {
+	grower, grows := n.driver.(Grower)
+	if !grows {
+		return nil, status.Errorf(codes.Unimplemented, "volumes of %s grow without the node", n.driver.Name())
+	}
+	id, path := request.GetVolumeId(), cmp.Or(request.GetStagingTargetPath(), request.GetVolumePath())
+	err := cmp.Or(checkID(id), checkExisting("volume_path", request.GetVolumePath()), checkExisting(stagingField, path), checkRange(request.GetCapacityRange()))
+	if err != nil {
+		return nil, err
+	}
+	response := &csispec.NodeExpandVolumeResponse{}
+	err = n.alone(id, func() (err error) {
+		response.CapacityBytes, err = grower.Grow(ctx, id, path)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	// The kubelet goes by success alone: it writes that the claim has what it asked for.
+	if wanted := request.GetCapacityRange().GetRequiredBytes(); response.GetCapacityBytes() < wanted {
+		return nil, status.Errorf(codes.Unavailable, "volume %s has %d bytes on this node so far, and not %d: it is tried again",
+			id, response.GetCapacityBytes(), wanted)
+	}
+	return response, nil
+}
+
+// checkRange says what is wrong with a size that is asked for; none may be.
+func checkRange(wanted *csispec.CapacityRange) error {
+	required, limit := wanted.GetRequiredBytes(), wanted.GetLimitBytes()
+	if required < 0 || limit < 0 || limit > 0 && limit < required {
+		return status.Errorf(codes.InvalidArgument, "capacity_range makes no sense: at least %d bytes, at most %d", required, limit)
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package csi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+)
+
+// Verbosities at which calls are logged: those that do something, and those that only
+// ask, of which there are many.
+const (
+	callVerbosity  = 1
+	queryVerbosity = 2
+)
+
+// Calls counts the calls of all drivers. Of a nil one, all methods do nothing.
+type Calls struct{ seconds *prometheus.HistogramVec }
+
+// NewCalls makes the metrics and registers them.
+func NewCalls(registerer prometheus.Registerer) (*Calls, error) {
+	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "stowage_csi_call_seconds",
+		Help:    "How long a call of the kubelet's took, by driver, method and code.",
+		Buckets: prometheus.ExponentialBuckets(0.001, 4, 9),
+	}, []string{"driver", "method", "code"})
+	if err := registerer.Register(seconds); err != nil {
+		return nil, fmt.Errorf("registering metrics of CSI calls: %w", err)
+	}
+	return &Calls{seconds: seconds}, nil
+}
+
+func (c *Calls) count(driver, method, code string, took time.Duration) {
+	if c != nil {
+		c.seconds.WithLabelValues(driver, method, code).Observe(took.Seconds())
+	}
+}
+
+// NewGRPCServer makes a server of one driver, without services: it gives errors their
+// codes, outlives panics, logs and counts. What is logged of a call is the volume's id
+// and how it went, and nothing else that the caller says: secrets may be in all of it.
+func NewGRPCServer(driver string, log logr.Logger, calls *Calls) *grpc.Server {
+	return grpc.NewServer(grpc.ChainUnaryInterceptor(
+		func(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+			began := time.Now()
+			response, err := answer(ctx, request, info, next, log)
+			took, method, code := time.Since(began), shortName(info.FullMethod), status.Code(err).String()
+			calls.count(driver, method, code, took)
+			logCall(log.WithValues("driver", driver, "method", method, "code", code, "took", took.String()), request)
+			return response, err
+		},
+	))
+}
+
+// logCall logs a call that is over.
+func logCall(log logr.Logger, request any) {
+	verbosity := callVerbosity
+	switch request.(type) {
+	case *csispec.NodeGetVolumeStatsRequest, *csispec.NodeGetVolumeHealthRequest:
+		verbosity = queryVerbosity
+	}
+	if of, isOfVolume := request.(interface{ GetVolumeId() string }); isOfVolume {
+		log.V(verbosity).Info("called", "volume", of.GetVolumeId())
+		return
+	}
+	log.V(queryVerbosity).Info("called")
+}
+
+// answer has a call answered, also if the driver panics: the volumes of others must not
+// suffer for one.
+func answer(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler, log logr.Logger) (response any, err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			log.Error(causeOf(panicked), "panicked", "method", info.FullMethod, "stack", string(debug.Stack()))
+			response, err = nil, status.Error(unknownIn(info.FullMethod), "a fault of the driver: the node agent's log has more")
+		}
+	}()
+	response, err = next(ctx, request)
+	return response, toStatus(err, info.FullMethod)
+}
+
+// causeOf is what may be logged of a panic: its value may be anything, also what must not
+// be.
+func causeOf(panicked any) error {
+	if known, isRuntime := panicked.(runtime.Error); isRuntime {
+		return known
+	}
+	return errors.New("a panic of the driver's own")
+}

@@ -1,0 +1,72 @@
+package csi
+
+import (
+	"context"
+
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stowage-dev/stowage/internal/nodemanager"
+)
+
+// Node is the Node service of one driver. Its methods return errors of the driver's as
+// they are: NewGRPCServer gives them their codes.
+type Node struct {
+	csispec.UnimplementedNodeServer
+	driver Driver
+	inform Informer
+	// locks has the volumes for which a call is under way.
+	locks nodemanager.KeyedLock
+	sizes *sizes
+}
+
+// NewNode makes the service of a driver.
+func NewNode(driver Driver, inform Informer) *Node {
+	return &Node{driver: driver, inform: inform, sizes: newSizes()}
+}
+
+// alone does work for a volume while no other call does. A second one doesn't wait: who
+// calls tries again, and a server that hangs would let calls pile up. The lock lasts as
+// long as the work does, not as long as its caller waits for it.
+func (n *Node) alone(volume string, work func() error) error {
+	release, acquired := n.locks.TryAcquire(volume)
+	if !acquired {
+		return status.Errorf(codes.Aborted, "another call for volume %s is under way: try again later", volume)
+	}
+	defer release()
+	return work()
+}
+
+// NodeGetCapabilities implements csispec.NodeServer.
+func (n *Node) NodeGetCapabilities(context.Context, *csispec.NodeGetCapabilitiesRequest) (*csispec.NodeGetCapabilitiesResponse, error) {
+	claimed := []csispec.NodeServiceCapability_RPC_Type{
+		csispec.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME,
+		csispec.NodeServiceCapability_RPC_GET_VOLUME_STATS,
+		csispec.NodeServiceCapability_RPC_GET_VOLUME_HEALTH,
+		csispec.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
+	}
+	if _, grows := n.driver.(Grower); grows {
+		claimed = append(claimed, csispec.NodeServiceCapability_RPC_EXPAND_VOLUME)
+	}
+	response := &csispec.NodeGetCapabilitiesResponse{}
+	for _, capability := range claimed {
+		response.Capabilities = append(response.Capabilities, &csispec.NodeServiceCapability{
+			Type: &csispec.NodeServiceCapability_Rpc{Rpc: &csispec.NodeServiceCapability_RPC{Type: capability}},
+		})
+	}
+	return response, nil
+}
+
+// NodeGetInfo implements csispec.NodeServer.
+func (n *Node) NodeGetInfo(ctx context.Context, _ *csispec.NodeGetInfoRequest) (*csispec.NodeGetInfoResponse, error) {
+	info, err := n.inform(ctx)
+	if err != nil {
+		return nil, err
+	}
+	response := &csispec.NodeGetInfoResponse{NodeId: info.NodeID, MaxVolumesPerNode: info.MaxVolumes}
+	if len(info.Topology) > 0 {
+		response.AccessibleTopology = &csispec.Topology{Segments: info.Topology}
+	}
+	return response, nil
+}

@@ -1,0 +1,75 @@
+package csi
+
+import (
+	"cmp"
+	"context"
+
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// targetField is where requests say at which path one pod sees a volume.
+const targetField = "target_path"
+
+// NodePublishVolume implements csispec.NodeServer.
+func (n *Node) NodePublishVolume(ctx context.Context, request *csispec.NodePublishVolumeRequest) (*csispec.NodePublishVolumeResponse, error) {
+	id, target := request.GetVolumeId(), request.GetTargetPath()
+	err := cmp.Or(checkID(id), checkPath(targetField, target), checkCapability(request.GetVolumeCapability()))
+	if err != nil {
+		return nil, err
+	}
+	if request.GetVolumeContext()[ephemeralKey] == "true" {
+		err = n.publishInline(ctx, request)
+	} else {
+		err = n.publishStaged(ctx, request)
+	}
+	return &csispec.NodePublishVolumeResponse{}, err
+}
+
+func (n *Node) publishStaged(ctx context.Context, request *csispec.NodePublishVolumeRequest) error {
+	id, staging := request.GetVolumeId(), request.GetStagingTargetPath()
+	if staging == "" {
+		return status.Errorf(codes.FailedPrecondition, "%s is missing: volumes of %s are staged first", stagingField, n.driver.Name())
+	}
+	if err := checkPath(stagingField, staging); err != nil {
+		return err
+	}
+	spec, err := specOf(n.driver.Name(), request)
+	if err != nil {
+		return err
+	}
+	spec.Access = accessOf(request.GetVolumeCapability(), request.GetReadonly())
+	return n.alone(id, func() error { return n.driver.Publish(ctx, spec, staging, request.GetTargetPath()) })
+}
+
+func (n *Node) publishInline(ctx context.Context, request *csispec.NodePublishVolumeRequest) error {
+	inliner, serves := n.driver.(Inliner)
+	if !serves {
+		return status.Errorf(codes.InvalidArgument, "driver %s has no volumes that pods name themselves: use a claim", n.driver.Name())
+	}
+	id := request.GetVolumeId()
+	// What takes such volumes away tells them by their ids, and removes data.
+	if !inliner.IsInline(id) {
+		return status.Errorf(codes.InvalidArgument, "volume_id %q isn't that of a pod's own volume", id)
+	}
+	spec, err := inlineOf(n.driver.Name(), request)
+	if err != nil {
+		return err
+	}
+	return n.alone(id, func() error { return inliner.PublishInline(ctx, spec, id, request.GetTargetPath()) })
+}
+
+// NodeUnpublishVolume implements csispec.NodeServer.
+func (n *Node) NodeUnpublishVolume(ctx context.Context, request *csispec.NodeUnpublishVolumeRequest) (*csispec.NodeUnpublishVolumeResponse, error) {
+	id, target := request.GetVolumeId(), request.GetTargetPath()
+	if err := cmp.Or(checkID(id), checkPath(targetField, target)); err != nil {
+		return nil, err
+	}
+	unpublish := n.driver.Unpublish
+	if inliner, serves := n.driver.(Inliner); serves && inliner.IsInline(id) {
+		unpublish = inliner.UnpublishInline
+	}
+	err := n.alone(id, func() error { return unpublish(ctx, id, target) })
+	return &csispec.NodeUnpublishVolumeResponse{}, err
+}

@@ -1,0 +1,55 @@
+package csi
+
+import (
+	"path/filepath"
+
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// checkID says what is wrong with a volume's id. What may be in one is the driver's to
+// say.
+func checkID(id string) error {
+	if id == "" {
+		return status.Error(codes.InvalidArgument, "volume_id is missing")
+	}
+	return nil
+}
+
+// checkPath says what is wrong with a path in a field of a request.
+func checkPath(field, path string) error {
+	switch {
+	case path == "":
+		return status.Errorf(codes.InvalidArgument, "%s is missing", field)
+	case !filepath.IsAbs(path):
+		return status.Errorf(codes.InvalidArgument, "%s must be an absolute path, and not %q", field, path)
+	case filepath.Clean(path) == "/":
+		return status.Errorf(codes.InvalidArgument, "%s must not be /", field)
+	}
+	return nil
+}
+
+// checkExisting says what is wrong with a path at which a volume is said to be. None is
+// at a path that isn't absolute, whatever folder this process runs in.
+func checkExisting(field, path string) error {
+	if path != "" && !filepath.IsAbs(path) {
+		return status.Errorf(codes.NotFound, "no volume is at %s %q: it isn't an absolute path", field, path)
+	}
+	return checkPath(field, path)
+}
+
+// checkCapability says what is wrong with how a volume is to be used.
+func checkCapability(capability *csispec.VolumeCapability) error {
+	switch {
+	case capability == nil:
+		return status.Error(codes.InvalidArgument, "volume_capability is missing")
+	case capability.GetBlock() == nil && capability.GetMount() == nil:
+		return status.Error(codes.InvalidArgument, "volume_capability.access_type is missing: it is block or mount")
+	case accessModes(capability) == nil:
+		return status.Errorf(codes.InvalidArgument, "volume_capability.access_mode is missing, or unknown: %s", capability.GetAccessMode().GetMode())
+	case capability.GetMount().GetVolumeMountGroup() != "":
+		return status.Error(codes.InvalidArgument, "volume_capability.mount.volume_mount_group isn't supported: the kubelet sets a volume's group")
+	}
+	return nil
+}

@@ -1,0 +1,249 @@
+package csi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/go-logr/logr"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+)
+
+const (
+	// lookInterval is how often it is seen to that the sockets are there.
+	lookInterval = 5 * time.Second
+	// informInterval is how often it is found out whether what was said of the node
+	// changed.
+	informInterval = time.Minute
+	// stopPatience is how long calls that are under way are waited for at the end.
+	stopPatience = 20 * time.Second
+	// probePatience is how long the server may take to answer itself.
+	probePatience = 5 * time.Second
+)
+
+// ServerOptions are what servers of all drivers have in common.
+type ServerOptions struct {
+	// KubeletDir is the kubelet's folder, by the path that the kubelet knows it by.
+	KubeletDir string
+	// Version is this program's.
+	Version string
+	// Calls counts calls; nil: nobody asks.
+	Calls *Calls
+	// Log is where calls, and what becomes of sockets, are logged.
+	Log logr.Logger
+}
+
+// Server serves one driver to the kubelet, and has it registered there. It is a Runnable
+// of a manager.
+type Server struct {
+	driver             string
+	kubeletDir         string
+	endpoint, register string
+	log                logr.Logger
+	inform             *informer
+	services           *grpc.Server
+	registrations      *grpc.Server
+	registration       *registration
+
+	interval, informEvery, patience time.Duration
+
+	// Of the loop in Start alone: the folder that is claimed, and the sockets.
+	held                 *os.File
+	serving, registering *socket
+	informed             time.Time
+
+	mu      sync.Mutex
+	trouble error
+	begun   bool
+}
+
+// NewServer makes the server of a driver.
+func NewServer(driver Driver, inform Informer, options ServerOptions) *Server {
+	name := driver.Name()
+	log := options.Log.WithValues("driver", name)
+	remembered := &informer{ask: inform}
+	server := &Server{
+		driver:        name,
+		kubeletDir:    options.KubeletDir,
+		endpoint:      filepath.Join(options.KubeletDir, "plugins", name, "csi.sock"),
+		register:      filepath.Join(options.KubeletDir, "plugins_registry", name+"-reg.sock"),
+		log:           log,
+		inform:        remembered,
+		services:      NewGRPCServer(name, options.Log, options.Calls),
+		registrations: grpc.NewServer(),
+		interval:      lookInterval, informEvery: informInterval, patience: stopPatience,
+	}
+	server.registration = newRegistration(name, server.endpoint, log)
+	csispec.RegisterIdentityServer(server.services, NewIdentity(driver, inform, options.Version))
+	csispec.RegisterNodeServer(server.services, NewNode(driver, remembered.tell))
+	registerapi.RegisterRegistrationServer(server.registrations, server.registration)
+	return server
+}
+
+// Start serves until the context ends. What goes wrong, as another server at the socket,
+// is tried again, and said by Ready: local volumes are made and removed meanwhile.
+func (s *Server) Start(ctx context.Context) error {
+	ticker := time.NewTicker(s.interval)
+	defer ticker.Stop()
+	for {
+		s.note(s.look(ctx))
+		select {
+		case <-ctx.Done():
+			return s.stop()
+		case <-ticker.C:
+		}
+	}
+}
+
+// look makes what is missing: at the start all of it, later what somebody removed. The
+// kubelet is told of the driver once the driver is served.
+func (s *Server) look(ctx context.Context) error {
+	if err := s.ensureServed(ctx); err != nil {
+		return err
+	}
+	return s.ensureRegistering(ctx, s.hasChanged(ctx))
+}
+
+func (s *Server) ensureServed() error {
+	if _, err := os.Stat(s.kubeletDir); err != nil {
+		return fmt.Errorf("looking for the kubelet's folder: %w: is --kubelet-dir right?", err)
+	}
+	if !isHeld(s.held) {
+		held, err := claim(filepath.Dir(s.endpoint))
+		if err != nil {
+			return err
+		}
+		s.letGo()
+		s.held = held
+	}
+	if s.serving.isThere() {
+		return nil
+	}
+	return s.replace(ctx, &s.serving, s.endpoint, s.services)
+}
+
+// ensureRegistering shows kubelets the socket of the registration: a new one, where what
+// was said of the node isn't true any more.
+func (s *Server) ensureRegistering(ctx context.Context, anew bool) error {
+	if s.registering.isThere() && !anew {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(s.register), socketDirMode); err != nil {
+		return err
+	}
+	return s.replace(ctx, &s.registering, s.register, s.registrations)
+}
+
+// replace makes a socket anew and has it served.
+func (s *Server) replace(ctx context.Context, at **socket, path string, server *grpc.Server) error {
+	made, err := listen(ctx, path, *at)
+	if err != nil {
+		return err
+	}
+	before := *at
+	*at = made
+	s.log.Info("listening", "socket", path)
+	go func() {
+		defer close(made.ended)
+		if err := server.Serve(made.listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+			s.log.V(callVerbosity).Info("a socket isn't served any more", "socket", path, "cause", err.Error())
+		}
+	}()
+	s.mu.Lock()
+	s.begun = true
+	s.mu.Unlock()
+	return before.close()
+}
+
+// hasChanged says whether what the kubelet was told of the node isn't true any more.
+func (s *Server) hasChanged(ctx context.Context) bool {
+	if time.Since(s.informed) < s.informEvery {
+		return false
+	}
+	s.informed = time.Now()
+	changed, err := s.inform.hasChanged(ctx)
+	if err != nil {
+		s.log.Error(err, "finding out what is said of the node")
+	}
+	return changed
+}
+
+// stop takes the driver away from the kubelet, lets calls that are under way end, and
+// removes the sockets.
+func (s *Server) stop() error {
+	problems := []error{s.registering.close(), s.serving.close()}
+	s.registrations.Stop()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		s.services.GracefulStop()
+	}()
+	patience := time.NewTimer(s.patience)
+	defer patience.Stop()
+	select {
+	case <-over:
+	case <-patience.C:
+		s.log.Info("stopping although calls are under way")
+		s.services.Stop()
+	}
+	s.letGo()
+	return errors.Join(problems...)
+}
+
+func (s *Server) letGo() {
+	if s.held != nil {
+		s.held.Close()
+		s.held = nil
+	}
+}
+
+// note remembers what is wrong, and logs it when it begins.
+func (s *Server) note(trouble error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if trouble != nil && (s.trouble == nil || s.trouble.Error() != trouble.Error()) {
+		s.log.Error(trouble, "serving the kubelet")
+	}
+	s.trouble = trouble
+}
+
+// Ready is a readiness check: the kubelet has the driver.
+func (s *Server) Ready(*http.Request) error {
+	s.mu.Lock()
+	trouble := s.trouble
+	s.mu.Unlock()
+	if trouble != nil {
+		return fmt.Errorf("serving %s: %w", s.driver, trouble)
+	}
+	return s.registration.check()
+}
+
+// Alive is a liveness check: who calls the driver is answered. What another process
+// holds up is no reason to start this one anew.
+func (s *Server) Alive(request *http.Request) error {
+	s.mu.Lock()
+	begun, trouble := s.begun, s.trouble
+	s.mu.Unlock()
+	if !begun || trouble != nil {
+		return nil
+	}
+	connection, err := grpc.NewClient("unix:"+s.endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return err
+	}
+	defer connection.Close()
+	ctx, cancel := context.WithTimeout(request.Context(), probePatience)
+	defer cancel()
+	if _, err := csispec.NewIdentityClient(connection).Probe(ctx, &csispec.ProbeRequest{}); err != nil {
+		return fmt.Errorf("probing %s: %w", s.driver, err)
+	}
+	return nil
+}
