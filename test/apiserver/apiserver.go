@@ -4,7 +4,8 @@
 //
 // There is nothing else in such a control plane: no kube-controller-manager, no
 // scheduler, no kubelet. Nobody but the caller binds claims, protects them,
-// registers nodes or finishes the deletion of pods and namespaces.
+// registers nodes or finishes the deletion of pods and namespaces. Package
+// controlplane adds the first two.
 package apiserver
 
 import (
@@ -46,6 +47,10 @@ type Options struct {
 	Output io.Writer
 	// WithoutCRDs leaves Stowage's CRDs out.
 	WithoutCRDs bool
+	// Stock has the server serve a whole Kubernetes, whose other programs the caller
+	// starts: there are service accounts, which kube-controller-manager makes, Services
+	// have addresses, and kubelets can be called. It needs a CertDir.
+	Stock bool
 }
 
 // Server is a running control plane.
@@ -60,8 +65,8 @@ type Server struct {
 
 // Start starts etcd and kube-apiserver and waits until they serve. The caller
 // stops what it got. The API server authorizes by Node and RBAC and has the
-// NodeRestriction plug-in on, as a cluster does; ServiceAccount admission is
-// off, because nobody makes default service accounts.
+// NodeRestriction plug-in on, as a cluster does. Unless it is a stock one,
+// ServiceAccount admission is off, because nobody makes default service accounts.
 func Start(options Options) (*Server, error) {
 	assets, err := Binaries()
 	if err != nil {
@@ -72,7 +77,10 @@ func Start(options Options) (*Server, error) {
 			return nil, fmt.Errorf("emptying the folder of certificates: %w", err)
 		}
 	}
-	env := environment(options)
+	env, err := environment(options)
+	if err != nil {
+		return nil, err
+	}
 	if err := os.Setenv("STOWAGE_CONTROLPLANE", assets); err != nil {
 		return nil, fmt.Errorf("naming the folder of the control plane: %w", err)
 	}
@@ -109,7 +117,7 @@ func (s *Server) Kubeconfig(name string, groups ...string) ([]byte, error) {
 	return user.KubeConfig()
 }
 
-func environment(options Options) *envtest.Environment {
+func environment(options Options) (*envtest.Environment, error) {
 	env := &envtest.Environment{
 		ControlPlaneStartTimeout: startTimeout,
 		ControlPlaneStopTimeout:  stopTimeout,
@@ -120,8 +128,12 @@ func environment(options Options) *envtest.Environment {
 		env.ErrorIfCRDPathMissing = true
 	}
 	env.ControlPlane.Etcd = etcd(options)
-	configure(env.ControlPlane.GetAPIServer(), options)
-	return env
+	server := env.ControlPlane.GetAPIServer()
+	configure(server, options)
+	if options.Stock {
+		return env, configureStock(server, options)
+	}
+	return env, nil
 }
 
 func etcd(options Options) *envtest.Etcd {

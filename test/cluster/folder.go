@@ -147,6 +147,9 @@ func (f Folder) ports() (ports, error) {
 	return kept, f.write("ports", content)
 }
 
+// FreePort is a port of loopback that nobody listens on.
+func FreePort() (int, error) { return freePort(0) }
+
 // freePort is the wanted port of loopback if it is free, else another.
 func freePort(wanted int) (int, error) {
 	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", wanted))
