@@ -112,7 +112,7 @@ func (s *Server) look(ctx context.Context) error {
 	return s.ensureRegistering(ctx, s.hasChanged(ctx))
 }
 
-func (s *Server) ensureServed() error {
+func (s *Server) ensureServed(ctx context.Context) error {
 	if _, err := os.Stat(s.kubeletDir); err != nil {
 		return fmt.Errorf("looking for the kubelet's folder: %w: is --kubelet-dir right?", err)
 	}
