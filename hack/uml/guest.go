@@ -23,6 +23,9 @@ import (
 // Kernel is the program that a guest is.
 const Kernel = "linux.uml"
 
+// Disk is where a guest that has a disk of its own finds it.
+const Disk = "/dev/ubda"
+
 // compiler builds what guests need on new processors.
 const compiler = "gcc"
 
@@ -39,6 +42,8 @@ type Options struct {
 	Name, Dir string
 	// Memory is how much it has, such as 256M.
 	Memory string
+	// Disk is the image of the disk that it sees as /dev/ubda, if it has one.
+	Disk string
 	// Tap is the network device at this end of its only link.
 	Tap string
 	// Init is its first process, with arguments. It powers the guest off when it ends.
@@ -67,6 +72,9 @@ func Boot(ctx context.Context, options Options) (*Guest, error) {
 		"con=null", "con0=null,fd:1",
 		"vec0:transport=tap,ifname=" + options.Tap + ",depth=128,gro=1",
 	}, options.Environment...)
+	if options.Disk != "" {
+		arguments = append(arguments, "ubda="+options.Disk)
+	}
 	// The kernel takes what it doesn't know for its first process's environment.
 	arguments = append(append(arguments, "init="+options.Init[0], "--"), options.Init[1:]...)
 	process := exec.CommandContext(ctx, Kernel, arguments...)

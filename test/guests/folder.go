@@ -19,7 +19,7 @@ func newFolder(name string) (Folder, error) {
 		return Folder{}, err
 	}
 	folder := Folder{root}
-	for _, dir := range []string{folder.Logs(), folder.Memory(), folder.cluster(), filepath.Join(folder.caches(), envtestDir)} {
+	for _, dir := range []string{folder.Logs(), folder.Memory(), folder.disks(), folder.cluster(), filepath.Join(folder.caches(), envtestDir)} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return Folder{}, err
 		}
@@ -36,6 +36,25 @@ func (f Folder) Log(program string) string { return filepath.Join(f.Logs(), prog
 // Memory is in the machine's memory, and is gone with the test.
 func (f Folder) Memory() string { return filepath.Join(f.root, "memory") }
 
+// Disk is the image of a disk of so many bytes, which is empty at first and takes
+// space as it is written to. It is gone with the test.
+func (f Folder) Disk(name string, bytes int64) (string, error) {
+	path := filepath.Join(f.disks(), name)
+	image, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return "", err
+	}
+	return path, errors.Join(image.Truncate(bytes), image.Close())
+}
+
+// Name tells this test's run from all others of the machine.
+func (f Folder) Name() string { return filepath.Base(f.root) }
+
+// ControlPlane is for a control plane that the test starts. Its logs are kept, too.
+func (f Folder) ControlPlane() string { return f.cluster() }
+
+func (f Folder) disks() string { return filepath.Join(f.root, "disks") }
+
 func (f Folder) cluster() string { return filepath.Join(f.root, "cluster") }
 
 // caches is where libraries keep what they like.
@@ -47,5 +66,5 @@ func (f Folder) keepLogs() error {
 	if errors.Is(err, os.ErrNotExist) {
 		err = nil
 	}
-	return errors.Join(err, os.RemoveAll(f.caches()), os.RemoveAll(f.cluster()), os.RemoveAll(f.Memory()))
+	return errors.Join(err, os.RemoveAll(f.caches()), os.RemoveAll(f.cluster()), os.RemoveAll(f.disks()), os.RemoveAll(f.Memory()))
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/rpc"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -20,15 +21,24 @@ const (
 	nodePort = "7000"
 )
 
+// Hardware is what a node has.
+type Hardware struct {
+	// Memory is how much, such as 384M.
+	Memory string
+	// Disk is the size in bytes of a disk of its own, uml.Disk, which outlives a
+	// crash. 0: it has none.
+	Disk int64
+}
+
 // Node is a guest, seen from outside.
 type Node struct {
 	Name string
-	// number tells its network, and memory is how much it has.
-	number int
-	memory string
-	folder Folder
-	guest  *uml.Guest
-	calls  *rpc.Client
+	// number tells its network.
+	number   int
+	hardware Hardware
+	folder   Folder
+	guest    *uml.Guest
+	calls    *rpc.Client
 }
 
 // Nothing is an answer that says nothing.
@@ -36,14 +46,19 @@ type Nothing struct{}
 
 // Boot boots nodes, called node1 and so on, and waits until they can be asked.
 func Boot(ctx context.Context, folder Folder, count int) ([]*Node, error) {
-	return BootWith(ctx, folder, count, usual)
+	return BootAs(ctx, folder, count, Hardware{Memory: usual})
 }
 
 // BootWith is Boot of nodes that each have so much memory, such as 3G.
 func BootWith(ctx context.Context, folder Folder, count int, memory string) ([]*Node, error) {
+	return BootAs(ctx, folder, count, Hardware{Memory: memory})
+}
+
+// BootAs is Boot of nodes that each have such hardware.
+func BootAs(ctx context.Context, folder Folder, count int, hardware Hardware) ([]*Node, error) {
 	var nodes []*Node
 	for n := 1; n <= count; n++ {
-		node := &Node{Name: "node" + strconv.Itoa(n), number: n, memory: memory, folder: folder}
+		node := &Node{Name: "node" + strconv.Itoa(n), number: n, hardware: hardware, folder: folder}
 		if err := errors.Join(link(ctx, n), node.start(ctx)); err != nil {
 			return nil, err
 		}
@@ -72,12 +87,16 @@ func (n *Node) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	disk, err := n.disk()
+	if err != nil {
+		return err
+	}
 	console, err := os.OpenFile(n.folder.Log(n.Name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return err
 	}
 	n.guest, err = uml.Boot(ctx, uml.Options{
-		Name: n.Name, Dir: n.folder.Memory(), Memory: n.memory, Tap: tapOf(n.number),
+		Name: n.Name, Dir: n.folder.Memory(), Memory: n.hardware.Memory, Disk: disk, Tap: tapOf(n.number),
 		Init:        []string{program, nodeArgument, addressOf(n.number) + "/24", gatewayOf(n.number), n.folder.Logs()},
 		Environment: []string{"XDG_CACHE_HOME=" + n.folder.caches()},
 		// A guest can't have a file for a console: this makes it a pipe.
@@ -85,6 +104,26 @@ func (n *Node) start(ctx context.Context) error {
 	})
 	return err
 }
+
+// disk is the image of its own disk, which is there since its first start.
+func (n *Node) disk() (string, error) {
+	if n.hardware.Disk == 0 {
+		return "", nil
+	}
+	return n.folder.Disk(n.Name, n.hardware.Disk)
+}
+
+// Address is that of the node in the nodes' network.
+func (n *Node) Address() string { return addressOf(n.number) }
+
+// Path is where the node has a file of the machine's, which it can't write to.
+func (*Node) Path(machine string) string { return filepath.Join(uml.MachineDir, machine) }
+
+// Logs is where the node has the folder of logs.
+func (*Node) Logs() string { return logsDir }
+
+// Disk is the device of the node's own disk.
+func (*Node) Disk() (string, error) { return uml.Disk, nil }
 
 // connect waits until a node can be asked.
 func (n *Node) connect(ctx context.Context) error {
@@ -115,13 +154,18 @@ func (n *Node) Ask(method string, asked, answer any) error {
 	if n.calls == nil {
 		return fmt.Errorf("asking %s, which doesn't run", n.Name)
 	}
+	return ask(n.Name, n.calls, n.guest.Gone(), rpc.Call{ServiceMethod: method, Args: asked, Reply: answer})
+}
+
+// ask has a node that may go meanwhile do something.
+func ask(name string, calls *rpc.Client, gone <-chan struct{}, asked rpc.Call) error {
 	select {
-	case call := <-n.calls.Go(method, asked, answer, make(chan *rpc.Call, 1)).Done:
+	case call := <-calls.Go(asked.ServiceMethod, asked.Args, asked.Reply, make(chan *rpc.Call, 1)).Done:
 		return call.Error
-	case <-n.guest.Gone():
-		return fmt.Errorf("asking %s for %s: its kernel ended", n.Name, method)
+	case <-gone:
+		return fmt.Errorf("asking %s for %s: its kernel ended", name, asked.ServiceMethod)
 	case <-time.After(story.Patience):
-		return fmt.Errorf("asking %s for %s: no answer within %s", n.Name, method, story.Patience)
+		return fmt.Errorf("asking %s for %s: no answer within %s", name, asked.ServiceMethod, story.Patience)
 	}
 }
 

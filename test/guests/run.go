@@ -29,6 +29,7 @@ const (
 	insideArgument = "inside"
 	nodeArgument   = "node"
 	loadArgument   = "load"
+	tidyArgument   = "tidy"
 )
 
 // Test is an end-to-end test.
@@ -64,6 +65,8 @@ func (t Test) play() error {
 		return uml.PowerOff()
 	case len(os.Args) == 3 && os.Args[1] == loadArgument:
 		return writeLines(os.Args[2])
+	case len(os.Args) == 3 && os.Args[1] == tidyArgument:
+		return Folder{os.Args[2]}.tidy(context.WithoutCancel(ctx))
 	case len(os.Args) == 3 && os.Args[1] == insideArgument:
 		folder := Folder{os.Args[2]}
 		if err := prepare(ctx, folder); err != nil {
@@ -76,11 +79,16 @@ func (t Test) play() error {
 }
 
 // runApart runs this program with namespaces of its own. When it ends, so does all
-// that it started, and nothing but the folder is left.
+// that it started; what namespaces don't hold is tidied up, and nothing is left, but the
+// logs of a test that failed.
 func (t Test) runApart(ctx context.Context) error {
 	folder, err := newFolder(t.Name)
 	if err != nil {
 		return err
+	}
+	tidy, err := startTidying(folder)
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(folder.root))
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.MostTime)
 	defer cancel()
@@ -91,9 +99,12 @@ func (t Test) runApart(ctx context.Context) error {
 		Setpgid:    true,
 		Pdeathsig:  syscall.SIGKILL,
 	}
-	if err := inside.Run(); err != nil {
-		kept := fmt.Errorf("the story didn't come to its end (%w); all logs are in %s", err, folder.Logs())
-		return errors.Join(kept, folder.keepLogs())
+	err, untidy := inside.Run(), tidy()
+	if err != nil {
+		err = fmt.Errorf("the story didn't come to its end (%w); all logs are in %s", err, folder.Logs())
+	}
+	if err := errors.Join(err, untidy); err != nil {
+		return err
 	}
 	return os.RemoveAll(folder.root)
 }

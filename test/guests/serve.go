@@ -27,19 +27,9 @@ func (t Test) serve(address, gateway, logs string) error {
 	if err := unix.Mount("logs", logsDir, "hostfs", 0, logs); err != nil {
 		return fmt.Errorf("mounting the folder of logs: %w", err)
 	}
-	services := []any{Files{}, &Load{}, Processes{}, &Agent{}}
-	if t.Services != nil {
-		more, err := t.Services()
-		if err != nil {
-			return err
-		}
-		services = append(services, more...)
-	}
-	calls := rpc.NewServer()
-	for _, service := range services {
-		if err := calls.Register(service); err != nil {
-			return err
-		}
+	calls, err := newServer(t.Services)
+	if err != nil {
+		return err
 	}
 	listener, err := net.Listen("tcp", ":"+nodePort)
 	if err != nil {
@@ -47,4 +37,23 @@ func (t Test) serve(address, gateway, logs string) error {
 	}
 	calls.Accept(listener)
 	return errors.New("nobody asks any more")
+}
+
+// newServer serves what every node can be asked, and more services.
+func newServer(more func() ([]any, error)) (*rpc.Server, error) {
+	services := []any{Files{}, &Load{}, Processes{}, &Agent{}}
+	if more != nil {
+		added, err := more()
+		if err != nil {
+			return nil, err
+		}
+		services = append(services, added...)
+	}
+	calls := rpc.NewServer()
+	for _, service := range services {
+		if err := calls.Register(service); err != nil {
+			return nil, err
+		}
+	}
+	return calls, nil
 }
