@@ -1,0 +1,89 @@
+package kubenode
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-dev/stowage/hack/uml"
+)
+
+const cpuInfo = "/proc/cpuinfo"
+
+// tunables are what the kubelet wants of the kernel, and sets if it is otherwise.
+var tunables = map[string]string{
+	"vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": "10", "kernel/panic_on_oops": "1",
+	"kernel/keys/root_maxkeys": "1000000", "kernel/keys/root_maxbytes": "25000000",
+}
+
+// prepare makes places to write to, and makes the host look as a kubelet expects.
+func prepare(ctx context.Context, settings Settings) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if len(settings.Modules) > 0 {
+		if err := uml.LoadModules(settings.Modules...); err != nil {
+			return err
+		}
+	}
+	if err := mountVar(ctx, settings.Disk); err != nil {
+		return err
+	}
+	if err := prepareKernel(settings); err != nil {
+		return err
+	}
+	if err := cover("/etc/hosts", hosts(settings.Hosts)); err != nil {
+		return err
+	}
+	// What containers mount on the host with Bidirectional propagation, it sees.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
+		return fmt.Errorf("sharing mounts with containers: %w", err)
+	}
+	return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644)
+}
+
+func prepareKernel(settings Settings) error {
+	if err := prepareCgroups(settings.Cgroup); err != nil {
+		return err
+	}
+	if settings.SharedKernel {
+		for name, value := range tunables {
+			if err := cover("/proc/sys/"+name, value+"\n"); err != nil {
+				return err
+			}
+		}
+	}
+	known, err := os.ReadFile(cpuInfo)
+	if err != nil || bytes.Contains(known, []byte("cpu MHz")) {
+		return err
+	}
+	// A guest's kernel doesn't tell what the kubelet doesn't start without.
+	return cover(cpuInfo, strings.TrimSpace(string(known))+"\ncpu MHz\t\t: 1000.000\n\n")
+}
+
+// cover has a file read as the content says, for this node alone. It can be written to
+// without a trace.
+func cover(path, content string) error {
+	file := filepath.Join(dir, strings.ReplaceAll(strings.Trim(path, "/"), "/", "-"))
+	if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+		return err
+	}
+	if err := unix.Mount(file, path, "", unix.MS_BIND, ""); err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("covering %s: %w", path, err)
+	}
+	return nil
+}
+
+func hosts(all map[string]string) string {
+	text := "127.0.0.1 localhost\n"
+	for name, address := range all {
+		text += address + " " + name + "\n"
+	}
+	return text
+}
