@@ -36,10 +36,11 @@ USER 65532:65532
 ENTRYPOINT ["/gce-mock"]
 
 FROM debian:bookworm-slim AS node-agent
-# mount, umount, losetup, blkid; mkfs, fsck and resize of ext4 and xfs; mount.nfs.
+# blkid; mkfs, fsck and growth of ext4 and xfs. The agent mounts by itself: mount, losetup
+# and xfs_repair are for people who mend something by hand.
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends \
-      ca-certificates e2fsprogs mount nfs-common util-linux xfsprogs \
+      ca-certificates e2fsprogs mount util-linux xfsprogs \
  && rm -rf /var/lib/apt/lists/* /var/log/* /var/cache/ldconfig/aux-cache
 COPY --from=build /out/node-agent /usr/local/bin/node-agent
 ENTRYPOINT ["/usr/local/bin/node-agent"]

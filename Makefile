@@ -30,7 +30,7 @@ MAKEFLAGS   += --no-print-directory
 
 K8S_BIN    := bin/k8s/$(K8S_VERSION)
 KUBECTL    ?= $(or $(shell command -v kubectl 2>/dev/null),$(K8S_BIN)/kubectl)
-MODULES    := . hack/controlplane hack/tools hack/golangci-lint
+MODULES    := . hack/controlplane hack/images hack/tools hack/golangci-lint
 GO_BUILD   := go build -buildvcs=false
 LINK_FLAGS := -X github.com/stowage-dev/stowage/internal/program.version=$(VERSION)
 
@@ -61,6 +61,7 @@ vet: ## Let go vet look for mistakes.
 .PHONY: lint
 lint: bin/golangci-lint ## Lint the code.
 	bin/golangci-lint run --allow-parallel-runners ./...
+	cd hack/images && ../../bin/golangci-lint run --allow-parallel-runners --config ../../.golangci.yml ./...
 
 .PHONY: verify
 verify: bin/controller-gen bin/crd-ref-docs ## Check that generated files, formatting and modules are up to date.
@@ -73,10 +74,15 @@ test: controlplane bin/gotestsum ## Run all tests: unit, API server, and (as roo
 	@mkdir -p bin/test
 	@hack/filesystems.sh
 	@$(GO_BUILD) -o bin/testsummary ./hack/testsummary
+	@go -C hack/images test ./...
 	@status=0; GINKGO_NO_COLOR=TRUE \
 	bin/gotestsum --format pkgname-and-test-fails --hide-summary all --jsonfile bin/test/report.json -- \
 		-race -shuffle=on -p 2 -timeout 40m $(TESTFLAGS) $(PACKAGES) || status=$$?; \
 	bin/testsummary bin/test/report.json; exit $$status
+
+.PHONY: test-stock
+test-stock: build controlplane-whole ## Test Stowage beside the real kube-controller-manager and kube-scheduler, and the hand-over to --scope=cluster and back. Needs root.
+	@STOWAGE_TEST_STOCK=1 GINKGO_NO_COLOR=TRUE go test -timeout 20m ./test/stock
 
 .PHONY: kill-matrix
 kill-matrix: ## Kill a node manager before each step of its work, with each type of volume, RUNS times. Needs root. `make test` takes a sample.
@@ -153,6 +159,15 @@ images: ## Build the container images, with docker.
 	docker build --build-arg VERSION=$(VERSION) --target manager -t $(REGISTRY)/stowage-manager:$(VERSION) .
 	docker build --build-arg VERSION=$(VERSION) --target node-agent -t $(REGISTRY)/stowage-node-agent:$(VERSION) .
 	docker build --build-arg VERSION=$(VERSION) --target gce-mock -t $(REGISTRY)/stowage-gce-mock:$(VERSION) .
+
+.PHONY: image-archives
+image-archives: ## Write the images, and two for test pods, into bin/images, without docker: archives for `ctr -n k8s.io images import`.
+	@hack/images/need.sh
+	@mkdir -p bin/images/programs
+	@CGO_ENABLED=0 $(GO_BUILD) -trimpath -ldflags '-s -w -buildid= $(LINK_FLAGS)' -o bin/images/programs/ ./cmd/...
+	@GOFLAGS= CGO_ENABLED=0 go -C hack/images build -buildvcs=false -trimpath -ldflags '-s -w -buildid=' -o '$(CURDIR)/bin/images/programs/' ./pause
+	@GOFLAGS= go -C hack/images build -buildvcs=false -o '$(CURDIR)/bin/images/archive' .
+	@bin/images/archive
 
 ##@ Tools
 

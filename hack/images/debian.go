@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// shell are the packages of the Dockerfile's base image that people need who look into
+// a container by hand.
+var shell = []string{"coreutils", "dash"}
+
+// heavy is a program that loads 40 MB of libraries, for one that checks names in Unicode.
+const heavy = "xfs_scrub"
+
+var (
+	installation = regexp.MustCompile(`(?s)apt-get install((?:\s+\\?\s*[-a-z0-9.+]+)+)`)
+	// configuration is what programs look up: not when to run, nor as whom.
+	configuration = regexp.MustCompile(`^/etc/[^/]+\.conf$`)
+)
+
+// packagesOf are those that a Dockerfile installs for the node agent.
+func packagesOf(dockerfile string) ([]string, error) {
+	_, stage, found := strings.Cut(dockerfile, " AS node-agent\n")
+	if !found {
+		return nil, errors.New("the Dockerfile has no target node-agent")
+	}
+	stage, _, _ = strings.Cut(stage, "\nFROM ")
+	installed := installation.FindStringSubmatch(stage)
+	if installed == nil {
+		return nil, errors.New("the Dockerfile installs no packages for its target node-agent")
+	}
+	names := slices.DeleteFunc(strings.Fields(installed[1]), func(word string) bool {
+		return word == `\` || strings.HasPrefix(word, "-")
+	})
+	return names, nil
+}
+
+// addPackages adds the programs of packages that are installed on this machine, and
+// what these programs need. Scripts are left out: nothing here says what they need.
+func (t tree) addPackages(ctx context.Context, packages ...string) error {
+	for _, name := range packages {
+		files, err := filesOf(ctx, name)
+		if err != nil {
+			return err
+		}
+		for _, file := range files {
+			if err := t.addFile(file); err != nil {
+				return fmt.Errorf("package %s: %w", name, err)
+			}
+		}
+	}
+	return t.addLibraries()
+}
+
+// filesOf are the files of a package.
+func filesOf(ctx context.Context, name string) ([]string, error) {
+	output, err := exec.CommandContext(ctx, "dpkg", "-L", name).Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing the files of Debian's package %s, which must be installed: %w", name, err)
+	}
+	return strings.Fields(string(output)), nil
+}
+
+// addFile adds a program, or a file that programs look up.
+func (t tree) addFile(name string) error {
+	if configuration.MatchString(name) {
+		return t.copy(name)
+	}
+	folder, base := filepath.Base(filepath.Dir(name)), filepath.Base(name)
+	if folder != "bin" && folder != "sbin" || base == heavy {
+		return nil
+	}
+	info, err := os.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // Whoever made the machine left it out.
+		return nil
+	case err != nil:
+		return err
+	case info.IsDir():
+		return nil
+	}
+	if program, err := elf.Open(name); err != nil {
+		return nil //nolint:nilerr // a script
+	} else if err := program.Close(); err != nil {
+		return err
+	}
+	if info.Mode()&fs.ModeSymlink == 0 {
+		return t.copy(name)
+	}
+	to, err := os.Readlink(name)
+	if err != nil {
+		return err
+	}
+	t.link(name, to)
+	return nil
+}
+
+// certificates are those of the authorities that Debian trusts, without any that this
+// machine trusts beside them.
+func certificates() ([]byte, error) {
+	files, err := filepath.Glob("/usr/share/ca-certificates/mozilla/*.crt")
+	if err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, errors.New("there are no certificates of authorities: install Debian's package ca-certificates")
+	}
+	var all bytes.Buffer
+	for _, file := range files {
+		one, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		all.Write(one)
+	}
+	return all.Bytes(), nil
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+)
+
+const (
+	certificateFile = "/etc/ssl/certs/ca-certificates.crt"
+	searchPath      = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	// nonRoot is who runs what needs no rights: the user of the Dockerfile.
+	nonRoot = "65532:65532"
+
+	passwords = "root:x:0:0:root:/root:/sbin/nologin\n" +
+		"nobody:x:65534:65534:nobody:/nonexistent:/sbin/nologin\n" +
+		"nonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n"
+	groups = "root:x:0:\nnogroup:x:65534:\nnonroot:x:65532:\n"
+)
+
+// sources are what images are made of.
+type sources struct {
+	// programs is the folder of the static programs.
+	programs   string
+	dockerfile string
+}
+
+// image is what an image holds, and how it is started.
+type image struct {
+	files  tree
+	config v1.Config
+}
+
+// makers are the images by name. The first three are the Dockerfile's targets; pods of
+// test beds are made of the others.
+var makers = map[string]func(sources, context.Context) (image, error){
+	"manager":    func(s sources, _ context.Context) (image, error) { return s.unprivileged("manager") },
+	"gce-mock":   func(s sources, _ context.Context) (image, error) { return s.unprivileged("gce-mock") },
+	"node-agent": sources.nodeAgent,
+	"busybox":    sources.busybox,
+	"pause":      sources.pause,
+}
+
+// unprivileged is an image with one program in it.
+func (s sources) unprivileged(name string) (image, error) {
+	files := userFiles()
+	err := files.certified()
+	if err == nil {
+		err = files.program(s, name, "/"+name)
+	}
+	return image{files, v1.Config{
+		User: nonRoot, Entrypoint: []string{"/" + name}, Env: []string{searchPath, "SSL_CERT_FILE=" + certificateFile}, WorkingDir: "/",
+	}}, err
+}
+
+// nodeAgent is the agent with the programs that it runs.
+func (s sources) nodeAgent(ctx context.Context) (image, error) {
+	const program = "/usr/local/bin/node-agent"
+	files := userFiles()
+	files.mergeFolders()
+	dockerfile, err := os.ReadFile(s.dockerfile)
+	if err != nil {
+		return image{}, err
+	}
+	packages, err := packagesOf(string(dockerfile))
+	if err != nil {
+		return image{}, err
+	}
+	if err := files.addPackages(ctx, append(packages, shell...)...); err != nil {
+		return image{}, err
+	}
+	if err := files.certified(); err != nil {
+		return image{}, err
+	}
+	files.link("/bin/sh", "dash")
+	return image{files, v1.Config{Entrypoint: []string{program}, Env: []string{searchPath}, WorkingDir: "/"}}, files.program(s, "node-agent", program)
+}
+
+// busybox is what test pods run: a shell, and all that goes with it.
+func (sources) busybox(ctx context.Context) (image, error) {
+	const program = "/bin/busybox"
+	files := userFiles()
+	if err := files.copy(program); err != nil {
+		return image{}, err
+	}
+	applets, err := exec.CommandContext(ctx, program, "--list").Output()
+	if err != nil {
+		return image{}, err
+	}
+	files.mergeFolders()
+	for _, applet := range strings.Fields(string(applets)) {
+		if applet != filepath.Base(program) {
+			files.link("/bin/"+applet, "busybox")
+		}
+	}
+	return image{files, v1.Config{Cmd: []string{"sh"}, Env: []string{searchPath}, WorkingDir: "/"}}, nil
+}
+
+// pause is the first process of a pod.
+func (s sources) pause(context.Context) (image, error) {
+	files := tree{}
+	return image{files, v1.Config{User: "65535:65535", Entrypoint: []string{"/pause"}, WorkingDir: "/"}}, files.program(s, "pause", "/pause")
+}
+
+// program adds one of the static programs.
+func (t tree) program(from sources, name, path string) error {
+	content, err := os.ReadFile(filepath.Join(from.programs, name))
+	t.write(path, 0o755, content)
+	return err
+}
+
+// certified adds the certificates of authorities.
+func (t tree) certified() error {
+	bundle, err := certificates()
+	t.write(certificateFile, 0o644, bundle)
+	return err
+}
+
+// userFiles say who is who, where names are looked up, and where anybody may write.
+func userFiles() tree {
+	files := tree{}
+	files.write("/etc/passwd", 0o644, []byte(passwords))
+	files.write("/etc/group", 0o644, []byte(groups))
+	files.write("/etc/nsswitch.conf", 0o644, []byte("passwd: files\ngroup: files\nhosts: files dns\n"))
+	files.folder("/home/nonroot", 0o755)
+	files.folder("/tmp", fs.ModeSticky|0o777)
+	return files
+}
+
+// build puts an image together.
+func (i image) build() (v1.Image, error) {
+	layer, err := i.files.layer()
+	if err != nil {
+		return nil, err
+	}
+	built, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		return nil, err
+	}
+	file, err := built.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	file = file.DeepCopy()
+	file.Architecture, file.OS, file.Config = runtime.GOARCH, "linux", i.config
+	return mutate.ConfigFile(built, file)
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+)
+
+func TestTheSameTreeHasTheSameBytes(t *testing.T) {
+	digest := func() string {
+		files := userFiles()
+		files.mergeFolders()
+		files.link("/bin/sh", "dash")
+		files.write("/bin/dash", 0o755, []byte("a shell"))
+		layer, err := files.layer()
+		if err != nil {
+			t.Fatal(err)
+		}
+		hash, err := layer.Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return hash.String()
+	}
+	first := digest()
+	for range 5 {
+		if again := digest(); again != first {
+			t.Fatalf("%s, and then %s", first, again)
+		}
+	}
+}
+
+func TestWhatLiesInMergedFoldersIsInOnePlace(t *testing.T) {
+	for name, want := range map[string]string{
+		"/sbin/mkfs.ext4": "/usr/sbin/mkfs.ext4", "/usr/bin/lsblk": "/usr/bin/lsblk", "/binary": "/binary",
+		"/lib64/ld-linux-x86-64.so.2": "/usr/lib64/ld-linux-x86-64.so.2", "/etc/mke2fs.conf": "/etc/mke2fs.conf",
+	} {
+		if got := place(name); got != want {
+			t.Errorf("%s lies in %s, not %s", name, got, want)
+		}
+	}
+}
+
+func TestPackagesAreReadFromTheDockerfile(t *testing.T) {
+	dockerfile, err := os.ReadFile("../../Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages, err := packagesOf(string(dockerfile))
+	if err != nil || !slices.Contains(packages, "e2fsprogs") || !slices.Contains(packages, "xfsprogs") {
+		t.Errorf("%v: %v", packages, err)
+	}
+	const split = "FROM debian:x AS node-agent\nRUN apt-get update \\\n && apt-get install --yes one \\\n      two \\\n && rm x\n"
+	if packages, err := packagesOf(split); err != nil || !slices.Equal(packages, []string{"one", "two"}) {
+		t.Errorf("of two lines it read %v: %v", packages, err)
+	}
+	for _, other := range []string{"", "FROM debian:x AS node-agent\nRUN true\nFROM debian:x AS b\nRUN apt-get install c\n"} {
+		if packages, err := packagesOf(other); err == nil {
+			t.Errorf("from %q it read %v", other, packages)
+		}
+	}
+}
+
+func TestALibraryThatIsNotThereIsAnError(t *testing.T) {
+	if found, err := findLibrary("libstowage-none.so.1"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it found %s: %v", found, err)
+	}
+}
+
+func TestProgramsStartWithNothingButTheirImage(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("NOT RUN: chroot needs root")
+	}
+	files := tree{}
+	files.mergeFolders()
+	if err := files.addPackages(t.Context(), "e2fsprogs", "xfsprogs", "util-linux"); err != nil {
+		t.Skipf("NOT RUN: %v", err)
+	}
+	root := t.TempDir()
+	files.unpack(t, root)
+	for program, question := range map[string]string{
+		"/sbin/mkfs.ext4": "-V", "/sbin/fsck.ext4": "-V", "/sbin/mkfs.xfs": "-V", "/usr/sbin/xfs_growfs": "-V", "/sbin/blkid": "-V",
+	} {
+		command := exec.CommandContext(t.Context(), program, question)
+		command.Path = program
+		command.SysProcAttr = &syscall.SysProcAttr{Chroot: root}
+		command.Dir, command.Err = "/", nil
+		if output, err := command.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v: %s", program, err, output)
+		}
+	}
+	if _, there := files["/etc/mke2fs.conf"]; !there {
+		t.Error("mkfs.ext4 has no configuration")
+	}
+}
+
+// unpack writes the tree below a folder.
+func (t tree) unpack(test *testing.T, root string) {
+	test.Helper()
+	for name, file := range t.withParents() {
+		target := filepath.Join(root, name)
+		err := os.MkdirAll(filepath.Dir(filepath.Join(root, place(name))), 0o755)
+		switch {
+		case file.mode.IsDir():
+			err = errors.Join(err, os.MkdirAll(target, 0o755))
+		case file.link != "":
+			err = errors.Join(err, os.Symlink(file.link, target))
+		default:
+			err = errors.Join(err, os.WriteFile(target, file.content, file.mode))
+		}
+		if err != nil {
+			test.Fatal(err)
+		}
+	}
+}

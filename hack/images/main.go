@@ -1,0 +1,65 @@
+// Command images is `make image-archives`: it writes container images as archives that
+// any container runtime loads, with no container engine and no registry, from programs
+// that were built and from Debian packages that are installed here. The same programs
+// and packages give the same bytes.
+//
+// It is for machines without docker, and for test beds; it never downloads anything.
+// What goes into the images of Stowage is the Dockerfile's to say.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+func main() {
+	from := sources{}
+	flag.StringVar(&from.programs, "programs", "bin/images/programs", "folder of the static programs")
+	flag.StringVar(&from.dockerfile, "dockerfile", "Dockerfile", "file that says which Debian packages the node agent needs")
+	out := flag.String("out", "bin/images", "folder to write to")
+	prefix := flag.String("prefix", "localhost/stowage-", "what the images' names begin with")
+	tag := flag.String("tag", "e2e", "tag of the images")
+	flag.Parse()
+	for _, which := range slices.Sorted(maps.Keys(makers)) {
+		archive := filepath.Join(*out, which+".tar")
+		if err := write(context.Background(), from, which, *prefix+which+":"+*tag, archive); err != nil {
+			fmt.Fprintf(os.Stderr, "images: making %s: %v\n", archive, err)
+			os.Exit(1)
+		}
+	}
+}
+
+// write writes an archive with one image. One that is cut off is never taken for whole.
+func write(ctx context.Context, from sources, which, called, archive string) error {
+	tag, err := name.NewTag(called)
+	if err != nil {
+		return err
+	}
+	made, err := makers[which](from, ctx)
+	if err != nil {
+		return err
+	}
+	built, err := made.build()
+	if err != nil {
+		return err
+	}
+	if err := tarball.WriteToFile(archive+".part", tag, built); err != nil {
+		return err
+	}
+	if err := os.Rename(archive+".part", archive); err != nil {
+		return err
+	}
+	info, err := os.Stat(archive)
+	if err == nil {
+		fmt.Printf("images: %s, %.1f MB, is %s\n", archive, float64(info.Size())/1e6, called)
+	}
+	return err
+}

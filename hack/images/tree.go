@@ -1,0 +1,131 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// entry is a file, a link or a folder.
+type entry struct {
+	mode    fs.FileMode
+	content []byte
+	// link is where it points to, for a link.
+	link string
+}
+
+// tree is what an image holds, by absolute path.
+type tree map[string]entry
+
+// merged are the folders that lie in /usr, in Debian.
+var merged = []string{"bin", "lib", "lib64", "sbin"}
+
+// place is where a file lies once the links that merge folders were followed.
+func place(name string) string {
+	first, _, _ := strings.Cut(strings.TrimPrefix(path.Clean(name), "/"), "/")
+	if slices.Contains(merged, first) {
+		return "/usr" + path.Clean(name)
+	}
+	return path.Clean(name)
+}
+
+// write adds a file.
+func (t tree) write(name string, mode fs.FileMode, content []byte) {
+	t[place(name)] = entry{mode: mode, content: content}
+}
+
+// link adds a link.
+func (t tree) link(name, to string) {
+	t[place(name)] = entry{mode: fs.ModeSymlink | 0o777, link: to}
+}
+
+// folder adds a folder that needs a mode of its own.
+func (t tree) folder(name string, mode fs.FileMode) {
+	t[place(name)] = entry{mode: fs.ModeDir | mode}
+}
+
+// copy adds one of this machine's files, at its own path. It belongs to root, and
+// nobody becomes root by it.
+func (t tree) copy(name string) error {
+	content, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return err
+	}
+	t.write(name, info.Mode().Perm()|0o444, content)
+	return nil
+}
+
+// mergeFolders adds the links to the folders that lie in /usr.
+func (t tree) mergeFolders() {
+	for _, name := range merged {
+		t["/"+name] = entry{mode: fs.ModeSymlink | 0o777, link: "usr/" + name}
+		t["/usr/"+name] = entry{mode: fs.ModeDir | 0o755}
+	}
+}
+
+// layer is the tree as a layer of an image. The same tree has the same bytes: it is
+// sorted, and nothing in it has a time.
+func (t tree) layer() (v1.Layer, error) {
+	var archive bytes.Buffer
+	writer := tar.NewWriter(&archive)
+	whole := t.withParents()
+	for _, name := range slices.Sorted(maps.Keys(whole)) {
+		if err := whole[name].write(writer, name); err != nil {
+			return nil, fmt.Errorf("packing %s: %w", name, err)
+		}
+	}
+	if err := writer.Close(); err != nil {
+		return nil, err
+	}
+	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(archive.Bytes())), nil
+	})
+}
+
+// withParents is the tree with the folders in which its files are.
+func (t tree) withParents() tree {
+	whole := maps.Clone(t)
+	for name := range t {
+		for parent := path.Dir(name); parent != "/"; parent = path.Dir(parent) {
+			if _, known := whole[parent]; !known {
+				whole.folder(parent, 0o755)
+			}
+		}
+	}
+	return whole
+}
+
+func (e entry) write(archive *tar.Writer, name string) error {
+	header := &tar.Header{
+		Name: strings.TrimPrefix(name, "/"), Typeflag: tar.TypeReg, Format: tar.FormatPAX,
+		Mode: int64(e.mode.Perm()), Size: int64(len(e.content)),
+	}
+	switch {
+	case e.mode.IsDir():
+		header.Typeflag, header.Name = tar.TypeDir, header.Name+"/"
+	case e.link != "":
+		header.Typeflag, header.Linkname = tar.TypeSymlink, e.link
+	}
+	if e.mode&fs.ModeSticky != 0 {
+		header.Mode |= 0o1000
+	}
+	if err := archive.WriteHeader(header); err != nil {
+		return err
+	}
+	_, err := archive.Write(e.content)
+	return err
+}
