@@ -109,6 +109,15 @@ e2e-local: ## Tests of local volumes that need another kernel than the machine's
 	@$(GO_BUILD) -o bin/e2e-local ./test/e2e-local
 	@exec bin/e2e-local
 
+.PHONY: e2e-node
+e2e-node: controlplane ## All tests of the node side, in a User Mode Linux guest, whose mount table they may break. Needs root; installs Debian packages.
+	@hack/uml/need.sh
+	@hack/filesystems.sh
+	@rm -rf bin/test/e2e-node && mkdir -p bin/test/e2e-node
+	@CGO_ENABLED=0 go test -c -o bin/test/e2e-node/ ./internal/mount ./internal/device ./internal/ownership ./internal/nodemanager $$(go list ./internal/nodemanager/volumes/... | grep -E '/(volumes|apidata|atomicdir|csi|emptydir|hostpath|inlinenfs|local|nfs)$$') ./internal/nodemanager/subpath ./internal/nodemanager/localvolume
+	@$(GO_BUILD) -o bin/e2e-node ./test/e2e-node
+	@exec bin/e2e-node
+
 .PHONY: e2e-attach
 e2e-attach: build controlplane ## A whole Stowage with disks of gce-mock, plugged into two nodes, User Mode Linux guests; nodes die, programs are killed, the cloud fails. Needs root; installs Debian packages.
 	@hack/uml/need.sh

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -142,6 +144,10 @@ func TestAClaimsUsageIsServedWhileItsVolumeIsMounted(t *testing.T) {
 	mustServe(t, registry, "kubelet_volume_stats_capacity_bytes", map[string]float64{})
 
 	if err := mounter.Tmpfs(dir, mount.TmpfsOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	// The fake mounts nothing: what is asked is the file system that the directory lies on.
+	if err := os.WriteFile(filepath.Join(dir, "file"), []byte("it takes room"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"capacity_bytes", "available_bytes", "used_bytes", "inodes", "inodes_free", "inodes_used"} {

@@ -151,6 +151,11 @@ func (n *Node) connect(ctx context.Context) error {
 
 // Ask has a node do something: a method of one of its services, such as Files.Read.
 func (n *Node) Ask(method string, asked, answer any) error {
+	return n.AskWithin(story.Patience, method, asked, answer)
+}
+
+// AskWithin is Ask for what may take longer than most does.
+func (n *Node) AskWithin(patience time.Duration, method string, asked, answer any) error {
 	if n.calls == nil {
 		return fmt.Errorf("asking %s, which doesn't run", n.Name)
 	}
