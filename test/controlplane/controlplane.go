@@ -103,9 +103,13 @@ func (c *ControlPlane) Kubeconfig(file, user string, groups ...string) (string, 
 	if err != nil {
 		return "", err
 	}
+	return c.writeKubeconfig(file, content)
+}
+
+func (c *ControlPlane) writeKubeconfig(file string, content []byte) (string, error) {
 	path := filepath.Join(c.dir, "kubeconfigs", file)
 	if err := os.WriteFile(path, content, 0o600); err != nil {
-		return "", fmt.Errorf("writing the kubeconfig of %s: %w", user, err)
+		return "", fmt.Errorf("writing the kubeconfig %s: %w", file, err)
 	}
 	return path, nil
 }

@@ -88,7 +88,6 @@ func (c *ControlPlane) newProgram(name string, arguments ...string) (*cluster.Pr
 		Name: name, Path: path, LogFile: c.Log(name), Ready: fmt.Sprintf("https://127.0.0.1:%d/healthz", port),
 		Arguments: append([]string{
 			"--kubeconfig=" + kubeconfig,
-			"--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
 			"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
 			"--leader-elect=false", "--v=2",
 		}, arguments...),

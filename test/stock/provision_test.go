@@ -1,0 +1,118 @@
+package stock_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/storage/volume"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	. "github.com/stowage-dev/stowage/test/fixture"
+)
+
+var _ = Describe("A claim of a class of Stowage's", func() {
+	for _, class := range []string{disks + "-now", share, cloud + "-now"} {
+		It("gets a volume at once, of class "+class, func(ctx SpecContext) {
+			claim := Claim(ClaimNamed("now-"+class), InClass(class), Asking("16Mi"))
+			if class == cloud+"-now" {
+				Asking("1Gi")(claim)
+			}
+			create(ctx, claim)
+			tidy(claim)
+
+			pv := eventuallyBound(ctx, claim)
+
+			Expect(pv.Annotations).To(HaveKeyWithValue(volume.AnnDynamicallyProvisioned, pv.Spec.CSI.Driver))
+			Expect(claim.Finalizers).NotTo(ContainElement(stowagev1alpha1.ProvisioningFinalizer))
+		})
+	}
+
+	for _, class := range []string{disks, share + "-later", cloud} {
+		It("gets a volume where its pod is placed, of class "+class, func(ctx SpecContext) {
+			claim := Claim(ClaimNamed("later-"+class), InClass(class), Asking("16Mi"))
+			if class == cloud {
+				Asking("1Gi")(claim)
+			}
+			create(ctx, claim)
+			Consistently(func(g Gomega) {
+				g.Expect(users.Get(ctx, keyOf(claim), claim)).To(Succeed())
+				g.Expect(claim.Annotations).NotTo(HaveKey(volume.AnnStorageProvisioner))
+			}).WithTimeout(still).Should(Succeed())
+			pod := on(Pod("later-"+class, "", claim.Name), "other")
+			create(ctx, pod)
+			tidy(pod, claim)
+
+			Expect(eventuallyPlaced(ctx, pod)).To(Equal("other"))
+			pv := eventuallyBound(ctx, claim)
+
+			Expect(claim.Annotations).To(HaveKeyWithValue(volume.AnnSelectedNode, "other"))
+			Expect(pv.Spec.CSI.Driver).To(HaveSuffix(".stowage.dev"))
+			Expect(isUsableOn(pv, "other")).To(BeTrue(), "%+v", pv.Spec.NodeAffinity)
+			Expect(isUsableOn(pv, "small")).To(Equal(class == share+"-later"), "%+v", pv.Spec.NodeAffinity)
+		})
+	}
+
+	It("is not placed where the disk has no room, as CSIStorageCapacity tells", func(ctx SpecContext) {
+		claim := Claim(ClaimNamed("large"), InClass(disks), Asking("200Mi"))
+		pod := Pod("large", "", claim.Name)
+		create(ctx, claim, pod)
+		tidy(pod, claim)
+
+		Expect(eventuallyPlaced(ctx, pod)).To(Equal("large"))
+		Expect(isUsableOn(eventuallyBound(ctx, claim), "large")).To(BeTrue())
+	})
+
+	It("waits, and its pod with it, while no node has room, and is provided for once one has", func(ctx SpecContext) {
+		first, second := Claim(ClaimNamed("first"), InClass(disks), Asking("300Mi")), Claim(ClaimNamed("second"), InClass(disks), Asking("300Mi"))
+		one, two := Pod("first", "", "first"), Pod("second", "", "second")
+		create(ctx, first, one)
+		tidy(one, first)
+		eventuallyPlaced(ctx, one)
+		eventuallyBound(ctx, first)
+		create(ctx, second, two)
+		tidy(two, second)
+		Eventually(func(g Gomega) {
+			g.Expect(reasons(ctx, two)).To(ContainElement("FailedScheduling"))
+		}).Should(Succeed())
+
+		remove(ctx, one, first)
+
+		Expect(eventuallyPlaced(ctx, two)).To(Equal("large"))
+		eventuallyBound(ctx, second)
+	})
+
+	It("goes, with what was made for it, when it is deleted on the way", func(ctx SpecContext) {
+		world.slow(ctx, "3s")
+		DeferCleanup(func(ctx SpecContext) { world.slow(ctx, "100ms") })
+		claim := Claim(ClaimNamed("deleted"), InClass(cloud+"-now"))
+		create(ctx, claim)
+		Eventually(func(g Gomega) {
+			g.Expect(users.Get(ctx, keyOf(claim), claim)).To(Succeed())
+			g.Expect(claim.Finalizers).To(ContainElement(stowagev1alpha1.ProvisioningFinalizer))
+		}).Should(Succeed())
+
+		remove(ctx, claim)
+
+		eventuallyGone(ctx, claim)
+		eventuallyGone(ctx, &corev1.PersistentVolume{ObjectMeta: Volume("pvc-" + string(claim.UID)).ObjectMeta})
+		Expect(world.disks(ctx)).NotTo(ContainElement("pvc-" + string(claim.UID)))
+	})
+
+	It("is provided for though the manager dies in the middle of it", func(ctx SpecContext) {
+		world.slow(ctx, "2s")
+		DeferCleanup(func(ctx SpecContext) { world.slow(ctx, "100ms") })
+		claim := Claim(ClaimNamed("interrupted"), InClass(cloud+"-now"))
+		create(ctx, claim)
+		tidy(claim)
+		Eventually(func(g Gomega) {
+			g.Expect(users.Get(ctx, keyOf(claim), claim)).To(Succeed())
+			g.Expect(claim.Finalizers).To(ContainElement(stowagev1alpha1.ProvisioningFinalizer))
+		}).Should(Succeed())
+
+		Expect(world.manager.Kill()).To(Succeed())
+		Expect(world.manager.Start()).To(Succeed())
+
+		eventuallyBound(ctx, claim)
+		Expect(world.disks(ctx)).To(ContainElement("pvc-" + string(claim.UID)))
+	})
+})
