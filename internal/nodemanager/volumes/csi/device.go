@@ -11,6 +11,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
+var errNoDevice = fmt.Errorf("a volume that is a directory can't be a device: use layout Image for volumeMode Block: %w", volumes.ErrNotSupported)
+
 // DevicePlugin is the volume type for volumes that pods see as block devices. Its
 // zero value isn't usable: see NewDevices.
 type DevicePlugin struct {
@@ -82,7 +84,7 @@ func (p DevicePlugin) Publish(ctx context.Context, spec volumes.Spec, path strin
 		return err
 	}
 	if info.IsDir() {
-		return fmt.Errorf("a volume that is a directory can't be a device: use layout Image for volumeMode Block: %w", volumes.ErrNotSupported)
+		return errNoDevice
 	}
 	// First, so that whatever a crash leaves of the rest is found by Unpublish.
 	if err := volumes.EnsureFile(path); err != nil {

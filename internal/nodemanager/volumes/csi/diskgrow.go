@@ -2,7 +2,6 @@ package csi
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/stowage-dev/stowage/internal/device"
@@ -44,25 +43,8 @@ func (d *Disks) grow(ctx context.Context, volume string) (int64, error) {
 	if err := disk.Rescan(); err != nil {
 		return 0, err
 	}
-	if err := d.growSystem(ctx, place, disk); err != nil {
+	if err := growSystem(ctx, d.mounter, d.systems, disk.Path(), place.mount()); err != nil {
 		return 0, err
 	}
 	return disk.Size()
-}
-
-// growSystem grows the file system on a disk, if one is mounted.
-func (d *Disks) growSystem(ctx context.Context, place diskPlace, disk *device.Disk) error {
-	table, err := d.mounter.Table()
-	if err != nil {
-		return err
-	}
-	staged, mounted := table.At(place.mount())
-	if !mounted {
-		return nil
-	}
-	err = d.systems.Grow(ctx, disk.Path(), place.mount(), staged.FSType)
-	if errors.Is(err, device.ErrUnknownType) {
-		return fmt.Errorf("%w: %w", err, volumes.ErrNotSupported)
-	}
-	return err
 }

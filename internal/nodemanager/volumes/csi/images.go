@@ -74,7 +74,7 @@ func (i *Images) publish(ctx context.Context, image *os.File, spec volumes.Spec,
 	if err := i.note(place, image); err != nil {
 		return err
 	}
-	if err := i.stage(ctx, image, spec, place); err != nil {
+	if err := i.stage(ctx, image, spec, place.mount()); err != nil {
 		return err
 	}
 	source, err := os.OpenFile(place.mount(), openOnly, 0)
@@ -127,7 +127,7 @@ func (i *Images) grow(ctx context.Context, volume string) (int64, error) {
 	if err := loop.Resize(); err != nil {
 		return 0, err
 	}
-	if err := i.growSystem(ctx, place, loop); err != nil {
+	if err := growSystem(ctx, i.mounter, i.systems, loop.Path(), place.mount()); err != nil {
 		return 0, err
 	}
 	info, err := os.Stat(place.image())
@@ -138,16 +138,16 @@ func (i *Images) grow(ctx context.Context, volume string) (int64, error) {
 }
 
 // growSystem grows the file system on a device, if one is mounted.
-func (i *Images) growSystem(ctx context.Context, place place, loop *device.Loop) error {
-	table, err := i.mounter.Table()
+func growSystem(ctx context.Context, mounter mount.Mounter, systems device.FileSystems, path, at string) error {
+	table, err := mounter.Table()
 	if err != nil {
 		return err
 	}
-	staged, mounted := table.At(place.mount())
+	staged, mounted := table.At(at)
 	if !mounted {
 		return nil
 	}
-	err = i.systems.Grow(ctx, loop.Path(), place.mount(), staged.FSType)
+	err = systems.Grow(ctx, path, at, staged.FSType)
 	if errors.Is(err, device.ErrUnknownType) {
 		return fmt.Errorf("%w: %w", err, volumes.ErrNotSupported)
 	}

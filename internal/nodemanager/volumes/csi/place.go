@@ -22,7 +22,8 @@ const openOnly = unix.O_PATH | unix.O_NOFOLLOW
 var (
 	errRemoved = errors.New("the volume's image was removed from the disk while it was mounted: what it held, and what is written to it now, " +
 		"is lost when the last pod of this node that uses it ends: copy what you need, and delete the pods")
-	errReadOnly = errors.New("the kernel stopped writing to the volume's file system, after errors that its log tells of: " +
+	errRemovedDirectory = errors.New("the volume's directory was removed from the disk while it was mounted: what it held is lost: delete the pods of this node that use it")
+	errReadOnly         = errors.New("the kernel stopped writing to the volume's file system, after errors that its log tells of: " +
 		"delete the volume's pods, so that it is checked before it is mounted again")
 	errTakenAway = errors.New("somebody else took away the volume's loop device: delete the pod, and start it again")
 )

@@ -21,24 +21,25 @@ func (i *Images) publishDevice(ctx context.Context, image *os.File, spec volumes
 	if err := i.note(place, image); err != nil {
 		return err
 	}
+	return i.bindDevice(ctx, image, place, target, deviceAccess(spec))
+}
+
+// bindDevice makes the device of an image, which is noted at a place, visible at target.
+func (i *Images) bindDevice(ctx context.Context, image *os.File, place place, target string, access mount.Access) error {
 	loop, err := device.Attach(ctx, image, device.ForBlock)
 	if err != nil {
 		return err
 	}
 	defer loop.Close()
-	access := spec.Access
-	if isForReadersOnly(spec.PersistentVolume) {
-		access = mount.ReadOnly
-	}
 	node, err := os.OpenFile(loop.Path(), openOnly, 0)
 	if err != nil {
 		return err
 	}
 	defer node.Close()
-	if err := volumes.BindFile(i.mounter, node, target, access); err != nil {
+	if err := volumes.BindFileExactly(i.mounter, node, target, access); err != nil {
 		return err
 	}
-	users, err := i.usersOf(place, loop)
+	users, err := i.usersOf(place.mount(), loop)
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,9 @@ import (
 )
 
 // stage mounts the file system in an image, unless that was done before, and makes it
-// as large as the image is: growth that no pod saw is made good here.
-func (i *Images) stage(ctx context.Context, image *os.File, spec volumes.Spec, place place) error {
+// as large as the image is: growth that no pod saw is made good here. Anything else that
+// is mounted there is ErrOtherVolume.
+func (i *Images) stage(ctx context.Context, image *os.File, spec volumes.Spec, at string) error {
 	loop, err := device.Attach(ctx, image, device.ForFileSystem)
 	if err != nil {
 		return err
@@ -27,10 +28,10 @@ func (i *Images) stage(ctx context.Context, image *os.File, spec volumes.Spec, p
 	if err != nil {
 		return err
 	}
-	staged, mounted := table.At(place.mount())
+	staged, mounted := table.At(at)
 	switch {
 	case mounted && staged.Device != loop.Device():
-		return fmt.Errorf("the device of the volume is %s, and %s is mounted: %w", loop.Device(), staged.Device, mount.ErrMounted)
+		return fmt.Errorf("the device of the volume is %s, and %s is mounted: %w", loop.Device(), staged.Device, volumes.ErrOtherVolume)
 	case mounted:
 		return nil
 	}
@@ -44,7 +45,7 @@ func (i *Images) stage(ctx context.Context, image *os.File, spec volumes.Spec, p
 			return err
 		}
 	}
-	return mountSystem(ctx, i.mounter, i.systems, system, place.mount())
+	return mountSystem(ctx, i.mounter, i.systems, system, at)
 }
 
 // systemOn finds out what file system is to be mounted, and how.

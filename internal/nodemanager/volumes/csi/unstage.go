@@ -48,7 +48,7 @@ func find(place place) (*device.Loop, error) {
 // letGo unmounts and detaches what no pod has any more, and says whether one has.
 func (i *Images) letGo(ctx context.Context, place place, loop *device.Loop) (left bool, err error) {
 	defer loop.Close()
-	users, err := i.usersOf(place, loop)
+	users, err := i.usersOf(place.mount(), loop)
 	if err != nil {
 		return false, err
 	}
@@ -58,21 +58,30 @@ func (i *Images) letGo(ctx context.Context, place place, loop *device.Loop) (lef
 	if err := i.mounter.Unmount(place.mount()); err != nil {
 		return false, err
 	}
-	if err := loop.SetReadOnly(false); err != nil {
-		return false, err
-	}
-	return false, loop.Detach(ctx)
+	return false, detach(ctx, loop)
 }
 
-// usersOf is the mounts of pods that show a device, or the file system on it.
-func (i *Images) usersOf(place place, loop *device.Loop) ([]mount.Point, error) {
+// detach takes a loop device away, if there is one.
+func detach(ctx context.Context, loop *device.Loop) error {
+	if loop == nil {
+		return nil
+	}
+	if err := loop.SetReadOnly(false); err != nil {
+		return err
+	}
+	return loop.Detach(ctx)
+}
+
+// usersOf is the mounts of pods that show a device, or the file system on it, which is
+// staged at a path.
+func (i *Images) usersOf(staged string, loop *device.Loop) ([]mount.Point, error) {
 	table, err := i.mounter.Table()
 	if err != nil {
 		return nil, err
 	}
 	var users []mount.Point
 	for _, point := range table.Shows(loop.Device(), "/") {
-		if point.Path != place.mount() {
+		if point.Path != staged {
 			users = append(users, point)
 		}
 	}

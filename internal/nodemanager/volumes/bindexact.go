@@ -1,0 +1,73 @@
+package volumes
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+)
+
+// BindExactly does what Bind does, but what is visible at target already must be there
+// with the same access: all else is ErrOtherVolume.
+func BindExactly(mounter mount.Mounter, source *os.File, target string, access mount.Access) error {
+	there, err := isBound(mounter, source, target, access)
+	if err != nil || there {
+		return err
+	}
+	return Bind(mounter, source, target, access)
+}
+
+// BindFileExactly does for a file or device what BindExactly does for a directory.
+func BindFileExactly(mounter mount.Mounter, source *os.File, target string, access mount.Access) error {
+	there, err := isBound(mounter, source, target, access)
+	if err != nil || there {
+		return err
+	}
+	return BindFile(mounter, source, target, access)
+}
+
+// isBound says whether source is visible at target.
+func isBound(mounter mount.Mounter, source *os.File, target string, access mount.Access) (bool, error) {
+	table, err := mounter.Table()
+	if err != nil {
+		return false, err
+	}
+	point, mounted := table.At(target)
+	if !mounted {
+		return false, nil
+	}
+	wanted, err := source.Stat()
+	if err != nil {
+		return false, err
+	}
+	there, err := os.Stat(target)
+	if err != nil {
+		return false, err
+	}
+	if point.Access != access || !os.SameFile(wanted, there) {
+		return false, fmt.Errorf("mounting %s at %s: %w", source.Name(), target, ErrOtherVolume)
+	}
+	return true, nil
+}
+
+// RemovePoint removes what something was mounted on, and nothing is any more: a
+// directory or a file, which holds nothing. One that doesn't exist is a success.
+func RemovePoint(path string) error {
+	var stat unix.Stat_t
+	err := unix.Lstat(path, &stat)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return nil
+	case err != nil:
+		return &os.PathError{Op: "looking at", Path: path, Err: err}
+	case stat.Mode&unix.S_IFMT == unix.S_IFDIR:
+		return RemoveEmptyDir(path)
+	case stat.Mode&unix.S_IFMT != unix.S_IFREG || stat.Size > 0:
+		return fmt.Errorf("removing %s: an empty file was expected: look at it, and remove it by hand", path)
+	default:
+		return os.Remove(path)
+	}
+}

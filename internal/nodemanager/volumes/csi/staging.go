@@ -1,0 +1,87 @@
+package csi
+
+import (
+	"fmt"
+	"os"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+)
+
+// What the kubelet's calls do to mounts and devices. The kubelet has the agent stage a
+// volume once for all pods of the node, at a directory that it names, and then publish it
+// for each pod at another one. Nothing is mounted but there: those mounts are the node's
+// own, and stay when the agent goes. In its own folder the agent has records only, which
+// say what a mount table can't, and outlive the agent, too.
+
+// publishStaged makes the file system or directory that is staged visible at target.
+func publishStaged(mounter mount.Mounter, spec volumes.Spec, staging, target string) error {
+	table, err := mounter.Table()
+	if err != nil {
+		return err
+	}
+	staged, mounted := table.At(staging)
+	if !mounted {
+		return fmt.Errorf("publishing volume %s: nothing is mounted at %s: %w", spec.Name(), staging, volumes.ErrNotStaged)
+	}
+	if err := refuseSecondPod(spec, table.IsMountPoint(target), usedBeside(table, staged)); err != nil {
+		return err
+	}
+	source, err := os.OpenFile(staging, openOnly, 0)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	access := spec.Access
+	if staged.Access == mount.ReadOnly {
+		access = mount.ReadOnly
+	}
+	return volumes.BindExactly(mounter, source, target, access)
+}
+
+// checkStagedAs is volumes.ErrOtherVolume if what is staged may be used otherwise than the
+// volume asks for.
+func checkStagedAs(mounter mount.Mounter, wanted mount.Access, staging string) error {
+	table, err := mounter.Table()
+	if err != nil {
+		return err
+	}
+	if staged, _ := table.At(staging); staged.Access != wanted {
+		return fmt.Errorf("staging at %s: %w", staging, volumes.ErrOtherVolume)
+	}
+	return nil
+}
+
+// refuseUsed is volumes.ErrInUse if what is mounted at a point is mounted elsewhere, too.
+func refuseUsed(table mount.Table, staged mount.Point) error {
+	for _, point := range usedBeside(table, staged) {
+		return fmt.Errorf("%w: it is mounted at %s", volumes.ErrInUse, point.Path)
+	}
+	return nil
+}
+
+// usedBeside is where else what is mounted at a point is mounted, wholly or in part.
+func usedBeside(table mount.Table, staged mount.Point) []mount.Point {
+	return slices.DeleteFunc(table.Shows(staged.Device, staged.Root), func(point mount.Point) bool { return point.Path == staged.Path })
+}
+
+// refuseSecondPod is volumes.ErrInUse if a volume that one pod may have is to be shown to
+// a second one. One that is there already may be shown in parts, too.
+func refuseSecondPod(spec volumes.Spec, there bool, users []mount.Point) error {
+	one := slices.Contains(spec.PersistentVolume.Spec.AccessModes, corev1.ReadWriteOncePod)
+	if !one || there || len(users) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: it is for one pod, and mounted at %s", volumes.ErrInUse, users[0].Path)
+}
+
+// deviceAccess is what a pod may do with a device.
+func deviceAccess(spec volumes.Spec) mount.Access {
+	if isForReadersOnly(spec.PersistentVolume) {
+		return mount.ReadOnly
+	}
+	return spec.Access
+}

@@ -1,0 +1,264 @@
+package csi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+)
+
+// LocalStaging is what the kubelet's calls do to local volumes: a directory is bound at
+// the staging path, and the file system in an image mounted there. Of an image that pods
+// see as a device, the staging path is a place that has the note which image it is; its
+// loop device stays until it is unstaged.
+type LocalStaging struct {
+	local   LocalDriver
+	images  *Images
+	records records[stagedLocal]
+}
+
+// stagedLocal is which volume is staged, and where. It is written before anything is made,
+// and removed when nothing of it is left.
+type stagedLocal struct {
+	// Path is the volume's directory, and Staging the kubelet's.
+	Path    string `json:"path"`
+	Staging string `json:"staging"`
+	// Image is set for one that is an image, and Block if pods see that as a device.
+	Image bool `json:"image,omitempty"`
+	Block bool `json:"block,omitempty"`
+}
+
+// NewLocalStaging returns what serves the kubelet's calls. Its records lie in a folder of
+// the agent's own, which is made if it doesn't exist.
+func NewLocalStaging(mounter mount.Mounter, systems device.FileSystems, local LocalDriver, folder string) (*LocalStaging, error) {
+	records, err := newRecords[stagedLocal](folder)
+	if err != nil {
+		return nil, err
+	}
+	return &LocalStaging{local: local, images: &Images{mounter: mounter, systems: systems}, records: records}, nil
+}
+
+// Name is the driver's.
+func (*LocalStaging) Name() string { return stowagev1alpha1.LocalDriver }
+
+// Stage makes a volume usable on the node.
+func (s *LocalStaging) Stage(ctx context.Context, spec volumes.Spec, staging string) error {
+	volume := spec.PersistentVolume
+	source, err := s.local.Open(ctx, volume)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	info, err := source.Stat()
+	if err != nil {
+		return err
+	}
+	if info.IsDir() && spec.IsBlock() {
+		return fmt.Errorf("%w: %w", volumes.ErrInvalid, errNoDevice)
+	}
+	path := volume.Spec.CSI.VolumeAttributes[stowagev1alpha1.PathAttribute]
+	record := stagedLocal{Path: path, Staging: staging, Image: !info.IsDir(), Block: spec.IsBlock()}
+	// First, so that nothing is noted of what is refused.
+	if err := s.refuseOther(source, record); err != nil {
+		return err
+	}
+	if err := s.note(spec.Name(), record); err != nil {
+		return err
+	}
+	switch {
+	case info.IsDir():
+		return s.stageDirectory(source, spec, staging)
+	case record.Block:
+		return s.stageDevice(ctx, source, staging)
+	}
+	if err := s.images.stage(ctx, source, spec, staging); err != nil {
+		return err
+	}
+	return checkStagedAs(s.images.mounter, systemAccess(spec.PersistentVolume), staging)
+}
+
+// note remembers where a volume is staged, unless something is shown of it elsewhere, or
+// it is a device there and is to be none, or the other way round.
+func (s *LocalStaging) note(handle string, wanted stagedLocal) error {
+	earlier, err := s.records.find(handle)
+	if err != nil || earlier != nil && *earlier == wanted {
+		return err
+	}
+	if earlier != nil {
+		table, err := s.images.mounter.Table()
+		if err != nil {
+			return err
+		}
+		if len(table.Below(earlier.Staging)) > 0 {
+			return fmt.Errorf("volume %s is staged at %s: %w", handle, earlier.Staging, volumes.ErrOtherVolume)
+		}
+	}
+	return s.records.write(handle, wanted)
+}
+
+// refuseOther is volumes.ErrOtherVolume if something else is at the staging path: another
+// volume, or a device where a file system is to be, or the other way round.
+func (s *LocalStaging) refuseOther(source *os.File, wanted stagedLocal) error {
+	table, err := s.images.mounter.Table()
+	if err != nil {
+		return err
+	}
+	at, otherwise := wanted.Staging, place(wanted.Staging).image()
+	if wanted.Block {
+		at, otherwise = otherwise, at
+	}
+	same := true
+	if point, mounted := table.At(at); mounted {
+		same, err = wanted.isShownBy(point, source)
+	}
+	if err == nil && (!same || table.IsMountPoint(otherwise)) {
+		err = fmt.Errorf("staging at %s: %w", wanted.Staging, volumes.ErrOtherVolume)
+	}
+	return err
+}
+
+// isShownBy says whether a mount is of the volume's directory, or image.
+func (r stagedLocal) isShownBy(point mount.Point, source *os.File) (bool, error) {
+	if r.Image && !r.Block {
+		loop, err := device.LoopAt(point.Device)
+		if loop == nil || err != nil {
+			return false, err
+		}
+		defer loop.Close()
+		return device.Shows(loop.Path(), source)
+	}
+	wanted, err := source.Stat()
+	if err != nil {
+		return false, err
+	}
+	there, err := os.Stat(point.Path)
+	return err == nil && os.SameFile(wanted, there), err
+}
+
+// stageDirectory shows a directory at the staging path, unless it is being copied: who
+// copies one says so first, and then looks who sees it.
+func (s *LocalStaging) stageDirectory(source *os.File, spec volumes.Spec, staging string) error {
+	mounter := s.images.mounter
+	table, err := mounter.Table()
+	if err != nil {
+		return err
+	}
+	// One that was staged before may have pods, and nobody can have begun to copy it.
+	before := table.IsMountPoint(staging)
+	access := mount.ReadWrite
+	if isForReadersOnly(spec.PersistentVolume) {
+		access = mount.ReadOnly
+	}
+	if err := volumes.BindExactly(mounter, source, staging, access); err != nil {
+		return err
+	}
+	err = s.local.Guards(spec.PersistentVolume)
+	if err != nil && !before {
+		err = errors.Join(err, mounter.Unmount(staging))
+	}
+	return err
+}
+
+// stageDevice notes which image the staging path is the place of, and gives it its loop
+// device.
+func (s *LocalStaging) stageDevice(ctx context.Context, image *os.File, staging string) error {
+	if err := volumes.BindFileExactly(s.images.mounter, image, place(staging).image(), mount.ReadWrite); err != nil {
+		return err
+	}
+	loop, err := device.Attach(ctx, image, device.ForBlock)
+	if err != nil {
+		return err
+	}
+	return loop.Close()
+}
+
+// Publish makes a staged volume visible for one pod.
+func (s *LocalStaging) Publish(ctx context.Context, spec volumes.Spec, staging, target string) error {
+	if !spec.IsBlock() {
+		return publishStaged(s.images.mounter, spec, staging, target)
+	}
+	image, err := s.noted(staging)
+	if err != nil {
+		return err
+	}
+	if image == nil {
+		return fmt.Errorf("publishing volume %s: no image is noted at %s: %w", spec.Name(), staging, volumes.ErrNotStaged)
+	}
+	defer image.Close()
+	if err := s.refuseSecondPod(spec, image, target); err != nil {
+		return err
+	}
+	return s.images.bindDevice(ctx, image, place(staging), target, deviceAccess(spec))
+}
+
+func (s *LocalStaging) refuseSecondPod(spec volumes.Spec, image *os.File, target string) error {
+	table, err := s.images.mounter.Table()
+	if err != nil {
+		return err
+	}
+	loop, err := device.Find(image)
+	if loop == nil || err != nil {
+		return err
+	}
+	defer loop.Close()
+	users, err := s.images.usersOf("", loop)
+	if err != nil {
+		return err
+	}
+	return refuseSecondPod(spec, table.IsMountPoint(target), users)
+}
+
+// noted opens the image that a staging path is the place of; nil if it is of none.
+func (s *LocalStaging) noted(staging string) (*os.File, error) {
+	table, err := s.images.mounter.Table()
+	if err != nil || !table.IsMountPoint(place(staging).image()) {
+		return nil, err
+	}
+	return place(staging).noted()
+}
+
+// Unpublish takes a volume away from a pod. A device may have to be kept from being
+// written from then on.
+func (s *LocalStaging) Unpublish(_ context.Context, handle, target string) error {
+	if err := mount.UnmountBelow(s.images.mounter, target); err != nil {
+		return err
+	}
+	// Before target goes, which is what has this called again.
+	record, err := s.records.find(handle)
+	if err == nil && record != nil && record.Block {
+		err = s.protect(place(record.Staging))
+	}
+	if err != nil {
+		return err
+	}
+	return volumes.RemovePoint(target)
+}
+
+func (s *LocalStaging) protect(place place) error {
+	loop, err := find(place)
+	if loop == nil || err != nil {
+		return err
+	}
+	defer loop.Close()
+	users, err := s.images.usersOf(place.mount(), loop)
+	if err != nil {
+		return err
+	}
+	return protect(loop, users)
+}
+
+// systemAccess is what may be done with a file system that a volume has mounted.
+func systemAccess(volume *corev1.PersistentVolume) mount.Access {
+	if isForReadersOnly(volume) || slices.Contains(volume.Spec.MountOptions, "ro") {
+		return mount.ReadOnly
+	}
+	return mount.ReadWrite
+}
