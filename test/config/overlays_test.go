@@ -105,6 +105,15 @@ var _ = Describe("config", func() {
 		}
 	})
 
+	It("shows the node agent the node's devices and what udev knows of them, and writes nothing there", func(ctx SpecContext) {
+		pod := found[appsv1.DaemonSet](built(ctx, folder("default")), "DaemonSet", "stowage-node-agent").Spec.Template.Spec
+		Expect(pod.Containers[0].VolumeMounts).To(ContainElements(
+			HaveField("MountPath", "/dev"),
+			And(HaveField("MountPath", "/run/udev"), HaveField("ReadOnly", BeTrue())),
+		))
+		Expect(pod.Containers[0].TerminationMessagePath).NotTo(HavePrefix("/dev/"))
+	})
+
 	It("runs the images that the Dockerfile has targets for", func(ctx SpecContext) {
 		dockerfile, err := os.ReadFile(filepath.Join(apiserver.Repository(), "Dockerfile"))
 		Expect(err).NotTo(HaveOccurred())
