@@ -22,7 +22,7 @@ import (
 type LocalStaging struct {
 	local   LocalDriver
 	images  *Images
-	records records[stagedLocal]
+	records volumes.Records[stagedLocal]
 }
 
 // stagedLocal is which volume is staged, and where. It is written before anything is made,
@@ -39,7 +39,7 @@ type stagedLocal struct {
 // NewLocalStaging returns what serves the kubelet's calls. Its records lie in a folder of
 // the agent's own, which is made if it doesn't exist.
 func NewLocalStaging(mounter mount.Mounter, systems device.FileSystems, local LocalDriver, folder string) (*LocalStaging, error) {
-	records, err := newRecords[stagedLocal](folder)
+	records, err := volumes.NewRecords[stagedLocal](folder)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (s *LocalStaging) Stage(ctx context.Context, spec volumes.Spec, staging str
 // note remembers where a volume is staged, unless something is shown of it elsewhere, or
 // it is a device there and is to be none, or the other way round.
 func (s *LocalStaging) note(handle string, wanted stagedLocal) error {
-	earlier, err := s.records.find(handle)
+	earlier, err := s.records.Find(handle)
 	if err != nil || earlier != nil && *earlier == wanted {
 		return err
 	}
@@ -101,7 +101,7 @@ func (s *LocalStaging) note(handle string, wanted stagedLocal) error {
 			return fmt.Errorf("volume %s is staged at %s: %w", handle, earlier.Staging, volumes.ErrOtherVolume)
 		}
 	}
-	return s.records.write(handle, wanted)
+	return s.records.Write(handle, wanted)
 }
 
 // refuseOther is volumes.ErrOtherVolume if something else is at the staging path: another
@@ -232,7 +232,7 @@ func (s *LocalStaging) Unpublish(_ context.Context, handle, target string) error
 		return err
 	}
 	// Before target goes, which is what has this called again.
-	record, err := s.records.find(handle)
+	record, err := s.records.Find(handle)
 	if err == nil && record != nil && record.Block {
 		err = s.protect(place(record.Staging))
 	}

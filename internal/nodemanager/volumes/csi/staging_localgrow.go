@@ -56,7 +56,7 @@ func sizeOf(path string) (int64, error) {
 // findAt finds what is known of a volume that is visible at a path, or anywhere if none is
 // given; volumes.ErrNotFound if it isn't there.
 func (s *LocalStaging) findAt(handle, path string) (*stagedLocal, mount.Table, error) {
-	record, err := s.records.find(handle)
+	record, err := s.records.Find(handle)
 	if err != nil {
 		return nil, nil, err
 	}

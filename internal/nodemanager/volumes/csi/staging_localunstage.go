@@ -14,14 +14,14 @@ import (
 // Unstage takes away all that Stage made: it is a success when no loop device shows the
 // image any more.
 func (s *LocalStaging) Unstage(ctx context.Context, handle, staging string) error {
-	record, err := s.records.find(handle)
+	record, err := s.records.Find(handle)
 	if err == nil {
 		err = s.letGo(ctx, record, staging)
 	}
 	if err != nil {
 		return fmt.Errorf("unstaging volume %s: %w", handle, err)
 	}
-	return s.records.remove(handle)
+	return s.records.Remove(handle)
 }
 
 // letGo unmounts and detaches a staged volume that no pod has any more.

@@ -1,0 +1,220 @@
+package nfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+)
+
+// Staging is what the kubelet's calls do to volumes of Stowage's nfs driver: each has a
+// mount of its own at its staging path, which is bound for each pod. As a server may hang
+// behind any of them, nothing looks at them but the mount table.
+type Staging struct {
+	shares  Plugin
+	records volumes.Records[stagedShare]
+}
+
+// stagedShare is which share is mounted at which staging path. It is written before the
+// share is mounted. What the mount table shows as a mount's source is the server's word.
+type stagedShare struct {
+	Staging string `json:"staging"`
+	Share   string `json:"share"`
+}
+
+// NewStaging returns what serves the kubelet's calls. Its records lie in a folder of the
+// agent's own, which is made if it doesn't exist.
+func NewStaging(mounter Mounter, folder string) (*Staging, error) {
+	records, err := volumes.NewRecords[stagedShare](folder)
+	if err != nil {
+		return nil, err
+	}
+	return &Staging{shares: Plugin{mounter: mounter, resolve: lookUp, stages: newStages("")}, records: records}, nil
+}
+
+// Name is the driver's.
+func (*Staging) Name() string { return stowagev1alpha1.NFSDriver }
+
+// Stage mounts a volume for all pods of the node.
+func (s *Staging) Stage(ctx context.Context, spec volumes.Spec, staging string) error {
+	share, err := stagedOf(spec)
+	if err != nil {
+		return err
+	}
+	// An earlier unmount there may not be over, though nobody waits for it any more.
+	release, err := s.shares.stages.acquire(ctx, staging)
+	if err != nil {
+		return err
+	}
+	defer release()
+	there, err := s.isStaged(spec.Name(), share, staging)
+	if err != nil || there {
+		return err
+	}
+	// First, so that whatever a crash leaves of the rest is known for what it is.
+	if err := s.records.Write(spec.Name(), stagedShare{staging, share.key()}); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, mountPatience)
+	defer cancel()
+	return s.shares.stage(ctx, share, staging)
+}
+
+// stagedOf is the share of a volume as it is mounted at a staging path: for reading only if
+// nobody may write the volume.
+func stagedOf(spec volumes.Spec) (*share, error) {
+	if spec.IsBlock() {
+		return nil, fmt.Errorf("a directory of an NFS server can't be a device: %w", volumes.ErrInvalid)
+	}
+	share, err := shareOf(spec)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", volumes.ErrInvalid, err)
+	}
+	if share.access == mount.ReadOnly {
+		share.Attributes |= unix.MOUNT_ATTR_RDONLY
+	}
+	return share, nil
+}
+
+// isStaged says whether a share is mounted at a staging path. Another one is
+// volumes.ErrOtherVolume, and so is the same volume at another path.
+func (s *Staging) isStaged(handle string, share *share, staging string) (bool, error) {
+	record, err := s.records.Find(handle)
+	if err != nil {
+		return false, err
+	}
+	table, err := s.shares.mounter.Table()
+	if err != nil {
+		return false, err
+	}
+	known := record != nil && table.IsMountPoint(record.Staging)
+	there := table.IsMountPoint(staging)
+	switch {
+	case known && *record == stagedShare{staging, share.key()}:
+		return true, nil
+	case known || there:
+		return false, fmt.Errorf("staging volume %s at %s: %w", handle, staging, volumes.ErrOtherVolume)
+	}
+	return false, nil
+}
+
+// Publish makes a staged volume visible for one pod.
+func (s *Staging) Publish(ctx context.Context, spec volumes.Spec, staging, target string) error {
+	share, err := stagedOf(spec)
+	if err != nil {
+		return err
+	}
+	record, table, err := s.known(spec.Name())
+	if err != nil {
+		return err
+	}
+	staged, mounted := table.At(staging)
+	if !mounted || record == nil || record.Staging != staging {
+		return fmt.Errorf("publishing volume %s: it isn't mounted at %s: %w", spec.Name(), staging, volumes.ErrNotStaged)
+	}
+	if staged.Access == mount.ReadOnly {
+		share.access = mount.ReadOnly
+	}
+	if there, mounted := table.At(target); mounted {
+		return checkSame(there, staged, share.access)
+	}
+	if slices.Contains(spec.PersistentVolume.Spec.AccessModes, corev1.ReadWriteOncePod) && isUsed(table, staged) {
+		return fmt.Errorf("publishing volume %s, which is for one pod: %w", spec.Name(), volumes.ErrInUse)
+	}
+	ctx, cancel := context.WithTimeout(ctx, mountPatience)
+	defer cancel()
+	return s.shares.bind(ctx, share, staging, target)
+}
+
+// checkSame is volumes.ErrOtherVolume if a mount isn't of what is staged, or has another
+// access.
+func checkSame(there, staged mount.Point, access mount.Access) error {
+	if isSame(there, staged) && there.Access == access {
+		return nil
+	}
+	return fmt.Errorf("publishing at %s: %w", there.Path, volumes.ErrOtherVolume)
+}
+
+// isSame says whether two mounts are of the same directory of the same server.
+func isSame(one, other mount.Point) bool {
+	return one.Device == other.Device && one.Root == other.Root && one.Source == other.Source
+}
+
+// Unpublish takes a volume away from a pod. If a mount had to be taken away without its
+// server, that is an error, so that it is told of; the next call succeeds.
+func (s *Staging) Unpublish(ctx context.Context, _, target string) error {
+	if err := s.shares.mounter.Unbind(ctx, target); err != nil {
+		return err
+	}
+	return volumes.RemovePoint(target)
+}
+
+// Unstage unmounts a volume that no pod has any more. It tells of a silent server as
+// Unpublish does.
+func (s *Staging) Unstage(ctx context.Context, handle, staging string) error {
+	release, err := s.shares.stages.acquire(ctx, staging)
+	if err != nil {
+		return err
+	}
+	table, err := s.shares.mounter.Table()
+	point, mounted := table.At(staging)
+	if err == nil && mounted && isUsed(table, point) {
+		err = fmt.Errorf("unstaging volume %s: %w", handle, volumes.ErrInUse)
+	}
+	if err == nil && !mounted {
+		err = s.records.Remove(handle)
+	}
+	if err != nil || !mounted {
+		release()
+		return err
+	}
+	done, err := s.shares.mounter.Unmount(ctx, staging)
+	// Until the kernel is done with it, mounting it anew isn't safe.
+	go func() {
+		<-done
+		release()
+	}()
+	if err != nil && !errors.Is(err, mount.ErrDetached) {
+		return err
+	}
+	return errors.Join(err, s.records.Remove(handle))
+}
+
+// Check is volumes.ErrNotFound if a volume isn't visible at a path, or anywhere if none is
+// given. Whether its server answers isn't asked.
+func (s *Staging) Check(_ context.Context, handle, path string) error {
+	record, table, err := s.known(handle)
+	if err != nil {
+		return err
+	}
+	there := false
+	if record != nil {
+		var staged, seen mount.Point
+		staged, there = table.At(record.Staging)
+		if there && path != "" {
+			seen, there = table.At(path)
+			there = there && isSame(seen, staged)
+		}
+	}
+	if !there {
+		return fmt.Errorf("volume %s isn't mounted at %q: %w", handle, path, volumes.ErrNotFound)
+	}
+	return nil
+}
+
+// known is the record of a volume, nil if there is none, and what is mounted now.
+func (s *Staging) known(handle string) (*stagedShare, mount.Table, error) {
+	record, err := s.records.Find(handle)
+	if err != nil {
+		return nil, nil, err
+	}
+	table, err := s.shares.mounter.Table()
+	return record, table, err
+}

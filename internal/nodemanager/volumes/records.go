@@ -1,0 +1,95 @@
+package volumes
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+const (
+	// unfinished ends the name of a record that isn't wholly written.
+	unfinished = ".new"
+	// recordMode is that of records: they are the agent's alone.
+	recordMode = 0o600
+)
+
+// Records are what is known of the volumes of one driver that are staged for a kubelet, a
+// file for each in a folder of the agent's own. Handles are anything, and so files are
+// named after their hash.
+type Records[T any] struct{ folder string }
+
+// NewRecords returns the records in a folder, which is made if it doesn't exist.
+func NewRecords[T any](folder string) (Records[T], error) {
+	if err := os.MkdirAll(folder, mountPointMode); err != nil {
+		return Records[T]{}, fmt.Errorf("making the folder of staged volumes: %w", err)
+	}
+	return Records[T]{folder}, nil
+}
+
+func (r Records[T]) path(handle string) string {
+	sum := sha256.Sum256([]byte(handle))
+	return filepath.Join(r.folder, hex.EncodeToString(sum[:])+".json")
+}
+
+// Find reads a record; nil if there is none.
+func (r Records[T]) Find(handle string) (*T, error) {
+	found := new(T)
+	content, err := os.ReadFile(r.path(handle))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(content, found)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading what is known of staged volume %s: %w", handle, err)
+	}
+	return found, nil
+}
+
+// Write writes a record, of which nobody ever sees half.
+func (r Records[T]) Write(handle string, record T) error {
+	content, err := json.Marshal(record)
+	if err == nil {
+		err = replaceDurably(r.path(handle), content)
+	}
+	if err != nil {
+		return fmt.Errorf("noting that volume %s is staged: %w", handle, err)
+	}
+	return nil
+}
+
+// Remove removes a record, and what a crash left of one.
+func (r Records[T]) Remove(handle string) error {
+	for _, file := range []string{r.path(handle) + unfinished, r.path(handle)} {
+		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("removing what was known of staged volume %s: %w", handle, err)
+		}
+	}
+	return nil
+}
+
+// replaceDurably gives a file its content, all at once, also for who looks after a loss
+// of power.
+func replaceDurably(path string, content []byte) error {
+	file, err := os.OpenFile(path+unfinished, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, recordMode)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(path+unfinished, path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
