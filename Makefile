@@ -84,6 +84,13 @@ test: controlplane bin/gotestsum ## Run all tests: unit, API server, and (as roo
 test-stock: build controlplane-whole ## Test Stowage beside the real kube-controller-manager and kube-scheduler, and the hand-over to --scope=cluster and back. Needs root.
 	@STOWAGE_TEST_STOCK=1 GINKGO_NO_COLOR=TRUE go test -timeout 20m ./test/stock
 
+.PHONY: test-sanity
+test-sanity: build controlplane ## csi-sanity, the conformance tests of CSI, for each driver and kind of volume, with real mounts. Needs root; installs Debian packages.
+	@hack/uml/need.sh
+	@hack/filesystems.sh
+	@$(GO_BUILD) -o bin/sanity ./test/sanity
+	@exec bin/sanity
+
 .PHONY: kill-matrix
 kill-matrix: ## Kill a node manager before each step of its work, with each type of volume, RUNS times. Needs root. `make test` takes a sample.
 	@hack/filesystems.sh
@@ -123,6 +130,13 @@ e2e-attach: build controlplane ## A whole Stowage with disks of gce-mock, plugge
 	@hack/uml/need.sh
 	@$(GO_BUILD) -o bin/e2e-attach ./test/e2e-attach
 	@exec bin/e2e-attach
+
+.PHONY: e2e-kubelet
+e2e-kubelet: controlplane-whole image-archives ## The nodes of end-to-end tests with pods that run, without Stowage: containerd and a kubelet on this machine and in two User Mode Linux guests. Needs root; installs Debian packages.
+	@hack/uml/need.sh
+	@hack/e2e/need.sh
+	@$(GO_BUILD) -o bin/e2e-kubelet ./test/e2e-kubelet
+	@exec bin/e2e-kubelet
 
 .PHONY: bench
 bench: build controlplane ## Measure binding against bare API writes, with targets. BENCHFLAGS such as '--n 10000'; --help lists them.

@@ -23,8 +23,12 @@ type loop struct {
 
 type inode struct{ device, number uint64 }
 
+// errLoops says that devices go once the kernel has taken down what used them.
+var errLoops = errors.New("loop devices of the test's are still there")
+
 // detachLoops takes away the loop devices that show the test's disks, and those that
-// show files on them: these first, as they keep the others.
+// show files on them: these first, as they keep the others. While there are any that is
+// an error.
 func (f Folder) detachLoops() error {
 	disks, err := f.diskInodes()
 	if err != nil {
@@ -34,8 +38,12 @@ func (f Folder) detachLoops() error {
 	if err != nil {
 		return err
 	}
-	var problems []error
-	for _, loop := range slices.Backward(standingOn(disks, loops)) {
+	ours := standingOn(disks, loops)
+	if len(ours) == 0 {
+		return nil
+	}
+	problems := []error{errLoops}
+	for _, loop := range slices.Backward(ours) {
 		problems = append(problems, loop.detach())
 	}
 	return errors.Join(problems...)

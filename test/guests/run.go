@@ -86,7 +86,7 @@ func (t Test) runApart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	tidy, err := startTidying(folder)
+	tidier, err := startTidying(folder)
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(folder.root))
 	}
@@ -99,7 +99,7 @@ func (t Test) runApart(ctx context.Context) error {
 		Setpgid:    true,
 		Pdeathsig:  syscall.SIGKILL,
 	}
-	err, untidy := inside.Run(), tidy()
+	err, untidy := tidier.after(inside)
 	if err != nil {
 		err = fmt.Errorf("the story didn't come to its end (%w); all logs are in %s", err, folder.Logs())
 	}

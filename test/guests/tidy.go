@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -22,10 +23,15 @@ const (
 	tidyRetry    = 100 * time.Millisecond
 )
 
-// startTidying starts a process that outlives this one, also where it is killed: when
-// its input ends it removes what namespaces don't hold. What is returned ends the
-// input, and waits for it.
-func startTidying(folder Folder) (tidy func() error, err error) {
+// tidier outlives this process, also where it is killed.
+type tidier struct {
+	process *exec.Cmd
+	input   io.WriteCloser
+}
+
+// startTidying starts a process that removes what namespaces don't hold, once its input
+// ends.
+func startTidying(folder Folder) (*tidier, error) {
 	process := exec.Command("/proc/self/exe", tidyArgument, folder.root)
 	process.Stderr = os.Stderr
 	// A session of its own: it doesn't end with the terminal's Ctrl-C.
@@ -37,18 +43,46 @@ func startTidying(folder Folder) (tidy func() error, err error) {
 	if err := process.Start(); err != nil {
 		return nil, fmt.Errorf("starting what tidies up after the test: %w", err)
 	}
-	return func() error { return errors.Join(input.Close(), process.Wait()) }, nil
+	return &tidier{process, input}, nil
+}
+
+// after runs the test's process, and has it tidied up after that.
+func (t *tidier) after(test *exec.Cmd) (failure, untidy error) {
+	if failure = test.Start(); failure == nil {
+		_, failure = fmt.Fprint(t.input, test.Process.Pid)
+		failure = errors.Join(failure, test.Wait())
+	}
+	return failure, errors.Join(t.input.Close(), t.process.Wait())
 }
 
 // tidy waits until the test is over, and removes its cgroups, its loop devices, and all
 // its files but the logs.
 func (f Folder) tidy(ctx context.Context) error {
-	_, _ = io.Copy(io.Discard, os.Stdin) // it ends with the test, in whatever way
+	// The input ends with the test's first process, in whatever way. With the second,
+	// which it names, all others end.
+	test, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, tidyPatience)
 	defer cancel()
 	return errors.Join(
+		until(ctx, func() error { return hasEnded(string(test)) }),
 		until(ctx, f.removeCgroups), until(ctx, f.detachLoops), until(ctx, f.keepLogs),
 	)
+}
+
+// hasEnded says whether a process, if one is named, isn't there or waits for nothing but
+// to be forgotten.
+func hasEnded(process string) error {
+	if process == "" {
+		return nil
+	}
+	stat, err := os.ReadFile("/proc/" + process + "/stat")
+	if err != nil || strings.Contains(string(stat), ") Z ") {
+		return nil // an error says that it isn't there
+	}
+	return fmt.Errorf("process %s is still there", process)
 }
 
 // until tries again what can't be done while the last processes end.

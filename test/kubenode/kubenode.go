@@ -39,6 +39,9 @@ type Settings struct {
 	SharedKernel bool
 	// Hosts are the addresses of nodes, by name.
 	Hosts map[string]string
+	// Folders are what the node is shown where, such as /run/cloud: folders, by the path
+	// at which the node has them.
+	Folders map[string]string
 	// Modules of the kernel that are loaded first.
 	Modules []string
 	// Labels are the node's from its start, and ProviderID is its name in a cloud.

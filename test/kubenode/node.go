@@ -32,6 +32,9 @@ type Cluster struct {
 	Service string
 	// Pause is the name of the image that holds a pod's namespaces.
 	Pause string
+	// Folders are those of the machine's that every node is shown, by the path at which
+	// it has them, in /run or /var. They are there when nodes join.
+	Folders map[string]string
 	// Customize changes a node's settings. Nil: they are as usual.
 	Customize func(*Settings)
 }
@@ -94,6 +97,10 @@ func (c Cluster) node(n int, member Member) (*Node, error) {
 		Name: member.Name, Address: host.Address(), Disk: disk, Logs: host.Logs(),
 		Kubelet: host.Path(c.Kubelet), Kubeconfig: host.Path(kubeconfig), ClientAuthority: host.Path(c.ClientAuthority),
 		PodNetwork: fmt.Sprintf("10.244.%d.0/24", n), Pause: c.Pause, Cgroup: "/pods", Modules: modules,
+		Folders: map[string]string{},
+	}
+	for path, folder := range c.Folders {
+		settings.Folders[path] = host.Path(folder)
 	}
 	if isMachine(host) {
 		settings.SharedKernel, settings.Modules, settings.Cgroup = true, nil, "/"+c.Name

@@ -41,6 +41,9 @@ func prepare(ctx context.Context, settings Settings) error {
 	if err := cover("/etc/hosts", hosts(settings.Hosts)); err != nil {
 		return err
 	}
+	if err := showFolders(settings.Folders); err != nil {
+		return err
+	}
 	// What containers mount on the host with Bidirectional propagation, it sees.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
 		return fmt.Errorf("sharing mounts with containers: %w", err)
@@ -65,6 +68,19 @@ func prepareKernel(settings Settings) error {
 	}
 	// A guest's kernel doesn't tell what the kubelet doesn't start without.
 	return cover(cpuInfo, strings.TrimSpace(string(known))+"\ncpu MHz\t\t: 1000.000\n\n")
+}
+
+// showFolders has folders be where the node looks for them.
+func showFolders(folders map[string]string) error {
+	for path, folder := range folders {
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			return err
+		}
+		if err := unix.Mount(folder, path, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("showing %s at %s: %w", folder, path, err)
+		}
+	}
+	return nil
 }
 
 // cover has a file read as the content says, for this node alone. It can be written to

@@ -1,4 +1,4 @@
-// Command e2e-nodes is `make e2e-nodes`: the nodes that end-to-end tests with pods run
+// Command e2e-kubelet is `make e2e-kubelet`: the nodes that end-to-end tests with pods run
 // on, by themselves, without Stowage. One is this machine, in namespaces of the test's
 // own, and two are User Mode Linux guests; each runs containerd and a kubelet, beside
 // the control plane of a stock Kubernetes. Where `make e2e` fails and this does not, the
@@ -24,7 +24,7 @@ func main() {
 	// What the client libraries log while a server is away is no news here.
 	klog.SetLogger(logr.Discard())
 	ctrl.SetLogger(logr.Discard())
-	guests.Run(guests.Test{Name: "e2e-nodes", MostTime: mostTime, Tell: tell, Services: services})
+	guests.Run(guests.Test{Name: "e2e-kubelet", MostTime: mostTime, Tell: tell, Services: services})
 }
 
 // services are what each node can be asked.

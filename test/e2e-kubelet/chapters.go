@@ -62,7 +62,17 @@ func propagated(s *tale) {
 	}
 	s.Do("a privileged pod on each mounts in a folder of the node", func() error { return s.run(all...) })
 	s.Soon("the nodes see the mounts", func() error { return s.mounted(target, 1) })
-	s.Do("which outlive the pods", func() error { return errors.Join(s.end(all...), s.mounted(target, 1)) })
+	s.Do("and a folder of the machine's that they are shown", func() error {
+		return each(s.nodes, func(node *kubenode.Node) error {
+			var names []string
+			err := node.Host.Ask("Files.List", shown, &names)
+			if err == nil && !slices.Contains(names, "node1-kubelet.log") {
+				err = fmt.Errorf("%s has %q there", node.Name, names)
+			}
+			return err
+		})
+	})
+	s.Do("the mounts outlive the pods", func() error { return errors.Join(s.end(all...), s.mounted(target, 1)) })
 	s.Do("until another one unmounts them", func() error {
 		for _, pod := range all {
 			pod.Name, pod.ResourceVersion = "un"+pod.Name, ""

@@ -23,6 +23,8 @@ const (
 	busybox = "localhost/stowage-busybox:e2e"
 
 	machine     = "machine"
+	// shown is where nodes find a folder of the machine's.
+	shown = "/run/shown"
 	guestCount  = 2
 	guestMemory = "1536M"
 	guestDisk   = 8 << 30
@@ -88,6 +90,7 @@ func (s *tale) plan() error {
 	s.nodes, err = kubenode.Plan(s.Ctx, kubenode.Cluster{
 		Name: s.folder.Name(), Kubelet: kubelet, Kubeconfig: s.plane.NodeKubeconfig,
 		ClientAuthority: s.plane.KubeletClients(), Service: apiserver.ServiceAddress, Pause: pause,
+		Folders: map[string]string{shown: s.folder.Logs()},
 	}, members...)
 	return err
 }
