@@ -3,6 +3,8 @@ package guests
 import (
 	"net"
 	"net/rpc"
+
+	"github.com/stowage-dev/stowage/test/story"
 )
 
 // machineDisk is the size of the machine's disk, which takes space as it is written to.
@@ -41,5 +43,5 @@ func (m *Machine) Disk() (string, error) { return m.folder.Disk("machine", machi
 
 // Ask has the machine do something: a method of one of the services.
 func (m *Machine) Ask(method string, asked, answer any) error {
-	return ask("the machine", m.calls, nil, rpc.Call{ServiceMethod: method, Args: asked, Reply: answer})
+	return ask("the machine", m.calls, nil, story.Patience, rpc.Call{ServiceMethod: method, Args: asked, Reply: answer})
 }

@@ -159,18 +159,18 @@ func (n *Node) AskWithin(patience time.Duration, method string, asked, answer an
 	if n.calls == nil {
 		return fmt.Errorf("asking %s, which doesn't run", n.Name)
 	}
-	return ask(n.Name, n.calls, n.guest.Gone(), rpc.Call{ServiceMethod: method, Args: asked, Reply: answer})
+	return ask(n.Name, n.calls, n.guest.Gone(), patience, rpc.Call{ServiceMethod: method, Args: asked, Reply: answer})
 }
 
 // ask has a node that may go meanwhile do something.
-func ask(name string, calls *rpc.Client, gone <-chan struct{}, asked rpc.Call) error {
+func ask(name string, calls *rpc.Client, gone <-chan struct{}, patience time.Duration, asked rpc.Call) error {
 	select {
 	case call := <-calls.Go(asked.ServiceMethod, asked.Args, asked.Reply, make(chan *rpc.Call, 1)).Done:
 		return call.Error
 	case <-gone:
 		return fmt.Errorf("asking %s for %s: its kernel ended", name, asked.ServiceMethod)
-	case <-time.After(story.Patience):
-		return fmt.Errorf("asking %s for %s: no answer within %s", name, asked.ServiceMethod, story.Patience)
+	case <-time.After(patience):
+		return fmt.Errorf("asking %s for %s: no answer within %s", name, asked.ServiceMethod, patience)
 	}
 }
 
