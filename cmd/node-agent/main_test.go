@@ -37,6 +37,10 @@ func TestWrongFlagsAreNamed(t *testing.T) {
 		"disks in a relative folder":      {options{nodeName: "n1", rootDir: "/a", localBase: "/b", deviceDir: "dev"}, "--device-dir"},
 		"a folder to recycle in":          {options{nodeName: "n1", rootDir: "/a", localBase: "/b", recycleRoot: "/c/"}, ""},
 		"the whole machine to recycle in": {options{nodeName: "n1", rootDir: "/a", localBase: "/b", recycleRoot: "/c/.."}, "--recycle-root"},
+		"a kubelet's folder":              {options{nodeName: "n1", rootDir: "/a", localBase: "/b", kubeletDir: "/k/"}, ""},
+		"a relative kubelet's folder":     {options{nodeName: "n1", rootDir: "/a", localBase: "/b", kubeletDir: "k"}, "--kubelet-dir"},
+		"a kubelet, and no kubelet":       {options{nodeName: "n1", rootDir: "/a", localBase: "/b", kubeletDir: "/k", followPods: true}, "--follow-pods"},
+		"recycling at the kubelet's":      {options{nodeName: "n1", rootDir: "/a", localBase: "/b", kubeletDir: "/k", recycleRoot: "/k/pods"}, "--recycle-root"},
 		"recycling in the base":           {options{nodeName: "n1", rootDir: "/a", localBase: "/b", recycleRoot: "/b/c"}, "--recycle-root"},
 		"recycling around the root":       {options{nodeName: "n1", rootDir: "/c/a", localBase: "/b", recycleRoot: "/c"}, "--recycle-root"},
 	}

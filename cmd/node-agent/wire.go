@@ -76,10 +76,14 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, options *options) err
 	if err := localvolume.NewDiskReconciler(volumesOnDisks).SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("setting up local disks: %w", err)
 	}
-	if !options.followPods {
+	switch {
+	case options.followPods:
+		return followPods(ctx, mgr, options, onDisks)
+	case options.kubeletDir != "":
+		return serveKubelet(mgr, options, onDisks)
+	default:
 		return mgr.AddReadyzCheck("ping", healthz.Ping)
 	}
-	return followPods(ctx, mgr, options, onDisks)
 }
 
 // followPods adds the node manager, which begins once the guard lets it.
@@ -194,9 +198,7 @@ func volumeTypes(options *options, onDisks *localvolume.Reconciler, disks *csi.D
 		return nil, nil, err
 	}
 	images = images.WithOwner(owner)
-	drivers := csi.Drivers{stowagev1alpha1.LocalDriver: csi.LocalDriver{
-		Base: onDisks.Store.Base, IsCopied: onDisks.Store.IsCopied, CheckDisk: onDisks.CheckDisk,
-	}}
+	drivers := csi.Drivers{stowagev1alpha1.LocalDriver: localDriver(onDisks)}
 	directories = volumes.Registry{
 		csi.New(images, drivers).WithDisks(disks), hostpath.New(mounter, options.rootDir),
 		local.New(mounter).WithOwner(owner), emptydir.New(mounter).WithOwner(owner), shares,

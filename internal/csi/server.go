@@ -26,7 +26,7 @@ const (
 	// stopPatience is how long calls that are under way are waited for at the end.
 	stopPatience = 20 * time.Second
 	// probePatience is how long the server may take to answer itself.
-	probePatience = 5 * time.Second
+	probePatience = 3 * time.Second
 )
 
 // ServerOptions are what servers of all drivers have in common.

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"k8s.io/utils/exec"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	frontdoor "github.com/stowage-dev/stowage/internal/csi"
+	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/localvolume"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/nfs"
+	"github.com/stowage-dev/stowage/internal/program"
+)
+
+// stagedDir is the folder of the agent's root directory in which it records, for each
+// driver, what it staged for the kubelet.
+const stagedDir = "staged"
+
+// served is one driver that a kubelet is offered, and what it is told of the node.
+type served struct {
+	driver frontdoor.Driver
+	inform frontdoor.Informer
+}
+
+// serveKubelet adds what a kubelet has volumes mounted by: a server for each driver.
+func serveKubelet(mgr ctrl.Manager, options *options, onDisks *localvolume.Reconciler) error {
+	calls, err := frontdoor.NewCalls(metrics.Registry)
+	if err != nil {
+		return err
+	}
+	drivers, err := servedDrivers(options, onDisks)
+	if err != nil {
+		return fmt.Errorf("setting up drivers for the kubelet: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	for _, one := range drivers {
+		server := frontdoor.NewServer(one.driver, one.inform, frontdoor.ServerOptions{
+			KubeletDir: options.kubeletDir, Version: program.Version(), Calls: calls, Log: ctrl.Log.WithName("csi"),
+		})
+		if err := mgr.Add(server); err != nil {
+			return err
+		}
+		if err := mgr.AddReadyzCheck(one.driver.Name(), server.Ready); err != nil {
+			return err
+		}
+		if err := mgr.AddHealthzCheck(one.driver.Name(), server.Alive); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// servedDrivers is the list of drivers that kubelets are offered.
+func servedDrivers(options *options, onDisks *localvolume.Reconciler) ([]served, error) {
+	records := func(driver string) string { return filepath.Join(options.rootDir, stagedDir, driver) }
+	shares, err := nfs.NewStaging(mount.NewApart(), records(stowagev1alpha1.NFSDriver))
+	if err != nil {
+		return nil, err
+	}
+	systems := device.NewFileSystems(exec.New())
+	local, err := csi.NewLocalStaging(mount.Kernel{}, systems, localDriver(onDisks), records(stowagev1alpha1.LocalDriver))
+	if err != nil {
+		return nil, err
+	}
+	return []served{
+		{shares, options.anywhere},
+		{local, options.onThisNode},
+	}, nil
+}
+
+// localDriver is where the local driver's volumes are.
+func localDriver(onDisks *localvolume.Reconciler) csi.LocalDriver {
+	return csi.LocalDriver{Base: onDisks.Store.Base, IsCopied: onDisks.Store.IsCopied, CheckDisk: onDisks.CheckDisk}
+}
+
+// anywhere is what the kubelet is told for a driver whose volumes are as near to each
+// node.
+func (o *options) anywhere(context.Context) (frontdoor.Info, error) {
+	return frontdoor.Info{NodeID: o.nodeName}, nil
+}
+
+// onThisNode is what it is told for one whose volumes lie on nodes.
+func (o *options) onThisNode(context.Context) (frontdoor.Info, error) {
+	return frontdoor.Info{NodeID: o.nodeName, Topology: map[string]string{stowagev1alpha1.TopologyNodeLabel: o.nodeName}}, nil
+}
