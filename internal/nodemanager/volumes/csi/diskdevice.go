@@ -34,7 +34,7 @@ func (d *Disks) publishDevice(ctx context.Context, spec volumes.Spec, target str
 	}
 	defer node.Close()
 	// At its place first: that tells which mounts in pods are this disk's.
-	if err := volumes.BindFile(d.mounter, node, place.device(), mount.ReadWrite); err != nil {
+	if err := volumes.BindFile(d.mounter, node, place.node, mount.ReadWrite); err != nil {
 		return err
 	}
 	access := spec.Access
@@ -48,14 +48,14 @@ func (d *Disks) publishDevice(ctx context.Context, spec volumes.Spec, target str
 	if err != nil {
 		return err
 	}
-	return d.protect(disk, record, users)
+	return protectDisk(disk, record, users)
 }
 
 // refuseReadOnly refuses a disk that can't be written and is to be. Once it is shown,
 // it may be the agent that protects it.
 func (d *Disks) refuseReadOnly(disk *device.Disk, place diskPlace, record diskRecord) error {
 	table, err := d.mounter.Table()
-	if err != nil || record.ForReaders || table.IsMountPoint(place.device()) {
+	if err != nil || record.ForReaders || table.IsMountPoint(place.node) {
 		return err
 	}
 	readOnly, err := disk.IsReadOnly()

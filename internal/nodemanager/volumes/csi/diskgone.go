@@ -16,7 +16,7 @@ type detaching struct{ DiskMounter }
 func (d detaching) Unmount(path string) error { return d.Detach(path) }
 
 // nameOf is the volume of a place.
-func nameOf(place diskPlace) string { return filepath.Base(string(place)) }
+func nameOf(place diskPlace) string { return filepath.Base(place.dir) }
 
 // check is volumes.ErrGone if the disk of a volume is gone from the machine, also if it
 // came back as another device, and another error if its file system has failed.
@@ -26,6 +26,10 @@ func (d *Disks) check(table mount.Table, volume string) error {
 	if record == nil || err != nil {
 		return err
 	}
+	return checkDisk(table, place, *record)
+}
+
+func checkDisk(table mount.Table, place diskPlace, record diskRecord) error {
 	there, err := record.Disk.IsThere()
 	if err != nil {
 		return err
@@ -34,7 +38,7 @@ func (d *Disks) check(table mount.Table, volume string) error {
 		return fmt.Errorf("%w, though it was mounted: what was written to it last may be lost: "+
 			"it is mounted again once it is back, for pods that are started then", volumes.ErrGone)
 	}
-	staged, mounted := table.At(place.mount())
+	staged, mounted := table.At(place.system)
 	if mounted && staged.Access == mount.ReadWrite && staged.SystemAccess == mount.ReadOnly {
 		return errReadOnly
 	}
@@ -84,7 +88,7 @@ func (d *Disks) mountedFor(place diskPlace) ([]mount.Point, error) {
 	var found []mount.Point
 	for _, point := range table.Below(filepath.Dir(d.folder)) {
 		path := point.Path + "/"
-		if strings.HasPrefix(path, string(place)+"/") || strings.Contains(path, inPod) {
+		if strings.HasPrefix(path, place.dir+"/") || strings.Contains(path, inPod) {
 			found = append(found, point)
 		}
 	}

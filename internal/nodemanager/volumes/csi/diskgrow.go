@@ -12,9 +12,9 @@ import (
 // canGrow says whether a disk is shown here, and may be written.
 func (d *Disks) canGrow(table mount.Table, volume string) bool {
 	place := d.at(volume)
-	staged, mounted := table.At(place.mount())
+	staged, mounted := table.At(place.system)
 	if !mounted {
-		staged, mounted = table.At(place.device())
+		staged, mounted = table.At(place.node)
 	}
 	return mounted && staged.Access == mount.ReadWrite
 }
@@ -43,7 +43,7 @@ func (d *Disks) grow(ctx context.Context, volume string) (int64, error) {
 	if err := disk.Rescan(); err != nil {
 		return 0, err
 	}
-	if err := growSystem(ctx, d.mounter, d.systems, disk.Path(), place.mount()); err != nil {
+	if err := growSystem(ctx, d.mounter, d.systems, disk.Path(), place.system); err != nil {
 		return 0, err
 	}
 	return disk.Size()

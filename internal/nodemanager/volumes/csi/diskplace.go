@@ -16,16 +16,21 @@ import (
 
 // diskPlace is where a disk is shown for all pods of the node. It is named after the
 // volume, as its directories in pods' are: they lead here when all else is gone.
-type diskPlace string
+type diskPlace struct {
+	// dir has what is known of the disk.
+	dir string
+	// system is where the file system is mounted, and node what the device is mounted on.
+	system, node string
+}
 
-// mount is where the file system is mounted, and device what the device is mounted on.
-func (p diskPlace) mount() string  { return filepath.Join(string(p), "mount") }
-func (p diskPlace) device() string { return filepath.Join(string(p), "device") }
+func newDiskPlace(dir string) diskPlace {
+	return diskPlace{dir: dir, system: filepath.Join(dir, "mount"), node: filepath.Join(dir, "device")}
+}
 
 // recordFile tells which disk is shown here: all that the mount table shows of one is
 // a number. halfFile says that its file system isn't made yet: see ensureSystem.
-func (p diskPlace) recordFile() string { return filepath.Join(string(p), "disk") }
-func (p diskPlace) halfFile() string   { return filepath.Join(string(p), "formatting") }
+func (p diskPlace) recordFile() string { return filepath.Join(p.dir, "disk") }
+func (p diskPlace) halfFile() string   { return filepath.Join(p.dir, "formatting") }
 
 // diskRecord is which disk is shown, and for which volume.
 type diskRecord struct {
@@ -60,17 +65,17 @@ func (r diskRecord) isSame(other diskRecord) bool {
 func (r diskRecord) name() corev1.UniqueVolumeName { return volumes.UniqueName(r.Driver, r.Handle) }
 
 // record is which disk is shown here; nil if none is.
-func (p diskPlace) record() (*diskRecord, error) { return readRecord(p.recordFile()) }
+func (p diskPlace) record() (*diskRecord, error) { return readRecord[diskRecord](p.recordFile()) }
 
 // half is the disk whose file system is being made; nil if none is.
-func (p diskPlace) half() (*diskRecord, error) { return readRecord(p.halfFile()) }
+func (p diskPlace) half() (*diskRecord, error) { return readRecord[diskRecord](p.halfFile()) }
 
-func readRecord(path string) (*diskRecord, error) {
+func readRecord[T any](path string) (*T, error) {
 	content, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
-	record := &diskRecord{}
+	record := new(T)
 	if err == nil {
 		err = json.Unmarshal(content, record)
 	}
@@ -81,8 +86,8 @@ func readRecord(path string) (*diskRecord, error) {
 }
 
 // write writes a record, of which nobody ever sees half.
-func (p diskPlace) write(path string, record diskRecord) error {
-	if err := os.MkdirAll(string(p), mountPointMode); err != nil {
+func (p diskPlace) write(path string, record any) error {
+	if err := os.MkdirAll(p.dir, mountPointMode); err != nil {
 		return fmt.Errorf("making the place of the volume: %w", err)
 	}
 	content, err := json.Marshal(record)
@@ -107,15 +112,19 @@ func writeDurably(path string, content []byte) error {
 
 // remove removes what is left of the place. Nothing may be mounted there.
 func (p diskPlace) remove() error {
-	if err := volumes.RemoveEmptyDir(p.mount()); err != nil {
+	if err := volumes.RemoveEmptyDir(p.system); err != nil {
 		return err
 	}
-	// The record goes last of what it speaks of: while it is there, the disk counts as
-	// in use.
-	for _, file := range []string{p.device(), p.halfFile(), p.halfFile() + ".new", p.recordFile() + ".new", p.recordFile()} {
+	return p.forget(p.node)
+}
+
+// forget removes what is known of the disk, and other files first. The record goes last of
+// what it speaks of: while it is there, the disk counts as in use.
+func (p diskPlace) forget(first ...string) error {
+	for _, file := range append(first, p.halfFile(), p.halfFile()+".new", p.recordFile()+".new", p.recordFile()) {
 		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("removing what was known of a disk: %w", err)
 		}
 	}
-	return volumes.RemoveEmptyDir(string(p))
+	return volumes.RemoveEmptyDir(p.dir)
 }

@@ -105,7 +105,7 @@ func (d *Disks) InUse() ([]corev1.UniqueVolumeName, error) {
 // Watch tells when disks came or went, until the context ends.
 func (d *Disks) Watch(ctx context.Context, tell func()) error { return d.finder.Watch(ctx, tell) }
 
-func (d *Disks) at(volume string) diskPlace { return diskPlace(filepath.Join(d.folder, volume)) }
+func (d *Disks) at(volume string) diskPlace { return newDiskPlace(filepath.Join(d.folder, volume)) }
 
 // places are all places where a disk is shown, or was about to be.
 func (d *Disks) places() ([]diskPlace, error) {

@@ -35,7 +35,7 @@ func (d *Disks) publish(ctx context.Context, spec volumes.Spec, target string) e
 	if err := d.stage(ctx, disk, spec, place); err != nil {
 		return err
 	}
-	source, err := os.OpenFile(place.mount(), openOnly, 0)
+	source, err := os.OpenFile(place.system, openOnly, 0)
 	if err != nil {
 		return err
 	}
@@ -104,10 +104,10 @@ func (d *Disks) stage(ctx context.Context, disk *device.Disk, spec volumes.Spec,
 	if err != nil {
 		return err
 	}
-	staged, mounted := table.At(place.mount())
+	staged, mounted := table.At(place.system)
 	switch {
 	case mounted && staged.Device != disk.Device():
-		return fmt.Errorf("the disk of the volume is %s, and %s is mounted: %w", disk.Device(), staged.Device, mount.ErrMounted)
+		return fmt.Errorf("the disk of the volume is %s, and %s is mounted: %w", disk.Device(), staged.Device, volumes.ErrOtherVolume)
 	case mounted:
 		return nil
 	}
@@ -122,7 +122,7 @@ func (d *Disks) stage(ctx context.Context, disk *device.Disk, spec volumes.Spec,
 			return err
 		}
 	}
-	return mountSystem(ctx, d.mounter, d.systems, system, place.mount())
+	return mountSystem(ctx, d.mounter, d.systems, system, place.system)
 }
 
 // systemOn finds out what file system is to be mounted, and how. On a disk that is

@@ -18,7 +18,7 @@ func (d *Disks) unstage(ctx context.Context, volume string) error {
 		return nil
 	}
 	place := d.at(volume)
-	if _, err := os.Lstat(string(place)); errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Lstat(place.dir); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	release, err := d.acquire(ctx, volume)
@@ -55,11 +55,11 @@ func (d *Disks) letGo(ctx context.Context, place diskPlace, record diskRecord) (
 	}
 	switch {
 	case gone && len(users) == 0:
-		return false, d.unmountBelow(nameOf(place), string(place))
+		return false, d.unmountBelow(nameOf(place), place.dir)
 	case gone:
 		return true, nil
 	case len(users) > 0:
-		return true, d.protect(disk, record, users)
+		return true, protectDisk(disk, record, users)
 	}
 	return false, d.takeDown(ctx, place, record, disk)
 }
@@ -70,12 +70,17 @@ func (d *Disks) takeDown(ctx context.Context, place diskPlace, record diskRecord
 	if _, err := d.finishHalf(ctx, disk, place); err != nil {
 		return err
 	}
-	if err := d.protect(disk, record, nil); err != nil {
+	if err := protectDisk(disk, record, nil); err != nil {
 		return err
 	}
-	if err := d.unmountBelow(nameOf(place), string(place)); err != nil {
+	if err := d.unmountBelow(nameOf(place), place.dir); err != nil {
 		return err
 	}
+	return refuseTaken(disk)
+}
+
+// refuseTaken is an error if a disk is mounted where the agent doesn't see it.
+func refuseTaken(disk *device.Disk) error {
 	taken, err := disk.IsTaken()
 	if err == nil && taken {
 		err = fmt.Errorf("the volume's disk %s is still mounted, in a place or a mount namespace that isn't the agent's: "+
@@ -84,9 +89,9 @@ func (d *Disks) takeDown(ctx context.Context, place diskPlace, record diskRecord
 	return err
 }
 
-// protect keeps a device from being written while no pod that has it may, as far as the
+// protectDisk keeps a device from being written while no pod that has it may, as far as the
 // attachment lets it be written at all. A file system's mount says by itself.
-func (d *Disks) protect(disk *device.Disk, record diskRecord, users []mount.Point) error {
+func protectDisk(disk *device.Disk, record diskRecord, users []mount.Point) error {
 	if record.ForReaders || !record.Block {
 		return nil
 	}
@@ -98,6 +103,6 @@ func (d *Disks) protect(disk *device.Disk, record diskRecord, users []mount.Poin
 func (d *Disks) usersOf(place diskPlace) ([]mount.Point, error) {
 	shown, err := d.mountedFor(place)
 	return slices.DeleteFunc(shown, func(point mount.Point) bool {
-		return point.Path == place.mount() || point.Path == place.device()
+		return point.Path == place.system || point.Path == place.node
 	}), err
 }

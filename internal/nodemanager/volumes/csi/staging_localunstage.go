@@ -21,6 +21,9 @@ func (s *LocalStaging) Unstage(ctx context.Context, handle, staging string) erro
 	if err != nil {
 		return fmt.Errorf("unstaging volume %s: %w", handle, err)
 	}
+	if record != nil && record.Staging != staging {
+		return nil // it is staged elsewhere
+	}
 	return s.records.Remove(handle)
 }
 

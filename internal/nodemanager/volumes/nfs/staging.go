@@ -169,7 +169,7 @@ func (s *Staging) Unstage(ctx context.Context, handle, staging string) error {
 		err = fmt.Errorf("unstaging volume %s: %w", handle, volumes.ErrInUse)
 	}
 	if err == nil && !mounted {
-		err = s.records.Remove(handle)
+		err = s.forget(handle, staging)
 	}
 	if err != nil || !mounted {
 		release()
@@ -184,7 +184,16 @@ func (s *Staging) Unstage(ctx context.Context, handle, staging string) error {
 	if err != nil && !errors.Is(err, mount.ErrDetached) {
 		return err
 	}
-	return errors.Join(err, s.records.Remove(handle))
+	return errors.Join(err, s.forget(handle, staging))
+}
+
+// forget removes the record of a volume, unless it is staged elsewhere.
+func (s *Staging) forget(handle, staging string) error {
+	record, err := s.records.Find(handle)
+	if err != nil || record != nil && record.Staging != staging {
+		return err
+	}
+	return s.records.Remove(handle)
 }
 
 // Check is volumes.ErrNotFound if a volume isn't visible at a path, or anywhere if none is
