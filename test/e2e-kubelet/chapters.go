@@ -116,14 +116,17 @@ func reached(s *tale) {
 
 // kubeletRestarted: pods don't notice.
 func kubeletRestarted(s *tale) {
-	s.Chapter("Kubelets that end")
+	s.Chapter("Programs that end")
 	before := map[string]string{}
-	s.Do("all are killed, and start again", func() error {
+	s.Do("all kubelets are killed, and start again", func() error {
 		err := s.ofAll("writer", func(pod *corev1.Pod) error {
 			before[pod.Name] = pod.Status.ContainerStatuses[0].ContainerID
 			return nil
 		})
 		return errors.Join(err, each(s.nodes, (*kubenode.Node).KillKubelet), each(s.nodes, (*kubenode.Node).StartKubelet))
+	})
+	s.Do("so does containerd", func() error {
+		return errors.Join(each(s.nodes, (*kubenode.Node).KillContainerd), each(s.nodes, (*kubenode.Node).StartContainerd))
 	})
 	s.Do("new pods run", func() error { return s.run(s.pods("later", write)...) })
 	s.Do("the old ones are the same", func() error {

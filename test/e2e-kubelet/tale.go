@@ -22,9 +22,9 @@ const (
 	pause   = "localhost/stowage-pause:e2e"
 	busybox = "localhost/stowage-busybox:e2e"
 
-	machine     = "machine"
+	machine = "machine"
 	// shown is where nodes find a folder of the machine's.
-	shown = "/run/shown"
+	shown       = "/run/shown"
 	guestCount  = 2
 	guestMemory = "1536M"
 	guestDisk   = 8 << 30

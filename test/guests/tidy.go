@@ -79,8 +79,8 @@ func hasEnded(process string) error {
 		return nil
 	}
 	stat, err := os.ReadFile("/proc/" + process + "/stat")
-	if err != nil || strings.Contains(string(stat), ") Z ") {
-		return nil // an error says that it isn't there
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) || strings.Contains(string(stat), ") Z ") {
+		return nil
 	}
 	return fmt.Errorf("process %s is still there", process)
 }

@@ -133,6 +133,12 @@ func (n *Node) StopKubelet() error { return n.ask("StopKubelet", Nothing{}) }
 // StartKubelet starts the kubelet again.
 func (n *Node) StartKubelet() error { return n.ask("StartKubelet", Nothing{}) }
 
+// KillContainerd ends containerd as a crash does. Containers go on.
+func (n *Node) KillContainerd() error { return n.ask("KillContainerd", Nothing{}) }
+
+// StartContainerd starts containerd again.
+func (n *Node) StartContainerd() error { return n.ask("StartContainerd", Nothing{}) }
+
 func (n *Node) ask(method string, asked any) error {
 	if err := n.Host.Ask("Kubernetes."+method, asked, &Nothing{}); err != nil {
 		return fmt.Errorf("%s on %s: %w", method, n.Name, err)

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -24,6 +26,9 @@ var tunables = map[string]string{
 
 // prepare makes places to write to, and makes the host look as a kubelet expects.
 func prepare(ctx context.Context, settings Settings) error {
+	if err := checkPaths(settings); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -98,8 +103,19 @@ func cover(path, content string) error {
 
 func hosts(all map[string]string) string {
 	text := "127.0.0.1 localhost\n"
-	for name, address := range all {
-		text += address + " " + name + "\n"
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		text += all[name] + " " + name + "\n"
 	}
 	return text
+}
+
+// checkPaths finds what the node's own /var would hide.
+func checkPaths(settings Settings) error {
+	for _, path := range []string{settings.Kubelet, settings.Kubeconfig, settings.ClientAuthority, settings.Logs} {
+		if strings.HasPrefix(path, "/var/") {
+			return fmt.Errorf("%s is in /var, of which the node has one of its own: "+
+				"run the test from another folder, with TMPDIR elsewhere", path)
+		}
+	}
+	return nil
 }

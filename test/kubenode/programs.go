@@ -30,6 +30,10 @@ func (k *Kubernetes) startContainerd(ctx context.Context, settings Settings) err
 		LogFile:   filepath.Join(settings.Logs, settings.Name+"-containerd.log"),
 		Arguments: []string{"--config", filepath.Join(dir, "containerd.toml")},
 	})
+	return k.awaitContainerd(ctx)
+}
+
+func (k *Kubernetes) awaitContainerd(ctx context.Context) error {
 	if err := k.containerd.Start(); err != nil {
 		return err
 	}
@@ -88,22 +92,32 @@ func (k *Kubernetes) awaitKubelet(ctx context.Context) error {
 
 // KillKubelet ends the kubelet as a crash does. Containers go on.
 func (k *Kubernetes) KillKubelet(Nothing, *Nothing) error {
-	return k.ofKubelet((*cluster.Program).Kill)
+	return k.asNode(func() error { return k.kubelet.Kill() })
 }
 
 // StopKubelet asks the kubelet to end. Containers go on.
 func (k *Kubernetes) StopKubelet(Nothing, *Nothing) error {
-	return k.ofKubelet((*cluster.Program).Stop)
+	return k.asNode(func() error { return k.kubelet.Stop() })
 }
 
 // StartKubelet starts the kubelet again.
 func (k *Kubernetes) StartKubelet(Nothing, *Nothing) error {
-	return k.ofKubelet(func(*cluster.Program) error { return k.awaitKubelet(context.Background()) })
+	return k.asNode(func() error { return k.awaitKubelet(context.Background()) })
 }
 
-func (k *Kubernetes) ofKubelet(do func(*cluster.Program) error) error {
+// KillContainerd ends containerd as a crash does. Containers go on.
+func (k *Kubernetes) KillContainerd(Nothing, *Nothing) error {
+	return k.asNode(func() error { return k.containerd.Kill() })
+}
+
+// StartContainerd starts containerd again.
+func (k *Kubernetes) StartContainerd(Nothing, *Nothing) error {
+	return k.asNode(func() error { return k.awaitContainerd(context.Background()) })
+}
+
+func (k *Kubernetes) asNode(do func() error) error {
 	if k.kubelet == nil {
 		return errors.New("it isn't a node")
 	}
-	return do(k.kubelet)
+	return do()
 }
