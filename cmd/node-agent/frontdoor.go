@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"path/filepath"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/exec"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -36,7 +38,7 @@ func serveKubelet(mgr ctrl.Manager, options *options, onDisks *localvolume.Recon
 	if err != nil {
 		return err
 	}
-	drivers, err := servedDrivers(options, onDisks)
+	drivers, err := servedDrivers(options, onDisks, mgr.GetAPIReader())
 	if err != nil {
 		return fmt.Errorf("setting up drivers for the kubelet: %w", err)
 	}
@@ -61,7 +63,7 @@ func serveKubelet(mgr ctrl.Manager, options *options, onDisks *localvolume.Recon
 }
 
 // servedDrivers is the list of drivers that kubelets are offered.
-func servedDrivers(options *options, onDisks *localvolume.Reconciler) ([]served, error) {
+func servedDrivers(options *options, onDisks *localvolume.Reconciler, live client.Reader) ([]served, error) {
 	records := func(driver string) string { return filepath.Join(options.rootDir, stagedDir, driver) }
 	shares, err := nfs.NewStaging(mount.NewApart(), records(stowagev1alpha1.NFSDriver))
 	if err != nil {
@@ -72,9 +74,16 @@ func servedDrivers(options *options, onDisks *localvolume.Reconciler) ([]served,
 	if err != nil {
 		return nil, err
 	}
+	disks, err := csi.NewDiskStaging(stowagev1alpha1.GCEDriver, csi.DiskOptions{
+		Mounter: mount.Kernel{}, Systems: systems, Finder: device.NewDiskFolder(options.deviceDir), Folder: records(stowagev1alpha1.GCEDriver),
+	})
+	if err != nil {
+		return nil, err
+	}
 	return []served{
 		{shares, options.anywhere},
 		{local, options.onThisNode},
+		{disks, options.inZone(live)},
 	}, nil
 }
 
@@ -92,4 +101,24 @@ func (o *options) anywhere(context.Context) (frontdoor.Info, error) {
 // onThisNode is what it is told for one whose volumes lie on nodes.
 func (o *options) onThisNode(context.Context) (frontdoor.Info, error) {
 	return frontdoor.Info{NodeID: o.nodeName, Topology: map[string]string{stowagev1alpha1.TopologyNodeLabel: o.nodeName}}, nil
+}
+
+// inZone is what it is told for one whose volumes are disks of a zone. Who knows the zone
+// labels the Node, at times after the kubelet came: until then nothing is said of it, and
+// the kubelet is told when it is known.
+//
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get
+// +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get
+func (o *options) inZone(live client.Reader) frontdoor.Informer {
+	return func(ctx context.Context) (frontdoor.Info, error) {
+		info := frontdoor.Info{NodeID: o.nodeName, MaxVolumes: int64(o.maxDisks)}
+		node := &corev1.Node{}
+		if err := live.Get(ctx, client.ObjectKey{Name: o.nodeName}, node); err != nil {
+			return frontdoor.Info{}, fmt.Errorf("reading the zone of node %s: %w", o.nodeName, err)
+		}
+		if zone := node.Labels[corev1.LabelTopologyZone]; zone != "" {
+			info.Topology = map[string]string{corev1.LabelTopologyZone: zone}
+		}
+		return info, nil
+	}
 }

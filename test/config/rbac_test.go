@@ -62,6 +62,8 @@ var _ = Describe("an identity of Stowage", func() {
 			"watch localrecyclings.stowage.dev", "patch localrecyclings.stowage.dev/status",
 			"watch localdisks.stowage.dev", "patch localdisks.stowage.dev/status",
 			"create events.events.k8s.io in shop"),
+		Entry("the agent tells its kubelet of its zone, and finds backends that pods name", agentAccount,
+			"get nodes", "get storagebackends.stowage.dev"),
 	)
 
 	DescribeTable("may do nothing else:",
@@ -78,6 +80,8 @@ var _ = Describe("an identity of Stowage", func() {
 		Entry("the agent changes no claim, volume or pod, and reads no secrets", agentAccount,
 			"update persistentvolumeclaims in shop", "update persistentvolumes", "delete pods in shop",
 			"get secrets in shop", "get secrets in stowage-system", "update nodes", "patch nodes/status"),
+		Entry("the agent reads no more than it needs by name", agentAccount,
+			"list nodes", "watch nodes", "list storagebackends.stowage.dev", "get persistentvolumes", "get pods in shop"),
 		Entry("the manager publishes no room elsewhere", managerAccount, "create csistoragecapacities.storage.k8s.io in kube-system"),
 		Entry("the agent makes and removes no LocalDisks, and accepts none", agentAccount,
 			"create localdisks.stowage.dev", "delete localdisks.stowage.dev", "patch localdisks.stowage.dev"),
