@@ -27,7 +27,7 @@ type authority struct {
 	serial      int64
 }
 
-// newAuthority makes one, and writes its certificate to the folder's ca.crt.
+// newAuthority makes one, and writes its certificate to the folder's AuthorityFile.
 func newAuthority(folder string) (*authority, error) {
 	a := &authority{folder: folder}
 	template := &x509.Certificate{
@@ -41,7 +41,10 @@ func newAuthority(folder string) (*authority, error) {
 	if a.certificate, err = a.sign(template, a.key); err != nil {
 		return nil, err
 	}
-	return a, a.write("ca.crt", "CERTIFICATE", a.certificate.Raw)
+	if err := a.write(AuthorityFile, "CERTIFICATE", a.certificate.Raw); err != nil {
+		return nil, err
+	}
+	return a, nil
 }
 
 // issue writes a certificate and its key to NAME.crt and NAME.key.

@@ -11,16 +11,15 @@ import (
 )
 
 const (
-	// ServiceRange is where the Services of a stock cluster have their addresses, and
-	// ServiceAddress the one at which pods look for the API server.
-	ServiceRange   = "10.96.0.0/16"
+	// ServiceRange is where the Services of a stock cluster have their addresses.
+	ServiceRange = "10.96.0.0/16"
+	// ServiceAddress is the one at which pods look for the API server.
 	ServiceAddress = "10.96.0.1"
 
-	// Files in the folder of certificates, where the server is a stock one: of who signed
-	// the API server's certificate and that with which it calls kubelets, and the key
-	// of the tokens of service accounts.
-	AuthorityFile  = "ca.crt"
-	ClientsFile    = "client-cert-auth-ca.crt"
+	// AuthorityFile is, in the folder of certificates of a stock server, of who signed the
+	// API server's certificate, and that with which it calls kubelets.
+	AuthorityFile = "ca.crt"
+	// AccountKeyFile is, there, the key of the tokens of service accounts.
 	AccountKeyFile = "sa-signer.key"
 
 	kubeletClient = "kubelet-client"

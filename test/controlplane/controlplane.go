@@ -13,11 +13,21 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/test/apiserver"
 	"github.com/stowage-dev/stowage/test/cluster"
+)
+
+const (
+	readyTimeout = time.Minute
+	pollInterval = 100 * time.Millisecond
 )
 
 // Options say how a control plane is started.
@@ -66,7 +76,27 @@ func (c *ControlPlane) start(ctx context.Context, options Options) error {
 	if err := c.startScheduler(ctx); err != nil {
 		return err
 	}
-	return c.SwitchControllers(ctx, options.Controllers)
+	if err := c.SwitchControllers(ctx, options.Controllers); err != nil {
+		return err
+	}
+	return c.awaitServiceAccounts(ctx)
+}
+
+// awaitServiceAccounts waits until pods can be created: kube-controller-manager is ready
+// before it has made the service account that they are if they name none.
+func (c *ControlPlane) awaitServiceAccounts(ctx context.Context) error {
+	cluster, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		return err
+	}
+	err = wait.PollUntilContextTimeout(ctx, pollInterval, readyTimeout, true, func(ctx context.Context) (bool, error) {
+		_, err := cluster.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+		return err == nil, client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the service accounts: %w; see %s", err, c.Log("kube-controller-manager"))
+	}
+	return nil
 }
 
 func (c *ControlPlane) startServer(options Options) error {
