@@ -103,12 +103,12 @@ func (o *options) onThisNode(context.Context) (frontdoor.Info, error) {
 	return frontdoor.Info{NodeID: o.nodeName, Topology: map[string]string{stowagev1alpha1.TopologyNodeLabel: o.nodeName}}, nil
 }
 
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get
+// +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get
+
 // inZone is what it is told for one whose volumes are disks of a zone. Who knows the zone
 // labels the Node, at times after the kubelet came: until then nothing is said of it, and
 // the kubelet is told when it is known.
-//
-// +kubebuilder:rbac:groups="",resources=nodes,verbs=get
-// +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get
 func (o *options) inZone(live client.Reader) frontdoor.Informer {
 	return func(ctx context.Context) (frontdoor.Info, error) {
 		info := frontdoor.Info{NodeID: o.nodeName, MaxVolumes: int64(o.maxDisks)}
