@@ -32,10 +32,10 @@ var _ = Describe("A bound claim that asks for more", func() {
 		claim := Claim(ClaimNamed("growing"), InClass(cloud+"-now"))
 		create(ctx, claim)
 		tidy(claim)
-		eventuallyBound(ctx, claim)
+		eventuallyBound(ctx, claim) // to a disk of 10Gi: the cloud has no smaller ones
 
 		before := claim.DeepCopy()
-		Asking("2Gi")(claim)
+		Asking("20Gi")(claim)
 		Expect(users.Patch(ctx, claim, client.MergeFrom(before))).To(Succeed())
 
 		waits := func(g Gomega) {
@@ -44,11 +44,11 @@ var _ = Describe("A bound claim that asks for more", func() {
 				HaveField("Type", corev1.PersistentVolumeClaimFileSystemResizePending), HaveField("Status", corev1.ConditionTrue))))
 			g.Expect(claim.Status.AllocatedResourceStatuses).To(HaveKeyWithValue(
 				corev1.ResourceStorage, corev1.PersistentVolumeClaimNodeResizePending))
-			g.Expect(claim.Status.AllocatedResources.Storage().String()).To(Equal("2Gi"))
-			g.Expect(claim.Status.Capacity.Storage().String()).To(Equal("1Gi"))
+			g.Expect(claim.Status.AllocatedResources.Storage().String()).To(Equal("20Gi"))
+			g.Expect(claim.Status.Capacity.Storage().String()).To(Equal("10Gi"))
 			pv := Volume(claim.Spec.VolumeName)
 			g.Expect(users.Get(ctx, keyOf(pv), pv)).To(Succeed())
-			g.Expect(pv.Spec.Capacity.Storage().String()).To(Equal("2Gi"))
+			g.Expect(pv.Spec.Capacity.Storage().String()).To(Equal("20Gi"))
 		}
 		Eventually(waits).Should(Succeed())
 		// kube-controller-manager looks at claims and volumes, too.

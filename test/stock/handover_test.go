@@ -20,7 +20,8 @@ const foreign = "foreign.example.com"
 
 var _ = Describe("A cluster that is handed over", func() {
 	It("from kube-controller-manager to Stowage, and back, loses and changes nothing", func(ctx SpecContext) {
-		settle(ctx)
+		there := settle(ctx)
+		DeferCleanup(there.remove)
 		before := newWitness(ctx)
 
 		standalone, err := controlplane.StandaloneControllers()
@@ -48,41 +49,63 @@ func backToClasses(ctx context.Context) {
 	world.startManager(ctx, "classes")
 }
 
-// settle makes claims of all kinds, bound and used by pods, as a cluster has them that is
-// in use for some time.
-func settle(ctx context.Context) {
+// settled is what a cluster has that is in use for some time.
+type settled struct {
+	pod             *corev1.Pod
+	claims, dynamic []*corev1.PersistentVolumeClaim
+	static          *corev1.PersistentVolume
+	// theirs is the claim of the foreign driver, as which class and driver are known.
+	theirs *corev1.PersistentVolumeClaim
+	known  []client.Object
+}
+
+// settle makes claims of all kinds, bound and used by a pod, but for one.
+func settle(ctx context.Context) settled {
 	GinkgoHelper()
 	class := Class(foreign, foreign, nil)
-	static, wanted := Volume("static", OfClass("by-hand")), Claim(ClaimNamed("static"), InClass("by-hand"))
-	create(ctx, class, static, wanted, &storagev1.CSIDriver{ObjectMeta: class.ObjectMeta})
-	dynamic := []*corev1.PersistentVolumeClaim{
-		Claim(ClaimNamed("local"), InClass(disks), Asking("8Mi")),
-		Claim(ClaimNamed("nfs"), InClass(share), Asking("8Mi")),
-		Claim(ClaimNamed("disk"), InClass(cloud)),
+	s := settled{
+		pod:    on(Pod("user", "", "local", "nfs", "disk", "theirs", "static"), "small"),
+		static: Volume("static", OfClass("by-hand")),
+		theirs: Claim(ClaimNamed("theirs"), InClass(foreign)),
+		known:  []client.Object{class, &storagev1.CSIDriver{ObjectMeta: class.ObjectMeta}},
+		dynamic: []*corev1.PersistentVolumeClaim{
+			Claim(ClaimNamed("disk"), InClass(cloud)),
+			Claim(ClaimNamed("local"), InClass(disks), Asking("8Mi")),
+			Claim(ClaimNamed("nfs"), InClass(share), Asking("8Mi")),
+			Claim(ClaimNamed("unused"), InClass(share), Asking("8Mi")),
+		},
 	}
-	theirs := Claim(ClaimNamed("theirs"), InClass(foreign))
-	pod := on(Pod("user", "", "local", "nfs", "disk", "theirs", "static"), "small")
-	unused := Claim(ClaimNamed("unused"), InClass(share), Asking("8Mi"))
-	create(ctx, dynamic[0], dynamic[1], dynamic[2], theirs, pod, unused)
-	tidy(pod, dynamic[0], dynamic[1], dynamic[2], unused, wanted)
-	DeferCleanup(func(ctx SpecContext) {
-		remove(ctx, theirs, class, &storagev1.CSIDriver{ObjectMeta: class.ObjectMeta})
-		eventuallyGone(ctx, theirs)
-		remove(ctx, Volume(theirs.Spec.VolumeName))
-		remove(ctx, static)
-	})
-	provisionForeign(ctx, theirs)
-	eventuallyPlaced(ctx, pod)
-	inUse := []*corev1.PersistentVolume{eventuallyBound(ctx, dynamic[2]), eventuallyBound(ctx, theirs)}
+	create(ctx, s.known...)
+	s.claims = append([]*corev1.PersistentVolumeClaim{s.theirs, Claim(ClaimNamed("static"), InClass("by-hand"))}, s.dynamic...)
+	create(ctx, s.static, s.pod)
+	for _, claim := range s.claims {
+		create(ctx, claim)
+	}
+	provisionForeign(ctx, s.theirs)
+	eventuallyPlaced(ctx, s.pod)
+	inUse := []*corev1.PersistentVolume{eventuallyBound(ctx, s.dynamic[0]), eventuallyBound(ctx, s.theirs)}
 	attachForeign(ctx, attachmentOf(inUse[1], "small"))
 	for _, pv := range inUse {
 		eventuallyToldTo(ctx, "small", pv)
 	}
 	setInUse(ctx, "small", inUse...)
-	DeferCleanup(func(ctx SpecContext) { setInUse(ctx, "small") })
-	for _, claim := range append(dynamic, unused, wanted) {
+	for _, claim := range s.claims {
 		eventuallyBound(ctx, claim)
 	}
+	return s
+}
+
+// remove removes it all; the foreign volume is left to its provisioner.
+func (s settled) remove(ctx SpecContext) {
+	setInUse(ctx, "small")
+	remove(ctx, s.pod)
+	for _, claim := range s.claims {
+		remove(ctx, claim)
+		eventuallyGone(ctx, claim)
+	}
+	remove(ctx, s.static, Volume("pvc-"+string(s.theirs.UID)))
+	remove(ctx, s.known...)
+	eventuallyNoVolumes(ctx)
 }
 
 // provisionForeign is the foreign driver's provisioner.

@@ -55,7 +55,7 @@ func (s *stowage) registerNodes(ctx context.Context) {
 		create(ctx, driversOn(node))
 	}
 	renew(ctx)
-	heart, stop := context.WithCancel(context.Background())
+	heart, stop := context.WithCancel(context.WithoutCancel(ctx)) // longer than the suite's start
 	DeferCleanup(stop)
 	go func() {
 		for {

@@ -81,6 +81,22 @@ var _ = Describe("A claim of a class of Stowage's", func() {
 		eventuallyBound(ctx, second)
 	})
 
+	It("is placed anew where the zone that was chosen has no room", func(ctx SpecContext) {
+		DeferCleanup(world.well)
+		world.fault(ctx, `{"method":"disks.insert","count":1,"operation":"ZONE_RESOURCE_POOL_EXHAUSTED"}`)
+		claim, pod := Claim(ClaimNamed("exhausted"), InClass(cloud)), Pod("exhausted", "", "exhausted")
+		create(ctx, claim, pod)
+		tidy(pod, claim)
+
+		node := eventuallyPlaced(ctx, pod)
+		pv := eventuallyBound(ctx, claim)
+
+		Expect(isUsableOn(pv, node)).To(BeTrue())
+		Expect(reasons(ctx, claim)).To(ContainElement("ProvisioningFailed"))
+		Expect(claim.Finalizers).NotTo(ContainElement(stowagev1alpha1.ProvisioningFinalizer))
+		Expect(world.disks(ctx)).To(ContainElement(pv.Name))
+	})
+
 	It("goes, with what was made for it, when it is deleted on the way", func(ctx SpecContext) {
 		world.slow(ctx, "3s")
 		DeferCleanup(func(ctx SpecContext) { world.slow(ctx, "100ms") })

@@ -53,6 +53,20 @@ var _ = Describe("A volume whose claim is deleted", func() {
 		Expect(world.disks(ctx)).To(ContainElement(pv.Name))
 	})
 
+	It("goes with it, and the disk too, where the volume was deleted first", func(ctx SpecContext) {
+		claim := Claim(ClaimNamed("second"), InClass(cloud+"-now"))
+		create(ctx, claim)
+		pv := eventuallyBound(ctx, claim)
+		remove(ctx, pv)
+		Consistently(world.disks).WithArguments(ctx).WithTimeout(still).Should(ContainElement(pv.Name))
+
+		remove(ctx, claim)
+
+		eventuallyGone(ctx, claim)
+		eventuallyGone(ctx, pv)
+		Expect(world.disks(ctx)).NotTo(ContainElement(pv.Name))
+	})
+
 	It("that an administrator made can be bound, and is kept", func(ctx SpecContext) {
 		pv, claim := Volume("by-hand", OfClass("by-hand")), Claim(ClaimNamed("of-hand"), InClass("by-hand"))
 		create(ctx, pv, claim)

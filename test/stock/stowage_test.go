@@ -2,10 +2,12 @@ package stock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -35,6 +37,8 @@ type stowage struct {
 	share   *nfstest.Server
 	cloud   string
 	manager *cluster.Program
+	// programs are all that were ever started.
+	programs []*cluster.Program
 }
 
 // install applies config/default, but for the workloads.
@@ -116,10 +120,19 @@ func (s *stowage) run(ctx context.Context, options cluster.ProgramOptions) *clus
 	}
 	options.LogFile = plane.Log(options.Name)
 	program := cluster.NewProgram(options)
+	s.programs = append(s.programs, program)
 	Expect(program.Start()).To(Succeed())
-	DeferCleanup(program.Stop)
 	Expect(program.AwaitReady(ctx)).To(Succeed())
 	return program
+}
+
+// stop stops what runs, the last first.
+func (s *stowage) stop() error {
+	var problems []error
+	for _, program := range slices.Backward(s.programs) {
+		problems = append(problems, program.Stop())
+	}
+	return errors.Join(problems...)
 }
 
 func freeAddress() string {

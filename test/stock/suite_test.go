@@ -63,6 +63,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(share.Close)
 	world = &stowage{dir: folder, share: share}
+	DeferCleanup(world.stop)
 	world.install(ctx)
 	world.startCloud(ctx)
 	world.registerNodes(ctx)

@@ -37,7 +37,7 @@ func newWitness(ctx context.Context) *witness {
 		for _, object := range objectsIn(list) {
 			w.before[object.GetUID()] = object
 		}
-		watching, err := users.Watch(context.Background(), list, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
+		watching, err := users.Watch(context.WithoutCancel(ctx), list, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(watching.Stop)
 		go w.look(watching)
@@ -107,12 +107,7 @@ func (w *witness) essence(object client.Object) client.Object {
 	object.SetManagedFields(nil)
 	switch object := object.(type) {
 	case *corev1.PersistentVolumeClaim:
-		object.Status.Conditions = slices.DeleteFunc(object.Status.Conditions, func(condition corev1.PersistentVolumeClaimCondition) bool {
-			return condition.Type == stowagev1alpha1.BindableCondition || condition.Type == "Unused"
-		})
-		if len(object.Status.Conditions) == 0 {
-			object.Status.Conditions = nil
-		}
+		object.Status.Conditions = w.conditions(object)
 	case *corev1.Node:
 		return &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: object.Name, UID: object.UID},
@@ -120,6 +115,24 @@ func (w *witness) essence(object client.Object) client.Object {
 		}
 	}
 	return object
+}
+
+// conditions are those that are to stay. Whether a claim is unused, and since when, stays
+// whoever says it, in what words ever.
+func (w *witness) conditions(claim *corev1.PersistentVolumeClaim) []corev1.PersistentVolumeClaimCondition {
+	var kept []corev1.PersistentVolumeClaimCondition
+	for _, condition := range claim.Status.Conditions {
+		switch condition.Type {
+		case stowagev1alpha1.BindableCondition:
+		case "Unused":
+			kept = append(kept, corev1.PersistentVolumeClaimCondition{
+				Type: condition.Type, Status: condition.Status, LastTransitionTime: condition.LastTransitionTime,
+			})
+		default:
+			kept = append(kept, condition)
+		}
+	}
+	return kept
 }
 
 // toldBefore are those of the volumes that a node is told of that it was told of from
