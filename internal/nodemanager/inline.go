@@ -3,17 +3,13 @@ package nodemanager
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"maps"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/inlinenfs"
 )
 
 // isInline says whether a pod names a volume of the nfs driver itself, without a claim.
@@ -27,7 +23,7 @@ func isInline(volume corev1.Volume) bool {
 // name an NFS server. One that it has already is its own, whatever becomes of the backend.
 func (r *resolver) resolveInline(ctx context.Context, resolved *ResolvedVolume) error {
 	source := resolved.Volume.CSI
-	name, err := backendNamedBy(source)
+	name, err := inlinenfs.BackendNamedBy(source)
 	if err != nil {
 		return err
 	}
@@ -46,37 +42,10 @@ func (r *resolver) resolveInline(ctx context.Context, resolved *ResolvedVolume) 
 	return nil
 }
 
-// backendNamedBy is the backend that a pod names. What else it says of a volume would
-// have no effect, and isn't ignored.
-func backendNamedBy(source *corev1.CSIVolumeSource) (string, error) {
-	const known = stowagev1alpha1.BackendAttribute
-	others := slices.DeleteFunc(slices.Sorted(maps.Keys(source.VolumeAttributes)), func(key string) bool { return key == known })
-	switch {
-	case len(others) > 0:
-		return "", fmt.Errorf("attribute %q in a pod's own volume of driver %s is %w: name a StorageBackend in volumeAttributes.%s, which says the rest",
-			others[0], source.Driver, volumes.ErrNotSupported, known)
-	case source.NodePublishSecretRef != nil || source.FSType != nil && *source.FSType != "":
-		return "", fmt.Errorf("nodePublishSecretRef or fsType in a pod's own volume of driver %s is %w: leave it out",
-			source.Driver, volumes.ErrNotSupported)
-	case source.VolumeAttributes[known] == "":
-		return "", fmt.Errorf("a pod's own volume of driver %s without a StorageBackend is %w: name one in volumeAttributes.%s",
-			source.Driver, volumes.ErrNotSupported, known)
-	default:
-		return source.VolumeAttributes[known], nil
-	}
-}
-
 // checkAllowsInline says why a pod can't begin to use a backend without a claim.
 func checkAllowsInline(backend *stowagev1alpha1.StorageBackend) error {
-	switch {
-	case backend.DeletionTimestamp != nil:
+	if backend.DeletionTimestamp != nil {
 		return waitFor("StorageBackend %s is being deleted: name another one", backend.Name)
-	case backend.Spec.NFS == nil:
-		return errors.New("StorageBackend " + backend.Name + " has no NFS share: name one of kind nfs")
-	case !backend.Spec.NFS.AllowInline:
-		return errors.New("StorageBackend " + backend.Name + " doesn't let pods have volumes without a claim: " +
-			"use a claim of its StorageClass, or have its administrator set nfs.allowInline")
-	default:
-		return nil
 	}
+	return inlinenfs.CheckAllows(backend)
 }

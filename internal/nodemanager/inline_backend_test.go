@@ -11,6 +11,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/inlinenfs"
 )
 
 //proves:inline/backend
@@ -33,7 +34,7 @@ func TestAPodNamesABackendAndNothingElse(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			backend, err := backendNamedBy(&test.source)
+			backend, err := inlinenfs.BackendNamedBy(&test.source)
 			if test.says == "" && (err != nil || backend != "share") {
 				t.Errorf("got %q, %v", backend, err)
 			}

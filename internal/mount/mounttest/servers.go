@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
@@ -21,7 +23,11 @@ func (s Servers) PathOf(server, path string) string { return filepath.Join(s.Roo
 
 // NFS mounts a directory of a server. One that the server doesn't have is ENOENT.
 func (s Servers) NFS(ctx context.Context, share mount.NFS, target string) error {
-	return s.BindMount(ctx, s.PathOf(share.Server, share.Path), target, mount.ReadWrite)
+	access := mount.ReadWrite
+	if share.Attributes&unix.MOUNT_ATTR_RDONLY != 0 {
+		access = mount.ReadOnly
+	}
+	return s.BindMount(ctx, s.PathOf(share.Server, share.Path), target, access)
 }
 
 // BindMount makes the directory source visible at target.
