@@ -85,24 +85,33 @@ func (o *options) check() error {
 		return errors.New("--root-dir must be an absolute path, and not /")
 	case !filepath.IsAbs(o.localBase) || filepath.Clean(o.localBase) == "/":
 		return errors.New("--local-base must be an absolute path, and not /")
-	case o.kubeletDir != "" && o.followPods:
-		return errors.New("--kubelet-dir and --follow-pods exclude each other: one of kubelet and agent looks after pods")
-	case o.kubeletDir != "" && (!filepath.IsAbs(o.kubeletDir) || filepath.Clean(o.kubeletDir) == "/"):
-		return errors.New("--kubelet-dir must be an absolute path, and not /")
 	case o.maxDisks < 0:
 		return errors.New("--max-disks must not be negative: 0 means that no limit is known")
 	case !filepath.IsAbs(o.deviceDir):
 		return errors.New("--device-dir must be an absolute path")
 	}
 	o.deviceDir = filepath.Clean(o.deviceDir)
-	if o.kubeletDir != "" {
-		o.kubeletDir = filepath.Clean(o.kubeletDir)
-	}
 	o.rootDir, o.localBase = filepath.Clean(o.rootDir), filepath.Clean(o.localBase)
 	if within, err := filepath.Rel(o.rootDir, o.localBase); err != nil || filepath.IsLocal(within) {
 		return errors.New("--local-base must not lie in --root-dir, which holds what goes with its pods")
 	}
+	if err := o.checkKubeletDir(); err != nil {
+		return err
+	}
 	return o.checkRecycleRoot()
+}
+
+func (o *options) checkKubeletDir() error {
+	switch {
+	case o.kubeletDir == "":
+		return nil
+	case o.followPods:
+		return errors.New("--kubelet-dir and --follow-pods exclude each other: one of kubelet and agent looks after pods")
+	case !filepath.IsAbs(o.kubeletDir) || filepath.Clean(o.kubeletDir) == "/":
+		return errors.New("--kubelet-dir must be an absolute path, and not /")
+	}
+	o.kubeletDir = filepath.Clean(o.kubeletDir)
+	return nil
 }
 
 // checkRecycleRoot keeps what this agent made out of what it empties.

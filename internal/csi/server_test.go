@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -55,7 +56,7 @@ func (k kubelet) mustRegister(t *testing.T) {
 func wantReady(t *testing.T, server *Server) {
 	t.Helper()
 	await(t, "it is ready", func() error { return server.Ready(nil) })
-	if err := server.Alive(httptest.NewRequest("GET", "/healthz", nil)); err != nil {
+	if err := server.Alive(httptest.NewRequest(http.MethodGet, "/healthz", http.NoBody)); err != nil {
 		t.Errorf("it isn't alive: %v", err)
 	}
 }
@@ -134,7 +135,7 @@ func TestALivingServerIsLeftAlone(t *testing.T) {
 	}
 	stop := start(t, server)
 	wantUnready(t, server, "another process listens at "+server.endpoint)
-	if err := server.Alive(httptest.NewRequest("GET", "/healthz", nil)); err != nil {
+	if err := server.Alive(httptest.NewRequest(http.MethodGet, "/healthz", http.NoBody)); err != nil {
 		t.Errorf("it wants to be started anew: %v", err)
 	}
 	if err := stop(); err != nil {

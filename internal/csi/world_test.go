@@ -124,11 +124,15 @@ func informed(context.Context) (Info, error) { return Info{NodeID: "n1"}, nil }
 // kubeletDir is a folder whose path is short enough for sockets.
 func kubeletDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "csi")
+	dir, err := os.MkdirTemp("", "csi") //nolint:usetesting // t.TempDir has the test's name in it, and is too long
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
 	return dir
 }
 
