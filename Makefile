@@ -10,13 +10,17 @@ VERSION     ?= $(or $(shell git describe --tags --always --dirty 2>/dev/null),un
 # ---------------------------------------------------------------- settings
 # The folder of `make run`.
 RUN_DIR ?= .stowage
-# What `make deploy` installs: default (beside kube-controller-manager) or standalone.
+# What `make deploy` and `make e2e` install: default (beside kube-controller-manager) or standalone.
 OVERLAY ?= default
 # What `make test` tests, and further flags for go test.
 PACKAGES  ?= ./...
 TESTFLAGS ?=
 # How often `make kill-matrix` runs.
 RUNS      ?= 1
+# Which stories `make e2e` tells, as a regular expression of their names; and whether its
+# cluster stays after them.
+STORIES   ?=
+STAY      ?=
 # Flags of `make bench`.
 BENCHFLAGS ?=
 # Names of the images that `make images` builds.
@@ -137,6 +141,13 @@ e2e-kubelet: controlplane-whole image-archives ## The nodes of end-to-end tests 
 	@hack/e2e/need.sh
 	@$(GO_BUILD) -o bin/e2e-kubelet ./test/e2e-kubelet
 	@exec bin/e2e-kubelet
+
+.PHONY: e2e
+e2e: build controlplane-whole image-archives bin/kustomize ## Stowage as OVERLAY installs it, in a stock Kubernetes with three real nodes: pods write and read. STORIES narrows it; STAY=yes keeps the cluster until Ctrl-C. Needs root; installs Debian packages.
+	@hack/uml/need.sh
+	@hack/e2e/need.sh
+	@$(GO_BUILD) -o bin/e2e ./test/e2e
+	@STOWAGE_E2E_OVERLAY='$(OVERLAY)' STOWAGE_E2E_STORIES='$(STORIES)' STOWAGE_E2E_STAY='$(STAY)' exec bin/e2e
 
 .PHONY: bench
 bench: build controlplane ## Measure binding against bare API writes, with targets. BENCHFLAGS such as '--n 10000'; --help lists them.

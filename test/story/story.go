@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,14 +21,23 @@ const (
 // Story tells and checks. After the first thing that doesn't hold it does nothing
 // more, so that a chapter needs no error handling of its own.
 type Story struct {
-	Ctx    context.Context
+	Ctx context.Context
+	// part is the name of one that others are told beside, and whole what it is part of.
+	part   string
+	whole  *Story
 	began  time.Time
-	checks int
+	checks atomic.Int32
 	err    error
 }
 
 // New begins a story.
 func New(ctx context.Context) *Story { return &Story{Ctx: ctx, began: time.Now()} }
+
+// Part is a story of its own, that others can be told beside: each of its lines bears its
+// name. What it checks counts for the whole; what doesn't hold is its own affair.
+func (s *Story) Part(ctx context.Context, name string) *Story {
+	return &Story{Ctx: ctx, part: name + ": ", whole: s, began: time.Now()}
+}
 
 // Chapter prints a heading.
 func (s *Story) Chapter(title string) {
@@ -43,12 +53,14 @@ func (s *Story) Do(what string, work func() error) {
 	}
 	started := time.Now()
 	if err := work(); err != nil {
-		fmt.Printf("  ✗ %s  (%.1f s)\n", what, time.Since(started).Seconds())
+		fmt.Printf("  ✗ %s%s  (%.1f s)\n", s.part, what, time.Since(started).Seconds())
 		s.err = fmt.Errorf("it doesn't hold that %s: %w", what, err)
 		return
 	}
-	s.checks++
-	fmt.Printf("  ✓ %s  (%.1f s)\n", what, time.Since(started).Seconds())
+	for counts := s; counts != nil; counts = counts.whole {
+		counts.checks.Add(1)
+	}
+	fmt.Printf("  ✓ %s%s  (%.1f s)\n", s.part, what, time.Since(started).Seconds())
 }
 
 // Soon does something until it succeeds, or Patience ends.
@@ -79,19 +91,22 @@ func (s *Story) Fail(err error) {
 // End is the verdict.
 func (s *Story) End() error {
 	if s.err == nil {
-		fmt.Printf("\nAll %d checks held, in %.0f s.\n", s.checks, time.Since(s.began).Seconds())
+		fmt.Printf("\nAll %d checks held, in %.0f s.\n", s.checks.Load(), time.Since(s.began).Seconds())
 	}
 	return s.err
 }
 
 // Eventually tries until there is no error, or Patience ends.
-func Eventually(ctx context.Context, try func() error) error {
+func Eventually(ctx context.Context, try func() error) error { return Within(ctx, Patience, try) }
+
+// Within is Eventually for what may take longer, or shorter, than most does.
+func Within(ctx context.Context, patience time.Duration, try func() error) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	deadline := time.Now().Add(Patience)
+	deadline := time.Now().Add(patience)
 	for err := try(); err != nil; err = try() {
 		if time.Now().After(deadline) {
-			return fmt.Errorf("for %s: %w", Patience, err)
+			return fmt.Errorf("for %s: %w", patience, err)
 		}
 		select {
 		case <-ctx.Done():

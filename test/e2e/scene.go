@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/test/story"
+)
+
+// tale is a story: its name, also that of its namespace, and who tells it.
+type tale struct {
+	name string
+	tell func(*scene)
+}
+
+// scene is where a story is told: the bed, and a namespace that is the story's alone and
+// goes with it.
+type scene struct {
+	*story.Story
+	bed       *bed
+	namespace string
+}
+
+// tell tells the stories of a group, all at once, and waits until all have ended.
+func (b *bed) tell(group []tale) {
+	if b.story.Err() != nil {
+		return
+	}
+	fmt.Println()
+	var all sync.WaitGroup
+	for _, one := range group {
+		if b.chosen.MatchString(one.name) {
+			all.Go(func() { b.tellOne(one) })
+		}
+	}
+	all.Wait()
+	if err := b.story.Ctx.Err(); err != nil {
+		b.fail(err)
+	}
+}
+
+// tellOne tells one story. Where one doesn't hold, the others go on, and what it made
+// stays to be looked at.
+func (b *bed) tellOne(one tale) {
+	s := &scene{b.story.Part(b.story.Ctx, one.name), b, one.name}
+	if err := b.client.Create(s.Ctx, s.namespaceObject()); err != nil {
+		b.fail(fmt.Errorf("%s: %w", one.name, err))
+		return
+	}
+	one.tell(s)
+	s.Do("all that it made goes", s.clear)
+	if s.Err() != nil {
+		b.fail(fmt.Errorf("%s: %w\n%s", one.name, s.Err(), s.told()))
+	}
+}
+
+func (s *scene) namespaceObject() *corev1.Namespace {
+	namespace := &corev1.Namespace{}
+	namespace.Name = s.namespace
+	return namespace
+}
+
+// clear removes the namespace, and waits until its volumes have gone, too.
+func (s *scene) clear() error {
+	volumes := &corev1.PersistentVolumeList{}
+	if err := errors.Join(s.bed.client.List(s.Ctx, volumes), s.remove(s.namespaceObject())); err != nil {
+		return err
+	}
+	for i := range volumes.Items {
+		volume := &volumes.Items[i]
+		if claim := volume.Spec.ClaimRef; claim == nil || claim.Namespace != s.namespace {
+			continue
+		}
+		if err := s.gone(volume); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Soon does something until it succeeds.
+func (s *scene) Soon(what string, try func() error) {
+	s.Do(what, func() error { return s.soon(try) })
+}
+
+func (s *scene) soon(try func() error) error { return story.Within(s.Ctx, patience, try) }
+
+// get reads an object.
+func (s *scene) get(object client.Object) error {
+	return s.bed.client.Get(s.Ctx, client.ObjectKeyFromObject(object), object)
+}
+
+// create creates objects.
+func (s *scene) create(objects ...client.Object) error {
+	for _, object := range objects {
+		if err := s.bed.client.Create(s.Ctx, object); err != nil {
+			return fmt.Errorf("creating %T %s: %w", object, object.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// change changes an object, whoever else does, too.
+func (s *scene) change(object client.Object, change func()) error {
+	return s.soon(func() error {
+		if err := s.get(object); err != nil {
+			return err
+		}
+		change()
+		return s.bed.client.Update(s.Ctx, object)
+	})
+}
+
+// remove deletes objects, and waits until they are gone.
+func (s *scene) remove(objects ...client.Object) error {
+	for _, object := range objects {
+		if err := s.bed.client.Delete(s.Ctx, object); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting %T %s: %w", object, object.GetName(), err)
+		}
+	}
+	return s.gone(objects...)
+}
+
+// gone waits until objects are gone.
+func (s *scene) gone(objects ...client.Object) error {
+	for _, object := range objects {
+		err := s.soon(func() error {
+			if err := s.get(object); err != nil {
+				return client.IgnoreNotFound(err)
+			}
+			return fmt.Errorf("%T %s is there", object, object.GetName())
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// within is a context for what may take as long as anything may.
+func (s *scene) within() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(s.Ctx, patience)
+}

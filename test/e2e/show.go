@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// kinds are those of objects that tell what went wrong.
+var kinds = []string{
+	"nodes", "csinodes", "csidrivers", "storageclasses", "storagebackends", "localvolumes", "localdisks", "csistoragecapacities",
+	"persistentvolumes", "persistentvolumeclaims", "volumeattachments", "pods", "daemonsets", "deployments", "statefulsets", "events",
+}
+
+// told is what is to be seen of a story that didn't hold: its pods, claims and events.
+func (s *scene) told() string {
+	all, err := s.bed.kubectl("", "get", "pods,pvc,events", "--namespace="+s.namespace, "--output=wide", "--sort-by=.metadata.creationTimestamp")
+	if err != nil {
+		return err.Error()
+	}
+	return all
+}
+
+// show keeps all objects, and what Stowage's pods logged, beside the other logs, and
+// prints what people look at first.
+func (b *bed) show() {
+	if b.plane == nil {
+		return
+	}
+	// Whoever ended the test by hand wants to know, too.
+	b.story.Ctx = context.WithoutCancel(b.story.Ctx)
+	for _, kind := range kinds {
+		b.keep(kind+".yaml", "get", kind, "--all-namespaces", "--output=yaml")
+	}
+	overview, err := b.kubectl("", "get", "nodes,storagebackends,pv,volumeattachments,pods,pvc", "--all-namespaces", "--output=wide")
+	fmt.Printf("\n%s\n", overview)
+	if err != nil {
+		fmt.Println(err)
+	}
+	b.keepLogs()
+}
+
+// keepLogs keeps what the containers of Stowage's pods printed, of those before a
+// restart, too.
+func (b *bed) keepLogs() {
+	pods, err := b.kubectl("", "get", "pods", "--namespace="+system, "--output=name")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, pod := range strings.Fields(pods) {
+		name := strings.TrimPrefix(pod, "pod/")
+		b.keep(name+".log", "logs", "--namespace="+system, pod, "--all-containers")
+		b.keep(name+"-previous.log", "logs", "--namespace="+system, pod, "--all-containers", "--previous")
+	}
+}
+
+// keep writes what kubectl prints to a file, if that is anything.
+func (b *bed) keep(name string, arguments ...string) {
+	output, err := b.kubectl("", arguments...)
+	if err != nil {
+		return
+	}
+	path := filepath.Join(b.folder.Logs(), "objects", name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
+		err = os.WriteFile(path, []byte(output), 0o644)
+	}
+	if err != nil {
+		fmt.Println(err)
+	}
+}
