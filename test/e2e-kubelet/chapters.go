@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -48,6 +49,18 @@ func ran(s *tale) {
 			}
 			return err
 		})
+	})
+	s.Soon("kubelets tell how full disks are", func() error {
+		for _, node := range s.nodes {
+			stats, err := s.kubectl("get", "--raw", "/api/v1/nodes/"+node.Name+"/proxy/stats/summary")
+			if err == nil && !strings.Contains(stats, "capacityBytes") {
+				err = fmt.Errorf("%s tells %s", node.Name, stats)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
