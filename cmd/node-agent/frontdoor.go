@@ -18,6 +18,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/localvolume"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/inlinenfs"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/nfs"
 	"github.com/stowage-dev/stowage/internal/program"
 )
@@ -65,7 +66,7 @@ func serveKubelet(mgr ctrl.Manager, options *options, onDisks *localvolume.Recon
 // servedDrivers is the list of drivers that kubelets are offered.
 func servedDrivers(options *options, onDisks *localvolume.Reconciler, live client.Reader) ([]served, error) {
 	records := func(driver string) string { return filepath.Join(options.rootDir, stagedDir, driver) }
-	shares, err := nfs.NewStaging(mount.NewApart(), records(stowagev1alpha1.NFSDriver))
+	shares, err := stagedShares(options, records(stowagev1alpha1.NFSDriver), live)
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +88,37 @@ func servedDrivers(options *options, onDisks *localvolume.Reconciler, live clien
 	}, nil
 }
 
+// stagedShares serves volumes of the nfs driver, and those that pods name themselves.
+func stagedShares(options *options, records string, live client.Reader) (frontdoor.Inliner, error) {
+	claimed, err := nfs.NewStaging(mount.NewApart(), records)
+	if err != nil {
+		return nil, err
+	}
+	shares, err := nfs.New(mount.NewApart(), filepath.Join(options.rootDir, nfsDir))
+	if err != nil {
+		return nil, err
+	}
+	inline, err := inlinenfs.New(shares, mount.NewApart(), filepath.Join(options.rootDir, inlineDir))
+	if err != nil {
+		return nil, err
+	}
+	return inlinenfs.NewStaging(claimed, inline, backendsIn(live)), nil
+}
+
+// +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get
+
+// backendsIn reads backends that pods name from the API server itself: whether a pod may
+// have one isn't a cache's to say.
+func backendsIn(live client.Reader) inlinenfs.Backends {
+	return func(ctx context.Context, name string) (*stowagev1alpha1.StorageBackend, error) {
+		backend := &stowagev1alpha1.StorageBackend{}
+		if err := live.Get(ctx, client.ObjectKey{Name: name}, backend); err != nil {
+			return nil, fmt.Errorf("reading StorageBackend %s, which the pod names: %w", name, err)
+		}
+		return backend, nil
+	}
+}
+
 // localDriver is where the local driver's volumes are.
 func localDriver(onDisks *localvolume.Reconciler) csi.LocalDriver {
 	return csi.LocalDriver{Base: onDisks.Store.Base, IsCopied: onDisks.Store.IsCopied, CheckDisk: onDisks.CheckDisk}
@@ -104,7 +136,6 @@ func (o *options) onThisNode(context.Context) (frontdoor.Info, error) {
 }
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get
-// +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get
 
 // inZone is what it is told for one whose volumes are disks of a zone. Who knows the zone
 // labels the Node, at times after the kubelet came: until then nothing is said of it, and

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+	"github.com/stowage-dev/stowage/internal/program"
+)
+
+func TestTheAgentIsReadyWhenTheKubeletHasAllItsDrivers(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	server, probes := startServer(t), freeAddress(t)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{corev1.LabelTopologyZone: "z1"}}}
+	if _, err := server.client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "agent") //nolint:usetesting // t.TempDir has the test's name in it, and is too long for sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- run(ctx, &options{
+			Options:  program.Options{Kubeconfig: server.kubeconfig, MetricsAddress: "0", ProbeAddress: probes},
+			nodeName: "n1", kubeletDir: dir, rootDir: filepath.Join(dir, "agent"), localBase: dir, deviceDir: "/dev/disk/by-id", maxDisks: 16,
+		})
+	}()
+	answers := func(path string, status int) func() bool {
+		return func() bool {
+			response, err := http.Get("http://" + probes + path)
+			if err != nil {
+				return false
+			}
+			response.Body.Close()
+			return response.StatusCode == status
+		}
+	}
+	await(t, "it is alive", answers("/healthz", http.StatusOK))
+	await(t, "it isn't ready", answers("/readyz", http.StatusInternalServerError))
+
+	for driver, topology := range map[string]string{
+		stowagev1alpha1.NFSDriver: "", stowagev1alpha1.LocalDriver: stowagev1alpha1.TopologyNodeLabel, stowagev1alpha1.GCEDriver: corev1.LabelTopologyZone,
+	} {
+		await(t, "the kubelet registers "+driver, func() bool { return registers(t, dir, driver, topology) == nil })
+	}
+	await(t, "it is ready", answers("/readyz", http.StatusOK))
+	stop()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("it ended with %v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("it doesn't end")
+	}
+}
+
+// registers does what a kubelet does that finds a driver's registration.
+func registers(t *testing.T, dir, driver, topology string) error {
+	t.Helper()
+	connect := func(path string) *grpc.ClientConn {
+		connection, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { connection.Close() })
+		return connection
+	}
+	registration := registerapi.NewRegistrationClient(connect(filepath.Join(dir, "plugins_registry", driver+"-reg.sock")))
+	info, err := registration.GetInfo(t.Context(), &registerapi.InfoRequest{})
+	if err != nil {
+		return err
+	}
+	node, err := csispec.NewNodeClient(connect(info.GetEndpoint())).NodeGetInfo(t.Context(), &csispec.NodeGetInfoRequest{})
+	if err != nil {
+		return err
+	}
+	if node.GetNodeId() != "n1" || len(node.GetAccessibleTopology().GetSegments()[topology]) == 0 != (topology == "") {
+		return errors.New("it says something else of the node")
+	}
+	_, err = registration.NotifyRegistrationStatus(t.Context(), &registerapi.RegistrationStatus{PluginRegistered: true})
+	return err
+}
