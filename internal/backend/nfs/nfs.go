@@ -32,10 +32,13 @@ var (
 	_ backend.CapacityReporter = (*nfsBackend)(nil)
 )
 
-// Capabilities are those of a directory: it has no size of its own.
+// Capabilities are those of a directory: it has no size of its own. The server gives it
+// to everybody; schedulers and nodes keep it to one pod where that is asked for.
 func (b *nfsBackend) Capabilities() backend.Capabilities {
 	return backend.Capabilities{
-		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany},
+		AccessModes: []corev1.PersistentVolumeAccessMode{
+			corev1.ReadWriteOnce, corev1.ReadWriteOncePod, corev1.ReadOnlyMany, corev1.ReadWriteMany,
+		},
 		VolumeModes: []corev1.PersistentVolumeMode{corev1.PersistentVolumeFilesystem},
 		Advisory:    true,
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -210,4 +211,12 @@ func directoryOf(t *testing.T, opened *nfsBackend, request backend.Request) stri
 	directory, err := directoryFor(opened.spec.template, request)
 	must(t, err)
 	return directory
+}
+
+func TestAClaimCanAskForOnePodAlone(t *testing.T) {
+	w := newWorld(t)
+	request, opened := requestFor("shop", "data", "1"), w.open(t)
+	request.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
+	must(t, opened.Capabilities().Check(request))
+	mustProvision(t, opened, request)
 }
