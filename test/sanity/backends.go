@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-dev/stowage/test/guests"
 )
 
-// disksLabel is what nodes with disks for local volumes bear.
-const disksLabel = "sanity.stowage.dev/disks"
+// onNode selects a node by its name.
+func onNode(name string) map[string]string { return map[string]string{corev1.LabelHostname: name} }
 
 // share is the StorageBackend of a server's share.
 func share(server *guests.NFSServer) *stowagev1alpha1.StorageBackend {
@@ -27,14 +27,11 @@ func share(server *guests.NFSServer) *stowagev1alpha1.StorageBackend {
 	})
 }
 
-// onDisks is the StorageBackend of a folder below the agent's base, for volumes of a
-// layout.
-func onDisks(base, name string, layout stowagev1alpha1.LocalLayout, fsType string) *stowagev1alpha1.StorageBackend {
+// onDisks is a StorageBackend of a folder below the agents' base.
+func onDisks(base, name string, spec stowagev1alpha1.LocalBackend) *stowagev1alpha1.StorageBackend {
 	return fixture.LocalBackend(name, func(object *stowagev1alpha1.StorageBackend) {
-		object.Spec.Local = &stowagev1alpha1.LocalBackend{
-			Path: stowagev1alpha1.AbsolutePath(filepath.Join(base, name)), NodeSelector: map[string]string{disksLabel: "yes"},
-			Layout: layout, FSType: fsType,
-		}
+		spec.Path = stowagev1alpha1.AbsolutePath(filepath.Join(base, name))
+		object.Spec.Local = &spec
 	})
 }
 
@@ -46,13 +43,12 @@ func inCloud(endpoint string) *stowagev1alpha1.StorageBackend {
 	})
 }
 
-// register completes a node before it is registered: the machine is an instance of the
-// cloud, and has disks.
-func register(node *corev1.Node) {
+// asInstance completes a node before it is registered: the machine is an instance of the
+// cloud.
+func asInstance(node *corev1.Node) {
 	if node.Name != machineName {
 		return
 	}
-	node.Labels[disksLabel] = "yes"
 	node.Labels[corev1.LabelTopologyZone] = cluster.CloudZone
 	node.Spec.ProviderID = "gce://" + cluster.CloudProject + "/" + cluster.CloudZone + "/" + node.Name
 }

@@ -12,9 +12,9 @@ import (
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
 
-// registered has a driver registered as a kubelet does, and returns the endpoint that it
+// register has a driver registered as a kubelet does, and returns the endpoint that it
 // names.
-func registered(ctx context.Context, kubeletDir, driver string) (endpoint string, err error) {
+func register(ctx context.Context, kubeletDir, driver string) (endpoint string, err error) {
 	conn, err := dial("unix:" + filepath.Join(kubeletDir, "plugins_registry", driver+"-reg.sock"))
 	if err != nil {
 		return "", err

@@ -10,10 +10,12 @@ import (
 	"path/filepath"
 	"strconv"
 
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/hack/uml"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/test/cluster"
 	"github.com/stowage-dev/stowage/test/guests"
+	"github.com/stowage-dev/stowage/test/story"
 )
 
 // guestRoot is where a guest has its own files.
@@ -42,7 +44,7 @@ func (s *tale) agentOf(node, root string) Agent {
 	if root != "" {
 		return Agent{
 			Node: node, Program: uml.MachineDir + path, Kubeconfig: uml.MachineDir + s.stowage.Folder.Kubeconfig(node),
-			Log: "/run/logs/" + node + "-agent.log", Root: root, Base: filepath.Join(root, "local"), Devices: filepath.Join(root, "devices"),
+			Log: "/run/logs/" + node + "-agent.log", Root: root, Base: s.stowage.Folder.Disks(), Devices: filepath.Join(root, "devices"),
 		}
 	}
 	return Agent{
@@ -55,9 +57,16 @@ func (s *tale) agentOf(node, root string) Agent {
 // kubeletDir is where on a host the kubelet has its folder.
 func kubeletDir(root string) string { return filepath.Join(root, "kubelet") }
 
-// LoadModules gives the kernel of a guest an NFS client.
-func (*Host) LoadModules(_ guests.Nothing, _ *guests.Nothing) error {
-	return uml.LoadModules("nfs", "nfsv3", "nfsv4")
+// Prepare gives a guest's kernel what it needs, and mounts the guest's disk where local
+// volumes lie.
+func (*Host) Prepare(base string, _ *guests.Nothing) error {
+	if err := uml.LoadModules("nfs", "nfsv3", "nfsv4", "loop"); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(base, 0o755); err != nil {
+		return err
+	}
+	return guests.Commands(context.Background(), "mkfs.ext4 -q "+uml.Disk, "mount "+uml.Disk+" "+base)
 }
 
 // Start starts the agent, and waits until it is ready.
@@ -65,7 +74,8 @@ func (h *Host) Start(asked Agent, _ *guests.Nothing) error {
 	return h.start(context.Background(), asked)
 }
 
-// start starts the agent as a DaemonSet would beside a kubelet.
+// start starts the agent as a DaemonSet does beside a kubelet, which is ready once the
+// kubelet has its drivers.
 func (h *Host) start(ctx context.Context, asked Agent) error {
 	agentRoot := filepath.Join(asked.Root, "agent")
 	for _, dir := range []string{filepath.Join(kubeletDir(asked.Root), "plugins_registry"), agentRoot, asked.Base, asked.Devices} {
@@ -83,6 +93,15 @@ func (h *Host) start(ctx context.Context, asked Agent) error {
 	})
 	if err := h.agent.Start(); err != nil {
 		return err
+	}
+	for _, driver := range []string{stowagev1alpha1.NFSDriver, stowagev1alpha1.LocalDriver, stowagev1alpha1.GCEDriver} {
+		err := story.Eventually(ctx, func() error {
+			_, err := register(ctx, kubeletDir(asked.Root), driver)
+			return err
+		})
+		if err != nil {
+			return err
+		}
 	}
 	return h.agent.AwaitReady(ctx)
 }

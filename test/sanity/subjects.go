@@ -32,16 +32,29 @@ const (
 	disksBackend       = "disks"
 )
 
-// subjects are all of them. An xfs has 300 MiB at least, and a disk 10 GiB.
-var subjects = []Subject{
-	{Name: "nfs", Driver: stowagev1alpha1.NFSDriver, Backend: shareBackend, Bytes: 64 * mebibyte, Larger: 128 * mebibyte},
-	{Name: "local-directory", Driver: stowagev1alpha1.LocalDriver, Backend: directoriesBackend, Bytes: 64 * mebibyte, Larger: 128 * mebibyte},
-	{Name: "local-image", Driver: stowagev1alpha1.LocalDriver, Backend: imagesBackend, Bytes: 64 * mebibyte, Larger: 128 * mebibyte},
-	{Name: "local-image-xfs", Driver: stowagev1alpha1.LocalDriver, Backend: xfsBackend, Bytes: 300 * mebibyte, Larger: 400 * mebibyte},
-	{Name: "local-image-block", Driver: stowagev1alpha1.LocalDriver, Backend: imagesBackend, Block: true, Bytes: 64 * mebibyte, Larger: 128 * mebibyte},
-	{Name: "gce", Driver: stowagev1alpha1.GCEDriver, Backend: disksBackend, Bytes: 10 * gibibyte, Larger: 11 * gibibyte, Limited: true},
-	{Name: "gce-block", Driver: stowagev1alpha1.GCEDriver, Backend: disksBackend, Block: true, Bytes: 10 * gibibyte, Larger: 11 * gibibyte, Limited: true},
+// lanes are all suites. Those of a lane run one after the other, because they have a
+// backend or a node's limit in common; lanes run at the same time. In the guest is what
+// needs its kernel: one that mounts NFS, and lets root grow an ext4 that is mounted.
+var lanes = []lane{
+	{inGuest: true, subjects: []Subject{
+		{Name: "nfs", Driver: stowagev1alpha1.NFSDriver, Backend: shareBackend, Bytes: 64 * mebibyte, Larger: 128 * mebibyte},
+		{Name: "local-image-ext4", Driver: stowagev1alpha1.LocalDriver, Backend: imagesBackend, Bytes: 64 * mebibyte, Larger: 128 * mebibyte},
+	}},
+	{subjects: []Subject{
+		{Name: "local-directory", Driver: stowagev1alpha1.LocalDriver, Backend: directoriesBackend, Bytes: 64 * mebibyte, Larger: 128 * mebibyte},
+		// An xfs has 300 MiB at least.
+		{Name: "local-image-xfs", Driver: stowagev1alpha1.LocalDriver, Backend: xfsBackend, Bytes: 300 * mebibyte, Larger: 400 * mebibyte},
+		{Name: "local-image-block", Driver: stowagev1alpha1.LocalDriver, Backend: xfsBackend, Block: true, Bytes: 64 * mebibyte, Larger: 128 * mebibyte},
+	}},
+	{subjects: []Subject{
+		// A disk has 10 GiB at least.
+		{Name: "gce", Driver: stowagev1alpha1.GCEDriver, Backend: disksBackend, Bytes: 10 * gibibyte, Larger: 11 * gibibyte, Limited: true},
+		{Name: "gce-block", Driver: stowagev1alpha1.GCEDriver, Backend: disksBackend, Block: true, Bytes: 10 * gibibyte, Larger: 11 * gibibyte, Limited: true},
+	}},
 }
 
-// inGuest: only the kernel of a guest can be counted on to mount NFS.
-func (s Subject) inGuest() bool { return s.Driver == stowagev1alpha1.NFSDriver }
+// lane is suites that run one after the other, on the machine or in the guest.
+type lane struct {
+	inGuest  bool
+	subjects []Subject
+}

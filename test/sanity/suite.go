@@ -30,8 +30,6 @@ const (
 	suiteTime = 75 * time.Second
 	// callTime is how long the controller waits for a backend.
 	callTime = 30 * time.Second
-	// pv is the volume's name in the kubelet's paths: there is one at a time.
-	pv = "pv"
 )
 
 // Plan is what one suite needs, in paths of the host that it runs on.
@@ -46,13 +44,13 @@ type Plan struct {
 func (p Plan) outcomeFile() string { return filepath.Join(p.Folder, p.Subject.Name+"-outcome.json") }
 
 // The kubelet's paths for a volume that is staged, and for the parent of the one at which
-// a pod has it.
+// a pod has it. A suite has one at a time, which is named after it.
 func (p Plan) staging() string {
-	return filepath.Join(p.KubeletDir, "plugins", "kubernetes.io", "csi", p.Subject.Driver, pv, "globalmount")
+	return filepath.Join(p.KubeletDir, "plugins", "kubernetes.io", "csi", p.Subject.Driver, p.Subject.Name, "globalmount")
 }
 
 func (p Plan) targets() string {
-	return filepath.Join(p.KubeletDir, "pods", "00000000-0000-4000-8000-000000000000", "volumes", "kubernetes.io~csi", pv)
+	return filepath.Join(p.KubeletDir, "pods", "00000000-0000-4000-8000-000000000000", "volumes", "kubernetes.io~csi", p.Subject.Name)
 }
 
 // runSuite runs the suite that a file describes, and writes how it ended beside it.
@@ -66,7 +64,7 @@ func runSuite(file string) error {
 		return err
 	}
 	ctx := context.Background()
-	endpoint, err := registered(ctx, p.KubeletDir, p.Subject.Driver)
+	endpoint, err := register(ctx, p.KubeletDir, p.Subject.Driver)
 	if err != nil {
 		return err
 	}

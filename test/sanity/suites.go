@@ -12,24 +12,39 @@ import (
 	"github.com/stowage-dev/stowage/test/cluster"
 )
 
-// tellSuites runs one suite after the other, and tells how each ended. One that fails
-// doesn't keep the next from running.
+// tellSuites runs all suites, and tells how each ended. One that fails doesn't keep the
+// next from running.
 func (s *tale) tellSuites() {
 	fmt.Println("\ncsi-sanity")
-	for _, about := range subjects {
-		ran := run{subject: about}
-		if err := s.runOn(about, &ran.outcome); err != nil {
-			ran.outcome.Trouble = err.Error()
-		}
+	ended := make(chan run)
+	total := 0
+	for _, one := range lanes {
+		total += len(one.subjects)
+		go func() {
+			for _, about := range one.subjects {
+				ended <- s.runOne(about, one.inGuest)
+			}
+		}()
+	}
+	for range total {
+		ran := <-ended
 		s.runs = append(s.runs, ran)
-		fmt.Println(ran.outcome.tell(about.Name))
+		fmt.Println(ran.outcome.tell(ran.subject.Name))
 	}
 }
 
-// runOn runs a suite where the driver's agent is.
-func (s *tale) runOn(about Subject, got *Outcome) error {
+func (s *tale) runOne(about Subject, inGuest bool) run {
+	ran := run{subject: about}
+	if err := s.runOn(about, inGuest, &ran.outcome); err != nil {
+		ran.outcome.Trouble = err.Error()
+	}
+	return ran
+}
+
+// runOn runs a suite where its volumes are.
+func (s *tale) runOn(about Subject, inGuest bool, got *Outcome) error {
 	plan := Plan{Subject: about, Kubeconfig: s.stowage.Folder.Kubeconfig(cluster.AdminUser), Base: s.stowage.Folder.Disks()}
-	if !about.inGuest() {
+	if !inGuest {
 		plan.KubeletDir, plan.Folder = kubeletDir(s.machineDir()), filepath.Join(s.machineDir(), "suites")
 		plan.Log = s.folder.Log("suite-" + about.Name)
 		return s.machine.Run(plan, got)

@@ -24,6 +24,9 @@ const (
 	diskLimit = 16
 	// machineDisk is the size of the disks that all volumes on the machine lie on.
 	machineDisk = 40 * gibibyte
+	// guestDisk is what the guest has for local volumes.
+	guestDisk   = 4 * gibibyte
+	guestMemory = "768M"
 )
 
 // tale is the story, with those who play in it.
@@ -52,7 +55,7 @@ func tell(ctx context.Context, folder guests.Folder) error {
 	s.Do("the machine has disks of its own", s.mountDisks)
 	s.Do("a cloud starts, whose disks are loop devices", s.startCloud)
 	s.Do("an NFS server and a guest start", s.startGuest)
-	s.Do("an agent starts on the machine, and says where its drivers are", func() error {
+	s.Do("an agent starts on the machine, and its drivers are registered", func() error {
 		return s.machine.start(s.Ctx, s.agentOf(machineName, ""))
 	})
 	s.Do("another one does in the guest", func() error {
@@ -97,7 +100,7 @@ func (s *tale) base() string       { return filepath.Join(s.clusterDir(), "disks
 
 func (s *tale) startCluster() error {
 	started, err := cluster.Start(s.Ctx, cluster.Options{
-		Dir: s.clusterDir(), Address: guests.Address, Nodes: []string{machineName, guestName}, Register: register,
+		Dir: s.clusterDir(), Address: guests.Address, Nodes: []string{machineName, guestName}, Register: asInstance,
 		Step: func(string) (done func(error)) { return func(error) {} },
 	})
 	s.stowage = &guests.Stowage{Cluster: started}
@@ -140,19 +143,19 @@ func (s *tale) startGuest() error {
 	if err != nil {
 		return err
 	}
-	booted, err := guests.Boot(s.Ctx, s.folder, 1)
+	booted, err := guests.BootAs(s.Ctx, s.folder, 1, guests.Hardware{Memory: guestMemory, Disk: guestDisk})
 	if err != nil {
 		return err
 	}
 	s.guest = booted[0]
-	return s.guest.Ask("Host.LoadModules", guests.Nothing{}, &guests.Nothing{})
+	return s.guest.Ask("Host.Prepare", s.base(), &guests.Nothing{})
 }
 
 func (s *tale) createBackends() error {
 	base := s.stowage.Folder.Disks()
 	return s.stowage.Create(s.Ctx, share(s.server),
-		onDisks(base, directoriesBackend, stowagev1alpha1.LayoutDirectory, ""),
-		onDisks(base, imagesBackend, stowagev1alpha1.LayoutImage, "ext4"),
-		onDisks(base, xfsBackend, stowagev1alpha1.LayoutImage, "xfs"),
+		onDisks(base, directoriesBackend, stowagev1alpha1.LocalBackend{NodeSelector: onNode(machineName)}),
+		onDisks(base, imagesBackend, stowagev1alpha1.LocalBackend{NodeSelector: onNode(guestName), Layout: stowagev1alpha1.LayoutImage, FSType: "ext4"}),
+		onDisks(base, xfsBackend, stowagev1alpha1.LocalBackend{NodeSelector: onNode(machineName), Layout: stowagev1alpha1.LayoutImage, FSType: "xfs"}),
 		inCloud(fmt.Sprintf("http://127.0.0.1:%d/compute/v1/", cloudPort)))
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -45,6 +46,8 @@ type Server struct {
 	mu sync.Mutex
 	// volumes are those that were made, by their handles.
 	volumes map[string]*volume
+	// claims are the UIDs of the claims that volumes are made for, by the volumes' names.
+	claims map[string]types.UID
 }
 
 // volume is what Kubernetes would keep of a volume.
@@ -59,7 +62,7 @@ type volume struct {
 
 // New makes a Server.
 func New(options Options) *Server {
-	return &Server{Options: options, volumes: map[string]*volume{}}
+	return &Server{Options: options, volumes: map[string]*volume{}, claims: map[string]types.UID{}}
 }
 
 // Left is what was made and not removed: handles, in order.

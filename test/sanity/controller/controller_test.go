@@ -77,6 +77,16 @@ func TestARepeatIsForTheSameVolume(t *testing.T) {
 	}
 }
 
+func TestANameThatIsUsedAgainIsForAnotherVolume(t *testing.T) {
+	s, _ := newServer()
+	first := made(t, s, asking("a", mebibyte))
+	_, err := s.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: first})
+	mustBe(t, err, codes.OK)
+	if again := made(t, s, asking("a", mebibyte)); first == again {
+		t.Errorf("it made %s again", again)
+	}
+}
+
 func TestWhatTheBackendSaysIsToldInCodes(t *testing.T) {
 	for kind, code := range map[backend.ErrorKind]codes.Code{
 		backend.Invalid: codes.InvalidArgument, backend.Exhausted: codes.ResourceExhausted,

@@ -30,13 +30,22 @@ var modes = map[csi.VolumeCapability_AccessMode_Mode]corev1.PersistentVolumeAcce
 	csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER:   corev1.ReadWriteMany,
 }
 
+// claimOf is the UID of the claim that a name stands for: another one once its volume was
+// deleted, as claims have.
+func (s *Server) claimOf(name string) types.UID {
+	if s.claims[name] == "" {
+		s.claims[name] = types.UID(uuid.NewString())
+	}
+	return s.claims[name]
+}
+
 // requestOf is what a call asks the backend for: the volume of a claim that there would
-// be. Its UID comes of the call's name, so that a repeat is for the same claim.
-func requestOf(asked *csi.CreateVolumeRequest) (backend.Request, error) {
+// be.
+func (s *Server) requestOf(asked *csi.CreateVolumeRequest) (backend.Request, error) {
 	if asked.GetName() == "" {
 		return backend.Request{}, missing("name")
 	}
-	uid := types.UID(uuid.NewSHA1(uuid.NameSpaceOID, []byte(asked.GetName())).String())
+	uid := s.claimOf(asked.GetName())
 	request := backend.Request{
 		ID:         backend.VolumeID(uid, 1),
 		Claim:      stowagev1alpha1.ClaimReference{Namespace: namespace, Name: "claim-" + string(uid), UID: uid},

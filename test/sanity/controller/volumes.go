@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"maps"
 	"reflect"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 )
@@ -17,7 +19,7 @@ import (
 func (s *Server) CreateVolume(ctx context.Context, asked *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	request, err := requestOf(asked)
+	request, err := s.requestOf(asked)
 	if err != nil {
 		return nil, err
 	}
@@ -111,6 +113,7 @@ func (s *Server) DeleteVolume(ctx context.Context, asked *csi.DeleteVolumeReques
 		return nil, err
 	}
 	delete(s.volumes, id)
+	maps.DeleteFunc(s.claims, func(_ string, uid types.UID) bool { return backend.VolumeID(uid, 1) == id })
 	return &csi.DeleteVolumeResponse{}, nil
 }
 
