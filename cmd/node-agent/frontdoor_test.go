@@ -32,7 +32,11 @@ func TestTheAgentIsReadyWhenTheKubeletHasAllItsDrivers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(dir)
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	ended := make(chan error, 1)
@@ -92,7 +96,7 @@ func registers(t *testing.T, dir, driver, topology string) error {
 	if err != nil {
 		return err
 	}
-	if node.GetNodeId() != "n1" || len(node.GetAccessibleTopology().GetSegments()[topology]) == 0 != (topology == "") {
+	if node.GetNodeId() != "n1" || (node.GetAccessibleTopology().GetSegments()[topology] == "") != (topology == "") {
 		return errors.New("it says something else of the node")
 	}
 	_, err = registration.NotifyRegistrationStatus(t.Context(), &registerapi.RegistrationStatus{PluginRegistered: true})
