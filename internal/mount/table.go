@@ -38,6 +38,9 @@ type Point struct {
 	// Access is what may be done through this mount, and SystemAccess with the file
 	// system, through whatever mount: after errors, the kernel writes to none any more.
 	Access, SystemAccess Access
+	// StopsOnErrors: it is one to which the kernel writes no more after errors. Not every
+	// kernel shows that it has stopped.
+	StopsOnErrors bool
 	// Group is the number of the mounts that show below them what is mounted and unmounted
 	// below one of them, and Master that of those which it follows so without telling
 	// them. 0: none.
@@ -204,6 +207,7 @@ func parsePoint(line string) (Point, error) {
 		if slices.Contains(options, "ro") || slices.Contains(options, "emergency_ro") {
 			point.SystemAccess = ReadOnly
 		}
+		point.StopsOnErrors = slices.Contains(options, "errors=remount-ro")
 	}
 	return point, nil
 }

@@ -31,6 +31,10 @@ func TestATableIsRead(t *testing.T) {
 			"40 23 8:2 /c /pods/x ro,relatime - xfs /dev/sdb rw",
 			Point{ID: 40, Parent: 23, Device: "8:2", Root: "/c", Path: "/pods/x", FSType: "xfs", Source: "/dev/sdb", Access: ReadOnly},
 		},
+		"one that stops being written after errors": {
+			"30 23 7:1 / /disk rw - ext4 /dev/loop1 rw,errors=remount-ro",
+			Point{ID: 30, Parent: 23, Device: "7:1", Root: "/", Path: "/disk", FSType: "ext4", Source: "/dev/loop1", StopsOnErrors: true},
+		},
 		"a read-only file system, mounted to be written": {
 			"40 23 8:2 /c /pods/x rw,relatime - xfs /dev/sdb ro",
 			Point{ID: 40, Parent: 23, Device: "8:2", Root: "/c", Path: "/pods/x", FSType: "xfs", Source: "/dev/sdb", SystemAccess: ReadOnly},

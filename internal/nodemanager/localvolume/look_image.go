@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -64,11 +62,11 @@ func (s *sight) lookAtMount(point mount.Point, loop *device.Loop) error {
 	if fmt.Sprintf("%d:%d", unix.Major(stat.Dev), unix.Minor(stat.Dev)) != loop.Device() {
 		return nil // something else is there by now
 	}
-	if point.SystemAccess == mount.ReadOnly && point.Access != mount.ReadOnly {
+	if device.HasStopped(point) {
 		s.add(stowagev1alpha1.ReasonFileSystemReadOnly, "the kernel stopped writing to the file system in the image, after an error: "+
 			"save what it holds, delete the pods that use it, and let them start again, which checks it")
 	}
-	if hasErrors(filepath.Base(loop.Path())) {
+	if device.HasErrors(loop.Device()) {
 		s.add(stowagev1alpha1.ReasonIOError, "the kernel found errors in the file system of the image: look at the node's kernel log, "+
 			"delete the pods that use it, and let them start again, which checks it")
 	}
@@ -76,12 +74,6 @@ func (s *sight) lookAtMount(point mount.Point, loop *device.Loop) error {
 		return err
 	}
 	return s.measureMount(dir)
-}
-
-// hasErrors says whether ext4 noted errors of the file system on a device.
-func hasErrors(name string) bool {
-	count, err := os.ReadFile("/sys/fs/ext4/" + name + "/errors_count")
-	return err == nil && strings.TrimSpace(string(count)) != "0"
 }
 
 // measureMount asks a file system how full it is.

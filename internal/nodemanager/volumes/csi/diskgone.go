@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -39,7 +40,7 @@ func checkDisk(table mount.Table, place diskPlace, record diskRecord) error {
 			"it is mounted again once it is back, for pods that are started then", volumes.ErrGone)
 	}
 	staged, mounted := table.At(place.system)
-	if mounted && staged.Access == mount.ReadWrite && staged.SystemAccess == mount.ReadOnly {
+	if mounted && device.HasStopped(staged) {
 		return errReadOnly
 	}
 	return nil

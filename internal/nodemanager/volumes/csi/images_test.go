@@ -161,6 +161,12 @@ func TestAFileSystemThatTheKernelStoppedWritingToIsToldOf(t *testing.T) {
 	}
 	n.unpublish(t, "pod", n.spec())
 	n.mustBeClean(t)
+
+	n.publish(t, "next", n.spec())
+	if there, err := n.plugin.IsPublished(n.table(t), n.spec(), n.at(t, "next")); !there || err != nil {
+		t.Errorf("once it was checked: got %v, %v", there, err)
+	}
+	n.unpublish(t, "next", n.spec())
 }
 
 //proves:csi/vanishes

@@ -70,7 +70,7 @@ func (p place) check(table mount.Table) error {
 		return errRemoved
 	}
 	staged, mounted := table.At(p.mount())
-	if mounted && staged.Access == mount.ReadWrite && staged.SystemAccess == mount.ReadOnly {
+	if mounted && device.HasStopped(staged) {
 		return errReadOnly
 	}
 	return nil

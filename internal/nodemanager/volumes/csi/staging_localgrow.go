@@ -100,7 +100,7 @@ func (s *LocalStaging) Check(_ context.Context, handle, path string) error {
 		return errRemovedDirectory
 	case !record.Image:
 		return nil
-	case staged.Access == mount.ReadWrite && staged.SystemAccess == mount.ReadOnly:
+	case device.HasStopped(staged):
 		return errReadOnly
 	}
 	return s.checkImage(record.Path, staged.Device)
