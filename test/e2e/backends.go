@@ -12,7 +12,9 @@ const (
 	directories = "directories"
 	images      = "images"
 	shared      = "shared"
-	disks       = "disks"
+	// disks are of the guests' cloud, and machineDisks of the machine's.
+	disks        = "disks"
+	machineDisks = "machine-disks"
 )
 
 // backends are those that stories share.
@@ -29,10 +31,14 @@ func (b *bed) backends() []client.Object {
 			Path: base + images, Layout: stowagev1alpha1.LayoutImage,
 		}}),
 		backend(shared, stowagev1alpha1.StorageBackendSpec{NFS: share}),
-		backend(disks, stowagev1alpha1.StorageBackendSpec{GCE: &stowagev1alpha1.GCEBackend{
-			Project: project, Zones: []string{zone}, Endpoint: endpoint,
-		}}),
+		disksAt(disks, cloudPort), disksAt(machineDisks, loopPort),
 	}
+}
+
+func disksAt(name, port string) client.Object {
+	return backend(name, stowagev1alpha1.StorageBackendSpec{GCE: &stowagev1alpha1.GCEBackend{
+		Project: project, Zones: []string{zone}, Endpoint: endpointAt(port) + "/compute/v1/",
+	}})
 }
 
 // backend is one that keeps a class of its own name, whose volumes may grow.

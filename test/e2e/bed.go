@@ -32,11 +32,12 @@ type bed struct {
 	chosen *regexp.Regexp
 
 	guests []*guests.Node
-	plane  *controlplane.ControlPlane
-	cloud  *cloud
-	share  *guests.NFSServer
 	nodes  []*kubenode.Node
+	plane  *controlplane.ControlPlane
 	client client.Client
+	share  *guests.NFSServer
+
+	cloud, machinesCloud *cloud
 
 	mu       sync.Mutex
 	problems []error
@@ -99,7 +100,8 @@ func (b *bed) end() error {
 		b.story.Fail(errors.Join(b.problems...))
 	}
 	if b.story.Err() != nil {
-		b.show()
+		// Whoever ended the test wants to know, too.
+		b.show(context.WithoutCancel(b.story.Ctx))
 	}
 	verdict := b.story.End()
 	b.stay()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
 
@@ -24,49 +23,64 @@ const (
 	// devicesPath is where nodes find what the cloud knows of their disks.
 	devicesPath = "/run/stowage-cloud"
 
-	cloudAddress = guests.Address + ":8585"
-	endpoint     = "http://" + cloudAddress + "/compute/v1/"
-	latency      = "300ms"
+	latency = "300ms"
+
+	// cloudPort is that of the cloud whose disks are plugged into guests. A guest's kernel
+	// doesn't see them grow.
+	cloudPort = "8585"
+	// loopPort is that of another one, whose disks are loop devices of the machine. They
+	// must lie on the machine's own disk, with which they go.
+	loopPort, loopFolder = "8586", "/var/lib/cloud"
 )
 
-// cloud is gce-mock, whose instances are the guests: no cloud plugs a disk into the
-// machine itself.
+func endpointAt(port string) string { return "http://" + guests.Address + ":" + port }
+
+// cloud is gce-mock, whose instances are nodes.
 type cloud struct {
 	*cluster.Program
 	*compute.Service
-	folder string
 }
 
-// newCloud prepares it, with what nodes are to be shown.
-func newCloud(ctx context.Context, folder guests.Folder, instances ...string) (*cloud, error) {
+// startCloud starts a cloud at a port, with instances.
+func startCloud(ctx context.Context, folder guests.Folder, port string, arguments ...string) (*cloud, error) {
 	program, err := cluster.ProgramPath("gce-mock")
 	if err != nil {
 		return nil, err
 	}
-	c := &cloud{folder: filepath.Join(folder.Memory(), "cloud")}
-	arguments := []string{
-		"--listen=" + cloudAddress, "--folder=" + c.folder, "--project=" + project, "--zone=" + zone,
-		"--attach=uml", "--uml-dir=" + folder.Memory(), "--latency=" + latency, "--log-level=1",
-	}
-	for _, instance := range instances {
-		arguments = append(arguments, "--instance="+zone+"/"+instance)
-	}
+	c := &cloud{}
 	c.Program = cluster.NewProgram(cluster.ProgramOptions{
-		Name: "gce-mock", Path: program, LogFile: folder.Log("gce-mock"), Arguments: arguments,
-		Ready: "http://" + cloudAddress + "/_mock/healthz",
+		Name: "gce-mock", Path: program, LogFile: folder.Log("gce-mock-" + port), Ready: endpointAt(port) + "/_mock/healthz",
+		Arguments: append([]string{
+			"--listen=" + guests.Address + ":" + port, "--device-folder=" + devicesOf(folder),
+			"--project=" + project, "--zone=" + zone, "--latency=" + latency, "--log-level=1",
+		}, arguments...),
 	})
-	c.Service, err = compute.NewService(ctx, option.WithEndpoint(endpoint), option.WithoutAuthentication())
-	return c, errors.Join(err, os.MkdirAll(c.devices(), 0o755))
+	if err := c.Start(); err != nil {
+		return nil, err
+	}
+	c.Service, err = compute.NewService(ctx, option.WithEndpoint(endpointAt(port)+"/compute/v1/"), option.WithoutAuthentication())
+	return c, errors.Join(err, c.AwaitReady(ctx))
 }
 
-// devices is where the machine has what nodes are shown.
-func (c *cloud) devices() string { return filepath.Join(c.folder, "devices") }
+// startGuestsCloud starts the one of the guests.
+func (b *bed) startGuestsCloud() (err error) {
+	b.cloud, err = startCloud(b.story.Ctx, b.folder, cloudPort, "--folder="+filepath.Join(b.folder.Memory(), "cloud"),
+		"--attach=uml", "--uml-dir="+b.folder.Memory(), "--instance="+zone+"/"+node1, "--instance="+zone+"/"+node2)
+	return err
+}
+
+// startMachinesCloud starts that of the machine, which has its disk by then.
+func (b *bed) startMachinesCloud() (err error) {
+	b.machinesCloud, err = startCloud(b.story.Ctx, b.folder, loopPort, "--folder="+loopFolder,
+		"--attach=loop", "--instance="+zone+"/"+machine)
+	return err
+}
+
+// devicesOf is where the machine has what nodes are shown of their devices.
+func devicesOf(folder guests.Folder) string { return filepath.Join(folder.Memory(), "devices") }
 
 // inCloud makes a node an instance, as a cloud's own controllers do.
 func inCloud(settings *kubenode.Settings) {
-	if settings.SharedKernel {
-		return
-	}
 	settings.ProviderID = "gce://" + project + "/" + zone + "/" + settings.Name
 	settings.Labels = map[string]string{"topology.kubernetes.io/zone": zone, "topology.kubernetes.io/region": region}
 }

@@ -15,17 +15,17 @@ func (b *bed) kubeconfig() string {
 }
 
 // kubectl is the administrator's.
-func (b *bed) kubectl(input string, arguments ...string) (string, error) {
+func (b *bed) kubectl(ctx context.Context, input string, arguments ...string) (string, error) {
 	path, err := controlplane.Binary("kubectl")
 	if err != nil {
 		return "", err
 	}
-	return b.run(input, path, append([]string{"--kubeconfig=" + b.kubeconfig()}, arguments...)...)
+	return run(ctx, input, path, append([]string{"--kubeconfig=" + b.kubeconfig()}, arguments...)...)
 }
 
 // run runs a program, and returns what it prints.
-func (b *bed) run(input, path string, arguments ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(b.story.Ctx, patience)
+func run(ctx context.Context, input, path string, arguments ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var problems strings.Builder
 	command := exec.CommandContext(ctx, path, arguments...)
@@ -39,7 +39,7 @@ func (b *bed) run(input, path string, arguments ...string) (string, error) {
 
 // sh is what a shell's script prints in a pod.
 func (s *scene) sh(pod, script string) (string, error) {
-	output, err := s.bed.kubectl("", "exec", "--namespace="+s.namespace, pod, "--", "sh", "-c", script)
+	output, err := s.bed.kubectl(s.Ctx, "", "exec", "--namespace="+s.namespace, pod, "--", "sh", "-c", script)
 	return strings.TrimSpace(output), err
 }
 

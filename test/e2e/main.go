@@ -28,6 +28,19 @@ const mostTime = 20 * time.Minute
 var groups = [][]tale{
 	{
 		{"directory", directory},
+		{"image", image},
+		{"share", share},
+		{"disk", disk},
+		{"image-as-device", imageAsDevice},
+		{"disk-as-device", diskAsDevice},
+		{"image-grows", imageGrows},
+		{"disk-grows", diskGrows},
+		{"ephemeral", ephemeral},
+		{"replicas", replicas},
+		{"owners", owners},
+		{"parts", parts},
+		{"readers", readers},
+		{"room", room},
 	},
 }
 

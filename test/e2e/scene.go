@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -140,9 +139,4 @@ func (s *scene) gone(objects ...client.Object) error {
 		}
 	}
 	return nil
-}
-
-// within is a context for what may take as long as anything may.
-func (s *scene) within() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(s.Ctx, patience)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,7 +17,7 @@ var kinds = []string{
 
 // told is what is to be seen of a story that didn't hold: its pods, claims and events.
 func (s *scene) told() string {
-	all, err := s.bed.kubectl("", "get", "pods,pvc,events", "--namespace="+s.namespace, "--output=wide", "--sort-by=.metadata.creationTimestamp")
+	all, err := s.bed.kubectl(context.WithoutCancel(s.Ctx), "", "get", "pods,pvc,events", "--namespace="+s.namespace, "--output=wide", "--sort-by=.metadata.creationTimestamp")
 	if err != nil {
 		return err.Error()
 	}
@@ -25,49 +26,44 @@ func (s *scene) told() string {
 
 // show keeps all objects, and what Stowage's pods logged, beside the other logs, and
 // prints what people look at first.
-func (b *bed) show() {
+func (b *bed) show(ctx context.Context) {
 	if b.plane == nil {
 		return
 	}
-	// Whoever ended the test by hand wants to know, too.
-	b.story.Ctx = context.WithoutCancel(b.story.Ctx)
 	for _, kind := range kinds {
-		b.keep(kind+".yaml", "get", kind, "--all-namespaces", "--output=yaml")
+		b.keep(ctx, kind+".yaml", "get", kind, "--all-namespaces", "--output=yaml")
 	}
-	overview, err := b.kubectl("", "get", "nodes,storagebackends,pv,volumeattachments,pods,pvc", "--all-namespaces", "--output=wide")
+	overview, err := b.kubectl(ctx, "", "get", "nodes,storagebackends,pv,volumeattachments,pods,pvc", "--all-namespaces", "--output=wide")
 	fmt.Printf("\n%s\n", overview)
 	if err != nil {
 		fmt.Println(err)
 	}
-	b.keepLogs()
+	b.keepLogs(ctx)
 }
 
 // keepLogs keeps what the containers of Stowage's pods printed, of those before a
 // restart, too.
-func (b *bed) keepLogs() {
-	pods, err := b.kubectl("", "get", "pods", "--namespace="+system, "--output=name")
+func (b *bed) keepLogs(ctx context.Context) {
+	pods, err := b.kubectl(ctx, "", "get", "pods", "--namespace="+system, "--output=name")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	for _, pod := range strings.Fields(pods) {
 		name := strings.TrimPrefix(pod, "pod/")
-		b.keep(name+".log", "logs", "--namespace="+system, pod, "--all-containers")
-		b.keep(name+"-previous.log", "logs", "--namespace="+system, pod, "--all-containers", "--previous")
+		b.keep(ctx, name+".log", "logs", "--namespace="+system, pod, "--all-containers")
+		b.keep(ctx, name+"-previous.log", "logs", "--namespace="+system, pod, "--all-containers", "--previous")
 	}
 }
 
 // keep writes what kubectl prints to a file, if that is anything.
-func (b *bed) keep(name string, arguments ...string) {
-	output, err := b.kubectl("", arguments...)
+func (b *bed) keep(ctx context.Context, name string, arguments ...string) {
+	output, err := b.kubectl(ctx, "", arguments...)
 	if err != nil {
 		return
 	}
 	path := filepath.Join(b.folder.Logs(), "objects", name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
-		err = os.WriteFile(path, []byte(output), 0o644)
-	}
-	if err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(output), 0o644)); err != nil {
 		fmt.Println(err)
 	}
 }

@@ -51,10 +51,7 @@ func (b *bed) start() {
 
 func (b *bed) startStorage() (err error) {
 	ctx := b.story.Ctx
-	if b.cloud, err = newCloud(ctx, b.folder, node1, node2); err != nil {
-		return err
-	}
-	if err := errors.Join(b.cloud.Start(), b.cloud.AwaitReady(ctx), guests.PrepareNFS(ctx)); err != nil {
+	if err := errors.Join(os.Mkdir(devicesOf(b.folder), 0o755), b.startGuestsCloud(), guests.PrepareNFS(ctx)); err != nil {
 		return err
 	}
 	if b.share, err = guests.NewNFSServer(nfsPort, b.folder); err != nil {
@@ -99,7 +96,7 @@ func (b *bed) join() error {
 	b.nodes, err = kubenode.Plan(b.story.Ctx, kubenode.Cluster{
 		Name: b.folder.Name(), Kubelet: kubelet, Kubeconfig: b.plane.NodeKubeconfig,
 		ClientAuthority: b.plane.KubeletClients(), Service: apiserver.ServiceAddress, Pause: pause,
-		Folders: map[string]string{devicesPath: b.cloud.devices()}, Customize: inCloud,
+		Folders: map[string]string{devicesPath: devicesOf(b.folder)}, Customize: inCloud,
 	}, members...)
 	if err != nil {
 		return err
@@ -107,7 +104,7 @@ func (b *bed) join() error {
 	if err := b.plane.ServeService(apiserver.ServiceAddress); err != nil {
 		return err
 	}
-	return b.each((*kubenode.Node).Join)
+	return errors.Join(b.each((*kubenode.Node).Join), b.startMachinesCloud())
 }
 
 // load has each node take the images.

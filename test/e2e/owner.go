@@ -1,0 +1,27 @@
+package main
+
+import corev1 "k8s.io/api/core/v1"
+
+const (
+	someUser  int64 = 1000
+	someGroup int64 = 2000
+)
+
+// asSomebody runs a pod as a user who isn't root, with an fsGroup.
+func asSomebody(pod *corev1.PodSpec) {
+	user, group, isNot := someUser, someGroup, true
+	pod.SecurityContext = &corev1.PodSecurityContext{RunAsUser: &user, RunAsGroup: &user, FSGroup: &group, RunAsNonRoot: &isNot}
+}
+
+// owners: pods that aren't root can write to what has their fsGroup.
+func owners(s *scene) {
+	for _, class := range []string{directories, images, shared, disks} {
+		claim := s.claim(class, "16Mi")
+		claim.Name = class
+		pod := s.pod(class, asSomebody, on(node2), with(class))
+		s.Do("a pod that isn't root runs with one of "+class, func() error { return s.launch(claim, pod) })
+		s.Do("it writes, and what it writes is its group's", func() error {
+			return s.says(pod.Name, "echo hello >/data/greeting && stat -c '%u %g' /data/greeting", "1000 2000")
+		})
+	}
+}
