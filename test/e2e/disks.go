@@ -15,23 +15,19 @@ const base = "/var/lib/stowage/"
 // Disks is what an administrator does on nodes before volumes can lie there.
 type Disks struct{}
 
-// Disk is a folder of a node, on a disk of so many bytes; 0: on the node's own.
+// Disk is one of so many bytes, and where a node is to have it.
 type Disk struct {
 	Path string
 	Size int64
 }
 
-// Prepare makes a folder that a backend is to be given.
-func (Disks) Prepare(disk Disk, _ *guests.Nothing) error {
-	if disk.Size > 0 {
-		mounted := disk.Path + "-disk"
-		if err := os.MkdirAll(mounted, 0o755); err != nil {
-			return err
-		}
-		if err := unix.Mount("disk", mounted, "tmpfs", 0, fmt.Sprintf("size=%d", disk.Size)); err != nil {
-			return fmt.Errorf("mounting a disk at %s: %w", mounted, err)
-		}
-		disk.Path = mounted + "/volumes"
+// Mount mounts one.
+func (Disks) Mount(disk Disk, _ *guests.Nothing) error {
+	if err := os.MkdirAll(disk.Path, 0o755); err != nil {
+		return err
 	}
-	return os.MkdirAll(disk.Path, 0o755)
+	if err := unix.Mount("disk", disk.Path, "tmpfs", 0, fmt.Sprintf("size=%d", disk.Size)); err != nil {
+		return fmt.Errorf("mounting a disk at %s: %w", disk.Path, err)
+	}
+	return nil
 }

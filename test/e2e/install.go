@@ -89,14 +89,6 @@ func (b *bed) hasDrivers(node *kubenode.Node) error {
 
 // createBackends makes one of each kind; their classes have their names.
 func (b *bed) createBackends() error {
-	for _, name := range []string{directories, images} {
-		err := b.each(func(node *kubenode.Node) error {
-			return node.Host.Ask("Disks.Prepare", Disk{Path: base + name}, &kubenode.Nothing{})
-		})
-		if err != nil {
-			return err
-		}
-	}
 	var problems []error
 	for _, backend := range b.backends() {
 		problems = append(problems, b.client.Create(b.story.Ctx, backend))

@@ -17,14 +17,14 @@ const uneven = "uneven"
 // room: the scheduler knows how much room each node's disk has, and sends no pod to a node
 // that has none for its claim.
 func room(s *scene) {
-	made := backend(uneven, stowagev1alpha1.StorageBackendSpec{Local: &stowagev1alpha1.LocalBackend{Path: base + uneven + "-disk/volumes"}})
+	made := backend(uneven, stowagev1alpha1.StorageBackendSpec{Local: &stowagev1alpha1.LocalBackend{Path: base + uneven}})
 	s.Do("nodes have disks of 64Mi, and node2 one of 256Mi", func() error {
 		err := s.bed.each(func(node *kubenode.Node) error {
 			disk := Disk{Path: base + uneven, Size: 64 << 20}
 			if node.Name == node2 {
 				disk.Size = 256 << 20
 			}
-			return node.Host.Ask("Disks.Prepare", disk, &kubenode.Nothing{})
+			return node.Host.Ask("Disks.Mount", disk, &kubenode.Nothing{})
 		})
 		return errors.Join(err, s.create(made))
 	})
