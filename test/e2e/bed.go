@@ -95,21 +95,21 @@ func (b *bed) fail(err error) {
 }
 
 // end is the verdict on all stories.
-func (b *bed) end() error {
+func (b *bed) end(ctx context.Context) error {
 	if len(b.problems) > 0 {
 		b.story.Fail(errors.Join(b.problems...))
 	}
 	if b.story.Err() != nil {
 		// Whoever ended the test wants to know, too.
-		b.show(context.WithoutCancel(b.story.Ctx))
+		b.show(context.WithoutCancel(ctx))
 	}
 	verdict := b.story.End()
-	b.stay()
+	b.stay(ctx)
 	return verdict
 }
 
 // stay keeps the cluster for people to look at, if they asked for it.
-func (b *bed) stay() {
+func (b *bed) stay(ctx context.Context) {
 	if os.Getenv("STOWAGE_E2E_STAY") == "" || b.plane == nil {
 		return
 	}
@@ -117,7 +117,7 @@ func (b *bed) stay() {
 	if err != nil {
 		fmt.Println(err)
 	}
-	ctx, stop := signal.NotifyContext(b.story.Ctx, os.Interrupt)
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
 	fmt.Printf("\nThe cluster stays until Ctrl-C. To look at it:\n\n  nsenter -t $(pgrep -f 'inside .*/%s$') -m -n -p %s --kubeconfig %s get pods -A\n",
 		b.folder.Name(), kubectl, b.kubeconfig())

@@ -107,11 +107,11 @@ func (b *bed) backendsAreReady() error {
 			return fmt.Errorf("backend %s isn't Ready: %+v", backend.Name, backend.Status.Conditions)
 		}
 	}
-	return b.each(b.hasRoom)
+	return b.each(b.knowsDisks)
 }
 
-// hasRoom says whether each local backend knows the disk of a node.
-func (b *bed) hasRoom(node *kubenode.Node) error {
+// knowsDisks says whether each local backend knows the disk of a node.
+func (b *bed) knowsDisks(node *kubenode.Node) error {
 	disks := &stowagev1alpha1.LocalDiskList{}
 	if err := b.client.List(b.story.Ctx, disks); err != nil {
 		return err

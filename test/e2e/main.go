@@ -35,6 +35,7 @@ var groups = [][]tale{
 		{"disk-as-device", diskAsDevice},
 		{"image-grows", imageGrows},
 		{"disk-grows", diskGrows},
+		{"device-grows", deviceGrows},
 		{"ephemeral", ephemeral},
 		{"replicas", replicas},
 		{"owners", owners},
@@ -42,6 +43,7 @@ var groups = [][]tale{
 		{"readers", readers},
 		{"room", room},
 	},
+	{{"left", left}},
 }
 
 func main() {
@@ -52,7 +54,9 @@ func main() {
 }
 
 // services are what each node can be asked.
-func services() ([]any, error) { return []any{&kubenode.Kubernetes{}, Disks{}}, nil }
+func services() ([]any, error) {
+	return []any{&kubenode.Kubernetes{}, Disks{}}, nil
+}
 
 // tell tells all of it.
 func tell(ctx context.Context, folder guests.Folder) error {
@@ -63,7 +67,7 @@ func tell(ctx context.Context, folder guests.Folder) error {
 	b.start()
 	b.install()
 	for _, group := range groups {
-		b.tell(group)
+		b.tell(ctx, group)
 	}
-	return b.end()
+	return b.end(ctx)
 }

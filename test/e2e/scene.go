@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -26,7 +27,7 @@ type scene struct {
 }
 
 // tell tells the stories of a group, all at once, and waits until all have ended.
-func (b *bed) tell(group []tale) {
+func (b *bed) tell(ctx context.Context, group []tale) {
 	if b.story.Err() != nil {
 		return
 	}
@@ -34,27 +35,27 @@ func (b *bed) tell(group []tale) {
 	var all sync.WaitGroup
 	for _, one := range group {
 		if b.chosen.MatchString(one.name) {
-			all.Go(func() { b.tellOne(one) })
+			all.Go(func() { b.tellOne(ctx, one) })
 		}
 	}
 	all.Wait()
-	if err := b.story.Ctx.Err(); err != nil {
+	if err := ctx.Err(); err != nil {
 		b.fail(err)
 	}
 }
 
 // tellOne tells one story. Where one doesn't hold, the others go on, and what it made
 // stays to be looked at.
-func (b *bed) tellOne(one tale) {
-	s := &scene{b.story.Part(b.story.Ctx, one.name), b, one.name}
-	if err := b.client.Create(s.Ctx, s.namespaceObject()); err != nil {
+func (b *bed) tellOne(ctx context.Context, one tale) {
+	s := &scene{b.story.Part(ctx, one.name), b, one.name}
+	if err := b.client.Create(ctx, s.namespaceObject()); err != nil {
 		b.fail(fmt.Errorf("%s: %w", one.name, err))
 		return
 	}
 	one.tell(s)
 	s.Do("all that it made goes", s.clear)
 	if s.Err() != nil {
-		b.fail(fmt.Errorf("%s: %w\n%s", one.name, s.Err(), s.told()))
+		b.fail(fmt.Errorf("%s: %w\n%s", one.name, s.Err(), s.told(context.WithoutCancel(ctx))))
 	}
 }
 

@@ -16,12 +16,16 @@ var kinds = []string{
 }
 
 // told is what is to be seen of a story that didn't hold: its pods, claims and events.
-func (s *scene) told() string {
-	all, err := s.bed.kubectl(context.WithoutCancel(s.Ctx), "", "get", "pods,pvc,events", "--namespace="+s.namespace, "--output=wide", "--sort-by=.metadata.creationTimestamp")
+func (s *scene) told(ctx context.Context) string {
+	objects, err := s.bed.kubectl(ctx, "", "get", "pods,pvc", "--namespace="+s.namespace, "--output=wide")
 	if err != nil {
 		return err.Error()
 	}
-	return all
+	events, err := s.bed.kubectl(ctx, "", "get", "events", "--namespace="+s.namespace, "--sort-by=.metadata.creationTimestamp")
+	if err != nil {
+		events = err.Error()
+	}
+	return objects + "\n" + events
 }
 
 // show keeps all objects, and what Stowage's pods logged, beside the other logs, and
