@@ -45,6 +45,35 @@ func TestASecondCallForAVolumeIsAbortedUntilTheFirstIsReallyOver(t *testing.T) {
 	})
 }
 
+func TestWorkGoesOnWhenItsCallerGivesUp(t *testing.T) {
+	begun, end, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	driver := &plainDriver{do: func(ctx context.Context) error {
+		close(begun)
+		select {
+		case <-ctx.Done():
+		case <-end:
+		}
+		ended <- ctx.Err()
+		return ctx.Err()
+	}}
+	w := startWorld(t, driver, worldOptions{})
+	impatient, giveUp := context.WithCancel(t.Context())
+	go func() {
+		<-begun
+		giveUp()
+	}()
+	_, err := w.node.NodeStageVolume(impatient, stageRequest(nil))
+	wantCode(t, err, codes.Canceled, "")
+	// What the server hears of a caller it hears before this call.
+	if _, err := w.node.NodeGetVolumeHealth(t.Context(), &csispec.NodeGetVolumeHealthRequest{VolumeId: "v1"}); err != nil {
+		t.Error(err)
+	}
+	close(end)
+	if err := <-ended; err != nil {
+		t.Errorf("it was cut off: %v", err)
+	}
+}
+
 func TestAnotherVolumeNeedsNotWait(t *testing.T) {
 	end := make(chan struct{})
 	driver := &plainDriver{do: func(context.Context) error { <-end; return nil }}

@@ -21,7 +21,7 @@ func (n *Node) NodeExpandVolume(ctx context.Context, request *csispec.NodeExpand
 		return nil, err
 	}
 	response := &csispec.NodeExpandVolumeResponse{}
-	err = n.alone(id, func() (err error) {
+	err = n.alone(ctx, id, func(ctx context.Context) (err error) {
 		response.CapacityBytes, err = grower.Grow(ctx, id, path)
 		return err
 	})

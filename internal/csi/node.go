@@ -2,6 +2,7 @@ package csi
 
 import (
 	"context"
+	"time"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -9,6 +10,10 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/nodemanager"
 )
+
+// workPatience is how long the work for one call may take, whose own parts have shorter
+// limits where they wait for others. Checking a large file system takes its time.
+const workPatience = time.Hour
 
 // Node is the Node service of one driver. Its methods return errors of the driver's as
 // they are: NewGRPCServer gives them their codes.
@@ -19,23 +24,28 @@ type Node struct {
 	// locks has the volumes for which a call is under way.
 	locks nodemanager.KeyedLock
 	sizes *sizes
+	// within is the folder in which volumes are mounted.
+	within string
 }
 
-// NewNode makes the service of a driver.
-func NewNode(driver Driver, inform Informer) *Node {
-	return &Node{driver: driver, inform: inform, sizes: newSizes()}
+// NewNode makes the service of a driver, whose volumes are mounted in the kubelet's folder.
+func NewNode(driver Driver, inform Informer, kubeletDir string) *Node {
+	return &Node{driver: driver, inform: inform, sizes: newSizes(), within: kubeletDir}
 }
 
 // alone does work for a volume while no other call does. A second one doesn't wait: who
 // calls tries again, and a server that hangs would let calls pile up. The lock lasts as
-// long as the work does, not as long as its caller waits for it.
-func (n *Node) alone(volume string, work func() error) error {
+// long as the work does, not as long as its caller waits for it; and the work goes on: a
+// check of a file system that takes longer than kubelets wait would else never end.
+func (n *Node) alone(ctx context.Context, volume string, work func(context.Context) error) error {
 	release, acquired := n.locks.TryAcquire(volume)
 	if !acquired {
 		return status.Errorf(codes.Aborted, "another call for volume %s is under way: try again later", volume)
 	}
 	defer release()
-	return work()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), workPatience)
+	defer cancel()
+	return work(ctx)
 }
 
 // NodeGetCapabilities implements csispec.NodeServer.

@@ -44,6 +44,10 @@ func TestAWrongStageRequestIsRefusedByItsField(t *testing.T) {
 		"no staging path":     {func(r *csispec.NodeStageVolumeRequest) { r.StagingTargetPath = "" }, "staging_target_path is missing"},
 		"a relative path":     {func(r *csispec.NodeStageVolumeRequest) { r.StagingTargetPath = "s" }, "staging_target_path must be an absolute"},
 		"the whole machine":   {func(r *csispec.NodeStageVolumeRequest) { r.StagingTargetPath = "/s/.." }, "staging_target_path must not be /"},
+		"another spelling":    {func(r *csispec.NodeStageVolumeRequest) { r.StagingTargetPath = "/s//v1/" }, "staging_target_path must be"},
+		"not the kubelet's":   {func(r *csispec.NodeStageVolumeRequest) { r.StagingTargetPath = "/sv1" }, "--root-dir"},
+		"the kubelet's whole": {func(r *csispec.NodeStageVolumeRequest) { r.StagingTargetPath = "/s" }, "--root-dir"},
+		"a pod's own volume":  {func(r *csispec.NodeStageVolumeRequest) { r.VolumeId = inlineID }, "volume_id"},
 		"no capability":       {func(r *csispec.NodeStageVolumeRequest) { r.VolumeCapability = nil }, "volume_capability is missing"},
 		"no access type":      {func(r *csispec.NodeStageVolumeRequest) { r.VolumeCapability.AccessType = nil }, "access_type"},
 		"no access mode":      {func(r *csispec.NodeStageVolumeRequest) { r.VolumeCapability.AccessMode = nil }, "access_mode"},
@@ -51,8 +55,9 @@ func TestAWrongStageRequestIsRefusedByItsField(t *testing.T) {
 		"a group":             {func(r *csispec.NodeStageVolumeRequest) { r.VolumeCapability.GetMount().VolumeMountGroup = "5" }, "volume_mount_group"},
 		"half an attachment":  {func(r *csispec.NodeStageVolumeRequest) { r.PublishContext = map[string]string{"device": "d"} }, "publish_context"},
 	}
-	driver := &plainDriver{}
+	driver := &ableDriver{}
 	w := startWorld(t, driver, worldOptions{})
+	w.Server.node.within = "/s"
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			_, err := w.node.NodeStageVolume(t.Context(), stageRequest(test.change))
@@ -77,6 +82,8 @@ func TestAWrongPublishRequestIsRefusedByItsField(t *testing.T) {
 		"relative target": {func(r *csispec.NodePublishVolumeRequest) { r.TargetPath = "t" }, codes.InvalidArgument, "target_path"},
 		"no capability":   {func(r *csispec.NodePublishVolumeRequest) { r.VolumeCapability = nil }, codes.InvalidArgument, "volume_capability"},
 		"not staged":      {func(r *csispec.NodePublishVolumeRequest) { r.StagingTargetPath = "" }, codes.FailedPrecondition, "staging_target_path"},
+		"a pod's own id":  {func(r *csispec.NodePublishVolumeRequest) { r.VolumeId = inlineID }, codes.InvalidArgument, "volume_id"},
+		"a target's tail": {func(r *csispec.NodePublishVolumeRequest) { r.TargetPath = "/t/v1/" }, codes.InvalidArgument, "target_path"},
 		"relative stage":  {func(r *csispec.NodePublishVolumeRequest) { r.StagingTargetPath = "s" }, codes.InvalidArgument, "staging_target_path"},
 		"inline, of a claim's id": {func(r *csispec.NodePublishVolumeRequest) {
 			inline(r)

@@ -15,7 +15,7 @@ const targetField = "target_path"
 // NodePublishVolume implements csispec.NodeServer.
 func (n *Node) NodePublishVolume(ctx context.Context, request *csispec.NodePublishVolumeRequest) (*csispec.NodePublishVolumeResponse, error) {
 	id, target := request.GetVolumeId(), request.GetTargetPath()
-	err := cmp.Or(checkID(id), checkPath(targetField, target), checkCapability(request.GetVolumeCapability()))
+	err := cmp.Or(checkID(id), n.checkPlace(targetField, target), checkCapability(request.GetVolumeCapability()))
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func (n *Node) publishStaged(ctx context.Context, request *csispec.NodePublishVo
 	if staging == "" {
 		return status.Errorf(codes.FailedPrecondition, "%s is missing: volumes of %s are staged first", stagingField, n.driver.Name())
 	}
-	if err := checkPath(stagingField, staging); err != nil {
+	if err := cmp.Or(n.checkClaimed(id), n.checkPlace(stagingField, staging)); err != nil {
 		return err
 	}
 	spec, err := specOf(n.driver.Name(), request)
@@ -40,7 +40,7 @@ func (n *Node) publishStaged(ctx context.Context, request *csispec.NodePublishVo
 		return err
 	}
 	spec.Access = accessOf(request.GetVolumeCapability(), request.GetReadonly())
-	return n.alone(id, func() error { return n.driver.Publish(ctx, spec, staging, request.GetTargetPath()) })
+	return n.alone(ctx, id, func(ctx context.Context) error { return n.driver.Publish(ctx, spec, staging, request.GetTargetPath()) })
 }
 
 func (n *Node) publishInline(ctx context.Context, request *csispec.NodePublishVolumeRequest) error {
@@ -57,19 +57,19 @@ func (n *Node) publishInline(ctx context.Context, request *csispec.NodePublishVo
 	if err != nil {
 		return err
 	}
-	return n.alone(id, func() error { return inliner.PublishInline(ctx, spec, id, request.GetTargetPath()) })
+	return n.alone(ctx, id, func(ctx context.Context) error { return inliner.PublishInline(ctx, spec, id, request.GetTargetPath()) })
 }
 
 // NodeUnpublishVolume implements csispec.NodeServer.
 func (n *Node) NodeUnpublishVolume(ctx context.Context, request *csispec.NodeUnpublishVolumeRequest) (*csispec.NodeUnpublishVolumeResponse, error) {
 	id, target := request.GetVolumeId(), request.GetTargetPath()
-	if err := cmp.Or(checkID(id), checkPath(targetField, target)); err != nil {
+	if err := cmp.Or(checkID(id), n.checkPlace(targetField, target)); err != nil {
 		return nil, err
 	}
 	unpublish := n.driver.Unpublish
 	if inliner, serves := n.driver.(Inliner); serves && inliner.IsInline(id) {
 		unpublish = inliner.UnpublishInline
 	}
-	err := n.alone(id, func() error { return unpublish(ctx, id, target) })
+	err := n.alone(ctx, id, func(ctx context.Context) error { return unpublish(ctx, id, target) })
 	return &csispec.NodeUnpublishVolumeResponse{}, err
 }

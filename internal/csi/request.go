@@ -30,6 +30,34 @@ func checkPath(field, path string) error {
 	return nil
 }
 
+// checkPlace says what is wrong with a path at which a volume is to be mounted, or taken
+// away. In another spelling the mount table doesn't have it; and outside of the kubelet's
+// folder only this process may see what is mounted, and pods would write to the node's own
+// disk.
+func (n *Node) checkPlace(field, path string) error {
+	if err := checkPath(field, path); err != nil {
+		return err
+	}
+	if filepath.Clean(path) != path {
+		return status.Errorf(codes.InvalidArgument, "%s must be %q, without parts that lead nowhere, and not %q", field, filepath.Clean(path), path)
+	}
+	below, err := filepath.Rel(n.within, path)
+	if err != nil || below == "." || !filepath.IsLocal(below) {
+		return status.Errorf(codes.InvalidArgument, "%s %s isn't in %s: let the node agent's --kubelet-dir be the kubelet's --root-dir, letter by letter",
+			field, path, n.within)
+	}
+	return nil
+}
+
+// checkClaimed refuses the id of a volume that a pod names itself where a claim's is
+// expected: such ones are taken away by their ids, with their data.
+func (n *Node) checkClaimed(id string) error {
+	if inliner, serves := n.driver.(Inliner); serves && inliner.IsInline(id) {
+		return status.Errorf(codes.InvalidArgument, "volume_id %q is that of a pod's own volume, and not a claim's", id)
+	}
+	return nil
+}
+
 // checkExisting says what is wrong with a path at which a volume is said to be. None is
 // at a path that isn't absolute, whatever folder this process runs in.
 func checkExisting(field, path string) error {

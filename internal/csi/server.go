@@ -33,6 +33,9 @@ const (
 type ServerOptions struct {
 	// KubeletDir is the kubelet's folder, by the path that the kubelet knows it by.
 	KubeletDir string
+	// CheckDir says why what is mounted in the kubelet's folder isn't seen by pods; nil: it
+	// is seen.
+	CheckDir func(dir string) error
 	// Version is this program's.
 	Version string
 	// Calls counts calls; nil: nobody asks.
@@ -48,7 +51,9 @@ type Server struct {
 	kubeletDir         string
 	endpoint, register string
 	log                logr.Logger
+	checkDir           func(dir string) error
 	inform             *informer
+	node               *Node
 	services           *grpc.Server
 	registrations      *grpc.Server
 	registration       *registration
@@ -76,14 +81,16 @@ func NewServer(driver Driver, inform Informer, options ServerOptions) *Server {
 		endpoint:      filepath.Join(options.KubeletDir, "plugins", name, "csi.sock"),
 		register:      filepath.Join(options.KubeletDir, "plugins_registry", name+"-reg.sock"),
 		log:           log,
+		checkDir:      options.CheckDir,
 		inform:        remembered,
+		node:          NewNode(driver, remembered.tell, options.KubeletDir),
 		services:      NewGRPCServer(name, options.Log, options.Calls),
 		registrations: grpc.NewServer(),
 		interval:      lookInterval, informEvery: informInterval, patience: stopPatience,
 	}
 	server.registration = newRegistration(name, server.endpoint, log)
 	csispec.RegisterIdentityServer(server.services, NewIdentity(driver, inform, options.Version))
-	csispec.RegisterNodeServer(server.services, NewNode(driver, remembered.tell))
+	csispec.RegisterNodeServer(server.services, server.node)
 	registerapi.RegisterRegistrationServer(server.registrations, server.registration)
 	return server
 }
@@ -115,6 +122,11 @@ func (s *Server) look(ctx context.Context) error {
 func (s *Server) ensureServed(ctx context.Context) error {
 	if _, err := os.Stat(s.kubeletDir); err != nil {
 		return fmt.Errorf("looking for the kubelet's folder: %w: is --kubelet-dir right?", err)
+	}
+	if s.checkDir != nil {
+		if err := s.checkDir(s.kubeletDir); err != nil {
+			return err
+		}
 	}
 	if !isHeld(s.held) {
 		held, err := claim(filepath.Dir(s.endpoint))
@@ -190,11 +202,14 @@ func (s *Server) stop() error {
 	defer patience.Stop()
 	select {
 	case <-over:
+		s.letGo()
 	case <-patience.C:
+		// What they do goes on: no other agent may begin before this process ends, and
+		// with it the claim.
 		s.log.Info("stopping although calls are under way")
-		s.services.Stop()
+		// It isn't waited for: where callers hung up, it would wait for the calls, too.
+		go s.services.Stop()
 	}
-	s.letGo()
 	return errors.Join(problems...)
 }
 

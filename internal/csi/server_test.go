@@ -258,6 +258,16 @@ func TestAFolderThatIsNoKubeletsIsNotMade(t *testing.T) {
 	}
 }
 
+func TestWhereNobodySeesMountsNothingIsServed(t *testing.T) {
+	server := newWorld(t, &plainDriver{}, worldOptions{})
+	server.checkDir = func(dir string) error { return errors.New("nobody sees " + dir) }
+	start(t, server)
+	wantUnready(t, server, "nobody sees "+server.kubeletDir)
+	if _, err := os.Lstat(server.endpoint); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is served: %v", err)
+	}
+}
+
 func TestCallsThatAreUnderWayEndFirst(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
 	driver := &plainDriver{do: func(context.Context) error { close(begun); <-end; return nil }}
@@ -310,4 +320,8 @@ func TestCallsThatHangAreNotWaitedForForEver(t *testing.T) {
 		t.Error(err)
 	}
 	wantCode(t, <-called, codes.Unavailable, "")
+	if held, err := claim(filepath.Dir(w.endpoint)); err == nil {
+		held.Close()
+		t.Error("another agent can begin while the driver is at work")
+	}
 }

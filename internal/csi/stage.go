@@ -13,23 +13,23 @@ const stagingField = "staging_target_path"
 // NodeStageVolume implements csispec.NodeServer.
 func (n *Node) NodeStageVolume(ctx context.Context, request *csispec.NodeStageVolumeRequest) (*csispec.NodeStageVolumeResponse, error) {
 	id, staging := request.GetVolumeId(), request.GetStagingTargetPath()
-	if err := cmp.Or(checkID(id), checkPath(stagingField, staging), checkCapability(request.GetVolumeCapability())); err != nil {
+	if err := cmp.Or(checkID(id), n.checkClaimed(id), n.checkPlace(stagingField, staging), checkCapability(request.GetVolumeCapability())); err != nil {
 		return nil, err
 	}
 	spec, err := specOf(n.driver.Name(), request)
 	if err != nil {
 		return nil, err
 	}
-	err = n.alone(id, func() error { return n.driver.Stage(ctx, spec, staging) })
+	err = n.alone(ctx, id, func(ctx context.Context) error { return n.driver.Stage(ctx, spec, staging) })
 	return &csispec.NodeStageVolumeResponse{}, err
 }
 
 // NodeUnstageVolume implements csispec.NodeServer.
 func (n *Node) NodeUnstageVolume(ctx context.Context, request *csispec.NodeUnstageVolumeRequest) (*csispec.NodeUnstageVolumeResponse, error) {
 	id, staging := request.GetVolumeId(), request.GetStagingTargetPath()
-	if err := cmp.Or(checkID(id), checkPath(stagingField, staging)); err != nil {
+	if err := cmp.Or(checkID(id), n.checkPlace(stagingField, staging)); err != nil {
 		return nil, err
 	}
-	err := n.alone(id, func() error { return n.driver.Unstage(ctx, id, staging) })
+	err := n.alone(ctx, id, func(ctx context.Context) error { return n.driver.Unstage(ctx, id, staging) })
 	return &csispec.NodeUnstageVolumeResponse{}, err
 }

@@ -146,6 +146,7 @@ func newWorld(t *testing.T, driver Driver, options worldOptions) *Server {
 		options.inform = informed
 	}
 	server := NewServer(driver, options.inform, ServerOptions{KubeletDir: options.dir, Version: "v1", Log: options.log})
+	server.node.within = "/"
 	server.interval, server.informEvery, server.patience = 10*time.Millisecond, 10*time.Millisecond, time.Second
 	return server
 }
