@@ -112,3 +112,12 @@ func TestFoldersHaveTheNamesThatTheKubeletGivesThem(t *testing.T) {
 		t.Errorf("%s is of %s", folder, got)
 	}
 }
+
+func TestNothingIsBoundExactlyWhereThisProcessAloneWouldSeeIt(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	base, source, _ := dirs(t)
+	target := filepath.Join(base, "not", "target")
+	if err := volumes.BindExactly(mount.Kernel{}, source, target, mount.ReadWrite); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}

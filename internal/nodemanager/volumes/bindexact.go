@@ -11,11 +11,15 @@ import (
 )
 
 // BindExactly does what Bind does, but what is visible at target already must be there
-// with the same access: all else is ErrOtherVolume.
+// with the same access: all else is ErrOtherVolume. The parent of target must exist: a path
+// that this process alone has isn't the one that pods look at.
 func BindExactly(mounter mount.Mounter, source *os.File, target string, access mount.Access) error {
 	there, err := isBound(mounter, source, target, access)
 	if err != nil || there {
 		return err
+	}
+	if err := os.Mkdir(target, mountPointMode); err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("making the mount point: %w", err)
 	}
 	return Bind(mounter, source, target, access)
 }

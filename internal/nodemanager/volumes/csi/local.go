@@ -46,7 +46,7 @@ func (d LocalDriver) Open(ctx context.Context, volume *corev1.PersistentVolume) 
 	source := volume.Spec.CSI
 	attributes := source.VolumeAttributes
 	path := attributes[stowagev1alpha1.PathAttribute]
-	if filepath.Base(path) != source.VolumeHandle || path != filepath.Clean(path) {
+	if filepath.Base(path) != source.VolumeHandle || path != filepath.Clean(path) || path == filepath.Clean(d.Base) {
 		return nil, fmt.Errorf("the volume's path %q isn't the directory of volume %q", path, source.VolumeHandle)
 	}
 	if d.CheckDisk != nil {

@@ -39,6 +39,7 @@ func TestALocalVolumeIsItsOwnDirectoryBelowTheBaseOrRefused(t *testing.T) {
 		"its own directory":           {"pvc-1", base + "/fast/pvc-1", "Directory", false, nil},
 		"another volume's":            {"pvc-1", base + "/fast/pvc-2", "Directory", true, nil},
 		"the folder of all":           {"pvc-1", base + "/fast", "Directory", true, nil},
+		"the base":                    {"base", base, "Directory", true, nil},
 		"no path":                     {"pvc-1", "", "Directory", true, nil},
 		"a relative path":             {"pvc-1", "base/fast/pvc-1", "Directory", true, mount.ErrOutside},
 		"outside the base":            {"pvc-1", dir + "/outside/pvc-1", "Directory", true, mount.ErrOutside},

@@ -25,7 +25,8 @@ func publishStaged(mounter mount.Mounter, spec volumes.Spec, staging, target str
 	}
 	staged, mounted := table.At(staging)
 	if !mounted {
-		return fmt.Errorf("publishing volume %s: nothing is mounted at %s: %w", spec.Name(), staging, volumes.ErrNotStaged)
+		return fmt.Errorf("publishing volume %s: nothing is mounted at %s (if somebody unmounted it, delete the pods of this node that use the volume): %w",
+			spec.Name(), staging, volumes.ErrNotStaged)
 	}
 	if err := refuseSecondPod(spec, table.IsMountPoint(target), usedBeside(table, staged)); err != nil {
 		return err
