@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,7 +49,7 @@ func serveKubelet(mgr ctrl.Manager, options *options, onDisks *localvolume.Recon
 	}
 	for _, one := range drivers {
 		server := frontdoor.NewServer(one.driver, one.inform, frontdoor.ServerOptions{
-			KubeletDir: options.kubeletDir, Version: program.Version(), Calls: calls, Log: ctrl.Log.WithName("csi"),
+			KubeletDir: options.kubeletDir, CheckDir: checkMountsSeen, Version: program.Version(), Calls: calls, Log: ctrl.Log.WithName("csi"),
 		})
 		if err := mgr.Add(server); err != nil {
 			return err
@@ -59,6 +60,28 @@ func serveKubelet(mgr ctrl.Manager, options *options, onDisks *localvolume.Recon
 		if err := mgr.AddHealthzCheck(one.driver.Name(), server.Alive); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// inPod is a variable that the environment of programs in pods has.
+const inPod = "KUBERNETES_SERVICE_HOST"
+
+// checkMountsSeen says why pods wouldn't see what is mounted in the kubelet's folder: they
+// would write to the node's own disk.
+func checkMountsSeen(dir string) error {
+	resolved, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return err
+	}
+	if resolved != dir {
+		return fmt.Errorf("--kubelet-dir %s leads to %s by a symlink, which a mount table doesn't know: let it, and the kubelet's --root-dir, be that", dir, resolved)
+	}
+	if os.Getenv(inPod) == "" {
+		return nil // in the machine's own mount namespace, which kubelet and pods see anyway
+	}
+	if err := mount.CheckShared(dir); err != nil {
+		return fmt.Errorf("%w: mount it into the agent's pod with mountPropagation Bidirectional", err)
 	}
 	return nil
 }

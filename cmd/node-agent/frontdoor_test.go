@@ -6,10 +6,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +19,7 @@ import (
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/program"
 )
@@ -101,4 +104,36 @@ func registers(t *testing.T, dir, driver, topology string) error {
 	}
 	_, err = registration.NotifyRegistrationStatus(t.Context(), &registerapi.RegistrationStatus{PluginRegistered: true})
 	return err
+}
+
+func TestAFolderInWhichNobodySeesMountsIsRefused(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	dir := t.TempDir()
+	mounttest.Tmpfs(t, dir)
+	link := filepath.Join(t.TempDir(), "kubelet")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	set := func(propagation uintptr) {
+		t.Helper()
+		if err := unix.Mount("", dir, "", propagation, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(unix.MS_PRIVATE)
+	t.Setenv(inPod, "")
+	if err := checkMountsSeen(dir); err != nil {
+		t.Errorf("on the machine: %v", err)
+	}
+	if err := checkMountsSeen(link); err == nil || !strings.Contains(err.Error(), "--kubelet-dir") {
+		t.Errorf("by a symlink: %v", err)
+	}
+	t.Setenv(inPod, "10.0.0.1")
+	if err := checkMountsSeen(dir); !errors.Is(err, mount.ErrNotShared) {
+		t.Errorf("in a pod: %v", err)
+	}
+	set(unix.MS_SHARED)
+	if err := checkMountsSeen(dir); err != nil {
+		t.Errorf("in a pod, Bidirectional: %v", err)
+	}
 }
