@@ -43,6 +43,15 @@ var groups = [][]tale{
 		{"readers", readers},
 		{"room", room},
 	},
+	{
+		{"kubelet-restarts", kubeletRestarts},
+		{"agent-restarts", agentRestarts},
+		{"attachments", attachments},
+	},
+	{{"drained", drained}},
+	{{"died", died}},
+	{{"handed-over", handedOver}},
+	{{"uninstalled", uninstalled}},
 	{{"left", left}},
 }
 
@@ -55,7 +64,7 @@ func main() {
 
 // services are what each node can be asked.
 func services() ([]any, error) {
-	return []any{&kubenode.Kubernetes{}, Disks{}}, nil
+	return []any{&kubenode.Kubernetes{}, Disks{}, &Mounts{}, Signals{}}, nil
 }
 
 // tell tells all of it.
