@@ -20,7 +20,7 @@ const (
 // backends are those that stories share.
 func (b *bed) backends() []client.Object {
 	share := &stowagev1alpha1.NFSBackend{
-		Server: guests.Address, Path: stowagev1alpha1.AbsolutePath(b.share.Share()), NFSVersion: "4.1",
+		Server: guests.Address, Path: stowagev1alpha1.AbsolutePath(b.share.Share()), NFSVersion: "4.1", AllowInline: true,
 		MountOptions: []stowagev1alpha1.MountOption{
 			stowagev1alpha1.MountOption(b.share.PortOption()), stowagev1alpha1.MountOption(b.share.MountdOption()),
 		},

@@ -21,7 +21,7 @@ import (
 
 // patience is how long anything may take, with many stories told at once on a machine
 // that is busy.
-const patience = 3 * time.Minute
+const patience = 5 * time.Minute
 
 // bed is what all stories are told on.
 type bed struct {

@@ -12,7 +12,7 @@ import (
 // imageAsDevice: a file on a node's disk is a block device of exactly its size.
 func imageAsDevice(s *scene) {
 	claim := s.claim(images, "16Mi", fixture.AskingBlock())
-	writer, reader := s.pod("writer", withDevice), s.pod("reader", withDevice)
+	writer, reader := s.pod("writer", on(machine), withDevice), s.pod("reader", withDevice)
 	s.Do("a pod has a device of exactly the size", func() error {
 		return errors.Join(s.launch(claim, writer), s.hasDevice(writer, 16<<20))
 	})

@@ -9,7 +9,7 @@ import (
 // ephemeral: a pod's own volume comes and goes with it.
 func ephemeral(s *scene) {
 	template := s.claim(images, "16Mi").Spec
-	pod := s.pod("owner", func(spec *corev1.PodSpec) {
+	pod := s.pod("owner", on(machine), func(spec *corev1.PodSpec) {
 		spec.Volumes = []corev1.Volume{{Name: data, VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
 			VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: template},
 		}}}}

@@ -5,7 +5,7 @@ import "errors"
 // image: a file on a node's disk, with a file system in it, is a limit.
 func image(s *scene) {
 	claim := s.claim(images, "64Mi")
-	writer := s.pod("writer", with(data))
+	writer := s.pod("writer", on(machine), with(data))
 	s.Do("a pod runs with a claim for 64Mi", func() error { return s.launch(claim, writer) })
 	s.Do("it has a file system of about that size", func() error {
 		return s.says(writer.Name, "set -- $(df -m /data | tail -1); test $2 -gt 32 -a $2 -le 64 && echo fits", "fits")

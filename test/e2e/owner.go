@@ -15,10 +15,14 @@ func asSomebody(pod *corev1.PodSpec) {
 
 // owners: pods that aren't root can write to what has their fsGroup.
 func owners(s *scene) {
-	for _, class := range []string{directories, images, shared, disks} {
+	for _, class := range []string{directories, images, shared, machineDisks} {
+		node := machine
+		if class == shared {
+			node = node2 // the machine's kernel has no NFS
+		}
 		claim := s.claim(class, "16Mi")
 		claim.Name = class
-		pod := s.pod(class, asSomebody, on(node2), with(class))
+		pod := s.pod(class, asSomebody, on(node), with(class))
 		s.Do("a pod that isn't root runs with one of "+class, func() error { return s.launch(claim, pod) })
 		s.Do("it writes, and what it writes is its group's", func() error {
 			return s.says(pod.Name, "echo hello >/data/greeting && stat -c '%u %g' /data/greeting", "1000 2000")

@@ -9,7 +9,7 @@ import (
 // parts: containers see parts of a volume.
 func parts(s *scene) {
 	claim := s.claim(images, "16Mi")
-	pod := s.pod("parts", with(data), func(spec *corev1.PodSpec) {
+	pod := s.pod("parts", on(machine), with(data), func(spec *corev1.PodSpec) {
 		spec.Containers[0].VolumeMounts = []corev1.VolumeMount{
 			{Name: data, MountPath: "/one", SubPath: "one"}, {Name: data, MountPath: "/two", SubPath: "deep/two"},
 		}
@@ -26,7 +26,7 @@ func parts(s *scene) {
 // readers: a pod that asks for a volume to read can't write to it, and others can.
 func readers(s *scene) {
 	claim := s.claim(images, "16Mi")
-	writer := s.pod("writer", with(data))
+	writer := s.pod("writer", on(machine), with(data))
 	reader := s.pod("reader", with(data), func(spec *corev1.PodSpec) { spec.Volumes[0].PersistentVolumeClaim.ReadOnly = true })
 	s.Do("one pod has a volume to write, and one to read", func() error {
 		return s.launch(claim, writer, reader)
