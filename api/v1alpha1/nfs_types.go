@@ -59,9 +59,8 @@ type NFSBackend struct {
 	// a claim: csi volumes of driver nfs.stowage.dev that name this backend in
 	// volumeAttributes.backend, and nothing else. Each is an empty directory of
 	// its own in .stowage-inline, with the owner and mode of access, and goes with
-	// its pod. Nothing limits how large it gets. Nodes without a kubelet mount
-	// it; kubelets can't yet. Default false. A change holds for pods that come
-	// after it: those that have such a volume keep it.
+	// its pod. Nothing limits how large it gets. Default false. A change holds for
+	// pods that come after it: those that have such a volume keep it.
 	// +optional
 	AllowInline bool `json:"allowInline,omitempty"`
 }
