@@ -10,8 +10,10 @@ VERSION     ?= $(or $(shell git describe --tags --always --dirty 2>/dev/null),un
 # ---------------------------------------------------------------- settings
 # The folder of `make run`.
 RUN_DIR ?= .stowage
-# What `make deploy` and `make e2e` install: default (beside kube-controller-manager) or standalone.
-OVERLAY ?= default
+# What `make deploy` installs: default (beside kube-controller-manager) or standalone; and what `make e2e` installs, one
+# after the other, each in a cluster of its own.
+OVERLAY  ?= default
+OVERLAYS ?= default standalone
 # What `make test` tests, and further flags for go test.
 PACKAGES  ?= ./...
 TESTFLAGS ?=
@@ -143,11 +145,11 @@ e2e-kubelet: controlplane-whole image-archives ## The nodes of end-to-end tests 
 	@exec bin/e2e-kubelet
 
 .PHONY: e2e
-e2e: build controlplane-whole image-archives bin/kustomize ## Stowage as OVERLAY installs it, in a stock Kubernetes with three real nodes: pods write and read. STORIES narrows it; STAY=yes keeps the cluster until Ctrl-C. Needs root; installs Debian packages.
+e2e: build controlplane-whole image-archives bin/kustomize ## Stowage as each of OVERLAYS installs it, in a Kubernetes with three real nodes: pods write and read. STORIES narrows it; STAY=yes keeps the first cluster until Ctrl-C. Needs root; installs Debian packages.
 	@hack/uml/need.sh
 	@hack/e2e/need.sh
 	@$(GO_BUILD) -o bin/e2e ./test/e2e
-	@STOWAGE_E2E_OVERLAY='$(OVERLAY)' STOWAGE_E2E_STORIES='$(STORIES)' STOWAGE_E2E_STAY='$(STAY)' exec bin/e2e
+	@for overlay in $(if $(STAY),$(firstword $(OVERLAYS)),$(OVERLAYS)); do STOWAGE_E2E_OVERLAY=$$overlay STOWAGE_E2E_STORIES='$(STORIES)' STOWAGE_E2E_STAY='$(STAY)' bin/e2e; done
 
 .PHONY: bench
 bench: build controlplane ## Measure binding against bare API writes, with targets. BENCHFLAGS such as '--n 10000'; --help lists them.

@@ -15,7 +15,7 @@ const writeOn = `trap exit TERM
 n=0
 while n=$((n + 1)); do
   echo $n >>/data/lines && sync -d /data/lines || exit 1
-  sleep 0.5
+  sleep 1
 done`
 
 // stillWrites waits for two more lines, and fails where one is missing.
