@@ -46,6 +46,15 @@ var groups = [][]tale{
 		{"replicas", replicas},
 		{"room", room},
 	},
+	{
+		{"kubelet-restarts", kubeletRestarts},
+		{"agent-restarts", agentRestarts},
+		{"attachments", attachments},
+	},
+	{{"drained", drained}},
+	{{"died", died}},
+	{{"handed-over", handedOver}},
+	{{"uninstalled", uninstalled}},
 	{{"left", left}},
 }
 
@@ -58,7 +67,7 @@ func main() {
 
 // services are what each node can be asked.
 func services() ([]any, error) {
-	return []any{&kubenode.Kubernetes{}, Disks{}}, nil
+	return []any{&kubenode.Kubernetes{}, Disks{}, &Mounts{}, Signals{}}, nil
 }
 
 // tell tells all of it.
