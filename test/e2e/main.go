@@ -21,7 +21,7 @@ import (
 )
 
 // mostTime is how long all of it may take, also on a machine that is busy.
-const mostTime = 20 * time.Minute
+const mostTime = 40 * time.Minute
 
 // groups are the stories. Those of one group are told at once: they disturb nobody but
 // themselves. Groups are told one after another: guests can't do all of it at once.
