@@ -1,14 +1,13 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
-	"time"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
@@ -21,7 +20,6 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
-	"github.com/stowage-dev/stowage/internal/program"
 )
 
 func TestTheAgentIsReadyWhenTheKubeletHasAllItsDrivers(t *testing.T) {
@@ -40,15 +38,13 @@ func TestTheAgentIsReadyWhenTheKubeletHasAllItsDrivers(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
-	ended := make(chan error, 1)
-	go func() {
-		ended <- run(ctx, &options{
-			Options:  program.Options{Kubeconfig: server.kubeconfig, MetricsAddress: "0", ProbeAddress: probes},
-			nodeName: "n1", kubeletDir: dir, rootDir: filepath.Join(dir, "agent"), localBase: dir, deviceDir: "/dev/disk/by-id", maxDisks: 16,
-		})
-	}()
+	// In a process of its own: one has one agent.
+	agent := &process{arguments: []string{
+		"--kubeconfig=" + server.kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address=" + probes,
+		"--node-name=n1", "--kubelet-dir=" + dir, "--root-dir=" + filepath.Join(dir, "agent"), "--local-base=" + dir, "--max-disks=16",
+	}}
+	agent.start(t)
+	t.Cleanup(agent.kill)
 	answers := func(path string, status int) func() bool {
 		return func() bool {
 			response, err := http.Get("http://" + probes + path)
@@ -68,14 +64,11 @@ func TestTheAgentIsReadyWhenTheKubeletHasAllItsDrivers(t *testing.T) {
 		await(t, "the kubelet registers "+driver, func() bool { return registers(t, dir, driver, topology) == nil })
 	}
 	await(t, "it is ready", answers("/readyz", http.StatusOK))
-	stop()
-	select {
-	case err := <-ended:
-		if err != nil {
-			t.Errorf("it ended with %v", err)
-		}
-	case <-time.After(time.Minute):
-		t.Error("it doesn't end")
+	if err := agent.command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := agent.command.Wait(); err != nil {
+		t.Errorf("it ended with %v", err)
 	}
 }
 
