@@ -43,10 +43,10 @@ func cloudFails(s *tale) {
 			s.stowage.Create(s.Ctx, claim), s.stowage.AwaitEvent(s.Ctx, claim.Name, "ProvisioningFailed", "the quota is used up"), s.cloud.well(s.Ctx))
 	})
 	for _, trouble := range []trouble{
-		{"busy", "it has too much to do", `{"method":"instances.attachDisk","count":3,"status":503,"retryAfter":"1s"}`, "503"},
+		{"busy", "it has too much to do", `{"method":"instances.attachDisk","count":1000,"status":503,"retryAfter":"1s"}`, "503"},
 		{
 			"broken", "operations end in an error",
-			`{"method":"instances.attachDisk","count":2,"operation":"INTERNAL_ERROR","message":"a machine broke"}`, "a machine broke",
+			`{"method":"instances.attachDisk","count":1000,"operation":"INTERNAL_ERROR","message":"a machine broke"}`, "a machine broke",
 		},
 		{"mute", "its answer is lost", `{"method":"instances.attachDisk","count":1,"lost":true}`, ""},
 	} {
@@ -73,8 +73,9 @@ func (s *tale) bearsTrouble(trouble trouble) {
 		if err := errors.Join(s.cloud.fault(s.Ctx, trouble.fault), s.stowage.Create(s.Ctx, pod)); err != nil {
 			return err
 		}
+		// What lasts until it is told of is told of, however slow whoever looks is.
 		if trouble.says != "" {
-			if err := s.attachmentSays(s.data, trouble.says); err != nil {
+			if err := errors.Join(s.attachmentSays(s.data, trouble.says), s.cloud.well(s.Ctx)); err != nil {
 				return err
 			}
 		}
