@@ -64,8 +64,8 @@ func (g *Guard) Start(ctx context.Context) error {
 				told = err.Error()
 				logf.FromContext(ctx).Error(err, "waiting to follow pods")
 			}
-		case !g.begun.Swap(true):
-			if err := g.Begin(); err != nil {
+		case !g.begun.Load():
+			if err := g.begin(ctx); err != nil {
 				return err
 			}
 		}
@@ -74,6 +74,22 @@ func (g *Guard) Start(ctx context.Context) error {
 			return nil
 		case <-time.After(next):
 		}
+	}
+}
+
+// begin begins, and is ready after that. A manager that is told to stop meanwhile takes
+// nothing more, and says so to nobody: that isn't waited for.
+func (g *Guard) begin(ctx context.Context) error {
+	done := make(chan error, 1)
+	go func() { done <- g.Begin() }()
+	select {
+	case err := <-done:
+		if err == nil {
+			g.begun.Store(true)
+		}
+		return err
+	case <-ctx.Done():
+		return nil
 	}
 }
 

@@ -1,6 +1,7 @@
 package nodemanager
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -46,5 +47,30 @@ func TestANodeThatIsNotRegisteredIsWaitedForAndSaidToBe(t *testing.T) {
 	}
 	if guard.Ready(nil) == nil {
 		t.Error("the agent is ready")
+	}
+}
+
+func TestAnAgentIsNotReadyWhileItBeginsAndIsStoppedAllTheSame(t *testing.T) {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	begins, never := make(chan struct{}), make(chan struct{})
+	defer close(never)
+	guard := &Guard{
+		NodeName: "n1", Live: fake.NewClientBuilder().WithObjects(node).Build(), Clock: clocktesting.NewFakeClock(time.Now()),
+		Begin: func() error {
+			close(begins)
+			<-never
+			return nil
+		},
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- guard.Start(ctx) }()
+	<-begins
+	if guard.Ready(nil) == nil {
+		t.Error("it is ready before it has begun")
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("it ended with %v", err)
 	}
 }
