@@ -76,15 +76,8 @@ func show(hidden, path string) (os.FileInfo, error) {
 
 // checkFree makes sure that nothing is at a path but a socket at which nobody listens.
 func checkFree(ctx context.Context, path string) error {
-	there, err := os.Lstat(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	if found, err := findSocket(path); !found || err != nil {
 		return err
-	}
-	if there.Mode().Type() != os.ModeSocket {
-		return fmt.Errorf("%s isn't a socket: remove it, if nothing needs it", path)
 	}
 	connection, err := (&net.Dialer{Timeout: dialPatience}).DialContext(ctx, "unix", path)
 	switch {
@@ -97,17 +90,25 @@ func checkFree(ctx context.Context, path string) error {
 	}
 }
 
-// removeSocket removes a socket, and nothing else.
-func removeSocket(path string) error {
+// findSocket says whether there is a socket at a path; anything else there is an error.
+func findSocket(path string) (found bool, err error) {
 	there, err := os.Lstat(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	if there.Mode().Type() != os.ModeSocket {
-		return fmt.Errorf("%s isn't a socket: remove it, if nothing needs it", path)
+		return false, fmt.Errorf("%s isn't a socket: remove it, if nothing needs it", path)
+	}
+	return true, nil
+}
+
+// removeSocket removes a socket, and nothing else.
+func removeSocket(path string) error {
+	if found, err := findSocket(path); !found || err != nil {
+		return err
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
