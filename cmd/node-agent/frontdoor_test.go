@@ -45,16 +45,7 @@ func TestTheAgentIsReadyWhenTheKubeletHasAllItsDrivers(t *testing.T) {
 	}}
 	agent.start(t)
 	t.Cleanup(agent.kill)
-	answers := func(path string, status int) func() bool {
-		return func() bool {
-			response, err := http.Get("http://" + probes + path)
-			if err != nil {
-				return false
-			}
-			response.Body.Close()
-			return response.StatusCode == status
-		}
-	}
+	answers := answersAt(probes)
 	await(t, "it is alive", answers("/healthz", http.StatusOK))
 	await(t, "it isn't ready", answers("/readyz", http.StatusInternalServerError))
 

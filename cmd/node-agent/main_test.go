@@ -105,16 +105,7 @@ func TestTheAgentIsAliveAtOnceAndReadyWhenItFollowsPods(t *testing.T) {
 			nodeName: "n1", followPods: true, rootDir: filepath.Join(dir, "agent"), localBase: dir,
 		})
 	}()
-	answers := func(path string, status int) func() bool {
-		return func() bool {
-			response, err := http.Get("http://" + probes + path)
-			if err != nil {
-				return false
-			}
-			response.Body.Close()
-			return response.StatusCode == status
-		}
-	}
+	answers := answersAt(probes)
 	await(t, "it is alive", answers("/healthz", http.StatusOK))
 	await(t, "it isn't ready", answers("/readyz", http.StatusInternalServerError))
 	createNode(t, server.client)
@@ -127,6 +118,20 @@ func TestTheAgentIsAliveAtOnceAndReadyWhenItFollowsPods(t *testing.T) {
 		}
 	case <-time.After(time.Minute):
 		t.Error("it doesn't end")
+	}
+}
+
+// answersAt makes checks of whether a path of an agent's probes answers with a status.
+func answersAt(probes string) func(path string, status int) func() bool {
+	return func(path string, status int) func() bool {
+		return func() bool {
+			response, err := http.Get("http://" + probes + path)
+			if err != nil {
+				return false
+			}
+			response.Body.Close()
+			return response.StatusCode == status
+		}
 	}
 }
 
