@@ -100,7 +100,7 @@ test-sanity: build controlplane ## csi-sanity, the conformance tests of CSI, for
 .PHONY: kill-matrix
 kill-matrix: ## Kill a node manager before each step of its work, with each type of volume, RUNS times. Needs root. `make test` takes a sample.
 	@hack/filesystems.sh
-	@go test -count=$(RUNS) -timeout 6h -run 'TestANodeManagerThatIsKilled|TestOfAPodThatGoesAfterAKill' ./internal/nodemanager
+	@for run in $$(seq $(RUNS)); do echo "run $$run of $(RUNS)"; go test -count=1 -timeout 60m -run 'TestANodeManagerThatIsKilled|TestOfAPodThatGoesAfterAKill' ./internal/nodemanager; done
 
 .PHONY: demo
 demo: build controlplane ## Watch the whole life of a volume, explained and checked, on this machine.
