@@ -28,12 +28,21 @@ func (b *bed) install() {
 		s.Do(what, func() error { return story.Within(s.Ctx, patience, try) })
 	}
 	s.Chapter("Stowage, from config/" + b.overlay)
-	s.Do("it is applied", b.apply)
+	s.Do("it is installed, with what README has people type", b.deploy)
 	soon("the Deployment of managers is Ready", b.managersAreReady)
 	soon("the DaemonSet of node agents is Ready on all nodes", b.agentsAreReady)
 	soon("the kubelets have registered the drivers", func() error { return b.each(b.hasDrivers) })
 	s.Do("a StorageBackend is made of each kind", b.createBackends)
 	soon("all are Ready", b.backendsAreReady)
+}
+
+// deploy installs Stowage as README says. It ends when all programs are Ready.
+func (b *bed) deploy() error {
+	install, _, err := quickStart()
+	if err == nil {
+		_, err = b.types(b.story.Ctx, install)
+	}
+	return err
 }
 
 // manifests is what is installed.

@@ -26,17 +26,24 @@ type scene struct {
 	namespace string
 }
 
-// tell tells the stories of a group, all at once, and waits until all have ended.
+// tell tells the stories of a group, at most mostAtOnce at once, and waits until all have
+// ended.
 func (b *bed) tell(ctx context.Context, group []tale) {
 	if b.story.Err() != nil {
 		return
 	}
 	fmt.Println()
 	var all sync.WaitGroup
+	turns := make(chan struct{}, mostAtOnce)
 	for _, one := range group {
-		if b.chosen.MatchString(one.name) {
-			all.Go(func() { b.tellOne(ctx, one) })
+		if !b.chosen.MatchString(one.name) {
+			continue
 		}
+		turns <- struct{}{}
+		all.Go(func() {
+			defer func() { <-turns }()
+			b.tellOne(ctx, one)
+		})
 	}
 	all.Wait()
 	if err := ctx.Err(); err != nil {

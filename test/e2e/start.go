@@ -120,7 +120,7 @@ func (b *bed) load() error {
 				return err
 			}
 		}
-		return nil
+		return node.Tag(busybox, itsImage)
 	})
 }
 

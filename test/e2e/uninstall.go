@@ -44,7 +44,7 @@ func (s *scene) undeploy() error {
 	kubectl, err := controlplane.Binary("kubectl")
 	if err == nil {
 		_, err = run(s.Ctx, "", "make", "--directory="+apiserver.Repository(), "undeploy",
-			"OVERLAY=../test/e2e/manifests/"+s.bed.overlay, "KUBECTL="+kubectl+" --kubeconfig="+s.bed.kubeconfig())
+			"OVERLAY="+s.bed.testbed(), "KUBECTL="+kubectl+" --kubeconfig="+s.bed.kubeconfig())
 	}
 	return err
 }

@@ -124,6 +124,9 @@ func (n *Node) Join() error { return n.ask("Join", n.settings) }
 // Import has the node take images of an archive on the machine.
 func (n *Node) Import(archive string) error { return n.ask("Import", n.Host.Path(archive)) }
 
+// Tag gives an image that the node has another name, too.
+func (n *Node) Tag(image, as string) error { return n.ask("Tag", Tagging{image, as}) }
+
 // KillKubelet ends the kubelet as a crash does. Containers go on.
 func (n *Node) KillKubelet() error { return n.ask("KillKubelet", Nothing{}) }
 

@@ -52,6 +52,14 @@ func (k *Kubernetes) Import(archive string, _ *Nothing) error {
 	return ctr(context.Background(), "images", "import", archive)
 }
 
+// Tagging is a further name for an image.
+type Tagging struct{ Image, As string }
+
+// Tag gives an image a further name.
+func (k *Kubernetes) Tag(asked Tagging, _ *Nothing) error {
+	return ctr(context.Background(), "images", "tag", "--force", asked.Image, asked.As)
+}
+
 func ctr(ctx context.Context, arguments ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -15,7 +15,10 @@ const (
 	// Patience is how long anything may take: longer than all that an unmount
 	// without its server may.
 	Patience = 90 * time.Second
-	interval = 100 * time.Millisecond
+
+	// Tries are so far apart at first, and at last: whoever waits for long leaves the
+	// machine to those who are waited for.
+	shortest, longest = 100 * time.Millisecond, 500 * time.Millisecond
 )
 
 // Story tells and checks. After the first thing that doesn't hold it does nothing
@@ -101,17 +104,15 @@ func Eventually(ctx context.Context, try func() error) error { return Within(ctx
 
 // Within is Eventually for what may take longer, or shorter, than most does.
 func Within(ctx context.Context, patience time.Duration, try func() error) error {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
 	deadline := time.Now().Add(patience)
-	for err := try(); err != nil; err = try() {
+	for pause, err := shortest, try(); err != nil; pause, err = min(2*pause, longest), try() {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("for %s: %w", patience, err)
 		}
 		select {
 		case <-ctx.Done():
 			return errors.Join(err, ctx.Err())
-		case <-tick.C:
+		case <-time.After(pause):
 		}
 	}
 	return nil
