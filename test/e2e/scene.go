@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,16 +30,14 @@ type scene struct {
 // tell tells the stories of a group, at most mostAtOnce at once, and waits until all have
 // ended.
 func (b *bed) tell(ctx context.Context, group []tale) {
-	if b.story.Err() != nil {
+	group = slices.DeleteFunc(slices.Clone(group), func(one tale) bool { return !b.chosen.MatchString(one.name) })
+	if b.story.Err() != nil || len(group) == 0 {
 		return
 	}
 	fmt.Println()
 	var all sync.WaitGroup
 	turns := make(chan struct{}, mostAtOnce)
 	for _, one := range group {
-		if !b.chosen.MatchString(one.name) {
-			continue
-		}
 		turns <- struct{}{}
 		all.Go(func() {
 			defer func() { <-turns }()
