@@ -67,6 +67,7 @@ func newKilledNode(t *testing.T, volume string) *killedNode {
 		}
 	})
 	n.prepare(t)
+	n.attachDisk(t)
 	return n
 }
 
@@ -148,15 +149,19 @@ func (n *killedNode) restart(ctx context.Context) (*Reconciler, client.Client, e
 	if err != nil {
 		return nil, nil, err
 	}
+	disks, err := n.disks(kernel)
+	if err != nil {
+		return nil, nil, err
+	}
 	drivers := csi.Drivers{stowagev1alpha1.LocalDriver: csi.LocalDriver{Base: n.path("base")}}
 	return NewReconciler(Options{
 		NodeName: "n1", Tree: tree, Mounter: kernel, Objects: &shelf{node: n}, Client: api, Live: api,
-		Events: events.NewFakeRecorder(100), Clock: clocktesting.NewFakeClock(time.Now()),
+		Events: events.NewFakeRecorder(100), Clock: clocktesting.NewFakeClock(time.Now()), Disks: disks,
 		Volumes: volumes.Registry{
-			csi.New(images, drivers), hostpath.New(kernel, n.root()), local.New(kernel), emptydir.New(kernel),
+			csi.New(images, drivers).WithDisks(disks), hostpath.New(kernel, n.root()), local.New(kernel), emptydir.New(kernel),
 			configmap.New(kernel), secret.New(kernel), downwardapi.New(kernel), projected.New(kernel),
 		},
-		Devices: volumes.Registry{csi.NewDevices(images, drivers)},
+		Devices: volumes.Registry{csi.NewDevices(images, drivers).WithDisks(disks)},
 	}), api, nil
 }
 

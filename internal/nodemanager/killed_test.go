@@ -68,6 +68,7 @@ func TestANodeManagerThatIsKilledBeforeAnyStepFinishesWhatItBegan(t *testing.T) 
 		refresh.over = !follows(killedVolumes[n.Volume])
 		for step := firstStep(t); !publish.over || !refresh.over || !teardown.over; step += stride {
 			n.Version, n.Leaves = step%2, false
+			n.clearDisk(t)
 			when := n.killedAt(t, publish, step)
 			n.mustSettle(t, when)
 			n.mustBe(t, should.shown[n.Version], when)
@@ -93,6 +94,7 @@ func TestOfAPodThatGoesAfterAKillNothingIsLeft(t *testing.T) {
 		publish := &work{name: "publish"}
 		for step := firstStep(t); !publish.over; step += stride {
 			n.Leaves = false
+			n.clearDisk(t)
 			when := n.killedAt(t, publish, step)
 			n.Leaves = true
 			n.mustSettle(t, when)

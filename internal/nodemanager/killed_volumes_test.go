@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +37,9 @@ var killedVolumes = map[string]corev1.VolumeSource{
 	"csi local":          claimVolume("", false).VolumeSource,
 	"csi image":          claimVolume("", false).VolumeSource,
 	"csi image as block": claimVolume("", false).VolumeSource,
+	killedDisk:           claimVolume("", false).VolumeSource,
+	killedEmptyDisk:      claimVolume("", false).VolumeSource,
+	killedBlockDisk:      claimVolume("", false).VolumeSource,
 }
 
 // follows says whether a volume shows what changes while its pod runs.
@@ -62,9 +66,17 @@ func (n *killedNode) volumeOf(name string) (corev1.Volume, []client.Object) {
 		object.Spec.PersistentVolumeSource = n.csiSource(stowagev1alpha1.LayoutDirectory, "directory")
 	case "csi image":
 		object.Spec.PersistentVolumeSource = n.csiSource(stowagev1alpha1.LayoutImage, "image")
+	case killedDisk, killedEmptyDisk:
+		object.Spec.PersistentVolumeSource = n.diskSource()
+	case killedBlockDisk:
+		object.Spec.PersistentVolumeSource = n.diskSource()
+		object.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
 	default:
 		object.Spec.PersistentVolumeSource = n.csiSource(stowagev1alpha1.LayoutImage, "image")
 		object.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
+	}
+	if n.isDisk() {
+		return volume, append(n.attached(object), claim, object)
 	}
 	return volume, []client.Object{claim, object}
 }
@@ -106,7 +118,7 @@ func (n *killedNode) pod() (*corev1.Pod, []client.Object) {
 	pod := podOnNode(somePod)
 	pod.Labels = map[string]string{"color": n.value()}
 	container := corev1.Container{Name: "main"}
-	if n.Volume == "csi image as block" {
+	if strings.HasSuffix(n.Volume, " as block") {
 		container.VolumeDevices = []corev1.VolumeDevice{{Name: volume.Name, DevicePath: "/dev/data"}}
 	} else {
 		container.VolumeMounts = []corev1.VolumeMount{
