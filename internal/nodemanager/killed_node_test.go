@@ -50,8 +50,13 @@ type killedNode struct {
 // asKilled has the test binary be the node manager that is killed.
 const asKilled = "STOWAGE_TEST_KILLED_NODE"
 
-// passes are more than enough for a pod to be where it should be.
-const passes = 30
+const (
+	// passes are more than enough for a pod to be where it should be, unless the kernel
+	// still ends what a process that was killed had mounted: it does so after the process.
+	passes = 30
+	// kernelPause is between the passes after those, and mostPauses are more than enough.
+	kernelPause, mostPauses = 20 * time.Millisecond, 500
+)
 
 func newKilledNode(t *testing.T, volume string) *killedNode {
 	t.Helper()
@@ -87,7 +92,10 @@ func (n *killedNode) settle(ctx context.Context) error {
 	var ended atomic.Int32
 	reconciler.operations.OnEnd(func(types.UID) { ended.Add(1) })
 	clock := reconciler.Clock.(*clocktesting.FakeClock)
-	for range passes {
+	for pass := range passes + mostPauses {
+		if pass >= passes {
+			time.Sleep(kernelPause)
+		}
 		before := ended.Load()
 		result, err := reconciler.Reconcile(ctx, somePod)
 		if err != nil {
