@@ -22,7 +22,7 @@ func (b *gceBackend) delete(ctx context.Context, c *cloud, id string) error {
 	}
 	if len(found) == 0 {
 		// What was begun when it was looked for may be there now.
-		if err := c.checkNotBegun(ctx, id); err != nil {
+		if err := c.checkNotBegun(ctx, id, c.zones...); err != nil {
 			return err
 		}
 		if found, err = c.disksNamed(ctx, id); len(found) == 0 || err != nil {
@@ -46,15 +46,15 @@ func (b *gceBackend) delete(ctx context.Context, c *cloud, id string) error {
 // checkNotBegun looks for a disk that was asked for and isn't to be seen yet. What was
 // asked for and hasn't arrived nobody sees: whoever doesn't know how a call ended repeats
 // it before this.
-func (c *cloud) checkNotBegun(ctx context.Context, id string) error {
-	for _, zone := range c.zones {
+func (c *cloud) checkNotBegun(ctx context.Context, id string, zones ...string) error {
+	for _, zone := range zones {
 		inserts, err := c.running(ctx, zone, "insert")
 		if err != nil {
 			return err
 		}
 		for _, operation := range inserts {
 			if pathOf(operation.TargetLink) == c.diskPath(zone, id) {
-				return backend.InProgress.Errorf("disk %s is being made in zone %s (operation %s): it is deleted once it is there", id, zone, operation.Name)
+				return backend.InProgress.Errorf("disk %s is being made in zone %s (operation %s): waiting for it to be there", id, zone, operation.Name)
 			}
 		}
 	}

@@ -1,8 +1,10 @@
 package gce
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -53,6 +55,9 @@ func checkRequest(request backend.Request) error {
 // insert makes the disk. A second call, of whomever, takes part in the first.
 func (b *gceBackend) insert(ctx context.Context, c *cloud, request backend.Request) (*backend.Volume, error) {
 	zone, err := b.zoneFor(request)
+	if errors.Is(err, backend.WrongNode) {
+		return nil, cmp.Or(c.checkNotBegunNear(ctx, request), err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -90,6 +95,23 @@ func (b *gceBackend) insert(ctx context.Context, c *cloud, request backend.Reque
 		return nil, backend.Invalid.Errorf("disk %s was made in zone %s and is gone, somebody deleted it: create the claim anew", request.ID, zone)
 	}
 	return b.resume(made, request)
+}
+
+// checkNotBegunNear looks for a disk that was asked for, and isn't to be seen yet, in
+// the zone of a node that is none of the backend's any more: whoever is told WrongNode
+// takes it that nothing is being made.
+func (c *cloud) checkNotBegunNear(ctx context.Context, request backend.Request) error {
+	zone := request.Node.Labels[corev1.LabelTopologyZone]
+	if zone == "" || slices.Contains(c.zones, zone) {
+		return nil
+	}
+	err := c.checkNotBegun(ctx, request.ID, zone)
+	switch reasonOf(err) {
+	case notFound, invalid:
+		// The cloud has no such zone.
+		return nil
+	}
+	return err
 }
 
 // newDisk is the disk that a request asks for.

@@ -3,8 +3,10 @@ package gce
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/api/compute/v1"
@@ -15,6 +17,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
+	"github.com/stowage-dev/stowage/internal/gcemock"
 )
 
 func TestADiskTellsWhoseItIs(t *testing.T) {
@@ -109,8 +112,9 @@ func TestAPodsNodeDecidesOnTheZone(t *testing.T) {
 		node *corev1.Node
 		says string
 	}{
-		"a node without a zone":    {nodeNamed("node-1", ""), "node node-1 has no label topology.kubernetes.io/zone"},
-		"a node of another zone":   {nodeNamed("node-c", zoneC), "node node-c is in zone europe-west3-c, and backend cloud makes disks in europe-west3-a, europe-west3-b only"},
+		"a node without a zone": {nodeNamed("node-1", ""), "node node-1 has no label topology.kubernetes.io/zone"},
+		"a node of another zone": {nodeNamed("node-c", zoneC), "node node-c is in zone europe-west3-c, and backend cloud makes disks in europe-west3-a, europe-west3-b only: " +
+			"so that pods are placed there, let the StorageClass have allowedTopologies with topology.kubernetes.io/zone in them, or add the zone to gce.zones"},
 		"a node beyond the border": {nodeNamed("node-x", "mars-a"), "mars-a"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -199,6 +203,33 @@ func TestADiskIsFoundInAZoneThatTheBackendHasNoMore(t *testing.T) {
 	w.must(w.untilFinal(func() error { return elsewhere.Delete(t.Context(), "pvc-1") }))
 	if w.has("pvc-1") {
 		t.Error("the disk is there still")
+	}
+}
+
+func TestADiskThatIsBeingMadeInAZoneThatTheBackendHasNoMoreIsWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	w.impatient()
+	w.inject(gcemock.Fault{Method: "disks.insert", Count: 1, Stuck: true})
+	request := backendtest.Request("1")
+	request.Node = nodeNamed("node-1", zoneA)
+	_, err := w.open().Provision(t.Context(), request)
+	w.mustBe(err, backend.InProgress)
+	elsewhere := w.openAs(w.newKind(thisCluster), "cloud", func(spec *stowagev1alpha1.GCEBackend) { spec.Zones = []string{zoneB} })
+
+	// Google doesn't show a disk before its operation runs; this cloud does.
+	w.plans(func(call *http.Request) fate {
+		if strings.HasSuffix(call.URL.Path, "/aggregated/disks") {
+			return outdated
+		}
+		return served
+	})
+	_, err = elsewhere.Provision(t.Context(), request)
+	w.mustBe(err, backend.InProgress, "disk pvc-1 is being made in zone europe-west3-a")
+
+	w.plans(nil)
+	w.removeFaults()
+	if made := w.mustProvision(elsewhere, request); !reflect.DeepEqual(made.NodeAffinity, withinZone(zoneA)) {
+		t.Errorf("it can be used on %+v", made.NodeAffinity)
 	}
 }
 

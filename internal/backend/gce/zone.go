@@ -37,8 +37,9 @@ func (b *gceBackend) zoneOf(node *corev1.Node) (string, error) {
 		return "", backend.WrongNode.Errorf("node %s has no label %s, so that nobody knows which disks it can have: "+
 			"label it with the zone of its instance", node.Name, corev1.LabelTopologyZone)
 	case !slices.Contains(b.spec.zones, zone):
-		return "", backend.WrongNode.Errorf("node %s is in zone %s, and backend %s makes disks in %s only: place the pod there, or add the zone to gce.zones",
-			node.Name, zone, b.name, strings.Join(b.spec.zones, ", "))
+		return "", backend.WrongNode.Errorf("node %s is in zone %s, and backend %s makes disks in %s only: so that pods are placed there, "+
+			"let the StorageClass have allowedTopologies with %s in them, or add the zone to gce.zones",
+			node.Name, zone, b.name, strings.Join(b.spec.zones, ", "), corev1.LabelTopologyZone)
 	}
 	return zone, nil
 }
