@@ -42,6 +42,8 @@ func copyInto(from, to client.Object) bool {
 		return copyTyped(from, typed)
 	case *corev1.Node:
 		return copyTyped(from, typed)
+	case *storagev1.StorageClass:
+		return copyTyped(from, typed)
 	}
 	return false
 }

@@ -71,6 +71,7 @@ func (r *StorageBackendReconciler) newClass(object *stowagev1alpha1.StorageBacke
 		Parameters:        map[string]string{stowagev1alpha1.BackendParameter: object.Name},
 		ReclaimPolicy:     &policy,
 		VolumeBindingMode: ptr.To(bindingModeOf(object)),
+		AllowedTopologies: backend.TopologiesOf(object),
 	}
 	if err := controllerutil.SetControllerReference(object, class, r.client.Scheme()); err != nil {
 		return nil, fmt.Errorf("owning StorageClass %s: %w", name, err)
@@ -80,18 +81,20 @@ func (r *StorageBackendReconciler) newClass(object *stowagev1alpha1.StorageBacke
 }
 
 // sameImmutable compares what Kubernetes doesn't let change in a class. It differs
-// where the spec's class was removed and set again between two looks: the old
-// class would go on deleting data that is to be retained now.
+// where the backend's zones changed, and where the spec's class was removed and set
+// again between two looks: the old class would go on deleting data that is to be
+// retained now.
 func sameImmutable(class, wanted *storagev1.StorageClass) bool {
 	return class.Provisioner == wanted.Provisioner && maps.Equal(class.Parameters, wanted.Parameters) &&
-		ptr.Equal(class.ReclaimPolicy, wanted.ReclaimPolicy) && ptr.Equal(class.VolumeBindingMode, wanted.VolumeBindingMode)
+		ptr.Equal(class.ReclaimPolicy, wanted.ReclaimPolicy) && ptr.Equal(class.VolumeBindingMode, wanted.VolumeBindingMode) &&
+		equality.Semantic.DeepEqual(class.AllowedTopologies, wanted.AllowedTopologies)
 }
 
 // replaceClass makes a class anew. After a crash between the two writes the next
 // pass finds no class.
 func (r *StorageBackendReconciler) replaceClass(ctx context.Context, class, wanted *storagev1.StorageClass) error {
-	if err := r.client.Delete(ctx, class, client.Preconditions{UID: &class.UID}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting StorageClass %s: %w", class.Name, err)
+	if err := r.removeClass(ctx, class); err != nil {
+		return err
 	}
 	return wrap(r.client.Create(ctx, wanted), "creating StorageClass %s anew", wanted.Name)
 }
@@ -130,11 +133,18 @@ func (r *StorageBackendReconciler) removeClassesBut(ctx context.Context, object 
 		if class.Name == keep || !metav1.IsControlledBy(class, object) {
 			continue
 		}
-		if err := r.client.Delete(ctx, class, client.Preconditions{UID: &class.UID}); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting StorageClass %s: %w", class.Name, err)
+		if err := r.removeClass(ctx, class); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// removeClass deletes a class as it was looked at: one that was made anew meanwhile, or
+// that somebody took for their own, stays.
+func (r *StorageBackendReconciler) removeClass(ctx context.Context, class *storagev1.StorageClass) error {
+	err := r.client.Delete(ctx, class, client.Preconditions{UID: &class.UID, ResourceVersion: &class.ResourceVersion})
+	return wrap(client.IgnoreNotFound(err), "deleting StorageClass %s", class.Name)
 }
 
 // classNameOf is the name of the class that a backend asks for; empty for none.

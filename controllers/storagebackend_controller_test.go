@@ -7,6 +7,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -148,6 +149,89 @@ var _ = Describe("The StorageClass of a backend", func() {
 		}, corev1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingWaitForFirstConsumer),
 	)
 
+	It("allows the zones of the cloud's disks, in whatever order they are listed", func() {
+		w := newWorld(ClusterScope)
+		object := zonedCloud("b", "a")
+		w.create(object)
+		w.settle()
+		class := Class("cloud", "", nil)
+		w.get(class)
+		Expect(class.AllowedTopologies).To(Equal(inZones("a", "b")))
+
+		update(w, object, func(object *stowagev1alpha1.StorageBackend) { object.Spec.GCE.Zones = []string{"a", "b"} })
+		w.settle()
+
+		Expect(uidNow(w, "cloud")).To(Equal(class.UID))
+	})
+
+	It("is made anew when the cloud's zones change", func() {
+		w := newWorld(ClusterScope)
+		object := zonedCloud("a")
+		w.create(object)
+		w.settle()
+		before := uidNow(w, "cloud")
+
+		update(w, object, func(object *stowagev1alpha1.StorageBackend) { object.Spec.GCE.Zones = []string{"a", "b"} })
+		w.settle()
+
+		class := Class("cloud", "", nil)
+		w.get(class)
+		Expect(class.UID).NotTo(Equal(before))
+		Expect(class.AllowedTopologies).To(Equal(inZones("a", "b")))
+		Expect(metav1.IsControlledBy(class, object)).To(BeTrue())
+	})
+
+	for _, kind := range []fault{lost, unanswered} {
+		for number := range 2 {
+			It("is made anew when write "+string(rune('1'+number))+" of it is "+string(kind), func() {
+				w := newWorld(ClusterScope)
+				object := zonedCloud("a")
+				w.create(object)
+				w.settle()
+				update(w, object, func(object *stowagev1alpha1.StorageBackend) { object.Spec.GCE.Zones = []string{"b"} })
+
+				w.faults = map[int]fault{w.written + number: kind}
+				_, err := w.backends.Reconcile(GinkgoT().Context(), requestFor(object))
+				Expect(err).To(HaveOccurred())
+				w.restart()
+				w.settle()
+
+				class := Class("cloud", "", nil)
+				w.get(class)
+				Expect(class.AllowedTopologies).To(Equal(inZones("b")))
+			})
+		}
+	}
+
+	DescribeTable("is left alone by who sees it as it was",
+		func(change func(*world, *storagev1.StorageClass)) {
+			w := newWorld(ClusterScope)
+			object, class := zonedCloud("a"), Class("cloud", "", nil)
+			w.create(object)
+			w.settle()
+			w.get(class)
+			shown := class.DeepCopy()
+			change(w, class)
+			now := uidNow(w, "cloud")
+			update(w, object, func(object *stowagev1alpha1.StorageBackend) { object.Spec.GCE.Zones = []string{"b"} })
+
+			w.backends.client = stale{w, []client.Object{shown}}
+			_, err := w.backends.Reconcile(GinkgoT().Context(), requestFor(object))
+
+			Expect(err).To(HaveOccurred())
+			Expect(uidNow(w, "cloud")).To(Equal(now))
+		},
+		Entry("when another made it anew", func(w *world, class *storagev1.StorageClass) {
+			anew := class.DeepCopy()
+			anew.ResourceVersion, anew.UID = "", ""
+			w.delete(class)
+			w.create(anew)
+		}),
+		Entry("when somebody took it for their own", func(w *world, class *storagev1.StorageClass) {
+			update(w, class, func(class *storagev1.StorageClass) { class.OwnerReferences = nil })
+		}),
+	)
+
 	It("is never taken from somebody else", func() {
 		w := newWorld(ClusterScope)
 		object := LocalBackend("disks")
@@ -260,6 +344,27 @@ var _ = Describe("A deleted StorageBackend", func() {
 		expectNotReady(w, object, stowagev1alpha1.ReasonInUse, "waits for claim default/data")
 	})
 })
+
+// zonedCloud is a cloud that makes disks in some zones.
+func zonedCloud(zones ...string) *stowagev1alpha1.StorageBackend {
+	object := cloud(waitingForConsumer)
+	object.Spec.GCE.Zones = zones
+	return object
+}
+
+// inZones allows nodes of some zones.
+func inZones(zones ...string) []corev1.TopologySelectorTerm {
+	return []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
+		{Key: corev1.LabelTopologyZone, Values: zones},
+	}}}
+}
+
+func uidNow(w *world, class string) types.UID {
+	GinkgoHelper()
+	object := Class(class, "", nil)
+	w.get(object)
+	return object.UID
+}
 
 // inBackend puts a static volume into a backend.
 func inBackend(name string) func(*corev1.PersistentVolume) {

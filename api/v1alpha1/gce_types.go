@@ -10,8 +10,9 @@ type GCEBackend struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9.:-]+$')",message="project must be the id of a Google Cloud project: lower case letters, digits, '-', '.' and ':'"
 	// +required
 	Project string `json:"project"`
-	// zones are those in which disks are made. A change holds for disks made
-	// after it.
+	// zones are those in which disks are made. The StorageClass that is kept
+	// allows nodes in them only. A change holds for disks made after it, and
+	// has the class made anew.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9-]+$`

@@ -1,7 +1,9 @@
 package backend
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -17,6 +19,36 @@ func Allows(terms []corev1.TopologySelectorTerm, node *corev1.Node) bool {
 			return !slices.Contains(wanted.Values, node.Labels[wanted.Key])
 		})
 	})
+}
+
+// Mismatch says which labels keep a node out of what a class allows; empty where none
+// does.
+func Mismatch(terms []corev1.TopologySelectorTerm, node *corev1.Node) string {
+	if Allows(terms, node) {
+		return ""
+	}
+	var unmet []string
+	for _, term := range terms {
+		for _, wanted := range term.MatchLabelExpressions {
+			if has := node.Labels[wanted.Key]; !slices.Contains(wanted.Values, has) {
+				unmet = append(unmet, fmt.Sprintf("its %s is %q, not one of %s", wanted.Key, has, strings.Join(wanted.Values, ", ")))
+			}
+		}
+	}
+	return strings.Join(unmet, "; ")
+}
+
+// TopologiesOf is what the class that a backend keeps allows: the zones that a cloud
+// makes disks in, so that the scheduler chooses no node of another. They are sorted: a
+// spec that lists them in another order says the same. What nodes a local backend is on
+// the scheduler learns from their CSIStorageCapacities.
+func TopologiesOf(object *stowagev1alpha1.StorageBackend) []corev1.TopologySelectorTerm {
+	if object.Spec.GCE == nil || len(object.Spec.GCE.Zones) == 0 {
+		return nil
+	}
+	return []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
+		{Key: corev1.LabelTopologyZone, Values: slices.Sorted(slices.Values(object.Spec.GCE.Zones))},
+	}}}
 }
 
 // LiesOn tells whether volumes of a local backend may lie on a node: its labels are
