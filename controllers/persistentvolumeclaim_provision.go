@@ -65,7 +65,7 @@ func (r *PersistentVolumeClaimReconciler) provision(ctx context.Context, scope *
 	}
 	object, request, err := r.prepare(ctx, scope)
 	if err != nil {
-		return waitForBackend(err), nil
+		return r.leaveForbiddenNode(ctx, scope, err)
 	}
 	return r.make(ctx, scope, object, request)
 }
@@ -139,8 +139,8 @@ func refuse(scope *claimScope, object *stowagev1alpha1.StorageBackend) error {
 		return backend.Invalid.Errorf("StorageClass %s has the provisioner %s, but StorageBackend %s is served by %s",
 			scope.class.Name, scope.class.Provisioner, object.Name, backend.DriverOf(object))
 	case scope.wish.Node != nil && !backend.Allows(scope.class.AllowedTopologies, scope.wish.Node):
-		return backend.Invalid.Errorf("node %s is not within the allowedTopologies of StorageClass %s: place the pod elsewhere, or use another class",
-			scope.wish.Node.Name, scope.class.Name)
+		return backend.WrongNode.Errorf("node %s is not within the allowedTopologies of StorageClass %s (%s): place the pod elsewhere, or use another class",
+			scope.wish.Node.Name, scope.class.Name, backend.Mismatch(scope.class.AllowedTopologies, scope.wish.Node))
 	case claim.Spec.Selector != nil:
 		return backend.Invalid.Errorf("a claim with a selector gets no volume made for it: remove the selector, or create a volume that it selects")
 	case ptr.Deref(claim.Spec.VolumeAttributesClassName, "") != "":

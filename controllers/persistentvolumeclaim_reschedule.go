@@ -53,26 +53,41 @@ func (r *PersistentVolumeClaimReconciler) waitForPlacement(ctx context.Context, 
 // scheduler chose can't have the volume, and another may, the scheduler is asked
 // again. Of a pod that was placed by hand no scheduler hears: the error is told.
 func (r *PersistentVolumeClaimReconciler) retryElsewhere(ctx context.Context, scope *claimScope, cause error) (*wait, error) {
-	claim, node := scope.claim, nameOf(scope.wish.Node)
-	refused := errors.Is(cause, backend.Exhausted) || errors.Is(cause, backend.WrongNode)
-	if !refused || node == "" || claim.Annotations[annSelectedNode] != node {
+	if !concernsChoice(scope, cause) {
 		return waitForBackend(cause), nil
 	}
-	noted, err := intentOf(claim)
+	noted, err := intentOf(scope.claim)
 	if err != nil {
 		return nil, err
 	}
 	// The outcome is known: nothing is being made there any more.
-	noted.Undoing, noted.Leaving, noted.Because = true, node, cut(cause.Error())
-	return r.leaveNode(ctx, claim, noted)
+	noted.Undoing, noted.Leaving, noted.Because = true, scope.wish.Node.Name, cut(cause.Error())
+	return r.leaveNode(ctx, scope.claim, noted)
+}
+
+// leaveForbiddenNode says what it means that a claim is refused before its backend is
+// asked. A node of the scheduler's choice that the class doesn't allow is left: the
+// class was made anew since, with other zones.
+func (r *PersistentVolumeClaimReconciler) leaveForbiddenNode(ctx context.Context, scope *claimScope, cause error) (*wait, error) {
+	if !concernsChoice(scope, cause) {
+		return waitForBackend(cause), nil
+	}
+	return r.leaveUnlessMade(ctx, scope, scope.wish.Node.Name, cause.Error())
+}
+
+// concernsChoice tells whether an error says that the node that the scheduler chose
+// can't have the volume.
+func concernsChoice(scope *claimScope, cause error) bool {
+	node := nameOf(scope.wish.Node)
+	refused := errors.Is(cause, backend.Exhausted) || errors.Is(cause, backend.WrongNode)
+	return refused && node != "" && scope.claim.Annotations[annSelectedNode] == node
 }
 
 // leaveMissingNode has the scheduler choose again where the node of its choice is
 // gone. The cache may be behind the node's creation: that it is gone is believed
 // when read live.
 func (r *PersistentVolumeClaimReconciler) leaveMissingNode(ctx context.Context, scope *claimScope, node, placedBy string) (*wait, error) {
-	claim := scope.claim
-	if claim.Annotations[annSelectedNode] != node {
+	if scope.claim.Annotations[annSelectedNode] != node {
 		return waitForNode(node, placedBy), nil
 	}
 	err := r.live.Get(ctx, client.ObjectKey{Name: node}, &corev1.Node{})
@@ -82,21 +97,26 @@ func (r *PersistentVolumeClaimReconciler) leaveMissingNode(ctx context.Context, 
 	case err == nil:
 		return &wait{after: contendedRetry}, nil
 	}
+	waiting, err := r.leaveUnlessMade(ctx, scope, node, "the node does not exist")
+	// Where the volume was made in time no other is taken.
+	scope.wish.Delayed = scope.volume != nil
+	return waiting, err
+}
+
+// leaveUnlessMade leaves a node, unless the volume was made there in time: then that is
+// bound. How a call ended that was begun there isn't known: it is repeated before what it
+// made is removed.
+func (r *PersistentVolumeClaimReconciler) leaveUnlessMade(ctx context.Context, scope *claimScope, node, because string) (*wait, error) {
 	waiting, err := r.findRecorded(ctx, scope)
-	if waiting != nil || err != nil {
+	if waiting != nil || err != nil || scope.volume != nil {
 		return waiting, err
 	}
-	if scope.volume != nil {
-		// The volume was made in time: it is bound, and no other is taken.
-		scope.wish.Delayed = true
-		return nil, nil
-	}
 	// Without an annotation that can be read the class tells where to look.
-	noted, _ := intentOf(claim)
+	noted, _ := intentOf(scope.claim)
 	if noted.Leaving == "" {
-		noted.Leaving, noted.Because = node, "the node does not exist"
+		noted.Leaving, noted.Because = node, cut(because)
 	}
-	return r.leaveNode(ctx, claim, noted)
+	return r.leaveNode(ctx, scope.claim, noted)
 }
 
 // leaveNode gives a node up, in an order that survives a crash anywhere:
