@@ -41,6 +41,13 @@ type GCEBackend struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9-]+$`
 	// +optional
 	DiskType string `json:"diskType,omitempty"`
+	// fsType is the file system that nodes make on a new disk, unless it is
+	// used as a device: ext4 or xfs. Default ext4. A change holds for volumes
+	// made after it.
+	// +kubebuilder:default=ext4
+	// +kubebuilder:validation:Enum=ext4;xfs
+	// +optional
+	FSType string `json:"fsType,omitempty"`
 	// labels are put on new disks, beside Stowage's own. Default: none. A
 	// change holds for disks made after it.
 	// +kubebuilder:validation:MaxProperties=32

@@ -57,6 +57,7 @@ var _ = Describe("a StorageBackend", func() {
 		Entry("mount options", "nfs: {server: s, path: /e, mountOptions: [noatime, timeo=600, 'sec=krb5:krb5i', 'clientaddr=fe80::1%eth0']}"),
 		Entry("a GCE project and a zone", "gce: {project: 'example.com:storage-1', zones: [europe-west3-a]}"),
 		Entry("labels of disks", "gce: {project: p, zones: [z], labels: {team: storage, cost-centre_7: '', stowage: a_b-c}}"),
+		Entry("the file system of disks", "gce: {project: p, zones: [z], fsType: xfs}"),
 		Entry("the endpoint of a mock", "gce: {project: p, zones: [z], endpoint: 'http://127.0.0.1:8000/compute/v1/'}"),
 		Entry("a StorageClass of all defaults", local+"\nstorageClass: {}"),
 		Entry("an undelete window", local+"\ndeletion: {retainFor: 1h30m}"),
@@ -149,6 +150,7 @@ var _ = Describe("a StorageBackend", func() {
 		Entry("a label key with a domain", "gce: {project: p, zones: [z], labels: {example.com/team: storage}}", labelKeys),
 		Entry("a label that is Stowage's own", "gce: {project: p, zones: [z], labels: {stowage-cluster: mine}}", ownLabels),
 		Entry("a label with a space", "gce: {project: p, zones: [z], labels: {team: 'a b'}}", "should match '^[a-z0-9_-]*$'"),
+		Entry("a file system of disks that is unknown", "gce: {project: p, zones: [z], fsType: btrfs}", `supported values: "ext4", "xfs"`),
 		Entry("no I/O operations", "gce: {project: p, zones: [z], provisionedIOPS: 0}", "should be greater than or equal to 1"),
 
 		Entry("a StorageClass name that Kubernetes refuses", local+"\nstorageClass: {name: Fast_Disks}", className),
@@ -198,6 +200,7 @@ var _ = Describe("a StorageBackend", func() {
 			Expect(changed(ctx, created(ctx, "StorageBackend", before), after)).To(Succeed())
 		},
 		Entry("its nodes", local, "local: {path: /var/lib/stowage/fast, nodeSelector: {disk: ssd}}"),
+		Entry("the file system of its disks", "gce: {project: p, zones: [a]}", "gce: {project: p, zones: [a], fsType: xfs}"),
 		Entry("its zones", "gce: {project: p, zones: [a]}", "gce: {project: p, zones: [a, b]}"),
 		Entry("its undelete window", local, local+"\ndeletion: {retainFor: 72h}"),
 		Entry("its class, when it had none", local, local+"\nstorageClass: {name: a, reclaimPolicy: Retain}"),
@@ -225,5 +228,6 @@ var _ = Describe("a StorageBackend", func() {
 		Entry("onDelete", "nfs: {server: s, path: /e}", Equal("Delete"), "nfs", "onDelete"),
 		Entry("mode", "nfs: {server: s, path: /e}", Equal("0770"), "nfs", "access", "mode"),
 		Entry("diskType", "gce: {project: p, zones: [z]}", Equal("pd-balanced"), "gce", "diskType"),
+		Entry("fsType of disks", "gce: {project: p, zones: [z]}", Equal("ext4"), "gce", "fsType"),
 	)
 })

@@ -120,7 +120,7 @@ func inCloud[Answer any](ctx context.Context, b *gceBackend, doing string, do fu
 }
 
 // volume is the volume that a disk is.
-func volume(found *disk, mode corev1.PersistentVolumeMode) *backend.Volume {
+func (b *gceBackend) volume(found *disk, mode corev1.PersistentVolumeMode) *backend.Volume {
 	made := &backend.Volume{
 		Handle:       found.Name,
 		Attributes:   map[string]string{stowagev1alpha1.DiskAttribute: found.path()},
@@ -129,7 +129,7 @@ func volume(found *disk, mode corev1.PersistentVolumeMode) *backend.Volume {
 	}
 	if mode != corev1.PersistentVolumeBlock {
 		// The node formats a disk that is empty.
-		made.FSType = defaultFSType
+		made.FSType = b.spec.fsType
 	}
 	return made
 }

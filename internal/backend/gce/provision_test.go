@@ -52,12 +52,24 @@ func TestADiskTellsWhoseItIs(t *testing.T) {
 	}
 }
 
-func TestABlockVolumeHasNoFileSystem(t *testing.T) {
-	w := newWorld(t)
-	request := backendtest.Request("1")
-	request.VolumeMode = corev1.PersistentVolumeBlock
-	if made := w.mustProvision(w.open(), request); made.FSType != "" {
-		t.Errorf("it has %s", made.FSType)
+func TestAVolumeHasTheFileSystemOfTheSpec(t *testing.T) {
+	for name, test := range map[string]struct {
+		mode         corev1.PersistentVolumeMode
+		fsType, want string
+	}{
+		"ext4 by default":  {corev1.PersistentVolumeFilesystem, "", "ext4"},
+		"xfs":              {corev1.PersistentVolumeFilesystem, "xfs", "xfs"},
+		"none on a device": {corev1.PersistentVolumeBlock, "xfs", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			request := backendtest.Request("1")
+			request.VolumeMode = test.mode
+			on := w.open(func(spec *stowagev1alpha1.GCEBackend) { spec.FSType = test.fsType })
+			if made := w.mustProvision(on, request); made.FSType != test.want {
+				t.Errorf("it has %q", made.FSType)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package gce
 
 import (
+	"cmp"
 	"maps"
 	"net/url"
 	"regexp"
@@ -31,22 +32,24 @@ type settings struct {
 	// secret names the Secret with the key; empty: the machine's own identity.
 	secret   string
 	diskType string
-	labels   map[string]string
-	iops     int64
+	// fsType is what nodes make on empty disks.
+	fsType string
+	labels map[string]string
+	iops   int64
 }
 
 // settingsFrom checks a spec. What reaches the path of a call is checked here, too: an
 // object may be older than the rules of the API.
 func settingsFrom(spec stowagev1alpha1.GCEBackend) (settings, error) {
-	read := settings{project: spec.Project, zones: spec.Zones, diskType: spec.DiskType, labels: map[string]string{}}
+	read := settings{
+		project: spec.Project, zones: spec.Zones, labels: map[string]string{},
+		diskType: cmp.Or(spec.DiskType, defaultDiskType), fsType: cmp.Or(spec.FSType, defaultFSType),
+	}
 	if spec.CredentialsSecret != nil {
 		read.secret = spec.CredentialsSecret.Name
 	}
 	if spec.ProvisionedIOPS != nil {
 		read.iops = *spec.ProvisionedIOPS
-	}
-	if read.diskType == "" {
-		read.diskType = defaultDiskType
 	}
 	if !apiProject.MatchString(spec.Project) {
 		return settings{}, backend.Invalid.Errorf("gce.project %q is no id of a project", spec.Project)
