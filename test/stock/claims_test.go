@@ -79,14 +79,26 @@ func on(pod *corev1.Pod, node string) *corev1.Pod {
 // reasons are those of the events about an object.
 func reasons(ctx context.Context, object client.Object) []string {
 	GinkgoHelper()
-	list := &corev1.EventList{}
-	Expect(users.List(ctx, list, client.InNamespace(corev1.NamespaceDefault))).To(Succeed())
 	var found []string
-	for _, event := range list.Items {
-		if event.InvolvedObject.UID == object.GetUID() {
-			found = append(found, event.Reason)
-		}
+	for _, event := range eventsOf(ctx, object) {
+		found = append(found, event.Reason)
 	}
 	slices.Sort(found)
 	return slices.Compact(found)
+}
+
+// told are the messages of the events about an object.
+func told(ctx context.Context, object client.Object) (found []string) {
+	GinkgoHelper()
+	for _, event := range eventsOf(ctx, object) {
+		found = append(found, event.Message)
+	}
+	return found
+}
+
+func eventsOf(ctx context.Context, object client.Object) []corev1.Event {
+	GinkgoHelper()
+	list := &corev1.EventList{}
+	Expect(users.List(ctx, list, client.InNamespace(corev1.NamespaceDefault))).To(Succeed())
+	return slices.DeleteFunc(list.Items, func(event corev1.Event) bool { return event.InvolvedObject.UID != object.GetUID() })
 }

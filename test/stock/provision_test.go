@@ -1,10 +1,15 @@
 package stock_test
 
 import (
+	"context"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/storage/volume"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	. "github.com/stowage-dev/stowage/test/fixture"
@@ -97,6 +102,47 @@ var _ = Describe("A claim of a class of Stowage's", func() {
 		Expect(world.disks(ctx)).To(ContainElement(pv.Name))
 	})
 
+	It("is placed in the zones that the cloud's disks are made in, also once these are others", func(ctx SpecContext) {
+		object := world.inZones("near", zoneB)
+		create(ctx, object)
+		tidy(object)
+		within := map[string][]string{zoneA: {"small", "large"}, zoneB: {"other"}}
+		for _, zone := range []string{zoneB, zoneA} {
+			setZones(ctx, object, zone)
+			claim, pod := Claim(ClaimNamed("near"), InClass("near"), Asking("1Gi")), Pod("near", "", "near")
+			create(ctx, claim, pod)
+
+			Expect(eventuallyPlaced(ctx, pod)).To(BeElementOf(within[zone]))
+			pv := eventuallyBound(ctx, claim)
+
+			Expect(told(ctx, claim)).NotTo(ContainElement(ContainSubstring("is asked for another node")))
+			remove(ctx, pod, claim)
+			for _, object := range []client.Object{pod, claim, pv} {
+				eventuallyGone(ctx, object)
+			}
+		}
+	})
+
+	It("goes back to the scheduler, and is told why, where a class says nothing of the cloud's zones", func(ctx SpecContext) {
+		object := world.inZones("near", zoneB)
+		create(ctx, object)
+		tidy(object)
+		class := classOf(ctx, "near", "anywhere")
+		class.AllowedTopologies = nil
+		create(ctx, class)
+		claim, pod := Claim(ClaimNamed("anywhere"), InClass(class.Name), Asking("1Gi")), on(Pod("anywhere", "", "anywhere"), "small")
+		create(ctx, claim, pod)
+		tidy(pod, claim, class)
+
+		Eventually(told).WithArguments(ctx, claim).Should(ContainElement(And(
+			ContainSubstring("node small is in zone europe-west3-a, and backend near makes disks in europe-west3-b only"),
+			ContainSubstring("allowedTopologies"), ContainSubstring("the scheduler is asked for another node"))))
+		setZones(ctx, object, zoneA, zoneB)
+
+		Expect(eventuallyPlaced(ctx, pod)).To(Equal("small"))
+		Expect(isUsableOn(eventuallyBound(ctx, claim), "small")).To(BeTrue())
+	})
+
 	It("goes, with what was made for it, when it is deleted on the way", func(ctx SpecContext) {
 		world.slow(ctx, "3s")
 		DeferCleanup(func(ctx SpecContext) { world.slow(ctx, "100ms") })
@@ -132,3 +178,34 @@ var _ = Describe("A claim of a class of Stowage's", func() {
 		Expect(world.disks(ctx)).To(ContainElement("pvc-" + string(claim.UID)))
 	})
 })
+
+// inZones is a StorageBackend of the cloud that makes disks in some zones only.
+func (s *stowage) inZones(name string, zones ...string) *stowagev1alpha1.StorageBackend {
+	return LocalBackend(name, func(object *stowagev1alpha1.StorageBackend) {
+		object.Spec.Local, object.Spec.StorageClass = nil, &stowagev1alpha1.StorageClassTemplate{}
+		object.Spec.GCE = &stowagev1alpha1.GCEBackend{Project: project, Zones: zones, Endpoint: s.cloud + "/compute/v1/"}
+	})
+}
+
+// setZones has a cloud make disks in other zones, and waits for its class to allow them.
+func setZones(ctx context.Context, object *stowagev1alpha1.StorageBackend, zones ...string) {
+	GinkgoHelper()
+	Eventually(func() error {
+		if err := users.Get(ctx, keyOf(object), object); err != nil {
+			return err
+		}
+		object.Spec.GCE.Zones = zones
+		return users.Update(ctx, object)
+	}).Should(Succeed())
+	Eventually(func() []corev1.TopologySelectorTerm { return classOf(ctx, object.Name, "").AllowedTopologies }).
+		Should(HaveExactElements(HaveField("MatchLabelExpressions", HaveExactElements(HaveField("Values", zones)))))
+}
+
+// classOf is a class as the one that a backend keeps, under a name of its own.
+func classOf(ctx context.Context, kept, name string) *storagev1.StorageClass {
+	GinkgoHelper()
+	class := &storagev1.StorageClass{}
+	Eventually(func() error { return users.Get(ctx, client.ObjectKey{Name: kept}, class) }).Should(Succeed())
+	class.ObjectMeta = metav1.ObjectMeta{Name: name}
+	return class
+}
