@@ -90,13 +90,26 @@ func sameImmutable(class, wanted *storagev1.StorageClass) bool {
 		equality.Semantic.DeepEqual(class.AllowedTopologies, wanted.AllowedTopologies)
 }
 
-// replaceClass makes a class anew. After a crash between the two writes the next
-// pass finds no class.
+// replaceClass makes a class anew, with the labels and annotations that others gave it.
+// After a crash between the two writes the next pass finds no class.
 func (r *StorageBackendReconciler) replaceClass(ctx context.Context, class, wanted *storagev1.StorageClass) error {
+	others := maps.Clone(class.Annotations)
+	delete(others, annDefaultClass) // the spec says that
+	wanted.Labels, wanted.Annotations = merged(class.Labels, wanted.Labels), merged(others, wanted.Annotations)
 	if err := r.removeClass(ctx, class); err != nil {
 		return err
 	}
 	return wrap(r.client.Create(ctx, wanted), "creating StorageClass %s anew", wanted.Name)
+}
+
+// merged is what either has; the second has the last word.
+func merged(before, wanted map[string]string) map[string]string {
+	both := maps.Clone(before)
+	if both == nil {
+		both = map[string]string{}
+	}
+	maps.Copy(both, wanted)
+	return both
 }
 
 func (r *StorageBackendReconciler) updateClass(ctx context.Context, object *stowagev1alpha1.StorageBackend, class *storagev1.StorageClass) error {

@@ -169,14 +169,19 @@ var _ = Describe("The StorageClass of a backend", func() {
 		object := zonedCloud("a")
 		w.create(object)
 		w.settle()
-		before := uidNow(w, "cloud")
+		class := Class("cloud", "", nil)
+		w.get(class)
+		before := class.UID
+		class.Labels["team"], class.Annotations = "storage", map[string]string{"example.com/note": "theirs"}
+		Expect(w.Update(GinkgoT().Context(), class)).To(Succeed())
 
 		update(w, object, func(object *stowagev1alpha1.StorageBackend) { object.Spec.GCE.Zones = []string{"a", "b"} })
 		w.settle()
 
-		class := Class("cloud", "", nil)
 		w.get(class)
 		Expect(class.UID).NotTo(Equal(before))
+		Expect(class.Labels).To(HaveKeyWithValue("team", "storage"), "what others wrote on it stays")
+		Expect(class.Annotations).To(HaveKeyWithValue("example.com/note", "theirs"))
 		Expect(class.AllowedTopologies).To(Equal(inZones("a", "b")))
 		Expect(metav1.IsControlledBy(class, object)).To(BeTrue())
 	})
