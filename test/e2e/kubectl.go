@@ -6,9 +6,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/stowage-dev/stowage/test/controlplane"
 )
+
+// childrensDelay is how long what a program started may still print when that is ended.
+const childrensDelay = time.Second
 
 func (b *bed) kubeconfig() string {
 	return filepath.Join(b.folder.ControlPlane(), "kubeconfigs", "admin")
@@ -29,6 +33,7 @@ func run(ctx context.Context, input, path string, arguments ...string) (string, 
 	defer cancel()
 	var problems strings.Builder
 	command := exec.CommandContext(ctx, path, arguments...)
+	command.WaitDelay = childrensDelay
 	command.Stdin, command.Stderr = strings.NewReader(input), &problems
 	output, err := command.Output()
 	if err != nil {

@@ -62,6 +62,7 @@ func (b *bed) types(ctx context.Context, commands string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	shell := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", commands)
+	shell.WaitDelay = childrensDelay
 	shell.Dir = apiserver.Repository()
 	shell.Env = append(os.Environ(), "KUBECONFIG="+b.kubeconfig(), "PATH="+filepath.Dir(kubectl)+":"+os.Getenv("PATH"),
 		"OVERLAY="+b.testbed(), "MAKEFLAGS=", "MAKEOVERRIDES=")

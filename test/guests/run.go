@@ -32,6 +32,10 @@ const (
 	tidyArgument   = "tidy"
 )
 
+// lastWords is how long a test that is ended before its end may take to keep what tells
+// what happened.
+const lastWords = time.Minute
+
 // Test is an end-to-end test.
 type Test struct {
 	// Name is that of its program.
@@ -58,6 +62,8 @@ func Run(test Test) {
 func (t Test) play() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	// Who asks a second time means at once.
+	context.AfterFunc(ctx, stop)
 	switch {
 	// A guest's kernel adds arguments of its own.
 	case len(os.Args) >= 5 && os.Args[1] == nodeArgument:
@@ -94,6 +100,11 @@ func (t Test) runApart(ctx context.Context) error {
 	defer cancel()
 	inside := exec.CommandContext(ctx, "/proc/self/exe", insideArgument, folder.root)
 	inside.Stdout, inside.Stderr = os.Stdout, os.Stderr
+	inside.WaitDelay = lastWords
+	inside.Cancel = func() error {
+		fmt.Printf("\n%s: ending it, which may take until all that tells what happened is kept\n", t.Name)
+		return inside.Process.Signal(syscall.SIGTERM)
+	}
 	inside.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWPID,
 		Setpgid:    true,
