@@ -86,10 +86,21 @@ func (n *killedNode) devices() device.DiskFolder {
 
 // disks are the node manager's. It has none where the pod has none.
 func (n *killedNode) disks(kernel mount.Kernel) (*csi.Disks, error) {
+	if !n.isDisk() {
+		return nil, nil
+	}
 	return csi.NewDisks(csi.DiskOptions{
 		Mounter: kernel, Systems: device.NewFileSystems(utilexec.New()), Finder: n.devices(), Folder: n.path("agent", "disks"),
 		Drivers: []string{stowagev1alpha1.GCEDriver},
 	})
+}
+
+// orNone is no disks at all where there are none.
+func orNone(disks *csi.Disks) Disks {
+	if disks == nil {
+		return nil
+	}
+	return disks
 }
 
 func (n *killedNode) diskSource() corev1.PersistentVolumeSource {

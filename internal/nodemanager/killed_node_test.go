@@ -164,7 +164,7 @@ func (n *killedNode) restart(ctx context.Context) (*Reconciler, client.Client, e
 	drivers := csi.Drivers{stowagev1alpha1.LocalDriver: csi.LocalDriver{Base: n.path("base")}}
 	return NewReconciler(Options{
 		NodeName: "n1", Tree: tree, Mounter: kernel, Objects: &shelf{node: n}, Client: api, Live: api,
-		Events: events.NewFakeRecorder(100), Clock: clocktesting.NewFakeClock(time.Now()), Disks: disks,
+		Events: events.NewFakeRecorder(100), Clock: clocktesting.NewFakeClock(time.Now()), Disks: orNone(disks),
 		Volumes: volumes.Registry{
 			csi.New(images, drivers).WithDisks(disks), hostpath.New(kernel, n.root()), local.New(kernel), emptydir.New(kernel),
 			configmap.New(kernel), secret.New(kernel), downwardapi.New(kernel), projected.New(kernel),

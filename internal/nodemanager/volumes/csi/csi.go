@@ -103,7 +103,7 @@ func (p Plugin) IsPublished(table mount.Table, spec volumes.Spec, dir string) (b
 		return false, nil
 	}
 	if p.disks.Serves(spec.PersistentVolume) {
-		return true, p.disks.check(table, spec.Name())
+		return p.disks.isShown(table, spec)
 	}
 	place := p.images.at(spec.Name())
 	if place.lacks(table) {

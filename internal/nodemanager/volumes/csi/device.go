@@ -52,7 +52,7 @@ func (p DevicePlugin) IsPublished(table mount.Table, spec volumes.Spec, path str
 		return false, nil
 	}
 	if p.disks.Serves(spec.PersistentVolume) {
-		return true, p.disks.check(table, spec.Name())
+		return p.disks.isShown(table, spec)
 	}
 	place := p.images.at(spec.Name())
 	if !table.IsMountPoint(place.image()) {

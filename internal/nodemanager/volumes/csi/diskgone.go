@@ -19,6 +19,19 @@ func (d detaching) Unmount(path string) error { return d.Detach(path) }
 // nameOf is the volume of a place.
 func nameOf(place diskPlace) string { return filepath.Base(place.dir) }
 
+// isShown says whether a disk that a pod sees is also shown at its place: nothing may
+// have been taken away there by hand. The error is one of check's.
+func (d *Disks) isShown(table mount.Table, spec volumes.Spec) (bool, error) {
+	if err := d.check(table, spec.Name()); err != nil {
+		return true, err
+	}
+	place := d.at(spec.Name())
+	if spec.IsBlock() {
+		return table.IsMountPoint(place.node), nil
+	}
+	return table.IsMountPoint(place.system), nil
+}
+
 // check is volumes.ErrGone if the disk of a volume is gone from the machine, also if it
 // came back as another device, and another error if its file system has failed.
 func (d *Disks) check(table mount.Table, volume string) error {
