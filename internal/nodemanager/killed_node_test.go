@@ -52,10 +52,13 @@ const asKilled = "STOWAGE_TEST_KILLED_NODE"
 
 const (
 	// passes are more than enough for a pod to be where it should be, unless the kernel
-	// still ends what a process that was killed had mounted: it does so after the process.
+	// still ends what a process that was killed had mounted of a disk: it does so after the
+	// process, and the disk isn't let go before.
 	passes = 30
 	// kernelPause is between the passes after those, and mostPauses are more than enough.
 	kernelPause, mostPauses = 20 * time.Millisecond, 500
+	// mostEvents is more than all passes tell.
+	mostEvents = 10 * (passes + mostPauses)
 )
 
 func newKilledNode(t *testing.T, volume string) *killedNode {
@@ -92,7 +95,7 @@ func (n *killedNode) settle(ctx context.Context) error {
 	var ended atomic.Int32
 	reconciler.operations.OnEnd(func(types.UID) { ended.Add(1) })
 	clock := reconciler.Clock.(*clocktesting.FakeClock)
-	for pass := range passes + mostPauses {
+	for pass := range n.mostPasses() {
 		if pass >= passes {
 			time.Sleep(kernelPause)
 		}
@@ -108,6 +111,13 @@ func (n *killedNode) settle(ctx context.Context) error {
 		}
 	}
 	return fmt.Errorf("it never settles: %s", told(reconciler))
+}
+
+func (n *killedNode) mostPasses() int {
+	if n.isDisk() {
+		return passes + mostPauses
+	}
+	return passes
 }
 
 func (n *killedNode) isSettled(ctx context.Context, reconciler *Reconciler, api client.Client) bool {
@@ -164,7 +174,7 @@ func (n *killedNode) restart(ctx context.Context) (*Reconciler, client.Client, e
 	drivers := csi.Drivers{stowagev1alpha1.LocalDriver: csi.LocalDriver{Base: n.path("base")}}
 	return NewReconciler(Options{
 		NodeName: "n1", Tree: tree, Mounter: kernel, Objects: &shelf{node: n}, Client: api, Live: api,
-		Events: events.NewFakeRecorder(100), Clock: clocktesting.NewFakeClock(time.Now()), Disks: orNone(disks),
+		Events: events.NewFakeRecorder(mostEvents), Clock: clocktesting.NewFakeClock(time.Now()), Disks: orNone(disks),
 		Volumes: volumes.Registry{
 			csi.New(images, drivers).WithDisks(disks), hostpath.New(kernel, n.root()), local.New(kernel), emptydir.New(kernel),
 			configmap.New(kernel), secret.New(kernel), downwardapi.New(kernel), projected.New(kernel),
