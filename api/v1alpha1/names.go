@@ -52,6 +52,11 @@ const AttachmentAnnotation = "stowage.dev/attachment"
 // have a volume detached that was found attached.
 const StrayAnnotation = "stowage.dev/stray"
 
+// FollowsPodsAnnotation of a CSINode says that the agent of its node follows pods, and
+// mounts their gcePersistentDisks itself. What is attached to a node is decided by it,
+// so whoever may write it is the node itself.
+const FollowsPodsAnnotation = "stowage.dev/follows-pods"
+
 // RecyclingAnnotation of a volume names the manager that empties its directory: of
 // two that take themselves for the leader, the one that it names last is the one
 // that may say it is done. It gives nobody a right to remove anything.

@@ -33,12 +33,14 @@ type settings struct {
 	diskType string
 	labels   map[string]string
 	iops     int64
+	// existing allows disks to be attached that others made.
+	existing bool
 }
 
 // settingsFrom checks a spec. What reaches the path of a call is checked here, too: an
 // object may be older than the rules of the API.
 func settingsFrom(spec stowagev1alpha1.GCEBackend) (settings, error) {
-	read := settings{project: spec.Project, zones: spec.Zones, diskType: spec.DiskType, labels: map[string]string{}}
+	read := settings{project: spec.Project, zones: spec.Zones, diskType: spec.DiskType, labels: map[string]string{}, existing: spec.ExistingDisks}
 	if spec.CredentialsSecret != nil {
 		read.secret = spec.CredentialsSecret.Name
 	}
