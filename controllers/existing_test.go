@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/attach"
@@ -387,6 +388,20 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 		w.expectOn()
 	})
 
+	It("isn't attached by a backend that is deleted while it is written down", func() {
+		w := newExistingWorld()
+		update(w.world, cloud(), func(object *stowagev1alpha1.StorageBackend) { object.Finalizers = []string{"example.com/keep"} })
+		own := ours("node-1", w.pv)
+		w.create(own)
+		w.attachments.client = afterPatch{w, func() { w.delete(cloud()) }}
+		_, _ = w.attachments.Reconcile(context.Background(), requestFor(own))
+		w.get(own)
+		Expect(own.Annotations).To(HaveKey(stowagev1alpha1.AttachmentAnnotation))
+		Expect(attachErrorOf(w, own)).To(ContainSubstring("is being deleted"))
+		w.expectOn()
+		Expect(w.storage.Calls()).NotTo(ContainElement(ContainSubstring("legacy")))
+	})
+
 	It("is attached and detached in spite of a crash before and after each write", func() {
 		for number := range 6 {
 			for _, kind := range []fault{lost, unanswered} {
@@ -425,7 +440,9 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 
 	Describe("survives", func() {
 		It("the deletion of its claim and volume object, whose policy is Delete, and is detached first", func() {
-			w := newExistingWorld(func(pv *corev1.PersistentVolume) { pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete })
+			w := newExistingWorld(func(pv *corev1.PersistentVolume) {
+				pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+			})
 			pod := w.runs("user")
 			w.delete(pod)
 			w.delete(Claim(ClaimNamed("data")))
@@ -527,6 +544,20 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 		w.expectOn()
 	})
 })
+
+// afterPatch does something once, right after an attachment was written.
+type afterPatch struct {
+	client.Client
+	do func()
+}
+
+func (c afterPatch) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+	err := c.Client.Patch(ctx, object, patch, options...)
+	if _, is := object.(*storagev1.VolumeAttachment); is && err == nil {
+		c.do()
+	}
+	return err
+}
 
 // asWritten is what stands in attachments and in what nodes were told, without what the
 // API server adds.

@@ -28,7 +28,7 @@ const (
 
 // zoneLabels are those that tell where a disk or a node is, and zoneSeparator stands
 // between the zones of a disk that is in several.
-var zoneLabels = []string{corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone} //nolint:staticcheck // volume objects bear it still
+var zoneLabels = []string{corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone}
 
 const zoneSeparator = "__"
 

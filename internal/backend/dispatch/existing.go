@@ -6,8 +6,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// existing has calls about existing disks made in turn, as those about volumes.
-type existing struct{ *served }
+// existing has calls about existing disks made in turn, as those about volumes. It has no
+// other method.
+type existing struct{ on *served }
 
 // Existing attaches existing disks, where the backend inside does.
 func (s *served) Existing() backend.Attacher { return existing{s} }
@@ -18,7 +19,7 @@ func (e existing) Attach(ctx context.Context, request backend.AttachRequest) (ba
 	if err != nil {
 		return backend.Attachment{}, err
 	}
-	return e.askToAttach(ctx, attacher, request)
+	return e.on.askToAttach(ctx, attacher, request)
 }
 
 // Detach asks for an existing disk to be taken from a node.
@@ -27,13 +28,13 @@ func (e existing) Detach(ctx context.Context, id string, node backend.NodeIdenti
 	if err != nil {
 		return err
 	}
-	return e.askToDetach(ctx, attacher, id, node)
+	return e.on.askToDetach(ctx, attacher, id, node)
 }
 
 func (e existing) inside() (backend.Attacher, error) {
-	attacher, can := backend.As[backend.ExistingAttacher](e.Backend)
+	attacher, can := backend.As[backend.ExistingAttacher](e.on.Backend)
 	if !can {
-		return nil, backend.Invalid.Errorf("%s doesn't attach existing disks", e.lane.Backend)
+		return nil, backend.Invalid.Errorf("%s doesn't attach existing disks", e.on.lane.Backend)
 	}
 	return attacher.Existing(), nil
 }

@@ -71,7 +71,7 @@ func (e existing) Attach(ctx context.Context, request backend.AttachRequest) (ba
 	}
 	to := machineOf(request.Node)
 	for other, readOnly := range users {
-		if other != to && !(readOnly && request.ReadOnly) {
+		if other != to && (!readOnly || !request.ReadOnly) {
 			return backend.Attachment{}, backend.Conflict.Errorf("disk %s is attached to %s", request.ID, other)
 		}
 	}

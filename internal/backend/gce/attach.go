@@ -98,7 +98,10 @@ func (b *gceBackend) diskFor(ctx context.Context, c *cloud, request backend.Atta
 	if _, err := b.checkOwner(found); err != nil {
 		return nil, err
 	}
-	return found, found.checkReady()
+	if err := found.checkReady(); err != nil {
+		return nil, err
+	}
+	return found, nil
 }
 
 // checkReady is an error where a disk can't be attached now.

@@ -63,7 +63,8 @@ func (c *cloud) settledDisk(ctx context.Context, on *instance, path string) (*in
 	if on == nil || err != nil {
 		return nil, nil, err
 	}
-	return on, on.attachedDisk(path), nil
+	has := on.attachedDisk(path)
+	return on, has, nil
 }
 
 func notShown(path string, on *instance) error {

@@ -74,7 +74,10 @@ func (e existingDisks) diskAt(ctx context.Context, c *cloud, wanted place) (*dis
 	if read, ours := recordOf(found.Disk); ours {
 		return nil, backend.Conflict.Errorf("disk %s belongs to volume %s of Stowage backend %s: use that volume, this one is left alone", found.path(), read.ID, read.Backend)
 	}
-	return found, found.checkReady()
+	if err := found.checkReady(); err != nil {
+		return nil, err
+	}
+	return found, nil
 }
 
 // Detach takes a disk from the node's instance if it was attached by Attach. The device

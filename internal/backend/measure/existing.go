@@ -7,32 +7,33 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// existing measures calls about existing disks, as those about volumes.
-type existing struct{ *measured }
+// existing measures calls about existing disks, as those about volumes. It has no other
+// method.
+type existing struct{ of *measured }
 
 // Existing attaches existing disks, where the backend inside does.
 func (m *measured) Existing() backend.Attacher { return existing{m} }
 
 // Attach measures a call of Attach.
 func (e existing) Attach(ctx context.Context, request backend.AttachRequest) (backend.Attachment, error) {
-	attacher, can := backend.As[backend.ExistingAttacher](e.Backend)
+	attacher, can := backend.As[backend.ExistingAttacher](e.of.Backend)
 	if !can {
-		return backend.Attachment{}, notAttaching(e.name)
+		return backend.Attachment{}, notAttaching(e.of.name)
 	}
 	began := time.Now()
 	attached, err := attacher.Existing().Attach(ctx, request)
-	e.observe("attach", began, err)
+	e.of.observe("attach", began, err)
 	return attached, err
 }
 
 // Detach measures a call of Detach.
 func (e existing) Detach(ctx context.Context, id string, node backend.NodeIdentity) error {
-	attacher, can := backend.As[backend.ExistingAttacher](e.Backend)
+	attacher, can := backend.As[backend.ExistingAttacher](e.of.Backend)
 	if !can {
-		return notAttaching(e.name)
+		return notAttaching(e.of.name)
 	}
 	began := time.Now()
 	err := attacher.Existing().Detach(ctx, id, node)
-	e.observe("detach", began, err)
+	e.of.observe("detach", began, err)
 	return err
 }

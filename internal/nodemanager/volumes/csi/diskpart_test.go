@@ -8,9 +8,8 @@ import (
 	"testing"
 	"unsafe"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
