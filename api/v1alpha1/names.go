@@ -53,8 +53,8 @@ const AttachmentAnnotation = "stowage.dev/attachment"
 const StrayAnnotation = "stowage.dev/stray"
 
 // FollowsPodsAnnotation of a CSINode says that the agent of its node follows pods, and
-// mounts their gcePersistentDisks itself. What is attached to a node is decided by it,
-// so whoever may write it is the node itself.
+// mounts their gcePersistentDisks itself: by whose driver such disks are attached to the
+// node is decided by it. Kubernetes lets no other node write it.
 const FollowsPodsAnnotation = "stowage.dev/follows-pods"
 
 // RecyclingAnnotation of a volume names the manager that empties its directory: of
