@@ -20,6 +20,8 @@ type nodeView struct {
 	users map[corev1.UniqueVolumeName][]*corev1.Pod
 	// attached are the wanted volumes that everybody sees the node to have, or to get.
 	attached map[corev1.UniqueVolumeName]bool
+	// existing is true where Stowage itself attaches disks that somebody else made.
+	existing bool
 }
 
 // nodeSource is where a node is looked at: the cache, or the API server itself.
@@ -47,7 +49,9 @@ func (r *NodeReconciler) look(ctx context.Context, from nodeSource, name string)
 			return seen, nil
 		}
 	}
-	for _, step := range []func(context.Context, nodeSource, *nodeView) error{r.lookAtPods, r.lookAtAttachments, r.lookAtReports, r.lookElsewhere} {
+	for _, step := range []func(context.Context, nodeSource, *nodeView) error{
+		r.lookAtDrivers, r.lookAtPods, r.lookAtAttachments, r.lookAtReports, r.lookElsewhere,
+	} {
 		if err := step(ctx, from, seen); err != nil {
 			return nil, err
 		}

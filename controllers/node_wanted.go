@@ -25,7 +25,7 @@ func (r *NodeReconciler) lookAtPods(ctx context.Context, from nodeSource, seen *
 			continue
 		}
 		for j := range pods[i].Spec.Volumes {
-			volume, attachable, err := wantedVolume(ctx, from, &pods[i], &pods[i].Spec.Volumes[j])
+			volume, attachable, err := wantedVolume(ctx, from, seen, podVolume{&pods[i], &pods[i].Spec.Volumes[j]})
 			if err != nil {
 				return err
 			}
@@ -45,15 +45,21 @@ func (s *nodeView) want(volume attach.Volume, pod *corev1.Pod) {
 	s.users[volume.Name] = append(s.users[volume.Name], pod)
 }
 
+// podVolume is one of a pod's volumes.
+type podVolume struct {
+	pod    *corev1.Pod
+	source *corev1.Volume
+}
+
 // wantedVolume is what one of a pod's volumes is to its node. A claim that isn't bound
 // yet, and a volume that isn't known yet, wake the node once they are.
-func wantedVolume(ctx context.Context, from nodeSource, pod *corev1.Pod, source *corev1.Volume) (attach.Volume, bool, error) {
+func wantedVolume(ctx context.Context, from nodeSource, seen *nodeView, asked podVolume) (attach.Volume, bool, error) {
 	volume, attachable, err := attach.Volume{}, false, error(nil)
 	switch {
-	case source.PersistentVolumeClaim != nil || source.Ephemeral != nil:
-		volume, attachable, err = claimedVolume(ctx, from, pod, source)
-	case attach.IsInline(source):
-		volume, attachable, err = translated(ctx)(attach.OfInline(source, pod.Namespace))
+	case asked.source.PersistentVolumeClaim != nil || asked.source.Ephemeral != nil:
+		volume, attachable, err = claimedVolume(ctx, from, seen, asked)
+	case attach.IsInline(asked.source):
+		volume, attachable, err = translated(ctx)(attach.OfInline(asked.source, asked.pod.Namespace))
 	}
 	if err != nil || !attachable || !volume.NeedsAttachment() {
 		return volume, attachable, err
@@ -67,7 +73,8 @@ func wantedVolume(ctx context.Context, from nodeSource, pod *corev1.Pod, source 
 }
 
 // claimedVolume finds the volume that the claim of one of a pod's volumes is bound to.
-func claimedVolume(ctx context.Context, from nodeSource, pod *corev1.Pod, source *corev1.Volume) (attach.Volume, bool, error) {
+func claimedVolume(ctx context.Context, from nodeSource, seen *nodeView, asked podVolume) (attach.Volume, bool, error) {
+	pod, source := asked.pod, asked.source
 	key := client.ObjectKey{Namespace: pod.Namespace}
 	if source.PersistentVolumeClaim != nil {
 		key.Name = source.PersistentVolumeClaim.ClaimName
@@ -85,6 +92,9 @@ func claimedVolume(ctx context.Context, from nodeSource, pod *corev1.Pod, source
 	found, err = find(ctx, from, client.ObjectKey{Name: claim.Spec.VolumeName}, pv)
 	if err != nil || !found || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != claim.UID {
 		return attach.Volume{}, false, err
+	}
+	if seen.existing && attach.IsExisting(pv) {
+		return translated(ctx)(attach.OfExisting(pv, seen.Node))
 	}
 	return translated(ctx)(attach.OfPersistentVolume(pv))
 }

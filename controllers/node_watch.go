@@ -24,8 +24,10 @@ var newNodeState = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	return before.ResourceVersion == after.ResourceVersion || onlyNewUse.Update(e) || !equality.Semantic.DeepEqual(annotationsThatCount(before), annotationsThatCount(after))
 }}
 
-func annotationsThatCount(node *corev1.Node) [2]string {
-	return [2]string{node.Annotations[attach.ManagedAnnotation], node.Annotations[attach.KeepTerminatedAnnotation]}
+// annotationsThatCount are those that decide who attaches, and the kubelet's version,
+// which tells whether there is one.
+func annotationsThatCount(node *corev1.Node) [3]string {
+	return [3]string{node.Annotations[attach.ManagedAnnotation], node.Annotations[attach.KeepTerminatedAnnotation], node.Status.NodeInfo.KubeletVersion}
 }
 
 // newWants lets pass pods that come, go, are placed, or stop. What else their nodes

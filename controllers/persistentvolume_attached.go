@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/backend"
 )
@@ -41,10 +42,24 @@ func needsAttach(pv *corev1.PersistentVolume) bool {
 	return pv.Spec.CSI != nil && backend.NeedsAttach(pv.Spec.CSI.Driver)
 }
 
+// attacherFinalizerOf is the finalizer that a volume object of a driver of ours, or of an
+// existing disk, has while it may be attached; "" for all others.
+func attacherFinalizerOf(pv *corev1.PersistentVolume) string {
+	switch {
+	case needsAttach(pv):
+		return attacherFinalizer(pv.Spec.CSI.Driver)
+	case attach.IsExisting(pv):
+		return attacherFinalizer(stowagev1alpha1.GCEDriver)
+	default:
+		return ""
+	}
+}
+
 // removeAttachFinalizer lets a deleted volume go that no attachment is of: until then
 // the object says what is attached.
 func (r *PersistentVolumeReconciler) removeAttachFinalizer(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
-	if pv.DeletionTimestamp.IsZero() || !needsAttach(pv) || !controllerutil.ContainsFinalizer(pv, attacherFinalizer(pv.Spec.CSI.Driver)) {
+	finalizer := attacherFinalizerOf(pv)
+	if pv.DeletionTimestamp.IsZero() || finalizer == "" || !controllerutil.ContainsFinalizer(pv, finalizer) {
 		return false, ctrl.Result{}, nil
 	}
 	attachments := &storagev1.VolumeAttachmentList{}
@@ -60,7 +75,7 @@ func (r *PersistentVolumeReconciler) removeAttachFinalizer(ctx context.Context, 
 		return false, ctrl.Result{}, err
 	}
 	before := pv.DeepCopy()
-	controllerutil.RemoveFinalizer(pv, attacherFinalizer(pv.Spec.CSI.Driver))
+	controllerutil.RemoveFinalizer(pv, finalizer)
 	return false, ctrl.Result{}, r.patch(ctx, pv, before, "letting go of detached")
 }
 

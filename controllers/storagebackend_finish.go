@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -49,10 +50,11 @@ func (r *StorageBackendReconciler) finish(ctx context.Context, object *stowagev1
 
 // findUser finds what still needs a backend, and says what to do about it: its
 // volumes, claims for which it may have been called and, where neither answers for
-// them, records of volumes on nodes.
+// them, records of volumes on nodes, and attachments of disks that it didn't make.
 func findUser(ctx context.Context, reader client.Reader, name string) (string, error) {
 	volumes, claims, records := &corev1.PersistentVolumeList{}, &corev1.PersistentVolumeClaimList{}, &stowagev1alpha1.LocalVolumeList{}
-	for _, list := range []client.ObjectList{volumes, claims, records} {
+	attachments := &storagev1.VolumeAttachmentList{}
+	for _, list := range []client.ObjectList{volumes, claims, records, attachments} {
 		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return "", fmt.Errorf("listing what needs StorageBackend %s: %w", name, err)
 		}
@@ -70,6 +72,11 @@ func findUser(ctx context.Context, reader client.Reader, name string) (string, e
 	for i := range records.Items {
 		if records.Items[i].Spec.Backend == name {
 			return adviceOnRecord(&records.Items[i]), nil
+		}
+	}
+	for i := range attachments.Items {
+		if attachment := &attachments.Items[i]; isByExisting(attachment, name) {
+			return fmt.Sprintf("VolumeAttachment %s of an existing disk: delete the pods of node %s that use it", attachment.Name, attachment.Spec.NodeName), nil
 		}
 	}
 	return "", nil

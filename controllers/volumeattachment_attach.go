@@ -19,8 +19,11 @@ import (
 type attaching struct {
 	attachment *storagev1.VolumeAttachment
 	pv         *corev1.PersistentVolume
-	node       *corev1.Node
-	attacher   backend.Attacher
+	// volume is the volume object as the driver knows it, which is another than pv where
+	// the disk is an existing one.
+	volume   *corev1.PersistentVolume
+	node     *corev1.Node
+	attacher backend.Attacher
 	// refused is what the backend answered.
 	refused error
 	// over is true where nothing is left to do in this pass.
@@ -47,7 +50,7 @@ func (r *VolumeAttachmentReconciler) attach(ctx context.Context, attachment *sto
 	a := &attaching{attachment: attachment}
 	for _, step := range []func(context.Context, *attaching) error{
 		r.getNode, r.ensureSameMachine, r.endWhereAttached, r.getVolume, r.getAttacher,
-		r.ensurePrepared, r.ensureVolumeKept, r.awaitTurn, r.callAttach,
+		r.ensurePrepared, r.ensureVolumeKept, r.confirmExisting, r.awaitTurn, r.callAttach,
 	} {
 		switch err := step(ctx, a); {
 		case err != nil && a.refused == nil && backend.KindOf(err) == "":
@@ -144,9 +147,14 @@ func (r *VolumeAttachmentReconciler) getVolume(ctx context.Context, a *attaching
 		}
 		return fmt.Errorf("reading volume %s: %w", names[0], err)
 	}
-	a.pv = pv
+	a.pv, a.volume = pv, pv
+	if isExisting(a.attachment, pv) {
+		if err := r.translateExisting(ctx, a); err != nil {
+			return err
+		}
+	}
 	switch {
-	case pv.Spec.CSI == nil || pv.Spec.CSI.Driver != a.attachment.Spec.Attacher:
+	case a.volume.Spec.CSI == nil || a.volume.Spec.CSI.Driver != a.attachment.Spec.Attacher:
 		return backend.Invalid.Errorf("volume %s is not one of driver %s", pv.Name, a.attachment.Spec.Attacher)
 	case !pv.DeletionTimestamp.IsZero() && pv.Status.Phase != corev1.VolumeBound:
 		return backend.NotFound.Errorf("volume %s is being deleted, and no claim is bound to it: nothing is attached any more", pv.Name)
@@ -159,14 +167,17 @@ func (r *VolumeAttachmentReconciler) getVolume(ctx context.Context, a *attaching
 // detached first.
 func (r *VolumeAttachmentReconciler) isWhatWasMeant(a *attaching) error {
 	intent, err := intentOfAttachment(a.attachment)
-	if err != nil || intent == nil || intent.Volume == a.pv.Spec.CSI.VolumeHandle {
+	if err != nil || intent == nil || intent.Volume == a.volume.Spec.CSI.VolumeHandle {
 		return err
 	}
 	return backend.Invalid.Errorf("the attachment was made for %s, and volume %s stands for %s now: delete the attachment, so that it is made again",
-		intent.Volume, a.pv.Name, a.pv.Spec.CSI.VolumeHandle)
+		intent.Volume, a.pv.Name, a.volume.Spec.CSI.VolumeHandle)
 }
 
 func (r *VolumeAttachmentReconciler) getAttacher(ctx context.Context, a *attaching) error {
+	if isExisting(a.attachment, a.pv) {
+		return r.getExistingAttacher(ctx, a)
+	}
 	names := backendOf(a.pv)
 	if len(names) == 0 {
 		return backend.Invalid.Errorf("volume %s names no StorageBackend", a.pv.Name)
@@ -202,7 +213,7 @@ func (r *VolumeAttachmentReconciler) getBackend(ctx context.Context, attachment 
 // process, somebody detaches it.
 func (r *VolumeAttachmentReconciler) ensurePrepared(ctx context.Context, a *attaching) error {
 	before := a.attachment.DeepCopy()
-	if !prepareAttachment(a.attachment, a.pv, a.node) {
+	if !prepareAttachment(a.attachment, a.volume, a.node) {
 		return nil
 	}
 	err := r.client.Patch(ctx, a.attachment, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
@@ -231,9 +242,9 @@ func (r *VolumeAttachmentReconciler) callAttach(ctx context.Context, a *attachin
 		return nil
 	}
 	attached, err := a.attacher.Attach(ctx, backend.AttachRequest{
-		ID:       a.pv.Spec.CSI.VolumeHandle,
+		ID:       a.volume.Spec.CSI.VolumeHandle,
 		Node:     backend.NodeIdentity{Name: a.node.Name, ProviderID: a.node.Spec.ProviderID},
-		ReadOnly: isReadOnly(a.pv),
+		ReadOnly: isReadOnly(a.volume),
 	})
 	if err != nil {
 		a.refused = err

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
@@ -138,7 +139,8 @@ func (r *VolumeAttachmentComparer) recorded(ctx context.Context, object *stowage
 			continue
 		}
 		pv := r.volumeOf(ctx, attachment)
-		if intent, err := believable(attachment, pv); err == nil && intent.Backend == object.Name {
+		// What others made a backend never lists: nobody knows where else it should be.
+		if intent, err := believable(attachment, pv); err == nil && intent.Backend == object.Name && !attach.IsExistingHandle(intent.Volume) {
 			found = append(found, recordedAttachment{attachment, pv, intent})
 		}
 	}

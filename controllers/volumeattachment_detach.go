@@ -62,7 +62,10 @@ func (r *VolumeAttachmentReconciler) take(ctx context.Context, leaves *leaving) 
 	case !may.Allowed:
 		return ctrl.Result{RequeueAfter: may.After}, r.setDetachError(ctx, leaves, backend.Conflict.Errorf("%s", may.Reason))
 	}
-	attacher, _ := backend.As[backend.Attacher](leaves.opened)
+	attacher, err := leaves.attacher()
+	if err != nil {
+		return r.failDetach(ctx, leaves, err)
+	}
 	if leaves.refused = attacher.Detach(ctx, leaves.volume, leaves.from); leaves.refused != nil {
 		return r.failDetach(ctx, leaves, leaves.refused)
 	}
@@ -107,15 +110,16 @@ func (r *VolumeAttachmentReconciler) findVolume(ctx context.Context, attachment 
 
 // believable is what was written on an attachment before anything was attached. Users
 // can write annotations: where the attachment's name, which is made of the volume's id,
-// says otherwise, and where nothing is written, the volume object is asked.
+// says otherwise, and where nothing is written, the volume object is asked. Of an existing
+// disk no record tells whose it is: there the name has to agree.
 func believable(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume) (*attachIntent, error) {
 	intent, err := intentOfAttachment(attachment)
 	if err == nil && intent != nil &&
-		(pv == nil || attachment.Name == attach.AttachmentName(attachment.Spec.Attacher, intent.Volume, attachment.Spec.NodeName)) {
+		(pv == nil && !attach.IsExistingHandle(intent.Volume) || attachment.Name == attach.AttachmentName(attachment.Spec.Attacher, intent.Volume, attachment.Spec.NodeName)) {
 		return intent, nil
 	}
 	if pv == nil || pv.Spec.CSI == nil {
-		return nil, backend.Invalid.Errorf("the volume object is gone, and nothing tells which disk is attached: detach it by hand, "+
+		return nil, backend.Invalid.Errorf("the volume object is gone, or is none of this driver, and nothing tells which disk is attached: detach it by hand, "+
 			"and take the finalizer %s off this VolumeAttachment", attacherFinalizer(attachment.Spec.Attacher))
 	}
 	said := &attachIntent{Backend: pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute], Volume: pv.Spec.CSI.VolumeHandle}

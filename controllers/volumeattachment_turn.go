@@ -21,6 +21,8 @@ type attachmentsOf struct {
 	volume map[string][]*storagev1.VolumeAttachment
 	node   map[string][]*storagev1.VolumeAttachment
 	handle map[string][]*storagev1.VolumeAttachment
+	// google are those of Google's driver, which may have an existing disk by another name.
+	google []*storagev1.VolumeAttachment
 }
 
 func groupAttachments(all []storagev1.VolumeAttachment) attachmentsOf {
@@ -34,6 +36,9 @@ func groupAttachments(all []storagev1.VolumeAttachment) attachmentsOf {
 		grouped.node[attachment.Spec.NodeName] = append(grouped.node[attachment.Spec.NodeName], attachment)
 		for _, storage := range attachmentStorage(attachment) {
 			grouped.volume[storage] = append(grouped.volume[storage], attachment)
+		}
+		if attachment.Spec.Attacher == googleDriver {
+			grouped.google = append(grouped.google, attachment)
 		}
 		if intent, err := intentOfAttachment(attachment); err == nil && intent != nil {
 			handle := intent.handle(attachment.Spec.Attacher)
@@ -68,8 +73,8 @@ func (r *VolumeAttachmentReconciler) awaitTurn(ctx context.Context, a *attaching
 		a.over = true
 		return nil
 	}
-	if !isExclusive(a.pv) {
-		return nil
+	if err := a.comesAfterGoogle(all); err != nil || !isExclusive(a.volume) {
+		return err
 	}
 	for _, name := range names {
 		for _, other := range all.volume[name] {
@@ -78,7 +83,7 @@ func (r *VolumeAttachmentReconciler) awaitTurn(ctx context.Context, a *attaching
 			}
 		}
 	}
-	for _, other := range all.handle[handleOf(a.pv)[0]] {
+	for _, other := range all.handle[handleOf(a.volume)[0]] {
 		if err := a.comesAfter(other); err != nil {
 			return err
 		}

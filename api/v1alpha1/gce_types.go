@@ -61,6 +61,14 @@ type GCEBackend struct {
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	ProvisionedIOPS *int64 `json:"provisionedIOPS,omitempty"`
+	// existingDisks lets volumes of source gcePersistentDisk, whose disks
+	// somebody made beforehand in this project and these zones, be attached to
+	// nodes whose agents follow pods. Such a disk is attached and detached, and
+	// else left as it is, whatever its volume's policy says. Default false. A
+	// change holds for disks attached after it; of the backends that set it,
+	// one may have a zone of a project. Only with --scope=cluster.
+	// +optional
+	ExistingDisks bool `json:"existingDisks,omitempty"`
 }
 
 // GCELabelValue is the value of a label of a disk: lower case letters, digits,

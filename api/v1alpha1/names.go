@@ -52,6 +52,11 @@ const AttachmentAnnotation = "stowage.dev/attachment"
 // have a volume detached that was found attached.
 const StrayAnnotation = "stowage.dev/stray"
 
+// FollowsPodsAnnotation of a CSINode says that the agent of its node follows pods, and
+// mounts their gcePersistentDisks itself: by whose driver such disks are attached to the
+// node is decided by it. Kubernetes lets no other node write it.
+const FollowsPodsAnnotation = "stowage.dev/follows-pods"
+
 // RecyclingAnnotation of a volume names the manager that empties its directory: of
 // two that take themselves for the leader, the one that it names last is the one
 // that may say it is done. It gives nobody a right to remove anything.

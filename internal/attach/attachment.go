@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
 // Attachment is a VolumeAttachment, and the volume that it is of.
@@ -32,6 +34,11 @@ func OfAttachment(object *storagev1.VolumeAttachment, pv *corev1.PersistentVolum
 	case pv != nil:
 		volume, attachable, err := OfPersistentVolume(pv)
 		if err == nil && attachable && isOf(object, volume) {
+			return Attachment{Object: object, Volume: volume}
+		}
+	}
+	if IsExisting(pv) && node != nil && object.Spec.Attacher == stowagev1alpha1.GCEDriver {
+		if volume, _, err := OfExisting(pv, node); err == nil && isOf(object, volume) {
 			return Attachment{Object: object, Volume: volume}
 		}
 	}

@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
 // comparison is a View with what Plan asks it again and again.
@@ -51,6 +53,36 @@ func newComparison(view View) *comparison {
 // volume object may be one that was made anew.
 func (c *comparison) wants(attachment Attachment) bool {
 	return c.wantedNames[attachment.Object.Name] || c.isWanted[attachment.Volume.Name]
+}
+
+// hasByOtherName tells of an existing disk that the node has it by the name of another
+// driver still, which served the node before: that one takes it away first.
+func (c *comparison) hasByOtherName(volume Volume) bool {
+	if volume.Driver != stowagev1alpha1.GCEDriver && volume.Driver != googleDriver {
+		return false
+	}
+	for _, attachment := range c.Attachments {
+		if isOtherNameOf(volume, attachment) {
+			return true
+		}
+	}
+	for _, name := range namesIn(c.Node) {
+		if driver, handle, is := parseCSIName(name); is && mayBeSameDisk(volume, driver, handle) {
+			return true
+		}
+	}
+	return false
+}
+
+// isOtherNameOf tells whether an attachment is, or may be, of an existing disk by the
+// name of the other of the two drivers that attach such disks.
+func isOtherNameOf(volume Volume, attachment Attachment) bool {
+	object := attachment.Object
+	if object.Spec.Attacher == volume.Driver || object.Spec.Attacher != stowagev1alpha1.GCEDriver && object.Spec.Attacher != googleDriver {
+		return false
+	}
+	own, other := volume.Source.PersistentVolumeName, object.Spec.Source.PersistentVolumeName
+	return own != nil && other != nil && *own == *other || mayBeSameDisk(volume, object.Spec.Attacher, attachment.Volume.Handle)
 }
 
 // isOff tells of a node that somebody promised that its machine is off.

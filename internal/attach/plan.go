@@ -59,6 +59,8 @@ func (c *comparison) approach(volume Volume) []Step {
 		return nil
 	case own == nil && c.isOff():
 		return []Step{{Action: Wait, Volume: volume, Cause: NodeOff}}
+	case own == nil && c.hasByOtherName(volume):
+		return []Step{{Action: Wait, Volume: volume, Cause: Leaving}}
 	case own == nil && len(c.Holders[volume.Name]) > 0:
 		return []Step{{Action: Wait, Volume: volume, Cause: Elsewhere, Holders: c.Holders[volume.Name]}}
 	case !volume.NeedsAttachment():

@@ -87,6 +87,9 @@ func identityOfDisk(number string) (DiskIdentity, error) {
 		return DiskIdentity{}, err
 	}
 	sequence, err := os.ReadFile(filepath.Join(entryOf(number), "diskseq"))
+	if errors.Is(err, os.ErrNotExist) {
+		sequence, err = sequenceOfWhole(number)
+	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return DiskIdentity{}, fmt.Errorf("asking for the sequence number of disk %s: %w", number, err)
 	}

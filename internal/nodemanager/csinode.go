@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
 const (
@@ -23,8 +25,9 @@ const (
 )
 
 // Drivers says in the node's CSINode which drivers serve it, what of its topology they go
-// by, and how many of their volumes it takes: schedulers don't give it more. That is the
-// kubelet's, where there is one. What others say there stays.
+// by, and how many of their volumes it takes: schedulers don't give it more; and that the
+// agent follows pods. That is the kubelet's, where there is one. What others say there
+// stays.
 //
 // It is a runnable of the agent's controller manager. Its zero value isn't usable.
 type Drivers struct {
@@ -68,6 +71,9 @@ func (d *Drivers) Ensure(ctx context.Context) error {
 	if err := d.update(ctx, node, slices.DeleteFunc(slices.Clone(node.Spec.Drivers), d.isOutdated)); err != nil {
 		return err
 	}
+	if err := d.mark(ctx, node); err != nil {
+		return err
+	}
 	drivers := slices.Clone(node.Spec.Drivers)
 	for _, wanted := range d.Wanted {
 		if !slices.ContainsFunc(drivers, func(said storagev1.CSINodeDriver) bool { return said.Name == wanted.Name }) {
@@ -75,6 +81,18 @@ func (d *Drivers) Ensure(ctx context.Context) error {
 		}
 	}
 	return d.update(ctx, node, drivers)
+}
+
+// mark says that the agent follows pods, so that who attaches what to the node is known.
+func (d *Drivers) mark(ctx context.Context, node *storagev1.CSINode) error {
+	if node.Annotations[stowagev1alpha1.FollowsPodsAnnotation] == "true" {
+		return nil
+	}
+	metav1.SetMetaDataAnnotation(&node.ObjectMeta, stowagev1alpha1.FollowsPodsAnnotation, "true")
+	if err := d.Client.Update(ctx, node); err != nil {
+		return fmt.Errorf("marking CSINode %s: %w", d.NodeName, err)
+	}
+	return nil
 }
 
 // isOutdated tells whether what is said of a driver isn't what should be.
@@ -91,9 +109,10 @@ func (d *Drivers) create(ctx context.Context) error {
 		return fmt.Errorf("reading node %s: %w", d.NodeName, err)
 	}
 	err := d.Client.Create(ctx, &storagev1.CSINode{
-		ObjectMeta: metav1.ObjectMeta{Name: d.NodeName, OwnerReferences: []metav1.OwnerReference{
-			{APIVersion: "v1", Kind: "Node", Name: owner.Name, UID: owner.UID},
-		}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: d.NodeName, Annotations: map[string]string{stowagev1alpha1.FollowsPodsAnnotation: "true"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: owner.Name, UID: owner.UID}},
+		},
 		Spec: storagev1.CSINodeSpec{Drivers: d.Wanted},
 	})
 	if err != nil {

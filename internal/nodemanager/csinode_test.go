@@ -6,6 +6,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/nodemanager"
 )
 
@@ -30,6 +31,7 @@ var _ = Describe("What a node's CSINode says", func() {
 		GinkgoHelper()
 		node := &storagev1.CSINode{}
 		Expect(admin.Get(ctx, client.ObjectKey{Name: w.node}, node)).To(Succeed())
+		Expect(node.Annotations).To(HaveKeyWithValue(stowagev1alpha1.FollowsPodsAnnotation, "true"))
 		Expect(node.OwnerReferences).To(ConsistOf(HaveField("Kind", "Node")))
 		return node.Spec.Drivers
 	}
@@ -43,12 +45,15 @@ var _ = Describe("What a node's CSINode says", func() {
 		Expect(drivers.Ensure(ctx)).To(Succeed())
 		node := &storagev1.CSINode{}
 		Expect(admin.Get(ctx, client.ObjectKey{Name: w.node}, node)).To(Succeed())
+		node.Annotations = map[string]string{"example.com/theirs": "stays"}
 		node.Spec.Drivers = append(node.Spec.Drivers, storagev1.CSINodeDriver{Name: "other.example.com", NodeID: "other"})
 		Expect(admin.Update(ctx, node)).To(Succeed())
 		drivers.Wanted[0].Allocatable.Count = new(int32(5))
 
 		Expect(drivers.Ensure(ctx)).To(Succeed())
 
+		Expect(admin.Get(ctx, client.ObjectKey{Name: w.node}, node)).To(Succeed())
+		Expect(node.Annotations).To(HaveKeyWithValue("example.com/theirs", "stays"))
 		Expect(said(ctx)).To(ConsistOf(HaveField("Name", "other.example.com"), HaveField("Allocatable.Count", HaveValue(BeEquivalentTo(5)))))
 	})
 })

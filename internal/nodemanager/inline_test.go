@@ -79,7 +79,13 @@ func naming(backend string, more ...string) corev1.Volume {
 // grantInline gives nodes what an installation gives them for such volumes.
 func grantInline(ctx context.Context) {
 	GinkgoHelper()
-	file, err := os.Open("../../config/rbac/pod-source/inline_volumes.yaml")
+	grant(ctx, "inline_volumes.yaml")
+}
+
+// grant creates what a file of config/rbac/pod-source has.
+func grant(ctx context.Context, name string) {
+	GinkgoHelper()
+	file, err := os.Open("../../config/rbac/pod-source/" + name)
 	Expect(err).NotTo(HaveOccurred())
 	defer file.Close()
 	decoder := yaml.NewYAMLOrJSONDecoder(file, 4096)

@@ -84,13 +84,17 @@ func (r *resolver) resolveClaim(ctx context.Context, resolved *ResolvedVolume, c
 	if err := r.get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, volume, "volume "+claim.Spec.VolumeName); err != nil {
 		return err
 	}
-	if err := checkVolume(volume, claim); err != nil {
-		return err
+	err := checkVolume(volume, claim)
+	if err == nil {
+		err = r.checkAffinity(ctx, volume)
 	}
-	if err := r.checkAffinity(ctx, volume); err != nil {
+	if err != nil {
 		return err
 	}
 	resolved.Refused = refusalOf(claim, name)
+	if volume, err = r.resolveExisting(ctx, resolved, volume); err != nil {
+		return err
+	}
 	spec.PersistentVolume = volume
 	spec.Access = accessOf(volume, onlyReads(spec.Pod, claimName))
 	return nil

@@ -29,8 +29,6 @@ var insteadOf = map[string]string{
 	"cinder":               ofDriver(plugins.CinderDriverName),
 	"portworxVolume":       ofDriver(plugins.PortworxDriverName),
 	"vsphereVolume":        ofDriver(plugins.VSphereDriverName),
-	"gcePersistentDisk": "its disk is attached and mounted by CSI driver " + plugins.GCEPDDriverName + ", which needs a kubelet: " +
-		"run the pod on a node with one, or copy the data to a claim of a StorageClass of a gce backend",
 
 	"fc":         "the kubelet mounts it: " + useKubelet,
 	"flexVolume": "the kubelet mounts it: " + useKubelet,
@@ -48,6 +46,16 @@ var insteadOf = map[string]string{
 	"gitRepo": "use an emptyDir, and an init container that clones the repository into it",
 	"image":   "the container runtime mounts it: use an emptyDir, and an init container of that image that copies its files into it",
 }
+
+// Of an existing disk, what to do depends on how it is asked for.
+const (
+	// existingByPod is for one that a pod names itself: whoever may create a pod could have
+	// any disk of a project.
+	existingByPod = "make a PersistentVolume of the disk, and name its claim: disks that pods name themselves are never attached here"
+	// existingByClaim is for one of a volume object.
+	existingByClaim = "its disk is attached and mounted by CSI driver " + plugins.GCEPDDriverName + ", which needs a kubelet: " +
+		"set gce.existingDisks on the StorageBackend of the disk's project and zone to have Stowage do it, or run the pod on a node with a kubelet"
+)
 
 // ofDriver is what to use instead of a type that a CSI driver took over.
 func ofDriver(driver string) string {
@@ -68,6 +76,10 @@ func insteadOfVolume(spec volumes.Spec) string {
 	switch instead, driver := insteadOf[sourceName(spec)], driverOf(spec); {
 	case instead != "":
 		return instead
+	case spec.PersistentVolume != nil && spec.PersistentVolume.Spec.GCEPersistentDisk != nil:
+		return existingByClaim
+	case spec.PersistentVolume == nil && spec.Volume.GCEPersistentDisk != nil:
+		return existingByPod
 	case isOfStowage(driver) && spec.PersistentVolume == nil:
 		return "use a generic ephemeral volume (ephemeral.volumeClaimTemplate) with a StorageClass of that driver: it lives as long as the pod, too"
 	case driver != "" && !isOfStowage(driver):

@@ -64,7 +64,11 @@ func TestWhatIsUsedInsteadDependsOnTheDriverAndTheMode(t *testing.T) {
 		"another's, without claim":               {inline("driver.example.com"), []string{"type csi with driver driver.example.com is", "needs a kubelet"}},
 		"another's":                              {object(foreign, corev1.PersistentVolumeFilesystem), []string{"type csi with driver driver.example.com is", "needs a kubelet"}},
 		"a disk that another's driver attaches": {
-			object(disk, corev1.PersistentVolumeFilesystem), []string{"type gcePersistentDisk is", "pd.csi.storage.gke.io", "copy the data to a claim"},
+			object(disk, corev1.PersistentVolumeFilesystem), []string{"type gcePersistentDisk is", "pd.csi.storage.gke.io", "set gce.existingDisks on the StorageBackend"},
+		},
+		"such a disk, named by a pod": {
+			volumes.Spec{Volume: corev1.Volume{VolumeSource: corev1.VolumeSource{GCEPersistentDisk: disk.GCEPersistentDisk}}},
+			[]string{"type gcePersistentDisk is", "make a PersistentVolume of the disk"},
 		},
 		"a directory as a device": {object(share, corev1.PersistentVolumeBlock), []string{"type nfs and volumeMode Block is", "use volumeMode Filesystem"}},
 	}

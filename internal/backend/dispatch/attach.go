@@ -13,6 +13,10 @@ func (s *served) Attach(ctx context.Context, request backend.AttachRequest) (bac
 	if err != nil {
 		return backend.Attachment{}, err
 	}
+	return s.askToAttach(ctx, attacher, request)
+}
+
+func (s *served) askToAttach(ctx context.Context, attacher backend.Attacher, request backend.AttachRequest) (backend.Attachment, error) {
 	asked := wanted{node: identified(request.Node)}
 	if request.ReadOnly {
 		asked.access = "ReadOnly"
@@ -35,7 +39,11 @@ func (s *served) Detach(ctx context.Context, id string, node backend.NodeIdentit
 	if err != nil {
 		return err
 	}
-	_, err = s.dispatcher.ask(ctx, s, &call{
+	return s.askToDetach(ctx, attacher, id, node)
+}
+
+func (s *served) askToDetach(ctx context.Context, attacher backend.Attacher, id string, node backend.NodeIdentity) error {
+	_, err := s.dispatcher.ask(ctx, s, &call{
 		question:  question{detaching, s.lane.Version, wanted{node: identified(node)}},
 		key:       key{id: id, node: node.Name},
 		namespace: turnOf(node),

@@ -40,6 +40,8 @@ type Backend struct {
 	// attached are the machines that volumes are attached to, machines what became of
 	// those that SetMachine was told of.
 	attached map[string]attachments
+	// existing are the disks that somebody else made, and the machines that have them.
+	existing map[string]attachments
 	machines map[machine]backend.Machine
 	failures []error
 	probe    error

@@ -19,28 +19,45 @@ func (b *gceBackend) attach(ctx context.Context, c *cloud, request backend.Attac
 	if err != nil {
 		return backend.Attachment{}, err
 	}
+	as := manner{device: found.Name, mode: modeOf(request)}
+	if err := c.ensureAttached(ctx, found, request.Node, at, as); err != nil {
+		return backend.Attachment{}, err
+	}
+	return attachmentOf(as, at), nil
+}
+
+// manner is how a disk is attached.
+type manner struct{ device, mode string }
+
+func modeOf(request backend.AttachRequest) string {
+	if request.ReadOnly {
+		return readOnly
+	}
+	return readWrite
+}
+
+// ensureAttached finds a disk attached to a node's instance as it is to be, or attaches
+// it.
+func (c *cloud) ensureAttached(ctx context.Context, found *disk, node backend.NodeIdentity, at place, as manner) error {
 	on, err := c.instance(ctx, at)
 	switch {
 	case err != nil:
-		return backend.Attachment{}, err
+		return err
 	case on == nil:
-		return backend.Attachment{}, backend.WrongNode.Errorf("node %s has no instance: there is no %s any more", request.Node.Name, at.providerID())
+		return backend.WrongNode.Errorf("node %s has no instance: there is no %s any more", node.Name, at.providerID())
 	}
-	mode := readWrite
-	if request.ReadOnly {
-		mode = readOnly
-	}
-	isAttached, err := c.checkAttached(ctx, found, on, mode)
+	isAttached, err := c.checkAttached(ctx, found, on, as)
 	if err == nil && !isAttached {
-		err = c.attachDisk(ctx, found, on, mode)
+		err = c.attachDisk(ctx, found, on, as)
 	}
-	if err != nil {
-		return backend.Attachment{}, err
-	}
+	return err
+}
+
+func attachmentOf(as manner, at place) backend.Attachment {
 	return backend.Attachment{Metadata: map[string]string{
 		// Google gives a disk its device's name as serial.
-		backend.DeviceMetadata: found.Name, backend.SerialMetadata: found.Name, backend.InstanceMetadata: at.providerID(),
-	}}, nil
+		backend.DeviceMetadata: as.device, backend.SerialMetadata: as.device, backend.InstanceMetadata: at.providerID(),
+	}}
 }
 
 // instanceOf is where a node's instance is. A node that isn't known to have one gets no
@@ -78,31 +95,40 @@ func (b *gceBackend) diskFor(ctx context.Context, c *cloud, request backend.Atta
 		return nil, backend.WrongNode.Errorf("disk %s is in zone %s, and node %s in zone %s: place the pod in the disk's zone",
 			elsewhere.path(), elsewhere.zone(), request.Node.Name, at.zone)
 	}
-	_, err = b.checkOwner(found)
-	switch {
-	case err != nil:
+	if _, err := b.checkOwner(found); err != nil {
 		return nil, err
-	case found.Status == diskDeleting:
-		return nil, backend.Conflict.Errorf("disk %s is being deleted: it isn't attached any more", found.path())
-	case found.Status != diskReady:
-		return nil, backend.InProgress.Errorf("disk %s is %s: waiting for it to be READY", found.path(), found.Status)
+	}
+	if err := found.checkReady(); err != nil {
+		return nil, err
 	}
 	return found, nil
 }
 
+// checkReady is an error where a disk can't be attached now.
+func (d *disk) checkReady() error {
+	switch d.Status {
+	case diskReady:
+		return nil
+	case diskDeleting:
+		return backend.Conflict.Errorf("disk %s is being deleted: it isn't attached any more", d.path())
+	default:
+		return backend.InProgress.Errorf("disk %s is %s: waiting for it to be READY", d.path(), d.Status)
+	}
+}
+
 // checkAttached tells whether a disk is attached to an instance as it is to be. What is
 // attached in another way was attached by somebody else, or for something else.
-func (c *cloud) checkAttached(ctx context.Context, found *disk, on *instance, mode string) (bool, error) {
+func (c *cloud) checkAttached(ctx context.Context, found *disk, on *instance, as manner) (bool, error) {
 	has := on.attachedDisk(found.path())
 	switch {
 	case has == nil:
-		return false, checkFree(found, on, mode)
-	case has.DeviceName != found.Name || has.AutoDelete:
+		return false, checkFree(found, on, as)
+	case has.DeviceName != as.device || has.AutoDelete:
 		return false, backend.Conflict.Errorf("disk %s is attached to instance %s by somebody else, as device %s: detach it there",
 			found.path(), on.name, has.DeviceName)
-	case has.Mode != mode:
+	case has.Mode != as.mode:
 		return false, backend.Conflict.Errorf("disk %s is attached to instance %s as %s, and is to be %s: it has to be detached first",
-			found.path(), on.name, has.Mode, mode)
+			found.path(), on.name, has.Mode, as.mode)
 	}
 	// It may be on its way out.
 	if err := c.settle(ctx, on, "detachDisk"); err != nil {
@@ -117,30 +143,30 @@ func (c *cloud) checkAttached(ctx context.Context, found *disk, on *instance, mo
 
 // checkFree looks for what is in the way of attaching a disk. Whether others read it, or
 // attach it now, the API knows.
-func checkFree(found *disk, on *instance, mode string) error {
-	if other := on.deviceNamed(found.Name); other != nil {
-		return backend.Conflict.Errorf("instance %s has another disk, %s, as device %s: detach that one", on.name, pathOf(other.Source), found.Name)
+func checkFree(found *disk, on *instance, as manner) error {
+	if other := on.deviceNamed(as.device); other != nil {
+		return backend.Conflict.Errorf("instance %s has another disk, %s, as device %s: detach that one", on.name, pathOf(other.Source), as.device)
 	}
 	for _, user := range found.Users {
 		if pathOf(user) == pathOf(on.SelfLink) {
 			return backend.InProgress.Errorf("disk %s was attached to instance %s, and was detached meanwhile: it is attached anew", found.path(), on.name)
 		}
-		if mode == readWrite {
+		if as.mode == readWrite {
 			return backend.Conflict.Errorf("disk %s is attached to instance %s: it can be written on one only", found.path(), nameOf(user))
 		}
 	}
 	return nil
 }
 
-func (c *cloud) attachDisk(ctx context.Context, found *disk, on *instance, mode string) error {
+func (c *cloud) attachDisk(ctx context.Context, found *disk, on *instance, as manner) error {
 	asked := &compute.AttachedDisk{
-		Source: found.path(), DeviceName: found.Name, Mode: mode, Type: "PERSISTENT",
+		Source: found.path(), DeviceName: as.device, Mode: as.mode, Type: "PERSISTENT",
 		ForceSendFields: []string{"AutoDelete"},
 	}
 	err := c.make(ctx, change{
 		doing: fmt.Sprintf("attaching disk %s to instance %s", found.path(), on.name),
 		zone:  on.zone,
-		basis: append([]string{"attach", mode}, standing(found, on)...),
+		basis: append([]string{"attach", as.mode}, standing(found, on)...),
 		ask: func(ctx context.Context, requestID string) (*compute.Operation, error) {
 			return c.compute.Instances.AttachDisk(on.project, on.zone, on.name, asked).RequestId(requestID).Context(ctx).Do()
 		},

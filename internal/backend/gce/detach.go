@@ -33,30 +33,42 @@ func (b *gceBackend) detach(ctx context.Context, c *cloud, id string, node backe
 // to be: an operation that attaches something isn't seen on the instance before its end.
 func (b *gceBackend) detachFrom(ctx context.Context, c *cloud, id string, from *instance) error {
 	path := c.diskPath(from.zone, id)
-	if from.attachedDisk(path) == nil {
-		if err := c.settle(ctx, from, "attachDisk"); err != nil {
-			return err
-		}
-		var err error
-		if from, err = c.instance(ctx, from.place); from == nil || err != nil {
-			return err
-		}
-	}
-	has := from.attachedDisk(path)
-	if has == nil {
-		return nil
+	from, has, err := c.settledDisk(ctx, from, path)
+	if err != nil || has == nil {
+		return err
 	}
 	found, err := c.disk(ctx, from.zone, id)
 	switch {
 	case err != nil:
 		return err
 	case found == nil:
-		return backend.InProgress.Errorf("disk %s is attached to instance %s, and isn't shown: it is looked for again", path, from.name)
+		return notShown(path, from)
 	}
 	if _, err := b.checkOwner(found); err != nil {
 		return err
 	}
 	return c.detachDisk(ctx, found, from, has.DeviceName)
+}
+
+// settledDisk finds how a disk is attached to an instance, once nothing is about to be;
+// nil where it isn't. The instance is the one that it was found on.
+func (c *cloud) settledDisk(ctx context.Context, on *instance, path string) (*instance, *compute.AttachedDisk, error) {
+	if has := on.attachedDisk(path); has != nil {
+		return on, has, nil
+	}
+	if err := c.settle(ctx, on, "attachDisk"); err != nil {
+		return nil, nil, err
+	}
+	on, err := c.instance(ctx, on.place)
+	if on == nil || err != nil {
+		return nil, nil, err
+	}
+	has := on.attachedDisk(path)
+	return on, has, nil
+}
+
+func notShown(path string, on *instance) error {
+	return backend.InProgress.Errorf("disk %s is attached to instance %s, and isn't shown: it is looked for again", path, on.name)
 }
 
 func (c *cloud) detachDisk(ctx context.Context, found *disk, from *instance, device string) error {

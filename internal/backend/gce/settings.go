@@ -36,13 +36,15 @@ type settings struct {
 	fsType string
 	labels map[string]string
 	iops   int64
+	// existing allows disks to be attached that others made.
+	existing bool
 }
 
 // settingsFrom checks a spec. What reaches the path of a call is checked here, too: an
 // object may be older than the rules of the API.
 func settingsFrom(spec stowagev1alpha1.GCEBackend) (settings, error) {
 	read := settings{
-		project: spec.Project, zones: spec.Zones, labels: map[string]string{},
+		project: spec.Project, zones: spec.Zones, labels: map[string]string{}, existing: spec.ExistingDisks,
 		diskType: cmp.Or(spec.DiskType, defaultDiskType), fsType: cmp.Or(spec.FSType, defaultFSType),
 	}
 	if spec.CredentialsSecret != nil {

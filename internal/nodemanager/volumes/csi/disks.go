@@ -140,5 +140,5 @@ func (d *Disks) open(ctx context.Context, spec volumes.Spec) (*device.Disk, erro
 	if err != nil {
 		return nil, fmt.Errorf("looking for the volume's disk, which is said to be attached to this node: %w", err)
 	}
-	return disk, nil
+	return partOf(disk, spec.PersistentVolume)
 }

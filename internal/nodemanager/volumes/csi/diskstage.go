@@ -139,8 +139,8 @@ func (d *Disks) systemOn(ctx context.Context, disk *device.Disk, spec volumes.Sp
 	case readOnly:
 		return system, errOnlyToRead
 	}
-	if system.Access == mount.ReadOnly {
-		system.Type, err = d.systemToRead(ctx, disk)
+	if system.Access == mount.ReadOnly || isPart(volume) {
+		system.Type, err = d.systemToKeep(ctx, disk)
 	} else {
 		system.Type, err = d.ensureSystem(ctx, disk, volume, place)
 	}
@@ -152,12 +152,12 @@ func (d *Disks) systemOn(ctx context.Context, disk *device.Disk, spec volumes.Sp
 	return system, err
 }
 
-// systemToRead is the file system of a disk that nobody may write, and so nobody may
-// format.
-func (d *Disks) systemToRead(ctx context.Context, disk *device.Disk) (string, error) {
+// systemToKeep is the file system of a disk that nobody may format, because nobody may
+// write it, or because it is a partition.
+func (d *Disks) systemToKeep(ctx context.Context, disk *device.Disk) (string, error) {
 	found, err := d.systems.Probe(ctx, disk.Path())
 	if err == nil && found == "" {
-		return "", errors.New("the volume's disk has no file system, and is for reading only: it isn't formatted")
+		return "", errors.New("the volume's disk has no file system, and is for reading only, or is a partition: it isn't formatted")
 	}
 	return found, err
 }

@@ -1,0 +1,96 @@
+package fake
+
+import (
+	"context"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+var _ backend.ExistingAttacher = (*Backend)(nil)
+
+// existing is what somebody else made: it has no place among the volumes, so that
+// nothing but attaching and detaching can be asked for it.
+type existing struct{ of *Backend }
+
+// AddExisting makes a disk that somebody else made.
+func (b *Backend) AddExisting(path string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.existing == nil {
+		b.existing = map[string]attachments{}
+	}
+	b.existing[path] = attachments{}
+}
+
+// ExistingOn are the machines that a disk which somebody else made is attached to; nil
+// where there is no such disk.
+func (b *Backend) ExistingOn(path string) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.existing[path] == nil {
+		return nil
+	}
+	found := []string{}
+	for to := range b.existing[path] {
+		found = append(found, string(to))
+	}
+	return found
+}
+
+// ReleaseExisting takes a disk from all machines, and AttachExistingBehind gives it to
+// one, as somebody does who doesn't ask us.
+func (b *Backend) ReleaseExisting(path string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.existing[path] = attachments{}
+}
+
+// AttachExistingBehind attaches it to a node, as somebody does who doesn't ask us.
+func (b *Backend) AttachExistingBehind(path string, node backend.NodeIdentity, readOnly bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.existing[path][machineOf(node)] = readOnly
+}
+
+// Existing attaches what AddExisting made.
+func (b *Backend) Existing() backend.Attacher { return existing{b} }
+
+// Attach notes that a node has it, or fails as FailNext said.
+func (e existing) Attach(ctx context.Context, request backend.AttachRequest) (backend.Attachment, error) {
+	b := e.of
+	if err := b.enter(ctx, "Attach existing "+request.ID+" to "+request.Node.Name); err != nil {
+		return backend.Attachment{}, err
+	}
+	defer b.mu.Unlock()
+	if err := b.nextFailure(); err != nil {
+		return backend.Attachment{}, err
+	}
+	users, exists := b.existing[request.ID]
+	if !exists {
+		return backend.Attachment{}, backend.NotFound.Errorf("there is no disk %s", request.ID)
+	}
+	to := machineOf(request.Node)
+	for other, readOnly := range users {
+		if other != to && (!readOnly || !request.ReadOnly) {
+			return backend.Attachment{}, backend.Conflict.Errorf("disk %s is attached to %s", request.ID, other)
+		}
+	}
+	users[to] = request.ReadOnly
+	return backend.Attachment{Metadata: map[string]string{
+		backend.DeviceMetadata: "existing", backend.SerialMetadata: "existing", backend.InstanceMetadata: string(to),
+	}}, nil
+}
+
+// Detach notes that a node hasn't it any more, or fails as FailNext said.
+func (e existing) Detach(ctx context.Context, id string, node backend.NodeIdentity) error {
+	b := e.of
+	if err := b.enter(ctx, "Detach existing "+id+" from "+node.Name); err != nil {
+		return err
+	}
+	defer b.mu.Unlock()
+	if err := b.nextFailure(); err != nil {
+		return err
+	}
+	delete(b.existing[id], machineOf(node))
+	return nil
+}
