@@ -34,8 +34,8 @@ func (r *resolver) resolveExisting(ctx context.Context, resolved *ResolvedVolume
 	case err != nil:
 		return volume, nil //nolint:nilerr // it is told to be of a type that isn't served
 	}
-	refused := errUnserved(volumes.Spec{Pod: resolved.Pod, Volume: resolved.Spec.Volume, PersistentVolume: volume})
-	resolved.Refused = cmp.Or(resolved.Refused, refused)
+	refused := mayBeAllowed{errUnserved(volumes.Spec{Pod: resolved.Pod, Volume: resolved.Spec.Volume, PersistentVolume: volume})}
+	resolved.Refused = cmp.Or[error](resolved.Refused, refused)
 	return translated, nil
 }
 

@@ -125,6 +125,9 @@ func TestWhenWhatIsNotServedIsLookedAtAgain(t *testing.T) {
 	if again := ofClaim.againAfter(volumes.ErrNotSupported, firstClaimWait); again != lastRetry {
 		t.Errorf("a claim's: after %s", again)
 	}
+	if again := ofClaim.againAfter(mayBeAllowed{volumes.ErrNotSupported}, firstClaimWait); again != lastClaimWait {
+		t.Errorf("what may be allowed is tried again after %s", again)
+	}
 	if again := own.againAfter(errors.New("other"), firstClaimWait); again != firstClaimWait {
 		t.Errorf("what can be cured: after %s", again)
 	}

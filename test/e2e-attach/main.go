@@ -32,7 +32,7 @@ func services() ([]any, error) { return []any{Devices{}}, nil }
 
 // chapters are the story, in its order.
 var chapters = []func(*tale){
-	installed, moved, wanted, cameBack, raw, grown, agentKilled, managerKilled, cloudKilled, cloudFails, died, returned, stopped, left,
+	installed, moved, wanted, cameBack, raw, grown, existing, agentKilled, managerKilled, cloudKilled, cloudFails, died, returned, stopped, left,
 }
 
 // tell tells all of it.
