@@ -97,7 +97,7 @@ func (n *killedNode) settle(ctx context.Context) error {
 	clock := reconciler.Clock.(*clocktesting.FakeClock)
 	for pass := range n.mostPasses() {
 		if pass >= passes {
-			time.Sleep(kernelPause)
+			<-time.After(kernelPause) // nothing tells when the kernel is done
 		}
 		before := ended.Load()
 		result, err := reconciler.Reconcile(ctx, somePod)
