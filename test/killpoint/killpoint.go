@@ -46,8 +46,11 @@ type watched struct {
 	killed        bool
 	// listener tells of steps. It is set when began is told.
 	listener int
-	began    chan error
-	started  chan struct{}
+	// thread is what starts the command, and is watched like it. Its own calls are no
+	// steps: it may write down what it opens, as a test does whose result is kept.
+	thread  uint32
+	began   chan error
+	started chan struct{}
 	// ended is closed when the command is gone; err is set before.
 	ended chan struct{}
 	err   error
@@ -65,6 +68,7 @@ func (w *watched) start() {
 		<-next
 		return
 	}
+	w.thread = uint32(unix.Gettid())
 	listener, err := watchThread()
 	if err != nil {
 		w.began <- err
@@ -90,7 +94,7 @@ func (w *watched) follow() error {
 		case err != nil:
 			return err
 		}
-		if !w.killed && isStep(asked) {
+		if !w.killed && asked.Thread != w.thread && isStep(asked) {
 			// The first may come before Start has returned.
 			<-w.started
 			w.steps++
