@@ -16,6 +16,8 @@ const theirs = "theirs"
 
 // existing: a disk that somebody made beforehand, which a volume object of the in-tree
 // type names. It is attached and mounted as others are, and outlives all of it.
+//
+//proves:gcePersistentDisk/claim
 func existing(s *tale) {
 	s.Chapter("A disk that somebody made beforehand")
 	s.Do("somebody makes a disk in the cloud", s.makeTheirs)
