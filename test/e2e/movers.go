@@ -81,13 +81,14 @@ func (m *mover) arrives(node string) error {
 	})
 }
 
-// pod is the only one of its own that isn't about to go.
+// pod is the only one of its own that isn't about to go, nor ended: a kubelet that hasn't
+// heard yet that its node is back in service refuses a pod, and another one is made.
 func (m *mover) pod() (*corev1.Pod, error) {
 	all := &corev1.PodList{}
 	if err := m.bed.client.List(m.Ctx, all, client.InNamespace(m.namespace), client.MatchingLabels{moverLabel: m.claim.Name}); err != nil {
 		return nil, err
 	}
-	stay := slices.DeleteFunc(all.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
+	stay := slices.DeleteFunc(all.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodFailed })
 	if len(stay) != 1 {
 		return nil, fmt.Errorf("%s has %d pods", m.claim.Name, len(stay))
 	}
