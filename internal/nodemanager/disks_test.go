@@ -63,9 +63,15 @@ func (w *world) diskClaim(ctx context.Context, name string) *corev1.PersistentVo
 // attachment is the claim's VolumeAttachment, as the manager makes and completes it.
 func (w *world) attachment(ctx context.Context, claim *corev1.PersistentVolumeClaim) *storagev1.VolumeAttachment {
 	GinkgoHelper()
-	disk := w.cloudDisk(claim)
+	name := w.cloudDisk(claim).Name
+	return w.attachmentOf(ctx, claim, name, name)
+}
+
+// attachmentOf is that of a volume that the driver knows by a handle, attached as a device.
+func (w *world) attachmentOf(ctx context.Context, claim *corev1.PersistentVolumeClaim, handle, device string) *storagev1.VolumeAttachment {
+	GinkgoHelper()
 	object := &storagev1.VolumeAttachment{
-		ObjectMeta: metav1.ObjectMeta{Name: attach.AttachmentName(stowagev1alpha1.GCEDriver, disk.Name, w.node)},
+		ObjectMeta: metav1.ObjectMeta{Name: attach.AttachmentName(stowagev1alpha1.GCEDriver, handle, w.node)},
 		Spec: storagev1.VolumeAttachmentSpec{
 			Attacher: stowagev1alpha1.GCEDriver, NodeName: w.node,
 			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("pvc-" + string(claim.UID))},
@@ -73,7 +79,7 @@ func (w *world) attachment(ctx context.Context, claim *corev1.PersistentVolumeCl
 	}
 	Expect(admin.Create(ctx, object)).To(Succeed())
 	object.Status = storagev1.VolumeAttachmentStatus{
-		Attached: true, AttachmentMetadata: map[string]string{backend.DeviceMetadata: disk.Name, backend.SerialMetadata: disk.Name},
+		Attached: true, AttachmentMetadata: map[string]string{backend.DeviceMetadata: device, backend.SerialMetadata: device},
 	}
 	Expect(admin.Status().Update(ctx, object)).To(Succeed())
 	return object

@@ -10,13 +10,11 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/attach"
-	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/gcemock/hotplug"
 	"github.com/stowage-dev/stowage/internal/mount"
 )
@@ -47,18 +45,7 @@ func (w *world) attachExisting(ctx context.Context, claim *corev1.PersistentVolu
 	GinkgoHelper()
 	disk := w.existingDisk()
 	Expect(w.cloud().Attach(ctx, disk)).To(Succeed())
-	object := &storagev1.VolumeAttachment{
-		ObjectMeta: metav1.ObjectMeta{Name: attach.AttachmentName(stowagev1alpha1.GCEDriver, existingHandle, w.node)},
-		Spec: storagev1.VolumeAttachmentSpec{
-			Attacher: stowagev1alpha1.GCEDriver, NodeName: w.node,
-			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("pvc-" + string(claim.UID))},
-		},
-	}
-	Expect(admin.Create(ctx, object)).To(Succeed())
-	object.Status = storagev1.VolumeAttachmentStatus{
-		Attached: true, AttachmentMetadata: map[string]string{backend.DeviceMetadata: disk.Name, backend.SerialMetadata: disk.Name},
-	}
-	Expect(admin.Status().Update(ctx, object)).To(Succeed())
+	w.attachmentOf(ctx, claim, existingHandle, disk.Name)
 	node := w.readNode(ctx)
 	changed := node.DeepCopy()
 	changed.Status.VolumesAttached = []corev1.AttachedVolume{{Name: attach.CSIName(stowagev1alpha1.GCEDriver, existingHandle)}}
