@@ -12,12 +12,15 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
+	"math/bits"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Kernel is the program that a guest is.
@@ -42,6 +45,8 @@ type Options struct {
 	Name, Dir string
 	// Memory is how much it has, such as 256M.
 	Memory string
+	// CPU counts the machine's, around and around: on which one it runs.
+	CPU int
 	// Disk is the image of the disk that it sees as /dev/ubda, if it has one.
 	Disk string
 	// Tap is the network device at this end of its only link.
@@ -57,6 +62,7 @@ type Options struct {
 // Guest is a running guest.
 type Guest struct {
 	process *exec.Cmd
+	cpu     int
 	gone    chan struct{}
 }
 
@@ -81,7 +87,7 @@ func Boot(ctx context.Context, options Options) (*Guest, error) {
 	process.Env = append(os.Environ(), "LD_PRELOAD="+library, "TMPDIR="+options.Dir)
 	process.Stdout, process.Stderr = options.Console, options.Console
 	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	guest := &Guest{process: process, gone: make(chan struct{})}
+	guest := &Guest{process: process, cpu: options.CPU, gone: make(chan struct{})}
 	process.Cancel, process.WaitDelay = guest.kill, consoleDelay
 	if err := guest.start(); err != nil {
 		return nil, fmt.Errorf("booting guest %s: %w", options.Name, err)
@@ -89,14 +95,16 @@ func Boot(ctx context.Context, options Options) (*Guest, error) {
 	return guest, nil
 }
 
-// start starts the guest on a thread that lives as long as it does: the guest is
-// killed when the thread ends that started it.
+// start starts the guest on a thread that lives as long as it does, and ends with it: the
+// guest is killed when the thread ends that started it, and runs where that may run.
 func (g *Guest) start() error {
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := g.process.Start()
+		err := stayOn(g.cpu)
+		if err == nil {
+			err = g.process.Start()
+		}
 		started <- err
 		if err == nil {
 			defer close(g.gone)
@@ -105,6 +113,26 @@ func (g *Guest) start() error {
 		}
 	}()
 	return <-started
+}
+
+// stayOn has this thread, and what it starts, run on one CPU. A guest's kernel and its
+// processes take turns all the time, which takes twice as long from one CPU to another.
+func stayOn(cpu int) error {
+	var may, one unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &may); err != nil {
+		return fmt.Errorf("asking for the CPUs: %w", err)
+	}
+	var all []int
+	for i := range len(may) * bits.UintSize {
+		if may.IsSet(i) {
+			all = append(all, i)
+		}
+	}
+	one.Set(all[cpu%len(all)])
+	if err := unix.SchedSetaffinity(0, &one); err != nil {
+		return fmt.Errorf("staying on one CPU: %w", err)
+	}
+	return nil
 }
 
 // kill kills the kernel and its helpers, which are processes of their own.
@@ -119,7 +147,7 @@ func (g *Guest) Crash() {
 	<-g.gone
 }
 
-// preload builds the library that guests need on new processors.
+// preload builds the library that guests need on new processors, and are faster with.
 func preload(ctx context.Context, dir string) (library string, err error) {
 	library = filepath.Join(dir, "xstate.so")
 	if _, err := os.Stat(library); err == nil {

@@ -96,7 +96,7 @@ func (n *Node) start(ctx context.Context) error {
 		return err
 	}
 	n.guest, err = uml.Boot(ctx, uml.Options{
-		Name: n.Name, Dir: n.folder.Memory(), Memory: n.hardware.Memory, Disk: disk, Tap: tapOf(n.number),
+		Name: n.Name, Dir: n.folder.Memory(), Memory: n.hardware.Memory, CPU: n.number, Disk: disk, Tap: tapOf(n.number),
 		Init:        []string{program, nodeArgument, addressOf(n.number) + "/24", gatewayOf(n.number), n.folder.Logs()},
 		Environment: []string{"XDG_CACHE_HOME=" + n.folder.caches()},
 		// A guest can't have a file for a console: this makes it a pipe.

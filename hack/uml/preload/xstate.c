@@ -1,8 +1,14 @@
-// A library to preload into a User Mode Linux kernel. Kernels before 6.13 hand the
-// processor's registers to ptrace in a buffer of a fixed size. Where the machine's
-// processor has larger ones (AMX), its kernel wants a buffer of exactly that size,
-// and the guest dies at its first process. So what is written is what was there,
-// with the guest's buffer laid over its beginning.
+// A library to preload into a User Mode Linux kernel, which makes it work on new
+// processors, and faster.
+//
+// Kernels before 6.13 hand the processor's registers to ptrace in a buffer of a fixed
+// size. Where the machine's processor has larger ones (AMX), its kernel wants a buffer of
+// exactly that size, and the guest dies at its first process. So what is written is what
+// was there, with the guest's buffer laid over its beginning.
+//
+// For each system call of a process the guest's kernel reads these registers, and writes
+// them back before the process goes on. Most often they are as they were read: then
+// nothing need be written.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>
@@ -16,10 +22,45 @@
 
 typedef long (*ptrace_call)(enum __ptrace_request, ...);
 
+static ptrace_call next;
+
+// What was read of processes that haven't run since, each at a place told by its pid. Only
+// one thread of a guest's kernel traces.
+static struct known {
+	pid_t pid;
+	size_t size;
+	char registers[8 * 1024];
+} all[256];
+
+static long get(struct known *of, pid_t pid, void *type, struct iovec *into)
+{
+	long result = next(PTRACE_GETREGSET, pid, type, into);
+	if (result == 0 && into->iov_len <= sizeof of->registers) {
+		of->pid = pid;
+		of->size = into->iov_len;
+		memcpy(of->registers, into->iov_base, of->size);
+	}
+	return result;
+}
+
+static long set(struct known *of, pid_t pid, void *type, struct iovec *from)
+{
+	static char whole[64 * 1024];
+
+	if (of->pid == pid && of->size == from->iov_len && memcmp(of->registers, from->iov_base, of->size) == 0)
+		return 0;
+	of->pid = 0;
+	struct iovec full = { whole, sizeof whole };
+	if (next(PTRACE_GETREGSET, pid, type, &full) != 0)
+		return -1;
+	if (full.iov_len <= from->iov_len)
+		return next(PTRACE_SETREGSET, pid, type, from);
+	memcpy(whole, from->iov_base, from->iov_len);
+	return next(PTRACE_SETREGSET, pid, type, &full);
+}
+
 long ptrace(enum __ptrace_request request, ...)
 {
-	static ptrace_call next;
-	static char whole[64 * 1024];
 	va_list arguments;
 
 	va_start(arguments, request);
@@ -30,12 +71,22 @@ long ptrace(enum __ptrace_request request, ...)
 	if (!next)
 		next = (ptrace_call)dlsym(RTLD_NEXT, "ptrace");
 
-	long result = next(request, pid, addr, data);
-	if (result == 0 || errno != EFAULT || request != PTRACE_SETREGSET || (long)addr != NT_X86_XSTATE)
-		return result;
-	struct iovec *given = data, full = { whole, sizeof whole };
-	if (next(PTRACE_GETREGSET, pid, addr, &full) != 0)
-		return -1;
-	memcpy(whole, given->iov_base, given->iov_len < full.iov_len ? given->iov_len : full.iov_len);
-	return next(PTRACE_SETREGSET, pid, addr, &full);
+	struct known *of = &all[(unsigned)pid % (sizeof all / sizeof *all)];
+	switch (request) {
+	case PTRACE_GETREGSET:
+		if ((long)addr == NT_X86_XSTATE)
+			return get(of, pid, addr, data);
+		break;
+	case PTRACE_SETREGSET:
+		if ((long)addr == NT_X86_XSTATE)
+			return set(of, pid, addr, data);
+		break;
+	case PTRACE_GETREGS:
+	case PTRACE_SETREGS:
+		break;
+	default:
+		// It may run, or be another process of that pid.
+		of->pid = 0;
+	}
+	return next(request, pid, addr, data);
 }
