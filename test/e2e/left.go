@@ -21,6 +21,7 @@ func left(s *scene) {
 	if s.bed.hasProblems() {
 		return // what stories that failed made stays to be looked at
 	}
+	s.Soon("no namespace of a story is left", s.noNamespaces)
 	s.Soon("no volume, local volume nor attachment is left", s.noObjects)
 	s.Do("no disk in a cloud", func() error { return errors.Join(s.noDisks(s.bed.cloud), s.noDisks(s.bed.machinesCloud)) })
 	s.Do("no directory on the NFS server", s.emptyShare)
@@ -31,6 +32,19 @@ func (b *bed) hasProblems() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.problems) > 0
+}
+
+func (s *scene) noNamespaces() error {
+	all := &corev1.NamespaceList{}
+	if err := s.bed.client.List(s.Ctx, all); err != nil {
+		return err
+	}
+	for _, one := range all.Items {
+		if one.DeletionTimestamp != nil {
+			return fmt.Errorf("namespace %s is there: %+v", one.Name, one.Status.Conditions)
+		}
+	}
+	return nil
 }
 
 func (s *scene) noObjects() error {

@@ -71,10 +71,15 @@ func (s *scene) namespaceObject() *corev1.Namespace {
 	return namespace
 }
 
-// clear removes the namespace, and waits until its volumes have gone, too.
+// clear removes the namespace, and waits until its pods and their volumes have gone. It
+// goes a while after them, which left waits for.
 func (s *scene) clear() error {
 	volumes := &corev1.PersistentVolumeList{}
-	if err := errors.Join(s.bed.client.List(s.Ctx, volumes), s.remove(s.namespaceObject())); err != nil {
+	err := errors.Join(s.bed.client.List(s.Ctx, volumes), s.bed.client.Delete(s.Ctx, s.namespaceObject()))
+	for _, kind := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}} {
+		err = errors.Join(err, s.bed.client.DeleteAllOf(s.Ctx, kind, client.InNamespace(s.namespace)))
+	}
+	if err != nil {
 		return err
 	}
 	for i := range volumes.Items {
@@ -86,7 +91,16 @@ func (s *scene) clear() error {
 			return err
 		}
 	}
-	return nil
+	return s.soon(s.noPods)
+}
+
+func (s *scene) noPods() error {
+	all := &corev1.PodList{}
+	err := s.bed.client.List(s.Ctx, all, client.InNamespace(s.namespace))
+	if err == nil && len(all.Items) > 0 {
+		err = fmt.Errorf("%d pods are there", len(all.Items))
+	}
+	return err
 }
 
 // Soon does something until it succeeds.
