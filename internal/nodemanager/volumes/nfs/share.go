@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
@@ -92,3 +93,9 @@ func (s *share) key() string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])[:keyLength]
 }
+
+// directory is what is mounted, whatever the options.
+func (s *share) directory() string { return s.Server + ":" + s.Path }
+
+// isOnlyRead says whether it is mounted for reading only, whatever a pod may do.
+func (s *share) isOnlyRead() bool { return s.Attributes&unix.MOUNT_ATTR_RDONLY != 0 }

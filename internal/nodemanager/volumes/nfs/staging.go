@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
@@ -27,6 +28,17 @@ type Staging struct {
 type stagedShare struct {
 	Staging string `json:"staging"`
 	Share   string `json:"share"`
+	// Directory is the server's, whatever the options. Earlier agents didn't write it.
+	Directory string `json:"directory,omitempty"`
+}
+
+// isOf says whether a share is the one that is mounted at a path. Of its options those
+// count that it was mounted with: the volume's may have been changed since.
+func (r stagedShare) isOf(share *share, staged mount.Point) bool {
+	if r.Staging != staged.Path {
+		return false
+	}
+	return r.Share == share.key() || r.Directory == share.directory() && (staged.Access == mount.ReadOnly) == share.isOnlyRead()
 }
 
 // NewStaging returns what serves the kubelet's calls. Its records lie in a folder of the
@@ -54,12 +66,12 @@ func (s *Staging) Stage(ctx context.Context, spec volumes.Spec, staging string) 
 		return err
 	}
 	defer release()
-	there, err := s.isStaged(spec.Name(), share, staging)
+	there, err := s.isStaged(ctx, spec.Name(), share, staging)
 	if err != nil || there {
 		return err
 	}
 	// First, so that whatever a crash leaves of the rest is known for what it is.
-	if err := s.records.Write(spec.Name(), stagedShare{staging, share.key()}); err != nil {
+	if err := s.records.Write(spec.Name(), stagedShare{staging, share.key(), share.directory()}); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, mountPatience)
@@ -85,7 +97,7 @@ func stagedOf(spec volumes.Spec) (*share, error) {
 
 // isStaged says whether a share is mounted at a staging path. Another one is
 // volumes.ErrOtherVolume, and so is the same volume at another path.
-func (s *Staging) isStaged(handle string, share *share, staging string) (bool, error) {
+func (s *Staging) isStaged(ctx context.Context, handle string, share *share, staging string) (bool, error) {
 	record, err := s.records.Find(handle)
 	if err != nil {
 		return false, err
@@ -95,9 +107,13 @@ func (s *Staging) isStaged(handle string, share *share, staging string) (bool, e
 		return false, err
 	}
 	known := record != nil && table.IsMountPoint(record.Staging)
-	there := table.IsMountPoint(staging)
+	point, there := table.At(staging)
 	switch {
-	case known && *record == stagedShare{staging, share.key()}:
+	case known && there && record.isOf(share, point):
+		if record.Share != share.key() {
+			logf.FromContext(ctx).Info("the share stays mounted with its earlier mount options: the volume's new ones hold once no pod of this node uses it",
+				"volume", handle)
+		}
 		return true, nil
 	case known || there:
 		return false, fmt.Errorf("staging volume %s at %s: %w", handle, staging, volumes.ErrOtherVolume)

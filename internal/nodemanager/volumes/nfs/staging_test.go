@@ -138,7 +138,7 @@ func TestAnotherShareAtAPathIsToldFromTheVolume(t *testing.T) {
 	s.must(s.stage(spec))
 	twin := ofBackend("nfs", "/srv", "")
 	twin.PersistentVolume.Name = "pvc-2"
-	others := map[string]volumes.Spec{"another directory": ofBackend("nfs", "/other", ""), "other options": ofBackend("nfs", "/srv", "noatime"), "another volume": twin}
+	others := map[string]volumes.Spec{"another directory": ofBackend("nfs", "/other", ""), "for reading": ofBackend("nfs", "/srv", "ro"), "another volume": twin}
 	for name, other := range others {
 		if err := s.stage(other); !errors.Is(err, volumes.ErrOtherVolume) {
 			t.Errorf("%s gave %v", name, err)
@@ -155,6 +155,24 @@ func TestAnotherShareAtAPathIsToldFromTheVolume(t *testing.T) {
 		t.Errorf("publishing it for reading where it is written gave %v", err)
 	}
 	s.must(s.hide("pod-1"), s.unstage())
+	s.mustBeClean()
+}
+
+//proves:nfs/mountOptions
+func TestOptionsThatWereChangedHoldFromWhenTheShareIsStagedAnew(t *testing.T) {
+	s := newStaged(t)
+	spec, changed := ofBackend("nfs", "/srv", ""), ofBackend("nfs", "/srv", "noatime")
+	s.must(s.stage(spec), s.show(spec, "pod-1"))
+	s.restart()
+	s.must(s.stage(changed), s.show(changed, "pod-1"), s.show(changed, "pod-2"))
+	if len(s.kernel.tried) != 1 {
+		t.Errorf("under its pods it was mounted again: %v", s.kernel.tried)
+	}
+	s.must(s.hide("pod-1"), s.hide("pod-2"), s.unstage())
+	s.must(s.stage(changed), s.unstage())
+	if len(s.kernel.tried) != 2 {
+		t.Errorf("mounted: %v", s.kernel.tried)
+	}
 	s.mustBeClean()
 }
 
