@@ -11,12 +11,4 @@ missing=()
 for program in "${!package[@]}"; do
   PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null || missing+=("${package[$program]}")
 done
-[[ ${#missing[@]} -gt 0 ]] || exit 0
-if [[ $EUID -ne 0 ]] || ! command -v apt-get >/dev/null; then
-  echo "filesystems: to run all tests install what brings these Debian packages' programs: ${missing[*]}" >&2
-  exit 0
-fi
-echo "filesystems: installing ${missing[*]}"
-install() { DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null; }
-# A list of packages that is too old is the usual reason for a failure.
-install 2>/dev/null || { apt-get update -qq && install; } || echo "filesystems: could not install ${missing[*]}" >&2
+"$(dirname "${BASH_SOURCE[0]}")/debian.sh" filesystems "${missing[@]}" || echo "filesystems: tests that need them are skipped" >&2

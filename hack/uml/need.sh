@@ -16,12 +16,4 @@ if [[ ! -c /dev/net/tun ]]; then
   mkdir -p /dev/net && mknod -m 0666 /dev/net/tun c 10 200 2>/dev/null || true
 fi
 (: <>/dev/net/tun) 2>/dev/null || { echo "guests: there is no /dev/net/tun, which the guests' network needs" >&2; exit 1; }
-[[ ${#missing[@]} -gt 0 ]] || exit 0
-if ! command -v apt-get >/dev/null; then
-  echo "guests: install what brings these Debian packages' programs: ${missing[*]}" >&2
-  exit 1
-fi
-echo "guests: installing ${missing[*]}"
-install() { DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null; }
-# A list of packages that is too old is the usual reason for a failure.
-install 2>/dev/null || { apt-get update -qq; install; }
+"$(dirname "${BASH_SOURCE[0]}")/../debian.sh" guests "${missing[@]}"
