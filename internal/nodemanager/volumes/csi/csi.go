@@ -21,12 +21,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-const (
-	// mountDir is the folder of a volume's directory that it is mounted on.
-	mountDir = "mount"
-	// pluginName is the volume type's, for directories and for devices.
-	pluginName = "kubernetes.io/csi"
-)
+// mountDir is the folder of a volume's directory that it is mounted on.
+const mountDir = "mount"
 
 // Driver knows where the volumes of one CSI driver are on this node.
 type Driver interface {
@@ -67,17 +63,13 @@ func (d Drivers) open(ctx context.Context, volume *corev1.PersistentVolume) (*os
 }
 
 // Plugin is the volume type. Its zero value isn't usable: see New.
-type Plugin struct {
-	images  *Images
-	drivers Drivers
-	disks   *Disks
-}
+type Plugin struct{ sources }
 
 var _ volumes.Grower = Plugin{}
 
 // New returns the volume type, for volumes that pods see as directories.
 func New(images *Images, drivers Drivers) Plugin {
-	return Plugin{images: images, drivers: drivers}
+	return Plugin{sources{images: images, drivers: drivers}}
 }
 
 // WithDisks returns a volume type that serves disks, too.
@@ -86,13 +78,8 @@ func (p Plugin) WithDisks(disks *Disks) Plugin {
 	return p
 }
 
-// Name implements volumes.Plugin.
-func (Plugin) Name() string { return pluginName }
-
 // CanHandle implements volumes.Plugin.
-func (p Plugin) CanHandle(spec volumes.Spec) bool {
-	return !spec.IsBlock() && (p.drivers.has(spec) || p.disks.Serves(spec.PersistentVolume))
-}
+func (p Plugin) CanHandle(spec volumes.Spec) bool { return !spec.IsBlock() && p.has(spec) }
 
 // Path implements volumes.Plugin.
 func (Plugin) Path(dir string) string { return filepath.Join(dir, mountDir) }
@@ -159,29 +146,13 @@ func (p Plugin) Unpublish(ctx context.Context, dir string) error {
 	if err := p.images.noteAgain(filepath.Base(dir), p.Path(dir)); err != nil {
 		return err
 	}
-	if err := takeFromPod(ctx, p.images, p.disks, dir); err != nil {
+	if err := p.takeFromPod(ctx, dir); err != nil {
 		return err
 	}
 	if err := volumes.RemoveEmptyDir(filepath.Join(dir, givenDir)); err != nil {
 		return err
 	}
 	return volumes.Unbind(p.images.mounter, p.Path(dir), dir)
-}
-
-// takeFromPod takes away what a pod sees of a volume, and what no pod sees any more,
-// before the pod's directory goes, which is all that tells of the rest.
-func takeFromPod(ctx context.Context, images *Images, disks *Disks, dir string) error {
-	volume := filepath.Base(dir)
-	var err error
-	if disks != nil {
-		err = disks.unmountBelow(volume, dir)
-	} else {
-		err = mount.UnmountBelow(images.mounter, dir)
-	}
-	if err != nil {
-		return err
-	}
-	return errors.Join(images.unstage(ctx, volume), disks.unstage(ctx, volume))
 }
 
 // CanGrow implements volumes.Grower.
@@ -191,12 +162,4 @@ func (p Plugin) CanGrow(table mount.Table, volume *corev1.PersistentVolume) bool
 	}
 	staged, mounted := table.At(p.images.at(volume.Name).mount())
 	return mounted && staged.Access == mount.ReadWrite
-}
-
-// Grow implements volumes.Grower.
-func (p Plugin) Grow(ctx context.Context, volume *corev1.PersistentVolume) (int64, error) {
-	if p.disks.Serves(volume) {
-		return p.disks.grow(ctx, volume.Name)
-	}
-	return p.images.grow(ctx, volume.Name)
 }

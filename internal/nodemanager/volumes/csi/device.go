@@ -15,17 +15,13 @@ var errNoDevice = fmt.Errorf("a volume that is a directory can't be a device: us
 
 // DevicePlugin is the volume type for volumes that pods see as block devices. Its
 // zero value isn't usable: see NewDevices.
-type DevicePlugin struct {
-	images  *Images
-	drivers Drivers
-	disks   *Disks
-}
+type DevicePlugin struct{ sources }
 
 var _ volumes.Grower = DevicePlugin{}
 
 // NewDevices returns the volume type.
 func NewDevices(images *Images, drivers Drivers) DevicePlugin {
-	return DevicePlugin{images: images, drivers: drivers}
+	return DevicePlugin{sources{images: images, drivers: drivers}}
 }
 
 // WithDisks returns a volume type that serves disks, too.
@@ -34,13 +30,8 @@ func (p DevicePlugin) WithDisks(disks *Disks) DevicePlugin {
 	return p
 }
 
-// Name implements volumes.Plugin.
-func (DevicePlugin) Name() string { return pluginName }
-
 // CanHandle implements volumes.Plugin.
-func (p DevicePlugin) CanHandle(spec volumes.Spec) bool {
-	return spec.IsBlock() && (p.drivers.has(spec) || p.disks.Serves(spec.PersistentVolume))
-}
+func (p DevicePlugin) CanHandle(spec volumes.Spec) bool { return spec.IsBlock() && p.has(spec) }
 
 // Path implements volumes.Plugin.
 func (DevicePlugin) Path(path string) string { return path }
@@ -98,7 +89,7 @@ func (p DevicePlugin) Unpublish(ctx context.Context, path string) error {
 	if err := p.images.noteAgain(filepath.Base(path), path); err != nil {
 		return err
 	}
-	if err := takeFromPod(ctx, p.images, p.disks, path); err != nil {
+	if err := p.takeFromPod(ctx, path); err != nil {
 		return err
 	}
 	return volumes.UnbindFile(p.images.mounter, path)
@@ -110,12 +101,4 @@ func (p DevicePlugin) CanGrow(table mount.Table, volume *corev1.PersistentVolume
 		return p.disks.canGrow(table, volume.Name)
 	}
 	return table.IsMountPoint(p.images.at(volume.Name).image())
-}
-
-// Grow implements volumes.Grower.
-func (p DevicePlugin) Grow(ctx context.Context, volume *corev1.PersistentVolume) (int64, error) {
-	if p.disks.Serves(volume) {
-		return p.disks.grow(ctx, volume.Name)
-	}
-	return p.images.grow(ctx, volume.Name)
 }

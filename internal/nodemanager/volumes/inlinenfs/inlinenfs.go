@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -148,27 +147,15 @@ func (p Plugin) onShare(ctx context.Context, id string, volume *record, work fun
 // Unpublish implements volumes.Plugin. The record goes after the folder, and dir, which
 // leads to it, last.
 func (p Plugin) Unpublish(ctx context.Context, dir string) error {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	if there, err := volumes.IsThere(dir); err != nil || !there {
 		return err
 	}
 	if err := p.shares.Unpublish(ctx, filepath.Join(dir, shareDir)); err != nil {
 		return err
 	}
-	for _, entry := range entries {
-		id, isRecord := strings.CutPrefix(entry.Name(), recordedPrefix)
-		if !isRecord {
-			continue
-		}
-		if err := p.removeRecorded(ctx, id); err != nil {
-			return err
-		}
-		if err := volumes.RemoveEmptyDir(filepath.Join(dir, entry.Name())); err != nil {
-			return err
-		}
+	err := volumes.RemoveNoted(dir, recordedPrefix, func(id string) error { return p.removeRecorded(ctx, id) })
+	if err != nil {
+		return err
 	}
 	return volumes.RemoveEmptyDir(dir)
 }

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -151,11 +150,7 @@ func (p Plugin) bind(ctx context.Context, share *share, stage, target string) er
 // Unpublish implements volumes.Plugin. If a mount had to be taken away without its
 // server, that is an error, so that it is told of; the next call succeeds.
 func (p Plugin) Unpublish(ctx context.Context, dir string) error {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	if there, err := volumes.IsThere(dir); err != nil || !there {
 		return err
 	}
 	if err := p.mounter.Unbind(ctx, dir); err != nil {
@@ -164,17 +159,9 @@ func (p Plugin) Unpublish(ctx context.Context, dir string) error {
 	if err := volumes.RemoveEmptyDir(p.Path(dir)); err != nil {
 		return err
 	}
-	for _, entry := range entries {
-		key, isStage := strings.CutPrefix(entry.Name(), stagePrefix)
-		if !isStage {
-			continue
-		}
-		if err := p.unstage(ctx, key); err != nil {
-			return err
-		}
-		if err := volumes.RemoveEmptyDir(filepath.Join(dir, entry.Name())); err != nil {
-			return err
-		}
+	err := volumes.RemoveNoted(dir, stagePrefix, func(key string) error { return p.unstage(ctx, key) })
+	if err != nil {
+		return err
 	}
 	return volumes.RemoveEmptyDir(dir)
 }
