@@ -23,13 +23,13 @@ const (
 // started: nodes are there.
 func started(s *tale) {
 	s.Chapter("Nodes")
-	s.Do("two guests boot", s.boot)
-	s.Do("a stock control plane starts", s.startControlPlane)
+	s.Do("two guests boot", func() error { return s.Boot(s.Ctx) })
+	s.Do("a stock control plane starts", func() error { return s.StartControlPlane(s.Ctx, "", nil) })
 	s.Do("containerd and a kubelet start on the machine and in the guests", s.join)
-	s.Do("all take the images", s.load)
+	s.Do("all take the images", func() error { return s.Load("pause.tar", "busybox.tar") })
 	s.Do("all are Ready", func() error {
-		return each(s.nodes, func(node *kubenode.Node) error {
-			return story.Eventually(s.Ctx, func() error { return s.ready(node.Name) })
+		return s.Each(func(node *kubenode.Node) error {
+			return story.Eventually(s.Ctx, func() error { return s.IsReady(s.Ctx, node.Name) })
 		})
 	})
 }
@@ -51,7 +51,7 @@ func ran(s *tale) {
 		})
 	})
 	s.Soon("kubelets tell how full disks are", func() error {
-		for _, node := range s.nodes {
+		for _, node := range s.Nodes {
 			stats, err := s.kubectl("get", "--raw", "/api/v1/nodes/"+node.Name+"/proxy/stats/summary")
 			if err == nil && !strings.Contains(stats, "capacityBytes") {
 				err = fmt.Errorf("%s tells %s", node.Name, stats)
@@ -70,13 +70,13 @@ func propagated(s *tale) {
 	target := filepath.Join(propDir, "mounted")
 	script := "mkdir -p " + target + " && mount -t tmpfs seen " + target + " && exec sleep 1000000"
 	var all []*corev1.Pod
-	for _, node := range s.nodes {
+	for _, node := range s.Nodes {
 		all = append(all, mounter(node.Name, propDir, script))
 	}
 	s.Do("a privileged pod on each mounts in a folder of the node", func() error { return s.run(all...) })
 	s.Soon("the nodes see the mounts", func() error { return s.mounted(target, 1) })
 	s.Do("and a folder of the machine's that they are shown", func() error {
-		return each(s.nodes, func(node *kubenode.Node) error {
+		return s.Each(func(node *kubenode.Node) error {
 			var names []string
 			err := node.Host.Ask("Files.List", shown, &names)
 			if err == nil && !slices.Contains(names, "node1-kubelet.log") {
@@ -97,7 +97,7 @@ func propagated(s *tale) {
 
 // mounted says whether each node has so many mounts at a path.
 func (s *tale) mounted(path string, want int) error {
-	return each(s.nodes, func(node *kubenode.Node) error {
+	return s.Each(func(node *kubenode.Node) error {
 		var got []string
 		err := node.Host.Ask("Files.Mounts", path, &got)
 		if err == nil && len(got) != want {
@@ -136,10 +136,10 @@ func kubeletRestarted(s *tale) {
 			before[pod.Name] = pod.Status.ContainerStatuses[0].ContainerID
 			return nil
 		})
-		return errors.Join(err, each(s.nodes, (*kubenode.Node).KillKubelet), each(s.nodes, (*kubenode.Node).StartKubelet))
+		return errors.Join(err, s.Each((*kubenode.Node).KillKubelet), s.Each((*kubenode.Node).StartKubelet))
 	})
 	s.Do("so does containerd", func() error {
-		return errors.Join(each(s.nodes, (*kubenode.Node).KillContainerd), each(s.nodes, (*kubenode.Node).StartContainerd))
+		return errors.Join(s.Each((*kubenode.Node).KillContainerd), s.Each((*kubenode.Node).StartContainerd))
 	})
 	s.Do("new pods run", func() error { return s.run(s.pods("later", write)...) })
 	s.Do("the old ones are the same", func() error {
@@ -156,7 +156,7 @@ func kubeletRestarted(s *tale) {
 func crashed(s *tale) {
 	s.Chapter("A node that crashes")
 	var boot string
-	at := func() (*guests.Node, *kubenode.Node) { return s.guests[1], s.nodes[2] }
+	at := func() (*guests.Node, *kubenode.Node) { return s.Guests[1], s.Nodes[2] }
 	s.Do("node2 crashes, and boots", func() error {
 		guest, member := at()
 		node, err := s.node(member.Name)
@@ -177,11 +177,11 @@ func crashed(s *tale) {
 		if err == nil && node.Status.NodeInfo.BootID == boot {
 			err = errors.New("it hasn't told of its boot")
 		}
-		return errors.Join(err, s.ready(member.Name))
+		return errors.Join(err, s.IsReady(s.Ctx, member.Name))
 	})
 	s.Soon("its pod runs again, and finds what it wrote", func() error {
 		pods := s.pods("writer", write)
-		pod := pods[slices.IndexFunc(pods, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == s.nodes[2].Name })]
+		pod := pods[slices.IndexFunc(pods, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == s.Nodes[2].Name })]
 		return errors.Join(s.runs(pod), s.says(pod, pod.Name+"\n"+pod.Name, "cat", "/data/names"))
 	})
 }
@@ -189,7 +189,7 @@ func crashed(s *tale) {
 // pods are a pod for each node.
 func (s *tale) pods(name, script string) []*corev1.Pod {
 	var all []*corev1.Pod
-	for _, node := range s.nodes {
+	for _, node := range s.Nodes {
 		all = append(all, pod(name, node.Name, script))
 	}
 	return all

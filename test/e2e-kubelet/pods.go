@@ -12,6 +12,7 @@ import (
 
 	"github.com/stowage-dev/stowage/test/controlplane"
 	"github.com/stowage-dev/stowage/test/story"
+	"github.com/stowage-dev/stowage/test/testbed"
 )
 
 // pod runs a shell's script on a node. A pod has an empty directory at /data.
@@ -22,7 +23,7 @@ func pod(name, node, script string) *corev1.Pod {
 		Spec: corev1.PodSpec{
 			NodeName: node, TerminationGracePeriodSeconds: &soon,
 			Containers: []corev1.Container{{
-				Name: "shell", Image: busybox, Command: []string{"sh", "-c", script},
+				Name: "shell", Image: testbed.Busybox, Command: []string{"sh", "-c", script},
 				VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}},
 			}},
 			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
@@ -46,7 +47,7 @@ func mounter(node, folder, script string) *corev1.Pod {
 // run creates pods, and waits until they run.
 func (s *tale) run(pods ...*corev1.Pod) error {
 	for _, pod := range pods {
-		err := story.Eventually(s.Ctx, func() error { return s.client.Create(s.Ctx, pod.DeepCopy()) })
+		err := story.Eventually(s.Ctx, func() error { return s.Client.Create(s.Ctx, pod.DeepCopy()) })
 		if err != nil {
 			return err
 		}
@@ -60,7 +61,7 @@ func (s *tale) run(pods ...*corev1.Pod) error {
 }
 
 func (s *tale) runs(pod *corev1.Pod) error {
-	if err := s.client.Get(s.Ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
+	if err := s.Client.Get(s.Ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
 		return err
 	}
 	statuses := pod.Status.ContainerStatuses
@@ -73,13 +74,13 @@ func (s *tale) runs(pod *corev1.Pod) error {
 // end deletes pods, and waits until they are gone.
 func (s *tale) end(pods ...*corev1.Pod) error {
 	for _, pod := range pods {
-		if err := s.client.Delete(s.Ctx, pod); err != nil {
+		if err := s.Client.Delete(s.Ctx, pod); err != nil {
 			return err
 		}
 	}
 	for _, pod := range pods {
 		err := story.Eventually(s.Ctx, func() error {
-			err := s.client.Get(s.Ctx, client.ObjectKeyFromObject(pod), pod)
+			err := s.Client.Get(s.Ctx, client.ObjectKeyFromObject(pod), pod)
 			if err == nil {
 				return fmt.Errorf("pod %s is there", pod.Name)
 			}
@@ -108,7 +109,7 @@ func (s *tale) kubectl(arguments ...string) (string, error) {
 		return "", err
 	}
 	command := exec.CommandContext(s.Ctx, path, arguments...)
-	command.Env = append(command.Environ(), "KUBECONFIG="+filepath.Join(s.folder.ControlPlane(), "kubeconfigs", "admin"))
+	command.Env = append(command.Environ(), "KUBECONFIG="+filepath.Join(s.Folder.ControlPlane(), "kubeconfigs", "admin"))
 	output, err := command.CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("kubectl %s: %w: %s", strings.Join(arguments, " "), err, output)

@@ -75,7 +75,7 @@ func (s *scene) attach(driver, handle string) error {
 	}
 	before := attachment.DeepCopy()
 	attachment.Status.Attached = true
-	return s.bed.client.Status().Patch(s.Ctx, attachment, client.MergeFrom(before))
+	return s.bed.Client.Status().Patch(s.Ctx, attachment, client.MergeFrom(before))
 }
 
 // isToldAndUsed says whether a volume is attached to node1, which was told, and uses it.

@@ -10,13 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/stowage-dev/stowage/internal/program"
 	"github.com/stowage-dev/stowage/test/controlplane"
 	"github.com/stowage-dev/stowage/test/guests"
-	"github.com/stowage-dev/stowage/test/kubenode"
 	"github.com/stowage-dev/stowage/test/story"
+	"github.com/stowage-dev/stowage/test/testbed"
 )
 
 // patience is how long anything may take, with many stories told at once on a machine
@@ -25,18 +22,13 @@ const patience = 5 * time.Minute
 
 // bed is what all stories are told on.
 type bed struct {
+	testbed.Bed
 	story   *story.Story
-	folder  guests.Folder
 	overlay string
 	// chosen are the stories that are told, by name.
 	chosen *regexp.Regexp
 
-	guests []*guests.Node
-	nodes  []*kubenode.Node
-	plane  *controlplane.ControlPlane
-	client client.Client
-	share  *guests.NFSServer
-
+	share                *guests.NFSServer
 	cloud, machinesCloud *cloud
 
 	mu       sync.Mutex
@@ -49,42 +41,11 @@ func newBed(ctx context.Context, folder guests.Folder) (*bed, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading which stories are to be told: %w", err)
 	}
-	b := &bed{story: story.New(ctx), folder: folder, overlay: "default", chosen: chosen}
+	b := &bed{Bed: testbed.Bed{Folder: folder}, story: story.New(ctx), overlay: besideIt, chosen: chosen}
 	if asked := os.Getenv("STOWAGE_E2E_OVERLAY"); asked != "" {
 		b.overlay = asked
 	}
 	return b, nil
-}
-
-// connect makes the administrator's client.
-func (b *bed) connect() error {
-	scheme, err := program.Scheme()
-	if err != nil {
-		return err
-	}
-	b.client, err = client.New(b.plane.Config, client.Options{Scheme: scheme})
-	return err
-}
-
-// each does something with all nodes at once.
-func (b *bed) each(do func(*kubenode.Node) error) error {
-	problems := make([]error, len(b.nodes))
-	var all sync.WaitGroup
-	for i, node := range b.nodes {
-		all.Go(func() { problems[i] = do(node) })
-	}
-	all.Wait()
-	return errors.Join(problems...)
-}
-
-// node is the node of a name.
-func (b *bed) node(name string) *kubenode.Node {
-	for _, node := range b.nodes {
-		if node.Name == name {
-			return node
-		}
-	}
-	return nil
 }
 
 // fail remembers what didn't hold in one story; the others go on.
@@ -110,7 +71,7 @@ func (b *bed) end(ctx context.Context) error {
 
 // stay keeps the cluster for people to look at, if they asked for it.
 func (b *bed) stay(ctx context.Context) {
-	if os.Getenv("STOWAGE_E2E_STAY") == "" || b.plane == nil {
+	if os.Getenv("STOWAGE_E2E_STAY") == "" || b.Plane == nil {
 		return
 	}
 	kubectl, err := controlplane.Binary("kubectl")
@@ -120,6 +81,6 @@ func (b *bed) stay(ctx context.Context) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
 	fmt.Printf("\nThe cluster stays until Ctrl-C. To look at it:\n\n  nsenter -t $(pgrep -f 'inside .*/%s$') -m -n -p %s --kubeconfig %s get pods -A\n",
-		b.folder.Name(), kubectl, b.kubeconfig())
+		b.Folder.Name(), kubectl, b.kubeconfig())
 	<-ctx.Done()
 }

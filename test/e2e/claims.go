@@ -28,7 +28,7 @@ func (s *scene) volume(claim *corev1.PersistentVolumeClaim) (*corev1.PersistentV
 	if claim.Status.Phase != corev1.ClaimBound {
 		return nil, fmt.Errorf("claim %s is %s", claim.Name, claim.Status.Phase)
 	}
-	return volume, s.bed.client.Get(s.Ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, volume)
+	return volume, s.bed.Client.Get(s.Ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, volume)
 }
 
 // grow has a claim ask for more.

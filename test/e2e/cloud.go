@@ -64,14 +64,14 @@ func startCloud(ctx context.Context, folder guests.Folder, port string, argument
 
 // startGuestsCloud starts the one of the guests.
 func (b *bed) startGuestsCloud() (err error) {
-	b.cloud, err = startCloud(b.story.Ctx, b.folder, cloudPort, "--folder="+filepath.Join(b.folder.Memory(), "cloud"),
-		"--attach=uml", "--uml-dir="+b.folder.Memory(), "--instance="+zone+"/"+node1, "--instance="+zone+"/"+node2)
+	b.cloud, err = startCloud(b.story.Ctx, b.Folder, cloudPort, "--folder="+filepath.Join(b.Folder.Memory(), "cloud"),
+		"--attach=uml", "--uml-dir="+b.Folder.Memory(), "--instance="+zone+"/"+node1, "--instance="+zone+"/"+node2)
 	return err
 }
 
 // startMachinesCloud starts that of the machine, which has its disk by then.
 func (b *bed) startMachinesCloud() (err error) {
-	b.machinesCloud, err = startCloud(b.story.Ctx, b.folder, loopPort, "--folder="+loopFolder,
+	b.machinesCloud, err = startCloud(b.story.Ctx, b.Folder, loopPort, "--folder="+loopFolder,
 		"--attach=loop", "--instance="+zone+"/"+machine)
 	return err
 }

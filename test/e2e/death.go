@@ -21,7 +21,7 @@ func died(s *scene) {
 		return nil
 	})
 	s.Soon("it counts as not Ready", func() error {
-		if s.bed.isReady(node1) == nil {
+		if s.bed.IsReady(s.Ctx, node1) == nil {
 			return errors.New("node1 is Ready")
 		}
 		return nil
@@ -48,7 +48,19 @@ func died(s *scene) {
 
 // returns boots a node that was killed, and puts it back into service.
 func (s *scene) returns(name string) {
-	node := s.bed.node(name)
+	s.boots(name)
+	s.Soon("it is Ready", func() error { return s.bed.IsReady(s.Ctx, name) })
+	s.Do("it is back in service", func() error {
+		_, err := s.bed.kubectl(s.Ctx, "", "taint", "nodes", name, corev1.TaintNodeOutOfService+"-")
+		return err
+	})
+	s.Soon("the agent serves all drivers there", func() error {
+		return errors.Join(s.bed.agentsAreReady(), s.bed.hasDrivers(s.bed.Node(name)))
+	})
+}
+
+// boots has a node that was killed boot again.
+func (s *scene) boots(name string) {
 	s.Do(name+" boots, with what the cloud has attached to it, and joins", func() error {
 		if err := s.guest(name).BootAgain(s.Ctx); err != nil {
 			return err
@@ -56,20 +68,12 @@ func (s *scene) returns(name string) {
 		if _, err := s.bed.cloud.Instances.Reset(project, zone, name).Context(s.Ctx).Do(); err != nil {
 			return err
 		}
-		return node.Join()
-	})
-	s.Soon("it is Ready", func() error { return s.bed.isReady(name) })
-	s.Do("it is back in service", func() error {
-		_, err := s.bed.kubectl(s.Ctx, "", "taint", "nodes", name, corev1.TaintNodeOutOfService+"-")
-		return err
-	})
-	s.Soon("the agent serves all drivers there", func() error {
-		return errors.Join(s.bed.agentsAreReady(), s.bed.hasDrivers(node))
+		return s.bed.Node(name).Join()
 	})
 }
 
 func (s *scene) guest(name string) *guests.Node {
-	for _, guest := range s.bed.guests {
+	for _, guest := range s.bed.Guests {
 		if guest.Name == name {
 			return guest
 		}
@@ -83,7 +87,7 @@ func (s *scene) nothingIsOn(name string) func() error {
 	return func() error {
 		pods, attachments, node := &corev1.PodList{}, &storagev1.VolumeAttachmentList{}, &corev1.Node{}
 		node.Name = name
-		if err := errors.Join(s.bed.client.List(s.Ctx, pods), s.bed.client.List(s.Ctx, attachments), s.get(node)); err != nil {
+		if err := errors.Join(s.bed.Client.List(s.Ctx, pods), s.bed.Client.List(s.Ctx, attachments), s.get(node)); err != nil {
 			return err
 		}
 		for _, pod := range pods.Items {

@@ -44,7 +44,7 @@ func arriveAll(node string, movers []*mover) error {
 // removeAll removes movers, with their pods.
 func removeAll(groups ...[]*mover) error {
 	return atOnce(slices.Concat(groups...), func(one *mover) error {
-		err := one.bed.client.Delete(one.Ctx, one.deployment, client.PropagationPolicy(metav1.DeletePropagationForeground))
+		err := one.bed.Client.Delete(one.Ctx, one.deployment, client.PropagationPolicy(metav1.DeletePropagationForeground))
 		return errors.Join(client.IgnoreNotFound(err), one.gone(one.deployment))
 	})
 }

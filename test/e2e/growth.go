@@ -70,7 +70,7 @@ func diskGrows(s *scene) {
 // deviceGrows: where the kernel sees it, a disk that is a block device grows in its pod.
 func deviceGrows(s *scene) {
 	claim := s.claim(machineDisks, "10Gi", fixture.AskingBlock())
-	pod := s.pod("user", on(machine), withDevice)
+	pod := s.pod("user", on(machine), withDevice(data))
 	s.Do("a pod has a device", func() error { return errors.Join(s.launch(claim, pod), s.hasDevice(pod, 10<<30)) })
 	s.Do("the claim asks for more", func() error { return s.grow(claim, "12Gi") })
 	s.Soon("claim and volume have it, with nothing left to be done", func() error { return s.hasGrown(claim, "12Gi") })

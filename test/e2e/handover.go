@@ -47,7 +47,7 @@ func (s *scene) handTo(overlay string) {
 			if err != nil {
 				return err
 			}
-			return s.bed.plane.SwitchControllers(s.Ctx, controllers)
+			return s.bed.Plane.SwitchControllers(s.Ctx, controllers)
 		})
 	}
 	s.Do("config/"+overlay+" is applied", func() error {
@@ -60,7 +60,7 @@ func (s *scene) handTo(overlay string) {
 	if overlay == besideIt {
 		s.Do("what only config/standalone has goes", s.bed.forgetStandalone)
 		s.Do("kube-controller-manager's volume controllers are switched on", func() error {
-			return s.bed.plane.SwitchControllers(s.Ctx, controlplane.AllControllers)
+			return s.bed.Plane.SwitchControllers(s.Ctx, controlplane.AllControllers)
 		})
 	}
 }
@@ -69,7 +69,7 @@ func (s *scene) handTo(overlay string) {
 func (b *bed) onlyManagersOf(overlay string) error {
 	scope := map[string]string{besideIt: "--scope=classes", insteadOfIt: "--scope=cluster"}[overlay]
 	all := &corev1.PodList{}
-	err := b.client.List(b.story.Ctx, all, client.InNamespace(system), client.MatchingLabels{"app.kubernetes.io/component": "manager"})
+	err := b.Client.List(b.story.Ctx, all, client.InNamespace(system), client.MatchingLabels{"app.kubernetes.io/component": "manager"})
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (s *scene) watched(classes ...string) *watched {
 }
 
 func (w *watched) look() error {
-	watching, err := client.NewWithWatch(w.bed.plane.Config, client.Options{Scheme: w.bed.client.Scheme()})
+	watching, err := client.NewWithWatch(w.bed.Plane.Config, client.Options{Scheme: w.bed.Client.Scheme()})
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func (b *bed) install() {
 	s.Do("it is installed, with what README has people type", b.deploy)
 	soon("the Deployment of managers is Ready", b.managersAreReady)
 	soon("the DaemonSet of node agents is Ready on all nodes", b.agentsAreReady)
-	soon("the kubelets have registered the drivers", func() error { return b.each(b.hasDrivers) })
+	soon("the kubelets have registered the drivers", func() error { return b.Each(b.hasDrivers) })
 	s.Do("a StorageBackend is made of each kind", b.createBackends)
 	soon("all are Ready", b.backendsAreReady)
 }
@@ -61,7 +61,7 @@ func (b *bed) apply() error {
 
 func (b *bed) managersAreReady() error {
 	manager := &appsv1.Deployment{}
-	err := b.client.Get(b.story.Ctx, client.ObjectKey{Namespace: system, Name: "stowage-manager"}, manager)
+	err := b.Client.Get(b.story.Ctx, client.ObjectKey{Namespace: system, Name: "stowage-manager"}, manager)
 	status := manager.Status
 	if err == nil && (status.ObservedGeneration < manager.Generation || status.UpdatedReplicas < *manager.Spec.Replicas ||
 		status.AvailableReplicas != *manager.Spec.Replicas) {
@@ -72,11 +72,11 @@ func (b *bed) managersAreReady() error {
 
 func (b *bed) agentsAreReady() error {
 	agents := &appsv1.DaemonSet{}
-	err := b.client.Get(b.story.Ctx, client.ObjectKey{Namespace: system, Name: "stowage-node-agent"}, agents)
+	err := b.Client.Get(b.story.Ctx, client.ObjectKey{Namespace: system, Name: "stowage-node-agent"}, agents)
 	status := agents.Status
-	if err == nil && (status.ObservedGeneration < agents.Generation || status.UpdatedNumberScheduled < int32(len(b.nodes)) ||
-		status.NumberReady != int32(len(b.nodes))) {
-		err = fmt.Errorf("agents are Ready on %d of %d nodes", status.NumberReady, len(b.nodes))
+	if err == nil && (status.ObservedGeneration < agents.Generation || status.UpdatedNumberScheduled < int32(len(b.Nodes)) ||
+		status.NumberReady != int32(len(b.Nodes))) {
+		err = fmt.Errorf("agents are Ready on %d of %d nodes", status.NumberReady, len(b.Nodes))
 	}
 	return err
 }
@@ -84,7 +84,7 @@ func (b *bed) agentsAreReady() error {
 // hasDrivers says whether the scheduler knows that a node has the drivers.
 func (b *bed) hasDrivers(node *kubenode.Node) error {
 	known := &storagev1.CSINode{}
-	if err := b.client.Get(b.story.Ctx, client.ObjectKey{Name: node.Name}, known); err != nil {
+	if err := b.Client.Get(b.story.Ctx, client.ObjectKey{Name: node.Name}, known); err != nil {
 		return err
 	}
 	for _, driver := range []string{stowagev1alpha1.NFSDriver, stowagev1alpha1.LocalDriver, stowagev1alpha1.GCEDriver} {
@@ -100,14 +100,14 @@ func (b *bed) hasDrivers(node *kubenode.Node) error {
 func (b *bed) createBackends() error {
 	var problems []error
 	for _, backend := range b.backends() {
-		problems = append(problems, b.client.Create(b.story.Ctx, backend))
+		problems = append(problems, b.Client.Create(b.story.Ctx, backend))
 	}
 	return errors.Join(problems...)
 }
 
 func (b *bed) backendsAreReady() error {
 	all := &stowagev1alpha1.StorageBackendList{}
-	if err := b.client.List(b.story.Ctx, all); err != nil {
+	if err := b.Client.List(b.story.Ctx, all); err != nil {
 		return err
 	}
 	for _, backend := range all.Items {
@@ -116,13 +116,13 @@ func (b *bed) backendsAreReady() error {
 			return fmt.Errorf("backend %s isn't Ready: %+v", backend.Name, backend.Status.Conditions)
 		}
 	}
-	return b.each(b.knowsDisks)
+	return b.Each(b.knowsDisks)
 }
 
 // knowsDisks says whether each local backend knows the disk of a node.
 func (b *bed) knowsDisks(node *kubenode.Node) error {
 	disks := &stowagev1alpha1.LocalDiskList{}
-	if err := b.client.List(b.story.Ctx, disks); err != nil {
+	if err := b.Client.List(b.story.Ctx, disks); err != nil {
 		return err
 	}
 	known := 0

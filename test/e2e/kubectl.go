@@ -15,7 +15,7 @@ import (
 const childrensDelay = time.Second
 
 func (b *bed) kubeconfig() string {
-	return filepath.Join(b.folder.ControlPlane(), "kubeconfigs", "admin")
+	return filepath.Join(b.Folder.ControlPlane(), "kubeconfigs", "admin")
 }
 
 // kubectl is the administrator's.

@@ -25,7 +25,7 @@ func left(s *scene) {
 	s.Soon("no volume, local volume nor attachment is left", s.noObjects)
 	s.Do("no disk in a cloud", func() error { return errors.Join(s.noDisks(s.bed.cloud), s.noDisks(s.bed.machinesCloud)) })
 	s.Do("no directory on the NFS server", s.emptyShare)
-	s.Soon("no mount on a node", func() error { return s.bed.each(unmounted) })
+	s.Soon("no mount on a node", func() error { return s.bed.Each(unmounted) })
 }
 
 func (b *bed) hasProblems() bool {
@@ -36,7 +36,7 @@ func (b *bed) hasProblems() bool {
 
 func (s *scene) noNamespaces() error {
 	all := &corev1.NamespaceList{}
-	if err := s.bed.client.List(s.Ctx, all); err != nil {
+	if err := s.bed.Client.List(s.Ctx, all); err != nil {
 		return err
 	}
 	for _, one := range all.Items {
@@ -51,7 +51,7 @@ func (s *scene) noObjects() error {
 	for _, list := range []client.ObjectList{
 		&corev1.PersistentVolumeList{}, &storagev1.VolumeAttachmentList{}, &stowagev1alpha1.LocalVolumeList{},
 	} {
-		if err := s.bed.client.List(s.Ctx, list); err != nil {
+		if err := s.bed.Client.List(s.Ctx, list); err != nil {
 			return err
 		}
 		if count := meta.LenList(list); count > 0 {

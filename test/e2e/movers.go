@@ -85,7 +85,7 @@ func (m *mover) arrives(node string) error {
 // heard yet that its node is back in service refuses a pod, and another one is made.
 func (m *mover) pod() (*corev1.Pod, error) {
 	all := &corev1.PodList{}
-	if err := m.bed.client.List(m.Ctx, all, client.InNamespace(m.namespace), client.MatchingLabels{moverLabel: m.claim.Name}); err != nil {
+	if err := m.bed.Client.List(m.Ctx, all, client.InNamespace(m.namespace), client.MatchingLabels{moverLabel: m.claim.Name}); err != nil {
 		return nil, err
 	}
 	stay := slices.DeleteFunc(all.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodFailed })

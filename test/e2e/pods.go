@@ -49,11 +49,13 @@ func with(claim string) func(*corev1.PodSpec) {
 	}
 }
 
-// withDevice gives a pod the claim data, of volumeMode Block, at devicePath.
-func withDevice(pod *corev1.PodSpec) {
-	addClaim(pod, data)
-	shell := &pod.Containers[0]
-	shell.VolumeDevices = append(shell.VolumeDevices, corev1.VolumeDevice{Name: data, DevicePath: devicePath})
+// withDevice gives a pod a claim, of volumeMode Block, at devicePath.
+func withDevice(claim string) func(*corev1.PodSpec) {
+	return func(pod *corev1.PodSpec) {
+		addClaim(pod, claim)
+		shell := &pod.Containers[0]
+		shell.VolumeDevices = append(shell.VolumeDevices, corev1.VolumeDevice{Name: data, DevicePath: devicePath})
+	}
 }
 
 func addClaim(pod *corev1.PodSpec, claim string) {

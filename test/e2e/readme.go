@@ -65,7 +65,7 @@ func (b *bed) types(ctx context.Context, commands string) (string, error) {
 	shell.WaitDelay = childrensDelay
 	shell.Dir = apiserver.Repository()
 	shell.Env = append(os.Environ(), "KUBECONFIG="+b.kubeconfig(), "PATH="+filepath.Dir(kubectl)+":"+os.Getenv("PATH"),
-		"OVERLAY="+b.testbed(), "MAKEFLAGS=", "MAKEOVERRIDES=")
+		"OVERLAY="+b.overlayFolder(), "MAKEFLAGS=", "MAKEOVERRIDES=")
 	output, err := shell.CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("%w:\n%s", err, output)
@@ -73,8 +73,10 @@ func (b *bed) types(ctx context.Context, commands string) (string, error) {
 	return string(output), err
 }
 
-// testbed is the overlay of the nodes here, as make deploy finds it.
-func (b *bed) testbed() string { return filepath.Join("..", "test", "e2e", "manifests", b.overlay) }
+// overlayFolder is the overlay of the nodes here, as make deploy finds it.
+func (b *bed) overlayFolder() string {
+	return filepath.Join("..", "test", "e2e", "manifests", b.overlay)
+}
 
 // readme: who types what README says in a stock cluster sees a pod write to a volume.
 func readme(s *scene) {

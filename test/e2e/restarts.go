@@ -19,7 +19,7 @@ const agentProgram = "/usr/local/bin/node-agent"
 // kubeletRestarts: pods write on while the kubelet is away, and what changed meanwhile it
 // sees to when it is back.
 func kubeletRestarts(s *scene) {
-	node := s.bed.node(node1)
+	node := s.bed.Node(node1)
 	writing, leaving := s.writers("stays", node1, everyKind...), s.writers("leaves", node1, disks)
 	s.Do("pods write to volumes of each kind", func() error { return errors.Join(writing.start(), leaving.start()) })
 	var stayed func() error
@@ -29,9 +29,9 @@ func kubeletRestarts(s *scene) {
 		}
 		return node.KillKubelet()
 	})
-	s.Do("a pod with a disk is deleted", func() error { return s.bed.client.Delete(s.Ctx, leaving.pods[0]) })
+	s.Do("a pod with a disk is deleted", func() error { return s.bed.Client.Delete(s.Ctx, leaving.pods[0]) })
 	s.Do("the kubelet starts again", node.StartKubelet)
-	s.Soon("and is Ready, with all drivers", func() error { return errors.Join(s.bed.isReady(node1), s.bed.hasDrivers(node)) })
+	s.Soon("and is Ready, with all drivers", func() error { return errors.Join(s.bed.IsReady(s.Ctx, node1), s.bed.hasDrivers(node)) })
 	s.Do("the pod is gone", func() error { return s.gone(leaving.pods[0]) })
 	s.Soon("its disk isn't attached any more", func() error {
 		return errors.Join(s.isAttachedTo(leaving.claims[0]), s.isNowhereOn(node1, leaving.claims[0]))
@@ -47,7 +47,7 @@ func kubeletRestarts(s *scene) {
 // agentRestarts: pods write on while the node agent is away, and the kubelet has it back
 // by itself.
 func agentRestarts(s *scene) {
-	node := s.bed.node(node2)
+	node := s.bed.Node(node2)
 	writing := s.writers("stays", node2, everyKind...)
 	s.Do("pods write to volumes of each kind", writing.start)
 	var stayed func() error
@@ -93,7 +93,7 @@ func (s *scene) comesAndGoes(name string) error {
 // agentOn is the pod of a node's agent.
 func (b *bed) agentOn(node string) (*corev1.Pod, error) {
 	all := &corev1.PodList{}
-	err := b.client.List(b.story.Ctx, all, client.InNamespace(system), client.MatchingLabels{"app.kubernetes.io/component": "node-agent"})
+	err := b.Client.List(b.story.Ctx, all, client.InNamespace(system), client.MatchingLabels{"app.kubernetes.io/component": "node-agent"})
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ const uneven = "uneven"
 func room(s *scene) {
 	made := backend(uneven, stowagev1alpha1.StorageBackendSpec{Local: &stowagev1alpha1.LocalBackend{Path: base + uneven}})
 	s.Do("nodes have disks of 64Mi, and node2 one of 256Mi", func() error {
-		err := s.bed.each(func(node *kubenode.Node) error {
+		err := s.bed.Each(func(node *kubenode.Node) error {
 			disk := Disk{Path: base + uneven, Size: 64 << 20}
 			if node.Name == node2 {
 				disk.Size = 256 << 20
@@ -49,7 +49,7 @@ func room(s *scene) {
 
 func (s *scene) capacitiesAreKnown() error {
 	all := &storagev1.CSIStorageCapacityList{}
-	if err := s.bed.client.List(s.Ctx, all); err != nil {
+	if err := s.bed.Client.List(s.Ctx, all); err != nil {
 		return err
 	}
 	known := 0
@@ -58,7 +58,7 @@ func (s *scene) capacitiesAreKnown() error {
 			known++
 		}
 	}
-	if known != len(s.bed.nodes) {
+	if known != len(s.bed.Nodes) {
 		return fmt.Errorf("the scheduler knows of %d disks", known)
 	}
 	return nil

@@ -54,7 +54,7 @@ func (b *bed) tell(ctx context.Context, group []tale) {
 // stays to be looked at.
 func (b *bed) tellOne(ctx context.Context, one tale) {
 	s := &scene{b.story.Part(ctx, one.name), b, one.name}
-	if err := b.client.Create(ctx, s.namespaceObject()); err != nil {
+	if err := b.Client.Create(ctx, s.namespaceObject()); err != nil {
 		b.fail(fmt.Errorf("%s: %w", one.name, err))
 		return
 	}
@@ -75,9 +75,9 @@ func (s *scene) namespaceObject() *corev1.Namespace {
 // goes a while after them, which left waits for.
 func (s *scene) clear() error {
 	volumes := &corev1.PersistentVolumeList{}
-	err := errors.Join(s.bed.client.List(s.Ctx, volumes), s.bed.client.Delete(s.Ctx, s.namespaceObject()))
+	err := errors.Join(s.bed.Client.List(s.Ctx, volumes), s.bed.Client.Delete(s.Ctx, s.namespaceObject()))
 	for _, kind := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}} {
-		err = errors.Join(err, s.bed.client.DeleteAllOf(s.Ctx, kind, client.InNamespace(s.namespace)))
+		err = errors.Join(err, s.bed.Client.DeleteAllOf(s.Ctx, kind, client.InNamespace(s.namespace)))
 	}
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (s *scene) clear() error {
 
 func (s *scene) noPods() error {
 	all := &corev1.PodList{}
-	err := s.bed.client.List(s.Ctx, all, client.InNamespace(s.namespace))
+	err := s.bed.Client.List(s.Ctx, all, client.InNamespace(s.namespace))
 	if err == nil && len(all.Items) > 0 {
 		err = fmt.Errorf("%d pods are there", len(all.Items))
 	}
@@ -112,13 +112,13 @@ func (s *scene) soon(try func() error) error { return story.Within(s.Ctx, patien
 
 // get reads an object.
 func (s *scene) get(object client.Object) error {
-	return s.bed.client.Get(s.Ctx, client.ObjectKeyFromObject(object), object)
+	return s.bed.Client.Get(s.Ctx, client.ObjectKeyFromObject(object), object)
 }
 
 // create creates objects.
 func (s *scene) create(objects ...client.Object) error {
 	for _, object := range objects {
-		if err := s.bed.client.Create(s.Ctx, object); err != nil {
+		if err := s.bed.Client.Create(s.Ctx, object); err != nil {
 			return fmt.Errorf("creating %T %s: %w", object, object.GetName(), err)
 		}
 	}
@@ -132,14 +132,14 @@ func (s *scene) change(object client.Object, change func()) error {
 			return err
 		}
 		change()
-		return s.bed.client.Update(s.Ctx, object)
+		return s.bed.Client.Update(s.Ctx, object)
 	})
 }
 
 // remove deletes objects, and waits until they are gone.
 func (s *scene) remove(objects ...client.Object) error {
 	for _, object := range objects {
-		if err := s.bed.client.Delete(s.Ctx, object); client.IgnoreNotFound(err) != nil {
+		if err := s.bed.Client.Delete(s.Ctx, object); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting %T %s: %w", object, object.GetName(), err)
 		}
 	}

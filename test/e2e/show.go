@@ -31,7 +31,7 @@ func (s *scene) told(ctx context.Context) string {
 // show keeps all objects, and what Stowage's pods logged, beside the other logs, and
 // prints what people look at first.
 func (b *bed) show(ctx context.Context) {
-	if b.plane == nil {
+	if b.Plane == nil {
 		return
 	}
 	for _, kind := range kinds {
@@ -66,7 +66,7 @@ func (b *bed) keep(ctx context.Context, name string, arguments ...string) {
 	if err != nil {
 		return
 	}
-	path := filepath.Join(b.folder.Logs(), "objects", name)
+	path := filepath.Join(b.Folder.Logs(), "objects", name)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(output), 0o644)); err != nil {
 		fmt.Println(err)
 	}

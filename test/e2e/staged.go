@@ -29,14 +29,14 @@ func (s *scene) watchMounts(all ...*writers) (ended func() error, err error) {
 			least += 2
 		}
 	}
-	counts := make(chan int, len(s.bed.nodes))
-	err = s.bed.each(func(node *kubenode.Node) error {
+	counts := make(chan int, len(s.bed.Nodes))
+	err = s.bed.Each(func(node *kubenode.Node) error {
 		count := 0
 		err := node.Host.Ask("Mounts.Begin", Below{s.namespace, paths}, &count)
 		counts <- count
 		return err
 	})
-	for range s.bed.nodes {
+	for range s.bed.Nodes {
 		least -= <-counts
 	}
 	if err == nil && least > 0 {
@@ -46,7 +46,7 @@ func (s *scene) watchMounts(all ...*writers) (ended func() error, err error) {
 }
 
 func (s *scene) mountsStayed() error {
-	return s.bed.each(func(node *kubenode.Node) error {
+	return s.bed.Each(func(node *kubenode.Node) error {
 		var changes []string
 		if err := node.Host.Ask("Mounts.End", s.namespace, &changes); err != nil {
 			return err
@@ -65,7 +65,7 @@ func (s *scene) isNowhereOn(node string, claim *corev1.PersistentVolumeClaim) er
 		return err
 	}
 	var mounts, names []string
-	host, path := s.bed.node(node).Host, stagingPath(volume)
+	host, path := s.bed.Node(node).Host, stagingPath(volume)
 	if err := errors.Join(host.Ask("Files.Mounts", path, &mounts), host.Ask("Files.List", path, &names)); err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func uninstalled(s *scene) {
 	s.Do("some of them are deleted, and some are created", func() error { return s.changeMeanwhile(leaving, coming) })
 	s.Do("it is installed again", s.bed.apply)
 	s.Soon("managers and agents are Ready", func() error {
-		return errors.Join(s.bed.managersAreReady(), s.bed.agentsAreReady(), s.bed.each(s.bed.hasDrivers), s.bed.backendsAreReady())
+		return errors.Join(s.bed.managersAreReady(), s.bed.agentsAreReady(), s.bed.Each(s.bed.hasDrivers), s.bed.backendsAreReady())
 	})
 	s.Do("the new pods run, with new volumes", coming.begun)
 	s.Do("those that were deleted are gone, and their volumes are nowhere on the node", leaving.end)
@@ -44,7 +44,7 @@ func (s *scene) undeploy() error {
 	kubectl, err := controlplane.Binary("kubectl")
 	if err == nil {
 		_, err = run(s.Ctx, "", "make", "--directory="+apiserver.Repository(), "undeploy",
-			"OVERLAY="+s.bed.testbed(), "KUBECTL="+kubectl+" --kubeconfig="+s.bed.kubeconfig())
+			"OVERLAY="+s.bed.overlayFolder(), "KUBECTL="+kubectl+" --kubeconfig="+s.bed.kubeconfig())
 	}
 	return err
 }
@@ -98,7 +98,7 @@ func (s *scene) storageStays() error {
 func (s *scene) changeMeanwhile(leaving, coming *writers) error {
 	var problems []error
 	for _, pod := range leaving.pods {
-		problems = append(problems, s.bed.client.Delete(s.Ctx, pod))
+		problems = append(problems, s.bed.Client.Delete(s.Ctx, pod))
 	}
 	return errors.Join(append(problems, coming.createAll())...)
 }
@@ -106,7 +106,7 @@ func (s *scene) changeMeanwhile(leaving, coming *writers) error {
 // volumes are those of all claims of the story.
 func (s *scene) volumes() ([]corev1.PersistentVolume, error) {
 	all := &corev1.PersistentVolumeList{}
-	if err := s.bed.client.List(s.Ctx, all); err != nil {
+	if err := s.bed.Client.List(s.Ctx, all); err != nil {
 		return nil, err
 	}
 	mine := slices.DeleteFunc(all.Items, func(volume corev1.PersistentVolume) bool {
