@@ -12,7 +12,6 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>
-#include <errno.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
