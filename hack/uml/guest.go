@@ -36,8 +36,8 @@ const compiler = "gcc"
 // helpers of its kernel still hold the console.
 const consoleDelay = time.Second
 
-//go:embed preload/xstate.c
-var xstate []byte
+//go:embed preload/preload.c
+var preloaded []byte
 
 // Options describe a guest.
 type Options struct {
@@ -147,14 +147,14 @@ func (g *Guest) Crash() {
 	<-g.gone
 }
 
-// preload builds the library that guests need on new processors, and are faster with.
+// preload builds the library that guests need.
 func preload(ctx context.Context, dir string) (library string, err error) {
-	library = filepath.Join(dir, "xstate.so")
+	library = filepath.Join(dir, "preload.so")
 	if _, err := os.Stat(library); err == nil {
 		return library, nil
 	}
-	source := filepath.Join(dir, "xstate.c")
-	if err := os.WriteFile(source, xstate, 0o600); err != nil {
+	source := filepath.Join(dir, "preload.c")
+	if err := os.WriteFile(source, preloaded, 0o600); err != nil {
 		return "", err
 	}
 	output, err := exec.CommandContext(ctx, compiler, "-O2", "-shared", "-fPIC", "-o", library, source).CombinedOutput()

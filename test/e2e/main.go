@@ -31,12 +31,12 @@ const mostAtOnce = 5
 var groups = [][]tale{
 	{
 		{"readme", readme},
+		{"image-grows", imageGrows},
 		{"disk", disk},
 		{"owners", owners},
 		{"disk-grows", diskGrows},
 		{"device-grows", deviceGrows},
 		{"disk-as-device", diskAsDevice},
-		{"image-grows", imageGrows},
 		{"replicas", replicas},
 		{"share", share},
 		{"inline", inline},
