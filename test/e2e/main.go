@@ -48,14 +48,18 @@ var groups = [][]tale{
 		{"parts", parts},
 		{"readers", readers},
 	},
+	// A node that is drained beside one whose kubelet is away.
 	{
+		{"drained", drained},
 		{"kubelet-restarts", kubeletRestarts},
-		{"agent-restarts", agentRestarts},
 		{"attachments", attachments},
 	},
 	{{"rebooted", rebooted}},
-	{{"drained", drained}},
-	{{"died", died}},
+	// A node that is dead beside one whose agent is away.
+	{
+		{"died", died},
+		{"agent-restarts", agentRestarts},
+	},
 	{{"handed-over", handedOver}},
 	{{"uninstalled", uninstalled}},
 	{{"left", left}},

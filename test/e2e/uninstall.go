@@ -17,8 +17,9 @@ import (
 // use them; installed again, it goes on with them.
 func uninstalled(s *scene) {
 	leaving, coming := s.writers("leaves", node1, directories, images, shared), s.writers("comes", node1, everyKind...)
-	s.Do("pods that are to leave write, too", leaving.start)
+	s.Do("pods come that are to leave", leaving.createAll)
 	watched := s.watched(everyKind...)
+	s.Do("those that are to leave write, too", leaving.begun)
 	s.Do("Stowage is removed, with make undeploy", s.undeploy)
 	s.Soon("no program, role or driver of it is left", s.isRemoved)
 	s.Do("StorageBackends, and what knows the volumes, are there", s.storageStays)
