@@ -14,48 +14,41 @@ import (
 // kubeletDir is every kubelet's folder.
 const kubeletDir = "/var/lib/kubelet"
 
-// watchMounts looks at the mounts of writers' volumes, those once for all of a node's pods
-// and those of each pod, until ended is called, which fails if any of them changed.
+// watchMounts looks at the mounts of writers' volumes on the node of each, those once for all of
+// a node's pods and those of each pod, until ended is called, which fails if any of them
+// changed.
 func (s *scene) watchMounts(all ...*writers) (ended func() error, err error) {
-	var paths []string
-	least := 0
+	var nodes []*kubenode.Node
 	for _, w := range all {
+		var paths []string
 		for i, pod := range w.pods {
 			volume, err := s.volume(w.claims[i])
 			if err != nil {
 				return nil, err
 			}
 			paths = append(paths, stagingPath(volume), kubeletDir+"/pods/"+string(pod.UID)+"/volumes/kubernetes.io~csi")
-			least += 2
 		}
+		node, count := s.bed.Node(w.pods[0].Spec.NodeName), 0
+		if err := node.Host.Ask("Mounts.Begin", Below{s.namespace, paths}, &count); err != nil {
+			return nil, err
+		}
+		if least := len(paths); count < least {
+			return nil, fmt.Errorf("%s has %d mounts, and not %d", node.Name, count, least)
+		}
+		nodes = append(nodes, node)
 	}
-	counts := make(chan int, len(s.bed.Nodes))
-	err = s.bed.Each(func(node *kubenode.Node) error {
-		count := 0
-		err := node.Host.Ask("Mounts.Begin", Below{s.namespace, paths}, &count)
-		counts <- count
-		return err
-	})
-	for range s.bed.Nodes {
-		least -= <-counts
-	}
-	if err == nil && least > 0 {
-		err = fmt.Errorf("%d mounts are missing", least)
-	}
-	return s.mountsStayed, err
+	return func() error { return atOnce(nodes, s.mountsStayed) }, nil
 }
 
-func (s *scene) mountsStayed() error {
-	return s.bed.Each(func(node *kubenode.Node) error {
-		var changes []string
-		if err := node.Host.Ask("Mounts.End", s.namespace, &changes); err != nil {
-			return err
-		}
-		if len(changes) > 0 {
-			return fmt.Errorf("mounts of %s changed:\n%s", node.Name, strings.Join(changes, "\n"))
-		}
-		return nil
-	})
+func (s *scene) mountsStayed(node *kubenode.Node) error {
+	var changes []string
+	if err := node.Host.Ask("Mounts.End", s.namespace, &changes); err != nil {
+		return err
+	}
+	if len(changes) > 0 {
+		return fmt.Errorf("mounts of %s changed:\n%s", node.Name, strings.Join(changes, "\n"))
+	}
+	return nil
 }
 
 // isNowhereOn checks that a node has a claim's volume neither mounted nor remembered.
