@@ -118,7 +118,7 @@ func (w *watched) look() error {
 	if w.witness, err = witness.New(context.WithoutCancel(w.Ctx), watching, w.isTheirs); err != nil {
 		return err
 	}
-	w.mounts, err = w.watchMounts(w.writers...)
+	w.mounts, err = w.watchMounts(w.bed.Nodes, w.writers...)
 	return err
 }
 

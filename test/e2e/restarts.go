@@ -24,7 +24,7 @@ func kubeletRestarts(s *scene) {
 	s.Do("pods write to volumes of each kind", func() error { return errors.Join(writing.start(), leaving.start()) })
 	var stayed func() error
 	s.Do("the kubelet of node1 is killed", func() (err error) {
-		if stayed, err = s.watchMounts(writing); err != nil {
+		if stayed, err = s.watchMounts(s.bed.Nodes, writing); err != nil {
 			return err
 		}
 		return node.KillKubelet()
@@ -50,9 +50,11 @@ func agentRestarts(s *scene) {
 	node := s.bed.Node(node2)
 	writing := s.writers("stays", node2, everyKind...)
 	s.Do("pods write to volumes of each kind", writing.start)
+	// node1 may be dead: it is another story's.
+	running := []*kubenode.Node{node, s.bed.Node(machine)}
 	var stayed func() error
 	s.Do("the agent of node2 is deleted", func() (err error) {
-		if stayed, err = s.watchMounts(writing); err != nil {
+		if stayed, err = s.watchMounts(running, writing); err != nil {
 			return err
 		}
 		agent, err := s.bed.agentOn(node2)

@@ -14,13 +14,12 @@ import (
 // kubeletDir is every kubelet's folder.
 const kubeletDir = "/var/lib/kubelet"
 
-// watchMounts looks at the mounts of writers' volumes on the node of each, those once for all of
-// a node's pods and those of each pod, until ended is called, which fails if any of them
+// watchMounts looks on nodes that run at the mounts of writers' volumes, those once for all
+// of a node's pods and those of each pod, until ended is called, which fails if any of them
 // changed.
-func (s *scene) watchMounts(all ...*writers) (ended func() error, err error) {
-	var nodes []*kubenode.Node
+func (s *scene) watchMounts(nodes []*kubenode.Node, all ...*writers) (ended func() error, err error) {
+	var paths []string
 	for _, w := range all {
-		var paths []string
 		for i, pod := range w.pods {
 			volume, err := s.volume(w.claims[i])
 			if err != nil {
@@ -28,14 +27,17 @@ func (s *scene) watchMounts(all ...*writers) (ended func() error, err error) {
 			}
 			paths = append(paths, stagingPath(volume), kubeletDir+"/pods/"+string(pod.UID)+"/volumes/kubernetes.io~csi")
 		}
-		node, count := s.bed.Node(w.pods[0].Spec.NodeName), 0
+	}
+	mounted := 0
+	for _, node := range nodes {
+		count := 0
 		if err := node.Host.Ask("Mounts.Begin", Below{s.namespace, paths}, &count); err != nil {
 			return nil, err
 		}
-		if least := len(paths); count < least {
-			return nil, fmt.Errorf("%s has %d mounts, and not %d", node.Name, count, least)
-		}
-		nodes = append(nodes, node)
+		mounted += count
+	}
+	if mounted < len(paths) {
+		return nil, fmt.Errorf("%d mounts are there, and not %d", mounted, len(paths))
 	}
 	return func() error { return atOnce(nodes, s.mountsStayed) }, nil
 }
