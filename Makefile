@@ -14,15 +14,30 @@ RUN_DIR ?= .stowage
 # after the other, each in a cluster of its own.
 OVERLAY  ?= default
 OVERLAYS ?= default standalone
-# What `make test` tests, and further flags for go test.
-PACKAGES  ?= ./...
+# What `make test` tests: everything, with what takes longest first, so that it doesn't end
+# alone. And further flags for go test.
+PACKAGES  ?= ./test/integration ./internal/nodemanager ./controllers ./...
 TESTFLAGS ?=
-# How often `make kill-matrix` runs.
+# What `make test-race` tests: where goroutines share memory.
+RACE_PACKAGES ?= ./internal/backend/... ./internal/binder ./internal/sharedread ./internal/csi ./internal/nodemanager \
+	./internal/gcemock/... ./test/integration
+# How often `make kill-matrix` and `make flakes` run, and what the latter makes.
 RUNS      ?= 1
-# Which stories `make e2e` tells, as a regular expression of their names; and whether its
-# cluster stays after them.
+TARGET    ?= test
+# Which specs the targets `e2e` and `e2e-…` run: a regular expression of their names, and a
+# filter of Ginkgo's labels, such as 'volumes && !slow'; and whether the cluster of `make e2e`
+# stays after them.
 STORIES   ?=
+LABELS    ?=
 STAY      ?=
+# What `make e2e-upstream` runs: all, or ci, which takes eight minutes at most. FOCUS is an
+# expression of names that narrows it, and `make integration-upstream`; SKIPPED=yes has the
+# latter play what it is expected to skip, too.
+UPSTREAM  ?= all
+FOCUS     ?=
+SKIPPED   ?=
+# Whether `make clean-machine` removes nothing.
+DRYRUN    ?=
 # Flags of `make bench`.
 BENCHFLAGS ?=
 # Names of the images that `make images` builds.
@@ -33,11 +48,19 @@ SHELL       := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS   += --no-print-directory
 .DEFAULT_GOAL := help
+# Every program is static, so that guests can run it, and all are compiled with the same
+# libraries. Only the race detector needs cgo.
+export CGO_ENABLED := 0
 
 K8S_BIN    := bin/k8s/$(K8S_VERSION)
 KUBECTL    ?= $(or $(shell command -v kubectl 2>/dev/null),$(K8S_BIN)/kubectl)
-MODULES    := . hack/controlplane hack/images hack/tools hack/golangci-lint
+MODULES    := . hack/controlplane hack/images hack/tools hack/golangci-lint hack/upstream
 GO_BUILD   := go build -buildvcs=false
+# A suite is a static program: guests run it as their first process. Its arguments are Ginkgo's.
+BUILD_SUITE := go test -c -o bin/test/e2e/
+SELECTED    = $(if $(STORIES),--focus='$(STORIES)') $(if $(LABELS),--label-filter='$(LABELS)')
+# A cluster that stays has a last spec, which is always chosen; specs one by one are seen as they run.
+STAYING     = $(if $(STAY),--procs=1 $(if $(STORIES),--focus='the cluster stays') $(if $(LABELS),--label-filter='($(LABELS)) || stay'))
 LINK_FLAGS := -X github.com/stowage-dev/stowage/internal/program.version=$(VERSION)
 
 ##@ Develop
@@ -46,7 +69,7 @@ LINK_FLAGS := -X github.com/stowage-dev/stowage/internal/program.version=$(VERSI
 help: ## List the targets.
 	@awk 'BEGIN {FS = ":.*## "; print "Usage: make <target>"} \
 		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
-		/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' Makefile
+		/^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' Makefile
 
 .PHONY: build
 build: ## Build bin/manager, bin/node-agent and bin/gce-mock.
@@ -77,79 +100,99 @@ verify: bin/controller-gen bin/crd-ref-docs ## Check that generated files, forma
 
 .PHONY: test
 test: controlplane bin/gotestsum ## Run all tests: unit, API server, and (as root) real mounts and loop devices. PACKAGES and TESTFLAGS narrow it.
-	@mkdir -p bin/test
-	@hack/filesystems.sh
-	@$(GO_BUILD) -o bin/testsummary ./hack/testsummary
 	@go -C hack/images test ./...
-	@status=0; GINKGO_NO_COLOR=TRUE \
-	bin/gotestsum --format pkgname-and-test-fails --hide-summary all --jsonfile bin/test/report.json -- \
-		-race -shuffle=on -p 2 -timeout 40m $(TESTFLAGS) $(PACKAGES) || status=$$?; \
-	bin/testsummary bin/test/report.json; exit $$status
+	@go -C hack/upstream test .
+	@hack/test.sh $(TESTFLAGS) $(PACKAGES)
+
+.PHONY: test-race
+test-race: controlplane bin/gotestsum ## Run the tests of RACE_PACKAGES under the race detector, but for the kill matrix, whose processes are too short for it. RACE_PACKAGES=./... takes all of them.
+	@CGO_ENABLED=1 hack/test.sh -race -skip 'NodeManagerThatIsKilled|PodThatGoesAfterAKill' $(TESTFLAGS) $(RACE_PACKAGES)
+
+.PHONY: flakes
+flakes: ## Make TARGET until it fails, at most RUNS times (0: no limit). PACKAGES, TESTFLAGS and STORIES narrow it as they do the target.
+	@hack/flakes.sh '$(TARGET)' '$(if $(filter file,$(origin RUNS)),0,$(RUNS))'
 
 .PHONY: test-stock
 test-stock: build controlplane-whole ## Test Stowage beside the real kube-controller-manager and kube-scheduler, and the hand-over to --scope=cluster and back. Needs root.
 	@STOWAGE_TEST_STOCK=1 GINKGO_NO_COLOR=TRUE go test -timeout 20m ./test/stock
 
 .PHONY: test-sanity
-test-sanity: build controlplane ## csi-sanity, the conformance tests of CSI, for each driver and kind of volume, with real mounts. Needs root; installs Debian packages.
+test-sanity: build controlplane bin/ginkgo ## csi-sanity, the conformance tests of CSI, for each driver and kind of volume, with real mounts. Needs root; installs Debian packages.
 	@hack/uml/need.sh
 	@hack/filesystems.sh
-	@$(GO_BUILD) -o bin/sanity ./test/sanity
-	@exec bin/sanity
+	@$(BUILD_SUITE) ./test/e2e/sanity
+	@exec bin/test/e2e/sanity.test run $(SELECTED)
 
 .PHONY: kill-matrix
 kill-matrix: ## Kill a node manager before each step of its work, with each type of volume, RUNS times. Needs root. `make test` takes a sample.
 	@hack/filesystems.sh
-	@for run in $$(seq $(RUNS)); do echo "run $$run of $(RUNS)"; go test -count=1 -timeout 60m -run 'TestANodeManagerThatIsKilled|TestOfAPodThatGoesAfterAKill' ./internal/nodemanager; done
+	@for run in $$(seq $(RUNS)); do echo "run $$run of $(RUNS)"; STOWAGE_KILL_STRIDE=1 go test -count=1 -timeout 60m -run 'TestANodeManagerThatIsKilled|TestOfAPodThatGoesAfterAKill' ./internal/nodemanager; done
 
 .PHONY: demo
 demo: build controlplane ## Watch the whole life of a volume, explained and checked, on this machine.
-	@$(GO_BUILD) -o bin/demo ./hack/demo
-	@exec bin/demo
+	@mkdir -p bin/test
+	@go test -c -o bin/demo ./test/e2e/demo
+	@STOWAGE_TEST_DEMO=1 exec bin/demo -test.timeout=20m -ginkgo.junit-report=bin/test/demo.xml
 
 .PHONY: e2e-nfs
-e2e-nfs: build controlplane ## A whole Stowage with NFS volumes on two nodes, User Mode Linux guests; servers stop, hang and start. Needs root; installs Debian packages.
+e2e-nfs: build controlplane bin/ginkgo ## A whole Stowage with NFS volumes on two nodes, User Mode Linux guests; servers stop, hang and start. STORIES and LABELS narrow it. Needs root; installs Debian packages.
 	@hack/uml/need.sh
-	@$(GO_BUILD) -o bin/e2e-nfs ./test/e2e-nfs
-	@exec bin/e2e-nfs
+	@$(BUILD_SUITE) ./test/e2e/nfs
+	@exec bin/test/e2e/nfs.test run $(SELECTED)
 
 .PHONY: e2e-local
-e2e-local: ## Tests of local volumes that need another kernel than the machine's, for quotas and growth, in a User Mode Linux guest. Needs root; installs Debian packages.
+e2e-local: bin/ginkgo ## Tests of local volumes that need another kernel than the machine's, for quotas and growth, in a User Mode Linux guest. Needs root; installs Debian packages.
 	@hack/uml/need.sh
 	@hack/filesystems.sh
 	@rm -rf bin/test/e2e-local && mkdir -p bin/test/e2e-local
-	@CGO_ENABLED=0 go test -c -o bin/test/e2e-local/ ./internal/quota ./internal/device ./internal/nodemanager/volumes/csi ./internal/nodemanager/volumes/emptydir ./internal/nodemanager/localvolume
-	@$(GO_BUILD) -o bin/e2e-local ./test/e2e-local
-	@exec bin/e2e-local
+	@go test -c -o bin/test/e2e-local/ ./internal/quota ./internal/device ./internal/nodemanager/volumes/csi ./internal/nodemanager/volumes/emptydir ./internal/nodemanager/localvolume
+	@$(BUILD_SUITE) ./test/e2e/guest
+	@STOWAGE_E2E_TARGET=e2e-local exec bin/test/e2e/guest.test run $(SELECTED)
 
 .PHONY: e2e-node
-e2e-node: controlplane ## All tests of the node side, in a User Mode Linux guest, whose mount table they may break. Needs root; installs Debian packages.
+e2e-node: controlplane bin/ginkgo ## All tests of the node side, in a User Mode Linux guest, whose mount table they may break. Needs root; installs Debian packages.
 	@hack/uml/need.sh
 	@hack/filesystems.sh
 	@rm -rf bin/test/e2e-node && mkdir -p bin/test/e2e-node
-	@CGO_ENABLED=0 go test -c -o bin/test/e2e-node/ ./internal/mount ./internal/device ./internal/ownership ./internal/nodemanager $$(go list ./internal/nodemanager/volumes/... | grep -E '/(volumes|apidata|atomicdir|csi|emptydir|hostpath|inlinenfs|local|nfs)$$') ./internal/nodemanager/subpath ./internal/nodemanager/localvolume
-	@$(GO_BUILD) -o bin/e2e-node ./test/e2e-node
-	@exec bin/e2e-node
+	@go test -c -o bin/test/e2e-node/ ./internal/mount ./internal/device ./internal/ownership ./internal/nodemanager $$(go list ./internal/nodemanager/volumes/... | grep -E '/(volumes|apidata|atomicdir|csi|emptydir|hostpath|inlinenfs|local|nfs)$$') ./internal/nodemanager/subpath ./internal/nodemanager/localvolume
+	@$(BUILD_SUITE) ./test/e2e/guest
+	@STOWAGE_E2E_TARGET=e2e-node exec bin/test/e2e/guest.test run $(SELECTED)
 
 .PHONY: e2e-attach
-e2e-attach: build controlplane ## A whole Stowage with disks of gce-mock, plugged into two nodes, User Mode Linux guests; nodes die, programs are killed, the cloud fails. Needs root; installs Debian packages.
+e2e-attach: build controlplane bin/ginkgo ## A whole Stowage with disks of gce-mock, plugged into two nodes, User Mode Linux guests; nodes die, programs are killed, the cloud fails. STORIES and LABELS narrow it. Needs root; installs Debian packages.
 	@hack/uml/need.sh
-	@$(GO_BUILD) -o bin/e2e-attach ./test/e2e-attach
-	@exec bin/e2e-attach
+	@$(BUILD_SUITE) ./test/e2e/attach
+	@exec bin/test/e2e/attach.test run $(SELECTED)
 
 .PHONY: e2e-kubelet
-e2e-kubelet: controlplane-whole image-archives ## The nodes of end-to-end tests with pods that run, without Stowage: containerd and a kubelet on this machine and in two User Mode Linux guests. Needs root; installs Debian packages.
+e2e-kubelet: controlplane-whole image-archives bin/ginkgo ## The nodes of end-to-end tests with pods that run, without Stowage: containerd and a kubelet on this machine and in two User Mode Linux guests. STORIES and LABELS narrow it. Needs root; installs Debian packages.
 	@hack/uml/need.sh
 	@hack/e2e/need.sh
-	@$(GO_BUILD) -o bin/e2e-kubelet ./test/e2e-kubelet
-	@exec bin/e2e-kubelet
+	@$(BUILD_SUITE) ./test/e2e/nodes
+	@exec bin/test/e2e/nodes.test run $(SELECTED)
 
 .PHONY: e2e
-e2e: build controlplane-whole image-archives bin/kustomize ## Stowage as each of OVERLAYS installs it, in a Kubernetes with three real nodes: pods write and read. STORIES narrows it; STAY=yes keeps the first cluster until Ctrl-C. Needs root; installs Debian packages.
+e2e: build controlplane-whole image-archives bin/kustomize bin/ginkgo ## Stowage as each of OVERLAYS installs it, in a Kubernetes with three real nodes: pods write and read. STORIES and LABELS narrow it; STAY=yes keeps the first cluster until Ctrl-C. Needs root; installs Debian packages.
 	@hack/uml/need.sh
 	@hack/e2e/need.sh
-	@$(GO_BUILD) -o bin/e2e ./test/e2e
-	@for overlay in $(if $(STAY),$(firstword $(OVERLAYS)),$(OVERLAYS)); do STOWAGE_E2E_OVERLAY=$$overlay STOWAGE_E2E_STORIES='$(STORIES)' STOWAGE_E2E_STAY='$(STAY)' bin/e2e; done
+	@$(BUILD_SUITE) ./test/e2e/cluster
+	@for overlay in $(if $(STAY),$(firstword $(OVERLAYS)),$(OVERLAYS)); do STOWAGE_E2E_OVERLAY=$$overlay STOWAGE_E2E_STAY='$(STAY)' bin/test/e2e/cluster.test run $(SELECTED) $(STAYING); done
+
+.PHONY: integration-upstream
+integration-upstream: build controlplane ## Kubernetes' own integration stories of PersistentVolumes, with --scope=cluster in place of its controller. FOCUS narrows it, such as volume/TestPersistentVolumeDeleter; SKIPPED=yes plays what hack/upstream/skips.txt has.
+	@$(GO_BUILD) -o bin/cleanmachine ./hack/cleanmachine
+	@bin/cleanmachine go -C hack/upstream run . --repository '$(CURDIR)' --programs '$(CURDIR)/$(K8S_BIN)' --run '$(FOCUS)' $(if $(SKIPPED),--skipped)
+
+.PHONY: e2e-upstream
+e2e-upstream: build controlplane-whole upstream-images bin/kustomize bin/ginkgo ## Kubernetes' own end-to-end tests of storage, against Stowage as each of OVERLAYS installs it. UPSTREAM=ci is a selection, FOCUS narrows it; STAY=yes keeps the first cluster until Ctrl-C. Needs root; installs Debian packages.
+	@hack/uml/need.sh
+	@hack/e2e/need.sh
+	@$(BUILD_SUITE) ./test/e2e/upstream
+	@for overlay in $(if $(STAY),$(firstword $(OVERLAYS)),$(OVERLAYS)); do STOWAGE_E2E_OVERLAY=$$overlay STOWAGE_UPSTREAM='$(UPSTREAM)' STOWAGE_UPSTREAM_FOCUS='$(FOCUS)' STOWAGE_E2E_STAY='$(STAY)' bin/test/e2e/upstream.test run $(SELECTED); done
+
+.PHONY: e2e-upstream-check
+e2e-upstream-check: upstream-programs ## Check that every entry of test/e2e/upstream's lists matches specs. Needs no cluster.
+	@go test -count=1 -v -run TestTheListsMatch ./test/e2e/upstream
 
 .PHONY: bench
 bench: build controlplane ## Measure binding against bare API writes, with targets. BENCHFLAGS such as '--n 10000'; --help lists them.
@@ -200,10 +243,16 @@ images: ## Build the container images, with docker.
 image-archives: ## Write the images, and two for test pods, into bin/images, without docker: archives for `ctr -n k8s.io images import`.
 	@hack/images/need.sh
 	@mkdir -p bin/images/programs
-	@CGO_ENABLED=0 $(GO_BUILD) -trimpath -ldflags '-s -w -buildid= $(LINK_FLAGS)' -o bin/images/programs/ ./cmd/...
-	@GOFLAGS= CGO_ENABLED=0 go -C hack/images build -buildvcs=false -trimpath -ldflags '-s -w -buildid=' -o '$(CURDIR)/bin/images/programs/' ./pause
+	@$(GO_BUILD) -trimpath -ldflags '-s -w -buildid= $(LINK_FLAGS)' -o bin/images/programs/ ./cmd/...
+	@GOFLAGS= go -C hack/images build -buildvcs=false -trimpath -ldflags '-s -w -buildid=' -o '$(CURDIR)/bin/images/programs/' ./pause
 	@GOFLAGS= go -C hack/images build -buildvcs=false -o '$(CURDIR)/bin/images/archive' .
 	@bin/images/archive
+
+.PHONY: upstream-images
+upstream-images: image-archives upstream-programs ## Write bin/images/upstream.tar: stand-ins for the images that Kubernetes' own end-to-end tests ask for.
+	@cp $(K8S_BIN)/agnhost bin/images/programs/
+	@$(K8S_BIN)/e2e.test --list-images | sort >bin/images/upstream.txt
+	@bin/images/archive -for bin/images/upstream.txt
 
 ##@ Tools
 
@@ -217,8 +266,19 @@ controlplane-whole: controlplane ## Put kube-controller-manager, kube-scheduler 
 		hack/controlplane/build.sh $(K8S_VERSION) $(K8S_BIN) $$program; \
 	done
 
+.PHONY: upstream-programs
+upstream-programs: ## Put e2e.test, ginkgo and agnhost beside them: Kubernetes' own end-to-end tests.
+	@for program in e2e.test ginkgo agnhost; do \
+		hack/controlplane/build.sh $(K8S_VERSION) $(K8S_BIN) $$program; \
+	done
+
 .PHONY: tools
-tools: bin/controller-gen bin/kustomize bin/gotestsum bin/crd-ref-docs bin/golangci-lint ## Build the tools into bin/.
+tools: bin/controller-gen bin/kustomize bin/gotestsum bin/ginkgo bin/crd-ref-docs bin/golangci-lint ## Build the tools into bin/.
+
+.PHONY: clean-machine
+clean-machine: ## Remove what tests left on this machine when they were killed; DRYRUN=yes lists it.
+	@$(GO_BUILD) -o bin/cleanmachine ./hack/cleanmachine
+	@bin/cleanmachine $(if $(DRYRUN),--dry-run)
 
 .PHONY: clean
 clean: ## Remove bin/. The control plane stays in your cache.
@@ -227,10 +287,11 @@ clean: ## Remove bin/. The control plane stays in your cache.
 bin/controller-gen: TOOL := sigs.k8s.io/controller-tools/cmd/controller-gen
 bin/kustomize:      TOOL := sigs.k8s.io/kustomize/kustomize/v5
 bin/gotestsum:      TOOL := gotest.tools/gotestsum
+bin/ginkgo:         TOOL := github.com/onsi/ginkgo/v2/ginkgo
 bin/crd-ref-docs:   TOOL := github.com/elastic/crd-ref-docs
 bin/golangci-lint:  TOOL := github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
-bin/controller-gen bin/kustomize bin/gotestsum bin/crd-ref-docs: hack/tools/go.mod hack/tools/go.sum
+bin/controller-gen bin/kustomize bin/gotestsum bin/ginkgo bin/crd-ref-docs: hack/tools/go.mod hack/tools/go.sum
 	@$(build-tool)
 
 bin/golangci-lint: hack/golangci-lint/go.mod hack/golangci-lint/go.sum

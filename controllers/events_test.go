@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/client-go/tools/events"
 
-	. "github.com/stowage-dev/stowage/test/fixture"
+	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 func TestTheNoteOfAnEventIsCutToWhatTheAPITakes(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
-	. "github.com/stowage-dev/stowage/test/fixture"
+	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 var _ = Describe("A volume that was untied from its claim", func() {

@@ -22,7 +22,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
 	"github.com/stowage-dev/stowage/internal/binder"
-	. "github.com/stowage-dev/stowage/test/fixture"
+	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 var _ = Describe("Of what happens to claims", func() {

@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
 	"github.com/stowage-dev/stowage/internal/backend/dispatch"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
-	. "github.com/stowage-dev/stowage/test/fixture"
+	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 var _ = Describe("Storage that reconcilers open", func() {

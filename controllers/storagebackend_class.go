@@ -19,7 +19,7 @@ import (
 )
 
 // ensureClass keeps the StorageClass that the spec asks for, and removes one that
-// it asked for before. A class that isn't the backend's own is never touched.
+// it asked for before. A class that isn't the backend's own is never touched, nor is a copy.
 func (r *StorageBackendReconciler) ensureClass(ctx context.Context, object *stowagev1alpha1.StorageBackend) error {
 	name := classNameOf(object)
 	if err := r.removeClassesBut(ctx, object, name); err != nil {
@@ -123,6 +123,7 @@ func (r *StorageBackendReconciler) updateClass(ctx context.Context, object *stow
 
 // setMutable sets, in memory, what Kubernetes lets change in a class.
 func setMutable(class *storagev1.StorageClass, template *stowagev1alpha1.StorageClassTemplate) {
+	metav1.SetMetaDataAnnotation(&class.ObjectMeta, stowagev1alpha1.KeptAsAnnotation, class.Name)
 	class.AllowVolumeExpansion = ptr.To(template.AllowVolumeExpansion)
 	class.MountOptions = nil
 	for _, option := range template.MountOptions {
@@ -143,7 +144,7 @@ func (r *StorageBackendReconciler) removeClassesBut(ctx context.Context, object 
 	}
 	for i := range classes.Items {
 		class := &classes.Items[i]
-		if class.Name == keep || !metav1.IsControlledBy(class, object) {
+		if class.Name == keep || !metav1.IsControlledBy(class, object) || isCopy(class) {
 			continue
 		}
 		if err := r.removeClass(ctx, class); err != nil {
@@ -151,6 +152,13 @@ func (r *StorageBackendReconciler) removeClassesBut(ctx context.Context, object 
 		}
 	}
 	return nil
+}
+
+// isCopy reports whether a class is a copy that somebody made of one that Stowage keeps.
+// Its owner was copied, too.
+func isCopy(class *storagev1.StorageClass) bool {
+	kept, known := class.Annotations[stowagev1alpha1.KeptAsAnnotation]
+	return known && kept != class.Name
 }
 
 // removeClass deletes a class as it was looked at: one that was made anew meanwhile, or

@@ -13,7 +13,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
-	. "github.com/stowage-dev/stowage/test/fixture"
+	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 var _ = Describe("A StorageBackend", func() {
@@ -120,6 +120,25 @@ var _ = Describe("The StorageClass of a backend", func() {
 		w.settle()
 
 		Expect(w.gone(class)).To(BeTrue())
+	})
+
+	It("may be copied under another name: the copy stays, with all that was copied", func() {
+		w := newWorld(ClusterScope)
+		object, class := LocalBackend("disks"), Class("disks", "", nil)
+		w.create(object)
+		w.settle()
+		w.get(class)
+		theirs := class.DeepCopy()
+		theirs.Name, theirs.ResourceVersion, theirs.UID = "disks-of-theirs", "", ""
+		w.create(theirs)
+
+		w.settle()
+		Expect(w.gone(theirs)).To(BeFalse())
+
+		update(w, object, func(object *stowagev1alpha1.StorageBackend) { object.Spec.StorageClass = nil })
+		w.settle()
+		Expect(w.gone(class)).To(BeTrue())
+		Expect(w.gone(theirs)).To(BeFalse())
 	})
 
 	DescribeTable("is made anew when spec.storageClass was removed and set again between two looks",

@@ -6,26 +6,29 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stowage-dev/stowage/test/apiserver"
+	"github.com/stowage-dev/stowage/internal/program"
+	"github.com/stowage-dev/stowage/test/harness/apiserver"
+	"github.com/stowage-dev/stowage/test/harness/specs"
 )
 
-// apiServer is how the suite's one API server is reached.
-var apiServer *rest.Config
+// apiServer is a client of the suite's one API server. All specs share it, since each new
+// one would ask the server first for all that it serves.
+var apiServer client.WithWatch
 
 func TestControllers(t *testing.T) {
-	RegisterFailHandler(Fail)
 	// A second, as it is by default, is soon over on a busy machine, and proves nothing.
 	SetDefaultEventuallyTimeout(30 * time.Second)
-	suite, reporter := GinkgoConfiguration()
-	suite.RandomizeAllSpecs = true
-	RunSpecs(t, "Controllers", suite, reporter)
+	specs.Run(t, "Controllers")
 }
 
 var _ = BeforeSuite(func() {
 	server, err := apiserver.Start(apiserver.Options{})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(server.Stop)
-	apiServer = server.Config
+	scheme, err := program.Scheme()
+	Expect(err).NotTo(HaveOccurred())
+	apiServer, err = client.NewWithWatch(server.Config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
 })

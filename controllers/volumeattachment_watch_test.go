@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	. "github.com/stowage-dev/stowage/test/fixture"
+	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 var _ = DescribeTable("A node that changes wakes the attachments to it",

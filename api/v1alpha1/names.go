@@ -52,6 +52,10 @@ const AttachmentAnnotation = "stowage.dev/attachment"
 // have a volume detached that was found attached.
 const StrayAnnotation = "stowage.dev/stray"
 
+// KeptAsAnnotation of a StorageClass is the name under which Stowage keeps it. A copy has
+// another name, and is its maker's.
+const KeptAsAnnotation = "stowage.dev/kept-as"
+
 // FollowsPodsAnnotation of a CSINode says that the agent of its node follows pods, and
 // mounts their gcePersistentDisks itself: by whose driver such disks are attached to the
 // node is decided by it. Kubernetes lets no other node write it.

@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/test/apiserver"
+	"github.com/stowage-dev/stowage/test/harness/apiserver"
+	"github.com/stowage-dev/stowage/test/harness/specs"
 )
 
 var (
@@ -22,10 +23,7 @@ var (
 )
 
 func TestAPI(t *testing.T) {
-	RegisterFailHandler(Fail)
-	suite, reporter := GinkgoConfiguration()
-	suite.RandomizeAllSpecs = true
-	RunSpecs(t, "API v1alpha1", suite, reporter)
+	specs.Run(t, "API v1alpha1")
 }
 
 var _ = BeforeSuite(func() {

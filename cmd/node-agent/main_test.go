@@ -18,7 +18,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/program"
-	"github.com/stowage-dev/stowage/test/apiserver"
+	"github.com/stowage-dev/stowage/test/harness/apiserver"
 )
 
 func TestWrongFlagsAreNamed(t *testing.T) {

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Puts etcd, kube-apiserver and kubectl of one Kubernetes version into bin/k8s/<version>/, from the first of these that
 # has them: $KUBEBUILDER_ASSETS (as links), this user's cache, a download by setup-envtest if CONTROLPLANE=download,
-# a build from the Go modules of this folder. Any other program of Kubernetes, named by PROGRAM, is built, and cached.
+# a build from the Go modules of this folder. Any other program of Kubernetes, named by PROGRAM, is built, and cached:
+# one of its commands, or e2e.test, its end-to-end tests, with ginkgo, which runs them, and agnhost, which their pods run.
 #
 # The cache is filled under a lock and by a rename: two clones may build at once, and an interrupted build leaves
 # nothing that a later one would take for finished.
@@ -79,16 +80,27 @@ tick() {
 
 build_one() {
   local folder=$1 program=$2 package=$3 expected=$4 started=$SECONDS
+  local -a command=(build)
+  if [[ $program == *.test ]]; then command=(test -c -vet=off); fi
   say "building $program ($expected the first time, on 2 cores)"
   tick "$program" &
   local ticker=$! status=0
   (
     cd "$module"
-    CGO_ENABLED=0 go build -trimpath -buildvcs=false -o "$folder/$program" -ldflags "$flags" "$package"
+    CGO_ENABLED=0 go "${command[@]}" -trimpath -buildvcs=false -o "$folder/$program" -ldflags "$flags" "$package"
   ) || status=$?
   kill "$ticker" 2>/dev/null || true
   ((status == 0)) || { say "building $program failed" >&2; exit "$status"; }
   say "  $program took $((SECONDS - started)) s"
+}
+
+package_of() {
+  case $1 in
+    e2e.test) echo k8s.io/kubernetes/test/e2e ;;
+    agnhost) echo k8s.io/kubernetes/test/images/agnhost ;;
+    ginkgo) echo github.com/onsi/ginkgo/v2/ginkgo ;;
+    *) echo "k8s.io/kubernetes/cmd/$1" ;;
+  esac
 }
 
 build() {
@@ -98,7 +110,7 @@ build() {
   local -r package=k8s.io/component-base/version
   local -r flags="-s -w -X $package.gitVersion=v$version -X $package.gitMajor=${version%%.*} -X $package.gitMinor=$(cut -d. -f2 <<<"$version")"
   if [[ -n $extra ]]; then
-    build_one "$1" "$extra" "k8s.io/kubernetes/cmd/$extra" "some minutes"
+    build_one "$1" "$extra" "$(package_of "$extra")" "some minutes"
     return
   fi
   build_one "$1" etcd ./etcd "half a minute"

@@ -5,6 +5,7 @@ set -euo pipefail
 
 declare -A package=(
   [/usr/bin/containerd]=containerd [/usr/sbin/runc]=runc [/usr/lib/cni/ptp]=containernetworking-plugins [/usr/sbin/mkfs.ext4]=e2fsprogs
+  [/usr/sbin/mount.nfs]=nfs-common
 )
 missing=()
 for program in "${!package[@]}"; do

@@ -135,15 +135,17 @@ func userFiles() tree {
 	return files
 }
 
-// build puts an image together.
-func (i image) build() (v1.Image, error) {
-	layer, err := i.files.layer()
-	if err != nil {
-		return nil, err
-	}
-	built, err := mutate.AppendLayers(empty.Image, layer)
-	if err != nil {
-		return nil, err
+// build puts an image together, above layers of such files.
+func (i image) build(below ...tree) (v1.Image, error) {
+	built := empty.Image
+	for _, files := range append(below, i.files) {
+		layer, err := files.layer()
+		if err != nil {
+			return nil, err
+		}
+		if built, err = mutate.AppendLayers(built, layer); err != nil {
+			return nil, err
+		}
 	}
 	file, err := built.ConfigFile()
 	if err != nil {

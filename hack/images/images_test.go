@@ -35,6 +35,22 @@ func TestTheSameTreeHasTheSameBytes(t *testing.T) {
 	}
 }
 
+func TestWhatImagesShareIsALayerBelow(t *testing.T) {
+	common, whole := tree{}, tree{}
+	for _, files := range []tree{common, whole} {
+		files.write("/bin/sh", 0o755, []byte("a shell"))
+	}
+	whole.write("/agnhost", 0o755, []byte("a program"))
+	rest, all := whole.without(common)
+	if _, there := rest["/agnhost"]; !all || !there || len(rest) != 1 {
+		t.Errorf("beside %v it has %v", common, rest)
+	}
+	common.write("/bin/sh", 0o755, []byte("another shell"))
+	if _, all := whole.without(common); all {
+		t.Error("it is said to have a file that it has another content of")
+	}
+}
+
 func TestWhatLiesInMergedFoldersIsInOnePlace(t *testing.T) {
 	for name, want := range map[string]string{
 		"/sbin/mkfs.ext4": "/usr/sbin/mkfs.ext4", "/usr/bin/lsblk": "/usr/bin/lsblk", "/binary": "/binary",

@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// libraryFolders are where Debian's loader looks without being told.
-var libraryFolders = []string{"/usr/lib/*-linux-gnu", "/lib/*-linux-gnu", "/usr/lib", "/lib"}
+// libraryFolders are where Debian's loader looks without being told, and where programs
+// tell it to look for their own.
+var libraryFolders = []string{"/usr/lib/*-linux-gnu", "/lib/*-linux-gnu", "/usr/lib", "/lib", "/usr/lib/ganesha"}
 
 // addLibraries adds what the programs and libraries in the tree load, until nothing is
 // missing, so that every program in it starts.

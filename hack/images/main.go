@@ -27,13 +27,24 @@ func main() {
 	out := flag.String("out", "bin/images", "folder to write to")
 	prefix := flag.String("prefix", "localhost/stowage-", "what the images' names begin with")
 	tag := flag.String("tag", "e2e", "tag of the images")
+	list := flag.String("for", "", "write stand-ins instead, for the images that this file lists as e2e.test --list-images does, into upstream.tar")
 	flag.Parse()
+	if *list != "" {
+		archive := filepath.Join(*out, "upstream.tar")
+		report(archive, writeStandIns(context.Background(), from, *list, archive))
+		return
+	}
 	for _, which := range slices.Sorted(maps.Keys(makers)) {
 		archive := filepath.Join(*out, which+".tar")
-		if err := write(context.Background(), from, which, *prefix+which+":"+*tag, archive); err != nil {
-			fmt.Fprintf(os.Stderr, "images: making %s: %v\n", archive, err)
-			os.Exit(1)
-		}
+		report(archive, write(context.Background(), from, which, *prefix+which+":"+*tag, archive))
+	}
+}
+
+// report ends the program where an archive could not be made.
+func report(archive string, err error) {
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "images: making %s: %v\n", archive, err)
+		os.Exit(1)
 	}
 }
 

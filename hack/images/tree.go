@@ -77,6 +77,19 @@ func (t tree) mergeFolders() {
 	}
 }
 
+// without is what the tree has beside another, and whether it has all of that one.
+func (t tree) without(other tree) (rest tree, all bool) {
+	rest = maps.Clone(t)
+	for name, file := range other {
+		own, known := t[name]
+		if !known || own.mode != file.mode || own.link != file.link || !bytes.Equal(own.content, file.content) {
+			return nil, false
+		}
+		delete(rest, name)
+	}
+	return rest, true
+}
+
 // layer is the tree as a layer of an image. The same tree has the same bytes: it is
 // sorted, and nothing in it has a time.
 func (t tree) layer() (v1.Layer, error) {

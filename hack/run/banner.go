@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/stowage-dev/stowage/test/cluster"
+	"github.com/stowage-dev/stowage/test/harness/cluster"
 )
 
 const banner = `

@@ -13,14 +13,13 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/stowage-dev/stowage/test/cluster"
+	"github.com/stowage-dev/stowage/test/harness/cluster"
 )
 
 func main() {
@@ -59,7 +58,7 @@ func remove(ctx context.Context, dir string) error {
 // run starts everything, and stops it when ctx ends or it can't go on.
 func run(ctx context.Context, dir string) error {
 	fmt.Printf("Starting Stowage in %s.\n", dir)
-	c, err := cluster.Start(ctx, cluster.Options{Dir: dir, Step: showStep})
+	c, err := cluster.Start(ctx, cluster.Options{Dir: dir, Step: cluster.PrintStep})
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("interrupted while it started (%w)", ctx.Err())
 	}
@@ -78,7 +77,7 @@ func run(ctx context.Context, dir string) error {
 }
 
 func follow(ctx context.Context, c *cluster.Cluster) error {
-	done := showStep("applying sample backends, classes " + sampleClasses)
+	done := cluster.PrintStep("applying sample backends, classes " + sampleClasses)
 	err := applySampleBackends(ctx, c)
 	done(err)
 	if err != nil {
@@ -91,17 +90,4 @@ func follow(ctx context.Context, c *cluster.Cluster) error {
 		return err
 	}
 	return unlessAsked(context.Cause(ctx))
-}
-
-// showStep prints a step as it begins, and how long it took when it ends.
-func showStep(what string) (done func(error)) {
-	started := time.Now()
-	fmt.Printf("  %-45s", what)
-	return func(err error) {
-		if err != nil {
-			fmt.Println(" failed")
-			return
-		}
-		fmt.Printf(" %4.1f s\n", time.Since(started).Seconds())
-	}
 }

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/stowage-dev/stowage/test/apiserver"
-	"github.com/stowage-dev/stowage/test/cluster"
+	"github.com/stowage-dev/stowage/test/harness/apiserver"
+	"github.com/stowage-dev/stowage/test/harness/cluster"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/program"
-	"github.com/stowage-dev/stowage/test/cluster"
+	"github.com/stowage-dev/stowage/test/harness/cluster"
 )
 
 // stream prints what happens until ctx ends.

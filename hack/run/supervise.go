@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stowage-dev/stowage/test/cluster"
+	"github.com/stowage-dev/stowage/test/harness/cluster"
 )
 
 const (

@@ -1,19 +1,28 @@
-// Command testsummary reads the JSON that `go test -json` writes, from the file
-// named as its argument, and prints one line: how many tests passed, failed and
-// were skipped. `make test` ends with it.
+// Command testsummary reads what `make test`, or the suites of test/e2e, have written into
+// the folder that is its argument: go-test.json, of `go test -json`, if that was what ran
+// them, and a JSON report of each Ginkgo suite. It prints which packages took longest, the ten slowest tests, what was skipped and why, and
+// on its last line how many tests passed, failed and were skipped.
 //
-// It only counts: its exit status says whether it could read the file, not
-// whether tests failed.
+// Its exit status is 1 where it can't read a report, or where a spec passed only when it was
+// tried again: a test that passes sometimes proves nothing. Tests that failed are go test's
+// own to report.
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 )
+
+// goReport is the name of the report of `go test -json`.
+const goReport = "go-test.json"
+
+var errRetried = errors.New("specs passed only when they were tried again")
 
 func main() {
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: testsummary FILE")
+		fmt.Fprintln(os.Stderr, "usage: testsummary FOLDER")
 		os.Exit(2)
 	}
 	if err := run(os.Args[1]); err != nil {
@@ -22,19 +31,58 @@ func main() {
 	}
 }
 
-func run(name string) error {
-	file, err := os.Open(name)
+func run(folder string) error {
+	results, err := readAll(folder)
 	if err != nil {
-		return fmt.Errorf("opening the test report: %w", err)
+		return err
+	}
+	printPackages(os.Stdout, results)
+	printSlowest(os.Stdout, results)
+	printSkipped(os.Stdout, results)
+	retried := printRetried(os.Stdout, results)
+	fmt.Println()
+	fmt.Println(results.summary)
+	if retried {
+		return errRetried
+	}
+	return nil
+}
+
+// readAll reads all reports of a folder.
+func readAll(folder string) (results, error) {
+	all, err := readGoReport(filepath.Join(folder, goReport))
+	if err != nil {
+		return results{}, err
+	}
+	suites, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	if err != nil {
+		return results{}, err
+	}
+	for _, suite := range suites {
+		if filepath.Base(suite) == goReport {
+			continue
+		}
+		if err := all.readSuite(suite); err != nil {
+			return results{}, fmt.Errorf("reading %s: %w", suite, err)
+		}
+	}
+	return all, nil
+}
+
+// readGoReport reads the report of `go test -json`, which counts the specs of its suites.
+// Without one the specs are counted by their own reports.
+func readGoReport(path string) (results, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return results{skipped: map[string]int{}, countsSpecs: true}, nil
+	}
+	if err != nil {
+		return results{}, fmt.Errorf("opening the report of go test: %w", err)
 	}
 	defer func() { _ = file.Close() }()
-	summary, err := count(file)
+	all, err := readGoTest(file)
 	if err != nil {
-		return fmt.Errorf("reading the test report %s: %w", name, err)
+		return results{}, fmt.Errorf("reading %s: %w", path, err)
 	}
-	if summary.notRoot > 0 {
-		fmt.Printf("\n!!! %d tests need root and were SKIPPED: mounts are not tested. Run 'make test' as root.\n\n", summary.notRoot)
-	}
-	fmt.Println(summary)
-	return nil
+	return all, nil
 }

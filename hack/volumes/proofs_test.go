@@ -27,12 +27,6 @@ var _ = Describe("A volume", func() {
 		//proves:emptyDir/end
 		Entry("with its pod", 1))
 })
-
-//proves:nfs/hangs
-func silent(s *tale) {
-	s.Chapter("A server that hangs")
-	s.Chapter("And is back")
-}
 `
 
 func read(t *testing.T, source string) (proofs, error) {
@@ -48,7 +42,6 @@ func TestTestsAreFoundByTheMarkersAboveThem(t *testing.T) {
 		"emptyDir/fsGroup": {"TestADirectoryIsMade"},
 		"emptyDir/Memory":  {"A volume of memory is mounted"},
 		"emptyDir/end":     {"A volume goes with its pod"},
-		"nfs/hangs":        {"A server that hangs"},
 	}
 	found, err := read(t, sourceOf)
 	if err != nil {

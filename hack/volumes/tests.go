@@ -14,7 +14,7 @@ func testsIn(files *token.FileSet, file *ast.File) map[int]string {
 	for _, declaration := range file.Decls {
 		switch declaration := declaration.(type) {
 		case *ast.FuncDecl:
-			if name := nameOf(declaration); name != "" {
+			if name := declaration.Name.Name; strings.HasPrefix(name, "Test") {
 				tests[files.Position(declaration.Type.Pos()).Line] = name
 			}
 		case *ast.GenDecl:
@@ -22,24 +22,6 @@ func testsIn(files *token.FileSet, file *ast.File) map[int]string {
 		}
 	}
 	return tests
-}
-
-// nameOf is the name of a Go test, or the title of a chapter of `make e2e-…`; "" if a
-// function is neither.
-func nameOf(function *ast.FuncDecl) string {
-	if strings.HasPrefix(function.Name.Name, "Test") {
-		return function.Name.Name
-	}
-	title := ""
-	ast.Inspect(function, func(node ast.Node) bool {
-		if call, calls := node.(*ast.CallExpr); calls && title == "" {
-			if selected, ok := call.Fun.(*ast.SelectorExpr); ok && selected.Sel.Name == "Chapter" {
-				title = textOf(call)
-			}
-		}
-		return title == ""
-	})
-	return title
 }
 
 // containers and leaves are what Ginkgo calls suites of tests, and tests.

@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/stowage-dev/stowage/internal/attach"
-	"github.com/stowage-dev/stowage/test/fixture"
+	"github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 // The names were seen in the status of nodes, and on attachments, of Kubernetes 1.37.

@@ -6,7 +6,7 @@ import (
 	"k8s.io/component-helpers/storage/volume"
 
 	"github.com/stowage-dev/stowage/internal/binder"
-	. "github.com/stowage-dev/stowage/test/fixture"
+	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 func TestBindingIsDoneOnceAndUndoneToWhatAPersonWrote(t *testing.T) {

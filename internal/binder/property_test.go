@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stowage-dev/stowage/internal/binder"
-	. "github.com/stowage-dev/stowage/test/fixture"
+	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 // The index must answer as a scan over all volumes and all waiting claims does,

@@ -151,6 +151,7 @@ func burdenNow(t *testing.T) burden {
 }
 
 func TestFiveHundredPodsAreServedBesideVolumesThatHangAndNothingOfItStays(t *testing.T) {
+	mounttest.NeedsRoot(t) // a published directory is root's
 	const pods, hanging, slack, slackBytes = 500, laneLimit + 50, 40, 64 << 20
 	n := newBusyNode(t)
 	before := burdenNow(t)

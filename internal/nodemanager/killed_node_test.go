@@ -33,7 +33,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/local"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/projected"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/secret"
-	"github.com/stowage-dev/stowage/test/killpoint"
+	"github.com/stowage-dev/stowage/test/harness/killpoint"
 )
 
 // killedNode is a node with one pod, whose node manager is killed and started again. What

@@ -66,7 +66,7 @@ func TestANodeManagerThatIsKilledBeforeAnyStepFinishesWhatItBegan(t *testing.T) 
 		should := n.learn(t)
 		publish, refresh, teardown := &work{name: "publish"}, &work{name: "refresh"}, &work{name: "teardown"}
 		refresh.over = !follows(killedVolumes[n.Volume])
-		for step := firstStep(t); !publish.over || !refresh.over || !teardown.over; step += stride {
+		for step, stride := kills(t); !publish.over || !refresh.over || !teardown.over; step += stride {
 			n.Version, n.Leaves = step%2, false
 			n.clearDisk(t)
 			when := n.killedAt(t, publish, step)
@@ -92,7 +92,7 @@ func TestOfAPodThatGoesAfterAKillNothingIsLeft(t *testing.T) {
 	eachKilledVolume(t, func(t *testing.T, n *killedNode) {
 		should := n.learn(t)
 		publish := &work{name: "publish"}
-		for step := firstStep(t); !publish.over; step += stride {
+		for step, stride := kills(t); !publish.over; step += stride {
 			n.Leaves = false
 			n.clearDisk(t)
 			when := n.killedAt(t, publish, step)

@@ -14,7 +14,8 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
-	"github.com/stowage-dev/stowage/test/apiserver"
+	"github.com/stowage-dev/stowage/test/harness/apiserver"
+	"github.com/stowage-dev/stowage/test/harness/specs"
 )
 
 // settled is how long the agent may take for what it does at once or after a wait. It is
@@ -33,10 +34,7 @@ func TestMain(m *testing.M) { mounttest.Main(m) }
 
 func TestNodeManager(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	RegisterFailHandler(Fail)
-	suite, reporter := GinkgoConfiguration()
-	suite.RandomizeAllSpecs = true
-	RunSpecs(t, "node manager", suite, reporter)
+	specs.Run(t, "node manager")
 }
 
 var _ = BeforeSuite(func() {

@@ -3,13 +3,9 @@ package sharedread
 import (
 	"testing"
 
-	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
+	"github.com/stowage-dev/stowage/test/harness/specs"
 )
 
 func TestSharedRead(t *testing.T) {
-	RegisterFailHandler(Fail)
-	suite, reporter := GinkgoConfiguration()
-	suite.RandomizeAllSpecs = true
-	RunSpecs(t, "Shared reads", suite, reporter)
+	specs.Run(t, "Shared reads")
 }

@@ -4,19 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/test/fixture"
+	"github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 // phase is one part of a round of the benchmark attach.
@@ -28,45 +26,37 @@ const (
 	detaching phase = "detach"
 )
 
-// attachPhase is what came out of one phase.
-type attachPhase struct {
-	Program string
-	Phase   phase
-	// Volumes are those that were attached, detached, or moved.
-	Volumes   int
-	Seconds   float64
-	PerSecond float64
-	// WritesPerVolume are those to attachments, nodes and volumes, failed ones too,
-	// OthersPerVolume those to all else.
-	Writes                           writes
-	WritesPerVolume, OthersPerVolume float64
-	CPUPerVolume                     milliseconds
-}
+// phases are all of them, each with the turn of the fleet that it ends with.
+var phases = []struct {
+	phase phase
+	turn  int
+}{{attaching, 0}, {moving, 1}, {detaching, nowhere}}
 
 // measureAttach has the volumes of a fleet attached, moved to other nodes, and
 // detached, by the manager and by the bare client, in turn.
-func (b *testbed) measureAttach(o options, report *report) (err error) {
-	f := fleet{nodes: o.attachNodes, perNode: o.attachVolumes}
+func (b *testbed) measureAttach() (err error) {
+	f := fleet{nodes: b.options.attachNodes, perNode: b.options.attachVolumes}
 	defer func() { err = errors.Join(err, b.clear(), b.clearFleet()) }()
-	if err := b.createDisks(); err != nil {
+	if err := b.client.Create(b.ctx, diskBackend()); err != nil {
 		return fmt.Errorf("creating a StorageBackend: %w", err)
 	}
 	if err := b.createFleet(span{n: f.nodes}, span{n: f.volumes()}); err != nil {
 		return err
 	}
-	if err := b.createKeepers(f); err != nil {
+	if err := b.createPods(f, f.keeper); err != nil {
 		return fmt.Errorf("creating pods: %w", err)
 	}
-	report.printAttachHeader(os.Stdout)
-	for range o.rounds {
-		if err := b.attachRound(f, report); err != nil {
-			return err
+	b.report.begin(table{
+		of: "PHASE", columns: []string{"N", "SECONDS", "PER SEC", "WRITES", "OTHERS", "CPU ms"},
+		explain: func(r result) bool { return r.Program != bareName },
+	})
+	measure := func(c contender) error {
+		if c.name == bareName {
+			return b.bareAttachRound(f)
 		}
-		if err := b.bareAttachRound(f, report); err != nil {
-			return err
-		}
+		return b.attachRound(f)
 	}
-	return nil
+	return takeTurns(b.options.rounds, measure, contender{name: managerName}, contender{name: bareName})
 }
 
 // clearFleet removes what clear doesn't: pods, nodes and the StorageBackend.
@@ -75,197 +65,143 @@ func (b *testbed) clearFleet() error {
 		b.client.DeleteAllOf(b.ctx, &corev1.Pod{}, client.InNamespace(fixture.Namespace), client.GracePeriodSeconds(0)))
 }
 
-// attacher is the manager with disks in memory that are attached in no time.
-func (b *testbed) attacher() (contender, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return contender{}, fmt.Errorf("finding this program: %w", err)
-	}
-	return contender{name: managerName, command: []string{self, attacherArgument, b.kubeconfig}}, nil
-}
-
-// startAttacher starts it, and waits until all that it finds is done with.
-func (b *testbed) startAttacher() (*process, error) {
-	c, err := b.attacher()
+// startAttacher starts the manager with disks in memory, and waits until it has done all
+// that there is to do.
+func (b *testbed) startAttacher() (processes, error) {
+	running, err := b.start(b.part(managerName, "attacher"))
 	if err != nil {
 		return nil, err
 	}
-	p, err := b.run(c)
-	if err != nil {
-		return nil, err
-	}
-	disks := &stowagev1alpha1.StorageBackend{}
-	err = wait.PollUntilContextTimeout(b.ctx, canaryPoll, backendTimeout, true, func(ctx context.Context) (bool, error) {
-		err := errors.Join(p.alive(), b.client.Get(ctx, client.ObjectKey{Name: class}, disks))
-		return meta.IsStatusConditionTrue(disks.Status.Conditions, stowagev1alpha1.ReadyCondition) && disks.Status.Audit != nil, err
-	})
-	if err == nil {
+	if err = b.awaitBackend(running, true); err == nil {
 		_, err = b.awaitQuiet()
 	}
 	if err != nil {
-		p.stop()
-		return nil, fmt.Errorf("waiting for the manager to accept a StorageBackend: %w", err)
+		running.stop()
+		return nil, err
 	}
-	return p, nil
-}
-
-// attachTour is one program on its way through all phases.
-type attachTour struct {
-	*testbed
-	fleet
-	report  *report
-	program string
-	// running is the program, where it runs before the first phase begins.
-	running *process
-	// begin makes a phase begin, and returns the program.
-	begin func(phase) (*process, error)
+	return running, nil
 }
 
 // attachRound creates pods, has them on other nodes, and deletes them.
-func (b *testbed) attachRound(f fleet, report *report) error {
-	p, err := b.startAttacher()
+func (b *testbed) attachRound(f fleet) error {
+	running, err := b.startAttacher()
 	if err != nil {
 		return err
 	}
-	defer p.stop()
-	begin := func(phase phase) (*process, error) {
-		switch phase {
-		case attaching:
-			return p, b.createPods(f, 0)
-		case moving:
-			return p, errors.Join(b.deletePods(f, 0), b.createPods(f, 1))
-		default:
-			return p, b.deletePods(f, 1)
+	defer running.stop()
+	begins := map[phase]func() error{
+		attaching: func() error { return b.createPods(f, f.inTurn(0)) },
+		moving:    func() error { return errors.Join(b.deletePods(f, 0), b.createPods(f, f.inTurn(1))) },
+		detaching: func() error { return b.deletePods(f, 1) },
+	}
+	own := map[phase]requests{
+		attaching: {"POST pods": f.nodes}, moving: {"POST pods": f.nodes, "DELETE pods": f.nodes}, detaching: {"DELETE pods": f.nodes},
+	}
+	for _, step := range phases {
+		m := &measurement{running: running, own: own[step.phase]}
+		m.begin = func() (processes, error) { return running, begins[step.phase]() }
+		if _, err := b.attachPhase(f, step.phase, step.turn, m); err != nil {
+			return fmt.Errorf("phase %s: %w", step.phase, err)
 		}
 	}
-	tour := &attachTour{testbed: b, fleet: f, report: report, program: managerName, running: p, begin: begin}
-	return tour.goOn()
+	return nil
 }
 
 // bareAttachRound has the bare client send the same writes; no pods are needed for that.
-func (b *testbed) bareAttachRound(f fleet, report *report) error {
-	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("finding this program: %w", err)
-	}
-	begin := func(phase phase) (*process, error) {
-		return b.run(contender{name: bareName, command: []string{
-			self, bareAttachArgument, b.kubeconfig, string(phase), strconv.Itoa(f.nodes), strconv.Itoa(f.perNode),
-		}})
-	}
-	tour := &attachTour{testbed: b, fleet: f, report: report, program: bareName, begin: begin}
-	return tour.goOn()
-}
-
-// nowhere is no turn of the fleet: nothing is attached.
-const nowhere = -1
-
-func (t *attachTour) goOn() error {
-	for _, step := range []struct {
-		phase phase
-		turn  int
-	}{{attaching, 0}, {moving, 1}, {detaching, nowhere}} {
-		if err := t.pass(step.phase, step.turn); err != nil {
-			return fmt.Errorf("phase %s of %s: %w", step.phase, t.program, err)
+func (b *testbed) bareAttachRound(f fleet) error {
+	for _, step := range phases {
+		m := &measurement{begin: func() (processes, error) {
+			return b.start(b.part(bareName, "bare-attach", string(step.phase), strconv.Itoa(f.nodes), strconv.Itoa(f.perNode)))
+		}}
+		running, err := b.attachPhase(f, step.phase, step.turn, m)
+		running.stop()
+		if err != nil {
+			return fmt.Errorf("phase %s: %w", step.phase, err)
 		}
 	}
 	return nil
 }
 
-// pass lets a phase begin, waits until a turn of the fleet is attached and nothing else
-// is, and reports what that took.
-func (t *attachTour) pass(phase phase, turn int) error {
-	before, err := t.awaitQuiet()
+// attachPhase measures until a turn of the fleet is attached, and nothing else is.
+func (b *testbed) attachPhase(f fleet, phase phase, turn int, m *measurement) (running processes, err error) {
+	seen, err := b.attachments()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	spent, err := t.spent()
-	if err != nil {
-		return err
+	wanted, off := f.attachments(turn), 0
+	m.views = []view{{&storagev1.VolumeAttachmentList{}, seen.see}}
+	m.done = func() bool { off = seen.off(wanted); return off == 0 }
+	m.seen = func(r *result) { r.took(f.volumes(), seen.last.Sub(seen.first)) }
+	m.resources = []string{"volumeattachments", "nodes", "persistentvolumes"}
+	if running, err = b.measureOnce(m); err != nil {
+		return running, fmt.Errorf("of %d attachments %d are not as they should be: %w", len(wanted), off, err)
 	}
-	watching, err := t.observeAttachments()
-	if err != nil {
-		return err
-	}
-	p, err := t.begin(phase)
-	if err != nil {
-		return err
-	}
-	if t.running == nil {
-		defer p.stop()
-	}
-	took, err := watching.await(t.ctx, t.attachments(turn), p)
-	if err != nil {
-		return err
-	}
-	after, err := t.awaitQuiet()
-	if err != nil {
-		return err
-	}
-	used, err := p.usage()
-	if err != nil {
-		return err
-	}
-	result := attachPhase{Program: t.program, Phase: phase, Volumes: t.volumes(), Seconds: took.Seconds(), Writes: after.since(before)}
-	result.sum(used.cpu - spent)
-	t.report.addAttach(os.Stdout, result)
-	return t.checkNodes(turn)
+	m.Benchmark, m.Case, m.Program, m.N = "attach", string(phase), running[0].Name, f.volumes()
+	b.report.add(m.result)
+	return running, b.awaitVolumesAttached(f, turn)
 }
 
-// spent is what CPU time the program used so far.
-func (t *attachTour) spent() (time.Duration, error) {
-	if t.running == nil {
-		return 0, nil
-	}
-	used, err := t.running.usage()
-	return used.cpu, err
-}
-
-func (a *attachPhase) sum(cpu time.Duration) {
-	own, others := 0, 0
-	for name, count := range a.Writes {
-		switch {
-		case strings.HasPrefix(name, "failed "), strings.HasSuffix(name, " pods"):
-		case strings.Contains(name, " volumeattachments"), strings.Contains(name, " nodes"), strings.Contains(name, " persistentvolumes"):
-			own += count
-		default:
-			others += count
-		}
-	}
-	a.PerSecond = float64(a.Volumes) / a.Seconds
-	a.CPUPerVolume = inMilliseconds(cpu) / milliseconds(a.Volumes)
-	a.WritesPerVolume, a.OthersPerVolume = float64(own)/float64(a.Volumes), float64(others)/float64(a.Volumes)
-}
-
-// attachments are the names of what is attached in a turn of the fleet.
-func (f fleet) attachments(turn int) map[string]bool {
-	names := map[string]bool{}
-	if turn == nowhere {
-		return names
-	}
-	for i := range f.volumes() {
-		names[f.attachment(i, turn)] = true
-	}
-	return names
-}
-
-func (f fleet) attachment(volume, turn int) string {
-	return attachmentName(volume, f.nodeOf(f.group(volume), turn))
-}
-
-// checkNodes compares what the nodes are told is attached to them.
-func (t *attachTour) checkNodes(turn int) error {
-	wanted := t.perNode
+// awaitVolumesAttached waits until each node has as many volumes attached as it should.
+func (b *testbed) awaitVolumesAttached(f fleet, turn int) error {
+	wanted := f.perNode
 	if turn == nowhere {
 		wanted = 0
 	}
-	err := wait.PollUntilContextTimeout(t.ctx, deletePoll, stalled, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(b.ctx, deletePoll, stalled, true, func(ctx context.Context) (bool, error) {
 		nodes := &corev1.NodeList{}
-		err := t.client.List(ctx, nodes)
+		err := b.client.List(ctx, nodes)
 		return !slices.ContainsFunc(nodes.Items, func(node corev1.Node) bool { return len(node.Status.VolumesAttached) != wanted }), err
 	})
 	if err != nil {
-		return fmt.Errorf("waiting until each node is told that %d volumes are attached: %w", wanted, err)
+		return fmt.Errorf("waiting until each node has %d volumes attached: %w", wanted, err)
 	}
 	return nil
+}
+
+// attachments are which volumes are attached to which nodes, by the attachments' names.
+type attachments struct {
+	attached map[string]bool
+	// first and last are when something happened for the first and the last time.
+	first, last time.Time
+}
+
+// attachments are those that are there already.
+func (b *testbed) attachments() (*attachments, error) {
+	list := &storagev1.VolumeAttachmentList{}
+	if err := b.client.List(b.ctx, list); err != nil {
+		return nil, fmt.Errorf("listing attachments: %w", err)
+	}
+	seen := &attachments{attached: map[string]bool{}}
+	for i := range list.Items {
+		seen.attached[list.Items[i].Name] = list.Items[i].Status.Attached
+	}
+	return seen, nil
+}
+
+func (a *attachments) see(event watch.Event, now time.Time) sight {
+	attachment, ok := event.Object.(*storagev1.VolumeAttachment)
+	if !ok {
+		return nothing
+	}
+	a.last = now
+	if a.first.IsZero() {
+		a.first = now
+	}
+	if event.Type == watch.Deleted {
+		delete(a.attached, attachment.Name)
+	} else {
+		a.attached[attachment.Name] = attachment.Status.Attached
+	}
+	return news
+}
+
+// off counts attachments that are missing, and those that should be gone.
+func (a *attachments) off(wanted map[string]bool) int {
+	right := 0
+	for name, attached := range a.attached {
+		if attached && wanted[name] {
+			right++
+		}
+	}
+	return len(wanted) - right + len(a.attached) - right
 }

@@ -6,80 +6,90 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// runBare is the limit of the machine: the writes that the manager sends, for every
-// claim there is, by as many workers, with the verbs, the encoding and the watches
-// of the manager, and without a thought. Claim and volume number i belong together;
-// where no volumes are, there is none. It stays until it is told to end, as a
-// controller does.
-func runBare(ctx context.Context, kubeconfig string, write bareWrites) error {
+// bare is the limit of the machine: a client that sends the writes of the program that it
+// is compared with, by as many workers, with the same verbs, encoding and watches, and
+// without any logic.
+type bare struct {
+	client.Client
+	watched cache.Cache
+}
+
+// runBare has a bare client watch what the program watches, and then do its work. It stays
+// until it is stopped, as a controller does.
+func runBare(ctx context.Context, kubeconfig string, watched []client.Object, work func(ctx context.Context, b bare) error) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return fmt.Errorf("reading how to reach the API server: %w", err)
 	}
 	config.QPS = noClientLimit
-	writer, err := newClient(config)
-	if err != nil {
+	b := bare{}
+	if b.Client, err = newClient(config); err != nil {
 		return err
 	}
-	watched, err := startCache(ctx, config, writer.Scheme())
-	if err != nil {
-		return err
+	// Only the bare client of a node watches pods.
+	ofTheNode := map[client.Object]cache.ByObject{&corev1.Pod{}: {Field: fields.OneTermEqualSelector("spec.nodeName", mounterNode)}}
+	if b.watched, err = cache.New(config, cache.Options{Scheme: b.Scheme(), ByObject: ofTheNode}); err != nil {
+		return fmt.Errorf("making a cache: %w", err)
 	}
-	claims, volumes := &corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}
-	if err := watched.List(ctx, claims); err != nil {
-		return fmt.Errorf("listing claims: %w", err)
-	}
-	if err := watched.List(ctx, volumes); err != nil {
-		return fmt.Errorf("listing volumes: %w", err)
-	}
-	byName := map[string]*corev1.PersistentVolume{}
-	for i := range volumes.Items {
-		byName[volumes.Items[i].Name] = &volumes.Items[i]
-	}
-	err = inParallel(ctx, len(claims.Items), func(i int) error {
-		claim := &claims.Items[i]
-		return write(ctx, writer, claim, byName[volumeOf(claim.Name)])
-	})
-	if err == nil {
-		<-ctx.Done()
-	}
-	return err
-}
-
-// startCache starts the watches, and waits until they know what there is.
-func startCache(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) (cache.Cache, error) {
-	watched, err := cache.New(config, cache.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("making a cache: %w", err)
-	}
-	for _, kind := range []client.Object{&corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}} {
-		if _, err := watched.GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
-			return nil, fmt.Errorf("watching %T: %w", kind, err)
+	for _, kind := range watched {
+		if _, err := b.watched.GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
+			return fmt.Errorf("watching %T: %w", kind, err)
 		}
 	}
-	go func() { _ = watched.Start(ctx) }() // it only ends with ctx
-	if !watched.WaitForCacheSync(ctx) {
-		return nil, fmt.Errorf("waiting for the cache: %w", ctx.Err())
+	go func() { _ = b.watched.Start(ctx) }() // it only ends with ctx
+	if !b.watched.WaitForCacheSync(ctx) {
+		return fmt.Errorf("waiting for the cache: %w", ctx.Err())
 	}
-	return watched, nil
+	if err := work(ctx, b); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
 }
 
-// bareWrites are the writes for one claim and, where it is there before, its volume.
-type bareWrites func(ctx context.Context, writer client.Client, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error
+// claimWrites are the writes for one claim and, where it is there before, its volume.
+type claimWrites func(ctx context.Context, writer client.Client, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error
+
+// runBareClaims sends writes for all claims. Claim and volume number i belong together.
+func runBareClaims(ctx context.Context, kubeconfig string, write claimWrites) error {
+	kinds := []client.Object{&corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}}
+	return runBare(ctx, kubeconfig, kinds, func(ctx context.Context, b bare) error {
+		claims, volumes := &corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}
+		if err := b.watched.List(ctx, claims); err != nil {
+			return fmt.Errorf("listing claims: %w", err)
+		}
+		if err := b.watched.List(ctx, volumes); err != nil {
+			return fmt.Errorf("listing volumes: %w", err)
+		}
+		byName := map[string]*corev1.PersistentVolume{}
+		for i := range volumes.Items {
+			byName[volumes.Items[i].Name] = &volumes.Items[i]
+		}
+		return inParallel(ctx, len(claims.Items), func(i int) error {
+			claim := &claims.Items[i]
+			return write(ctx, b, claim, byName[volumeOf(claim.Name)])
+		})
+	})
+}
+
+func runBareBind(ctx context.Context, kubeconfig string, _ []string) error {
+	return runBareClaims(ctx, kubeconfig, bareBind)
+}
 
 type object = map[string]any
 
+// bareBind sends the four writes of a bind: the volume's claimRef and status, the claim's
+// volumeName and status.
 func bareBind(ctx context.Context, writer client.Client, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
 	err := patch(ctx, writer, pv, object{
-		"metadata": object{"resourceVersion": pv.ResourceVersion, "annotations": object{"pv.kubernetes.io/bound-by-controller": "yes"}},
+		"metadata": object{"resourceVersion": pv.ResourceVersion, "annotations": object{annBound: "yes"}},
 		"spec": object{"claimRef": object{
 			"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": claim.Namespace, "name": claim.Name, "uid": claim.UID,
 		}},
@@ -87,24 +97,22 @@ func bareBind(ctx context.Context, writer client.Client, claim *corev1.Persisten
 	if err != nil {
 		return err
 	}
-	if err := barePhase(ctx, writer, pv); err != nil {
+	if err := barePhase(ctx, writer, pv, corev1.VolumeBound); err != nil {
 		return err
 	}
 	if err := patch(ctx, writer, claim, object{
-		"metadata": object{"resourceVersion": claim.ResourceVersion, "annotations": object{
-			"pv.kubernetes.io/bound-by-controller": "yes", "pv.kubernetes.io/bind-completed": "yes",
-		}},
-		"spec": object{"volumeName": pv.Name},
+		"metadata": object{"resourceVersion": claim.ResourceVersion, "annotations": object{annBound: "yes", annBindCompleted: "yes"}},
+		"spec":     object{"volumeName": pv.Name},
 	}); err != nil {
 		return err
 	}
 	return bareStatus(ctx, writer, claim, pv)
 }
 
-func barePhase(ctx context.Context, writer client.Client, pv *corev1.PersistentVolume) error {
+func barePhase(ctx context.Context, writer client.Client, pv *corev1.PersistentVolume, phase corev1.PersistentVolumePhase) error {
 	return patchStatus(ctx, writer, pv, types.MergePatchType, object{
 		"metadata": object{"resourceVersion": pv.ResourceVersion},
-		"status":   object{"phase": corev1.VolumeBound},
+		"status":   object{"phase": phase},
 	})
 }
 

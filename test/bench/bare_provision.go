@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/test/fixture"
+	"github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 // Annotations of Kubernetes that provisioning writes.
@@ -22,6 +22,10 @@ const (
 
 	claimProtection = "kubernetes.io/pvc-protection"
 )
+
+func runBareProvision(ctx context.Context, kubeconfig string, _ []string) error {
+	return runBareClaims(ctx, kubeconfig, bareProvision)
+}
 
 // bareProvision sends the five writes of a claim that gets a volume made for it: the
 // intent, the volume, its status, the claim with the intent cleared, its status.
@@ -49,7 +53,7 @@ func bareRecord(ctx context.Context, writer client.Client, claim *corev1.Persist
 	if err := writer.Create(ctx, pv); err != nil {
 		return err
 	}
-	if err := barePhase(ctx, writer, pv); err != nil {
+	if err := barePhase(ctx, writer, pv, corev1.VolumeBound); err != nil {
 		return err
 	}
 	if err := patch(ctx, writer, claim, object{

@@ -4,15 +4,21 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/test/fixture"
+	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-// annManaged has a node's attachments decided by the manager.
-const annManaged = "volumes.kubernetes.io/controller-managed-attach-detach"
+const (
+	// annManaged has a node's attachments decided by the manager.
+	annManaged = "volumes.kubernetes.io/controller-managed-attach-detach"
+
+	attachFinalizer = "external-attacher/gce-stowage-dev"
+)
 
 // fleet is nodes and as many volumes for each, in groups: the volumes of a group are
 // used by one pod, on one node. In a turn of the fleet, each group is as many nodes
@@ -47,24 +53,7 @@ func (f fleet) pod(group, turn int) *corev1.Pod {
 // boundPair creates a claim and a volume of a driver whose volumes are attached, bound
 // to each other.
 func (b *testbed) boundPair(i int) error {
-	claim := fixture.Claim(fixture.ClaimNamed(claimName(i)), fixture.InClass(class))
-	claim.Finalizers = []string{claimProtection}
-	claim.Annotations = map[string]string{annBound: "yes", annBindCompleted: "yes"}
-	claim.Spec.VolumeName = volumeName(i)
-	if err := b.client.Create(b.ctx, claim); err != nil {
-		return fmt.Errorf("creating a claim: %w", err)
-	}
-	pv := attachableVolume(i, claim)
-	if err := b.client.Create(b.ctx, pv); err != nil {
-		return fmt.Errorf("creating a volume: %w", err)
-	}
-	if err := barePhase(b.ctx, b.client, pv); err != nil {
-		return fmt.Errorf("binding a volume: %w", err)
-	}
-	if err := bareStatus(b.ctx, b.client, claim, pv); err != nil {
-		return fmt.Errorf("binding a claim: %w", err)
-	}
-	return nil
+	return b.createBound(i, func(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume { return attachableVolume(i, claim) })
 }
 
 func attachableVolume(i int, claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
@@ -78,27 +67,15 @@ func attachableVolume(i int, claim *corev1.PersistentVolumeClaim) *corev1.Persis
 
 // createFleet creates nodes and bound pairs, from a number on.
 func (b *testbed) createFleet(nodes, volumes span) error {
-	err := inParallel(b.ctx, nodes.n, func(i int) error {
-		node := fleetNode(nodes.from + i)
-		ready := node.DeepCopy()
-		if err := b.client.Create(b.ctx, node); err != nil {
-			return fmt.Errorf("creating a node: %w", err)
-		}
-		node.Status = ready.Status
-		return b.client.Status().Update(b.ctx, node)
-	})
+	err := inParallel(b.ctx, nodes.n, func(i int) error { return b.createNode(fleetNode(nodes.from + i)) })
 	if err != nil {
 		return err
 	}
 	return inParallel(b.ctx, volumes.n, func(i int) error { return b.boundPair(volumes.from + i) })
 }
 
-// createDisks creates the StorageBackend that the fleet's volumes lie in. No class is
-// kept for it, and nothing is ever made in it.
-func (b *testbed) createDisks() error {
-	return b.client.Create(b.ctx, diskBackend())
-}
-
+// diskBackend is the StorageBackend that the fleet's volumes lie in. No class is kept for
+// it, and nothing is ever made in it.
 func diskBackend() *stowagev1alpha1.StorageBackend {
 	return &stowagev1alpha1.StorageBackend{
 		ObjectMeta: metav1.ObjectMeta{Name: class},
@@ -117,16 +94,52 @@ func (f fleet) keeper(group int) *corev1.Pod {
 	return keeper
 }
 
-func (b *testbed) createKeepers(f fleet) error {
-	return inParallel(b.ctx, f.nodes, func(group int) error { return b.client.Create(b.ctx, f.keeper(group)) })
-}
-
-func (b *testbed) createPods(f fleet, turn int) error {
-	return inParallel(b.ctx, f.nodes, func(group int) error { return b.client.Create(b.ctx, f.pod(group, turn)) })
+// createPods creates one pod for each group.
+func (b *testbed) createPods(f fleet, pod func(group int) *corev1.Pod) error {
+	return inParallel(b.ctx, f.nodes, func(group int) error { return b.client.Create(b.ctx, pod(group)) })
 }
 
 func (b *testbed) deletePods(f fleet, turn int) error {
 	return inParallel(b.ctx, f.nodes, func(group int) error {
 		return b.client.Delete(b.ctx, f.pod(group, turn), client.GracePeriodSeconds(0))
 	})
+}
+
+// inTurn is the pods of a turn of the fleet.
+func (f fleet) inTurn(turn int) func(group int) *corev1.Pod {
+	return func(group int) *corev1.Pod { return f.pod(group, turn) }
+}
+
+func uniqueName(volume int) corev1.UniqueVolumeName {
+	return corev1.UniqueVolumeName("kubernetes.io/csi/" + stowagev1alpha1.GCEDriver + "^" + volumeName(volume))
+}
+
+func attachmentOf(volume int, node string) *storagev1.VolumeAttachment {
+	return &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: attachmentName(volume, node), Finalizers: []string{attachFinalizer}},
+		Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: stowagev1alpha1.GCEDriver,
+			NodeName: node,
+			Source:   storagev1.VolumeAttachmentSource{PersistentVolumeName: new(volumeName(volume))},
+		},
+	}
+}
+
+func attachmentName(volume int, node string) string {
+	return attach.AttachmentName(stowagev1alpha1.GCEDriver, volumeName(volume), node)
+}
+
+// nowhere is no turn of the fleet: nothing is attached.
+const nowhere = -1
+
+// attachments are the names of what is attached in a turn of the fleet.
+func (f fleet) attachments(turn int) map[string]bool {
+	names := map[string]bool{}
+	if turn == nowhere {
+		return names
+	}
+	for i := range f.volumes() {
+		names[attachmentName(i, f.nodeOf(f.group(i), turn))] = true
+	}
+	return names
 }

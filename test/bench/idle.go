@@ -1,17 +1,16 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/stowage-dev/stowage/test/harness/cluster"
 )
 
 const (
@@ -29,7 +28,7 @@ const (
 )
 
 // idleResult is what the manager remembers of volumes and claims that are bound
-// and that nobody touches.
+// and that nothing happens to.
 type idleResult struct {
 	Pairs                 int
 	EmptyBytes, FullBytes int64
@@ -37,11 +36,11 @@ type idleResult struct {
 }
 
 // measureIdle compares the manager's live heap, as the last garbage collection
-// left it, without objects and with bound pairs. Of other programs it isn't known
-// where they serve metrics.
-func (b *testbed) measureIdle(report *report) (err error) {
-	if b.subject.name != managerName {
-		fmt.Println("\nLive heap per idle pair: measured of the manager only")
+// left it, without objects and with bound pairs. Where other programs serve metrics isn't
+// known.
+func (b *testbed) measureIdle() error {
+	if b.options.vs != "" {
+		fmt.Fprintln(b.report.out, "\nLive heap per idle pair: measured of the manager only")
 		return nil
 	}
 	empty, err := b.liveHeap(0)
@@ -52,11 +51,10 @@ func (b *testbed) measureIdle(report *report) (err error) {
 	if err != nil {
 		return err
 	}
-	result := &idleResult{Pairs: idlePairs, EmptyBytes: empty, FullBytes: full}
-	result.BytesPerPair = float64(full-empty) / idlePairs
-	report.Idle = result
-	fmt.Printf("\nLive heap: %.1f MiB without pairs, %.1f MiB with %d idle ones: %.1f KiB a pair\n",
-		float64(empty)/(1<<20), float64(full)/(1<<20), idlePairs, result.BytesPerPair/(1<<10))
+	got := &idleResult{Pairs: idlePairs, EmptyBytes: empty, FullBytes: full, BytesPerPair: float64(full-empty) / idlePairs}
+	b.report.Idle = got
+	fmt.Fprintf(b.report.out, "\nLive heap: %.1f MiB without pairs, %.1f MiB with %d idle ones: %.1f KiB a pair\n",
+		float64(empty)/(1<<20), float64(full)/(1<<20), idlePairs, got.BytesPerPair/(1<<10))
 	return nil
 }
 
@@ -70,43 +68,34 @@ func (b *testbed) liveHeap(pairs int) (live int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	p, err := b.startWorking(b.subject.with("--metrics-bind-address="+address), eagerCollection)
+	manager := b.subject("--metrics-bind-address=" + address)
+	manager.environment = []string{eagerCollection}
+	running, err := b.startWorking(manager)
 	if err != nil {
 		return 0, err
 	}
-	defer p.stop()
+	defer running.stop()
 	if _, err := b.awaitQuiet(); err != nil {
 		return 0, err
 	}
-	return awaitCollections(b.ctx, "http://"+address+"/metrics")
+	return awaitCollections(b.ctx, address)
 }
 
 func (b *testbed) bindPairs(n int) error {
-	w := workloads[0]
-	if _, err := b.createVolumes(w, span{n: n}); err != nil {
+	if err := b.prepareStanding(workloads[0], span{n: n}); err != nil {
 		return err
 	}
-	watching, err := b.observe()
-	if err != nil {
-		return err
-	}
-	if _, err := b.createClaims(w, span{n: n}); err != nil {
-		return err
-	}
-	p, err := b.run(b.bare)
-	if err != nil {
-		return err
-	}
-	defer p.stop()
-	_, bound, err := watching.awaitBound(b.ctx, n, p)
-	if err == nil && len(bound) < n {
-		err = fmt.Errorf("only %d of %d claims were bound", len(bound), n)
-	}
+	var running processes
+	defer func() { running.stop() }()
+	_, err := b.awaitBound(n, func() (_ processes, _ map[string]time.Time, err error) {
+		running, err = b.start(b.bareBinder())
+		return running, nil, err
+	})
 	return err
 }
 
 // awaitCollections reads metrics, which makes garbage, until the garbage was
-// collected a few times, and tells what was alive at the last time.
+// collected a few times, and returns what was alive at the last time.
 func awaitCollections(ctx context.Context, address string) (live int64, err error) {
 	first := -1.0
 	err = wait.PollUntilContextTimeout(ctx, collectionPoll, collectionTimeout, true, func(ctx context.Context) (bool, error) {
@@ -123,39 +112,8 @@ func awaitCollections(ctx context.Context, address string) (live int64, err erro
 	return live, err
 }
 
-// readMetrics reads metrics without labels.
-func readMetrics(ctx context.Context, address string, names ...string) (map[string]float64, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("reading the manager's metrics: %w", err)
-	}
-	defer response.Body.Close()
-	values := map[string]float64{}
-	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
-		for _, name := range names {
-			if text, found := strings.CutPrefix(lines.Text(), name+" "); found {
-				if values[name], err = strconv.ParseFloat(text, 64); err != nil {
-					return nil, fmt.Errorf("reading %s: %w", name, err)
-				}
-			}
-		}
-	}
-	if len(values) < len(names) {
-		return nil, fmt.Errorf("reading the manager's metrics: it has no %s", strings.Join(names, " or no "))
-	}
-	return values, nil
-}
-
-// freeAddress is one that nobody listens at.
+// freeAddress is one on loopback where no program listens.
 func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("finding a free port: %w", err)
-	}
-	defer listener.Close()
-	return listener.Addr().String(), nil
+	port, err := cluster.FreePort()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), err
 }

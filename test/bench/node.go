@@ -4,15 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/mount"
-	"github.com/stowage-dev/stowage/test/fixture"
+	"github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 const (
@@ -25,18 +27,6 @@ const (
 	leavingSeconds = 1
 )
 
-// nodeRound is what came out when pods came to a node, or went from it.
-type nodeRound struct {
-	Program, Story, Phase string
-	Pods, Volumes         int
-	// Seconds are from the first pod that was seen, or seen to be deleted, to the last
-	// whose volumes were there, or that was gone. Latency is that of each pod.
-	Seconds  float64
-	Latency  latency
-	Requests writes
-	CPU      milliseconds
-}
-
 // nodeIdle is what an agent costs whose pods have all that they need.
 type nodeIdle struct {
 	Pods, Volumes int
@@ -45,57 +35,36 @@ type nodeIdle struct {
 	PartOfCore float64
 }
 
-// mounters are the programs that mount: the node agent, and the bare client.
-func (b *testbed) mounters(o options) (agent, bare contender, err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return agent, bare, fmt.Errorf("finding this program: %w", err)
-	}
-	if _, err := os.Stat(o.agent); err != nil {
-		return agent, bare, fmt.Errorf("finding the node agent (make build makes it): %w", err)
-	}
-	base := filepath.Join(b.dir, "base")
-	agent = contender{name: agentName, command: []string{
-		o.agent, "--kubeconfig=" + b.kubeconfig, "--node-name=" + mounterNode, "--follow-pods", "--root-dir=" + b.podsFolder(agentName),
-		"--local-base=" + base, "--metrics-bind-address=0", "--health-probe-bind-address=0",
-	}}
-	bare = contender{name: bareName, command: []string{self, bareNodeArgument, b.kubeconfig, b.podsFolder(bareName)}}
-	return agent, bare, os.MkdirAll(base, 0o755)
-}
-
+// podsFolder is below which a program mounts.
 func (b *testbed) podsFolder(program string) string { return filepath.Join(b.dir, "pods-of-"+program) }
 
 // measureNode has the volumes of pods mounted on this machine and taken away again, by
 // the node agent and by the bare client, in turn.
-func (b *testbed) measureNode(o options, report *report) (err error) {
+func (b *testbed) measureNode() (err error) {
 	if err := (mount.Kernel{}).Check(); err != nil {
 		return fmt.Errorf("mounting on this machine: %w", err)
 	}
-	agent, bare, err := b.mounters(o)
-	if err != nil {
+	base := filepath.Join(b.dir, "base")
+	if err := os.MkdirAll(base, 0o755); err != nil {
 		return err
 	}
+	agent := b.agent(mounterNode, "--follow-pods", "--root-dir="+b.podsFolder(agentName), "--local-base="+base)
+	bare := b.part(bareName, "bare-node", b.podsFolder(bareName))
 	defer func() { err = errors.Join(err, b.clearMounter()) }()
 	if err := b.client.Create(b.ctx, fixture.Node(mounterNode)); err != nil {
 		return fmt.Errorf("creating a node: %w", err)
 	}
-	report.printNodeHeader(os.Stdout)
-	for _, story := range nodeStories {
-		if err := b.prepareStory(story); err != nil {
-			return fmt.Errorf("preparing %s: %w", story.name, err)
+	b.report.begin(table{of: "PODS, PHASE", columns: []string{"N", "VOLUMES", "SECONDS", "P50 ms", "P99 ms", "REQUESTS", "CPU ms"}})
+	for _, set := range podSets {
+		if err := b.preparePods(set); err != nil {
+			return fmt.Errorf("preparing %s: %w", set.name, err)
 		}
-		for range o.rounds {
-			for _, program := range []contender{agent, bare} {
-				if err := b.nodeRound(program, story, report); err != nil {
-					return fmt.Errorf("%s with %s: %w", story.name, program.name, err)
-				}
-			}
-		}
-		if err := b.clear(); err != nil {
-			return err
+		err := takeTurns(b.options.rounds, func(c contender) error { return b.nodeRound(c, set) }, agent, bare)
+		if err = errors.Join(err, b.clear()); err != nil {
+			return fmt.Errorf("%s: %w", set.name, err)
 		}
 	}
-	return b.measureIdleNode(agent, report)
+	return b.measureIdleNode(agent)
 }
 
 // clearMounter removes what is left, mounts too.
@@ -107,115 +76,103 @@ func (b *testbed) clearMounter() error {
 	return errors.Join(errs...)
 }
 
-// nodeRound lets a program mount what a story's pods need, and take it away.
-func (b *testbed) nodeRound(program contender, story nodeStory, report *report) error {
-	p, err := b.startMounter(program)
+// podPhase is something that happens to all pods of a set.
+type podPhase struct {
+	name string
+	act  func(b *testbed, set podSet, i int) error
+	// done is of which pods it came to its end, and how long it took.
+	done func(*podTimes) map[string]time.Duration
+}
+
+var (
+	mounting = podPhase{
+		name: "mount",
+		act:  func(b *testbed, set podSet, i int) error { return b.client.Create(b.ctx, set.pod(i)) },
+		done: func(t *podTimes) map[string]time.Duration { return t.had },
+	}
+	unmounting = podPhase{
+		name: "unmount",
+		act: func(b *testbed, set podSet, i int) error {
+			return b.client.Delete(b.ctx, set.pod(i), client.GracePeriodSeconds(leavingSeconds))
+		},
+		done: func(t *podTimes) map[string]time.Duration { return t.went },
+	}
+)
+
+// nodeRound lets a program mount what a set's pods need, and take it away.
+func (b *testbed) nodeRound(c contender, set podSet) error {
+	running, err := b.startMounter(c)
 	if err != nil {
 		return err
 	}
-	defer p.stop()
-	for _, step := range []struct {
-		phase string
-		act   func(i int) error
-		done  func(*podObserver) map[string]time.Duration
-	}{
-		{mounting, func(i int) error { return b.client.Create(b.ctx, story.pod(i)) }, (*podObserver).mounted},
-		{unmounting, func(i int) error {
-			return b.client.Delete(b.ctx, story.pod(i), client.GracePeriodSeconds(leavingSeconds))
-		}, (*podObserver).gone},
-	} {
-		result := nodeRound{Program: program.name, Story: story.name, Phase: step.phase, Pods: story.pods, Volumes: len(story.volumes(0))}
-		if err := b.nodePhase(&result, p, step.act, step.done); err != nil {
-			return fmt.Errorf("%s: %w", step.phase, err)
+	defer running.stop()
+	for _, phase := range []podPhase{mounting, unmounting} {
+		got, err := b.nodePhase(running, set, phase)
+		if err != nil {
+			return err
 		}
-		report.addNode(os.Stdout, result)
+		b.report.add(got)
 	}
 	return nil
 }
 
 // nodePhase acts on all pods, and waits until that has come to its end for each.
-func (b *testbed) nodePhase(result *nodeRound, p *process, act func(int) error, done func(*podObserver) map[string]time.Duration) error {
-	before, err := b.awaitQuietRequests()
-	if err != nil {
-		return err
+func (b *testbed) nodePhase(running processes, set podSet, phase podPhase) (result, error) {
+	seen := newPodTimes()
+	times := phase.done(seen)
+	m := &measurement{
+		result: result{
+			Benchmark: "node", Case: set.name + ", " + phase.name, Program: running[0].Name, N: set.pods, Volumes: len(set.volumes(0)),
+		},
+		running: running,
+		views:   []view{{&corev1.PodList{}, seen.see}},
+		done:    func() bool { return len(times) >= set.pods },
+		begin: func() (processes, error) {
+			return running, inParallel(b.ctx, set.pods, func(i int) error { return phase.act(b, set, i) })
+		},
+		seen: func(r *result) {
+			r.took(set.pods, seen.last.Sub(seen.first))
+			r.Latency = latencyOf(slices.Collect(maps.Values(times)))
+		},
 	}
-	used, err := p.usage()
-	if err != nil {
-		return err
+	if _, err := b.measureOnce(m); err != nil {
+		return m.result, fmt.Errorf("phase %s of %d pods: %w", phase.name, set.pods, err)
 	}
-	watching, err := b.observePods()
-	if err != nil {
-		return err
-	}
-	defer watching.stop()
-	if err := inParallel(b.ctx, result.Pods, act); err != nil {
-		return err
-	}
-	times, err := watching.await(b.ctx, result.Pods, p, done)
-	if err != nil {
-		return err
-	}
-	result.Seconds, result.Latency = watching.took().Seconds(), latencyOf(times)
-	after, err := b.awaitQuietRequests()
-	if err != nil {
-		return err
-	}
-	now, err := p.usage()
-	result.Requests, result.CPU = after.since(before), inMilliseconds(now.cpu-used.cpu)
-	return err
-}
-
-// awaitQuietRequests counts all requests once nobody writes any more.
-func (b *testbed) awaitQuietRequests() (writes, error) {
-	if _, err := b.awaitQuiet(); err != nil {
-		return nil, err
-	}
-	return b.countRequests(isAnswered)
+	return m.result, nil
 }
 
 // startMounter starts a program, and waits until it mounts what pods need.
-func (b *testbed) startMounter(program contender) (*process, error) {
-	p, err := b.run(program)
+func (b *testbed) startMounter(c contender) (processes, error) {
+	running, err := b.start(c)
 	if err != nil {
 		return nil, err
 	}
-	canary := canaryPod()
-	watching, err := b.observePods()
-	if err == nil {
-		defer watching.stop()
-		if err = b.client.Create(b.ctx, canary); err == nil {
-			_, err = watching.await(b.ctx, 1, p, (*podObserver).mounted)
+	for _, phase := range []podPhase{mounting, unmounting} {
+		if err == nil {
+			_, err = b.nodePhase(running, first, phase)
 		}
 	}
-	if err == nil {
-		err = b.client.Delete(b.ctx, canary, client.GracePeriodSeconds(leavingSeconds))
-	}
-	if err == nil {
-		_, err = watching.await(b.ctx, 1, p, (*podObserver).gone)
-	}
 	if err != nil {
-		p.stop()
-		return nil, fmt.Errorf("waiting for %s to mount a first pod's volumes: %w", program.name, err)
+		running.stop()
+		return nil, fmt.Errorf("waiting for %s to mount a first pod's volumes: %w", c.name, err)
 	}
-	return p, nil
+	return running, nil
 }
 
 // measureIdleNode looks at an agent whose pods have all that they need.
-func (b *testbed) measureIdleNode(agent contender, report *report) error {
-	story := crowdedNode
-	if err := b.prepareStory(story); err != nil {
+func (b *testbed) measureIdleNode(agent contender) error {
+	if err := b.preparePods(fullNode); err != nil {
 		return err
 	}
-	p, err := b.startMounter(agent)
+	running, err := b.startMounter(agent)
 	if err != nil {
 		return err
 	}
-	defer p.stop()
-	result := nodeRound{Pods: story.pods}
-	if err := b.nodePhase(&result, p, func(i int) error { return b.client.Create(b.ctx, story.pod(i)) }, (*podObserver).mounted); err != nil {
+	defer running.stop()
+	if _, err := b.nodePhase(running, fullNode, mounting); err != nil {
 		return fmt.Errorf("filling a node: %w", err)
 	}
-	before, err := p.usage()
+	before, err := running.usage()
 	if err != nil {
 		return err
 	}
@@ -224,21 +181,14 @@ func (b *testbed) measureIdleNode(agent contender, report *report) error {
 		return context.Cause(b.ctx)
 	case <-time.After(idleFor):
 	}
-	after, err := p.usage()
+	after, err := running.usage()
 	if err != nil {
-		return errors.Join(err, p.alive())
+		return errors.Join(err, running.alive())
 	}
-	report.NodeIdle = &nodeIdle{
-		Pods: story.pods, Volumes: len(story.volumes(0)), Seconds: idleFor.Seconds(),
+	b.report.NodeIdle = &nodeIdle{
+		Pods: fullNode.pods, Volumes: len(fullNode.volumes(0)), Seconds: idleFor.Seconds(),
 		PartOfCore: float64(after.cpu-before.cpu) / float64(idleFor),
 	}
-	return b.nodePhase(&result, p, func(i int) error {
-		return b.client.Delete(b.ctx, story.pod(i), client.GracePeriodSeconds(leavingSeconds))
-	}, (*podObserver).gone)
-}
-
-func canaryPod() *corev1.Pod {
-	pod := fixture.Pod("canary", mounterNode)
-	pod.Spec.Volumes = []corev1.Volume{emptyVolume("first")}
-	return pod
+	_, err = b.nodePhase(running, fullNode, unmounting)
+	return err
 }

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
@@ -16,41 +14,66 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// stalled is for how long nothing is bound before it is taken that nothing more
-// will be.
+// stalled is for how long nothing new happens before nothing more is expected.
 const stalled = 30 * time.Second
 
-// observer sees what users see: when claims become Bound. Everybody is measured
-// by the same one.
+// errStalled says that nothing new happened any more.
+var errStalled = fmt.Errorf("nothing happened for %s", stalled)
+
+// observer sees what users see, by watches of its own: all programs are measured by the
+// same one. What it saw is kept by the functions of its views.
 type observer struct {
 	watches []watch.Interface
 
-	mu sync.Mutex
-	// touched is when a claim was first written to, and first when the first volume was
-	// tied to a claim.
-	touched, first time.Time
-	bound          map[string]time.Time
-	err            error
+	// mu is held while views see an event, and while await asks whether all is done.
+	mu  sync.Mutex
+	err error
 	// news holds a token if something happened since it was last taken.
 	news chan struct{}
 }
 
+// sight is what an event was for a view.
+type sight int
+
+const (
+	nothing sight = iota
+	news
+	// enough ends the watch.
+	enough
+)
+
+// view is a kind of objects, given by its list, and what is to be seen of them.
+type view struct {
+	list client.ObjectList
+	see  func(event watch.Event, now time.Time) sight
+}
+
 // observe watches from now on.
-func (b *testbed) observe() (*observer, error) {
-	o := &observer{bound: map[string]time.Time{}, news: make(chan struct{}, 1)}
-	claims, err := b.watchFromNow(&corev1.PersistentVolumeClaimList{})
-	if err != nil {
-		return nil, err
+func (b *testbed) observe(views ...view) (*observer, error) {
+	o := &observer{news: make(chan struct{}, 1)}
+	for _, v := range views {
+		watching, err := b.watchFromNow(v.list)
+		if err != nil {
+			o.stop()
+			return nil, fmt.Errorf("watching %T: %w", v.list, err)
+		}
+		o.watches = append(o.watches, watching)
 	}
-	volumes, err := b.watchFromNow(&corev1.PersistentVolumeList{})
-	if err != nil {
-		claims.Stop()
-		return nil, err
+	for i, v := range views {
+		go o.follow(o.watches[i], v.see)
 	}
-	o.watches = []watch.Interface{claims, volumes}
-	go o.follow(claims, o.seeClaim)
-	go o.follow(volumes, o.seeVolume)
 	return o, nil
+}
+
+func (b *testbed) watchFromNow(list client.ObjectList) (watch.Interface, error) {
+	if err := b.client.List(b.ctx, list, client.Limit(1)); err != nil {
+		return nil, err
+	}
+	// The API server ends the watch of a client that is too slow for it.
+	again := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
+		return b.client.Watch(ctx, list, &client.ListOptions{Raw: &raw})
+	}}
+	return toolswatch.NewRetryWatcherWithContext(b.ctx, list.GetResourceVersion(), again)
 }
 
 func (o *observer) stop() {
@@ -59,31 +82,10 @@ func (o *observer) stop() {
 	}
 }
 
-func (b *testbed) watchFromNow(list client.ObjectList) (watch.Interface, error) {
-	if err := b.client.List(b.ctx, list, client.Limit(1)); err != nil {
-		return nil, fmt.Errorf("listing %T: %w", list, err)
-	}
-	return watchSince(b.ctx, b.client, list)
-}
-
-// watchSince watches what has happened since something was listed.
-func watchSince(ctx context.Context, from client.WithWatch, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
-	// The API server ends the watch of a client that is too slow for it.
-	again := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
-		return from.Watch(ctx, list, append(options, &client.ListOptions{Raw: &raw})...)
-	}}
-	watching, err := toolswatch.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), again)
-	if err != nil {
-		return nil, fmt.Errorf("watching %T: %w", list, err)
-	}
-	return watching, nil
-}
-
-// follow hands events to see until it says that it saw enough.
-func (o *observer) follow(watching watch.Interface, see func(watch.Event) (done bool)) {
+func (o *observer) follow(watching watch.Interface, see func(watch.Event, time.Time) sight) {
 	defer watching.Stop()
 	for event := range watching.ResultChan() {
-		if see(event) {
+		if o.note(see, event) == enough {
 			return
 		}
 	}
@@ -92,86 +94,51 @@ func (o *observer) follow(watching watch.Interface, see func(watch.Event) (done 
 	o.err = errors.New("the watch ended: events were missed")
 }
 
-func (o *observer) seeClaim(event watch.Event) bool {
-	claim, ok := event.Object.(*corev1.PersistentVolumeClaim)
-	if ok && event.Type == watch.Modified {
-		o.touch()
-	}
-	if !ok || event.Type == watch.Deleted || claim.Status.Phase != corev1.ClaimBound || *claim.Spec.StorageClassName != class {
-		return false
-	}
+func (o *observer) note(see func(watch.Event, time.Time) sight, event watch.Event) sight {
+	now := time.Now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if _, seen := o.bound[claim.Name]; !seen {
-		o.bound[claim.Name] = time.Now()
+	seen := see(event, now)
+	if seen != nothing {
 		select {
 		case o.news <- struct{}{}:
 		default:
 		}
 	}
-	return false
+	return seen
 }
 
-func (o *observer) touch() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.touched.IsZero() {
-		o.touched = time.Now()
-	}
-}
-
-// begun is when a claim was first written to.
-func (o *observer) begun() time.Time {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.touched
-}
-
-// seeVolume looks for the first binding only, and spares the machine the rest.
-func (o *observer) seeVolume(event watch.Event) bool {
-	pv, ok := event.Object.(*corev1.PersistentVolume)
-	if !ok || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID == "" {
-		return false
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.first = time.Now()
-	return true
-}
-
-// awaitBound waits until n claims are bound, or until nothing more happens: then
-// fewer are. It tells when the first volume was tied, and when which claim was
-// bound.
-func (o *observer) awaitBound(ctx context.Context, n int, p *process) (first time.Time, bound map[string]time.Time, err error) {
-	defer o.stop()
-	for {
-		count, err := o.count()
+// await waits until all is done. It returns errStalled if nothing new happens before.
+func (o *observer) await(ctx context.Context, running processes, done func() bool) error {
+	for last := time.Now(); ; {
+		isDone, err := o.ask(done)
 		if err == nil {
-			err = errors.Join(ctx.Err(), p.alive())
+			err = errors.Join(ctx.Err(), running.alive())
 		}
-		if err != nil || count >= n {
-			first, bound = o.seen()
-			return first, bound, err
+		if err != nil || isDone {
+			return err
 		}
 		select {
 		case <-o.news:
-		case <-p.ended:
+			last = time.Now()
 		case <-ctx.Done():
-		case <-time.After(stalled):
-			first, bound = o.seen()
-			return first, bound, nil
+		case <-time.After(time.Second):
+			if time.Since(last) > stalled {
+				return errStalled
+			}
 		}
 	}
 }
 
-func (o *observer) count() (int, error) {
+func (o *observer) ask(done func() bool) (bool, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.bound), o.err
+	return done(), o.err
 }
 
-func (o *observer) seen() (first time.Time, bound map[string]time.Time) {
+// read reads what views saw.
+func (o *observer) read(seen func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.first, maps.Clone(o.bound)
+	seen()
 }

@@ -5,225 +5,235 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/test/fixture"
+	"github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 const (
-	backendTimeout = time.Minute
-	// deleteTimeout is how long one claim and its volume may take to go when many
-	// do.
+	// deleteTimeout is how long one claim and its volume may take to go when many do.
 	deleteTimeout = 100 * time.Millisecond
 	deletePoll    = 200 * time.Millisecond
+
+	localNode = "bench-node"
+	// localSize is what each claim of the benchmark local asks for: room for an ext4.
+	localSize = "16Mi"
 )
 
-// provisionRound is what came out when n claims got volumes made for them, and then
-// were deleted.
-type provisionRound struct {
-	Program string
-	N       int
-	// Bound is how many of the claims got a volume.
-	Bound     int
-	Seconds   float64
-	PerSecond float64
-	// Writes are all; WritesPerClaim those to claims and volumes, failed ones too,
-	// and OthersPerClaim those to all else: events, and the backend's status.
-	Writes                         writes
-	WritesPerClaim, OthersPerClaim float64
-	CPUPerClaim                    milliseconds
-	// DeletedPerSecond is how fast claims, volumes and storage went; Left is how
-	// many of them all remained. Of the manager only.
-	DeletedPerSecond float64
-	Left             int
+// provisioning has volumes made for claims.
+type provisioning struct {
+	*testbed
+	benchmark, of string
+	// size is what each claim asks for.
+	size string
+	// began is when the clock starts, of what was seen.
+	began func(*bound) time.Time
+	// held counts what is in the storage.
+	held func() (int, error)
+	// tidy removes, after a round, what clear doesn't.
+	tidy func() error
+	// spent is the CPU time that the manager takes to start.
+	spent time.Duration
 }
 
-// measureProvision has volumes made for claims by the manager and by the bare
-// client, in turn. Other programs have no storage that takes no time.
-func (b *testbed) measureProvision(o options, report *report) (err error) {
+// measureProvision has volumes made in storage that takes no time, by the manager and by
+// the bare client, in turn. Other programs have no such storage.
+func (b *testbed) measureProvision() (err error) {
 	address, err := freeAddress()
 	if err != nil {
 		return err
 	}
-	manager, bare, err := b.provisioners(address)
-	if err != nil {
-		return err
-	}
+	manager, bare := b.part(managerName, "provisioner", address), b.part(bareName, "bare-provision")
 	defer func() { err = errors.Join(err, b.removeBackend()) }()
-	if err := b.prepareBackend(manager); err != nil {
+	if err := b.prepareBackend(fixture.LocalBackend(class), true, manager); err != nil {
 		return err
 	}
-	report.printProvisionHeader(os.Stdout)
-	for i, n := range slices.Sorted(slices.Values(o.provisions)) {
-		rounds := o.rounds
-		if i > 0 {
-			rounds = 1
+	p := provisioning{
+		testbed: b, benchmark: "provision", of: "provision", size: workloads[0].size(0),
+		began: func(seen *bound) time.Time { return seen.tied },
+		held: func() (int, error) {
+			values, err := readMetrics(b.ctx, address, heldMetric)
+			return int(values[heldMetric]), err
+		},
+		tidy: func() error { return nil },
+	}
+	if p.spent, err = b.startCost(manager); err != nil {
+		return err
+	}
+	b.report.begin(table{
+		of: "WORKLOAD", columns: []string{"N", "BOUND", "PER SEC", "WRITES", "OTHERS", "CPU ms", "DELETED/S", "LEFT"},
+		explain: func(r result) bool { return r.Writes != writesPerClaim },
+	})
+	rounds := b.options.rounds
+	for _, n := range slices.Sorted(slices.Values(b.options.provisions)) {
+		if err := takeTurns(rounds, func(c contender) error { return p.round(n, c) }, manager, bare); err != nil {
+			return err
 		}
-		for range rounds {
-			for _, c := range []contender{manager, bare} {
-				result, err := b.provisionRound(c, n, address)
-				if err != nil {
-					return err
-				}
-				report.addProvision(os.Stdout, result)
-			}
+		rounds = 1
+	}
+	return nil
+}
+
+// measureLocal has volumes made on this machine's disk, in both layouts, by manager and
+// node agent and by the bare client, in turn.
+func (b *testbed) measureLocal() error {
+	b.report.begin(table{of: "LAYOUT", columns: []string{"N", "BOUND", "SECONDS", "P50 ms", "P99 ms", "DELETED/S", "LEFT"}})
+	for _, layout := range []stowagev1alpha1.LocalLayout{stowagev1alpha1.LayoutDirectory, stowagev1alpha1.LayoutImage} {
+		if err := b.measureLayout(layout); err != nil {
+			return fmt.Errorf("layout %s: %w", layout, err)
 		}
 	}
 	return nil
 }
 
-// provisioners are the manager with storage in memory, and the bare client.
-func (b *testbed) provisioners(address string) (manager, bare contender, err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return contender{}, contender{}, fmt.Errorf("finding this program: %w", err)
+func (b *testbed) measureLayout(layout stowagev1alpha1.LocalLayout) (err error) {
+	folder, bareFolder := filepath.Join(b.dir, "disks"), filepath.Join(b.dir, "bare")
+	node, agent, manager := fixture.Node(localNode), b.agent(localNode), b.subject()
+	bare := b.part(bareName, "bare-local", string(layout), bareFolder)
+	defer func() {
+		err = errors.Join(err, b.removeBackend(), b.remove(node), b.removeAll(&stowagev1alpha1.LocalVolumeList{}),
+			b.client.DeleteAllOf(b.ctx, &stowagev1alpha1.LocalDisk{}), os.RemoveAll(folder))
+	}()
+	if err := b.createNode(node); err != nil {
+		return err
 	}
-	manager = contender{name: managerName, command: []string{self, provisionerArgument, b.kubeconfig, address}}
-	bare = contender{name: bareName, command: []string{self, bareProvisionArgument, b.kubeconfig}}
-	return manager, bare, nil
+	onDisk := fixture.LocalBackend(class, func(object *stowagev1alpha1.StorageBackend) {
+		object.Spec.Local.Path = stowagev1alpha1.AbsolutePath(folder)
+		object.Spec.Local.Layout = layout
+		object.Spec.MaxConcurrentOperations = 1000
+		object.Spec.StorageClass.VolumeBindingMode = storagev1.VolumeBindingImmediate
+	})
+	if err := b.prepareBackend(onDisk, false, agent, manager); err != nil {
+		return err
+	}
+	p := provisioning{
+		testbed: b, benchmark: "local", of: string(layout), size: localSize,
+		// The manager asks for many volumes before it records the first.
+		began: func(seen *bound) time.Time { return seen.touched },
+		held: func() (int, error) {
+			volumes := &stowagev1alpha1.LocalVolumeList{}
+			if err := b.client.List(b.ctx, volumes); err != nil {
+				return 0, err
+			}
+			files, err := filepath.Glob(filepath.Join(folder, "pvc-*"))
+			return len(volumes.Items) + len(files), err
+		},
+		tidy: func() error {
+			return errors.Join(b.removeAll(&stowagev1alpha1.LocalVolumeList{}), os.RemoveAll(bareFolder))
+		},
+	}
+	return takeTurns(b.options.rounds, func(c contender) error {
+		if c.name == bareName {
+			return p.round(b.options.locals, bare)
+		}
+		return p.round(b.options.locals, agent, manager)
+	}, manager, bare)
 }
 
-// prepareBackend has the manager accept a backend and make its class, and finds out
-// what CPU it needs to start.
-func (b *testbed) prepareBackend(manager contender) error {
-	object := fixture.LocalBackend(class)
+// prepareBackend has programs accept a StorageBackend and make its class.
+func (b *testbed) prepareBackend(object client.Object, audited bool, programs ...contender) error {
 	if err := b.client.Create(b.ctx, object); err != nil {
 		return fmt.Errorf("creating a StorageBackend: %w", err)
 	}
-	p, err := b.run(manager)
+	running, err := b.start(programs...)
 	if err != nil {
 		return err
 	}
-	err = wait.PollUntilContextTimeout(b.ctx, canaryPoll, backendTimeout, true, func(ctx context.Context) (bool, error) {
-		err := errors.Join(p.alive(), b.client.Get(ctx, client.ObjectKeyFromObject(object), object))
-		return meta.IsStatusConditionTrue(object.Status.Conditions, stowagev1alpha1.ReadyCondition) && object.Status.Audit != nil, err
-	})
-	p.stop()
-	if err != nil {
-		return fmt.Errorf("waiting for the manager to accept a StorageBackend: %w", err)
-	}
-	return b.measureStart(manager)
+	defer running.stop()
+	return b.awaitBackend(running, audited)
 }
 
 func (b *testbed) removeBackend() error {
-	target, storageClass := fixture.LocalBackend(class), fixture.Class(class, "", nil)
-	err := patch(b.ctx, b.client, target, object{"metadata": object{"finalizers": nil}})
-	err = errors.Join(err, b.client.Delete(b.ctx, target), b.client.Delete(b.ctx, storageClass))
+	return errors.Join(b.remove(fixture.LocalBackend(class)), b.remove(fixture.Class(class, "", nil)))
+}
+
+// round creates claims, lets programs, the last of which binds, make volumes for them,
+// and removes everything after.
+func (p *provisioning) round(n int, programs ...contender) (err error) {
+	defer func() { err = errors.Join(err, p.clear(), p.tidy()) }()
+	_, err = p.create(span{n: n}, func(i int) client.Object {
+		return fixture.Claim(fixture.ClaimNamed(claimName(i)), fixture.InClass(class), fixture.Asking(p.size))
+	})
 	if err != nil {
-		return fmt.Errorf("removing the StorageBackend: %w", err)
+		return err
 	}
+	seen := newBound()
+	m := &measurement{
+		result: result{Benchmark: p.benchmark, Case: p.of, Program: programs[len(programs)-1].name, N: n},
+		views:  seen.views(), done: seen.all(n), part: true,
+		begin:     func() (processes, error) { return p.start(programs...) },
+		seen:      func(r *result) { seen.seenSince(r, p.began(seen), nil) },
+		resources: []string{"persistentvolumeclaims", "persistentvolumes"},
+	}
+	if m.Program != bareName {
+		m.spent = p.spent
+	}
+	running, err := p.measureOnce(m)
+	defer running.stop()
+	if err == nil && m.Program != bareName {
+		err = p.deleteAll(&m.result, running)
+	}
+	if err != nil {
+		return err
+	}
+	p.report.add(m.result)
 	return nil
 }
 
-// provisionRound creates claims, lets a program provide them with volumes, and
-// removes everything after. The clock starts with the first volume.
-func (b *testbed) provisionRound(c contender, n int, address string) (result provisionRound, err error) {
-	defer func() { err = errors.Join(err, b.clear()) }()
-	if _, err := b.createClaims(workloads[0], span{n: n}); err != nil {
-		return result, err
-	}
-	before, err := b.awaitQuiet()
+// deleteAll deletes all claims, waits until the programs removed all that they made for
+// them, and counts what is left.
+func (p *provisioning) deleteAll(got *result, running processes) error {
+	before, err := p.countRequests()
 	if err != nil {
-		return result, err
+		return err
 	}
-	watching, err := b.observe()
-	if err != nil {
-		return result, err
-	}
-	p, err := b.run(c)
-	if err != nil {
-		return result, err
-	}
-	defer p.stop()
-	first, bound, err := watching.awaitBound(b.ctx, n, p)
-	if err != nil {
-		return result, fmt.Errorf("waiting for %s to provision: %w", c.name, err)
-	}
-	result = provisionRound{Program: c.name, N: n, Bound: len(bound), Seconds: lastOf(bound).Sub(first).Seconds()}
-	after, err := b.awaitQuiet()
-	if err != nil {
-		return result, err
-	}
-	used, err := p.usage()
-	if err != nil {
-		return result, err
-	}
-	result.sum(after.since(before), used.cpu-b.starting[c.name])
-	if c.name == managerName {
-		err = b.deleteProvisioned(&result, p, address)
-	}
-	return result, err
-}
-
-func lastOf(bound map[string]time.Time) time.Time {
-	last := time.Time{}
-	for _, when := range bound {
-		if when.After(last) {
-			last = when
-		}
-	}
-	return last
-}
-
-func (r *provisionRound) sum(written writes, cpu time.Duration) {
-	if r.Bound == 0 {
-		return
-	}
-	of := 0
-	for name, count := range written {
-		if strings.Contains(name, " persistentvolume") {
-			of += count
-		}
-	}
-	r.Writes = written
-	r.PerSecond = float64(r.Bound) / r.Seconds
-	r.WritesPerClaim = float64(of) / float64(r.Bound)
-	r.OthersPerClaim = float64(written.total()-of) / float64(r.Bound)
-	r.CPUPerClaim = inMilliseconds(cpu) / milliseconds(r.Bound)
-}
-
-// deleteProvisioned deletes all claims, waits until the program removed all that it
-// made for them, and counts what is left.
-func (b *testbed) deleteProvisioned(result *provisionRound, p *process, address string) error {
 	started := time.Now()
-	err := inParallel(b.ctx, result.N, func(i int) error {
-		return b.client.Delete(b.ctx, fixture.Claim(fixture.ClaimNamed(claimName(i))))
+	err = inParallel(p.ctx, got.N, func(i int) error {
+		return p.client.Delete(p.ctx, fixture.Claim(fixture.ClaimNamed(claimName(i))))
 	})
 	if err != nil {
 		return fmt.Errorf("deleting claims: %w", err)
 	}
-	timeout := stalled + time.Duration(result.N)*deleteTimeout
-	err = wait.PollUntilContextTimeout(b.ctx, deletePoll, timeout, true, func(ctx context.Context) (bool, error) {
-		some, err := b.remaining(ctx, client.Limit(1))
-		return some == 0, errors.Join(err, p.alive())
+	timeout := stalled + time.Duration(got.N)*deleteTimeout
+	err = wait.PollUntilContextTimeout(p.ctx, deletePoll, timeout, true, func(ctx context.Context) (bool, error) {
+		some, err := p.remaining(ctx, client.Limit(1))
+		return some == 0, errors.Join(err, running.alive())
 	})
 	if err != nil && !wait.Interrupted(err) {
 		return fmt.Errorf("waiting until all is deleted: %w", err)
 	}
-	result.DeletedPerSecond = float64(result.N) / time.Since(started).Seconds()
-	left, err := b.remaining(b.ctx)
+	got.DeletedPerSecond = float64(got.N) / time.Since(started).Seconds()
+	after, err := p.countRequests()
 	if err != nil {
 		return err
 	}
-	values, err := readMetrics(b.ctx, "http://"+address+"/metrics", heldMetric)
-	result.Left = left + int(values[heldMetric])
+	got.DeleteRequests = after.since(before)
+	objects, err := p.remaining(p.ctx)
+	if err != nil {
+		return err
+	}
+	held, err := p.held()
+	got.Left = objects + held
 	return err
 }
 
 // remaining counts claims and volumes.
 func (b *testbed) remaining(ctx context.Context, options ...client.ListOption) (int, error) {
-	claims, volumes := &corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}
-	err := errors.Join(b.client.List(ctx, claims, options...), b.client.List(ctx, volumes, options...))
-	if err != nil {
-		return 0, fmt.Errorf("listing what is left: %w", err)
+	left := 0
+	for _, list := range []client.ObjectList{&corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}} {
+		if err := b.client.List(ctx, list, options...); err != nil {
+			return 0, fmt.Errorf("listing what is left: %w", err)
+		}
+		left += meta.LenList(list)
 	}
-	return len(claims.Items) + len(volumes.Items), nil
+	return left, nil
 }

@@ -22,62 +22,99 @@ type report struct {
 	// Load is the machine's load average as the benchmark began: what else it
 	// was doing.
 	Load       string
-	Rounds     []round
-	LateVolume *latency         `json:",omitempty"`
-	Crowd      *crowdResult     `json:",omitempty"`
-	Idle       *idleResult      `json:",omitempty"`
-	Provision  []provisionRound `json:",omitempty"`
-	Local      []localRound     `json:",omitempty"`
-	Attach     []attachPhase    `json:",omitempty"`
-	Events     []eventCost      `json:",omitempty"`
-	Node       []nodeRound      `json:",omitempty"`
-	NodeIdle   *nodeIdle        `json:",omitempty"`
+	Results    []result
+	LateVolume *latency     `json:",omitempty"`
+	Crowd      *crowdResult `json:",omitempty"`
+	Idle       *idleResult  `json:",omitempty"`
+	Events     []eventCost  `json:",omitempty"`
+	NodeIdle   *nodeIdle    `json:",omitempty"`
 	Targets    []target
+
+	out io.Writer
+	// table is that which rows are added to.
+	table table
 }
 
-func newReport() *report {
-	load, _ := os.ReadFile("/proc/loadavg") // without it, it isn't told
-	fields := strings.Fields(string(load))
-	return &report{
-		Time: time.Now().UTC().Truncate(time.Second), Version: program.Version(), CPUs: runtime.NumCPU(),
-		Load: strings.Join(fields[:min(3, len(fields))], " "),
-	}
+// table is how the results of a benchmark are shown.
+type table struct {
+	// of is the title of the first column, the results' case.
+	of      string
+	columns []string
+	// explain: the requests of a round are listed below it.
+	explain func(result) bool
 }
 
-func (r *report) printHeader(out io.Writer) {
-	fmt.Fprintf(out, "%s, %d CPUs, load average before: %s\n", r.Time.Format(time.RFC3339), r.CPUs, r.Load)
-}
-
-const roundColumns = "%-14s %-8s %6v %6v %8s %8s %8s %8s %7s %7s %6s\n"
-
-func (r *report) printRoundHeader(out io.Writer) {
-	fmt.Fprintf(out, "\n"+roundColumns, "WORKLOAD", "PROGRAM", "N", "BOUND", "BOUND/S", "P50 ms", "P99 ms", "MAX ms", "WRITES", "CPU ms", "MiB")
-}
-
-// addRound prints a round as it ends: writes and CPU time are those per bind. Why
-// writes are more than they should be stands below.
-func (r *report) addRound(out io.Writer, result round) {
-	r.Rounds = append(r.Rounds, result)
-	fmt.Fprintf(out, roundColumns, result.Workload, result.Program, result.N, result.Bound,
-		decimals(0, result.PerSecond), decimals(0, result.Latency.P50), decimals(0, result.Latency.P99), decimals(0, result.Latency.Max),
-		decimals(2, result.WritesPerBind), decimals(2, result.CPUPerBind), decimals(0, result.PeakMiB))
-	if result.WritesPerBind != writesPerBind {
-		for _, name := range result.Writes.names() {
-			fmt.Fprintf(out, "%15s%s: %d\n", "", name, result.Writes[name])
-		}
-	}
-	if result.Wrong > 0 {
-		fmt.Fprintf(out, "%15s%d claims got another volume than theirs\n", "", result.Wrong)
-	}
+// columns are those that tables choose from: how wide they are, and what is in them.
+var columns = map[string]struct {
+	width int
+	value func(result) string
+}{
+	"N":         {6, func(r result) string { return fmt.Sprint(r.N) }},
+	"BOUND":     {6, func(r result) string { return fmt.Sprint(r.Done) }},
+	"VOLUMES":   {8, func(r result) string { return fmt.Sprint(r.Volumes) }},
+	"SECONDS":   {8, func(r result) string { return decimals(3, r.Seconds) }},
+	"PER SEC":   {8, func(r result) string { return decimals(0, r.PerSecond) }},
+	"P50 ms":    {8, func(r result) string { return decimals(0, r.Latency.P50) }},
+	"P99 ms":    {8, func(r result) string { return decimals(0, r.Latency.P99) }},
+	"MAX ms":    {8, func(r result) string { return decimals(0, r.Latency.Max) }},
+	"WRITES":    {7, func(r result) string { return decimals(2, r.Writes) }},
+	"OTHERS":    {7, func(r result) string { return decimals(2, r.Others) }},
+	"REQUESTS":  {9, func(r result) string { return decimals(1, float64(r.Requests.total())/float64(r.N)) }},
+	"CPU ms":    {7, func(r result) string { return decimals(2, r.CPUEach) }},
+	"MiB":       {6, func(r result) string { return decimals(0, r.PeakMiB) }},
+	"DELETED/S": {9, func(r result) string { return decimals(0, r.DeletedPerSecond) }},
+	"LEFT":      {6, func(r result) string { return fmt.Sprint(r.Left) }},
 }
 
 func decimals[T ~float64](n int, value T) string { return fmt.Sprintf("%.*f", n, float64(value)) }
 
-func (r *report) printTargets(out io.Writer) {
+func newReport(out io.Writer) *report {
+	load, _ := os.ReadFile("/proc/loadavg") // without it, it isn't shown
+	fields := strings.Fields(string(load))
+	r := &report{
+		Time: time.Now().UTC().Truncate(time.Second), Version: program.Version(), CPUs: runtime.NumCPU(),
+		Load: strings.Join(fields[:min(3, len(fields))], " "), out: out,
+	}
+	fmt.Fprintf(out, "%s, %d CPUs, load average before: %s\n", r.Time.Format(time.RFC3339), r.CPUs, r.Load)
+	return r
+}
+
+const caseColumns = "%-20s %-11s"
+
+// begin prints the head of a table.
+func (r *report) begin(t table) {
+	r.table = t
+	fmt.Fprintf(r.out, "\n"+caseColumns, t.of, "PROGRAM")
+	for _, title := range t.columns {
+		fmt.Fprintf(r.out, " %*s", columns[title].width, title)
+	}
+	fmt.Fprintln(r.out)
+}
+
+// add prints a round as it ends. Why it isn't as it should be stands below.
+func (r *report) add(got result) {
+	r.Results = append(r.Results, got)
+	fmt.Fprintf(r.out, caseColumns, got.Case, got.Program)
+	for _, title := range r.table.columns {
+		fmt.Fprintf(r.out, " %*s", columns[title].width, columns[title].value(got))
+	}
+	fmt.Fprintln(r.out)
+	if r.table.explain != nil && r.table.explain(got) {
+		written := got.Requests.writes()
+		for _, name := range written.names() {
+			fmt.Fprintf(r.out, "%15s%s: %d\n", "", name, written[name])
+		}
+	}
+	if got.Wrong > 0 {
+		fmt.Fprintf(r.out, "%15s%d claims got another volume than theirs\n", "", got.Wrong)
+	}
+}
+
+func (r *report) printTargets() {
 	if len(r.Targets) == 0 {
 		return
 	}
-	fmt.Fprintf(out, "\n%-62s %-22s %-24s %s\n", "TARGET", "WANTED", "MEASURED", "")
+	fmt.Fprintf(r.out, "\n%-62s %-22s %-24s %s\n", "TARGET", "WANTED", "MEASURED", "")
 	for _, t := range r.Targets {
 		verdict := "met"
 		switch {
@@ -88,7 +125,7 @@ func (r *report) printTargets(out io.Writer) {
 		case !t.Met:
 			verdict = "MISSED"
 		}
-		fmt.Fprintf(out, "%-62s %-22s %-24s %s\n", t.Name, t.Wanted, t.Measured, verdict)
+		fmt.Fprintf(r.out, "%-62s %-22s %-24s %s\n", t.Name, t.Wanted, t.Measured, verdict)
 	}
 }
 

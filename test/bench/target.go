@@ -5,30 +5,6 @@ import (
 	"slices"
 )
 
-const (
-	writesPerBind    = 4
-	maxCPUPerBind    = 2.0
-	maxCPUGrowth     = 1.2
-	maxLateVolume    = 100
-	maxCrowdSlowdown = 2.0
-	maxBytesPerPair  = 8 << 10
-	writesPerClaim   = 5
-	provisionGoal    = 0.80
-	provisionGate    = 0.70
-	growthFrom       = 1000
-	growthTo         = 10 * growthFrom
-)
-
-// limits are which part of the bare client's speed is the goal, and which the
-// gate, at a number of pairs.
-var limits = []struct {
-	n          int
-	goal, gate float64
-}{
-	{2000, 0.90, 0.80},
-	{10000, 0.85, 0.75},
-}
-
 // target is something that is wanted, and what it is. Only what was measured is
 // judged. Where nothing is wanted, it is for information.
 type target struct {
@@ -38,126 +14,109 @@ type target struct {
 	Gate bool
 }
 
-// judge sets what was measured beside what is wanted.
-func (r *report) judge() {
-	for _, n := range r.sizes() {
-		r.judgeRounds(n)
-		r.judgeSpeed(n)
-	}
-	r.judgeGrowth()
-	if r.LateVolume != nil {
-		r.atMost("claim waits, its volume appears: bound after, max", float64(r.LateVolume.Max), maxLateVolume, "ms")
-	}
-	if r.Crowd != nil {
-		r.atMost("p99 beside unmatchable claims, to p99 without", r.Crowd.Slowdown, maxCrowdSlowdown, "x")
-	}
-	if r.Idle != nil {
-		r.atMost("live heap per idle pair", r.Idle.BytesPerPair, maxBytesPerPair, "bytes")
-	}
-	r.judgeProvision()
-	r.judgeLocal()
-	r.judgeAttach()
-	r.judgeNode()
-	r.judgeEvents()
+// comparison is the rounds of one case, in the order in which they ran: those of the
+// program, and those of the bare client, each after one of the program's.
+type comparison struct {
+	of            string
+	n             int
+	rounds, bares []result
 }
 
-// judgeRounds judges what must hold in every round: that all is bound, right, in
-// four writes, and how much CPU that takes.
-func (r *report) judgeRounds(n int) {
-	for _, w := range workloads {
-		rounds := r.of(subjectOf, w.name, n)
-		if len(rounds) == 0 {
+// comparisons are the results of a benchmark, by their case and by n.
+func (r *report) comparisons(benchmark string) []*comparison {
+	var all []*comparison
+	for _, one := range r.Results {
+		if one.Benchmark != benchmark {
 			continue
 		}
-		name := fmt.Sprintf("%s, n=%d", w.name, n)
-		right, most, least := n, 0.0, float64(writesPerBind)
-		var cpu []float64
-		for _, round := range rounds {
-			right = min(right, round.Bound-round.Wrong)
-			most, least = max(most, round.WritesPerBind), min(least, round.WritesPerBind)
-			cpu = append(cpu, float64(round.CPUPerBind))
+		i := slices.IndexFunc(all, func(c *comparison) bool { return c.of == one.Case && c.n == one.N })
+		if i < 0 {
+			i, all = len(all), append(all, &comparison{of: one.Case, n: one.N})
 		}
-		r.add(name+": each claim bound, to its volume", fmt.Sprintf("%d", n), fmt.Sprintf("%d", right), right == n, true)
-		r.add(name+": writes per bind", fmt.Sprintf("exactly %d", writesPerBind), fmt.Sprintf("%.3f to %.3f", least, most),
-			most == writesPerBind && least == writesPerBind, true)
-		r.add(name+": CPU per bind, median", fmt.Sprintf("<= %.0f ms", maxCPUPerBind),
-			fmt.Sprintf("%.2f ms", median(cpu)), median(cpu) <= maxCPUPerBind, true)
+		if one.Program == bareName {
+			all[i].bares = append(all[i].bares, one)
+		} else {
+			all[i].rounds = append(all[i].rounds, one)
+		}
 	}
+	return slices.DeleteFunc(all, func(c *comparison) bool { return len(c.rounds) == 0 })
 }
 
-// judgeSpeed compares rounds with the bare client's that followed them.
-func (r *report) judgeSpeed(n int) {
-	name := workloads[0].name
-	subject, bare := r.of(subjectOf, name, n), r.of(isBare, name, n)
+// ratio is the median of the program's values to those of the bare client's round after.
+func (c *comparison) ratio(value func(result) float64) (ratio float64, measured bool) {
 	var ratios []float64
-	for i := range min(len(subject), len(bare)) {
-		ratios = append(ratios, subject[i].PerSecond/bare[i].PerSecond)
+	for i := range min(len(c.rounds), len(c.bares)) {
+		ratios = append(ratios, value(c.rounds[i])/value(c.bares[i]))
 	}
-	if len(ratios) == 0 {
-		return
-	}
-	ratio := median(ratios)
-	measured := fmt.Sprintf("%.2f (%.0f/s of %.0f/s)", ratio, median(speeds(subject)), median(speeds(bare)))
-	title := fmt.Sprintf("%s, n=%d: part of the bare writes' speed", name, n)
-	for _, limit := range limits {
-		if limit.n == n {
-			r.add(title+", goal", fmt.Sprintf(">= %.2f", limit.goal), measured, ratio >= limit.goal, false)
-			r.add(title+", gate", fmt.Sprintf(">= %.2f", limit.gate), measured, ratio >= limit.gate, true)
-			return
-		}
-	}
-	r.add(title, "", measured, true, false)
+	return median(ratios), len(ratios) > 0
 }
 
-func (r *report) judgeGrowth() {
-	cpuAt := func(n int) float64 {
-		var cpu []float64
-		for _, round := range r.of(subjectOf, workloads[0].name, n) {
-			cpu = append(cpu, float64(round.CPUPerBind))
-		}
-		return median(cpu)
-	}
-	if small, large := cpuAt(growthFrom), cpuAt(growthTo); small > 0 && large > 0 {
-		r.atMost(fmt.Sprintf("CPU per bind, n=%d to n=%d", growthTo, growthFrom), large/small, maxCPUGrowth, "x")
-	}
+func (c *comparison) cpu() float64 {
+	return median(each(c.rounds, func(r result) float64 { return float64(r.CPUEach) }))
+}
+
+func (r *report) want(name, wanted, measured string, met bool) {
+	r.Targets = append(r.Targets, target{Name: name, Wanted: wanted, Measured: measured, Met: met})
+}
+
+func (r *report) gate(name, wanted, measured string, met bool) {
+	r.Targets = append(r.Targets, target{Name: name, Wanted: wanted, Measured: measured, Met: met, Gate: true})
 }
 
 func (r *report) atMost(name string, measured, limit float64, unit string) {
-	r.add(name, fmt.Sprintf("<= %g %s", limit, unit), fmt.Sprintf("%.4g %s", measured, unit), measured <= limit, false)
+	r.want(name, fmt.Sprintf("<= %g %s", limit, unit), fmt.Sprintf("%.4g %s", measured, unit), measured <= limit)
 }
 
-func (r *report) add(name, wanted, measured string, met, gate bool) {
-	r.Targets = append(r.Targets, target{Name: name, Wanted: wanted, Measured: measured, Met: met, Gate: gate})
+// allDone wants that in each round all was done, and right.
+func (r *report) allDone(name string, c *comparison) {
+	right := slices.Min(each(c.rounds, func(r result) int { return r.Done - r.Wrong }))
+	r.gate(name, fmt.Sprint(c.n), fmt.Sprint(right), right == c.n)
 }
 
-func subjectOf(program string) bool { return program != bareName }
+// noneLeft wants that in each round all was removed.
+func (r *report) noneLeft(name string, c *comparison) {
+	left := slices.Max(each(c.rounds, func(r result) int { return r.Left }))
+	r.gate(name+": left when all is deleted", "0", fmt.Sprint(left), left == 0)
+}
 
-func isBare(program string) bool { return program == bareName }
+// exactWrites wants that in each round there were so many writes for each.
+func (r *report) exactWrites(name string, c *comparison, wanted float64) {
+	written := each(c.rounds, func(r result) float64 { return r.Writes })
+	least, most := slices.Min(written), slices.Max(written)
+	r.gate(name, fmt.Sprintf("exactly %g", wanted), fmt.Sprintf("%.3f to %.3f", least, most), least == wanted && most == wanted)
+}
 
-// of are the rounds of a program in a workload, in the order in which they ran.
-func (r *report) of(program func(string) bool, workload string, n int) []round {
-	var rounds []round
-	for _, round := range r.Rounds {
-		if program(round.Program) && round.Workload == workload && round.N == n {
-			rounds = append(rounds, round)
-		}
+// bareSpeed wants a part of the bare client's speed, and demands another, where they
+// aren't 0.
+func (r *report) bareSpeed(name string, c *comparison, goal, gate float64) {
+	speed := func(r result) float64 { return r.PerSecond }
+	ratio, measured := c.ratio(speed)
+	if !measured {
+		return
 	}
-	return rounds
+	name += ": part of the bare writes' speed"
+	got := fmt.Sprintf("%.2f (%.0f/s of %.0f/s)", ratio, median(each(c.rounds, speed)), median(each(c.bares, speed)))
+	switch {
+	case goal == 0:
+		r.want(name, "", got, true)
+	case gate == 0:
+		r.want(name, fmt.Sprintf(">= %.2f", goal), got, ratio >= goal)
+	default:
+		r.want(name+", goal", fmt.Sprintf(">= %.2f", goal), got, ratio >= goal)
+		r.gate(name+", gate", fmt.Sprintf(">= %.2f", gate), got, ratio >= gate)
+	}
 }
 
-func (r *report) sizes() []int {
-	var sizes []int
-	for _, round := range r.Rounds {
-		sizes = append(sizes, round.N)
+// bareTime wants no more than so many times the bare client's time.
+func (r *report) bareTime(name string, c *comparison, limit float64) {
+	if ratio, measured := c.ratio(func(r result) float64 { return r.Seconds }); measured {
+		r.atMost(name+": time, to that of the bare operations", ratio, limit, "x")
 	}
-	slices.Sort(sizes)
-	return slices.Compact(sizes)
 }
 
-func speeds(rounds []round) []float64 {
-	values := make([]float64, 0, len(rounds))
-	for _, round := range rounds {
-		values = append(values, round.PerSecond)
+// cpuGrowth wants that CPU time for each doesn't grow with their number.
+func (r *report) cpuGrowth(name string, small, large *comparison) {
+	if small != nil && large != nil && small.n < large.n && small.cpu() > 0 {
+		r.atMost(fmt.Sprintf("%s, n=%d to n=%d", name, large.n, small.n), large.cpu()/small.cpu(), maxCPUGrowth, "x")
 	}
-	return values
 }

@@ -6,51 +6,55 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/program"
-	"github.com/stowage-dev/stowage/test/apiserver"
+	"github.com/stowage-dev/stowage/test/harness/apiserver"
+	"github.com/stowage-dev/stowage/test/harness/owned"
 )
 
-// testbed is an API server that holds nothing between rounds, and the programs
-// that are let loose on it.
+const noClientLimit = -1
+
+// testbed is an API server that holds nothing between rounds, and the programs that are
+// measured with it.
 type testbed struct {
 	// ctx is that of the one run of this program: everything ends with it.
-	ctx    context.Context
-	server *apiserver.Server
-	client client.WithWatch
+	ctx     context.Context
+	options options
+	report  *report
+	server  *apiserver.Server
+	client  client.WithWatch
 	// raw reads the API server's metrics.
 	raw rest.Interface
+	// self is this program's file.
+	self string
 	// dir holds the logs and the kubeconfig of what is measured.
 	dir        string
 	kubeconfig string
-	// subject is what is measured; bare is what it is compared with.
-	subject, bare contender
-	// starting is what CPU time a program takes to start, by its name.
-	starting map[string]time.Duration
 }
 
-// newTestbed starts an API server. Everybody is a member of system:masters:
-// such requests are exempt from priority and fairness, so that no limit of the
-// API server is what is measured.
-func newTestbed(ctx context.Context, o options) (*testbed, error) {
-	dir, err := os.MkdirTemp("", "stowage-bench-")
+// newTestbed starts an API server. All clients are members of system:masters: their
+// requests are exempt from priority and fairness, whose limits are not to be measured.
+func newTestbed(ctx context.Context, o options, report *report) (*testbed, error) {
+	dir, err := owned.Folder("bench")
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for logs: %w", err)
 	}
-	bed := &testbed{ctx: ctx, dir: dir, kubeconfig: filepath.Join(dir, "kubeconfig"), starting: map[string]time.Duration{}}
-	if err := bed.start(o); err != nil {
+	bed := &testbed{ctx: ctx, options: o, report: report, dir: dir, kubeconfig: filepath.Join(dir, "kubeconfig")}
+	if err := bed.startServer(); err != nil {
 		return nil, errors.Join(err, bed.stop())
 	}
 	return bed, nil
 }
 
-func (b *testbed) start(o options) (err error) {
-	if b.server, err = apiserver.Start(apiserver.Options{}); err != nil {
+func (b *testbed) startServer() (err error) {
+	if b.self, err = os.Executable(); err != nil {
+		return fmt.Errorf("finding this program: %w", err)
+	}
+	if b.server, err = apiserver.Start(apiserver.Options{WatchCache: true}); err != nil {
 		return err
 	}
 	kubeconfig, err := b.server.Kubeconfig("bench", "system:masters")
@@ -70,8 +74,7 @@ func (b *testbed) start(o options) (err error) {
 		return fmt.Errorf("making a client: %w", err)
 	}
 	b.raw = clientset.RESTClient()
-	b.subject, b.bare, err = contenders(b.dir, b.kubeconfig, o)
-	return err
+	return nil
 }
 
 func newClient(config *rest.Config) (client.WithWatch, error) {
@@ -88,4 +91,16 @@ func (b *testbed) stop() error {
 		err = b.server.Stop()
 	}
 	return errors.Join(err, os.RemoveAll(b.dir))
+}
+
+// takeTurns has contenders measured one after the other, rounds times.
+func takeTurns(rounds int, measure func(contender) error, contenders ...contender) error {
+	for range rounds {
+		for _, c := range contenders {
+			if err := measure(c); err != nil {
+				return fmt.Errorf("program %s: %w", c.name, err)
+			}
+		}
+	}
+	return nil
 }

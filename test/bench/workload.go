@@ -2,11 +2,14 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stowage-dev/stowage/test/fixture"
+	"github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 // order is what is there first.
@@ -23,9 +26,6 @@ const (
 	// created, 32 at a time.
 	claimsFirst order = "claims first"
 )
-
-// class of all volumes and claims that are measured.
-const class = "bench"
 
 // workload is n volumes and n claims, and in which order they come.
 type workload struct {
@@ -46,8 +46,7 @@ var workloads = []workload{
 	{name: "claims-first", order: claimsFirst, different: true},
 }
 
-func workloadNames() []string {
-	names := make([]string, 0, len(workloads))
+func workloadNames() (names []string) {
 	for _, w := range workloads {
 		names = append(names, w.name)
 	}
@@ -55,12 +54,11 @@ func workloadNames() []string {
 }
 
 func workloadNamed(name string) (workload, error) {
-	for _, w := range workloads {
-		if w.name == name {
-			return w, nil
-		}
+	i := slices.IndexFunc(workloads, func(w workload) bool { return w.name == name })
+	if i < 0 {
+		return workload{}, fmt.Errorf("there is no workload %q, only %s", name, strings.Join(workloadNames(), ", "))
 	}
-	return workload{}, fmt.Errorf("there is no workload %q, only %s", name, strings.Join(workloadNames(), ", "))
+	return workloads[i], nil
 }
 
 func (w workload) volume(i int) *corev1.PersistentVolume {
@@ -82,14 +80,34 @@ func (w workload) size(i int) string {
 	}
 }
 
-const (
-	volumePrefix = "volume-"
-	claimPrefix  = "claim-"
-)
+// createVolumes returns for each claim when its volume's creation was answered.
+func (b *testbed) createVolumes(w workload, s span) (map[string]time.Time, error) {
+	return b.create(s, func(i int) client.Object { return w.volume(i) })
+}
 
-func volumeName(i int) string { return fmt.Sprintf("%s%05d", volumePrefix, i) }
+func (b *testbed) createClaims(w workload, s span) (map[string]time.Time, error) {
+	return b.create(s, func(i int) client.Object { return w.claim(i) })
+}
 
-func claimName(i int) string { return fmt.Sprintf("%s%05d", claimPrefix, i) }
+// creation is the request of what a workload has last.
+func (w workload) creation() string {
+	if w.order == claimsFirst {
+		return "POST persistentvolumes"
+	}
+	return "POST persistentvolumeclaims"
+}
 
-// volumeOf is the volume with the claim's number.
-func volumeOf(claim string) string { return volumePrefix + strings.TrimPrefix(claim, claimPrefix) }
+// createFirst creates what a workload has first, and createLast what it has then.
+func (b *testbed) createFirst(w workload, s span) (map[string]time.Time, error) {
+	if w.order == claimsFirst {
+		return b.createClaims(w, s)
+	}
+	return b.createVolumes(w, s)
+}
+
+func (b *testbed) createLast(w workload, s span) (map[string]time.Time, error) {
+	if w.order == claimsFirst {
+		return b.createVolumes(w, s)
+	}
+	return b.createClaims(w, s)
+}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/test/apiserver"
+	"github.com/stowage-dev/stowage/test/harness/apiserver"
 )
 
 var _ = Describe("config", func() {

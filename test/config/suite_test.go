@@ -21,7 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/test/apiserver"
+	"github.com/stowage-dev/stowage/test/harness/apiserver"
+	"github.com/stowage-dev/stowage/test/harness/specs"
 )
 
 // settled is how long the API server may take until it knows what was applied.
@@ -33,10 +34,7 @@ var (
 )
 
 func TestConfig(t *testing.T) {
-	RegisterFailHandler(Fail)
-	suite, reporter := GinkgoConfiguration()
-	suite.RandomizeAllSpecs = true
-	RunSpecs(t, "config", suite, reporter)
+	specs.Run(t, "config")
 }
 
 var _ = BeforeSuite(func() {
@@ -62,15 +60,22 @@ func folder(name ...string) string {
 	return filepath.Join(append([]string{apiserver.Repository(), "config"}, name...)...)
 }
 
+// texts are what folders were built to. Many specs read the same few, and each takes seconds.
+var texts = map[string][]byte{}
+
 // built is what `kubectl kustomize` makes of a folder.
 func built(ctx context.Context, folder string) []*unstructured.Unstructured {
 	GinkgoHelper()
-	binaries, err := apiserver.Binaries()
-	Expect(err).NotTo(HaveOccurred())
-	kustomize := exec.CommandContext(ctx, filepath.Join(binaries, "kubectl"), "kustomize", folder)
-	kustomize.Stderr = GinkgoWriter
-	text, err := kustomize.Output()
-	Expect(err).NotTo(HaveOccurred(), folder)
+	text, known := texts[folder]
+	if !known {
+		binaries, err := apiserver.Binaries()
+		Expect(err).NotTo(HaveOccurred())
+		kustomize := exec.CommandContext(ctx, filepath.Join(binaries, "kubectl"), "kustomize", folder)
+		kustomize.Stderr = GinkgoWriter
+		text, err = kustomize.Output()
+		Expect(err).NotTo(HaveOccurred(), folder)
+		texts[folder] = text
+	}
 
 	var objects []*unstructured.Unstructured
 	for reader := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {

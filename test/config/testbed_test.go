@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/stowage-dev/stowage/test/apiserver"
+	"github.com/stowage-dev/stowage/test/harness/apiserver"
 )
 
 // What `make e2e` installs proves what users install only as far as it is the same.

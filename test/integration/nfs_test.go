@@ -12,7 +12,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend/nfs"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/nfstest"
-	. "github.com/stowage-dev/stowage/test/fixture"
+	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 var _ = Describe("With a share of an NFS server", Ordered, func() {

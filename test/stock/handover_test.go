@@ -10,9 +10,9 @@ import (
 	"k8s.io/component-helpers/storage/volume"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stowage-dev/stowage/test/controlplane"
-	. "github.com/stowage-dev/stowage/test/fixture"
-	"github.com/stowage-dev/stowage/test/witness"
+	"github.com/stowage-dev/stowage/test/harness/controlplane"
+	. "github.com/stowage-dev/stowage/test/harness/fixture"
+	"github.com/stowage-dev/stowage/test/harness/monitor"
 )
 
 // foreign is a driver, and the class of its volumes, that Stowage knows nothing of. The
@@ -23,7 +23,7 @@ var _ = Describe("A cluster that is handed over", func() {
 	It("from kube-controller-manager to Stowage, and back, loses and changes nothing", func(ctx SpecContext) {
 		there := settle(ctx)
 		DeferCleanup(there.remove)
-		before, err := witness.New(context.WithoutCancel(ctx), users, func(client.Object) bool { return true })
+		before, err := monitor.New(context.WithoutCancel(ctx), users, func(client.Object) bool { return true })
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(before.Stop)
 

@@ -17,9 +17,9 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/nfstest"
-	"github.com/stowage-dev/stowage/test/apiserver"
-	"github.com/stowage-dev/stowage/test/cluster"
-	. "github.com/stowage-dev/stowage/test/fixture"
+	"github.com/stowage-dev/stowage/test/harness/apiserver"
+	"github.com/stowage-dev/stowage/test/harness/cluster"
+	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 // What each backend, and the class that it keeps, is called.

@@ -19,7 +19,8 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend/nfs/nfstest"
 	"github.com/stowage-dev/stowage/internal/program"
-	"github.com/stowage-dev/stowage/test/controlplane"
+	"github.com/stowage-dev/stowage/test/harness/controlplane"
+	"github.com/stowage-dev/stowage/test/harness/specs"
 )
 
 const (
@@ -41,10 +42,9 @@ func TestStock(t *testing.T) {
 	if os.Getenv("STOWAGE_TEST_STOCK") == "" {
 		t.Skip("make test-stock runs this")
 	}
-	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(soon)
 	SetDefaultEventuallyPollingInterval(poll)
-	RunSpecs(t, "Beside a stock Kubernetes")
+	specs.Run(t, "Beside a stock Kubernetes")
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {

@@ -11,7 +11,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
-	. "github.com/stowage-dev/stowage/test/fixture"
+	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 // withSource is a cluster of two nodes with one volume, on node-2, and a request for

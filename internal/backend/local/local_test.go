@@ -19,7 +19,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
 	"github.com/stowage-dev/stowage/internal/backend/local"
 	"github.com/stowage-dev/stowage/internal/program"
-	. "github.com/stowage-dev/stowage/test/fixture"
+	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 const base = "/var/lib/stowage"

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/test/harness/owned"
 )
 
 // inNamespace is set in the environment of a test that may mount.
@@ -17,11 +18,28 @@ const inNamespace = "STOWAGE_TEST_PRIVATE_MOUNTS"
 
 // Main runs a package's tests, for its TestMain. Where it may, it runs them in a
 // mount namespace of their own: whatever a test mounts, and doesn't unmount, is
-// gone with the process.
+// gone with the process. What else they leave if they are killed is found by their
+// temporary folder.
 func Main(m *testing.M) {
 	mount.ServeCall()
-	if os.Getenv(inNamespace) != "" || (mount.Kernel{}).Check() != nil {
+	if os.Getenv(inNamespace) != "" {
 		os.Exit(m.Run())
+	}
+	remove, err := owned.Temporary("t")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "making a folder for the tests:", err)
+		os.Exit(1)
+	}
+	status := run(m)
+	if err := remove(); err != nil {
+		fmt.Fprintln(os.Stderr, "removing the folder of the tests:", err)
+	}
+	os.Exit(status)
+}
+
+func run(m *testing.M) (status int) {
+	if (mount.Kernel{}).Check() != nil {
+		return m.Run()
 	}
 	// The child is killed with the thread that started it.
 	runtime.LockOSThread()
@@ -33,12 +51,12 @@ func Main(m *testing.M) {
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
-		os.Exit(0)
+		return 0
 	case errors.As(err, &exit):
-		os.Exit(max(exit.ExitCode(), 1))
+		return max(exit.ExitCode(), 1)
 	default:
 		fmt.Fprintln(os.Stderr, "running the tests in a mount namespace of their own:", err)
-		os.Exit(1)
+		return 1
 	}
 }
 

@@ -21,7 +21,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/localrecycling"
-	"github.com/stowage-dev/stowage/test/apiserver"
+	"github.com/stowage-dev/stowage/test/harness/apiserver"
+	"github.com/stowage-dev/stowage/test/harness/specs"
 )
 
 var (
@@ -32,10 +33,7 @@ var (
 func TestMain(m *testing.M) { mounttest.Main(m) }
 
 func TestLocalRecycling(t *testing.T) {
-	RegisterFailHandler(Fail)
-	suite, reporter := GinkgoConfiguration()
-	suite.RandomizeAllSpecs = true
-	RunSpecs(t, "local recycling", suite, reporter)
+	specs.Run(t, "local recycling")
 }
 
 var _ = BeforeSuite(func() {

@@ -27,6 +27,7 @@ var _ = Describe("A directory that is asked for as a copy", func() {
 	})
 
 	It("holds what its source does, and is open to as many", func(ctx context.Context) {
+		needsMounts() // only root gives directories away
 		Expect(errors.Join(os.Chown(dir(source), 0, 2000), os.Chmod(dir(source), 0o775|os.ModeSetgid))).To(Succeed())
 		clone := n.made(ctx, copyOf(source))
 		Expect(os.ReadFile(filepath.Join(dir(clone), "hello"))).To(BeEquivalentTo("world"))

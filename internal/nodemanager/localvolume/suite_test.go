@@ -26,7 +26,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/localvolume"
-	"github.com/stowage-dev/stowage/test/apiserver"
+	"github.com/stowage-dev/stowage/test/harness/apiserver"
+	"github.com/stowage-dev/stowage/test/harness/specs"
 )
 
 var (
@@ -39,10 +40,7 @@ var (
 func TestMain(m *testing.M) { mounttest.Main(m) }
 
 func TestLocalVolumes(t *testing.T) {
-	RegisterFailHandler(Fail)
-	suite, reporter := GinkgoConfiguration()
-	suite.RandomizeAllSpecs = true
-	RunSpecs(t, "local volumes", suite, reporter)
+	specs.Run(t, "local volumes")
 }
 
 var _ = BeforeSuite(func() {

@@ -49,6 +49,7 @@ func mustBePublished(t *testing.T, plugin emptydir.Plugin, mounter mount.Mounter
 
 //proves:emptyDir/disk
 func TestAnEmptyDirOnDiskKeepsItsDataUntilItIsUnpublished(t *testing.T) {
+	mounttest.NeedsRoot(t) // a published directory is root's
 	mounter, dir, spec := &mounttest.Fake{}, newDir(t), specOf("", "")
 	plugin := emptydir.New(mounter)
 	mustBePublished(t, plugin, mounter, spec, dir, false)

@@ -58,6 +58,7 @@ func (w *watched) write(t *testing.T, bytes int) {
 
 //proves:emptyDir/sizeLimit
 func TestAPodIsToldOnceThatItsVolumeHasTooMuchAndThatItHasNoMore(t *testing.T) {
+	mounttest.NeedsRoot(t) // a published directory is root's
 	w := newWatched(t, "1Mi")
 	if err := w.later(t, 0); err != nil {
 		t.Fatal(err)
@@ -79,6 +80,7 @@ func TestAPodIsToldOnceThatItsVolumeHasTooMuchAndThatItHasNoMore(t *testing.T) {
 }
 
 func TestAVolumeIsMeasuredNowAndThenOnly(t *testing.T) {
+	mounttest.NeedsRoot(t) // a published directory is root's
 	w := newWatched(t, "1Mi")
 	for range 2 {
 		if err := w.later(t, 0); err != nil {
@@ -92,6 +94,7 @@ func TestAVolumeIsMeasuredNowAndThenOnly(t *testing.T) {
 }
 
 func TestAVolumeThatIsGoneIsNotMeasured(t *testing.T) {
+	mounttest.NeedsRoot(t) // a published directory is root's
 	w := newWatched(t, "1Mi")
 	w.write(t, 2*mebibyte)
 	if err := w.later(t, 0); err != nil {
@@ -104,6 +107,7 @@ func TestAVolumeThatIsGoneIsNotMeasured(t *testing.T) {
 }
 
 func TestAVolumeWithoutALimitIsNotMeasured(t *testing.T) {
+	mounttest.NeedsRoot(t) // a published directory is root's
 	w := newWatched(t, "")
 	w.write(t, 2*mebibyte)
 	for range 2 {

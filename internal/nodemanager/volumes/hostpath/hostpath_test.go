@@ -62,6 +62,7 @@ func TestWhatIsAtThePathIsShownAndStaysWhenThePodGoes(t *testing.T) {
 
 //proves:hostPath/type
 func TestWhatIsNotOfTheTypeIsRefusedWithWhatToDo(t *testing.T) {
+	mounttest.NeedsRoot(t) // it makes devices
 	host := newHost(t)
 	tests := []struct {
 		kind corev1.HostPathType

@@ -1,0 +1,69 @@
+// Command cleanmachine removes what tests that were killed left on this machine. With a
+// command as its arguments it runs that, with a temporary folder by which all that the
+// command leaves is found later.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+
+	"github.com/stowage-dev/stowage/test/harness/leftovers"
+	"github.com/stowage-dev/stowage/test/harness/owned"
+)
+
+func main() {
+	dryRun := flag.Bool("dry-run", false, "Remove nothing, and say what would be removed.")
+	root := flag.String("dir", os.TempDir(), "Folder that has the folders of tests.")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		os.Exit(run(flag.Args()))
+	}
+	cleaner := leftovers.Cleaner{Root: *root, DryRun: *dryRun, Output: os.Stdout}
+	if err := cleaner.Clean(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "clean-machine:", err)
+		os.Exit(1)
+	}
+}
+
+// run returns the exit status of a command, which gets the terminal's signals itself, and
+// others from here.
+func run(command []string) int {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	remove, err := owned.Temporary("t")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "making a temporary folder:", err)
+		return 1
+	}
+	child := exec.Command(command[0], command[1:]...)
+	child.Stdin, child.Stdout, child.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if err = child.Start(); err == nil {
+		go func() {
+			for received := range signals {
+				if received == syscall.SIGTERM {
+					_ = child.Process.Signal(received) // an error says that it has ended
+				}
+			}
+		}()
+		err = child.Wait()
+	}
+	if failure := remove(); failure != nil {
+		fmt.Fprintln(os.Stderr, "removing the temporary folder:", failure)
+	}
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit) && exit.ExitCode() > 0:
+		return exit.ExitCode()
+	default:
+		fmt.Fprintln(os.Stderr, command[0]+":", err)
+		return 1
+	}
+}

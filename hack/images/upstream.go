@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// standIns are images for Kubernetes' own end-to-end tests, by the last word of the
+// name by which these ask for them. They have the programs that tests of volumes run.
+var standIns = map[string]func(sources, context.Context) (image, error){
+	"agnhost":           sources.agnhost,
+	"busybox":           sources.tools,
+	"glibc-dns-testing": sources.tools,
+	"nginx":             sources.webServer,
+	"nfs":               sources.nfsServer,
+	"pause":             sources.pause,
+}
+
+// nfsFolder has the modules of nfs-ganesha, which it loads by their names.
+const nfsFolder = "/usr/lib/*-linux-gnu/ganesha/libfsalvfs.so"
+
+//go:embed nfs-server.sh
+var nfsServerScript []byte
+
+// writeStandIns writes an archive with stand-ins for the images that a file lists.
+func writeStandIns(ctx context.Context, from sources, list, archive string) error {
+	content, err := os.ReadFile(list)
+	if err != nil {
+		return fmt.Errorf("reading which images the tests ask for: %w", err)
+	}
+	all := map[name.Reference]v1.Image{}
+	built := map[string]v1.Image{}
+	for _, asked := range strings.Fields(string(content)) {
+		tag, err := name.NewTag(asked)
+		if err != nil {
+			return fmt.Errorf("reading which images the tests ask for: %w", err)
+		}
+		which := path.Base(tag.RepositoryStr())
+		maker, known := standIns[which]
+		if !known {
+			continue
+		}
+		if built[which] == nil {
+			if built[which], err = makeOne(ctx, from, maker); err != nil {
+				return fmt.Errorf("making %s: %w", asked, err)
+			}
+		}
+		all[tag] = built[which]
+	}
+	if len(built) != len(standIns) {
+		return fmt.Errorf("of %d images that there are stand-ins for the tests ask for %d: look at %s", len(standIns), len(built), list)
+	}
+	if err := tarball.MultiRefWriteToFile(archive+".part", all); err != nil {
+		return err
+	}
+	return os.Rename(archive+".part", archive)
+}
+
+// makeOne makes a stand-in. What it has of the tools is a layer that it shares with the
+// others: nodes unpack that once.
+func makeOne(ctx context.Context, from sources, maker func(sources, context.Context) (image, error)) (v1.Image, error) {
+	made, err := maker(from, ctx)
+	if err != nil {
+		return nil, err
+	}
+	common, err := from.tools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if rest, above := made.files.without(common.files); above && len(rest) > 0 {
+		return image{rest, made.config}.build(common.files)
+	}
+	return made.build()
+}
+
+// tools is busybox with the programs that tests want from GNU: dd with flags, stat,
+// blockdev and the like.
+func (s sources) tools(ctx context.Context) (image, error) {
+	made, err := s.busybox(ctx)
+	if err != nil {
+		return image{}, err
+	}
+	err = made.files.addPackages(ctx, "coreutils", "util-linux", "mount")
+	return made, err
+}
+
+// agnhost is the program that most pods of the tests run, with a shell beside it.
+func (s sources) agnhost(ctx context.Context) (image, error) {
+	made, err := s.tools(ctx)
+	if err != nil {
+		return image{}, err
+	}
+	made.config.Entrypoint, made.config.Cmd = []string{"/agnhost"}, []string{"pause"}
+	return made, made.files.program(s, "agnhost", "/agnhost")
+}
+
+// webServer is tools which serves a page until it is ended.
+func (s sources) webServer(ctx context.Context) (image, error) {
+	made, err := s.tools(ctx)
+	if err != nil {
+		return image{}, err
+	}
+	made.files.write("/usr/share/nginx/html/index.html", 0o644, []byte("hello\n"))
+	made.config.Cmd = []string{"/bin/busybox", "httpd", "-f", "-p", "80", "-h", "/usr/share/nginx/html"}
+	return made, nil
+}
+
+// nfsServer is an NFS server in a pod.
+func (s sources) nfsServer(ctx context.Context) (image, error) {
+	made, err := s.tools(ctx)
+	if err != nil {
+		return image{}, err
+	}
+	modules, err := filepath.Glob(nfsFolder)
+	if err != nil || len(modules) == 0 {
+		return image{}, fmt.Errorf("there is no %s: install Debian's package nfs-ganesha-vfs: %w", nfsFolder, err)
+	}
+	for _, file := range append(modules, "/etc/netconfig") {
+		if err := made.files.copy(file); err != nil {
+			return image{}, err
+		}
+	}
+	made.files.link("/etc/mtab", "/proc/self/mounts")
+	if err := made.files.addPackages(ctx, "nfs-ganesha"); err != nil {
+		return image{}, err
+	}
+	made.files.write("/usr/local/bin/run_nfs.sh", 0o755, nfsServerScript)
+	made.config.Entrypoint, made.config.Cmd = []string{"/usr/local/bin/run_nfs.sh"}, nil
+	return made, nil
+}

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Runs `go test` with the given flags and packages, all of which are built once and alike, and ends with a summary: what
+# was slow, what was skipped and why, and how many tests passed. `go vet` is left to the linter.
+set -euo pipefail
+
+readonly reports=$PWD/bin/test/reports/go
+rm -rf "$reports"
+mkdir -p "$reports"
+hack/filesystems.sh
+go build -buildvcs=false -o bin/ ./hack/testsummary ./hack/cleanmachine
+
+# Most suites wait for an API server more than they compute, so there are more of them at once than processors.
+status=0
+GINKGO_NO_COLOR=TRUE STOWAGE_TEST_REPORTS=$reports bin/cleanmachine bin/gotestsum --format pkgname-and-test-fails --hide-summary all \
+  --jsonfile "$reports/go-test.json" -- \
+  -shuffle=on -vet=off -p "$(($(nproc) + 1))" -ldflags='-s -w' -timeout 40m "$@" || status=$?
+bin/testsummary "$reports" || status=$?
+exit "$status"

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// mostRows is how many rows a table of what was slow has.
+const mostRows = 10
+
+// results are what all reports say.
+type results struct {
+	summary
+	packages, tests []timed
+	// skipped counts tests by the reason why they were skipped.
+	skipped map[string]int
+	// retried are specs that passed, but not at once.
+	retried []string
+	// countsSpecs is whether the summary is of specs, by the reports of their suites.
+	countsSpecs bool
+}
+
+// timed is a package or a test, and how long it took.
+type timed struct {
+	name string
+	took time.Duration
+}
+
+func printPackages(to io.Writer, r results) {
+	if len(r.packages) == 0 {
+		return
+	}
+	fmt.Fprintln(to, "\nThe packages that took longest:")
+	printTimed(to, r.packages)
+}
+
+func printSlowest(to io.Writer, r results) {
+	fmt.Fprintln(to, "\nThe slowest tests:")
+	printTimed(to, r.tests)
+}
+
+func printTimed(to io.Writer, rows []timed) {
+	rows = slices.SortedFunc(slices.Values(rows), func(a, b timed) int {
+		return cmp.Or(cmp.Compare(b.took, a.took), strings.Compare(a.name, b.name))
+	})
+	for _, row := range rows[:min(mostRows, len(rows))] {
+		fmt.Fprintf(to, "  %7.1f s  %s\n", row.took.Seconds(), row.name)
+	}
+}
+
+// printSkipped says what this machine, or this user, can't run.
+func printSkipped(to io.Writer, r results) {
+	if len(r.skipped) == 0 {
+		return
+	}
+	fmt.Fprintln(to, "\nNOT RUN here, and why:")
+	for _, reason := range slices.Sorted(maps.Keys(r.skipped)) {
+		fmt.Fprintf(to, "  %5d  %s\n", r.skipped[reason], reason)
+	}
+}
+
+// printRetried names specs that passed only when they were tried again.
+func printRetried(to io.Writer, r results) bool {
+	if len(r.retried) == 0 {
+		fmt.Fprintln(to, "\nRetries: none.")
+		return false
+	}
+	fmt.Fprintln(to, "\nFLAKED: passed only when they were tried again:")
+	for _, name := range r.retried {
+		fmt.Fprintln(to, "  "+name)
+	}
+	return true
+}

@@ -1,5 +1,0 @@
-//go:build race
-
-package nodemanager
-
-const stride = 7

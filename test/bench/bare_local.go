@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilexec "k8s.io/utils/exec"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/device"
+)
+
+// bareExtended has all of a file system made at once, as the agent does: what is
+// left to the kernel is made after the first mount.
+const bareExtended = "nodiscard,lazy_itable_init=0,lazy_journal_init=0"
+
+func runBareLocal(ctx context.Context, kubeconfig string, arguments []string) error {
+	return runBareClaims(ctx, kubeconfig, bareLocal(stowagev1alpha1.LocalLayout(arguments[0]), arguments[1]))
+}
+
+// bareLocal sends the seven writes of a claim that gets a local volume, and does to
+// the disk what has to be done, on one node: the intent, the LocalVolume, a directory
+// or a file system in a file, the LocalVolume's status, the volume, its status, the
+// claim with the intent cleared, its status.
+func bareLocal(layout stowagev1alpha1.LocalLayout, folder string) claimWrites {
+	onDisk := bareDirectory
+	if layout == stowagev1alpha1.LayoutImage {
+		onDisk = bareImage
+	}
+	return func(ctx context.Context, writer client.Client, claim *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume) error {
+		if err := bareIntent(ctx, writer, claim); err != nil {
+			return err
+		}
+		local := bareLocalVolume(claim, layout, folder)
+		if err := writer.Create(ctx, local); err != nil {
+			return err
+		}
+		if err := onDisk(ctx, filepath.Join(folder, local.Name)); err != nil {
+			return fmt.Errorf("making %s: %w", local.Name, err)
+		}
+		if err := bareProvisioned(ctx, writer, local); err != nil {
+			return err
+		}
+		return bareRecord(ctx, writer, claim)
+	}
+}
+
+func bareDirectory(_ context.Context, path string) error {
+	return os.MkdirAll(path, 0o700)
+}
+
+func bareImage(ctx context.Context, path string) (err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	image, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, image.Close()) }()
+	size := localCapacity()
+	if err := device.Allocate(image, size.Value()); err != nil {
+		return err
+	}
+	output, err := utilexec.New().CommandContext(ctx, "mkfs.ext4", "-q", "-F", "-m0", "-b4096", "-I256", "-E", bareExtended, path).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("mkfs.ext4: %w: %s", err, output)
+	}
+	return nil
+}
+
+func localCapacity() resource.Quantity { return resource.MustParse(localSize) }
+
+func bareLocalVolume(claim *corev1.PersistentVolumeClaim, layout stowagev1alpha1.LocalLayout, folder string) *stowagev1alpha1.LocalVolume {
+	return &stowagev1alpha1.LocalVolume{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:       "pvc-" + string(claim.UID),
+			Labels:     map[string]string{stowagev1alpha1.BackendLabel: class},
+			Finalizers: []string{stowagev1alpha1.LocalVolumeFinalizer},
+		},
+		Spec: stowagev1alpha1.LocalVolumeSpec{
+			NodeName: localNode, Backend: class, Path: stowagev1alpha1.AbsolutePath(folder), Capacity: localCapacity(), Layout: layout,
+			ClaimRef: stowagev1alpha1.ClaimReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
+		},
+	}
+}
+
+func bareProvisioned(ctx context.Context, writer client.Client, local *stowagev1alpha1.LocalVolume) error {
+	before := local.DeepCopy()
+	local.Status.Path, local.Status.Capacity = string(local.Spec.Path)+"/"+local.Name, new(localCapacity())
+	for _, kind := range []string{stowagev1alpha1.ProvisionedCondition, stowagev1alpha1.ReadyCondition, stowagev1alpha1.GrantedCondition} {
+		local.Status.Conditions = append(local.Status.Conditions, metav1.Condition{
+			Type: kind, Status: metav1.ConditionTrue, Reason: stowagev1alpha1.ReasonReady,
+			Message: "the volume can be mounted", LastTransitionTime: metav1.Now(),
+		})
+	}
+	return writer.Status().Patch(ctx, local, client.MergeFrom(before))
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+)
+
+const (
+	writesPerBind  = 4
+	writesPerClaim = 5
+	// maxAttachWrites are wanted at most for each attach, and for each detach.
+	maxAttachWrites = 3
+
+	// Milliseconds of CPU time for each bind, and until a volume that appears is bound.
+	maxCPUPerBind = 2.0
+	maxLateVolume = 100
+
+	maxCPUGrowth     = 1.2
+	maxCrowdSlowdown = 2.0
+	maxBytesPerPair  = 8 << 10
+	growthFrom       = 1000
+	growthTo         = 10 * growthFrom
+
+	// Parts of the bare client's speed.
+	provisionGoal = 0.80
+	provisionGate = 0.70
+	attachGoal    = 0.80
+
+	// maxLocalTime and maxNodeTime are how many times as long as the bare operations it
+	// may take.
+	maxLocalTime = 1.3
+	maxNodeTime  = 1.2
+	// maxIdleCPU is the part of a core that an agent with nothing to do may use.
+	maxIdleCPU = 0.005
+	// maxEventGrowth is how many times as much what happens on a node may cost among many
+	// nodes as among few, with as many volumes: flat, but for what the machine itself varies.
+	maxEventGrowth = 1.2
+)
+
+// limits are which part of the bare client's speed is the goal, and which the
+// gate, at a number of pairs.
+var limits = map[int]struct{ goal, gate float64 }{
+	2000:  {0.90, 0.80},
+	10000: {0.85, 0.75},
+}
+
+// judge sets what was measured beside what is wanted.
+func (r *report) judge() {
+	r.judgeBind()
+	if r.LateVolume != nil {
+		r.atMost("claim waits, its volume appears: bound after, max", float64(r.LateVolume.Max), maxLateVolume, "ms")
+	}
+	if r.Crowd != nil {
+		r.atMost("p99 beside unmatchable claims, to p99 without", r.Crowd.Slowdown, maxCrowdSlowdown, "x")
+	}
+	if r.Idle != nil {
+		r.atMost("live heap per idle pair", r.Idle.BytesPerPair, maxBytesPerPair, "bytes")
+	}
+	r.judgeProvision()
+	for _, c := range r.comparisons("local") {
+		name := fmt.Sprintf("local, %s, n=%d", c.of, c.n)
+		r.allDone(name+": each claim bound", c)
+		r.noneLeft(name, c)
+		r.bareTime(name, c, maxLocalTime)
+	}
+	r.judgeAttach()
+	for _, c := range r.comparisons("node") {
+		r.bareTime("node, "+c.of, c, maxNodeTime)
+	}
+	if idle := r.NodeIdle; idle != nil {
+		r.atMost(fmt.Sprintf("node, %d pods with %d volumes each, idle: part of a core", idle.Pods, idle.Volumes), idle.PartOfCore, maxIdleCPU, "")
+	}
+	r.judgeEvents()
+}
+
+// judgeBind judges what must hold in every round: that all is bound, right, in four
+// writes, and how much CPU that takes; and the speed, where the bare client ran.
+func (r *report) judgeBind() {
+	var small, large *comparison
+	for _, c := range r.comparisons("bind") {
+		name := fmt.Sprintf("%s, n=%d", c.of, c.n)
+		r.allDone(name+": each claim bound, to its volume", c)
+		r.exactWrites(name+": writes per bind", c, writesPerBind)
+		r.gate(name+": CPU per bind, median", fmt.Sprintf("<= %.0f ms", maxCPUPerBind), fmt.Sprintf("%.2f ms", c.cpu()), c.cpu() <= maxCPUPerBind)
+		r.bareSpeed(name, c, limits[c.n].goal, limits[c.n].gate)
+		switch {
+		case c.of != workloads[0].name:
+		case c.n == growthFrom:
+			small = c
+		case c.n == growthTo:
+			large = c
+		}
+	}
+	r.cpuGrowth("CPU per bind", small, large)
+}
+
+func (r *report) judgeProvision() {
+	all := r.comparisons("provision")
+	for _, c := range all {
+		name := fmt.Sprintf("provision, n=%d", c.n)
+		r.allDone(name+": each claim bound", c)
+		r.exactWrites(name+": writes to claim and volume", c, writesPerClaim)
+		r.noneLeft(name, c)
+		r.bareSpeed(name, c, provisionGoal, provisionGate)
+	}
+	if len(all) > 0 {
+		r.cpuGrowth("provision: CPU per claim", all[0], all[len(all)-1])
+	}
+}
+
+func (r *report) judgeAttach() {
+	for _, c := range r.comparisons("attach") {
+		name := fmt.Sprintf("%s, %d volumes", c.of, c.n)
+		r.bareSpeed(name, c, attachGoal, 0)
+		limit := float64(maxAttachWrites)
+		if c.of == string(moving) {
+			limit *= 2
+		}
+		most := slices.Max(each(c.rounds, func(r result) float64 { return r.Writes }))
+		r.gate(name+": writes per volume", fmt.Sprintf("<= %.0f", limit), fmt.Sprintf("%.2f", most), most <= limit)
+	}
+}
+
+// judgeEvents compares clusters of many and of few nodes, and shows what volumes cost.
+func (r *report) judgeEvents() {
+	if len(r.Events) < len(eventSizes) {
+		return
+	}
+	small, few, many := r.Events[0], r.Events[1], r.Events[2]
+	r.atMost(fmt.Sprintf("a pod comes and goes: CPU, %d nodes to %d", many.Nodes, few.Nodes), float64(many.Cycle/few.Cycle), maxEventGrowth, "x")
+	r.want(fmt.Sprintf("a pod comes and goes: CPU, %d volumes to %d", few.Volumes, small.Volumes), "",
+		fmt.Sprintf("%.1f x", float64(few.Cycle/small.Cycle)), true)
+}

@@ -1,0 +1,39 @@
+package cluster_test
+
+import (
+	"fmt"
+	"strings"
+)
+
+// sh is what a shell's script prints in a pod.
+func (n *namespace) sh(pod, script string) (string, error) {
+	output, err := n.cluster.Kubectl(n.ctx, "", "exec", "--namespace="+n.name, pod, "--", "sh", "-c", script)
+	return strings.TrimSpace(output), err
+}
+
+// does checks that a script succeeds in a pod.
+func (n *namespace) does(pod, script string) error {
+	_, err := n.sh(pod, script)
+	return err
+}
+
+// says checks what a script prints in a pod.
+func (n *namespace) says(pod, script, want string) error {
+	got, err := n.sh(pod, script)
+	if err == nil && got != want {
+		err = fmt.Errorf("%q in %s prints %q, not %q", script, pod, got, want)
+	}
+	return err
+}
+
+// refuses checks that a script fails in a pod, with such a message.
+func (n *namespace) refuses(pod, script, message string) error {
+	_, err := n.sh(pod, script)
+	if err == nil {
+		return fmt.Errorf("%q in %s succeeds", script, pod)
+	}
+	if !strings.Contains(err.Error(), message) {
+		return fmt.Errorf("it isn't for %q: %w", message, err)
+	}
+	return nil
+}

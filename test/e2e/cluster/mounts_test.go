@@ -1,0 +1,112 @@
+package cluster_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+)
+
+// Mounts looks at a node's mounts, for as many as ask it to.
+type Mounts struct {
+	mu    sync.Mutex
+	looks map[string]*look
+}
+
+// Below is what somebody, of a name of their own, asks to be looked at: these paths, and
+// all below them.
+type Below struct {
+	Name  string
+	Paths []string
+}
+
+// Begin begins to look, and tells how much is mounted.
+func (m *Mounts) Begin(asked Below, count *int) error {
+	ctx, stop := context.WithCancel(context.Background()) // a call has none: it ends with End
+	before, err := mountedBelow(asked.Paths)
+	if err != nil {
+		stop()
+		return err
+	}
+	*count = len(before)
+	l := &look{paths: asked.Paths, before: before, stop: stop}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.looks == nil {
+		m.looks = map[string]*look{}
+	}
+	m.looks[asked.Name] = l
+	go func() {
+		if err := mount.Watch(ctx, l.again); err != nil {
+			l.tell(err.Error())
+		}
+	}()
+	return nil
+}
+
+// End ends that, and tells what changed meanwhile.
+func (m *Mounts) End(name string, changes *[]string) error {
+	m.mu.Lock()
+	l := m.looks[name]
+	m.mu.Unlock()
+	if l == nil {
+		return fmt.Errorf("no watch is called %s", name)
+	}
+	l.again()
+	l.stop()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	*changes = append([]string{}, l.changes...)
+	return nil
+}
+
+// look is at what was mounted when it began, at some paths and below them.
+type look struct {
+	paths, before []string
+	stop          context.CancelFunc
+
+	mu      sync.Mutex
+	changes []string
+}
+
+// again tells what changed since the beginning, also if it is put right a moment later.
+func (l *look) again() {
+	now, err := mountedBelow(l.paths)
+	if err != nil {
+		l.tell(err.Error())
+		return
+	}
+	for _, one := range l.before {
+		if !slices.Contains(now, one) {
+			l.tell("gone: " + one)
+		}
+	}
+	for _, one := range now {
+		if !slices.Contains(l.before, one) {
+			l.tell("new: " + one)
+		}
+	}
+}
+
+func (l *look) tell(what string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !slices.Contains(l.changes, what) {
+		l.changes = append(l.changes, what)
+	}
+}
+
+// mountedBelow is all that a mount has but how it hears of others.
+func mountedBelow(paths []string) ([]string, error) {
+	table, err := mount.Kernel{}.Table()
+	var all []string
+	for _, path := range paths {
+		for _, point := range table.Below(path) {
+			point.Group, point.Master = 0, 0
+			all = append(all, fmt.Sprintf("%+v", point))
+		}
+	}
+	return all, err
+}

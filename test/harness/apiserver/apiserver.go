@@ -1,0 +1,188 @@
+// Package apiserver starts a real etcd and kube-apiserver on loopback, on free
+// ports, with Stowage's CRDs installed: for test suites, for `make run` and for
+// `make demo`.
+//
+// There is nothing else in such a control plane: no kube-controller-manager, no
+// scheduler, no kubelet. Nobody but the caller binds claims, protects them,
+// registers nodes or finishes the deletion of pods and namespaces. Package
+// controlplane adds the first two.
+package apiserver
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/stowage-dev/stowage/test/harness/owned"
+)
+
+const (
+	startTimeout = 90 * time.Second
+	stopTimeout  = 60 * time.Second
+)
+
+// Options say how a control plane is started. The zero value is right for a
+// test suite: state in a temporary folder that Stop removes.
+type Options struct {
+	// DataDir keeps etcd's state across Stop and Start. Empty: a temporary one.
+	DataDir string
+	// CertDir is where the API server's certificates lie; what is in it is
+	// removed at the start. Empty: a temporary one.
+	CertDir string
+	// Address that the API server listens on, where Port is set. Empty: 127.0.0.1.
+	Address string
+	// Port of the API server. 0: any free one, of 127.0.0.1.
+	Port int
+	// EtcdPort is the client port of etcd on 127.0.0.1. 0: any free one.
+	EtcdPort int
+	// Output receives what etcd and kube-apiserver log. Nil: nothing.
+	Output io.Writer
+	// WithoutCRDs leaves Stowage's CRDs out.
+	WithoutCRDs bool
+	// WatchCache has the server answer from its watch cache, as the servers of clusters do.
+	// A list then waits up to 100 ms until the cache has caught up with etcd, which is most
+	// of the time that a suite takes whose objects change between its lists.
+	WatchCache bool
+	// Stock has the server serve a whole Kubernetes, whose other programs the caller
+	// starts: there are service accounts, which kube-controller-manager makes, Services
+	// have addresses, and kubelets can be called. It needs a CertDir.
+	Stock bool
+}
+
+// Server is a running control plane.
+type Server struct {
+	// Config is a client configuration of a member of system:masters.
+	Config *rest.Config
+
+	env *envtest.Environment
+	// release ends the thread that the servers' lives are tied to.
+	release func()
+	// remove removes the temporary folder, by which servers of a test that is killed are
+	// found.
+	remove func() error
+}
+
+// Start starts etcd and kube-apiserver and waits until they serve. The caller
+// stops what it got. The API server authorizes by Node and RBAC and has the
+// NodeRestriction plug-in on, as a cluster does. Unless it is a stock one,
+// ServiceAccount admission is off, because nobody makes default service accounts.
+func Start(options Options) (*Server, error) {
+	assets, err := Binaries()
+	if err != nil {
+		return nil, err
+	}
+	if options.CertDir != "" {
+		if err := emptyFolder(options.CertDir); err != nil {
+			return nil, fmt.Errorf("emptying the folder of certificates: %w", err)
+		}
+	}
+	env, err := environment(options)
+	if err != nil {
+		return nil, err
+	}
+	remove, err := owned.Temporary("servers")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Setenv("STOWAGE_CONTROLPLANE", assets); err != nil {
+		return nil, fmt.Errorf("naming the folder of the control plane: %w", err)
+	}
+	server := &Server{env: env, remove: remove}
+	server.release = onOwnThread(func() { server.Config, err = env.Start() })
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("starting etcd and kube-apiserver from %s: %w", assets, err), server.Stop())
+	}
+	return server, nil
+}
+
+// Stop stops the API server and etcd and waits until they are gone.
+func (s *Server) Stop() error {
+	defer s.release()
+	return errors.Join(s.env.Stop(), s.remove())
+}
+
+// User makes a client certificate for a user of the given name and groups, and
+// returns a client configuration with it. What the user may do is RBAC's.
+func (s *Server) User(name string, groups ...string) (*rest.Config, error) {
+	user, err := s.env.AddUser(envtest.User{Name: name, Groups: groups}, rest.CopyConfig(s.Config))
+	if err != nil {
+		return nil, fmt.Errorf("making a client certificate for %s: %w", name, err)
+	}
+	return user.Config(), nil
+}
+
+// Kubeconfig is the text of a kubeconfig file for one of this server's users.
+func (s *Server) Kubeconfig(name string, groups ...string) ([]byte, error) {
+	user, err := s.env.AddUser(envtest.User{Name: name, Groups: groups}, rest.CopyConfig(s.Config))
+	if err != nil {
+		return nil, fmt.Errorf("making a client certificate for %s: %w", name, err)
+	}
+	return user.KubeConfig()
+}
+
+func environment(options Options) (*envtest.Environment, error) {
+	env := &envtest.Environment{
+		ControlPlaneStartTimeout: startTimeout,
+		ControlPlaneStopTimeout:  stopTimeout,
+	}
+	if !options.WithoutCRDs {
+		env.CRDInstallOptions.MaxTime = startTimeout
+		env.CRDDirectoryPaths = []string{filepath.Join(Repository(), "config", "crd")}
+		env.ErrorIfCRDPathMissing = true
+	}
+	env.ControlPlane.Etcd = etcd(options)
+	server := env.ControlPlane.GetAPIServer()
+	configure(server, options)
+	if options.Stock {
+		return env, configureStock(server, options)
+	}
+	return env, nil
+}
+
+func etcd(options Options) *envtest.Etcd {
+	etcd := &envtest.Etcd{Path: leashed("etcd"), DataDir: options.DataDir, Out: options.Output, Err: options.Output}
+	if options.EtcdPort != 0 {
+		etcd.URL = &url.URL{Scheme: "http", Host: fmt.Sprintf("127.0.0.1:%d", options.EtcdPort)}
+	}
+	return etcd
+}
+
+func configure(server *envtest.APIServer, options Options) {
+	server.Configure().
+		Set("authorization-mode", "Node", "RBAC").
+		Set("enable-admission-plugins", "NodeRestriction").
+		Set("watch-cache", strconv.FormatBool(options.WatchCache))
+	server.Path, server.CertDir = leashed("kube-apiserver"), options.CertDir
+	server.Out, server.Err = options.Output, options.Output
+	if options.Port != 0 {
+		server.SecureServing.Address, server.SecureServing.Port = cmp.Or(options.Address, "127.0.0.1"), strconv.Itoa(options.Port)
+	}
+}
+
+// Binaries is the folder with etcd, kube-apiserver and kubectl.
+func Binaries() (string, error) {
+	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
+		return dir, nil
+	}
+	built, err := filepath.Glob(filepath.Join(Repository(), "bin", "k8s", "*", "kube-apiserver"))
+	if err != nil || len(built) == 0 {
+		return "", errors.New("no control plane is built: run 'make controlplane' first, or set KUBEBUILDER_ASSETS")
+	}
+	return filepath.Dir(built[len(built)-1]), nil
+}
+
+// Repository is the top folder of the checkout that this file was compiled from.
+func Repository() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..", "..")
+}

@@ -1,0 +1,110 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/test/harness/apiserver"
+)
+
+// Kubectl is a kubectl command of the administrator.
+func (c *Cluster) Kubectl(ctx context.Context, arguments ...string) (*exec.Cmd, error) {
+	kubectl, err := KubectlPath()
+	if err != nil {
+		return nil, err
+	}
+	command := exec.CommandContext(ctx, kubectl, arguments...)
+	command.Env = append(command.Environ(), "KUBECONFIG="+c.Folder.Kubeconfig(AdminUser))
+	return command, nil
+}
+
+// KubectlPath is where kubectl is.
+func KubectlPath() (string, error) {
+	binaries, err := apiserver.Binaries()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(filepath.Join(binaries, "kubectl"))
+}
+
+// applyConfig takes over fields that somebody changed by hand: after an update
+// of Stowage its own objects are as this version wants them.
+func (c *Cluster) applyConfig(ctx context.Context) error {
+	kubectl, err := c.Kubectl(ctx, "apply", "--server-side", "--force-conflicts",
+		"-k", filepath.Join(apiserver.Repository(), "config", "run"))
+	if err != nil {
+		return err
+	}
+	if output, err := kubectl.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w:\n%s", err, output)
+	}
+	return c.awaitCRDs(ctx)
+}
+
+func (c *Cluster) awaitCRDs(ctx context.Context) error {
+	kubectl, err := c.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s",
+		"crd/storagebackends."+stowagev1alpha1.GroupVersion.Group, "crd/localvolumes."+stowagev1alpha1.GroupVersion.Group,
+		"crd/localdisks."+stowagev1alpha1.GroupVersion.Group, "crd/localrecyclings."+stowagev1alpha1.GroupVersion.Group)
+	if err != nil {
+		return err
+	}
+	if output, err := kubectl.CombinedOutput(); err != nil {
+		return fmt.Errorf("waiting for the CRDs: %w:\n%s", err, output)
+	}
+	return nil
+}
+
+func (c *Cluster) registerNodes(ctx context.Context) error {
+	for _, name := range c.nodes {
+		if err := c.registerNode(ctx, name); err != nil {
+			return fmt.Errorf("registering node %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// registerNode does what a kubelet does first.
+func (c *Cluster) registerNode(ctx context.Context, name string) error {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	_, err := controllerutil.CreateOrPatch(ctx, c.Client, node, func() error {
+		metav1.SetMetaDataLabel(&node.ObjectMeta, stowagev1alpha1.TopologyNodeLabel, name)
+		metav1.SetMetaDataLabel(&node.ObjectMeta, corev1.LabelHostname, name)
+		metav1.SetMetaDataLabel(&node.ObjectMeta, corev1.LabelOSStable, "linux")
+		if c.register != nil {
+			c.register(node)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	before := node.DeepCopy()
+	node.Status = nodeStatus(metav1.Now())
+	return c.Client.Status().Patch(ctx, node, client.MergeFrom(before))
+}
+
+func nodeStatus(now metav1.Time) corev1.NodeStatus {
+	resources := corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse("8"),
+		corev1.ResourceMemory: resource.MustParse("32Gi"),
+		corev1.ResourcePods:   resource.MustParse("110"),
+	}
+	return corev1.NodeStatus{
+		Capacity:    resources,
+		Allocatable: resources,
+		Conditions: []corev1.NodeCondition{{
+			Type: corev1.NodeReady, Status: corev1.ConditionTrue,
+			Reason: "Registered", Message: "registered by hand: there is no kubelet",
+			LastHeartbeatTime: now, LastTransitionTime: now,
+		}},
+	}
+}

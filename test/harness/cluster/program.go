@@ -1,0 +1,216 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	stopTimeout  = 30 * time.Second
+	pollInterval = 50 * time.Millisecond
+	// tailLines is how much of a log an error shows.
+	tailLines = 12
+)
+
+// Program is one of Stowage's own programs as a child of this one. It can be
+// started again after it ended. It never outlives this process.
+type Program struct {
+	Name string
+	// LogFile is where all its runs log to.
+	LogFile string
+
+	path      string
+	arguments []string
+	// environment is added to this process's own.
+	environment []string
+	probe       string
+
+	mu  sync.Mutex
+	now *run
+}
+
+// run is one life of a program.
+type run struct {
+	process *os.Process
+	// ended is closed when the process is gone; then err is how it went.
+	ended chan struct{}
+	err   error
+}
+
+// ProgramOptions say how a program is started.
+type ProgramOptions struct {
+	Name, Path, LogFile string
+	// Probe is the address that it answers probes at, as a flag tells it.
+	Probe string
+	// Ready is the URL that answers once it is ready, of a program that has no flag
+	// for probes.
+	Ready     string
+	Arguments []string
+	// Environment is added to this process's own.
+	Environment []string
+}
+
+// NewProgram is a program that doesn't run yet.
+func NewProgram(options ProgramOptions) *Program {
+	program := &Program{
+		Name: options.Name, LogFile: options.LogFile,
+		path: options.Path, probe: options.Ready, arguments: options.Arguments, environment: options.Environment,
+	}
+	if options.Probe != "" {
+		program.probe = "http://" + options.Probe + "/readyz"
+		program.arguments = append([]string{"--health-probe-bind-address=" + options.Probe}, options.Arguments...)
+	}
+	return program
+}
+
+// Start starts the program. It must not be running.
+func (p *Program) Start() error {
+	log, err := os.OpenFile(p.LogFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return fmt.Errorf("opening the log of %s: %w", p.Name, err)
+	}
+	command := exec.Command(p.path, p.arguments...)
+	command.Stdout, command.Stderr = log, log
+	command.Env = append(command.Environ(), p.environment...)
+	// Its own process group: a Ctrl-C in the terminal is for this process alone,
+	// which stops things in their order.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+
+	started := make(chan error)
+	r := &run{ended: make(chan struct{})}
+	go func() {
+		// Pdeathsig comes when the thread that started the child ends.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer log.Close()
+		err := command.Start()
+		r.process = command.Process
+		started <- err
+		if err == nil {
+			r.err = command.Wait()
+			close(r.ended)
+		}
+	}()
+	if err := <-started; err != nil {
+		return fmt.Errorf("starting %s: %w", p.Name, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now = r
+	return nil
+}
+
+// Ended is closed when the present run is over. A program that was never
+// started has nothing to wait for.
+func (p *Program) Ended() <-chan struct{} {
+	if r := p.current(); r != nil {
+		return r.ended
+	}
+	return nil
+}
+
+// Err says how the last run ended. It is asked after Ended.
+func (p *Program) Err() error {
+	if r := p.current(); r != nil {
+		return r.err
+	}
+	return nil
+}
+
+// PID is that of the present run.
+func (p *Program) PID() int {
+	if r := p.current(); r != nil {
+		return r.process.Pid
+	}
+	return 0
+}
+
+// AwaitReady waits until the program says that it is ready.
+func (p *Program) AwaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	for {
+		if p.isReady(ctx) {
+			return nil
+		}
+		select {
+		case <-p.Ended():
+			return fmt.Errorf("%s ended: %w; the end of %s:\n%s", p.Name, p.Err(), p.LogFile, Tail(p.LogFile, tailLines))
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s to be ready: %w; the end of %s:\n%s", p.Name, ctx.Err(), p.LogFile, Tail(p.LogFile, tailLines))
+		case <-time.After(pollInterval):
+		}
+	}
+}
+
+func (p *Program) isReady(ctx context.Context) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.probe, http.NoBody)
+	if err != nil {
+		return false
+	}
+	response, err := probing.Do(request)
+	if err != nil {
+		return false
+	}
+	response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
+// probing asks programs of this machine, some of which sign their certificates themselves.
+var probing = &http.Client{Transport: &http.Transport{
+	TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // Only whether it answers is asked.
+	DisableKeepAlives: true,
+}}
+
+// Kill ends the program as a crash does, without a chance to tidy up, and waits
+// until it is gone.
+func (p *Program) Kill() error {
+	return p.end(syscall.SIGKILL)
+}
+
+// Stop asks the program to end, and kills it if it takes too long.
+func (p *Program) Stop() error {
+	return p.end(syscall.SIGTERM)
+}
+
+func (p *Program) end(signal syscall.Signal) error {
+	r := p.current()
+	if r == nil {
+		return nil
+	}
+	_ = r.process.Signal(signal) // an error says that it is gone already
+	select {
+	case <-r.ended:
+		return nil
+	case <-time.After(stopTimeout):
+	}
+	_ = r.process.Kill()
+	<-r.ended
+	return fmt.Errorf("stopping %s: it did not end within %s and was killed", p.Name, stopTimeout)
+}
+
+func (p *Program) current() *run {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.now
+}
+
+// Tail is the last lines of a file.
+func Tail(file string, lines int) string {
+	content, err := os.ReadFile(filepath.Clean(file))
+	if err != nil {
+		return err.Error()
+	}
+	all := bytes.Split(bytes.TrimRight(content, "\n"), []byte("\n"))
+	return string(bytes.Join(all[max(0, len(all)-lines):], []byte("\n")))
+}

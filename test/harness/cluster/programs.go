@@ -1,0 +1,127 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/stowage-dev/stowage/test/harness/apiserver"
+)
+
+// Users of the cluster, each with a kubeconfig of that name.
+const (
+	AdminUser   = "admin"
+	ManagerUser = "manager"
+	AgentUser   = "node-agent"
+)
+
+// user is one of them, with the file of its kubeconfig.
+type user struct {
+	file, name string
+	groups     []string
+}
+
+func nodeUser(file, node string) user {
+	return user{file, "system:node:" + node, []string{"system:nodes"}}
+}
+
+// writeKubeconfigs gives each user a certificate: as who they are in a cluster
+// is how they are here, so that config/rbac is what bounds them.
+func (c *Cluster) writeKubeconfigs() error {
+	users := []user{
+		{AdminUser, "admin", []string{"system:masters"}},
+		{
+			ManagerUser, "system:serviceaccount:" + Namespace + ":stowage-manager",
+			[]string{"system:serviceaccounts", "system:serviceaccounts:" + Namespace},
+		},
+		nodeUser(AgentUser, NodeName),
+		nodeUser(secondAgent, SecondNode),
+	}
+	for _, node := range c.nodes {
+		users = append(users, nodeUser(node, node))
+	}
+	for _, user := range users {
+		content, err := c.server.Kubeconfig(user.name, user.groups...)
+		if err != nil {
+			return err
+		}
+		if err := c.Folder.write(filepath.Join("kubeconfigs", user.file), content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) startManager(ctx context.Context) error {
+	manager, err := c.newProgram("manager", ManagerUser,
+		"--scope=cluster", "--leader-election-namespace="+Namespace)
+	if err != nil {
+		return err
+	}
+	c.Manager = manager
+	return startAndWait(ctx, manager)
+}
+
+func (c *Cluster) startAgent(ctx context.Context) error {
+	agent, err := c.newAgent(AgentUser, NodeName)
+	if err != nil {
+		return err
+	}
+	c.Agent = agent
+	return startAndWait(ctx, agent)
+}
+
+// newAgent is a node's agent on this machine, which mounts in a folder of its own.
+func (c *Cluster) newAgent(name, node string) (*Program, error) {
+	return c.newProgram("node-agent", name,
+		"--node-name="+node, "--follow-pods", "--root-dir="+c.Folder.agentRootOf(node), "--device-dir="+c.Folder.Devices(node))
+}
+
+func startAndWait(ctx context.Context, program *Program) error {
+	if err := program.Start(); err != nil {
+		return err
+	}
+	return program.AwaitReady(ctx)
+}
+
+// newProgram is a program that is one of the users. Of two of the same program, that of
+// the second node has a name of its own.
+func (c *Cluster) newProgram(program, user string, arguments ...string) (*Program, error) {
+	name := program
+	if user == secondAgent {
+		name = user
+	}
+	path, err := ProgramPath(program)
+	if err != nil {
+		return nil, err
+	}
+	log, err := c.Folder.createLog(name)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	port, err := freePort(0)
+	if err != nil {
+		return nil, err
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	return NewProgram(ProgramOptions{
+		Name: name, Path: path, LogFile: c.Folder.Log(name), Probe: address,
+		Arguments: append([]string{
+			"--kubeconfig=" + c.Folder.Kubeconfig(user),
+			"--metrics-bind-address=0",
+			"--local-base=" + c.Folder.Disks(),
+			"--log-format=console",
+		}, arguments...),
+	}), nil
+}
+
+// ProgramPath is where `make build` puts one of Stowage's programs.
+func ProgramPath(name string) (string, error) {
+	path := filepath.Join(apiserver.Repository(), "bin", name)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("finding %s (make build makes it): %w", name, err)
+	}
+	return path, nil
+}

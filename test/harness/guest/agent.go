@@ -1,0 +1,59 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/stowage-dev/stowage/hack/uml"
+	"github.com/stowage-dev/stowage/test/harness/cluster"
+)
+
+const (
+	// AgentRoot is the agent's own folder on a node, below which it mounts, and
+	// agentDisks has its local volumes.
+	AgentRoot  = "/run/node-agent"
+	agentDisks = "/run/disks"
+	agentProbe = "127.0.0.1:8083"
+)
+
+// Agent is the node agent on a node, which can be killed and started again.
+type Agent struct{ program *cluster.Program }
+
+// AgentFiles say how it is started, in paths of the machine's; only its flags are as
+// the node sees them.
+type AgentFiles struct {
+	Node, Program, Kubeconfig string
+	Flags                     []string
+}
+
+// Start starts the agent, and waits until it is ready.
+func (a *Agent) Start(asked AgentFiles, _ *Nothing) error {
+	for _, dir := range []string{AgentRoot, agentDisks} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	a.program = cluster.NewProgram(cluster.ProgramOptions{
+		Name: asked.Node + "-agent", Path: filepath.Join(uml.MachineDir, asked.Program),
+		LogFile: filepath.Join(logsDir, asked.Node+"-agent.log"), Probe: agentProbe,
+		Arguments: append([]string{
+			"--kubeconfig=" + filepath.Join(uml.MachineDir, asked.Kubeconfig),
+			"--node-name=" + asked.Node, "--follow-pods", "--root-dir=" + AgentRoot, "--local-base=" + agentDisks,
+			"--metrics-bind-address=0", "--log-format=console",
+		}, asked.Flags...),
+	})
+	if err := a.program.Start(); err != nil {
+		return err
+	}
+	return a.program.AwaitReady(context.Background())
+}
+
+// Kill ends the agent as a crash does.
+func (a *Agent) Kill(_ Nothing, _ *Nothing) error {
+	if a.program == nil {
+		return errors.New("no agent runs")
+	}
+	return a.program.Kill()
+}

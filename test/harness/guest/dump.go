@@ -1,0 +1,120 @@
+package guest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+)
+
+// mostOfLog is how much of each log a dump has.
+const mostOfLog = 6000
+
+// noise are parts of lines that logs have many of and that explain nothing: calls that
+// tests themselves repeat, and the start of controllers.
+var noise = []string{`"zoneOperations.list"`, `"instances.list"`, "Starting EventSource", "Starting Controller", "Starting workers"}
+
+// Dump writes what explains a failure: objects, what nodes have mounted and what their
+// processes wait for, and the ends of logs. Stowage and nodes may be nil.
+func Dump(ctx context.Context, w io.Writer, folder Folder, stowage *Stowage, nodes ...*Node) {
+	logs, _ := filepath.Glob(filepath.Join(folder.Logs(), "*.log")) // the pattern is well-formed
+	if stowage != nil {
+		stowage.dumpObjects(ctx, w)
+		logs = append(logs, stowage.Manager.LogFile)
+	}
+	for _, node := range nodes {
+		if node != nil {
+			node.dump(w)
+		}
+	}
+	for _, log := range logs {
+		content, _ := os.ReadFile(log) // one that can't be read is shown empty
+		DumpText(w, "the end of "+filepath.Base(log), endOf(string(content)))
+	}
+}
+
+// DumpText writes a text below a heading.
+func DumpText(w io.Writer, heading, text string) { fmt.Fprintf(w, "\n--- %s\n%s\n", heading, text) }
+
+func (n *Node) dump(w io.Writer) {
+	var mounts []string
+	if err := n.Ask("Files.Mounts", AgentRoot, &mounts); err != nil {
+		DumpText(w, n.Name, err.Error())
+		return
+	}
+	DumpText(w, "mounts of "+n.Name, strings.Join(mounts, "\n"))
+	var stuck string
+	if n.Ask("Processes.Stuck", Nothing{}, &stuck) == nil && stuck != "" {
+		DumpText(w, "what processes of "+n.Name+" wait for", stuck)
+	}
+}
+
+// endOf is the end of a log, without noise.
+func endOf(log string) string {
+	lines := slices.DeleteFunc(slices.Collect(strings.Lines(log)), func(line string) bool {
+		return slices.ContainsFunc(noise, func(part string) bool { return strings.Contains(line, part) })
+	})
+	text := strings.Join(lines, "")
+	return text[max(0, len(text)-mostOfLog):]
+}
+
+func (s *Stowage) dumpObjects(ctx context.Context, w io.Writer) {
+	for _, list := range []client.ObjectList{
+		&stowagev1alpha1.StorageBackendList{}, &corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{},
+		&storagev1.VolumeAttachmentList{}, &corev1.NodeList{}, &corev1.PodList{}, &corev1.EventList{},
+	} {
+		if err := s.Client.List(ctx, list); err != nil {
+			DumpText(w, "listing objects", err.Error())
+			continue
+		}
+		DumpText(w, fmt.Sprintf("%T", list), described(list))
+	}
+}
+
+// described is what matters of objects, a line each.
+func described(list client.ObjectList) string {
+	var text strings.Builder
+	line := func(object client.Object, more ...any) {
+		fmt.Fprintf(&text, "%s, deletion %v, finalizers %v: %+v\n", object.GetName(), object.GetDeletionTimestamp(), object.GetFinalizers(), more)
+	}
+	switch all := list.(type) {
+	case *stowagev1alpha1.StorageBackendList:
+		for _, backend := range all.Items {
+			line(&backend, backend.Status.Conditions)
+		}
+	case *corev1.PersistentVolumeClaimList:
+		for _, claim := range all.Items {
+			line(&claim, claim.Annotations, claim.Status)
+		}
+	case *corev1.PersistentVolumeList:
+		for _, volume := range all.Items {
+			line(&volume, volume.Annotations, volume.Status)
+		}
+	case *storagev1.VolumeAttachmentList:
+		for _, attachment := range all.Items {
+			line(&attachment, attachment.Spec.NodeName, *attachment.Spec.Source.PersistentVolumeName, attachment.Status)
+		}
+	case *corev1.NodeList:
+		for _, node := range all.Items {
+			line(&node, node.Annotations, node.Spec.Taints, node.Status.Conditions, node.Status.VolumesInUse, node.Status.VolumesAttached)
+		}
+	case *corev1.PodList:
+		for _, pod := range all.Items {
+			line(&pod, pod.Spec.NodeName, pod.Status.Conditions)
+		}
+	case *corev1.EventList:
+		for _, event := range all.Items {
+			fmt.Fprintf(&text, "%s %s: %s: %s\n", event.InvolvedObject.Kind, event.InvolvedObject.Name, event.Reason, event.Message)
+		}
+	}
+	return text.String()
+}

@@ -1,0 +1,55 @@
+package guest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+)
+
+// Files is what pods' processes do with files, and what a look at the node tells.
+type Files struct{}
+
+// File is a file of a node.
+type File struct{ Path, Content string }
+
+// Write writes a file, and makes sure that it is stored.
+func (Files) Write(asked File, _ *Nothing) error {
+	file, err := os.Create(asked.Path)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(asked.Content)
+	return errors.Join(err, file.Sync(), file.Close())
+}
+
+// Read reads one.
+func (Files) Read(path string, content *string) error {
+	read, err := os.ReadFile(path)
+	*content = string(read)
+	return err
+}
+
+// List is the names in a directory; none if it isn't there.
+func (Files) List(path string, names *[]string) error {
+	*names = []string{}
+	entries, err := os.ReadDir(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	for _, entry := range entries {
+		*names = append(*names, entry.Name())
+	}
+	return err
+}
+
+// Mounts is what is mounted at a path and below it: "<mount point> <source> <type>".
+func (Files) Mounts(path string, mounts *[]string) error {
+	table, err := mount.Kernel{}.Table()
+	*mounts = []string{}
+	for _, point := range table.Below(path) {
+		*mounts = append(*mounts, fmt.Sprintf("%s %s %s", point.Path, point.Source, point.FSType))
+	}
+	return err
+}

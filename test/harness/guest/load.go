@@ -1,0 +1,106 @@
+package guest
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync/atomic"
+)
+
+// Load is a pod's process that writes line after line to a file, each stored before
+// the next, until its input ends. It isn't the node's first process: one with files
+// on a server that is silent can't start another one.
+type Load struct {
+	process *exec.Cmd
+	input   io.Closer
+	stored  atomic.Int64
+	end     chan struct{}
+}
+
+// writeLines is what that process does. It says which line is stored.
+func writeLines(path string) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	var stop atomic.Bool
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // however it ends
+		stop.Store(true)
+	}()
+	for line := 1; !stop.Load(); line++ {
+		if _, err := fmt.Fprintln(file, line); err != nil {
+			return err
+		}
+		if err := file.Sync(); err != nil {
+			return err
+		}
+		fmt.Println(line)
+	}
+	return file.Close()
+}
+
+// Start begins to write to a file.
+func (l *Load) Start(path string, _ *Nothing) error {
+	l.process = exec.Command("/proc/self/exe", loadArgument, path)
+	l.process.Stderr = os.Stderr
+	var err error
+	if l.input, err = l.process.StdinPipe(); err != nil {
+		return err
+	}
+	output, err := l.process.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	l.stored.Store(0)
+	l.end = make(chan struct{})
+	go l.count(output)
+	return l.process.Start()
+}
+
+func (l *Load) count(output io.Reader) {
+	defer close(l.end)
+	for lines := bufio.NewScanner(output); lines.Scan(); {
+		l.stored.Add(1)
+	}
+}
+
+// Stored is how many lines are stored.
+func (l *Load) Stored(_ Nothing, stored *int64) error {
+	*stored = l.stored.Load()
+	return nil
+}
+
+// Stop ends the writing, and says how many lines are stored.
+func (l *Load) Stop(_ Nothing, stored *int64) error {
+	if l.process == nil {
+		return errors.New("nothing writes")
+	}
+	err := l.input.Close()
+	<-l.end
+	*stored = l.stored.Load()
+	return errors.Join(err, l.process.Wait())
+}
+
+// CheckLines says whether a file has the lines from 1 to last.
+func CheckLines(path string, last int64) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	lines := strings.Fields(string(content))
+	if int64(len(lines)) != last {
+		return fmt.Errorf("%d lines are stored, and the server has %d", last, len(lines))
+	}
+	for i, line := range lines {
+		if line != strconv.Itoa(i+1) {
+			return fmt.Errorf("line %d is %q", i+1, line)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,201 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/rpc"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/stowage-dev/stowage/hack/uml"
+	"github.com/stowage-dev/stowage/test/harness/scenario"
+)
+
+const (
+	usual    = "384M"
+	nodePort = "7000"
+)
+
+// Hardware is what a node has.
+type Hardware struct {
+	// Memory is how much, such as 384M.
+	Memory string
+	// Disk is the size in bytes of a disk of its own, uml.Disk, which outlives a
+	// crash. 0: it has none.
+	Disk int64
+}
+
+// Node is a guest, seen from outside.
+type Node struct {
+	Name string
+	// number tells its network.
+	number   int
+	hardware Hardware
+	folder   Folder
+	guest    *uml.Guest
+	calls    *rpc.Client
+}
+
+// Nothing is an answer that says nothing.
+type Nothing struct{}
+
+// Boot boots nodes, called node1 and so on, and waits until they can be asked.
+func Boot(ctx context.Context, folder Folder, count int) ([]*Node, error) {
+	return BootAs(ctx, folder, count, Hardware{Memory: usual})
+}
+
+// BootWith is Boot of nodes that each have so much memory, such as 3G.
+func BootWith(ctx context.Context, folder Folder, count int, memory string) ([]*Node, error) {
+	return BootAs(ctx, folder, count, Hardware{Memory: memory})
+}
+
+// BootAs is Boot of nodes that each have such hardware.
+func BootAs(ctx context.Context, folder Folder, count int, hardware Hardware) ([]*Node, error) {
+	var nodes []*Node
+	for n := 1; n <= count; n++ {
+		node := &Node{Name: "node" + strconv.Itoa(n), number: n, hardware: hardware, folder: folder}
+		if err := errors.Join(link(ctx, n), node.start(ctx)); err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, node)
+	}
+	for _, node := range nodes {
+		if err := node.connect(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return nodes, nil
+}
+
+// Connect is the nodes that another process of the test has booted, called node1 and so on.
+// They can be asked, and neither crashed nor booted.
+func Connect(ctx context.Context, folder Folder, count int) ([]*Node, error) {
+	var nodes []*Node
+	for n := 1; n <= count; n++ {
+		node := &Node{Name: "node" + strconv.Itoa(n), number: n, folder: folder}
+		if err := node.connect(ctx); err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, node)
+	}
+	return nodes, nil
+}
+
+// BootAgain boots a node that crashed, and waits until it can be asked. Of what it
+// had in its memory nothing is left.
+func (n *Node) BootAgain(ctx context.Context) error {
+	n.calls = nil
+	if err := n.start(ctx); err != nil {
+		return err
+	}
+	return n.connect(ctx)
+}
+
+func (n *Node) start(ctx context.Context) error {
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	disk, err := n.disk()
+	if err != nil {
+		return err
+	}
+	console, err := os.OpenFile(n.folder.Log(n.Name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	// The guest outlives the step that boots it: it ends with this process, or a crash.
+	n.guest, err = uml.Boot(context.WithoutCancel(ctx), uml.Options{
+		Name: n.Name, Dir: n.folder.Memory(), Memory: n.hardware.Memory, CPU: n.number, Disk: disk, Tap: tapOf(n.number),
+		Init:        []string{program, nodeArgument, addressOf(n.number) + "/24", gatewayOf(n.number), n.folder.Logs()},
+		Environment: []string{"XDG_CACHE_HOME=" + n.folder.caches()},
+		// A guest can't have a file for a console: this makes it a pipe.
+		Console: io.MultiWriter(console),
+	})
+	return err
+}
+
+// disk is the image of its own disk, which is there since its first start.
+func (n *Node) disk() (string, error) {
+	if n.hardware.Disk == 0 {
+		return "", nil
+	}
+	return n.folder.Disk(n.Name, n.hardware.Disk)
+}
+
+// Address is that of the node in the nodes' network.
+func (n *Node) Address() string { return addressOf(n.number) }
+
+// Path is where the node has a file of the machine's, which it can't write to.
+func (*Node) Path(machine string) string { return filepath.Join(uml.MachineDir, machine) }
+
+// Logs is where the node has the folder of logs.
+func (*Node) Logs() string { return logsDir }
+
+// Disk is the device of the node's own disk.
+func (*Node) Disk() (string, error) { return uml.Disk, nil }
+
+// connect waits until a node can be asked.
+func (n *Node) connect(ctx context.Context) error {
+	address, dialer := addressOf(n.number), net.Dialer{Timeout: time.Second}
+	err := scenario.Eventually(ctx, func() error {
+		conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(address, nodePort))
+		if err == nil {
+			n.calls = rpc.NewClient(conn)
+		}
+		select {
+		case <-n.gone():
+			return nil
+		default:
+			return err
+		}
+	})
+	if err == nil && n.calls == nil {
+		err = errors.New("its kernel ended")
+	}
+	if err != nil {
+		return fmt.Errorf("booting %s: %w", n.Name, err)
+	}
+	return nil
+}
+
+// gone is closed when the guest is. It is nil where another process has booted it.
+func (n *Node) gone() <-chan struct{} {
+	if n.guest == nil {
+		return nil
+	}
+	return n.guest.Gone()
+}
+
+// Ask has a node do something: a method of one of its services, such as Files.Read.
+func (n *Node) Ask(method string, asked, answer any) error {
+	return n.AskWithin(scenario.Patience, method, asked, answer)
+}
+
+// AskWithin is Ask for what may take longer than most does.
+func (n *Node) AskWithin(patience time.Duration, method string, asked, answer any) error {
+	if n.calls == nil {
+		return fmt.Errorf("asking %s, which doesn't run", n.Name)
+	}
+	return ask(n.Name, n.calls, n.gone(), patience, rpc.Call{ServiceMethod: method, Args: asked, Reply: answer})
+}
+
+// ask has a node that may go meanwhile do something.
+func ask(name string, calls *rpc.Client, gone <-chan struct{}, patience time.Duration, asked rpc.Call) error {
+	select {
+	case call := <-calls.Go(asked.ServiceMethod, asked.Args, asked.Reply, make(chan *rpc.Call, 1)).Done:
+		return call.Error
+	case <-gone:
+		return fmt.Errorf("asking %s for %s: its kernel ended", name, asked.ServiceMethod)
+	case <-time.After(patience):
+		return fmt.Errorf("asking %s for %s: no answer within %s", name, asked.ServiceMethod, patience)
+	}
+}
+
+// Crash ends a node at once, as a loss of power does.
+func (n *Node) Crash() { n.guest.Crash() }

@@ -1,0 +1,87 @@
+package guest
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/test/harness/cluster"
+)
+
+// Stowage is a whole one: etcd, kube-apiserver and the manager beside the guests, and
+// on each guest an agent that follows the node's pods with the node's own credential.
+type Stowage struct {
+	*cluster.Cluster
+	nodes      map[string]*Node
+	agentFlags func(node string) []string
+}
+
+// Differences are what a test wants otherwise than usual. The zero value is none.
+type Differences struct {
+	// Register completes a node before it is registered, as a cloud does.
+	Register func(*corev1.Node)
+	// AgentFlags are further flags of a node's agent.
+	AgentFlags func(node string) []string
+}
+
+// StartStowage starts it. It ends with the test.
+func StartStowage(ctx context.Context, folder Folder, nodes []*Node) (*Stowage, error) {
+	return StartOtherStowage(ctx, folder, nodes, Differences{})
+}
+
+// StartOtherStowage is StartStowage of one that differs from the usual.
+func StartOtherStowage(ctx context.Context, folder Folder, nodes []*Node, differences Differences) (*Stowage, error) {
+	s := &Stowage{nodes: map[string]*Node{}, agentFlags: differences.AgentFlags}
+	var names []string
+	for _, node := range nodes {
+		s.nodes[node.Name] = node
+		names = append(names, node.Name)
+	}
+	var err error
+	s.Cluster, err = cluster.Start(ctx, cluster.Options{
+		Dir: folder.cluster(), Address: Address, Nodes: names, Register: differences.Register,
+		Step: func(string) (done func(error)) { return func(error) {} },
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if err := s.StartAgent(name); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// StartAgent starts the agent of a node, and waits until it is ready.
+func (s *Stowage) StartAgent(node string) error {
+	path, err := cluster.ProgramPath("node-agent")
+	if err != nil {
+		return err
+	}
+	asked := AgentFiles{Node: node, Program: path, Kubeconfig: s.Folder.Kubeconfig(node)}
+	if s.agentFlags != nil {
+		asked.Flags = s.agentFlags(node)
+	}
+	if err := s.nodes[node].Ask("Agent.Start", asked, &Nothing{}); err != nil {
+		return fmt.Errorf("starting the agent of %s: %w", node, err)
+	}
+	return nil
+}
+
+// KillAgent ends the agent of a node as a crash does.
+func (s *Stowage) KillAgent(node string) error {
+	return s.nodes[node].Ask("Agent.Kill", Nothing{}, &Nothing{})
+}
+
+// NodeOf is where a pod is.
+func (s *Stowage) NodeOf(pod *corev1.Pod) *Node { return s.nodes[pod.Spec.NodeName] }
+
+// VolumeDir is the directory on its node of a pod's volume of a type, by the name of
+// the volume object, or that in the pod where there is none.
+func VolumeDir(pod *corev1.Pod, volumeType, name string) string {
+	return filepath.Join(AgentRoot, "pods", string(pod.UID), "volumes", volumes.DirName(volumeType), name)
+}

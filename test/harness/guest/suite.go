@@ -1,0 +1,136 @@
+package guest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
+	"github.com/onsi/gomega"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/test/harness/apiserver"
+)
+
+const (
+	// runArgument starts a suite. All arguments after it are flags of the Ginkgo CLI.
+	runArgument = "run"
+	// folderVariable names the suite's folder to the processes that run its specs.
+	folderVariable = "STOWAGE_E2E_FOLDER"
+	// progressAfter is how long a spec runs before Ginkgo reports what it waits for.
+	progressAfter = time.Minute
+)
+
+// Suite is an end-to-end test that is a Ginkgo suite.
+type Suite struct {
+	// Name is that of its folder and its reports.
+	Name string
+	// Processes is how many run specs at once. 0: one.
+	Processes int
+	// Timeout is how long all of it may take.
+	Timeout time.Duration
+	// Services are what its nodes serve, beside what every node does. It is called on each
+	// node.
+	Services func() ([]any, error)
+}
+
+// Main is all of a suite's TestMain. It plays the part that this process was started for:
+// `<suite>.test run [flags of ginkgo]` starts the suite, with namespaces of its own. In any
+// other process, such as those of the Ginkgo CLI and of `go test`, it runs the tests.
+func Main(m *testing.M, suite Suite) {
+	mount.ServeCall()
+	parts := []string{runArgument, insideArgument, nodeArgument, loadArgument, tidyArgument}
+	if len(os.Args) < 2 || !slices.Contains(parts, os.Args[1]) {
+		os.Exit(m.Run())
+	}
+	Run(Test{
+		Name: suite.Name, MostTime: suite.Timeout + lastWords, Tell: suite.run, Services: suite.Services,
+		arguments: os.Args[2:],
+	})
+}
+
+// RunSpecs runs the specs of a suite in the processes that Main has started for them. `go
+// test` skips them.
+func RunSpecs(t *testing.T, description string) {
+	if os.Getenv(folderVariable) == "" {
+		t.Skip("it needs guests: its target in the Makefile runs it")
+	}
+	// Client libraries log each call to a server that is away, which is no news here.
+	klog.SetLogger(logr.Discard())
+	ctrl.SetLogger(logr.Discard())
+	gomega.RegisterFailHandler(ginkgo.Fail)
+	ginkgo.RunSpecs(t, description)
+}
+
+// SuiteFolder is the folder of the suite that this process runs specs of.
+func SuiteFolder() Folder { return Folder{os.Getenv(folderVariable)} }
+
+// run has the Ginkgo CLI run the specs, with this program, and counts the steps that held.
+func (s Suite) run(ctx context.Context, folder Folder) error {
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	reports := filepath.Join(apiserver.Repository(), "bin", "test", "reports")
+	if err := os.MkdirAll(reports, 0o755); err != nil {
+		return err
+	}
+	arguments := slices.Concat([]string{
+		"run", "-v", fmt.Sprintf("--procs=%d", max(s.Processes, 1)), "--timeout=" + s.Timeout.String(),
+		"--poll-progress-after=" + progressAfter.String(), "--poll-progress-interval=" + progressAfter.String(),
+		"--output-dir=" + reports, "--junit-report=" + s.Name + ".xml", "--json-report=" + s.Name + ".json",
+	}, os.Args[3:], []string{program})
+	if info, err := os.Stdout.Stat(); err == nil && info.Mode()&os.ModeCharDevice == 0 {
+		arguments = slices.Insert(arguments, 1, "--no-color")
+	}
+	cli := exec.CommandContext(ctx, filepath.Join(apiserver.Repository(), "bin", "ginkgo"), arguments...)
+	cli.Env = append(os.Environ(), folderVariable+"="+folder.root)
+	cli.Stdout, cli.Stderr = os.Stdout, os.Stderr
+	cli.WaitDelay = lastWords
+	// The signal is for the CLI's children, too, as Ctrl-C in a terminal is.
+	cli.Cancel = func() error { return syscall.Kill(-cli.Process.Pid, syscall.SIGINT) }
+	cli.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := cli.Run(); err != nil {
+		return fmt.Errorf("running the specs, of which %s has reports: %w", reports, err)
+	}
+	return printSteps(filepath.Join(reports, s.Name+".json"))
+}
+
+// printSteps prints how many steps held, by a report of Ginkgo's on a suite that passed.
+func printSteps(path string) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var suites []types.Report
+	if err := json.Unmarshal(content, &suites); err != nil {
+		return fmt.Errorf("reading Ginkgo's report: %w", err)
+	}
+	steps := 0
+	for _, suite := range suites {
+		for _, spec := range suite.SpecReports {
+			for _, event := range spec.SpecEvents {
+				if event.SpecEventType == types.SpecEventByEnd {
+					steps++
+				}
+			}
+		}
+	}
+	if steps == 0 {
+		return errors.New("no step is in Ginkgo's report")
+	}
+	fmt.Printf("\n%d steps held, in %.0f s.\n", steps, suites[0].RunTime.Seconds())
+	return nil
+}

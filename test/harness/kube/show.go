@@ -1,0 +1,81 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/stowage-dev/stowage/test/harness/controlplane"
+)
+
+// kinds are those of objects that tell what went wrong.
+var kinds = []string{
+	"nodes", "csinodes", "csidrivers", "storageclasses", "storagebackends", "localvolumes", "localdisks", "csistoragecapacities",
+	"persistentvolumes", "persistentvolumeclaims", "volumeattachments", "pods", "daemonsets", "deployments", "statefulsets", "events",
+}
+
+// Describe is what explains a failure in a namespace: its pods, claims, volumes,
+// attachments and events. All objects, and what Stowage's pods logged, are kept below the
+// folder of logs then, in one of a name.
+func (c *Cluster) Describe(ctx context.Context, namespace, name string) string {
+	for _, kind := range kinds {
+		c.keep(ctx, filepath.Join(name, kind+".yaml"), "get", kind, "--all-namespaces", "--output=yaml")
+	}
+	c.keepLogs(ctx, name)
+	var all strings.Builder
+	for _, arguments := range [][]string{
+		{"get", "pods,pvc", "--namespace=" + namespace, "--output=wide"},
+		{"get", "events", "--namespace=" + namespace, "--sort-by=.metadata.creationTimestamp"},
+		{"get", "nodes,storagebackends,pv,volumeattachments", "--output=wide"},
+		{"get", "pods", "--namespace=" + System, "--output=wide"},
+	} {
+		output, err := c.Kubectl(ctx, "", arguments...)
+		if err != nil {
+			output += err.Error()
+		}
+		fmt.Fprintln(&all, output)
+	}
+	return all.String()
+}
+
+// keepLogs keeps what the containers of Stowage's pods printed, of those before a
+// restart, too.
+func (c *Cluster) keepLogs(ctx context.Context, folder string) {
+	pods, err := c.Kubectl(ctx, "", "get", "pods", "--namespace="+System, "--output=name")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, pod := range strings.Fields(pods) {
+		name := strings.TrimPrefix(pod, "pod/")
+		c.keep(ctx, filepath.Join(folder, name+".log"), "logs", "--namespace="+System, pod, "--all-containers")
+		c.keep(ctx, filepath.Join(folder, name+"-previous.log"), "logs", "--namespace="+System, pod, "--all-containers", "--previous")
+	}
+}
+
+// keep writes what kubectl prints to a file, if that is anything.
+func (c *Cluster) keep(ctx context.Context, name string, arguments ...string) {
+	output, err := c.Kubectl(ctx, "", arguments...)
+	if err != nil {
+		return
+	}
+	path := filepath.Join(c.Folder.Logs(), "objects", name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(output), 0o644)); err != nil {
+		fmt.Println(err)
+	}
+}
+
+// Stay prints how to look at the cluster, and waits until ctx ends.
+func (c *Cluster) Stay(ctx context.Context) error {
+	kubectl, err := controlplane.Binary("kubectl")
+	if err != nil {
+		return err
+	}
+	fmt.Printf("\nThe cluster stays until Ctrl-C. To look at it:\n\n  nsenter -t $(pgrep -o -f 'inside .*/%s') -m -n -p %s --kubeconfig %s get pods -A\n",
+		c.Folder.Name(), kubectl, c.Kubeconfig())
+	<-ctx.Done()
+	return nil
+}

@@ -1,0 +1,158 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/internal/program"
+	"github.com/stowage-dev/stowage/test/harness/controlplane"
+	"github.com/stowage-dev/stowage/test/harness/guest"
+	"github.com/stowage-dev/stowage/test/harness/kubenode"
+	"github.com/stowage-dev/stowage/test/harness/scenario"
+)
+
+// BesideIt and InsteadOfIt are the overlays: beside kube-controller-manager, and instead of
+// its volume controllers.
+const (
+	BesideIt    = "default"
+	InsteadOfIt = "standalone"
+)
+
+// Patience is how long anything may take, with many specs at once on a machine that is
+// busy.
+const Patience = 5 * time.Minute
+
+// nfsPort is where NFS is served.
+const nfsPort = 2049
+
+// archives have the images.
+var archives = []string{"pause.tar", "busybox.tar", "manager.tar", "node-agent.tar"}
+
+// Services are what every node of such a cluster serves. A suite may have more.
+func Services() ([]any, error) { return []any{&kubenode.Kubernetes{}}, nil }
+
+// Differences are what a suite wants otherwise than usual. The zero value is none.
+type Differences struct {
+	// Services are those of the suite's nodes. Nil: Services.
+	Services func() ([]any, error)
+	// Archives have further images for all nodes.
+	Archives []string
+	// FSType is that of images and of the machine's disks. Empty: the backends' own default.
+	FSType string
+}
+
+// Up brings up a cluster with Stowage of an overlay, in steps of the spec that calls it. It
+// stays up as long as this process.
+func Up(ctx context.Context, folder guest.Folder, overlay string, differences Differences) *Cluster {
+	ginkgo.GinkgoHelper()
+	services := differences.Services
+	if services == nil {
+		services = Services
+	}
+	c := &Cluster{Folder: folder, Overlay: overlay, differences: differences}
+	up := false
+	defer func() {
+		if !up && c.Client != nil {
+			ginkgo.AddReportEntry("objects", c.Describe(context.WithoutCancel(ctx), System, "up"))
+		}
+	}()
+	scenario.Step("an NFS server and a cloud start", func() error { return c.startStorage(ctx) })
+	scenario.Step("two guests boot", func() error { return c.Boot(ctx) })
+	scenario.Step("etcd, kube-apiserver, kube-controller-manager and kube-scheduler start", func() error { return c.startControlPlane(ctx) })
+	scenario.Step("containerd and a kubelet start on the machine and in the guests", func() error { return c.join(ctx, services) })
+	scenario.Step("all take the images", c.load)
+	scenario.Step("all nodes are Ready", func() error {
+		return c.Each(func(node *kubenode.Node) error {
+			return scenario.Within(ctx, Patience, func() error { return c.IsReady(ctx, node.Name) })
+		})
+	})
+	c.Install(ctx)
+	up = true
+	return c
+}
+
+// Connect is a cluster that another process of the suite has brought up. Its guests can't
+// be crashed from here.
+func Connect(ctx context.Context, folder guest.Folder, overlay string) (c *Cluster, err error) {
+	c = &Cluster{Folder: folder, Overlay: overlay}
+	scheme, err := program.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	if c.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig()); err != nil {
+		return nil, err
+	}
+	if c.Client, err = client.New(c.Config, client.Options{Scheme: scheme}); err != nil {
+		return nil, err
+	}
+	if c.Share, err = guest.NewNFSServer(nfsPort, folder); err != nil {
+		return nil, err
+	}
+	if c.Cloud, err = connectCloud(ctx, cloudPort); err != nil {
+		return nil, err
+	}
+	if c.MachinesCloud, err = connectCloud(ctx, loopPort); err != nil {
+		return nil, err
+	}
+	machine, err := guest.ConnectMachine(folder)
+	if err != nil {
+		return nil, err
+	}
+	c.Nodes = []*kubenode.Node{{Member: kubenode.Member{Name: Machine, Host: machine}}}
+	if c.Guests, err = guest.Connect(ctx, folder, guestCount); err != nil {
+		return nil, err
+	}
+	for _, host := range c.Guests {
+		c.Nodes = append(c.Nodes, &kubenode.Node{Member: kubenode.Member{Name: host.Name, Host: host}})
+	}
+	return c, nil
+}
+
+func (c *Cluster) startStorage(ctx context.Context) (err error) {
+	if err := errors.Join(os.Mkdir(devicesOf(c.Folder), 0o755), c.startGuestsCloud(ctx), guest.PrepareNFS(ctx)); err != nil {
+		return err
+	}
+	if c.Share, err = guest.NewNFSServer(nfsPort, c.Folder); err != nil {
+		return err
+	}
+	return c.Share.Start(ctx)
+}
+
+// startControlPlane starts it, without controllers of volumes where Stowage takes their
+// place.
+func (c *Cluster) startControlPlane(ctx context.Context) error {
+	scheme, err := program.Scheme()
+	if err != nil {
+		return err
+	}
+	controllers := controlplane.AllControllers
+	if c.Overlay == InsteadOfIt {
+		if controllers, err = controlplane.StandaloneControllers(); err != nil {
+			return err
+		}
+	}
+	return c.StartControlPlane(ctx, controllers, scheme)
+}
+
+// join makes nodes of the machine and the guests, each in a cloud.
+func (c *Cluster) join(ctx context.Context, services func() ([]any, error)) error {
+	err := c.Join(ctx, Nodes{
+		Services: services, Folders: map[string]string{devicesPath: devicesOf(c.Folder)}, Customize: inCloud,
+	})
+	return errors.Join(err, c.startMachinesCloud(ctx))
+}
+
+// load has each node take the images.
+func (c *Cluster) load() error {
+	if err := c.Load(slices.Concat(archives, c.differences.Archives)...); err != nil {
+		return err
+	}
+	return c.Each(func(node *kubenode.Node) error { return node.Tag(Busybox, readmeImage) })
+}

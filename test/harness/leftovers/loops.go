@@ -1,0 +1,121 @@
+package leftovers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/test/harness/owned"
+)
+
+// loop is a loop device: its number, the device of its file's file system, and two paths
+// of the file. One is as the kernel knows it, without its mark of what is deleted: it is
+// short once the file system is mounted nowhere. The other is as it was attached, of
+// which the kernel keeps the beginning.
+type loop struct {
+	number, on     uint64
+	file, attached string
+}
+
+func (l loop) isIn(folder string) bool { return within(l.file, folder) || within(l.attached, folder) }
+
+// loopDevices are those of files in a folder, and those of files on them.
+func loopDevices(folder string) (things []thing, err error) {
+	loops, err := loopsOf(folder)
+	for _, loop := range loops {
+		file := loop.file
+		if len(loop.attached) > len(file) {
+			file = loop.attached
+		}
+		name := fmt.Sprintf("loop device /dev/loop%d of %s", unix.Minor(loop.number), file)
+		things = append(things, thing{name: name, device: loop.number})
+	}
+	return things, err
+}
+
+// loopsOf has each device before those that stand on it.
+func loopsOf(folder string) (ours []loop, err error) {
+	all, err := allLoops()
+	for known := -1; known < len(ours); {
+		known = len(ours)
+		for _, l := range all {
+			stands := slices.ContainsFunc(ours, func(other loop) bool { return other.number == l.on })
+			if (stands || l.isIn(folder)) && !slices.Contains(ours, l) {
+				ours = append(ours, l)
+			}
+		}
+	}
+	return ours, err
+}
+
+func allLoops() (loops []loop, err error) {
+	entries, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	for _, entry := range entries {
+		found, failure := lookAt(entry)
+		switch {
+		case failure == nil:
+			loops = append(loops, found)
+		case !errors.Is(failure, os.ErrNotExist) && !errors.Is(failure, unix.ENXIO): // else it is gone already
+			err = errors.Join(err, fmt.Errorf("looking at %s: %w", entry, failure))
+		}
+	}
+	return loops, err
+}
+
+func lookAt(entry string) (l loop, err error) {
+	file, err := os.ReadFile(entry)
+	if err != nil {
+		return l, err
+	}
+	opened, err := os.Open("/dev/" + filepath.Base(filepath.Dir(filepath.Dir(entry))))
+	if err != nil {
+		return l, err
+	}
+	defer opened.Close()
+	info, err := unix.IoctlLoopGetStatus64(int(opened.Fd()))
+	if err != nil {
+		return l, err
+	}
+	const loopMajor = 7
+	l.number, l.on = unix.Mkdev(loopMajor, info.Number), info.Device
+	l.attached = unix.ByteSliceToString(info.File_name[:])
+	l.file = strings.TrimSuffix(strings.TrimSuffix(string(file), "\n"), " (deleted)")
+	return l, nil
+}
+
+func detachLoops(ctx context.Context, folder string) error {
+	loops, err := loopsOf(folder)
+	for _, loop := range slices.Backward(loops) {
+		opened, failure := device.LoopAt(fmt.Sprintf("%d:%d", unix.Major(loop.number), unix.Minor(loop.number)))
+		if opened != nil {
+			failure = opened.Detach(ctx)
+		}
+		err = errors.Join(err, failure)
+	}
+	return err
+}
+
+// goneFolders are folders of tests that aren't there any more, of whose files there are
+// loop devices.
+func goneFolders(root string) (gone []string, err error) {
+	loops, err := allLoops()
+	for _, loop := range loops {
+		for _, file := range []string{loop.file, loop.attached} {
+			below, _ := strings.CutPrefix(file, root+"/")
+			name, _, _ := strings.Cut(below, "/")
+			folder := filepath.Join(root, name)
+			_, missing := os.Lstat(folder)
+			if below != file && strings.HasPrefix(name, owned.Prefix) && errors.Is(missing, os.ErrNotExist) && !slices.Contains(gone, folder) {
+				gone = append(gone, folder)
+			}
+		}
+	}
+	return gone, err
+}

@@ -1,0 +1,132 @@
+package leftovers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// patience is how long the kernel may take until what was ended is gone.
+	patience = 10 * time.Second
+	retry    = 50 * time.Millisecond
+)
+
+// processes are those that belong to a folder: by their environment, as those that a test
+// starts, or by their cgroup, as those of containers.
+func processes(folder string) (things []thing, err error) {
+	for _, pid := range processesOf(folder) {
+		things = append(things, thing{name: describe(pid)})
+	}
+	return things, nil
+}
+
+func processesOf(folder string) (pids []int) {
+	for _, pid := range allProcesses() {
+		belongs := slices.ContainsFunc(strings.Split(read(pid, "environ"), "\x00"), func(variable string) bool {
+			path, found := strings.CutPrefix(variable, "TMPDIR=")
+			return found && within(path, folder)
+		})
+		for line := range strings.Lines(read(pid, "cgroup")) {
+			// hierarchy:controllers:path
+			parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+			belongs = belongs || within(parts[len(parts)-1], "/"+filepath.Base(folder))
+		}
+		// One that has ended waits for nothing but its parent.
+		if belongs && pid != os.Getpid() && !strings.Contains(read(pid, "stat"), ") Z ") {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func allProcesses() (pids []int) {
+	found, _ := filepath.Glob("/proc/[0-9]*") // the pattern is right
+	for _, process := range found {
+		if pid, err := strconv.Atoi(filepath.Base(process)); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// read is what the kernel tells of a process; nothing, of one that is gone.
+func read(pid int, file string) string {
+	content, _ := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
+	return string(content)
+}
+
+func within(path, folder string) bool {
+	return path == folder || strings.HasPrefix(path, folder+"/")
+}
+
+func killProcesses(ctx context.Context, folder string) error {
+	return until(ctx, func() error {
+		pids := processesOf(folder)
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // an error says that it has ended
+		}
+		if len(pids) > 0 {
+			return errors.New("it doesn't end")
+		}
+		return nil
+	})
+}
+
+// until tries again what can't be done while the kernel ends processes.
+func until(ctx context.Context, try func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(retry):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// describe names a process as people know it.
+func describe(pid int) string {
+	const enough = 100
+	command := strings.TrimSpace(strings.ReplaceAll(read(pid, "cmdline"), "\x00", " "))
+	return fmt.Sprintf("process %d (%s)", pid, command[:min(len(command), enough)])
+}
+
+// holders are the processes that use it: by an open file, a current folder, a root, or
+// with the device mounted in their mount namespace.
+func (t thing) holders() (holders []string) {
+	if t.path == "" && t.device == 0 {
+		return nil
+	}
+	mounted := fmt.Sprintf(" %d:%d ", unix.Major(t.device), unix.Minor(t.device))
+	for _, pid := range allProcesses() {
+		links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid)) // the pattern is right
+		for _, name := range []string{"cwd", "root", "exe"} {
+			links = append(links, fmt.Sprintf("/proc/%d/%s", pid, name))
+		}
+		holds := slices.ContainsFunc(links, func(link string) bool {
+			var stat unix.Stat_t
+			path, err := os.Readlink(link)
+			return err == nil && unix.Stat(link, &stat) == nil &&
+				(t.path != "" && within(path, t.path) || t.device != 0 && stat.Mode&unix.S_IFMT == unix.S_IFBLK && stat.Rdev == t.device)
+		})
+		if holds || t.device != 0 && strings.Contains(read(pid, "mountinfo"), mounted) {
+			holders = append(holders, describe(pid))
+		}
+	}
+	return holders
+}

@@ -1,0 +1,32 @@
+// Package specs runs the Ginkgo specs of a package under `go test`. All packages run
+// them alike: in random order, and with a report of each spec where one is wanted.
+//
+// Suites whose specs need guests use package guest instead.
+package specs
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+)
+
+// ReportsVariable names the folder into which suites write their reports, as JSON and
+// JUnit. `make test` sets it, and its summary reads them. Unset: they write none.
+const ReportsVariable = "STOWAGE_TEST_REPORTS"
+
+// Run runs all specs of the package of t. The description names the reports, too.
+func Run(t *testing.T, description string) {
+	t.Helper()
+	gomega.RegisterFailHandler(ginkgo.Fail)
+	suite, reporter := ginkgo.GinkgoConfiguration()
+	suite.RandomizeAllSpecs = true
+	if folder := os.Getenv(ReportsVariable); folder != "" {
+		name := filepath.Join(folder, strings.ReplaceAll(strings.ToLower(description), " ", "-"))
+		reporter.JSONReport, reporter.JUnitReport = name+".json", name+".xml"
+	}
+	ginkgo.RunSpecs(t, description, suite, reporter)
+}
