@@ -36,8 +36,9 @@ func TestWhatIsSwappedMeanwhileLeadsNowhereElse(t *testing.T) {
 		{filepath.Join(top, "file"), filepath.Join(top, "to-file")},
 		{filepath.Join(top, "dir"), filepath.Join(top, "to-dir")},
 	})
+	volume := mounttest.Open(t, top)
 	for i := range walks {
-		_, err := ownership.Group{ID: someGroup + i%2}.Give(t.Context(), mounttest.Open(t, top), nobody)
+		_, err := ownership.Group{ID: someGroup + i%2}.Give(t.Context(), volume, nobody)
 		must(t, err)
 	}
 	if made := swaps(); made < 2*walks {
@@ -84,9 +85,10 @@ func TestDirectoriesThatMoveAreNoError(t *testing.T) {
 		_ = file(t, 0o600, at, "plain")
 	}
 	swaps := swapUntilDone(t, [][2]string{{first, second}})
+	volume := mounttest.Open(t, top)
 	deadline := time.Now().Add(2 * time.Second)
 	for time.Now().Before(deadline) {
-		_, err := ownership.Group{ID: someGroup}.Give(t.Context(), mounttest.Open(t, top), nobody)
+		_, err := ownership.Group{ID: someGroup}.Give(t.Context(), volume, nobody)
 		must(t, err)
 	}
 	if swaps() == 0 {
