@@ -78,6 +78,9 @@ func (r *PersistentVolumeClaimReconciler) prepare(ctx context.Context, scope *cl
 	if err != nil {
 		return nil, request, fmt.Errorf("StorageClass %s: %w", scope.class.Name, err)
 	}
+	if request.VolumeMode != corev1.PersistentVolumeBlock {
+		request.FSType = parameters.FSType
+	}
 	object := &stowagev1alpha1.StorageBackend{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: parameters.Backend}, object); err != nil {
 		if apierrors.IsNotFound(err) {

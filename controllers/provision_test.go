@@ -101,6 +101,9 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 		Entry("when its class has an unknown parameter", Claim(InClass("bad")),
 			Class("bad", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks", "speed": "9"}),
 			`unknown parameter "speed"`),
+		Entry("when its class names a file system that its backend doesn't make", Claim(InClass("bad")),
+			Class("bad", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks", stowagev1alpha1.FSTypeParameter: "btrfs"}),
+			`the file system "btrfs" is not supported here`),
 		Entry("when it asks for a copy of a claim that isn't there", Claim(InClass("good"), startingFrom("", claimKind, "other")),
 			Class("good", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks"}),
 			"claim default/other, which is to be copied, does not exist"),
@@ -108,6 +111,24 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 			Class("mixed", stowagev1alpha1.NFSDriver, map[string]string{"backend": "disks"}), "is served by local.stowage.dev"),
 		Entry("when it selects volumes by label", Claim(InClass("good"), Selecting("disk", "ssd")),
 			Class("good", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks"}), "selector"),
+	)
+
+	DescribeTable("has the file system that its class names, unless it is a device",
+		func(mode corev1.PersistentVolumeMode, fsType string) {
+			w := newWorld(ClusterScope)
+			claim := Claim(InClass("fast"))
+			claim.Spec.VolumeMode = &mode
+			w.create(LocalBackend("disks"), claim,
+				Class("fast", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks", stowagev1alpha1.FSTypeParameter: "xfs"}))
+
+			w.settle()
+
+			volume := Volume(volumeIDOf(claim))
+			expectBound(w, claim, volume)
+			Expect(volume.Spec.CSI.FSType).To(Equal(fsType))
+		},
+		Entry("a file system", corev1.PersistentVolumeFilesystem, "xfs"),
+		Entry("a device", corev1.PersistentVolumeBlock, ""),
 	)
 
 	It("shows the backend's error, and gets its volume when the error is over", func() {

@@ -76,6 +76,11 @@ const (
 // BackendParameter is the StorageClass parameter that names the StorageBackend.
 const BackendParameter = "backend"
 
+// FSTypeParameter is the StorageClass parameter that names the file system of new
+// volumes, in place of the StorageBackend's. It is that of CSI's external-provisioner:
+// https://kubernetes-csi.github.io/docs/external-provisioner.html.
+const FSTypeParameter = "csi.storage.k8s.io/fstype"
+
 // Volume attributes: what the node needs to mount a volume, in the csi source
 // of the volume object, which Kubernetes makes immutable.
 const (

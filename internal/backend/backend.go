@@ -62,6 +62,9 @@ type Capabilities struct {
 	AccessModes []corev1.PersistentVolumeAccessMode
 	// VolumeModes that its volumes can have.
 	VolumeModes []corev1.PersistentVolumeMode
+	// FSTypes are the file systems that a StorageClass can choose for its volumes. Empty:
+	// there is nothing to choose.
+	FSTypes []string
 	// Advisory is true where a volume may grow beyond its capacity: the number
 	// is a label, not a limit.
 	Advisory bool
@@ -84,6 +87,9 @@ type Request struct {
 	VolumeMode corev1.PersistentVolumeMode
 	// AccessModes that the volume must support.
 	AccessModes []corev1.PersistentVolumeAccessMode
+	// FSType is the file system that the volume's class names; a device has none. Empty:
+	// the backend's own.
+	FSType string
 	// Node that a pod which waits for the volume was placed on. Nil: the
 	// backend chooses.
 	Node *corev1.Node
@@ -145,8 +151,19 @@ func (c Capabilities) Check(request Request) error {
 	if !slices.Contains(c.VolumeModes, request.VolumeMode) {
 		return Invalid.Errorf("volumeMode %s is not supported here: ask for %v", request.VolumeMode, c.VolumeModes)
 	}
+	if request.FSType != "" && !slices.Contains(c.FSTypes, request.FSType) {
+		return c.refuseFSType(request.FSType)
+	}
 	if request.Source != nil && !c.Clones {
 		return Invalid.Errorf("a volume can't be made as a copy of another here: create the claim without dataSource, and copy the data")
 	}
 	return nil
+}
+
+func (c Capabilities) refuseFSType(fsType string) error {
+	if len(c.FSTypes) == 0 {
+		return Invalid.Errorf("volumes have no file system of their own here: use a StorageClass without the parameter %s", stowagev1alpha1.FSTypeParameter)
+	}
+	return Invalid.Errorf("the file system %q is not supported here: use a StorageClass whose parameter %s is one of %v",
+		fsType, stowagev1alpha1.FSTypeParameter, c.FSTypes)
 }

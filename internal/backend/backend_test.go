@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
@@ -40,21 +42,45 @@ func TestAnIdIsComputedFromTheClaimAndTheAttempt(t *testing.T) {
 func TestParametersAreReadOrRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		parameters map[string]string
-		backend    string
+		want       backend.Parameters
 		problem    string
 	}{
-		"right":           {map[string]string{"backend": "disks"}, "disks", ""},
-		"no backend":      {nil, "", `parameter "backend" is missing`},
-		"unknown":         {map[string]string{"backend": "disks", "bakend": "x"}, "", `unknown parameter "bakend"`},
-		"no object name":  {map[string]string{"backend": "../etc"}, "", "is no name of a StorageBackend"},
-		"misspelt in two": {map[string]string{"a": "", "b": ""}, "", `unknown parameter "a"`},
+		"right": {map[string]string{"backend": "disks"}, backend.Parameters{Backend: "disks"}, ""},
+		"with a file system": {
+			map[string]string{"backend": "disks", "csi.storage.k8s.io/fstype": "xfs"}, backend.Parameters{Backend: "disks", FSType: "xfs"}, "",
+		},
+		"no backend":      {nil, backend.Parameters{}, `parameter "backend" is missing`},
+		"unknown":         {map[string]string{"backend": "disks", "bakend": "x"}, backend.Parameters{}, `unknown parameter "bakend"`},
+		"no object name":  {map[string]string{"backend": "../etc"}, backend.Parameters{}, "is no name of a StorageBackend"},
+		"misspelt in two": {map[string]string{"a": "", "b": ""}, backend.Parameters{}, `unknown parameter "a"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := backend.ParseParameters(test.parameters)
-			if got.Backend != test.backend {
-				t.Errorf("the backend is %q", got.Backend)
+			if got != test.want {
+				t.Errorf("they are %+v", got)
 			}
 			if test.problem != "" && (!errors.Is(err, backend.Invalid) || !strings.Contains(err.Error(), test.problem)) {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}
+
+func TestAFileSystemThatABackendDoesNotMakeIsRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		offered []string
+		asked   string
+		problem string
+	}{
+		"none is named":            {nil, "", ""},
+		"one that it makes":        {[]string{"ext4", "xfs"}, "xfs", ""},
+		"one that it can't make":   {[]string{"ext4", "xfs"}, "btrfs", "is one of [ext4 xfs]"},
+		"there is nothing to make": {nil, "ext4", "without the parameter csi.storage.k8s.io/fstype"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			can := backend.Capabilities{VolumeModes: []corev1.PersistentVolumeMode{""}, FSTypes: test.offered}
+			err := can.Check(backend.Request{FSType: test.asked})
+			if (test.problem == "") != (err == nil) || err != nil && (!errors.Is(err, backend.Invalid) || !strings.Contains(err.Error(), test.problem)) {
 				t.Errorf("the error is %v", err)
 			}
 		})

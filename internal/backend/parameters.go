@@ -14,6 +14,8 @@ import (
 type Parameters struct {
 	// Backend is the name of the StorageBackend.
 	Backend string
+	// FSType is the file system of new volumes. Empty: the StorageBackend's.
+	FSType string
 }
 
 // ParseParameters reads the parameters of a StorageClass. A missing or unknown
@@ -25,8 +27,11 @@ func ParseParameters(parameters map[string]string) (Parameters, error) {
 		switch key {
 		case stowagev1alpha1.BackendParameter:
 			parsed.Backend = parameters[key]
+		case stowagev1alpha1.FSTypeParameter:
+			parsed.FSType = parameters[key]
 		default:
-			return Parameters{}, Invalid.Errorf("unknown parameter %q: the only one is %q", key, stowagev1alpha1.BackendParameter)
+			return Parameters{}, Invalid.Errorf("unknown parameter %q: there are %q and %q",
+				key, stowagev1alpha1.BackendParameter, stowagev1alpha1.FSTypeParameter)
 		}
 	}
 	if parsed.Backend == "" {

@@ -78,6 +78,7 @@ func (b *Backend) Capabilities() backend.Capabilities {
 			corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOncePod,
 		},
 		VolumeModes: []corev1.PersistentVolumeMode{corev1.PersistentVolumeFilesystem, corev1.PersistentVolumeBlock},
+		FSTypes:     []string{"ext4", "xfs"},
 	}
 }
 
@@ -114,7 +115,7 @@ func (b *Backend) Provision(ctx context.Context, request backend.Request) (*back
 		b.volumes[request.ID] = request
 		kept = request
 	}
-	return &backend.Volume{Handle: kept.ID, Capacity: kept.Capacity}, nil
+	return &backend.Volume{Handle: kept.ID, Capacity: kept.Capacity, FSType: kept.FSType}, nil
 }
 
 // Delete forgets the volume, once it isn't attached, or fails as FailNext said.

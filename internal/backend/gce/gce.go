@@ -10,6 +10,7 @@
 package gce
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -32,6 +33,7 @@ func (b *gceBackend) Capabilities() backend.Capabilities {
 	return backend.Capabilities{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteOncePod, corev1.ReadOnlyMany},
 		VolumeModes: []corev1.PersistentVolumeMode{corev1.PersistentVolumeFilesystem, corev1.PersistentVolumeBlock},
+		FSTypes:     []string{"ext4", "xfs"},
 	}
 }
 
@@ -120,16 +122,16 @@ func inCloud[Answer any](ctx context.Context, b *gceBackend, doing string, do fu
 }
 
 // volume is the volume that a disk is.
-func (b *gceBackend) volume(found *disk, mode corev1.PersistentVolumeMode) *backend.Volume {
+func (b *gceBackend) volume(found *disk, request backend.Request) *backend.Volume {
 	made := &backend.Volume{
 		Handle:       found.Name,
 		Attributes:   map[string]string{stowagev1alpha1.DiskAttribute: found.path()},
 		Capacity:     found.capacity(),
 		NodeAffinity: withinZone(found.zone()),
 	}
-	if mode != corev1.PersistentVolumeBlock {
+	if request.VolumeMode != corev1.PersistentVolumeBlock {
 		// The node formats a disk that is empty.
-		made.FSType = b.spec.fsType
+		made.FSType = cmp.Or(request.FSType, b.spec.fsType)
 	}
 	return made
 }

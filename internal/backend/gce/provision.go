@@ -156,5 +156,5 @@ func (b *gceBackend) resume(found *disk, request backend.Request) (*backend.Volu
 	if request.Node != nil && request.Node.Labels[corev1.LabelTopologyZone] != found.zone() {
 		return nil, backend.WrongNode.Errorf("disk %s was made in zone %s, and node %s isn't there", found.path(), found.zone(), request.Node.Name)
 	}
-	return b.volume(found, request.VolumeMode), nil
+	return b.volume(found, request), nil
 }

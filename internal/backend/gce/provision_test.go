@@ -54,17 +54,18 @@ func TestADiskTellsWhoseItIs(t *testing.T) {
 
 func TestAVolumeHasTheFileSystemOfTheSpec(t *testing.T) {
 	for name, test := range map[string]struct {
-		mode         corev1.PersistentVolumeMode
-		fsType, want string
+		mode                corev1.PersistentVolumeMode
+		fsType, asked, want string
 	}{
-		"ext4 by default":  {corev1.PersistentVolumeFilesystem, "", "ext4"},
-		"xfs":              {corev1.PersistentVolumeFilesystem, "xfs", "xfs"},
-		"none on a device": {corev1.PersistentVolumeBlock, "xfs", ""},
+		"ext4 by default":      {corev1.PersistentVolumeFilesystem, "", "", "ext4"},
+		"xfs":                  {corev1.PersistentVolumeFilesystem, "xfs", "", "xfs"},
+		"what its class names": {corev1.PersistentVolumeFilesystem, "xfs", "ext4", "ext4"},
+		"none on a device":     {corev1.PersistentVolumeBlock, "xfs", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			request := backendtest.Request("1")
-			request.VolumeMode = test.mode
+			request.VolumeMode, request.FSType = test.mode, test.asked
 			on := w.open(func(spec *stowagev1alpha1.GCEBackend) { spec.FSType = test.fsType })
 			if made := w.mustProvision(on, request); made.FSType != test.want {
 				t.Errorf("it has %q", made.FSType)

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -90,6 +91,9 @@ func checkCopyable(source *stowagev1alpha1.LocalVolume, request backend.Request)
 		return backend.Invalid.Errorf("volume %s, which was to be copied, is being removed: create the claim anew, without dataSource", source.Name)
 	case source.Spec.VolumeMode != request.VolumeMode:
 		return backend.Invalid.Errorf("volume %s, which is to be copied, has volumeMode %s: ask for the same", source.Name, source.Spec.VolumeMode)
+	case request.FSType != "" && source.Spec.FSType != request.FSType:
+		return backend.Invalid.Errorf("volume %s, which is to be copied, has the file system %s, and the StorageClass names %s: "+
+			"a copy has that of its source, so use another class", source.Name, cmp.Or(source.Spec.FSType, "of its disk"), request.FSType)
 	case !meta.IsStatusConditionTrue(source.Status.Conditions, stowagev1alpha1.ProvisionedCondition):
 		return backend.Unavailable.Errorf("volume %s, which is to be copied, isn't made yet", source.Name)
 	case ready != nil && ready.Reason == stowagev1alpha1.ReasonLost:

@@ -121,6 +121,9 @@ func TestACopyOfWhatCanNotBeCopiedIsNeverAskedFor(t *testing.T) {
 		"of another mode": {func(_ *stowagev1alpha1.LocalVolume, request *backend.Request) {
 			request.VolumeMode = corev1.PersistentVolumeBlock
 		}, backend.Invalid, "has volumeMode Filesystem"},
+		"of another file system": {func(_ *stowagev1alpha1.LocalVolume, request *backend.Request) {
+			request.FSType = "xfs"
+		}, backend.Invalid, "has the file system of its disk"},
 		"on a node that is gone": {func(source *stowagev1alpha1.LocalVolume, _ *backend.Request) {
 			source.Spec.NodeName = "node-3"
 		}, backend.Unavailable, "node node-3"},

@@ -33,7 +33,7 @@ func (b *localBackend) settle(ctx context.Context, volume *stowagev1alpha1.Local
 	if request.Source != nil {
 		return b.asCopy(ctx, volume, request)
 	}
-	b.asImage(volume)
+	b.asImage(volume, request.FSType)
 	volume.Spec.NodeName, err = b.choose(ctx, request)
 	return err
 }

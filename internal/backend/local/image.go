@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"math"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,14 +13,15 @@ import (
 // sectorBytes is the unit of a block device: the size of an image is a multiple.
 const sectorBytes = 512
 
-// asImage says in a new LocalVolume what its image is to be like, if it is one.
-func (b *localBackend) asImage(volume *stowagev1alpha1.LocalVolume) {
+// asImage says in a new LocalVolume what its image is to be like, if it is one. An fsType
+// is chosen in place of the backend's.
+func (b *localBackend) asImage(volume *stowagev1alpha1.LocalVolume, fsType string) {
 	if volume.Spec.Layout != stowagev1alpha1.LayoutImage {
 		return
 	}
 	volume.Spec.Allocation = b.spec.Allocation
 	if volume.Spec.VolumeMode != corev1.PersistentVolumeBlock {
-		volume.Spec.FSType = b.spec.FSType
+		volume.Spec.FSType = cmp.Or(fsType, b.spec.FSType)
 	}
 	volume.Spec.Capacity = possible(volume, volume.Spec.Capacity)
 }

@@ -49,6 +49,16 @@ func TestAnImageIsAskedForAsItsBackendSays(t *testing.T) {
 	}
 }
 
+func TestAnImageHasTheFileSystemThatItsClassNames(t *testing.T) {
+	cluster := newCluster(t, Node("node-1"))
+	disks, request := cluster.open(t, LocalBackend("disks", inImages)), backendtest.Request("1")
+	request.FSType = "ext4"
+	_, _ = disks.Provision(t.Context(), request)
+	if asked := cluster.volume(t, "1").Spec; asked.FSType != "ext4" {
+		t.Errorf("it is asked for as %+v", asked)
+	}
+}
+
 func TestTheSizeOfAnImageIsRoundedUpToWholeSectors(t *testing.T) {
 	for asked, want := range map[string]string{"1": "512", "512": "512", "10000001": "10000384", "1Gi": "1Gi", "1G": "1G"} {
 		cluster := newCluster(t, Node("node-1"))

@@ -65,6 +65,7 @@ func (b *localBackend) Capabilities() backend.Capabilities {
 	}
 	if b.spec.Layout == stowagev1alpha1.LayoutImage {
 		can.VolumeModes = append(can.VolumeModes, corev1.PersistentVolumeBlock)
+		can.FSTypes = []string{"ext4", "xfs"}
 		can.Advisory = false
 	}
 	return can
