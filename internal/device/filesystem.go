@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 
-	mountutils "k8s.io/mount-utils"
 	utilexec "k8s.io/utils/exec"
 )
 
@@ -28,6 +27,9 @@ type kind struct {
 	format, formatImage []string
 	// grow is what makes it larger, and fsck what mends it; "": mounting does.
 	grow, fsck string
+	// asksForPrivilege is true where a kernel grows it, while it is mounted, only for a
+	// process that has CAP_SYS_RESOURCE.
+	asksForPrivilege bool
 }
 
 const mebibyte = 1 << 20
@@ -41,7 +43,7 @@ var kinds = map[string]kind{
 		// Here the tables of inodes are made at once, which costs nothing: the kernel,
 		// which would do it after the first mount, leaves holes in the image.
 		formatImage: []string{"-q", "-F", "-m0", "-b4096", "-I256", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"},
-		grow:        "resize2fs", fsck: "fsck.ext4",
+		grow:        "resize2fs", fsck: "fsck.ext4", asksForPrivilege: true,
 	},
 	"xfs": {
 		minimum:     300 * mebibyte,
@@ -121,11 +123,15 @@ func (f FileSystems) Check(ctx context.Context, path, fsType string) error {
 	if fsck == "" {
 		return nil
 	}
+	return f.check(ctx, path, fsck, "-p")
+}
+
+func (f FileSystems) check(ctx context.Context, path, fsck string, flags ...string) error {
 	run := f.programs(ctx)
 	if err := run.check(fsck); err != nil {
 		return err
 	}
-	output, err := run.Command(fsck, "-p", path).CombinedOutput()
+	output, err := run.Command(fsck, append(flags, path)...).CombinedOutput()
 	// One that was killed has no exit status, which reads as if all went wrong.
 	var exit utilexec.ExitError
 	exited := errors.As(err, &exit) && exit.Exited()
@@ -137,27 +143,6 @@ func (f FileSystems) Check(ctx context.Context, path, fsType string) error {
 	default:
 		return fmt.Errorf("checking %s with %s: %w: %s", path, fsck, orCause(ctx, err), output)
 	}
-}
-
-// Grow makes the file system on a device, which is mounted at a path, as large as
-// the device. One that is so large already is a success.
-func (f FileSystems) Grow(ctx context.Context, path, mountedAt, fsType string) error {
-	run := f.programs(ctx)
-	kind, known := kinds[fsType]
-	if !known {
-		return fmt.Errorf("growing %s: %q is %w", path, fsType, ErrUnknownType)
-	}
-	if err := run.check(kind.grow); err != nil {
-		return err
-	}
-	grown, err := mountutils.NewResizeFs(run).Resize(path, mountedAt)
-	if err != nil {
-		return fmt.Errorf("growing the file system on %s: %w", path, orCause(ctx, err))
-	}
-	if !grown {
-		return fmt.Errorf("growing %s: there is no file system on it", path)
-	}
-	return nil
 }
 
 func (f FileSystems) programs(ctx context.Context) programs {

@@ -167,16 +167,71 @@ func TestAMountedFileSystemGrowsToTheSizeOfItsDevice(t *testing.T) {
 	}
 }
 
+func TestAFileSystemThatNobodyMountedGrowsWithoutPrivileges(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	needs(t, "mkfs.ext4", "resize2fs")
+	image := newImage(t, 16*mebibyte)
+	loop := attach(t, image, device.ForFileSystem)
+	if err := fileSystems.Format(t.Context(), loop.Path(), "ext4", 16*mebibyte); err != nil {
+		t.Fatal(err)
+	}
+	earlier := mountAt(t, loop.Path(), "ext4")
+	write := os.WriteFile(filepath.Join(earlier, "kept"), []byte("data"), 0o600)
+	if err := errors.Join(write, unix.Unmount(earlier, 0), device.Allocate(image, 64*mebibyte), loop.Resize()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := fileSystems.GrowBeforeMount(t.Context(), loop.Path(), "ext4"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	target := mountAt(t, loop.Path(), "ext4")
+	if err := fileSystems.Grow(t.Context(), loop.Path(), target, "ext4"); err != nil {
+		t.Errorf("growing what is as large as its device: %v", err)
+	}
+	var space unix.Statfs_t
+	if err := unix.Statfs(target, &space); err != nil || int64(space.Blocks)*space.Frsize < 40*mebibyte {
+		t.Errorf("it has %d blocks (%v)", space.Blocks, err)
+	}
+	if kept, err := os.ReadFile(filepath.Join(target, "kept")); string(kept) != "data" {
+		t.Errorf("the file says %q (%v)", kept, err)
+	}
+}
+
+func TestARefusedGrowthNamesThePrivilege(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	if isPrivileged(t) {
+		t.Skip("it is root without privileges that is refused")
+	}
+	image := newImage(t, 16*mebibyte)
+	loop := attach(t, image, device.ForFileSystem)
+	if err := fileSystems.Format(t.Context(), loop.Path(), "ext4", 16*mebibyte); err != nil {
+		t.Fatal(err)
+	}
+	target := mountAt(t, loop.Path(), "ext4")
+	if err := errors.Join(device.Allocate(image, 64*mebibyte), loop.Resize()); err != nil {
+		t.Fatal(err)
+	}
+	if err := fileSystems.Grow(t.Context(), loop.Path(), target, "ext4"); err == nil || !strings.Contains(err.Error(), "CAP_SYS_RESOURCE") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // needsGrowth skips a test whose file system this process can't grow.
 func needsGrowth(t *testing.T, fsType string) {
+	t.Helper()
+	if fsType == "ext4" && !isPrivileged(t) {
+		t.Skip("NOT RUN: growing a mounted ext4 needs CAP_SYS_RESOURCE, which this machine's root hasn't got")
+	}
+}
+
+func isPrivileged(t *testing.T) bool {
 	t.Helper()
 	data := [2]unix.CapUserData{}
 	if err := unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &data[0]); err != nil {
 		t.Fatal(err)
 	}
-	if fsType == "ext4" && data[0].Effective&(1<<unix.CAP_SYS_RESOURCE) == 0 {
-		t.Skip("NOT RUN: growing a mounted ext4 needs CAP_SYS_RESOURCE, which this machine's root hasn't got")
-	}
+	return data[0].Effective&(1<<unix.CAP_SYS_RESOURCE) != 0
 }
 
 func TestAProgramIsKilledWhenItsContextEnds(t *testing.T) {

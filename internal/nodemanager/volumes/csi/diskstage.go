@@ -118,7 +118,7 @@ func (d *Disks) stage(ctx context.Context, disk *device.Disk, spec volumes.Spec,
 	}
 	// A pod's mount may be left of an earlier one: what is mounted is not for fsck.
 	if system.Access == mount.ReadWrite && unused {
-		if err := d.systems.Check(ctx, disk.Path(), system.Type); err != nil {
+		if err := prepare(ctx, d.systems, system); err != nil {
 			return err
 		}
 	}

@@ -41,7 +41,7 @@ func (i *Images) stage(ctx context.Context, image *os.File, spec volumes.Spec, a
 	}
 	// A pod's mount may be left of an earlier one: what is mounted is not for fsck.
 	if system.Access == mount.ReadWrite && len(table.Shows(loop.Device(), "/")) == 0 {
-		if err := i.systems.Check(ctx, loop.Path(), system.Type); err != nil {
+		if err := prepare(ctx, i.systems, system); err != nil {
 			return err
 		}
 	}
@@ -66,6 +66,26 @@ func (i *Images) systemOn(ctx context.Context, loop *device.Loop, spec volumes.S
 	return system, err
 }
 
+// prepare mends a file system that is mounted nowhere, and makes it as large as its device
+// if that is impossible later.
+func prepare(ctx context.Context, systems device.FileSystems, system mount.FileSystem) error {
+	if err := systems.Check(ctx, system.Source, system.Type); err != nil {
+		return err
+	}
+	err := systems.GrowBeforeMount(ctx, system.Source, system.Type)
+	if err != nil && !errors.Is(err, device.ErrDamaged) {
+		logGrowth(ctx, err, "growing a file system before it is mounted")
+		return nil
+	}
+	return err
+}
+
+// logGrowth logs why a file system stays small. Data that a pod can't get at would be
+// worse. Whose claim still waits for more is told, when its growth is tried again.
+func logGrowth(ctx context.Context, err error, doing string) {
+	logf.FromContext(ctx).Error(err, doing)
+}
+
 // mountSystem mounts a file system, and makes it as large as its device.
 func mountSystem(ctx context.Context, mounter mount.Mounter, systems device.FileSystems, system mount.FileSystem, at string) error {
 	if err := os.Mkdir(at, mountPointMode); err != nil && !errors.Is(err, os.ErrExist) {
@@ -76,9 +96,7 @@ func mountSystem(ctx context.Context, mounter mount.Mounter, systems device.File
 	}
 	if system.Access == mount.ReadWrite {
 		if err := systems.Grow(ctx, system.Source, at, system.Type); err != nil {
-			// Data that a pod can't get at would be worse. Whose claim still waits for
-			// more is told, when its growth is tried again.
-			logf.FromContext(ctx).Error(err, "growing a file system before pods see it", "mountedAt", at)
+			logGrowth(ctx, err, "growing a file system before pods see it")
 		}
 	}
 	return nil
