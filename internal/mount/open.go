@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,16 +38,25 @@ func OpenAt(dir *os.File, path string) (*os.File, error) {
 	return openat2(dir, path, unix.O_PATH|unix.O_DIRECTORY, beneath)
 }
 
+// maxAttempts is how often a path is resolved while the kernel can't be sure of it, because
+// something is renamed, anywhere on the machine. That takes less than a second.
+const maxAttempts = 300
+
+// errRenames is the error of a path that couldn't be resolved for all the renames.
+var errRenames = errors.New("something on this node renames directories all the time: it is tried again")
+
 func openat2(dir *os.File, path string, flags, resolve uint64) (*os.File, error) {
-	name := filepath.Join(dir.Name(), path)
-	for {
+	name := nameOf(dir, path)
+	for attempt := 1; ; attempt++ {
 		fd, err := unix.Openat2(int(dir.Fd()), path, &unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: resolve})
 		switch {
 		case err == nil:
 			return os.NewFile(uintptr(fd), name), nil
-		case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN) && attempt < maxAttempts:
 			// EAGAIN: something was renamed meanwhile, so the kernel isn't sure.
-			continue
+			time.Sleep(pauseAfter(attempt))
+		case errors.Is(err, unix.EAGAIN):
+			return nil, fmt.Errorf("opening %s: %w", name, errRenames)
 		case errors.Is(err, unix.ELOOP) && resolve&unix.RESOLVE_NO_SYMLINKS != 0:
 			return nil, fmt.Errorf("opening %s: a part of the path is a symlink: %w", name, ErrOutside)
 		case errors.Is(err, unix.EXDEV) && resolve&unix.RESOLVE_NO_XDEV != 0:
@@ -56,6 +67,28 @@ func openat2(dir *os.File, path string, flags, resolve uint64) (*os.File, error)
 			return nil, &os.PathError{Op: "opening", Path: name, Err: err}
 		}
 	}
+}
+
+// pauseAfter leaves the processor to others once a few attempts have failed.
+func pauseAfter(attempt int) time.Duration {
+	if attempt < 10 {
+		return 0
+	}
+	return time.Millisecond
+}
+
+// maxPath is how much of a path is told: more than the kernel takes. Directories can lie
+// deeper.
+const maxPath = 4096
+
+// nameOf is the path of what is opened in a directory. Of one that is too long, it is the
+// end.
+func nameOf(dir *os.File, path string) string {
+	name := filepath.Join(dir.Name(), path)
+	if len(name) > maxPath {
+		name = "…" + strings.ToValidUTF8(name[len(name)-maxPath:], "")
+	}
+	return name
 }
 
 // EnsureDir makes the directory name in an open directory, with exactly this

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -174,4 +175,17 @@ func TestADirectoryIsNotMadeWhereAFileOrASymlinkIs(t *testing.T) {
 		}
 	}
 	mustHold(t, filepath.Join(base, "file"), "kept")
+}
+
+// Renames anywhere on a machine can keep the kernel from being sure of a path.
+func TestAPathThatTheKernelIsNeverSureOfIsAnErrorInTheEnd(t *testing.T) {
+	base := tempDir(t)
+	unsure := mounttest.Refusal{First: unix.SYS_OPENAT2, Last: unix.SYS_OPENAT2, Errno: unix.EAGAIN}
+	err := unsure.Under(t, func() error {
+		_, err := mount.OpenBeneath(base, base)
+		return err
+	})
+	if err == nil || !strings.Contains(err.Error(), "renames directories all the time") {
+		t.Errorf("got %v", err)
+	}
 }

@@ -2,6 +2,7 @@ package mount
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -69,7 +70,7 @@ func RemoveTree(ctx context.Context, parent *os.File, name string) error {
 	if err := refuseMounts(top); err != nil {
 		return err
 	}
-	removal := removal{ctx: ctx, top: top}
+	removal := removal{ctx, top}
 	if err := removal.empty(top, 1); err != nil {
 		return err
 	}
@@ -99,25 +100,13 @@ const ownersMode = 0o700
 type removal struct {
 	ctx context.Context
 	top *os.File
-	// moved counts the directories that lay too deep and were moved to the top.
-	moved int
 }
 
 // empty removes all that a directory holds.
 func (r *removal) empty(dir *os.File, depth int) error {
 	for {
-		if err := r.ctx.Err(); err != nil {
-			return fmt.Errorf("removing %s: %w", dir.Name(), err)
-		}
-		// From the start each time: removing moves what a listing continues with.
-		if _, err := dir.Seek(0, io.SeekStart); err != nil {
-			return err
-		}
-		names, err := dir.Readdirnames(readBatch)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
+		names, err := r.some(dir)
+		if err != nil || len(names) == 0 {
 			return err
 		}
 		for _, name := range names {
@@ -128,49 +117,80 @@ func (r *removal) empty(dir *os.File, depth int) error {
 	}
 }
 
-// remove removes one entry of a directory. Who owns the tree and isn't root, as on shares
-// that make root somebody else, may first have to take back that its owner can't write it.
-func (r *removal) remove(dir *os.File, name string, depth int) error {
-	err := unlink(dir, name, 0)
-	if errors.Is(err, unix.EACCES) && unix.Fchmod(int(dir.Fd()), ownersMode) == nil {
-		err = unlink(dir, name, 0)
+// some lists the first names in a directory: from the start each time, because removing
+// moves what a listing continues with.
+func (r *removal) some(dir *os.File) ([]string, error) {
+	if err := r.ctx.Err(); err != nil {
+		return nil, fmt.Errorf("removing %s: %w", dir.Name(), err)
 	}
+	if _, err := dir.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	names, err := dir.Readdirnames(readBatch)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return names, err
+}
+
+// remove removes one entry of a directory.
+func (r *removal) remove(dir *os.File, name string, depth int) error {
+	err := unlinkAnyway(dir, name, 0)
 	if !errors.Is(err, unix.EISDIR) {
 		return err
 	}
 	if depth >= maxDepth && r.moveToTop(dir, name) {
 		return nil
 	}
-	child, err := openToRemove(dir, name)
-	if errors.Is(err, unix.EACCES) && makePassable(dir, name) == nil {
-		child, err = openToRemove(dir, name)
-	}
+	child, err := openAnyway(dir, name)
 	if err != nil {
 		return err
 	}
 	defer child.Close()
-	if err := r.empty(child, depth+1); err != nil {
+	if depth >= maxDepth {
+		err = r.emptyDeep(child)
+	} else {
+		err = r.empty(child, depth+1)
+	}
+	if err != nil {
 		return err
 	}
 	return unlink(dir, name, unix.AT_REMOVEDIR)
 }
 
-// moveToTop moves a directory to the top of the tree, where it is found again.
-// Some file systems can't move some directories: those are descended into.
+// moveToTop moves a directory to the top of the tree, where it is found again, and tells
+// whether it did. Some file systems can't move some directories, such as those of another
+// project. A tenant can't guess the name.
 func (r *removal) moveToTop(dir *os.File, name string) bool {
-	for {
-		r.moved++
-		to := fmt.Sprintf(".moved-%d", r.moved)
-		err := unix.Renameat2(int(dir.Fd()), name, int(r.top.Fd()), to, unix.RENAME_NOREPLACE)
-		if errors.Is(err, unix.EINVAL) {
-			// NFS knows no such rename. What the plain one may replace, an empty directory, is
-			// to go, too.
-			err = unix.Renameat(int(dir.Fd()), name, int(r.top.Fd()), to)
-		}
-		if !errors.Is(err, unix.EEXIST) && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.ENOTDIR) {
-			return err == nil
-		}
+	to := ".moved-" + rand.Text()
+	err := unix.Renameat2(int(dir.Fd()), name, int(r.top.Fd()), to, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EINVAL) {
+		// NFS knows no such rename.
+		err = unix.Renameat(int(dir.Fd()), name, int(r.top.Fd()), to)
 	}
+	return err == nil
+}
+
+// unlinkAnyway removes one name, and changes first what keeps the owner of the directory
+// from that: on shares where root acts as another user, its mode; on btrfs, that it is a
+// snapshot for reading only.
+func unlinkAnyway(dir *os.File, name string, flags int) error {
+	err := unlink(dir, name, flags)
+	switch {
+	case errors.Is(err, unix.EACCES) && unix.Fchmod(int(dir.Fd()), ownersMode) == nil,
+		errors.Is(err, unix.EROFS) && makeWritable(dir) == nil:
+		err = unlink(dir, name, flags)
+	}
+	return err
+}
+
+// openAnyway opens a directory that is to be emptied, whatever its mode.
+func openAnyway(dir *os.File, name string) (*os.File, error) {
+	child, err := openToRemove(dir, name)
+	if errors.Is(err, unix.EACCES) && makePassable(dir, name) == nil {
+		child, err = openToRemove(dir, name)
+	}
+	return child, err
 }
 
 // makePassable lets the owner of a directory look into it and change it.
@@ -190,14 +210,13 @@ func openToRemove(dir *os.File, name string) (*os.File, error) {
 
 // unlink removes one name; one that is gone is a success.
 func unlink(dir *os.File, name string, flags int) error {
-	path := filepath.Join(dir.Name(), name)
 	err := unix.Unlinkat(int(dir.Fd()), name, flags)
 	switch {
 	case err == nil || errors.Is(err, unix.ENOENT):
 		return nil
 	case errors.Is(err, unix.EBUSY):
-		return fmt.Errorf("removing %s: %w", path, ErrMounted)
+		return fmt.Errorf("removing %s: %w", nameOf(dir, name), ErrMounted)
 	default:
-		return &os.PathError{Op: "removing", Path: path, Err: err}
+		return &os.PathError{Op: "removing", Path: nameOf(dir, name), Err: err}
 	}
 }

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
@@ -138,6 +140,88 @@ func TestATreeDeeperThanFilesMayBeOpenIsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustNotExist(t, filepath.Join(base, "tree"))
+}
+
+// A pod may give directories of its volume to other projects, between which the kernel moves
+// none.
+func TestATreeWhoseDirectoriesCannotBeMovedIsRemovedHoweverDeep(t *testing.T) {
+	const depth, maxOpen = 3000, 128
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	base := tempDir(t)
+	makeDeep(t, base, depth)
+	allowOpen(t, unix.Rlimit{Cur: maxOpen, Max: limit.Max})
+	t.Cleanup(func() { allowOpen(t, limit) })
+
+	other := mounttest.Refusal{First: unix.SYS_RENAMEAT2, Last: unix.SYS_RENAMEAT2, Errno: unix.EXDEV}
+	err := other.Under(t, func() error { return mount.RemoveTree(t.Context(), mounttest.Open(t, base), "tree") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustNotExist(t, filepath.Join(base, "tree"))
+}
+
+func TestNamesThatATenantTookKeepNoTree(t *testing.T) {
+	base := tempDir(t)
+	makeDeep(t, base, 200)
+	for i := range 300 {
+		writeFile(t, makeDir(t, base, "tree", fmt.Sprintf(".moved-%d", i)), "file", "")
+	}
+	if err := mount.RemoveTree(t.Context(), mounttest.Open(t, base), "tree"); err != nil {
+		t.Fatal(err)
+	}
+	mustNotExist(t, filepath.Join(base, "tree"))
+}
+
+// A pod on btrfs may make snapshots of what is its own.
+func TestASnapshotForReadingOnlyIsRemoved(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	base := btrfs(t)
+	writeFile(t, makeDir(t, base, "tree"), "plain", "")
+	run(t, "btrfs", "subvolume", "create", filepath.Join(base, "tree", "volume"))
+	writeFile(t, makeDir(t, base, "tree", "volume", "a"), "file", "")
+	run(t, "btrfs", "subvolume", "snapshot", "-r", filepath.Join(base, "tree", "volume"), filepath.Join(base, "tree", "snapshot"))
+
+	if err := mount.RemoveTree(t.Context(), mounttest.Open(t, base), "tree"); err != nil {
+		t.Fatal(err)
+	}
+	mustNotExist(t, filepath.Join(base, "tree"))
+}
+
+// btrfs is where a file system of that kind is mounted until the test ends.
+func btrfs(t *testing.T) string {
+	t.Helper()
+	for _, program := range []string{"mkfs.btrfs", "btrfs"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("NOT RUN: %s is not installed", program)
+		}
+	}
+	image := filepath.Join(t.TempDir(), "image")
+	writeFile(t, filepath.Dir(image), "image", "")
+	if err := os.Truncate(image, 128<<20); err != nil {
+		t.Fatal(err)
+	}
+	run(t, "mkfs.btrfs", "-q", image)
+	loop, err := device.Attach(t.Context(), mounttest.Open(t, image), device.ForFileSystem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer loop.Close()
+	at := tempDir(t)
+	if err := unix.Mount(loop.Path(), at, "btrfs", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unmount(t, at) })
+	return at
+}
+
+func run(t *testing.T, program string, arguments ...string) {
+	t.Helper()
+	if output, err := exec.Command(program, arguments...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v: %s", program, err, output)
+	}
 }
 
 // allowOpen sets how many files this process may have open.

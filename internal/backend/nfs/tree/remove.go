@@ -2,6 +2,7 @@ package tree
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -48,8 +49,6 @@ type removal struct {
 	until time.Time
 	// but is what stays of the top.
 	but string
-	// moved counts the directories that lay too deep and were moved to the top.
-	moved int
 }
 
 // empty removes all that a directory holds.
@@ -97,18 +96,10 @@ func (r *removal) remove(ctx context.Context, dir Dir, entry Entry, depth int) e
 	return gone(dir.RemoveDir(ctx, entry.Name))
 }
 
-// moveToTop moves a directory to the top of the tree, where it is found again.
+// moveToTop moves a directory to the top of the tree, where it is found again. A tenant
+// can't guess the name.
 func (r *removal) moveToTop(ctx context.Context, dir Dir, name string) error {
-	for {
-		r.moved++
-		to := fmt.Sprintf(".moved-%d", r.moved)
-		if _, err := r.top.Lookup(ctx, to); err == nil {
-			continue
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		return dir.Rename(ctx, name, r.top, to)
-	}
+	return dir.Rename(ctx, name, r.top, ".moved-"+rand.Text())
 }
 
 // CheckRemovable is an error if the caller, who isn't allowed everything, isn't
