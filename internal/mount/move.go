@@ -2,6 +2,7 @@ package mount
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -36,6 +37,33 @@ func MoveAll(ctx context.Context, from, to *os.File, except string) error {
 func IsEmpty(dir *os.File) (bool, error) {
 	names, err := firstNames(dir, "")
 	return len(names) == 0, err
+}
+
+// TakeDir opens the directory name in an open one, and makes it, for its owner alone,
+// unless it is there. Anything else that has the name gets another one, which is random.
+func TakeDir(parent *os.File, name string) (*os.File, error) {
+	found, err := OpenAt(parent, name)
+	if errors.Is(err, ErrOutside) || errors.Is(err, unix.ENOTDIR) {
+		if err := rename(parent, name, name+"-"+rand.Text()); err != nil {
+			return nil, err
+		}
+		err = os.ErrNotExist
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return found, err
+	}
+	if err := unix.Mkdirat(int(parent.Fd()), name, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
+		return nil, &os.PathError{Op: "making directory", Path: nameOf(parent, name), Err: err}
+	}
+	return OpenAt(parent, name)
+}
+
+func rename(parent *os.File, from, to string) error {
+	at := int(parent.Fd())
+	if err := unix.Renameat2(at, from, at, to, unix.RENAME_NOREPLACE); err != nil {
+		return &os.PathError{Op: "moving away", Path: nameOf(parent, from), Err: err}
+	}
+	return nil
 }
 
 // RemoveDir removes the directory name from an open one, unless it holds something.

@@ -22,12 +22,16 @@ const (
 	deletingDir = ".deleting"
 )
 
+// PrepareRemoval makes the folder that Retire moves directories to, so that it is there
+// once the disk is full.
+func PrepareRemoval(parent *os.File) error { return EnsureDir(parent, deletingDir, 0o700) }
+
 // Retire moves the directory name out of an open directory into its ".deleting"
 // folder, and returns that folder, for RemoveTree. Whoever looks for the
 // directory by its path doesn't find it from then on. It is a success if the
 // directory was moved before, or isn't there; where both are, it is os.ErrExist.
 func Retire(parent *os.File, name string) (*os.File, error) {
-	if err := EnsureDir(parent, deletingDir, 0o700); err != nil {
+	if err := PrepareRemoval(parent); err != nil {
 		return nil, err
 	}
 	deleting, err := OpenAt(parent, deletingDir)

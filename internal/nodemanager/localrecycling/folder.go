@@ -96,18 +96,12 @@ func refuseInUse(dir *os.File) error {
 
 // makeAside makes an attempt's directory, and opens it.
 func makeAside(dir *os.File, attempt string) (*os.File, error) {
-	if err := mount.EnsureDir(dir, recycling, 0o700); err != nil {
-		return nil, err
-	}
-	all, err := mount.OpenAt(dir, recycling)
+	all, err := mount.TakeDir(dir, recycling)
 	if err != nil {
 		return nil, err
 	}
 	defer all.Close()
-	if err := mount.EnsureDir(all, attempt, 0o700); err != nil {
-		return nil, err
-	}
-	return mount.OpenAt(all, attempt)
+	return mount.TakeDir(all, attempt)
 }
 
 // leave takes away what an attempt made to work in, unless something is in it.

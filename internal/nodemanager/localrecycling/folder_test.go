@@ -108,14 +108,15 @@ func TestWhatWasMovedAsideIsKeptWhenTheNextAttemptIsRefused(t *testing.T) {
 func TestASymlinkInPlaceOfTheDirectoryToMoveToLeadsNowhere(t *testing.T) {
 	folder, scratch := scratchWith(t, "a")
 	elsewhere := t.TempDir()
+	put(t, filepath.Join(elsewhere, "kept"))
 	if err := os.Symlink(elsewhere, filepath.Join(scratch, ".stowage-recycle")); err != nil {
 		t.Fatal(err)
 	}
-	if err := folder.Empty(t.Context(), scratch, "first", confirmed); err == nil {
-		t.Error("there is no error")
+	if err := folder.Empty(t.Context(), scratch, "first", confirmed); err != nil {
+		t.Error(err)
 	}
-	mustHold(t, elsewhere)
-	mustHold(t, scratch, ".stowage-recycle", "a")
+	mustHold(t, elsewhere, "kept")
+	mustHold(t, scratch)
 }
 
 func TestADirectoryThatIsEmptyIsEmptiedAgain(t *testing.T) {
@@ -126,4 +127,29 @@ func TestADirectoryThatIsEmptyIsEmptiedAgain(t *testing.T) {
 		}
 	}
 	mustHold(t, scratch)
+}
+
+// A pod knows the name that attempts work in, and may take it.
+func TestADirectoryIsEmptiedWhateverHasTheNameToWorkIn(t *testing.T) {
+	for name, put := range map[string]func(path string) error{
+		"a file":                func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"a symlink to nowhere":  func(path string) error { return os.Symlink("nowhere", path) },
+		"a symlink to a folder": func(path string) error { return os.Symlink("kept", path) },
+		"a file in a folder": func(path string) error {
+			return errors.Join(os.Mkdir(path, 0o700), os.WriteFile(filepath.Join(path, "first"), nil, 0o600))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder, scratch := scratchWith(t, "kept/file")
+			for _, taken := range []string{".stowage-recycle", ".new-.stowage-recycle"} {
+				if err := put(filepath.Join(scratch, taken)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := folder.Empty(t.Context(), scratch, "first", confirmed); err != nil {
+				t.Fatal(err)
+			}
+			mustHold(t, scratch)
+		})
+	}
 }

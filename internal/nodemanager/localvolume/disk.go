@@ -62,7 +62,20 @@ func (s *Store) recognise(disk Disk) (*stowagev1alpha1.DiskIdentity, error) {
 	if err != nil {
 		return nil, err
 	}
-	return there, checkWritable(folder)
+	if err := checkWritable(folder); err != nil {
+		return there, err
+	}
+	return there, prepareRemoval(folder)
+}
+
+// prepareRemoval makes what the removal of volumes needs while there is room for it. On a
+// disk that was full before, the removal says so.
+func prepareRemoval(folder *os.File) error {
+	err := mount.PrepareRemoval(folder)
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return nil
+	}
+	return notWritable(err)
 }
 
 // openAccepted opens the folder of a disk that was accepted, and makes sure that it
@@ -132,7 +145,7 @@ func (s *Store) accept(disk Disk, volumes Lister) (*stowagev1alpha1.DiskIdentity
 			return nil, err
 		}
 	}
-	if err := checkWritable(folder); err != nil {
+	if err := errors.Join(checkWritable(folder), prepareRemoval(folder)); err != nil {
 		return nil, err
 	}
 	return identityOf(folder, *there)

@@ -12,11 +12,12 @@ import (
 
 // checkDiskIsThere refuses a folder in which those volumes that were made before are
 // all missing: that is a disk which isn't mounted, and what is written there would
-// land on the disk below.
+// land on the disk below. A volume that is being removed is a sign of that, too: taken
+// for removed, it would be forgotten with its data.
 func (s *Store) checkDiskIsThere(path string, others []Volume) error {
 	missing := ""
 	for _, other := range others {
-		if other.Path != path || !other.Provisioned {
+		if other.Path != path || !other.Provisioned && !other.Removing {
 			continue
 		}
 		exists, err := s.Exists(other)

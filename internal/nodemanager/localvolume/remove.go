@@ -31,6 +31,11 @@ func (s *Store) Remove(ctx context.Context, volume Volume) error {
 			return err
 		}
 	}
+	if volume.Disk == nil && volume.Provisioned {
+		if err := refuseUnknown(folder, volume); err != nil {
+			return err
+		}
+	}
 	release, err := refuseInUse(ctx, folder, volume)
 	if err != nil {
 		return err
@@ -62,6 +67,23 @@ func (s *Store) Remove(ctx context.Context, volume Volume) error {
 	}
 	s.ledger.forget(volume.Name)
 	return mount.RemoveUnfinished(ctx, folder, volume.Name)
+}
+
+// refuseUnknown is an error if a volume isn't in a folder that may be a mere mount point: no
+// disk was accepted there, and none left its marker.
+func refuseUnknown(folder *os.File, volume Volume) error {
+	there, err := mount.OpenAt(folder, volume.Name)
+	if err == nil {
+		return there.Close()
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	marker, err := readMarker(folder)
+	if marker != nil || err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: the volume isn't in %s, which isn't known to be that of its disk: mount the disk there", errNoDisk, volume.Path)
 }
 
 // retire moves a volume to where it is removed, unless it is being copied.

@@ -7,10 +7,15 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"golang.org/x/sys/unix"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
+
+// full is a disk on which nothing can be made any more.
+var full = mounttest.Refusal{First: unix.SYS_MKDIRAT, Last: unix.SYS_MKDIRAT, Errno: unix.ENOSPC}
 
 var _ = Describe("A volume that is deleted", func() {
 	var n *node
@@ -58,6 +63,41 @@ var _ = Describe("A volume that is deleted", func() {
 			n.reconcile(ctx, volume)
 			Expect(read(ctx, volume)).To(BeNil())
 		}
+	})
+
+	It("goes though its disk is full, which takes no new folder", func(ctx context.Context) {
+		volume := n.made(ctx)
+		reclaim(ctx, volume)
+
+		Expect(full.Under(GinkgoTB(), func() error {
+			defer GinkgoRecover()
+			n.reconcile(ctx, volume)
+			return nil
+		})).To(Succeed())
+
+		Expect(read(ctx, volume)).To(BeNil())
+		Expect(entries(volume)).To(BeEmpty())
+	})
+
+	It("stays on the record while its disk isn't there, though nobody knows its LocalDisk any more", func(ctx context.Context) {
+		path := n.disk("fast", gibibyte)
+		volume := n.made(ctx)
+		away := filepath.Join(filepath.Dir(n.base), "away")
+		Expect(os.Mkdir(away, 0o700)).To(Succeed())
+		bindMount(path, away)
+		Expect(kernel.Unmount(path)).To(Succeed())
+		Expect(admin.Delete(ctx, n.looked(ctx))).To(Succeed())
+		n.ensureDisk(ctx, "fast", path)
+		reclaim(ctx, volume)
+
+		n.reconcile(ctx, volume)
+
+		_, message := said(ctx, volume, stowagev1alpha1.ReadyCondition)
+		Expect(message).To(And(ContainSubstring("isn't known to be that of its disk"), ContainSubstring("mount the disk")))
+		bindMount(away, path)
+		n.reconcile(ctx, volume)
+		Expect(read(ctx, volume)).To(BeNil())
+		Expect(os.ReadDir(path)).NotTo(ContainElement(HaveField("Name()", volume.Name)))
 	})
 
 	It("goes though its removal was cut off at any point", func(ctx context.Context) {

@@ -36,8 +36,9 @@ type Volume struct {
 	// Used is how much of a directory was used when that was counted last, 0 where nobody
 	// knows.
 	Used int64
-	// Provisioned: it was made before. Copy: it began as a copy of another.
-	Provisioned, Copy bool
+	// Provisioned: it was made before, and nothing of it was removed. Removing: it was made
+	// before, and is being removed. Copy: it began as a copy of another.
+	Provisioned, Removing, Copy bool
 	// Image is set for one that is an image, and not a plain directory.
 	Image *Image
 	// Source is what it begins as a copy of, a volume of its kind; nil: it is to be empty.

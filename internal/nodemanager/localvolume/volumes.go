@@ -25,9 +25,9 @@ func (r *Reconciler) othersOf(ctx context.Context, volume *stowagev1alpha1.Local
 			other := &list.Items[i]
 			if other.Name != volume.Name && other.Spec.NodeName == r.NodeName && checkName(other) == nil {
 				known := r.volumeOf(other)
-				// One that is being removed may be missing already: that is no sign
-				// of a disk that isn't mounted.
-				known.Provisioned = known.Provisioned && other.DeletionTimestamp.IsZero()
+				// One that is being removed may be missing already.
+				known.Removing = known.Provisioned && !other.DeletionTimestamp.IsZero()
+				known.Provisioned = known.Provisioned && !known.Removing
 				others = append(others, known)
 			}
 		}
