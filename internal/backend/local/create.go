@@ -15,6 +15,9 @@ import (
 
 // create asks a node's agent for a volume.
 func (b *localBackend) create(ctx context.Context, request backend.Request) error {
+	if err := checkSize(request.Capacity); err != nil {
+		return err
+	}
 	volume := b.newVolume(request)
 	if err := b.settle(ctx, volume, request); err != nil {
 		return err
@@ -33,6 +36,7 @@ func (b *localBackend) settle(ctx context.Context, volume *stowagev1alpha1.Local
 	if request.Source != nil {
 		return b.asCopy(ctx, volume, request)
 	}
+	volume.Spec.Capacity = possible(volume, volume.Spec.Capacity)
 	b.asImage(volume, request.FSType)
 	volume.Spec.NodeName, err = b.choose(ctx, request)
 	return err

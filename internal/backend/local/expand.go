@@ -35,6 +35,9 @@ func (b *localBackend) Expand(ctx context.Context, id string, capacity resource.
 	case !volume.DeletionTimestamp.IsZero():
 		return backend.Expansion{}, backend.Conflict.Errorf("LocalVolume %s is being deleted: it doesn't grow", id)
 	}
+	if err := checkSize(capacity); err != nil {
+		return backend.Expansion{}, err
+	}
 	has, capacity := ptr.Deref(volume.Status.Capacity, resource.Quantity{}), possible(volume, capacity)
 	if err := b.ask(ctx, volume, larger(capacity, has)); err != nil {
 		return backend.Expansion{}, err

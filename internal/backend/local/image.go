@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
 )
 
 // sectorBytes is the unit of a block device: the size of an image is a multiple.
@@ -23,17 +24,32 @@ func (b *localBackend) asImage(volume *stowagev1alpha1.LocalVolume, fsType strin
 	if volume.Spec.VolumeMode != corev1.PersistentVolumeBlock {
 		volume.Spec.FSType = cmp.Or(fsType, b.spec.FSType)
 	}
-	volume.Spec.Capacity = possible(volume, volume.Spec.Capacity)
+}
+
+// mostCapacity is what the API of LocalVolumes allows.
+var mostCapacity = resource.MustParse("4Ei")
+
+// checkSize refuses more than the API of LocalVolumes allows.
+func checkSize(asked resource.Quantity) error {
+	if asked.Cmp(mostCapacity) > 0 {
+		return backend.Invalid.Errorf("a local volume has %s at most: ask for no more than that, not for %s", mostCapacity.String(), asked.String())
+	}
+	return nil
 }
 
 // possible is the least capacity that a volume can have, and that is no less than
 // what is asked for. What can't be rounded up any more is more than the API allows.
 func possible(volume *stowagev1alpha1.LocalVolume, asked resource.Quantity) resource.Quantity {
-	over := asked.Value() % sectorBytes
-	if volume.Spec.Layout != stowagev1alpha1.LayoutImage || over == 0 || asked.Value() > math.MaxInt64-sectorBytes {
+	whole := asked.Value()
+	if over := whole % sectorBytes; volume.Spec.Layout == stowagev1alpha1.LayoutImage && over > 0 && whole <= math.MaxInt64-sectorBytes {
+		whole += sectorBytes - over
+	}
+	rounded := *resource.NewQuantity(whole, asked.Format)
+	if rounded.Cmp(asked) <= 0 {
+		// It is whole, or too large to be counted.
 		return asked
 	}
-	return *resource.NewQuantity(asked.Value()-over+sectorBytes, asked.Format)
+	return rounded
 }
 
 // growsOnNode says whether a volume holds a file system that its node has to grow.

@@ -73,19 +73,38 @@ func TestTheSizeOfAnImageIsRoundedUpToWholeSectors(t *testing.T) {
 	}
 }
 
-func TestAnImageThatIsToBeLargerThanCanBeCountedIsNotTakenForOneThatGrew(t *testing.T) {
-	const most = "9223372036854775807"
-	cluster := newCluster(t, Node("node-1"))
-	disks := cluster.open(t, LocalBackend("disks", inImages))
-	_, _ = disks.Provision(t.Context(), backendtest.Request("1"))
-	cluster.actAsAgent(t.Context())
-	expanded, err := grow(t, disks, most)
-	if asked := cluster.volume(t, "1").Spec.Capacity; err == nil || asked.String() != most {
-		t.Errorf("it answers %+v, %v, and asks for %s", expanded, err, asked.String())
+func TestMoreThanALocalVolumeCanHaveIsRefused(t *testing.T) {
+	for _, most := range []string{"9223372036854775807", "5Ei"} {
+		cluster := newCluster(t, Node("node-1"))
+		disks, request := cluster.open(t, LocalBackend("disks", inImages)), backendtest.Request("1")
+		_, _ = disks.Provision(t.Context(), request)
+		cluster.actAsAgent(t.Context())
+		before := cluster.volume(t, "1").Spec.Capacity
+		_, err := grow(t, disks, most)
+		expectError(t, err, backend.Invalid, "4Ei at most")
+		if asked := cluster.volume(t, "1").Spec.Capacity; asked.Cmp(before) != 0 {
+			t.Errorf("it asks for %s", asked.String())
+		}
+		request = backendtest.Request("2")
+		request.Capacity = resource.MustParse(most)
+		_, err = disks.Provision(t.Context(), request)
+		expectError(t, err, backend.Invalid, "4Ei at most")
 	}
 }
 
-func TestADirectoryHasTheSizeThatIsAskedFor(t *testing.T) {
+func TestADirectoryHasTheSizeThatIsAskedForInWholeBytes(t *testing.T) {
+	for size, want := range map[string]string{"10000001": "10000001", "0.1Gi": "107374183", "1Gi": "1Gi"} {
+		cluster := newCluster(t, Node("node-1"))
+		request := backendtest.Request("1")
+		request.Capacity = resource.MustParse(size)
+		_, _ = cluster.open(t, LocalBackend("disks")).Provision(t.Context(), request)
+		if asked := cluster.volume(t, "1").Spec.Capacity; asked.String() != want {
+			t.Errorf("of %s, %s is asked for", size, asked.String())
+		}
+	}
+}
+
+func TestADirectoryIsAskedForWithoutWhatImagesHave(t *testing.T) {
 	cluster := newCluster(t, Node("node-1"))
 	request := backendtest.Request("1")
 	request.Capacity = resource.MustParse("10000001")
