@@ -83,13 +83,14 @@ func makeOne(ctx context.Context, from sources, maker func(sources, context.Cont
 }
 
 // tools is busybox with the programs that tests want from GNU: dd with flags, stat,
-// blockdev and the like.
+// blockdev and the like. Its shell is dash: that of busybox prefers its own programs.
 func (s sources) tools(ctx context.Context) (image, error) {
 	made, err := s.busybox(ctx)
 	if err != nil {
 		return image{}, err
 	}
-	err = made.files.addPackages(ctx, "coreutils", "util-linux", "mount")
+	err = made.files.addPackages(ctx, "coreutils", "util-linux", "mount", "dash")
+	made.files.link("/bin/sh", "dash")
 	return made, err
 }
 
