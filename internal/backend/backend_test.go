@@ -31,6 +31,16 @@ func TestAnErrorKeepsItsKindAndItsCauseHoweverItIsWrapped(t *testing.T) {
 	}
 }
 
+func TestTheKindOfAnErrorIsTheOuterOne(t *testing.T) {
+	err := backend.Invalid.Errorf("it isn't made any further: %w", backend.InProgress.Errorf("waiting: %w", io.ErrUnexpectedEOF))
+	if backend.Unfinished(err) || errors.Is(err, backend.InProgress) || backend.KindOf(err) != backend.Invalid {
+		t.Error("it is of the kind of its cause")
+	}
+	if !errors.Is(err, io.ErrUnexpectedEOF) || err.Error() != "it isn't made any further: waiting: unexpected EOF" {
+		t.Errorf("its cause is lost: %v", err)
+	}
+}
+
 func TestAnIdIsComputedFromTheClaimAndTheAttempt(t *testing.T) {
 	for attempt, want := range map[int]string{0: "pvc-a", 1: "pvc-a", 2: "pvc-a-2"} {
 		if got := backend.VolumeID("a", attempt); got != want {

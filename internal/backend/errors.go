@@ -36,7 +36,7 @@ const (
 func (k ErrorKind) Error() string { return string(k) }
 
 // Errorf makes an error of this kind, with a text for people. The verb %w keeps
-// a cause.
+// a cause, but for the cause's kind: an error has one.
 func (k ErrorKind) Errorf(format string, arguments ...any) error {
 	return &kindError{kind: k, err: fmt.Errorf(format, arguments...)}
 }
@@ -78,5 +78,21 @@ type kindError struct {
 }
 
 func (e *kindError) Error() string        { return e.err.Error() }
-func (e *kindError) Unwrap() error        { return e.err }
+func (e *kindError) Unwrap() error        { return cause{e.err} }
 func (e *kindError) Is(target error) bool { return target == e.kind }
+
+// cause is what an error with a kind wraps: all that is in it, but for kinds.
+type cause struct{ error }
+
+func (c cause) Is(target error) bool {
+	_, isKind := target.(ErrorKind)
+	return !isKind && errors.Is(c.error, target)
+}
+
+func (c cause) As(target any) bool {
+	switch target.(type) {
+	case *ErrorKind, **kindError:
+		return false
+	}
+	return errors.As(c.error, target)
+}
