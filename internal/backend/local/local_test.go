@@ -316,6 +316,9 @@ func TestWhatIsNotWantedAnyMoreIsNotWaitedFor(t *testing.T) {
 	}
 	_, err := disks.Provision(t.Context(), request)
 	expectError(t, err, backend.Invalid, "isn't made any further")
+	if backend.Unfinished(err) {
+		t.Error("nothing goes on that its deletion doesn't end, but it is unfinished")
+	}
 	if err := disks.Delete(t.Context(), request.ID); !errors.Is(err, backend.InProgress) {
 		t.Errorf("its deletion gave %v", err)
 	}
