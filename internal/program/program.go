@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/pflag"
 	"go.uber.org/zap/zapcore"
 	ctrlzap "sigs.k8s.io/controller-runtime/pkg/log/zap"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
@@ -105,7 +104,7 @@ func (o *Options) Logger() logr.Logger {
 func (o *Options) Metrics() metricsserver.Options {
 	options := metricsserver.Options{BindAddress: o.MetricsAddress, SecureServing: o.MetricsSecure}
 	if o.MetricsSecure {
-		options.FilterProvider = filters.WithAuthenticationAndAuthorization
+		options.FilterProvider = ByOwnToken
 	}
 	return options
 }
