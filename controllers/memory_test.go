@@ -3,6 +3,8 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
+	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
@@ -18,7 +20,9 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
+	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/program"
+	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 // memory is a cluster in memory: thousands of stories are played in the time that
@@ -93,5 +97,21 @@ func setDefaults(object client.Object) {
 	case *storagev1.StorageClass:
 		typed.ReclaimPolicy = ptr.To(ptr.Deref(typed.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete))
 		typed.VolumeBindingMode = ptr.To(ptr.Deref(typed.VolumeBindingMode, storagev1.VolumeBindingImmediate))
+	}
+}
+
+// Without the admission plug-in, which protects volumes as they are created.
+func TestAVolumeIsProtectedByTheWriteThatBindsIt(t *testing.T) {
+	RegisterFailHandler(func(message string, _ ...int) { t.Fatal(message) })
+	w := newWorldIn(newMemory())
+	claim, pv := Claim(), Volume("disk")
+	w.create(pv, claim)
+	w.feedWrites()
+	if _, err := w.claims.Reconcile(t.Context(), requestFor(claim)); err != nil {
+		t.Fatal(err)
+	}
+	w.get(pv)
+	if !binder.TiedTo(pv, claim) || !slices.Contains(pv.Finalizers, pvProtectionFinalizer) {
+		t.Errorf("its claim is %+v, and its finalizers are %v", pv.Spec.ClaimRef, pv.Finalizers)
 	}
 }

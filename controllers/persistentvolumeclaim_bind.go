@@ -13,6 +13,7 @@ import (
 	"k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/binder"
@@ -95,6 +96,11 @@ func (r *PersistentVolumeClaimReconciler) bindVolume(ctx context.Context, pv *co
 	tied.Annotations = maps.Clone(pv.Annotations)
 	if !binder.BindVolume(&tied, claim) {
 		return pv, nil
+	}
+	if r.scope == ClusterScope && pv.DeletionTimestamp.IsZero() {
+		// In this very write: a volume that goes before it is protected goes from its claim.
+		tied.Finalizers = slices.Clone(pv.Finalizers)
+		controllerutil.AddFinalizer(&tied, pvProtectionFinalizer)
 	}
 	written := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: pv.Name}}
 	// The resourceVersion is the fence: of two who read the volume as free,
