@@ -17,7 +17,7 @@ import (
 const logsDir = "/run/logs"
 
 // serve is a guest's first process: it does what it is asked to until it is killed.
-func (t Test) serve(address, gateway, logs string) error {
+func (s Suite) serve(address, gateway, logs string) error {
 	if err := uml.Prepare(address, gateway); err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func (t Test) serve(address, gateway, logs string) error {
 	if err := unix.Mount("logs", logsDir, "hostfs", 0, logs); err != nil {
 		return fmt.Errorf("mounting the folder of logs: %w", err)
 	}
-	calls, err := newServer(t.Services)
+	calls, err := newServer(s.Services)
 	if err != nil {
 		return err
 	}
