@@ -35,7 +35,7 @@ func (c *Cluster) startCloud(ctx context.Context) error {
 			"--instance=" + CloudZone + "/" + NodeName, "--instance=" + CloudZone + "/" + SecondNode,
 		},
 	})
-	return startAndWait(ctx, c.Cloud)
+	return c.Cloud.StartReady(ctx)
 }
 
 // cloudAttaches is what attaching a disk does. In a user namespace there are no loop

@@ -110,6 +110,14 @@ func (p *Program) Start() error {
 	return nil
 }
 
+// StartReady starts the program, and waits until it says that it is ready.
+func (p *Program) StartReady(ctx context.Context) error {
+	if err := p.Start(); err != nil {
+		return err
+	}
+	return p.AwaitReady(ctx)
+}
+
 // Ended is closed when the present run is over. A program that was never
 // started has nothing to wait for.
 func (p *Program) Ended() <-chan struct{} {

@@ -60,7 +60,7 @@ func (c *Cluster) startManager(ctx context.Context) error {
 		return err
 	}
 	c.Manager = manager
-	return startAndWait(ctx, manager)
+	return manager.StartReady(ctx)
 }
 
 func (c *Cluster) startAgent(ctx context.Context) error {
@@ -69,20 +69,13 @@ func (c *Cluster) startAgent(ctx context.Context) error {
 		return err
 	}
 	c.Agent = agent
-	return startAndWait(ctx, agent)
+	return agent.StartReady(ctx)
 }
 
 // newAgent is a node's agent on this machine, which mounts in a folder of its own.
 func (c *Cluster) newAgent(name, node string) (*Program, error) {
 	return c.newProgram("node-agent", name,
 		"--node-name="+node, "--follow-pods", "--root-dir="+c.Folder.agentRootOf(node), "--device-dir="+c.Folder.Devices(node))
-}
-
-func startAndWait(ctx context.Context, program *Program) error {
-	if err := program.Start(); err != nil {
-		return err
-	}
-	return program.AwaitReady(ctx)
 }
 
 // newProgram is a program that is one of the users. Of two of the same program, that of

@@ -22,5 +22,5 @@ func (c *Cluster) StartSecond(ctx context.Context) error {
 		return err
 	}
 	c.Second = agent
-	return startAndWait(ctx, agent)
+	return agent.StartReady(ctx)
 }

@@ -51,7 +51,7 @@ func (c *ControlPlane) SwitchControllers(ctx context.Context, controllers string
 	if err != nil {
 		return err
 	}
-	return start(ctx, c.ControllerManager)
+	return c.ControllerManager.StartReady(ctx)
 }
 
 func (c *ControlPlane) startScheduler(ctx context.Context) error {
@@ -59,14 +59,7 @@ func (c *ControlPlane) startScheduler(ctx context.Context) error {
 	if c.Scheduler, err = c.newProgram("kube-scheduler"); err != nil {
 		return err
 	}
-	return start(ctx, c.Scheduler)
-}
-
-func start(ctx context.Context, program *cluster.Program) error {
-	if err := program.Start(); err != nil {
-		return err
-	}
-	return program.AwaitReady(ctx)
+	return c.Scheduler.StartReady(ctx)
 }
 
 // newProgram is a program of Kubernetes that is the only one of its kind, as the user

@@ -58,11 +58,7 @@ func startCloud(ctx context.Context, folder guest.Folder, port string, arguments
 			"--project=" + Project, "--zone=" + Zone, "--latency=" + latency, "--log-level=1",
 		}, arguments...),
 	})
-	if err := c.Start(); err != nil {
-		return nil, err
-	}
-	err = c.AwaitReady(ctx)
-	return c, err
+	return c, c.StartReady(ctx)
 }
 
 // connectCloud is a cloud that runs, or will, at a port.

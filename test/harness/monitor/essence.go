@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -56,30 +55,4 @@ func (m *Monitor) toldBefore(node *corev1.Node) []corev1.AttachedVolume {
 		}
 	}
 	return kept
-}
-
-func objectsIn(list client.ObjectList) []client.Object {
-	var objects []client.Object
-	switch list := list.(type) {
-	case *corev1.PersistentVolumeClaimList:
-		objects = pointers[corev1.PersistentVolumeClaim](list.Items)
-	case *corev1.PersistentVolumeList:
-		objects = pointers[corev1.PersistentVolume](list.Items)
-	case *storagev1.VolumeAttachmentList:
-		objects = pointers[storagev1.VolumeAttachment](list.Items)
-	case *corev1.NodeList:
-		objects = pointers[corev1.Node](list.Items)
-	}
-	return objects
-}
-
-func pointers[T any, P interface {
-	*T
-	client.Object
-}](items []T) []client.Object {
-	objects := make([]client.Object, len(items))
-	for i := range items {
-		objects[i] = P(&items[i])
-	}
-	return objects
 }

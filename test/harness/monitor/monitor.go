@@ -12,7 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,11 +50,12 @@ func (m *Monitor) begin(ctx context.Context, cluster client.WithWatch, list clie
 	if err := cluster.List(ctx, list); err != nil {
 		return fmt.Errorf("listing what there is: %w", err)
 	}
-	for _, object := range objectsIn(list) {
-		if isToStay(object) {
+	_ = meta.EachListItem(list, func(item runtime.Object) error { // the lists are of objects
+		if object := item.(client.Object); isToStay(object) {
 			m.before[object.GetUID()] = object
 		}
-	}
+		return nil
+	})
 	from := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}}
 	watching, err := cluster.Watch(ctx, list, from)
 	if err != nil {
