@@ -54,12 +54,12 @@ func (t tree) addPackages(ctx context.Context, packages ...string) error {
 			return err
 		}
 		for _, file := range files {
-			if err := t.addFile(file); err != nil {
+			if err := t.addFile(ctx, file); err != nil {
 				return fmt.Errorf("package %s: %w", name, err)
 			}
 		}
 	}
-	return t.addLibraries()
+	return nil
 }
 
 // filesOf are the files of a package.
@@ -72,7 +72,7 @@ func filesOf(ctx context.Context, name string) ([]string, error) {
 }
 
 // addFile adds a program, or a file that programs look up.
-func (t tree) addFile(name string) error {
+func (t tree) addFile(ctx context.Context, name string) error {
 	if configuration.MatchString(name) {
 		return t.copy(name)
 	}
@@ -95,7 +95,7 @@ func (t tree) addFile(name string) error {
 		return err
 	}
 	if info.Mode()&fs.ModeSymlink == 0 {
-		return t.copy(name)
+		return t.copyProgram(ctx, name)
 	}
 	to, err := os.Readlink(name)
 	if err != nil {

@@ -1,106 +1,46 @@
 package main
 
 import (
-	"bytes"
-	"debug/elf"
-	"errors"
+	"context"
 	"fmt"
-	"io"
 	"io/fs"
-	"path/filepath"
+	"os"
+	"os/exec"
+	"regexp"
 	"strings"
 )
 
-// libraryFolders are where Debian's loader looks without being told, and where programs
-// tell it to look for their own.
-var libraryFolders = []string{"/usr/lib/*-linux-gnu", "/lib/*-linux-gnu", "/usr/lib", "/lib", "/usr/lib/ganesha"}
+// loaded is the path of a library, or of the loader, in what ldd prints.
+var loaded = regexp.MustCompile(`(?m)^\s(?:\S+ => )?(/\S+) \(0x`)
 
-// addLibraries adds what the programs and libraries in the tree load, until nothing is
-// missing, so that every program in it starts.
-func (t tree) addLibraries() error {
-	for {
-		missing, err := t.missing()
-		if err != nil || len(missing) == 0 {
+// copyProgram adds one of this machine's programs or libraries, with all that it loads, so
+// that it starts.
+func (t tree) copyProgram(ctx context.Context, name string) error {
+	ldd := exec.CommandContext(ctx, "ldd", name)
+	ldd.Env = append(os.Environ(), "LC_ALL=C")
+	output, err := ldd.CombinedOutput()
+	if isStatic := strings.Contains(string(output), "not a dynamic executable"); err != nil && !isStatic {
+		return fmt.Errorf("asking ldd what %s loads: %w: %s", name, err, output)
+	}
+	libraries, err := librariesIn(string(output))
+	if err != nil {
+		return fmt.Errorf("looking what %s loads: %w", name, err)
+	}
+	for _, file := range append(libraries, name) {
+		if err := t.copy(file); err != nil {
 			return err
 		}
-		for _, name := range missing {
-			if err := t.copy(name); err != nil {
-				return err
-			}
-		}
 	}
+	return nil
 }
 
-// missing are the files that programs load, and that aren't there yet.
-func (t tree) missing() ([]string, error) {
-	var missing []string
-	for name, file := range t {
-		loaded, err := loads(file.content)
-		if err != nil {
-			return nil, fmt.Errorf("looking what %s loads: %w", name, err)
-		}
-		for _, library := range loaded {
-			if _, known := t[place(library)]; !known {
-				missing = append(missing, library)
-			}
-		}
+// librariesIn are the paths in what ldd prints.
+func librariesIn(output string) (paths []string, err error) {
+	if strings.Contains(output, "not found") {
+		return nil, fmt.Errorf("%w: %s", fs.ErrNotExist, output)
 	}
-	return missing, nil
-}
-
-// loads are the paths of the loader and the libraries that a program needs; none for
-// what is no program.
-func loads(content []byte) ([]string, error) {
-	program, err := elf.NewFile(bytes.NewReader(content))
-	var foreign *elf.FormatError
-	if errors.As(err, &foreign) || errors.Is(err, io.EOF) {
-		return nil, nil
+	for _, library := range loaded.FindAllStringSubmatch(output, -1) {
+		paths = append(paths, library[1])
 	}
-	if err != nil {
-		return nil, err
-	}
-	defer program.Close()
-	needed, err := program.ImportedLibraries()
-	if err != nil {
-		return nil, err
-	}
-	var paths []string
-	for _, name := range needed {
-		found, err := findLibrary(name)
-		if err != nil {
-			return nil, err
-		}
-		paths = append(paths, found)
-	}
-	loader, err := loaderOf(program)
-	if err != nil || loader == "" {
-		return paths, err
-	}
-	return append(paths, loader), nil
-}
-
-// loaderOf is the path of a program's loader; "" for a library, or a static program.
-func loaderOf(program *elf.File) (string, error) {
-	for _, segment := range program.Progs {
-		if segment.Type != elf.PT_INTERP {
-			continue
-		}
-		name, err := io.ReadAll(segment.Open())
-		return strings.TrimRight(string(name), "\x00"), err
-	}
-	return "", nil
-}
-
-// findLibrary is the path of a library.
-func findLibrary(name string) (string, error) {
-	for _, pattern := range libraryFolders {
-		found, err := filepath.Glob(filepath.Join(pattern, name))
-		if err != nil {
-			return "", err
-		}
-		if len(found) > 0 {
-			return found[0], nil
-		}
-	}
-	return "", fmt.Errorf("there is no library %s in %v: %w", name, libraryFolders, fs.ErrNotExist)
+	return paths, nil
 }

@@ -113,16 +113,10 @@ func (s *stowage) base() string { return filepath.Join(s.dir, "local") }
 // run starts a program until the suite ends.
 func (s *stowage) run(ctx context.Context, options cluster.ProgramOptions) *cluster.Program {
 	GinkgoHelper()
-	if options.Path == "" {
-		var err error
-		options.Path, err = cluster.ProgramPath(options.Name)
-		Expect(err).NotTo(HaveOccurred())
-	}
 	options.LogFile = plane.Log(options.Name)
 	program := cluster.NewProgram(options)
 	s.programs = append(s.programs, program)
-	Expect(program.Start()).To(Succeed())
-	Expect(program.AwaitReady(ctx)).To(Succeed())
+	Expect(program.StartReady(ctx)).To(Succeed())
 	return program
 }
 

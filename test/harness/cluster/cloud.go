@@ -16,10 +16,6 @@ const (
 
 // startCloud starts a Compute API whose disks are loop devices of this machine.
 func (c *Cluster) startCloud(ctx context.Context) error {
-	path, err := ProgramPath("gce-mock")
-	if err != nil {
-		return err
-	}
 	log, err := c.Folder.createLog("gce-mock")
 	if err != nil {
 		return err
@@ -27,15 +23,19 @@ func (c *Cluster) startCloud(ctx context.Context) error {
 	defer log.Close()
 	address := fmt.Sprintf("127.0.0.1:%d", c.ports.Cloud)
 	c.CloudEndpoint = "http://" + address + "/compute/v1/"
-	c.Cloud = NewProgram(ProgramOptions{
-		Name: "gce-mock", Path: path, LogFile: c.Folder.Log("gce-mock"), Ready: "http://" + address + "/_mock/healthz",
-		Arguments: []string{
-			"--listen=" + address, "--folder=" + c.Folder.cloud(), "--device-folder=" + c.Folder.path("devices"),
-			"--project=" + CloudProject, "--zone=" + CloudZone, "--attach=" + cloudAttaches(),
-			"--instance=" + CloudZone + "/" + NodeName, "--instance=" + CloudZone + "/" + SecondNode,
-		},
-	})
+	c.Cloud = NewCloud(address, log.Name(),
+		"--folder="+c.Folder.cloud(), "--device-folder="+c.Folder.path("devices"),
+		"--project="+CloudProject, "--zone="+CloudZone, "--attach="+cloudAttaches(),
+		"--instance="+CloudZone+"/"+NodeName, "--instance="+CloudZone+"/"+SecondNode)
 	return c.Cloud.StartReady(ctx)
+}
+
+// NewCloud is a gce-mock at an address, which doesn't run yet.
+func NewCloud(address, logFile string, arguments ...string) *Program {
+	return NewProgram(ProgramOptions{
+		Name: "gce-mock", LogFile: logFile, Ready: "http://" + address + "/_mock/healthz",
+		Arguments: append([]string{"--listen=" + address}, arguments...),
+	})
 }
 
 // cloudAttaches is what attaching a disk does. In a user namespace there are no loop

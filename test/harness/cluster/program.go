@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -49,7 +50,9 @@ type run struct {
 
 // ProgramOptions say how a program is started.
 type ProgramOptions struct {
-	Name, Path, LogFile string
+	Name, LogFile string
+	// Path is its file. Empty: the one of its name that `make build` makes.
+	Path string
 	// Probe is the address that it answers probes at, as a flag tells it.
 	Probe string
 	// Ready is the URL that answers once it is ready, of a program that has no flag
@@ -63,8 +66,8 @@ type ProgramOptions struct {
 // NewProgram is a program that doesn't run yet.
 func NewProgram(options ProgramOptions) *Program {
 	program := &Program{
-		Name: options.Name, LogFile: options.LogFile,
-		path: options.Path, probe: options.Ready, arguments: options.Arguments, environment: options.Environment,
+		Name: options.Name, LogFile: options.LogFile, path: cmp.Or(options.Path, builtPath(options.Name)),
+		probe: options.Ready, arguments: options.Arguments, environment: options.Environment,
 	}
 	if options.Probe != "" {
 		program.probe = "http://" + options.Probe + "/readyz"

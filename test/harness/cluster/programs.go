@@ -85,10 +85,6 @@ func (c *Cluster) newProgram(program, user string, arguments ...string) (*Progra
 	if user == secondAgent {
 		name = user
 	}
-	path, err := ProgramPath(program)
-	if err != nil {
-		return nil, err
-	}
 	log, err := c.Folder.createLog(name)
 	if err != nil {
 		return nil, err
@@ -100,7 +96,7 @@ func (c *Cluster) newProgram(program, user string, arguments ...string) (*Progra
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", port)
 	return NewProgram(ProgramOptions{
-		Name: name, Path: path, LogFile: c.Folder.Log(name), Probe: address,
+		Name: name, Path: builtPath(program), LogFile: log.Name(), Probe: address,
 		Arguments: append([]string{
 			"--kubeconfig=" + c.Folder.Kubeconfig(user),
 			"--metrics-bind-address=0",
@@ -112,9 +108,11 @@ func (c *Cluster) newProgram(program, user string, arguments ...string) (*Progra
 
 // ProgramPath is where `make build` puts one of Stowage's programs.
 func ProgramPath(name string) (string, error) {
-	path := filepath.Join(apiserver.Repository(), "bin", name)
+	path := builtPath(name)
 	if _, err := os.Stat(path); err != nil {
 		return "", fmt.Errorf("finding %s (make build makes it): %w", name, err)
 	}
 	return path, nil
 }
+
+func builtPath(name string) string { return filepath.Join(apiserver.Repository(), "bin", name) }
