@@ -86,11 +86,7 @@ func newClient(config *rest.Config) (client.WithWatch, error) {
 }
 
 func (b *testbed) stop() error {
-	var err error
-	if b.server != nil {
-		err = b.server.Stop()
-	}
-	return errors.Join(err, os.RemoveAll(b.dir))
+	return errors.Join(b.server.Stop(), os.RemoveAll(b.dir))
 }
 
 // takeTurns has contenders measured one after the other, rounds times.

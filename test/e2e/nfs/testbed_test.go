@@ -54,7 +54,7 @@ func (s *spec) boot() error {
 			return err
 		}
 	}
-	booted, err := guest.Boot(s.ctx, s.folder, nodes)
+	booted, err := guest.Boot(s.ctx, s.folder, nodes, guest.Hardware{})
 	copy(s.nodes[1:], booted)
 	return err
 }

@@ -126,7 +126,7 @@ func (s *testbed) startGuest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	booted, err := guest.BootAs(ctx, s.folder, 1, guest.Hardware{Memory: guestMemory, Disk: guestDisk})
+	booted, err := guest.Boot(ctx, s.folder, 1, guest.Hardware{Memory: guestMemory, Disk: guestDisk})
 	if err != nil {
 		return err
 	}

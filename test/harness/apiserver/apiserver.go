@@ -105,8 +105,12 @@ func Start(options Options) (*Server, error) {
 	return server, nil
 }
 
-// Stop stops the API server and etcd and waits until they are gone.
+// Stop stops the API server and etcd and waits until they are gone. A nil server has nothing
+// to stop.
 func (s *Server) Stop() error {
+	if s == nil {
+		return nil
+	}
 	defer s.release()
 	return errors.Join(s.env.Stop(), s.remove())
 }

@@ -183,24 +183,13 @@ func (c *Cluster) PodDir(pod *corev1.Pod) string {
 // Stop unmounts all volumes and stops everything. The state stays. The context is
 // one that the end of the program doesn't end.
 func (c *Cluster) Stop(ctx context.Context) error {
-	var problems []error
-	for _, agent := range []*Program{c.Agent, c.Second} {
-		if agent != nil {
-			problems = append(problems, agent.Stop())
-		}
-	}
-	// After the agents: they would mount them again.
-	problems = append(problems, c.Folder.unmountVolumes(ctx))
-	if c.Manager != nil {
-		problems = append(problems, c.Manager.Stop())
-	}
-	if c.Cloud != nil {
-		problems = append(problems, c.Cloud.Stop())
-	}
-	// Once nobody plugs them in again.
-	problems = append(problems, c.Folder.detachDisks(ctx))
-	if c.server != nil {
-		problems = append(problems, c.server.Stop())
-	}
-	return errors.Join(append(problems, c.lock.Close())...)
+	return errors.Join(
+		c.Agent.Stop(), c.Second.Stop(),
+		// After the agents: they would mount them again.
+		c.Folder.unmountVolumes(ctx),
+		c.Manager.Stop(), c.Cloud.Stop(),
+		// Once no program plugs them in again.
+		c.Folder.detachDisks(ctx),
+		c.server.Stop(), c.lock.Close(),
+	)
 }

@@ -189,16 +189,17 @@ func (p *Program) Kill() error {
 	return p.end(syscall.SIGKILL)
 }
 
-// Stop asks the program to end, and kills it if it takes too long.
+// Stop asks the program to end, and kills it if it takes too long. A nil program has nothing
+// to stop.
 func (p *Program) Stop() error {
 	return p.end(syscall.SIGTERM)
 }
 
 func (p *Program) end(signal syscall.Signal) error {
-	r := p.current()
-	if r == nil {
+	if p == nil || p.current() == nil {
 		return nil
 	}
+	r := p.current()
 	_ = r.process.Signal(signal) // an error says that it is gone already
 	select {
 	case <-r.ended:

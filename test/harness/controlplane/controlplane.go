@@ -157,17 +157,9 @@ func (c *ControlPlane) KubeletClients() string {
 
 // Stop stops everything, the API server last.
 func (c *ControlPlane) Stop() error {
-	var problems []error
+	var err error
 	if c.forwarder != nil {
-		problems = append(problems, c.forwarder.close())
+		err = c.forwarder.close()
 	}
-	for _, program := range []*cluster.Program{c.ControllerManager, c.Scheduler} {
-		if program != nil {
-			problems = append(problems, program.Stop())
-		}
-	}
-	if c.server != nil {
-		problems = append(problems, c.server.Stop())
-	}
-	return errors.Join(problems...)
+	return errors.Join(err, c.ControllerManager.Stop(), c.Scheduler.Stop(), c.server.Stop())
 }

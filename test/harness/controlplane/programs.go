@@ -35,10 +35,8 @@ func StandaloneControllers() (string, error) {
 // SwitchControllers has kube-controller-manager run these controllers from now on, and
 // no others: it is stopped, if it runs, and started again.
 func (c *ControlPlane) SwitchControllers(ctx context.Context, controllers string) error {
-	if c.ControllerManager != nil {
-		if err := c.ControllerManager.Stop(); err != nil {
-			return err
-		}
+	if err := c.ControllerManager.Stop(); err != nil {
+		return err
 	}
 	certificates := filepath.Join(c.dir, "certificates")
 	var err error

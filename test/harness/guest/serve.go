@@ -1,11 +1,13 @@
 package guest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/rpc"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -18,8 +20,14 @@ const logsDir = "/run/logs"
 
 // serve is a guest's first process: it does what it is asked to until it is killed.
 func (s Suite) serve(address, gateway, logs string) error {
-	if err := uml.Prepare(address, gateway); err != nil {
+	// NFS servers take clients of one name for one that was restarted.
+	if err := uml.Prepare(strings.ReplaceAll(address, "/", "-")); err != nil {
 		return err
+	}
+	err := Commands(context.Background(), "ip link set lo up", "ip address add "+address+" dev vec0", "ip link set vec0 up",
+		"ip route add default via "+gateway)
+	if err != nil {
+		return fmt.Errorf("setting up the network: %w", err)
 	}
 	if err := os.Mkdir(logsDir, 0o755); err != nil {
 		return err

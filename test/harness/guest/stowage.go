@@ -28,12 +28,7 @@ type Differences struct {
 }
 
 // StartStowage starts it. It ends with the test.
-func StartStowage(ctx context.Context, folder Folder, nodes []*Node) (*Stowage, error) {
-	return StartOtherStowage(ctx, folder, nodes, Differences{})
-}
-
-// StartOtherStowage is StartStowage of one that differs from the usual.
-func StartOtherStowage(ctx context.Context, folder Folder, nodes []*Node, differences Differences) (*Stowage, error) {
+func StartStowage(ctx context.Context, folder Folder, nodes []*Node, differences Differences) (*Stowage, error) {
 	s := &Stowage{nodes: map[string]*Node{}, agentFlags: differences.AgentFlags}
 	var names []string
 	for _, node := range nodes {

@@ -60,7 +60,7 @@ type Cluster struct {
 
 // Boot boots the guests.
 func (c *Cluster) Boot(ctx context.Context) (err error) {
-	c.Guests, err = guest.BootAs(ctx, c.Folder, guestCount, guest.Hardware{Memory: guestMemory, Disk: guestDisk})
+	c.Guests, err = guest.Boot(ctx, c.Folder, guestCount, guest.Hardware{Memory: guestMemory, Disk: guestDisk})
 	return err
 }
 
