@@ -11,6 +11,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/test/harness/cluster"
 )
 
 // bare is the limit of the machine: a client that sends the writes of the program that it
@@ -30,7 +32,7 @@ func runBare(ctx context.Context, kubeconfig string, watched []client.Object, wo
 	}
 	config.QPS = noClientLimit
 	b := bare{}
-	if b.Client, err = newClient(config); err != nil {
+	if b.Client, err = cluster.NewClient(config); err != nil {
 		return err
 	}
 	// Only the bare client of a node watches pods.

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stowage-dev/stowage/internal/program"
 	"github.com/stowage-dev/stowage/test/harness/apiserver"
+	"github.com/stowage-dev/stowage/test/harness/cluster"
 	"github.com/stowage-dev/stowage/test/harness/owned"
 )
 
@@ -66,7 +66,7 @@ func (b *testbed) startServer() (err error) {
 	}
 	config := rest.CopyConfig(b.server.Config)
 	config.QPS = noClientLimit
-	if b.client, err = newClient(config); err != nil {
+	if b.client, err = cluster.NewClient(config); err != nil {
 		return err
 	}
 	clientset, err := kubernetes.NewForConfig(config)
@@ -75,14 +75,6 @@ func (b *testbed) startServer() (err error) {
 	}
 	b.raw = clientset.RESTClient()
 	return nil
-}
-
-func newClient(config *rest.Config) (client.WithWatch, error) {
-	scheme, err := program.Scheme()
-	if err != nil {
-		return nil, err
-	}
-	return client.NewWithWatch(config, client.Options{Scheme: scheme})
 }
 
 func (b *testbed) stop() error {

@@ -44,7 +44,7 @@ type stowage struct {
 // install applies config/default, but for the workloads.
 func (s *stowage) install(ctx context.Context) {
 	GinkgoHelper()
-	kubectl, err := cluster.KubectlPath()
+	kubectl, err := apiserver.Binary("kubectl")
 	Expect(err).NotTo(HaveOccurred())
 	for _, part := range []string{"crd", "rbac", "csidrivers"} {
 		command := exec.CommandContext(ctx, kubectl, "apply", "--server-side",

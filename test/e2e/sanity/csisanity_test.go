@@ -102,11 +102,10 @@ func (p Plan) serve(ctx context.Context) (*controller.Server, error) {
 		return nil, err
 	}
 	shim := controller.New(controller.Options{
-		Driver: p.Subject.Driver, Name: p.Subject.Backend, Backend: world.backend, Node: world.node, Patience: callTime,
+		Name: p.Subject.Backend, Backend: world.backend, Node: world.node, Patience: callTime,
 	})
-	server := grpc.NewServer()
+	server := grpc.NewServer(grpc.UnaryInterceptor(shim.OneAtATime))
 	csi.RegisterControllerServer(server, shim)
-	csi.RegisterIdentityServer(server, shim)
 	go func() { _ = server.Serve(listener) }()
 	return shim, nil
 }
@@ -154,7 +153,9 @@ func (p Plan) config(endpoint string) sanity.TestConfig {
 func withController(ctx context.Context, method string, asked, answer any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	err := call(ctx, method, asked, answer, conn, options...)
 	if told, is := answer.(*csi.GetPluginCapabilitiesResponse); is && err == nil {
-		told.Capabilities = append(told.Capabilities, controller.ServiceCapability())
+		told.Capabilities = append(told.Capabilities, &csi.PluginCapability{Type: &csi.PluginCapability_Service_{
+			Service: &csi.PluginCapability_Service{Type: csi.PluginCapability_Service_CONTROLLER_SERVICE},
+		}})
 	}
 	return err
 }

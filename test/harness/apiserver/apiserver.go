@@ -185,6 +185,22 @@ func Binaries() (string, error) {
 	return filepath.Dir(built[len(built)-1]), nil
 }
 
+// Binary is where `make controlplane`, or `make controlplane-whole`, puts a program of Kubernetes.
+func Binary(name string) (string, error) {
+	folder, err := Binaries()
+	if err != nil {
+		return "", err
+	}
+	path, err := filepath.Abs(filepath.Join(folder, name))
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("finding %s (make controlplane-whole builds it): %w", name, err)
+	}
+	return path, nil
+}
+
 // Repository is the top folder of the checkout that this file was compiled from.
 func Repository() string {
 	_, file, _, _ := runtime.Caller(0)

@@ -156,13 +156,14 @@ func (c *Cluster) startServer(context.Context) error {
 		return fmt.Errorf("%w; see %s", err, log.Name())
 	}
 	c.Config = c.server.Config
-	if c.Client, err = newClient(c.Config); err != nil {
+	if c.Client, err = NewClient(c.Config); err != nil {
 		return err
 	}
 	return c.writeKubeconfigs()
 }
 
-func newClient(config *rest.Config) (client.WithWatch, error) {
+// NewClient is a client that knows all kinds of objects that Stowage does.
+func NewClient(config *rest.Config) (client.WithWatch, error) {
 	scheme, err := program.Scheme()
 	if err != nil {
 		return nil, err

@@ -131,14 +131,10 @@ func (f Folder) ports() (ports, error) {
 		_ = json.Unmarshal(content, &kept)
 	}
 	var err error
-	if kept.APIServer, err = freePort(kept.APIServer); err != nil {
-		return ports{}, err
-	}
-	if kept.Etcd, err = freePort(kept.Etcd); err != nil {
-		return ports{}, err
-	}
-	if kept.Cloud, err = freePort(kept.Cloud); err != nil {
-		return ports{}, err
+	for _, port := range []*int{&kept.APIServer, &kept.Etcd, &kept.Cloud} {
+		if *port, err = freePort(*port); err != nil {
+			return ports{}, err
+		}
 	}
 	content, err := json.Marshal(kept)
 	if err != nil {

@@ -18,22 +18,13 @@ import (
 
 // Kubectl is a kubectl command of the administrator.
 func (c *Cluster) Kubectl(ctx context.Context, arguments ...string) (*exec.Cmd, error) {
-	kubectl, err := KubectlPath()
+	kubectl, err := apiserver.Binary("kubectl")
 	if err != nil {
 		return nil, err
 	}
 	command := exec.CommandContext(ctx, kubectl, arguments...)
 	command.Env = append(command.Environ(), "KUBECONFIG="+c.Folder.Kubeconfig(AdminUser))
 	return command, nil
-}
-
-// KubectlPath is where kubectl is.
-func KubectlPath() (string, error) {
-	binaries, err := apiserver.Binaries()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Abs(filepath.Join(binaries, "kubectl"))
 }
 
 // applyConfig takes over fields that somebody changed by hand: after an update

@@ -63,7 +63,7 @@ func (c *ControlPlane) startScheduler(ctx context.Context) error {
 // newProgram is a program of Kubernetes that is the only one of its kind, as the user
 // of its name.
 func (c *ControlPlane) newProgram(name string, arguments ...string) (*cluster.Program, error) {
-	path, err := Binary(name)
+	path, err := apiserver.Binary(name)
 	if err != nil {
 		return nil, err
 	}
@@ -83,20 +83,4 @@ func (c *ControlPlane) newProgram(name string, arguments ...string) (*cluster.Pr
 			"--leader-elect=false", "--v=2",
 		}, arguments...),
 	}), nil
-}
-
-// Binary is where `make controlplane-whole` puts a program of Kubernetes.
-func Binary(name string) (string, error) {
-	folder, err := apiserver.Binaries()
-	if err != nil {
-		return "", err
-	}
-	path, err := filepath.Abs(filepath.Join(folder, name))
-	if err != nil {
-		return "", err
-	}
-	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("finding %s (make controlplane-whole builds it): %w", name, err)
-	}
-	return path, nil
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stowage-dev/stowage/test/harness/controlplane"
+	"github.com/stowage-dev/stowage/test/harness/apiserver"
 )
 
 // childrensDelay is how long what a program started may still print when that is ended.
@@ -21,7 +21,7 @@ func (c *Cluster) Kubeconfig() string {
 
 // Kubectl is the administrator's.
 func (c *Cluster) Kubectl(ctx context.Context, input string, arguments ...string) (string, error) {
-	path, err := controlplane.Binary("kubectl")
+	path, err := apiserver.Binary("kubectl")
 	if err != nil {
 		return "", err
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/stowage-dev/stowage/test/harness/apiserver"
-	"github.com/stowage-dev/stowage/test/harness/controlplane"
 )
 
 const (
@@ -50,7 +49,7 @@ func blocksBelow(heading, text string) (blocks []string) {
 // Type has a shell do what an administrator types, who has kubectl and a kubeconfig. The
 // overlay is that of the nodes here.
 func (c *Cluster) Type(ctx context.Context, commands string) (string, error) {
-	kubectl, err := controlplane.Binary("kubectl")
+	kubectl, err := apiserver.Binary("kubectl")
 	if err != nil {
 		return "", err
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -26,8 +27,8 @@ const pause = 10 * time.Millisecond
 
 // Options are what a Server serves.
 type Options struct {
-	// Driver is the CSI driver's name, Name that of the StorageBackend.
-	Driver, Name string
+	// Name is that of the StorageBackend.
+	Name string
 	// Backend makes the volumes.
 	Backend backend.Backend
 	// Node reads a Node object; nil where there is none of that name.
@@ -36,13 +37,11 @@ type Options struct {
 	Patience time.Duration
 }
 
-// Server is a driver's Controller and Identity services.
+// Server is a driver's Controller service.
 type Server struct {
 	csi.UnimplementedControllerServer
-	csi.UnimplementedIdentityServer
 	Options
 
-	// mu is held during each call: one at a time is enough for a test.
 	mu sync.Mutex
 	// volumes are those that were made, by their handles.
 	volumes map[string]*volume
@@ -63,6 +62,13 @@ type volume struct {
 // New makes a Server.
 func New(options Options) *Server {
 	return &Server{Options: options, volumes: map[string]*volume{}, claims: map[string]types.UID{}}
+}
+
+// OneAtATime serves each call alone, which is enough for a test.
+func (s *Server) OneAtATime(ctx context.Context, asked any, _ *grpc.UnaryServerInfo, serve grpc.UnaryHandler) (any, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return serve(ctx, asked)
 }
 
 // Left is what was made and not removed: handles, in order.
@@ -105,28 +111,6 @@ func (s *Server) capabilities() []csi.ControllerServiceCapability_RPC_Type {
 func is[Ability any](s *Server) bool {
 	_, can := backend.As[Ability](s.Backend)
 	return can
-}
-
-// GetPluginInfo names the driver.
-func (s *Server) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
-	return &csi.GetPluginInfoResponse{Name: s.Driver, VendorVersion: "test"}, nil
-}
-
-// GetPluginCapabilities tells that this is the Controller service.
-func (s *Server) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
-	return &csi.GetPluginCapabilitiesResponse{Capabilities: []*csi.PluginCapability{ServiceCapability()}}, nil
-}
-
-// ServiceCapability is what a plug-in claims that has a Controller service.
-func ServiceCapability() *csi.PluginCapability {
-	return &csi.PluginCapability{Type: &csi.PluginCapability_Service_{
-		Service: &csi.PluginCapability_Service{Type: csi.PluginCapability_Service_CONTROLLER_SERVICE},
-	}}
-}
-
-// Probe says that it is ready.
-func (s *Server) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
-	return &csi.ProbeResponse{}, nil
 }
 
 // find is a volume that was made, or the error that there is none.

@@ -13,8 +13,6 @@ import (
 
 // ControllerExpandVolume has the backend grow a volume.
 func (s *Server) ControllerExpandVolume(ctx context.Context, asked *csi.ControllerExpandVolumeRequest) (*csi.ControllerExpandVolumeResponse, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	known, err := s.find(asked.GetVolumeId())
 	switch {
 	case err != nil:

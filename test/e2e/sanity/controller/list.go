@@ -14,8 +14,6 @@ import (
 
 // ListVolumes lists what the backend holds, in pages whose tokens are places in the list.
 func (s *Server) ListVolumes(ctx context.Context, asked *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	ids, err := s.held(ctx)
 	if err != nil {
 		return nil, err
