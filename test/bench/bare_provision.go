@@ -37,7 +37,7 @@ func bareProvision(ctx context.Context, writer client.Client, claim *corev1.Pers
 }
 
 func bareIntent(ctx context.Context, writer client.Client, claim *corev1.PersistentVolumeClaim) error {
-	return patch(ctx, writer, claim, object{"metadata": object{
+	return writer.Patch(ctx, claim, merge{"metadata": object{
 		"resourceVersion": claim.ResourceVersion,
 		"finalizers":      []string{claimProtection, stowagev1alpha1.ProvisioningFinalizer},
 		"annotations": object{
@@ -56,7 +56,7 @@ func bareRecord(ctx context.Context, writer client.Client, claim *corev1.Persist
 	if err := barePhase(ctx, writer, pv, corev1.VolumeBound); err != nil {
 		return err
 	}
-	if err := patch(ctx, writer, claim, object{
+	if err := writer.Patch(ctx, claim, merge{
 		"metadata": object{
 			"resourceVersion": claim.ResourceVersion,
 			"finalizers":      []string{claimProtection},

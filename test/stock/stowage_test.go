@@ -73,8 +73,7 @@ func (s *stowage) startCloud(ctx context.Context) {
 // startManager starts a manager of a scope, as its service account.
 func (s *stowage) startManager(ctx context.Context, scope string) {
 	GinkgoHelper()
-	kubeconfig, err := plane.AccountKubeconfig(ctx, namespace, "stowage-manager", nil)
-	Expect(err).NotTo(HaveOccurred())
+	kubeconfig := s.accountKubeconfig(ctx, "stowage-manager", nil)
 	s.manager = s.run(ctx, cluster.ProgramOptions{Name: "manager", Probe: freeAddress(), Arguments: []string{
 		"--kubeconfig=" + kubeconfig, "--metrics-bind-address=0", "--log-format=console",
 		"--scope=" + scope, "--leader-election-namespace=" + namespace, "--local-base=" + s.base(),
@@ -93,8 +92,7 @@ func (s *stowage) startAgents(ctx context.Context) {
 	for _, node := range nodes {
 		object := &corev1.Node{}
 		Expect(users.Get(ctx, client.ObjectKey{Name: node.name}, object)).To(Succeed())
-		kubeconfig, err := plane.AccountKubeconfig(ctx, namespace, "stowage-node-agent", object)
-		Expect(err).NotTo(HaveOccurred())
+		kubeconfig := s.accountKubeconfig(ctx, "stowage-node-agent", object)
 		probe := freeAddress()
 		s.run(ctx, cluster.ProgramOptions{
 			Name: "node-agent-" + node.name, Path: unshare, Ready: "http://" + probe + "/readyz",

@@ -133,10 +133,6 @@ func (c *ControlPlane) Kubeconfig(file, user string, groups ...string) (string, 
 	if err != nil {
 		return "", err
 	}
-	return c.writeKubeconfig(file, content)
-}
-
-func (c *ControlPlane) writeKubeconfig(file string, content []byte) (string, error) {
 	path := filepath.Join(c.dir, "kubeconfigs", file)
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		return "", fmt.Errorf("writing the kubeconfig %s: %w", file, err)
