@@ -138,17 +138,7 @@ func (b *testbed) wrong(w workload) (int, error) {
 // startWorking starts a program and waits until it binds: until a claim and a
 // volume of another class than the workloads' are bound. It works for any
 // controller, whatever its probes say.
-func (b *testbed) startWorking(c contender) (processes, error) {
-	running, err := b.start(c)
-	if err != nil {
-		return nil, err
-	}
-	if err := b.awaitCanary(running); err != nil {
-		running.stop()
-		return nil, fmt.Errorf("waiting for %s to bind a first claim: %w", c.name, err)
-	}
-	return running, nil
-}
+func (b *testbed) startWorking(c contender) (processes, error) { return b.startReady(c, b.awaitCanary) }
 
 func (b *testbed) awaitCanary(running processes) error {
 	claim := fixture.Claim(fixture.ClaimNamed(canary), fixture.InClass(canary))

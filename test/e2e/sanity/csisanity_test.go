@@ -102,10 +102,11 @@ func (p Plan) serve(ctx context.Context) (*controller.Server, error) {
 		return nil, err
 	}
 	shim := controller.New(controller.Options{
-		Name: p.Subject.Backend, Backend: world.backend, Node: world.node, Patience: callTime,
+		Driver: p.Subject.Driver, Name: p.Subject.Backend, Backend: world.backend, Node: world.node, Patience: callTime,
 	})
 	server := grpc.NewServer(grpc.UnaryInterceptor(shim.OneAtATime))
 	csi.RegisterControllerServer(server, shim)
+	csi.RegisterIdentityServer(server, shim)
 	go func() { _ = server.Serve(listener) }()
 	return shim, nil
 }
@@ -153,9 +154,7 @@ func (p Plan) config(endpoint string) sanity.TestConfig {
 func withController(ctx context.Context, method string, asked, answer any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	err := call(ctx, method, asked, answer, conn, options...)
 	if told, is := answer.(*csi.GetPluginCapabilitiesResponse); is && err == nil {
-		told.Capabilities = append(told.Capabilities, &csi.PluginCapability{Type: &csi.PluginCapability_Service_{
-			Service: &csi.PluginCapability_Service{Type: csi.PluginCapability_Service_CONTROLLER_SERVICE},
-		}})
+		told.Capabilities = append(told.Capabilities, controller.ServiceCapability())
 	}
 	return err
 }

@@ -37,7 +37,7 @@ func StartStowage(ctx context.Context, folder Folder, nodes []*Node, differences
 	}
 	var err error
 	s.Cluster, err = cluster.Start(ctx, cluster.Options{
-		Dir: folder.cluster(), Address: Address, Nodes: names, Register: differences.Register,
+		Dir: folder.ControlPlane(), Address: Address, Nodes: names, Register: differences.Register,
 		Step: func(string) (done func(error)) { return func(error) {} },
 	})
 	if err != nil {

@@ -27,8 +27,8 @@ const pause = 10 * time.Millisecond
 
 // Options are what a Server serves.
 type Options struct {
-	// Name is that of the StorageBackend.
-	Name string
+	// Driver is the CSI driver's name, Name that of the StorageBackend.
+	Driver, Name string
 	// Backend makes the volumes.
 	Backend backend.Backend
 	// Node reads a Node object; nil where there is none of that name.
@@ -37,9 +37,10 @@ type Options struct {
 	Patience time.Duration
 }
 
-// Server is a driver's Controller service.
+// Server is a driver's Controller and Identity services.
 type Server struct {
 	csi.UnimplementedControllerServer
+	csi.UnimplementedIdentityServer
 	Options
 
 	mu sync.Mutex
@@ -111,6 +112,28 @@ func (s *Server) capabilities() []csi.ControllerServiceCapability_RPC_Type {
 func is[Ability any](s *Server) bool {
 	_, can := backend.As[Ability](s.Backend)
 	return can
+}
+
+// GetPluginInfo names the driver.
+func (s *Server) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
+	return &csi.GetPluginInfoResponse{Name: s.Driver, VendorVersion: "test"}, nil
+}
+
+// GetPluginCapabilities tells that this is the Controller service.
+func (s *Server) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
+	return &csi.GetPluginCapabilitiesResponse{Capabilities: []*csi.PluginCapability{ServiceCapability()}}, nil
+}
+
+// ServiceCapability is what a plug-in claims that has a Controller service.
+func ServiceCapability() *csi.PluginCapability {
+	return &csi.PluginCapability{Type: &csi.PluginCapability_Service_{
+		Service: &csi.PluginCapability_Service{Type: csi.PluginCapability_Service_CONTROLLER_SERVICE},
+	}}
+}
+
+// Probe says that it is ready.
+func (s *Server) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
+	return &csi.ProbeResponse{}, nil
 }
 
 // find is a volume that was made, or the error that there is none.

@@ -24,7 +24,7 @@ const mebibyte = 1 << 20
 func newServer() (*controller.Server, *fake.Backend) {
 	memory := fake.New()
 	return controller.New(controller.Options{
-		Name: "disks", Backend: memory, Patience: time.Second,
+		Driver: stowagev1alpha1.GCEDriver, Name: "disks", Backend: memory, Patience: time.Second,
 		Node: func(_ context.Context, name string) (*corev1.Node, error) {
 			if name != "node-1" && name != "node-2" {
 				return nil, nil
