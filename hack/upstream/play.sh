@@ -9,19 +9,39 @@
 # stories are played, as suite/Test. With the word skipped those of skips.txt are played, and no others.
 set -euo pipefail
 
-programs=$(realpath "$1") expression=${2:-} skipped_only=${3:-}
-cd "$(dirname "${BASH_SOURCE[0]}")"
 readonly suites=(volume volumescheduling) # packages below k8s.io/kubernetes/test/integration
 readonly controller=k8s.io/kubernetes/pkg/controller/volume/persistentvolume helpers=k8s.io/kubernetes/test/integration/util
 readonly here=github.com/stowage-dev/stowage/hack/upstream
 # Most stories that wait for what never happens have no timeout of their own. Then they tell where they wait.
 readonly timeout=480 last_words=20
-repository=$(realpath ../..)
-output=$repository/bin/upstream
-upstream=$(go list -m -f '{{.Dir}}' k8s.io/kubernetes)
 declare -A reasons=()
 
 fail() { echo "upstream: $*" >&2; exit 1; }
+
+# A file with the other imports. All else stays as it is, to the byte.
+rewrite() { sed -e "s#\"$controller\"#\"$here/persistentvolume\"#" -e "s#\"$helpers\"#\"$here/util\"#" "$@"; }
+
+# Without it stories would be played with upstream's controller.
+has_controller() { grep -q "\"$here/persistentvolume\"" "$@"; }
+
+# The tests of files, as suite/Test.
+stories() {
+  local suite=$1
+  shift
+  sed -n "s#^func \(Test[A-Za-z0-9_]*\)(.*#$suite/\1#p" "$@" | grep -v '/TestMain$'
+}
+
+# Reads a line for each skip: the story, spaces, the reason.
+read_skips() {
+  local story reason
+  while read -r story reason; do
+    [[ -n $story && $story != '#'* ]] || continue
+    [[ -n $reason ]] || fail "skips.txt: $story has no reason"
+    [[ -z ${reasons[$story]:-} ]] || fail "skips.txt: $story is there twice"
+    grep -qx "$story" <<<"$all" || fail "skips.txt has $story, which is none of upstream's stories"
+    reasons[$story]=$reason
+  done
+}
 
 # The go command replaces no file of another module: an overlay adds the copies to this one.
 build() {
@@ -29,31 +49,14 @@ build() {
   mkdir -p "$output/$suite" "$output/logs/$suite"
   for file in "$upstream/test/integration/$suite"/*.go; do
     name=$suite/$(basename "$file")
-    sed -e "s#\"$controller\"#\"$here/persistentvolume\"#" -e "s#\"$helpers\"#\"$here/util\"#" "$file" >"$output/$name"
+    rewrite "$file" >"$output/$name"
     replaced+=("\"$PWD/$name\": \"$output/$name\"")
   done
-  grep -q "\"$here/persistentvolume\"" "$output/$suite"/*.go || fail "in suite $suite no file imports $controller"
+  has_controller "$output/$suite"/*.go || fail "in suite $suite no file imports $controller"
   (IFS=,; echo "{\"Replace\": {${replaced[*]}}}") >"$output/$suite.json"
   echo "building upstream's suite $suite (minutes, the first time)"
   # The flags of the control plane's build: what is in its cache isn't compiled again.
   CGO_ENABLED=0 GOFLAGS='' go test -c -trimpath -vet=off -overlay "$output/$suite.json" -o "$output/$suite.test" "./$suite"
-}
-
-stories() {
-  local suite
-  for suite in "${suites[@]}"; do
-    sed -n "s#^func \(Test[A-Za-z0-9_]*\)(.*#$suite/\1#p" "$output/$suite"/*.go | grep -v '/TestMain$'
-  done
-}
-
-read_skips() {
-  local story reason
-  while read -r story reason; do
-    [[ -n $reason ]] || fail "skips.txt has no reason for $story"
-    [[ -z ${reasons[$story]:-} ]] || fail "skips.txt has $story twice"
-    grep -qx "$story" <<<"$all" || fail "skips.txt has $story, which is none of upstream's stories"
-    reasons[$story]=$reason
-  done < <(grep -v -e '^#' -e '^$' skips.txt)
 }
 
 # Each story is a process of its own, with an etcd of its own: one that hangs takes no other with it. What it leaves in its
@@ -87,28 +90,38 @@ explain() {
   tail -n 25 <<<"$telling" | sed 's/^/     /'
 }
 
-rm -rf "$output"
-for suite in "${suites[@]}"; do build "$suite"; done
-all=$(stories)
-read_skips
-played=0 failed=0 skipped=0
-for story in $(grep -E -e "$expression" <<<"$all"); do
-  reason=${reasons[$story]:-}
-  if [[ -n $skipped_only && -z $reason ]]; then continue; fi
-  if [[ -z $skipped_only && -n $reason ]]; then
-    skipped=$((skipped + 1))
-    echo "SKIP $story: $reason"
-    continue
-  fi
-  played=$((played + 1)) started=$SECONDS
-  if play "$story"; then
-    echo "PASS $story ($((SECONDS - started)) s)"
-  else
-    failed=$((failed + 1))
-    echo "FAIL $story ($((SECONDS - started)) s)"
-    explain "$output/logs/$story.log"
-  fi
-done
-echo "upstream's stories: $played played, $failed failed, $skipped skipped"
-((played + skipped > 0)) || fail "no story is named so"
-((failed == 0)) || fail "$failed of upstream's stories failed; logs are in $output/logs"
+main() {
+  programs=$(realpath "$1")
+  local expression=${2:-} skipped_only=${3:-} suite story reason started played=0 failed=0 skipped=0
+  cd "$(dirname "${BASH_SOURCE[0]}")"
+  repository=$(realpath ../..)
+  output=$repository/bin/upstream
+  upstream=$(go list -m -f '{{.Dir}}' k8s.io/kubernetes)
+  rm -rf "$output"
+  for suite in "${suites[@]}"; do build "$suite"; done
+  all=$(for suite in "${suites[@]}"; do stories "$suite" "$output/$suite"/*.go; done)
+  read_skips <skips.txt
+  for story in $(grep -E -e "$expression" <<<"$all"); do
+    reason=${reasons[$story]:-}
+    if [[ -n $skipped_only && -z $reason ]]; then continue; fi
+    if [[ -z $skipped_only && -n $reason ]]; then
+      skipped=$((skipped + 1))
+      echo "SKIP $story: $reason"
+      continue
+    fi
+    played=$((played + 1)) started=$SECONDS
+    if play "$story"; then
+      echo "PASS $story ($((SECONDS - started)) s)"
+    else
+      failed=$((failed + 1))
+      echo "FAIL $story ($((SECONDS - started)) s)"
+      explain "$output/logs/$story.log"
+    fi
+  done
+  echo "upstream's stories: $played played, $failed failed, $skipped skipped"
+  ((played + skipped > 0)) || fail "no story is named so"
+  ((failed == 0)) || fail "$failed of upstream's stories failed; logs are in $output/logs"
+}
+
+# Tests take the functions alone.
+[[ ${BASH_SOURCE[0]} != "$0" ]] || main "$@"
