@@ -53,7 +53,7 @@ func printBanner(c *cluster.Cluster) {
 		near(folder.Disks()),
 		quoted(folder.Kubeconfig(cluster.AdminUser)), quoted(filepath.Dir(kubectl)),
 		quoted(filepath.Join(samplesDir(c), "local_claim.yaml")),
-		lookInside(folder.AgentRoot()),
+		lookInside(folder.AgentRoot(cluster.NodeName)),
 		quoted(filepath.Join(samplesDir(c), "cloud_claim.yaml")), quoted(folder.Devices(cluster.NodeName)))
 }
 

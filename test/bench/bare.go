@@ -59,6 +59,13 @@ func runBare(ctx context.Context, kubeconfig string, watched []client.Object, wo
 // claimWrites are the writes for one claim and, where it is there before, its volume.
 type claimWrites func(ctx context.Context, writer client.Client, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error
 
+// ofClaims is the bare client that sends such writes.
+func ofClaims(write claimWrites) func(ctx context.Context, kubeconfig string, _ []string) error {
+	return func(ctx context.Context, kubeconfig string, _ []string) error {
+		return runBareClaims(ctx, kubeconfig, write)
+	}
+}
+
 // runBareClaims sends writes for all claims. Claim and volume number i belong together.
 func runBareClaims(ctx context.Context, kubeconfig string, write claimWrites) error {
 	kinds := []client.Object{&corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}}
@@ -79,10 +86,6 @@ func runBareClaims(ctx context.Context, kubeconfig string, write claimWrites) er
 			return write(ctx, b, claim, byName[volumeOf(claim.Name)])
 		})
 	})
-}
-
-func runBareBind(ctx context.Context, kubeconfig string, _ []string) error {
-	return runBareClaims(ctx, kubeconfig, bareBind)
 }
 
 type object = map[string]any

@@ -23,10 +23,6 @@ const (
 	claimProtection = "kubernetes.io/pvc-protection"
 )
 
-func runBareProvision(ctx context.Context, kubeconfig string, _ []string) error {
-	return runBareClaims(ctx, kubeconfig, bareProvision)
-}
-
 // bareProvision sends the five writes of a claim that gets a volume made for it: the
 // intent, the volume, its status, the claim with the intent cleared, its status.
 func bareProvision(ctx context.Context, writer client.Client, claim *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume) error {

@@ -59,8 +59,8 @@ func named[T fmt.Stringer](all []T, kind, name string) (one T, err error) {
 
 // parts are the programs that this one can be, besides the benchmark.
 var parts = map[string]func(ctx context.Context, kubeconfig string, arguments []string) error{
-	"bare-bind":      runBareBind,
-	"bare-provision": runBareProvision,
+	"bare-bind":      ofClaims(bareBind),
+	"bare-provision": ofClaims(bareProvision),
 	"bare-local":     runBareLocal,
 	"bare-attach":    runBareAttach,
 	"bare-node":      runBareNode,

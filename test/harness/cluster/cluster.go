@@ -178,7 +178,7 @@ func (c *Cluster) Programs() []*Program {
 
 // PodDir is where the node agent mounts the volumes of a pod.
 func (c *Cluster) PodDir(pod *corev1.Pod) string {
-	return filepath.Join(c.Folder.agentRootOf(pod.Spec.NodeName), "pods", string(pod.UID), "volumes")
+	return filepath.Join(c.Folder.AgentRoot(pod.Spec.NodeName), "pods", string(pod.UID), "volumes")
 }
 
 // Stop unmounts all volumes and stops everything. The state stays. The context is

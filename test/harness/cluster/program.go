@@ -36,7 +36,8 @@ type Program struct {
 	environment []string
 	probe       string
 
-	mu  sync.Mutex
+	mu sync.Mutex
+	// now is the present run, or the last; before the first, one without a process.
 	now *run
 }
 
@@ -66,7 +67,7 @@ type ProgramOptions struct {
 // NewProgram is a program that doesn't run yet.
 func NewProgram(options ProgramOptions) *Program {
 	program := &Program{
-		Name: options.Name, LogFile: options.LogFile, path: cmp.Or(options.Path, builtPath(options.Name)),
+		now: &run{}, Name: options.Name, LogFile: options.LogFile, path: cmp.Or(options.Path, builtPath(options.Name)),
 		probe: options.Ready, arguments: options.Arguments, environment: options.Environment,
 	}
 	if options.Probe != "" {
@@ -123,24 +124,14 @@ func (p *Program) StartReady(ctx context.Context) error {
 
 // Ended is closed when the present run is over. A program that was never
 // started has nothing to wait for.
-func (p *Program) Ended() <-chan struct{} {
-	if r := p.current(); r != nil {
-		return r.ended
-	}
-	return nil
-}
+func (p *Program) Ended() <-chan struct{} { return p.current().ended }
 
 // Err says how the last run ended. It is asked after Ended.
-func (p *Program) Err() error {
-	if r := p.current(); r != nil {
-		return r.err
-	}
-	return nil
-}
+func (p *Program) Err() error { return p.current().err }
 
 // PID is that of the present run.
 func (p *Program) PID() int {
-	if r := p.current(); r != nil {
+	if r := p.current(); r.process != nil {
 		return r.process.Pid
 	}
 	return 0
@@ -196,7 +187,7 @@ func (p *Program) Stop() error {
 }
 
 func (p *Program) end(signal syscall.Signal) error {
-	if p == nil || p.current() == nil {
+	if p == nil || p.current().process == nil {
 		return nil
 	}
 	r := p.current()

@@ -75,7 +75,7 @@ func (c *Cluster) startAgent(ctx context.Context) error {
 // newAgent is a node's agent on this machine, which mounts in a folder of its own.
 func (c *Cluster) newAgent(name, node string) (*Program, error) {
 	return c.newProgram("node-agent", name,
-		"--node-name="+node, "--follow-pods", "--root-dir="+c.Folder.agentRootOf(node), "--device-dir="+c.Folder.Devices(node))
+		"--node-name="+node, "--follow-pods", "--root-dir="+c.Folder.AgentRoot(node), "--device-dir="+c.Folder.Devices(node))
 }
 
 // newProgram is a program that is one of the users. Of two of the same program, that of

@@ -51,7 +51,7 @@ func removeTree(ctx context.Context, root string) error {
 // that pods saw stay when their mounts go.
 func (f Folder) unmountVolumes(ctx context.Context) error {
 	for _, node := range []string{NodeName, SecondNode} {
-		if err := mount.UnmountBelow(mount.Kernel{}, f.agentRootOf(node)); err != nil {
+		if err := mount.UnmountBelow(mount.Kernel{}, f.AgentRoot(node)); err != nil {
 			return err
 		}
 	}
