@@ -97,7 +97,8 @@ main() {
   repository=$(realpath ../..)
   output=$repository/bin/upstream
   upstream=$(go list -m -f '{{.Dir}}' k8s.io/kubernetes)
-  rm -rf "$output"
+  rm -rf "$output" && mkdir -p "$output"
+  echo 'module upstream' >"$output/go.mod" # or the copies would be packages of the repository's own module
   for suite in "${suites[@]}"; do build "$suite"; done
   all=$(for suite in "${suites[@]}"; do stories "$suite" "$output/$suite"/*.go; done)
   read_skips <skips.txt
