@@ -118,14 +118,13 @@ test-stock: build controlplane-whole ## Test Stowage beside the real kube-contro
 
 .PHONY: test-sanity
 test-sanity: build controlplane bin/ginkgo ## csi-sanity, the conformance tests of CSI, for each driver and kind of volume, with real mounts. Needs root; installs Debian packages.
-	@hack/uml/need.sh
-	@hack/filesystems.sh
+	@hack/need.sh guests filesystems
 	@$(BUILD_SUITE) ./test/e2e/sanity
 	@exec bin/test/e2e/sanity.test run $(SELECTED)
 
 .PHONY: kill-matrix
 kill-matrix: ## Kill a node manager before each step of its work, with each type of volume, RUNS times. Needs root. `make test` takes a sample.
-	@hack/filesystems.sh
+	@hack/need.sh filesystems
 	@for run in $$(seq $(RUNS)); do echo "run $$run of $(RUNS)"; STOWAGE_KILL_STRIDE=1 go test -count=1 -timeout 60m -run 'TestANodeManagerThatIsKilled|TestOfAPodThatGoesAfterAKill' ./internal/nodemanager; done
 
 .PHONY: demo
@@ -136,14 +135,13 @@ demo: build controlplane ## Watch the whole life of a volume, explained and chec
 
 .PHONY: e2e-nfs
 e2e-nfs: build controlplane bin/ginkgo ## A whole Stowage with NFS volumes on two nodes, User Mode Linux guests; servers stop, hang and start. STORIES and LABELS narrow it. Needs root; installs Debian packages.
-	@hack/uml/need.sh
+	@hack/need.sh guests
 	@$(BUILD_SUITE) ./test/e2e/nfs
 	@exec bin/test/e2e/nfs.test run $(SELECTED)
 
 .PHONY: e2e-local
 e2e-local: bin/ginkgo ## Tests of local volumes that need another kernel than the machine's, for quotas and growth, in a User Mode Linux guest. Needs root; installs Debian packages.
-	@hack/uml/need.sh
-	@hack/filesystems.sh
+	@hack/need.sh guests filesystems
 	@rm -rf bin/test/e2e-local && mkdir -p bin/test/e2e-local
 	@go test -c -o bin/test/e2e-local/ ./internal/quota ./internal/device ./internal/nodemanager/volumes/csi ./internal/nodemanager/volumes/emptydir ./internal/nodemanager/localvolume
 	@$(BUILD_SUITE) ./test/e2e/guest
@@ -151,8 +149,7 @@ e2e-local: bin/ginkgo ## Tests of local volumes that need another kernel than th
 
 .PHONY: e2e-node
 e2e-node: controlplane bin/ginkgo ## All tests of the node side, in a User Mode Linux guest, whose mount table they may break. Needs root; installs Debian packages.
-	@hack/uml/need.sh
-	@hack/filesystems.sh
+	@hack/need.sh guests filesystems
 	@rm -rf bin/test/e2e-node && mkdir -p bin/test/e2e-node
 	@go test -c -o bin/test/e2e-node/ ./internal/mount ./internal/device ./internal/ownership ./internal/nodemanager $$(go list ./internal/nodemanager/volumes/... | grep -E '/(volumes|apidata|atomicdir|csi|emptydir|hostpath|inlinenfs|local|nfs)$$') ./internal/nodemanager/subpath ./internal/nodemanager/localvolume
 	@$(BUILD_SUITE) ./test/e2e/guest
@@ -160,33 +157,30 @@ e2e-node: controlplane bin/ginkgo ## All tests of the node side, in a User Mode 
 
 .PHONY: e2e-attach
 e2e-attach: build controlplane bin/ginkgo ## A whole Stowage with disks of gce-mock, plugged into two nodes, User Mode Linux guests; nodes die, programs are killed, the cloud fails. STORIES and LABELS narrow it. Needs root; installs Debian packages.
-	@hack/uml/need.sh
+	@hack/need.sh guests
 	@$(BUILD_SUITE) ./test/e2e/attach
 	@exec bin/test/e2e/attach.test run $(SELECTED)
 
 .PHONY: e2e-kubelet
 e2e-kubelet: controlplane-whole image-archives bin/ginkgo ## The nodes of end-to-end tests with pods that run, without Stowage: containerd and a kubelet on this machine and in two User Mode Linux guests. STORIES and LABELS narrow it. Needs root; installs Debian packages.
-	@hack/uml/need.sh
-	@hack/e2e/need.sh
+	@hack/need.sh guests nodes
 	@$(BUILD_SUITE) ./test/e2e/nodes
 	@exec bin/test/e2e/nodes.test run $(SELECTED)
 
 .PHONY: e2e
 e2e: build controlplane-whole image-archives bin/kustomize bin/ginkgo ## Stowage as each of OVERLAYS installs it, in a Kubernetes with three real nodes: pods write and read. STORIES and LABELS narrow it; STAY=yes keeps the first cluster until Ctrl-C. Needs root; installs Debian packages.
-	@hack/uml/need.sh
-	@hack/e2e/need.sh
+	@hack/need.sh guests nodes
 	@$(BUILD_SUITE) ./test/e2e/cluster
 	@for overlay in $(if $(STAY),$(firstword $(OVERLAYS)),$(OVERLAYS)); do STOWAGE_E2E_OVERLAY=$$overlay STOWAGE_E2E_STAY='$(STAY)' bin/test/e2e/cluster.test run $(SELECTED) $(STAYING); done
 
 .PHONY: integration-upstream
 integration-upstream: build controlplane ## Kubernetes' own integration stories of PersistentVolumes, with --scope=cluster in place of its controller. FOCUS narrows it, such as volume/TestPersistentVolumeDeleter; SKIPPED=yes plays what hack/upstream/skips.txt has.
 	@$(GO_BUILD) -o bin/cleanmachine ./hack/cleanmachine
-	@bin/cleanmachine go -C hack/upstream run . --repository '$(CURDIR)' --programs '$(CURDIR)/$(K8S_BIN)' --run '$(FOCUS)' $(if $(SKIPPED),--skipped)
+	@bin/cleanmachine hack/upstream/play.sh '$(K8S_BIN)' '$(FOCUS)' $(if $(SKIPPED),skipped)
 
 .PHONY: e2e-upstream
 e2e-upstream: build controlplane-whole upstream-images bin/kustomize bin/ginkgo ## Kubernetes' own end-to-end tests of storage, against Stowage as each of OVERLAYS installs it. UPSTREAM=ci is a selection, FOCUS narrows it; STAY=yes keeps the first cluster until Ctrl-C. Needs root; installs Debian packages.
-	@hack/uml/need.sh
-	@hack/e2e/need.sh
+	@hack/need.sh guests nodes
 	@$(BUILD_SUITE) ./test/e2e/upstream
 	@for overlay in $(if $(STAY),$(firstword $(OVERLAYS)),$(OVERLAYS)); do STOWAGE_E2E_OVERLAY=$$overlay STOWAGE_UPSTREAM='$(UPSTREAM)' STOWAGE_UPSTREAM_FOCUS='$(FOCUS)' STOWAGE_E2E_STAY='$(STAY)' bin/test/e2e/upstream.test run $(SELECTED); done
 
@@ -241,7 +235,7 @@ images: ## Build the container images, with docker.
 
 .PHONY: image-archives
 image-archives: ## Write the images, and two for test pods, into bin/images, without docker: archives for `ctr -n k8s.io images import`.
-	@hack/images/need.sh
+	@hack/need.sh images
 	@mkdir -p bin/images/programs
 	@$(GO_BUILD) -trimpath -ldflags '-s -w -buildid= $(LINK_FLAGS)' -o bin/images/programs/ ./cmd/...
 	@GOFLAGS= go -C hack/images build -buildvcs=false -trimpath -ldflags '-s -w -buildid=' -o '$(CURDIR)/bin/images/programs/' ./pause

@@ -6,7 +6,7 @@ set -euo pipefail
 readonly reports=$PWD/bin/test/reports/go
 rm -rf "$reports"
 mkdir -p "$reports"
-hack/filesystems.sh
+hack/need.sh filesystems
 go build -buildvcs=false -o bin/ ./hack/testsummary ./hack/cleanmachine
 
 # Most suites wait for an API server more than they compute, so there are more of them at once than processors.

@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -56,14 +55,9 @@ func run(command []string) int {
 	if failure := remove(); failure != nil {
 		fmt.Fprintln(os.Stderr, "removing the temporary folder:", failure)
 	}
-	var exit *exec.ExitError
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &exit) && exit.ExitCode() > 0:
-		return exit.ExitCode()
-	default:
-		fmt.Fprintln(os.Stderr, command[0]+":", err)
-		return 1
+	if status := child.ProcessState.ExitCode(); err == nil || status > 0 {
+		return status
 	}
+	fmt.Fprintln(os.Stderr, command[0]+":", err)
+	return 1
 }

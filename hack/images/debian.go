@@ -54,12 +54,12 @@ func (t tree) addPackages(ctx context.Context, packages ...string) error {
 			return err
 		}
 		for _, file := range files {
-			if err := t.addFile(file); err != nil {
+			if err := t.addFile(ctx, file); err != nil {
 				return fmt.Errorf("package %s: %w", name, err)
 			}
 		}
 	}
-	return t.addLibraries()
+	return nil
 }
 
 // filesOf are the files of a package.
@@ -72,7 +72,7 @@ func filesOf(ctx context.Context, name string) ([]string, error) {
 }
 
 // addFile adds a program, or a file that programs look up.
-func (t tree) addFile(name string) error {
+func (t tree) addFile(ctx context.Context, name string) error {
 	if configuration.MatchString(name) {
 		return t.copy(name)
 	}
@@ -95,7 +95,7 @@ func (t tree) addFile(name string) error {
 		return err
 	}
 	if info.Mode()&fs.ModeSymlink == 0 {
-		return t.copy(name)
+		return t.copyProgram(ctx, name)
 	}
 	to, err := os.Readlink(name)
 	if err != nil {
@@ -124,4 +124,39 @@ func certificates() ([]byte, error) {
 		all.Write(one)
 	}
 	return all.Bytes(), nil
+}
+
+// loaded is the path of a library, or of the loader, in what ldd prints.
+var loaded = regexp.MustCompile(`(?m)^\s(?:\S+ => )?(/\S+) \(0x`)
+
+// copyProgram adds one of this machine's programs or libraries, with all that it loads, so
+// that it starts.
+func (t tree) copyProgram(ctx context.Context, name string) error {
+	ldd := exec.CommandContext(ctx, "ldd", name)
+	ldd.Env = append(os.Environ(), "LC_ALL=C")
+	output, err := ldd.CombinedOutput()
+	if isStatic := strings.Contains(string(output), "not a dynamic executable"); err != nil && !isStatic {
+		return fmt.Errorf("asking ldd what %s loads: %w: %s", name, err, output)
+	}
+	libraries, err := librariesIn(string(output))
+	if err != nil {
+		return fmt.Errorf("looking what %s loads: %w", name, err)
+	}
+	for _, file := range append(libraries, name) {
+		if err := t.copy(file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// librariesIn are the paths in what ldd prints.
+func librariesIn(output string) (paths []string, err error) {
+	if strings.Contains(output, "not found") {
+		return nil, fmt.Errorf("%w: %s", fs.ErrNotExist, output)
+	}
+	for _, library := range loaded.FindAllStringSubmatch(output, -1) {
+		paths = append(paths, library[1])
+	}
+	return paths, nil
 }

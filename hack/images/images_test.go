@@ -83,8 +83,12 @@ func TestPackagesAreReadFromTheDockerfile(t *testing.T) {
 }
 
 func TestALibraryThatIsNotThereIsAnError(t *testing.T) {
-	if found, err := findLibrary("libstowage-none.so.1"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("it found %s: %v", found, err)
+	const all = "\tlinux-vdso.so.1 (0x7f)\n\tlibc.so.6 => /lib/libc.so.6 (0x7f)\n\t/lib64/ld.so.2 (0x7f)\n"
+	if found, err := librariesIn(all); err != nil || !slices.Equal(found, []string{"/lib/libc.so.6", "/lib64/ld.so.2"}) {
+		t.Errorf("it found %v, %v", found, err)
+	}
+	if found, err := librariesIn(all + "\tlibstowage-none.so.1 => not found\n"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it found %v: %v", found, err)
 	}
 }
 

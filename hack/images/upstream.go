@@ -126,7 +126,7 @@ func (s sources) nfsServer(ctx context.Context) (image, error) {
 		return image{}, fmt.Errorf("there is no %s: install Debian's package nfs-ganesha-vfs: %w", nfsFolder, err)
 	}
 	for _, file := range append(modules, "/etc/netconfig") {
-		if err := made.files.copy(file); err != nil {
+		if err := made.files.copyProgram(ctx, file); err != nil {
 			return image{}, err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/stowage-dev/stowage/test/harness/apiserver"
 	"github.com/stowage-dev/stowage/test/harness/cluster"
 )
 
@@ -43,7 +44,7 @@ Ctrl-C unmounts and stops everything. What happens from now on:
 
 func printBanner(c *cluster.Cluster) {
 	folder := c.Folder
-	kubectl, _ := cluster.KubectlPath() // it was used already
+	kubectl, _ := apiserver.Binary("kubectl") // it was used already
 	fmt.Printf(banner,
 		c.Manager.PID(), near(c.Manager.LogFile),
 		c.Agent.PID(), near(c.Agent.LogFile),
@@ -52,7 +53,7 @@ func printBanner(c *cluster.Cluster) {
 		near(folder.Disks()),
 		quoted(folder.Kubeconfig(cluster.AdminUser)), quoted(filepath.Dir(kubectl)),
 		quoted(filepath.Join(samplesDir(c), "local_claim.yaml")),
-		lookInside(folder.AgentRoot()),
+		lookInside(folder.AgentRoot(cluster.NodeName)),
 		quoted(filepath.Join(samplesDir(c), "cloud_claim.yaml")), quoted(folder.Devices(cluster.NodeName)))
 }
 

@@ -1,15 +1,31 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
+
+// shownKinds are the kinds of objects that lines are about, each with its name there.
+var shownKinds = []struct {
+	kind client.Object
+	name string
+}{
+	{&stowagev1alpha1.StorageBackend{}, "backend"},
+	{&corev1.PersistentVolumeClaim{}, "claim"},
+	{&corev1.PersistentVolume{}, "volume"},
+	{&stowagev1alpha1.LocalVolume{}, "local"},
+	{&corev1.Pod{}, "pod"},
+	{&storagev1.VolumeAttachment{}, "attach"},
+	{&corev1.Event{}, "event"},
+}
 
 // fact is one thing to be said of an object. It is said again when its text
 // changes.
@@ -17,18 +33,14 @@ type fact struct{ about, text string }
 
 // factsOf is all that is worth a line.
 func factsOf(object client.Object) []fact {
-	var facts []fact
+	facts := conditions(object)
 	switch o := object.(type) {
 	case *corev1.PersistentVolumeClaim:
-		facts = append(claimConditions(o), claimPhase(o))
+		facts = append(facts, claimPhase(o))
 	case *corev1.PersistentVolume:
 		facts = []fact{volumePhase(o)}
 	case *corev1.Pod:
-		facts = podConditions(o)
-	case *stowagev1alpha1.StorageBackend:
-		facts = conditions(o.Status.Conditions)
-	case *stowagev1alpha1.LocalVolume:
-		facts = conditions(o.Status.Conditions)
+		facts = append([]fact{podNode(o)}, facts...)
 	case *storagev1.VolumeAttachment:
 		facts = attachmentFacts(o)
 	case *corev1.Event:
@@ -48,16 +60,20 @@ func claimPhase(claim *corev1.PersistentVolumeClaim) fact {
 }
 
 func volumePhase(volume *corev1.PersistentVolume) fact {
-	phase := string(volume.Status.Phase)
-	if phase == "" {
-		phase = "new"
-	}
+	phase := cmp.Or(string(volume.Status.Phase), "new")
 	capacity := volume.Spec.Capacity[corev1.ResourceStorage]
 	text := fmt.Sprintf("%s, %s, %s", phase, capacity.String(), volume.Spec.PersistentVolumeReclaimPolicy)
 	if volume.Status.Phase == corev1.VolumeBound && volume.Spec.ClaimRef != nil {
 		text += fmt.Sprintf(", claim %s/%s", volume.Spec.ClaimRef.Namespace, volume.Spec.ClaimRef.Name)
 	}
 	return fact{"phase", text}
+}
+
+func podNode(pod *corev1.Pod) fact {
+	if pod.Spec.NodeName == "" {
+		return fact{"node", "has no node: there is no scheduler, set spec.nodeName"}
+	}
+	return fact{"node", "on node " + pod.Spec.NodeName}
 }
 
 func attachmentFacts(attachment *storagev1.VolumeAttachment) []fact {
@@ -77,61 +93,26 @@ func attachmentFacts(attachment *storagev1.VolumeAttachment) []fact {
 	return facts
 }
 
-func claimConditions(claim *corev1.PersistentVolumeClaim) []fact {
-	var facts []fact
-	for _, c := range claim.Status.Conditions {
-		facts = append(facts, condition(string(c.Type), string(c.Status), c.Reason, c.Message))
+// conditions are those in the status of an object of any kind.
+func conditions(object client.Object) (facts []fact) {
+	content, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(object) // an object of the API has fields
+	all, _, _ := unstructured.NestedSlice(content, "status", "conditions")    // a kind without any has none
+	for _, one := range all {
+		field := func(name string) string {
+			value, _, _ := unstructured.NestedString(one.(map[string]any), name)
+			return value
+		}
+		kind, reason := field("type"), field("reason")
+		text := kind + "=" + field("status")
+		if reason != "" && reason != kind {
+			text += " (" + reason + ")"
+		}
+		if message := field("message"); message != "" {
+			text += ": " + message
+		}
+		facts = append(facts, fact{kind, text})
 	}
 	return facts
-}
-
-func podConditions(pod *corev1.Pod) []fact {
-	facts := []fact{{"node", "on node " + pod.Spec.NodeName}}
-	if pod.Spec.NodeName == "" {
-		facts[0].text = "has no node: there is no scheduler, set spec.nodeName"
-	}
-	for _, c := range pod.Status.Conditions {
-		facts = append(facts, condition(string(c.Type), string(c.Status), c.Reason, c.Message))
-	}
-	return facts
-}
-
-func conditions(all []metav1.Condition) []fact {
-	var facts []fact
-	for _, c := range all {
-		facts = append(facts, condition(c.Type, string(c.Status), c.Reason, c.Message))
-	}
-	return facts
-}
-
-func condition(kind, status, reason, message string) fact {
-	text := kind + "=" + status
-	if reason != "" && reason != kind {
-		text += " (" + reason + ")"
-	}
-	if message != "" {
-		text += ": " + message
-	}
-	return fact{kind, text}
-}
-
-func kindOf(object client.Object) string {
-	switch object.(type) {
-	case *corev1.PersistentVolumeClaim:
-		return "claim"
-	case *corev1.PersistentVolume:
-		return "volume"
-	case *corev1.Pod:
-		return "pod"
-	case *stowagev1alpha1.StorageBackend:
-		return "backend"
-	case *stowagev1alpha1.LocalVolume:
-		return "local"
-	case *storagev1.VolumeAttachment:
-		return "attach"
-	default:
-		return "event"
-	}
 }
 
 // shownOfHash is how much is shown of an attachment's name, which is a long hash.

@@ -9,6 +9,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -89,5 +90,8 @@ func follow(ctx context.Context, c *cluster.Cluster) error {
 	if err := stream(ctx, c); err != nil {
 		return err
 	}
-	return unlessAsked(context.Cause(ctx))
+	if cause := context.Cause(ctx); errors.Is(cause, errAPIServer) {
+		return cause
+	}
+	return nil // a person asked for the end
 }

@@ -7,12 +7,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/program"
 	"github.com/stowage-dev/stowage/test/harness/cluster"
 )
@@ -27,15 +25,12 @@ func stream(ctx context.Context, c *cluster.Cluster) error {
 	if err != nil {
 		return fmt.Errorf("watching the cluster: %w", err)
 	}
-	for _, object := range []client.Object{
-		&stowagev1alpha1.StorageBackend{}, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{},
-		&stowagev1alpha1.LocalVolume{}, &corev1.Pod{}, &storagev1.VolumeAttachment{}, &corev1.Event{},
-	} {
-		informer, err := watches.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+	for _, shown := range shownKinds {
+		informer, err := watches.GetInformer(ctx, shown.kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			return fmt.Errorf("watching the cluster: %w", err)
 		}
-		if _, err := informer.AddEventHandler(newTeller()); err != nil {
+		if _, err := informer.AddEventHandler(&teller{kind: shown.name, told: map[client.ObjectKey]map[string]string{}}); err != nil {
 			return fmt.Errorf("watching the cluster: %w", err)
 		}
 	}
@@ -44,13 +39,11 @@ func stream(ctx context.Context, c *cluster.Cluster) error {
 
 // teller prints what is new about the objects of one kind.
 type teller struct {
+	kind string
+
 	mu sync.Mutex
 	// told is what was last said, by object and by what it is about.
 	told map[client.ObjectKey]map[string]string
-}
-
-func newTeller() *teller {
-	return &teller{told: map[client.ObjectKey]map[string]string{}}
 }
 
 // OnAdd implements toolscache.ResourceEventHandler. Events from before the
@@ -77,7 +70,7 @@ func (t *teller) OnDelete(object any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.told, client.ObjectKeyFromObject(gone))
-	printLine(time.Now(), kindOf(gone), nameOf(gone), "gone")
+	printLine(time.Now(), t.kind, nameOf(gone), "gone")
 }
 
 func (t *teller) tell(object any) {
@@ -96,7 +89,7 @@ func (t *teller) tell(object any) {
 	for _, fact := range factsOf(about) {
 		if told[fact.about] != fact.text {
 			told[fact.about] = fact.text
-			printLine(time.Now(), kindOf(about), nameOf(about), fact.text)
+			printLine(time.Now(), t.kind, nameOf(about), fact.text)
 		}
 	}
 }

@@ -68,11 +68,3 @@ func pause(ctx context.Context, duration time.Duration) bool {
 		return true
 	}
 }
-
-// unlessAsked is nil if a person asked for the end.
-func unlessAsked(cause error) error {
-	if errors.Is(cause, errAPIServer) {
-		return cause
-	}
-	return nil
-}

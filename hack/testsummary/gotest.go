@@ -97,10 +97,8 @@ func record(tests map[testName]*test, e event) {
 	case "pass", "fail", "skip":
 		t.outcome, t.took = e.Action, time.Duration(e.Elapsed*float64(time.Second))
 	}
-	if parent, _, nested := cutLast(e.Test, "/"); nested {
-		if above := tests[testName{e.Package, parent}]; above != nil {
-			above.hasSubtests = true
-		}
+	if above := tests[testName{e.Package, path.Dir(e.Test)}]; above != nil {
+		above.hasSubtests = true
 	}
 }
 
@@ -170,14 +168,6 @@ func (s summary) plus(other summary) summary {
 	s.failed += other.failed
 	s.skipped += other.skipped
 	return s
-}
-
-func cutLast(text, separator string) (before, after string, found bool) {
-	at := strings.LastIndex(text, separator)
-	if at < 0 {
-		return text, "", false
-	}
-	return text[:at], text[at+len(separator):], true
 }
 
 func number(digits string) int {

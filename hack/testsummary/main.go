@@ -36,8 +36,8 @@ func run(folder string) error {
 	if err != nil {
 		return err
 	}
-	printPackages(os.Stdout, results)
-	printSlowest(os.Stdout, results)
+	printTimed(os.Stdout, "The packages that took longest", results.packages)
+	printTimed(os.Stdout, "The slowest tests", results.tests)
 	printSkipped(os.Stdout, results)
 	retried := printRetried(os.Stdout, results)
 	fmt.Println()

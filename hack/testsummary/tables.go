@@ -31,20 +31,11 @@ type timed struct {
 	took time.Duration
 }
 
-func printPackages(to io.Writer, r results) {
-	if len(r.packages) == 0 {
+func printTimed(to io.Writer, heading string, rows []timed) {
+	if len(rows) == 0 {
 		return
 	}
-	fmt.Fprintln(to, "\nThe packages that took longest:")
-	printTimed(to, r.packages)
-}
-
-func printSlowest(to io.Writer, r results) {
-	fmt.Fprintln(to, "\nThe slowest tests:")
-	printTimed(to, r.tests)
-}
-
-func printTimed(to io.Writer, rows []timed) {
+	fmt.Fprintf(to, "\n%s:\n", heading)
 	rows = slices.SortedFunc(slices.Values(rows), func(a, b timed) int {
 		return cmp.Or(cmp.Compare(b.took, a.took), strings.Compare(a.name, b.name))
 	})

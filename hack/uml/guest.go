@@ -8,6 +8,7 @@
 package uml
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"fmt"
@@ -153,12 +154,9 @@ func preload(ctx context.Context, dir string) (library string, err error) {
 	if _, err := os.Stat(library); err == nil {
 		return library, nil
 	}
-	source := filepath.Join(dir, "preload.c")
-	if err := os.WriteFile(source, preloaded, 0o600); err != nil {
-		return "", err
-	}
-	output, err := exec.CommandContext(ctx, compiler, "-O2", "-shared", "-fPIC", "-o", library, source).CombinedOutput()
-	if err != nil {
+	build := exec.CommandContext(ctx, compiler, "-O2", "-shared", "-fPIC", "-o", library, "-x", "c", "-")
+	build.Stdin = bytes.NewReader(preloaded)
+	if output, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building a library for the guest: %w: %s", err, output)
 	}
 	return library, nil

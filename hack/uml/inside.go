@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -18,12 +17,10 @@ const modulesDir = "/usr/lib/uml/modules"
 // /run and /tmp too, which its own hide. It can't write to them.
 const MachineDir = "/run/machine"
 
-// Prepare makes a guest usable: file systems, and its link with an address such as
-// 10.0.0.2/24 and the gateway beyond it. The address is the guest's host name, too:
-// NFS servers take clients of one name for one that was restarted.
-// The guest's first process calls it first.
-func Prepare(address, gateway string) error {
-	if err := unix.Sethostname([]byte(strings.ReplaceAll(address, "/", "-"))); err != nil {
+// Prepare makes a guest usable: its host name, and file systems. The guest's first process
+// calls it first.
+func Prepare(name string) error {
+	if err := unix.Sethostname([]byte(name)); err != nil {
 		return err
 	}
 	for _, mount := range []struct{ kind, target string }{
@@ -40,20 +37,7 @@ func Prepare(address, gateway string) error {
 		return fmt.Errorf("mounting the machine's files: %w", err)
 	}
 	// A kernel gives its first process no PATH.
-	if err := os.Setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"); err != nil {
-		return err
-	}
-	for _, arguments := range [][]string{
-		{"link", "set", "lo", "up"},
-		{"address", "add", address, "dev", "vec0"},
-		{"link", "set", "vec0", "up"},
-		{"route", "add", "default", "via", gateway},
-	} {
-		if output, err := exec.Command("ip", arguments...).CombinedOutput(); err != nil {
-			return fmt.Errorf("setting up the network: ip %s: %w: %s", strings.Join(arguments, " "), err, output)
-		}
-	}
-	return nil
+	return os.Setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 }
 
 // LoadModules loads kernel modules, each with those that it needs.

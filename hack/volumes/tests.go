@@ -61,13 +61,9 @@ func textOf(call *ast.CallExpr) string {
 	if len(call.Args) == 0 {
 		return ""
 	}
-	literal, is := call.Args[0].(*ast.BasicLit)
-	if !is {
-		return ""
+	if literal, is := call.Args[0].(*ast.BasicLit); is {
+		text, _ := strconv.Unquote(literal.Value) // "" of a number
+		return text
 	}
-	text, err := strconv.Unquote(literal.Value)
-	if err != nil {
-		return ""
-	}
-	return text
+	return ""
 }

@@ -68,18 +68,13 @@ func (b *testbed) clearFleet() error {
 // startAttacher starts the manager with disks in memory, and waits until it has done all
 // that there is to do.
 func (b *testbed) startAttacher() (processes, error) {
-	running, err := b.start(b.part(managerName, "attacher"))
-	if err != nil {
-		return nil, err
-	}
-	if err = b.awaitBackend(running, true); err == nil {
-		_, err = b.awaitQuiet()
-	}
-	if err != nil {
-		running.stop()
-		return nil, err
-	}
-	return running, nil
+	return b.startReady(b.part(managerName, "attacher"), func(running processes) error {
+		err := b.awaitBackend(running, true)
+		if err == nil {
+			_, err = b.awaitQuiet()
+		}
+		return err
+	})
 }
 
 // attachRound creates pods, has them on other nodes, and deletes them.

@@ -11,6 +11,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/test/harness/cluster"
 )
 
 // bare is the limit of the machine: a client that sends the writes of the program that it
@@ -30,7 +32,7 @@ func runBare(ctx context.Context, kubeconfig string, watched []client.Object, wo
 	}
 	config.QPS = noClientLimit
 	b := bare{}
-	if b.Client, err = newClient(config); err != nil {
+	if b.Client, err = cluster.NewClient(config); err != nil {
 		return err
 	}
 	// Only the bare client of a node watches pods.
@@ -57,6 +59,13 @@ func runBare(ctx context.Context, kubeconfig string, watched []client.Object, wo
 // claimWrites are the writes for one claim and, where it is there before, its volume.
 type claimWrites func(ctx context.Context, writer client.Client, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error
 
+// ofClaims is the bare client that sends such writes.
+func ofClaims(write claimWrites) func(ctx context.Context, kubeconfig string, _ []string) error {
+	return func(ctx context.Context, kubeconfig string, _ []string) error {
+		return runBareClaims(ctx, kubeconfig, write)
+	}
+}
+
 // runBareClaims sends writes for all claims. Claim and volume number i belong together.
 func runBareClaims(ctx context.Context, kubeconfig string, write claimWrites) error {
 	kinds := []client.Object{&corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}}
@@ -79,16 +88,12 @@ func runBareClaims(ctx context.Context, kubeconfig string, write claimWrites) er
 	})
 }
 
-func runBareBind(ctx context.Context, kubeconfig string, _ []string) error {
-	return runBareClaims(ctx, kubeconfig, bareBind)
-}
-
 type object = map[string]any
 
 // bareBind sends the four writes of a bind: the volume's claimRef and status, the claim's
 // volumeName and status.
 func bareBind(ctx context.Context, writer client.Client, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
-	err := patch(ctx, writer, pv, object{
+	err := writer.Patch(ctx, pv, merge{
 		"metadata": object{"resourceVersion": pv.ResourceVersion, "annotations": object{annBound: "yes"}},
 		"spec": object{"claimRef": object{
 			"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": claim.Namespace, "name": claim.Name, "uid": claim.UID,
@@ -100,7 +105,7 @@ func bareBind(ctx context.Context, writer client.Client, claim *corev1.Persisten
 	if err := barePhase(ctx, writer, pv, corev1.VolumeBound); err != nil {
 		return err
 	}
-	if err := patch(ctx, writer, claim, object{
+	if err := writer.Patch(ctx, claim, merge{
 		"metadata": object{"resourceVersion": claim.ResourceVersion, "annotations": object{annBound: "yes", annBindCompleted: "yes"}},
 		"spec":     object{"volumeName": pv.Name},
 	}); err != nil {
@@ -110,14 +115,14 @@ func bareBind(ctx context.Context, writer client.Client, claim *corev1.Persisten
 }
 
 func barePhase(ctx context.Context, writer client.Client, pv *corev1.PersistentVolume, phase corev1.PersistentVolumePhase) error {
-	return patchStatus(ctx, writer, pv, types.MergePatchType, object{
+	return writer.Status().Patch(ctx, pv, merge{
 		"metadata": object{"resourceVersion": pv.ResourceVersion},
 		"status":   object{"phase": phase},
 	})
 }
 
 func bareStatus(ctx context.Context, writer client.Client, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
-	return patchStatus(ctx, writer, claim, types.StrategicMergePatchType, object{"status": object{
+	return writer.Status().Patch(ctx, claim, strategic{"status": object{
 		"phase": corev1.ClaimBound, "accessModes": pv.Spec.AccessModes, "capacity": pv.Spec.Capacity,
 		"conditions": []object{{
 			"type": "stowage.dev/Bindable", "status": "True", "reason": "Bound", "message": "bound to volume " + pv.Name,
@@ -129,18 +134,14 @@ func bareStatus(ctx context.Context, writer client.Client, claim *corev1.Persist
 	}})
 }
 
-func patch(ctx context.Context, writer client.Client, target client.Object, body object) error {
-	data, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
-	return writer.Patch(ctx, target, client.RawPatch(types.MergePatchType, data))
-}
+// merge and strategic are patches: what the fields of an object become.
+type (
+	merge     object
+	strategic object
+)
 
-func patchStatus(ctx context.Context, writer client.Client, target client.Object, kind types.PatchType, body object) error {
-	data, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
-	return writer.Status().Patch(ctx, target, client.RawPatch(kind, data))
-}
+func (merge) Type() types.PatchType     { return types.MergePatchType }
+func (strategic) Type() types.PatchType { return types.StrategicMergePatchType }
+
+func (m merge) Data(client.Object) ([]byte, error)     { return json.Marshal(m) }
+func (s strategic) Data(client.Object) ([]byte, error) { return json.Marshal(s) }

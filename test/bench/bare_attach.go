@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -68,7 +67,7 @@ func (b bareFleet) attachTo(ctx context.Context, i int, node string) error {
 	if err := b.client.Create(ctx, attachment); err != nil {
 		return err
 	}
-	return patchStatus(ctx, b.client, attachment, types.MergePatchType, object{"status": object{
+	return b.client.Status().Patch(ctx, attachment, merge{"status": object{
 		"attached":           true,
 		"attachmentMetadata": object{backend.DeviceMetadata: volumeName(i), backend.SerialMetadata: volumeName(i)},
 	}})
@@ -84,14 +83,13 @@ func (b bareFleet) detachAll(ctx context.Context, turn int) error {
 		if err := b.client.Delete(ctx, attachment); err != nil {
 			return err
 		}
-		return patch(ctx, b.client, attachment, object{"metadata": object{"finalizers": nil}})
+		return b.client.Patch(ctx, attachment, merge{"metadata": object{"finalizers": nil}})
 	})
 }
 
 // setAttached writes volumesAttached of a node.
 func (b bareFleet) setAttached(ctx context.Context, node string, attached []corev1.AttachedVolume) error {
-	return patchStatus(ctx, b.client, fixture.Node(node), types.MergePatchType,
-		object{"status": object{"volumesAttached": attached}})
+	return b.client.Status().Patch(ctx, fixture.Node(node), merge{"status": object{"volumesAttached": attached}})
 }
 
 func (b bareFleet) attachedTo(group int) []corev1.AttachedVolume {

@@ -81,7 +81,7 @@ func (b *bareNode) publish(ctx context.Context, pod *corev1.Pod) error {
 	if err != nil {
 		return err
 	}
-	return patchStatus(ctx, b.client, pod, types.StrategicMergePatchType, object{"status": object{"conditions": []object{{
+	return b.client.Status().Patch(ctx, pod, strategic{"status": object{"conditions": []object{{
 		"type": stowagev1alpha1.VolumesReadyCondition, "status": "True", "reason": stowagev1alpha1.ReasonReady,
 		"message": "all volumes are mounted", "lastTransitionTime": pod.CreationTimestamp,
 	}}}})

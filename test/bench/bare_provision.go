@@ -23,10 +23,6 @@ const (
 	claimProtection = "kubernetes.io/pvc-protection"
 )
 
-func runBareProvision(ctx context.Context, kubeconfig string, _ []string) error {
-	return runBareClaims(ctx, kubeconfig, bareProvision)
-}
-
 // bareProvision sends the five writes of a claim that gets a volume made for it: the
 // intent, the volume, its status, the claim with the intent cleared, its status.
 func bareProvision(ctx context.Context, writer client.Client, claim *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume) error {
@@ -37,7 +33,7 @@ func bareProvision(ctx context.Context, writer client.Client, claim *corev1.Pers
 }
 
 func bareIntent(ctx context.Context, writer client.Client, claim *corev1.PersistentVolumeClaim) error {
-	return patch(ctx, writer, claim, object{"metadata": object{
+	return writer.Patch(ctx, claim, merge{"metadata": object{
 		"resourceVersion": claim.ResourceVersion,
 		"finalizers":      []string{claimProtection, stowagev1alpha1.ProvisioningFinalizer},
 		"annotations": object{
@@ -56,7 +52,7 @@ func bareRecord(ctx context.Context, writer client.Client, claim *corev1.Persist
 	if err := barePhase(ctx, writer, pv, corev1.VolumeBound); err != nil {
 		return err
 	}
-	if err := patch(ctx, writer, claim, object{
+	if err := writer.Patch(ctx, claim, merge{
 		"metadata": object{
 			"resourceVersion": claim.ResourceVersion,
 			"finalizers":      []string{claimProtection},

@@ -33,7 +33,7 @@ func (b *testbed) measureBind() error {
 	})
 	for _, n := range slices.Sorted(slices.Values(b.options.sizes)) {
 		for _, name := range b.options.workloads {
-			w, err := workloadNamed(name)
+			w, err := named(workloads, "workload", name)
 			if err != nil {
 				return err
 			}
@@ -76,16 +76,17 @@ func (b *testbed) bindRound(c contender, w workload, n int, spent time.Duration)
 		if running, err = b.startWorking(c); err != nil {
 			return err
 		}
+		first, last := w.objects()
 		var started time.Time
 		var created map[string]time.Time
 		m.running, m.own = running, requests{w.creation(): n}
 		m.begin = func() (_ processes, err error) {
 			started = time.Now()
-			created, err = b.createLast(w, all)
+			created, err = b.create(all, last)
 			return running, err
 		}
 		m.seen = func(r *result) { seen.seenSince(r, started, created) }
-		_, err = b.createFirst(w, all)
+		_, err = b.create(all, first)
 	}
 	if err != nil {
 		return fmt.Errorf("preparing %s: %w", w.name, err)
@@ -102,13 +103,13 @@ func (b *testbed) bindRound(c contender, w workload, n int, spent time.Duration)
 
 // prepareStanding makes all that is there before the program starts.
 func (b *testbed) prepareStanding(w workload, all span) error {
-	if _, err := b.createVolumes(w, all); err != nil {
+	if _, err := b.create(all, w.volume); err != nil {
 		return err
 	}
 	if err := b.makeAvailable(); err != nil {
 		return err
 	}
-	_, err := b.createClaims(w, all)
+	_, err := b.create(all, w.claim)
 	return err
 }
 
@@ -137,17 +138,7 @@ func (b *testbed) wrong(w workload) (int, error) {
 // startWorking starts a program and waits until it binds: until a claim and a
 // volume of another class than the workloads' are bound. It works for any
 // controller, whatever its probes say.
-func (b *testbed) startWorking(c contender) (processes, error) {
-	running, err := b.start(c)
-	if err != nil {
-		return nil, err
-	}
-	if err := b.awaitCanary(running); err != nil {
-		running.stop()
-		return nil, fmt.Errorf("waiting for %s to bind a first claim: %w", c.name, err)
-	}
-	return running, nil
-}
+func (b *testbed) startWorking(c contender) (processes, error) { return b.startReady(c, b.awaitCanary) }
 
 func (b *testbed) awaitCanary(running processes) error {
 	claim := fixture.Claim(fixture.ClaimNamed(canary), fixture.InClass(canary))

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -212,7 +211,7 @@ func (b *testbed) awaitAttachment(running processes, name client.ObjectKey, is f
 
 // nodeBeats has the first node report that it lives.
 func (b *testbed) nodeBeats(processes) error {
-	return patchStatus(b.ctx, b.client, fixture.Node(nodeName(0)), types.StrategicMergePatchType, object{"status": object{
+	return b.client.Status().Patch(b.ctx, fixture.Node(nodeName(0)), strategic{"status": object{
 		"conditions": []object{{"type": corev1.NodeReady, "status": corev1.ConditionTrue, "lastHeartbeatTime": metav1.NowMicro()}},
 	}})
 }

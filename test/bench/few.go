@@ -88,7 +88,7 @@ func (b *testbed) bindFew(w workload, s span, samples, beside int) (got latency,
 		return latency{}, err
 	}
 	defer running.stop()
-	if _, err := b.createClaims(crowd, span{from: beyond, n: beside}); err != nil {
+	if _, err := b.create(span{from: beyond, n: beside}, crowd.claim); err != nil {
 		return latency{}, err
 	}
 	if _, err := b.awaitQuiet(); err != nil {
@@ -109,14 +109,15 @@ func (b *testbed) bindFew(w workload, s span, samples, beside int) (got latency,
 // sample creates what comes first, waits until all is quiet, creates the rest,
 // and measures from there.
 func (b *testbed) sample(w workload, s span, running processes) ([]time.Duration, error) {
-	if _, err := b.createFirst(w, s); err != nil {
+	first, last := w.objects()
+	if _, err := b.create(s, first); err != nil {
 		return nil, err
 	}
 	if _, err := b.awaitQuiet(); err != nil {
 		return nil, err
 	}
 	return b.awaitBound(s.n, func() (_ processes, created map[string]time.Time, err error) {
-		created, err = b.createLast(w, s)
+		created, err = b.create(s, last)
 		return running, created, err
 	})
 }

@@ -50,15 +50,10 @@ func (f fleet) pod(group, turn int) *corev1.Pod {
 	return fixture.Pod(fmt.Sprintf("pod-%05d-%d", group, turn), f.nodeOf(group, turn), claims...)
 }
 
-// boundPair creates a claim and a volume of a driver whose volumes are attached, bound
-// to each other.
-func (b *testbed) boundPair(i int) error {
-	return b.createBound(i, func(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume { return attachableVolume(i, claim) })
-}
-
-func attachableVolume(i int, claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
+// attachableVolume is a claim's volume, of a driver whose volumes are attached.
+func attachableVolume(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	pv := bareVolume(claim)
-	pv.Name = volumeName(i)
+	pv.Name = volumeOf(claim.Name)
 	pv.Annotations[annProvisionedBy] = stowagev1alpha1.GCEDriver
 	pv.Finalizers = append(pv.Finalizers, "kubernetes.io/pv-protection", attachFinalizer)
 	pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle = stowagev1alpha1.GCEDriver, pv.Name
@@ -71,7 +66,7 @@ func (b *testbed) createFleet(nodes, volumes span) error {
 	if err != nil {
 		return err
 	}
-	return inParallel(b.ctx, volumes.n, func(i int) error { return b.boundPair(volumes.from + i) })
+	return inParallel(b.ctx, volumes.n, func(i int) error { return b.createBound(volumes.from+i, attachableVolume) })
 }
 
 // diskBackend is the StorageBackend that the fleet's volumes lie in. No class is kept for

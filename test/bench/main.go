@@ -15,7 +15,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -27,11 +26,16 @@ import (
 	"github.com/stowage-dev/stowage/test/harness/apiserver"
 )
 
-// benchmarks are all there are, in the order in which they run.
-var benchmarks = []struct {
+// benchmark is something that is measured.
+type benchmark struct {
 	name    string
 	measure func(*testbed) error
-}{
+}
+
+func (b benchmark) String() string { return b.name }
+
+// benchmarks are all there are, in the order in which they run.
+var benchmarks = []benchmark{
 	{"bind", (*testbed).measureBind},
 	{"late-volume", (*testbed).measureLateVolume},
 	{"crowd", (*testbed).measureCrowd},
@@ -43,17 +47,20 @@ var benchmarks = []struct {
 	{"node", (*testbed).measureNode},
 }
 
-func benchmarkNames() (names []string) {
-	for _, one := range benchmarks {
-		names = append(names, one.name)
+// named is the one of a name.
+func named[T fmt.Stringer](all []T, kind, name string) (one T, err error) {
+	for _, one := range all {
+		if one.String() == name {
+			return one, nil
+		}
 	}
-	return names
+	return one, fmt.Errorf("there is no %s %q, only %s", kind, name, strings.Join(each(all, T.String), ", "))
 }
 
 // parts are the programs that this one can be, besides the benchmark.
 var parts = map[string]func(ctx context.Context, kubeconfig string, arguments []string) error{
-	"bare-bind":      runBareBind,
-	"bare-provision": runBareProvision,
+	"bare-bind":      ofClaims(bareBind),
+	"bare-provision": ofClaims(bareProvision),
 	"bare-local":     runBareLocal,
 	"bare-attach":    runBareAttach,
 	"bare-node":      runBareNode,
@@ -100,8 +107,8 @@ func run(ctx context.Context, arguments []string) error {
 	}
 	o := parseOptions()
 	for _, name := range o.benchmarks {
-		if !slices.Contains(benchmarkNames(), name) {
-			return fmt.Errorf("there is no benchmark %q, only %s", name, strings.Join(benchmarkNames(), ", "))
+		if _, err := named(benchmarks, "benchmark", name); err != nil {
+			return err
 		}
 	}
 	return bench(ctx, o)
@@ -109,8 +116,8 @@ func run(ctx context.Context, arguments []string) error {
 
 func parseOptions() options {
 	o := options{}
-	pflag.StringSliceVar(&o.benchmarks, "benchmarks", benchmarkNames(), "What to measure.")
-	pflag.StringSliceVar(&o.workloads, "workloads", workloadNames(), "Workloads of the benchmark bind.")
+	pflag.StringSliceVar(&o.benchmarks, "benchmarks", each(benchmarks, benchmark.String), "What to measure.")
+	pflag.StringSliceVar(&o.workloads, "workloads", each(workloads, workload.String), "Workloads of the benchmark bind.")
 	pflag.IntSliceVar(&o.sizes, "n", []int{500, 2000}, "Numbers of pairs of a volume and a claim, for the benchmark bind.")
 	pflag.IntSliceVar(&o.provisions, "provision-n", []int{500, 5000}, "Numbers of claims for the benchmark provision.")
 	pflag.IntVar(&o.locals, "local-n", 500, "Number of claims for the benchmark local; each needs 16Mi of the disk that temporary files lie on.")
@@ -151,13 +158,12 @@ func bench(ctx context.Context, o options) (err error) {
 
 func (b *testbed) measure() error {
 	for _, name := range b.options.benchmarks {
-		for _, one := range benchmarks {
-			if one.name != name {
-				continue
-			}
-			if err := one.measure(b); err != nil {
-				return fmt.Errorf("measuring %s: %w", name, err)
-			}
+		one, err := named(benchmarks, "benchmark", name)
+		if err == nil {
+			err = one.measure(b)
+		}
+		if err != nil {
+			return fmt.Errorf("measuring %s: %w", name, err)
 		}
 	}
 	return nil

@@ -143,20 +143,13 @@ func (b *testbed) nodePhase(running processes, set podSet, phase podPhase) (resu
 
 // startMounter starts a program, and waits until it mounts what pods need.
 func (b *testbed) startMounter(c contender) (processes, error) {
-	running, err := b.start(c)
-	if err != nil {
-		return nil, err
-	}
-	for _, phase := range []podPhase{mounting, unmounting} {
+	return b.startReady(c, func(running processes) error {
+		_, err := b.nodePhase(running, first, mounting)
 		if err == nil {
-			_, err = b.nodePhase(running, first, phase)
+			_, err = b.nodePhase(running, first, unmounting)
 		}
-	}
-	if err != nil {
-		running.stop()
-		return nil, fmt.Errorf("waiting for %s to mount a first pod's volumes: %w", c.name, err)
-	}
-	return running, nil
+		return err
+	})
 }
 
 // measureIdleNode looks at an agent whose pods have all that they need.

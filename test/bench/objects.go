@@ -160,7 +160,7 @@ func (b *testbed) removeAll(lists ...client.ObjectList) error {
 }
 
 func (b *testbed) remove(target client.Object) error {
-	err := patch(b.ctx, b.client, target, object{"metadata": object{"finalizers": nil}})
+	err := b.client.Patch(b.ctx, target, merge{"metadata": object{"finalizers": nil}})
 	if err == nil {
 		err = b.client.Delete(b.ctx, target, client.GracePeriodSeconds(0))
 	}

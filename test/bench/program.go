@@ -73,6 +73,19 @@ func (b *testbed) start(contenders ...contender) (processes, error) {
 	return started, nil
 }
 
+// startReady starts a program, and waits until it is ready. One that isn't is stopped.
+func (b *testbed) startReady(c contender, await func(processes) error) (processes, error) {
+	running, err := b.start(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := await(running); err != nil {
+		running.stop()
+		return nil, fmt.Errorf("waiting for %s to be ready: %w", c.name, err)
+	}
+	return running, nil
+}
+
 func (p processes) stop() {
 	for _, one := range p {
 		_ = one.Stop() // it is killed if need be, and its round has been measured

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stowage-dev/stowage/internal/program"
 	"github.com/stowage-dev/stowage/test/harness/apiserver"
+	"github.com/stowage-dev/stowage/test/harness/cluster"
 	"github.com/stowage-dev/stowage/test/harness/owned"
 )
 
@@ -66,7 +66,7 @@ func (b *testbed) startServer() (err error) {
 	}
 	config := rest.CopyConfig(b.server.Config)
 	config.QPS = noClientLimit
-	if b.client, err = newClient(config); err != nil {
+	if b.client, err = cluster.NewClient(config); err != nil {
 		return err
 	}
 	clientset, err := kubernetes.NewForConfig(config)
@@ -77,20 +77,8 @@ func (b *testbed) startServer() (err error) {
 	return nil
 }
 
-func newClient(config *rest.Config) (client.WithWatch, error) {
-	scheme, err := program.Scheme()
-	if err != nil {
-		return nil, err
-	}
-	return client.NewWithWatch(config, client.Options{Scheme: scheme})
-}
-
 func (b *testbed) stop() error {
-	var err error
-	if b.server != nil {
-		err = b.server.Stop()
-	}
-	return errors.Join(err, os.RemoveAll(b.dir))
+	return errors.Join(b.server.Stop(), os.RemoveAll(b.dir))
 }
 
 // takeTurns has contenders measured one after the other, rounds times.

@@ -2,11 +2,7 @@ package main
 
 import (
 	"fmt"
-	"slices"
-	"strings"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/test/harness/fixture"
@@ -46,26 +42,13 @@ var workloads = []workload{
 	{name: "claims-first", order: claimsFirst, different: true},
 }
 
-func workloadNames() (names []string) {
-	for _, w := range workloads {
-		names = append(names, w.name)
-	}
-	return names
-}
+func (w workload) String() string { return w.name }
 
-func workloadNamed(name string) (workload, error) {
-	i := slices.IndexFunc(workloads, func(w workload) bool { return w.name == name })
-	if i < 0 {
-		return workload{}, fmt.Errorf("there is no workload %q, only %s", name, strings.Join(workloadNames(), ", "))
-	}
-	return workloads[i], nil
-}
-
-func (w workload) volume(i int) *corev1.PersistentVolume {
+func (w workload) volume(i int) client.Object {
 	return fixture.Volume(volumeName(i), fixture.OfClass(class), fixture.Holding(w.size(i)))
 }
 
-func (w workload) claim(i int) *corev1.PersistentVolumeClaim {
+func (w workload) claim(i int) client.Object {
 	return fixture.Claim(fixture.ClaimNamed(claimName(i)), fixture.InClass(class), fixture.Asking(w.size(i)))
 }
 
@@ -80,15 +63,6 @@ func (w workload) size(i int) string {
 	}
 }
 
-// createVolumes returns for each claim when its volume's creation was answered.
-func (b *testbed) createVolumes(w workload, s span) (map[string]time.Time, error) {
-	return b.create(s, func(i int) client.Object { return w.volume(i) })
-}
-
-func (b *testbed) createClaims(w workload, s span) (map[string]time.Time, error) {
-	return b.create(s, func(i int) client.Object { return w.claim(i) })
-}
-
 // creation is the request of what a workload has last.
 func (w workload) creation() string {
 	if w.order == claimsFirst {
@@ -97,17 +71,10 @@ func (w workload) creation() string {
 	return "POST persistentvolumeclaims"
 }
 
-// createFirst creates what a workload has first, and createLast what it has then.
-func (b *testbed) createFirst(w workload, s span) (map[string]time.Time, error) {
+// objects are what a workload has first, and what it has last.
+func (w workload) objects() (first, last func(i int) client.Object) {
 	if w.order == claimsFirst {
-		return b.createClaims(w, s)
+		return w.claim, w.volume
 	}
-	return b.createVolumes(w, s)
-}
-
-func (b *testbed) createLast(w workload, s span) (map[string]time.Time, error) {
-	if w.order == claimsFirst {
-		return b.createVolumes(w, s)
-	}
-	return b.createClaims(w, s)
+	return w.volume, w.claim
 }

@@ -44,7 +44,7 @@ type stowage struct {
 // install applies config/default, but for the workloads.
 func (s *stowage) install(ctx context.Context) {
 	GinkgoHelper()
-	kubectl, err := cluster.KubectlPath()
+	kubectl, err := apiserver.Binary("kubectl")
 	Expect(err).NotTo(HaveOccurred())
 	for _, part := range []string{"crd", "rbac", "csidrivers"} {
 		command := exec.CommandContext(ctx, kubectl, "apply", "--server-side",
@@ -73,8 +73,7 @@ func (s *stowage) startCloud(ctx context.Context) {
 // startManager starts a manager of a scope, as its service account.
 func (s *stowage) startManager(ctx context.Context, scope string) {
 	GinkgoHelper()
-	kubeconfig, err := plane.AccountKubeconfig(ctx, namespace, "stowage-manager", nil)
-	Expect(err).NotTo(HaveOccurred())
+	kubeconfig := s.accountKubeconfig(ctx, "stowage-manager", nil)
 	s.manager = s.run(ctx, cluster.ProgramOptions{Name: "manager", Probe: freeAddress(), Arguments: []string{
 		"--kubeconfig=" + kubeconfig, "--metrics-bind-address=0", "--log-format=console",
 		"--scope=" + scope, "--leader-election-namespace=" + namespace, "--local-base=" + s.base(),
@@ -93,8 +92,7 @@ func (s *stowage) startAgents(ctx context.Context) {
 	for _, node := range nodes {
 		object := &corev1.Node{}
 		Expect(users.Get(ctx, client.ObjectKey{Name: node.name}, object)).To(Succeed())
-		kubeconfig, err := plane.AccountKubeconfig(ctx, namespace, "stowage-node-agent", object)
-		Expect(err).NotTo(HaveOccurred())
+		kubeconfig := s.accountKubeconfig(ctx, "stowage-node-agent", object)
 		probe := freeAddress()
 		s.run(ctx, cluster.ProgramOptions{
 			Name: "node-agent-" + node.name, Path: unshare, Ready: "http://" + probe + "/readyz",
@@ -113,16 +111,10 @@ func (s *stowage) base() string { return filepath.Join(s.dir, "local") }
 // run starts a program until the suite ends.
 func (s *stowage) run(ctx context.Context, options cluster.ProgramOptions) *cluster.Program {
 	GinkgoHelper()
-	if options.Path == "" {
-		var err error
-		options.Path, err = cluster.ProgramPath(options.Name)
-		Expect(err).NotTo(HaveOccurred())
-	}
 	options.LogFile = plane.Log(options.Name)
 	program := cluster.NewProgram(options)
 	s.programs = append(s.programs, program)
-	Expect(program.Start()).To(Succeed())
-	Expect(program.AwaitReady(ctx)).To(Succeed())
+	Expect(program.StartReady(ctx)).To(Succeed())
 	return program
 }
 

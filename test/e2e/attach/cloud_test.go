@@ -39,28 +39,21 @@ type cloud struct {
 
 // newCloud starts a cloud that has nothing but an instance for each node.
 func newCloud(ctx context.Context, folder guest.Folder, nodes ...string) (*cloud, error) {
-	path, err := cluster.ProgramPath("gce-mock")
-	if err != nil {
-		return nil, err
-	}
 	c := &cloud{folder: filepath.Join(folder.Memory(), "cloud")}
 	arguments := []string{
-		"--listen=" + address, "--folder=" + c.folder, "--project=" + project, "--zone=" + zone + ",europe-west3-b",
+		"--folder=" + c.folder, "--project=" + project, "--zone=" + zone + ",europe-west3-b",
 		"--attach=uml", "--uml-dir=" + folder.Memory(), "--latency=" + usualLatency.String(), "--log-level=1",
 	}
 	for _, node := range nodes {
 		arguments = append(arguments, "--instance="+zone+"/"+node)
 	}
-	c.Program = cluster.NewProgram(cluster.ProgramOptions{
-		Name: "gce-mock", Path: path, LogFile: folder.Log("gce-mock"), Arguments: arguments,
-		Ready: "http://" + address + "/_mock/healthz",
-	})
+	c.Program = cluster.NewCloud(address, folder.Log("gce-mock"), arguments...)
+	var err error
 	c.Service, err = compute.NewService(context.WithoutCancel(ctx), option.WithEndpoint(endpoint), option.WithoutAuthentication())
 	if err != nil {
 		return nil, err
 	}
-	err = c.start(ctx)
-	return c, err
+	return c, c.StartReady(ctx)
 }
 
 const endpoint = "http://" + address + "/compute/v1/"
@@ -68,13 +61,6 @@ const endpoint = "http://" + address + "/compute/v1/"
 // devicesOf is where the machine has what a node can see of its devices.
 func (c *cloud) devicesOf(node string) string {
 	return filepath.Join(c.folder, "devices", project, zone, node)
-}
-
-func (c *cloud) start(ctx context.Context) error {
-	if err := c.Program.Start(); err != nil {
-		return err
-	}
-	return c.AwaitReady(ctx)
 }
 
 // kill ends it as a crash does, and keeps its journal, which the next start sums up.

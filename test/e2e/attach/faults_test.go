@@ -19,13 +19,13 @@ func cloudKilled(s *spec) {
 		return s.inTheMiddle(attaching, func() error { return s.stowage.Create(s.ctx, pod) }, s.cloud.kill)
 	})
 	scenario.Step("it is started again, and the pod gets its disk", func() error {
-		return errors.Join(s.cloud.start(s.ctx), s.arrives(pod))
+		return errors.Join(s.cloud.StartReady(s.ctx), s.arrives(pod))
 	})
 	scenario.Step("the pod is deleted, and gce-mock is killed while the disk is detached", func() error {
 		return s.inTheMiddle(detaching, func() error { return s.end(pod) }, s.cloud.kill)
 	})
 	scenario.Step("it is started again, and the disk is attached nowhere", func() error {
-		return errors.Join(s.cloud.start(s.ctx), scenario.Eventually(s.ctx, func() error { return s.isDetached(s.data) }))
+		return errors.Join(s.cloud.StartReady(s.ctx), scenario.Eventually(s.ctx, func() error { return s.isDetached(s.data) }))
 	})
 }
 

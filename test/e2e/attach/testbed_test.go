@@ -28,7 +28,7 @@ type testbed struct {
 
 // boot starts the cloud and the nodes.
 func (s *spec) boot() error {
-	booted, err := guest.Boot(s.ctx, s.folder, nodes)
+	booted, err := guest.Boot(s.ctx, s.folder, nodes, guest.Hardware{})
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (s *spec) boot() error {
 
 // startStowage starts all of it, on nodes that are instances of the cloud.
 func (s *spec) startStowage() (err error) {
-	s.stowage, err = guest.StartOtherStowage(s.ctx, s.folder, s.nodes[1:], guest.Differences{
+	s.stowage, err = guest.StartStowage(s.ctx, s.folder, s.nodes[1:], guest.Differences{
 		Register: func(node *corev1.Node) {
 			node.Spec.ProviderID = "gce://" + project + "/" + zone + "/" + node.Name
 			node.Labels[corev1.LabelTopologyZone] = zone

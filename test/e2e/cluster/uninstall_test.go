@@ -10,7 +10,6 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/test/harness/apiserver"
-	"github.com/stowage-dev/stowage/test/harness/controlplane"
 	"github.com/stowage-dev/stowage/test/harness/kube"
 	"github.com/stowage-dev/stowage/test/harness/scenario"
 )
@@ -44,7 +43,7 @@ func uninstalled(n *namespace) {
 
 // undeploy removes Stowage as users do.
 func (n *namespace) undeploy() error {
-	kubectl, err := controlplane.Binary("kubectl")
+	kubectl, err := apiserver.Binary("kubectl")
 	if err == nil {
 		_, err = kube.Run(n.ctx, "", "make", "--directory="+apiserver.Repository(), "undeploy",
 			"OVERLAY="+n.cluster.OverlayFolder(), "KUBECTL="+kubectl+" --kubeconfig="+n.cluster.Kubeconfig())

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/test/harness/cluster"
 )
 
 // crowd is how many claims are under way at the crash.
@@ -52,7 +53,7 @@ func crash(s *story) {
 	s.startBoth()
 	s.check("all pods and claims are gone", "pvc", s.allGone())
 	s.check("all volumes but the retained one are gone, from the API and from the disk", "pv", s.nothingIsLeft("archive"))
-	s.check("nothing is mounted", "pod", nothingMountedBelow(s.cluster.Folder.AgentRoot()))
+	s.check("nothing is mounted", "pod", nothingMountedBelow(s.cluster.Folder.AgentRoot(cluster.NodeName)))
 }
 
 func (s *story) killBoth() {
@@ -98,7 +99,7 @@ func (s *story) progress() string {
 	if err != nil {
 		return err.Error()
 	}
-	return fmt.Sprintf("That left %d of %d claims Bound and %d volumes mounted", bound, all, len(table.Below(s.cluster.Folder.AgentRoot())))
+	return fmt.Sprintf("That left %d of %d claims Bound and %d volumes mounted", bound, all, len(table.Below(s.cluster.Folder.AgentRoot(cluster.NodeName))))
 }
 
 // anyBound holds once another claim than the steady one is Bound.

@@ -91,7 +91,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	folder := guest.SuiteFolder()
 	DeferOnFailure(func(ctx SpecContext) { guest.Dump(ctx, GinkgoWriter, folder, nil, node) }, NodeTimeout(bootTimeout))
 	scenario.Step("a node with a kernel of its own starts", func() error {
-		booted, err := guest.BootWith(ctx, folder, 1, memory)
+		booted, err := guest.Boot(ctx, folder, 1, guest.Hardware{Memory: memory})
 		if err == nil {
 			node = booted[0]
 		}

@@ -19,7 +19,7 @@ import (
 // installed: a cluster of both nodes, with both servers as backends.
 func installed(s *spec) {
 	scenario.Step("etcd, kube-apiserver, the manager and an agent on each node start", func() (err error) {
-		s.stowage, err = guest.StartStowage(s.ctx, s.folder, s.nodes[1:])
+		s.stowage, err = guest.StartStowage(s.ctx, s.folder, s.nodes[1:], guest.Differences{})
 		return err
 	})
 	scenario.Step("an administrator keeps precious files beside the volumes", func() error {

@@ -3,7 +3,9 @@ package nfs_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -54,7 +56,7 @@ func (s *spec) boot() error {
 			return err
 		}
 	}
-	booted, err := guest.Boot(s.ctx, s.folder, nodes)
+	booted, err := guest.Boot(s.ctx, s.folder, nodes, guest.Hardware{})
 	copy(s.nodes[1:], booted)
 	return err
 }
@@ -89,7 +91,7 @@ func (s *spec) stopLoad(node *guest.Node, file string) error {
 	if err := node.Ask("Load.Stop", guest.Nothing{}, &stored); err != nil {
 		return err
 	}
-	return guest.CheckLines(file, stored)
+	return checkLines(file, stored)
 }
 
 func nameOf(n int) string { return "lines-" + strconv.Itoa(n) }
@@ -102,4 +104,22 @@ func quickly(work func() error) error {
 		err = fmt.Errorf("it takes %s, more than %s", took.Round(time.Second/10), soon)
 	}
 	return err
+}
+
+// checkLines says whether a file has the lines from 1 to last.
+func checkLines(path string, last int64) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	lines := strings.Fields(string(content))
+	if int64(len(lines)) != last {
+		return fmt.Errorf("%d lines are stored, and the server has %d", last, len(lines))
+	}
+	for i, line := range lines {
+		if line != strconv.Itoa(i+1) {
+			return fmt.Errorf("line %d is %q", i+1, line)
+		}
+	}
+	return nil
 }

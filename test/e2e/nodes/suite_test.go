@@ -50,7 +50,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	s := &spec{all, ctx}
 	s.Folder = guest.SuiteFolder()
 	scenario.Step("two guests boot", func() error { return s.Boot(ctx) })
-	scenario.Step("a stock control plane starts", func() error { return s.StartControlPlane(ctx, "", nil) })
+	scenario.Step("a stock control plane starts", func() error { return s.StartControlPlane(ctx, "") })
 	scenario.Step("containerd and a kubelet start on the machine and in the guests", func() error {
 		return s.Join(ctx, kube.Nodes{Services: services, Folders: map[string]string{shown: s.Folder.Logs()}})
 	})

@@ -104,7 +104,7 @@ func (p Plan) serve(ctx context.Context) (*controller.Server, error) {
 	shim := controller.New(controller.Options{
 		Driver: p.Subject.Driver, Name: p.Subject.Backend, Backend: world.backend, Node: world.node, Patience: callTime,
 	})
-	server := grpc.NewServer()
+	server := grpc.NewServer(grpc.UnaryInterceptor(shim.OneAtATime))
 	csi.RegisterControllerServer(server, shim)
 	csi.RegisterIdentityServer(server, shim)
 	go func() { _ = server.Serve(listener) }()

@@ -102,23 +102,12 @@ func (s *testbed) startCluster(ctx context.Context) error {
 }
 
 func (s *testbed) startCloud(ctx context.Context) error {
-	path, err := cluster.ProgramPath("gce-mock")
-	if err != nil {
-		return err
-	}
 	address := "127.0.0.1:" + strconv.Itoa(cloudPort)
-	s.cloud = cluster.NewProgram(cluster.ProgramOptions{
-		Name: "gce-mock", Path: path, LogFile: s.folder.Log("gce-mock"), Ready: "http://" + address + "/_mock/healthz",
-		Arguments: []string{
-			"--listen=" + address, "--folder=" + filepath.Join(s.machineDir(), "cloud"), "--device-folder=" + s.devices(),
-			"--project=" + cluster.CloudProject, "--zone=" + cluster.CloudZone, "--attach=loop", "--latency=20ms",
-			"--instance=" + cluster.CloudZone + "/" + machineName + ":e2-micro",
-		},
-	})
-	if err := s.cloud.Start(); err != nil {
-		return err
-	}
-	return s.cloud.AwaitReady(ctx)
+	s.cloud = cluster.NewCloud(address, s.folder.Log("gce-mock"),
+		"--folder="+filepath.Join(s.machineDir(), "cloud"), "--device-folder="+s.devices(),
+		"--project="+cluster.CloudProject, "--zone="+cluster.CloudZone, "--attach=loop", "--latency=20ms",
+		"--instance="+cluster.CloudZone+"/"+machineName+":e2-micro")
+	return s.cloud.StartReady(ctx)
 }
 
 // cloudPort is free: nothing else is in the test's network.
@@ -137,7 +126,7 @@ func (s *testbed) startGuest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	booted, err := guest.BootAs(ctx, s.folder, 1, guest.Hardware{Memory: guestMemory, Disk: guestDisk})
+	booted, err := guest.Boot(ctx, s.folder, 1, guest.Hardware{Memory: guestMemory, Disk: guestDisk})
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/stowage-dev/stowage/test/harness/apiserver"
-	"github.com/stowage-dev/stowage/test/harness/controlplane"
 )
 
 // suite is a set of specs that run together.
@@ -166,7 +165,7 @@ func (s *suite) wanted() (wanted []*regexp.Regexp, problems []error) {
 
 // list is the names of all specs, with the driver files of the suite.
 func (s *suite) list(ctx context.Context) ([]string, error) {
-	program, err := controlplane.Binary("e2e.test")
+	program, err := apiserver.Binary("e2e.test")
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/stowage-dev/stowage/test/harness/apiserver"
-	"github.com/stowage-dev/stowage/test/harness/controlplane"
 )
 
 // lastWords is how long ginkgo may take to write its report when it is ended.
@@ -76,7 +75,7 @@ func (p *progress) Write(printed []byte) (int, error) {
 func ginkgoOf(ctx context.Context, one suite, specs []string, folder string) (*exec.Cmd, error) {
 	paths := map[string]string{}
 	for _, program := range []string{"ginkgo", "e2e.test", "kubectl"} {
-		path, err := controlplane.Binary(program)
+		path, err := apiserver.Binary(program)
 		if err != nil {
 			return nil, err
 		}

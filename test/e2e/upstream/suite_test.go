@@ -16,7 +16,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 
-	"github.com/stowage-dev/stowage/test/harness/controlplane"
+	"github.com/stowage-dev/stowage/test/harness/apiserver"
 	"github.com/stowage-dev/stowage/test/harness/guest"
 	"github.com/stowage-dev/stowage/test/harness/kube"
 	"github.com/stowage-dev/stowage/test/harness/scenario"
@@ -48,7 +48,7 @@ func TestUpstream(t *testing.T) {
 
 // `make e2e-upstream-check` runs it. An entry that matches no spec of e2e.test fails.
 func TestTheListsMatchTheSpecsThatThereAre(t *testing.T) {
-	if _, err := controlplane.Binary("e2e.test"); err != nil {
+	if _, err := apiserver.Binary("e2e.test"); err != nil {
 		t.Skipf("NOT RUN: e2e.test is missing: %v", err)
 	}
 	for _, which := range []string{"all", "ci"} {

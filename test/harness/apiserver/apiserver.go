@@ -105,8 +105,12 @@ func Start(options Options) (*Server, error) {
 	return server, nil
 }
 
-// Stop stops the API server and etcd and waits until they are gone.
+// Stop stops the API server and etcd and waits until they are gone. A nil server has nothing
+// to stop.
 func (s *Server) Stop() error {
+	if s == nil {
+		return nil
+	}
 	defer s.release()
 	return errors.Join(s.env.Stop(), s.remove())
 }
@@ -181,8 +185,53 @@ func Binaries() (string, error) {
 	return filepath.Dir(built[len(built)-1]), nil
 }
 
+// Binary is where `make controlplane`, or `make controlplane-whole`, puts a program of Kubernetes.
+func Binary(name string) (string, error) {
+	folder, err := Binaries()
+	if err != nil {
+		return "", err
+	}
+	path, err := filepath.Abs(filepath.Join(folder, name))
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("finding %s (make controlplane-whole builds it): %w", name, err)
+	}
+	return path, nil
+}
+
 // Repository is the top folder of the checkout that this file was compiled from.
 func Repository() string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(file), "..", "..", "..")
+}
+
+// leashed is the wrapper by which a server dies with the process that started it.
+func leashed(program string) string {
+	return filepath.Join(Repository(), "test", "harness", "apiserver", "leash", program)
+}
+
+// onOwnThread calls f on an operating system thread that nothing else uses until
+// release is called. The kernel ties a leashed program to the thread that
+// started it, and a test that changes its thread's mount namespace lets that
+// thread die with its goroutine.
+func onOwnThread(f func()) (release func()) {
+	done, released := make(chan struct{}), make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		f()
+		close(done)
+		<-released
+	}()
+	<-done
+	return func() { close(released) }
+}
+
+func emptyFolder(path string) error {
+	if err := os.RemoveAll(path); err != nil {
+		return err
+	}
+	return os.MkdirAll(path, 0o700)
 }

@@ -16,10 +16,6 @@ const (
 
 // startCloud starts a Compute API whose disks are loop devices of this machine.
 func (c *Cluster) startCloud(ctx context.Context) error {
-	path, err := ProgramPath("gce-mock")
-	if err != nil {
-		return err
-	}
 	log, err := c.Folder.createLog("gce-mock")
 	if err != nil {
 		return err
@@ -27,15 +23,19 @@ func (c *Cluster) startCloud(ctx context.Context) error {
 	defer log.Close()
 	address := fmt.Sprintf("127.0.0.1:%d", c.ports.Cloud)
 	c.CloudEndpoint = "http://" + address + "/compute/v1/"
-	c.Cloud = NewProgram(ProgramOptions{
-		Name: "gce-mock", Path: path, LogFile: c.Folder.Log("gce-mock"), Ready: "http://" + address + "/_mock/healthz",
-		Arguments: []string{
-			"--listen=" + address, "--folder=" + c.Folder.cloud(), "--device-folder=" + c.Folder.path("devices"),
-			"--project=" + CloudProject, "--zone=" + CloudZone, "--attach=" + cloudAttaches(),
-			"--instance=" + CloudZone + "/" + NodeName, "--instance=" + CloudZone + "/" + SecondNode,
-		},
+	c.Cloud = NewCloud(address, log.Name(),
+		"--folder="+c.Folder.cloud(), "--device-folder="+c.Folder.path("devices"),
+		"--project="+CloudProject, "--zone="+CloudZone, "--attach="+cloudAttaches(),
+		"--instance="+CloudZone+"/"+NodeName, "--instance="+CloudZone+"/"+SecondNode)
+	return c.Cloud.StartReady(ctx)
+}
+
+// NewCloud is a gce-mock at an address, which doesn't run yet.
+func NewCloud(address, logFile string, arguments ...string) *Program {
+	return NewProgram(ProgramOptions{
+		Name: "gce-mock", LogFile: logFile, Ready: "http://" + address + "/_mock/healthz",
+		Arguments: append([]string{"--listen=" + address}, arguments...),
 	})
-	return startAndWait(ctx, c.Cloud)
 }
 
 // cloudAttaches is what attaching a disk does. In a user namespace there are no loop
@@ -61,4 +61,24 @@ func (f Folder) cloud() string { return f.path("cloud") }
 // Devices is where a node finds the disks that are attached to it.
 func (f Folder) Devices(node string) string {
 	return f.path("devices", CloudProject, CloudZone, node)
+}
+
+// SecondNode is the name of a node that can be added to the one, for volumes that move.
+const SecondNode = "stowage-second"
+
+// secondAgent is the name of its agent, and of the agent's kubeconfig.
+const secondAgent = "node-agent-second"
+
+// StartSecond adds a node to the cluster, another instance of the cloud, with an agent
+// of its own on this machine: it shares the kernel with the first, and nothing else.
+func (c *Cluster) StartSecond(ctx context.Context) error {
+	if err := c.registerNode(ctx, SecondNode); err != nil {
+		return fmt.Errorf("registering node %s: %w", SecondNode, err)
+	}
+	agent, err := c.newAgent(secondAgent, SecondNode)
+	if err != nil {
+		return err
+	}
+	c.Second = agent
+	return agent.StartReady(ctx)
 }

@@ -156,13 +156,14 @@ func (c *Cluster) startServer(context.Context) error {
 		return fmt.Errorf("%w; see %s", err, log.Name())
 	}
 	c.Config = c.server.Config
-	if c.Client, err = newClient(c.Config); err != nil {
+	if c.Client, err = NewClient(c.Config); err != nil {
 		return err
 	}
 	return c.writeKubeconfigs()
 }
 
-func newClient(config *rest.Config) (client.WithWatch, error) {
+// NewClient is a client that knows all kinds of objects that Stowage does.
+func NewClient(config *rest.Config) (client.WithWatch, error) {
 	scheme, err := program.Scheme()
 	if err != nil {
 		return nil, err
@@ -177,30 +178,19 @@ func (c *Cluster) Programs() []*Program {
 
 // PodDir is where the node agent mounts the volumes of a pod.
 func (c *Cluster) PodDir(pod *corev1.Pod) string {
-	return filepath.Join(c.Folder.agentRootOf(pod.Spec.NodeName), "pods", string(pod.UID), "volumes")
+	return filepath.Join(c.Folder.AgentRoot(pod.Spec.NodeName), "pods", string(pod.UID), "volumes")
 }
 
 // Stop unmounts all volumes and stops everything. The state stays. The context is
 // one that the end of the program doesn't end.
 func (c *Cluster) Stop(ctx context.Context) error {
-	var problems []error
-	for _, agent := range []*Program{c.Agent, c.Second} {
-		if agent != nil {
-			problems = append(problems, agent.Stop())
-		}
-	}
-	// After the agents: they would mount them again.
-	problems = append(problems, c.Folder.unmountVolumes(ctx))
-	if c.Manager != nil {
-		problems = append(problems, c.Manager.Stop())
-	}
-	if c.Cloud != nil {
-		problems = append(problems, c.Cloud.Stop())
-	}
-	// Once nobody plugs them in again.
-	problems = append(problems, c.Folder.detachDisks(ctx))
-	if c.server != nil {
-		problems = append(problems, c.server.Stop())
-	}
-	return errors.Join(append(problems, c.lock.Close())...)
+	return errors.Join(
+		c.Agent.Stop(), c.Second.Stop(),
+		// After the agents: they would mount them again.
+		c.Folder.unmountVolumes(ctx),
+		c.Manager.Stop(), c.Cloud.Stop(),
+		// Once no program plugs them in again.
+		c.Folder.detachDisks(ctx),
+		c.server.Stop(), c.lock.Close(),
+	)
 }

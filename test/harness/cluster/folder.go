@@ -47,7 +47,7 @@ func NewFolder(dir string) (Folder, error) {
 }
 
 func (f Folder) prepare() error {
-	for _, dir := range []string{f.Disks(), f.AgentRoot(), f.agentRootOf(SecondNode), f.path("logs"), f.path("kubeconfigs")} {
+	for _, dir := range []string{f.Disks(), f.AgentRoot(NodeName), f.AgentRoot(SecondNode), f.path("logs"), f.path("kubeconfigs")} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("making the folders of the cluster: %w", err)
 		}
@@ -61,15 +61,12 @@ func (f Folder) Root() string { return f.root }
 // Disks is the base of all local volumes: --local-base of manager and agent.
 func (f Folder) Disks() string { return f.path("disks") }
 
-// AgentRoot is the node agent's own folder, below which it mounts.
-func (f Folder) AgentRoot() string { return f.path("agent") }
-
-// agentRootOf is that of the agent of a node of this machine.
-func (f Folder) agentRootOf(node string) string {
+// AgentRoot is the own folder of the agent of a node of this machine, below which it mounts.
+func (f Folder) AgentRoot(node string) string {
 	if node == SecondNode {
 		return f.path("agent-second")
 	}
-	return f.AgentRoot()
+	return f.path("agent")
 }
 
 // Kubeconfig is the file with which a user reaches the API server.
@@ -131,14 +128,10 @@ func (f Folder) ports() (ports, error) {
 		_ = json.Unmarshal(content, &kept)
 	}
 	var err error
-	if kept.APIServer, err = freePort(kept.APIServer); err != nil {
-		return ports{}, err
-	}
-	if kept.Etcd, err = freePort(kept.Etcd); err != nil {
-		return ports{}, err
-	}
-	if kept.Cloud, err = freePort(kept.Cloud); err != nil {
-		return ports{}, err
+	for _, port := range []*int{&kept.APIServer, &kept.Etcd, &kept.Cloud} {
+		if *port, err = freePort(*port); err != nil {
+			return ports{}, err
+		}
 	}
 	content, err := json.Marshal(kept)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 
 // Kubectl is a kubectl command of the administrator.
 func (c *Cluster) Kubectl(ctx context.Context, arguments ...string) (*exec.Cmd, error) {
-	kubectl, err := KubectlPath()
+	kubectl, err := apiserver.Binary("kubectl")
 	if err != nil {
 		return nil, err
 	}
@@ -27,38 +27,25 @@ func (c *Cluster) Kubectl(ctx context.Context, arguments ...string) (*exec.Cmd, 
 	return command, nil
 }
 
-// KubectlPath is where kubectl is.
-func KubectlPath() (string, error) {
-	binaries, err := apiserver.Binaries()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Abs(filepath.Join(binaries, "kubectl"))
-}
-
 // applyConfig takes over fields that somebody changed by hand: after an update
 // of Stowage its own objects are as this version wants them.
 func (c *Cluster) applyConfig(ctx context.Context) error {
-	kubectl, err := c.Kubectl(ctx, "apply", "--server-side", "--force-conflicts",
-		"-k", filepath.Join(apiserver.Repository(), "config", "run"))
-	if err != nil {
-		return err
+	config := filepath.Join(apiserver.Repository(), "config", "run")
+	err := c.Run(ctx, "apply", "--server-side", "--force-conflicts", "-k", config)
+	if err == nil {
+		err = c.Run(ctx, "wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
 	}
-	if output, err := kubectl.CombinedOutput(); err != nil {
-		return fmt.Errorf("%w:\n%s", err, output)
-	}
-	return c.awaitCRDs(ctx)
+	return err
 }
 
-func (c *Cluster) awaitCRDs(ctx context.Context) error {
-	kubectl, err := c.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s",
-		"crd/storagebackends."+stowagev1alpha1.GroupVersion.Group, "crd/localvolumes."+stowagev1alpha1.GroupVersion.Group,
-		"crd/localdisks."+stowagev1alpha1.GroupVersion.Group, "crd/localrecyclings."+stowagev1alpha1.GroupVersion.Group)
+// Run runs a kubectl command of the administrator. Its output is in the error.
+func (c *Cluster) Run(ctx context.Context, arguments ...string) error {
+	kubectl, err := c.Kubectl(ctx, arguments...)
 	if err != nil {
 		return err
 	}
 	if output, err := kubectl.CombinedOutput(); err != nil {
-		return fmt.Errorf("waiting for the CRDs: %w:\n%s", err, output)
+		return fmt.Errorf("kubectl %s: %w:\n%s", arguments[0], err, output)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -35,7 +36,8 @@ type Program struct {
 	environment []string
 	probe       string
 
-	mu  sync.Mutex
+	mu sync.Mutex
+	// now is the present run, or the last; before the first, one without a process.
 	now *run
 }
 
@@ -49,7 +51,9 @@ type run struct {
 
 // ProgramOptions say how a program is started.
 type ProgramOptions struct {
-	Name, Path, LogFile string
+	Name, LogFile string
+	// Path is its file. Empty: the one of its name that `make build` makes.
+	Path string
 	// Probe is the address that it answers probes at, as a flag tells it.
 	Probe string
 	// Ready is the URL that answers once it is ready, of a program that has no flag
@@ -63,8 +67,8 @@ type ProgramOptions struct {
 // NewProgram is a program that doesn't run yet.
 func NewProgram(options ProgramOptions) *Program {
 	program := &Program{
-		Name: options.Name, LogFile: options.LogFile,
-		path: options.Path, probe: options.Ready, arguments: options.Arguments, environment: options.Environment,
+		now: &run{}, Name: options.Name, LogFile: options.LogFile, path: cmp.Or(options.Path, builtPath(options.Name)),
+		probe: options.Ready, arguments: options.Arguments, environment: options.Environment,
 	}
 	if options.Probe != "" {
 		program.probe = "http://" + options.Probe + "/readyz"
@@ -110,26 +114,24 @@ func (p *Program) Start() error {
 	return nil
 }
 
-// Ended is closed when the present run is over. A program that was never
-// started has nothing to wait for.
-func (p *Program) Ended() <-chan struct{} {
-	if r := p.current(); r != nil {
-		return r.ended
+// StartReady starts the program, and waits until it says that it is ready.
+func (p *Program) StartReady(ctx context.Context) error {
+	if err := p.Start(); err != nil {
+		return err
 	}
-	return nil
+	return p.AwaitReady(ctx)
 }
 
+// Ended is closed when the present run is over. A program that was never
+// started has nothing to wait for.
+func (p *Program) Ended() <-chan struct{} { return p.current().ended }
+
 // Err says how the last run ended. It is asked after Ended.
-func (p *Program) Err() error {
-	if r := p.current(); r != nil {
-		return r.err
-	}
-	return nil
-}
+func (p *Program) Err() error { return p.current().err }
 
 // PID is that of the present run.
 func (p *Program) PID() int {
-	if r := p.current(); r != nil {
+	if r := p.current(); r.process != nil {
 		return r.process.Pid
 	}
 	return 0
@@ -178,16 +180,17 @@ func (p *Program) Kill() error {
 	return p.end(syscall.SIGKILL)
 }
 
-// Stop asks the program to end, and kills it if it takes too long.
+// Stop asks the program to end, and kills it if it takes too long. A nil program has nothing
+// to stop.
 func (p *Program) Stop() error {
 	return p.end(syscall.SIGTERM)
 }
 
 func (p *Program) end(signal syscall.Signal) error {
-	r := p.current()
-	if r == nil {
+	if p == nil || p.current().process == nil {
 		return nil
 	}
+	r := p.current()
 	_ = r.process.Signal(signal) // an error says that it is gone already
 	select {
 	case <-r.ended:

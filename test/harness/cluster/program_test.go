@@ -58,10 +58,9 @@ func TestAProgramThatEndsIsNotWaitedFor(t *testing.T) {
 
 func newProgram(t *testing.T, script string) *Program {
 	t.Helper()
-	program := &Program{
-		Name: "sample", LogFile: filepath.Join(t.TempDir(), "log"),
-		path: "/bin/sh", arguments: []string{"-c", script},
-	}
+	program := NewProgram(ProgramOptions{
+		Name: "sample", LogFile: filepath.Join(t.TempDir(), "log"), Path: "/bin/sh", Arguments: []string{"-c", script},
+	})
 	t.Cleanup(func() { _ = program.Kill() })
 	return program
 }

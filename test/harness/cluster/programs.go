@@ -60,7 +60,7 @@ func (c *Cluster) startManager(ctx context.Context) error {
 		return err
 	}
 	c.Manager = manager
-	return startAndWait(ctx, manager)
+	return manager.StartReady(ctx)
 }
 
 func (c *Cluster) startAgent(ctx context.Context) error {
@@ -69,20 +69,13 @@ func (c *Cluster) startAgent(ctx context.Context) error {
 		return err
 	}
 	c.Agent = agent
-	return startAndWait(ctx, agent)
+	return agent.StartReady(ctx)
 }
 
 // newAgent is a node's agent on this machine, which mounts in a folder of its own.
 func (c *Cluster) newAgent(name, node string) (*Program, error) {
 	return c.newProgram("node-agent", name,
-		"--node-name="+node, "--follow-pods", "--root-dir="+c.Folder.agentRootOf(node), "--device-dir="+c.Folder.Devices(node))
-}
-
-func startAndWait(ctx context.Context, program *Program) error {
-	if err := program.Start(); err != nil {
-		return err
-	}
-	return program.AwaitReady(ctx)
+		"--node-name="+node, "--follow-pods", "--root-dir="+c.Folder.AgentRoot(node), "--device-dir="+c.Folder.Devices(node))
 }
 
 // newProgram is a program that is one of the users. Of two of the same program, that of
@@ -91,10 +84,6 @@ func (c *Cluster) newProgram(program, user string, arguments ...string) (*Progra
 	name := program
 	if user == secondAgent {
 		name = user
-	}
-	path, err := ProgramPath(program)
-	if err != nil {
-		return nil, err
 	}
 	log, err := c.Folder.createLog(name)
 	if err != nil {
@@ -107,7 +96,7 @@ func (c *Cluster) newProgram(program, user string, arguments ...string) (*Progra
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", port)
 	return NewProgram(ProgramOptions{
-		Name: name, Path: path, LogFile: c.Folder.Log(name), Probe: address,
+		Name: name, Path: builtPath(program), LogFile: log.Name(), Probe: address,
 		Arguments: append([]string{
 			"--kubeconfig=" + c.Folder.Kubeconfig(user),
 			"--metrics-bind-address=0",
@@ -119,9 +108,11 @@ func (c *Cluster) newProgram(program, user string, arguments ...string) (*Progra
 
 // ProgramPath is where `make build` puts one of Stowage's programs.
 func ProgramPath(name string) (string, error) {
-	path := filepath.Join(apiserver.Repository(), "bin", name)
+	path := builtPath(name)
 	if _, err := os.Stat(path); err != nil {
 		return "", fmt.Errorf("finding %s (make build makes it): %w", name, err)
 	}
 	return path, nil
 }
+
+func builtPath(name string) string { return filepath.Join(apiserver.Repository(), "bin", name) }

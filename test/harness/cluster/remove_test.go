@@ -47,7 +47,7 @@ func TestRemove(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer source.Close()
-		if err := (mount.Kernel{}).Bind(source, folder.AgentRoot(), mount.ReadWrite); err != nil {
+		if err := (mount.Kernel{}).Bind(source, folder.AgentRoot(NodeName), mount.ReadWrite); err != nil {
 			t.Fatal(err)
 		}
 		expectRemoved(t, folder)

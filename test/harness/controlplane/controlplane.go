@@ -133,10 +133,6 @@ func (c *ControlPlane) Kubeconfig(file, user string, groups ...string) (string, 
 	if err != nil {
 		return "", err
 	}
-	return c.writeKubeconfig(file, content)
-}
-
-func (c *ControlPlane) writeKubeconfig(file string, content []byte) (string, error) {
 	path := filepath.Join(c.dir, "kubeconfigs", file)
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		return "", fmt.Errorf("writing the kubeconfig %s: %w", file, err)
@@ -157,17 +153,9 @@ func (c *ControlPlane) KubeletClients() string {
 
 // Stop stops everything, the API server last.
 func (c *ControlPlane) Stop() error {
-	var problems []error
+	var err error
 	if c.forwarder != nil {
-		problems = append(problems, c.forwarder.close())
+		err = c.forwarder.close()
 	}
-	for _, program := range []*cluster.Program{c.ControllerManager, c.Scheduler} {
-		if program != nil {
-			problems = append(problems, program.Stop())
-		}
-	}
-	if c.server != nil {
-		problems = append(problems, c.server.Stop())
-	}
-	return errors.Join(problems...)
+	return errors.Join(err, c.ControllerManager.Stop(), c.Scheduler.Stop(), c.server.Stop())
 }

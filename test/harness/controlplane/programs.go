@@ -35,10 +35,8 @@ func StandaloneControllers() (string, error) {
 // SwitchControllers has kube-controller-manager run these controllers from now on, and
 // no others: it is stopped, if it runs, and started again.
 func (c *ControlPlane) SwitchControllers(ctx context.Context, controllers string) error {
-	if c.ControllerManager != nil {
-		if err := c.ControllerManager.Stop(); err != nil {
-			return err
-		}
+	if err := c.ControllerManager.Stop(); err != nil {
+		return err
 	}
 	certificates := filepath.Join(c.dir, "certificates")
 	var err error
@@ -51,7 +49,7 @@ func (c *ControlPlane) SwitchControllers(ctx context.Context, controllers string
 	if err != nil {
 		return err
 	}
-	return start(ctx, c.ControllerManager)
+	return c.ControllerManager.StartReady(ctx)
 }
 
 func (c *ControlPlane) startScheduler(ctx context.Context) error {
@@ -59,20 +57,13 @@ func (c *ControlPlane) startScheduler(ctx context.Context) error {
 	if c.Scheduler, err = c.newProgram("kube-scheduler"); err != nil {
 		return err
 	}
-	return start(ctx, c.Scheduler)
-}
-
-func start(ctx context.Context, program *cluster.Program) error {
-	if err := program.Start(); err != nil {
-		return err
-	}
-	return program.AwaitReady(ctx)
+	return c.Scheduler.StartReady(ctx)
 }
 
 // newProgram is a program of Kubernetes that is the only one of its kind, as the user
 // of its name.
 func (c *ControlPlane) newProgram(name string, arguments ...string) (*cluster.Program, error) {
-	path, err := Binary(name)
+	path, err := apiserver.Binary(name)
 	if err != nil {
 		return nil, err
 	}
@@ -92,20 +83,4 @@ func (c *ControlPlane) newProgram(name string, arguments ...string) (*cluster.Pr
 			"--leader-elect=false", "--v=2",
 		}, arguments...),
 	}), nil
-}
-
-// Binary is where `make controlplane-whole` puts a program of Kubernetes.
-func Binary(name string) (string, error) {
-	folder, err := apiserver.Binaries()
-	if err != nil {
-		return "", err
-	}
-	path, err := filepath.Abs(filepath.Join(folder, name))
-	if err != nil {
-		return "", err
-	}
-	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("finding %s (make controlplane-whole builds it): %w", name, err)
-	}
-	return path, nil
 }

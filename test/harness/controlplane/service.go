@@ -1,23 +1,21 @@
 package controlplane
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/url"
-	"sync"
 )
 
-// forwarder stands for kube-proxy, of which there is none: who calls the address of the
+// forwarder stands for kube-proxy, of which there is none: what calls the address of the
 // Service kubernetes gets the API server.
 type forwarder struct {
 	listener net.Listener
 	target   string
-
-	mu     sync.Mutex
-	closed bool
-	open   map[net.Conn]struct{}
+	// ctx ends all connections, with stop.
+	ctx  context.Context
+	stop context.CancelFunc
 }
 
 // ServeService has the API server answer at the address of the Service kubernetes, such
@@ -39,7 +37,8 @@ func forward(address, target string) (*forwarder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &forwarder{listener: listener, target: target, open: map[net.Conn]struct{}{}}
+	f := &forwarder{listener: listener, target: target}
+	f.ctx, f.stop = context.WithCancel(context.Background())
 	go f.serve()
 	return f, nil
 }
@@ -55,59 +54,25 @@ func (f *forwarder) serve() {
 }
 
 func (f *forwarder) connect(caller net.Conn) {
+	defer caller.Close()
 	server, err := net.Dial("tcp", f.target)
 	if err != nil {
-		caller.Close()
 		return
 	}
-	if !f.keep(caller, server) {
-		return
-	}
-	// Whoever ends first ends both.
-	var once sync.Once
-	end := func() { once.Do(func() { f.drop(caller, server) }) }
+	defer server.Close()
+	// The side that ends first ends both.
+	ctx, end := context.WithCancel(f.ctx)
+	defer end()
 	for _, way := range [][2]net.Conn{{server, caller}, {caller, server}} {
 		go func() {
 			defer end()
 			_, _ = io.Copy(way[0], way[1]) // a connection that breaks is over
 		}()
 	}
-}
-
-// keep remembers connections, so that close ends them; it ends them itself where it is
-// too late.
-func (f *forwarder) keep(both ...net.Conn) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, connection := range both {
-		if f.closed {
-			connection.Close()
-		} else {
-			f.open[connection] = struct{}{}
-		}
-	}
-	return !f.closed
-}
-
-func (f *forwarder) drop(both ...net.Conn) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, connection := range both {
-		connection.Close()
-		delete(f.open, connection)
-	}
+	<-ctx.Done()
 }
 
 func (f *forwarder) close() error {
-	err := f.listener.Close()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.closed = true
-	for connection := range f.open {
-		connection.Close()
-	}
-	if errors.Is(err, net.ErrClosed) {
-		return nil
-	}
-	return err
+	f.stop()
+	return f.listener.Close()
 }

@@ -44,10 +44,7 @@ func (a *Agent) Start(asked AgentFiles, _ *Nothing) error {
 			"--metrics-bind-address=0", "--log-format=console",
 		}, asked.Flags...),
 	})
-	if err := a.program.Start(); err != nil {
-		return err
-	}
-	return a.program.AwaitReady(context.Background())
+	return a.program.StartReady(context.Background())
 }
 
 // Kill ends the agent as a crash does.

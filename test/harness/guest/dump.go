@@ -2,6 +2,7 @@ package guest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
@@ -76,45 +79,24 @@ func (s *Stowage) dumpObjects(ctx context.Context, w io.Writer) {
 			DumpText(w, "listing objects", err.Error())
 			continue
 		}
-		DumpText(w, fmt.Sprintf("%T", list), described(list))
+		var text strings.Builder
+		_ = meta.EachListItem(list, func(item runtime.Object) error { // the lists are of objects
+			fmt.Fprintln(&text, described(item.(client.Object)))
+			return nil
+		})
+		DumpText(w, fmt.Sprintf("%T", list), text.String())
 	}
 }
 
-// described is what matters of objects, a line each.
-func described(list client.ObjectList) string {
-	var text strings.Builder
-	line := func(object client.Object, more ...any) {
-		fmt.Fprintf(&text, "%s, deletion %v, finalizers %v: %+v\n", object.GetName(), object.GetDeletionTimestamp(), object.GetFinalizers(), more)
+// described is an object on one line, without what explains nothing.
+func described(object client.Object) string {
+	if event, is := object.(*corev1.Event); is {
+		return fmt.Sprintf("%s %s: %s: %s", event.InvolvedObject.Kind, event.InvolvedObject.Name, event.Reason, event.Message)
 	}
-	switch all := list.(type) {
-	case *stowagev1alpha1.StorageBackendList:
-		for _, backend := range all.Items {
-			line(&backend, backend.Status.Conditions)
-		}
-	case *corev1.PersistentVolumeClaimList:
-		for _, claim := range all.Items {
-			line(&claim, claim.Annotations, claim.Status)
-		}
-	case *corev1.PersistentVolumeList:
-		for _, volume := range all.Items {
-			line(&volume, volume.Annotations, volume.Status)
-		}
-	case *storagev1.VolumeAttachmentList:
-		for _, attachment := range all.Items {
-			line(&attachment, attachment.Spec.NodeName, *attachment.Spec.Source.PersistentVolumeName, attachment.Status)
-		}
-	case *corev1.NodeList:
-		for _, node := range all.Items {
-			line(&node, node.Annotations, node.Spec.Taints, node.Status.Conditions, node.Status.VolumesInUse, node.Status.VolumesAttached)
-		}
-	case *corev1.PodList:
-		for _, pod := range all.Items {
-			line(&pod, pod.Spec.NodeName, pod.Status.Conditions)
-		}
-	case *corev1.EventList:
-		for _, event := range all.Items {
-			fmt.Fprintf(&text, "%s %s: %s: %s\n", event.InvolvedObject.Kind, event.InvolvedObject.Name, event.Reason, event.Message)
-		}
+	object.SetManagedFields(nil)
+	text, err := json.Marshal(object)
+	if err != nil {
+		return err.Error()
 	}
-	return text.String()
+	return string(text)
 }

@@ -21,7 +21,7 @@ func newFolder(name string) (Folder, error) {
 		return Folder{}, err
 	}
 	folder := Folder{root}
-	for _, dir := range []string{folder.Logs(), folder.Memory(), folder.disks(), folder.cluster(), filepath.Join(folder.caches(), envtestDir)} {
+	for _, dir := range []string{folder.Logs(), folder.Memory(), folder.disks(), folder.ControlPlane(), filepath.Join(folder.caches(), envtestDir)} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return Folder{}, err
 		}
@@ -53,20 +53,18 @@ func (f Folder) Disk(name string, bytes int64) (string, error) {
 func (f Folder) Name() string { return filepath.Base(f.root) }
 
 // ControlPlane is for a control plane that the test starts. Its logs are kept, too.
-func (f Folder) ControlPlane() string { return f.cluster() }
+func (f Folder) ControlPlane() string { return filepath.Join(f.root, "cluster") }
 
 func (f Folder) disks() string { return filepath.Join(f.root, "disks") }
-
-func (f Folder) cluster() string { return filepath.Join(f.root, "cluster") }
 
 // caches is where libraries keep what they like.
 func (f Folder) caches() string { return filepath.Join(f.root, "caches") }
 
 // keepLogs removes all but what programs printed.
 func (f Folder) keepLogs() error {
-	err := os.Rename(filepath.Join(f.cluster(), "logs"), filepath.Join(f.Logs(), "cluster"))
+	err := os.Rename(filepath.Join(f.ControlPlane(), "logs"), filepath.Join(f.Logs(), "cluster"))
 	if errors.Is(err, os.ErrNotExist) {
 		err = nil
 	}
-	return errors.Join(err, os.RemoveAll(f.caches()), os.RemoveAll(f.cluster()), os.RemoveAll(f.disks()), os.RemoveAll(f.Memory()))
+	return errors.Join(err, os.RemoveAll(f.caches()), os.RemoveAll(f.ControlPlane()), os.RemoveAll(f.disks()), os.RemoveAll(f.Memory()))
 }

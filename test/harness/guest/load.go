@@ -7,8 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strconv"
-	"strings"
 	"sync/atomic"
 )
 
@@ -85,22 +83,4 @@ func (l *Load) Stop(_ Nothing, stored *int64) error {
 	<-l.end
 	*stored = l.stored.Load()
 	return errors.Join(err, l.process.Wait())
-}
-
-// CheckLines says whether a file has the lines from 1 to last.
-func CheckLines(path string, last int64) error {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	lines := strings.Fields(string(content))
-	if int64(len(lines)) != last {
-		return fmt.Errorf("%d lines are stored, and the server has %d", last, len(lines))
-	}
-	for i, line := range lines {
-		if line != strconv.Itoa(i+1) {
-			return fmt.Errorf("line %d is %q", i+1, line)
-		}
-	}
-	return nil
 }

@@ -5,15 +5,12 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/stowage-dev/stowage/test/harness/cluster"
 	"github.com/stowage-dev/stowage/test/harness/scenario"
 )
 
@@ -27,18 +24,26 @@ EXPORT { Export_Id = 1; Path = %[1]s/share; Pseudo = %[1]s/share; Access_Type = 
 // mountdOffset is what the port of a server's mountd is above its own.
 const mountdOffset = 18000
 
-// NFSServer is an NFS server: nfs-ganesha, at a port of its own and at Address. It ends
-// with the test.
+// startServer gives a server a host name of its own: clients take servers of one name for one
+// server with two addresses.
+const startServer = `hostname "$1" && exec ganesha.nfsd -F -f "$2/ganesha.conf" -L "$3" -p "$2/pid"`
+
+// NFSServer is an NFS server: nfs-ganesha, at a port of its own and at Address. It can be
+// killed and started again, and ends with the test.
 type NFSServer struct {
-	port        int
-	folder, log string
-	process     *exec.Cmd
+	*cluster.Program
+	port   int
+	folder string
 }
 
 // NewNFSServer prepares a server whose files are in the machine's memory.
 func NewNFSServer(port int, folder Folder) (*NFSServer, error) {
 	name := "server-" + strconv.Itoa(port)
-	made := &NFSServer{port: port, folder: filepath.Join(folder.Memory(), name), log: folder.Log(name)}
+	made := &NFSServer{port: port, folder: filepath.Join(folder.Memory(), name)}
+	made.Program = cluster.NewProgram(cluster.ProgramOptions{
+		Name: name, LogFile: folder.Log(name), Path: "/usr/bin/unshare",
+		Arguments: []string{"--uts", "sh", "-c", startServer, "sh", name, made.folder, folder.Log(name)},
+	})
 	for _, dir := range []string{made.Share(), made.file("recovery")} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return nil, err
@@ -60,25 +65,8 @@ func (s *NFSServer) MountdOption() string { return fmt.Sprintf("mountport=%d", s
 
 // Start starts the server, and waits until clients can connect.
 func (s *NFSServer) Start(ctx context.Context) error {
-	// The server outlives the step that starts it: it ends with the test.
-	s.process = exec.Command("ganesha.nfsd", "-F", "-f", s.file("ganesha.conf"), "-L", s.log, "-p", s.file("pid"))
-	started := make(chan error)
-	go func() {
-		// Never unlocked: the thread has a host name of its own, and ends with the
-		// goroutine. Clients take servers of one host name for one server with two
-		// addresses.
-		runtime.LockOSThread()
-		err := unix.Unshare(unix.CLONE_NEWUTS)
-		if err == nil {
-			err = unix.Sethostname(fmt.Appendf(nil, "server-%d", s.port))
-		}
-		if err == nil {
-			err = s.process.Start()
-		}
-		started <- err
-	}()
-	if err := <-started; err != nil {
-		return fmt.Errorf("starting nfs-ganesha: %w", err)
+	if err := s.Program.Start(); err != nil {
+		return err
 	}
 	dialer := net.Dialer{Timeout: time.Second}
 	return scenario.Eventually(ctx, func() error {
@@ -90,20 +78,11 @@ func (s *NFSServer) Start(ctx context.Context) error {
 	})
 }
 
-// Kill ends the server as a crash does.
-func (s *NFSServer) Kill() error {
-	if err := s.process.Process.Kill(); err != nil {
-		return err
-	}
-	_ = s.process.Wait() // it was killed
-	return nil
-}
-
 // Freeze makes the server silent.
-func (s *NFSServer) Freeze() error { return s.process.Process.Signal(syscall.SIGSTOP) }
+func (s *NFSServer) Freeze() error { return syscall.Kill(s.PID(), syscall.SIGSTOP) }
 
 // Thaw lets it go on.
-func (s *NFSServer) Thaw() error { return s.process.Process.Signal(syscall.SIGCONT) }
+func (s *NFSServer) Thaw() error { return syscall.Kill(s.PID(), syscall.SIGCONT) }
 
 // PrepareNFS makes what NFS servers need of the machine.
 func PrepareNFS(ctx context.Context) error {

@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,14 +17,11 @@ import (
 	"github.com/stowage-dev/stowage/test/harness/scenario"
 )
 
-const (
-	usual    = "384M"
-	nodePort = "7000"
-)
+const nodePort = "7000"
 
 // Hardware is what a node has.
 type Hardware struct {
-	// Memory is how much, such as 384M.
+	// Memory is how much, such as 3G. Empty: 384M.
 	Memory string
 	// Disk is the size in bytes of a disk of its own, uml.Disk, which outlives a
 	// crash. 0: it has none.
@@ -45,17 +43,7 @@ type Node struct {
 type Nothing struct{}
 
 // Boot boots nodes, called node1 and so on, and waits until they can be asked.
-func Boot(ctx context.Context, folder Folder, count int) ([]*Node, error) {
-	return BootAs(ctx, folder, count, Hardware{Memory: usual})
-}
-
-// BootWith is Boot of nodes that each have so much memory, such as 3G.
-func BootWith(ctx context.Context, folder Folder, count int, memory string) ([]*Node, error) {
-	return BootAs(ctx, folder, count, Hardware{Memory: memory})
-}
-
-// BootAs is Boot of nodes that each have such hardware.
-func BootAs(ctx context.Context, folder Folder, count int, hardware Hardware) ([]*Node, error) {
+func Boot(ctx context.Context, folder Folder, count int, hardware Hardware) ([]*Node, error) {
 	var nodes []*Node
 	for n := 1; n <= count; n++ {
 		node := &Node{Name: "node" + strconv.Itoa(n), number: n, hardware: hardware, folder: folder}
@@ -111,7 +99,7 @@ func (n *Node) start(ctx context.Context) error {
 	}
 	// The guest outlives the step that boots it: it ends with this process, or a crash.
 	n.guest, err = uml.Boot(context.WithoutCancel(ctx), uml.Options{
-		Name: n.Name, Dir: n.folder.Memory(), Memory: n.hardware.Memory, CPU: n.number, Disk: disk, Tap: tapOf(n.number),
+		Name: n.Name, Dir: n.folder.Memory(), Memory: cmp.Or(n.hardware.Memory, "384M"), CPU: n.number, Disk: disk, Tap: tapOf(n.number),
 		Init:        []string{program, nodeArgument, addressOf(n.number) + "/24", gatewayOf(n.number), n.folder.Logs()},
 		Environment: []string{"XDG_CACHE_HOME=" + n.folder.caches()},
 		// A guest can't have a file for a console: this makes it a pipe.

@@ -2,10 +2,10 @@
 // are User Mode Linux guests, a network that nothing else is in, and a whole Stowage
 // whose agents run on those nodes.
 //
-// A test's program calls Run first. It plays several parts: it starts itself again
+// A suite calls Main first. Its program plays several parts: it starts itself again
 // with a network, mounts and processes of its own, which end with it whatever
-// happens; there it tells the test's story, and boots the guests, whose first process
-// it is, too. What is proved is the test's; this package knows nothing of it.
+// happens; there it runs the specs, and boots the guests, whose first process
+// it is, too. What is proved is the suite's; this package knows nothing of it.
 package guest
 
 import (
@@ -21,10 +21,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-dev/stowage/hack/uml"
-	"github.com/stowage-dev/stowage/internal/mount"
 )
 
-// Parts that a test's program plays, named by its first argument.
+// Parts that a suite's program plays, named by its first argument.
 const (
 	insideArgument = "inside"
 	nodeArgument   = "node"
@@ -36,33 +35,7 @@ const (
 // what happened.
 const lastWords = time.Minute
 
-// Test is an end-to-end test.
-type Test struct {
-	// Name is that of its program.
-	Name string
-	// MostTime is how long all of it may take.
-	MostTime time.Duration
-	// Tell runs it, as root of a machine of its own.
-	Tell func(ctx context.Context, folder Folder) error
-	// Services are what its nodes can be asked, beside what every node can. It is
-	// called on each node.
-	Services func() ([]any, error)
-
-	// arguments are handed on to the process inside the namespaces.
-	arguments []string
-}
-
-// Run plays the part that this process was started for, and ends the process if
-// that failed.
-func Run(test Test) {
-	mount.ServeCall()
-	if err := test.play(); err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", test.Name, err)
-		os.Exit(1)
-	}
-}
-
-func (t Test) play() error {
+func (s Suite) play() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	// Who asks a second time means at once.
@@ -70,7 +43,7 @@ func (t Test) play() error {
 	switch {
 	// A guest's kernel adds arguments of its own.
 	case len(os.Args) >= 5 && os.Args[1] == nodeArgument:
-		fmt.Println("node:", t.serve(os.Args[2], os.Args[3], os.Args[4]))
+		fmt.Println("node:", s.serve(os.Args[2], os.Args[3], os.Args[4]))
 		return uml.PowerOff()
 	case len(os.Args) == 3 && os.Args[1] == loadArgument:
 		return writeLines(os.Args[2])
@@ -81,33 +54,33 @@ func (t Test) play() error {
 		if err := prepare(ctx, folder); err != nil {
 			return err
 		}
-		return t.Tell(ctx, folder)
+		return s.run(ctx, folder)
 	default:
-		return t.runApart(ctx)
+		return s.runApart(ctx)
 	}
 }
 
 // runApart runs this program with namespaces of its own. When it ends, so does all
 // that it started; what namespaces don't hold is tidied up, and nothing is left, but the
 // logs of a test that failed.
-func (t Test) runApart(ctx context.Context) error {
-	folder, err := newFolder(t.Name)
+func (s Suite) runApart(ctx context.Context) error {
+	folder, err := newFolder(s.Name)
 	if err != nil {
 		return err
 	}
-	tidier, err := startTidying(folder)
+	tidy, err := tidyLater(folder)
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(folder.root))
 	}
-	ctx, cancel := context.WithTimeout(ctx, t.MostTime)
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout+lastWords)
 	defer cancel()
-	inside := exec.CommandContext(ctx, "/proc/self/exe", append([]string{insideArgument, folder.root}, t.arguments...)...)
+	inside := exec.CommandContext(ctx, "/proc/self/exe", append([]string{insideArgument, folder.root}, os.Args[2:]...)...)
 	inside.Stdout, inside.Stderr = os.Stdout, os.Stderr
 	// What it starts belongs to the folder.
 	inside.Env = append(os.Environ(), "TMPDIR="+folder.caches())
 	inside.WaitDelay = lastWords
 	inside.Cancel = func() error {
-		fmt.Printf("\n%s: ending it, which may take until all that tells what happened is kept\n", t.Name)
+		fmt.Printf("\n%s: ending it, which may take until all that tells what happened is kept\n", s.Name)
 		return inside.Process.Signal(syscall.SIGTERM)
 	}
 	inside.SysProcAttr = &syscall.SysProcAttr{
@@ -115,11 +88,10 @@ func (t Test) runApart(ctx context.Context) error {
 		Setpgid:    true,
 		Pdeathsig:  syscall.SIGKILL,
 	}
-	err, untidy := tidier.after(inside)
-	if err != nil {
+	if err = inside.Run(); err != nil {
 		err = fmt.Errorf("the test failed (%w); all logs are in %s", err, folder.Logs())
 	}
-	if err := errors.Join(err, untidy); err != nil {
+	if err := errors.Join(err, tidy()); err != nil {
 		return err
 	}
 	return os.RemoveAll(folder.root)

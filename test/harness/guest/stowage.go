@@ -28,12 +28,7 @@ type Differences struct {
 }
 
 // StartStowage starts it. It ends with the test.
-func StartStowage(ctx context.Context, folder Folder, nodes []*Node) (*Stowage, error) {
-	return StartOtherStowage(ctx, folder, nodes, Differences{})
-}
-
-// StartOtherStowage is StartStowage of one that differs from the usual.
-func StartOtherStowage(ctx context.Context, folder Folder, nodes []*Node, differences Differences) (*Stowage, error) {
+func StartStowage(ctx context.Context, folder Folder, nodes []*Node, differences Differences) (*Stowage, error) {
 	s := &Stowage{nodes: map[string]*Node{}, agentFlags: differences.AgentFlags}
 	var names []string
 	for _, node := range nodes {
@@ -42,7 +37,7 @@ func StartOtherStowage(ctx context.Context, folder Folder, nodes []*Node, differ
 	}
 	var err error
 	s.Cluster, err = cluster.Start(ctx, cluster.Options{
-		Dir: folder.cluster(), Address: Address, Nodes: names, Register: differences.Register,
+		Dir: folder.ControlPlane(), Address: Address, Nodes: names, Register: differences.Register,
 		Step: func(string) (done func(error)) { return func(error) {} },
 	})
 	if err != nil {

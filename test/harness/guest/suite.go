@@ -55,10 +55,10 @@ func Main(m *testing.M, suite Suite) {
 	if len(os.Args) < 2 || !slices.Contains(parts, os.Args[1]) {
 		os.Exit(m.Run())
 	}
-	Run(Test{
-		Name: suite.Name, MostTime: suite.Timeout + lastWords, Tell: suite.run, Services: suite.Services,
-		arguments: os.Args[2:],
-	})
+	if err := suite.play(); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", suite.Name, err)
+		os.Exit(1)
+	}
 }
 
 // RunSpecs runs the specs of a suite in the processes that Main has started for them. `go

@@ -1,27 +1,9 @@
 package guest
 
 import (
-	"fmt"
 	"os"
-	"os/exec"
 	"testing"
 )
-
-func TestAProcessEndsOnce(t *testing.T) {
-	if err := hasEnded(""); err != nil {
-		t.Errorf("of no process: %v", err)
-	}
-	if hasEnded(fmt.Sprint(os.Getpid())) == nil {
-		t.Error("this process has ended")
-	}
-	child := exec.Command("true")
-	if err := child.Run(); err != nil {
-		t.Fatal(err)
-	}
-	if err := hasEnded(fmt.Sprint(child.Process.Pid)); err != nil {
-		t.Error(err)
-	}
-}
 
 func TestWhatATestLeftIsRemoved(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())

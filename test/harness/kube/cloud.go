@@ -43,26 +43,13 @@ type Cloud struct {
 
 // startCloud starts a cloud at a port, with instances.
 func startCloud(ctx context.Context, folder guest.Folder, port string, arguments ...string) (*Cloud, error) {
-	program, err := cluster.ProgramPath("gce-mock")
-	if err != nil {
-		return nil, err
-	}
 	c, err := connectCloud(ctx, port)
 	if err != nil {
 		return nil, err
 	}
-	c.Program = cluster.NewProgram(cluster.ProgramOptions{
-		Name: "gce-mock", Path: program, LogFile: folder.Log("gce-mock-" + port), Ready: endpointAt(port) + "/_mock/healthz",
-		Arguments: append([]string{
-			"--listen=" + guest.Address + ":" + port, "--device-folder=" + devicesOf(folder),
-			"--project=" + Project, "--zone=" + Zone, "--latency=" + latency, "--log-level=1",
-		}, arguments...),
-	})
-	if err := c.Start(); err != nil {
-		return nil, err
-	}
-	err = c.AwaitReady(ctx)
-	return c, err
+	c.Program = cluster.NewCloud(guest.Address+":"+port, folder.Log("gce-mock-"+port), append(arguments,
+		"--device-folder="+devicesOf(folder), "--project="+Project, "--zone="+Zone, "--latency="+latency, "--log-level=1")...)
+	return c, c.StartReady(ctx)
 }
 
 // connectCloud is a cloud that runs, or will, at a port.

@@ -14,11 +14,11 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/test/harness/apiserver"
+	"github.com/stowage-dev/stowage/test/harness/cluster"
 	"github.com/stowage-dev/stowage/test/harness/controlplane"
 	"github.com/stowage-dev/stowage/test/harness/guest"
 	"github.com/stowage-dev/stowage/test/harness/kubenode"
@@ -60,13 +60,13 @@ type Cluster struct {
 
 // Boot boots the guests.
 func (c *Cluster) Boot(ctx context.Context) (err error) {
-	c.Guests, err = guest.BootAs(ctx, c.Folder, guestCount, guest.Hardware{Memory: guestMemory, Disk: guestDisk})
+	c.Guests, err = guest.Boot(ctx, c.Folder, guestCount, guest.Hardware{Memory: guestMemory, Disk: guestDisk})
 	return err
 }
 
 // StartControlPlane starts it where nodes reach it, with such controllers, as
-// kube-controller-manager's flag has them. A nil scheme is client-go's.
-func (c *Cluster) StartControlPlane(ctx context.Context, controllers string, scheme *runtime.Scheme) (err error) {
+// kube-controller-manager's flag has them.
+func (c *Cluster) StartControlPlane(ctx context.Context, controllers string) (err error) {
 	c.Plane, err = controlplane.Start(ctx, controlplane.Options{
 		Dir: c.Folder.ControlPlane(), Address: guest.Address, Controllers: controllers,
 	})
@@ -74,7 +74,7 @@ func (c *Cluster) StartControlPlane(ctx context.Context, controllers string, sch
 		return err
 	}
 	c.Config = c.Plane.Config
-	c.Client, err = client.New(c.Config, client.Options{Scheme: scheme})
+	c.Client, err = cluster.NewClient(c.Config)
 	return err
 }
 
@@ -89,7 +89,7 @@ type Nodes struct {
 
 // Join makes nodes of the machine and the guests, all at once.
 func (c *Cluster) Join(ctx context.Context, nodes Nodes) error {
-	kubelet, err := controlplane.Binary("kubelet")
+	kubelet, err := apiserver.Binary("kubelet")
 	if err != nil {
 		return err
 	}

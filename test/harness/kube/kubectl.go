@@ -3,12 +3,13 @@ package kube
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/stowage-dev/stowage/test/harness/controlplane"
+	"github.com/stowage-dev/stowage/test/harness/apiserver"
 )
 
 // childrensDelay is how long what a program started may still print when that is ended.
@@ -21,7 +22,7 @@ func (c *Cluster) Kubeconfig() string {
 
 // Kubectl is the administrator's.
 func (c *Cluster) Kubectl(ctx context.Context, input string, arguments ...string) (string, error) {
-	path, err := controlplane.Binary("kubectl")
+	path, err := apiserver.Binary("kubectl")
 	if err != nil {
 		return "", err
 	}
@@ -41,4 +42,65 @@ func Run(ctx context.Context, input, path string, arguments ...string) (string, 
 		err = fmt.Errorf("%s %s: %w: %s%s", filepath.Base(path), strings.Join(arguments, " "), err, output, problems.String())
 	}
 	return string(output), err
+}
+
+const (
+	// inCluster is the heading in README of the quick start in a cluster.
+	inCluster = "### In a cluster"
+	// readmeImage is what its pod runs, as nodes know it.
+	readmeImage = "docker.io/library/busybox:stable"
+)
+
+// QuickStart is what README has people type to install Stowage, and to use it. That to
+// build images and push them comes before: nodes here have them already, from archives.
+func QuickStart() (install, use string, err error) {
+	readme, err := os.ReadFile(filepath.Join(apiserver.Repository(), "README.md"))
+	if err != nil {
+		return "", "", err
+	}
+	blocks := blocksBelow(inCluster, string(readme))
+	if len(blocks) != 3 {
+		return "", "", fmt.Errorf("%q in README has %d blocks, not three", inCluster, len(blocks))
+	}
+	return blocks[1], blocks[2], nil
+}
+
+// blocksBelow is what a text of Markdown has in fences between a heading and the next one.
+func blocksBelow(heading, text string) (blocks []string) {
+	_, section, _ := strings.Cut(text, "\n"+heading)
+	for {
+		before, rest, opened := strings.Cut(section, "\n```")
+		if !opened || strings.Contains(before, "\n#") {
+			return blocks
+		}
+		_, rest, _ = strings.Cut(rest, "\n")
+		block, rest, _ := strings.Cut(rest, "\n```")
+		blocks, section = append(blocks, block), rest
+	}
+}
+
+// Type has a shell do what an administrator types, who has kubectl and a kubeconfig. The
+// overlay is that of the nodes here.
+func (c *Cluster) Type(ctx context.Context, commands string) (string, error) {
+	kubectl, err := apiserver.Binary("kubectl")
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	shell := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", commands)
+	shell.WaitDelay = childrensDelay
+	shell.Dir = apiserver.Repository()
+	shell.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "PATH="+filepath.Dir(kubectl)+":"+os.Getenv("PATH"),
+		"OVERLAY="+c.OverlayFolder(), "MAKEFLAGS=", "MAKEOVERRIDES=")
+	output, err := shell.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w:\n%s", err, output)
+	}
+	return string(output), err
+}
+
+// OverlayFolder is the overlay of the nodes here, as make deploy finds it.
+func (c *Cluster) OverlayFolder() string {
+	return filepath.Join("..", "test", "e2e", "manifests", c.Overlay)
 }

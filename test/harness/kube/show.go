@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/stowage-dev/stowage/test/harness/controlplane"
+	"github.com/stowage-dev/stowage/test/harness/apiserver"
 )
 
 // kinds are those of objects that tell what went wrong.
@@ -70,7 +70,7 @@ func (c *Cluster) keep(ctx context.Context, name string, arguments ...string) {
 
 // Stay prints how to look at the cluster, and waits until ctx ends.
 func (c *Cluster) Stay(ctx context.Context) error {
-	kubectl, err := controlplane.Binary("kubectl")
+	kubectl, err := apiserver.Binary("kubectl")
 	if err != nil {
 		return err
 	}

@@ -9,9 +9,8 @@ import (
 
 	"github.com/onsi/ginkgo/v2"
 	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stowage-dev/stowage/internal/program"
+	"github.com/stowage-dev/stowage/test/harness/cluster"
 	"github.com/stowage-dev/stowage/test/harness/controlplane"
 	"github.com/stowage-dev/stowage/test/harness/guest"
 	"github.com/stowage-dev/stowage/test/harness/kubenode"
@@ -82,14 +81,10 @@ func Up(ctx context.Context, folder guest.Folder, overlay string, differences Di
 // be crashed from here.
 func Connect(ctx context.Context, folder guest.Folder, overlay string) (c *Cluster, err error) {
 	c = &Cluster{Folder: folder, Overlay: overlay}
-	scheme, err := program.Scheme()
-	if err != nil {
-		return nil, err
-	}
 	if c.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig()); err != nil {
 		return nil, err
 	}
-	if c.Client, err = client.New(c.Config, client.Options{Scheme: scheme}); err != nil {
+	if c.Client, err = cluster.NewClient(c.Config); err != nil {
 		return nil, err
 	}
 	if c.Share, err = guest.NewNFSServer(nfsPort, folder); err != nil {
@@ -128,17 +123,14 @@ func (c *Cluster) startStorage(ctx context.Context) (err error) {
 // startControlPlane starts it, without controllers of volumes where Stowage takes their
 // place.
 func (c *Cluster) startControlPlane(ctx context.Context) error {
-	scheme, err := program.Scheme()
-	if err != nil {
-		return err
-	}
 	controllers := controlplane.AllControllers
 	if c.Overlay == InsteadOfIt {
+		var err error
 		if controllers, err = controlplane.StandaloneControllers(); err != nil {
 			return err
 		}
 	}
-	return c.StartControlPlane(ctx, controllers, scheme)
+	return c.StartControlPlane(ctx, controllers)
 }
 
 // join makes nodes of the machine and the guests, each in a cloud.

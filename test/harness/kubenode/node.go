@@ -127,20 +127,17 @@ func (n *Node) Import(archive string) error { return n.ask("Import", n.Host.Path
 // Tag gives an image that the node has another name, too.
 func (n *Node) Tag(image, as string) error { return n.ask("Tag", Tagging{image, as}) }
 
-// KillKubelet ends the kubelet as a crash does. Containers go on.
-func (n *Node) KillKubelet() error { return n.ask("KillKubelet", Nothing{}) }
-
-// StopKubelet asks the kubelet to end. Containers go on.
-func (n *Node) StopKubelet() error { return n.ask("StopKubelet", Nothing{}) }
+// KillKubelet ends the kubelet as a crash does.
+func (n *Node) KillKubelet() error { return n.ask("Control", killKubelet) }
 
 // StartKubelet starts the kubelet again.
-func (n *Node) StartKubelet() error { return n.ask("StartKubelet", Nothing{}) }
+func (n *Node) StartKubelet() error { return n.ask("Control", startKubelet) }
 
-// KillContainerd ends containerd as a crash does. Containers go on.
-func (n *Node) KillContainerd() error { return n.ask("KillContainerd", Nothing{}) }
+// KillContainerd ends containerd as a crash does.
+func (n *Node) KillContainerd() error { return n.ask("Control", killContainerd) }
 
 // StartContainerd starts containerd again.
-func (n *Node) StartContainerd() error { return n.ask("StartContainerd", Nothing{}) }
+func (n *Node) StartContainerd() error { return n.ask("Control", startContainerd) }
 
 func (n *Node) ask(method string, asked any) error {
 	if err := n.Host.Ask("Kubernetes."+method, asked, &Nothing{}); err != nil {

@@ -22,6 +22,10 @@ const (
 	kubeletHealth = "http://127.0.0.1:10248/healthz"
 	// callTimeout is how long a call of containerd may take.
 	callTimeout = 80 * time.Second
+
+	// What Control does.
+	killKubelet, startKubelet       = "KillKubelet", "StartKubelet"
+	killContainerd, startContainerd = "KillContainerd", "StartContainerd"
 )
 
 func (k *Kubernetes) startContainerd(ctx context.Context, settings Settings) error {
@@ -80,7 +84,7 @@ func (k *Kubernetes) startKubelet(ctx context.Context, settings Settings) error 
 			"--node-labels=" + labels(settings.Labels), "--v=2",
 		},
 	})
-	return k.awaitKubelet(ctx)
+	return k.kubelet.StartReady(ctx)
 }
 
 func labels(all map[string]string) string {
@@ -91,41 +95,21 @@ func labels(all map[string]string) string {
 	return strings.Join(pairs, ",")
 }
 
-func (k *Kubernetes) awaitKubelet(ctx context.Context) error {
-	if err := k.kubelet.Start(); err != nil {
-		return err
-	}
-	return k.kubelet.AwaitReady(ctx)
-}
-
-// KillKubelet ends the kubelet as a crash does. Containers go on.
-func (k *Kubernetes) KillKubelet(Nothing, *Nothing) error {
-	return k.asNode(func() error { return k.kubelet.Kill() })
-}
-
-// StopKubelet asks the kubelet to end. Containers go on.
-func (k *Kubernetes) StopKubelet(Nothing, *Nothing) error {
-	return k.asNode(func() error { return k.kubelet.Stop() })
-}
-
-// StartKubelet starts the kubelet again.
-func (k *Kubernetes) StartKubelet(Nothing, *Nothing) error {
-	return k.asNode(func() error { return k.awaitKubelet(context.Background()) })
-}
-
-// KillContainerd ends containerd as a crash does. Containers go on.
-func (k *Kubernetes) KillContainerd(Nothing, *Nothing) error {
-	return k.asNode(func() error { return k.containerd.Kill() })
-}
-
-// StartContainerd starts containerd again.
-func (k *Kubernetes) StartContainerd(Nothing, *Nothing) error {
-	return k.asNode(func() error { return k.awaitContainerd(context.Background()) })
-}
-
-func (k *Kubernetes) asNode(do func() error) error {
-	if k.kubelet == nil {
+// Control has the kubelet, or containerd, do as one of Node's methods says. Containers go on.
+func (k *Kubernetes) Control(method string, _ *Nothing) error {
+	ctx := context.Background() // a call has none: it ends with the host
+	switch {
+	case k.kubelet == nil:
 		return errors.New("it isn't a node")
+	case method == killKubelet:
+		return k.kubelet.Kill()
+	case method == startKubelet:
+		return k.kubelet.StartReady(ctx)
+	case method == killContainerd:
+		return k.containerd.Kill()
+	case method == startContainerd:
+		return k.awaitContainerd(ctx)
+	default:
+		return fmt.Errorf("it can't do %s", method)
 	}
-	return do()
 }

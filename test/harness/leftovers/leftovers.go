@@ -1,6 +1,6 @@
-// Package leftovers finds and removes what tests that were killed left on this machine:
-// processes, mounts, loop devices, cgroups, sockets and folders. `make clean-machine`
-// uses it.
+// Package leftovers finds and removes what tests left on this machine: processes, mounts,
+// loop devices, cgroups, sockets and folders. `make clean-machine` cleans up after those that
+// were killed; each end-to-end suite detaches its own folder when it ends.
 //
 // Package owned says what is a test's. Nothing else is touched, nor is what belongs to
 // a folder whose owner lives.
@@ -35,8 +35,8 @@ type thing struct {
 	device     uint64
 }
 
-// kinds of things are in the order in which one holds the next. What find finds after
-// remove could not be removed.
+// kinds of things are in the order in which one holds the next, the folder's own last. What
+// find finds after remove could not be removed.
 var kinds = []struct {
 	find   func(folder string) ([]thing, error)
 	remove func(ctx context.Context, folder string) error
@@ -68,6 +68,25 @@ func (c Cleaner) Clean(ctx context.Context) error {
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// Detach removes all that belongs to a folder, but for the folder and what is in it. It tries
+// again while the last processes end.
+func Detach(ctx context.Context, folder string) error {
+	for _, kind := range kinds[:len(kinds)-1] {
+		err := until(ctx, func() error {
+			problem := kind.remove(ctx, folder)
+			left, err := kind.find(folder)
+			if err == nil && len(left) > 0 {
+				err = errors.Join(fmt.Errorf("%w: %s", ErrKept, left[0].name), problem)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // userOf is a process that uses a folder; 0 if none does. Of a folder that is gone, which

@@ -262,6 +262,22 @@ func TestWhatSomebodyHoldsIsKeptAndTheHolderNamed(t *testing.T) {
 	}
 }
 
+func TestADetachedFolderKeepsItsFilesAndNothingElse(t *testing.T) {
+	process, things := owner(t, shortFolder(t))
+	kill(process)
+	if err := Detach(t.Context(), things[0]); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range kinds[:len(kinds)-1] {
+		if left, err := kind.find(things[0]); len(left) > 0 || err != nil {
+			t.Errorf("there is %v, %v", left, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(things[0], ".owner")); err != nil {
+		t.Error(err)
+	}
+}
+
 // Mounts of a mount namespace go with it: what the kernel then tells of the device's file
 // is its path on a file system that is mounted nowhere.
 func TestALoopDeviceOnAFileSystemThatIsMountedNowhereIsRemoved(t *testing.T) {

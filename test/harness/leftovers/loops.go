@@ -15,14 +15,17 @@ import (
 	"github.com/stowage-dev/stowage/test/harness/owned"
 )
 
-// loop is a loop device: its number, the device of its file's file system, and two paths
-// of the file. One is as the kernel knows it, without its mark of what is deleted: it is
-// short once the file system is mounted nowhere. The other is as it was attached, of
-// which the kernel keeps the beginning.
+// loop is a loop device: its number, its file, and two paths of that. One is as the kernel
+// knows it, without its mark of what is deleted: it is short once the file system is mounted
+// nowhere. The other is as it was attached, of which the kernel keeps the beginning.
 type loop struct {
-	number, on     uint64
+	number         uint64
+	shows          inode
 	file, attached string
 }
+
+// inode is a file: the device of its file system, and its number there.
+type inode struct{ device, number uint64 }
 
 func (l loop) isIn(folder string) bool { return within(l.file, folder) || within(l.attached, folder) }
 
@@ -40,19 +43,46 @@ func loopDevices(folder string) (things []thing, err error) {
 	return things, err
 }
 
-// loopsOf has each device before those that stand on it.
-func loopsOf(folder string) (ours []loop, err error) {
+// loopsOf finds devices by the paths of their files, and by what is in the folder now.
+func loopsOf(folder string) ([]loop, error) {
+	files, err := inodes(folder)
+	if err != nil {
+		return nil, err
+	}
 	all, err := allLoops()
+	return standingOn(all, func(l loop) bool { return l.isIn(folder) || slices.Contains(files, l.shows) }), err
+}
+
+// standingOn are the devices of some files, and those of files on them, each device before
+// those that stand on it.
+func standingOn(all []loop, isOurs func(loop) bool) (ours []loop) {
 	for known := -1; known < len(ours); {
 		known = len(ours)
 		for _, l := range all {
-			stands := slices.ContainsFunc(ours, func(other loop) bool { return other.number == l.on })
-			if (stands || l.isIn(folder)) && !slices.Contains(ours, l) {
+			stands := slices.ContainsFunc(ours, func(other loop) bool { return other.number == l.shows.device })
+			if (stands || isOurs(l)) && !slices.Contains(ours, l) {
 				ours = append(ours, l)
 			}
 		}
 	}
-	return ours, err
+	return ours
+}
+
+// inodes are the regular files of a folder. What is mounted in it may be others'.
+func inodes(folder string) (files []inode, err error) {
+	points, err := mounts(folder)
+	if err != nil {
+		return nil, err
+	}
+	paths, err := walk(folder, 0)
+	for _, path := range paths {
+		isMounted := slices.ContainsFunc(points, func(point thing) bool { return within(path, point.path) })
+		var stat unix.Stat_t
+		if !isMounted && unix.Lstat(path, &stat) == nil { // else it is gone already
+			files = append(files, inode{stat.Dev, stat.Ino})
+		}
+	}
+	return files, err
 }
 
 func allLoops() (loops []loop, err error) {
@@ -84,7 +114,7 @@ func lookAt(entry string) (l loop, err error) {
 		return l, err
 	}
 	const loopMajor = 7
-	l.number, l.on = unix.Mkdev(loopMajor, info.Number), info.Device
+	l.number, l.shows = unix.Mkdev(loopMajor, info.Number), inode{info.Device, info.Inode}
 	l.attached = unix.ByteSliceToString(info.File_name[:])
 	l.file = strings.TrimSuffix(strings.TrimSuffix(string(file), "\n"), " (deleted)")
 	return l, nil

@@ -17,7 +17,7 @@ import (
 
 const (
 	// patience is how long the kernel may take until what was ended is gone.
-	patience = 10 * time.Second
+	patience = time.Minute
 	retry    = 50 * time.Millisecond
 )
 

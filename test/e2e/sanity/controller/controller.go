@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -42,7 +43,6 @@ type Server struct {
 	csi.UnimplementedIdentityServer
 	Options
 
-	// mu is held during each call: one at a time is enough for a test.
 	mu sync.Mutex
 	// volumes are those that were made, by their handles.
 	volumes map[string]*volume
@@ -63,6 +63,13 @@ type volume struct {
 // New makes a Server.
 func New(options Options) *Server {
 	return &Server{Options: options, volumes: map[string]*volume{}, claims: map[string]types.UID{}}
+}
+
+// OneAtATime serves each call alone, which is enough for a test.
+func (s *Server) OneAtATime(ctx context.Context, asked any, _ *grpc.UnaryServerInfo, serve grpc.UnaryHandler) (any, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return serve(ctx, asked)
 }
 
 // Left is what was made and not removed: handles, in order.

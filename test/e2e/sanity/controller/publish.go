@@ -3,6 +3,8 @@ package controller
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -13,12 +15,10 @@ import (
 
 // ControllerPublishVolume has the backend attach a volume to a node.
 func (s *Server) ControllerPublishVolume(ctx context.Context, asked *csi.ControllerPublishVolumeRequest) (*csi.ControllerPublishVolumeResponse, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	attacher, can := backend.As[backend.Attacher](s.Backend)
+	attacher, err := s.attacher()
 	switch {
-	case !can:
-		return nil, status.Error(codes.Unimplemented, "volumes of this driver aren't attached")
+	case err != nil:
+		return nil, err
 	case asked.GetVolumeId() == "":
 		return nil, missing("volume_id")
 	case asked.GetNodeId() == "":
@@ -36,6 +36,14 @@ func (s *Server) ControllerPublishVolume(ctx context.Context, asked *csi.Control
 	}
 	request := backend.AttachRequest{ID: known.made.Handle, Node: node, ReadOnly: asked.GetReadonly()}
 	return s.attach(ctx, attacher, known, request)
+}
+
+func (s *Server) attacher() (backend.Attacher, error) {
+	attacher, can := backend.As[backend.Attacher](s.Backend)
+	if !can {
+		return nil, status.Error(codes.Unimplemented, "volumes of this driver aren't attached")
+	}
+	return attacher, nil
 }
 
 func (s *Server) attach(ctx context.Context, attacher backend.Attacher, known *volume, request backend.AttachRequest) (*csi.ControllerPublishVolumeResponse, error) {
@@ -69,12 +77,10 @@ func (s *Server) identity(ctx context.Context, name string) (backend.NodeIdentit
 // ControllerUnpublishVolume has the backend detach a volume from a node, or from all that
 // have it where no node is named. What isn't attached is a success.
 func (s *Server) ControllerUnpublishVolume(ctx context.Context, asked *csi.ControllerUnpublishVolumeRequest) (*csi.ControllerUnpublishVolumeResponse, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	attacher, can := backend.As[backend.Attacher](s.Backend)
+	attacher, err := s.attacher()
 	switch {
-	case !can:
-		return nil, status.Error(codes.Unimplemented, "volumes of this driver aren't attached")
+	case err != nil:
+		return nil, err
 	case asked.GetVolumeId() == "":
 		return nil, missing("volume_id")
 	}
@@ -84,10 +90,7 @@ func (s *Server) ControllerUnpublishVolume(ctx context.Context, asked *csi.Contr
 	}
 	names := []string{asked.GetNodeId()}
 	if asked.GetNodeId() == "" {
-		names = nil
-		for name := range known.on {
-			names = append(names, name)
-		}
+		names = slices.Collect(maps.Keys(known.on))
 	}
 	for _, name := range names {
 		if err := s.detach(ctx, attacher, known, name); err != nil {

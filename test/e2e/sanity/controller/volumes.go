@@ -17,8 +17,6 @@ import (
 
 // CreateVolume has the backend make a volume.
 func (s *Server) CreateVolume(ctx context.Context, asked *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	request, err := s.requestOf(asked)
 	if err != nil {
 		return nil, err
@@ -97,8 +95,6 @@ func (s *Server) created(asked *csi.CreateVolumeRequest, known *volume) *csi.Cre
 // DeleteVolume has the backend remove a volume. No backend has one whose id isn't of the
 // form that all ids are of: that there is none is a success.
 func (s *Server) DeleteVolume(ctx context.Context, asked *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	id := asked.GetVolumeId()
 	if id == "" {
 		return nil, missing("volume_id")
@@ -125,8 +121,6 @@ func isVolumeID(id string) bool {
 
 // ValidateVolumeCapabilities tells whether a volume can be used in some ways.
 func (s *Server) ValidateVolumeCapabilities(_ context.Context, asked *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	known, err := s.find(asked.GetVolumeId())
 	if err != nil {
 		return nil, err
