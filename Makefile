@@ -53,8 +53,9 @@ MAKEFLAGS   += --no-print-directory
 export CGO_ENABLED := 0
 
 K8S_BIN    := bin/k8s/$(K8S_VERSION)
+GCE_DRIVER := sigs.k8s.io/gcp-compute-persistent-disk-csi-driver
 KUBECTL    ?= $(or $(shell command -v kubectl 2>/dev/null),$(K8S_BIN)/kubectl)
-MODULES    := . hack/controlplane hack/images hack/tools hack/golangci-lint hack/upstream
+MODULES    := . hack/controlplane hack/images hack/tools hack/golangci-lint hack/upstream hack/gcedriver
 GO_BUILD   := go build -buildvcs=false
 # A suite is a static program: guests run it as their first process. Its arguments are Ginkgo's.
 BUILD_SUITE := go test -c -o bin/test/e2e/
@@ -121,6 +122,11 @@ test-sanity: build controlplane bin/ginkgo ## csi-sanity, the conformance tests 
 	@hack/need.sh guests filesystems
 	@$(BUILD_SUITE) ./test/e2e/sanity
 	@exec bin/test/e2e/sanity.test run $(SELECTED)
+
+.PHONY: test-gce-mock
+test-gce-mock: bin/gce-pd-csi-driver ## Google's own CSI driver, unmodified, with gce-mock as its cloud: csi-sanity's controller specs for each kind of disk.
+	@$(GO_BUILD) -ldflags '$(LINK_FLAGS)' -o bin/ ./cmd/gce-mock
+	@STOWAGE_TEST_GCE_DRIVER='$(CURDIR)/bin' go test -count=1 -v -timeout 10m $(TESTFLAGS) ./test/gcedriver
 
 .PHONY: kill-matrix
 kill-matrix: ## Kill a node manager before each step of its work, with each type of volume, RUNS times. Needs root. `make test` takes a sample.
@@ -290,6 +296,13 @@ bin/controller-gen bin/kustomize bin/gotestsum bin/ginkgo bin/crd-ref-docs: hack
 
 bin/golangci-lint: hack/golangci-lint/go.mod hack/golangci-lint/go.sum
 	@$(build-tool)
+
+# Its version is what `hack/gcedriver` pins; the driver ends at once without one.
+bin/gce-pd-csi-driver: hack/gcedriver/go.mod hack/gcedriver/go.sum
+	@echo "tools: building $@ (the first time it takes several minutes)"
+	@version=$$(GOFLAGS= go -C hack/gcedriver list -m -f '{{.Version}}' $(GCE_DRIVER)); \
+		GOFLAGS= go -C hack/gcedriver build -buildvcs=false -ldflags "-X main.version=$$version" -o '$(CURDIR)/$@' $(GCE_DRIVER)/cmd/gce-pd-csi-driver
+	@touch $@
 
 # A tool is built in the module that pins it.
 define build-tool

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -50,22 +51,27 @@ func run(options options) (err error) {
 	if err := options.fill(cloud); err != nil {
 		return err
 	}
+	// Before the endpoint is known, since clients read the certificate then.
+	secure, err := options.tlsConfig()
+	if err != nil {
+		return err
+	}
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", options.listen)
 	if err != nil {
 		return err
 	}
 	log.Info("serving the Compute API", "endpoint", options.scheme()+"://"+listener.Addr().String()+"/compute/v1/")
-	return serve(ctx, listener, cloud, options)
+	return serve(ctx, listener, cloud, secure)
 }
 
-// serve serves until the context ends.
-func serve(ctx context.Context, listener net.Listener, cloud *gcemock.Server, options options) error {
-	server := &http.Server{Handler: cloud, ReadHeaderTimeout: headPatience}
+// serve serves until the context ends, with HTTPS if there is a configuration for it.
+func serve(ctx context.Context, listener net.Listener, cloud *gcemock.Server, secure *tls.Config) error {
+	server := &http.Server{Handler: cloud, ReadHeaderTimeout: headPatience, TLSConfig: secure}
 	ended := make(chan error, 1)
 	go func() {
-		if options.tlsCertificate != "" {
-			ended <- server.ServeTLS(listener, options.tlsCertificate, options.tlsKey)
+		if secure != nil {
+			ended <- server.ServeTLS(listener, "", "")
 		} else {
 			ended <- server.Serve(listener)
 		}

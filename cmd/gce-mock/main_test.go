@@ -86,9 +86,10 @@ func TestAProgramThatIsToldToEndEnds(t *testing.T) {
 
 func TestWrongFlagsAreExplained(t *testing.T) {
 	for arguments, want := range map[string]string{
-		"":                               "--folder is required",
-		"--folder=x --attach=uml":        "--attach=uml needs --uml-dir",
-		"--folder=x --tls-cert=a":        "--tls-cert and --tls-key go together",
+		"":                        "--folder is required",
+		"--folder=x --attach=uml": "--attach=uml needs --uml-dir",
+		"--folder=x --tls-cert=a": "--tls-cert and --tls-key go together",
+		"--folder=x --tls-cert=a --tls-key=b --tls-self-signed=c": "--tls-self-signed goes without",
 		"--folder=x y":                   `unexpected argument "y"`,
 		"--folder=x --project= --zone=a": "at least one --project",
 	} {

@@ -16,8 +16,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/gcemock/hotplug"
 )
 
-const about = `gce-mock serves Google's Compute API v1 for disks, instances, attachments, snapshots and
-operations, to any client of that API. What exists is kept in one folder.
+const about = `gce-mock serves Google's Compute API for disks, instances, attachments, snapshots, images and
+operations, to any client of that API. Paths of v1, beta and alpha are served alike, as v1. What exists is kept in one folder.
 
 Examples:
   # A project with two zones and a node in one of them; devices are loop devices.
@@ -45,6 +45,7 @@ type options struct {
 	quotaGb                int64
 	tokenFile              string
 	tlsCertificate, tlsKey string
+	tlsSelfSigned          string
 	attach, deviceFolder   string
 	umlDir                 string
 	logLevel               int
@@ -70,6 +71,8 @@ func parse(arguments []string) (options, error) {
 	flags.StringVar(&o.tokenFile, "token-file", "", "File with the bearer token that calls must carry. Default: any, or none.")
 	flags.StringVar(&o.tlsCertificate, "tls-cert", "", "Certificate file to serve HTTPS with. Default: HTTP.")
 	flags.StringVar(&o.tlsKey, "tls-key", "", "Key file of the certificate.")
+	flags.StringVar(&o.tlsSelfSigned, "tls-self-signed", "",
+		"File to write a new certificate to, which HTTPS is served with on loopback. Clients trust it with SSL_CERT_FILE.")
 	flags.StringVar(&o.attach, "attach", "none",
 		"What attaching does: none, loop (a loop device of this machine appears; needs root) or\n"+
 			"uml (a disk appears in the User Mode Linux guest whose umid is the instance's name).")
@@ -101,6 +104,8 @@ func (o options) check() error {
 		return errors.New("there is at least one --project and one --zone")
 	case (o.tlsCertificate == "") != (o.tlsKey == ""):
 		return errors.New("--tls-cert and --tls-key go together")
+	case o.tlsCertificate != "" && o.tlsSelfSigned != "":
+		return errors.New("--tls-self-signed goes without --tls-cert")
 	case o.attach == "uml" && o.umlDir == "":
 		return errors.New("--attach=uml needs --uml-dir")
 	}
@@ -108,7 +113,7 @@ func (o options) check() error {
 }
 
 func (o options) scheme() string {
-	if o.tlsCertificate != "" {
+	if o.tlsCertificate != "" || o.tlsSelfSigned != "" {
 		return "https"
 	}
 	return "http"

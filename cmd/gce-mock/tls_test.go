@@ -15,11 +15,19 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/api/compute/v1"
 )
 
 func TestItServesHTTPSWithACertificateOfItsOwn(t *testing.T) {
 	certificate, key, pool := newCertificate(t)
 	_, service := start(t, "--folder", t.TempDir(), "--tls-cert", certificate, "--tls-key", key)
+	linksAreSecure(t, pool, service)
+}
+
+// linksAreSecure checks that a client that trusts the pool gets links with https.
+func linksAreSecure(t *testing.T, pool *x509.CertPool, service *compute.Service) {
+	t.Helper()
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}}
 	answer, err := client.Get(service.BasePath + "projects/demo/zones")
 	if err != nil {
@@ -30,6 +38,18 @@ func TestItServesHTTPSWithACertificateOfItsOwn(t *testing.T) {
 	if err := answer.Write(text); err != nil || !strings.Contains(text.String(), `"https://127.0.0.1:`) {
 		t.Errorf("it answers %s %v", text, err)
 	}
+}
+
+func TestItServesHTTPSWithACertificateThatItMakes(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "cloud.crt")
+	_, service := start(t, "--folder", t.TempDir(), "--tls-self-signed", file)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(text)
+	linksAreSecure(t, pool, service)
 }
 
 // newCertificate makes files with a certificate for this machine and its key.

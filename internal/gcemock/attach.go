@@ -20,21 +20,17 @@ type attachDisk struct {
 
 func newAttachDisk(r *request) (job, error) {
 	var asked compute.AttachedDisk
-	if err := r.into(&asked); err != nil {
+	err := r.intoServed(&asked, "autoDelete", "boot", "deviceName", "forceAttach", "initializeParams", "interface", "mode",
+		"source", "type")
+	if err != nil {
 		return nil, err
 	}
 	return attachJob(r, r.named("instances", "instance"), &asked)
 }
 
 func attachJob(r *request, instance string, asked *compute.AttachedDisk) (*attachDisk, error) {
-	if r.URL.Query().Get("forceAttach") == "true" || asked.ForceAttach {
-		return nil, errInvalid("forceAttach", "true", "Only regional disks can be attached by force.")
-	}
-	if asked.InitializeParams != nil {
-		return nil, errInvalid("resource.initializeParams", "", "This server attaches disks that exist.")
-	}
-	if asked.Type != "" && asked.Type != "PERSISTENT" {
-		return nil, errInvalid("resource.type", asked.Type, "This server has persistent disks only.")
+	if err := refuseAttachment(r, asked); err != nil {
+		return nil, err
 	}
 	row := attachment{
 		Instance: instance, Disk: reference(asked.Source, r.project), DeviceName: asked.DeviceName,
@@ -47,10 +43,30 @@ func attachJob(r *request, instance string, asked *compute.AttachedDisk) (*attac
 		return nil, errInvalid("resource.mode", row.Mode, "Must be READ_WRITE or READ_ONLY.")
 	case row.DeviceName != "" && !deviceName.MatchString(row.DeviceName):
 		return nil, errInvalid("resource.deviceName", row.DeviceName, "Must be a match of regex '"+strings.Trim(deviceName.String(), "^$")+"'")
-	case zoneOf(row.Disk) != zoneOf(instance) || projectOf(row.Disk) != projectOf(instance):
+	case projectOf(row.Disk) != projectOf(instance) || zoneOf(row.Disk) != "" && zoneOf(row.Disk) != zoneOf(instance):
 		return nil, errInvalid("resource.source", asked.Source, "Disk and instance must be in the same zone and project.")
 	}
 	return &attachDisk{Instance: instance, Asked: row}, nil
+}
+
+// refuseAttachment refuses attachments that this server does not serve, or Google.
+func refuseAttachment(r *request, asked *compute.AttachedDisk) error {
+	isForced := r.URL.Query().Get("forceAttach") == "true" || asked.ForceAttach
+	switch {
+	case isForced && segment(reference(asked.Source, r.project), "regions") != "":
+		return errNotServed("forceAttach")
+	case isForced:
+		return errInvalid("forceAttach", "true", "Only regional disks can be attached by force.")
+	case asked.DiskEncryptionKey != nil:
+		return errNotServed("field diskEncryptionKey of attached disks")
+	case asked.InitializeParams != nil:
+		return errNotServed("field initializeParams of attached disks")
+	case asked.Type != "" && asked.Type != "PERSISTENT":
+		return errNotServed("disks of type " + asked.Type)
+	case asked.Interface != "" && asked.Interface != scsi:
+		return errNotServed("interface " + asked.Interface)
+	}
+	return nil
 }
 
 func (j *attachDisk) locks() []string { return []string{j.Instance, j.Asked.Disk} }
@@ -94,13 +110,11 @@ func (s *Server) checkAttachable(asked attachment, operation string) error {
 	case disk.Status != statusReady:
 		return errNotReady(asked.Disk)
 	}
-	for _, other := range s.attachmentsOf(asked.Disk) {
-		isOwn := operation != "" && other.Taken == operation
-		// One that writes is alone; those that read, on an instance each, are many.
-		shared := asked.Mode == readOnly && other.Mode == readOnly && other.Instance != asked.Instance
-		if !isOwn && !shared {
-			return errInUse(asked.Disk, other.Instance)
-		}
+	if err := checkPlace(disk, instance); err != nil {
+		return err
+	}
+	if err := s.checkSharing(disk, asked, operation); err != nil {
+		return err
 	}
 	if other, taken := s.attachments.get(asked.path()); taken && (operation == "" || other.Taken != operation) {
 		return errInvalid("resource.deviceName", asked.DeviceName, "The device name is already in use on the instance.")
@@ -115,7 +129,7 @@ func (s *Server) checkRoom(instance compute.Instance, asked attachment, operatio
 			others++
 		}
 	}
-	if limit := maxDisks(baseName(instance.MachineType)); others >= limit {
+	if limit := machineOf(instance).maxDisks; others >= limit {
 		return &apiError{
 			Status: http.StatusForbidden, Reason: reasonLimit,
 			Message: fmt.Sprintf("Exceeded limit 'maximum_persistent_disks' on resource '%s'. Limit: %d.0", instance.Name, limit),
@@ -129,6 +143,9 @@ func (j *attachDisk) begin(s *Server, operation string) error {
 		return err
 	}
 	if err := s.checkAttachable(j.Asked, operation); err != nil {
+		return err
+	}
+	if err := s.checkTakes(j.Asked); err != nil {
 		return err
 	}
 	s.takeAttachment(j.Asked, operation)

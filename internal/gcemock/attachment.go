@@ -9,6 +9,7 @@ import (
 const (
 	readWrite = "READ_WRITE"
 	readOnly  = "READ_ONLY"
+	scsi      = "SCSI"
 )
 
 // attachment is a disk on an instance. Its path is the instance's, and the name of the
@@ -75,7 +76,7 @@ func (s *Server) refuseUsers(disk string) error {
 // attachedDisk is the attachment as a client sees it in its instance.
 func (r *request) attachedDisk(row attachment, sizeGb int64) *compute.AttachedDisk {
 	return &compute.AttachedDisk{
-		Kind: "compute#attachedDisk", Type: "PERSISTENT", Interface: "SCSI",
+		Kind: "compute#attachedDisk", Type: "PERSISTENT", Interface: scsi,
 		Source: r.link(row.Disk), DeviceName: row.DeviceName, Mode: row.Mode,
 		Boot: row.Boot, AutoDelete: row.AutoDelete, Index: row.Index, DiskSizeGb: sizeGb,
 		ForceSendFields: []string{"Boot", "AutoDelete", "Index"},
@@ -87,7 +88,7 @@ func (s *Server) device(row attachment) hotplug.Device {
 	disk := s.disks.rows[row.Disk]
 	return hotplug.Device{
 		Project: projectOf(row.Instance), Zone: zoneOf(row.Instance), Instance: baseName(row.Instance),
-		Name: row.DeviceName, Image: s.images.path(disk.Id), ReadOnly: row.Mode == readOnly,
+		Name: row.DeviceName, Image: s.contents.path(disk.Id), ReadOnly: row.Mode == readOnly,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 )
 
 // job is what one operation does. It is kept as JSON, and taken up again after a
@@ -15,8 +16,7 @@ import (
 type job interface {
 	// accept checks a request, and makes what can be seen at once. The store is locked.
 	accept(s *Server) (target, error)
-	// locks are the paths that no other job may touch from begin to finish: that of an
-	// instance before that of a disk.
+	// locks are the paths that no other job may touch from begin to finish.
 	locks() []string
 	// begin checks again, since other jobs ran meanwhile, and takes what must not be
 	// taken twice. The store is locked.
@@ -46,11 +46,28 @@ func (quick) undo(*Server, string)                {}
 var jobs = map[string]func() job{
 	"disks.insert":         func() job { return &insertDisk{} },
 	"disks.delete":         func() job { return &deleteDisk{} },
-	"disks.resize":         func() job { return &resizeDisk{} },
+	"disks.resize":         func() job { return &updateDisk{} },
+	"disks.update":         func() job { return &updateDisk{} },
 	"disks.setLabels":      func() job { return &labelDisk{} },
 	"disks.createSnapshot": func() job { return &insertSnapshot{} },
-	"snapshots.insert":     func() job { return &insertSnapshot{} },
-	"snapshots.delete":     func() job { return &deleteSnapshot{} },
+
+	"regionDisks.insert":         func() job { return &insertDisk{} },
+	"regionDisks.delete":         func() job { return &deleteDisk{} },
+	"regionDisks.resize":         func() job { return &updateDisk{} },
+	"regionDisks.update":         func() job { return &updateDisk{} },
+	"regionDisks.setLabels":      func() job { return &labelDisk{} },
+	"regionDisks.createSnapshot": func() job { return &insertSnapshot{} },
+
+	"snapshots.insert": func() job { return &insertSnapshot{} },
+	"snapshots.delete": func() job { return &deleteSnapshot{} },
+
+	"images.insert":           func() job { return &insertImage{} },
+	"images.delete":           func() job { return &deleteImage{} },
+	"instantSnapshots.insert": func() job { return &insertInstantSnapshot{} },
+	"instantSnapshots.delete": func() job { return &deleteInstantSnapshot{} },
+	"storagePools.insert":     func() job { return &insertPool{} },
+	"storagePools.delete":     func() job { return &deletePool{} },
+
 	"instances.insert":     func() job { return &insertInstance{} },
 	"instances.delete":     func() job { return &deleteInstance{} },
 	"instances.stop":       func() job { return &powerInstance{} },
@@ -58,14 +75,17 @@ var jobs = map[string]func() job{
 	"instances.reset":      func() job { return &powerInstance{} },
 	"instances.attachDisk": func() job { return &attachDisk{} },
 	"instances.detachDisk": func() job { return &detachDisk{} },
+
+	"instances.setDiskAutoDelete": func() job { return &setAutoDelete{} },
 }
 
-// operationTypes are what operations call themselves.
-var operationTypes = map[string]string{
-	"disks.insert": "insert", "disks.delete": "delete", "disks.resize": "resizeDisk", "disks.setLabels": "setLabels",
-	"disks.createSnapshot": "createSnapshot", "snapshots.insert": "insert", "snapshots.delete": "delete",
-	"instances.insert": "insert", "instances.delete": "delete", "instances.stop": "stop", "instances.start": "start",
-	"instances.reset": "reset", "instances.attachDisk": "attachDisk", "instances.detachDisk": "detachDisk",
+// operationType is what an operation of a method calls itself.
+func operationType(method string) string {
+	_, verb, _ := strings.Cut(method, ".")
+	if verb == "resize" {
+		return "resizeDisk"
+	}
+	return verb
 }
 
 // changing answers a call with the operation that it starts, or that it started

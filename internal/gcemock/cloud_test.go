@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"testing"
 	"time"
 
@@ -84,10 +85,13 @@ func (c *cloud) ended(operation *compute.Operation, err error) *compute.Operatio
 	ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
 	defer cancel()
 	for err == nil && operation.Status != "DONE" {
-		if operation.Zone == "" {
+		switch {
+		case operation.Zone != "":
+			operation, err = c.ZoneOperations.Wait(project, path.Base(operation.Zone), operation.Name).Context(ctx).Do()
+		case operation.Region != "":
+			operation, err = c.RegionOperations.Wait(project, path.Base(operation.Region), operation.Name).Context(ctx).Do()
+		default:
 			operation, err = c.GlobalOperations.Wait(project, operation.Name).Context(ctx).Do()
-		} else {
-			operation, err = c.ZoneOperations.Wait(project, zone, operation.Name).Context(ctx).Do()
 		}
 	}
 	if err != nil {

@@ -148,26 +148,17 @@ func driveAll(c *cloud) {
 	driveInstances(c, try)
 	driveSnapshots(c, try)
 
-	try(c.Projects.Get(project).Do())
-	try(c.Regions.Get(project, "europe-west3").Do())
-	try(c.Zones.List(project).Do())
-	try(c.Zones.Get(project, zone).Do())
-	try(c.DiskTypes.List(project, zone).Do())
-	try(c.DiskTypes.Get(project, zone, "pd-ssd").Do())
-	try(c.MachineTypes.Get(project, zone, "e2-micro").Do())
+	driveCatalog(c, try)
+	driveRegionDisks(c, try)
+	driveCopies(c, try)
+	drivePools(c, try)
 	try(c.Disks.List(project, zone).Filter(`name = "kept"`).MaxResults(1).Do())
 	try(c.Disks.AggregatedList(project).Do())
 	try(c.Instances.List(project, zone).Do())
 	try(c.Instances.AggregatedList(project).Do())
 	try(c.Snapshots.List(project).Do())
 	try(c.Snapshots.Get(project, "copy").Do())
-
-	operations, err := c.ZoneOperations.List(project, zone).OrderBy("creationTimestamp desc").Do()
-	try(operations, err)
-	try(c.ZoneOperations.Get(project, zone, operations.Items[0].Name).Do())
-	global, err := c.GlobalOperations.List(project).Do()
-	try(global, err)
-	try(c.GlobalOperations.Get(project, global.Items[0].Name).Do())
+	driveOperations(c, try)
 }
 
 func driveDisks(c *cloud, try func(any, error)) {
@@ -179,6 +170,7 @@ func driveDisks(c *cloud, try func(any, error)) {
 		ProvisionedThroughput: 150, Labels: map[string]string{"team": "storage"}, Description: "kept",
 	}).Do())
 	c.done(c.Disks.Resize(project, zone, "kept", &compute.DisksResizeRequest{SizeGb: 200}).Do())
+	c.done(c.Disks.Update(project, zone, "kept", &compute.Disk{ProvisionedIops: 4000}).Paths("provisionedIops").Do())
 	c.done(c.Disks.SetLabels(project, zone, "kept", &compute.ZoneSetLabelsRequest{
 		Labels: map[string]string{"team": "network"}, LabelFingerprint: c.disk("kept").LabelFingerprint,
 	}).Do())
@@ -189,7 +181,7 @@ func driveInstances(c *cloud, try func(any, error)) {
 	c.Helper()
 	for _, name := range []string{"node", "gone-node"} {
 		c.done(c.Instances.Insert(project, zone, &compute.Instance{
-			Name: name, MachineType: "zones/" + zone + "/machineTypes/n2-standard-4",
+			Name: name, MachineType: "zones/" + zone + "/machineTypes/c3-standard-4",
 		}).Do())
 	}
 	c.done(c.Instances.Delete(project, zone, "gone-node").Do())

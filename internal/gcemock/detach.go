@@ -28,19 +28,19 @@ func (j *detachDisk) accept(s *Server) (target, error) {
 	}
 	row, found := s.attachments.get(j.path())
 	if !found || row.Taken != "" {
-		return target{}, j.errNoDevice()
+		return target{}, errNoDevice(j.Device)
 	}
 	j.Disk, j.DiskID = row.Disk, row.DiskID
 	return target{path: j.Instance, id: instance.Id}, nil
 }
 
-func (j *detachDisk) errNoDevice() error {
-	return errInvalid("disk", j.Device, "No attached disk found with device name '"+j.Device+"'")
+func errNoDevice(device string) error {
+	return errInvalid("disk", device, "No attached disk found with device name '"+device+"'")
 }
 
 func (j *detachDisk) begin(s *Server, _ string) error {
 	if row, found := s.attachments.get(j.path()); !found || row.DiskID != j.DiskID {
-		return j.errNoDevice()
+		return errNoDevice(j.Device)
 	}
 	return nil
 }

@@ -14,13 +14,14 @@ const (
 // diskView is the disk as a client sees it.
 func (r *request) diskView(row compute.Disk, users []string) *compute.Disk {
 	row.Kind = "compute#disk"
-	row.Zone = r.link(row.Zone)
-	row.Type = r.link(row.Type)
-	row.SelfLink = r.link(row.SelfLink)
-	row.SourceSnapshot = r.link(row.SourceSnapshot)
-	for _, user := range users {
-		row.Users = append(row.Users, r.link(user))
+	for _, link := range []*string{
+		&row.Zone, &row.Region, &row.Type, &row.SelfLink, &row.StoragePool,
+		&row.SourceSnapshot, &row.SourceImage, &row.SourceDisk, &row.SourceInstantSnapshot,
+	} {
+		*link = r.link(*link)
 	}
+	row.ReplicaZones = r.links(row.ReplicaZones)
+	row.Users = r.links(users)
 	return &row
 }
 
@@ -52,10 +53,10 @@ func (s *Server) sameDisk(path string, id uint64) (compute.Disk, error) {
 	return row, err
 }
 
-// removeImage removes the contents of a disk or a snapshot that is gone.
-func (s *Server) removeImage(id uint64, of string) {
-	if err := s.images.remove(id); err != nil {
-		s.options.Log.Error(err, "an image is left behind", "of", of)
+// removeContent removes the contents of a disk, or of a copy of it, that is gone.
+func (s *Server) removeContent(id uint64, of string) {
+	if err := s.contents.remove(id); err != nil {
+		s.options.Log.Error(err, "a content file is left behind", "of", of)
 	}
 }
 
@@ -75,7 +76,7 @@ func (s *Server) disksBelow(r *request, scope string) []listed[*compute.Disk] {
 	for _, path := range s.disks.below(scope) {
 		row := s.disks.rows[path]
 		all = append(all, listed[*compute.Disk]{
-			scope: zoneOf(path), name: row.Name, created: row.CreationTimestamp, item: r.diskView(row, users[path]),
+			scope: scopeOf(path), name: row.Name, created: row.CreationTimestamp, item: r.diskView(row, users[path]),
 		})
 	}
 	return all
@@ -104,20 +105,20 @@ func (s *Server) aggregateDisks(r *request) (any, error) {
 		Kind: "compute#diskAggregatedList", Id: id, NextPageToken: next, SelfLink: r.link(id),
 		Items: map[string]compute.DisksScopedList{},
 	}
-	for _, zone := range s.options.Zones {
+	for _, scope := range s.scopes() {
 		var here compute.DisksScopedList
 		for _, item := range items {
-			if baseName(item.Zone) == zone {
+			if scopeOf(reference(item.SelfLink, r.project)) == scope {
 				here.Disks = append(here.Disks, item)
 			}
 		}
 		if here.Disks == nil {
 			here.Warning = &compute.DisksScopedListWarning{
-				Code: noResults, Message: noResultsMessage(zone),
-				Data: []*compute.DisksScopedListWarningData{{Key: "scope", Value: "zones/" + zone}},
+				Code: noResults, Message: noResultsMessage(scope),
+				Data: []*compute.DisksScopedListWarningData{{Key: "scope", Value: scope}},
 			}
 		}
-		answer.Items["zones/"+zone] = here
+		answer.Items[scope] = here
 	}
 	return answer, nil
 }

@@ -2,10 +2,7 @@ package gcemock
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
-	"strconv"
+	"slices"
 
 	"google.golang.org/api/compute/v1"
 )
@@ -13,38 +10,47 @@ import (
 // physicalBlockSize is what Google's disks have unless told otherwise.
 const physicalBlockSize = 4096
 
-// insertDisk makes a disk, empty or from a snapshot.
+// insertDisk makes a disk, empty or from a source.
 type insertDisk struct {
 	quick
 	Disk compute.Disk
-	// Snapshot is the id of the snapshot that it is made from; 0: none.
-	Snapshot uint64 `json:",string"`
+	From source
 }
 
 func newInsertDisk(r *request) (job, error) {
 	var asked compute.Disk
-	if err := r.into(&asked); err != nil {
+	err := r.intoServed(&asked, "accessMode", "architecture", "description", "labels", "name", "physicalBlockSizeBytes",
+		"provisionedIops", "provisionedThroughput", "replicaZones", "sizeGb", "sourceDisk", "sourceImage",
+		"sourceInstantSnapshot", "sourceSnapshot", "storagePool", "type")
+	if err != nil {
 		return nil, err
 	}
-	kept := compute.Disk{
+	made := compute.Disk{
 		Name: asked.Name, Description: asked.Description, SizeGb: asked.SizeGb, Labels: asked.Labels,
 		Type:                   firstOf(reference(asked.Type, r.project), r.scope()+"/diskTypes/pd-standard"),
 		SourceSnapshot:         reference(asked.SourceSnapshot, r.project),
+		SourceImage:            reference(firstOf(asked.SourceImage, r.URL.Query().Get("sourceImage")), r.project),
+		SourceDisk:             reference(asked.SourceDisk, r.project),
+		SourceInstantSnapshot:  reference(asked.SourceInstantSnapshot, r.project),
+		StoragePool:            reference(asked.StoragePool, r.project),
 		PhysicalBlockSizeBytes: firstOf(asked.PhysicalBlockSizeBytes, physicalBlockSize),
 		ProvisionedIops:        asked.ProvisionedIops, ProvisionedThroughput: asked.ProvisionedThroughput,
-		Zone: r.scope(), SelfLink: r.scope() + "/disks/" + asked.Name, Id: newID(),
+		AccessMode: asked.AccessMode, Architecture: asked.Architecture,
+		SelfLink: r.scope() + "/disks/" + asked.Name, Id: newID(),
 		LabelFingerprint: fingerprintOf(asked.Labels), Status: statusCreating,
 	}
-	// What the disk would be made from decides what it holds: never an empty one instead.
-	for field, value := range map[string]string{
-		"sourceImage": asked.SourceImage + r.URL.Query().Get("sourceImage"), "sourceDisk": asked.SourceDisk,
-		"sourceInstantSnapshot": asked.SourceInstantSnapshot, "sourceStorageObject": asked.SourceStorageObject,
-	} {
-		if value != "" {
-			return nil, errInvalid("resource."+field, value, "This server makes disks from snapshots only.")
-		}
+	if made.PhysicalBlockSizeBytes != physicalBlockSize {
+		return nil, errInvalid("resource.physicalBlockSizeBytes", "", "Must be 4096.")
 	}
-	return &insertDisk{Disk: kept}, nil
+	if r.region == "" {
+		made.Zone = r.scope()
+	} else {
+		made.Region = r.scope()
+	}
+	for _, zone := range asked.ReplicaZones {
+		made.ReplicaZones = append(made.ReplicaZones, reference(zone, r.project))
+	}
+	return &insertDisk{Disk: made}, nil
 }
 
 func (j *insertDisk) accept(s *Server) (target, error) {
@@ -58,10 +64,17 @@ func (j *insertDisk) accept(s *Server) (target, error) {
 	if err := checkLabels(j.Disk.Labels); err != nil {
 		return target{}, err
 	}
-	if err := j.takeSnapshot(s); err != nil {
+	if err := s.checkReplicas(j.Disk); err != nil {
 		return target{}, err
 	}
-	if err := s.settleType(&j.Disk); err != nil {
+	var err error
+	if j.From, err = s.settleSource(&j.Disk); err != nil {
+		return target{}, err
+	}
+	if err := settleKind(&j.Disk); err != nil {
+		return target{}, err
+	}
+	if err := s.checkPool(path, j.Disk); err != nil {
 		return target{}, err
 	}
 	if err := s.checkQuota(path, j.Disk.SizeGb); err != nil {
@@ -72,43 +85,43 @@ func (j *insertDisk) accept(s *Server) (target, error) {
 	return target{path: path, id: j.Disk.Id}, nil
 }
 
-// takeSnapshot takes size and content from a snapshot, where one is named.
-func (j *insertDisk) takeSnapshot(s *Server) error {
-	if j.Disk.SourceSnapshot == "" {
+// checkReplicas checks that a regional disk names two zones of its region, and that no
+// other disk names any.
+func (s *Server) checkReplicas(disk compute.Disk) error {
+	if disk.Region == "" {
+		if len(disk.ReplicaZones) > 0 {
+			return errInvalid("resource.replicaZones", disk.ReplicaZones[0], "Only regional disks have replica zones.")
+		}
 		return nil
 	}
-	snapshot, found := s.snapshots.get(j.Disk.SourceSnapshot)
-	if !found {
-		return errInvalid("resource.sourceSnapshot", j.Disk.SourceSnapshot, "The referenced snapshot resource cannot be found.")
+	if len(disk.ReplicaZones) != 2 || disk.ReplicaZones[0] == disk.ReplicaZones[1] {
+		return errInvalid("resource.replicaZones", "", "Exactly two different replica zones must be specified.")
 	}
-	if snapshot.Status != statusReady {
-		return errNotReady(j.Disk.SourceSnapshot)
+	for _, zone := range disk.ReplicaZones {
+		name := baseName(zone)
+		isHere := zone == zonePath(projectOf(disk.SelfLink), name) && regionOf(name) == baseName(disk.Region)
+		if !isHere || !slices.Contains(s.options.Zones, name) {
+			return errInvalid("resource.replicaZones", zone, "It is no zone of the region.")
+		}
 	}
-	j.Disk.SizeGb = firstOf(j.Disk.SizeGb, snapshot.DiskSizeGb)
-	if j.Disk.SizeGb < snapshot.DiskSizeGb {
-		return errInvalid("resource.sizeGb", strconv.FormatInt(j.Disk.SizeGb, 10),
-			fmt.Sprintf("Requested disk size cannot be smaller than the snapshot size (%d GB)", snapshot.DiskSizeGb))
-	}
-	j.Snapshot, j.Disk.SourceSnapshotId = snapshot.Id, strconv.FormatUint(snapshot.Id, 10)
 	return nil
 }
 
 func (j *insertDisk) locks() []string {
-	if j.Snapshot == 0 {
+	if j.From.isNone() {
 		return []string{j.Disk.SelfLink}
 	}
-	return []string{j.Disk.SelfLink, j.Disk.SourceSnapshot}
+	// In the order of their names, so that no job waits for one that waits for it.
+	both := []string{j.Disk.SelfLink, j.From.Path}
+	slices.Sort(both)
+	return both
 }
 
 func (j *insertDisk) work(_ context.Context, s *Server) error {
-	if j.Snapshot == 0 {
-		return s.images.make(j.Disk.Id, j.Disk.SizeGb)
+	if j.From.isNone() {
+		return s.contents.make(j.Disk.Id, j.Disk.SizeGb)
 	}
-	err := s.images.copy(j.Snapshot, j.Disk.Id, j.Disk.SizeGb)
-	if errors.Is(err, os.ErrNotExist) {
-		return errNotFound(j.Disk.SourceSnapshot)
-	}
-	return err
+	return j.From.copyTo(s, j.Disk.Id, j.Disk.SizeGb)
 }
 
 func (j *insertDisk) finish(s *Server) {
@@ -118,13 +131,13 @@ func (j *insertDisk) finish(s *Server) {
 
 func (j *insertDisk) undo(s *Server, _ string) {
 	s.disks.remove(j.Disk.SelfLink)
-	s.removeImage(j.Disk.Id, j.Disk.SelfLink)
+	s.removeContent(j.Disk.Id, j.Disk.SelfLink)
 }
 
 // checkQuota checks that a project's disks in a region, with one of this size, stay
 // within what is allowed.
 func (s *Server) checkQuota(path string, sizeGb int64) error {
-	region := regionOf(zoneOf(path))
+	region := regionAt(path)
 	used := s.usedGb(projectOf(path), region)
 	if before, found := s.disks.get(path); found {
 		used -= before.SizeGb
@@ -137,7 +150,7 @@ func (s *Server) checkQuota(path string, sizeGb int64) error {
 
 func (s *Server) usedGb(project, region string) (used int64) {
 	for path, row := range s.disks.rows {
-		if projectOf(path) == project && regionOf(zoneOf(path)) == region {
+		if projectOf(path) == project && regionAt(path) == region {
 			used += row.SizeGb
 		}
 	}

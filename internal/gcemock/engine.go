@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -136,8 +137,8 @@ func (s *Server) pause(ctx context.Context, duration time.Duration) error {
 	}
 }
 
-// keyedLock keeps jobs on the same resources apart. Jobs lock in one order, so that
-// none waits for one that waits for it.
+// keyedLock keeps jobs on the same resources apart. All jobs lock in the order of the
+// keys, so that none waits for one that waits for it.
 type keyedLock struct {
 	mutex sync.Mutex
 	held  map[string]chan struct{}
@@ -145,6 +146,7 @@ type keyedLock struct {
 
 // lock waits until nobody holds any of the keys, and returns what lets go of them.
 func (k *keyedLock) lock(keys []string) (unlock func()) {
+	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
 	for _, key := range keys {
 		k.lockOne(key)
 	}

@@ -23,6 +23,8 @@ const (
 	reasonBackend       = "backendError"
 	reasonInternal      = "internalError"
 	reasonAuthorization = "authError"
+	// reasonNotServed is not Google's: this server lacks what Google has.
+	reasonNotServed = "notImplemented"
 )
 
 // operationCodes are what an operation that ends in error says instead.
@@ -67,6 +69,14 @@ func asAPIError(err error) *apiError {
 
 func errClosed() error {
 	return &apiError{Status: http.StatusServiceUnavailable, Reason: reasonBackend, Message: "The server is going away."}
+}
+
+// errNotServed refuses what Google has and this server does not.
+func errNotServed(what string) error {
+	return &apiError{
+		Status: http.StatusNotImplemented, Reason: reasonNotServed,
+		Message: "gce-mock does not serve " + what + ".",
+	}
 }
 
 func errNotFound(path string) error {

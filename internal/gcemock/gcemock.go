@@ -44,11 +44,11 @@ type Options struct {
 type Server struct {
 	options Options
 	*store
-	images  images
-	faults  *faults
-	busy    keyedLock
-	mux     *http.ServeMux
-	waiting waiting
+	contents contents
+	faults   *faults
+	busy     keyedLock
+	mux      *http.ServeMux
+	waiting  waiting
 
 	ctx     context.Context
 	stop    context.CancelFunc
@@ -70,7 +70,7 @@ func New(ctx context.Context, options Options) (*Server, error) {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	s := &Server{
-		options: options, store: opened, images: images{folder: options.Folder},
+		options: options, store: opened, contents: contents{folder: options.Folder},
 		faults: newFaults(), waiting: newWaiting(), ctx: ctx, stop: stop,
 	}
 	s.faults.set(latency{Operation: options.Latency})

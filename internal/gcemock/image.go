@@ -1,106 +1,191 @@
 package gcemock
 
 import (
-	"errors"
-	"fmt"
-	"io"
-	"os"
-	"path/filepath"
-	"strconv"
+	"context"
+	"strings"
 
-	"golang.org/x/sys/unix"
+	"google.golang.org/api/compute/v1"
 )
 
-const (
-	// imagesFolder has the contents of disks and snapshots.
-	imagesFolder = "images"
-	gibibyte     = 1 << 30
-)
+const statusImagePending = "PENDING"
 
-// images are the contents of disks and snapshots: sparse files, named by ids, which
-// aren't used twice as names are. All methods can be repeated.
-type images struct{ folder string }
-
-func (i images) path(id uint64) string {
-	return filepath.Join(i.folder, imagesFolder, strconv.FormatUint(id, 10)+".img")
+// imageView is the image as a client sees it.
+func (r *request) imageView(row compute.Image) *compute.Image {
+	row.Kind = "compute#image"
+	row.SelfLink = r.link(row.SelfLink)
+	row.SourceDisk = r.link(row.SourceDisk)
+	row.SourceSnapshot = r.link(row.SourceSnapshot)
+	row.SourceImage = r.link(row.SourceImage)
+	return &row
 }
 
-// make makes an image as large as it has to be. One that is larger stays so.
-func (i images) make(id uint64, sizeGb int64) error {
-	file, err := os.OpenFile(i.path(id), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	return grow(file, sizeGb)
+func (s *Server) getImage(r *request) (any, error) {
+	return s.imageAt(r, r.named("images", "image"))
 }
 
-func grow(file *os.File, sizeGb int64) error {
-	info, err := file.Stat()
+func (s *Server) getImageFromFamily(r *request) (any, error) {
+	return s.imageAt(r, r.named("images/family", "image"))
+}
+
+func (s *Server) imageAt(r *request, path string) (any, error) {
+	s.Lock()
+	defer s.Unlock()
+	row, found := s.findImage(path)
+	if !found {
+		return nil, errNotFound(path)
+	}
+	return r.imageView(row), nil
+}
+
+// findImage finds an image by its path, or the newest that is ready of a family, by the
+// family's path.
+func (s *Server) findImage(path string) (newest compute.Image, found bool) {
+	collection, family, isFamily := strings.Cut(path, "/family/")
+	if !isFamily {
+		return s.images.get(path)
+	}
+	for _, path := range s.images.below(collection) {
+		row := s.images.rows[path]
+		if row.Family == family && row.Status == statusReady && row.CreationTimestamp >= newest.CreationTimestamp {
+			newest, found = row, true
+		}
+	}
+	return newest, found
+}
+
+func (s *Server) listImages(r *request) (any, error) {
+	s.Lock()
+	defer s.Unlock()
+	id := r.scope() + "/images"
+	var all []listed[*compute.Image]
+	for _, path := range s.images.below(id) {
+		row := s.images.rows[path]
+		all = append(all, listed[*compute.Image]{name: row.Name, created: row.CreationTimestamp, item: r.imageView(row)})
+	}
+	items, next, err := paged(r, all)
 	if err != nil {
+		return nil, err
+	}
+	return &compute.ImageList{Kind: "compute#imageList", Id: id, Items: items, NextPageToken: next, SelfLink: r.link(id)}, nil
+}
+
+// insertImage keeps the content of a disk, snapshot or image as an image.
+type insertImage struct {
+	quick
+	Image compute.Image
+	From  source
+	Force bool
+}
+
+func newInsertImage(r *request) (job, error) {
+	var asked compute.Image
+	err := r.intoServed(&asked, "architecture", "description", "diskSizeGb", "family", "labels", "name", "sourceDisk",
+		"sourceImage", "sourceSnapshot", "sourceType", "storageLocations")
+	if err != nil {
+		return nil, err
+	}
+	return &insertImage{Force: r.URL.Query().Get("forceCreate") == "true", Image: compute.Image{
+		Name: asked.Name, Description: asked.Description, Family: asked.Family, Labels: asked.Labels,
+		LabelFingerprint: fingerprintOf(asked.Labels), Architecture: asked.Architecture,
+		SourceDisk: reference(asked.SourceDisk, r.project), SourceSnapshot: reference(asked.SourceSnapshot, r.project),
+		SourceImage: reference(asked.SourceImage, r.project), SourceType: "RAW", DiskSizeGb: asked.DiskSizeGb,
+		StorageLocations: asked.StorageLocations, Id: newID(), Status: statusImagePending,
+		SelfLink: projectPath(r.project) + "/global/images/" + asked.Name,
+	}}, nil
+}
+
+func (j *insertImage) locks() []string { return []string{j.Image.SelfLink, j.From.Path} }
+
+func (j *insertImage) accept(s *Server) (target, error) {
+	path := j.Image.SelfLink
+	if err := checkName(j.Image.Name); err != nil {
+		return target{}, err
+	}
+	if err := checkLabels(j.Image.Labels); err != nil {
+		return target{}, err
+	}
+	if _, found := s.images.get(path); found {
+		return target{}, errExists(path)
+	}
+	if err := j.takeSource(s); err != nil {
+		return target{}, err
+	}
+	j.Image.CreationTimestamp = s.timestamp()
+	s.images.put(path, j.Image)
+	return target{path: path, id: j.Image.Id}, nil
+}
+
+// takeSource finds what the image is made from, and takes its size from there.
+func (j *insertImage) takeSource(s *Server) error {
+	form := compute.Disk{
+		Name: j.Image.Name, SizeGb: j.Image.DiskSizeGb, SourceSnapshot: j.Image.SourceSnapshot, SourceImage: j.Image.SourceImage,
+	}
+	if disk, found := s.disks.get(j.Image.SourceDisk); found {
+		// An image can be made of a disk of any type, anywhere.
+		form.Type, form.Zone, form.Region, form.SelfLink = disk.Type, disk.Zone, disk.Region, disk.SelfLink
+		if len(s.attachmentsOf(disk.SelfLink)) > 0 && !j.Force {
+			return errInUse(disk.SelfLink, s.attachmentsOf(disk.SelfLink)[0].Instance)
+		}
+	}
+	form.SourceDisk = j.Image.SourceDisk
+	var err error
+	if j.From, err = s.settleSource(&form); err != nil {
 		return err
 	}
-	if info.Size() >= sizeGb*gibibyte {
-		return nil
+	if j.From.isNone() {
+		return errInvalid("resource", j.Image.Name, "An image needs a source disk, snapshot or image.")
 	}
-	if err := file.Truncate(sizeGb * gibibyte); err != nil {
-		return fmt.Errorf("making %s %d GiB large: %w", file.Name(), sizeGb, err)
+	j.Image.DiskSizeGb, j.Image.SourceImage = form.SizeGb, form.SourceImage
+	j.Image.SourceDiskId, j.Image.SourceSnapshotId, j.Image.SourceImageId = form.SourceDiskId, form.SourceSnapshotId, form.SourceImageId
+	return nil
+}
+
+func (j *insertImage) work(_ context.Context, s *Server) error {
+	return j.From.copyTo(s, j.Image.Id, j.Image.DiskSizeGb)
+}
+
+func (j *insertImage) finish(s *Server) {
+	j.Image.Status, j.Image.ArchiveSizeBytes = statusReady, s.contents.stored(j.Image.Id)
+	s.images.put(j.Image.SelfLink, j.Image)
+}
+
+func (j *insertImage) undo(s *Server, _ string) {
+	s.images.remove(j.Image.SelfLink)
+	s.removeContent(j.Image.Id, j.Image.SelfLink)
+}
+
+// deleteImage removes an image. Disks made from it stay.
+type deleteImage struct {
+	quick
+	Path string
+	ID   uint64 `json:",string"`
+}
+
+func newDeleteImage(r *request) (job, error) {
+	return &deleteImage{Path: r.named("images", "image")}, nil
+}
+
+func (j *deleteImage) locks() []string { return []string{j.Path} }
+
+func (j *deleteImage) accept(s *Server) (target, error) {
+	row, found := s.images.get(j.Path)
+	switch {
+	case !found:
+		return target{}, errNotFound(j.Path)
+	case row.Status != statusReady:
+		return target{}, errNotReady(j.Path)
+	}
+	j.ID = row.Id
+	return target{path: j.Path, id: row.Id}, nil
+}
+
+func (j *deleteImage) begin(s *Server, _ string) error {
+	if row, found := s.images.get(j.Path); !found || row.Id != j.ID {
+		return errNotFound(j.Path)
 	}
 	return nil
 }
 
-// copy makes an image with the contents of another, at a size.
-func (i images) copy(from, to uint64, sizeGb int64) error {
-	source, err := os.Open(i.path(from))
-	if err != nil {
-		return err
-	}
-	defer source.Close()
-	// A crash in the middle is made good by a repeat, from the start.
-	target, err := os.OpenFile(i.path(to), os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
-	if err != nil {
-		return err
-	}
-	defer target.Close()
-	if err := copyData(source, target); err != nil {
-		return fmt.Errorf("copying %s: %w", source.Name(), err)
-	}
-	return grow(target, sizeGb)
-}
+func (j *deleteImage) work(_ context.Context, s *Server) error { return s.contents.remove(j.ID) }
 
-// copyData copies what was written to a sparse file, and leaves its holes.
-func copyData(source, target *os.File) error {
-	for end := int64(0); ; {
-		start, err := source.Seek(end, unix.SEEK_DATA)
-		if errors.Is(err, unix.ENXIO) {
-			return nil // only a hole is left
-		}
-		if err != nil {
-			return err
-		}
-		if end, err = source.Seek(start, unix.SEEK_HOLE); err != nil {
-			return err
-		}
-		if _, err := io.Copy(io.NewOffsetWriter(target, start), io.NewSectionReader(source, start, end-start)); err != nil {
-			return err
-		}
-	}
-}
-
-// remove removes an image. One that isn't there is a success.
-func (i images) remove(id uint64) error {
-	err := os.Remove(i.path(id))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
-// stored is how many bytes an image takes on this machine's disk; 0 where nobody knows.
-func (i images) stored(id uint64) int64 {
-	var stat unix.Stat_t
-	if err := unix.Stat(i.path(id), &stat); err != nil {
-		return 0
-	}
-	return stat.Blocks * 512
-}
+func (j *deleteImage) finish(s *Server) { s.images.remove(j.Path) }

@@ -110,7 +110,7 @@ func (s *Server) aggregateInstances(r *request) (any, error) {
 		}
 		if here.Instances == nil {
 			here.Warning = &compute.InstancesScopedListWarning{
-				Code: noResults, Message: noResultsMessage(zone),
+				Code: noResults, Message: noResultsMessage("zones/" + zone),
 				Data: []*compute.InstancesScopedListWarningData{{Key: "scope", Value: "zones/" + zone}},
 			}
 		}

@@ -49,6 +49,9 @@ func (j *insertInstance) accept(s *Server) (target, error) {
 	if err := checkLabels(j.Instance.Labels); err != nil {
 		return target{}, err
 	}
+	if err := checkMachineType(j.Instance.MachineType, j.Instance.Zone); err != nil {
+		return target{}, err
+	}
 	if _, found := s.instances.get(path); found {
 		return target{}, errExists(path)
 	}
@@ -73,6 +76,9 @@ func (j *insertInstance) work(ctx context.Context, s *Server) error {
 				return nil
 			}
 			if err := s.checkAttachable(disk, ""); err != nil {
+				return err
+			}
+			if err := s.checkTakes(disk); err != nil {
 				return err
 			}
 			s.takeAttachment(disk, j.Instance.SelfLink)
@@ -148,7 +154,8 @@ func (j *deleteInstance) finish(s *Server) {
 			continue // it stays, also while another instance reads it
 		}
 		s.disks.remove(row.Disk)
-		s.removeImage(disk.Id, row.Disk)
+		s.dropInstants(disk.Id)
+		s.removeContent(disk.Id, row.Disk)
 	}
 	s.instances.remove(j.Path)
 }

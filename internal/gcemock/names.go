@@ -9,8 +9,8 @@ import (
 
 var (
 	resourceName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	// Google's docs leave the form of device names open; this is what udev leaves as it is.
-	deviceName  = regexp.MustCompile(`^[a-zA-Z0-9]([-._a-zA-Z0-9]{0,62})?$`)
+	// Google's docs leave the form of device names open; its refusals name this one.
+	deviceName  = regexp.MustCompile(`^\w[\w.-]{0,254}$`)
 	labelKey    = regexp.MustCompile(`^[\p{Ll}\p{Lo}][\p{Ll}\p{Lo}\p{N}_-]{0,62}$`)
 	labelValue  = regexp.MustCompile(`^[\p{Ll}\p{Lo}\p{N}_-]{0,63}$`)
 	requestUUID = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
@@ -55,6 +55,23 @@ func zonePath(project, zone string) string { return projectPath(project) + "/zon
 
 func regionPath(project, zone string) string {
 	return projectPath(project) + "/regions/" + regionOf(zone)
+}
+
+// scopeOf is the scope of the resource at a path, as aggregated lists call it:
+// zones/<zone> or regions/<region>.
+func scopeOf(path string) string {
+	if zone := zoneOf(path); zone != "" {
+		return "zones/" + zone
+	}
+	return "regions/" + segment(path, "regions")
+}
+
+// regionAt is the region of the zonal or regional resource at a path.
+func regionAt(path string) string {
+	if region := segment(path, "regions"); region != "" {
+		return region
+	}
+	return regionOf(zoneOf(path))
 }
 
 // regionOf is the region that a zone is in: europe-west3 for europe-west3-a.

@@ -41,6 +41,7 @@ func (r *request) operationView(row operation) *compute.Operation {
 	view.Kind = "compute#operation"
 	view.SelfLink = r.link(view.SelfLink)
 	view.Zone = r.link(view.Zone)
+	view.Region = r.link(view.Region)
 	view.TargetLink = r.link(view.TargetLink)
 	view.ForceSendFields = []string{"Progress"}
 	return &view
@@ -111,12 +112,15 @@ func (s *Server) newOperation(r *request, target target) operation {
 	name := fmt.Sprintf("operation-%d-%013x-%08x-%08x", s.options.Now().UnixMilli(), id&0xfffffffffffff, uint32(id>>32), uint32(id))
 	public := compute.Operation{
 		Id: id, Name: name, SelfLink: r.scope() + "/operations/" + name,
-		OperationType: operationTypes[r.method], TargetLink: target.path, TargetId: target.id,
+		OperationType: operationType(r.method), TargetLink: target.path, TargetId: target.id,
 		Status: statusPending, InsertTime: now, User: "stowage@" + r.project + ".iam.gserviceaccount.com",
 		ClientOperationId: r.URL.Query().Get("requestId"),
 	}
 	if r.zone != "" {
 		public.Zone = zonePath(r.project, r.zone)
+	}
+	if r.region != "" {
+		public.Region = r.scope()
 	}
 	row := operation{
 		Public: public, Method: r.method,

@@ -13,37 +13,54 @@ import (
 )
 
 const (
-	// basePath is where Google serves the API, below the host.
-	basePath = "/compute/v1/"
+	// basePath is where Google serves the versions of the API, below the host.
+	basePath = "/compute/"
+	stable   = "v1"
 	maxBody  = 1 << 20
 )
+
+// versions are the versions of the API. Each serves the same methods and forms: those of v1.
+var versions = []string{stable, "beta", "alpha"}
 
 // request is a call: whom it is for, and how to say where things are.
 type request struct {
 	*http.Request
 	// method is its name in Google's documentation, such as disks.insert.
 	method string
-	// project and zone are the path's; zone is empty for what is global.
-	project, zone string
-	body          []byte
+	// version is the version of the API that the path names; links in answers have it, too.
+	version string
+	// project, zone and region are the path's; global resources have neither zone nor region.
+	project, zone, region string
+	body                  []byte
+	// fields are those that the client wants of the answer.
+	fields selection
 	// fault is what goes wrong with it; nil for nothing.
 	fault *fault
 }
 
-// read takes in a request, and checks that its project and zone exist.
-func (s *Server) read(method string, r *http.Request) (*request, error) {
+// read takes in a request, and checks that its project, zone and region exist.
+func (s *Server) read(method, version string, r *http.Request) (*request, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
 	if err != nil {
 		return nil, fmt.Errorf("reading the request: %w", err)
 	}
-	read := &request{Request: r, method: method, project: r.PathValue("project"), zone: r.PathValue("zone"), body: body}
+	read := &request{
+		Request: r, method: method, version: version, body: body,
+		project: r.PathValue("project"), zone: r.PathValue("zone"), region: r.PathValue("region"),
+	}
 	if !slices.Contains(s.options.Projects, read.project) {
 		return nil, errNotFound(projectPath(read.project))
 	}
 	if read.zone != "" && !slices.Contains(s.options.Zones, read.zone) {
 		return nil, errInvalid("zone", read.zone, "Unknown zone.")
 	}
-	return read, nil
+	if read.region != "" && !s.hasRegion(read.region) {
+		return nil, errInvalid("region", read.region, "Unknown region.")
+	}
+	if read.fields, err = parseFields(r.URL.Query().Get("fields")); err != nil {
+		return nil, err
+	}
+	return read, checkParameters(method, r.URL.Query())
 }
 
 // into decodes the body. A field that Google doesn't know is refused, as Google does.
@@ -71,12 +88,16 @@ func (r *request) named(collection, part string) string {
 	return r.scope() + "/" + collection + "/" + r.PathValue(part)
 }
 
-// scope is the path of the zone that the request is for, or of all that is global.
+// scope is the path of the zone or region that the request is for, or of all that is global.
 func (r *request) scope() string {
-	if r.zone == "" {
+	switch {
+	case r.zone != "":
+		return zonePath(r.project, r.zone)
+	case r.region != "":
+		return projectPath(r.project) + "/regions/" + r.region
+	default:
 		return projectPath(r.project) + "/global"
 	}
-	return zonePath(r.project, r.zone)
 }
 
 // base is what makes a path a URL at this very server, under the name by which the
@@ -86,7 +107,7 @@ func (r *request) base() string {
 	if r.TLS != nil {
 		scheme = "https"
 	}
-	return scheme + "://" + r.Host + basePath
+	return scheme + "://" + r.Host + basePath + r.version + "/"
 }
 
 // link makes a path a URL; nothing stays nothing.
@@ -95,6 +116,13 @@ func (r *request) link(path string) string {
 		return ""
 	}
 	return r.base() + path
+}
+
+func (r *request) links(paths []string) (links []string) {
+	for _, path := range paths {
+		links = append(links, r.link(path))
+	}
+	return links
 }
 
 // fingerprint tells requests apart that carry the same id.

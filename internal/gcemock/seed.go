@@ -20,9 +20,13 @@ func (s *Server) EnsureInstance(project, zone, name, machineType string) error {
 		if err := checkName(name); err != nil {
 			return fmt.Errorf("making instance %s: %w", name, err)
 		}
+		of := zonePath(project, zone) + "/machineTypes/" + machineType
+		if err := checkMachineType(of, zonePath(project, zone)); err != nil {
+			return fmt.Errorf("making instance %s: %w", name, err)
+		}
 		s.instances.put(path, compute.Instance{
 			Name: name, Zone: zonePath(project, zone), SelfLink: path, Id: newID(),
-			MachineType:       zonePath(project, zone) + "/machineTypes/" + machineType,
+			MachineType:       of,
 			CreationTimestamp: s.timestamp(), LabelFingerprint: fingerprintOf(nil),
 		})
 		s.setStatus(path, statusInstanceRunning)

@@ -2,8 +2,6 @@ package gcemock
 
 import (
 	"context"
-	"errors"
-	"os"
 	"strconv"
 
 	"google.golang.org/api/compute/v1"
@@ -16,6 +14,7 @@ func (r *request) snapshotView(row compute.Snapshot) *compute.Snapshot {
 	row.Kind = "compute#snapshot"
 	row.SelfLink = r.link(row.SelfLink)
 	row.SourceDisk = r.link(row.SourceDisk)
+	row.SourceInstantSnapshot = r.link(row.SourceInstantSnapshot)
 	return &row
 }
 
@@ -51,23 +50,28 @@ func (s *Server) listSnapshots(r *request) (any, error) {
 // insertSnapshot keeps the contents of a disk.
 type insertSnapshot struct {
 	Snapshot compute.Snapshot
-	DiskID   uint64 `json:",string"`
+	From     source
+}
+
+// servedOfSnapshots are the fields of a new snapshot that are kept.
+var servedOfSnapshots = []string{
+	"description", "labels", "name", "snapshotType", "sourceDisk", "sourceInstantSnapshot", "storageLocations",
 }
 
 // newCreateSnapshot reads the request that names the disk in its path.
 func newCreateSnapshot(r *request) (job, error) {
 	var asked compute.Snapshot
-	if err := r.into(&asked); err != nil {
+	if err := r.intoServed(&asked, servedOfSnapshots...); err != nil {
 		return nil, err
 	}
-	asked.SourceDisk = r.named("disks", "disk")
+	asked.SourceDisk, asked.SourceInstantSnapshot = r.named("disks", "disk"), ""
 	return snapshotJob(r, asked), nil
 }
 
 // newInsertSnapshot reads the request that names it in its body.
 func newInsertSnapshot(r *request) (job, error) {
 	var asked compute.Snapshot
-	if err := r.into(&asked); err != nil {
+	if err := r.intoServed(&asked, servedOfSnapshots...); err != nil {
 		return nil, err
 	}
 	return snapshotJob(r, asked), nil
@@ -78,13 +82,14 @@ func snapshotJob(r *request, asked compute.Snapshot) *insertSnapshot {
 	return &insertSnapshot{Snapshot: compute.Snapshot{
 		Name: asked.Name, Description: asked.Description, Labels: asked.Labels,
 		LabelFingerprint: fingerprintOf(asked.Labels), SourceDisk: reference(asked.SourceDisk, r.project),
-		StorageLocations: asked.StorageLocations, SnapshotType: firstOf(asked.SnapshotType, "STANDARD"),
+		SourceInstantSnapshot: reference(asked.SourceInstantSnapshot, r.project),
+		StorageLocations:      asked.StorageLocations, SnapshotType: firstOf(asked.SnapshotType, "STANDARD"),
 		Id: newID(), SelfLink: path, Status: statusCreating,
 	}}
 }
 
 func (j *insertSnapshot) locks() []string {
-	return []string{j.Snapshot.SourceDisk, j.Snapshot.SelfLink}
+	return []string{j.From.Path, j.Snapshot.SelfLink}
 }
 
 func (j *insertSnapshot) accept(s *Server) (target, error) {
@@ -97,16 +102,39 @@ func (j *insertSnapshot) accept(s *Server) (target, error) {
 	if _, found := s.snapshots.get(j.Snapshot.SelfLink); found {
 		return target{}, errExists(j.Snapshot.SelfLink)
 	}
-	disk, err := s.findReadyDisk(j.Snapshot.SourceDisk)
-	if err != nil {
+	if err := j.takeSource(s); err != nil {
 		return target{}, err
 	}
-	j.DiskID = disk.Id
-	j.Snapshot.SourceDiskId = strconv.FormatUint(disk.Id, 10)
-	j.Snapshot.DiskSizeGb = disk.SizeGb
 	j.Snapshot.CreationTimestamp = s.timestamp()
 	s.snapshots.put(j.Snapshot.SelfLink, j.Snapshot)
 	return target{path: j.Snapshot.SelfLink, id: j.Snapshot.Id}, nil
+}
+
+// takeSource finds the disk or instant snapshot that the snapshot is made from.
+func (j *insertSnapshot) takeSource(s *Server) error {
+	if path := j.Snapshot.SourceInstantSnapshot; path != "" {
+		instant, found := s.instants.get(path)
+		switch {
+		case j.Snapshot.SourceDisk != "":
+			return errInvalid("resource", j.Snapshot.Name, "A snapshot has one source.")
+		case !found:
+			return errNotFound(path)
+		case instant.Status != statusReady:
+			return errNotReady(path)
+		}
+		j.From = source{Path: path, ID: instant.Id}
+		j.Snapshot.SourceInstantSnapshotId = strconv.FormatUint(instant.Id, 10)
+		j.Snapshot.SourceDisk, j.Snapshot.SourceDiskId = instant.SourceDisk, instant.SourceDiskId
+		j.Snapshot.DiskSizeGb = instant.DiskSizeGb
+		return nil
+	}
+	disk, err := s.findReadyDisk(j.Snapshot.SourceDisk)
+	if err != nil {
+		return err
+	}
+	j.From = source{Path: disk.SelfLink, ID: disk.Id}
+	j.Snapshot.SourceDiskId, j.Snapshot.DiskSizeGb = strconv.FormatUint(disk.Id, 10), disk.SizeGb
+	return nil
 }
 
 func (j *insertSnapshot) begin(s *Server, _ string) error {
@@ -117,23 +145,19 @@ func (j *insertSnapshot) begin(s *Server, _ string) error {
 }
 
 func (j *insertSnapshot) work(_ context.Context, s *Server) error {
-	err := s.images.copy(j.DiskID, j.Snapshot.Id, 0)
-	if errors.Is(err, os.ErrNotExist) {
-		return errNotFound(j.Snapshot.SourceDisk)
-	}
-	return err
+	return j.From.copyTo(s, j.Snapshot.Id, 0)
 }
 
 func (j *insertSnapshot) finish(s *Server) {
 	j.Snapshot.Status = statusReady
-	j.Snapshot.StorageBytes = s.images.stored(j.Snapshot.Id)
+	j.Snapshot.StorageBytes = s.contents.stored(j.Snapshot.Id)
 	j.Snapshot.StorageBytesStatus = "UP_TO_DATE"
 	s.snapshots.put(j.Snapshot.SelfLink, j.Snapshot)
 }
 
 func (j *insertSnapshot) undo(s *Server, _ string) {
 	s.snapshots.remove(j.Snapshot.SelfLink)
-	s.removeImage(j.Snapshot.Id, j.Snapshot.SelfLink)
+	s.removeContent(j.Snapshot.Id, j.Snapshot.SelfLink)
 }
 
 // deleteSnapshot removes a snapshot. Disks made from it stay.
@@ -168,6 +192,6 @@ func (j *deleteSnapshot) begin(s *Server, _ string) error {
 	return nil
 }
 
-func (j *deleteSnapshot) work(_ context.Context, s *Server) error { return s.images.remove(j.ID) }
+func (j *deleteSnapshot) work(_ context.Context, s *Server) error { return s.contents.remove(j.ID) }
 
 func (j *deleteSnapshot) finish(s *Server) { s.snapshots.remove(j.Path) }

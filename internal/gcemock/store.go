@@ -24,6 +24,9 @@ type store struct {
 	disks       table[compute.Disk]
 	instances   table[compute.Instance]
 	snapshots   table[compute.Snapshot]
+	images      table[compute.Image]
+	instants    table[compute.InstantSnapshot]
+	pools       table[compute.StoragePool]
 	attachments table[attachment]
 	operations  table[operation]
 	// requests has the operation of each request id.
@@ -37,7 +40,7 @@ type store struct {
 
 // openStore opens the store in a folder, which it makes where there is none.
 func openStore(folder string, now time.Time) (*store, error) {
-	if err := os.MkdirAll(filepath.Join(folder, imagesFolder), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(folder, contentsFolder), 0o700); err != nil {
 		return nil, err
 	}
 	lock, err := os.OpenFile(filepath.Join(folder, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
@@ -68,6 +71,7 @@ func openStore(folder string, now time.Time) (*store, error) {
 func (s *store) tables() map[string]anyTable {
 	return map[string]anyTable{
 		"disks": &s.disks, "instances": &s.instances, "snapshots": &s.snapshots,
+		"images": &s.images, "instantSnapshots": &s.instants, "storagePools": &s.pools,
 		"attachments": &s.attachments, "operations": &s.operations,
 	}
 }

@@ -24,14 +24,14 @@ func TestADiskTellsWhoseItIs(t *testing.T) {
 	w := newWorld(t)
 	on := w.open(func(spec *stowagev1alpha1.GCEBackend) {
 		spec.Labels = map[string]stowagev1alpha1.GCELabelValue{"team": "storage"}
-		spec.DiskType, spec.ProvisionedIOPS = "hyperdisk-balanced", new(int64(3000))
+		spec.DiskType, spec.ProvisionedIOPS = "hyperdisk-balanced", new(int64(2000))
 	})
 	request := backendtest.Request("1")
 	request.Node = nodeNamed("node-b", zoneB)
 	made := w.mustProvision(on, request)
 
 	disk := w.mustHaveOne("pvc-1")
-	if nameOf(disk.Zone) != zoneB || nameOf(disk.Type) != "hyperdisk-balanced" || disk.ProvisionedIops != 3000 || disk.SizeGb != 4 {
+	if nameOf(disk.Zone) != zoneB || nameOf(disk.Type) != "hyperdisk-balanced" || disk.ProvisionedIops != 2000 || disk.SizeGb != 4 {
 		t.Errorf("the disk is %+v", disk)
 	}
 	want := record{CreatedBy: "stowage.dev", ID: "pvc-1", Cluster: string(thisCluster), Backend: "cloud", Claim: request.Claim}

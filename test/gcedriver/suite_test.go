@@ -1,0 +1,57 @@
+// Package gcedriver_test is `make test-gce-mock`: Google's own CSI driver for Compute
+// Engine, as its module has it, with gce-mock as its cloud. csi-sanity's controller specs
+// run against it once for each kind of disk. What the driver gets from gce-mock is what
+// its authors expect of Google: a spec that fails here shows where gce-mock differs.
+//
+// Specs that fail because of the driver itself are in known_test.go. They run, too: one
+// that passes is taken off the list.
+package gcedriver_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+const (
+	// programsVariable names the folder with gce-mock and the driver.
+	programsVariable = "STOWAGE_TEST_GCE_DRIVER"
+	// planVariable names the plan of a process that runs csi-sanity once, as Ginkgo can.
+	planVariable = "STOWAGE_TEST_GCE_DRIVER_PLAN"
+)
+
+func TestMain(m *testing.M) {
+	if plan := os.Getenv(planVariable); plan != "" {
+		os.Exit(runPlan(plan))
+	}
+	os.Exit(m.Run())
+}
+
+func TestTheDriverPassesWith(t *testing.T) {
+	programs := os.Getenv(programsVariable)
+	if programs == "" {
+		t.Skip("make test-gce-mock runs this")
+	}
+	for _, one := range subjects {
+		t.Run(one.Name, func(t *testing.T) {
+			t.Parallel()
+			logs, err := filepath.Abs(filepath.Join(programs, "test", "gcedriver", one.Name))
+			if err == nil {
+				err = os.MkdirAll(logs, 0o750)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			bed := &testbed{T: t, programs: programs, folder: t.TempDir(), logs: logs, subject: one}
+			bed.startCloud()
+			bed.startMetadata()
+			bed.startDriver()
+			got := bed.runSanity()
+			t.Logf("%s: %s; logs are in %s", one.Name, got, logs)
+			for _, problem := range got.problems() {
+				t.Error(problem)
+			}
+			bed.leavesNothing()
+		})
+	}
+}
