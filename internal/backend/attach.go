@@ -16,6 +16,8 @@ type Attacher interface {
 	//   WrongNode    says that the node can't have it: it has no instance, or one
 	//                that the volume can't be attached to;
 	//   Exhausted    says that the node has no room for another device now;
+	//   NotReady     says that something isn't ready for it, and that a repeat soon
+	//                should help;
 	//   Invalid      says that no repeat helps until something is changed;
 	//   Unavailable  says that the storage didn't take the call.
 	// After an error of no kind, or of kind InProgress, the volume may be attached or

@@ -46,7 +46,10 @@ func (c *cloud) make(ctx context.Context, wanted change) error {
 	var failed error
 	for range mostRepeats {
 		began, err := c.ask(ctx, wanted, requestID(key, before))
-		if err != nil {
+		switch {
+		case err != nil && reasonOf(err) != noReason:
+			return err
+		case err != nil:
 			return errors.Join(errSent, err)
 		}
 		ended, err := c.await(ctx, wanted, began)
