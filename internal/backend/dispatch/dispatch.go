@@ -29,8 +29,8 @@ const (
 	// how long a turn does.
 	keep     = time.Minute
 	turnHeld = 15 * time.Second
-	// keepObserved is keep for what a machine is: it may be another thing soon, and
-	// volumes are taken by force for it.
+	// keepObserved is keep for what a machine is, and has: it may be another thing soon,
+	// and volumes are taken by force for it.
 	keepObserved = 10 * time.Second
 )
 
@@ -82,6 +82,25 @@ func (d *Dispatcher) ask(ctx context.Context, on *served, c *call) (answer any, 
 		return nil, open.unanswered(l)
 	}
 	return open.answer, open.err
+}
+
+// ended returns the answer to a question that nobody has heard, and whether there is one,
+// or will be: that of another question of the same verb is waited for, and is none.
+func (d *Dispatcher) ended(on *served, asked question, about key) (found bool, err error) {
+	l := d.enter(on.lane)
+	defer d.mu.Unlock()
+	open := l.calls[about]
+	switch {
+	case open == nil || open.question.verb != asked.verb:
+		return false, nil
+	case open.state == begun:
+		open.wakes[asked.verb] = on.wake
+		return true, open.unanswered(l)
+	case open.state != ended || open.question != asked || open.void():
+		return false, nil
+	}
+	l.forget(open)
+	return true, open.err
 }
 
 // Renew says that something happened to a volume. What a call which began before

@@ -84,6 +84,19 @@ func (b *Backend) Detach(ctx context.Context, id string, node backend.NodeIdenti
 	return nil
 }
 
+// IsAttached returns what was noted, or fails as FailNext said.
+func (b *Backend) IsAttached(ctx context.Context, id string, node backend.NodeIdentity) (bool, error) {
+	if err := b.enter(ctx, "IsAttached "+id+" to "+node.Name); err != nil {
+		return false, err
+	}
+	defer b.mu.Unlock()
+	if err := b.nextFailure(); err != nil {
+		return false, err
+	}
+	_, is := b.attached[id][machineOf(node)]
+	return is || node.ProviderID == "" && len(b.attached[id]) > 0, nil
+}
+
 // Attachments returns what is attached, by volume and machine.
 func (b *Backend) Attachments(context.Context) ([]backend.Attached, error) {
 	b.mu.Lock()

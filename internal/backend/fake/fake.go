@@ -8,6 +8,7 @@ package fake
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -52,6 +53,8 @@ type Backend struct {
 	onNode, advisory bool
 	// gate is closed when calls may go on; nil while they aren't held.
 	gate chan struct{}
+	// gated is what the calls begin with that are held; empty: all are.
+	gated string
 	// latency is how long every call takes.
 	latency time.Duration
 	calls   []string
@@ -136,11 +139,14 @@ func (b *Backend) Delete(ctx context.Context, id string) error {
 
 // Hold keeps every call that changes something, and ObserveNode, from going on until
 // release is called, or its context ends: then its outcome isn't known, and it had none.
-func (b *Backend) Hold() (release func()) {
+func (b *Backend) Hold() (release func()) { return b.HoldOnly("") }
+
+// HoldOnly is Hold for those calls that begin with a word, such as Detach.
+func (b *Backend) HoldOnly(word string) (release func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	gate := make(chan struct{})
-	b.gate = gate
+	b.gate, b.gated = gate, word
 	return sync.OnceFunc(func() { close(gate) })
 }
 
@@ -200,6 +206,9 @@ func (b *Backend) enter(ctx context.Context, call string) error {
 	b.mu.Lock()
 	b.calls = append(b.calls, call)
 	gate, latency := b.gate, b.latency
+	if !strings.HasPrefix(call, b.gated) {
+		gate = nil
+	}
 	if gate == nil && latency == 0 {
 		return nil
 	}

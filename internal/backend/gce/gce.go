@@ -84,6 +84,12 @@ func (b *gceBackend) Detach(ctx context.Context, id string, node backend.NodeIde
 	return err
 }
 
+// IsAttached looks for the volume's disk at the node's instance.
+func (b *gceBackend) IsAttached(ctx context.Context, id string, node backend.NodeIdentity) (bool, error) {
+	doing := fmt.Sprintf("looking for volume %s at node %s", id, node.Name)
+	return inCloud(ctx, b, doing, func(c *cloud) (bool, error) { return b.isAttached(ctx, c, id, node) })
+}
+
 // Attachments tells which instances have this backend's disks.
 func (b *gceBackend) Attachments(ctx context.Context) ([]backend.Attached, error) {
 	return inCloud(ctx, b, "listing attached disks", func(c *cloud) ([]backend.Attached, error) { return b.attachments(ctx, c) })
