@@ -44,6 +44,8 @@ type VolumeAttachmentReconciler struct {
 	clock   clock.PassiveClock
 	events  events.EventRecorder
 	told    told
+	// forced are the attachments of which was told that their nodes aren't asked.
+	forced told
 	// refused and unfinished are since when calls are refused for what usually passes, and
 	// since when work goes on, by attachment.
 	refused, unfinished instants

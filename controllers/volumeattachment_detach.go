@@ -70,11 +70,8 @@ func (r *VolumeAttachmentReconciler) take(ctx context.Context, leaves *leaving) 
 	case !may.Allowed:
 		return r.stay(ctx, leaves, attacher, may)
 	}
-	result, err := r.finish(ctx, leaves, attacher.Detach(ctx, leaves.volume, leaves.from))
-	if err == nil && leaves.refused == nil {
-		r.tellForced(leaves, may)
-	}
-	return result, err
+	r.tellForced(leaves, may)
+	return r.finish(ctx, leaves, attacher.Detach(ctx, leaves.volume, leaves.from))
 }
 
 // finish removes the finalizer where the backend says that the volume is detached. What

@@ -44,6 +44,7 @@ func (r *VolumeAttachmentReconciler) quiet(attachment *storagev1.VolumeAttachmen
 // forget drops what is remembered of an attachment that is attached, or gone.
 func (r *VolumeAttachmentReconciler) forget(of types.NamespacedName) {
 	r.told.forget(of)
+	r.forced.forget(of)
 	r.refused.forget(of.Name)
 	r.unfinished.forget(of.Name)
 }

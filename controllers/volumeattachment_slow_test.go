@@ -5,11 +5,13 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/measure"
 )
 
 // slowly has each detach take longer than anybody waits, until release is called.
@@ -50,12 +52,16 @@ var _ = Describe("A detach that takes the cloud its time", func() {
 		node := firstNode(w)
 		updateNode(w, node, together(using(pv), silentFor(w, time.Hour), outOfService))
 		w.delete(attachment)
+		forced := countsForced(w)
 		release := slowly(w)
 		Eventually(func() []string { _ = w.roundOfAttachments(); return w.storage.Calls() }).Should(ContainElement(HavePrefix("Detach")))
+		_ = w.roundOfAttachments()
 		updateNode(w, node, together(func(node *corev1.Node) { node.Spec.Taints = nil }, using(pv), readyFor(0), becomesReady))
 		release()
 
 		eventuallyDetached(w, attachment, pv)
+		Expect(w.told()).To(HaveExactElements(forcedFromNode1, forcedFromNode1), "of the attachment and of the volume, once")
+		Expect(forced()).To(BeEquivalentTo(1))
 	})
 
 	It("keeps a volume whose detach failed, and says why", func() {
@@ -172,4 +178,25 @@ func (w *world) roundOfAttachments() error {
 		}
 	}
 	return nil
+}
+
+var forcedFromNode1 = ContainSubstring("ForcedDetachVolume taking it from node node-1, which has not let go of it")
+
+// countsForced has what is taken by force counted.
+func countsForced(w *world) (count func() float64) {
+	GinkgoHelper()
+	registry := prometheus.NewRegistry()
+	metrics, err := measure.New(registry)
+	Expect(err).NotTo(HaveOccurred())
+	w.claims.storage.metrics = metrics
+	return func() (sum float64) {
+		families, err := registry.Gather()
+		Expect(err).NotTo(HaveOccurred())
+		for _, family := range families {
+			if family.GetName() == "stowage_backend_forced_detaches_total" {
+				sum += family.GetMetric()[0].GetCounter().GetValue()
+			}
+		}
+		return sum
+	}
 }
