@@ -40,7 +40,7 @@ func AttachContract(t *testing.T, open func(t *testing.T) Machines) {
 		"what isn't attached can be detached":                     testDetachAbsent,
 		"a detach that was given up is made good by a repeat":     testDetachGivenUp,
 		"one node's detach leaves the others'":                    testDetachOne,
-		"where a volume is attached can be asked":                testIsAttached,
+		"where a volume is attached can be asked":                 testIsAttached,
 		"what is attached is not deleted":                         testDeleteAttached,
 		"a machine is observed as it is":                          testObserve,
 	} {

@@ -106,6 +106,9 @@ func (b *Backend) Attachments(context.Context) ([]backend.Attached, error) {
 	}
 	var found []backend.Attached
 	for _, id := range slices.Sorted(maps.Keys(b.attached)) {
+		if b.unlisted[id] {
+			continue
+		}
 		for _, to := range slices.Sorted(maps.Keys(b.attached[id])) {
 			found = append(found, backend.Attached{ID: id, ProviderID: string(to), ReadOnly: b.attached[id][to]})
 		}
@@ -156,6 +159,13 @@ func (b *Backend) DetachBehind(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.attached, id)
+}
+
+// Unlist keeps a volume out of Attachments, as labels do that somebody replaced.
+func (b *Backend) Unlist(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.unlisted[id] = true
 }
 
 // FailListing makes Attachments return this from now on.

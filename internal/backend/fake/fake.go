@@ -44,6 +44,8 @@ type Backend struct {
 	// existing are the disks that somebody else made, and the machines that have them.
 	existing map[string]attachments
 	machines map[machine]backend.Machine
+	// unlisted are the ids that Unlist hid.
+	unlisted map[string]bool
 	failures []error
 	probe    error
 	// listing and observing are what Attachments and ObserveNode fail with.
@@ -66,7 +68,7 @@ var _ backend.Prober = (*Backend)(nil)
 func New() *Backend {
 	return &Backend{
 		volumes: map[string]backend.Request{}, retained: map[string]bool{},
-		attached: map[string]attachments{}, machines: map[machine]backend.Machine{},
+		attached: map[string]attachments{}, machines: map[machine]backend.Machine{}, unlisted: map[string]bool{},
 	}
 }
 
