@@ -101,6 +101,9 @@ func spelled(word string) reason {
 	if usual, other := spellings[said]; other {
 		return usual
 	}
+	if strings.HasSuffix(string(said), string(overQuota)) {
+		return overQuota // a region's, or a zone's
+	}
 	return said
 }
 

@@ -12,6 +12,7 @@ package gce
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -27,10 +28,18 @@ type gceBackend struct {
 	spec    settings
 }
 
+// oneMachine is what the types of disks begin with that only one machine can have, unless
+// an access mode was set on them that keeps everybody from writing: Google's Hyperdisks.
+const oneMachine = "hyperdisk-"
+
 // Capabilities are those of a disk: one machine writes it, or many read it.
 func (b *gceBackend) Capabilities() backend.Capabilities {
+	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteOncePod}
+	if !strings.HasPrefix(b.spec.diskType, oneMachine) {
+		modes = append(modes, corev1.ReadOnlyMany)
+	}
 	return backend.Capabilities{
-		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteOncePod, corev1.ReadOnlyMany},
+		AccessModes: modes,
 		VolumeModes: []corev1.PersistentVolumeMode{corev1.PersistentVolumeFilesystem, corev1.PersistentVolumeBlock},
 	}
 }
