@@ -224,3 +224,30 @@ func TestTheAnswerToADetachIsHeardBeforeAnythingElseIsAsked(t *testing.T) {
 		}
 	})
 }
+
+func TestWhatTheStorageHasTakenKeepsNoOtherCallFromBeingMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, 1)
+		for _, number := range []string{"1", "2", "3"} {
+			must(t, d.provision(request(number, "a")))
+		}
+		d.TakeAtOnce()
+		release := d.Hold()
+		for number, id := range []string{request("1", "a").ID, request("2", "a").ID, request("3", "a").ID} {
+			if err := d.attach(id, node(number)); !errors.Is(err, backend.Queued) {
+				t.Errorf("volume %s is answered %v", id, err)
+			}
+		}
+		if begun := len(d.Calls()); begun != 6 {
+			t.Errorf("there were %d calls while all attaches were waited for", begun)
+		}
+		if err := d.detach(request("1", "a").ID, node(7)); !errors.Is(err, backend.Queued) || len(d.Calls()) != 6 {
+			t.Errorf("something else happens to a volume that is being attached: %v", err)
+		}
+		release()
+		synctest.Wait()
+		for number, id := range []string{request("1", "a").ID, request("2", "a").ID, request("3", "a").ID} {
+			must(t, d.attach(id, node(number)))
+		}
+	})
+}

@@ -71,6 +71,9 @@ type call struct {
 	done    chan struct{}
 	answer  any
 	err     error
+	// released says that the storage has taken the call: it doesn't count among those that
+	// run.
+	released bool
 	// outdated says that something happened to the volume since the call began.
 	outdated bool
 }

@@ -2,7 +2,7 @@
 //
 // A Dispatcher stands between the reconcilers and the backends. It makes their
 // calls in goroutines of its own: of each backend as many at once as its object
-// allows, and fair between the namespaces that wait for their turn. A caller stays
+// allows, those apart that the storage has taken, and fair between the namespaces that wait for their turn. A caller stays
 // for a moment; where the answer takes longer it is told backend.Queued, and woken
 // when there is one, which the same call then returns.
 //
@@ -179,7 +179,7 @@ func (d *Dispatcher) expire(l *lane, c *call) {
 func (d *Dispatcher) make(l *lane, c *call) {
 	ctx, cancel := context.WithTimeout(d.ctx, timeout)
 	defer cancel()
-	answer, err := unpanicked(ctx, c)
+	answer, err := unpanicked(backend.OnTaken(ctx, func() { d.release(l, c) }), c)
 
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -194,6 +194,18 @@ func (d *Dispatcher) make(l *lane, c *call) {
 	c.wakeAll()
 	l.end(c)
 	d.advance(l)
+}
+
+// release lets another call be made, while the storage works on this one. Nothing else
+// happens to the volume before this one ends.
+func (d *Dispatcher) release(l *lane, c *call) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !c.released && c.state == begun {
+		c.released = true
+		l.running--
+		d.advance(l)
+	}
 }
 
 // drop forgets an answer that nobody came for.

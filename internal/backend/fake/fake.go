@@ -57,6 +57,8 @@ type Backend struct {
 	gate chan struct{}
 	// gated is what the calls begin with that are held; empty: all are.
 	gated string
+	// taken says that calls are taken before they wait.
+	taken bool
 	// latency is how long every call takes.
 	latency time.Duration
 	calls   []string
@@ -152,6 +154,14 @@ func (b *Backend) HoldOnly(word string) (release func()) {
 	return sync.OnceFunc(func() { close(gate) })
 }
 
+// TakeAtOnce makes calls that are held, or take long, be taken before that: what is left of
+// them is to wait.
+func (b *Backend) TakeAtOnce() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.taken = true
+}
+
 // SetLatency makes every call that Hold would hold take this long.
 func (b *Backend) SetLatency(latency time.Duration) {
 	b.mu.Lock()
@@ -207,7 +217,7 @@ func (b *Backend) Len() int {
 func (b *Backend) enter(ctx context.Context, call string) error {
 	b.mu.Lock()
 	b.calls = append(b.calls, call)
-	gate, latency := b.gate, b.latency
+	gate, latency, taken := b.gate, b.latency, b.taken
 	if !strings.HasPrefix(call, b.gated) {
 		gate = nil
 	}
@@ -215,6 +225,9 @@ func (b *Backend) enter(ctx context.Context, call string) error {
 		return nil
 	}
 	b.mu.Unlock()
+	if taken {
+		backend.Taken(ctx)
+	}
 	if err := wait(ctx, gate, latency); err != nil {
 		return err
 	}

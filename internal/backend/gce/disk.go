@@ -35,6 +35,7 @@ type cloud struct {
 	zones   []string
 	limits  limits
 	history *lru.Cache
+	waiting *waiting
 }
 
 // disk is one that was found.

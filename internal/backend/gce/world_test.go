@@ -33,7 +33,7 @@ const (
 )
 
 // inTime are limits for tests, in which nothing takes long unless it is stuck.
-var inTime = limits{call: 5 * time.Second, operation: 5 * time.Second, page: 500}
+var inTime = limits{call: 5 * time.Second, operation: 5 * time.Second, poll: quick, page: 500}
 
 // world is a cloud in this process, and a manager's kind of backend in it.
 type world struct {
