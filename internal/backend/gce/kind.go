@@ -32,8 +32,8 @@ const remembered = 10_000
 
 // Keys reads the service account keys that backends name.
 type Keys interface {
-	// Key returns the key in a Secret, and a word that changes when the Secret does. It
-	// reads live. An error of kind Unavailable tells what an administrator has to do.
+	// Key returns the key in a Secret, and a word that changes when the Secret does: soon
+	// after it did. An error of kind Unavailable tells what an administrator has to do.
 	Key(ctx context.Context, secret string) (key []byte, version string, err error)
 }
 
@@ -81,8 +81,8 @@ func (k *Kind) Open(object *stowagev1alpha1.StorageBackend) (backend.Backend, er
 	return &gceBackend{kind: k, name: object.Name, cluster: string(k.cluster), spec: spec}, nil
 }
 
-// signIn makes what one call to the backend works with. The key is read each time, so
-// that a new one holds from the next call on, and one that was taken away for none.
+// signIn makes what one call to the backend works with. The key is asked for each
+// time, so that a new one holds from then on, and one that was taken away for none.
 func (k *Kind) signIn(ctx context.Context, spec settings) (*cloud, error) {
 	var key []byte
 	var version string
