@@ -135,7 +135,7 @@ func (e existingDisks) IsAttached(ctx context.Context, id string, node backend.N
 		if err != nil {
 			return false, err
 		}
-		find := func(on *instance) string { return c.diskPath(wanted.zone, wanted.name) }
+		find := func(*instance) string { return c.diskPath(wanted.zone, wanted.name) }
 		has, err := c.attachedTo(ctx, node, find)
 		if err != nil || node.ProviderID != "" || has != nil {
 			return has != nil && has.DeviceName == deviceOfExisting(id), err
