@@ -28,9 +28,13 @@ func (r *NodeReconciler) plan(ctx context.Context, seen *nodeView) (*nodeView, [
 	if err != nil || !anyForced(forced) {
 		return seen, forced, err
 	}
+	// What the cloud said a moment ago is not asked again: answers that take longer than a
+	// pass waits would be late each time.
+	heard := seen.heard
 	if seen, err = r.look(ctx, liveNode{r}, seen.Name); err != nil {
 		return nil, nil, err
 	}
+	seen.heard = heard
 	plan, err = r.force(ctx, seen, attach.Plan(seen.View))
 	return seen, plan, err
 }
@@ -94,7 +98,56 @@ func (r *NodeReconciler) mayForce(ctx context.Context, seen *nodeView, step atta
 		return attach.Force{}, err
 	}
 	condition.Machine = machine
-	return attach.MayForce(condition, attach.PolicyOf(object.Spec.Attachment), seen.Now), nil
+	may := attach.MayForce(condition, attach.PolicyOf(object.Spec.Attachment), seen.Now)
+	if may.Allowed {
+		return may, nil
+	}
+	return r.orNothingAttached(ctx, seen, step, object, may)
+}
+
+// orNothingAttached allows what time and cloud don't, where the backend says that the
+// volume isn't attached to the machine. Whoever detaches asks it again.
+func (r *NodeReconciler) orNothingAttached(ctx context.Context, seen *nodeView, step attach.Step, of *stowagev1alpha1.StorageBackend, refused attach.Force) (attach.Force, error) {
+	if step.Attachment == nil {
+		return refused, nil
+	}
+	intent, err := intentOfAttachment(step.Attachment)
+	if err != nil || intent == nil {
+		return refused, nil //nolint:nilerr // nothing says what is attached
+	}
+	is, err := r.isAttached(ctx, seen, step.Attachment, of, intent)
+	switch {
+	case backend.Unfinished(err):
+		return attach.Force{After: retryUnanswered}, nil
+	case err != nil || is:
+		return refused, nil //nolint:nilerr // it says nothing of the volume
+	}
+	return attach.Force{Allowed: true, Reason: "the volume isn't attached to the node's machine"}, nil
+}
+
+func (r *NodeReconciler) isAttached(ctx context.Context, seen *nodeView, object *storagev1.VolumeAttachment, of *stowagev1alpha1.StorageBackend, intent *attachIntent) (bool, error) {
+	about := "attached " + of.Name + " " + object.Name
+	if heard, known := seen.heard[about].(bool); known {
+		return heard, nil
+	}
+	opened, err := r.openFor(seen, of)
+	if err != nil {
+		return false, err
+	}
+	attacher, err := attacherOf(opened, of.Name, intent.Volume)
+	if err != nil {
+		return false, err
+	}
+	is, err := attacher.IsAttached(ctx, intent.Volume, machineOf(seen, object))
+	if err == nil {
+		seen.heard[about] = is
+	}
+	return is, err
+}
+
+// openFor opens a backend for calls that a node waits for.
+func (r *NodeReconciler) openFor(seen *nodeView, of *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
+	return r.storage.open(of, func() { r.waking.add(types.NamespacedName{Name: seen.Name}) })
 }
 
 // backendOf finds the StorageBackend of a volume of ours, by what was written before it
@@ -137,7 +190,12 @@ func (r *NodeReconciler) backendName(ctx context.Context, step attach.Step) (str
 // observe asks a backend what became of the machine that a node is, or was. That it
 // can't tell says nothing, and keeps nobody from the taint or the time.
 func (r *NodeReconciler) observe(ctx context.Context, seen *nodeView, object *storagev1.VolumeAttachment, of *stowagev1alpha1.StorageBackend) (backend.Machine, error) {
-	opened, err := r.storage.open(of, func() { r.waking.add(types.NamespacedName{Name: seen.Name}) })
+	machineID := machineOf(seen, object)
+	about := "machine " + of.Name + " " + machineID.ProviderID
+	if heard, known := seen.heard[about].(backend.Machine); known {
+		return heard, nil
+	}
+	opened, err := r.openFor(seen, of)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("not asking the cloud", "backend", of.Name, "why", err.Error())
 		return backend.MachineUnknown, nil
@@ -146,7 +204,7 @@ func (r *NodeReconciler) observe(ctx context.Context, seen *nodeView, object *st
 	if !can {
 		return backend.MachineUnknown, nil
 	}
-	machine, err := observer.ObserveNode(ctx, machineOf(seen, object))
+	machine, err := observer.ObserveNode(ctx, machineID)
 	switch {
 	case backend.Unfinished(err):
 		return backend.MachineUnknown, err
@@ -154,6 +212,7 @@ func (r *NodeReconciler) observe(ctx context.Context, seen *nodeView, object *st
 		ctrl.LoggerFrom(ctx).V(1).Info("the cloud doesn't tell", "node", seen.Name, "why", err.Error())
 		return backend.MachineUnknown, nil
 	}
+	seen.heard[about] = machine
 	return machine, nil
 }
 

@@ -22,6 +22,8 @@ type nodeView struct {
 	attached map[corev1.UniqueVolumeName]bool
 	// existing is true where Stowage itself attaches disks that somebody else made.
 	existing bool
+	// heard are the answers of clouds in this pass, by what they are about.
+	heard map[string]any
 }
 
 // nodeSource is where a node is looked at: the cache, or the API server itself.
@@ -37,6 +39,7 @@ func (r *NodeReconciler) look(ctx context.Context, from nodeSource, name string)
 	seen := &nodeView{
 		View:  attach.View{Name: name, Now: r.clock.Now(), Holders: map[corev1.UniqueVolumeName][]attach.Holder{}},
 		users: map[corev1.UniqueVolumeName][]*corev1.Pod{}, attached: map[corev1.UniqueVolumeName]bool{},
+		heard: map[string]any{},
 	}
 	node := &corev1.Node{}
 	found, err := find(ctx, from, client.ObjectKey{Name: name}, node)

@@ -44,17 +44,23 @@ func newStorage(ctx context.Context, options Options) (storage, error) {
 // open makes the backend that an object describes. Wake has whoever opens it look
 // again, once there is an answer to a call that was told backend.Queued.
 func (s storage) open(object *stowagev1alpha1.StorageBackend, wake func()) (backend.Backend, error) {
-	opened, err := s.Open(object)
+	opened, err := s.direct(object)
 	if err != nil {
 		return nil, err
-	}
-	if s.metrics != nil {
-		opened = s.metrics.Measure(object.Name, opened)
 	}
 	if s.dispatcher != nil {
 		opened = s.dispatcher.Serve(laneOf(object), opened, wake)
 	}
 	return opened, nil
+}
+
+// direct makes the backend that an object describes, whose calls the caller waits for.
+func (s storage) direct(object *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
+	opened, err := s.Open(object)
+	if err == nil && s.metrics != nil {
+		opened = s.metrics.Measure(object.Name, opened)
+	}
+	return opened, err
 }
 
 // renew says that something happened to a volume, of which a backend's earlier answers

@@ -96,6 +96,7 @@ func (w *world) dispatch() {
 	served := w.claims.storage
 	served.dispatcher = dispatch.New(GinkgoT().Context())
 	w.claims.storage, w.volumes.storage, w.backends.storage, w.audits.storage = served, served, served, served
+	w.attachments.storage, w.comparisons.storage = served, served
 }
 
 var _ = Describe("A volume whose removal waits for its turn", func() {

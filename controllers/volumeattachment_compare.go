@@ -109,13 +109,33 @@ func (r *VolumeAttachmentComparer) compare(ctx context.Context, object *stowagev
 	}
 	r.failed.forget(key)
 	for _, missing := range recorded {
-		if !isHeld(held, missing) {
-			if err := r.repair(ctx, missing); err != nil {
-				return err
-			}
+		if isHeld(held, missing) || r.mayBeAttached(asking, object, missing) {
+			continue
+		}
+		if err := r.repair(ctx, missing); err != nil {
+			return err
 		}
 	}
 	return r.endStrays(ctx, object, held)
+}
+
+// mayBeAttached asks by name for what a list doesn't show: labels by which it is listed may
+// have been replaced. A backend that can't say now is asked at the next comparison.
+func (r *VolumeAttachmentComparer) mayBeAttached(ctx context.Context, object *stowagev1alpha1.StorageBackend, missing recordedAttachment) bool {
+	opened, err := r.storage.direct(object)
+	if err != nil {
+		return true
+	}
+	attacher, err := attacherOf(opened, object.Name, missing.intent.Volume)
+	if err != nil {
+		return true
+	}
+	node := backend.NodeIdentity{Name: missing.Spec.NodeName, ProviderID: instanceOf(missing.VolumeAttachment, missing.intent)}
+	is, err := attacher.IsAttached(ctx, missing.intent.Volume, node)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).V(1).Info("whether it is attached isn't known", "attachment", missing.Name, "why", err.Error())
+	}
+	return is || err != nil
 }
 
 // recordedAttachment is an attachment that says of itself that it is there.

@@ -35,6 +35,26 @@ var _ = Describe("What a backend says is attached", func() {
 		Expect(w.told()).To(ContainElement(ContainSubstring("VolumeDetachedElsewhere node node-1: the volume was detached by somebody else")))
 	})
 
+	DescribeTable("is no news where a list doesn't show it, because somebody replaced its labels",
+		func(given func(*world)) {
+			w, attachment, pv := attached()
+			w.told()
+			w.storage.Unlist(pv.Spec.CSI.VolumeHandle)
+			before := w.written
+			for range 3 {
+				given(w)
+				_ = w.round()
+				w.clock.SetTime(w.clock.Now().Add(time.Minute))
+			}
+
+			Expect(w.written).To(Equal(before))
+			Expect(w.told()).To(BeEmpty())
+			expectAttached(w, attachment, pv, firstNode(w))
+		},
+		Entry("and it is found by its name", func(*world) {}),
+		Entry("and whether it is there nobody says now", func(w *world) { w.storage.FailNext(backend.Unavailable.Errorf("503")) }),
+	)
+
 	It("is not attached again for an attachment that was deleted since the cache looked", func() {
 		w, attachment, pv := attached()
 		w.get(attachment)

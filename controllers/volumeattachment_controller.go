@@ -44,6 +44,11 @@ type VolumeAttachmentReconciler struct {
 	clock   clock.PassiveClock
 	events  events.EventRecorder
 	told    told
+	// forced are the attachments of which was told that their nodes aren't asked.
+	forced told
+	// refused and unfinished are since when calls are refused for what usually passes, and
+	// since when work goes on, by attachment.
+	refused, unfinished instants
 }
 
 // NewVolumeAttachmentReconciler makes the reconciler.
@@ -69,7 +74,7 @@ func (r *VolumeAttachmentReconciler) Reconcile(ctx context.Context, request ctrl
 	attachment := &storagev1.VolumeAttachment{}
 	if err := r.client.Get(ctx, request.NamespacedName, attachment); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.told.forget(request.NamespacedName)
+			r.forget(request.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}

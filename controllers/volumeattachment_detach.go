@@ -14,6 +14,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/dispatch"
 )
 
 // leaving is what an attachment that was deleted needs.
@@ -55,22 +56,47 @@ func (r *VolumeAttachmentReconciler) take(ctx context.Context, leaves *leaving) 
 	if err := r.findOut(ctx, leaves); err != nil {
 		return r.failDetach(ctx, leaves, err)
 	}
+	attacher, err := leaves.attacher()
+	if err != nil {
+		return r.failDetach(ctx, leaves, err)
+	}
+	if asked, err := dispatch.EndedDetach(attacher, leaves.volume, leaves.from); asked {
+		return r.finish(ctx, leaves, err)
+	}
 	may, err := r.mayDetach(ctx, leaves)
 	switch {
 	case err != nil:
 		return r.failDetach(ctx, leaves, err)
 	case !may.Allowed:
-		return ctrl.Result{RequeueAfter: may.After}, r.setDetachError(ctx, leaves, backend.Conflict.Errorf("%s", may.Reason))
-	}
-	attacher, err := leaves.attacher()
-	if err != nil {
-		return r.failDetach(ctx, leaves, err)
-	}
-	if leaves.refused = attacher.Detach(ctx, leaves.volume, leaves.from); leaves.refused != nil {
-		return r.failDetach(ctx, leaves, leaves.refused)
+		return r.stay(ctx, leaves, attacher, may)
 	}
 	r.tellForced(leaves, may)
+	return r.finish(ctx, leaves, attacher.Detach(ctx, leaves.volume, leaves.from))
+}
+
+// finish removes the finalizer where the backend says that the volume is detached. What
+// was decided since the call doesn't matter: the node has the volume no more.
+func (r *VolumeAttachmentReconciler) finish(ctx context.Context, leaves *leaving, refused error) (ctrl.Result, error) {
+	if leaves.refused = refused; refused != nil {
+		return r.failDetach(ctx, leaves, refused)
+	}
 	return ctrl.Result{}, r.letGo(ctx, leaves.attachment)
+}
+
+// stay keeps an attachment whose volume may not be detached, unless the backend says that
+// the volume isn't attached to that machine and won't be: then nothing is left to detach.
+// Nobody attaches it anew for an attachment that is deleted.
+func (r *VolumeAttachmentReconciler) stay(ctx context.Context, leaves *leaving, attacher backend.Attacher, may attach.Force) (ctrl.Result, error) {
+	is, err := attacher.IsAttached(ctx, leaves.volume, leaves.from)
+	switch {
+	case backend.Unfinished(err):
+		return r.failDetach(ctx, leaves, err)
+	case err == nil && !is:
+		return ctrl.Result{}, r.letGo(ctx, leaves.attachment)
+	case err != nil:
+		ctrl.LoggerFrom(ctx).V(1).Info("nobody says whether the volume is attached", "why", err.Error())
+	}
+	return ctrl.Result{RequeueAfter: may.After}, r.setDetachError(ctx, leaves, backend.Conflict.Errorf("%s", may.Reason))
 }
 
 // findOut finds what is to be detached, and from where: by what was written before it

@@ -105,7 +105,7 @@ var _ = Describe("An attachment that is deleted", func() {
 		w.settle()
 
 		expectDetached(w, attachment, pv)
-		Expect(w.told()).To(ContainElement(ContainSubstring("ForcedDetachVolume taken from node node-1, which had not let go of it")))
+		Expect(w.told()).To(ContainElement(ContainSubstring("ForcedDetachVolume taking it from node node-1, which has not let go of it")))
 	})
 
 	It("is never forced by time where the policy is Never", func() {

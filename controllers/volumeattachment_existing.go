@@ -177,9 +177,16 @@ func (a *attaching) comesAfterGoogle(all attachmentsOf) error {
 // attacher is who detaches: what is known by a disk's path was attached as one that
 // others made.
 func (l *leaving) attacher() (backend.Attacher, error) {
-	if attach.IsExistingHandle(l.volume) {
-		return existingAttacher(l.opened, l.object.Name)
+	return attacherOf(l.opened, l.object.Name, l.volume)
+}
+
+func attacherOf(opened backend.Backend, name, volume string) (backend.Attacher, error) {
+	if attach.IsExistingHandle(volume) {
+		return existingAttacher(opened, name)
 	}
-	attacher, _ := backend.As[backend.Attacher](l.opened)
+	attacher, can := backend.As[backend.Attacher](opened)
+	if !can {
+		return nil, backend.Invalid.Errorf("StorageBackend %s doesn't attach volumes", name)
+	}
 	return attacher, nil
 }

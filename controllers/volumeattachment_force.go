@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -88,13 +89,14 @@ func (r *VolumeAttachmentReconciler) observe(ctx context.Context, leaves *leavin
 	return machine, nil
 }
 
-// tellForced tells, and counts, that a node was not asked.
+// tellForced tells, and counts, that a node isn't asked: before the call, because by its
+// answer the node may be Ready again, and once, however often the call is repeated.
 func (r *VolumeAttachmentReconciler) tellForced(leaves *leaving, why attach.Force) {
-	if why == noForce {
+	if why == noForce || !r.forced.isNews(client.ObjectKeyFromObject(leaves.attachment), string(leaves.attachment.UID)) {
 		return
 	}
 	r.tell(leaves.attachment, leaves.pv, reasonForcedDetach,
-		fmt.Sprintf("taken from node %s, which had not let go of it: %s", leaves.from.Name, why.Reason))
+		fmt.Sprintf("taking it from node %s, which has not let go of it: %s", leaves.from.Name, why.Reason))
 	if r.storage.metrics != nil {
 		r.storage.metrics.Forced(leaves.object.Name)
 	}

@@ -40,7 +40,7 @@ func prepareAttachment(attachment *storagev1.VolumeAttachment, pv *corev1.Persis
 	}
 	changed := controllerutil.AddFinalizer(attachment, attacherFinalizer(attachment.Spec.Attacher))
 	if attachment.Annotations[stowagev1alpha1.AttachmentAnnotation] != "" {
-		return changed
+		return nameInstance(attachment, node) || changed
 	}
 	said, err := json.Marshal(attachIntent{
 		Backend:  pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute],
@@ -51,6 +51,22 @@ func prepareAttachment(attachment *storagev1.VolumeAttachment, pv *corev1.Persis
 		return changed
 	}
 	metav1.SetMetaDataAnnotation(&attachment.ObjectMeta, stowagev1alpha1.AttachmentAnnotation, string(said))
+	return true
+}
+
+// nameInstance adds the machine to what was written while its node had no provider's id:
+// without it, nobody could tell later where the volume is.
+func nameInstance(attachment *storagev1.VolumeAttachment, node *corev1.Node) bool {
+	intent, err := intentOfAttachment(attachment)
+	if err != nil || intent == nil || intent.Instance != "" || node.Spec.ProviderID == "" {
+		return false
+	}
+	intent.Instance = node.Spec.ProviderID
+	said, err := json.Marshal(intent)
+	if err != nil {
+		return false
+	}
+	attachment.Annotations[stowagev1alpha1.AttachmentAnnotation] = string(said)
 	return true
 }
 

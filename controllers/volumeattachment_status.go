@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -34,6 +33,7 @@ const (
 	reasonFailedAttach = "FailedAttachVolume"
 	reasonFailedDetach = "FailedDetachVolume"
 	reasonForcedDetach = "ForcedDetachVolume"
+	reasonSlow         = "SlowAttachVolume"
 	reasonDetached     = "VolumeDetachedElsewhere"
 )
 
@@ -56,7 +56,8 @@ type volumeError struct {
 // codes are what Kubernetes knows kinds of errors by: gRPC's numbers. The kubelet reads
 // that of Exhausted, and learns how many devices its node has room for.
 var codes = map[backend.ErrorKind]int32{
-	backend.Invalid: 3, backend.NotFound: 5, backend.Exhausted: 8, backend.WrongNode: 9, backend.Conflict: 9, backend.Unavailable: 14,
+	backend.Invalid: 3, backend.NotFound: 5, backend.Exhausted: 8, backend.WrongNode: 9, backend.Conflict: 9,
+	backend.NotReady: 14, backend.Unavailable: 14,
 }
 
 func newVolumeError(err error, now time.Time) *volumeError {
@@ -79,14 +80,14 @@ func (r *VolumeAttachmentReconciler) setAttached(ctx context.Context, attachment
 		Metadata    map[string]*string `json:"attachmentMetadata,omitempty"`
 		AttachError *volumeError       `json:"attachError"`
 	}{true, changed, nil}))
-	r.told.forget(client.ObjectKeyFromObject(attachment))
+	r.forget(client.ObjectKeyFromObject(attachment))
 	return wrap(client.IgnoreNotFound(err), "noting that attachment %s is attached", attachment.Name)
 }
 
 // failAttach says, once, why an attachment isn't there yet, and when it is tried again.
 func (r *VolumeAttachmentReconciler) failAttach(ctx context.Context, attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume, err error) (ctrl.Result, error) {
-	if backend.Unfinished(err) {
-		return ctrl.Result{RequeueAfter: retryOfUnfinished(err)}, nil
+	if wait := r.quiet(attachment, pv, err); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	if isInVain(attachment.Status.AttachError, err) {
 		return r.retryOf(err, nil)
@@ -99,14 +100,14 @@ func (r *VolumeAttachmentReconciler) failAttach(ctx context.Context, attachment 
 			return ctrl.Result{}, wrap(client.IgnoreNotFound(writing), "noting why attachment %s fails", attachment.Name)
 		}
 	}
-	r.tell(attachment, pv, reasonFailedAttach, fmt.Sprintf("attaching to node %s: %v", attachment.Spec.NodeName, err))
+	r.tellOfFailure(attachment, pv, err, reasonFailedAttach, fmt.Sprintf("attaching to node %s: %v", attachment.Spec.NodeName, err))
 	return r.retryOf(err, fmt.Errorf("attaching %s: %w", attachment.Name, err))
 }
 
 // failDetach says, once, why an attachment is still there.
 func (r *VolumeAttachmentReconciler) failDetach(ctx context.Context, leaves *leaving, err error) (ctrl.Result, error) {
-	if backend.Unfinished(err) {
-		return ctrl.Result{RequeueAfter: retryOfUnfinished(err)}, nil
+	if wait := r.quiet(leaves.attachment, leaves.pv, err); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	if leaves.refused == nil && backend.KindOf(err) == "" {
 		return ctrl.Result{}, err
@@ -134,14 +135,6 @@ func (r *VolumeAttachmentReconciler) setDetachError(ctx context.Context, leaves 
 	return nil
 }
 
-// retryOfUnfinished says when is asked again for what goes on. What is queued wakes.
-func retryOfUnfinished(err error) time.Duration {
-	if errors.Is(err, backend.Queued) {
-		return retryUnanswered
-	}
-	return retryUnfinished
-}
-
 // isInVain tells of a call that wasn't made, because the storage asked to be left alone:
 // it adds nothing to what was said before.
 func isInVain(said *storagev1.VolumeError, err error) bool {
@@ -164,17 +157,28 @@ func (r *VolumeAttachmentReconciler) retryOf(err, told error) (ctrl.Result, erro
 	}
 }
 
-// tell sends an event of an attachment, and of its volume where there is one, unless it
-// was the last that was sent.
-func (r *VolumeAttachmentReconciler) tell(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume, reason, message string) {
+// tell sends an event of an attachment, of its volume where there is one, and of more,
+// unless it was the last that was sent.
+func (r *VolumeAttachmentReconciler) tell(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume, reason, message string, more ...runtime.Object) {
 	if !r.told.isNews(client.ObjectKeyFromObject(attachment), message) {
 		return
 	}
-	of := []runtime.Object{attachment}
-	if pv != nil {
-		of = append(of, pv)
-	}
-	for _, object := range of {
+	for _, object := range append(more, attachment) {
 		r.events.Eventf(object, nil, corev1.EventTypeWarning, reason, "Attach", "%s", message)
 	}
+	if pv != nil {
+		r.events.Eventf(pv, nil, corev1.EventTypeWarning, reason, "Attach", "%s", message)
+	}
+}
+
+// tellOfFailure sends the event of a failure, and where somebody has to change something,
+// to the volume's claim, too: its namespace is all that most users see.
+func (r *VolumeAttachmentReconciler) tellOfFailure(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume, err error, reason, message string) {
+	var claim []runtime.Object
+	if backend.KindOf(err) == backend.Invalid && pv != nil && pv.Spec.ClaimRef != nil {
+		ref := pv.Spec.ClaimRef.DeepCopy()
+		ref.APIVersion, ref.Kind = corev1.SchemeGroupVersion.String(), "PersistentVolumeClaim"
+		claim = append(claim, ref)
+	}
+	r.tell(attachment, pv, reason, message, claim...)
 }

@@ -80,7 +80,9 @@ type StorageBackendSpec struct {
 	// +optional
 	Audit AuditPolicy `json:"audit,omitzero"`
 	// maxConcurrentOperations is how many calls to this backend may run at
-	// once. Further ones wait. A change holds for calls that begin after it.
+	// once. Further ones wait. A call that the storage has taken, such as an
+	// operation of a cloud that is under way, doesn't count any more. A change
+	// holds for calls that begin after it.
 	// +kubebuilder:default=16
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000

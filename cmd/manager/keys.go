@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -13,36 +16,111 @@ import (
 // keyName is where in a Secret a service account key lies.
 const keyName = "key.json"
 
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get,namespace=stowage-system
+// keyTrusted is how long a key is used at most without being read again: a watch may have
+// died unheard.
+const keyTrusted = 10 * time.Minute
+
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;watch,namespace=stowage-system
 
 // keys reads the service account keys that backends name, from Secrets in the manager's
-// own namespace and from no other. They are read live, one by one, and never cached:
-// whoever may list Secrets sees all of them.
+// own namespace and from no other, one by one: each is read live, and used for as long as
+// a watch of that Secret alone tells nothing of it.
 type keys struct {
-	live client.Reader
+	// ctx ends the watches.
+	ctx     context.Context //nolint:containedctx // watches outlive the calls that begin them
+	cluster client.WithWatch
 	// namespace is the manager's own; empty where nobody says.
 	namespace string
+	now       func() time.Time
+
+	mu    sync.Mutex
+	known map[string]*knownKey
+}
+
+// knownKey is a key that is watched.
+type knownKey struct {
+	key     []byte
+	version string
+	read    time.Time
+	stop    context.CancelFunc
+}
+
+func newKeys(ctx context.Context, cluster client.WithWatch, namespace string) *keys {
+	return &keys{ctx: ctx, cluster: cluster, namespace: namespace, now: time.Now, known: map[string]*knownKey{}}
 }
 
 // Key implements gce.Keys.
-func (k keys) Key(ctx context.Context, name string) (key []byte, version string, err error) {
+func (k *keys) Key(ctx context.Context, name string) (key []byte, version string, err error) {
 	if k.namespace == "" {
 		return nil, "", backend.Unavailable.Errorf("nobody says in which namespace the Secret %s is: "+
 			"start the manager with --leader-election-namespace", name)
 	}
-	secret := &corev1.Secret{}
-	err = k.live.Get(ctx, client.ObjectKey{Namespace: k.namespace, Name: name}, secret)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, "", backend.Unavailable.Errorf("there is no Secret %s in namespace %s: create it with kubectl create secret generic %s -n %s --from-file=%s=FILE",
-			name, k.namespace, name, k.namespace, keyName)
-	case apierrors.IsForbidden(err):
-		return nil, "", backend.Unavailable.Errorf("the manager may not read Secret %s in namespace %s (config/rbac has a role that may): %w", name, k.namespace, err)
-	case err != nil:
-		return nil, "", backend.Unavailable.Errorf("reading Secret %s in namespace %s: %w", name, k.namespace, err)
-	case len(secret.Data[keyName]) == 0:
-		return nil, "", backend.Unavailable.Errorf("Secret %s in namespace %s has no %s: put the service account key there", name, k.namespace, keyName)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if known := k.known[name]; known != nil {
+		if k.now().Sub(known.read) < keyTrusted {
+			return known.key, known.version, nil
+		}
+		known.stop()
+		delete(k.known, name)
+	}
+	secret, err := k.read(ctx, name)
+	if err != nil {
+		return nil, "", err
 	}
 	// One that was deleted and made anew has another uid, and may have any version.
-	return secret.Data[keyName], string(secret.UID) + "/" + secret.ResourceVersion, nil
+	read := &knownKey{key: secret.Data[keyName], version: string(secret.UID) + "/" + secret.ResourceVersion, read: k.now()}
+	k.watch(name, secret.ResourceVersion, read) //nolint:contextcheck // it outlives the call
+	return read.key, read.version, nil
+}
+
+// read reads a Secret from the API server itself.
+func (k *keys) read(ctx context.Context, name string) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	err := k.cluster.Get(ctx, client.ObjectKey{Namespace: k.namespace, Name: name}, secret)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, backend.Unavailable.Errorf("there is no Secret %s in namespace %s: create it with kubectl create secret generic %s -n %s --from-file=%s=FILE",
+			name, k.namespace, name, k.namespace, keyName)
+	case apierrors.IsForbidden(err):
+		return nil, backend.Unavailable.Errorf("the manager may not read Secret %s in namespace %s (config/rbac has a role that may): %w", name, k.namespace, err)
+	case err != nil:
+		return nil, backend.Unavailable.Errorf("reading Secret %s in namespace %s: %w", name, k.namespace, err)
+	case len(secret.Data[keyName]) == 0:
+		return nil, backend.Unavailable.Errorf("Secret %s in namespace %s has no %s: put the service account key there", name, k.namespace, keyName)
+	}
+	return secret, nil
+}
+
+// watch keeps what was read until the watch tells of the Secret, or ends. Without a watch,
+// nothing is kept. It begins at the version that was read, so that it misses nothing.
+func (k *keys) watch(name, from string, read *knownKey) {
+	ctx, stop := context.WithCancel(k.ctx)
+	watching, err := k.cluster.Watch(ctx, &corev1.SecretList{}, client.InNamespace(k.namespace), client.MatchingFields{"metadata.name": name},
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: from}})
+	if err != nil {
+		stop()
+		return
+	}
+	read.stop = stop
+	k.known[name] = read
+	go func() {
+		defer stop()
+		defer watching.Stop()
+		for event := range watching.ResultChan() {
+			if told, is := event.Object.(*corev1.Secret); !is || told.Name == name {
+				break
+			}
+		}
+		k.forget(name, read)
+	}()
+}
+
+// forget has a key read again, unless another was read since.
+func (k *keys) forget(name string, read *knownKey) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.known[name] == read {
+		delete(k.known, name)
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -112,10 +113,14 @@ func run(options options) error {
 	if err != nil {
 		return err
 	}
+	secrets, err := client.NewWithWatch(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return fmt.Errorf("making a client of Secrets: %w", err)
+	}
 	servers := nfs.NewKind(cluster, options.nfsMounts)
 	kinds := backend.NewRegistry(
 		local.Kind{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Base: filepath.Clean(options.localBase)}, servers,
-		gce.NewKind(cluster, keys{live: mgr.GetAPIReader(), namespace: options.namespace()}))
+		gce.NewKind(cluster, newKeys(ctx, secrets, options.namespace())))
 	err = controllers.Setup(ctx, mgr, controllers.Options{
 		Scope: scope, Backends: kinds, Recycler: servers, Namespace: options.namespace(), Metrics: metrics.Registry,
 		AttachmentCheckInterval: options.attachmentCheck, ForceDetachAfter: options.forceDetachAfter,

@@ -8,11 +8,10 @@ import (
 )
 
 // drivers are what the node's CSINode says of Stowage's drivers where no kubelet does.
-func (o *options) drivers() []storagev1.CSINodeDriver {
+func (o *options) drivers(node *corev1.Node) []storagev1.CSINodeDriver {
 	disks := storagev1.CSINodeDriver{Name: stowagev1alpha1.GCEDriver, NodeID: o.nodeName, TopologyKeys: []string{corev1.LabelTopologyZone}}
-	if o.maxDisks > 0 {
-		disks.Allocatable = &storagev1.VolumeNodeResources{Count: &o.maxDisks}
-	}
+	limit := o.disksOn(node)
+	disks.Allocatable = &storagev1.VolumeNodeResources{Count: &limit}
 	return []storagev1.CSINodeDriver{
 		disks,
 		{Name: stowagev1alpha1.LocalDriver, NodeID: o.nodeName, TopologyKeys: []string{stowagev1alpha1.TopologyNodeLabel}},

@@ -165,11 +165,12 @@ func (o *options) onThisNode(context.Context) (frontdoor.Info, error) {
 // the kubelet is told when it is known.
 func (o *options) inZone(live client.Reader) frontdoor.Informer {
 	return func(ctx context.Context) (frontdoor.Info, error) {
-		info := frontdoor.Info{NodeID: o.nodeName, MaxVolumes: int64(o.maxDisks)}
+		info := frontdoor.Info{NodeID: o.nodeName}
 		node := &corev1.Node{}
 		if err := live.Get(ctx, client.ObjectKey{Name: o.nodeName}, node); err != nil {
 			return frontdoor.Info{}, fmt.Errorf("reading the zone of node %s: %w", o.nodeName, err)
 		}
+		info.MaxVolumes = int64(o.disksOn(node))
 		if zone := node.Labels[corev1.LabelTopologyZone]; zone != "" {
 			info.Topology = map[string]string{corev1.LabelTopologyZone: zone}
 		}

@@ -66,8 +66,8 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 		"Folder with the links google-<name> to disks that are attached to this machine. In /dev,\n"+
 			"disks are asked for their serials; elsewhere, as with gce-mock, the folder's files serial/<device> have them.")
 	flags.Int32Var(&o.maxDisks, "max-disks", 0,
-		"How many disks of gce backends this machine takes: schedulers give it no more. Google's limit\n"+
-			"depends on the machine's type. Default: 0, schedulers know of no limit.")
+		"How many disks of gce backends this machine takes: schedulers give it no more. Default: 0,\n"+
+			"as many as Google documents for the machine type in the Node's label node.kubernetes.io/instance-type.")
 	flags.StringVar(&o.localBase, "local-base", "/var/lib/stowage",
 		"Folder below which every local volume of this node lies. It must exist.")
 	flags.StringVar(&o.recycleRoot, "recycle-root", "",
@@ -86,7 +86,7 @@ func (o *options) check() error {
 	case !filepath.IsAbs(o.localBase) || filepath.Clean(o.localBase) == "/":
 		return errors.New("--local-base must be an absolute path, and not /")
 	case o.maxDisks < 0:
-		return errors.New("--max-disks must not be negative: 0 means that no limit is known")
+		return errors.New("--max-disks must not be negative: 0 means that it goes by the machine type")
 	case !filepath.IsAbs(o.deviceDir):
 		return errors.New("--device-dir must be an absolute path")
 	}

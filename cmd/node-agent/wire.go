@@ -159,7 +159,7 @@ func newTree(options *options) (nodemanager.Tree, error) {
 // begin adds the node manager to a manager that runs, once the node is known to have no
 // kubelet.
 func begin(mgr ctrl.Manager, options *options, common nodemanager.Options) error {
-	drivers := &nodemanager.Drivers{NodeName: options.nodeName, Wanted: options.drivers(), Client: mgr.GetClient(), Live: mgr.GetAPIReader()}
+	drivers := &nodemanager.Drivers{NodeName: options.nodeName, WantedOn: options.drivers, Client: mgr.GetClient(), Live: mgr.GetAPIReader()}
 	if err := mgr.Add(drivers); err != nil {
 		return err
 	}

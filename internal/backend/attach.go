@@ -16,6 +16,8 @@ type Attacher interface {
 	//   WrongNode    says that the node can't have it: it has no instance, or one
 	//                that the volume can't be attached to;
 	//   Exhausted    says that the node has no room for another device now;
+	//   NotReady     says that something isn't ready for it, and that a repeat soon
+	//                should help;
 	//   Invalid      says that no repeat helps until something is changed;
 	//   Unavailable  says that the storage didn't take the call.
 	// After an error of no kind, or of kind InProgress, the volume may be attached or
@@ -28,6 +30,14 @@ type Attacher interface {
 	// made sure. InProgress says that work goes on, and that the call is to be
 	// repeated until it returns nil; other kinds are as for Attach.
 	Detach(ctx context.Context, id string, node NodeIdentity) error
+
+	// IsAttached reports whether the volume with this id is attached to a node's machine,
+	// where Detach would take it away. It changes nothing. False says for certain that it
+	// isn't, and that no attach to that machine is under way. Where nobody knows the
+	// machine, it is true while the volume is attached to any that might be it.
+	// InProgress says that an attach or a detach goes on there; other kinds are as for
+	// Detach, and say nothing of the volume.
+	IsAttached(ctx context.Context, id string, node NodeIdentity) (bool, error)
 }
 
 // AttachmentLister is an Attacher that can tell, for all of its volumes at once, where

@@ -26,8 +26,11 @@ const (
 	// Queued: the call has not begun, or its answer is not there; whoever called
 	// is woken and repeats it.
 	Queued ErrorKind = "Queued"
-	// InProgress: work goes on; repeat the call.
+	// InProgress: work is known to go on; repeat the call.
 	InProgress ErrorKind = "InProgress"
+	// NotReady: the storage refused, because what is needed isn't ready or just changed.
+	// The call did nothing and nothing goes on. A repeat soon helps, or the refusal is told.
+	NotReady ErrorKind = "NotReady"
 	// Unavailable: the storage didn't take the call; repeat it later.
 	Unavailable ErrorKind = "Unavailable"
 )

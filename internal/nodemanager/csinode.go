@@ -33,8 +33,10 @@ const (
 type Drivers struct {
 	// NodeName is the node that they serve.
 	NodeName string
-	// Wanted are the drivers.
-	Wanted []storagev1.CSINodeDriver
+	// Wanted are the drivers. WantedOn, where it is set, says which they are from the node
+	// as it is.
+	Wanted   []storagev1.CSINodeDriver
+	WantedOn func(node *corev1.Node) []storagev1.CSINodeDriver
 	// Client writes, and Live reads from the API server itself.
 	Client client.Client
 	Live   client.Reader
@@ -59,6 +61,13 @@ func (d *Drivers) Start(ctx context.Context) error {
 // Ensure makes the CSINode say it, or returns an error, after which part of it may be
 // said.
 func (d *Drivers) Ensure(ctx context.Context) error {
+	if d.WantedOn != nil {
+		of := &corev1.Node{}
+		if err := d.Live.Get(ctx, client.ObjectKey{Name: d.NodeName}, of); err != nil {
+			return fmt.Errorf("reading node %s: %w", d.NodeName, err)
+		}
+		d.Wanted = d.WantedOn(of)
+	}
 	node := &storagev1.CSINode{}
 	err := d.Live.Get(ctx, client.ObjectKey{Name: d.NodeName}, node)
 	if apierrors.IsNotFound(err) {

@@ -54,7 +54,7 @@ var _ = Describe("an identity of Stowage", func() {
 			"create localrecyclings.stowage.dev", "patch localrecyclings.stowage.dev", "delete localrecyclings.stowage.dev"),
 		Entry("the manager tells the scheduler what room there is, from its own namespace", managerAccount,
 			"create csistoragecapacities.storage.k8s.io in stowage-system", "delete csistoragecapacities.storage.k8s.io in stowage-system"),
-		Entry("the manager reads the keys to clouds, from its own namespace", managerAccount, "get secrets in stowage-system"),
+		Entry("the manager reads the keys to clouds, from its own namespace", managerAccount, "get secrets in stowage-system", "watch secrets in stowage-system"),
 		Entry("the agent makes what it is asked for", agentAccount,
 			"watch localvolumes.stowage.dev", "patch localvolumes.stowage.dev", "patch localvolumes.stowage.dev/status",
 			"watch localrecyclings.stowage.dev", "patch localrecyclings.stowage.dev/status",
@@ -71,7 +71,7 @@ var _ = Describe("an identity of Stowage", func() {
 			}
 		},
 		Entry("the manager reads no secrets of others and runs nothing", managerAccount,
-			"get secrets in kube-system", "get secrets in shop", "list secrets in shop", "list secrets in stowage-system", "create pods in shop", "create pods/exec in shop",
+			"get secrets in kube-system", "watch secrets in kube-system", "get secrets in shop", "list secrets in shop", "list secrets in stowage-system", "create pods in shop", "create pods/exec in shop",
 			"update nodes", "create clusterrolebindings.rbac.authorization.k8s.io"),
 		Entry("the manager asks nothing about other users", managerAccount,
 			"create tokenreviews.authentication.k8s.io", "create subjectaccessreviews.authorization.k8s.io"),

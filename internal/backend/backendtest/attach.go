@@ -40,6 +40,7 @@ func AttachContract(t *testing.T, open func(t *testing.T) Machines) {
 		"what isn't attached can be detached":                     testDetachAbsent,
 		"a detach that was given up is made good by a repeat":     testDetachGivenUp,
 		"one node's detach leaves the others'":                    testDetachOne,
+		"where a volume is attached can be asked":                 testIsAttached,
 		"what is attached is not deleted":                         testDeleteAttached,
 		"a machine is observed as it is":                          testObserve,
 	} {
@@ -219,6 +220,32 @@ func testDetachOne(t *testing.T, m machines) {
 	if _, err := m.attach(id, m.Nodes[1], false); !errors.Is(err, backend.Conflict) {
 		t.Errorf("the volume went with others: another node got the answer %v", err)
 	}
+}
+
+func testIsAttached(t *testing.T, m machines) {
+	id := m.mustProvision(t, Request("1")).Handle
+	nameless := backend.NodeIdentity{Name: "nobody-knows"}
+	expect := func(when string, node backend.NodeIdentity, want bool) {
+		t.Helper()
+		var is bool
+		err := untilFinal(func() (err error) {
+			is, err = m.attacher.IsAttached(context.Background(), id, node)
+			return err
+		})
+		if err != nil || is != want {
+			t.Errorf("%s it is attached to %q: %t, %v", when, node.Name, is, err)
+		}
+	}
+	for _, node := range []backend.NodeIdentity{m.Nodes[0], m.Absent, nameless} {
+		expect("before", node, false)
+	}
+	m.mustAttach(t, id, m.Nodes[0])
+	expect("then", m.Nodes[0], true)
+	expect("then", m.Nodes[1], false)
+	expect("then, for all that anybody knows,", nameless, true)
+	m.mustDetach(t, id, m.Nodes[0])
+	expect("after", m.Nodes[0], false)
+	expect("after", nameless, false)
 }
 
 func testDeleteAttached(t *testing.T, m machines) {

@@ -251,7 +251,7 @@ func untilFinal(call func() error) error {
 	defer tick.Stop()
 	for {
 		err := call()
-		if !backend.Unfinished(err) {
+		if !backend.Unfinished(err) && !errors.Is(err, backend.NotReady) {
 			return err
 		}
 		select {

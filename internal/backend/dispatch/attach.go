@@ -42,9 +42,49 @@ func (s *served) Detach(ctx context.Context, id string, node backend.NodeIdentit
 	return s.askToDetach(ctx, attacher, id, node)
 }
 
+// IsAttached asks whether a node has a volume, once nothing else happens to the volume.
+func (s *served) IsAttached(ctx context.Context, id string, node backend.NodeIdentity) (bool, error) {
+	attacher, err := s.attacher()
+	if err != nil {
+		return false, err
+	}
+	return s.askWhetherAttached(ctx, attacher, id, node)
+}
+
+func (s *served) askWhetherAttached(ctx context.Context, attacher backend.Attacher, id string, node backend.NodeIdentity) (bool, error) {
+	answer, err := s.dispatcher.ask(ctx, s, &call{
+		question:  question{inspection, s.lane.Version, wanted{node: identified(node)}},
+		key:       key{id: id, node: node.Name},
+		namespace: turnOf(node),
+		run: func(ctx context.Context) (any, error) {
+			return attacher.IsAttached(ctx, id, node)
+		},
+	})
+	is, _ := answer.(bool)
+	return is, err
+}
+
+// EndedDetach returns the answer to an earlier Detach that nobody has heard, and whether
+// there is one: Queued where it is still to come. It begins no call. Whoever decides anew
+// before hearing the answer may decide on what the detach has changed.
+func EndedDetach(attacher backend.Attacher, id string, node backend.NodeIdentity) (asked bool, err error) {
+	on, dispatched := attacher.(*served)
+	if about, is := attacher.(existing); is {
+		on, dispatched = about.on, true
+	}
+	if !dispatched {
+		return false, nil
+	}
+	return on.dispatcher.ended(on, on.detachOf(node), key{id: id, node: node.Name})
+}
+
+func (s *served) detachOf(node backend.NodeIdentity) question {
+	return question{detaching, s.lane.Version, wanted{node: identified(node)}}
+}
+
 func (s *served) askToDetach(ctx context.Context, attacher backend.Attacher, id string, node backend.NodeIdentity) error {
 	_, err := s.dispatcher.ask(ctx, s, &call{
-		question:  question{detaching, s.lane.Version, wanted{node: identified(node)}},
+		question:  s.detachOf(node),
 		key:       key{id: id, node: node.Name},
 		namespace: turnOf(node),
 		run: func(ctx context.Context) (any, error) {

@@ -194,3 +194,60 @@ func TestABackendThatDoesNotAttachIsSeenToBehindADispatcher(t *testing.T) {
 		t.Error("the backend can't attach, and its dispatcher offers to")
 	}
 }
+
+func TestTheAnswerToADetachIsHeardBeforeAnythingElseIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, id := newDesk(t, 8), request("1", "a").ID
+		must(t, d.provision(request("1", "a")))
+		must(t, d.attach(id, node(1)))
+		attacher, _ := backend.As[backend.Attacher](d.served(node(1).Name))
+		if asked, err := dispatch.EndedDetach(attacher, id, node(1)); asked || err != nil {
+			t.Errorf("before, there is an answer: %v", err)
+		}
+		release := d.Hold()
+		if err := d.detach(id, node(1)); !errors.Is(err, backend.Queued) {
+			t.Errorf("the detach is answered %v", err)
+		}
+		if asked, err := dispatch.EndedDetach(attacher, id, node(1)); !asked || !errors.Is(err, backend.Queued) {
+			t.Errorf("while it goes on, there is an answer: %t, %v", asked, err)
+		}
+		release()
+		synctest.Wait()
+		if other, err := dispatch.EndedDetach(attacher, id, backend.NodeIdentity{Name: node(1).Name, ProviderID: "another"}); other || err != nil {
+			t.Errorf("about another machine, there is an answer: %v", err)
+		}
+		if asked, err := dispatch.EndedDetach(attacher, id, node(1)); !asked || err != nil {
+			t.Errorf("then, there is %t, %v", asked, err)
+		}
+		if asked, _ := dispatch.EndedDetach(attacher, id, node(1)); asked {
+			t.Error("it is given twice")
+		}
+	})
+}
+
+func TestWhatTheStorageHasTakenKeepsNoOtherCallFromBeingMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, 1)
+		for _, number := range []string{"1", "2", "3"} {
+			must(t, d.provision(request(number, "a")))
+		}
+		d.TakeAtOnce()
+		release := d.Hold()
+		for number, id := range []string{request("1", "a").ID, request("2", "a").ID, request("3", "a").ID} {
+			if err := d.attach(id, node(number)); !errors.Is(err, backend.Queued) {
+				t.Errorf("volume %s is answered %v", id, err)
+			}
+		}
+		if begun := len(d.Calls()); begun != 6 {
+			t.Errorf("there were %d calls while all attaches were waited for", begun)
+		}
+		if err := d.detach(request("1", "a").ID, node(7)); !errors.Is(err, backend.Queued) || len(d.Calls()) != 6 {
+			t.Errorf("something else happens to a volume that is being attached: %v", err)
+		}
+		release()
+		synctest.Wait()
+		for number, id := range []string{request("1", "a").ID, request("2", "a").ID, request("3", "a").ID} {
+			must(t, d.attach(id, node(number)))
+		}
+	})
+}

@@ -21,6 +21,8 @@ const (
 	// attaching and detaching are told apart by their node, too.
 	attaching verb = "attaching"
 	detaching verb = "detaching"
+	// inspection finds out whether a node has a volume.
+	inspection verb = "inspection"
 	// observation is of a node, and of no volume.
 	observation verb = "observation"
 )
@@ -69,6 +71,9 @@ type call struct {
 	done    chan struct{}
 	answer  any
 	err     error
+	// released says that the storage has taken the call: it doesn't count among those that
+	// run.
+	released bool
 	// outdated says that something happened to the volume since the call began.
 	outdated bool
 }
@@ -80,7 +85,7 @@ func (c *call) void() bool {
 
 // keeps is how long the answer waits for a caller that doesn't come.
 func (c *call) keeps() time.Duration {
-	if c.question.verb == observation {
+	if c.question.verb == observation || c.question.verb == inspection {
 		return keepObserved
 	}
 	return keep

@@ -2,7 +2,7 @@
 //
 // A Dispatcher stands between the reconcilers and the backends. It makes their
 // calls in goroutines of its own: of each backend as many at once as its object
-// allows, and fair between the namespaces that wait for their turn. A caller stays
+// allows, those apart that the storage has taken, and fair between the namespaces that wait for their turn. A caller stays
 // for a moment; where the answer takes longer it is told backend.Queued, and woken
 // when there is one, which the same call then returns.
 //
@@ -29,8 +29,8 @@ const (
 	// how long a turn does.
 	keep     = time.Minute
 	turnHeld = 15 * time.Second
-	// keepObserved is keep for what a machine is: it may be another thing soon, and
-	// volumes are taken by force for it.
+	// keepObserved is keep for what a machine is, and has: it may be another thing soon,
+	// and volumes are taken by force for it.
 	keepObserved = 10 * time.Second
 )
 
@@ -82,6 +82,25 @@ func (d *Dispatcher) ask(ctx context.Context, on *served, c *call) (answer any, 
 		return nil, open.unanswered(l)
 	}
 	return open.answer, open.err
+}
+
+// ended returns the answer to a question that nobody has heard, and whether there is one,
+// or will be: that of another question of the same verb is waited for, and is none.
+func (d *Dispatcher) ended(on *served, asked question, about key) (found bool, err error) {
+	l := d.enter(on.lane)
+	defer d.mu.Unlock()
+	open := l.calls[about]
+	switch {
+	case open == nil || open.question.verb != asked.verb:
+		return false, nil
+	case open.state == begun:
+		open.wakes[asked.verb] = on.wake
+		return true, open.unanswered(l)
+	case open.state != ended || open.question != asked || open.void():
+		return false, nil
+	}
+	l.forget(open)
+	return true, open.err
 }
 
 // Renew says that something happened to a volume. What a call which began before
@@ -160,7 +179,7 @@ func (d *Dispatcher) expire(l *lane, c *call) {
 func (d *Dispatcher) make(l *lane, c *call) {
 	ctx, cancel := context.WithTimeout(d.ctx, timeout)
 	defer cancel()
-	answer, err := unpanicked(ctx, c)
+	answer, err := unpanicked(backend.OnTaken(ctx, func() { d.release(l, c) }), c)
 
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -175,6 +194,18 @@ func (d *Dispatcher) make(l *lane, c *call) {
 	c.wakeAll()
 	l.end(c)
 	d.advance(l)
+}
+
+// release lets another call be made, while the storage works on this one. Nothing else
+// happens to the volume before this one ends.
+func (d *Dispatcher) release(l *lane, c *call) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !c.released && c.state == begun {
+		c.released = true
+		l.running--
+		d.advance(l)
+	}
 }
 
 // drop forgets an answer that nobody came for.

@@ -31,6 +31,15 @@ func (e existing) Detach(ctx context.Context, id string, node backend.NodeIdenti
 	return e.on.askToDetach(ctx, attacher, id, node)
 }
 
+// IsAttached asks whether a node has an existing disk.
+func (e existing) IsAttached(ctx context.Context, id string, node backend.NodeIdentity) (bool, error) {
+	attacher, err := e.inside()
+	if err != nil {
+		return false, err
+	}
+	return e.on.askWhetherAttached(ctx, attacher, id, node)
+}
+
 func (e existing) inside() (backend.Attacher, error) {
 	attacher, can := backend.As[backend.ExistingAttacher](e.on.Backend)
 	if !can {

@@ -77,7 +77,9 @@ func (l *lane) begin(c *call) {
 }
 
 func (l *lane) end(c *call) {
-	l.running--
+	if !c.released {
+		l.running--
+	}
 	delete(l.busy, c.id)
 }
 

@@ -84,6 +84,19 @@ func (b *Backend) Detach(ctx context.Context, id string, node backend.NodeIdenti
 	return nil
 }
 
+// IsAttached returns what was noted, or fails as FailNext said.
+func (b *Backend) IsAttached(ctx context.Context, id string, node backend.NodeIdentity) (bool, error) {
+	if err := b.enter(ctx, "IsAttached "+id+" to "+node.Name); err != nil {
+		return false, err
+	}
+	defer b.mu.Unlock()
+	if err := b.nextFailure(); err != nil {
+		return false, err
+	}
+	_, is := b.attached[id][machineOf(node)]
+	return is || node.ProviderID == "" && len(b.attached[id]) > 0, nil
+}
+
 // Attachments returns what is attached, by volume and machine.
 func (b *Backend) Attachments(context.Context) ([]backend.Attached, error) {
 	b.mu.Lock()
@@ -93,6 +106,9 @@ func (b *Backend) Attachments(context.Context) ([]backend.Attached, error) {
 	}
 	var found []backend.Attached
 	for _, id := range slices.Sorted(maps.Keys(b.attached)) {
+		if b.unlisted[id] {
+			continue
+		}
 		for _, to := range slices.Sorted(maps.Keys(b.attached[id])) {
 			found = append(found, backend.Attached{ID: id, ProviderID: string(to), ReadOnly: b.attached[id][to]})
 		}
@@ -143,6 +159,13 @@ func (b *Backend) DetachBehind(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.attached, id)
+}
+
+// Unlist keeps a volume out of Attachments, as labels do that somebody replaced.
+func (b *Backend) Unlist(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.unlisted[id] = true
 }
 
 // FailListing makes Attachments return this from now on.

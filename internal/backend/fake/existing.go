@@ -81,6 +81,20 @@ func (e existing) Attach(ctx context.Context, request backend.AttachRequest) (ba
 	}}, nil
 }
 
+// IsAttached returns what was noted, or fails as FailNext said.
+func (e existing) IsAttached(ctx context.Context, id string, node backend.NodeIdentity) (bool, error) {
+	b := e.of
+	if err := b.enter(ctx, "IsAttached existing "+id+" to "+node.Name); err != nil {
+		return false, err
+	}
+	defer b.mu.Unlock()
+	if err := b.nextFailure(); err != nil {
+		return false, err
+	}
+	_, is := b.existing[id][machineOf(node)]
+	return is, nil
+}
+
 // Detach notes that a node hasn't it any more, or fails as FailNext said.
 func (e existing) Detach(ctx context.Context, id string, node backend.NodeIdentity) error {
 	b := e.of

@@ -8,6 +8,7 @@ package fake
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -43,6 +44,8 @@ type Backend struct {
 	// existing are the disks that somebody else made, and the machines that have them.
 	existing map[string]attachments
 	machines map[machine]backend.Machine
+	// unlisted are the ids that Unlist hid.
+	unlisted map[string]bool
 	failures []error
 	probe    error
 	// listing and observing are what Attachments and ObserveNode fail with.
@@ -52,6 +55,10 @@ type Backend struct {
 	onNode, advisory bool
 	// gate is closed when calls may go on; nil while they aren't held.
 	gate chan struct{}
+	// gated is what the calls begin with that are held; empty: all are.
+	gated string
+	// taken says that calls are taken before they wait.
+	taken bool
 	// latency is how long every call takes.
 	latency time.Duration
 	calls   []string
@@ -63,7 +70,7 @@ var _ backend.Prober = (*Backend)(nil)
 func New() *Backend {
 	return &Backend{
 		volumes: map[string]backend.Request{}, retained: map[string]bool{},
-		attached: map[string]attachments{}, machines: map[machine]backend.Machine{},
+		attached: map[string]attachments{}, machines: map[machine]backend.Machine{}, unlisted: map[string]bool{},
 	}
 }
 
@@ -137,12 +144,23 @@ func (b *Backend) Delete(ctx context.Context, id string) error {
 
 // Hold keeps every call that changes something, and ObserveNode, from going on until
 // release is called, or its context ends: then its outcome isn't known, and it had none.
-func (b *Backend) Hold() (release func()) {
+func (b *Backend) Hold() (release func()) { return b.HoldOnly("") }
+
+// HoldOnly is Hold for those calls that begin with a word, such as Detach.
+func (b *Backend) HoldOnly(word string) (release func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	gate := make(chan struct{})
-	b.gate = gate
+	b.gate, b.gated = gate, word
 	return sync.OnceFunc(func() { close(gate) })
+}
+
+// TakeAtOnce makes calls that are held, or take long, be taken before that: what is left of
+// them is to wait.
+func (b *Backend) TakeAtOnce() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.taken = true
 }
 
 // SetLatency makes every call that Hold would hold take this long.
@@ -200,11 +218,17 @@ func (b *Backend) Len() int {
 func (b *Backend) enter(ctx context.Context, call string) error {
 	b.mu.Lock()
 	b.calls = append(b.calls, call)
-	gate, latency := b.gate, b.latency
+	gate, latency, taken := b.gate, b.latency, b.taken
+	if !strings.HasPrefix(call, b.gated) {
+		gate = nil
+	}
 	if gate == nil && latency == 0 {
 		return nil
 	}
 	b.mu.Unlock()
+	if taken {
+		backend.Taken(ctx)
+	}
 	if err := wait(ctx, gate, latency); err != nil {
 		return err
 	}

@@ -111,6 +111,8 @@ func (d *disk) checkReady() error {
 		return nil
 	case diskDeleting:
 		return backend.Conflict.Errorf("disk %s is being deleted: it isn't attached any more", d.path())
+	case diskFailed:
+		return backend.Invalid.Errorf("disk %s is FAILED, and can't be attached: delete its claim, and make a new one", d.path())
 	default:
 		return backend.InProgress.Errorf("disk %s is %s: waiting for it to be READY", d.path(), d.Status)
 	}
@@ -136,7 +138,7 @@ func (c *cloud) checkAttached(ctx context.Context, found *disk, on *instance, as
 	}
 	now, err := c.instance(ctx, on.place)
 	if err == nil && (now == nil || now.attachedDisk(found.path()) == nil) {
-		err = backend.InProgress.Errorf("disk %s was being detached from instance %s: it is attached anew", found.path(), on.name)
+		err = backend.NotReady.Errorf("disk %s was being detached from instance %s: it is attached anew", found.path(), on.name)
 	}
 	return err == nil, err
 }
@@ -149,7 +151,7 @@ func checkFree(found *disk, on *instance, as manner) error {
 	}
 	for _, user := range found.Users {
 		if pathOf(user) == pathOf(on.SelfLink) {
-			return backend.InProgress.Errorf("disk %s was attached to instance %s, and was detached meanwhile: it is attached anew", found.path(), on.name)
+			return backend.NotReady.Errorf("disk %s was attached to instance %s, and was detached meanwhile: it is attached anew", found.path(), on.name)
 		}
 		if as.mode == readWrite {
 			return backend.Conflict.Errorf("disk %s is attached to instance %s: it can be written on one only", found.path(), nameOf(user))
@@ -181,9 +183,32 @@ func (c *cloud) attachDisk(ctx context.Context, found *disk, on *instance, as ma
 	case overLimit:
 		return backend.Exhausted.Errorf("instance %s has as many disks as it can have: place the pod elsewhere: %w", on.name, err)
 	case notFound:
-		return backend.InProgress.Errorf("disk %s or instance %s went away meanwhile: both are looked for again: %w", found.path(), on.name, err)
+		return c.explainAbsence(ctx, found, on, err)
+	case notReady:
+		return backend.NotReady.Errorf("disk %s or instance %s isn't ready for the other: it is tried again: %w", found.path(), on.name, err)
 	}
 	return err
+}
+
+// explainAbsence returns what an answer means that the disk or the instance isn't there,
+// though both were a moment ago.
+func (c *cloud) explainAbsence(ctx context.Context, found *disk, on *instance, refused error) error {
+	now, err := c.instance(ctx, on.place)
+	switch {
+	case err != nil:
+		return err
+	case now == nil:
+		return backend.WrongNode.Errorf("there is no instance %s any more: %w", on.providerID(), refused)
+	}
+	still, err := c.disk(ctx, on.zone, found.Name)
+	switch {
+	case err != nil:
+		return err
+	case still == nil:
+		return backend.NotFound.Errorf("there is no disk %s any more: %w", found.path(), refused)
+	}
+	return backend.NotReady.Errorf("the Compute API says that disk %s, its key, or instance %s isn't there, and both are: it is tried again: %w",
+		found.path(), on.name, refused)
 }
 
 // standing is what attaching and detaching are decided on. Whatever was attached or

@@ -78,6 +78,10 @@ func (c *cloud) deleteDisk(ctx context.Context, found *disk) error {
 		return backend.InProgress.Errorf("disk %s is in use: it is deleted once it isn't: %w", found.path(), err)
 	case notFound:
 		return nil
+	case notReady:
+		if found.Status != diskReady && found.Status != diskFailed {
+			return backend.InProgress.Errorf("disk %s is %s: it is deleted after that: %w", found.path(), found.Status, err)
+		}
 	}
 	return err
 }

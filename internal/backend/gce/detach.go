@@ -68,7 +68,7 @@ func (c *cloud) settledDisk(ctx context.Context, on *instance, path string) (*in
 }
 
 func notShown(path string, on *instance) error {
-	return backend.InProgress.Errorf("disk %s is attached to instance %s, and isn't shown: it is looked for again", path, on.name)
+	return backend.NotReady.Errorf("disk %s is attached to instance %s, and isn't shown: it is looked for again", path, on.name)
 }
 
 func (c *cloud) detachDisk(ctx context.Context, found *disk, from *instance, device string) error {
@@ -93,7 +93,7 @@ func (c *cloud) detachDisk(ctx context.Context, found *disk, from *instance, dev
 			return unknown
 		}
 	case inUse, notReady:
-		return backend.InProgress.Errorf("disk %s can't be detached from instance %s yet: it is tried again: %w", found.path(), from.name, err)
+		return backend.NotReady.Errorf("disk %s can't be detached from instance %s yet: it is tried again: %w", found.path(), from.name, err)
 	}
 	return err
 }

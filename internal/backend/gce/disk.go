@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"google.golang.org/api/compute/v1"
+	"google.golang.org/api/googleapi"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/lru"
 
@@ -20,6 +21,10 @@ const (
 	diskFailed   = "FAILED"
 )
 
+// usedOfDisks are the fields that are used of disks that are listed.
+const usedOfDisks googleapi.Field = "id,name,selfLink,zone,description,labels,labelFingerprint,sizeGb,status,type,users," +
+	"lastAttachTimestamp,lastDetachTimestamp"
+
 // gib is what Google calls a GB.
 const gib = 1 << 30
 
@@ -30,6 +35,7 @@ type cloud struct {
 	zones   []string
 	limits  limits
 	history *lru.Cache
+	waiting *waiting
 }
 
 // disk is one that was found.
@@ -91,6 +97,7 @@ func (c *cloud) disksNamed(ctx context.Context, id string) ([]*disk, error) {
 // disks lists the disks, in all zones, that a filter lets through.
 func (c *cloud) disks(ctx context.Context, filter string) (found []*disk, err error) {
 	err = c.compute.Disks.AggregatedList(c.project).Filter(filter).MaxResults(c.limits.page).
+		Fields("nextPageToken", "unreachables", "items/*/warning", "items/*/disks("+usedOfDisks+")").
 		Pages(ctx, func(page *compute.DiskAggregatedList) error {
 			for scope, here := range page.Items {
 				if here.Warning != nil && here.Warning.Code == unreachable {

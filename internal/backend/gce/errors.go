@@ -101,6 +101,9 @@ func spelled(word string) reason {
 	if usual, other := spellings[said]; other {
 		return usual
 	}
+	if strings.HasSuffix(string(said), string(overQuota)) {
+		return overQuota // a region's, or a zone's
+	}
 	return said
 }
 
@@ -112,10 +115,10 @@ type meaning struct {
 
 var meanings = map[reason]meaning{
 	inUse:      {backend.Conflict, "it is in use"},
-	notReady:   {backend.InProgress, "what it needs isn't ready"},
+	notReady:   {backend.Unavailable, "what it needs isn't ready: it is tried again"},
 	exists:     {backend.Conflict, "there is one of this name"},
 	notFound:   {backend.NotFound, "there is no such thing"},
-	changed:    {backend.InProgress, "it was changed meanwhile"},
+	changed:    {backend.Invalid, "a constraint of the project or of its organization forbids it: ask whoever sets the policies of project %[1]s"},
 	overQuota:  {backend.Exhausted, "a quota of project %[1]s is used up: raise it, or delete disks"},
 	zoneFull:   {backend.Exhausted, "the zone has no room now: wait, or use another zone"},
 	overLimit:  {backend.Exhausted, "a limit is reached"},

@@ -128,6 +128,22 @@ func (e existingDisks) detachFrom(ctx context.Context, c *cloud, wanted place, f
 	return c.detachDisk(ctx, found, from, has.DeviceName)
 }
 
+// IsAttached looks for a disk that was attached by Attach at the node's instance.
+func (e existingDisks) IsAttached(ctx context.Context, id string, node backend.NodeIdentity) (bool, error) {
+	return inCloud(ctx, e.backend, fmt.Sprintf("looking for %s at node %s", id, node.Name), func(c *cloud) (bool, error) {
+		wanted, err := e.placeOf(id)
+		if err != nil {
+			return false, err
+		}
+		find := func(*instance) string { return c.diskPath(wanted.zone, wanted.name) }
+		has, err := c.attachedTo(ctx, node, find)
+		if err != nil || node.ProviderID != "" || has != nil {
+			return has != nil && has.DeviceName == deviceOfExisting(id), err
+		}
+		return c.isUsed(ctx, wanted.zone, wanted.name)
+	})
+}
+
 // placeOf reads the path of a disk, which is one of the backend's project.
 func (e existingDisks) placeOf(id string) (place, error) {
 	parts := existingID.FindStringSubmatch(id)

@@ -1,6 +1,7 @@
 package gce
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 	"sync"
@@ -99,6 +100,45 @@ func TestARefusalHasItsKindAndIsMadeGood(t *testing.T) {
 	}
 }
 
+// unlike are the calls for which an operation's error means something else: labels are set
+// by fingerprint, and an attachment that has to wait is no news before it has waited.
+var unlike = map[string]backend.ErrorKind{
+	"Retain CONDITION_NOT_MET":  backend.InProgress,
+	"Attach RESOURCE_NOT_READY": backend.NotReady,
+	"Detach RESOURCE_NOT_READY": backend.NotReady,
+}
+
+func TestARefusedAttachIsNotTakenForWorkThatGoesOn(t *testing.T) {
+	for name, test := range map[string]struct {
+		fault gcemock.Fault
+		kind  backend.ErrorKind
+		says  string
+	}{
+		"a constraint":          {gcemock.Fault{Status: http.StatusPreconditionFailed, Message: "Constraint constraints/x violated"}, backend.Invalid, "constraints/x"},
+		"an absence that isn't": {gcemock.Fault{Status: http.StatusNotFound}, backend.NotReady, "isn't there, and both are"},
+		"what isn't ready":      {gcemock.Fault{Status: http.StatusBadRequest, Reason: "resourceNotReady"}, backend.NotReady, "isn't ready"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			on := w.open()
+			id := w.withDisk(on, "1")
+			test.fault.Method = "instances.attachDisk"
+			w.inject(test.fault)
+			_, err := on.Attach(t.Context(), backend.AttachRequest{ID: id, Node: node("node-1")})
+			w.mustBe(err, test.kind, test.says)
+			w.removeFaults()
+			w.mustAttach(on, id, node("node-1"), false)
+		})
+	}
+}
+
+func TestAConstraintOnNewDisksIsToldOnTheClaim(t *testing.T) {
+	w := newWorld(t)
+	w.inject(gcemock.Fault{Method: "disks.insert", Status: http.StatusPreconditionFailed, Message: "Constraint constraints/compute.x violated"})
+	_, err := w.provision(w.open(), backendtest.Request("1"))
+	w.mustBe(err, backend.Invalid, "constraints/compute.x", "ask whoever sets the policies of project demo")
+}
+
 func TestAnOperationThatEndsInErrorHasItsKindAndIsMadeGood(t *testing.T) {
 	for code, kind := range map[string]backend.ErrorKind{
 		"QUOTA_EXCEEDED":                            backend.Exhausted,
@@ -108,11 +148,12 @@ func TestAnOperationThatEndsInErrorHasItsKindAndIsMadeGood(t *testing.T) {
 		"PERMISSIONS_ERROR":                         backend.Unavailable,
 		"INTERNAL_ERROR":                            backend.Unavailable,
 		"SOMETHING_NEW":                             backend.Unavailable,
-		"CONDITION_NOT_MET":                         backend.InProgress,
-		"RESOURCE_NOT_READY":                        backend.InProgress,
+		"CONDITION_NOT_MET":                         backend.Invalid,
+		"RESOURCE_NOT_READY":                        backend.Unavailable,
 	} {
 		t.Run(code, func(t *testing.T) {
 			withEach(t, func(_ *testing.T, w *world, name string, call func(*gceBackend) error) {
+				kind := cmp.Or(unlike[name+" "+code], kind)
 				w.inject(gcemock.Fault{Method: calls[name].method, Count: 1, Operation: code, Message: "no luck"})
 				w.mustBe(call(w.open()), kind, "no luck")
 				// Also for a manager that knows nothing of the failure.

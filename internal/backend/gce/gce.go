@@ -13,6 +13,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -28,10 +29,18 @@ type gceBackend struct {
 	spec    settings
 }
 
+// oneMachine is what the types of disks begin with that only one machine can have, unless
+// an access mode was set on them that keeps everybody from writing: Google's Hyperdisks.
+const oneMachine = "hyperdisk-"
+
 // Capabilities are those of a disk: one machine writes it, or many read it.
 func (b *gceBackend) Capabilities() backend.Capabilities {
+	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteOncePod}
+	if !strings.HasPrefix(b.spec.diskType, oneMachine) {
+		modes = append(modes, corev1.ReadOnlyMany)
+	}
 	return backend.Capabilities{
-		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteOncePod, corev1.ReadOnlyMany},
+		AccessModes: modes,
 		VolumeModes: []corev1.PersistentVolumeMode{corev1.PersistentVolumeFilesystem, corev1.PersistentVolumeBlock},
 		FSTypes:     []string{"ext4", "xfs"},
 	}
@@ -84,6 +93,12 @@ func (b *gceBackend) Detach(ctx context.Context, id string, node backend.NodeIde
 	doing := fmt.Sprintf("detaching volume %s from node %s", id, node.Name)
 	_, err := inCloud(ctx, b, doing, func(c *cloud) (any, error) { return nil, b.detach(ctx, c, id, node) })
 	return err
+}
+
+// IsAttached looks for the volume's disk at the node's instance.
+func (b *gceBackend) IsAttached(ctx context.Context, id string, node backend.NodeIdentity) (bool, error) {
+	doing := fmt.Sprintf("looking for volume %s at node %s", id, node.Name)
+	return inCloud(ctx, b, doing, func(c *cloud) (bool, error) { return b.isAttached(ctx, c, id, node) })
 }
 
 // Attachments tells which instances have this backend's disks.

@@ -3,9 +3,11 @@ package gce
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"google.golang.org/api/compute/v1"
+	"google.golang.org/api/googleapi"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 )
@@ -18,6 +20,13 @@ const (
 	readWrite = "READ_WRITE"
 	readOnly  = "READ_ONLY"
 )
+
+// usedOfInstances are the fields that are used of instances. Their metadata, which can be
+// much longer, is not.
+const usedOfInstances googleapi.Field = "id,name,selfLink,zone,status,disks(source,deviceName,mode,autoDelete,boot)"
+
+// listedAtOnce is how many names a list is asked for at once.
+const listedAtOnce = 50
 
 // place is where an instance is.
 type place struct{ project, zone, name string }
@@ -65,7 +74,7 @@ func (i *instance) deviceNamed(name string) *compute.AttachedDisk {
 func (c *cloud) instance(ctx context.Context, at place) (*instance, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.limits.call)
 	defer cancel()
-	found, err := c.compute.Instances.Get(at.project, at.zone, at.name).Context(ctx).Do()
+	found, err := c.compute.Instances.Get(at.project, at.zone, at.name).Fields(usedOfInstances).Context(ctx).Do()
 	switch {
 	case err == nil:
 		return &instance{found, at}, nil
@@ -77,7 +86,9 @@ func (c *cloud) instance(ctx context.Context, at place) (*instance, error) {
 
 // listed looks for an instance in its zone's list: nil where that doesn't have it.
 func (c *cloud) listed(ctx context.Context, at place) (found *instance, err error) {
-	err = c.compute.Instances.List(at.project, at.zone).Filter(fmt.Sprintf("name = %q", at.name)).Pages(ctx, func(page *compute.InstanceList) error {
+	call := c.compute.Instances.List(at.project, at.zone).Filter(fmt.Sprintf("name = %q", at.name)).
+		Fields("nextPageToken", "warning", "items("+usedOfInstances+")")
+	err = call.Pages(ctx, func(page *compute.InstanceList) error {
 		if page.Warning != nil && page.Warning.Code == unreachable {
 			return incomplete("zone " + at.zone)
 		}
@@ -95,7 +106,8 @@ func (c *cloud) listed(ctx context.Context, at place) (found *instance, err erro
 
 // instances lists the instances, in all zones of the project, that a filter lets through.
 func (c *cloud) instances(ctx context.Context, filter string) (found []*instance, err error) {
-	call := c.compute.Instances.AggregatedList(c.project).MaxResults(c.limits.page)
+	call := c.compute.Instances.AggregatedList(c.project).MaxResults(c.limits.page).
+		Fields("nextPageToken", "unreachables", "items/*/warning", "items/*/instances("+usedOfInstances+")")
 	if filter != "" {
 		call = call.Filter(filter)
 	}
@@ -111,6 +123,45 @@ func (c *cloud) instances(ctx context.Context, filter string) (found []*instance
 		return checkReached(page.Unreachables)
 	})
 	return found, c.aboutProject(err)
+}
+
+// instancesAt lists the instances at places, zone by zone.
+func (c *cloud) instancesAt(ctx context.Context, places map[place]bool) (found []*instance, err error) {
+	names := map[string][]string{}
+	for at := range places {
+		if at.project == c.project {
+			names[at.zone] = append(names[at.zone], fmt.Sprintf("(name = %q)", at.name))
+		}
+	}
+	for zone, wanted := range names {
+		slices.Sort(wanted)
+		for some := range slices.Chunk(wanted, listedAtOnce) {
+			err := c.compute.Instances.List(c.project, zone).Filter(strings.Join(some, " OR ")).MaxResults(c.limits.page).
+				Fields("nextPageToken", "warning", "items("+usedOfInstances+")").
+				Pages(ctx, func(page *compute.InstanceList) error {
+					if page.Warning != nil && page.Warning.Code == unreachable {
+						return incomplete("zone " + zone)
+					}
+					for _, one := range page.Items {
+						found = append(found, &instance{one, place{c.project, zone, one.Name}})
+					}
+					return nil
+				})
+			if err != nil {
+				return nil, fmt.Errorf("zone %s: %w", zone, err)
+			}
+		}
+	}
+	return found, nil
+}
+
+// placeOfUser reads the link of an instance that has a disk.
+func placeOfUser(link string) (place, bool) {
+	parts := strings.Split(pathOf(link), "/")
+	if len(parts) != 6 || parts[2] != "zones" || parts[4] != "instances" {
+		return place{}, false
+	}
+	return place{parts[1], parts[3], parts[5]}, true
 }
 
 // instancesOf are those that a node may be: the one that its provider's id names or,

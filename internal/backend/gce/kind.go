@@ -18,20 +18,22 @@ type limits struct {
 	// call is until one call is answered, operation until a caller is told that an
 	// operation goes on.
 	call, operation time.Duration
+	// poll is how often is asked how far operations are.
+	poll time.Duration
 	// page is how many disks or instances are listed at once.
 	page int64
 }
 
 // usual limits: a call takes a second, making or attaching a disk some ten.
-var usual = limits{call: 30 * time.Second, operation: 30 * time.Second, page: 500}
+var usual = limits{call: 30 * time.Second, operation: 30 * time.Second, poll: 500 * time.Millisecond, page: 500}
 
 // remembered is how many changes that failed are remembered. Forgetting one costs a call.
 const remembered = 10_000
 
 // Keys reads the service account keys that backends name.
 type Keys interface {
-	// Key returns the key in a Secret, and a word that changes when the Secret does. It
-	// reads live. An error of kind Unavailable tells what an administrator has to do.
+	// Key returns the key in a Secret, and a word that changes when the Secret does: soon
+	// after it did. An error of kind Unavailable tells what an administrator has to do.
 	Key(ctx context.Context, secret string) (key []byte, version string, err error)
 }
 
@@ -42,6 +44,7 @@ type Kind struct {
 	keys    Keys
 	limits  limits
 	history *lru.Cache
+	waiting *waiting
 
 	mu      sync.Mutex
 	clients map[login]client
@@ -59,7 +62,7 @@ type client struct {
 // NewKind makes the kind for a cluster, whose identity is the UID of its namespace
 // kube-system.
 func NewKind(cluster types.UID, keys Keys) *Kind {
-	return &Kind{cluster: cluster, keys: keys, limits: usual, history: lru.New(remembered), clients: map[login]client{}}
+	return &Kind{cluster: cluster, keys: keys, limits: usual, history: lru.New(remembered), waiting: newWaiting(), clients: map[login]client{}}
 }
 
 // Type is GCE.
@@ -78,8 +81,8 @@ func (k *Kind) Open(object *stowagev1alpha1.StorageBackend) (backend.Backend, er
 	return &gceBackend{kind: k, name: object.Name, cluster: string(k.cluster), spec: spec}, nil
 }
 
-// signIn makes what one call to the backend works with. The key is read each time, so
-// that a new one holds from the next call on, and one that was taken away for none.
+// signIn makes what one call to the backend works with. The key is asked for each
+// time, so that a new one holds from then on, and one that was taken away for none.
 func (k *Kind) signIn(ctx context.Context, spec settings) (*cloud, error) {
 	var key []byte
 	var version string
@@ -101,7 +104,7 @@ func (k *Kind) signIn(ctx context.Context, spec settings) (*cloud, error) {
 		k.clients[at] = known
 		k.mu.Unlock()
 	}
-	return &cloud{compute: known.Service, project: spec.project, zones: spec.zones, limits: k.limits, history: k.history}, nil
+	return &cloud{compute: known.Service, project: spec.project, zones: spec.zones, limits: k.limits, history: k.history, waiting: k.waiting}, nil
 }
 
 func (k *Kind) client(at login) (known client, found bool) {

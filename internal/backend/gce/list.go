@@ -55,7 +55,7 @@ func (b *gceBackend) retain(ctx context.Context, c *cloud, id string) (place str
 	labels[retainedLabel] = "true"
 	// The fingerprint keeps labels that somebody adds meanwhile.
 	asked := &compute.ZoneSetLabelsRequest{Labels: labels, LabelFingerprint: found.LabelFingerprint}
-	return place, c.make(ctx, change{
+	err = c.make(ctx, change{
 		doing: "labelling disk " + found.path(),
 		zone:  found.zone(),
 		basis: []string{"retain", found.path(), found.incarnation(), found.LabelFingerprint},
@@ -67,4 +67,8 @@ func (b *gceBackend) retain(ctx context.Context, c *cloud, id string) (place str
 			return now != nil && now.Labels[retainedLabel] != "", err
 		},
 	})
+	if reasonOf(err) == changed {
+		err = backend.InProgress.Errorf("the labels of disk %s were changed meanwhile: they are set anew: %w", found.path(), err)
+	}
+	return place, err
 }

@@ -39,11 +39,16 @@ func (b *gceBackend) attachments(ctx context.Context, c *cloud) ([]backend.Attac
 	if err != nil || len(held) == 0 {
 		return nil, err
 	}
-	ids := map[string]string{}
+	ids, users := map[string]string{}, map[place]bool{}
 	for _, one := range held {
 		ids[one.path()] = one.Name
+		for _, user := range one.Users {
+			if at, is := placeOfUser(user); is {
+				users[at] = true
+			}
+		}
 	}
-	instances, err := c.instances(ctx, "")
+	instances, err := c.instancesAt(ctx, users)
 	if err != nil {
 		return nil, fmt.Errorf("listing instances: %w", err)
 	}

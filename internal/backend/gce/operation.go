@@ -46,7 +46,10 @@ func (c *cloud) make(ctx context.Context, wanted change) error {
 	var failed error
 	for range mostRepeats {
 		began, err := c.ask(ctx, wanted, requestID(key, before))
-		if err != nil {
+		switch {
+		case err != nil && reasonOf(err) != noReason:
+			return err
+		case err != nil:
 			return errors.Join(errSent, err)
 		}
 		ended, err := c.await(ctx, wanted, began)
@@ -83,19 +86,23 @@ func wasMade(ctx context.Context, wanted change, began *compute.Operation) (bool
 	return wanted.isSeen(ctx)
 }
 
-// await waits for an operation to end, for a while. Whoever is told InProgress finds it
-// again by asking for the same.
+// await waits for an operation to end, for a while; other calls are made meanwhile. Whoever
+// is told InProgress finds it again by asking for the same.
 func (c *cloud) await(ctx context.Context, wanted change, operation *compute.Operation) (*compute.Operation, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.limits.operation)
 	defer cancel()
-	for operation.Status != operationDone {
-		now, err := c.compute.ZoneOperations.Wait(c.project, wanted.zone, operation.Name).Context(ctx).Do()
-		if err != nil {
-			return nil, backend.InProgress.Errorf("%s goes on (operation %s): %v", wanted.doing, operation.Name, err)
-		}
-		operation = now
+	if operation.Status == operationDone {
+		return operation, nil
 	}
-	return operation, nil
+	backend.Taken(ctx)
+	ended, err := c.waiting.await(ctx, c, wanted.zone, operation.Name)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, backend.InProgress.Errorf("%s goes on (operation %s)", wanted.doing, operation.Name)
+	case err != nil:
+		return nil, backend.InProgress.Errorf("%s goes on (operation %s): %v", wanted.doing, operation.Name, err)
+	}
+	return ended, nil
 }
 
 // running are the operations of a type, such as attachDisk, that haven't ended in a zone.

@@ -33,7 +33,7 @@ const (
 )
 
 // inTime are limits for tests, in which nothing takes long unless it is stuck.
-var inTime = limits{call: 5 * time.Second, operation: 5 * time.Second, page: 500}
+var inTime = limits{call: 5 * time.Second, operation: 5 * time.Second, poll: quick, page: 500}
 
 // world is a cloud in this process, and a manager's kind of backend in it.
 type world struct {
@@ -288,7 +288,7 @@ func (w *world) mustBe(err error, kind backend.ErrorKind, words ...string) {
 	}
 }
 
-// untilFinal repeats a call until it doesn't say any more that it goes on.
+// untilFinal repeats a call until it doesn't say any more that it goes on, or has to wait.
 func (w *world) untilFinal(call func() error) error {
 	w.Helper()
 	end := time.Now().Add(patience)
@@ -296,7 +296,7 @@ func (w *world) untilFinal(call func() error) error {
 	defer tick.Stop()
 	for {
 		err := call()
-		if !errors.Is(err, backend.InProgress) {
+		if !errors.Is(err, backend.InProgress) && !errors.Is(err, backend.NotReady) {
 			return err
 		}
 		if time.Now().After(end) {

@@ -53,6 +53,18 @@ func (m *measured) Detach(ctx context.Context, id string, node backend.NodeIdent
 	return err
 }
 
+// IsAttached measures a call of IsAttached.
+func (m *measured) IsAttached(ctx context.Context, id string, node backend.NodeIdentity) (bool, error) {
+	attacher, can := backend.As[backend.Attacher](m.Backend)
+	if !can {
+		return false, notAttaching(m.name)
+	}
+	began := time.Now()
+	is, err := attacher.IsAttached(ctx, id, node)
+	m.observe("is-attached", began, err)
+	return is, err
+}
+
 // Attachments measures a call of Attachments.
 func (m *measured) Attachments(ctx context.Context) ([]backend.Attached, error) {
 	lister, can := backend.As[backend.AttachmentLister](m.Backend)

@@ -18,11 +18,11 @@ func TestAMeasuredBackendKeepsTheContractOfAttaching(t *testing.T) {
 		t.Fatal(err)
 	}
 	backendtest.AttachContract(t, func(*testing.T) backendtest.Machines {
-		inner, absent := fake.New(), backend.NodeIdentity{Name: "node-9"}
+		inner, absent := fake.New(), backend.NodeIdentity{Name: "node-9", ProviderID: "fake:///node-9"}
 		inner.SetMachine(absent, backend.MachineGone)
 		return backendtest.Machines{
 			Backend: metrics.Measure("disks", inner),
-			Nodes:   [2]backend.NodeIdentity{{Name: "node-1"}, {Name: "node-2"}},
+			Nodes:   [2]backend.NodeIdentity{{Name: "node-1", ProviderID: "fake:///node-1"}, {Name: "node-2", ProviderID: "fake:///node-2"}},
 			Absent:  absent,
 			Stop:    func(node backend.NodeIdentity) { inner.SetMachine(node, backend.MachineStopped) },
 			Remove:  func(node backend.NodeIdentity) { inner.SetMachine(node, backend.MachineGone) },

@@ -37,3 +37,15 @@ func (e existing) Detach(ctx context.Context, id string, node backend.NodeIdenti
 	e.of.observe("detach", began, err)
 	return err
 }
+
+// IsAttached measures a call of IsAttached.
+func (e existing) IsAttached(ctx context.Context, id string, node backend.NodeIdentity) (bool, error) {
+	attacher, can := backend.As[backend.ExistingAttacher](e.of.Backend)
+	if !can {
+		return false, notAttaching(e.of.name)
+	}
+	began := time.Now()
+	is, err := attacher.Existing().IsAttached(ctx, id, node)
+	e.of.observe("is-attached", began, err)
+	return is, err
+}

@@ -34,7 +34,7 @@ func TestCallsAboutExistingDisksAreMeasured(t *testing.T) {
 	if err != nil || len(families) != 1 || len(families[0].GetMetric()) != 2 {
 		t.Errorf("measured was %v (%v)", families, err)
 	}
-	if methods := reflect.TypeOf(attacher.Existing()).NumMethod(); methods != 2 {
+	if methods := reflect.TypeOf(attacher.Existing()).NumMethod(); methods != 3 { // Attach, Detach, and IsAttached, which only looks
 		t.Errorf("there are %d ways to do something to an existing disk", methods)
 	}
 }

@@ -1,0 +1,50 @@
+package controllers
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+const (
+	// quietRefused is how long a refusal that usually passes is kept quiet: kubelets wait
+	// longer and longer for an attachment that has an error.
+	quietRefused = 30 * time.Second
+	// quietUnfinished is how long work may go on until an event says so.
+	quietUnfinished = 2 * time.Minute
+)
+
+// quiet returns when to call again after an answer that is no error for now; 0 where the
+// answer is to be told as an error. What is queued wakes its attachment.
+func (r *VolumeAttachmentReconciler) quiet(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume, err error) time.Duration {
+	now := r.clock.Now()
+	switch {
+	case errors.Is(err, backend.Queued):
+		return retryUnanswered
+	case errors.Is(err, backend.InProgress):
+		if now.Sub(r.unfinished.since(attachment.Name, now)) >= quietUnfinished {
+			r.tell(attachment, pv, reasonSlow, fmt.Sprintf("node %s, for longer than %s: %v", attachment.Spec.NodeName, quietUnfinished, err))
+		}
+		return retryUnfinished
+	case errors.Is(err, backend.NotReady) && now.Sub(r.refused.since(attachment.Name, now)) < quietRefused:
+		return retryUnfinished
+	case !errors.Is(err, backend.NotReady):
+		// Another reason: it is told, and the next that usually passes is given its time.
+		r.refused.forget(attachment.Name)
+	}
+	return 0
+}
+
+// forget drops what is remembered of an attachment that is attached, or gone.
+func (r *VolumeAttachmentReconciler) forget(of types.NamespacedName) {
+	r.told.forget(of)
+	r.forced.forget(of)
+	r.refused.forget(of.Name)
+	r.unfinished.forget(of.Name)
+}

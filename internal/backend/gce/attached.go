@@ -1,0 +1,87 @@
+package gce
+
+import (
+	"context"
+
+	"google.golang.org/api/compute/v1"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// isAttached looks for the volume's disk at a node's instance, by the disk's path: labels
+// that somebody replaced hide it from lists. Where nobody knows the instance, a disk that
+// any instance has may be the node's.
+func (b *gceBackend) isAttached(ctx context.Context, c *cloud, id string, node backend.NodeIdentity) (bool, error) {
+	if !validID.MatchString(id) {
+		return false, backend.Conflict.Errorf("%q is no id of a volume: nothing is attached for it", id)
+	}
+	has, err := c.attachedTo(ctx, node, func(on *instance) string { return c.diskPath(on.zone, id) })
+	if err != nil || has != nil || node.ProviderID != "" {
+		return has != nil, err
+	}
+	found, err := c.disksNamed(ctx, id)
+	for _, one := range found {
+		if _, foreign := b.checkOwner(one); foreign != nil {
+			continue
+		}
+		used, err := c.isUsed(ctx, one.zone(), id)
+		if used || err != nil {
+			return used, err
+		}
+	}
+	return false, err
+}
+
+// attachedTo finds how a disk is attached to the instances that a node may be; nil where
+// it isn't, and isn't about to be.
+func (c *cloud) attachedTo(ctx context.Context, node backend.NodeIdentity, path func(*instance) string) (*compute.AttachedDisk, error) {
+	candidates, err := c.instancesOf(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	for _, on := range candidates {
+		if on.project != c.project {
+			continue // a disk is attached within its project
+		}
+		if has, err := c.diskOn(ctx, on, path(on)); has != nil || err != nil {
+			return has, err
+		}
+	}
+	return nil, nil
+}
+
+// diskOn finds how a disk is attached to an instance. The instance is read again after the
+// operations: one that ended while it was read first was seen by neither.
+func (c *cloud) diskOn(ctx context.Context, on *instance, path string) (*compute.AttachedDisk, error) {
+	under := "attachDisk"
+	if on.attachedDisk(path) != nil {
+		under = "detachDisk"
+	}
+	operations, err := c.running(ctx, on.zone, under)
+	if err != nil {
+		return nil, err
+	}
+	for _, operation := range operations {
+		if operation.TargetId == on.Id {
+			return nil, backend.InProgress.Errorf("%s at instance %s goes on (operation %s)", under, on.name, operation.Name)
+		}
+	}
+	now, err := c.instance(ctx, on.place)
+	if now == nil || err != nil {
+		return nil, err
+	}
+	return now.attachedDisk(path), nil
+}
+
+// isUsed reports whether any instance has a disk, or may be getting one in its zone.
+func (c *cloud) isUsed(ctx context.Context, zone, name string) (bool, error) {
+	operations, err := c.running(ctx, zone, "attachDisk")
+	switch {
+	case err != nil:
+		return false, err
+	case len(operations) > 0:
+		return false, backend.InProgress.Errorf("disks are being attached in zone %s (operation %s)", zone, operations[0].Name)
+	}
+	found, err := c.disk(ctx, zone, name)
+	return found != nil && len(found.Users) > 0, err
+}

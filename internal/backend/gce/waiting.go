@@ -1,0 +1,153 @@
+package gce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/api/compute/v1"
+)
+
+// waiting waits for operations, for all callers: in each zone one list at a time asks for
+// all of them, however many there are.
+type waiting struct {
+	mu    sync.Mutex
+	zones map[scope]callers
+}
+
+// scope is a zone of a project, as a client sees it.
+type scope struct {
+	compute       *compute.Service
+	project, zone string
+}
+
+// callers are those who wait, by the name of the operation.
+type callers map[string][]chan<- outcome
+
+// outcome is an operation that has ended, or why nobody knows.
+type outcome struct {
+	ended *compute.Operation
+	err   error
+}
+
+func newWaiting() *waiting { return &waiting{zones: map[scope]callers{}} }
+
+// await returns an operation once it has ended, or an error where the context ends before.
+func (w *waiting) await(ctx context.Context, c *cloud, zone, name string) (*compute.Operation, error) {
+	at, answer := scope{c.compute, c.project, zone}, make(chan outcome, 1)
+	w.join(ctx, c, at, name, answer)
+	select {
+	case got := <-answer:
+		return got.ended, got.err
+	case <-ctx.Done():
+		w.leave(at, name, answer)
+		return nil, ctx.Err()
+	}
+}
+
+func (w *waiting) join(ctx context.Context, c *cloud, at scope, name string, answer chan<- outcome) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	here, polled := w.zones[at]
+	if !polled {
+		here = callers{}
+		w.zones[at] = here
+		// It polls for all who come, for longer than the first of them may wait.
+		go w.poll(context.WithoutCancel(ctx), c, at)
+	}
+	here[name] = append(here[name], answer)
+}
+
+func (w *waiting) leave(at scope, name string, answer chan<- outcome) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	here := w.zones[at]
+	if here[name] == nil {
+		return // answered at this moment
+	}
+	here[name] = slices.DeleteFunc(here[name], func(other chan<- outcome) bool { return other == answer })
+	if len(here[name]) == 0 {
+		delete(here, name)
+	}
+}
+
+// poll asks for the operations of a zone until nobody waits for any.
+func (w *waiting) poll(ctx context.Context, c *cloud, at scope) {
+	tick := time.NewTicker(c.limits.poll)
+	defer tick.Stop()
+	for range tick.C {
+		names := w.awaited(at)
+		if names == nil {
+			return
+		}
+		for some := range slices.Chunk(names, listedAtOnce) {
+			w.answer(at, some, c.ended(ctx, at.zone, some))
+		}
+	}
+}
+
+// awaited are the names of the operations that somebody waits for; nil ends the poll.
+func (w *waiting) awaited(at scope) (names []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name := range w.zones[at] {
+		names = append(names, name)
+	}
+	if names == nil {
+		delete(w.zones, at)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// answer tells the callers of operations that have ended. What isn't known of any is told to
+// all: they know better than this when to ask again.
+func (w *waiting) answer(at scope, names []string, ended map[string]outcome) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, name := range names {
+		known, has := ended[name]
+		if !has {
+			continue
+		}
+		for _, caller := range w.zones[at][name] {
+			caller <- known
+		}
+		delete(w.zones[at], name)
+	}
+}
+
+// ended are those of a zone's operations that have ended. One that isn't listed yet is
+// taken to go on.
+func (c *cloud) ended(ctx context.Context, zone string, names []string) map[string]outcome {
+	ctx, cancel := context.WithTimeout(ctx, c.limits.call)
+	defer cancel()
+	filters, found := []string{}, map[string]outcome{}
+	for _, name := range names {
+		filters = append(filters, fmt.Sprintf("(name = %q)", name))
+	}
+	err := c.compute.ZoneOperations.List(c.project, zone).Filter(strings.Join(filters, " OR ")).
+		Pages(ctx, func(page *compute.OperationList) error {
+			for _, operation := range page.Items {
+				if operation.Status == operationDone {
+					found[operation.Name] = outcome{ended: operation}
+				}
+			}
+			return nil
+		})
+	if err == nil {
+		return found
+	}
+	for _, name := range names {
+		if _, known := found[name]; !known {
+			found[name] = outcome{err: errors.Join(errNotHeard, err)}
+		}
+	}
+	return found
+}
+
+var errNotHeard = errors.New("how far it is isn't known")
