@@ -34,6 +34,18 @@ func TestTheSmallestVolumeThatFitsIsTaken(t *testing.T) {
 			},
 			Claim(Asking("5Gi")), "small",
 		},
+		"by size, of more than 8EiB": {
+			[]*corev1.PersistentVolume{Volume("a", Holding("900E")), Volume("b", Holding("500E")), Volume("c", Holding("200E"))},
+			Claim(Asking("300E")), "b",
+		},
+		"none of more than 8EiB that is too small": {
+			[]*corev1.PersistentVolume{Volume("v", Holding("200E"))},
+			Claim(Asking("900E")), "",
+		},
+		"the one with the fewest access modes, of equal sizes": {
+			[]*corev1.PersistentVolume{Volume("a", old, WithModes(corev1.ReadWriteOnce, corev1.ReadWriteMany)), Volume("b", young)},
+			Claim(), "b",
+		},
 		"the older of equals": {
 			[]*corev1.PersistentVolume{Volume("a", young), Volume("b", old)},
 			Claim(), "b",
