@@ -125,9 +125,11 @@ func (r *PersistentVolumeClaimReconciler) steps(claim *corev1.PersistentVolumeCl
 			r.awaitProvisionRequest, r.findMadeVolume, r.findClass, r.findNode, r.provision, r.settleProvisioning, r.removeFinalizers,
 		}
 	case binder.Completed(claim):
-		return []claimStep{r.ensureProtected, r.findBoundVolume, r.bind, r.settleProvisioning, r.removeFinalizers, r.expand}
+		return []claimStep{r.ensureProtected, r.ensureMigrated, r.findBoundVolume, r.bind, r.settleProvisioning, r.removeFinalizers, r.expand}
 	default:
-		return []claimStep{r.ensureProtected, r.findClass, r.findNode, r.findVolume, r.tellMismatches, r.assignDefaultClass, r.provision, r.bind}
+		return []claimStep{
+			r.ensureProtected, r.ensureMigrated, r.findClass, r.findNode, r.findVolume, r.tellMismatches, r.assignDefaultClass, r.provision, r.bind,
+		}
 	}
 }
 
@@ -146,6 +148,8 @@ func (r *PersistentVolumeClaimReconciler) findNode(ctx context.Context, scope *c
 		scope.wish.Delayed = true
 		return nil, nil
 	}
+	// The scheduler writes the annotation where no volume that exists suits the pod.
+	scope.wish.Provisioning = scope.claim.Annotations[annSelectedNode] != "" && scope.class.Provisioner != noProvisioner
 	node := &corev1.Node{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
 		if apierrors.IsNotFound(err) {
