@@ -36,6 +36,8 @@ type PersistentVolumeClaimReconciler struct {
 	patience patience
 	events   events.EventRecorder
 	told     told
+	// mismatches are what was last told of volumes that a controller tied to a claim.
+	mismatches told
 }
 
 // NewPersistentVolumeClaimReconciler makes a reconciler with an empty index of
@@ -92,6 +94,7 @@ func (r *PersistentVolumeClaimReconciler) Reconcile(ctx context.Context, request
 	}()
 	if err := r.client.Get(ctx, request.NamespacedName, claim); err != nil {
 		r.told.forget(request.NamespacedName)
+		r.mismatches.forget(request.NamespacedName)
 		r.patience.forget(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}

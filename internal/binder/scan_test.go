@@ -125,7 +125,7 @@ func (s *scan) find(wish binder.Wish) *corev1.PersistentVolume {
 		by, taken := s.taken[pv.Name]
 		fits := binder.Fit(pv, wish) == binder.Fits && (!taken || by.Claim.UID == wish.Claim.UID)
 		switch {
-		case binder.TiedTo(pv, wish.Claim) && pv.Annotations[volume.AnnBoundByController] != "" && pv.DeletionTimestamp == nil:
+		case binder.TiedTo(pv, wish.Claim) && pv.Annotations[volume.AnnBoundByController] != "" && binder.Fit(pv, binder.Wish{Claim: wish.Claim}) == binder.Fits:
 			tied = append(tied, pv)
 		case fits && pv.Spec.ClaimRef != nil:
 			reserved = append(reserved, pv)
