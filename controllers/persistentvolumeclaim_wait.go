@@ -99,6 +99,7 @@ func (r *PersistentVolumeClaimReconciler) writeWait(ctx context.Context, claim *
 		})
 		news = changed && (waiting.warning && !waiting.counts || bindableReason(before) != waiting.reason)
 	}
+	changed = clearVolume(&claim.Status) || changed
 	// A claim that isn't bound is Pending, whatever somebody wrote before.
 	if phase := cmp.Or(waiting.phase, corev1.ClaimPending); claim.Status.Phase != phase {
 		claim.Status.Phase = phase
@@ -111,6 +112,16 @@ func (r *PersistentVolumeClaimReconciler) writeWait(ctx context.Context, claim *
 		return false, fmt.Errorf("writing why claim %s/%s waits: %w", claim.Namespace, claim.Name, err)
 	}
 	return news, nil
+}
+
+// clearVolume removes, in memory, what a claim that is not bound says of its volume, and
+// reports whether it said anything.
+func clearVolume(status *corev1.PersistentVolumeClaimStatus) bool {
+	if status.Capacity == nil && status.AccessModes == nil && status.CurrentVolumeAttributesClassName == nil {
+		return false
+	}
+	status.Capacity, status.AccessModes, status.CurrentVolumeAttributesClassName = nil, nil, nil
+	return true
 }
 
 // bindableReason is why the claim was last said to wait.
