@@ -21,15 +21,13 @@ type suite struct {
 
 // build generates and compiles the suites.
 func build(ctx context.Context, output string) ([]suite, error) {
-	found, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
+	upstream, modules, err := findUpstream(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("finding upstream's module: %w", err)
+		return nil, err
 	}
 	if err := os.RemoveAll(output); err != nil {
 		return nil, err
 	}
-	upstream := strings.TrimSpace(string(found))
-	modules := strings.TrimSuffix(upstream, filepath.Join("k8s.io", filepath.Base(upstream)))
 	var built []suite
 	for _, name := range suites {
 		s := suite{name: name, binary: filepath.Join(output, name+".test"), modules: modules}
@@ -44,6 +42,16 @@ func build(ctx context.Context, output string) ([]suite, error) {
 		built = append(built, s)
 	}
 	return built, nil
+}
+
+// findUpstream is the folder of upstream's module, and the one that all modules are in.
+func findUpstream(ctx context.Context) (upstream, modules string, err error) {
+	found, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
+	if err != nil {
+		return "", "", fmt.Errorf("finding upstream's module: %w", err)
+	}
+	upstream = strings.TrimSpace(string(found))
+	return upstream, strings.TrimSuffix(upstream, filepath.Join("k8s.io", filepath.Base(upstream))), nil
 }
 
 // generate writes the suite's files, and says of which files of this module they are to
@@ -97,7 +105,7 @@ func (s *suite) compile(ctx context.Context, overlay map[string]string, file str
 	}
 	fmt.Printf("building upstream's suite %s (minutes, the first time)\n", s.name)
 	// The flags of the control plane's build: what is in its cache isn't compiled again.
-	command := exec.CommandContext(ctx, "go", "test", "-c", "-trimpath", "-vet=off", "-overlay", file, "-o", s.binary, "./"+s.name)
+	command := exec.CommandContext(ctx, "go", "test", "-c", "-trimpath", "-vet=off", "-tags", "tables", "-overlay", file, "-o", s.binary, "./"+s.name)
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if output, err := command.CombinedOutput(); err != nil {
 		return errors.Join(fmt.Errorf("building upstream's suite %s: %w", s.name, err), errors.New(string(output)))

@@ -1,5 +1,7 @@
 // Command upstream plays upstream's integration stories of PersistentVolumes with
-// Stowage's manager in place of upstream's controller of PersistentVolumes.
+// Stowage's manager in place of upstream's controller of PersistentVolumes. With --tables
+// it writes down the tables of that controller's own tests, for the specs of package
+// controllers to play.
 //
 // The stories are those of the module k8s.io/kubernetes as go.mod requires it. Copies
 // are made at build time, in which one import is another: that of the controller. All
@@ -26,6 +28,8 @@ type options struct {
 	repository, programs string
 	run                  *regexp.Regexp
 	skipped              bool
+	// tables is the file that rows of upstream's tables go to; empty: play stories.
+	tables string
 }
 
 func main() {
@@ -41,6 +45,9 @@ func play(ctx context.Context) error {
 	parsed, err := parse()
 	if err != nil {
 		return err
+	}
+	if parsed.tables != "" {
+		return writeTables(ctx, parsed)
 	}
 	content, err := os.ReadFile("skips.txt")
 	if err != nil {
@@ -66,12 +73,16 @@ func parse() (options, error) {
 	flag.BoolVar(&o.skipped, "skipped", false, "Play those that skips.txt has, and no others: to see whether a reason still holds.")
 	flag.StringVar(&o.repository, "repository", "", "Top folder of the checkout, with bin/manager.")
 	flag.StringVar(&o.programs, "programs", "", "Folder with etcd and kubectl.")
+	flag.StringVar(&o.tables, "tables", "", "File to write the rows of upstream's tables of PersistentVolumes to, as JSON, in place of playing stories.")
 	flag.Parse()
 	var err error
 	if o.repository == "" || o.programs == "" {
 		return o, errors.New("name the repository and the folder of programs: make integration-upstream does")
 	}
 	if o.repository, err = filepath.Abs(o.repository); err != nil {
+		return o, err
+	}
+	if o.tables, err = absolute(o.tables); err != nil {
 		return o, err
 	}
 	if o.programs, err = filepath.Abs(o.programs); err != nil {
@@ -81,6 +92,14 @@ func parse() (options, error) {
 		return o, fmt.Errorf("reading --run: %w", err)
 	}
 	return o, nil
+}
+
+// absolute leaves an empty path as it is.
+func absolute(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	return filepath.Abs(path)
 }
 
 // output is where generated files, binaries and logs go.

@@ -46,3 +46,28 @@ func TestTestsOfAFileAreItsStories(t *testing.T) {
 		t.Errorf("they are %v, %v", stories, err)
 	}
 }
+
+const table = `package persistentvolume
+
+func runSyncTests(t *testing.T) { doit := func() { t.Run("other", helper) }; doit() }
+
+func TestControllerSync(t *testing.T) {
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			doit(test)
+		})
+	}
+}
+`
+
+func TestATableRecordsItsRows(t *testing.T) {
+	changed, found, err := recording("table_test.go", []byte(table))
+	if err != nil || len(found) != 2 {
+		t.Fatalf("found %v, %v", found, err)
+	}
+	want := strings.NewReplacer("func runSyncTests", "func upstream_runSyncTests",
+		"func(t *testing.T) {\n\t\t\t", "func(t *testing.T) {"+inserted["TestControllerSync"]+"\n\t\t\t").Replace(table)
+	if string(changed) != want {
+		t.Errorf("it became\n%s", changed)
+	}
+}
