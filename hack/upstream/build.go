@@ -83,10 +83,10 @@ func (s *suite) generate(from, to string) (overlay map[string]string, err error)
 			return nil, err
 		}
 		name := filepath.Base(file)
-		if err := os.WriteFile(filepath.Join(to, name), text, 0o600); err != nil {
+		if err := os.WriteFile(generated(to, name), text, 0o600); err != nil {
 			return nil, err
 		}
-		overlay[filepath.Join(here, name)] = filepath.Join(to, name)
+		overlay[filepath.Join(here, name)] = generated(to, name)
 		s.stories, anywhere = append(s.stories, stories...), anywhere || had
 	}
 	if !anywhere {
@@ -94,6 +94,10 @@ func (s *suite) generate(from, to string) (overlay map[string]string, err error)
 	}
 	return overlay, nil
 }
+
+// generated is where a generated file lies. Its name doesn't end in .go, or else it were one
+// of the packages of the checkout that it lies in.
+func generated(folder, name string) string { return filepath.Join(folder, name+".txt") }
 
 func (s *suite) compile(ctx context.Context, overlay map[string]string, file string) error {
 	content, err := json.Marshal(map[string]any{"Replace": overlay})

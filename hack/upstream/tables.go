@@ -87,10 +87,10 @@ func (s *suite) generateTables(from, to string) (overlay map[string]string, err 
 		}
 		missing = slices.DeleteFunc(missing, func(name string) bool { return slices.Contains(found, name) })
 		name := filepath.Base(file)
-		if err := os.WriteFile(filepath.Join(to, name), text, 0o600); err != nil {
+		if err := os.WriteFile(generated(to, name), text, 0o600); err != nil {
 			return nil, err
 		}
-		overlay[filepath.Join(here, name)] = filepath.Join(to, name)
+		overlay[filepath.Join(here, name)] = generated(to, name)
 	}
 	if len(missing) > 0 {
 		return nil, fmt.Errorf("upstream has no %s any more", strings.Join(missing, ", "))
