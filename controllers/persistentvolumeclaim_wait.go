@@ -243,7 +243,7 @@ func (r *PersistentVolumeClaimReconciler) waitUnmatched(scope *claimScope) *wait
 	}
 	waiting := waitForVolume(why)
 	if scope.class == nil && name != "" {
-		waiting = &wait{reason: "StorageClassNotFound", event: provisioningFailed, warning: true, counts: true, message: why}
+		waiting.event, waiting.warning, waiting.counts = provisioningFailed, true, true
 	}
 	waiting.after = r.refresh.left(name)
 	return waiting

@@ -66,10 +66,10 @@ func MarkClaim(claim *corev1.PersistentVolumeClaim) bool {
 
 func mark(object *metav1.ObjectMeta, provisioner string) bool {
 	driver, marked := DriverOf(provisioner), object.Annotations[volume.AnnMigratedTo]
-	switch {
-	case driver == marked:
+	switch driver {
+	case marked:
 		return false
-	case driver == "":
+	case "":
 		delete(object.Annotations, volume.AnnMigratedTo)
 	default:
 		metav1.SetMetaDataAnnotation(object, volume.AnnMigratedTo, driver)

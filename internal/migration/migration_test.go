@@ -41,13 +41,14 @@ func TestTheTypeOfAVolumeTellsItsDriver(t *testing.T) {
 }
 
 func TestTheProvisionerDecidesWhetherAnObjectIsMarked(t *testing.T) {
-	const provisioned, asked, beta, migrated = volume.AnnDynamicallyProvisioned, volume.AnnStorageProvisioner, volume.AnnBetaStorageProvisioner, volume.AnnMigratedTo
+	const provisioned, asked = volume.AnnDynamicallyProvisioned, volume.AnnStorageProvisioner
+	const beta, migrated = volume.AnnBetaStorageProvisioner, volume.AnnMigratedTo
 	const inTree, driver, gone = "kubernetes.io/gce-pd", "pd.csi.storage.gke.io", "kubernetes.io/rbd"
 
 	for name, test := range map[string]struct{ volume, claim, wantVolume, wantClaim map[string]string }{
 		"taken over": {
-			map[string]string{provisioned: inTree}, map[string]string{asked: inTree},
-			map[string]string{provisioned: inTree, migrated: driver}, map[string]string{asked: inTree, migrated: driver},
+			volume: map[string]string{provisioned: inTree}, wantVolume: map[string]string{provisioned: inTree, migrated: driver},
+			claim: map[string]string{asked: inTree}, wantClaim: map[string]string{asked: inTree, migrated: driver},
 		},
 		"asked by the older annotation": {
 			nil, map[string]string{beta: inTree}, nil, map[string]string{beta: inTree, migrated: driver},
