@@ -60,12 +60,12 @@ func TestTheProvisionerDecidesWhetherAnObjectIsMarked(t *testing.T) {
 			map[string]string{provisioned: inTree, migrated: driver}, nil, map[string]string{provisioned: inTree, migrated: driver}, nil,
 		},
 		"gone": {
-			map[string]string{provisioned: gone, migrated: "old"}, map[string]string{asked: gone, migrated: "old"},
-			map[string]string{provisioned: gone}, map[string]string{asked: gone},
+			volume: map[string]string{provisioned: gone, migrated: "old"}, wantVolume: map[string]string{provisioned: gone},
+			claim: map[string]string{asked: gone, migrated: "old"}, wantClaim: map[string]string{asked: gone},
 		},
 		"of no provisioner": {
-			map[string]string{migrated: "by hand"}, map[string]string{migrated: "by hand"},
-			map[string]string{migrated: "by hand"}, map[string]string{migrated: "by hand"},
+			volume: map[string]string{migrated: "by hand"}, wantVolume: map[string]string{migrated: "by hand"},
+			claim: map[string]string{migrated: "by hand"}, wantClaim: map[string]string{migrated: "by hand"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
