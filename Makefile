@@ -182,7 +182,13 @@ e2e: build controlplane-whole image-archives bin/kustomize bin/ginkgo ## Stowage
 .PHONY: integration-upstream
 integration-upstream: build controlplane ## Kubernetes' own integration stories of PersistentVolumes, with --scope=cluster in place of its controller. FOCUS narrows it, such as volume/TestPersistentVolumeDeleter; SKIPPED=yes plays what hack/upstream/skips.txt has.
 	@$(GO_BUILD) -o bin/cleanmachine ./hack/cleanmachine
-	@bin/cleanmachine hack/upstream/play.sh '$(K8S_BIN)' '$(FOCUS)' $(if $(SKIPPED),skipped)
+	@bin/cleanmachine go -C hack/upstream run . --repository '$(CURDIR)' --programs '$(CURDIR)/$(K8S_BIN)' --run '$(FOCUS)' $(if $(SKIPPED),--skipped)
+
+.PHONY: tables-upstream
+tables-upstream: controlplane ## Play the tables of Kubernetes' own controller of PersistentVolumes with Stowage's reconcilers. FOCUS narrows it, such as TestSync/1-1; controllers/testdata/upstream.txt has the rows that don't hold.
+	@mkdir -p bin/upstream
+	@go -C hack/upstream run . --repository '$(CURDIR)' --programs '$(CURDIR)/$(K8S_BIN)' --tables '$(CURDIR)/bin/upstream/tables.jsonl'
+	@STOWAGE_UPSTREAM_TABLES='$(CURDIR)/bin/upstream/tables.jsonl' go test -v -count=1 -timeout 20m ./controllers -run '^TestControllers$$' -ginkgo.focus="Upstream's tables $(FOCUS)"
 
 .PHONY: e2e-upstream
 e2e-upstream: build controlplane-whole upstream-images bin/kustomize bin/ginkgo ## Kubernetes' own end-to-end tests of storage, against Stowage as each of OVERLAYS installs it. UPSTREAM=ci is a selection, FOCUS narrows it; STAY=yes keeps the first cluster until Ctrl-C. Needs root; installs Debian packages.

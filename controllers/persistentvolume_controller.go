@@ -88,7 +88,10 @@ func (r *PersistentVolumeReconciler) steps() []volumeStep {
 	if r.scope == ClassesScope {
 		return []volumeStep{r.ensureReclaimable, r.removeAttachFinalizer, r.reclaim}
 	}
-	return []volumeStep{r.ensureNotRecycling, r.ensureProtected, r.ensureReclaimable, r.ensurePhase, r.removeProtection, r.removeAttachFinalizer, r.reclaim}
+	return []volumeStep{
+		r.ensureNotRecycling, r.ensureProtected, r.ensureMigrated, r.ensureReclaimable, r.ensurePhase,
+		r.removeProtection, r.removeAttachFinalizer, r.reclaim,
+	}
 }
 
 // ensurePhase writes the phase that the volume and its claim call for. A volume
@@ -201,7 +204,7 @@ func (r *PersistentVolumeReconciler) fence(ctx context.Context, claim *corev1.Pe
 }
 
 // unbind frees a volume that was tied to a claim which took another one. Storage
-// that was made for the claim and never used by it is released, to be reclaimed;
+// that a provisioner made for the claim and no pod used is released, to be reclaimed;
 // what a person made becomes available again.
 func (r *PersistentVolumeReconciler) unbind(ctx context.Context, pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) error {
 	if madeFor(pv, claim) {

@@ -13,6 +13,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/migration"
 )
 
 func mayDelete(pv *corev1.PersistentVolume) bool {
@@ -54,18 +55,43 @@ func (r *PersistentVolumeReconciler) claimed(ctx context.Context, pv *corev1.Per
 	return holds(claim, pv), nil
 }
 
-// madeFor tells whether a provisioner, ours or another's, made a volume for a claim:
-// if the claim took another one, be it a later one that was made for it, nobody has
-// used it.
+// madeFor reports whether a provisioner, ours or another's, made a volume for a claim: if
+// the claim took another one, be it a later one that was made for it, no pod has used it.
+//
+// Other provisioners name their volumes as they like. A volume that is older than the
+// claim had another use before, and its data is not theirs to delete.
 func madeFor(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
-	return pv.Annotations[volume.AnnDynamicallyProvisioned] != "" && isVolumeIDOf(pv.Name, claim.UID)
+	driver := pv.Annotations[volume.AnnDynamicallyProvisioned]
+	switch {
+	case driver == "":
+		return false
+	case isVolumeIDOf(pv.Name, claim.UID):
+		return true
+	default:
+		return !backend.IsOurs(driver) && !pv.CreationTimestamp.Before(&claim.CreationTimestamp)
+	}
 }
 
 // isUndone tells whether a volume was made for an earlier attempt of a claim: a leader
 // that is late recorded it, and its storage may be gone. It is reclaimed once the claim
 // has another, or is gone itself.
 func isUndone(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
-	return madeFor(pv, claim) && attemptIn(pv.Name, claim.UID) < attemptOf(claim)
+	return isVolumeIDOf(pv.Name, claim.UID) && madeFor(pv, claim) && attemptIn(pv.Name, claim.UID) < attemptOf(claim)
+}
+
+// deletedElsewhere reports whether another program deletes the storage of a volume that
+// no driver of Stowage made: the provisioner that made it or, of a static volume, the
+// provisioner of its CSI driver. Those do so only while the volume is Released.
+func deletedElsewhere(pv *corev1.PersistentVolume) bool {
+	provisioner := pv.Annotations[volume.AnnDynamicallyProvisioned]
+	switch {
+	case migration.IsInTree(provisioner):
+		return migration.DriverOf(provisioner) != ""
+	case provisioner != "":
+		return true
+	default:
+		return pv.Spec.CSI != nil && !backend.IsOurs(pv.Spec.CSI.Driver)
+	}
 }
 
 // holds tells whether the claim that a volume is tied to is bound to it, or may yet

@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,8 +35,8 @@ func (r *PersistentVolumeReconciler) ensureProtected(ctx context.Context, pv *co
 // somebody took the claim off the volume, the claim is about to tie it again. From a
 // volume that is yet to be reclaimed the last write takes both finalizers.
 func (r *PersistentVolumeReconciler) removeProtection(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
-	if pv.DeletionTimestamp.IsZero() || pv.Status.Phase == corev1.VolumeBound ||
-		!controllerutil.ContainsFinalizer(pv, pvProtectionFinalizer) || controllerutil.ContainsFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
+	if pv.DeletionTimestamp.IsZero() || pv.Status.Phase == corev1.VolumeBound || controllerutil.ContainsFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) ||
+		!slices.ContainsFunc(pv.Finalizers, isProtection) {
 		return false, ctrl.Result{}, nil
 	}
 	if !wasClaimed(pv) {
@@ -45,8 +46,22 @@ func (r *PersistentVolumeReconciler) removeProtection(ctx context.Context, pv *c
 		}
 	}
 	before := pv.DeepCopy()
-	controllerutil.RemoveFinalizer(pv, pvProtectionFinalizer)
-	return false, ctrl.Result{}, r.patch(ctx, pv, before, "ending the protection of")
+	pv.Finalizers = slices.DeleteFunc(pv.Finalizers, isProtection)
+	if err := r.patch(ctx, pv, before, "ending the protection of"); err != nil {
+		return false, ctrl.Result{}, err
+	}
+	if controllerutil.ContainsFinalizer(before, volume.PVDeletionInTreeProtectionFinalizer) && mayDelete(pv) {
+		r.events.Eventf(pv, nil, corev1.EventTypeWarning, "VolumeFailedDelete", "Delete",
+			"volume %s goes, and its storage is still there: nothing in this cluster can remove it, so remove it by hand", pv.Name)
+	}
+	return false, ctrl.Result{}, nil
+}
+
+// isProtection reports whether a finalizer only keeps a volume until no claim is bound to
+// it. That of in-tree deleters, of which kube-controller-manager has none any more, would
+// keep a volume for ever.
+func isProtection(finalizer string) bool {
+	return finalizer == pvProtectionFinalizer || finalizer == volume.PVDeletionInTreeProtectionFinalizer
 }
 
 // ensureReclaimable adds the finalizer to a volume that one of Stowage's drivers
@@ -184,22 +199,27 @@ func (r *PersistentVolumeReconciler) letGo(ctx context.Context, pv *corev1.Persi
 // policy Recycle, as far as that goes. A provisioner of their own deletes the others, or
 // a person does.
 func (r *PersistentVolumeReconciler) reclaimForeign(ctx context.Context, pv *corev1.PersistentVolume) (ctrl.Result, error) {
-	if r.scope == ClassesScope || !pv.DeletionTimestamp.IsZero() || pv.Status.Phase != corev1.VolumeReleased || pv.Annotations[volume.AnnDynamicallyProvisioned] != "" {
+	if r.scope == ClassesScope || !pv.DeletionTimestamp.IsZero() || pv.Status.Phase != corev1.VolumeReleased {
 		return ctrl.Result{}, nil
 	}
-	switch pv.Spec.PersistentVolumeReclaimPolicy {
-	case corev1.PersistentVolumeReclaimRecycle:
+	provisioner := pv.Annotations[volume.AnnDynamicallyProvisioned]
+	switch policy := pv.Spec.PersistentVolumeReclaimPolicy; {
+	case policy == corev1.PersistentVolumeReclaimRecycle && provisioner == "":
 		return r.recycle(ctx, pv)
-	case corev1.PersistentVolumeReclaimDelete:
-		return ctrl.Result{}, r.failForeignDelete(ctx, pv)
+	case policy == corev1.PersistentVolumeReclaimDelete && !deletedElsewhere(pv):
+		return ctrl.Result{}, r.failForeignDelete(ctx, pv, provisioner)
 	default:
 		return ctrl.Result{}, nil
 	}
 }
 
-func (r *PersistentVolumeReconciler) failForeignDelete(ctx context.Context, pv *corev1.PersistentVolume) error {
-	const message = "nothing in this cluster can do what the reclaim policy Delete asks for a volume that was made by hand: " +
-		"save or remove its data by hand, then delete the PersistentVolume"
+func (r *PersistentVolumeReconciler) failForeignDelete(ctx context.Context, pv *corev1.PersistentVolume, provisioner string) error {
+	origin := "a volume that was made by hand"
+	if provisioner != "" {
+		origin = "a volume of provisioner " + provisioner + ", which is not part of Kubernetes any more"
+	}
+	message := "nothing in this cluster can do what the reclaim policy Delete asks for " + origin +
+		": save or remove its data by hand, then delete the PersistentVolume"
 	if err := r.setPhase(ctx, pv, corev1.VolumeFailed, message); err != nil {
 		return err
 	}

@@ -36,6 +36,8 @@ type PersistentVolumeClaimReconciler struct {
 	patience patience
 	events   events.EventRecorder
 	told     told
+	// mismatches are what was last told of volumes that a controller tied to a claim.
+	mismatches told
 }
 
 // NewPersistentVolumeClaimReconciler makes a reconciler with an empty index of
@@ -92,6 +94,7 @@ func (r *PersistentVolumeClaimReconciler) Reconcile(ctx context.Context, request
 	}()
 	if err := r.client.Get(ctx, request.NamespacedName, claim); err != nil {
 		r.told.forget(request.NamespacedName)
+		r.mismatches.forget(request.NamespacedName)
 		r.patience.forget(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -125,9 +128,11 @@ func (r *PersistentVolumeClaimReconciler) steps(claim *corev1.PersistentVolumeCl
 			r.awaitProvisionRequest, r.findMadeVolume, r.findClass, r.findNode, r.provision, r.settleProvisioning, r.removeFinalizers,
 		}
 	case binder.Completed(claim):
-		return []claimStep{r.ensureProtected, r.findBoundVolume, r.bind, r.settleProvisioning, r.removeFinalizers, r.expand}
+		return []claimStep{r.ensureProtected, r.ensureMigrated, r.findBoundVolume, r.bind, r.settleProvisioning, r.removeFinalizers, r.expand}
 	default:
-		return []claimStep{r.ensureProtected, r.findClass, r.findNode, r.findVolume, r.tellMismatches, r.assignDefaultClass, r.provision, r.bind}
+		return []claimStep{
+			r.ensureProtected, r.ensureMigrated, r.findClass, r.findNode, r.findVolume, r.tellMismatches, r.assignDefaultClass, r.provision, r.bind,
+		}
 	}
 }
 
@@ -146,6 +151,8 @@ func (r *PersistentVolumeClaimReconciler) findNode(ctx context.Context, scope *c
 		scope.wish.Delayed = true
 		return nil, nil
 	}
+	// The scheduler writes the annotation where no volume that exists suits the pod.
+	scope.wish.Provisioning = scope.claim.Annotations[annSelectedNode] != "" && scope.class.Provisioner != noProvisioner
 	node := &corev1.Node{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
 		if apierrors.IsNotFound(err) {

@@ -36,7 +36,7 @@ func (r *PersistentVolumeClaimReconciler) expand(ctx context.Context, scope *cla
 	case !asksForMore(claim):
 		return nil, r.forgetEarlierSize(ctx, claim, pv)
 	case !isServed(pv):
-		return r.leaveToExpander(), nil
+		return r.leaveToExpander(ctx, claim, pv)
 	case !mayExpand(claim):
 		return nil, nil
 	}
@@ -143,15 +143,6 @@ func (r *PersistentVolumeClaimReconciler) shownVolume(ctx context.Context, scope
 		return nil, wrap(client.IgnoreNotFound(err), "reading volume %s", scope.claim.Spec.VolumeName)
 	}
 	return pv, nil
-}
-
-// leaveToExpander tells that somebody else grows a volume. In scope=classes
-// kube-controller-manager tells.
-func (r *PersistentVolumeClaimReconciler) leaveToExpander() *wait {
-	if r.scope == ClassesScope {
-		return nil
-	}
-	return waitForForeignExpander()
 }
 
 // isServed tells whether a volume lies in a StorageBackend.

@@ -179,7 +179,7 @@ var _ = Describe("A claim whose volume is not Stowage's to grow", func() {
 		class := Class("foreign", "ebs.csi.aws.com", nil)
 		class.AllowVolumeExpansion = new(true)
 		claim := Claim(InClass("foreign"))
-		w.create(class, Volume("v", OfClass("foreign")), claim)
+		w.create(class, Volume("v", OfClass("foreign"), ofDriver("ebs.csi.aws.com")), claim)
 		w.settle()
 		w.told()
 
@@ -188,6 +188,22 @@ var _ = Describe("A claim whose volume is not Stowage's to grow", func() {
 
 		Expect(w.told()).To(HaveExactElements(ContainSubstring("Normal ExternalExpanding")))
 		Expect(w.read(claim).Status.AllocatedResources).To(BeEmpty())
+		Expect(claim.Annotations).NotTo(HaveKey("volume.kubernetes.io/storage-resizer"))
+	})
+
+	It("is told once that nothing grows a volume that no driver serves", func() {
+		w := newWorld(ClusterScope)
+		class := Class("by-hand", noProvisioner, nil)
+		class.AllowVolumeExpansion = new(true)
+		claim := Claim(InClass("by-hand"))
+		w.create(class, Volume("v", OfClass("by-hand")), claim)
+		w.settle()
+		w.told()
+
+		w.ask(claim, "2Gi")
+		w.settle()
+
+		Expect(w.told()).To(HaveExactElements(And(HavePrefix("Warning VolumeResizeFailed"), ContainSubstring("no driver grows volume v"))))
 	})
 })
 

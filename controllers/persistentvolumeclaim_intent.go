@@ -110,7 +110,7 @@ func (r *PersistentVolumeClaimReconciler) ensureIntent(ctx context.Context, scop
 	if err != nil {
 		return fmt.Errorf("writing the intent of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
-	return r.tellUnfit(ctx, scope)
+	return r.tellUnfit(ctx, scope, true)
 }
 
 // settleProvisioning ends what an intent began: where a volume object records the

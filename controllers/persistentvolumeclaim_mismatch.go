@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -10,26 +11,37 @@ import (
 	"github.com/stowage-dev/stowage/internal/binder"
 )
 
-// tellMismatches says, when a claim takes a volume, which others a person reserved
-// for it that don't fit: nothing else would tell why it got none of those. While
-// the claim waits its condition does.
+// tellMismatches says which volumes that are reserved for a claim don't fit: when it takes
+// another volume, because nothing else would tell, and at once where a controller tied
+// the volume, which no person expects. While the claim waits its condition does.
 func (r *PersistentVolumeClaimReconciler) tellMismatches(ctx context.Context, scope *claimScope) (*wait, error) {
-	if scope.volume == nil || binder.TiedTo(scope.volume, scope.claim) {
+	if scope.volume != nil && binder.TiedTo(scope.volume, scope.claim) {
 		return nil, nil
 	}
-	return nil, r.tellUnfit(ctx, scope)
+	return nil, r.tellUnfit(ctx, scope, scope.volume != nil)
 }
 
-func (r *PersistentVolumeClaimReconciler) tellUnfit(ctx context.Context, scope *claimScope) error {
+// tellUnfit tells of volumes that are tied to the claim, once, and of those that are
+// reserved by name, if asked.
+func (r *PersistentVolumeClaimReconciler) tellUnfit(ctx context.Context, scope *claimScope, ofReserved bool) error {
 	claim, reserved := scope.claim, &corev1.PersistentVolumeList{}
-	key := client.ObjectKeyFromObject(claim).String()
-	if err := r.client.List(ctx, reserved, client.MatchingFields{volumesByClaim: key}, unhurried, client.UnsafeDisableDeepCopy); err != nil {
+	key := client.ObjectKeyFromObject(claim)
+	if err := r.client.List(ctx, reserved, client.MatchingFields{volumesByClaim: key.String()}, unhurried, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the volumes that are reserved for claim %s: %w", key, err)
 	}
-	for i := range reserved.Items {
-		pv := &reserved.Items[i]
-		cause := binder.Fit(pv, scope.wish)
-		if cause == binder.Fits || !binder.ReservedFor(pv, claim) {
+	unfit := slices.DeleteFunc(reserved.Items, func(pv corev1.PersistentVolume) bool {
+		return !binder.ReservedFor(&pv, claim) || binder.Fit(&pv, scope.wish) == binder.Fits
+	})
+	tied := ""
+	for i := range unfit {
+		if binder.TiedTo(&unfit[i], claim) {
+			tied += fmt.Sprintln(unfit[i].Name, binder.Fit(&unfit[i], scope.wish))
+		}
+	}
+	ofTied := r.mismatches.isNews(key, tied)
+	for i := range unfit {
+		pv, cause := &unfit[i], binder.Fit(&unfit[i], scope.wish)
+		if told := binder.TiedTo(pv, claim); told && !ofTied || !told && !ofReserved {
 			continue
 		}
 		r.events.Eventf(claim, pv, corev1.EventTypeWarning, "VolumeMismatch", "Bind", "volume %s is reserved for this claim, and does not fit: %s", pv.Name, cause)

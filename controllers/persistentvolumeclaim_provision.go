@@ -19,6 +19,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/migration"
 )
 
 // noProvisioner is the provisioner of classes whose volumes are made by hand.
@@ -58,10 +59,12 @@ func (r *PersistentVolumeClaimReconciler) provision(ctx context.Context, scope *
 		return &wait{}, nil
 	case scope.class == nil || scope.class.Provisioner == noProvisioner:
 		return r.waitUnmatched(scope), nil
+	case isGone(scope.class):
+		return waitForGoneProvisioner(scope.class), nil
 	case populated(scope.claim):
 		return waitForPopulator(scope.claim), r.markProvisioner(ctx, scope)
 	case !backend.IsOurs(scope.class.Provisioner):
-		return waitForForeignProvisioner(scope.class.Provisioner), r.markProvisioner(ctx, scope)
+		return waitForForeignProvisioner(provisionerOf(scope.class)), r.markProvisioner(ctx, scope)
 	}
 	object, request, err := r.prepare(ctx, scope)
 	if err != nil {
@@ -295,15 +298,16 @@ func (r *PersistentVolumeClaimReconciler) markProvisioner(ctx context.Context, s
 	return wrap(err, "naming the provisioner of claim %s/%s", scope.claim.Namespace, scope.claim.Name)
 }
 
-// setProvisioner sets, in memory, the annotations that name the provisioner, the
-// older one for those who read only that, and tells whether they changed.
+// setProvisioner sets, in memory, the annotations that name the provisioner, the older one
+// for programs that read only that, and reports whether they changed. Where the newer one
+// is right both were written before, or a person did without the older one.
 func setProvisioner(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) bool {
-	changed := false
-	for _, key := range []string{volume.AnnStorageProvisioner, volume.AnnBetaStorageProvisioner} {
-		if claim.Annotations[key] != class.Provisioner {
-			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, key, class.Provisioner)
-			changed = true
-		}
+	provisioner := provisionerOf(class)
+	if claim.Annotations[volume.AnnStorageProvisioner] == provisioner {
+		return false
 	}
-	return changed
+	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volume.AnnStorageProvisioner, provisioner)
+	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volume.AnnBetaStorageProvisioner, provisioner)
+	migration.MarkClaim(claim)
+	return true
 }

@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
@@ -189,6 +190,27 @@ var _ = Describe("A claim that waits for its first consumer", func() {
 
 // newCrowdedWorld is a world with two nodes, of which the first can't have
 // volumes, and a claim that is placed there.
+var _ = Describe("A claim that the scheduler sent to a provisioner", func() {
+	It("gets no other volume of its class behind the back of that provisioner", func() {
+		w := newWorld(ClusterScope)
+		class := Class("foreign", "example.com/disks", nil)
+		class.VolumeBindingMode = new(storagev1.VolumeBindingWaitForFirstConsumer)
+		claim := Claim(InClass("foreign"), placedOn("node-1"))
+		w.create(Node("node-1"), class, Volume("v", OfClass("foreign")), claim)
+
+		w.settle()
+
+		Expect(w.condition(claim).Reason).To(Equal("ExternalProvisioning"))
+		Expect(claim.Spec.VolumeName).To(BeEmpty())
+		expectPhase(w, Volume("v"), corev1.VolumeAvailable)
+
+		pv := Volume("made", OfClass("foreign"), madeBy("example.com/disks"), tiedTo(claim))
+		w.create(pv)
+		w.settle()
+		expectBound(w, claim, pv)
+	})
+})
+
 func newCrowdedWorld(kind backend.ErrorKind) (*world, *crowded, *corev1.PersistentVolumeClaim) {
 	GinkgoHelper()
 	w := newWorld(ClusterScope)

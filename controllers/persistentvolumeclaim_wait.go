@@ -33,6 +33,9 @@ type wait struct {
 	after time.Duration
 	// rarer has a claim look again the more rarely, the older it is.
 	rarer bool
+	// counts tells that the message counts volumes, which come and go: that alone is no
+	// news.
+	counts bool
 	// patient waits are told only once they have lasted: mostly they are over sooner.
 	patient bool
 	// yields keeps a failure that was told before: nothing else is known yet.
@@ -94,8 +97,9 @@ func (r *PersistentVolumeClaimReconciler) writeWait(ctx context.Context, claim *
 		changed = setBindable(claim, corev1.PersistentVolumeClaimCondition{
 			Status: corev1.ConditionFalse, Reason: waiting.reason, Message: waiting.message,
 		})
-		news = changed && (waiting.warning || bindableReason(before) != waiting.reason)
+		news = changed && (waiting.warning && !waiting.counts || bindableReason(before) != waiting.reason)
 	}
+	changed = clearVolume(&claim.Status) || changed
 	// A claim that isn't bound is Pending, whatever somebody wrote before.
 	if phase := cmp.Or(waiting.phase, corev1.ClaimPending); claim.Status.Phase != phase {
 		claim.Status.Phase = phase
@@ -108,6 +112,16 @@ func (r *PersistentVolumeClaimReconciler) writeWait(ctx context.Context, claim *
 		return false, fmt.Errorf("writing why claim %s/%s waits: %w", claim.Namespace, claim.Name, err)
 	}
 	return news, nil
+}
+
+// clearVolume removes, in memory, what a claim that is not bound says of its volume, and
+// reports whether it said anything.
+func clearVolume(status *corev1.PersistentVolumeClaimStatus) bool {
+	if status.Capacity == nil && status.AccessModes == nil && status.CurrentVolumeAttributesClassName == nil {
+		return false
+	}
+	status.Capacity, status.AccessModes, status.CurrentVolumeAttributesClassName = nil, nil, nil
+	return true
 }
 
 // bindableReason is why the claim was last said to wait.
@@ -228,6 +242,9 @@ func (r *PersistentVolumeClaimReconciler) waitUnmatched(scope *claimScope) *wait
 		why += fmt.Sprintf("; StorageClass %q makes none: create a volume that fits", name)
 	}
 	waiting := waitForVolume(why)
+	if scope.class == nil && name != "" {
+		waiting.event, waiting.warning, waiting.counts = provisioningFailed, true, true
+	}
 	waiting.after = r.refresh.left(name)
 	return waiting
 }
@@ -270,6 +287,25 @@ func waitForBackend(err error) *wait {
 		failed.message += " (tried again, ever more slowly)"
 	}
 	return failed
+}
+
+// waitForGoneProvisioner says that no program makes volumes of a class. A volume of the
+// class that comes wakes the claim.
+func waitForGoneProvisioner(class *storagev1.StorageClass) *wait {
+	return &wait{
+		reason: provisioningFailed, event: provisioningFailed, warning: true,
+		message: fmt.Sprintf("StorageClass %q has the provisioner %s, which is not part of Kubernetes, and which no CSI driver took over: "+
+			"create the claim with another class, or create a volume that fits", class.Name, class.Provisioner),
+	}
+}
+
+func waitForNoExpander(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) *wait {
+	has := claim.Status.Capacity[corev1.ResourceStorage]
+	return &wait{
+		event: "VolumeResizeFailed", warning: true,
+		message: fmt.Sprintf("no driver grows volume %s: create a larger claim and copy the data, and set the request of this one back to %s",
+			pv.Name, has.String()),
+	}
 }
 
 func waitForForeignExpander() *wait {

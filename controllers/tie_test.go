@@ -163,6 +163,43 @@ var _ = Describe("A volume that is tied to a claim which took another", func() {
 
 		expectPhase(w, pv, corev1.VolumeReleased)
 	})
+
+	It("is Released, too, when another provisioner made it for that claim, whatever its name", func() {
+		w, claim := boundTo("taken")
+		pv := Volume("prefix-7", tiedTo(claim), madeBy("disks.example.com"), Reclaimed(corev1.PersistentVolumeReclaimDelete))
+		w.create(pv)
+
+		w.settle()
+
+		expectPhase(w, pv, corev1.VolumeReleased)
+	})
+})
+
+var _ = Describe("A volume that a controller tied to a claim, and that does not fit it", func() {
+	DescribeTable("is not bound, and both are told once",
+		func(cause string, change func(*corev1.PersistentVolume)) {
+			w := newWorld(ClusterScope)
+			claim := Claim(Asking("2Gi"))
+			w.create(claim)
+			pv := Volume("v", Holding("2Gi"), tiedTo(claim), byController, change)
+			w.create(pv)
+
+			w.settle()
+			w.settle()
+
+			w.get(claim)
+			w.get(pv)
+			Expect(claim.Spec.VolumeName).To(BeEmpty())
+			Expect(claim.Status.Phase).To(Equal(corev1.ClaimPending))
+			Expect(pv.Spec.ClaimRef.UID).To(Equal(claim.UID))
+			Expect(tellingOf(w.told(), "Warning VolumeMismatch")).To(ConsistOf(
+				ContainSubstring("volume v is reserved for this claim, and does not fit: "+cause),
+				ContainSubstring("claim default/data, for which the volume is reserved, can't have it: "+cause)))
+		},
+		Entry("for its volumeMode", "other volumeMode", func(pv *corev1.PersistentVolume) { pv.Spec.VolumeMode = new(corev1.PersistentVolumeBlock) }),
+		Entry("for its size", "too small", Holding("1Gi")),
+		Entry("for its access modes", "other access modes", WithModes(corev1.ReadOnlyMany)),
+	)
 })
 
 var _ = Describe("A claim that is bound", func() {

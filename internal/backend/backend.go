@@ -11,6 +11,7 @@ package backend
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -148,6 +149,9 @@ func (c Capabilities) Check(request Request) error {
 			return Invalid.Errorf("access mode %s is not supported here: ask for one of %v", mode, c.AccessModes)
 		}
 	}
+	if err := countable(request.Capacity); err != nil {
+		return err
+	}
 	if !slices.Contains(c.VolumeModes, request.VolumeMode) {
 		return Invalid.Errorf("volumeMode %s is not supported here: ask for %v", request.VolumeMode, c.VolumeModes)
 	}
@@ -166,4 +170,16 @@ func (c Capabilities) refuseFSType(fsType string) error {
 	}
 	return Invalid.Errorf("the file system %q is not supported here: use a StorageClass whose parameter %s is one of %v",
 		fsType, stowagev1alpha1.FSTypeParameter, c.FSTypes)
+}
+
+// most is the largest capacity that is counted in bytes.
+var most = *resource.NewQuantity(math.MaxInt64, resource.BinarySI)
+
+// countable refuses a capacity beyond int64, which Quantity.Value makes 0: a backend would
+// make the smallest volume that there is.
+func countable(capacity resource.Quantity) error {
+	if capacity.Cmp(most) > 0 {
+		return Invalid.Errorf("no volume has %s: ask for less than 8Ei", capacity.String())
+	}
+	return nil
 }

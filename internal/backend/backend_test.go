@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -110,5 +111,19 @@ func TestARegistryOpensWhatItServesAndRefusesTheRest(t *testing.T) {
 	})
 	if _, err := registry.Open(foreign); !errors.Is(err, backend.Invalid) {
 		t.Errorf("opening what is not served: %v", err)
+	}
+}
+
+func TestWhatIsMoreThanCanBeCountedIsRefused(t *testing.T) {
+	modes := backend.Capabilities{VolumeModes: []corev1.PersistentVolumeMode{corev1.PersistentVolumeFilesystem}}
+	for size, refused := range map[string]bool{"1Gi": false, "9E": false, "8Ei": false, "900E": true} {
+		capacity := resource.MustParse(size)
+		err := modes.Check(backend.Request{Capacity: capacity, VolumeMode: corev1.PersistentVolumeFilesystem})
+		if errors.Is(err, backend.Invalid) != refused {
+			t.Errorf("a claim for %s: %v", size, err)
+		}
+		if _, err = backend.Expand(t.Context(), fake.New(), "v", capacity); errors.Is(err, backend.Invalid) != refused {
+			t.Errorf("growth to %s: %v", size, err)
+		}
 	}
 }

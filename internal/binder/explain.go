@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // maxNamed is how many claims an explanation names before it only counts.
@@ -74,11 +73,11 @@ func (t *tally) groups(wish Wish) []string {
 		case count == 0:
 		case cause == TooSmall:
 			groups = append(groups, fmt.Sprintf("%d too small (largest %s: %s, need %s)",
-				count, Bytes(t.largest.size), t.largest.name, Bytes(RequestOf(wish.Claim))))
+				count, t.largest.size, t.largest.name, Bytes(RequestOf(wish.Claim))))
 		case cause == Reserved:
 			groups = append(groups, fmt.Sprintf("%d reserved for %s", count, t.ownersText()))
 		default:
-			groups = append(groups, fmt.Sprintf("%d %s", count, describe(cause, wish, 0)))
+			groups = append(groups, fmt.Sprintf("%d %s", count, describe(cause, wish, size{})))
 		}
 	}
 	return groups
@@ -92,13 +91,13 @@ func (t *tally) ownersText() string {
 }
 
 // describe says what is wrong with a volume for a claim.
-func describe(cause Cause, wish Wish, size int64) string {
+func describe(cause Cause, wish Wish, held size) string {
 	claim := wish.Claim
 	switch cause {
 	case Fits:
 		return "to be had once the claim's pod has a node"
 	case TooSmall:
-		return fmt.Sprintf("too small (%s, need %s)", Bytes(size), Bytes(RequestOf(claim)))
+		return fmt.Sprintf("too small (%s, need %s)", held, Bytes(RequestOf(claim)))
 	case OtherAccessModes:
 		return "without access mode " + joined(claim.Spec.AccessModes)
 	case OtherVolumeMode:
@@ -108,11 +107,6 @@ func describe(cause Cause, wish Wish, size int64) string {
 	default:
 		return string(cause)
 	}
-}
-
-// Bytes writes a size as people write it in claims: 5Gi.
-func Bytes(size int64) string {
-	return resource.NewQuantity(size, resource.BinarySI).String()
 }
 
 func ofClass(class string) string {

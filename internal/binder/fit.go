@@ -10,10 +10,7 @@
 package binder
 
 import (
-	"math"
-
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,13 +27,16 @@ type Wish struct {
 	// Delayed is true where the claim waits for its first consumer, and no node
 	// is chosen: only volumes made for this very claim are taken.
 	Delayed bool
+	// Provisioning is true where the scheduler chose the node for a volume that is yet
+	// to be made: only volumes made for this very claim are taken.
+	Provisioning bool
 }
 
 // onlyOwn tells whether nothing is taken but what was made for this very claim. A
 // claim that is to begin with certain data, a copy or a restore, isn't given any
 // empty volume that happens to fit: its user would take it for the data.
 func (w Wish) onlyOwn() bool {
-	return w.Delayed || w.Claim.Spec.DataSource != nil || w.Claim.Spec.DataSourceRef != nil
+	return w.Delayed || w.Provisioning || w.Claim.Spec.DataSource != nil || w.Claim.Spec.DataSourceRef != nil
 }
 
 // Cause says why a volume isn't given to a claim.
@@ -73,7 +73,7 @@ type seeker struct {
 	created  int64
 	class    string
 	kind     kind
-	size     int64
+	size     size
 	selector labels.Selector
 	node     *corev1.Node
 }
@@ -86,7 +86,7 @@ func seekerOf(wish Wish) seeker {
 		created:  claim.CreationTimestamp.Unix(),
 		class:    volume.GetPersistentVolumeClaimClass(claim),
 		kind:     kindAskedBy(claim),
-		size:     RequestOf(claim),
+		size:     sizeOf(RequestOf(claim)),
 		selector: selectorOf(claim.Spec.Selector),
 		node:     wish.Node,
 	}
@@ -116,7 +116,7 @@ func (s *seeker) fitInKind(v *stocked, chosen bool) Cause {
 	switch {
 	case !chosen && s.selector != nil && !s.selector.Matches(labels.Set(v.pv.Labels)):
 		return OtherLabels
-	case v.size < s.size:
+	case v.size.compare(s.size) < 0:
 		return TooSmall
 	case s.node != nil && volume.CheckNodeAffinity(v.pv, s.node.Labels) != nil:
 		return OtherNode
@@ -147,20 +147,6 @@ func names(ref *corev1.ObjectReference, claim types.NamespacedName, uid types.UI
 // no return of binding is behind it.
 func TiedTo(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	return ReservedFor(pv, claim) && pv.Spec.ClaimRef.UID == claim.UID
-}
-
-// RequestOf is how many bytes a claim asks for.
-func RequestOf(claim *corev1.PersistentVolumeClaim) int64 {
-	return BytesOf(claim.Spec.Resources.Requests[corev1.ResourceStorage])
-}
-
-// BytesOf is a quantity in bytes, rounded up; what is more than can be counted is
-// as much as can be.
-func BytesOf(quantity resource.Quantity) int64 {
-	if quantity.CmpInt64(math.MaxInt64) >= 0 {
-		return math.MaxInt64
-	}
-	return quantity.Value()
 }
 
 // selectorOf is nil for a claim that has no selector. The API server refuses

@@ -26,6 +26,7 @@ func TestFitNamesTheFirstCauseForWhichAVolumeIsNotGiven(t *testing.T) {
 		"larger":                        {Volume("v", Holding("5Gi")), Claim(), "", binder.Fits},
 		"smaller":                       {Volume("v"), Claim(Asking("2Gi")), "", binder.TooSmall},
 		"a size beyond counting":        {Volume("v"), Claim(Asking("10E")), "", binder.TooSmall},
+		"too small, beyond counting":    {Volume("v", Holding("200E")), Claim(Asking("900E")), "", binder.TooSmall},
 		"more access modes":             {Volume("v", WithModes(corev1.ReadOnlyMany, corev1.ReadWriteOnce)), Claim(), "", binder.Fits},
 		"another access mode":           {Volume("v"), Claim(AskingModes(corev1.ReadWriteMany)), "", binder.OtherAccessModes},
 		"filesystem for a block claim":  {Volume("v"), Claim(AskingBlock()), "", binder.OtherVolumeMode},

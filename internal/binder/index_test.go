@@ -34,6 +34,18 @@ func TestTheSmallestVolumeThatFitsIsTaken(t *testing.T) {
 			},
 			Claim(Asking("5Gi")), "small",
 		},
+		"by size, of more than 8EiB": {
+			[]*corev1.PersistentVolume{Volume("a", Holding("900E")), Volume("b", Holding("500E")), Volume("c", Holding("200E"))},
+			Claim(Asking("300E")), "b",
+		},
+		"none of more than 8EiB that is too small": {
+			[]*corev1.PersistentVolume{Volume("v", Holding("200E"))},
+			Claim(Asking("900E")), "",
+		},
+		"the one with the fewest access modes, of equal sizes": {
+			[]*corev1.PersistentVolume{Volume("a", old, WithModes(corev1.ReadWriteOnce, corev1.ReadWriteMany)), Volume("b", young)},
+			Claim(), "b",
+		},
 		"the older of equals": {
 			[]*corev1.PersistentVolume{Volume("a", young), Volume("b", old)},
 			Claim(), "b",
@@ -122,14 +134,30 @@ func TestManyWorkersNeverShareAVolume(t *testing.T) {
 	workers.Wait()
 }
 
-func TestAVolumeTiedToAClaimComesBackWhateverBecameOfIt(t *testing.T) {
-	claim := Claim(ClaimUID("1"))
-	pv := Volume("v")
-	binder.BindVolume(pv, claim)
-	Holding("1Mi")(pv)
-	index := indexOf(pv, Volume("better"))
-	if got := nameOf(index.Take(binder.Wish{Claim: claim})); got != "v" {
-		t.Errorf("after a crash in the middle of binding %q was taken, not the volume tied before", got)
+func TestAVolumeThatAControllerTiedToAClaimComesBackWhileTheClaimCanUseIt(t *testing.T) {
+	for name, test := range map[string]struct {
+		became func(*corev1.PersistentVolume)
+		want   string
+	}{
+		"larger":                       {Holding("1Ti"), "v"},
+		"on another node":              {OnNode("other"), "v"},
+		"failed":                       {func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeFailed }, "v"},
+		"of another class":             {OfClass("fast"), "v"},
+		"too small":                    {Holding("1Mi"), "better"},
+		"without the access mode":      {WithModes(corev1.ReadOnlyMany), "better"},
+		"of another volumeMode":        {func(pv *corev1.PersistentVolume) { pv.Spec.VolumeMode = new(corev1.PersistentVolumeBlock) }, "better"},
+		"of a volumeAttributesClass":   {func(pv *corev1.PersistentVolume) { pv.Spec.VolumeAttributesClassName = new("gold") }, "better"},
+		"being deleted, in the middle": {func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = new(metav1.Now()) }, "better"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim, pv := Claim(ClaimUID("1")), Volume("v")
+			binder.BindVolume(pv, claim)
+			test.became(pv)
+			index := indexOf(pv, Volume("better"))
+			if got := nameOf(index.Take(binder.Wish{Claim: claim, Node: Node("node")})); got != test.want {
+				t.Errorf("%q was taken", got)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,8 @@
 package binder
 
 import (
+	"math/bits"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/ptr"
@@ -65,6 +67,9 @@ func accessModesOf(modes []corev1.PersistentVolumeAccessMode) accessModes {
 	}
 	return set
 }
+
+// count is how many there are.
+func (m accessModes) count() int { return bits.OnesCount8(uint8(m)) }
 
 func bitOf(mode corev1.PersistentVolumeAccessMode) accessModes {
 	for i, known := range knownAccessModes {

@@ -135,7 +135,9 @@ func drawName(t *rapid.T, kind string) string {
 	return fmt.Sprintf("%s-%d", kind, rapid.IntRange(0, 9).Draw(t, kind))
 }
 
-func drawSize(t *rapid.T) string { return drawOne(t, "size", "1Gi", "2Gi", "1.5Gi", "2048Mi", "1Ti") }
+func drawSize(t *rapid.T) string {
+	return drawOne(t, "size", "1Gi", "2Gi", "1.5Gi", "2048Mi", "1Ti", "9E", "200E")
+}
 
 func drawClass(t *rapid.T) string { return drawOne(t, "class", "", "fast") }
 

@@ -125,7 +125,7 @@ func (s *scan) find(wish binder.Wish) *corev1.PersistentVolume {
 		by, taken := s.taken[pv.Name]
 		fits := binder.Fit(pv, wish) == binder.Fits && (!taken || by.Claim.UID == wish.Claim.UID)
 		switch {
-		case binder.TiedTo(pv, wish.Claim) && pv.Annotations[volume.AnnBoundByController] != "" && pv.DeletionTimestamp == nil:
+		case binder.TiedTo(pv, wish.Claim) && pv.Annotations[volume.AnnBoundByController] != "" && binder.Fit(pv, binder.Wish{Claim: wish.Claim}) == binder.Fits:
 			tied = append(tied, pv)
 		case fits && pv.Spec.ClaimRef != nil:
 			reserved = append(reserved, pv)
@@ -252,6 +252,7 @@ func (s *scan) counts(wish binder.Wish) map[binder.Cause]int {
 func smallerOlderFirst(a, b *corev1.PersistentVolume) int {
 	return cmp.Or(
 		a.Spec.Capacity.Storage().Cmp(*b.Spec.Capacity.Storage()),
+		cmp.Compare(len(a.Spec.AccessModes), len(b.Spec.AccessModes)),
 		a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
 		cmp.Compare(a.Name, b.Name),
 	)
@@ -259,7 +260,7 @@ func smallerOlderFirst(a, b *corev1.PersistentVolume) int {
 
 func largerOlderFirst(a, b binder.Wish) int {
 	return cmp.Or(
-		cmp.Compare(binder.RequestOf(b.Claim), binder.RequestOf(a.Claim)),
+		b.Claim.Spec.Resources.Requests.Storage().Cmp(*a.Claim.Spec.Resources.Requests.Storage()),
 		a.Claim.CreationTimestamp.Compare(b.Claim.CreationTimestamp.Time),
 		cmp.Compare(a.Claim.Name, b.Claim.Name),
 	)

@@ -17,7 +17,7 @@ type stocked struct {
 	name    string
 	class   string
 	kind    kind
-	size    int64
+	size    size
 	created int64
 	// promised tells that it is being bound, or kept for a claim.
 	promised bool
@@ -29,7 +29,7 @@ func stock(pv *corev1.PersistentVolume) *stocked {
 		name:    pv.Name,
 		class:   classOf(pv),
 		kind:    kindOf(pv),
-		size:    BytesOf(pv.Spec.Capacity[corev1.ResourceStorage]),
+		size:    sizeOf(pv.Spec.Capacity[corev1.ResourceStorage]),
 		created: pv.CreationTimestamp.Unix(),
 	}
 }
@@ -45,18 +45,19 @@ func (v *stocked) lost() Cause {
 	return Fits
 }
 
-// before orders volumes as claims take them: the smallest, the oldest, the first
-// by name.
+// before orders volumes as claims take them: the smallest, that with the fewest access
+// modes, the oldest, the first by name.
 func (v *stocked) before(other *stocked) bool {
 	return cmp.Or(
-		cmp.Compare(v.size, other.size),
+		v.size.compare(other.size),
+		cmp.Compare(v.kind.access.count(), other.kind.access.count()),
 		cmp.Compare(v.created, other.created),
 		cmp.Compare(v.name, other.name),
 	) < 0
 }
 
 // stockFrom stands before every volume of at least this size.
-func stockFrom(size int64) *stocked { return &stocked{size: size, created: math.MinInt64} }
+func stockFrom(least size) *stocked { return &stocked{size: least, created: math.MinInt64} }
 
 // shelves are the volumes of one class: the free ones in order, by kind, and those
 // that no claim gets which hasn't got them already.

@@ -129,13 +129,13 @@ func (x *Index) findTaken(s *seeker) *stocked {
 	return nil
 }
 
-// findNamed finds the volume whose claimRef names the claim: one that is tied to
-// it already, whatever became of either since, or the smallest that fits.
+// findNamed finds the volume whose claimRef names the claim: one that a controller tied to
+// it already, on whatever node and in whatever phase, or the smallest that fits.
 func (x *Index) findNamed(s *seeker) *stocked {
 	var tied, reserved *stocked
 	for _, v := range x.named[s.claim] {
 		switch {
-		case s.tiedTo(v.pv) && v.pv.Annotations[volume.AnnBoundByController] != "" && v.pv.DeletionTimestamp.IsZero():
+		case s.tiedTo(v.pv) && v.pv.Annotations[volume.AnnBoundByController] != "" && s.suitsTied(v):
 			tied = first(tied, v)
 		case x.available(v, s.uid) && s.fit(v) == Fits:
 			reserved = first(reserved, v)
@@ -145,6 +145,11 @@ func (x *Index) findNamed(s *seeker) *stocked {
 		return tied
 	}
 	return reserved
+}
+
+// suitsTied reports whether the claim can use a volume that a controller tied to it.
+func (s *seeker) suitsTied(v *stocked) bool {
+	return v.pv.DeletionTimestamp.IsZero() && v.kind.gives(s.kind) == Fits && v.size.compare(s.size) >= 0
 }
 
 // findFree finds the smallest volume that nobody has or could claim before.

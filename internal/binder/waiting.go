@@ -20,7 +20,7 @@ type waiter struct {
 // then the oldest, then the first by name.
 func (w *waiter) before(other *waiter) bool {
 	return cmp.Or(
-		cmp.Compare(w.size, other.size),
+		w.size.compare(other.size),
 		cmp.Compare(other.created, w.created),
 		cmp.Compare(other.claim.Namespace, w.claim.Namespace),
 		cmp.Compare(other.claim.Name, w.claim.Name),
@@ -28,8 +28,8 @@ func (w *waiter) before(other *waiter) bool {
 }
 
 // waitersUpTo stands behind every waiter that asks for no more than this size.
-func waitersUpTo(size int64) *waiter {
-	return &waiter{seeker: seeker{size: size, created: math.MinInt64}}
+func waitersUpTo(most size) *waiter {
+	return &waiter{seeker: seeker{size: most, created: math.MinInt64}}
 }
 
 // waitingRoom holds the claims that got no volume, in the order in which a new one

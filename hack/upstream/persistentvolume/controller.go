@@ -8,18 +8,12 @@ package persistentvolume
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
-	"net/http"
-	"net/http/httputil"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,7 +22,6 @@ import (
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	storageinformers "k8s.io/client-go/informers/storage/v1"
 	clientset "k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/kubernetes/pkg/volume"
 )
 
@@ -123,67 +116,4 @@ func (c *PersistentVolumeController) Run(ctx context.Context) {
 		c.fail("the manager: %v", err)
 	}
 	<-provisioned
-}
-
-// runManager runs bin/manager until the context ends, and kills it then. Its life is
-// tied to this thread's, so that a story that is killed leaves no manager.
-func (c *PersistentVolumeController) runManager(ctx context.Context) error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	log, err := os.Create(filepath.Join(os.Getenv("STOWAGE_LOGS"), c.story+"-manager.log"))
-	if err != nil {
-		return fmt.Errorf("making the manager's log: %w", err)
-	}
-	defer log.Close()
-	manager := exec.CommandContext(ctx, filepath.Join(os.Getenv("STOWAGE_REPOSITORY"), "bin", "manager"),
-		// It is the only one, as upstream's controller is, and none starts it again.
-		"--leader-elect=false",
-		"--scope=cluster", "--kubeconfig="+c.kubeconfig, "--leader-election-namespace="+namespace,
-		"--metrics-bind-address=0", "--health-probe-bind-address=0", "--log-format=console")
-	manager.Stdout, manager.Stderr = log, log
-	manager.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	return manager.Run()
-}
-
-// proxy lets another process reach the API server of a story as the client that the
-// story gave its controller: a client doesn't reveal how it signs in.
-type proxy struct {
-	address string
-	server  *http.Server
-}
-
-func serve(client clientset.Interface) (*proxy, error) {
-	api, ok := client.CoreV1().RESTClient().(*rest.RESTClient)
-	if !ok {
-		return nil, errors.New("the story's client reaches no API server")
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("listening for the manager: %w", err)
-	}
-	base := api.Get().URL()
-	forward := &httputil.ReverseProxy{
-		Transport: api.Client.Transport,
-		// Events of a watch go on as they come.
-		FlushInterval: -1,
-		Rewrite: func(request *httputil.ProxyRequest) {
-			request.Out.URL.Scheme, request.Out.URL.Host, request.Out.Host = base.Scheme, base.Host, base.Host
-		},
-		// A manager that is killed leaves requests behind.
-		ErrorHandler: func(writer http.ResponseWriter, _ *http.Request, _ error) { writer.WriteHeader(http.StatusBadGateway) },
-	}
-	server := &http.Server{Handler: forward}
-	go func() { _ = server.Serve(listener) }() // it ends with close
-	return &proxy{listener.Addr().String(), server}, nil
-}
-
-func (p *proxy) close() { _ = p.server.Close() } // the story is over
-
-func (p *proxy) kubeconfig() []byte {
-	return fmt.Appendf(nil, `apiVersion: v1
-kind: Config
-current-context: story
-clusters: [{name: story, cluster: {server: "http://%s"}}]
-contexts: [{name: story, context: {cluster: story}}]
-`, p.address)
 }

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// suite is a package of stories that was built.
+type suite struct {
+	name, binary string
+	// modules is the folder that has upstream's module.
+	modules string
+	stories []string
+}
+
+// build generates and compiles the suites.
+func build(ctx context.Context, output string) ([]suite, error) {
+	upstream, modules, err := findUpstream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.RemoveAll(output); err != nil {
+		return nil, err
+	}
+	var built []suite
+	for _, name := range suites {
+		s := suite{name: name, binary: filepath.Join(output, name+".test"), modules: modules}
+		from := filepath.Join(upstream, "test", "integration", name)
+		overlay, err := s.generate(from, filepath.Join(output, name))
+		if err != nil {
+			return nil, fmt.Errorf("generating suite %s: %w", name, err)
+		}
+		if err := s.compile(ctx, overlay, filepath.Join(output, name+".json")); err != nil {
+			return nil, err
+		}
+		built = append(built, s)
+	}
+	return built, nil
+}
+
+// findUpstream is the folder of upstream's module, and the one that all modules are in.
+func findUpstream(ctx context.Context) (upstream, modules string, err error) {
+	found, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
+	if err != nil {
+		return "", "", fmt.Errorf("finding upstream's module: %w", err)
+	}
+	upstream = strings.TrimSpace(string(found))
+	return upstream, strings.TrimSuffix(upstream, filepath.Join("k8s.io", filepath.Base(upstream))), nil
+}
+
+// generate writes the suite's files, and says of which files of this module they are to
+// be taken for the content: the go command replaces none of another module.
+func (s *suite) generate(from, to string) (overlay map[string]string, err error) {
+	files, err := filepath.Glob(filepath.Join(from, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	here, err := filepath.Abs(s.name)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return nil, err
+	}
+	overlay, anywhere := map[string]string{}, false
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		text, had, err := rewrite(file, source)
+		if err != nil {
+			return nil, err
+		}
+		stories, err := storiesOf(file, source)
+		if err != nil {
+			return nil, err
+		}
+		name := filepath.Base(file)
+		if err := os.WriteFile(generated(to, name), text, 0o600); err != nil {
+			return nil, err
+		}
+		overlay[filepath.Join(here, name)] = generated(to, name)
+		s.stories, anywhere = append(s.stories, stories...), anywhere || had
+	}
+	if !anywhere {
+		return nil, errNothingReplaced
+	}
+	return overlay, nil
+}
+
+// generated is where a generated file lies. Its name doesn't end in .go, or else it were one
+// of the packages of the checkout that it lies in.
+func generated(folder, name string) string { return filepath.Join(folder, name+".txt") }
+
+func (s *suite) compile(ctx context.Context, overlay map[string]string, file string) error {
+	content, err := json.Marshal(map[string]any{"Replace": overlay})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		return fmt.Errorf("writing the overlay: %w", err)
+	}
+	fmt.Printf("building upstream's suite %s (minutes, the first time)\n", s.name)
+	// The flags of the control plane's build: what is in its cache isn't compiled again.
+	command := exec.CommandContext(ctx, "go", "test", "-c", "-trimpath", "-vet=off", "-tags", "tables", "-overlay", file, "-o", s.binary, "./"+s.name)
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	if output, err := command.CombinedOutput(); err != nil {
+		return errors.Join(fmt.Errorf("building upstream's suite %s: %w", s.name, err), errors.New(string(output)))
+	}
+	return nil
+}
