@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -39,8 +39,8 @@ func OpenAt(dir *os.File, path string) (*os.File, error) {
 }
 
 // maxAttempts is how often a path is resolved while the kernel can't be sure of it, because
-// something is renamed, anywhere on the machine. That takes less than a second.
-const maxAttempts = 300
+// something is renamed, anywhere on the machine.
+const maxAttempts = 10_000
 
 // errRenames is the error of a path that couldn't be resolved for all the renames.
 var errRenames = errors.New("something on this node renames directories all the time: it is tried again")
@@ -54,7 +54,7 @@ func openat2(dir *os.File, path string, flags, resolve uint64) (*os.File, error)
 			return os.NewFile(uintptr(fd), name), nil
 		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN) && attempt < maxAttempts:
 			// EAGAIN: something was renamed meanwhile, so the kernel isn't sure.
-			time.Sleep(pauseAfter(attempt))
+			runtime.Gosched()
 		case errors.Is(err, unix.EAGAIN):
 			return nil, fmt.Errorf("opening %s: %w", name, errRenames)
 		case errors.Is(err, unix.ELOOP) && resolve&unix.RESOLVE_NO_SYMLINKS != 0:
@@ -67,14 +67,6 @@ func openat2(dir *os.File, path string, flags, resolve uint64) (*os.File, error)
 			return nil, &os.PathError{Op: "opening", Path: name, Err: err}
 		}
 	}
-}
-
-// pauseAfter leaves the processor to others once a few attempts have failed.
-func pauseAfter(attempt int) time.Duration {
-	if attempt < 10 {
-		return 0
-	}
-	return time.Millisecond
 }
 
 // maxPath is how much of a path is told: more than the kernel takes. Directories can lie

@@ -43,7 +43,7 @@ var _ = Describe("metrics", func() {
 		apply(ctx, built(ctx, folder("default")))
 		filter, err := program.ByOwnToken(server.Config, nil)
 		Expect(err).NotTo(HaveOccurred())
-		served, err := filter(logr.Discard(), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {}))
+		served, err := filter(logr.Discard(), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 		Expect(err).NotTo(HaveOccurred())
 		read := func(path, authorization string) int {
 			request := httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil)

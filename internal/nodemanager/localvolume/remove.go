@@ -14,28 +14,11 @@ import (
 // its whole folder is missing although the volume was provisioned, or the folder
 // accepted.
 func (s *Store) Remove(ctx context.Context, volume Volume) error {
-	folder, err := mount.OpenBeneath(s.Base, volume.Path)
-	// On a disk that was accepted, and isn't there, a crash may have left half of it.
-	if errors.Is(err, os.ErrNotExist) && !volume.Provisioned && volume.Disk == nil {
-		return nil
-	}
-	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%w: folder %s is missing: mount the disk again, or create the folder if the data is gone for good", errNoDisk, volume.Path)
-	}
-	if err != nil {
+	folder, err := s.openToRemove(volume)
+	if folder == nil || err != nil {
 		return err
 	}
 	defer folder.Close()
-	if volume.Disk != nil {
-		if err := checkIdentity(folder, volume.Disk); err != nil {
-			return err
-		}
-	}
-	if volume.Disk == nil && volume.Provisioned {
-		if err := refuseUnknown(folder, volume); err != nil {
-			return err
-		}
-	}
 	release, err := refuseInUse(ctx, folder, volume)
 	if err != nil {
 		return err
@@ -67,6 +50,33 @@ func (s *Store) Remove(ctx context.Context, volume Volume) error {
 	}
 	s.ledger.forget(volume.Name)
 	return mount.RemoveUnfinished(ctx, folder, volume.Name)
+}
+
+// openToRemove opens the folder that a volume is removed from; nil where there is nothing to
+// remove.
+func (s *Store) openToRemove(volume Volume) (*os.File, error) {
+	folder, err := mount.OpenBeneath(s.Base, volume.Path)
+	// On a disk that was accepted, and isn't there, a crash may have left half of it.
+	if errors.Is(err, os.ErrNotExist) && !volume.Provisioned && volume.Disk == nil {
+		return nil, nil //nolint:nilnil // nothing is an answer
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%w: folder %s is missing: mount the disk again, or create the folder if the data is gone for good", errNoDisk, volume.Path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case volume.Disk != nil:
+		err = checkIdentity(folder, volume.Disk)
+	case volume.Provisioned:
+		err = refuseUnknown(folder, volume)
+	}
+	if err != nil {
+		folder.Close()
+		return nil, err
+	}
+	return folder, nil
 }
 
 // refuseUnknown is an error if a volume isn't in a folder that may be a mere mount point: no

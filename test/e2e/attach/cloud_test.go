@@ -53,7 +53,8 @@ func newCloud(ctx context.Context, folder guest.Folder, nodes ...string) (*cloud
 	if err != nil {
 		return nil, err
 	}
-	return c, c.StartReady(ctx)
+	err = c.StartReady(ctx)
+	return c, err
 }
 
 const endpoint = "http://" + address + "/compute/v1/"

@@ -37,7 +37,8 @@ func newAuthority(folder string) (a *authority, err error) {
 	if a.certificate, err = cert.NewSelfSignedCACert(cert.Config{CommonName: "stowage-test"}, a.key); err != nil {
 		return nil, fmt.Errorf("making an authority: %w", err)
 	}
-	return a, a.write(AuthorityFile, a.certificate.Raw)
+	err = a.write(AuthorityFile, a.certificate.Raw)
+	return a, err
 }
 
 // issue writes a certificate and its key to NAME.crt and NAME.key.

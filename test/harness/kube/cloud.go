@@ -49,7 +49,8 @@ func startCloud(ctx context.Context, folder guest.Folder, port string, arguments
 	}
 	c.Program = cluster.NewCloud(guest.Address+":"+port, folder.Log("gce-mock-"+port), append(arguments,
 		"--device-folder="+devicesOf(folder), "--project="+Project, "--zone="+Zone, "--latency="+latency, "--log-level=1")...)
-	return c, c.StartReady(ctx)
+	err = c.StartReady(ctx)
+	return c, err
 }
 
 // connectCloud is a cloud that runs, or will, at a port.

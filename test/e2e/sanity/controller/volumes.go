@@ -129,8 +129,8 @@ func (s *Server) ValidateVolumeCapabilities(_ context.Context, asked *csi.Valida
 	if wanted.VolumeMode, wanted.AccessModes, err = modesOf(asked.GetVolumeCapabilities()); err != nil {
 		return nil, err
 	}
-	if err := s.Backend.Capabilities().Check(wanted); err != nil {
-		return &csi.ValidateVolumeCapabilitiesResponse{Message: err.Error()}, nil
+	if refusal := s.Backend.Capabilities().Check(wanted); refusal != nil {
+		return &csi.ValidateVolumeCapabilitiesResponse{Message: refusal.Error()}, nil
 	}
 	if wanted.VolumeMode != known.request.VolumeMode {
 		return &csi.ValidateVolumeCapabilitiesResponse{Message: "the volume was made for another volume mode"}, nil
