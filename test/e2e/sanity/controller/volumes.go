@@ -130,7 +130,7 @@ func (s *Server) ValidateVolumeCapabilities(_ context.Context, asked *csi.Valida
 		return nil, err
 	}
 	if refusal := s.Backend.Capabilities().Check(wanted); refusal != nil {
-		return &csi.ValidateVolumeCapabilitiesResponse{Message: refusal.Error()}, nil
+		return &csi.ValidateVolumeCapabilitiesResponse{Message: refusal.Error()}, nil //nolint:nilerr // the refusal is the answer
 	}
 	if wanted.VolumeMode != known.request.VolumeMode {
 		return &csi.ValidateVolumeCapabilitiesResponse{Message: "the volume was made for another volume mode"}, nil
