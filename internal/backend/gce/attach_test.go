@@ -313,6 +313,18 @@ func TestADiskThatIsAttachedIsNotDeleted(t *testing.T) {
 	w.must(w.untilFinal(func() error { return on.Delete(t.Context(), id) }))
 }
 
+// Any server answers 404 to a path that it doesn't know.
+func TestADiskIsNotCalledGoneByAServerThatIsNoComputeAPI(t *testing.T) {
+	w := newWorld(t)
+	id := w.withDisk(w.open(), "1")
+	astray := w.open(func(spec *stowagev1alpha1.GCEBackend) { spec.Endpoint += "v2/" })
+	w.mustBe(astray.Delete(t.Context(), id), backend.Unavailable, "correct gce.endpoint")
+	if _, err := astray.Attachments(t.Context()); err == nil {
+		t.Error("it says that nothing is attached")
+	}
+	w.mustHaveOne(id)
+}
+
 func TestWhereDisksAreAttachedIsListed(t *testing.T) {
 	w := newWorld(t)
 	w.kind.limits.page = 1

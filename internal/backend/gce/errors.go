@@ -54,6 +54,7 @@ const (
 	signedOut  reason = "autherror"
 	unready    reason = "unavailable"
 	apiMissing reason = "accessnotconfigured"
+	noAPI      reason = "noapi" // Stowage's own word
 )
 
 // spellings are other words for the same.
@@ -67,10 +68,11 @@ var spellings = map[reason]reason{
 	"unauthorized": signedOut,
 }
 
-// byStatus is what an HTTP status says where no reason is known.
+// byStatus is what an HTTP status says where no reason is known. Any server answers 404 to a
+// path that it doesn't know: only the API itself can say that a disk is gone.
 var byStatus = map[int]reason{
 	http.StatusBadRequest: invalid, http.StatusUnauthorized: signedOut, http.StatusForbidden: forbidden,
-	http.StatusNotFound: notFound, http.StatusConflict: exists, http.StatusPreconditionFailed: changed,
+	http.StatusNotFound: noAPI, http.StatusConflict: exists, http.StatusPreconditionFailed: changed,
 	http.StatusTooManyRequests: tooFast, http.StatusServiceUnavailable: unready,
 }
 
@@ -127,6 +129,7 @@ var meanings = map[reason]meaning{
 	forbidden:  {backend.Unavailable, "%[2]s may not do that in project %[1]s: grant the roles compute.instanceAdmin.v1 and iam.serviceAccountUser"},
 	apiMissing: {backend.Unavailable, "switch the Compute Engine API on in project %[1]s"},
 	signedOut:  {backend.Unavailable, "%[2]s isn't accepted: renew it, or set gce.credentialsSecret"},
+	noAPI:      {backend.Unavailable, "no Compute API answers there: correct gce.endpoint"},
 	unready:    {backend.Unavailable, "the Compute API isn't ready: it is tried again"},
 }
 

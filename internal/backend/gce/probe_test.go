@@ -26,7 +26,7 @@ func TestAProbeFindsWhatIsWrong(t *testing.T) {
 		},
 		"a wrong type": {func(spec *stowagev1alpha1.GCEBackend) { spec.DiskType = "pd-fast" }, nil, backend.Invalid, "has no disks of type pd-fast"},
 		"a wrong host": {func(spec *stowagev1alpha1.GCEBackend) { spec.Endpoint = "http://127.0.0.1:9/compute/v1/" }, nil, backend.Unavailable, "can't be reached"},
-		"a wrong path": {func(spec *stowagev1alpha1.GCEBackend) { spec.Endpoint += "v2/" }, nil, backend.Unavailable, "there is no project demo"},
+		"a wrong path": {func(spec *stowagev1alpha1.GCEBackend) { spec.Endpoint += "v2/" }, nil, backend.Unavailable, "correct gce.endpoint"},
 		"no permission": {
 			func(*stowagev1alpha1.GCEBackend) {},
 			&gcemock.Fault{Method: "zones.list", Status: http.StatusForbidden, Reason: "forbidden"}, backend.Unavailable, "grant the roles",
