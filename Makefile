@@ -30,6 +30,10 @@ TARGET    ?= test
 STORIES   ?=
 LABELS    ?=
 STAY      ?=
+# Archives of images, as `docker save` writes them, that the nodes of `make e2e` and
+# `make e2e-upstream` have, too.
+IMAGES    ?=
+export STOWAGE_E2E_IMAGES = $(abspath $(IMAGES))
 # What `make e2e-upstream` runs: all, or ci, which takes eight minutes at most. FOCUS is an
 # expression of names that narrows it, and `make integration-upstream`; SKIPPED=yes has the
 # latter play what it is expected to skip, too.

@@ -25,6 +25,8 @@ import (
 const (
 	// suiteTimeout is how long one overlay may take.
 	suiteTimeout = 90 * time.Minute
+	// stayTimeout is how long a cluster stays that was asked to.
+	stayTimeout = 24 * time.Hour
 	// startTimeout is how long the cluster may take to come up.
 	startTimeout = 12 * time.Minute
 
@@ -39,7 +41,11 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	guest.Main(m, guest.Suite{Name: "upstream-" + overlay(), Timeout: suiteTimeout, Services: kube.Services})
+	suite := guest.Suite{Name: "upstream-" + overlay(), Timeout: suiteTimeout, Services: kube.Services}
+	if stays() {
+		suite.Timeout = stayTimeout
+	}
+	guest.Main(m, suite)
 }
 
 func TestUpstream(t *testing.T) {
@@ -60,6 +66,9 @@ func TestTheListsMatchTheSpecsThatThereAre(t *testing.T) {
 		selected.print()
 	}
 }
+
+// stays reports whether the cluster is to stay after the specs.
+func stays() bool { return os.Getenv("STOWAGE_E2E_STAY") != "" }
 
 // overlay is the folder of config/ that is installed.
 func overlay() string { return cmp.Or(os.Getenv("STOWAGE_E2E_OVERLAY"), kube.BesideIt) }
@@ -92,7 +101,7 @@ var _ = Describe("Kubernetes' own tests of storage", Ordered, ContinueOnFailure,
 		})
 	}, SpecTimeout(startTimeout))
 
-	if os.Getenv("STOWAGE_E2E_STAY") != "" {
+	if stays() {
 		It("the cluster stays until Ctrl-C", Label("upstream"), func(ctx SpecContext) {
 			if err := cluster.Stay(ctx); err != nil {
 				Fail(err.Error())

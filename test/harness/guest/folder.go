@@ -1,9 +1,13 @@
 package guest
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/stowage-dev/stowage/test/harness/owned"
 )
@@ -11,6 +15,9 @@ import (
 // envtestDir is the folder of caches that a library of this program's wants as soon as
 // it is loaded: on a node, where nothing can be written to that early, it must be there.
 const envtestDir = "kubebuilder-envtest"
+
+// endInterval is how often specs that wait for the end look for it.
+const endInterval = 500 * time.Millisecond
 
 // Folder is where a test keeps everything.
 type Folder struct{ root string }
@@ -47,6 +54,24 @@ func (f Folder) Disk(name string, bytes int64) (string, error) {
 		return "", err
 	}
 	return path, errors.Join(image.Truncate(bytes), image.Close())
+}
+
+// AwaitEnd waits until somebody ends the suite, which is a success from here on: the specs
+// end as they would otherwise.
+func (f Folder) AwaitEnd(ctx context.Context) error {
+	if err := os.WriteFile(f.waiting(), nil, 0o600); err != nil {
+		return err
+	}
+	ended := func(context.Context) (bool, error) { return !f.waits(), nil }
+	return wait.PollUntilContextCancel(ctx, endInterval, true, ended)
+}
+
+// waiting is a file that is there while the specs wait for the end.
+func (f Folder) waiting() string { return filepath.Join(f.root, "waiting") }
+
+func (f Folder) waits() bool {
+	_, err := os.Stat(f.waiting())
+	return err == nil
 }
 
 // Name tells this test's run from all others of the machine.

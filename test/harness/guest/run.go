@@ -88,10 +88,11 @@ func (s Suite) runApart(ctx context.Context) error {
 		Setpgid:    true,
 		Pdeathsig:  syscall.SIGKILL,
 	}
-	if err = inside.Run(); err != nil {
-		err = fmt.Errorf("the test failed (%w); all logs are in %s", err, folder.Logs())
+	var failure error
+	if err := inside.Run(); isFailure(err) {
+		failure = fmt.Errorf("the test failed (%w); all logs are in %s", err, folder.Logs())
 	}
-	if err := errors.Join(err, tidy()); err != nil {
+	if err := errors.Join(failure, tidy()); err != nil {
 		return err
 	}
 	return os.RemoveAll(folder.root)

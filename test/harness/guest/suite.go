@@ -99,14 +99,23 @@ func (s Suite) run(ctx context.Context, folder Folder) error {
 	cli.Env = append(os.Environ(), folderVariable+"="+folder.root)
 	cli.Stdout, cli.Stderr = os.Stdout, os.Stderr
 	cli.WaitDelay = lastWords
-	// The signal is for the CLI's children, too, as Ctrl-C in a terminal is.
-	cli.Cancel = func() error { return syscall.Kill(-cli.Process.Pid, syscall.SIGINT) }
+	cli.Cancel = func() error {
+		if folder.waits() {
+			return os.Remove(folder.waiting())
+		}
+		// The signal is for the CLI's children, too, as Ctrl-C in a terminal is.
+		return syscall.Kill(-cli.Process.Pid, syscall.SIGINT)
+	}
 	cli.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if err := cli.Run(); err != nil {
+	if err := cli.Run(); isFailure(err) {
 		return fmt.Errorf("running the specs, of which %s has reports: %w", reports, err)
 	}
 	return printSteps(filepath.Join(reports, s.Name+".json"))
 }
+
+// isFailure reports whether a process failed, be it ended or not: of one that was ended and
+// succeeded the error is the context's.
+func isFailure(err error) bool { return err != nil && !errors.Is(err, context.Canceled) }
 
 // printSteps prints how many steps held, by a report of Ginkgo's on a suite that passed.
 func printSteps(path string) error {

@@ -115,12 +115,17 @@ func (c *Cluster) Join(ctx context.Context, nodes Nodes) error {
 	return c.Each((*kubenode.Node).Join)
 }
 
-// Load has each node take images: archives that `make image-archives` makes.
+// Load has each node take images: archives that `make image-archives` makes, by their names,
+// or others, by absolute paths.
 func (c *Cluster) Load(archives ...string) error {
 	return c.Each(func(node *kubenode.Node) error {
 		for _, archive := range archives {
-			if err := node.Import(filepath.Join(apiserver.Repository(), "bin", "images", archive)); err != nil {
-				return fmt.Errorf("loading %s, which make image-archives makes: %w", archive, err)
+			path := archive
+			if !filepath.IsAbs(path) {
+				path = filepath.Join(apiserver.Repository(), "bin", "images", archive)
+			}
+			if err := node.Import(path); err != nil {
+				return fmt.Errorf("loading images from %s: %w", path, err)
 			}
 		}
 		return nil

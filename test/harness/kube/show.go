@@ -68,7 +68,7 @@ func (c *Cluster) keep(ctx context.Context, name string, arguments ...string) {
 	}
 }
 
-// Stay prints how to look at the cluster, and waits until ctx ends.
+// Stay prints how to look at the cluster, and waits until the suite is ended.
 func (c *Cluster) Stay(ctx context.Context) error {
 	kubectl, err := apiserver.Binary("kubectl")
 	if err != nil {
@@ -76,6 +76,5 @@ func (c *Cluster) Stay(ctx context.Context) error {
 	}
 	fmt.Printf("\nThe cluster stays until Ctrl-C. To look at it:\n\n  nsenter -t $(pgrep -o -f 'inside .*/%s') -m -n -p %s --kubeconfig %s get pods -A\n",
 		c.Folder.Name(), kubectl, c.Kubeconfig())
-	<-ctx.Done()
-	return nil
+	return c.Folder.AwaitEnd(ctx)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
@@ -141,9 +142,13 @@ func (c *Cluster) join(ctx context.Context, services func() ([]any, error)) erro
 	return errors.Join(err, c.startMachinesCloud(ctx))
 }
 
+// imagesVariable has the absolute paths of further archives, of a person's own images.
+const imagesVariable = "STOWAGE_E2E_IMAGES"
+
 // load has each node take the images.
 func (c *Cluster) load() error {
-	if err := c.Load(slices.Concat(archives, c.differences.Archives)...); err != nil {
+	own := strings.Fields(os.Getenv(imagesVariable))
+	if err := c.Load(slices.Concat(archives, c.differences.Archives, own)...); err != nil {
 		return err
 	}
 	return c.Each(func(node *kubenode.Node) error { return node.Tag(Busybox, readmeImage) })
