@@ -150,6 +150,8 @@ func (r *StorageBackendReconciler) removeClassesBut(ctx context.Context, object 
 		if err := r.removeClass(ctx, class); err != nil {
 			return err
 		}
+		r.events.Eventf(object, class, corev1.EventTypeNormal, "StorageClassRemoved", "Removing",
+			"removed StorageClass %s, which was kept for this backend: its spec asks for another, or none", class.Name)
 	}
 	return nil
 }

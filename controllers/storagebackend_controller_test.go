@@ -120,6 +120,7 @@ var _ = Describe("The StorageClass of a backend", func() {
 		w.settle()
 
 		Expect(w.gone(class)).To(BeTrue())
+		Expect(w.told()).To(ContainElement(ContainSubstring("StorageClassRemoved removed StorageClass disks")))
 	})
 
 	It("may be copied under another name: the copy stays, with all that was copied", func() {
