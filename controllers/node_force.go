@@ -106,7 +106,7 @@ func (r *NodeReconciler) mayForce(ctx context.Context, seen *nodeView, step atta
 }
 
 // orNothingAttached allows what time and cloud don't, where the backend says that the
-// volume isn't attached to the machine. Whoever detaches asks it again.
+// volume isn't attached to the machine. The detach asks the backend again.
 func (r *NodeReconciler) orNothingAttached(ctx context.Context, seen *nodeView, step attach.Step, of *stowagev1alpha1.StorageBackend, refused attach.Force) (attach.Force, error) {
 	if step.Attachment == nil {
 		return refused, nil

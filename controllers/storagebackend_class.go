@@ -156,7 +156,7 @@ func (r *StorageBackendReconciler) removeClassesBut(ctx context.Context, object 
 	return nil
 }
 
-// isCopy reports whether a class is a copy that somebody made of one that Stowage keeps.
+// isCopy reports whether a class is a copy of one that Stowage keeps.
 // Its owner was copied, too.
 func isCopy(class *storagev1.StorageClass) bool {
 	kept, known := class.Annotations[stowagev1alpha1.KeptAsAnnotation]

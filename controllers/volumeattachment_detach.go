@@ -85,7 +85,7 @@ func (r *VolumeAttachmentReconciler) finish(ctx context.Context, leaves *leaving
 
 // stay keeps an attachment whose volume may not be detached, unless the backend says that
 // the volume isn't attached to that machine and won't be: then nothing is left to detach.
-// Nobody attaches it anew for an attachment that is deleted.
+// An attachment that is deleted attaches nothing anew.
 func (r *VolumeAttachmentReconciler) stay(ctx context.Context, leaves *leaving, attacher backend.Attacher, may attach.Force) (ctrl.Result, error) {
 	is, err := attacher.IsAttached(ctx, leaves.volume, leaves.from)
 	switch {

@@ -55,7 +55,7 @@ func prepareAttachment(attachment *storagev1.VolumeAttachment, pv *corev1.Persis
 }
 
 // nameInstance adds the machine to what was written while its node had no provider's id:
-// without it, nobody could tell later where the volume is.
+// without it, nothing would say later where the volume is.
 func nameInstance(attachment *storagev1.VolumeAttachment, node *corev1.Node) bool {
 	intent, err := intentOfAttachment(attachment)
 	if err != nil || intent == nil || intent.Instance != "" || node.Spec.ProviderID == "" {

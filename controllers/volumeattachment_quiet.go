@@ -35,7 +35,7 @@ func (r *VolumeAttachmentReconciler) quiet(attachment *storagev1.VolumeAttachmen
 	case errors.Is(err, backend.NotReady) && now.Sub(r.refused.since(attachment.Name, now)) < quietRefused:
 		return retryUnfinished
 	case !errors.Is(err, backend.NotReady):
-		// Another reason: it is told, and the next that usually passes is given its time.
+		// Another reason: an event has it, and the next that usually passes gets its time.
 		r.refused.forget(attachment.Name)
 	}
 	return 0

@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/measure"
 )
 
-// slowly has each detach take longer than anybody waits, until release is called.
+// slowly has each detach take longer than a reconcile waits, until release is called.
 func slowly(w *world) (release func()) {
 	GinkgoHelper()
 	w.dispatch()

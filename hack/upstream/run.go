@@ -90,7 +90,7 @@ func (o options) runOne(ctx context.Context, s suite, story string) error {
 		"STOWAGE_REPOSITORY="+o.repository, "STOWAGE_LOGS="+folder,
 		// Where upstream finds its own files: it knows paths of a trimmed build as Bazel's.
 		"TEST_SRCDIR="+s.modules, "TEST_WORKSPACE=.",
-		// No etcd of somebody else's: at the default address there may be one.
+		// No foreign etcd: at the default address there may be one.
 		"KUBE_INTEGRATION_ETCD_URL=http://127.0.0.1:1")
 	runErr := command.Run()
 	if command.Process != nil {

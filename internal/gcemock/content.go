@@ -96,7 +96,7 @@ func (c contents) remove(id uint64) error {
 	return err
 }
 
-// stored is how many bytes an image takes on this machine's disk; 0 where nobody knows.
+// stored is how many bytes an image takes on this machine's disk; 0 where it is unknown.
 func (c contents) stored(id uint64) int64 {
 	var stat unix.Stat_t
 	if err := unix.Stat(c.path(id), &stat); err != nil {

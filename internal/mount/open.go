@@ -69,7 +69,7 @@ func openat2(dir *os.File, path string, flags, resolve uint64) (*os.File, error)
 	}
 }
 
-// maxPath is how much of a path is told: more than the kernel takes. Directories can lie
+// maxPath is how much of a path an error has: more than the kernel takes. Directories can lie
 // deeper.
 const maxPath = 4096
 

@@ -64,8 +64,8 @@ func (s *served) askWhetherAttached(ctx context.Context, attacher backend.Attach
 	return is, err
 }
 
-// EndedDetach returns the answer to an earlier Detach that nobody has heard, and whether
-// there is one: Queued where it is still to come. It begins no call. Whoever decides anew
+// EndedDetach returns the answer to an earlier Detach that no caller has had, and whether
+// there is one: Queued where it is still to come. It begins no call. A caller that decides anew
 // before hearing the answer may decide on what the detach has changed.
 func EndedDetach(attacher backend.Attacher, id string, node backend.NodeIdentity) (asked bool, err error) {
 	on, dispatched := attacher.(*served)

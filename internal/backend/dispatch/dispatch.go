@@ -84,7 +84,7 @@ func (d *Dispatcher) ask(ctx context.Context, on *served, c *call) (answer any, 
 	return open.answer, open.err
 }
 
-// ended returns the answer to a question that nobody has heard, and whether there is one,
+// ended returns the answer to a question that no caller has had, and whether there is one,
 // or will be: that of another question of the same verb is waited for, and is none.
 func (d *Dispatcher) ended(on *served, asked question, about key) (found bool, err error) {
 	l := d.enter(on.lane)

@@ -161,7 +161,7 @@ func (b *Backend) DetachBehind(id string) {
 	delete(b.attached, id)
 }
 
-// Unlist keeps a volume out of Attachments, as labels do that somebody replaced.
+// Unlist keeps a volume out of Attachments, as replaced labels do.
 func (b *Backend) Unlist(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -25,10 +25,10 @@ type scope struct {
 	project, zone string
 }
 
-// callers are those who wait, by the name of the operation.
+// callers are the calls that wait, by the name of the operation.
 type callers map[string][]chan<- outcome
 
-// outcome is an operation that has ended, or why nobody knows.
+// outcome is an operation that has ended, or why its end is unknown.
 type outcome struct {
 	ended *compute.Operation
 	err   error
@@ -56,7 +56,7 @@ func (w *waiting) join(ctx context.Context, c *cloud, at scope, name string, ans
 	if !polled {
 		here = callers{}
 		w.zones[at] = here
-		// It polls for all who come, for longer than the first of them may wait.
+		// It polls for all calls that come, for longer than the first of them may wait.
 		go w.poll(context.WithoutCancel(ctx), c, at)
 	}
 	here[name] = append(here[name], answer)
@@ -75,7 +75,7 @@ func (w *waiting) leave(at scope, name string, answer chan<- outcome) {
 	}
 }
 
-// poll asks for the operations of a zone until nobody waits for any.
+// poll asks for the operations of a zone until no call waits for any.
 func (w *waiting) poll(ctx context.Context, c *cloud, at scope) {
 	tick := time.NewTicker(c.limits.poll)
 	defer tick.Stop()
@@ -90,7 +90,7 @@ func (w *waiting) poll(ctx context.Context, c *cloud, at scope) {
 	}
 }
 
-// awaited are the names of the operations that somebody waits for; nil ends the poll.
+// awaited are the names of the operations that calls wait for; nil ends the poll.
 func (w *waiting) awaited(at scope) (names []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -56,7 +56,7 @@ func (f Folder) Disk(name string, bytes int64) (string, error) {
 	return path, errors.Join(image.Truncate(bytes), image.Close())
 }
 
-// AwaitEnd waits until somebody ends the suite, which is a success from here on: the specs
+// AwaitEnd waits until a signal ends the suite, which is a success from here on: the specs
 // end as they would otherwise.
 func (f Folder) AwaitEnd(ctx context.Context) error {
 	if err := os.WriteFile(f.waiting(), nil, 0o600); err != nil {

@@ -132,7 +132,7 @@ var files = map[string]string{
 	"pods.conflist":   "cni/10-pods.conflist",
 }
 
-// writeConfiguration writes what containerd and the kubelet are told.
+// writeConfiguration writes the configuration of containerd and the kubelet.
 func writeConfiguration(_ context.Context, settings Settings) error {
 	if err := os.MkdirAll(filepath.Join(dir, "cni"), 0o755); err != nil {
 		return err

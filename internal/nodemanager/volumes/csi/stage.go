@@ -81,7 +81,7 @@ func prepare(ctx context.Context, systems device.FileSystems, system mount.FileS
 }
 
 // logGrowth logs why a file system stays small. Data that a pod can't get at would be
-// worse. Whose claim still waits for more is told, when its growth is tried again.
+// worse. An event of the claim has the reason, when the growth is tried again.
 func logGrowth(ctx context.Context, err error, doing string) {
 	logf.FromContext(ctx).Error(err, doing)
 }
