@@ -126,15 +126,9 @@ func TestAMountedFileInTheTreeStays(t *testing.T) {
 }
 
 func TestATreeDeeperThanFilesMayBeOpenIsRemoved(t *testing.T) {
-	const depth, maxOpen = 3000, 512
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
 	base := tempDir(t)
-	makeDeep(t, base, depth)
-	allowOpen(t, unix.Rlimit{Cur: maxOpen, Max: limit.Max})
-	t.Cleanup(func() { allowOpen(t, limit) })
+	makeDeep(t, base, 3000)
+	limitOpen(t, 512)
 
 	if err := mount.RemoveTree(t.Context(), mounttest.Open(t, base), "tree"); err != nil {
 		t.Fatal(err)
@@ -145,15 +139,9 @@ func TestATreeDeeperThanFilesMayBeOpenIsRemoved(t *testing.T) {
 // A pod may give directories of its volume to other projects, between which the kernel moves
 // none.
 func TestATreeWhoseDirectoriesCannotBeMovedIsRemovedHoweverDeep(t *testing.T) {
-	const depth, maxOpen = 3000, 128
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
 	base := tempDir(t)
-	makeDeep(t, base, depth)
-	allowOpen(t, unix.Rlimit{Cur: maxOpen, Max: limit.Max})
-	t.Cleanup(func() { allowOpen(t, limit) })
+	makeDeep(t, base, 3000)
+	limitOpen(t, 128)
 
 	other := mounttest.Refusal{First: unix.SYS_RENAMEAT2, Last: unix.SYS_RENAMEAT2, Errno: unix.EXDEV}
 	err := other.Under(t, func() error { return mount.RemoveTree(t.Context(), mounttest.Open(t, base), "tree") })
@@ -222,6 +210,17 @@ func run(t *testing.T, program string, arguments ...string) {
 	if output, err := exec.Command(program, arguments...).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v: %s", program, err, output)
 	}
+}
+
+// limitOpen sets how many files this process may have open until the test ends.
+func limitOpen(t *testing.T, files uint64) {
+	t.Helper()
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	allowOpen(t, unix.Rlimit{Cur: files, Max: before.Max})
+	t.Cleanup(func() { allowOpen(t, before) })
 }
 
 // allowOpen sets how many files this process may have open.
