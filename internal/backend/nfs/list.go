@@ -38,7 +38,7 @@ func (b *nfsBackend) list(ctx context.Context, root tree.Dir) (held []backend.He
 
 func recordedIDs(ctx context.Context, dir tree.Dir) ([]string, error) {
 	var ids []string
-	for entry, err := range dir.List(ctx) {
+	for entry, err := range dir.List(ctx, tree.Cursor{}) {
 		if err != nil {
 			return nil, err
 		}

@@ -60,7 +60,7 @@ func (b *nfsBackend) try(ctx context.Context, dir tree.Dir) (now time.Time, err 
 
 // sweep removes what crashes left aside.
 func sweep(ctx context.Context, dir tree.Dir, before time.Time) error {
-	for entry, err := range dir.List(ctx) {
+	for entry, err := range dir.List(ctx, tree.Cursor{}) {
 		if err != nil {
 			return err
 		}

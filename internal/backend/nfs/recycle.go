@@ -129,7 +129,7 @@ func checkEmptiable(ctx context.Context, root tree.Dir, self uint32) error {
 
 // checkEmpty makes sure of what Recycle promises: somebody may write there still.
 func checkEmpty(ctx context.Context, root tree.Dir, wanted backend.Recycling) error {
-	for entry, err := range root.List(ctx) {
+	for entry, err := range root.List(ctx, tree.Cursor{}) {
 		if err != nil {
 			return err
 		}

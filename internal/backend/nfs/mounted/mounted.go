@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -26,8 +25,8 @@ import (
 const (
 	ownerOnly = 0o600
 	maxLink   = 4096
-	// page is how many names are read at once.
-	page = 256
+	// page is how many bytes of a listing are read at once.
+	page = 32 << 10
 	// confined is how names are opened: in the directory, on its file system.
 	confined = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV
 )
@@ -88,31 +87,6 @@ func (d dir) Open(ctx context.Context, name string) (tree.Dir, error) {
 		return nil, d.wrap("opening", name, err)
 	}
 	return dir{opened}, nil
-}
-
-// List is getdents.
-func (d dir) List(context.Context) iter.Seq2[tree.Entry, error] {
-	return func(yield func(tree.Entry, error) bool) {
-		if _, err := d.Seek(0, io.SeekStart); err != nil {
-			yield(tree.Entry{}, d.wrap("listing", "", err))
-			return
-		}
-		for {
-			entries, err := d.ReadDir(page)
-			for _, entry := range entries {
-				if !yield(tree.Entry{Name: entry.Name(), Type: typeOf(entry.Type())}, nil) {
-					return
-				}
-			}
-			if errors.Is(err, io.EOF) {
-				return
-			}
-			if err != nil {
-				yield(tree.Entry{}, d.wrap("listing", "", err))
-				return
-			}
-		}
-	}
 }
 
 // ReadFile reads a regular file.
@@ -221,18 +195,5 @@ func infoFrom(stat unix.Stat_t) tree.Info {
 		FileSystem: stat.Dev,
 		File:       stat.Ino,
 		Modified:   time.Unix(stat.Mtim.Unix()),
-	}
-}
-
-func typeOf(mode os.FileMode) tree.Type {
-	switch {
-	case mode.IsDir():
-		return tree.Directory
-	case mode.IsRegular():
-		return tree.File
-	case mode&os.ModeSymlink != 0:
-		return tree.Symlink
-	default:
-		return tree.Other
 	}
 }

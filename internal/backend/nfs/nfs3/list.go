@@ -14,7 +14,10 @@ const (
 	nameBytes = 8 << 10
 	pageBytes = 32 << 10
 
-	maxName = 4096
+	// maxName is more than any file system has.
+	maxName = 1023
+	// maxHollow is how many pages without an entry may follow one another.
+	maxHollow = 16
 )
 
 // page is where a listing goes on.
@@ -26,10 +29,14 @@ type page struct {
 }
 
 // List is READDIRPLUS or, where the server hasn't it, READDIR.
-func (d *dir) List(ctx context.Context) iter.Seq2[tree.Entry, error] {
+func (d *dir) List(ctx context.Context, from tree.Cursor) iter.Seq2[tree.Entry, error] {
 	return func(yield func(tree.Entry, error) bool) {
-		for at := (page{}); !at.end; {
+		round := circle{seen: from.Cookie}
+		for at := (page{cookie: from.Cookie, verifier: from.Verifier}); !at.end; {
 			entries, next, err := d.readPage(ctx, at)
+			if err == nil && round.closes(next, len(entries)) {
+				err = errGarbled
+			}
 			if err != nil {
 				yield(tree.Entry{}, wrap("listing", d.path, err))
 				return
@@ -52,7 +59,8 @@ func (d *dir) readPage(ctx context.Context, at page) ([]tree.Entry, page, error)
 	}
 	results, err := d.ask(ctx, procReadDirPlus, arguments.uint32(nameBytes, pageBytes))
 	if errors.Is(err, syscall.ENOTSUP) || errors.Is(err, syscall.EPROTONOSUPPORT) {
-		return nil, page{plain: true}, nil
+		at.plain = true
+		return nil, at, nil
 	}
 	return pageFrom(results, at, err)
 }
@@ -78,9 +86,11 @@ func pageFrom(results *decoder, at page, err error) ([]tree.Entry, page, error) 
 		if entry.Name == "." || entry.Name == ".." {
 			continue
 		}
-		if tree.CheckName(entry.Name) != nil {
+		// Cookie 0 would lead back to the beginning.
+		if tree.CheckName(entry.Name) != nil || cookie == 0 {
 			results.fail()
 		}
+		entry.Next = tree.Cursor{Cookie: cookie, Verifier: next.verifier}
 		entries = append(entries, entry)
 	}
 	next.end = results.bool()
@@ -98,4 +108,31 @@ func (d *decoder) typeIfAny() tree.Type {
 		d.opaque(maxHandle)
 	}
 	return info.Type
+}
+
+// circle finds out that a listing doesn't end, because the server gives cookies again
+// that it gave before: by Brent's algorithm, which remembers one of them.
+type circle struct {
+	seen         uint64
+	steps, limit int
+	hollow       int
+}
+
+// closes notes a page, and reports whether the listing was there before, or gets nowhere.
+func (c *circle) closes(after page, entries int) bool {
+	c.hollow++
+	if entries > 0 {
+		c.hollow = 0
+	}
+	if after.end || entries == 0 {
+		return c.hollow > maxHollow
+	}
+	if after.cookie == c.seen {
+		return true
+	}
+	c.steps++
+	if c.steps > c.limit {
+		c.seen, c.steps, c.limit = after.cookie, 0, 2*c.limit+1
+	}
+	return false
 }

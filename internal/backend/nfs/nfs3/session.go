@@ -114,6 +114,9 @@ func (s *session) status(results *decoder) error {
 	if results.err != nil || code == 0 {
 		return results.err
 	}
+	if code == badCookie {
+		return tree.ErrCursor
+	}
 	errno := statusErrno(code)
 	if errno == syscall.ESTALE {
 		s.client.forget(s.share)

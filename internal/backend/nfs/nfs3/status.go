@@ -6,6 +6,9 @@ import (
 	"syscall"
 )
 
+// badCookie is the status of a listing that can't go on where it is asked to.
+const badCookie = 10003
+
 // statusErrno gives the errno of a status of NFS version 3 or mountd (RFC 1813,
 // 2.6 and 5.1.5). Those below 100 were taken from the errnos of BSD.
 func statusErrno(status uint32) syscall.Errno {

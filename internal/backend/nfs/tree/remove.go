@@ -110,7 +110,7 @@ func CheckRemovable(ctx context.Context, dir Dir, self uint32) error {
 
 func checkRemovable(ctx context.Context, dir Dir, self uint32, depth int) error {
 	empty := true
-	for entry, err := range dir.List(ctx) {
+	for entry, err := range dir.List(ctx, Cursor{}) {
 		if err != nil {
 			return err
 		}
@@ -157,7 +157,7 @@ func checkWritable(ctx context.Context, dir Dir, self uint32) error {
 // what a listing would continue with.
 func some(ctx context.Context, dir Dir) ([]Entry, error) {
 	entries := make([]Entry, 0, batch)
-	for entry, err := range dir.List(ctx) {
+	for entry, err := range dir.List(ctx, Cursor{}) {
 		if err != nil {
 			return nil, err
 		}

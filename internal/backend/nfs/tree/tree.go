@@ -24,6 +24,9 @@ var (
 	// ErrOtherFileSystem is a directory on another file system than the one it
 	// is in: something is mounted there.
 	ErrOtherFileSystem = errors.New("another file system is mounted there")
+	// ErrCursor is a cursor that its directory doesn't know, because the directory was
+	// changed since: a listing has to begin anew.
+	ErrCursor = errors.New("the directory was changed, and its listing can't go on where it was")
 )
 
 // Dir is a directory of a share. Names are single names, never paths.
@@ -44,8 +47,10 @@ type Reader interface {
 	Lookup(ctx context.Context, name string) (Info, error)
 	// Open opens a directory in this one. A symlink is ENOTDIR.
 	Open(ctx context.Context, name string) (Dir, error)
-	// List goes through what the directory holds, but for "." and "..".
-	List(ctx context.Context) iter.Seq2[Entry, error]
+	// List goes through what the directory holds, but for "." and "..", from a cursor
+	// on. A cursor of another listing of the directory will do, also of another process.
+	// ErrCursor says that it won't.
+	List(ctx context.Context, from Cursor) iter.Seq2[Entry, error]
 	// ReadFile reads a regular file of at most limit bytes.
 	ReadFile(ctx context.Context, name string, limit int) ([]byte, error)
 	// ReadLink reads the text of a symlink.
@@ -112,6 +117,14 @@ type Access struct {
 type Entry struct {
 	Name string
 	Type Type
+	// Next is where the listing goes on after this entry.
+	Next Cursor
+}
+
+// Cursor is a place in the listing of a directory. Its zero value is the beginning.
+type Cursor struct {
+	Cookie   uint64 `json:"cookie,omitempty"`
+	Verifier uint64 `json:"verifier,omitempty"`
 }
 
 // Space is the size of a file system, in bytes.
