@@ -89,6 +89,7 @@ func (r *PersistentVolumeReconciler) empty(ctx context.Context, pv *corev1.Persi
 	decided := pv.DeepCopy()
 	return recycler.Recycle(ctx, backend.Recycling{
 		Volume: pv.Name, Server: share.Server, Path: share.Path, MountOptions: pv.Spec.MountOptions, Token: r.storage.token,
+		Data:    string(pv.UID) + "/" + string(pv.Spec.ClaimRef.UID),
 		Confirm: func(ctx context.Context) error { return r.confirmRecycling(ctx, decided) },
 	})
 }

@@ -28,6 +28,9 @@ type Recycling struct {
 	Server       string
 	Path         string
 	MountOptions []string
+	// Data tells what lies in the directory from what other claims left there before: the
+	// same in all calls until it is removed.
+	Data string
 	// Token of the caller, which the volume object bears.
 	Token string
 	// Confirm is called before anything is removed that was moved aside, and again

@@ -30,8 +30,9 @@ func (b *nfsBackend) delete(ctx context.Context, root tree.Dir, id string) error
 	if err := b.checkOwner(found); err != nil {
 		return err
 	}
+	until := time.Now().Add(b.share.slice)
 	if found.Deletion == "" {
-		if err := b.condemn(ctx, root, found); err != nil {
+		if err := b.condemn(ctx, root, found, until); err != nil {
 			return err
 		}
 	}
@@ -42,13 +43,13 @@ func (b *nfsBackend) delete(ctx context.Context, root tree.Dir, id string) error
 		// It keeps its place: no other volume may come to lie in it.
 		return keepRecord(ctx, root, id, retained+"/"+id+recordSuffix)
 	default:
-		return b.remove(ctx, root, *found)
+		return b.remove(ctx, root, *found, until)
 	}
 }
 
 // condemn decides what becomes of a volume, and writes it down. If its files can't
 // be removed, nothing is begun.
-func (b *nfsBackend) condemn(ctx context.Context, root tree.Dir, volume *record) error {
+func (b *nfsBackend) condemn(ctx context.Context, root tree.Dir, volume *record, until time.Time) error {
 	holder, err := markAt(ctx, root, volume.Directory)
 	if err != nil {
 		return err
@@ -56,7 +57,11 @@ func (b *nfsBackend) condemn(ctx context.Context, root tree.Dir, volume *record)
 	if holder == "" {
 		err = checkUnmarked(ctx, root, *volume)
 	} else if holder == volume.mark() && b.spec.onDelete == stowagev1alpha1.NFSDelete {
-		err = b.checkRemovable(ctx, root, *volume)
+		err = b.checkRemovable(ctx, root, *volume, until)
+	}
+	if err == nil {
+		// First: what is left of it then would be left for good.
+		err = tree.RemoveFile(ctx, root, lookPath(volume.ID))
 	}
 	if err != nil {
 		return err
@@ -78,31 +83,34 @@ func checkUnmarked(ctx context.Context, root tree.Dir, volume record) error {
 }
 
 // checkRemovable looks through a volume whose server doesn't let us act as root.
-func (b *nfsBackend) checkRemovable(ctx context.Context, root tree.Dir, volume record) error {
+func (b *nfsBackend) checkRemovable(ctx context.Context, root tree.Dir, volume record, until time.Time) error {
 	self, err := tree.Lookup(ctx, root, recordPath(volume.ID))
 	if err != nil || self.UID == 0 {
 		return err
 	}
-	err = tree.Within(ctx, root, volume.Directory, func(dir tree.Dir) error {
-		return tree.CheckRemovable(ctx, dir, self.UID)
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	looking := &look{
+		file: lookPath(volume.ID), aside: aside + "/" + volume.ID,
+		of: volume.mark() + "/" + volume.Directory, self: self.UID, until: until,
 	}
-	if errors.Is(err, fs.ErrPermission) {
+	err = tree.Within(ctx, root, volume.Directory, func(dir tree.Dir) error { return looking.through(ctx, root, dir) })
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case errors.Is(err, fs.ErrPermission):
 		return backend.Unavailable.Errorf("directory %s can't be removed, and nothing of it was: the server makes user %d of root, "+
 			"who isn't allowed to: export the share with no_root_squash, remove the files by hand, or set nfs.onDelete to Archive or Retain: %w",
 			volume.Directory, self.UID, err)
+	case backend.KindOf(err) != "":
+		return fmt.Errorf("directory %s: %w", volume.Directory, err)
 	}
 	return err
 }
 
 // remove takes the directory out of sight, then removes it, then what was ours.
-func (b *nfsBackend) remove(ctx context.Context, root tree.Dir, volume record) error {
+func (b *nfsBackend) remove(ctx context.Context, root tree.Dir, volume record, until time.Time) error {
 	if err := moveAway(ctx, root, volume, deleting+"/"+volume.ID); err != nil {
 		return err
 	}
-	until := time.Now().Add(b.share.slice)
 	err := tree.Within(ctx, root, deleting, func(dir tree.Dir) error { return tree.RemoveTree(ctx, dir, volume.ID, until) })
 	if errors.Is(err, tree.ErrUnfinished) {
 		return backend.InProgress.Errorf("directory %s has more files than could be removed so far: removing goes on", volume.Directory)

@@ -2,6 +2,8 @@ package nfs
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -86,6 +88,9 @@ func testGanesha(t *testing.T, exports string) {
 	t.Run("a full share says so", on(testFull))
 	t.Run("a server that freezes is given up", on(testFrozen))
 	t.Run("where root is squashed nothing is half deleted", func(t *testing.T) { testSquashed(t, newShare(t, exports, nfstest.Squashed, "")) })
+	t.Run("where root is squashed a look goes on where it was", func(t *testing.T) {
+		testSquashedInSlices(t, newShare(t, exports, nfstest.Squashed, ""))
+	})
 	t.Run("the probe tells of a squashed root", func(t *testing.T) {
 		expectProbe(t, newShare(t, exports, nfstest.Squashed, ""), "no_root_squash")
 	})
@@ -219,6 +224,41 @@ func testFrozen(t *testing.T, g ganesha) {
 		t.Errorf("deleting ended with %v", err)
 	}
 	must(t, g.server.Thaw(), opened.Delete(t.Context(), "pvc-1"))
+}
+
+// testSquashedInSlices has a look go on, one entry with each call, and end with what is
+// refused; when that is mended, it goes on there.
+func testSquashedInSlices(t *testing.T, w *world) {
+	w.spec.Access = stowagev1alpha1.NFSAccess{UID: nfstest.Nobody, GID: nfstest.Nobody, Mode: "0777"}
+	opened := w.open(t)
+	opened.share.slice = 0
+	mustProvision(t, opened, requestFor("a", "slices", "2"))
+	volume := filepath.Join(w.folder, "a-slices-2")
+	for i := range 20 {
+		w.put(t, fmt.Sprintf("a-slices-2/%d/deep/file", i), "data")
+	}
+	must(t, filepath.WalkDir(volume, func(path string, _ fs.DirEntry, _ error) error { return os.Chown(path, nfstest.Nobody, nfstest.Nobody) }))
+	must(t, os.Chown(filepath.Join(volume, "7", "deep"), 1000, 1000))
+	end := func() (slices int, err error) {
+		err = backend.InProgress
+		for deadline := time.Now().Add(patience); errors.Is(err, backend.InProgress) && time.Now().Before(deadline); slices++ {
+			err = opened.Delete(t.Context(), "pvc-2")
+		}
+		return slices, err
+	}
+
+	slices, err := end()
+
+	if slices < 2 || !errors.Is(err, backend.Unavailable) || !strings.Contains(err.Error(), "nothing of it was") {
+		t.Errorf("deleting ended after %d slices with %v", slices, err)
+	}
+	for i := range 20 {
+		w.mustHave(t, fmt.Sprintf("a-slices-2/%d/deep/file", i))
+	}
+	must(t, os.Chown(filepath.Join(volume, "7", "deep"), nfstest.Nobody, nfstest.Nobody))
+	_, err = end()
+	must(t, err)
+	w.mustLack(t, "a-slices-2", deleting+"/pvc-2", lookPath("pvc-2"))
 }
 
 func testSquashed(t *testing.T, w *world) {

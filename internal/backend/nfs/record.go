@@ -63,6 +63,10 @@ func (r record) mark() string { return r.Cluster + "/" + r.ID }
 
 func recordPath(id string) string { return volumes + "/" + id + recordSuffix }
 
+// lookPath is where it says how much of a volume was looked through before it is
+// removed. No directory that is being removed has the name: ids have no dot.
+func lookPath(id string) string { return deleting + "/" + id + ".look" }
+
 // findRecord reads the record of a volume: nil where there is none.
 func findRecord(ctx context.Context, root tree.Dir, id string) (found *record, err error) {
 	err = tree.Within(ctx, root, volumes, func(dir tree.Dir) error {

@@ -19,6 +19,9 @@ var _ backend.Recycler = (*Kind)(nil)
 // at it, by token.
 const recycling = ".stowage-recycle"
 
+// looked is the file there that says how much was looked through.
+const looked = "looked"
+
 // Recycle empties a directory of any server that speaks NFSv3.
 //
 // All is moved into a directory of the caller's first, and removed there. Who is done
@@ -68,10 +71,15 @@ func recycle(ctx context.Context, root tree.Dir, wanted backend.Recycling, until
 	}
 	err := tree.Within(ctx, root, mine, func(aside tree.Dir) error { return clearAway(ctx, root, aside, wanted, until) })
 	switch {
+	case errors.Is(err, backend.InProgress):
+		return err
 	case errors.Is(err, tree.ErrUnfinished):
 		return backend.InProgress.Errorf("directory %s has more files than could be removed so far: removing goes on", wanted.Path)
 	case err != nil:
 		return fmt.Errorf("removing what is in directory %s: %w", wanted.Path, err)
+	}
+	if err := tree.RemoveFile(ctx, root, recycling+"/"+looked); err != nil {
+		return fmt.Errorf("removing file %s/%s: %w", recycling, looked, err)
 	}
 	if err := leave(ctx, root, wanted.Token); err != nil {
 		return err
@@ -95,14 +103,29 @@ func checkPlain(ctx context.Context, root tree.Dir, wanted backend.Recycling) er
 // it is asked once more whether the data is to go.
 func clearAway(ctx context.Context, root, aside tree.Dir, wanted backend.Recycling, until time.Time) error {
 	self, err := aside.Stat(ctx)
-	if err == nil && self.UID != 0 {
-		err = checkEmptiable(ctx, root, self.UID)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		err = tree.Within(ctx, root, recycling, func(all tree.Dir) error { return tree.Empty(ctx, all, wanted.Token, until) })
+	looking := lookBefore(wanted, self.UID, until)
+	if self.UID != 0 {
+		if err := checkEmptiable(ctx, root, looking); err != nil {
+			return err
+		}
 	}
+	err = moveAndRemove(ctx, root, aside, wanted, until)
+	if self.UID != 0 && errors.Is(err, tree.ErrUnfinished) {
+		// What is left was looked at: the next call begins with removing.
+		if failed := looking.done(ctx, root); failed != nil {
+			return failed
+		}
+	}
+	return err
+}
+
+func moveAndRemove(ctx context.Context, root, aside tree.Dir, wanted backend.Recycling, until time.Time) error {
+	err := tree.Within(ctx, root, recycling, func(all tree.Dir) error { return tree.Empty(ctx, all, until, wanted.Token, looked) })
 	if err == nil {
-		err = tree.Empty(ctx, aside, "", until)
+		err = tree.Empty(ctx, aside, until)
 	}
 	if err == nil {
 		err = wanted.Confirm(ctx)
@@ -111,18 +134,24 @@ func clearAway(ctx context.Context, root, aside tree.Dir, wanted backend.Recycli
 		err = tree.MoveAll(ctx, root, recycling, aside, until)
 	}
 	if err == nil {
-		err = tree.Empty(ctx, aside, "", until)
+		err = tree.Empty(ctx, aside, until)
 	}
 	return err
 }
 
+// lookBefore is the look through a directory before it is emptied. Its progress lies
+// where late callers can't write any more, and is that of one claim's data.
+func lookBefore(wanted backend.Recycling, self uint32, until time.Time) *look {
+	return &look{file: recycling + "/" + looked, aside: recycling + "/" + wanted.Token + "-look", of: wanted.Data, self: self, until: until}
+}
+
 // checkEmptiable looks through a directory whose server doesn't let us act as root, so
 // that not half of it is removed.
-func checkEmptiable(ctx context.Context, root tree.Dir, self uint32) error {
-	err := tree.CheckRemovable(ctx, root, self)
+func checkEmptiable(ctx context.Context, root tree.Dir, looking *look) error {
+	err := looking.through(ctx, root, root)
 	if errors.Is(err, fs.ErrPermission) {
 		return backend.Unavailable.Errorf("the directory can't be emptied, and nothing of it was removed: the server makes user %d of root, "+
-			"who isn't allowed to: export it with no_root_squash, or remove the files by hand: %w", self, err)
+			"who isn't allowed to: export it with no_root_squash, or remove the files by hand: %w", looking.self, err)
 	}
 	return err
 }

@@ -18,7 +18,7 @@ import (
 // recycling asks for the world's share to be emptied by the bearer of a token.
 func (w *world) recycling(token string) backend.Recycling {
 	wanted := backend.Recycling{
-		Volume: "scratch", Server: w.spec.Server, Path: string(w.spec.Path), Token: token,
+		Volume: "scratch", Server: w.spec.Server, Path: string(w.spec.Path), Token: token, Data: "claim-1",
 		Confirm: func(context.Context) error { return nil },
 	}
 	for _, option := range w.spec.MountOptions {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io/fs"
 	"syscall"
+
+	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
 // badCookie is the status of a listing that can't go on where it is asked to.
@@ -48,5 +50,5 @@ func wrap(doing, path string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%w", &fs.PathError{Op: doing, Path: path, Err: err})
+	return fmt.Errorf("%w", &fs.PathError{Op: doing, Path: tree.Shown(path), Err: err})
 }

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Empty removes all that a directory holds, but for one name, and leaves the
+// Empty removes all that a directory holds, but for some names, and leaves the
 // directory itself. All else is as in RemoveTree.
-func Empty(ctx context.Context, dir Dir, but string, until time.Time) error {
+func Empty(ctx context.Context, dir Dir, until time.Time, but ...string) error {
 	emptying := removal{top: dir, but: but, until: until}
 	return emptying.empty(ctx, dir, 1)
 }
@@ -33,6 +33,6 @@ func MoveAll(ctx context.Context, from Dir, but string, to Dir, until time.Time)
 	}
 }
 
-func without(entries []Entry, but string) []Entry {
-	return slices.DeleteFunc(entries, func(entry Entry) bool { return entry.Name == but })
+func without(entries []Entry, but ...string) []Entry {
+	return slices.DeleteFunc(entries, func(entry Entry) bool { return slices.Contains(but, entry.Name) })
 }

@@ -4,19 +4,17 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io/fs"
 	"time"
 )
 
 const (
-	// batch is how many names are read before they are removed.
-	batch = 1024
+	// batch is how many names are read before they are removed, in each directory that
+	// is open.
+	batch = 256
 	// maxDepth is how many directories are held open at once. Whoever fills a
 	// volume can nest deeper than memory or open files suffice for.
 	maxDepth = 64
-
-	sticky = 0o1000
 )
 
 // ErrUnfinished is the error of a removal that stopped because of the time.
@@ -48,7 +46,7 @@ type removal struct {
 	top   Dir
 	until time.Time
 	// but is what stays of the top.
-	but string
+	but []string
 }
 
 // empty removes all that a directory holds.
@@ -56,7 +54,7 @@ func (r *removal) empty(ctx context.Context, dir Dir, depth int) error {
 	for {
 		entries, err := some(ctx, dir)
 		if depth == 1 {
-			entries = without(entries, r.but)
+			entries = without(entries, r.but...)
 		}
 		if err != nil || len(entries) == 0 {
 			return err
@@ -100,57 +98,6 @@ func (r *removal) remove(ctx context.Context, dir Dir, entry Entry, depth int) e
 // can't guess the name.
 func (r *removal) moveToTop(ctx context.Context, dir Dir, name string) error {
 	return dir.Rename(ctx, name, r.top, ".moved-"+rand.Text())
-}
-
-// CheckRemovable is an error if the caller, who isn't allowed everything, isn't
-// allowed to remove a directory's content. It looks maxDepth directories deep.
-func CheckRemovable(ctx context.Context, dir Dir, self uint32) error {
-	return checkRemovable(ctx, dir, self, 1)
-}
-
-func checkRemovable(ctx context.Context, dir Dir, self uint32, depth int) error {
-	empty := true
-	for entry, err := range dir.List(ctx, Cursor{}) {
-		if err != nil {
-			return err
-		}
-		empty = false
-		kind, err := typeOf(ctx, dir, entry)
-		if err != nil {
-			return err
-		}
-		if kind != Directory || depth >= maxDepth {
-			continue
-		}
-		child, err := dir.Open(ctx, entry.Name)
-		if err != nil {
-			return err
-		}
-		err = checkRemovable(ctx, child, self, depth+1)
-		child.Close()
-		if err != nil {
-			return fmt.Errorf("in %s: %w", entry.Name, err)
-		}
-	}
-	if empty {
-		return nil
-	}
-	return checkWritable(ctx, dir, self)
-}
-
-func checkWritable(ctx context.Context, dir Dir, self uint32) error {
-	info, err := dir.Stat(ctx)
-	if err != nil {
-		return err
-	}
-	writable, err := dir.Writable(ctx)
-	if err != nil {
-		return err
-	}
-	if !writable || (info.Mode&sticky != 0 && info.UID != self) {
-		return fmt.Errorf("a directory of user %d with mode %#o: %w", info.UID, info.Mode, fs.ErrPermission)
-	}
-	return nil
 }
 
 // some lists the first entries of a directory. Always the first: removing moves

@@ -232,57 +232,6 @@ func TestAnEmptyMountPointIsNoShare(t *testing.T) {
 	}
 }
 
-// weak is a directory that asks for the rights of a user who isn't root.
-type weak struct {
-	tree.Dir
-	uid uint32
-}
-
-func (w weak) Open(ctx context.Context, name string) (tree.Dir, error) {
-	opened, err := w.Dir.Open(ctx, name)
-	return weak{opened, w.uid}, err
-}
-
-func (w weak) Writable(ctx context.Context) (bool, error) {
-	info, err := w.Stat(ctx)
-	return info.UID == w.uid || info.Mode&0o002 != 0, err
-}
-
-func TestWhatCannotBeRemovedIsFoundBeforeAnythingIs(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("needs root: it gives files away")
-	}
-	const self, other = 65534, 1000
-	for name, test := range map[string]struct {
-		owner     int
-		mode      os.FileMode
-		removable bool
-	}{
-		"one's own":                          {self, 0o700, true},
-		"another's":                          {other, 0o755, false},
-		"another's, for all to write":        {other, 0o777, true},
-		"another's, for each to write alone": {other, 0o777 | os.ModeSticky, false},
-		"one's own, for each to write alone": {self, 0o777 | os.ModeSticky, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			folder := besideCanary(t)
-			mounttest.Tmpfs(t, folder)
-			deep := filepath.Join(folder, "volume", "deep")
-			must(t, os.MkdirAll(filepath.Join(deep, "full"), 0o755), os.Chown(deep, test.owner, 0), os.Chmod(deep, test.mode))
-			must(t, os.Chown(filepath.Join(folder, "volume"), self, 0), os.Chown(filepath.Join(deep, "full"), other, 0))
-			root, err := mounted.Open(folder)
-			must(t, err)
-			defer root.Close()
-			err = tree.Within(t.Context(), weak{root, self}, "volume", func(dir tree.Dir) error {
-				return tree.CheckRemovable(t.Context(), dir, self)
-			})
-			if removable := err == nil; removable != test.removable || !removable && !errors.Is(err, fs.ErrPermission) {
-				t.Errorf("the answer is %v", err)
-			}
-		})
-	}
-}
-
 // counted counts the directories that are open.
 type counted struct {
 	tree.Dir

@@ -1,0 +1,156 @@
+package nfs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"syscall"
+	"time"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
+)
+
+const (
+	// maxProgress is more than a place has: 64 names of 1,023 bytes, written in base64.
+	maxProgress = 128 << 10
+	// progressKept is the age at which what was looked at long ago is looked at again.
+	progressKept = 24 * time.Hour
+)
+
+// look is a look through a directory whose server doesn't let the manager act as root,
+// so that nothing is half removed. It takes as many calls as it needs: how far it is
+// lies in a file on the share, where the next call finds it, also one of the next leader.
+type look struct {
+	// file has the progress, aside is where it is written first.
+	file, aside string
+	// of is what is looked through: progress of something else counts for nothing.
+	of string
+	// self is the user that the server makes of the manager.
+	self  uint32
+	until time.Time
+	// noted is set once the file says that all was looked through.
+	noted bool
+}
+
+// progress is how far a look is.
+type progress struct {
+	Of      string     `json:"of"`
+	Written time.Time  `json:"written"`
+	Done    bool       `json:"done,omitempty"`
+	Place   tree.Place `json:"place"`
+}
+
+// through looks on, and is backend.InProgress while that isn't all. What other users
+// keep from being removed is fs.ErrPermission, again and again until it is mended.
+func (l *look) through(ctx context.Context, root, dir tree.Dir) error {
+	at, err := l.load(ctx, root)
+	if l.noted = at.Done; err != nil || at.Done {
+		return err
+	}
+	before := at.Place.Seen
+	err = tree.CheckRemovable(ctx, dir, l.self, &at.Place, l.until)
+	if err != nil && at.Place.Seen != before {
+		// It is kept after any error, so that no call has been made for nothing.
+		if failed := l.save(ctx, root, at); failed != nil {
+			return failed
+		}
+	}
+	switch {
+	case errors.Is(err, tree.ErrUnfinished):
+		return backend.InProgress.Errorf("the server makes user %d of root, so all is looked through before anything is removed: "+
+			"%d or more files and directories so far", l.self, roughly(at.Place.Seen))
+	case errors.Is(err, tree.ErrChanging):
+		return backend.Unavailable.Errorf("the server makes user %d of root, so all is looked through before anything is removed, "+
+			"and files come and go meanwhile: end what writes to it: %w", l.self, err)
+	}
+	return err
+}
+
+// roughly is a number that is counted up in few steps, so that a text with it stays the
+// same for long.
+func roughly(count int64) int64 {
+	step := int64(1)
+	for step <= count/10 {
+		step *= 10
+	}
+	for _, times := range []int64{5, 2} {
+		if times*step <= count {
+			return times * step
+		}
+	}
+	return min(step, count)
+}
+
+// done notes that all was looked through, for the calls that remove it.
+func (l *look) done(ctx context.Context, root tree.Dir) error {
+	if l.noted {
+		return nil
+	}
+	return l.save(ctx, root, progress{Done: true})
+}
+
+// load reads how far the look is. In a directory that is recycled, the file may be
+// anything: what can't be gone on from is none.
+func (l *look) load(ctx context.Context, root tree.Dir) (progress, error) {
+	data, err := tree.ReadFile(ctx, root, l.file, maxProgress)
+	if err != nil && !isNoFile(err) {
+		return progress{}, fmt.Errorf("reading how much was looked through: %w", err)
+	}
+	found := progress{}
+	if err != nil || json.Unmarshal(data, &found) != nil || !found.valid(l.of, time.Now()) {
+		return progress{}, nil
+	}
+	return found, nil
+}
+
+func (p *progress) valid(of string, now time.Time) bool {
+	return p.Of == of && now.Sub(p.Written).Abs() < progressKept && p.Place.Valid()
+}
+
+// isNoFile reports whether an error says that a small file can't be read there, now or
+// later.
+func isNoFile(err error) bool {
+	for _, errno := range []syscall.Errno{
+		syscall.ENOENT, syscall.EINVAL, syscall.EFBIG, syscall.ELOOP, syscall.EACCES, syscall.EPERM,
+		syscall.ENOTDIR, syscall.EISDIR, syscall.ENXIO,
+	} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *look) save(ctx context.Context, root tree.Dir, at progress) error {
+	at.Of, at.Written = l.of, time.Now()
+	data, err := json.Marshal(at)
+	if err != nil {
+		return fmt.Errorf("writing how much was looked through: %w", err)
+	}
+	via := fmt.Sprintf("%s-%x", l.aside, rand.Uint64())
+	err = l.clearWay(ctx, root)
+	if err == nil {
+		err = tree.WriteFile(ctx, root, l.file, via, data)
+	}
+	if err != nil {
+		return fmt.Errorf("writing how much was looked through: %w", err)
+	}
+	return nil
+}
+
+// clearWay moves away what no file can take the place of: a tenant may have made a
+// directory of that name.
+func (l *look) clearWay(ctx context.Context, root tree.Dir) error {
+	there, err := tree.Lookup(ctx, root, l.file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil || there.Type != tree.Directory:
+		return err
+	}
+	return tree.Move(ctx, root, l.file, fmt.Sprintf("%s-%x", l.file, rand.Uint64()))
+}

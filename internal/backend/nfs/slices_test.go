@@ -1,0 +1,174 @@
+package nfs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/nfstest"
+)
+
+// atMost lets so many calls through: an operation that needs more runs out of time.
+func atMost(calls int) func(nfstest.Call) nfstest.Fault {
+	return func(call nfstest.Call) nfstest.Fault {
+		if call.Number > calls {
+			return nfstest.DropCall
+		}
+		return nfstest.None
+	}
+}
+
+// squashed is a world whose server squashes root, and whose operations run out of time
+// after some calls.
+func squashed(t *testing.T) *world {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("needs root: the server gives files away")
+	}
+	w := newWorld(t)
+	w.server.Squash.Store(true)
+	w.spec.Access.UID, w.spec.Access.GID = nfstest.Nobody, nfstest.Nobody
+	return w
+}
+
+// untilDone repeats a call whose operations run out of time, each time as another
+// process, and returns what the calls before the last said.
+func (w *world) untilDone(t *testing.T, call func(kind *Kind) error) []string {
+	t.Helper()
+	const most, calls = 3000, 150
+	var said []string
+	for range most {
+		w.proxy.Plan(atMost(calls))
+		err := call(newKind(t, thisCluster, ""))
+		if err == nil {
+			return said
+		}
+		if !errors.Is(err, backend.InProgress) {
+			t.Fatalf("after %d calls it ended with %v", len(said), err)
+		}
+		said = append(said, err.Error())
+	}
+	t.Fatalf("it doesn't end: %s", said[most-1])
+	return nil
+}
+
+// plant makes a tree of directories, with a file in each.
+func (w *world) plant(t *testing.T, top string, directories int) {
+	t.Helper()
+	for i := range directories {
+		w.put(t, fmt.Sprintf("%s/%d/%d/file", top, i%7, i), "data")
+	}
+	must(t, os.Chown(filepath.Join(w.folder, top), nfstest.Nobody, nfstest.Nobody))
+}
+
+func TestAVolumeThatIsLookedThroughForLongerThanACallMayTakeIsDeleted(t *testing.T) {
+	w := squashed(t)
+	mustProvision(t, w.open(t), requestFor("a", "data", "1"))
+	w.plant(t, "a-data-1", 200)
+
+	said := w.untilDone(t, func(kind *Kind) error {
+		opened := w.openAs(t, kind)
+		opened.share.slice = 0
+		return opened.Delete(t.Context(), "pvc-1")
+	})
+
+	w.mustLack(t, "a-data-1", recordPath("pvc-1"), deleting+"/pvc-1", lookPath("pvc-1"))
+	for _, part := range []string{"200 or more files and directories", "removing goes on"} {
+		if !strings.Contains(strings.Join(said, "\n"), part) {
+			t.Errorf("no call said %q", part)
+		}
+	}
+}
+
+func TestADirectoryThatIsLookedThroughForLongerThanACallMayTakeIsRecycled(t *testing.T) {
+	w := squashed(t)
+	w.plant(t, "data", 100)
+	w.plant(t, "more", 100)
+
+	said := w.untilDone(t, func(kind *Kind) error { return kind.recycle(t.Context(), w.recycling("one"), 0) })
+
+	w.mustBeEmpty(t)
+	if !strings.Contains(strings.Join(said, "\n"), "200 or more files and directories") {
+		t.Errorf("no call said how far it is: %s", said[0])
+	}
+}
+
+func TestWhatATenantPutInPlaceOfHowFarALookIsHoldsNothingUp(t *testing.T) {
+	forged := `{"of": "claim-1", "written": "2100-01-01T00:00:00Z", "done": true}`
+	for name, put := range map[string]func(t *testing.T, w *world, path string){
+		"a directory": func(t *testing.T, w *world, path string) { w.put(t, path+"/in/it", "data") },
+		"a link": func(t *testing.T, w *world, path string) {
+			must(t, os.Symlink("/etc/passwd", filepath.Join(w.folder, path)))
+		},
+		"a large file":      func(t *testing.T, w *world, path string) { w.put(t, path, strings.Repeat("[", 10*maxProgress)) },
+		"nothing":           func(t *testing.T, w *world, path string) { w.put(t, path, "") },
+		"what says nothing": func(t *testing.T, w *world, path string) { w.put(t, path, forged) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := squashed(t)
+			w.plant(t, "data", 10)
+			must(t, os.Mkdir(filepath.Join(w.folder, recycling), 0o777))
+			put(t, w, recycling+"/"+looked)
+			said := w.untilDone(t, func(kind *Kind) error { return kind.recycle(t.Context(), w.recycling("one"), 0) })
+			w.mustBeEmpty(t)
+			if !strings.Contains(said[0], "looked through") {
+				t.Errorf("first it said: %s", said[0])
+			}
+		})
+	}
+}
+
+func TestWhereRootIsSquashedWhoComesLateRemovesNothingOfTheNextClaims(t *testing.T) {
+	testLate(t, squashed(t))
+}
+
+func TestALookThatIsNotNeededAnyMoreLeavesNothing(t *testing.T) {
+	w := squashed(t)
+	mustProvision(t, w.open(t), requestFor("a", "data", "1"))
+	w.plant(t, "a-data-1", 10)
+	opened := w.open(t)
+	opened.share.slice = 0
+	if err := opened.Delete(t.Context(), "pvc-1"); !errors.Is(err, backend.InProgress) {
+		t.Fatalf("deleting ended with %v", err)
+	}
+	w.mustHave(t, lookPath("pvc-1"))
+
+	must(t, w.open(t, onDelete(stowagev1alpha1.NFSArchive)).Delete(t.Context(), "pvc-1"))
+
+	w.mustHave(t, archived+"/a_data_pvc-1/0/0/file")
+	w.mustLack(t, lookPath("pvc-1"))
+}
+
+func TestHowFarALookWasLongAgoOrOfOtherDataIsForgotten(t *testing.T) {
+	now := time.Now()
+	for name, test := range map[string]struct {
+		of    string
+		age   time.Duration
+		valid bool
+	}{
+		"just now":                  {"it", time.Second, true},
+		"by a clock that was ahead": {"it", -time.Hour, true},
+		"long ago":                  {"it", 25 * time.Hour, false},
+		"far ahead":                 {"it", -25 * time.Hour, false},
+		"of other data":             {"other", time.Second, false},
+	} {
+		found := progress{Of: test.of, Written: now.Add(-test.age)}
+		if found.valid("it", now) != test.valid {
+			t.Errorf("%s: it counts: %v", name, !test.valid)
+		}
+	}
+}
+
+func TestANumberThatGrowsIsToldInFewSteps(t *testing.T) {
+	for count, want := range map[int64]int64{0: 0, 1: 1, 2: 2, 4: 2, 9: 5, 10: 10, 19: 10, 20: 20, 49: 20, 500: 500, 1 << 62: 2e18} {
+		if got := roughly(count); got != want {
+			t.Errorf("%d is told as %d", count, got)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package tree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"syscall"
+	"time"
+)
+
+const (
+	sticky = 0o1000
+	// maxRestarts is how often a look through a tree begins anew in a directory, before
+	// it says that the tree is being changed.
+	maxRestarts = 20
+)
+
+// ErrChanging is the error of a look through a tree that is changed again and again. It
+// goes on all the same when it is called again.
+var ErrChanging = errors.New("it is changed while it is looked through")
+
+// Place is how far a look through a tree is, also for another process. Its zero value is
+// the beginning. It has at most maxDepth steps, whatever the tree.
+type Place struct {
+	// Steps lead to the directory that is being listed, from the top on.
+	Steps []Step `json:"steps,omitempty"`
+	// Seen counts the entries that were looked at.
+	Seen int64 `json:"seen,omitempty"`
+	// Restarts counts how often a directory was listed anew, because it was changed.
+	Restarts int `json:"restarts,omitempty"`
+}
+
+// Step is a directory on the way.
+type Step struct {
+	// Name in the directory of the step before. The top has none.
+	Name []byte `json:"name,omitempty"`
+	// At is where the listing of the directory goes on.
+	At Cursor `json:"at"`
+}
+
+// Valid reports whether a place can be gone on from. A file that others can write may
+// say anything.
+func (p *Place) Valid() bool {
+	if len(p.Steps) > maxDepth || p.Seen < 0 || p.Restarts < 0 {
+		return false
+	}
+	for i, step := range p.Steps {
+		if i == 0 && len(step.Name) > 0 || i > 0 && CheckName(string(step.Name)) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// CheckRemovable is an error if the caller, who isn't allowed everything, isn't
+// allowed to remove a directory's content: fs.ErrPermission. It looks maxDepth
+// directories deep. After the time until, it stops between two entries with
+// ErrUnfinished; the next call goes on at the same place, also after any other error.
+func CheckRemovable(ctx context.Context, top Dir, self uint32, at *Place, until time.Time) error {
+	if len(at.Steps) == 0 {
+		at.Steps = []Step{{}}
+	}
+	checking := check{self: self, at: at, until: until}
+	return checking.look(ctx, top, 0)
+}
+
+type check struct {
+	self  uint32
+	at    *Place
+	until time.Time
+}
+
+// look looks through a directory, from where its step says.
+func (c *check) look(ctx context.Context, dir Dir, depth int) error {
+	if depth+1 < len(c.at.Steps) {
+		// An earlier call ended within.
+		if err := c.enter(ctx, dir, depth+1); err != nil {
+			return err
+		}
+	}
+	checked := false
+	for entry, err := range dir.List(ctx, c.at.Steps[depth].At) {
+		if err == nil && !checked {
+			// An empty directory needs no rights of its own.
+			checked, err = true, c.checkWritable(ctx, dir)
+		}
+		if err == nil {
+			err = c.pass(ctx, dir, entry, depth)
+		}
+		if err != nil {
+			return c.beginAnew(err, depth)
+		}
+		// Not before: however little time there is, each call gets on.
+		if time.Now().After(c.until) {
+			return ErrUnfinished
+		}
+	}
+	return nil
+}
+
+// pass looks at one entry. The place is behind it before it is entered: what goes on
+// there later goes on behind it then.
+func (c *check) pass(ctx context.Context, dir Dir, entry Entry, depth int) error {
+	kind, err := typeOf(ctx, dir, entry)
+	if gone(err) != nil {
+		return err
+	}
+	c.at.Steps[depth].At = entry.Next
+	c.at.Seen++
+	if kind != Directory || depth+1 >= maxDepth {
+		return nil
+	}
+	c.at.Steps = append(c.at.Steps, Step{Name: []byte(entry.Name)})
+	return c.enter(ctx, dir, depth+1)
+}
+
+// enter looks through the directory of a step, which ends the step. One that isn't there
+// any more has nothing that can't be removed.
+func (c *check) enter(ctx context.Context, parent Dir, depth int) error {
+	child, err := parent.Open(ctx, string(c.at.Steps[depth].Name))
+	if err == nil {
+		err = c.look(ctx, child, depth)
+		child.Close()
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		c.at.Steps = c.at.Steps[:depth]
+		return nil
+	}
+	return err
+}
+
+// beginAnew makes of a listing that can't go on one that begins anew, with the next call.
+func (c *check) beginAnew(err error, depth int) error {
+	if !errors.Is(err, ErrCursor) && !errors.Is(err, syscall.ESTALE) || depth+1 != len(c.at.Steps) {
+		return err
+	}
+	c.at.Steps[depth].At = Cursor{}
+	c.at.Restarts++
+	if c.at.Restarts > maxRestarts {
+		return ErrChanging
+	}
+	return ErrUnfinished
+}
+
+func (c *check) checkWritable(ctx context.Context, dir Dir) error {
+	info, err := dir.Stat(ctx)
+	if err != nil {
+		return err
+	}
+	writable, err := dir.Writable(ctx)
+	if err != nil {
+		return err
+	}
+	if !writable || (info.Mode&sticky != 0 && info.UID != c.self) {
+		return fmt.Errorf("%s is a directory of user %d with mode %#o: %w", c.way(), info.UID, info.Mode, fs.ErrPermission)
+	}
+	return nil
+}
+
+// way is where the place is, from the top on, for people.
+func (c *check) way() string {
+	way := "."
+	for _, step := range c.at.Steps[1:] {
+		way = path.Join(way, string(step.Name))
+	}
+	return Shown(way)
+}
