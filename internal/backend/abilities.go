@@ -16,6 +16,29 @@ type Lister interface {
 	List(ctx context.Context) ([]Held, error)
 }
 
+// PageLister is a Lister that may hold more than one call has time to read.
+type PageLister interface {
+	Lister
+	// ListAfter is List, of volumes whose ids come after this one, in the order of ids.
+	// It returns as many as a call has time for, and the id after which the next call
+	// goes on: always a later one, and "" once there are no more. A volume that is held
+	// from the first of these calls to the last is on one of the pages.
+	ListAfter(ctx context.Context, id string) (page []Held, next string, err error)
+}
+
+// ListAfter lists a page of what a backend holds. A Lister that has no pages has one.
+func ListAfter(ctx context.Context, b Backend, id string) (page []Held, next string, err error) {
+	if pages, can := As[PageLister](b); can {
+		return pages.ListAfter(ctx, id)
+	}
+	lister, can := As[Lister](b)
+	if !can {
+		return nil, "", Invalid.Errorf("this backend can't tell what it holds")
+	}
+	page, err = lister.List(ctx)
+	return page, "", err
+}
+
 // Held is a volume that a backend holds.
 type Held struct {
 	// ID of the volume, for Delete.

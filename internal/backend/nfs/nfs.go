@@ -10,6 +10,7 @@ package nfs
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -28,7 +29,7 @@ type nfsBackend struct {
 
 var (
 	_ backend.Prober           = (*nfsBackend)(nil)
-	_ backend.Lister           = (*nfsBackend)(nil)
+	_ backend.PageLister       = (*nfsBackend)(nil)
 	_ backend.CapacityReporter = (*nfsBackend)(nil)
 )
 
@@ -75,9 +76,22 @@ func (b *nfsBackend) Probe(ctx context.Context) error {
 }
 
 // List tells of the volumes that are recorded as this backend's.
-func (b *nfsBackend) List(ctx context.Context) ([]backend.Held, error) {
-	held, err := use(ctx, b.share, b.list)
-	return held, b.translate("listing volumes", err)
+func (b *nfsBackend) List(ctx context.Context) (held []backend.Held, err error) {
+	for after := ""; ; {
+		page, next, err := b.ListAfter(ctx, after)
+		if held = append(held, page...); err != nil || next == "" {
+			return held, err
+		}
+		after = next
+	}
+}
+
+// ListAfter reads records for as long as a slice lasts, at least one.
+func (b *nfsBackend) ListAfter(ctx context.Context, id string) (page []backend.Held, next string, err error) {
+	read, err := use(ctx, b.share, func(ctx context.Context, root tree.Dir) (listed, error) {
+		return b.listAfter(ctx, root, id, time.Now().Add(b.share.slice))
+	})
+	return read.held, read.next, b.translate("listing volumes", err)
 }
 
 // Space is what the server says of the share.
