@@ -132,6 +132,7 @@ func (r *PersistentVolumeReconciler) recycleLater(ctx context.Context, pv *corev
 		r.tellRecycling(pv, corev1.EventTypeNormal, "VolumeRecycle", err)
 		return ctrl.Result{RequeueAfter: retryUnanswered}, nil
 	case errors.Is(err, backend.InProgress):
+		r.tellRecycling(pv, corev1.EventTypeNormal, "VolumeRecycle", err)
 		return ctrl.Result{RequeueAfter: contendedRetry}, nil
 	case errors.Is(err, backend.Queued):
 		return ctrl.Result{RequeueAfter: retryUnanswered}, nil

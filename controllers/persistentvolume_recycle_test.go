@@ -185,6 +185,18 @@ var _ = Describe("Recycling that is interrupted", func() {
 		Entry("while the server is at it", backend.InProgress.Errorf("removing goes on")),
 	)
 
+	It("tells how far a removal is that takes many calls", func() {
+		w, shelf, pv := recycling()
+		shelf.failures = []error{backend.InProgress.Errorf("5 files so far"), backend.InProgress.Errorf("5 files so far"), backend.InProgress.Errorf("10 files so far")}
+		w.delete(Claim())
+		for range 5 {
+			_ = w.round()
+		}
+		w.settle()
+		Expect(tellingOf(w.told(), "VolumeRecycle ")).To(Equal([]string{"Normal VolumeRecycle 5 files so far", "Normal VolumeRecycle 10 files so far"}))
+		expectPhase(w, pv, corev1.VolumeAvailable)
+	})
+
 	DescribeTable("keeps the data when, after the decision,",
 		func(change func(*world, *corev1.PersistentVolume)) {
 			w, shelf, pv := recycling()

@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,8 +22,8 @@ import (
 const (
 	// defaultAuditInterval is the default in the API, for objects older than it.
 	defaultAuditInterval = time.Hour
-	// auditTimeout is how long a backend has to list what it holds, and audits how
-	// many are asked at once.
+	// auditTimeout is how long a backend has to list a page of what it holds, and
+	// audits how many are asked at once.
 	auditTimeout = 5 * time.Minute
 	audits       = 4
 	// auditRetry is how soon storage that didn't answer is asked again, and how soon
@@ -42,6 +41,7 @@ type StorageBackendAuditor struct {
 	clock   clock.PassiveClock
 	events  events.EventRecorder
 	waking  waking
+	passes  auditPasses
 	// failed and stuck are the audits, and the removals, that were told of.
 	failed, stuck told
 }
@@ -75,6 +75,7 @@ func (r *StorageBackendAuditor) Reconcile(ctx context.Context, request ctrl.Requ
 		return ctrl.Result{}, nil
 	}
 	if left := untilAudit(object, r.clock.Now()); left > 0 {
+		r.passes.end(object)
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
 	opened, err := r.storage.open(object, func() { r.waking.add(request.NamespacedName) })
@@ -82,11 +83,18 @@ func (r *StorageBackendAuditor) Reconcile(ctx context.Context, request ctrl.Requ
 		// The condition Accepted says so, and a new spec wakes.
 		return ctrl.Result{}, nil //nolint:nilerr // told by the reconciler that probes
 	}
-	lister, can := backend.As[backend.Lister](opened)
-	if !can {
+	if _, can := backend.As[backend.Lister](opened); !can {
 		return ctrl.Result{}, nil
 	}
-	found, err := r.compare(ctx, object, lister)
+	pass, err := r.readPage(ctx, object, opened)
+	if err != nil {
+		return r.retryLater(object, err)
+	}
+	if pass.next != "" {
+		return ctrl.Result{RequeueAfter: contendedRetry}, nil
+	}
+	r.passes.end(object)
+	found, err := r.compare(ctx, object, pass)
 	if err != nil {
 		return r.retryLater(object, err)
 	}
@@ -115,37 +123,6 @@ func untilAudit(object *stowagev1alpha1.StorageBackend, now time.Time) time.Dura
 	return min(interval, last.Time.Add(interval).Sub(now))
 }
 
-// compare finds out what the backend holds and nothing records, and the reverse.
-//
-// The order keeps what changes meanwhile out of it. What is lost was there before
-// the backend was asked: the cache may be behind, which only shortens that. What
-// nothing records was held before the cluster is asked, live; and claims are asked
-// before volumes, because an intent ends only when there is a volume object.
-func (r *StorageBackendAuditor) compare(ctx context.Context, object *stowagev1alpha1.StorageBackend, lister backend.Lister) (findings, error) {
-	before, err := takeCensus(ctx, r.client, object)
-	if err != nil {
-		return findings{}, err
-	}
-	asking, cancel := context.WithTimeout(ctx, auditTimeout)
-	defer cancel()
-	held, err := lister.List(asking)
-	if err != nil {
-		return findings{}, fmt.Errorf("listing what StorageBackend %s holds: %w", object.Name, err)
-	}
-	if len(before.orphans(held)) == 0 && len(before.lost(held)) == 0 {
-		// The cache only saves the question: it knows of all that is held.
-		return findings{held: held, retained: before.retained(held)}, nil
-	}
-	now, err := takeCensus(ctx, r.live, object)
-	if err != nil {
-		return findings{}, err
-	}
-	return findings{
-		held: held, orphans: now.orphans(held), retained: now.retained(held),
-		lost: both(before.lost(held), now.lost(held)), living: now.living,
-	}, nil
-}
-
 // retryLater tells, once, that an audit was not possible.
 func (r *StorageBackendAuditor) retryLater(object *stowagev1alpha1.StorageBackend, err error) (ctrl.Result, error) {
 	if r.failed.isNews(client.ObjectKeyFromObject(object), err.Error()) {
@@ -164,6 +141,7 @@ func (r *StorageBackendAuditor) measure(object *stowagev1alpha1.StorageBackend) 
 func (r *StorageBackendAuditor) forget(name types.NamespacedName) {
 	r.failed.forget(name)
 	r.stuck.forget(name)
+	r.passes.forget(name)
 	if r.storage.metrics != nil {
 		r.storage.metrics.Forget(name.Name)
 	}

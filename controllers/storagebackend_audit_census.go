@@ -93,20 +93,25 @@ func (c *census) retained(held []backend.Held) int32 {
 	return count
 }
 
-// lost are the volume objects whose storage isn't held.
-func (c *census) lost(held []backend.Held) []madeVolume {
-	there := map[string]bool{}
-	for _, volume := range held {
-		there[volume.ID] = true
-	}
-	return slices.DeleteFunc(slices.Clone(c.made), func(pv madeVolume) bool { return there[pv.handle] })
+// allRetained reports whether a person said of each of these volumes to keep it.
+func allRetained(volumes []backend.Held) bool {
+	return !slices.ContainsFunc(volumes, func(volume backend.Held) bool { return !volume.Retained })
+}
+
+// notHeld are the volume objects whose storage isn't held.
+func notHeld(made []madeVolume, held map[string]bool) []madeVolume {
+	return slices.DeleteFunc(slices.Clone(made), func(pv madeVolume) bool { return held[pv.handle] })
 }
 
 // both are the names, in order, of the volumes that are in both lists.
 func both(some, others []madeVolume) []string {
+	there := make(map[madeVolume]bool, len(others))
+	for _, volume := range others {
+		there[volume] = true
+	}
 	var names []string
 	for _, volume := range some {
-		if slices.Contains(others, volume) {
+		if there[volume] {
 			names = append(names, volume.name)
 		}
 	}

@@ -28,10 +28,11 @@ const (
 
 // findings are what an audit found.
 type findings struct {
-	// held is all that the backend holds, orphans what nothing answers for, lost the
-	// volume objects without storage.
-	held, orphans []backend.Held
-	lost          []string
+	// held are the ids of all that the backend holds, orphans what nothing answers for,
+	// lost the volume objects without storage.
+	held    map[string]bool
+	orphans []backend.Held
+	lost    []string
 	// retained is how many would be orphans, had nobody said to keep them.
 	retained int32
 	// living are the claims that are there, and the volumes that they are bound to.
@@ -149,12 +150,12 @@ func (r *StorageBackendAuditor) tellNews(before, after *stowagev1alpha1.StorageB
 }
 
 // tellRemoved sends events of orphans that were being removed, and are gone.
-func (r *StorageBackendAuditor) tellRemoved(before, after *stowagev1alpha1.StorageBackend, held []backend.Held) {
+func (r *StorageBackendAuditor) tellRemoved(before, after *stowagev1alpha1.StorageBackend, held map[string]bool) {
 	if before.Status.Audit == nil {
 		return
 	}
 	for _, orphan := range removing(before.Status.Audit.Orphans) {
-		if !slices.ContainsFunc(held, func(volume backend.Held) bool { return volume.ID == orphan.ID }) {
+		if !held[orphan.ID] {
 			r.events.Eventf(after, nil, corev1.EventTypeNormal, "OrphanRemoved", "Audit",
 				"%s, which was made for claim %s/%s, is removed", orphan.ID, orphan.ClaimNamespace, orphan.ClaimName)
 		}
