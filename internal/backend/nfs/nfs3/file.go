@@ -17,16 +17,21 @@ const (
 	fileSync = 2
 	// maxChunk is what every server takes and gives in one call.
 	maxChunk = 8 << 10
+	// maxChunks is how many calls a file may take: all that is read or written here is
+	// small, and a server may do as little as a byte with each.
+	maxChunks = 1024
 )
 
 // WriteFile is CREATE and WRITE. A lost answer to CREATE stays unknown: the name
 // may be another's file.
 func (d *dir) WriteFile(ctx context.Context, name string, data []byte) error {
 	handle, err := d.create(ctx, name)
-	for offset := 0; err == nil && offset < len(data); {
+	for chunks, offset := 0, 0; err == nil && offset < len(data); chunks++ {
 		var written int
 		written, err = d.write(ctx, handle, offset, data[offset:min(len(data), offset+maxChunk)])
-		offset += written
+		if offset += written; chunks == maxChunks {
+			err = errGarbled
+		}
 	}
 	return wrap("writing", d.path+"/"+name, err)
 }
@@ -80,7 +85,10 @@ func (d *dir) readFile(ctx context.Context, name string, limit int) ([]byte, err
 		return nil, syscall.EINVAL
 	}
 	var data []byte
-	for end := false; !end; {
+	for chunks, end := 0, false; !end; chunks++ {
+		if chunks == maxChunks {
+			return nil, errGarbled
+		}
 		var chunk []byte
 		if chunk, end, err = d.read(ctx, handle, len(data)); err != nil {
 			return nil, err

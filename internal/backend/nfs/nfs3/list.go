@@ -14,8 +14,6 @@ const (
 	nameBytes = 8 << 10
 	pageBytes = 32 << 10
 
-	// maxName is more than any file system has.
-	maxName = 1023
 	// maxHollow is how many pages without an entry may follow one another.
 	maxHollow = 16
 )
@@ -76,7 +74,7 @@ func pageFrom(results *decoder, at page, err error) ([]tree.Entry, page, error) 
 	moved := false
 	for results.bool() {
 		results.uint64() // the file's number
-		entry := tree.Entry{Name: string(results.opaque(maxName))}
+		entry := tree.Entry{Name: string(results.opaque(tree.MaxName))}
 		cookie := results.uint64()
 		moved = moved || cookie != at.cookie
 		next.cookie = cookie

@@ -84,3 +84,34 @@ func TestAListingWhoseCursorIsOutdatedSaysSo(t *testing.T) {
 		}
 	}
 }
+
+func TestAFileThatIsReadAndWrittenByteByByteEnds(t *testing.T) {
+	for doing, operate := range map[string]func(on *dir) error{
+		"reading": func(on *dir) error { _, err := on.ReadFile(t.Context(), "name", 1<<20); return err },
+		"writing": func(on *dir) error { return on.WriteFile(t.Context(), "name", make([]byte, 1<<20)) },
+	} {
+		calls := 0
+		slow := answeredBy(func(procedure uint32, _ []byte) []byte {
+			if calls++; calls > 10*maxChunks {
+				t.Fatalf("there is no end of %s", doing)
+			}
+			switch procedure {
+			case procLookup:
+				file := (&encoder{}).attributes(shareNumber)
+				file.buf[3] = typeRegular
+				found := (&encoder{}).uint32(0).opaque([]byte(volumeHandle)).uint32(1)
+				found.buf = append(found.buf, file.buf...)
+				return found.buf
+			case procCreate:
+				return (&encoder{}).uint32(0, 1).opaque([]byte(volumeHandle)).buf
+			case procWrite:
+				return (&encoder{}).uint32(0, 0, 0, 1).buf
+			default:
+				return (&encoder{}).uint32(0, 0, 1, 0).opaque([]byte("x")).buf
+			}
+		})
+		if err := operate(slow); !errors.Is(err, errGarbled) {
+			t.Errorf("%s ended after %d calls with %v", doing, calls, err)
+		}
+	}
+}

@@ -47,7 +47,7 @@ func (p *Place) Valid() bool {
 		return false
 	}
 	for i, step := range p.Steps {
-		if i == 0 && len(step.Name) > 0 || i > 0 && CheckName(string(step.Name)) != nil {
+		if i == 0 && len(step.Name) > 0 || i > 0 && CheckName(string(step.Name)) != nil || len(step.Name) > MaxName {
 			return false
 		}
 	}

@@ -8,13 +8,19 @@ import (
 // maxShown is how many bytes of a text that others wrote a message has.
 const maxShown = 200
 
-// Shown is a path, or another text that others wrote, as a message can have it: cut in
-// the middle, and quoted where it isn't plain.
-func Shown(text string) string {
+// Cut is a text that others wrote, as a message can quote it: cut in the middle.
+func Cut(text string) string {
 	const half = maxShown / 2
-	if len(text) > maxShown {
-		text = text[:half] + "…" + text[len(text)-half:]
+	if len(text) <= maxShown {
+		return text
 	}
+	return text[:half] + "…" + text[len(text)-half:]
+}
+
+// Shown is a path, or another text that others wrote, as a message can have it without
+// quotes: cut in the middle, and quoted where it isn't plain.
+func Shown(text string) string {
+	text = Cut(text)
 	for _, char := range text {
 		if char == utf8.RuneError || !strconv.IsPrint(char) {
 			return strconv.QuoteToASCII(text)

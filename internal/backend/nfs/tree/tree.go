@@ -17,6 +17,9 @@ import (
 	"time"
 )
 
+// MaxName is how many bytes a name may have: no file system has longer ones.
+const MaxName = 1023
+
 var (
 	// ErrLost is part of the error of a call that changes something, and whose
 	// answer was lost: it may have had, or may still have, its effect.
