@@ -36,7 +36,7 @@ func ensureReserved(ctx context.Context, root tree.Dir, volume record) error {
 		return nil
 	case found:
 		return backend.Conflict.Errorf("directory %s is, is in, or has in it, the directory of another volume (%s): "+
-			"change nfs.directoryTemplate so that no two claims get the same", volume.Directory, holder)
+			"change nfs.directoryTemplate so that no two claims get the same", volume.Directory, tree.Shown(holder))
 	default:
 		return fmt.Errorf("reserving directory %s: %w", volume.Directory, err)
 	}

@@ -107,7 +107,7 @@ func (b *nfsBackend) checkResumable(found *record, request backend.Request) erro
 	switch {
 	case found.Claim != request.Claim:
 		return backend.Conflict.Errorf("volume %s belongs to claim %s/%s, uid %s",
-			found.ID, found.Claim.Namespace, found.Claim.Name, found.Claim.UID)
+			found.ID, tree.Shown(found.Claim.Namespace), tree.Shown(found.Claim.Name), tree.Shown(string(found.Claim.UID)))
 	case found.Deletion != "":
 		return backend.Conflict.Errorf("volume %s is being deleted: it isn't made again", found.ID)
 	default:

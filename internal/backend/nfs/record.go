@@ -37,6 +37,8 @@ const (
 
 	ownerOnly = 0o700
 	maxRecord = 64 << 10
+	// maxObjectName is how long names and UIDs of objects can be.
+	maxObjectName = 253
 )
 
 // validID is what backend.VolumeID makes. Ids become names of files.
@@ -85,14 +87,44 @@ func readRecord(ctx context.Context, dir tree.Dir, id string) (*record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the record of volume %s: %w", id, err)
 	}
+	return recordFrom(data, id)
+}
+
+// recordFrom reads what a record says. A share is others', too, and so are files there.
+func recordFrom(data []byte, id string) (*record, error) {
 	found := &record{}
+	why := ""
 	if err := json.Unmarshal(data, found); err != nil {
-		return nil, backend.Conflict.Errorf("the record of volume %s is damaged: repair or remove %s on the share: %w", id, recordPath(id), err)
+		why = tree.Shown(err.Error())
+	} else if field := found.tooLong(); field != "" {
+		why = "its " + field + " is too long"
 	}
-	if found.ID != id {
-		return nil, backend.Conflict.Errorf("the record %s is about another volume, %q: nothing is done about either", recordPath(id), found.ID)
+	switch {
+	case why != "":
+		return nil, backend.Conflict.Errorf("the record of volume %s is damaged: repair or remove %s on the share: %s", id, recordPath(id), why)
+	case found.ID != id:
+		return nil, backend.Conflict.Errorf("the record %s is about another volume, %q: nothing is done about either", recordPath(id), tree.Cut(found.ID))
+	default:
+		return found, nil
 	}
-	return found, nil
+}
+
+// tooLong names a field that is longer than what Stowage writes: "" for none. Fields
+// become messages, and parts of objects.
+func (r *record) tooLong() string {
+	for _, field := range []struct {
+		name, value string
+		limit       int
+	}{
+		{"cluster", r.Cluster, maxObjectName}, {"backend", r.Backend, maxObjectName},
+		{"claim.namespace", r.Claim.Namespace, maxObjectName}, {"claim.name", r.Claim.Name, maxObjectName},
+		{"claim.uid", string(r.Claim.UID), maxObjectName}, {"directory", r.Directory, maxDirectory},
+	} {
+		if len(field.value) > field.limit {
+			return field.name
+		}
+	}
+	return ""
 }
 
 // writeRecord writes the record at once, the share's first with all around it.
@@ -130,11 +162,11 @@ func ensureOurs(ctx context.Context, root tree.Dir) error {
 func (b *nfsBackend) checkOwner(found *record) error {
 	switch {
 	case found.Cluster != b.cluster:
-		return backend.Conflict.Errorf("volume %s belongs to another cluster, with the id %s: it is left alone", found.ID, found.Cluster)
+		return backend.Conflict.Errorf("volume %s belongs to another cluster, with the id %s: it is left alone", found.ID, tree.Shown(found.Cluster))
 	case found.Backend != b.name:
-		return backend.Conflict.Errorf("volume %s belongs to backend %s: it is left alone", found.ID, found.Backend)
+		return backend.Conflict.Errorf("volume %s belongs to backend %s: it is left alone", found.ID, tree.Shown(found.Backend))
 	case !isAttemptOf(found.ID, backend.VolumeID(found.Claim.UID, 1)):
-		return backend.Conflict.Errorf("volume %s is recorded as that of the claim with uid %s, which doesn't fit: it is left alone", found.ID, found.Claim.UID)
+		return backend.Conflict.Errorf("volume %s is recorded as that of the claim with uid %s, which doesn't fit: it is left alone", found.ID, tree.Shown(string(found.Claim.UID)))
 	}
 	return nil
 }

@@ -1,0 +1,149 @@
+package nfs
+
+import (
+	"encoding/json"
+	"errors"
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// maxMessage is how long a message about what others wrote may be.
+const maxMessage = 2000
+
+func mustBeShort(t *testing.T, err error) {
+	t.Helper()
+	if err != nil && len(err.Error()) > maxMessage {
+		t.Errorf("a message has %d bytes: %.300s", len(err.Error()), err)
+	}
+}
+
+func FuzzRecord(f *testing.F) {
+	f.Add([]byte(forged(`"directory": "a-data-1"`)))
+	f.Add([]byte(forged(`"directory": "../canary", "deletion": "Archive", "retained": true`)))
+	f.Add([]byte(forged(`"backend": "` + strings.Repeat("b", 10*maxObjectName) + `"`)))
+	f.Add([]byte(forged(`"claim": {"uid": ` + strings.Repeat("1", maxRecord) + `}`)))
+	f.Add([]byte(strings.Repeat(`{"claim":`, maxRecord/9)))
+	f.Add([]byte(`{"id": "pvc-1", "claim": {"namespace": "..", "name": "/", "uid": "1"}, "cluster": "cluster-1", "backend": "share"}`))
+	opened := &nfsBackend{name: "share", cluster: string(thisCluster), share: &share{server: &server{}}}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		found, err := recordFrom(data, "pvc-1")
+		mustBeShort(t, err)
+		if err != nil {
+			if !errors.Is(err, backend.Conflict) {
+				t.Errorf("it is refused with %v", err)
+			}
+			return
+		}
+		mustBeShort(t, opened.checkOwner(found))
+		mustBeShort(t, opened.checkResumable(found, requestFor("a", "data", "1")))
+		mustBeShort(t, checkDirectory(found.Directory))
+		if name := archiveName(*found); len(name)+len(recordSuffix) > maxPart || strings.ContainsAny(name, "/\x00") || strings.HasPrefix(name, ".") {
+			t.Errorf("it is archived as %q", name)
+		}
+	})
+}
+
+func FuzzDirectory(f *testing.F) {
+	for _, directory := range []string{"a-data-1", "a/b/c", "../canary", "/etc", ".stowage", "a//b", "a/./b", strings.Repeat("a/", 1000) + "a"} {
+		f.Add(directory)
+	}
+	f.Fuzz(func(t *testing.T, directory string) {
+		err := checkDirectory(directory)
+		if mustBeShort(t, err); err == nil {
+			mustBeInShare(t, directory)
+		}
+	})
+}
+
+// mustBeInShare fails for a directory that isn't below the share, or is ours.
+func mustBeInShare(t *testing.T, directory string) {
+	t.Helper()
+	if path.Clean("/"+directory) != "/"+directory || strings.HasPrefix(directory, ".") || len(directory) > maxDirectory {
+		t.Errorf("%q may be a volume's", directory)
+	}
+	// The way up from its mark, as findMark goes.
+	steps := 0
+	for place := directories + "/" + directory; place != directories; place = path.Dir(place) {
+		if steps++; steps > maxDirectory {
+			t.Fatalf("%q is below nothing", directory)
+		}
+	}
+}
+
+func FuzzTemplate(f *testing.F) {
+	f.Add("", "team-a", "data", "1", "k", "v")
+	f.Add("{{namespace}}/{{name}}-{{labels.k}}", "team-a", "data", "1", "k", "../../v")
+	f.Add("{{annotations.k}}", "a", "b", "c", "k", strings.Repeat("../", 100_000))
+	f.Add("{{labels.k}}/{{annotations.k}}", "a", "b", "c", "k", strings.Repeat("v/", 100_000))
+	f.Add("{{{{name}}}}", "a", "{{uid}}", "c", "", "")
+	f.Add(strings.Repeat("{{name}}/", 1000), "a", ".", "c", "", "")
+	f.Add("{{unknown"+strings.Repeat("n", 100_000)+"}}", "a", "b", "c", "", "")
+	f.Fuzz(func(t *testing.T, template, namespace, name, uid, key, value string) {
+		request := backend.Request{
+			Claim:  stowagev1alpha1.ClaimReference{Namespace: namespace, Name: name, UID: types.UID(uid)},
+			Labels: map[string]string{key: value}, Annotations: map[string]string{key: value},
+		}
+		directory, err := directoryFor(template, request)
+		mustBeShort(t, err)
+		if err == nil {
+			mustBeInShare(t, directory)
+		} else if !errors.Is(err, backend.Invalid) {
+			t.Errorf("it is refused with %v", err)
+		}
+	})
+}
+
+func FuzzSettings(f *testing.F) {
+	f.Add("nfs.example.com", "/srv/volumes", "port=2049,vers=4.1", "0770")
+	f.Add("fd00::7", "/srv/../etc", "a,b=c;d", "1777")
+	f.Add(strings.Repeat("a", 100_000), "/", strings.Repeat("o,", 100_000), strings.Repeat("7", 100_000))
+	f.Fuzz(func(t *testing.T, host, share, options, mode string) {
+		checked, err := settingsOf(backend.Recycling{Server: host, Path: share, MountOptions: []string{options}})
+		mustBeShort(t, err)
+		if err == nil && (path.Clean(checked.path) != checked.path || strings.ContainsAny(checked.nodeOptions(), " \t\n\\\"'") || checked.server == "") {
+			t.Errorf("%q of %q with %q is taken", checked.path, checked.server, checked.nodeOptions())
+		}
+		mustBeShort(t, new(settings).setAccess(stowagev1alpha1.NFSAccess{Mode: mode}))
+	})
+}
+
+func FuzzProgress(f *testing.F) {
+	f.Add([]byte(`{"of": "it", "written": "2026-01-01T00:00:00Z", "place": {"steps": [{"at": {"cookie": 7}}, {"name": "YQ==", "at": {}}], "seen": 5}}`))
+	f.Add([]byte(`{"of": "it", "written": "2026-01-01T00:00:00Z", "done": true}`))
+	f.Add([]byte(`{"of": "it", "place": {"steps": [` + strings.Repeat(`{"name": "YQ=="},`, 640) + `{}]}}`))
+	f.Add([]byte(`{"of": "it", "written": "9999-12-31T23:59:59Z", "place": {"seen": 1e30}}`))
+	now := time.Date(2026, 1, 1, 0, 0, 1, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		found := progress{}
+		if json.Unmarshal(data, &found) != nil || !found.valid("it", now) {
+			return
+		}
+		written, err := json.Marshal(found)
+		if len(written) > maxProgress+len(data) || err != nil || len(found.Place.Steps) > 64 {
+			t.Errorf("it goes on at %d steps, written as %d bytes, %v", len(found.Place.Steps), len(written), err)
+		}
+		if told := roughly(found.Place.Seen); told < 0 || told > found.Place.Seen {
+			t.Errorf("%d is told as %d", found.Place.Seen, told)
+		}
+	})
+}
+
+// A claim's owner writes labels and annotations, of up to 256 KiB.
+func TestWhatAUserWroteIsCutInMessages(t *testing.T) {
+	long := strings.Repeat("../", 10*(256<<10)/3)
+	request := requestFor("a", "data", "1")
+	request.Annotations = map[string]string{"k": long}
+	request.Capacity = resource.MustParse("1Mi")
+	_, err := directoryFor("{{annotations.k}}", request)
+	if mustBeShort(t, err); !errors.Is(err, backend.Invalid) {
+		t.Errorf("it is refused with %v", err)
+	}
+}
