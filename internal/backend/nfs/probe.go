@@ -15,6 +15,9 @@ const (
 	trialPrefix = "probe-"
 	// leftAfter is the age at which what lies aside was left there by a crash.
 	leftAfter = time.Hour
+	// maxSwept is how many entries a probe looks at there. What it removes makes room for
+	// the next probe to look further.
+	maxSwept = 1000
 )
 
 // probe makes a directory as for a volume, and removes it.
@@ -60,9 +63,13 @@ func (b *nfsBackend) try(ctx context.Context, dir tree.Dir) (now time.Time, err 
 
 // sweep removes what crashes left aside.
 func sweep(ctx context.Context, dir tree.Dir, before time.Time) error {
+	looked := 0
 	for entry, err := range dir.List(ctx, tree.Cursor{}) {
 		if err != nil {
 			return err
+		}
+		if looked++; looked > maxSwept {
+			return nil
 		}
 		info, err := dir.Lookup(ctx, entry.Name)
 		if err != nil || !info.Modified.Before(before) {

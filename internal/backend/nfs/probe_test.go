@@ -11,7 +11,9 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/mounted"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/nfstest"
+	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
 
 func TestAShareThatServesIsFoundToServe(t *testing.T) {
@@ -159,4 +161,25 @@ func awaitTaken(t *testing.T, opened *nfsBackend) {
 
 func always(fault nfstest.Fault) func(nfstest.Call) nfstest.Fault {
 	return func(nfstest.Call) nfstest.Fault { return fault }
+}
+
+func TestAProbeSweepsAwayALittleOfWhatCrashesLeft(t *testing.T) {
+	const left, probes = 10 * maxSwept, 11
+	folder := filepath.Join(t.TempDir(), "aside")
+	must(t, os.Mkdir(folder, 0o700))
+	mounttest.Tmpfs(t, folder)
+	for i := range left {
+		must(t, os.WriteFile(filepath.Join(folder, idOf(i)), nil, 0o600))
+	}
+	dir, err := mounted.Open(folder)
+	must(t, err)
+	defer dir.Close()
+	for probe := range probes {
+		must(t, sweep(t.Context(), dir, time.Now().Add(time.Hour)))
+		entries, err := os.ReadDir(folder)
+		must(t, err)
+		if want := max(0, left-(probe+1)*maxSwept); len(entries) != want {
+			t.Errorf("after %d probes %d files are left, not %d", probe+1, len(entries), want)
+		}
+	}
 }
