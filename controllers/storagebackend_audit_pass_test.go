@@ -156,7 +156,8 @@ func paged(orphans int) (*world, *inPages) {
 	for i := range orphans {
 		w.hold(heldFor(i))
 	}
-	return w, w.servePages()
+	pages := w.servePages()
+	return w, pages
 }
 
 func (w *world) servePages() *inPages {

@@ -57,7 +57,8 @@ func FuzzDirectory(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, directory string) {
 		err := checkDirectory(directory)
-		if mustBeShort(t, err); err == nil {
+		mustBeShort(t, err)
+		if err == nil {
 			mustBeInShare(t, directory)
 		}
 	})
@@ -72,7 +73,8 @@ func mustBeInShare(t *testing.T, directory string) {
 	// The way up from its mark, as findMark goes.
 	steps := 0
 	for place := directories + "/" + directory; place != directories; place = path.Dir(place) {
-		if steps++; steps > maxDirectory {
+		steps++
+		if steps > maxDirectory {
 			t.Fatalf("%q is below nothing", directory)
 		}
 	}
@@ -122,10 +124,7 @@ func FuzzProgress(f *testing.F) {
 	f.Add([]byte(`{"of": "it", "written": "9999-12-31T23:59:59Z", "place": {"seen": 1e30}}`))
 	now := time.Date(2026, 1, 1, 0, 0, 1, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		found := progress{}
-		if json.Unmarshal(data, &found) != nil || !found.valid("it", now) {
-			return
-		}
+		found := progressFrom(data, "it", now)
 		written, err := json.Marshal(found)
 		if len(written) > maxProgress+len(data) || err != nil || len(found.Place.Steps) > 64 {
 			t.Errorf("it goes on at %d steps, written as %d bytes, %v", len(found.Place.Steps), len(written), err)
@@ -143,7 +142,8 @@ func TestWhatAUserWroteIsCutInMessages(t *testing.T) {
 	request.Annotations = map[string]string{"k": long}
 	request.Capacity = resource.MustParse("1Mi")
 	_, err := directoryFor("{{annotations.k}}", request)
-	if mustBeShort(t, err); !errors.Is(err, backend.Invalid) {
+	mustBeShort(t, err)
+	if !errors.Is(err, backend.Invalid) {
 		t.Errorf("it is refused with %v", err)
 	}
 }

@@ -97,14 +97,22 @@ func (l *look) done(ctx context.Context, root tree.Dir) error {
 // anything: what can't be gone on from is none.
 func (l *look) load(ctx context.Context, root tree.Dir) (progress, error) {
 	data, err := tree.ReadFile(ctx, root, l.file, maxProgress)
-	if err != nil && !isNoFile(err) {
+	switch {
+	case isNoFile(err):
+		return progress{}, nil
+	case err != nil:
 		return progress{}, fmt.Errorf("reading how much was looked through: %w", err)
 	}
+	return progressFrom(data, l.of, time.Now()), nil
+}
+
+// progressFrom reads progress; what makes no sense, or is of something else, is none.
+func progressFrom(data []byte, of string, now time.Time) progress {
 	found := progress{}
-	if err != nil || json.Unmarshal(data, &found) != nil || !found.valid(l.of, time.Now()) {
-		return progress{}, nil
+	if err := json.Unmarshal(data, &found); err != nil || !found.valid(of, now) {
+		return progress{}
 	}
-	return found, nil
+	return found
 }
 
 func (p *progress) valid(of string, now time.Time) bool {

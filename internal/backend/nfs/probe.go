@@ -68,7 +68,8 @@ func sweep(ctx context.Context, dir tree.Dir, before time.Time) error {
 		if err != nil {
 			return err
 		}
-		if looked++; looked > maxSwept {
+		looked++
+		if looked > maxSwept {
 			return nil
 		}
 		info, err := dir.Lookup(ctx, entry.Name)

@@ -111,14 +111,17 @@ func recordFrom(data []byte, id string) (*record, error) {
 
 // tooLong names a field that is longer than what Stowage writes: "" for none. Fields
 // become messages, and parts of objects.
-func (r *record) tooLong() string {
+func (r record) tooLong() string {
 	for _, field := range []struct {
 		name, value string
 		limit       int
 	}{
-		{"cluster", r.Cluster, maxObjectName}, {"backend", r.Backend, maxObjectName},
-		{"claim.namespace", r.Claim.Namespace, maxObjectName}, {"claim.name", r.Claim.Name, maxObjectName},
-		{"claim.uid", string(r.Claim.UID), maxObjectName}, {"directory", r.Directory, maxDirectory},
+		{"cluster", r.Cluster, maxObjectName},
+		{"backend", r.Backend, maxObjectName},
+		{"claim.namespace", r.Claim.Namespace, maxObjectName},
+		{"claim.name", r.Claim.Name, maxObjectName},
+		{"claim.uid", string(r.Claim.UID), maxObjectName},
+		{"directory", r.Directory, maxDirectory},
 	} {
 		if len(field.value) > field.limit {
 			return field.name

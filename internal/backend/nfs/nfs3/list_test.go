@@ -29,7 +29,8 @@ func mustEnd(t *testing.T, of *dir, most int) error {
 		if err != nil {
 			return err
 		}
-		if seen++; seen > most {
+		seen++
+		if seen > most {
 			t.Fatalf("it goes on after %d entries", seen)
 		}
 	}
@@ -55,7 +56,8 @@ func TestAListingThatComesByACookieAgainEnds(t *testing.T) {
 func TestAListingOfPagesWithoutAnEntryEnds(t *testing.T) {
 	calls := 0
 	hollow := listing(func(cookie uint64) (uint64, string) {
-		if calls++; calls > 10*maxHollow {
+		calls++
+		if calls > 10*maxHollow {
 			t.Fatal("it doesn't end")
 		}
 		return cookie + 1, "."
@@ -92,7 +94,8 @@ func TestAFileThatIsReadAndWrittenByteByByteEnds(t *testing.T) {
 	} {
 		calls := 0
 		slow := answeredBy(func(procedure uint32, _ []byte) []byte {
-			if calls++; calls > 10*maxChunks {
+			calls++
+			if calls > 10*maxChunks {
 				t.Fatalf("there is no end of %s", doing)
 			}
 			switch procedure {
