@@ -83,11 +83,11 @@ func mustBeInShare(t *testing.T, directory string) {
 func FuzzTemplate(f *testing.F) {
 	f.Add("", "team-a", "data", "1", "k", "v")
 	f.Add("{{namespace}}/{{name}}-{{labels.k}}", "team-a", "data", "1", "k", "../../v")
-	f.Add("{{annotations.k}}", "a", "b", "c", "k", strings.Repeat("../", 100_000))
-	f.Add("{{labels.k}}/{{annotations.k}}", "a", "b", "c", "k", strings.Repeat("v/", 100_000))
+	f.Add("{{annotations.k}}", "a", "b", "c", "k", strings.Repeat("../", 100))
+	f.Add("{{labels.k}}/{{annotations.k}}", "a", "b", "c", "k", strings.Repeat("v/", 1000))
 	f.Add("{{{{name}}}}", "a", "{{uid}}", "c", "", "")
-	f.Add(strings.Repeat("{{name}}/", 1000), "a", ".", "c", "", "")
-	f.Add("{{unknown"+strings.Repeat("n", 100_000)+"}}", "a", "b", "c", "", "")
+	f.Add(strings.Repeat("{{name}}/", 500), "a", ".", "c", "", "")
+	f.Add("{{unknown"+strings.Repeat("n", 3000)+"}}", "a", "b", "c", "", "")
 	f.Fuzz(func(t *testing.T, template, namespace, name, uid, key, value string) {
 		request := backend.Request{
 			Claim:  stowagev1alpha1.ClaimReference{Namespace: namespace, Name: name, UID: types.UID(uid)},

@@ -40,7 +40,7 @@ func (k *Kind) recycle(ctx context.Context, wanted backend.Recycling, slice time
 	}
 	at := &nfsBackend{spec: spec, share: k.share("", spec)}
 	_, err = use(ctx, at.share, func(ctx context.Context, root tree.Dir) (any, error) {
-		return nil, recycle(ctx, root, wanted, time.Now().Add(slice))
+		return nil, recycle(ctx, root, emptying{Recycling: wanted, until: time.Now().Add(slice)})
 	})
 	return at.translate(doing, err)
 }
@@ -55,21 +55,32 @@ func settingsOf(wanted backend.Recycling) (settings, error) {
 	return settingsFrom(spec)
 }
 
+// emptying is one call's share of a recycling.
+type emptying struct {
+	backend.Recycling
+	// in is the directory that is worked in, in the one that is emptied.
+	in    string
+	until time.Time
+}
+
 // recycle does one call's share of the work. It finds what earlier calls did.
-func recycle(ctx context.Context, root tree.Dir, wanted backend.Recycling, until time.Time) error {
-	if err := checkPlain(ctx, root, wanted); err != nil {
+func recycle(ctx context.Context, root tree.Dir, wanted emptying) (err error) {
+	if err := checkPlain(ctx, root, wanted.Recycling); err != nil {
 		return err
 	}
-	mine := recycling + "/" + wanted.Token
+	if wanted.in, err = workplace(ctx, root, wanted.Token); err != nil {
+		return err
+	}
+	mine := wanted.in + "/" + wanted.Token
 	if err := tree.EnsureDir(ctx, root, mine, ownerOnly); err != nil {
 		return fmt.Errorf("making directory %s: %w", mine, err)
 	}
 	// Not before it was made: who gave the volume object another token since this one
 	// removes it, or is seen now.
 	if err := wanted.Confirm(ctx); err != nil {
-		return errors.Join(err, leave(ctx, root, wanted.Token))
+		return errors.Join(err, wanted.leave(ctx, root))
 	}
-	err := tree.Within(ctx, root, mine, func(aside tree.Dir) error { return clearAway(ctx, root, aside, wanted, until) })
+	err = tree.Within(ctx, root, mine, func(aside tree.Dir) error { return wanted.clearAway(ctx, root, aside) })
 	switch {
 	case errors.Is(err, backend.InProgress):
 		return err
@@ -78,13 +89,28 @@ func recycle(ctx context.Context, root tree.Dir, wanted backend.Recycling, until
 	case err != nil:
 		return fmt.Errorf("removing what is in directory %s: %w", wanted.Path, err)
 	}
-	if err := tree.RemoveFile(ctx, root, recycling+"/"+looked); err != nil {
-		return fmt.Errorf("removing file %s/%s: %w", recycling, looked, err)
+	if err := tree.RemoveFile(ctx, root, wanted.in+"/"+looked); err != nil {
+		return fmt.Errorf("removing file %s/%s: %w", wanted.in, looked, err)
 	}
-	if err := leave(ctx, root, wanted.Token); err != nil {
+	if err := wanted.leave(ctx, root); err != nil {
 		return err
 	}
-	return checkEmpty(ctx, root, wanted)
+	return checkEmpty(ctx, root, wanted.Recycling)
+}
+
+// workplace is the directory to work in. Where a tenant made something else of that
+// name, which is to be removed with the rest, it is one of the caller's alone: it is
+// moved and removed by others like all that they find.
+func workplace(ctx context.Context, root tree.Dir, token string) (string, error) {
+	there, err := root.Lookup(ctx, recycling)
+	switch {
+	case err == nil && there.Type != tree.Directory:
+		return recycling + "-" + token, nil
+	case err == nil || errors.Is(err, fs.ErrNotExist):
+		return recycling, nil
+	default:
+		return "", err
+	}
 }
 
 // checkPlain refuses a directory that is, or was, the share of a StorageBackend: the
@@ -101,18 +127,18 @@ func checkPlain(ctx context.Context, root tree.Dir, wanted backend.Recycling) er
 // clearAway removes what was moved aside, and what others could move more into; then
 // moves all else aside, and removes that. Looking and removing may have taken a while:
 // it is asked once more whether the data is to go.
-func clearAway(ctx context.Context, root, aside tree.Dir, wanted backend.Recycling, until time.Time) error {
+func (e emptying) clearAway(ctx context.Context, root, aside tree.Dir) error {
 	self, err := aside.Stat(ctx)
 	if err != nil {
 		return err
 	}
-	looking := lookBefore(wanted, self.UID, until)
+	looking := e.lookBefore(self.UID)
 	if self.UID != 0 {
 		if err := checkEmptiable(ctx, root, looking); err != nil {
 			return err
 		}
 	}
-	err = moveAndRemove(ctx, root, aside, wanted, until)
+	err = e.moveAndRemove(ctx, root, aside)
 	if self.UID != 0 && errors.Is(err, tree.ErrUnfinished) {
 		// What is left was looked at: the next call begins with removing.
 		if failed := looking.done(ctx, root); failed != nil {
@@ -122,27 +148,27 @@ func clearAway(ctx context.Context, root, aside tree.Dir, wanted backend.Recycli
 	return err
 }
 
-func moveAndRemove(ctx context.Context, root, aside tree.Dir, wanted backend.Recycling, until time.Time) error {
-	err := tree.Within(ctx, root, recycling, func(all tree.Dir) error { return tree.Empty(ctx, all, until, wanted.Token, looked) })
+func (e emptying) moveAndRemove(ctx context.Context, root, aside tree.Dir) error {
+	err := tree.Within(ctx, root, e.in, func(all tree.Dir) error { return tree.Empty(ctx, all, e.until, e.Token, looked) })
 	if err == nil {
-		err = tree.Empty(ctx, aside, until)
+		err = tree.Empty(ctx, aside, e.until)
 	}
 	if err == nil {
-		err = wanted.Confirm(ctx)
+		err = e.Confirm(ctx)
 	}
 	if err == nil {
-		err = tree.MoveAll(ctx, root, recycling, aside, until)
+		err = tree.MoveAll(ctx, root, e.in, aside, e.until)
 	}
 	if err == nil {
-		err = tree.Empty(ctx, aside, until)
+		err = tree.Empty(ctx, aside, e.until)
 	}
 	return err
 }
 
 // lookBefore is the look through a directory before it is emptied. Its progress lies
 // where late callers can't write any more, and is that of one claim's data.
-func lookBefore(wanted backend.Recycling, self uint32, until time.Time) *look {
-	return &look{file: recycling + "/" + looked, aside: recycling + "/" + wanted.Token + "-look", of: wanted.Data, self: self, until: until}
+func (e emptying) lookBefore(self uint32) *look {
+	return &look{file: e.in + "/" + looked, aside: e.in + "/" + e.Token + "-look", of: e.Data, self: self, until: e.until}
 }
 
 // checkEmptiable looks through a directory whose server doesn't let us act as root, so
@@ -168,8 +194,8 @@ func checkEmpty(ctx context.Context, root tree.Dir, wanted backend.Recycling) er
 }
 
 // leave takes away what was made to work in, unless something is in it.
-func leave(ctx context.Context, root tree.Dir, token string) error {
-	for _, path := range []string{recycling + "/" + token, recycling} {
+func (e emptying) leave(ctx context.Context, root tree.Dir) error {
+	for _, path := range []string{e.in + "/" + e.Token, e.in} {
 		err := tree.At(ctx, root, path, func(parent tree.Dir, name string) error { return parent.RemoveDir(ctx, name) })
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("removing directory %s: %w", path, err)

@@ -1,0 +1,43 @@
+package nfs
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestWhatATenantNamedAsThePlaceToWorkInIsRecycledToo(t *testing.T) {
+	for name, put := range map[string]func(path string) error{
+		"a file": func(path string) error { return os.WriteFile(path, []byte("data"), 0o600) },
+		"a link": func(path string) error { return os.Symlink("../canary", path) },
+		"a FIFO": func(path string) error { return unix.Mkfifo(path, 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.fill(t)
+			must(t, put(filepath.Join(w.folder, recycling)))
+			mustRecycle(t.Context(), t, w.kind, w.recycling("one"))
+			w.mustBeEmpty(t)
+		})
+	}
+}
+
+func TestWhoComesLateRemovesNothingThoughATenantTookThePlaceToWorkIn(t *testing.T) {
+	w := newWorld(t)
+	w.put(t, recycling, "data")
+	testLate(t, w)
+}
+
+func TestWhereATenantTookThePlaceToWorkInARecyclingIsEndedByAnother(t *testing.T) {
+	cutOffAnywhere(t, func(t *testing.T, w *world, spoil func()) error {
+		w.put(t, recycling, "data")
+		w.put(t, "data/file", "data")
+		spoil()
+		return w.kind.Recycle(t.Context(), w.recycling("one"))
+	}, func(t *testing.T, w *world) {
+		mustRecycle(t.Context(), t, w.kind, w.recycling("two"))
+		w.mustBeEmpty(t)
+	})
+}
