@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,6 +22,10 @@ const (
 	// deletingDir holds what is being removed, under the name that it had.
 	deletingDir = ".deleting"
 )
+
+// ErrUnfinished says that a removal stopped because of the time. What was removed stays
+// removed, and a repeat goes on from there.
+var ErrUnfinished = errors.New("not all of it could be removed so far")
 
 // PrepareRemoval makes the folder that Retire moves directories to, so that it is there
 // once the disk is full.
@@ -47,14 +52,15 @@ func Retire(parent *os.File, name string) (*os.File, error) {
 }
 
 // RemoveRetired removes what is left of a directory of this name that Retire moved
-// away, and whose removal was cut off.
-func RemoveRetired(ctx context.Context, parent *os.File, name string) error {
+// away, and whose removal was cut off. After the time until it stops, as RemoveTreeUntil
+// does.
+func RemoveRetired(ctx context.Context, parent *os.File, name string, until time.Time) error {
 	deleting, err := OpenAt(parent, deletingDir)
 	if err != nil {
 		return err
 	}
 	defer deleting.Close()
-	return RemoveTree(ctx, deleting, name)
+	return RemoveTreeUntil(ctx, deleting, name, until)
 }
 
 // RemoveTree removes the directory name, with all that it holds, from an open
@@ -63,6 +69,13 @@ func RemoveRetired(ctx context.Context, parent *os.File, name string) error {
 // the removal runs, the kernel refuses to go there, and the rest stays.
 // A directory that doesn't exist is a success; a file in its place is an error.
 func RemoveTree(ctx context.Context, parent *os.File, name string) error {
+	return RemoveTreeUntil(ctx, parent, name, time.Time{})
+}
+
+// RemoveTreeUntil does what RemoveTree does, and after the time until it stops between two
+// files: that is ErrUnfinished. However little time there is, each call gets on. The zero
+// time is no limit.
+func RemoveTreeUntil(ctx context.Context, parent *os.File, name string, until time.Time) error {
 	top, err := openToRemove(parent, name)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -74,7 +87,7 @@ func RemoveTree(ctx context.Context, parent *os.File, name string) error {
 	if err := refuseMounts(top); err != nil {
 		return err
 	}
-	removal := removal{ctx, top}
+	removal := removal{ctx: ctx, top: top, until: until}
 	if err := removal.empty(top, 1); err != nil {
 		return err
 	}
@@ -102,8 +115,26 @@ const ownersMode = 0o700
 
 // removal is one tree that is being removed.
 type removal struct {
-	ctx context.Context
-	top *os.File
+	ctx   context.Context
+	top   *os.File
+	until time.Time
+	// done counts what was removed or moved to the top, and steps the directories that were
+	// entered.
+	done, steps int
+}
+
+// isLate says whether the time is up.
+func (r *removal) isLate() bool { return !r.until.IsZero() && time.Now().After(r.until) }
+
+// get counts one entry that is gone from where it was, and returns ErrUnfinished once the
+// time is up. The way down to the entries of a deep tree may take all of the time: there, as
+// much is removed as the way was long, or no call would ever get on.
+func (r *removal) get() error {
+	r.done++
+	if r.done > r.steps && r.isLate() {
+		return ErrUnfinished
+	}
+	return nil
 }
 
 // empty removes all that a directory holds.
@@ -140,26 +171,30 @@ func (r *removal) some(dir *os.File) ([]string, error) {
 // remove removes one entry of a directory.
 func (r *removal) remove(dir *os.File, name string, depth int) error {
 	err := unlinkAnyway(dir, name, 0)
+	if err == nil || depth >= maxDepth && errors.Is(err, unix.EISDIR) && r.moveToTop(dir, name) {
+		return r.get()
+	}
 	if !errors.Is(err, unix.EISDIR) {
 		return err
-	}
-	if depth >= maxDepth && r.moveToTop(dir, name) {
-		return nil
 	}
 	child, err := openAnyway(dir, name)
 	if err != nil {
 		return err
 	}
 	defer child.Close()
+	r.steps++
 	if depth >= maxDepth {
 		err = r.emptyDeep(child)
 	} else {
 		err = r.empty(child, depth+1)
 	}
+	if err == nil {
+		err = unlink(dir, name, unix.AT_REMOVEDIR)
+	}
 	if err != nil {
 		return err
 	}
-	return unlink(dir, name, unix.AT_REMOVEDIR)
+	return r.get()
 }
 
 // moveToTop moves a directory to the top of the tree, where it is found again, and tells
