@@ -74,7 +74,7 @@ func (s *Store) begin(ctx context.Context, volume Volume, others Lister) (*draft
 		return nil, err
 	}
 	// What a crash left takes up room that is asked for here. It may be much.
-	err = mount.RemoveUnfinished(ctx, begun.folder, volume.Name)
+	err = mount.RemoveUnfinishedUntil(ctx, begun.folder, volume.Name, s.until())
 	if err == nil {
 		err = s.allocate(ctx, begun, volume, others)
 	}

@@ -49,6 +49,10 @@ const (
 	// spent on waiting for the API server, and for the disk to have written. Workers are
 	// there for several disks that answer nobody.
 	concurrentVolumes, volumeWorkers = 16, 128
+	// longPasses is how many of those may remove or copy files.
+	longPasses = concurrentVolumes / 2
+	// sliceRetry is how soon a removal goes on that gave its place to others.
+	sliceRetry = 10 * time.Millisecond
 	// defaultFSType is the file system of images that name none.
 	defaultFSType = "ext4"
 )
@@ -102,10 +106,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if apierrors.IsNotFound(err) {
 		r.forget(request)
 	}
-	if err != nil || stored.Spec.NodeName != r.NodeName || !r.lanes.enter(string(stored.Spec.Path), request) {
+	place := passOf(stored)
+	if err != nil || stored.Spec.NodeName != r.NodeName || !r.lanes.enter(place, request) {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	defer r.lanes.leave(string(stored.Spec.Path))
+	defer r.lanes.leave(place)
 	return r.pass(ctx, stored)
 }
 
