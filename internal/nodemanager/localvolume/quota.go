@@ -26,7 +26,11 @@ func makeDir(ctx context.Context, folder *os.File, volume Volume) error {
 		return err
 	}
 	defer dir.Close()
-	if err := quota.Begin(dir, volume.Name, volume.Bytes); err != nil {
+	inodes, err := quota.ShareOfInodes(folder, volume.Bytes)
+	if err != nil {
+		return err
+	}
+	if err := quota.Begin(dir, volume.Name, quota.Limits{Bytes: volume.Bytes, Inodes: inodes}); err != nil {
 		return err
 	}
 	if err := os.Chmod(device.PathOf(dir), volumeMode); err != nil {
@@ -38,13 +42,24 @@ func makeDir(ctx context.Context, folder *os.File, volume Volume) error {
 	return mount.FinishDir(folder, volume.Name)
 }
 
-// limitDraft is what makeDir does, for a directory that is filled before it is named.
+// limitDraft is what makeDir does, for a directory that is filled before it is named. What
+// it is a copy of may have more files than go with its capacity: limitCopy limits those.
 func limitDraft(begun *draft, volume Volume) error {
 	limited, err := mayLimit(begun.folder)
 	if err != nil || !limited {
 		return err
 	}
-	return quota.Begin(begun.dir, volume.Name, volume.Bytes)
+	return quota.Begin(begun.dir, volume.Name, quota.Limits{Bytes: volume.Bytes})
+}
+
+// limitCopy limits the inodes of a copy that is whole.
+func limitCopy(begun *draft, volume Volume) error {
+	limits, usage, project, err := limitsOf(begun.folder, begun.dir, volume, volume.Bytes)
+	if err != nil || project == 0 {
+		return err
+	}
+	limits.Inodes = max(limits.Inodes, usage.Inodes)
+	return quota.SetLimits(begun.dir, project, limits)
 }
 
 // mayLimit says whether volumes in a folder get quotas: their disk keeps them, and the
@@ -72,34 +87,64 @@ func projectOf(dir *os.File, volume Volume) (quota.Project, error) {
 	return project, nil
 }
 
-// limit makes a number of bytes the limit of a volume's directory, if that has one.
+// limit makes a number of bytes the limit of a volume's directory, and limits its inodes in
+// proportion, if it has a limit.
 func (s *Store) limit(volume Volume, bytes int64) error {
-	dir, err := mount.OpenBeneath(s.Base, volume.directory())
+	folder, err := mount.OpenBeneath(s.Base, volume.Path)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	dir, err := mount.OpenAt(folder, volume.Name)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	return setLimit(dir, volume, bytes)
-}
-
-// setLimit sets the limit of a directory that has one, where it is another.
-func setLimit(dir *os.File, volume Volume, bytes int64) error {
-	project, err := projectOf(dir, volume)
+	limits, usage, project, err := limitsOf(folder, dir, volume, bytes)
 	if err != nil || project == 0 {
 		return err
 	}
-	usage, err := quota.Of(dir, project)
-	if err != nil {
-		return err
-	}
-	if usage.Limit/device.SectorBytes == (bytes+device.SectorBytes-1)/device.SectorBytes {
-		return nil
-	}
-	return quota.SetLimit(dir, project, bytes)
+	limits.Inodes = mayHave(limits.Inodes, usage)
+	return setLimits(dir, project, limits, usage)
 }
 
-// dropLimit removes the limit of a volume's directory, which is to be removed: after
-// that, nothing tells whose it was.
+// limitsOf is what goes with a number of bytes of a directory that has a project, what that
+// takes up, and the project, 0 where there is none. The disk's share is that of the folder
+// around: of a directory in a project, the kernel tells what the project may have.
+func limitsOf(folder, dir *os.File, volume Volume, bytes int64) (limits quota.Limits, usage quota.Usage, project quota.Project, err error) {
+	if project, err = projectOf(dir, volume); err != nil || project == 0 {
+		return limits, usage, 0, err
+	}
+	if usage, err = quota.Of(dir, project); err != nil {
+		return limits, usage, 0, err
+	}
+	limits.Bytes = bytes
+	limits.Inodes, err = quota.ShareOfInodes(folder, bytes)
+	return limits, usage, project, err
+}
+
+// mayHave is how many inodes a volume may have whose share that is. One that was made
+// before inodes were limited keeps what it has, and some room for more; and none is taken
+// what it was given.
+func mayHave(share int64, usage quota.Usage) int64 {
+	const room = 10 // a tenth
+	if share != 0 && usage.Limit.Inodes == 0 {
+		return max(share, usage.Inodes+usage.Inodes/room)
+	}
+	return max(share, usage.Limit.Inodes)
+}
+
+// setLimits sets limits where they are others.
+func setLimits(dir *os.File, project quota.Project, limits quota.Limits, usage quota.Usage) error {
+	sectors := (limits.Bytes + device.SectorBytes - 1) / device.SectorBytes
+	if usage.Limit.Bytes/device.SectorBytes == sectors && usage.Limit.Inodes == limits.Inodes {
+		return nil
+	}
+	return quota.SetLimits(dir, project, limits)
+}
+
+// dropLimit removes the limits of a volume's directory, which is to be removed: after
+// that, nothing tells whose they were.
 func dropLimit(folder *os.File, volume Volume) error {
 	dir, err := mount.OpenAt(folder, volume.Name)
 	if os.IsNotExist(err) {
@@ -109,7 +154,15 @@ func dropLimit(folder *os.File, volume Volume) error {
 		return err
 	}
 	defer dir.Close()
-	return setLimit(dir, volume, 0)
+	project, err := projectOf(dir, volume)
+	if err != nil || project == 0 {
+		return err
+	}
+	usage, err := quota.Of(dir, project)
+	if err != nil {
+		return err
+	}
+	return setLimits(dir, project, quota.Limits{}, usage)
 }
 
 // lookAtDirectory looks at a volume that is a directory. One without a quota has to be
@@ -127,6 +180,7 @@ func (s *sight) lookAtDirectory(dir *os.File, volume Volume) error {
 		return err
 	}
 	s.enforced = true
-	s.usage = &Usage{Bytes: usage.Bytes, Size: usage.Limit, Inodes: &usage.Inodes}
+	s.usage = &Usage{Bytes: usage.Bytes, Size: usage.Limit.Bytes, Inodes: &usage.Inodes}
+	s.mostInodes = usage.Limit.Inodes
 	return nil
 }

@@ -145,7 +145,7 @@ func (s *Store) makeBeside(ctx context.Context, folder *os.File, volume Volume, 
 	if err != nil {
 		return err
 	}
-	if err := there.check(volume.Bytes, 0); err != nil {
+	if err := there.checkNew(volume.Bytes); err != nil {
 		return err
 	}
 	return makeDir(ctx, folder, volume)
