@@ -168,7 +168,7 @@ func (s *Store) fill(ctx context.Context, begun *draft, volume Volume) (err erro
 	switch {
 	case volume.Source != nil && volume.Image == nil:
 		if err = s.copySource(ctx, begun, volume); err == nil {
-			err = limitCopy(begun, volume)
+			err = limitInodesOfCopy(begun, volume)
 		}
 	case volume.Source != nil:
 		err = s.copySource(ctx, begun, volume)

@@ -16,6 +16,7 @@ import (
 var _ = Describe("A disk that ran out of inodes", func() {
 	const inodes, left = 4000, 100
 
+	//proves:csi/local-inodes
 	It("says so, and so do its volumes, and takes no new ones until there are some again", func(ctx context.Context) {
 		needsMounts()
 		n := newNode()

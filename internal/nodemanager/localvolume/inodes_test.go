@@ -61,26 +61,26 @@ func TestALookSaysThatAVolumeHasHardlyAnyInodesLeft(t *testing.T) {
 }
 
 // inodesThere is what a volume takes up, and may.
-func inodesThere(t *testing.T, store *Store, volume Volume) (used, limit, share int64) {
+func inodesThere(t *testing.T, volume Volume) (used, limit, share int64) {
 	t.Helper()
-	dir, folder := mounttest.Open(t, volume.directory()), mounttest.Open(t, volume.Path)
-	_, usage, project, err := limitsOf(folder, dir, volume, volume.Bytes)
-	if err != nil || project == 0 {
-		t.Fatal(project, err)
+	there, err := findLimited(mounttest.Open(t, volume.directory()), volume)
+	if err != nil || there == nil {
+		t.Fatal(there, err)
 	}
-	share, err = quota.ShareOfInodes(folder, volume.Bytes)
+	share, err = quota.ShareOfInodes(mounttest.Open(t, volume.Path), volume.Bytes)
 	if err != nil || share == 0 {
 		t.Fatal(share, err)
 	}
-	return usage.Inodes, usage.Limit.Inodes, share
+	return there.usage.Inodes, there.usage.Limit.Inodes, share
 }
 
+//proves:csi/local-quota
 func TestInodesAreLimitedInProportionAndGrowWithTheVolume(t *testing.T) {
 	onQuotaDisks(t, func(t *testing.T, store *Store, volume Volume) {
 		if err := store.Make(t.Context(), volume, listing()); err != nil {
 			t.Fatal(err)
 		}
-		_, before, share := inodesThere(t, store, volume)
+		_, before, share := inodesThere(t, volume)
 		if before != share {
 			t.Errorf("it may have %d, want %d", before, share)
 		}
@@ -88,7 +88,7 @@ func TestInodesAreLimitedInProportionAndGrowWithTheVolume(t *testing.T) {
 		if err := store.Grant(volume, listing()); err != nil {
 			t.Fatal(err)
 		}
-		if _, after, share := inodesThere(t, store, volume); after != share || after < before*3/2 {
+		if _, after, share := inodesThere(t, volume); after != share || after < before*3/2 {
 			t.Errorf("after it grew it may have %d, want %d", after, share)
 		}
 	})
@@ -101,11 +101,10 @@ func asBefore(t *testing.T, store *Store, volume Volume) (files int64) {
 	if err := store.Make(t.Context(), volume, listing()); err != nil {
 		t.Fatal(err)
 	}
-	_, _, share := inodesThere(t, store, volume)
-	dir := mounttest.Open(t, volume.directory())
-	project, err := projectOf(dir, volume)
+	_, _, share := inodesThere(t, volume)
+	there, err := findLimited(mounttest.Open(t, volume.directory()), volume)
 	if err == nil {
-		err = quota.SetLimits(dir, project, quota.Limits{Bytes: volume.Bytes})
+		err = there.set(quota.Limits{Bytes: volume.Bytes})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -118,14 +117,15 @@ func asBefore(t *testing.T, store *Store, volume Volume) (files int64) {
 	return files + 1
 }
 
-func TestAVolumeOfBeforeIsLimitedToNoLessThanItHas(t *testing.T) {
+//proves:csi/local-quota
+func TestAVolumeOfBeforeKeepsItsInodes(t *testing.T) {
 	onQuotaDisks(t, func(t *testing.T, store *Store, volume Volume) {
 		files := asBefore(t, store, volume)
 		for range 2 {
 			if err := store.Mend(volume); err != nil {
 				t.Fatal(err)
 			}
-			used, limit, share := inodesThere(t, store, volume)
+			used, limit, share := inodesThere(t, volume)
 			if used < files || limit != used+used/10 || limit <= share {
 				t.Errorf("it has %d, and may have %d; its share is %d", used, limit, share)
 			}
@@ -141,7 +141,7 @@ func TestACopyMayHaveTheInodesOfItsSource(t *testing.T) {
 		if err := store.Make(t.Context(), copied, listing()); err != nil {
 			t.Fatal(err)
 		}
-		used, limit, _ := inodesThere(t, store, copied)
+		used, limit, _ := inodesThere(t, copied)
 		if used < files || limit != used {
 			t.Errorf("it has %d, and may have %d", used, limit)
 		}
@@ -153,7 +153,7 @@ func TestACopyMayHaveTheInodesOfItsSource(t *testing.T) {
 		if err := store.Make(t.Context(), copied, listing()); err != nil {
 			t.Fatal(err)
 		}
-		if _, limit, share := inodesThere(t, store, copied); limit != share {
+		if _, limit, share := inodesThere(t, copied); limit != share {
 			t.Errorf("a copy of few files may have %d, want %d", limit, share)
 		}
 	})

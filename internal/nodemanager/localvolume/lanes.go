@@ -10,6 +10,9 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
+// longPasses is how many of the passes over volumes of a folder may remove or copy files.
+const longPasses = concurrentVolumes / 2
+
 // lanes lets a few passes at a time go over the volumes of one folder. The others are
 // parked, and called when one of those ends: if they waited, a disk that answers nobody
 // would have all workers, and hold up the volumes of other disks.

@@ -99,6 +99,7 @@ func TestAVolumeMadeAnewInAnotherFolderLeavesThePlaceOfTheOld(t *testing.T) {
 	}
 }
 
+//proves:csi/local-removal
 func TestRemovalsLeavePlacesToNewVolumes(t *testing.T) {
 	lanes := newTestLanes(t)
 	for i := range 10 * concurrentVolumes {

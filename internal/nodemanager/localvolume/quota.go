@@ -43,7 +43,7 @@ func makeDir(ctx context.Context, folder *os.File, volume Volume) error {
 }
 
 // limitDraft is what makeDir does, for a directory that is filled before it is named. What
-// it is a copy of may have more files than go with its capacity: limitCopy limits those.
+// it is a copy of may have more files than go with its capacity: limitInodesOfCopy limits those.
 func limitDraft(begun *draft, volume Volume) error {
 	limited, err := mayLimit(begun.folder)
 	if err != nil || !limited {
@@ -52,14 +52,17 @@ func limitDraft(begun *draft, volume Volume) error {
 	return quota.Begin(begun.dir, volume.Name, quota.Limits{Bytes: volume.Bytes})
 }
 
-// limitCopy limits the inodes of a copy that is whole.
-func limitCopy(begun *draft, volume Volume) error {
-	limits, usage, project, err := limitsOf(begun.folder, begun.dir, volume, volume.Bytes)
-	if err != nil || project == 0 {
+// limitInodesOfCopy limits the inodes of a copy that is whole: to no less than it has.
+func limitInodesOfCopy(begun *draft, volume Volume) error {
+	there, err := findLimited(begun.dir, volume)
+	if there == nil || err != nil {
 		return err
 	}
-	limits.Inodes = max(limits.Inodes, usage.Inodes)
-	return quota.SetLimits(begun.dir, project, limits)
+	share, err := quota.ShareOfInodes(begun.folder, volume.Bytes)
+	if err != nil {
+		return err
+	}
+	return there.set(quota.Limits{Bytes: volume.Bytes, Inodes: max(share, there.usage.Inodes)})
 }
 
 // mayLimit says whether volumes in a folder get quotas: their disk keeps them, and the
@@ -100,27 +103,42 @@ func (s *Store) limit(volume Volume, bytes int64) error {
 		return err
 	}
 	defer dir.Close()
-	limits, usage, project, err := limitsOf(folder, dir, volume, bytes)
-	if err != nil || project == 0 {
+	there, err := findLimited(dir, volume)
+	if there == nil || err != nil {
 		return err
 	}
-	limits.Inodes = mayHave(limits.Inodes, usage)
-	return setLimits(dir, project, limits, usage)
+	// The folder's: of a directory in a project, the kernel tells what the project may have.
+	share, err := quota.ShareOfInodes(folder, bytes)
+	if err != nil {
+		return err
+	}
+	return there.set(quota.Limits{Bytes: bytes, Inodes: mayHave(share, there.usage)})
 }
 
-// limitsOf is what goes with a number of bytes of a directory that has a project, what that
-// takes up, and the project, 0 where there is none. The disk's share is that of the folder
-// around: of a directory in a project, the kernel tells what the project may have.
-func limitsOf(folder, dir *os.File, volume Volume, bytes int64) (limits quota.Limits, usage quota.Usage, project quota.Project, err error) {
-	if project, err = projectOf(dir, volume); err != nil || project == 0 {
-		return limits, usage, 0, err
+// limited is a volume's directory that has a project, and what that takes up.
+type limited struct {
+	dir     *os.File
+	project quota.Project
+	usage   quota.Usage
+}
+
+// findLimited returns nil for a directory that has no project.
+func findLimited(dir *os.File, volume Volume) (*limited, error) {
+	project, err := projectOf(dir, volume)
+	if err != nil || project == 0 {
+		return nil, err
 	}
-	if usage, err = quota.Of(dir, project); err != nil {
-		return limits, usage, 0, err
+	usage, err := quota.Of(dir, project)
+	return &limited{dir: dir, project: project, usage: usage}, err
+}
+
+// set sets limits where they are others.
+func (l *limited) set(limits quota.Limits) error {
+	sectors := (limits.Bytes + device.SectorBytes - 1) / device.SectorBytes
+	if l.usage.Limit.Bytes/device.SectorBytes == sectors && l.usage.Limit.Inodes == limits.Inodes {
+		return nil
 	}
-	limits.Bytes = bytes
-	limits.Inodes, err = quota.ShareOfInodes(folder, bytes)
-	return limits, usage, project, err
+	return quota.SetLimits(l.dir, l.project, limits)
 }
 
 // mayHave is how many inodes a volume may have whose share that is. One that was made
@@ -134,15 +152,6 @@ func mayHave(share int64, usage quota.Usage) int64 {
 	return max(share, usage.Limit.Inodes)
 }
 
-// setLimits sets limits where they are others.
-func setLimits(dir *os.File, project quota.Project, limits quota.Limits, usage quota.Usage) error {
-	sectors := (limits.Bytes + device.SectorBytes - 1) / device.SectorBytes
-	if usage.Limit.Bytes/device.SectorBytes == sectors && usage.Limit.Inodes == limits.Inodes {
-		return nil
-	}
-	return quota.SetLimits(dir, project, limits)
-}
-
 // dropLimit removes the limits of a volume's directory, which is to be removed: after
 // that, nothing tells whose they were.
 func dropLimit(folder *os.File, volume Volume) error {
@@ -154,15 +163,11 @@ func dropLimit(folder *os.File, volume Volume) error {
 		return err
 	}
 	defer dir.Close()
-	project, err := projectOf(dir, volume)
-	if err != nil || project == 0 {
+	there, err := findLimited(dir, volume)
+	if there == nil || err != nil {
 		return err
 	}
-	usage, err := quota.Of(dir, project)
-	if err != nil {
-		return err
-	}
-	return setLimits(dir, project, quota.Limits{}, usage)
+	return there.set(quota.Limits{})
 }
 
 // lookAtDirectory looks at a volume that is a directory. One without a quota has to be
@@ -171,16 +176,12 @@ func (s *sight) lookAtDirectory(dir *os.File, volume Volume) error {
 	if err := checkReads(dir); err != nil {
 		return err
 	}
-	project, err := projectOf(dir, volume)
-	if err != nil || project == 0 {
-		return err
-	}
-	usage, err := quota.Of(dir, project)
-	if err != nil {
+	there, err := findLimited(dir, volume)
+	if there == nil || err != nil {
 		return err
 	}
 	s.enforced = true
-	s.usage = &Usage{Bytes: usage.Bytes, Size: usage.Limit.Bytes, Inodes: &usage.Inodes}
-	s.mostInodes = usage.Limit.Inodes
+	s.usage = &Usage{Bytes: there.usage.Bytes, Size: there.usage.Limit.Bytes, Inodes: &there.usage.Inodes}
+	s.mostInodes = there.usage.Limit.Inodes
 	return nil
 }

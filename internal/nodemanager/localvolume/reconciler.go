@@ -49,10 +49,6 @@ const (
 	// spent on waiting for the API server, and for the disk to have written. Workers are
 	// there for several disks that answer nobody.
 	concurrentVolumes, volumeWorkers = 16, 128
-	// longPasses is how many of those may remove or copy files.
-	longPasses = concurrentVolumes / 2
-	// sliceRetry is how soon a removal goes on that gave its place to others.
-	sliceRetry = 10 * time.Millisecond
 	// defaultFSType is the file system of images that name none.
 	defaultFSType = "ext4"
 )

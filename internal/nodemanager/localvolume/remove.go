@@ -15,6 +15,9 @@ import (
 // it takes to begin, short beside what users wait for.
 const defaultSlice = 2 * time.Second
 
+// sliceRetry is how soon a removal goes on that gave its place to others.
+const sliceRetry = 10 * time.Millisecond
+
 // until is when a removal that begins now gives its place to others.
 func (s *Store) until() time.Time { return time.Now().Add(cmp.Or(s.Slice, defaultSlice)) }
 

@@ -119,6 +119,7 @@ var _ = Describe("A volume that is deleted", func() {
 		Expect(entries(volume)).To(BeEmpty())
 	})
 
+	//proves:csi/local-removal
 	It("goes in slices, which others' turns lie between, over restarts, and says so once", func(ctx context.Context) {
 		const files = 20
 		volume := n.made(ctx)
