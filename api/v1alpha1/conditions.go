@@ -97,9 +97,11 @@ const (
 	ReasonIOError = "IOError"
 	// ReasonFileSystemReadOnly: the kernel writes to the file system no more.
 	ReasonFileSystemReadOnly = "FileSystemReadOnly"
-	// ReasonDiskNearlyFull: the disk has hardly any room left, which the volume needs.
+	// ReasonDiskNearlyFull: the disk has hardly any room, or hardly any inodes left, which
+	// the volume needs.
 	ReasonDiskNearlyFull = "DiskNearlyFull"
-	// ReasonVolumeNearlyFull: hardly any of the volume's capacity is left.
+	// ReasonVolumeNearlyFull: hardly any of the volume's capacity, or of the inodes that go
+	// with it, is left.
 	ReasonVolumeNearlyFull = "VolumeNearlyFull"
 )
 
@@ -121,6 +123,6 @@ const (
 	ReasonReadOnly = "ReadOnly"
 	// ReasonNotWritable: the folder can't be written.
 	ReasonNotWritable = "NotWritable"
-	// ReasonFull: nothing is left to give to volumes.
+	// ReasonFull: nothing is left to give to volumes, or hardly any inodes are.
 	ReasonFull = "Full"
 )

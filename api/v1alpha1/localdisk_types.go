@@ -99,7 +99,8 @@ type LocalDiskStatus struct {
 	// +optional
 	Given *resource.Quantity `json:"given,omitempty"`
 	// available is what may still be given to volumes, in bytes: what is neither
-	// reserved nor given, and free. One volume may have all of it.
+	// reserved nor given, and free. One volume may have all of it. It is 0 while
+	// hardly any inodes are left.
 	// +optional
 	Available *resource.Quantity `json:"available,omitempty"`
 	// conditions are Ready and HasRoom.

@@ -42,6 +42,17 @@ func Prepare(name string) error {
 
 // LoadModules loads kernel modules, each with those that it needs.
 func LoadModules(names ...string) error {
+	for _, name := range names {
+		if err := LoadModule(name, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// LoadModule loads a kernel module with parameters, such as max_part=7, and those that it
+// needs.
+func LoadModule(module, parameters string) error {
 	var name unix.Utsname
 	if err := unix.Uname(&name); err != nil {
 		return err
@@ -51,24 +62,23 @@ func LoadModules(names ...string) error {
 	if err != nil {
 		return fmt.Errorf("reading which module needs which: %w", err)
 	}
-	for _, name := range names {
-		if err := load(folder, string(list), name); err != nil {
-			return err
-		}
-	}
-	return nil
+	return load(folder, string(list), module, parameters)
 }
 
 // load finds a module's line, which names it and then those that it needs, each
 // before the ones that it needs itself.
-func load(folder, list, name string) error {
+func load(folder, list, name, parameters string) error {
 	for line := range strings.Lines(list) {
 		files := strings.Fields(strings.Replace(line, ":", " ", 1))
 		if len(files) == 0 || filepath.Base(files[0]) != name+".ko" {
 			continue
 		}
 		for i := len(files) - 1; i >= 0; i-- {
-			if err := insert(filepath.Join(folder, files[i])); err != nil {
+			own := ""
+			if i == 0 {
+				own = parameters
+			}
+			if err := insert(filepath.Join(folder, files[i]), own); err != nil {
 				return fmt.Errorf("loading module %s: %w", files[i], err)
 			}
 		}
@@ -77,13 +87,13 @@ func load(folder, list, name string) error {
 	return fmt.Errorf("loading module %s: this kernel has none of that name", name)
 }
 
-func insert(path string) error {
+func insert(path, parameters string) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	err = unix.FinitModule(int(file.Fd()), "", 0)
+	err = unix.FinitModule(int(file.Fd()), parameters, 0)
 	if errors.Is(err, unix.EEXIST) {
 		return nil
 	}

@@ -3,9 +3,6 @@ package device
 import (
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,18 +13,13 @@ type Attached map[identity]string
 
 // ReadAttached looks at every loop device.
 func ReadAttached() (Attached, error) {
-	entries, err := filepath.Glob(attachedPattern)
+	names, err := kernelsSysfs.attached()
 	if err != nil {
 		return nil, err
 	}
 	attached := Attached{}
-	for _, entry := range entries {
-		name := filepath.Base(filepath.Dir(entry))
-		number, err := strconv.Atoi(strings.TrimPrefix(name, "loop"))
-		if err != nil {
-			return nil, fmt.Errorf("reading the name of loop device %s: %w", name, err)
-		}
-		loop, err := openLoop(number, unix.O_RDONLY)
+	for _, name := range names {
+		loop, err := openLoop(name, unix.O_RDONLY)
 		if err != nil {
 			continue // it is going away just now, and if not, it is found another time
 		}

@@ -4,15 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
-
-// attachedPattern is what sysfs has for each loop device that shows something.
-const attachedPattern = "/sys/block/loop*/loop"
 
 // identity is what a file is known by while it exists.
 type identity struct{ device, inode uint64 }
@@ -29,12 +23,12 @@ func Find(image *os.File) (*Loop, error) {
 	if err := unix.Fstat(int(image.Fd()), &stat); err != nil {
 		return nil, fmt.Errorf("asking for the inode of %s: %w", image.Name(), err)
 	}
-	attached, err := filepath.Glob(attachedPattern)
+	attached, err := kernelsSysfs.attached()
 	if err != nil {
 		return nil, err
 	}
-	for _, entry := range attached {
-		loop, err := openIfShows(filepath.Base(filepath.Dir(entry)), identityOf(stat))
+	for _, name := range attached {
+		loop, err := openIfShows(name, identityOf(stat))
 		if loop != nil || err != nil {
 			return loop, err
 		}
@@ -44,12 +38,8 @@ func Find(image *os.File) (*Loop, error) {
 
 // openIfShows opens a loop device, if it shows a file; else it returns nil.
 func openIfShows(name string, wanted identity) (*Loop, error) {
-	number, err := strconv.Atoi(strings.TrimPrefix(name, "loop"))
-	if err != nil {
-		return nil, fmt.Errorf("reading the name of loop device %s: %w", name, err)
-	}
 	// Not for writing: each close after that has udev look at the device.
-	loop, err := openLoop(number, unix.O_RDONLY)
+	loop, err := openLoop(name, unix.O_RDONLY)
 	if errors.Is(err, unix.ENXIO) || errors.Is(err, os.ErrNotExist) && !isAttached(name) {
 		return nil, nil // it is going away just now
 	}

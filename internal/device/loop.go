@@ -35,15 +35,16 @@ const (
 
 // Loop is a loop device that is held open, and so shows what it shows.
 type Loop struct {
-	file   *os.File
-	number int
+	file *os.File
+	// name is the kernel's, such as loop0, and number major:minor.
+	name, number string
 }
 
 // Path is the path of the device.
-func (l *Loop) Path() string { return fmt.Sprintf("/dev/loop%d", l.number) }
+func (l *Loop) Path() string { return "/dev/" + l.name }
 
 // Device is major:minor of the device, as the mount table shows it.
-func (l *Loop) Device() string { return fmt.Sprintf("7:%d", l.number) }
+func (l *Loop) Device() string { return l.number }
 
 // Close lets go of the device. One that was attached ForFileSystem, and that is
 // neither mounted nor open elsewhere, is gone then.
@@ -126,7 +127,7 @@ func configure(number int, image *os.File, use Use) (*Loop, error) {
 		return nil, err
 	}
 	defer backing.Close()
-	loop, err := openLoop(number, unix.O_RDWR)
+	loop, err := openLoop(fmt.Sprintf("loop%d", number), unix.O_RDWR)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +181,7 @@ func (l *Loop) awaitGone(ctx context.Context, shown identity) error {
 	tick := time.NewTicker(detachRetry)
 	defer tick.Stop()
 	for {
-		again, err := openIfShows(fmt.Sprintf("loop%d", l.number), shown)
+		again, err := openIfShows(l.name, shown)
 		if again == nil || err != nil {
 			return err
 		}
@@ -193,8 +194,9 @@ func (l *Loop) awaitGone(ctx context.Context, shown identity) error {
 	}
 }
 
-func openLoop(number, flags int) (*Loop, error) {
-	loop := &Loop{number: number}
+// openLoop opens the loop device that the kernel gives a name.
+func openLoop(name string, flags int) (*Loop, error) {
+	loop := &Loop{name: name}
 	fd, err := unix.Open(loop.Path(), flags|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOENT) {
 		return nil, fmt.Errorf("opening %s (is the node's /dev mounted?): %w", loop.Path(), err)
@@ -203,5 +205,13 @@ func openLoop(number, flags int) (*Loop, error) {
 		return nil, fmt.Errorf("opening %s: %w", loop.Path(), err)
 	}
 	loop.file = os.NewFile(uintptr(fd), loop.Path())
+	loop.number, err = numberOfDevice(loop.file)
+	if err == nil {
+		err = kernelsSysfs.check(name, loop.number)
+	}
+	if err != nil {
+		loop.Close()
+		return nil, fmt.Errorf("opening %s: %w", loop.Path(), err)
+	}
 	return loop, nil
 }

@@ -10,13 +10,13 @@ import (
 )
 
 // LoopAt opens the loop device that the mount table shows as major:minor; nil if that is
-// none, or shows nothing. While it is open it shows what it shows.
+// none, or shows nothing; a partition of one is none. While it is open it shows what it shows.
 func LoopAt(number string) (*Loop, error) {
-	var minor int
-	if read, _ := fmt.Sscanf(number, "7:%d", &minor); read == 0 {
+	name := kernelsSysfs.loopAt(number)
+	if name == "" {
 		return nil, nil
 	}
-	loop, err := openLoop(minor, unix.O_RDONLY)
+	loop, err := openLoop(name, unix.O_RDONLY)
 	if errors.Is(err, unix.ENXIO) || errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}

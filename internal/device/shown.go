@@ -9,7 +9,7 @@ import (
 )
 
 // Shows says whether the loop device at a path shows an image. It only looks: it
-// neither takes the device nor wakes who watches for writers.
+// neither takes the device nor wakes who watches for writers. A partition shows none.
 func Shows(path string, image *os.File) (bool, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(image.Fd()), &stat); err != nil {
@@ -19,7 +19,12 @@ func Shows(path string, image *os.File) (bool, error) {
 	if err != nil {
 		return false, &os.PathError{Op: "opening", Path: path, Err: err}
 	}
-	defer unix.Close(fd)
+	opened := os.NewFile(uintptr(fd), path)
+	defer opened.Close()
+	// The kernel answers for a partition what it answers for the whole device.
+	if number, err := numberOfDevice(opened); err != nil || kernelsSysfs.loopAt(number) == "" {
+		return false, nil
+	}
 	info, err := unix.IoctlLoopGetStatus64(fd)
 	if errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENOTTY) {
 		return false, nil // it shows nothing, or is no loop device

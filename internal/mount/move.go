@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,8 +16,9 @@ import (
 // MoveAll moves all that an open directory holds, but for one name, into another
 // directory of the same file system. Symlinks are moved, never followed; what
 // something is mounted on is ErrMounted, and stays. A target that was removed is
-// fs.ErrNotExist, also to those who have it open: nothing is moved any more.
-func MoveAll(ctx context.Context, from, to *os.File, except string) error {
+// fs.ErrNotExist, also to those who have it open: nothing is moved any more. After the time
+// until it stops, as RemoveTreeUntil does.
+func MoveAll(ctx context.Context, from, to *os.File, except string, until time.Time) error {
 	for {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("moving what is in %s: %w", from.Name(), err)
@@ -28,6 +30,9 @@ func MoveAll(ctx context.Context, from, to *os.File, except string) error {
 		for _, name := range names {
 			if err := move(from, to, name); err != nil {
 				return err
+			}
+			if !until.IsZero() && time.Now().After(until) {
+				return ErrUnfinished
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
@@ -25,7 +26,7 @@ func TestAllIsMovedButOneName(t *testing.T) {
 		}
 	}
 
-	if err := mount.MoveAll(t.Context(), mounttest.Open(t, from), mounttest.Open(t, to), "aside"); err != nil {
+	if err := mount.MoveAll(t.Context(), mounttest.Open(t, from), mounttest.Open(t, to), "aside", time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -51,7 +52,7 @@ func TestNothingIsMovedIntoADirectoryThatWasRemoved(t *testing.T) {
 	}
 	makeDir(t, base, "to")
 
-	if err := mount.MoveAll(t.Context(), mounttest.Open(t, from), target, ""); !errors.Is(err, os.ErrNotExist) {
+	if err := mount.MoveAll(t.Context(), mounttest.Open(t, from), target, "", time.Time{}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 	mustHold(t, kept, "alive")
@@ -64,7 +65,7 @@ func TestWhatIsMountedOnIsNotMoved(t *testing.T) {
 	inside := makeDir(t, from, "inside")
 	bind(t, precious, inside, mount.ReadWrite)
 
-	if err := mount.MoveAll(t.Context(), mounttest.Open(t, from), mounttest.Open(t, to), ""); !errors.Is(err, mount.ErrMounted) {
+	if err := mount.MoveAll(t.Context(), mounttest.Open(t, from), mounttest.Open(t, to), "", time.Time{}); !errors.Is(err, mount.ErrMounted) {
 		t.Errorf("got %v", err)
 	}
 	unmount(t, inside)

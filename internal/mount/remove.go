@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -47,14 +48,15 @@ func Retire(parent *os.File, name string) (*os.File, error) {
 }
 
 // RemoveRetired removes what is left of a directory of this name that Retire moved
-// away, and whose removal was cut off.
-func RemoveRetired(ctx context.Context, parent *os.File, name string) error {
+// away, and whose removal was cut off. After the time until it stops, as RemoveTreeUntil
+// does.
+func RemoveRetired(ctx context.Context, parent *os.File, name string, until time.Time) error {
 	deleting, err := OpenAt(parent, deletingDir)
 	if err != nil {
 		return err
 	}
 	defer deleting.Close()
-	return RemoveTree(ctx, deleting, name)
+	return RemoveTreeUntil(ctx, deleting, name, until)
 }
 
 // RemoveTree removes the directory name, with all that it holds, from an open
@@ -63,22 +65,7 @@ func RemoveRetired(ctx context.Context, parent *os.File, name string) error {
 // the removal runs, the kernel refuses to go there, and the rest stays.
 // A directory that doesn't exist is a success; a file in its place is an error.
 func RemoveTree(ctx context.Context, parent *os.File, name string) error {
-	top, err := openToRemove(parent, name)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer top.Close()
-	if err := refuseMounts(top); err != nil {
-		return err
-	}
-	removal := removal{ctx, top}
-	if err := removal.empty(top, 1); err != nil {
-		return err
-	}
-	return unlink(parent, name, unix.AT_REMOVEDIR)
+	return RemoveTreeUntil(ctx, parent, name, time.Time{})
 }
 
 // refuseMounts is an error if the mount table shows a mount in the directory.
@@ -99,12 +86,6 @@ func refuseMounts(dir *os.File) error {
 
 // ownersMode lets the owner of a directory that is being removed remove what it holds.
 const ownersMode = 0o700
-
-// removal is one tree that is being removed.
-type removal struct {
-	ctx context.Context
-	top *os.File
-}
 
 // empty removes all that a directory holds.
 func (r *removal) empty(dir *os.File, depth int) error {
@@ -140,26 +121,30 @@ func (r *removal) some(dir *os.File) ([]string, error) {
 // remove removes one entry of a directory.
 func (r *removal) remove(dir *os.File, name string, depth int) error {
 	err := unlinkAnyway(dir, name, 0)
+	if err == nil || depth >= maxDepth && errors.Is(err, unix.EISDIR) && r.moveToTop(dir, name) {
+		return r.get()
+	}
 	if !errors.Is(err, unix.EISDIR) {
 		return err
-	}
-	if depth >= maxDepth && r.moveToTop(dir, name) {
-		return nil
 	}
 	child, err := openAnyway(dir, name)
 	if err != nil {
 		return err
 	}
 	defer child.Close()
+	r.steps++
 	if depth >= maxDepth {
 		err = r.emptyDeep(child)
 	} else {
 		err = r.empty(child, depth+1)
 	}
+	if err == nil {
+		err = unlink(dir, name, unix.AT_REMOVEDIR)
+	}
 	if err != nil {
 		return err
 	}
-	return unlink(dir, name, unix.AT_REMOVEDIR)
+	return r.get()
 }
 
 // moveToTop moves a directory to the top of the tree, where it is found again, and tells

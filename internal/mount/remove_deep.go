@@ -28,6 +28,8 @@ type descent struct {
 	// of them were forgotten.
 	above   []identity
 	partial bool
+	// lost says that the last way up led to another directory than the way down.
+	lost bool
 }
 
 // emptyDeep removes all that a directory holds, however deep it is, with three directories
@@ -42,6 +44,7 @@ func (r *removal) emptyDeep(top *os.File) error {
 		case err != nil:
 			return err
 		case child != nil:
+			r.steps++
 			err = way.down(child)
 		case way.here == way.top:
 			return nil
@@ -50,6 +53,10 @@ func (r *removal) emptyDeep(top *os.File) error {
 		}
 		if err != nil {
 			return err
+		}
+		// A process that moves directories about must not keep the removal beyond its time.
+		if way.lost && r.isLate() {
+			return ErrUnfinished
 		}
 	}
 }
@@ -69,6 +76,9 @@ func (r *removal) emptyUntilChild(dir *os.File) (child *os.File, err error) {
 			}
 			if errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) {
 				return openAnyway(dir, name)
+			}
+			if err == nil {
+				err = r.get()
 			}
 			if err != nil {
 				return nil, err
@@ -95,6 +105,7 @@ func (d *descent) down(child *os.File) error {
 // up goes to the directory above. Where that isn't the one that was left, because something
 // was moved meanwhile, or where it was forgotten, the way begins again at the top.
 func (d *descent) up() error {
+	d.lost = false
 	if len(d.above) == 0 {
 		d.restart()
 		return nil
@@ -107,6 +118,7 @@ func (d *descent) up() error {
 	if err != nil || id != d.above[len(d.above)-1] {
 		parent.Close()
 		d.restart()
+		d.lost = true
 		return err
 	}
 	d.above = d.above[:len(d.above)-1]

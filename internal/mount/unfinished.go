@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -39,7 +40,13 @@ func FinishDir(parent *os.File, name string) error {
 // RemoveUnfinished removes what a crash in the middle of EnsureDir, or between
 // BeginDir and FinishDir, left.
 func RemoveUnfinished(ctx context.Context, parent *os.File, name string) error {
-	if err := RemoveTree(ctx, parent, unfinishedPrefix+name); err != nil {
+	return RemoveUnfinishedUntil(ctx, parent, name, time.Time{})
+}
+
+// RemoveUnfinishedUntil does what RemoveUnfinished does, and after the time until it stops,
+// as RemoveTreeUntil does.
+func RemoveUnfinishedUntil(ctx context.Context, parent *os.File, name string, until time.Time) error {
+	if err := RemoveTreeUntil(ctx, parent, unfinishedPrefix+name, until); err != nil {
 		return fmt.Errorf("removing what an earlier attempt left: %w", err)
 	}
 	return nil

@@ -19,6 +19,7 @@ const (
 	quotaVersion   = 1      // FS_DQUOT_VERSION
 	stateVersion   = 1      // FS_QSTATV_VERSION1
 	ofProject      = 1 << 1 // FS_PROJ_QUOTA
+	fieldInodeHard = 1 << 1 // FS_DQ_IHARD
 	fieldBlockHard = 1 << 3 // FS_DQ_BHARD
 
 	projectAccounting  = 1 << 4 // FS_QUOTA_PDQ_ACCT
@@ -27,6 +28,8 @@ const (
 	getAttributes = 0x801c581f // FS_IOC_FSGETXATTR
 	putAttributes = 0x401c5820 // FS_IOC_FSSETXATTR
 	inherit       = 0x200      // FS_XFLAG_PROJINHERIT
+
+	getGeometry = 0x80705864 // XFS_IOC_FSGEOMETRY_V1
 )
 
 // diskQuota is struct fs_disk_quota.
@@ -55,6 +58,17 @@ type attributes struct {
 	_                                          [8]byte
 }
 
+// geometry is struct xfs_fsop_geom_v1.
+type geometry struct {
+	blockSize, _, _, _, _, _ uint32
+	inodeSize, inodePercent  uint32
+	dataBlocks               uint64
+	_                        [3]uint64
+	_                        [16]byte
+	_, _, _, _, _, _, _      uint32
+	_                        uint32
+}
+
 // control asks for something of the quotas of the file system that a file lies on,
 // whatever device that is on. It needs Linux 5.14.
 func control(file *os.File, command int, project Project, answer *diskQuota) error {
@@ -76,21 +90,21 @@ func quotactl(file *os.File, command int, project Project, answer unsafe.Pointer
 
 func attributesOf(dir *os.File) (*attributes, error) {
 	answer := &attributes{}
-	return answer, ioctl(dir, getAttributes, answer)
+	return answer, ioctl(dir, getAttributes, unsafe.Pointer(answer))
 }
 
 func setAttributes(dir *os.File, wanted *attributes) error {
-	return ioctl(dir, putAttributes, wanted)
+	return ioctl(dir, putAttributes, unsafe.Pointer(wanted))
 }
 
 // ioctl opens the directory anew: one that is a place to start from takes no calls.
-func ioctl(dir *os.File, call uintptr, argument *attributes) error {
+func ioctl(dir *os.File, call uintptr, argument unsafe.Pointer) error {
 	fd, err := unix.Openat(int(dir.Fd()), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), call, uintptr(unsafe.Pointer(argument)))
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), call, uintptr(argument))
 	if errno != 0 {
 		return errno
 	}

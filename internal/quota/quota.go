@@ -53,9 +53,12 @@ func candidate(name string, i Project) Project {
 type Usage struct {
 	// Bytes and Inodes are taken up.
 	Bytes, Inodes int64
-	// Limit is how many bytes may be; 0 is no limit.
-	Limit int64
+	// Limit is what may be.
+	Limit Limits
 }
+
+// Limits are what a project may take up at most. 0 is no limit.
+type Limits struct{ Bytes, Inodes int64 }
 
 // Enforced says whether the file system that a directory lies on keeps projects
 // within their limits. A kernel or a file system that has no quotas doesn't.
@@ -74,15 +77,15 @@ func Enforced(dir *os.File) (bool, error) {
 }
 
 // Begin makes a directory, which must be empty, one of a project of its own, which
-// may have so many bytes. The name is what the project is chosen by, so that a repeat
+// may have so much. The name is what the project is chosen by, so that a repeat
 // after a crash takes the same one. Nobody else may choose at the same time.
-func Begin(dir *os.File, name string, limit int64) error {
+func Begin(dir *os.File, name string, limits Limits) error {
 	project, err := choose(dir, name)
 	if err != nil {
 		return err
 	}
-	// The limit first: a directory is never without one that has a project.
-	if err := SetLimit(dir, project, limit); err != nil {
+	// The limits first: a directory is never without them that has a project.
+	if err := SetLimits(dir, project, limits); err != nil {
 		return err
 	}
 	return setProject(dir, project)
@@ -145,17 +148,18 @@ func Of(dir *os.File, project Project) (Usage, error) {
 	}
 	return Usage{
 		Bytes: int64(quota.blocks) * sectorBytes, Inodes: int64(quota.inodes),
-		Limit: int64(quota.blockHard) * sectorBytes,
+		Limit: Limits{Bytes: int64(quota.blockHard) * sectorBytes, Inodes: int64(quota.inodeHard)},
 	}, nil
 }
 
-// SetLimit says how many bytes a project may take up; 0 is no limit. The kernel
-// counts in whole blocks: a limit is rounded up to 512 bytes.
-func SetLimit(dir *os.File, project Project, bytes int64) error {
-	quota := diskQuota{version: quotaVersion, flags: ofProject, fields: fieldBlockHard, project: uint32(project)}
-	quota.blockHard = uint64(bytes+sectorBytes-1) / sectorBytes
+// SetLimits says how much a project may take up. The kernel counts in whole blocks: a limit
+// of bytes is rounded up to 512. One below what is taken up already takes nothing away.
+func SetLimits(dir *os.File, project Project, limits Limits) error {
+	quota := diskQuota{version: quotaVersion, flags: ofProject, fields: fieldBlockHard | fieldInodeHard, project: uint32(project)}
+	quota.blockHard = uint64(limits.Bytes+sectorBytes-1) / sectorBytes
+	quota.inodeHard = uint64(limits.Inodes)
 	if err := control(dir, setLimit, project, &quota); err != nil {
-		return fmt.Errorf("limiting project %d of %s to %d bytes: %w", project, dir.Name(), bytes, err)
+		return fmt.Errorf("limiting project %d of %s to %d bytes and %d inodes: %w", project, dir.Name(), limits.Bytes, limits.Inodes, err)
 	}
 	return nil
 }

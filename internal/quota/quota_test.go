@@ -25,7 +25,7 @@ func TestADirectoryIsHeldToItsLimit(t *testing.T) {
 			t.Errorf("the limit holds beside it: %v", err)
 		}
 		usage := usageOf(t, dir)
-		if usage.Bytes > 8*mebibyte || usage.Bytes < 7*mebibyte || usage.Inodes != 2 || usage.Limit != 8*mebibyte {
+		if usage.Bytes > 8*mebibyte || usage.Bytes < 7*mebibyte || usage.Inodes != 2 || usage.Limit != limit(8*mebibyte) {
 			t.Errorf("got %+v", usage)
 		}
 	})
@@ -34,7 +34,7 @@ func TestADirectoryIsHeldToItsLimit(t *testing.T) {
 func TestALimitGrowsWhileTheDirectoryIsInUse(t *testing.T) {
 	onEach(t, func(t *testing.T, disk string) {
 		dir := begin(t, disk, "pvc-1", 8*mebibyte)
-		if err := quota.SetLimit(dir, projectOf(t, dir), 32*mebibyte); err != nil {
+		if err := quota.SetLimits(dir, projectOf(t, dir), limit(32*mebibyte)); err != nil {
 			t.Fatal(err)
 		}
 		if err := write(filepath.Join(dir.Name(), "file"), 16*mebibyte); err != nil {
@@ -59,7 +59,7 @@ func TestWhatIsInSubdirectoriesCounts(t *testing.T) {
 func TestNoTwoDirectoriesHaveOneProject(t *testing.T) {
 	onEach(t, func(t *testing.T, disk string) {
 		first, second := begin(t, disk, "one", mebibyte), mounttest.Open(t, mkdir(t, disk, "two"))
-		if err := quota.Begin(second, "one", mebibyte); err != nil {
+		if err := quota.Begin(second, "one", limit(mebibyte)); err != nil {
 			t.Fatal(err)
 		}
 		if a, b := projectOf(t, first), projectOf(t, second); a == b || !a.MayBeOf("one") || !b.MayBeOf("one") || a.MayBeOf("two") {
@@ -152,10 +152,10 @@ func mkdir(t *testing.T, parent, name string) string {
 }
 
 // begin makes a directory that is limited.
-func begin(t *testing.T, disk, name string, limit int64) *os.File {
+func begin(t *testing.T, disk, name string, bytes int64) *os.File {
 	t.Helper()
 	dir := mounttest.Open(t, mkdir(t, disk, name))
-	if err := quota.Begin(dir, name, limit); err != nil {
+	if err := quota.Begin(dir, name, limit(bytes)); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -187,5 +187,7 @@ func usageOf(t *testing.T, dir *os.File) quota.Usage {
 	}
 	return usage
 }
+
+func limit(bytes int64) quota.Limits { return quota.Limits{Bytes: bytes} }
 
 func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }

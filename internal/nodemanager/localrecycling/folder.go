@@ -1,17 +1,24 @@
 package localrecycling
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
 // recycling holds, in a directory that is being emptied, a directory for each attempt.
 const recycling = ".stowage-recycle"
+
+// defaultSlice is how long files are removed before other directories have their turn.
+const defaultSlice = 2 * time.Second
 
 // Kinds of errors of a Folder.
 var (
@@ -25,7 +32,12 @@ var (
 type Folder struct {
 	// Root is an absolute path. Empty: nothing is emptied.
 	Root string
+	// Slice is how long files are removed before others have their turn. Default: two
+	// seconds.
+	Slice time.Duration
 }
+
+func (f Folder) until() time.Time { return time.Now().Add(cmp.Or(f.Slice, defaultSlice)) }
 
 // Check returns an error where a directory isn't one that can be emptied now.
 func (f Folder) Check(path string) error {
@@ -45,6 +57,9 @@ func (f Folder) Check(path string) error {
 // into a directory that is gone. So an attempt that is late, of an agent that was taken
 // for dead, can't take away what the next claim has written: its own directory was made
 // before it was confirmed, and so before another attempt could be.
+//
+// Where there are more files than there is time for, it is mount.ErrUnfinished: GoOn removes
+// the rest of what was moved.
 func (f Folder) Empty(ctx context.Context, path, attempt string, confirm func(context.Context) error) error {
 	dir, err := f.open(path)
 	if err != nil {
@@ -62,13 +77,71 @@ func (f Folder) Empty(ctx context.Context, path, attempt string, confirm func(co
 	if err := confirm(ctx); err != nil {
 		return errors.Join(err, leave(dir, attempt))
 	}
-	if err := mount.MoveAll(ctx, dir, mine, recycling); err != nil {
+	until := f.until()
+	moved := moveAside(ctx, dir, mine, attempt, until)
+	if moved != nil && !errors.Is(moved, mount.ErrUnfinished) {
+		return moved
+	}
+	// Also where there was no time to move all: were each attempt to move only, there would
+	// be no end.
+	if err := mount.RemoveTreeUntil(ctx, dir, recycling, until); err != nil {
 		return err
 	}
-	if err := mount.RemoveTree(ctx, dir, recycling); err != nil {
-		return err
+	if moved != nil {
+		return moved
 	}
 	return checkEmptied(dir)
+}
+
+// moveAside moves all into an attempt's directory.
+func moveAside(ctx context.Context, dir, mine *os.File, attempt string, until time.Time) error {
+	left := takeOver(ctx, dir, mine, attempt, until)
+	if left != nil && !errors.Is(left, mount.ErrUnfinished) {
+		return left
+	}
+	if err := mount.MoveAll(ctx, dir, mine, recycling, until); err != nil {
+		return err
+	}
+	return left
+}
+
+// GoOn removes what Empty moved into an attempt's directory, and nothing else: that needs no
+// other approval. It is mount.ErrUnfinished while there is more.
+func (f Folder) GoOn(ctx context.Context, path, attempt string) error {
+	dir, err := f.open(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	all, err := mount.OpenAt(dir, recycling)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer all.Close()
+	return mount.RemoveTreeUntil(ctx, all, attempt, f.until())
+}
+
+// takeOver moves what earlier attempts left into this one's directory, so that GoOn removes
+// that, too. Some file systems can't move some of it: that stays for Empty.
+func takeOver(ctx context.Context, dir, mine *os.File, attempt string, until time.Time) error {
+	all, err := mount.OpenAt(dir, recycling)
+	if err != nil {
+		return err
+	}
+	defer all.Close()
+	left, err := mount.TakeDir(mine, recycling)
+	if err != nil {
+		return err
+	}
+	defer left.Close()
+	err = mount.MoveAll(ctx, all, left, attempt, until)
+	if errors.Is(err, unix.EXDEV) {
+		return nil
+	}
+	return err
 }
 
 // open opens a directory below the root.

@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
+	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/localrecycling"
 )
 
@@ -152,4 +154,29 @@ func TestADirectoryIsEmptiedWhateverHasTheNameToWorkIn(t *testing.T) {
 			mustHold(t, scratch)
 		})
 	}
+}
+
+func TestWhatEarlierAttemptsLeftGoesInSlicesToo(t *testing.T) {
+	folder, scratch := scratchWith(t, "a", ".stowage-recycle/first/b", ".stowage-recycle/first/c", ".stowage-recycle/a")
+	for folder.Slice = time.Nanosecond; ; {
+		err := folder.Empty(t.Context(), scratch, "second", confirmed)
+		for errors.Is(err, mount.ErrUnfinished) {
+			err = folder.GoOn(t.Context(), scratch, "second")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if entries, err := os.ReadDir(scratch); err != nil || len(entries) == 0 {
+			return
+		}
+	}
+}
+
+func TestWhatAnotherAttemptMovedStaysWhenOneGoesOn(t *testing.T) {
+	folder, scratch := scratchWith(t, "next", ".stowage-recycle/first/a", ".stowage-recycle/second/b")
+	if err := folder.GoOn(t.Context(), scratch, "first"); err != nil {
+		t.Error(err)
+	}
+	mustHold(t, scratch, ".stowage-recycle", "next")
+	mustHold(t, filepath.Join(scratch, ".stowage-recycle"), "second")
 }

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/mount"
 )
 
 const (
@@ -36,6 +37,8 @@ const (
 	inUseRetry = 5 * time.Second
 	// problemRetry is how often what may cure itself is tried.
 	problemRetry = 30 * time.Second
+	// sliceRetry is how soon a removal goes on that gave way to others.
+	sliceRetry = 10 * time.Millisecond
 	// concurrentRecyclings is how many are worked on at once: removing may take long.
 	concurrentRecyclings = 4
 )
@@ -64,6 +67,8 @@ type Reconciler struct {
 	mu sync.Mutex
 	// asked are the questions that this process asked last, by the objects' names.
 	asked map[string]question
+	// going are the questions that were approved, and whose files are being removed.
+	going map[string]question
 }
 
 // question is what the agent asked in status.asking of which object, and when.
@@ -75,7 +80,7 @@ type question struct {
 
 // NewReconciler returns the reconciler of a node's LocalRecyclings.
 func NewReconciler(options Options) *Reconciler {
-	return &Reconciler{Options: options, asked: map[string]question{}}
+	return &Reconciler{Options: options, asked: map[string]question{}, going: map[string]question{}}
 }
 
 // +kubebuilder:rbac:groups=stowage.dev,resources=localrecyclings,verbs=get;list;watch
@@ -87,6 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	stored := &stowagev1alpha1.LocalRecycling{}
 	if err := r.Client.Get(ctx, request.NamespacedName, stored); err != nil {
 		r.forget(request.Name)
+		r.end(request.Name)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if stored.Spec.NodeName != r.NodeName || !stored.DeletionTimestamp.IsZero() || isEmptied(stored) {
@@ -95,6 +101,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	path := string(stored.Spec.Path)
 	if err := r.Folder.Check(path); err != nil {
 		return r.finish(ctx, stored, err)
+	}
+	if going, found := r.goingOf(stored); found {
+		if err := r.Folder.GoOn(ctx, path, going.name); err != nil {
+			return r.finish(ctx, stored, err)
+		}
+		r.end(stored.Name)
 	}
 	asked, known := r.questionOf(stored)
 	switch {
@@ -107,7 +119,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	r.forget(stored.Name)
 	confirm := func(ctx context.Context) error { return r.confirm(ctx, stored, asked) }
-	return r.finish(ctx, stored, r.Folder.Empty(ctx, path, asked.name, confirm))
+	err := r.Folder.Empty(ctx, path, asked.name, confirm)
+	if errors.Is(err, mount.ErrUnfinished) {
+		r.begin(stored.Name, asked)
+	}
+	return r.finish(ctx, stored, err)
 }
 
 // ask asks the manager whether the directory is to be emptied now. What an earlier
@@ -193,6 +209,26 @@ func (r *Reconciler) questionOf(of *stowagev1alpha1.LocalRecycling) (question, b
 	defer r.mu.Unlock()
 	asked := r.asked[of.Name]
 	return asked, asked.of == of.UID
+}
+
+// goingOf is the question whose files are being removed, if there is one.
+func (r *Reconciler) goingOf(of *stowagev1alpha1.LocalRecycling) (question, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	going := r.going[of.Name]
+	return going, going.of == of.UID
+}
+
+func (r *Reconciler) begin(name string, approved question) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.going[name] = approved
+}
+
+func (r *Reconciler) end(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.going, name)
 }
 
 func (r *Reconciler) remember(name string, asked question) {

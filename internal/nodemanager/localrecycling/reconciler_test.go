@@ -2,6 +2,7 @@ package localrecycling_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -51,6 +52,47 @@ var _ = Describe("A directory that is to be emptied", func() {
 			pass(agent, recycling)
 		}
 		Expect(later).To(BeAnExistingFile())
+	})
+
+	It("goes in slices, which others' turns lie between, after one approval, and says so once", func() {
+		const files = 20
+		for i := range files {
+			write(filepath.Join(n.scratch, "dir", fmt.Sprint(i)))
+		}
+		Expect(os.Remove(filepath.Join(n.scratch, "link"))).To(Succeed())
+		n.slice = time.Nanosecond
+		n.agent = n.newAgent()
+		recycling := n.asked(n.scratch)
+		pass(n.agent, recycling)
+		approve(recycling)
+		Expect(pass(n.agent, recycling).RequeueAfter).To(BeNumerically("<", time.Second))
+		verdict, message := said(recycling)
+		Expect([]string{verdict, message}).To(Equal([]string{"False Pending", "not all of it could be removed so far: removing goes on"}))
+
+		slices, written := 0, recycling.ResourceVersion
+		for pass(n.agent, recycling).RequeueAfter > 0 {
+			Expect(recycling.ResourceVersion).To(Equal(written))
+			slices++
+		}
+		Expect(slices).To(BeNumerically(">", files/10))
+		Expect(filepath.Join(n.scratch, "dir")).NotTo(BeADirectory())
+	})
+
+	It("is emptied by agents that were started again, and have little time", func() {
+		n.slice = time.Nanosecond
+		recycling := n.asked(n.scratch)
+		for range 20 {
+			n.agent = n.newAgent()
+			pass(n.agent, recycling)
+			if isEmptied, _ := said(recycling); isEmptied == "True Ready" {
+				break
+			}
+			approve(recycling)
+			pass(n.agent, recycling)
+		}
+		Expect(os.ReadDir(n.scratch)).To(BeEmpty())
+		verdict, _ := said(recycling)
+		Expect(verdict).To(Equal("True Ready"))
 	})
 
 	DescribeTable("is refused",

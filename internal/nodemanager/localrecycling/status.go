@@ -24,6 +24,7 @@ func reasonOf(err error) string {
 		{errIsRoot, stowagev1alpha1.ReasonPathOutsideRoot},
 		{mount.ErrOutside, stowagev1alpha1.ReasonPathOutsideRoot},
 		{errInUse, stowagev1alpha1.ReasonInUse},
+		{mount.ErrUnfinished, stowagev1alpha1.ReasonPending},
 		{mount.ErrMounted, stowagev1alpha1.ReasonInUse},
 		{os.ErrNotExist, stowagev1alpha1.ReasonPathMissing},
 		{unix.ENOTDIR, stowagev1alpha1.ReasonNotADirectory},
@@ -45,6 +46,8 @@ func (r *Reconciler) messageOf(err error) string {
 		return fmt.Sprintf("%v: only directories below the agent's --recycle-root, %s, are emptied", err, r.Folder.Root)
 	case stowagev1alpha1.ReasonPathMissing:
 		return fmt.Sprintf("%v: mount the disk, or make the directory", err)
+	case stowagev1alpha1.ReasonPending:
+		return fmt.Sprintf("%v: removing goes on", err)
 	default:
 		return err.Error()
 	}
@@ -70,6 +73,8 @@ func retryOf(err error) ctrl.Result {
 	switch reasonOf(err) {
 	case stowagev1alpha1.ReasonInUse:
 		return ctrl.Result{RequeueAfter: inUseRetry}
+	case stowagev1alpha1.ReasonPending:
+		return ctrl.Result{RequeueAfter: sliceRetry}
 	case stowagev1alpha1.ReasonNotSupported:
 		return ctrl.Result{}
 	default:

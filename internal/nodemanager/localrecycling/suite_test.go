@@ -53,6 +53,7 @@ type node struct {
 	name, top, root, scratch, canary string
 	clock                            *clocktesting.FakePassiveClock
 	live                             *before
+	slice                            time.Duration
 	agent                            *localrecycling.Reconciler
 }
 
@@ -76,7 +77,7 @@ func newNode() *node {
 // newAgent is an agent of the node that has just been started.
 func (n *node) newAgent() *localrecycling.Reconciler {
 	return localrecycling.NewReconciler(localrecycling.Options{
-		NodeName: n.name, Folder: localrecycling.Folder{Root: n.root}, Client: admin, Live: n.live, Clock: n.clock,
+		NodeName: n.name, Folder: localrecycling.Folder{Root: n.root, Slice: n.slice}, Client: admin, Live: n.live, Clock: n.clock,
 	})
 }
 

@@ -59,9 +59,10 @@ func (s *Store) measure(turn turn, folder *os.File, reserved int64, volumes []Vo
 	there.shares = stat.Type == unix.XFS_SUPER_MAGIC || stat.Type == unix.BTRFS_SUPER_MAGIC
 	promised, err := s.promisedOn(there, volumes)
 	return room{
-		total:    int64(stat.Blocks) * stat.Frsize,
-		used:     int64(stat.Blocks-stat.Bfree) * stat.Frsize,
-		free:     int64(stat.Bavail) * stat.Frsize,
+		total:  int64(stat.Blocks) * stat.Frsize,
+		used:   int64(stat.Blocks-stat.Bfree) * stat.Frsize,
+		free:   int64(stat.Bavail) * stat.Frsize,
+		inodes: int64(stat.Files), freeInodes: int64(stat.Ffree),
 		reserved: reserved, shares: there.shares,
 		promised: promised,
 	}, err

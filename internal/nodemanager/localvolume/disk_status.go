@@ -49,6 +49,11 @@ func setRoom(disk *stowagev1alpha1.LocalDisk, room room) {
 		setDiskCondition(disk, stowagev1alpha1.HasRoomCondition, stowagev1alpha1.ReasonReady, "volumes can be given some of the disk")
 		return
 	}
+	if room.leftBytes() >= mebibyte {
+		setDiskCondition(disk, stowagev1alpha1.HasRoomCondition, stowagev1alpha1.ReasonFull,
+			"hardly any inodes are left on the disk: remove files, delete claims, or add a node or a disk")
+		return
+	}
 	setDiskCondition(disk, stowagev1alpha1.HasRoomCondition, stowagev1alpha1.ReasonFull,
 		room.String()+": delete claims, remove other files, or add a node or a disk")
 }

@@ -51,7 +51,28 @@ func isNearlyFull(used, size int64, was bool) bool {
 		from = notFullAgain
 	}
 	// Divided first: the product of a large disk would be beyond all numbers.
-	return size > 0 && used >= size/100*from
+	return size > 0 && used >= size/100*from+size%100*from/100
+}
+
+// lookAtInodes looks how many inodes are left on the disk of a volume that needs one for each
+// file. btrfs has no number of them.
+func (s *sight) lookAtInodes(stat unix.Statfs_t, volume Volume, had string) {
+	used, all := int64(stat.Files-stat.Ffree), int64(stat.Files)
+	if volume.Image == nil && isNearlyFull(used, all, had == stowagev1alpha1.ReasonDiskNearlyFull) {
+		s.add(stowagev1alpha1.ReasonDiskNearlyFull,
+			"the disk at %s has hardly any inodes left, and each file of the volume needs one: remove files, or volumes", volume.Path)
+	}
+}
+
+// lookAtLimits says whether a volume has nearly all that it may have.
+func (s *sight) lookAtLimits(had string) {
+	wasFull := had == stowagev1alpha1.ReasonVolumeNearlyFull
+	if isNearlyFull(s.usage.Bytes, s.usage.Size, wasFull) {
+		s.add(stowagev1alpha1.ReasonVolumeNearlyFull, "the volume is nearly full: ask for more in the claim, or remove files")
+	}
+	if s.usage.Inodes != nil && isNearlyFull(*s.usage.Inodes, s.mostInodes, wasFull) {
+		s.add(stowagev1alpha1.ReasonVolumeNearlyFull, "the volume has nearly as many files as it may have: ask for more in the claim, or remove files")
+	}
 }
 
 // isBroken says whether an error comes from a disk, or from a file system, that is

@@ -80,9 +80,8 @@ func (r *Reconciler) see(volume *stowagev1alpha1.LocalVolume) (sight, error) {
 		counted := r.counted(volume, of)
 		seen.usage, seen.uncounted = counted.usage, counted.tooLarge
 	}
-	if seen.usage != nil && seen.enforced && of.isFiles() &&
-		isNearlyFull(seen.usage.Bytes, seen.usage.Size, had == stowagev1alpha1.ReasonVolumeNearlyFull) {
-		seen.add(stowagev1alpha1.ReasonVolumeNearlyFull, "the volume is nearly full: ask for more in the claim, or remove files")
+	if seen.usage != nil && seen.enforced && of.isFiles() {
+		seen.lookAtLimits(had)
 	}
 	return seen, nil
 }

@@ -74,7 +74,7 @@ func (s *Store) begin(ctx context.Context, volume Volume, others Lister) (*draft
 		return nil, err
 	}
 	// What a crash left takes up room that is asked for here. It may be much.
-	err = mount.RemoveUnfinished(ctx, begun.folder, volume.Name)
+	err = mount.RemoveUnfinishedUntil(ctx, begun.folder, volume.Name, s.until())
 	if err == nil {
 		err = s.allocate(ctx, begun, volume, others)
 	}
@@ -112,7 +112,7 @@ func (s *Store) allocate(ctx context.Context, begun *draft, volume Volume, other
 	if err != nil {
 		return err
 	}
-	if err := there.check(volume.Bytes, 0); err != nil {
+	if err := there.checkNew(volume.Bytes); err != nil {
 		return err
 	}
 	if begun.dir, err = mount.BeginDir(ctx, begun.folder, volume.Name); err != nil {
@@ -166,6 +166,10 @@ func extend(image *os.File, volume Volume) error {
 // fill makes what is in a volume, has it written to the disk, and names it.
 func (s *Store) fill(ctx context.Context, begun *draft, volume Volume) (err error) {
 	switch {
+	case volume.Source != nil && volume.Image == nil:
+		if err = s.copySource(ctx, begun, volume); err == nil {
+			err = limitInodesOfCopy(begun, volume)
+		}
 	case volume.Source != nil:
 		err = s.copySource(ctx, begun, volume)
 	case volume.Image.FSType != "":

@@ -6,7 +6,12 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
+
+// longPasses is how many of the passes over volumes of a folder may remove or copy files.
+const longPasses = concurrentVolumes / 2
 
 // lanes lets a few passes at a time go over the volumes of one folder. The others are
 // parked, and called when one of those ends: if they waited, a disk that answers nobody
@@ -17,18 +22,39 @@ type lanes struct {
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 	// byPath are the lanes of folders in which something goes on.
 	byPath map[string]*lane
-	// called are those whose place in a lane is kept, with its path.
-	called map[reconcile.Request]string
+	// called are those whose place in a lane is kept.
+	called map[reconcile.Request]pass
+	// parked are the requests that wait to be called.
+	parked map[reconcile.Request]bool
+}
+
+// pass is what goes over a volume in a place of its folder's lane.
+type pass struct {
+	path, namespace string
+	// long: it removes files or copies them, which takes as long as a tenant makes it.
+	long bool
+}
+
+// passOf is the pass that a volume needs now.
+func passOf(volume *stowagev1alpha1.LocalVolume) pass {
+	copies := volume.Spec.Source != "" && !isProvisioned(volume)
+	return pass{
+		path: string(volume.Spec.Path), namespace: volume.Spec.ClaimRef.Namespace,
+		long: !volume.DeletionTimestamp.IsZero() || copies,
+	}
 }
 
 type lane struct {
-	// busy is how many places are taken.
-	busy   int
-	parked []reconcile.Request
+	// busy is how many places are taken, and long how many of them by long passes.
+	busy, long int
+	// short and longer are the parked passes. While there are both, longNext says which of
+	// them has its turn.
+	short, longer turns
+	longNext      bool
 }
 
 func newLanes() *lanes {
-	return &lanes{byPath: map[string]*lane{}, called: map[reconcile.Request]string{}}
+	return &lanes{byPath: map[string]*lane{}, called: map[reconcile.Request]pass{}, parked: map[reconcile.Request]bool{}}
 }
 
 // Start takes the queue of a controller. It implements source.Source.
@@ -40,66 +66,108 @@ func (l *lanes) Start(_ context.Context, queue workqueue.TypedRateLimitingInterf
 }
 
 // enter takes a place in a folder's lane until leave is called, or parks the request.
-func (l *lanes) enter(path string, request reconcile.Request) (entered bool) {
+func (l *lanes) enter(wanted pass, request reconcile.Request) (entered bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if kept, called := l.called[request]; called {
 		delete(l.called, request)
-		if kept == path {
+		if kept.path == wanted.path && kept.long == wanted.long {
 			return true
 		}
-		l.free(kept) // it has another folder than what had its name before
+		l.free(kept) // it has another folder than what had its name before, or was deleted
 	}
-	if l.byPath[path] == nil {
-		l.byPath[path] = &lane{}
+	if l.byPath[wanted.path] == nil {
+		l.byPath[wanted.path] = &lane{}
 	}
-	taken := l.byPath[path]
-	if taken.busy < concurrentVolumes || l.queue == nil {
-		taken.busy++
+	taken := l.byPath[wanted.path]
+	if taken.hasPlace(wanted.long) || l.queue == nil {
+		taken.take(wanted.long)
 		return true
 	}
-	taken.park(request)
+	if !l.parked[request] {
+		l.parked[request] = true
+		taken.park(wanted, request)
+	}
 	return false
 }
 
 // leave gives a place back.
-func (l *lanes) leave(path string) {
+func (l *lanes) leave(ended pass) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.free(path)
+	l.free(ended)
 }
 
 // drop gives back the place that is kept for a request whose volume is gone.
 func (l *lanes) drop(request reconcile.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if path, called := l.called[request]; called {
+	if kept, called := l.called[request]; called {
 		delete(l.called, request)
-		l.free(path)
+		l.free(kept)
 	}
 }
 
-// free keeps a place for the next who is parked, and calls it.
-func (l *lanes) free(path string) {
-	taken := l.byPath[path]
-	if len(taken.parked) == 0 {
-		taken.busy--
-		if taken.busy == 0 {
-			delete(l.byPath, path)
+// free gives a place back, and keeps the places that there are for those who are parked.
+func (l *lanes) free(ended pass) {
+	taken := l.byPath[ended.path]
+	taken.leave(ended.long)
+	for {
+		next, long, found := taken.next()
+		if !found {
+			break
 		}
-		return
+		taken.take(long)
+		delete(l.parked, next)
+		l.called[next] = pass{path: ended.path, long: long}
+		l.queue.Add(next)
 	}
-	next := taken.parked[0]
-	taken.parked = taken.parked[1:]
-	l.called[next] = path
-	l.queue.Add(next)
+	if taken.busy == 0 {
+		delete(l.byPath, ended.path)
+	}
 }
 
-func (l *lane) park(request reconcile.Request) {
-	for _, parked := range l.parked {
-		if parked == request {
-			return
-		}
+// hasPlace says whether there is a place. Not all of them are for long passes: new volumes
+// never wait for those alone.
+func (l *lane) hasPlace(long bool) bool {
+	return l.busy < concurrentVolumes && (!long || l.long < longPasses)
+}
+
+func (l *lane) take(long bool) {
+	l.busy++
+	if long {
+		l.long++
 	}
-	l.parked = append(l.parked, request)
+}
+
+func (l *lane) leave(long bool) {
+	l.busy--
+	if long {
+		l.long--
+	}
+}
+
+func (l *lane) park(waiting pass, request reconcile.Request) {
+	if waiting.long {
+		l.longer.add(waiting.namespace, request)
+	} else {
+		l.short.add(waiting.namespace, request)
+	}
+}
+
+// next takes out a parked request for which there is a place. Short and long passes take
+// turns where both wait.
+func (l *lane) next() (next reconcile.Request, long, found bool) {
+	mayShort := !l.short.isEmpty() && l.hasPlace(false)
+	mayLong := !l.longer.isEmpty() && l.hasPlace(true)
+	switch {
+	case mayLong && (l.longNext || !mayShort):
+		l.longNext = false
+		return l.longer.next(), true, true
+	case mayShort:
+		l.longNext = true
+		return l.short.next(), false, true
+	default:
+		return next, false, false
+	}
 }

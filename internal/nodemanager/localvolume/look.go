@@ -57,6 +57,8 @@ type sight struct {
 	usage *Usage
 	// enforced: the capacity is a limit.
 	enforced bool
+	// mostInodes is how many inodes it may have; 0 where that isn't limited.
+	mostInodes int64
 	// uncounted: it has more files than are counted.
 	uncounted bool
 	troubles  []trouble
@@ -101,6 +103,7 @@ func (s *Store) lookAtDisk(seen *sight, volume Volume, had string) error {
 		seen.add(stowagev1alpha1.ReasonFileSystemReadOnly, "the disk at %s can't be written: look at the node's kernel log", volume.Path)
 	}
 	size, free := int64(stat.Blocks)*stat.Frsize, int64(stat.Bavail)*stat.Frsize
+	seen.lookAtInodes(stat, volume, had)
 	needsRoom := volume.Image == nil || volume.Image.Sparse
 	if needsRoom && isNearlyFull(size-free, size, had == stowagev1alpha1.ReasonDiskNearlyFull) {
 		seen.add(stowagev1alpha1.ReasonDiskNearlyFull, "the disk at %s is nearly full, and the volume gets what it needs from there: remove files, or volumes", volume.Path)

@@ -87,5 +87,6 @@ func (s *sight) measureMount(dir *os.File) error {
 		Size:   int64(stat.Blocks-stat.Bfree+stat.Bavail) * stat.Frsize,
 		Inodes: new(int64(stat.Files - stat.Ffree)),
 	}
+	s.mostInodes = int64(stat.Files)
 	return nil
 }

@@ -26,7 +26,11 @@ func makeDir(ctx context.Context, folder *os.File, volume Volume) error {
 		return err
 	}
 	defer dir.Close()
-	if err := quota.Begin(dir, volume.Name, volume.Bytes); err != nil {
+	inodes, err := quota.ShareOfInodes(folder, volume.Bytes)
+	if err != nil {
+		return err
+	}
+	if err := quota.Begin(dir, volume.Name, quota.Limits{Bytes: volume.Bytes, Inodes: inodes}); err != nil {
 		return err
 	}
 	if err := os.Chmod(device.PathOf(dir), volumeMode); err != nil {
@@ -38,13 +42,27 @@ func makeDir(ctx context.Context, folder *os.File, volume Volume) error {
 	return mount.FinishDir(folder, volume.Name)
 }
 
-// limitDraft is what makeDir does, for a directory that is filled before it is named.
+// limitDraft is what makeDir does, for a directory that is filled before it is named. What
+// it is a copy of may have more files than go with its capacity: limitInodesOfCopy limits those.
 func limitDraft(begun *draft, volume Volume) error {
 	limited, err := mayLimit(begun.folder)
 	if err != nil || !limited {
 		return err
 	}
-	return quota.Begin(begun.dir, volume.Name, volume.Bytes)
+	return quota.Begin(begun.dir, volume.Name, quota.Limits{Bytes: volume.Bytes})
+}
+
+// limitInodesOfCopy limits the inodes of a copy that is whole: to no less than it has.
+func limitInodesOfCopy(begun *draft, volume Volume) error {
+	there, err := findLimited(begun.dir, volume)
+	if there == nil || err != nil {
+		return err
+	}
+	share, err := quota.ShareOfInodes(begun.folder, volume.Bytes)
+	if err != nil {
+		return err
+	}
+	return there.set(quota.Limits{Bytes: volume.Bytes, Inodes: max(share, there.usage.Inodes)})
 }
 
 // mayLimit says whether volumes in a folder get quotas: their disk keeps them, and the
@@ -72,34 +90,70 @@ func projectOf(dir *os.File, volume Volume) (quota.Project, error) {
 	return project, nil
 }
 
-// limit makes a number of bytes the limit of a volume's directory, if that has one.
+// limit makes a number of bytes the limit of a volume's directory, and limits its inodes in
+// proportion, if it has a limit.
 func (s *Store) limit(volume Volume, bytes int64) error {
-	dir, err := mount.OpenBeneath(s.Base, volume.directory())
+	folder, err := mount.OpenBeneath(s.Base, volume.Path)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	dir, err := mount.OpenAt(folder, volume.Name)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	return setLimit(dir, volume, bytes)
-}
-
-// setLimit sets the limit of a directory that has one, where it is another.
-func setLimit(dir *os.File, volume Volume, bytes int64) error {
-	project, err := projectOf(dir, volume)
-	if err != nil || project == 0 {
+	there, err := findLimited(dir, volume)
+	if there == nil || err != nil {
 		return err
 	}
-	usage, err := quota.Of(dir, project)
+	// The folder's: of a directory in a project, the kernel tells what the project may have.
+	share, err := quota.ShareOfInodes(folder, bytes)
 	if err != nil {
 		return err
 	}
-	if usage.Limit/device.SectorBytes == (bytes+device.SectorBytes-1)/device.SectorBytes {
-		return nil
-	}
-	return quota.SetLimit(dir, project, bytes)
+	return there.set(quota.Limits{Bytes: bytes, Inodes: mayHave(share, there.usage)})
 }
 
-// dropLimit removes the limit of a volume's directory, which is to be removed: after
-// that, nothing tells whose it was.
+// limited is a volume's directory that has a project, and what that takes up.
+type limited struct {
+	dir     *os.File
+	project quota.Project
+	usage   quota.Usage
+}
+
+// findLimited returns nil for a directory that has no project.
+func findLimited(dir *os.File, volume Volume) (*limited, error) {
+	project, err := projectOf(dir, volume)
+	if err != nil || project == 0 {
+		return nil, err
+	}
+	usage, err := quota.Of(dir, project)
+	return &limited{dir: dir, project: project, usage: usage}, err
+}
+
+// set sets limits where they are others.
+func (l *limited) set(limits quota.Limits) error {
+	sectors := (limits.Bytes + device.SectorBytes - 1) / device.SectorBytes
+	if l.usage.Limit.Bytes/device.SectorBytes == sectors && l.usage.Limit.Inodes == limits.Inodes {
+		return nil
+	}
+	return quota.SetLimits(l.dir, l.project, limits)
+}
+
+// mayHave is how many inodes a volume may have whose share that is. One that was made
+// before inodes were limited keeps what it has, and some room for more; and none is taken
+// what it was given.
+func mayHave(share int64, usage quota.Usage) int64 {
+	const room = 10 // a tenth
+	if share != 0 && usage.Limit.Inodes == 0 {
+		return max(share, usage.Inodes+usage.Inodes/room)
+	}
+	return max(share, usage.Limit.Inodes)
+}
+
+// dropLimit removes the limits of a volume's directory, which is to be removed: after
+// that, nothing tells whose they were.
 func dropLimit(folder *os.File, volume Volume) error {
 	dir, err := mount.OpenAt(folder, volume.Name)
 	if os.IsNotExist(err) {
@@ -109,7 +163,11 @@ func dropLimit(folder *os.File, volume Volume) error {
 		return err
 	}
 	defer dir.Close()
-	return setLimit(dir, volume, 0)
+	there, err := findLimited(dir, volume)
+	if there == nil || err != nil {
+		return err
+	}
+	return there.set(quota.Limits{})
 }
 
 // lookAtDirectory looks at a volume that is a directory. One without a quota has to be
@@ -118,15 +176,12 @@ func (s *sight) lookAtDirectory(dir *os.File, volume Volume) error {
 	if err := checkReads(dir); err != nil {
 		return err
 	}
-	project, err := projectOf(dir, volume)
-	if err != nil || project == 0 {
-		return err
-	}
-	usage, err := quota.Of(dir, project)
-	if err != nil {
+	there, err := findLimited(dir, volume)
+	if there == nil || err != nil {
 		return err
 	}
 	s.enforced = true
-	s.usage = &Usage{Bytes: usage.Bytes, Size: usage.Limit, Inodes: &usage.Inodes}
+	s.usage = &Usage{Bytes: there.usage.Bytes, Size: there.usage.Limit.Bytes, Inodes: &there.usage.Inodes}
+	s.mostInodes = there.usage.Limit.Inodes
 	return nil
 }

@@ -86,7 +86,7 @@ func projectThere(t *testing.T, store *Store, volume Volume) (quota.Project, int
 	if err != nil {
 		t.Fatal(err)
 	}
-	return project, usage.Limit
+	return project, usage.Limit.Bytes
 }
 
 func mustLook(t *testing.T, store *Store, volume Volume) sight {
@@ -152,7 +152,7 @@ func TestAQuotaGoesWithItsVolume(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer folder.Close()
-		if usage, err := quota.Of(folder, project); err != nil || usage.Limit != 0 {
+		if usage, err := quota.Of(folder, project); err != nil || usage.Limit != (quota.Limits{}) {
 			t.Errorf("got %+v, %v", usage, err)
 		}
 	})
@@ -172,7 +172,7 @@ func TestADraftWithAQuotaThatACrashLeftIsMadeAnew(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(quota.Begin(begun, volume.Name, mi), begun.Close()); err != nil {
+		if err := errors.Join(quota.Begin(begun, volume.Name, quota.Limits{Bytes: mi}), begun.Close()); err != nil {
 			t.Fatal(err)
 		}
 		if err := store.Make(t.Context(), volume, listing()); err != nil {
@@ -194,7 +194,7 @@ func TestAFolderInAProjectOfItsOwnGivesNoQuotas(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer folder.Close()
-		if err := errors.Join(quota.Begin(folder, "an administrator's", 64*mi), store.Make(t.Context(), volume, listing())); err != nil {
+		if err := errors.Join(quota.Begin(folder, "an administrator's", quota.Limits{Bytes: 64 * mi}), store.Make(t.Context(), volume, listing())); err != nil {
 			t.Fatal(err)
 		}
 		if seen := mustLook(t, store, volume); seen.enforced {

@@ -102,10 +102,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if apierrors.IsNotFound(err) {
 		r.forget(request)
 	}
-	if err != nil || stored.Spec.NodeName != r.NodeName || !r.lanes.enter(string(stored.Spec.Path), request) {
+	place := passOf(stored)
+	if err != nil || stored.Spec.NodeName != r.NodeName || !r.lanes.enter(place, request) {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	defer r.lanes.leave(string(stored.Spec.Path))
+	defer r.lanes.leave(place)
 	return r.pass(ctx, stored)
 }
 

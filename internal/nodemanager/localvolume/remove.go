@@ -1,18 +1,31 @@
 package localvolume
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
+// defaultSlice is how long files are removed before others have their turn: long beside what
+// it takes to begin, short beside what users wait for.
+const defaultSlice = 2 * time.Second
+
+// sliceRetry is how soon a removal goes on that gave its place to others.
+const sliceRetry = 10 * time.Millisecond
+
+// until is when a removal that begins now gives its place to others.
+func (s *Store) until() time.Time { return time.Now().Add(cmp.Or(s.Slice, defaultSlice)) }
+
 // Remove removes a volume with its data. It refuses while the volume is mounted
 // anywhere, or a loop device shows it. A volume that isn't there is a success, unless
 // its whole folder is missing although the volume was provisioned, or the folder
-// accepted.
+// accepted. One that has more files than there is time for is mount.ErrUnfinished: the next
+// call goes on, in this process or another.
 func (s *Store) Remove(ctx context.Context, volume Volume) error {
 	folder, err := s.openToRemove(volume)
 	if folder == nil || err != nil {
@@ -24,10 +37,11 @@ func (s *Store) Remove(ctx context.Context, volume Volume) error {
 		return err
 	}
 	release()
+	until := s.until()
 	deleting, err := s.retire(folder, volume)
 	if errors.Is(err, os.ErrExist) {
 		// An earlier volume of this name was half removed when a crash came.
-		if err = mount.RemoveRetired(ctx, folder, volume.Name); err == nil {
+		if err = mount.RemoveRetired(ctx, folder, volume.Name, until); err == nil {
 			deleting, err = s.retire(folder, volume)
 		}
 	}
@@ -45,11 +59,11 @@ func (s *Store) Remove(ctx context.Context, volume Volume) error {
 	if err := dropLimit(deleting, volume); err != nil {
 		return err
 	}
-	if err := mount.RemoveTree(ctx, deleting, volume.Name); err != nil {
+	if err := mount.RemoveTreeUntil(ctx, deleting, volume.Name, until); err != nil {
 		return err
 	}
 	s.ledger.forget(volume.Name)
-	return mount.RemoveUnfinished(ctx, folder, volume.Name)
+	return mount.RemoveUnfinishedUntil(ctx, folder, volume.Name, until)
 }
 
 // openToRemove opens the folder that a volume is removed from; nil where there is nothing to

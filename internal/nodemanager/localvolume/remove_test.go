@@ -2,8 +2,10 @@ package localvolume_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -12,6 +14,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+	"github.com/stowage-dev/stowage/internal/nodemanager/localvolume"
 )
 
 // full is a disk on which nothing can be made any more.
@@ -114,6 +117,33 @@ var _ = Describe("A volume that is deleted", func() {
 		Expect(read(ctx, volume)).To(BeNil())
 		Expect(retired).NotTo(BeADirectory())
 		Expect(entries(volume)).To(BeEmpty())
+	})
+
+	//proves:csi/local-removal
+	It("goes in slices, which others' turns lie between, over restarts, and says so once", func(ctx context.Context) {
+		const files = 20
+		volume := n.made(ctx)
+		for i := range files {
+			Expect(os.WriteFile(filepath.Join(dir(volume), fmt.Sprint(i)), nil, 0o600)).To(Succeed())
+		}
+		reclaim(ctx, volume)
+		n.reconciler.Store.Slice = time.Nanosecond
+		n.reconcile(ctx, volume)
+		message := "not all of it could be removed so far: removing goes on"
+		verdict, told := said(ctx, volume, stowagev1alpha1.ReadyCondition)
+		Expect([]string{verdict, told}).To(Equal([]string{"False Pending", message}))
+		written := read(ctx, volume).ResourceVersion
+
+		for range files - 1 {
+			Expect(read(ctx, volume).ResourceVersion).To(Equal(written))
+			n.reconciler = localvolume.NewReconciler(n.options(admin))
+			n.reconciler.Store.Slice = time.Nanosecond
+			Expect(n.reconcile(ctx, volume).RequeueAfter).To(BeNumerically("<", time.Second))
+		}
+		n.reconcile(ctx, volume)
+		Expect(read(ctx, volume)).To(BeNil())
+		Expect(entries(volume)).To(BeEmpty())
+		Expect(n.events.Events).NotTo(Receive(ContainSubstring("Pending")))
 	})
 
 	It("stays whole while it is mounted anywhere, and goes when it isn't any more", func(ctx context.Context) {

@@ -18,14 +18,44 @@ type room struct {
 	total, used, free int64
 	// reserved must stay free of volumes.
 	reserved int64
+	// inodes is how many the file system has, and freeInodes how many of them are left. Both
+	// are 0 where it has no number of them.
+	inodes, freeInodes int64
 	// shares: copies share blocks on it with what they were made from.
 	shares bool
 	promised
 }
 
+// enoughInodes and enoughPart are how many inodes, or at most which part of all, must be left
+// for a new volume: one without files is of no use.
+const enoughInodes, enoughPart = 1024, 20
+
 // left is what may still be given to volumes.
 func (r room) left() int64 {
+	if r.lacksInodes() {
+		return 0
+	}
+	return r.leftBytes()
+}
+
+func (r room) leftBytes() int64 {
 	return max(0, min(r.total-r.reserved-r.given, r.free-r.unwritten))
+}
+
+// lacksInodes says whether hardly any inodes are left.
+func (r room) lacksInodes() bool {
+	return r.inodes > 0 && r.freeInodes < min(enoughInodes, r.inodes/enoughPart)
+}
+
+// checkNew says whether a new volume can have wanted bytes.
+func (r room) checkNew(wanted int64) error {
+	if err := r.check(wanted, 0); err != nil {
+		return err
+	}
+	if r.lacksInodes() {
+		return fmt.Errorf("%w: hardly any inodes are left on it: remove files, or volumes", errExhausted)
+	}
+	return nil
 }
 
 // check says whether a volume that takes up some bytes of the disk already can have

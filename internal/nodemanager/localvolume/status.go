@@ -67,6 +67,7 @@ func reasonOf(err error) string {
 		{device.ErrUnknownType, stowagev1alpha1.ReasonInvalid},
 		{duplicate.ErrTooDeep, stowagev1alpha1.ReasonInvalid},
 		{errQueued, stowagev1alpha1.ReasonPending},
+		{mount.ErrUnfinished, stowagev1alpha1.ReasonPending},
 		{errInUse, stowagev1alpha1.ReasonInUse},
 		{mount.ErrMounted, stowagev1alpha1.ReasonInUse},
 		{mount.ErrOutside, stowagev1alpha1.ReasonPathOutsideBase},
@@ -89,6 +90,9 @@ func isTerminal(err error) bool {
 func messageOf(err error, base string) string {
 	if errors.Is(err, mount.ErrOutside) {
 		return fmt.Sprintf("%v: the node agent's --local-base is %s: use a path below it, or change the flag and the host path of the node agent's DaemonSet", err, base)
+	}
+	if errors.Is(err, mount.ErrUnfinished) {
+		return fmt.Sprintf("%v: removing goes on", err)
 	}
 	return err.Error()
 }
@@ -122,6 +126,8 @@ func isOutside(err error) bool { return errors.Is(err, mount.ErrOutside) }
 // retryOf is when to try again after an error.
 func retryOf(err error) ctrl.Result {
 	switch {
+	case errors.Is(err, mount.ErrUnfinished):
+		return ctrl.Result{RequeueAfter: sliceRetry}
 	case isTerminal(err):
 		return ctrl.Result{}
 	case reasonOf(err) == stowagev1alpha1.ReasonInUse || reasonOf(err) == stowagev1alpha1.ReasonPending:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"time"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
@@ -61,6 +62,9 @@ type Store struct {
 	Base string
 	// FileSystems makes those in images.
 	FileSystems device.FileSystems
+	// Slice is how long files are removed before others have their turn. Default: two
+	// seconds.
+	Slice time.Duration
 
 	// locks let one volume at a time be given room of a disk.
 	locks locks
@@ -141,7 +145,7 @@ func (s *Store) makeBeside(ctx context.Context, folder *os.File, volume Volume, 
 	if err != nil {
 		return err
 	}
-	if err := there.check(volume.Bytes, 0); err != nil {
+	if err := there.checkNew(volume.Bytes); err != nil {
 		return err
 	}
 	return makeDir(ctx, folder, volume)

@@ -34,10 +34,11 @@ type Output struct {
 }
 
 // Prepare loads what the guest's kernel has as modules (scsi_debug is a SCSI disk that
-// can be taken from under a mount), makes a disk for tests, what shells look for where
+// can be taken from under a mount; with max_part, minor numbers of loop devices aren't those
+// in their names), makes a disk for tests, what shells look for where
 // there is no udev, and shows the folder of the sources where it was compiled.
 func (Tests) Prepare(sources string, _ *guest.Nothing) error {
-	if err := uml.LoadModules("loop", "quota_v2", "sd_mod", "scsi_debug"); err != nil {
+	if err := errors.Join(uml.LoadModule("loop", "max_part=7"), uml.LoadModules("quota_v2", "sd_mod", "scsi_debug")); err != nil {
 		return err
 	}
 	if err := os.Symlink("/proc/self/fd", "/dev/fd"); err != nil && !errors.Is(err, os.ErrExist) {

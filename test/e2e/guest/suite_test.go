@@ -44,7 +44,7 @@ var targets = map[string]target{
 	"e2e-local": {patience: 5 * time.Minute, timeout: 10 * time.Minute, packages: []Package{
 		{Path: "internal/quota"},
 		{Path: "internal/device"},
-		{Path: "internal/nodemanager/localvolume", Run: "Quota"},
+		{Path: "internal/nodemanager/localvolume", Run: "Quota|Inodes"},
 		{Path: "internal/nodemanager/volumes/csi", Run: "Gr[eo]w|Scsi"},
 		{Path: "internal/nodemanager/volumes/emptydir", Run: "Quota"},
 	}},

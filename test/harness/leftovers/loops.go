@@ -15,10 +15,11 @@ import (
 	"github.com/stowage-dev/stowage/test/harness/owned"
 )
 
-// loop is a loop device: its number, its file, and two paths of that. One is as the kernel
+// loop is a loop device: its path, its number, its file, and two paths of that. One is as the kernel
 // knows it, without its mark of what is deleted: it is short once the file system is mounted
 // nowhere. The other is as it was attached, of which the kernel keeps the beginning.
 type loop struct {
+	path           string
 	number         uint64
 	shows          inode
 	file, attached string
@@ -37,7 +38,7 @@ func loopDevices(folder string) (things []thing, err error) {
 		if len(loop.attached) > len(file) {
 			file = loop.attached
 		}
-		name := fmt.Sprintf("loop device /dev/loop%d of %s", unix.Minor(loop.number), file)
+		name := fmt.Sprintf("loop device %s of %s", loop.path, file)
 		things = append(things, thing{name: name, device: loop.number})
 	}
 	return things, err
@@ -113,8 +114,11 @@ func lookAt(entry string) (l loop, err error) {
 	if err != nil {
 		return l, err
 	}
-	const loopMajor = 7
-	l.number, l.shows = unix.Mkdev(loopMajor, info.Number), inode{info.Device, info.Inode}
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(opened.Fd()), &stat); err != nil {
+		return l, err
+	}
+	l.path, l.number, l.shows = opened.Name(), stat.Rdev, inode{info.Device, info.Inode}
 	l.attached = unix.ByteSliceToString(info.File_name[:])
 	l.file = strings.TrimSuffix(strings.TrimSuffix(string(file), "\n"), " (deleted)")
 	return l, nil

@@ -2,7 +2,6 @@ package csi
 
 import (
 	"errors"
-	"fmt"
 	"os"
 
 	"github.com/stowage-dev/stowage/internal/device"
@@ -43,13 +42,24 @@ func imageSeen(table mount.Table, paths ...string) (*os.File, error) {
 		if !mounted {
 			continue
 		}
-		var number int
-		if _, err := fmt.Sscanf(shown.Device, "7:%d", &number); err == nil {
-			path = fmt.Sprintf("/dev/loop%d", number)
-		}
-		if image, err := device.ImageOf(path); image != nil || err != nil {
+		image, err := imageAt(shown.Device, path)
+		if image != nil || err != nil {
 			return image, err
 		}
 	}
 	return nil, nil
+}
+
+// imageAt opens the image that the loop device of a major:minor shows or, where that is none,
+// the one at a path.
+func imageAt(number, path string) (*os.File, error) {
+	loop, err := device.LoopAt(number)
+	if err != nil {
+		return nil, err
+	}
+	if loop != nil {
+		defer loop.Close()
+		path = loop.Path()
+	}
+	return device.ImageOf(path)
 }

@@ -31,7 +31,7 @@ func (l *limits) begin(parent, begun *os.File, path string, bytes int64) error {
 	}
 	l.choosing.Lock()
 	defer l.choosing.Unlock()
-	return quota.Begin(begun, path, bytes)
+	return quota.Begin(begun, path, quota.Limits{Bytes: bytes})
 }
 
 // drop removes the limit of the directory at path, if it has one.
@@ -45,7 +45,7 @@ func (l *limits) drop(path string) error {
 	if err != nil || project == 0 {
 		return err
 	}
-	return quota.SetLimit(dir, project, 0)
+	return quota.SetLimits(dir, project, quota.Limits{})
 }
 
 // limitedBy is the project that limits the directory at path; 0 if none does. A pod can

@@ -83,7 +83,7 @@ func TestADiskWithQuotasKeepsAVolumeWithinItsLimit(t *testing.T) {
 		if err != nil || project == 0 {
 			t.Fatalf("its project is %d (%v)", project, err)
 		}
-		if usage, err := quota.Of(opened, project); err != nil || usage.Limit != 8*mebibyte {
+		if usage, err := quota.Of(opened, project); err != nil || usage.Limit != (quota.Limits{Bytes: 8 * mebibyte}) {
 			t.Errorf("got %+v (%v)", usage, err)
 		}
 		opened.Close()
@@ -91,7 +91,7 @@ func TestADiskWithQuotasKeepsAVolumeWithinItsLimit(t *testing.T) {
 		if err := plugin.Unpublish(t.Context(), dir); err != nil {
 			t.Fatal(err)
 		}
-		if usage, err := quota.Of(mounttest.Open(t, filepath.Dir(dir)), project); err != nil || usage.Limit != 0 {
+		if usage, err := quota.Of(mounttest.Open(t, filepath.Dir(dir)), project); err != nil || usage.Limit != (quota.Limits{}) {
 			t.Errorf("left is %+v (%v)", usage, err)
 		}
 	})

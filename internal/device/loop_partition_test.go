@@ -1,0 +1,105 @@
+package device_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+)
+
+// partitioned attaches an image, has the kernel show a part of the device as a partition,
+// and returns the partition's path and number.
+func partitioned(t *testing.T, image *os.File) (path, number string) {
+	t.Helper()
+	loop := attach(t, image, device.ForBlock)
+	whole, err := os.Open(loop.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer whole.Close()
+	info, err := unix.IoctlLoopGetStatus64(int(whole.Fd()))
+	if err == nil {
+		info.Flags |= unix.LO_FLAGS_PARTSCAN
+		err = unix.IoctlLoopSetStatus64(int(whole.Fd()), info)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	addPartition(t, whole)
+	name := filepath.Base(loop.Path())
+	read, err := os.ReadFile("/sys/block/" + name + "/" + name + "p1/dev")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loop.Path() + "p1", strings.TrimSpace(string(read))
+}
+
+// addPartition has the kernel add partition 1 of a device. It is told, and reads no table: not
+// each kernel knows each kind of table.
+func addPartition(t *testing.T, whole *os.File) {
+	t.Helper()
+	const blkpg, half = 0x1269, mebibyte / 2
+	added := unix.BlkpgPartition{Start: half, Length: half, Pno: 1}
+	argument := unix.BlkpgIoctlArg{Op: unix.BLKPG_ADD_PARTITION, Datalen: int32(unsafe.Sizeof(added)), Data: (*byte)(unsafe.Pointer(&added))}
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, whole.Fd(), blkpg, uintptr(unsafe.Pointer(&argument)))
+	if errno != 0 {
+		t.Fatal(errno)
+	}
+}
+
+func TestAPartitionOfALoopDeviceIsNotTheDevice(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	image := newImage(t, mebibyte)
+	path, number := partitioned(t, image)
+	if shows, err := device.Shows(path, image); shows || err != nil {
+		t.Errorf("%s is taken for the whole: %v", path, err)
+	}
+	if found, err := device.ImageOf(path); found != nil || err != nil {
+		t.Errorf("%s shows %v, %v", path, found, err)
+	}
+	if loop, err := device.LoopAt(number); loop != nil || err != nil {
+		t.Errorf("%s is %v, %v", number, loop, err)
+	}
+	whole := find(t, image)
+	if whole == nil {
+		t.Fatal("the device isn't found beside its partition")
+	}
+	defer whole.Close()
+	again, err := device.LoopAt(whole.Device())
+	if err != nil || again == nil || again.Path() != whole.Path() {
+		t.Fatalf("%s is %v, %v", whole.Device(), again, err)
+	}
+	again.Close()
+}
+
+// Of a kernel with loop.max_part, this isn't the number in the device's name.
+func TestTheNumberOfADeviceIsThatOfWhatIsMountedFromIt(t *testing.T) {
+	mounttest.NeedsRoot(t)
+	needs(t, "mkfs.ext4")
+	attach(t, newImage(t, mebibyte), device.ForBlock) // so that the next isn't loop0
+	image := newImage(t, 16*mebibyte)
+	if err := fileSystems.Format(t.Context(), device.PathOf(image), "ext4", 16*mebibyte); err != nil {
+		t.Fatal(err)
+	}
+	loop := attach(t, image, device.ForFileSystem)
+	var mounted unix.Stat_t
+	if err := unix.Stat(mountAt(t, loop.Path(), "ext4"), &mounted); err != nil {
+		t.Fatal(err)
+	}
+	number := fmt.Sprintf("%d:%d", unix.Major(mounted.Dev), unix.Minor(mounted.Dev))
+	if loop.Device() != number {
+		t.Errorf("%s is taken for %s, and is %s", loop.Path(), loop.Device(), number)
+	}
+	again, err := device.LoopAt(number)
+	if err != nil || again == nil || again.Path() != loop.Path() {
+		t.Fatalf("%s is %v, %v", number, again, err)
+	}
+	again.Close()
+}

@@ -1,0 +1,105 @@
+package mount_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+)
+
+// removeInSlices repeats a removal that has no time left, at most so often, and returns how
+// often it was needed.
+func removeInSlices(t *testing.T, base string, atMost int) (int, error) {
+	t.Helper()
+	parent := mounttest.Open(t, base)
+	for i := range atMost {
+		err := mount.RemoveTreeUntil(t.Context(), parent, "tree", time.Now().Add(-time.Hour))
+		if err == nil {
+			mustNotExist(t, filepath.Join(base, "tree"))
+		}
+		if !errors.Is(err, mount.ErrUnfinished) {
+			return i + 1, err
+		}
+	}
+	return atMost, fmt.Errorf("%d slices: %w", atMost, mount.ErrUnfinished)
+}
+
+func TestARemovalGivesWayWhenItsTimeIsUpAndEachCallGetsOn(t *testing.T) {
+	base := tempDir(t)
+	const folders, files = 10, 30
+	for i := range folders {
+		folder := makeDir(t, base, "tree", fmt.Sprint(i))
+		for k := range files {
+			writeFile(t, folder, fmt.Sprint(k), "")
+		}
+	}
+	// The tree's own directory goes with the last call.
+	slices, err := removeInSlices(t, base, folders*(files+1)+1)
+	if slices < folders*files/10 || err != nil {
+		t.Errorf("%d slices were needed, which took the time of others: %v", slices, err)
+	}
+}
+
+func TestARemovalWithTimeNeedsOneSlice(t *testing.T) {
+	base := tempDir(t)
+	writeFile(t, makeDir(t, base, "tree", "a", "b"), "file", "")
+	err := mount.RemoveTreeUntil(t.Context(), mounttest.Open(t, base), "tree", time.Now().Add(time.Hour))
+	if err != nil {
+		t.Error(err)
+	}
+	mustNotExist(t, filepath.Join(base, "tree"))
+}
+
+// The way down is gone anew in each slice: were it all that a slice has time for, there would
+// be no end.
+func TestSlicesOfATreeThatIsDeepAndCannotBeMovedAreFew(t *testing.T) {
+	base := tempDir(t)
+	makeDeep(t, base, 3000)
+	other := mounttest.Refusal{First: unix.SYS_RENAMEAT2, Last: unix.SYS_RENAMEAT2, Errno: unix.EXDEV}
+	err := other.Under(t, func() error {
+		_, err := removeInSlices(t, base, 5)
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSlicesOfADeepTreeAreFew(t *testing.T) {
+	base := tempDir(t)
+	makeDeep(t, base, 3000)
+	if _, err := removeInSlices(t, base, 3000/32); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatWasRetiredBeforeAndWhatIsUnfinishedAreRemovedInSlicesToo(t *testing.T) {
+	for name, remove := range map[string]func(t *testing.T, base string) error{
+		".deleting/volume": func(t *testing.T, base string) error {
+			return mount.RemoveRetired(t.Context(), mounttest.Open(t, base), "volume", time.Now().Add(-time.Hour))
+		},
+		".new-volume": func(t *testing.T, base string) error {
+			return mount.RemoveUnfinishedUntil(t.Context(), mounttest.Open(t, base), "volume", time.Now().Add(-time.Hour))
+		},
+	} {
+		base := tempDir(t)
+		for i := range 3 {
+			writeFile(t, makeDir(t, base, name), fmt.Sprint(i), "")
+		}
+		for range 3 {
+			if err := remove(t, base); !errors.Is(err, mount.ErrUnfinished) {
+				t.Errorf("%s: got %v", name, err)
+			}
+		}
+		if err := remove(t, base); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		mustNotExist(t, filepath.Join(base, name))
+	}
+}
