@@ -51,7 +51,7 @@ type Suite struct {
 // other process, such as those of the Ginkgo CLI and of `go test`, it runs the tests.
 func Main(m *testing.M, suite Suite) {
 	mount.ServeCall()
-	parts := []string{runArgument, insideArgument, nodeArgument, loadArgument, tidyArgument}
+	parts := []string{runArgument, insideArgument, nodeArgument, tidyArgument}
 	if len(os.Args) < 2 || !slices.Contains(parts, os.Args[1]) {
 		os.Exit(m.Run())
 	}
