@@ -109,9 +109,6 @@ func (c *Cluster) Join(ctx context.Context, nodes Nodes) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Plane.ServeService(apiserver.ServiceAddress); err != nil {
-		return err
-	}
 	return c.Each(func(node *kubenode.Node) error { return node.Join(ctx) })
 }
 
