@@ -4,7 +4,7 @@
 // The Node and Identity services are those of the real node agent, on the sockets on
 // which a kubelet finds them: one agent runs on the machine itself, for local volumes and
 // disks, and one in a User Mode Linux guest, whose kernel mounts NFS. The Controller
-// service is package controller's, over the real backends: with local volumes, gce-mock
+// service is the suite's own, over the real backends: with local volumes, gce-mock
 // and nfs-ganesha. No spec may be skipped but where what it needs isn't claimed.
 //
 // csi-sanity is a suite of Ginkgo itself, one for each kind of volume: this program runs it
