@@ -83,7 +83,8 @@ func connectAll(ctx context.Context, kind Node, count int, start func(*Node, con
 // ConnectMachine is the machine that the test runs on, once a process of the test serves it.
 func ConnectMachine(ctx context.Context, folder Folder) (*Node, error) {
 	machine := &Node{Name: "machine", folder: folder}
-	return machine, machine.connect(ctx)
+	err := machine.connect(ctx)
+	return machine, err
 }
 
 // BootAgain boots a node that crashed, and waits until it can be asked. Of what it
