@@ -30,7 +30,8 @@ func build(ctx context.Context, output string) ([]suite, error) {
 	var built []suite
 	for _, name := range suites {
 		s, anywhere := suite{name: name, modules: modules}, false
-		overlay, err := s.generate(filepath.Join(upstream, "test", "integration", name), output, func(file string, source []byte) ([]byte, error) {
+		from := filepath.Join(upstream, "test", "integration", name)
+		overlay, err := s.generate(from, output, func(file string, source []byte) ([]byte, error) {
 			text, had, err := rewrite(file, source)
 			if err != nil {
 				return nil, err
@@ -83,10 +84,13 @@ func (s *suite) compile(ctx context.Context, overlay map[string]string, output s
 	return nil
 }
 
+// change makes of a file what is to be built in its place.
+type change func(file string, source []byte) ([]byte, error)
+
 // generate writes copies of upstream's files, each as change makes it, and says of which
 // files of this module they are to be taken for the content: the go command replaces none
 // of another module.
-func (s *suite) generate(from, output string, change func(file string, source []byte) ([]byte, error)) (overlay map[string]string, err error) {
+func (s *suite) generate(from, output string, change change) (overlay map[string]string, err error) {
 	files, err := filepath.Glob(filepath.Join(from, "*.go"))
 	if err != nil {
 		return nil, err
