@@ -12,8 +12,10 @@ type progress struct {
 	to io.Writer
 	// line is one that no newline has ended yet.
 	line []byte
-	// reports and stack say what the line is part of.
+	// reports and stack say what the line is part of: such a report, whose first line is
+	// indented so deep and all others deeper, and a stack in it.
 	reports, stack bool
+	depth          int
 }
 
 func (p *progress) Write(printed []byte) (int, error) {
@@ -25,22 +27,27 @@ func (p *progress) Write(printed []byte) (int, error) {
 		}
 		line := p.line[:end]
 		p.line = p.line[end:]
-		has := func(text string) bool { return bytes.Contains(line, []byte(text)) }
-		switch {
-		case has("Automatically polling progress"):
-			p.reports = true
-		case has("Spec Goroutine"), has("Goroutines of Interest"):
-			p.stack = p.reports
-		case has("Begin Additional Progress Reports"):
-			p.stack = false
-		case has("------------------------------"):
-			p.reports, p.stack = false, false
-		}
-		if p.stack {
+		if p.see(line); p.stack {
 			continue
 		}
 		if _, err := p.to.Write(line); err != nil {
 			return len(printed), err
 		}
+	}
+}
+
+// see finds out what a line is part of.
+func (p *progress) see(line []byte) {
+	has := func(text string) bool { return bytes.Contains(line, []byte(text)) }
+	depth := len(line) - len(bytes.TrimLeft(line, " "))
+	switch {
+	case has("Automatically polling progress"):
+		p.reports, p.stack, p.depth = true, false, depth
+	case depth <= p.depth && len(bytes.TrimSpace(line)) > 0:
+		p.reports, p.stack = false, false
+	case has("Spec Goroutine"), has("Goroutines of Interest"):
+		p.stack = p.reports
+	case has("Begin Additional Progress Reports"):
+		p.stack = false
 	}
 }

@@ -20,11 +20,11 @@ const polled = `STEP: all take the images
 
       Goroutines of Interest
       goroutine 13 [select]
-  ------------------------------
-STEP: all are Ready
+  STEP: all are Ready
 `
 
-const failed = `[TIMEDOUT] A spec timeout occurred
+const failed = `  [TIMEDOUT] A spec timeout occurred
+
   This is the Progress Report generated when the spec timeout occurred:
       Spec Goroutine
       goroutine 12 [select]
