@@ -27,7 +27,8 @@ func (p *progress) Write(printed []byte) (int, error) {
 		}
 		line := p.line[:end]
 		p.line = p.line[end:]
-		if p.see(line); p.stack {
+		p.see(line)
+		if p.stack {
 			continue
 		}
 		if _, err := p.to.Write(line); err != nil {
