@@ -12,10 +12,11 @@ type progress struct {
 	to io.Writer
 	// line is one that no newline has ended yet.
 	line []byte
-	// reports and stack say what the line is part of: such a report, whose first line is
-	// indented so deep and all others deeper, and a stack in it.
-	reports, stack bool
-	depth          int
+	// reports and stack say what the line is part of: such a report, of which so many lines
+	// were seen, and a stack in it. The first line is indented so deep, and all others but
+	// the spec's name, which follows it, are deeper.
+	reports, depth int
+	stack          bool
 }
 
 func (p *progress) Write(printed []byte) (int, error) {
@@ -43,12 +44,12 @@ func (p *progress) see(line []byte) {
 	depth := len(line) - len(bytes.TrimLeft(line, " "))
 	switch {
 	case has("Automatically polling progress"):
-		p.reports, p.stack, p.depth = true, false, depth
-	case depth <= p.depth && len(bytes.TrimSpace(line)) > 0:
-		p.reports, p.stack = false, false
-	case has("Spec Goroutine"), has("Goroutines of Interest"):
-		p.stack = p.reports
-	case has("Begin Additional Progress Reports"):
-		p.stack = false
+		p.reports, p.depth, p.stack = 1, depth, false
+	case p.reports == 0:
+	case p.reports > 1 && depth <= p.depth && len(bytes.TrimSpace(line)) > 0:
+		p.reports, p.stack = 0, false
+	default:
+		p.reports++
+		p.stack = p.stack && !has("Begin Additional Progress Reports") || has("Spec Goroutine") || has("Goroutines of Interest")
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 const polled = `STEP: all take the images
   Automatically polling progress:
-    Cluster runs pods (Spec Runtime: 1m0s)
+ runs pods (Spec Runtime: 1m0s)
       At [By Step] all take the images (Step Runtime: 1m0s)
 
       Spec Goroutine
