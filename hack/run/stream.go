@@ -37,11 +37,10 @@ func stream(ctx context.Context, c *cluster.Cluster) error {
 	return watches.Start(ctx)
 }
 
-// teller prints what is new about the objects of one kind.
+// teller prints what is new about the objects of one kind. Its informer calls it for one
+// after the other.
 type teller struct {
 	kind string
-
-	mu sync.Mutex
 	// told is what was last said, by object and by what it is about.
 	told map[client.ObjectKey]map[string]string
 }
@@ -67,8 +66,6 @@ func (t *teller) OnDelete(object any) {
 	if _, isEvent := object.(*corev1.Event); !ok || isEvent {
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	delete(t.told, client.ObjectKeyFromObject(gone))
 	printLine(time.Now(), t.kind, nameOf(gone), "gone")
 }
@@ -78,8 +75,6 @@ func (t *teller) tell(object any) {
 	if !ok {
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	key := client.ObjectKeyFromObject(about)
 	told := t.told[key]
 	if told == nil {

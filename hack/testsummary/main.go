@@ -1,7 +1,8 @@
 // Command testsummary reads what `make test`, or the suites of test/e2e, have written into
 // the folder that is its argument: go-test.json, of `go test -json`, if that was what ran
-// them, and a JSON report of each Ginkgo suite. It prints which packages took longest, the ten slowest tests, what was skipped and why, and
-// on its last line how many tests passed, failed and were skipped.
+// them, and a JSON report of each Ginkgo suite. It prints which packages took longest, the
+// ten slowest tests, what was skipped and why, and on its last line how many tests passed,
+// failed and were skipped.
 //
 // Its exit status is 1 where it can't read a report, or where a spec passed only when it was
 // tried again: a test that passes sometimes proves nothing. Tests that failed are go test's

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -30,13 +29,24 @@ func build(ctx context.Context, output string) ([]suite, error) {
 	}
 	var built []suite
 	for _, name := range suites {
-		s := suite{name: name, binary: filepath.Join(output, name+".test"), modules: modules}
+		s, anywhere := suite{name: name, modules: modules}, false
 		from := filepath.Join(upstream, "test", "integration", name)
-		overlay, err := s.generate(from, filepath.Join(output, name))
+		overlay, err := s.generate(from, output, func(file string, source []byte) ([]byte, error) {
+			text, had, err := rewrite(file, source)
+			if err != nil {
+				return nil, err
+			}
+			stories, err := storiesOf(file, source)
+			s.stories, anywhere = append(s.stories, stories...), anywhere || had
+			return text, err
+		})
+		if err == nil && !anywhere {
+			err = errNothingReplaced
+		}
 		if err != nil {
 			return nil, fmt.Errorf("generating suite %s: %w", name, err)
 		}
-		if err := s.compile(ctx, overlay, filepath.Join(output, name+".json")); err != nil {
+		if err := s.compile(ctx, overlay, output); err != nil {
 			return nil, err
 		}
 		built = append(built, s)
@@ -54,9 +64,33 @@ func findUpstream(ctx context.Context) (upstream, modules string, err error) {
 	return upstream, strings.TrimSuffix(upstream, filepath.Join("k8s.io", filepath.Base(upstream))), nil
 }
 
-// generate writes the suite's files, and says of which files of this module they are to
-// be taken for the content: the go command replaces none of another module.
-func (s *suite) generate(from, to string) (overlay map[string]string, err error) {
+func (s *suite) compile(ctx context.Context, overlay map[string]string, output string) error {
+	content, err := json.Marshal(map[string]any{"Replace": overlay})
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(output, s.name+".json")
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		return fmt.Errorf("writing the overlay: %w", err)
+	}
+	fmt.Printf("building upstream's suite %s (minutes, the first time)\n", s.name)
+	s.binary = filepath.Join(output, s.name+".test")
+	// The flags of the control plane's build: what is in its cache isn't compiled again.
+	command := exec.CommandContext(ctx, "go", "test", "-c", "-trimpath", "-vet=off", "-tags", "tables", "-overlay", file, "-o", s.binary, "./"+s.name)
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("building upstream's suite %s: %w\n%s", s.name, err, output)
+	}
+	return nil
+}
+
+// change makes of a file what is to be built in its place.
+type change func(file string, source []byte) ([]byte, error)
+
+// generate writes copies of upstream's files, each as change makes it, and says of which
+// files of this module they are to be taken for the content: the go command replaces none
+// of another module.
+func (s *suite) generate(from, output string, change change) (overlay map[string]string, err error) {
 	files, err := filepath.Glob(filepath.Join(from, "*.go"))
 	if err != nil {
 		return nil, err
@@ -65,54 +99,26 @@ func (s *suite) generate(from, to string) (overlay map[string]string, err error)
 	if err != nil {
 		return nil, err
 	}
+	to := filepath.Join(output, s.name)
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return nil, err
 	}
-	overlay, anywhere := map[string]string{}, false
+	overlay = map[string]string{}
 	for _, file := range files {
 		source, err := os.ReadFile(file)
 		if err != nil {
 			return nil, err
 		}
-		text, had, err := rewrite(file, source)
+		text, err := change(file, source)
 		if err != nil {
 			return nil, err
 		}
-		stories, err := storiesOf(file, source)
-		if err != nil {
+		// A name that ended in .go would make it one of the packages of the checkout.
+		generated := filepath.Join(to, filepath.Base(file)+".txt")
+		if err := os.WriteFile(generated, text, 0o600); err != nil {
 			return nil, err
 		}
-		name := filepath.Base(file)
-		if err := os.WriteFile(generated(to, name), text, 0o600); err != nil {
-			return nil, err
-		}
-		overlay[filepath.Join(here, name)] = generated(to, name)
-		s.stories, anywhere = append(s.stories, stories...), anywhere || had
-	}
-	if !anywhere {
-		return nil, errNothingReplaced
+		overlay[filepath.Join(here, filepath.Base(file))] = generated
 	}
 	return overlay, nil
-}
-
-// generated is where a generated file lies. Its name doesn't end in .go, or else it were one
-// of the packages of the checkout that it lies in.
-func generated(folder, name string) string { return filepath.Join(folder, name+".txt") }
-
-func (s *suite) compile(ctx context.Context, overlay map[string]string, file string) error {
-	content, err := json.Marshal(map[string]any{"Replace": overlay})
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(file, content, 0o600); err != nil {
-		return fmt.Errorf("writing the overlay: %w", err)
-	}
-	fmt.Printf("building upstream's suite %s (minutes, the first time)\n", s.name)
-	// The flags of the control plane's build: what is in its cache isn't compiled again.
-	command := exec.CommandContext(ctx, "go", "test", "-c", "-trimpath", "-vet=off", "-tags", "tables", "-overlay", file, "-o", s.binary, "./"+s.name)
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
-	if output, err := command.CombinedOutput(); err != nil {
-		return errors.Join(fmt.Errorf("building upstream's suite %s: %w", s.name, err), errors.New(string(output)))
-	}
-	return nil
 }

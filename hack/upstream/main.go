@@ -75,31 +75,22 @@ func parse() (options, error) {
 	flag.StringVar(&o.programs, "programs", "", "Folder with etcd and kubectl.")
 	flag.StringVar(&o.tables, "tables", "", "File to write the rows of upstream's tables of PersistentVolumes to, as JSON, in place of playing stories.")
 	flag.Parse()
-	var err error
 	if o.repository == "" || o.programs == "" {
 		return o, errors.New("name the repository and the folder of programs: make integration-upstream does")
 	}
-	if o.repository, err = filepath.Abs(o.repository); err != nil {
-		return o, err
-	}
-	if o.tables, err = absolute(o.tables); err != nil {
-		return o, err
-	}
-	if o.programs, err = filepath.Abs(o.programs); err != nil {
-		return o, err
+	var err error
+	for _, path := range []*string{&o.repository, &o.programs, &o.tables} {
+		if *path == "" {
+			continue
+		}
+		if *path, err = filepath.Abs(*path); err != nil {
+			return o, err
+		}
 	}
 	if o.run, err = regexp.Compile(*pattern); err != nil {
 		return o, fmt.Errorf("reading --run: %w", err)
 	}
 	return o, nil
-}
-
-// absolute leaves an empty path as it is.
-func absolute(path string) (string, error) {
-	if path == "" {
-		return "", nil
-	}
-	return filepath.Abs(path)
 }
 
 // output is where generated files, binaries and logs go.

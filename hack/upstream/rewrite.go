@@ -24,37 +24,49 @@ var replaced = map[string]string{
 // errNothingReplaced says that upstream constructs its controller elsewhere by now.
 var errNothingReplaced = errors.New("no file imports " + controller)
 
-// rewrite gives a file the other imports, and reports whether it had upstream's
-// controller. All else stays as it is, to the byte.
-func rewrite(name string, source []byte) (rewritten []byte, had bool, err error) {
-	files := token.NewFileSet()
-	file, err := parser.ParseFile(files, name, source, parser.ImportsOnly)
-	if err != nil {
-		return nil, false, fmt.Errorf("parsing a story: %w", err)
-	}
-	rewritten = slices.Clone(source)
+// edit is a text that takes the place of what is between two positions of a file.
+type edit struct {
+	from, to token.Pos
+	text     string
+}
+
+// edited is a file's source with edits, which are in the order of their positions. All else
+// stays as it is, to the byte.
+func edited(file *ast.File, source []byte, edits []edit) []byte {
+	changed := slices.Clone(source)
 	// The last first: the positions of the others stay true.
-	for _, imported := range slices.Backward(file.Imports) {
+	for _, e := range slices.Backward(edits) {
+		changed = slices.Replace(changed, int(e.from-file.FileStart), int(e.to-file.FileStart), []byte(e.text)...)
+	}
+	return changed
+}
+
+// rewrite gives a file the other imports, and reports whether it had upstream's controller.
+func rewrite(name string, source []byte) (rewritten []byte, had bool, err error) {
+	file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.ImportsOnly)
+	if err != nil {
+		return nil, false, err
+	}
+	var edits []edit
+	for _, imported := range file.Imports {
 		path, err := strconv.Unquote(imported.Path.Value)
 		if err != nil {
 			return nil, false, fmt.Errorf("reading an import of %s: %w", name, err)
 		}
 		if replacement, found := replaced[path]; found {
-			from, to := files.Position(imported.Path.Pos()).Offset, files.Position(imported.Path.End()).Offset
-			rewritten = slices.Replace(rewritten, from, to, []byte(strconv.Quote(replacement))...)
+			edits = append(edits, edit{imported.Path.Pos(), imported.Path.End(), strconv.Quote(replacement)})
 			had = had || path == controller
 		}
 	}
-	return rewritten, had, nil
+	return edited(file, source, edits), had, nil
 }
 
 // storiesOf are the names of a file's tests.
-func storiesOf(name string, source []byte) ([]string, error) {
+func storiesOf(name string, source []byte) (names []string, err error) {
 	file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.SkipObjectResolution)
 	if err != nil {
-		return nil, fmt.Errorf("parsing a story: %w", err)
+		return nil, err
 	}
-	var names []string
 	for _, declaration := range file.Decls {
 		function, ok := declaration.(*ast.FuncDecl)
 		if ok && function.Recv == nil && strings.HasPrefix(function.Name.Name, "Test") && function.Name.Name != "TestMain" {

@@ -41,12 +41,21 @@ func writeTables(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	s := suite{name: "tables", binary: filepath.Join(o.output(), "tables.test"), modules: modules}
-	overlay, err := s.generateTables(filepath.Join(upstream, "pkg", "controller", "volume", "persistentvolume"), filepath.Join(o.output(), s.name))
+	s := suite{name: "tables", modules: modules}
+	missing := slices.Concat(renamed, slices.Collect(maps.Keys(inserted)))
+	from := filepath.Join(upstream, "pkg", "controller", "volume", "persistentvolume")
+	overlay, err := s.generate(from, o.output(), func(file string, source []byte) ([]byte, error) {
+		text, found, err := recording(file, source)
+		missing = slices.DeleteFunc(missing, func(name string) bool { return slices.Contains(found, name) })
+		return text, err
+	})
+	if len(missing) > 0 && err == nil {
+		err = fmt.Errorf("upstream has no %s any more", strings.Join(missing, ", "))
+	}
 	if err != nil {
 		return fmt.Errorf("generating upstream's tables: %w", err)
 	}
-	if err := s.compile(ctx, overlay, filepath.Join(o.output(), s.name+".json")); err != nil {
+	if err := s.compile(ctx, overlay, o.output()); err != nil {
 		return err
 	}
 	if err := os.Remove(o.tables); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -55,61 +64,16 @@ func writeTables(ctx context.Context, o options) error {
 	command := exec.CommandContext(ctx, s.binary, "-test.run="+tabled)
 	command.Env = append(os.Environ(), "STOWAGE_UPSTREAM_TABLES="+o.tables)
 	if output, err := command.CombinedOutput(); err != nil {
-		return errors.Join(fmt.Errorf("recording upstream's tables: %w", err), errors.New(string(output)))
+		return fmt.Errorf("recording upstream's tables: %w\n%s", err, output)
 	}
 	return nil
 }
 
-// generateTables writes upstream's package as it is to be built, and says of which files
-// of this module they are to be taken for the content.
-func (s *suite) generateTables(from, to string) (overlay map[string]string, err error) {
-	files, err := filepath.Glob(filepath.Join(from, "*.go"))
-	if err != nil {
-		return nil, err
-	}
-	here, err := filepath.Abs(s.name)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(to, 0o755); err != nil {
-		return nil, err
-	}
-	overlay = map[string]string{}
-	missing := slices.Concat(renamed, slices.Collect(maps.Keys(inserted)))
-	for _, file := range files {
-		source, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		text, found, err := recording(file, source)
-		if err != nil {
-			return nil, err
-		}
-		missing = slices.DeleteFunc(missing, func(name string) bool { return slices.Contains(found, name) })
-		name := filepath.Base(file)
-		if err := os.WriteFile(generated(to, name), text, 0o600); err != nil {
-			return nil, err
-		}
-		overlay[filepath.Join(here, name)] = generated(to, name)
-	}
-	if len(missing) > 0 {
-		return nil, fmt.Errorf("upstream has no %s any more", strings.Join(missing, ", "))
-	}
-	return overlay, nil
-}
-
-// edit is a text that is put in at an offset of a file.
-type edit struct {
-	at   int
-	text string
-}
-
 // recording makes a file record its tables, and returns the functions that it changed.
 func recording(name string, source []byte) (changed []byte, found []string, err error) {
-	files := token.NewFileSet()
-	file, err := parser.ParseFile(files, name, source, parser.SkipObjectResolution)
+	file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.SkipObjectResolution)
 	if err != nil {
-		return nil, nil, fmt.Errorf("parsing a table: %w", err)
+		return nil, nil, err
 	}
 	var edits []edit
 	for _, declaration := range file.Decls {
@@ -117,25 +81,17 @@ func recording(name string, source []byte) (changed []byte, found []string, err 
 		if !ok || function.Recv != nil {
 			continue
 		}
-		if slices.Contains(renamed, function.Name.Name) {
-			edits = append(edits, edit{files.Position(function.Name.Pos()).Offset, "upstream_"})
-			found = append(found, function.Name.Name)
+		at, text := token.NoPos, inserted[function.Name.Name]
+		if text != "" {
+			at = rowOf(function)
+		} else if slices.Contains(renamed, function.Name.Name) {
+			at, text = function.Name.Pos(), "upstream_"
 		}
-		if text, ok := inserted[function.Name.Name]; ok {
-			at := rowOf(function)
-			if !at.IsValid() {
-				continue
-			}
-			edits = append(edits, edit{files.Position(at).Offset, text})
-			found = append(found, function.Name.Name)
+		if at.IsValid() {
+			edits, found = append(edits, edit{at, at, text}), append(found, function.Name.Name)
 		}
 	}
-	changed = slices.Clone(source)
-	// The last first: the offsets of the others stay true.
-	for _, e := range slices.Backward(edits) {
-		changed = slices.Insert(changed, e.at, []byte(e.text)...)
-	}
-	return changed, found, nil
+	return edited(file, source, edits), found, nil
 }
 
 // rowOf is where the body of the function begins that a test calls for each row.

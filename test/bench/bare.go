@@ -95,9 +95,7 @@ type object = map[string]any
 func bareBind(ctx context.Context, writer client.Client, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
 	err := writer.Patch(ctx, pv, merge{
 		"metadata": object{"resourceVersion": pv.ResourceVersion, "annotations": object{annBound: "yes"}},
-		"spec": object{"claimRef": object{
-			"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": claim.Namespace, "name": claim.Name, "uid": claim.UID,
-		}},
+		"spec":     object{"claimRef": referenceTo(claim)},
 	})
 	if err != nil {
 		return err
@@ -112,6 +110,12 @@ func bareBind(ctx context.Context, writer client.Client, claim *corev1.Persisten
 		return err
 	}
 	return bareStatus(ctx, writer, claim, pv)
+}
+
+func referenceTo(claim *corev1.PersistentVolumeClaim) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID,
+	}
 }
 
 func barePhase(ctx context.Context, writer client.Client, pv *corev1.PersistentVolume, phase corev1.PersistentVolumePhase) error {

@@ -73,10 +73,8 @@ func bareVolume(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 		Annotations: map[string]string{annProvisionedBy: stowagev1alpha1.LocalDriver, annBound: "yes"},
 		Finalizers:  []string{stowagev1alpha1.ReclaimFinalizer},
 	}
-	pv.Spec.ClaimRef = &corev1.ObjectReference{
-		APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID,
-		ResourceVersion: claim.ResourceVersion,
-	}
+	pv.Spec.ClaimRef = referenceTo(claim)
+	pv.Spec.ClaimRef.ResourceVersion = claim.ResourceVersion
 	pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
 		Driver: stowagev1alpha1.LocalDriver, VolumeHandle: pv.Name,
 		VolumeAttributes: map[string]string{stowagev1alpha1.BackendAttribute: class},

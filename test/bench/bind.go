@@ -39,7 +39,7 @@ func (b *testbed) measureBind() error {
 			}
 			contenders, rounds := []contender{subject}, 1
 			if w.name == workloads[0].name {
-				contenders, rounds = append(contenders, b.bareBinder()), b.options.rounds
+				contenders, rounds = append(contenders, b.part(bareName, "bare-bind")), b.options.rounds
 			}
 			measure := func(c contender) error { return b.bindRound(c, w, n, spent) }
 			if err := takeTurns(rounds, measure, contenders...); err != nil {
@@ -49,8 +49,6 @@ func (b *testbed) measureBind() error {
 	}
 	return nil
 }
-
-func (b *testbed) bareBinder() contender { return b.part(bareName, "bare-bind") }
 
 // bindRound lets a program go through a workload, and removes everything after. spent is
 // the CPU time that the program, the bare client apart, takes to start.

@@ -59,26 +59,6 @@ func (b *testbed) measureCrowd() error {
 	return nil
 }
 
-// awaitBound has a program bind n claims, and returns how long each took, since its start
-// where that is known.
-func (b *testbed) awaitBound(n int, begin func() (processes, map[string]time.Time, error)) (times []time.Duration, err error) {
-	seen := newBound()
-	watching, err := b.observe(seen.views()...)
-	if err != nil {
-		return nil, err
-	}
-	defer watching.stop()
-	running, starts, err := begin()
-	if err != nil {
-		return nil, err
-	}
-	if err = watching.await(b.ctx, running, seen.all(n)); err != nil {
-		err = fmt.Errorf("waiting for %d claims to be bound: %w", n, err)
-	}
-	watching.read(func() { times = seen.times(seen.tied, starts) })
-	return times, err
-}
-
 // bindFew has the program bind a few claims several times, beside a number of
 // claims that wait for what there isn't.
 func (b *testbed) bindFew(w workload, s span, samples, beside int) (got latency, err error) {
@@ -108,7 +88,7 @@ func (b *testbed) bindFew(w workload, s span, samples, beside int) (got latency,
 
 // sample creates what comes first, waits until all is quiet, creates the rest,
 // and measures from there.
-func (b *testbed) sample(w workload, s span, running processes) ([]time.Duration, error) {
+func (b *testbed) sample(w workload, s span, running processes) (times []time.Duration, err error) {
 	first, last := w.objects()
 	if _, err := b.create(s, first); err != nil {
 		return nil, err
@@ -116,8 +96,19 @@ func (b *testbed) sample(w workload, s span, running processes) ([]time.Duration
 	if _, err := b.awaitQuiet(); err != nil {
 		return nil, err
 	}
-	return b.awaitBound(s.n, func() (_ processes, created map[string]time.Time, err error) {
-		created, err = b.create(s, last)
-		return running, created, err
-	})
+	seen := newBound()
+	watching, err := b.observe(seen.views()...)
+	if err != nil {
+		return nil, err
+	}
+	defer watching.stop()
+	created, err := b.create(s, last)
+	if err != nil {
+		return nil, err
+	}
+	if err = watching.await(b.ctx, running, seen.all(s.n)); err != nil {
+		err = fmt.Errorf("waiting for %d claims to be bound: %w", s.n, err)
+	}
+	watching.read(func() { times = seen.times(seen.tied, created) })
+	return times, err
 }

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/stowage-dev/stowage/test/harness/cluster"
+	"github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 const (
@@ -58,13 +58,13 @@ func (b *testbed) measureIdle() error {
 	return nil
 }
 
-// liveHeap has pairs bound, and then starts the manager afresh beside them.
+// liveHeap starts the manager beside pairs that are bound.
 func (b *testbed) liveHeap(pairs int) (live int64, err error) {
 	defer func() { err = errors.Join(err, b.clear()) }()
-	if err := b.bindPairs(pairs); err != nil {
+	if err := inParallel(b.ctx, pairs, func(i int) error { return b.createBound(i, boundVolume) }); err != nil {
 		return 0, err
 	}
-	address, err := freeAddress()
+	address, err := cluster.FreeAddress()
 	if err != nil {
 		return 0, err
 	}
@@ -81,17 +81,12 @@ func (b *testbed) liveHeap(pairs int) (live int64, err error) {
 	return awaitCollections(b.ctx, address)
 }
 
-func (b *testbed) bindPairs(n int) error {
-	if err := b.prepareStanding(workloads[0], span{n: n}); err != nil {
-		return err
-	}
-	var running processes
-	defer func() { running.stop() }()
-	_, err := b.awaitBound(n, func() (_ processes, _ map[string]time.Time, err error) {
-		running, err = b.start(b.bareBinder())
-		return running, nil, err
-	})
-	return err
+// boundVolume is a volume that is bound to the claim with its number.
+func boundVolume(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
+	pv := fixture.Volume(volumeOf(claim.Name), fixture.OfClass(class))
+	pv.Annotations = map[string]string{annBound: "yes"}
+	pv.Spec.ClaimRef = referenceTo(claim)
+	return pv
 }
 
 // awaitCollections reads metrics, which makes garbage, until the garbage was
@@ -110,10 +105,4 @@ func awaitCollections(ctx context.Context, address string) (live int64, err erro
 		return values[collectionsMetric] >= first+collections, nil
 	})
 	return live, err
-}
-
-// freeAddress is one on loopback where no program listens.
-func freeAddress() (string, error) {
-	port, err := cluster.FreePort()
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), err
 }

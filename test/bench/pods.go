@@ -107,8 +107,8 @@ func (b *testbed) boundFolder(i int) error {
 		return err
 	}
 	return b.createBound(i, func(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
-		pv := fixture.Volume(volumeName(i), fixture.OfClass(class), fixture.OnNode(mounterNode), fixture.ReservedTo(claim.Name))
-		pv.Spec.ClaimRef.UID = claim.UID
+		pv := fixture.Volume(volumeName(i), fixture.OfClass(class), fixture.OnNode(mounterNode))
+		pv.Spec.ClaimRef = referenceTo(claim)
 		pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: folder}}
 		return pv
 	})

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/test/harness/cluster"
 	"github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -48,7 +49,7 @@ type provisioning struct {
 // measureProvision has volumes made in storage that takes no time, by the manager and by
 // the bare client, in turn. Other programs have no such storage.
 func (b *testbed) measureProvision() (err error) {
-	address, err := freeAddress()
+	address, err := cluster.FreeAddress()
 	if err != nil {
 		return err
 	}

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -101,7 +103,7 @@ func (r *report) add(got result) {
 	fmt.Fprintln(r.out)
 	if r.table.explain != nil && r.table.explain(got) {
 		written := got.Requests.writes()
-		for _, name := range written.names() {
+		for _, name := range slices.Sorted(maps.Keys(written)) {
 			fmt.Fprintf(r.out, "%15s%s: %d\n", "", name, written[name])
 		}
 	}

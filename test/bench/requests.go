@@ -16,6 +16,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const (
@@ -127,9 +128,6 @@ func (r requests) total(resources ...string) int {
 	return sum
 }
 
-// names are in alphabetical order.
-func (r requests) names() []string { return slices.Sorted(maps.Keys(r)) }
-
 // countRequests asks the API server what it answered since it started.
 func (b *testbed) countRequests() (requests, error) {
 	metrics, err := b.raw.Get().AbsPath("/metrics").DoRaw(b.ctx)
@@ -141,23 +139,17 @@ func (b *testbed) countRequests() (requests, error) {
 
 // awaitQuiet waits until nothing is written any more, and counts requests.
 func (b *testbed) awaitQuiet() (requests, error) {
-	before, err := b.countRequests()
-	for deadline := time.Now().Add(quietTimeout); err == nil && time.Now().Before(deadline); {
-		select {
-		case <-b.ctx.Done():
-			return nil, b.ctx.Err()
-		case <-time.After(quiet):
-		}
-		var now requests
-		if now, err = b.countRequests(); err == nil && now.writes().total() == before.writes().total() {
-			return now, nil
-		}
-		before = now
-	}
+	var now requests
+	err := wait.PollUntilContextTimeout(b.ctx, quiet, quietTimeout, true, func(context.Context) (bool, error) {
+		before := now
+		var err error
+		now, err = b.countRequests()
+		return before != nil && now.writes().total() == before.writes().total(), err
+	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("waiting until nothing is written: %w", err)
 	}
-	return nil, fmt.Errorf("waiting until nothing is written: there are writes still, after %s", quietTimeout)
+	return now, nil
 }
 
 // readMetrics reads metrics without labels, of the program that serves them at an address.

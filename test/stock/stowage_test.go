@@ -3,7 +3,6 @@ package stock_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,11 +56,10 @@ func (s *stowage) install(ctx context.Context) {
 
 func (s *stowage) startCloud(ctx context.Context) {
 	GinkgoHelper()
-	port, err := cluster.FreePort()
-	Expect(err).NotTo(HaveOccurred())
-	s.cloud = fmt.Sprintf("http://127.0.0.1:%d", port)
+	address := freeAddress()
+	s.cloud = "http://" + address
 	arguments := []string{
-		fmt.Sprintf("--listen=127.0.0.1:%d", port), "--folder=" + filepath.Join(s.dir, "cloud"),
+		"--listen=" + address, "--folder=" + filepath.Join(s.dir, "cloud"),
 		"--project=" + project, "--zone=" + zoneA + "," + zoneB, "--latency=100ms", "--log-level=1",
 	}
 	for _, node := range nodes {
@@ -129,9 +127,9 @@ func (s *stowage) stop() error {
 
 func freeAddress() string {
 	GinkgoHelper()
-	port, err := cluster.FreePort()
+	address, err := cluster.FreeAddress()
 	Expect(err).NotTo(HaveOccurred())
-	return fmt.Sprintf("127.0.0.1:%d", port)
+	return address
 }
 
 // createBackends creates one StorageBackend of each type, and a class of each with the

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path"
 	"path/filepath"
 	"time"
 
@@ -115,18 +114,7 @@ func (c *cloud) tell(ctx context.Context, method, what, body string) error {
 
 // attachedTo is the disks that nodes have, the nodes by disk.
 func (c *cloud) attachedTo(ctx context.Context) (map[string][]string, error) {
-	instances, err := c.Instances.List(project, zone).Context(ctx).Do()
-	if err != nil {
-		return nil, err
-	}
-	nodes := map[string][]string{}
-	for _, instance := range instances.Items {
-		for _, disk := range instance.Disks {
-			name := path.Base(disk.Source)
-			nodes[name] = append(nodes[name], instance.Name)
-		}
-	}
-	return nodes, nil
+	return cluster.AttachedTo(ctx, c.Service, project, zone)
 }
 
 // running reports whether an operation of a type, such as attachDisk, is under way.

@@ -46,25 +46,25 @@ func (s *spec) usually() error { return s.cloud.slow(s.ctx, usualLatency) }
 // agentKilled: a node's agent is killed where it hurts.
 func agentKilled(s *spec) {
 	pod := s.pod("served", 1, s.data)
-	kill := func() error { return s.stowage.KillAgent(s.nodes[1].Name) }
-	start := func() error { return s.stowage.StartAgent(s.nodes[1].Name) }
+	kill := func() error { return s.stowage.KillAgent(s.ctx, s.nodes[1].Name) }
+	start := func() error { return s.stowage.StartAgent(s.ctx, s.nodes[1].Name) }
 	scenario.Step("an agent is killed with -9, while its pod's disk is being attached", func() error {
 		return s.inTheMiddle(attaching, func() error { return s.stowage.Create(s.ctx, pod) }, kill)
 	})
 	scenario.Soon(s.ctx, "the disk is attached, and nothing is mounted", func() error {
-		return errors.Join(s.isAttached(s.data, 1), s.nodes[1].Mounts(guest.AgentRoot, 0))
+		return errors.Join(s.isAttached(s.data, 1), s.nodes[1].Mounts(s.ctx, guest.AgentRoot, 0))
 	})
 	scenario.Step("it is started again, and the pod finds its file", func() error {
 		return errors.Join(s.usually(), start(), s.stowage.AwaitMounted(s.ctx, pod), s.finds(pod, s.data, "kept"))
 	})
 	var mounts []string
 	scenario.Step("it is killed while the disk is mounted, and the pod goes on", func() error {
-		return errors.Join(s.nodes[1].Ask("Files.Mounts", guest.AgentRoot, &mounts), kill(),
+		return errors.Join(s.nodes[1].Ask(s.ctx, "Files.Mounts", guest.AgentRoot, &mounts), kill(),
 			s.writes(pod, s.data, "alone"), s.finds(pod, s.data, "alone"))
 	})
 	scenario.Step("it is started again, and the mounts are the same", func() error {
 		return errors.Join(start(), s.stays(func() error {
-			return errors.Join(s.finds(pod, s.data, "alone"), s.nodes[1].Mounts(guest.AgentRoot, len(mounts)), s.isAttached(s.data, 1))
+			return errors.Join(s.finds(pod, s.data, "alone"), s.nodes[1].Mounts(s.ctx, guest.AgentRoot, len(mounts)), s.isAttached(s.data, 1))
 		}))
 	})
 	scenario.Step("it is killed again, and the pod is deleted before it is back", func() error {

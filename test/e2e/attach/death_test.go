@@ -88,7 +88,7 @@ func returned(s *spec) {
 		_, err := s.markReady(corev1.ConditionTrue)
 		return errors.Join(err, s.taint())
 	})
-	scenario.Step("its agent starts", func() error { return s.stowage.StartAgent(s.nodes[1].Name) })
+	scenario.Step("its agent starts", func() error { return s.stowage.StartAgent(s.ctx, s.nodes[1].Name) })
 	scenario.Step("nothing of the old disks is there", func() error { return s.nothingOnNodes(1) })
 	scenario.Step("what moved away stays away", func() error { return s.isAttached(s.data, 2) })
 	scenario.Step("the pod moves back to it", func() error {
@@ -127,7 +127,7 @@ func stopped(s *spec) {
 		if err == nil {
 			_, err = s.markReady(corev1.ConditionTrue)
 		}
-		return errors.Join(err, s.nodes[1].BootAgain(s.ctx), s.stowage.StartAgent(s.nodes[1].Name), s.nothingOnNodes(1), s.end(successor))
+		return errors.Join(err, s.nodes[1].BootAgain(s.ctx), s.stowage.StartAgent(s.ctx, s.nodes[1].Name), s.nothingOnNodes(1), s.end(successor))
 	})
 }
 

@@ -78,11 +78,11 @@ func inClaim(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) string {
 }
 
 func (s *spec) writes(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim, content string) error {
-	return s.stowage.NodeOf(pod).Write(inClaim(pod, claim), content)
+	return s.stowage.NodeOf(pod).Write(s.ctx, inClaim(pod, claim), content)
 }
 
 func (s *spec) finds(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim, want string) error {
-	return s.stowage.NodeOf(pod).Reads(inClaim(pod, claim), want)
+	return s.stowage.NodeOf(pod).Reads(s.ctx, inClaim(pod, claim), want)
 }
 
 // isAttached reports whether the cloud has a claim's disk attached to a node, and to no
@@ -135,7 +135,7 @@ func (s *spec) nothingOnNodes(numbers ...int) error {
 	return scenario.Eventually(s.ctx, func() error {
 		for _, number := range numbers {
 			node := s.nodes[number]
-			err := errors.Join(node.HasNoVolumes(), s.statusIsEmpty(node.Name))
+			err := errors.Join(node.HasNoVolumes(s.ctx), s.statusIsEmpty(node.Name))
 			if err != nil {
 				return fmt.Errorf("%s: %w", node.Name, err)
 			}

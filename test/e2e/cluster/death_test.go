@@ -69,7 +69,7 @@ func (n *namespace) boots(name string) {
 		if _, err := n.cluster.Cloud.Instances.Reset(kube.Project, kube.Zone, name).Context(n.ctx).Do(); err != nil {
 			return err
 		}
-		return n.cluster.Node(name).Join()
+		return n.cluster.Node(name).Join(n.ctx)
 	})
 }
 

@@ -28,7 +28,7 @@ func left(n *namespace) {
 	n.Soon("no volume, local volume nor attachment is left", n.noObjects)
 	scenario.Step("no disk in a cloud", func() error { return errors.Join(n.noDisks(n.cluster.Cloud), n.noDisks(n.cluster.MachinesCloud)) })
 	scenario.Step("no directory on the NFS server", n.emptyShare)
-	n.Soon("no mount on a node", func() error { return n.cluster.Each(unmounted) })
+	n.Soon("no mount on a node", func() error { return n.cluster.Each(n.unmounted) })
 }
 
 // noFailures skips the spec where another one has failed: that has kept its namespace.
@@ -92,9 +92,9 @@ func (n *namespace) emptyShare() error {
 }
 
 // unmounted says whether a node has nothing mounted for a CSI driver.
-func unmounted(node *kubenode.Node) error {
+func (n *namespace) unmounted(node *kubenode.Node) error {
 	var mounts []string
-	err := node.Host.Ask("Files.Mounts", "/var/lib/kubelet", &mounts)
+	err := node.Host.Ask(n.ctx, "Files.Mounts", "/var/lib/kubelet", &mounts)
 	mounts = slices.DeleteFunc(mounts, func(mount string) bool {
 		return !strings.Contains(mount, "kubernetes.io~csi") && !strings.Contains(mount, "kubernetes.io/csi")
 	})

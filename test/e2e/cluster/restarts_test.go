@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stowage-dev/stowage/test/harness/guest"
 	"github.com/stowage-dev/stowage/test/harness/kube"
 	"github.com/stowage-dev/stowage/test/harness/kubenode"
 	"github.com/stowage-dev/stowage/test/harness/scenario"
@@ -29,10 +30,10 @@ func kubeletRestarts(n *namespace) {
 		if stayed, err = n.watchMounts(n.cluster.Nodes, writing); err != nil {
 			return err
 		}
-		return node.KillKubelet()
+		return node.Do(n.ctx, kubenode.KillKubelet)
 	})
 	scenario.Step("a pod with a disk is deleted", func() error { return n.cluster.Client.Delete(n.ctx, leaving.pods[0]) })
-	scenario.Step("the kubelet starts again", node.StartKubelet)
+	scenario.Step("the kubelet starts again", func() error { return node.Do(n.ctx, kubenode.StartKubelet) })
 	n.Soon("and is Ready, with all drivers", func() error { return errors.Join(n.cluster.IsReady(n.ctx, node1), n.cluster.HasDrivers(n.ctx, node)) })
 	scenario.Step("the pod is gone", func() error { return n.gone(leaving.pods[0]) })
 	n.Soon("its disk isn't attached any more", func() error {
@@ -73,7 +74,7 @@ func agentRestarts(n *namespace) {
 			return err
 		}
 		restarts = agent.Status.ContainerStatuses[0].RestartCount
-		return node.Host.Ask("Signals.Kill", agentProgram, &kubenode.Nothing{})
+		return node.Host.Ask(n.ctx, "Signals.Kill", agentProgram, &guest.Nothing{})
 	})
 	scenario.Step("again a pod that comes now runs soon", func() error { return n.comesAndGoes("second") })
 	n.Soon("the kubelet has started the agent again", func() error {

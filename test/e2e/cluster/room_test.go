@@ -8,6 +8,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/test/harness/guest"
 	"github.com/stowage-dev/stowage/test/harness/kube"
 	"github.com/stowage-dev/stowage/test/harness/kubenode"
 	"github.com/stowage-dev/stowage/test/harness/scenario"
@@ -26,7 +27,7 @@ func room(n *namespace) {
 			if node.Name == node2 {
 				disk.Size = 256 << 20
 			}
-			return node.Host.Ask("Disks.Mount", disk, &kubenode.Nothing{})
+			return node.Host.Ask(n.ctx, "Disks.Mount", disk, &guest.Nothing{})
 		})
 		return errors.Join(err, n.create(made))
 	})

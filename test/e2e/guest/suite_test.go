@@ -6,6 +6,7 @@ package guest_test
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"path"
@@ -98,15 +99,15 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		return err
 	})
 	scenario.Step("it has modules, a disk for tests to write to, and the sources", func() error {
-		return node.Ask("Tests.Prepare", apiserver.Repository(), &guest.Nothing{})
+		return node.Ask(ctx, "Tests.Prepare", apiserver.Repository(), &guest.Nothing{})
 	})
 }, NodeTimeout(bootTimeout))
 
 // A test that fails may leave mounts, which the tests of other packages don't depend on.
 var _ = Describe("In a guest", Label("node"), func() {
 	for _, tested := range running.packages {
-		It("the tests of "+tested.Path+" pass", SpecTimeout(running.patience+specMargin), func(SpecContext) {
-			scenario.Step("the tests of "+tested.Path+" hold", func() error { return run(tested) })
+		It("the tests of "+tested.Path+" pass", SpecTimeout(running.patience+specMargin), func(ctx SpecContext) {
+			scenario.Step("the tests of "+tested.Path+" hold", func() error { return run(ctx, tested) })
 		})
 	}
 })
@@ -114,11 +115,11 @@ var _ = Describe("In a guest", Label("node"), func() {
 var _ = ReportAfterSuite("sum of the guest's tests", func(Report) { fmt.Printf("\nIn the guest: %s.\n", all) })
 
 // run has the node run tests of one package.
-func run(tested Package) error {
+func run(ctx context.Context, tested Package) error {
 	tested.Program = filepath.Join(apiserver.Repository(), "bin", "test", targetName, path.Base(tested.Path)+".test")
 	tested.Path = filepath.Join(apiserver.Repository(), tested.Path)
 	var output Output
-	if err := node.AskWithin(running.patience, "Tests.Run", tested, &output); err != nil {
+	if err := node.AskWithin(ctx, running.patience, "Tests.Run", tested, &output); err != nil {
 		return err
 	}
 	got := read(output.Text)

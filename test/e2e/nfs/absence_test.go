@@ -3,7 +3,9 @@ package nfs_test
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,7 +36,7 @@ func stopped(s *spec) {
 			if err := s.run(pod); err != nil {
 				return err
 			}
-			return errors.Join(s.nodes[n].Ask("Load.Start", inClaim(pod, claim, nameOf(n)), &guest.Nothing{}), s.progress(s.nodes[n]))
+			return errors.Join(s.nodes[n].Ask(s.ctx, "Load.Start", inClaim(pod, claim, nameOf(n)), &guest.Nothing{}), s.progress(s.nodes[n]))
 		})
 	}
 	scenario.Step("the server is killed", s.good.Kill)
@@ -118,7 +120,7 @@ func (s *spec) agentKilled(pod *corev1.Pod) {
 		}
 		return nil
 	})
-	scenario.Step("the agent of node 2 is killed with -9", func() error { return s.stowage.KillAgent(pod.Spec.NodeName) })
+	scenario.Step("the agent of node 2 is killed with -9", func() error { return s.stowage.KillAgent(s.ctx, pod.Spec.NodeName) })
 	scenario.Soon(s.ctx, "no process goes on mounting for it", func() error {
 		count, err := s.mountCalls(pod)
 		if err == nil && count > 0 {
@@ -126,10 +128,25 @@ func (s *spec) agentKilled(pod *corev1.Pod) {
 		}
 		return err
 	})
-	scenario.Step("it is started again, and is ready", func() error { return s.stowage.StartAgent(pod.Spec.NodeName) })
+	scenario.Step("it is started again, and is ready", func() error { return s.stowage.StartAgent(s.ctx, pod.Spec.NodeName) })
+}
+
+// MountCalls are processes that mount NFS for an agent.
+type MountCalls struct{}
+
+// Count is how many there are.
+func (MountCalls) Count(_ guest.Nothing, count *int) error {
+	processes, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, process := range processes {
+		command, _ := os.ReadFile(process) // one that has ended isn't one of them
+		if strings.HasPrefix(strings.ReplaceAll(string(command), "\x00", " "), mountCall) {
+			*count++
+		}
+	}
+	return err
 }
 
 func (s *spec) mountCalls(pod *corev1.Pod) (count int, err error) {
-	err = s.stowage.NodeOf(pod).Ask("Processes.Count", mountCall, &count)
+	err = s.stowage.NodeOf(pod).Ask(s.ctx, "MountCalls.Count", guest.Nothing{}, &count)
 	return count, err
 }

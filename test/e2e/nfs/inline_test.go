@@ -23,7 +23,7 @@ func unclaimed(s *spec) {
 	scenario.Step("two pods have a folder each", func() error { return s.run(first, second) })
 	scenario.Step("what one writes is in its folder on the server, and not in the other's", func() error {
 		return errors.Join(s.podWrites(first, inScratch(first), "hello"), readsFile(filepath.Join(s.scratchOf(first), "greeting"), "hello"),
-			s.nodes[1].IsEmpty(filepath.Dir(inScratch(second))))
+			s.nodes[1].IsEmpty(s.ctx, filepath.Dir(inScratch(second))))
 	})
 	scenario.Step("the administrator lets them no more, and a new pod's condition says so", func() error {
 		if err := errors.Join(s.allowInline(false), s.stowage.Create(s.ctx, refused)); err != nil {
@@ -33,7 +33,7 @@ func unclaimed(s *spec) {
 	})
 	scenario.Step("the others keep theirs, also when their agent is killed and starts again", func() error {
 		node := s.nodes[1].Name
-		return errors.Join(s.stowage.KillAgent(node), s.stowage.StartAgent(node),
+		return errors.Join(s.stowage.KillAgent(s.ctx, node), s.stowage.StartAgent(s.ctx, node),
 			s.podWrites(first, inScratch(first), "hello again"), s.podFinds(first, inScratch(first), "hello again"))
 	})
 	scenario.Step("with a pod, its folder goes from the server, with all that is in it", func() error {
@@ -47,7 +47,7 @@ func unclaimed(s *spec) {
 		if err := s.end(second, refused); err != nil {
 			return err
 		}
-		return errors.Join(lacks(s.scratchOf(second)), s.nodes[1].IsEmpty(filepath.Join(guest.AgentRoot, "inline-nfs", "records")))
+		return errors.Join(lacks(s.scratchOf(second)), s.nodes[1].IsEmpty(s.ctx, filepath.Join(guest.AgentRoot, "inline-nfs", "records")))
 	})
 	scenario.Step("nothing is mounted any more", s.nothingMounted)
 }

@@ -74,11 +74,11 @@ func inVolume(pod *corev1.Pod, volume, file string) string {
 }
 
 func (s *spec) podWrites(pod *corev1.Pod, path, content string) error {
-	return s.stowage.NodeOf(pod).Write(path, content)
+	return s.stowage.NodeOf(pod).Write(s.ctx, path, content)
 }
 
 func (s *spec) podFinds(pod *corev1.Pod, path, want string) error {
-	return s.stowage.NodeOf(pod).Reads(path, want)
+	return s.stowage.NodeOf(pod).Reads(s.ctx, path, want)
 }
 
 // comesAndGoes has a pod with a volume of the other server begin and end, quickly.
@@ -101,7 +101,7 @@ func (s *spec) comesAndGoes(name string, node int) error {
 func (s *spec) nothingMounted() error {
 	for _, node := range s.nodes[1:] {
 		err := scenario.Eventually(s.ctx, func() error {
-			return errors.Join(node.HasNoVolumes(), node.IsEmpty(filepath.Join(guest.AgentRoot, "nfs")))
+			return errors.Join(node.HasNoVolumes(s.ctx), node.IsEmpty(s.ctx, filepath.Join(guest.AgentRoot, "nfs")))
 		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", node.Name, err)

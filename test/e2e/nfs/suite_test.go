@@ -7,6 +7,8 @@ package nfs_test
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -26,6 +28,13 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == loadArgument {
+		if err := writeLines(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	guest.Main(m, guest.Suite{Name: "e2e-nfs", Timeout: suiteTimeout, Services: services})
 }
 
@@ -37,7 +46,7 @@ func services() ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []any{&Plugin{plugin: plugin}}, nil
+	return []any{&Plugin{plugin: plugin}, &Load{}, MountCalls{}}, nil
 }
 
 // shared is the testbed of all specs.
@@ -65,7 +74,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 var _ = Describe("NFS volumes", Ordered, Label("nfs", "volumes"), func() {
 	It("are refused by a kernel that has no NFS client", checks(noClient))
 	Context("of nodes with a client", func() {
-		BeforeAll(func() { (&spec{testbed: shared}).loadModules() })
+		BeforeAll(func(ctx SpecContext) { (&spec{shared, ctx}).loadModules() })
 		//proves:nfs/readOnly
 		It("are shared by pods on two nodes", checks(manyPods))
 		//proves:nfs/versions nfs/mountOptions

@@ -52,7 +52,7 @@ func restarted(s *spec) {
 	for n := 1; n <= nodes; n++ {
 		scenario.Step(fmt.Sprintf("a pod on node %d writes line after line", n), func() error {
 			return errors.Join(s.publish(n, "web", volume),
-				s.nodes[n].Ask("Load.Start", fileOf("web", "load", nameOf(n)), &guest.Nothing{}), s.progress(s.nodes[n]))
+				s.nodes[n].Ask(s.ctx, "Load.Start", fileOf("web", "load", nameOf(n)), &guest.Nothing{}), s.progress(s.nodes[n]))
 		})
 	}
 	scenario.Step("the server is killed", s.good.Kill)
@@ -103,7 +103,7 @@ func silent(s *spec) {
 }
 
 func (s *spec) isGone(n int, pod, volume string) error {
-	return s.nodes[n].IsEmpty(filepath.Dir(dirOf(pod, volume)))
+	return s.nodes[n].IsEmpty(s.ctx, filepath.Dir(dirOf(pod, volume)))
 }
 
 // stale: a volume whose directory was removed on the server can be unmounted.

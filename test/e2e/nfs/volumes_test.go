@@ -44,24 +44,24 @@ func provisioned(on *server, name, options string) corev1.PersistentVolume {
 }
 
 func (s *spec) publish(n int, pod string, volume corev1.PersistentVolume) error {
-	return s.nodes[n].Ask("Plugin.Publish", Volume{Pod: pod, Volume: volume}, new(time.Duration))
+	return s.nodes[n].Ask(s.ctx, "Plugin.Publish", Volume{Pod: pod, Volume: volume}, new(time.Duration))
 }
 
 func (s *spec) unpublish(n int, pod string, volume corev1.PersistentVolume) error {
-	return s.nodes[n].Ask("Plugin.Unpublish", Volume{Pod: pod, Volume: volume}, new(time.Duration))
+	return s.nodes[n].Ask(s.ctx, "Plugin.Unpublish", Volume{Pod: pod, Volume: volume}, new(time.Duration))
 }
 
 func (s *spec) write(n int, pod, volume, content string) error {
-	return s.nodes[n].Write(fileOf(pod, volume, "greeting"), content)
+	return s.nodes[n].Write(s.ctx, fileOf(pod, volume, "greeting"), content)
 }
 
 // podReads reports whether a pod reads what was written.
 func (s *spec) podReads(n int, pod, volume, want string) error {
-	return s.nodes[n].Reads(fileOf(pod, volume, "greeting"), want)
+	return s.nodes[n].Reads(s.ctx, fileOf(pod, volume, "greeting"), want)
 }
 
 // pluginMounts reports whether a node has so many NFS mounts.
-func (s *spec) pluginMounts(n, want int) error { return s.nodes[n].Mounts(pluginDir, want) }
+func (s *spec) pluginMounts(n, want int) error { return s.nodes[n].Mounts(s.ctx, pluginDir, want) }
 
 // refuses reports whether there is an error that has these texts.
 func refuses(err error, says ...string) error {
@@ -85,10 +85,10 @@ func noClient(s *spec) {
 }
 
 // loadModules gives the nodes' kernels an NFS client.
-func (b *testbed) loadModules() {
-	for _, node := range b.nodes[1:] {
+func (s *spec) loadModules() {
+	for _, node := range s.nodes[1:] {
 		scenario.Step(node.Name+" loads the kernel's module", func() error {
-			return node.Ask("Plugin.LoadModules", guest.Nothing{}, &guest.Nothing{})
+			return node.Ask(s.ctx, "Plugin.LoadModules", guest.Nothing{}, &guest.Nothing{})
 		})
 	}
 }
@@ -110,7 +110,7 @@ func manyPods(s *spec) {
 	})
 	scenario.Step("a pod that may only read can't write", func() error {
 		asked := Volume{Pod: "readonly", Volume: volume, Access: mount.ReadOnly}
-		if err := s.nodes[2].Ask("Plugin.Publish", asked, new(time.Duration)); err != nil {
+		if err := s.nodes[2].Ask(s.ctx, "Plugin.Publish", asked, new(time.Duration)); err != nil {
 			return err
 		}
 		return errors.Join(refuses(s.write(2, "readonly", "shared", "no"), "read-only"), s.podReads(2, "readonly", "shared", "hello"))

@@ -75,7 +75,7 @@ func propagated(s *spec) {
 	scenario.Step("and a folder of the machine's that they are shown", func() error {
 		return s.Each(func(node *kubenode.Node) error {
 			var names []string
-			err := node.Host.Ask("Files.List", shown, &names)
+			err := node.Host.Ask(s.ctx, "Files.List", shown, &names)
 			if err == nil && !slices.Contains(names, "node1-kubelet.log") {
 				err = fmt.Errorf("%s has %q there", node.Name, names)
 			}
@@ -96,7 +96,7 @@ func propagated(s *spec) {
 func (s *spec) mounted(path string, want int) error {
 	return s.Each(func(node *kubenode.Node) error {
 		var got []string
-		err := node.Host.Ask("Files.Mounts", path, &got)
+		err := node.Host.Ask(s.ctx, "Files.Mounts", path, &got)
 		if err == nil && len(got) != want {
 			err = fmt.Errorf("%s has %d mounts at %s, not %d: %q", node.Name, len(got), path, want, got)
 		}
@@ -131,10 +131,10 @@ func kubeletRestarted(s *spec) {
 			before[pod.Name] = pod.Status.ContainerStatuses[0].ContainerID
 			return nil
 		})
-		return errors.Join(err, s.Each((*kubenode.Node).KillKubelet), s.Each((*kubenode.Node).StartKubelet))
+		return errors.Join(err, s.all(kubenode.KillKubelet), s.all(kubenode.StartKubelet))
 	})
 	scenario.Step("so does containerd", func() error {
-		return errors.Join(s.Each((*kubenode.Node).KillContainerd), s.Each((*kubenode.Node).StartContainerd))
+		return errors.Join(s.all(kubenode.KillContainerd), s.all(kubenode.StartContainerd))
 	})
 	scenario.Step("new pods run", func() error { return s.run(s.pods("later", write)...) })
 	scenario.Step("the old ones are the same", func() error {
@@ -145,6 +145,11 @@ func kubeletRestarted(s *spec) {
 			return s.says(pod, pod.Name, "cat", "/data/names")
 		})
 	})
+}
+
+// all has each node do something with its programs.
+func (s *spec) all(do kubenode.Control) error {
+	return s.Each(func(node *kubenode.Node) error { return node.Do(s.ctx, do) })
 }
 
 // crashed: a node is gone at once, and comes back with what its disk had.
@@ -163,7 +168,7 @@ func crashed(s *spec) {
 	})
 	scenario.Step("it joins again", func() error {
 		_, member := at()
-		return member.Join()
+		return member.Join(s.ctx)
 	})
 	scenario.Soon(s.ctx, "it is Ready, after another boot", func() error {
 		_, member := at()

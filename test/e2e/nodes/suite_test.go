@@ -54,7 +54,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	scenario.Step("containerd and a kubelet start on the machine and in the guests", func() error {
 		return s.Join(ctx, kube.Nodes{Services: services, Folders: map[string]string{shown: s.Folder.Logs()}})
 	})
-	scenario.Step("all take the images", func() error { return s.Load("pause.tar", "busybox.tar") })
+	scenario.Step("all take the images", func() error { return s.Load(ctx, "pause.tar", "busybox.tar") })
 	scenario.Step("all are Ready", func() error {
 		return s.Each(func(node *kubenode.Node) error {
 			return scenario.Eventually(ctx, func() error { return s.IsReady(ctx, node.Name) })

@@ -21,7 +21,6 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/test/e2e/sanity/controller"
 )
 
 const (
@@ -76,8 +75,8 @@ func runSanity(file string) error {
 	if got.Claims, err = claims(ctx, endpoint, p.controllerSocket()); err != nil {
 		return err
 	}
-	held, err := shim.Held(ctx)
-	got.Left = slices.Concat(held, shim.Left())
+	held, err := shim.held(ctx)
+	got.Left = slices.Concat(held, shim.left())
 	if err != nil {
 		return err
 	}
@@ -92,7 +91,7 @@ func (p Plan) controllerSocket() string {
 }
 
 // serve serves the Controller calls until the process ends.
-func (p Plan) serve(ctx context.Context) (*controller.Server, error) {
+func (p Plan) serve(ctx context.Context) (*controller, error) {
 	world, err := open(ctx, p)
 	if err != nil {
 		return nil, err
@@ -101,10 +100,10 @@ func (p Plan) serve(ctx context.Context) (*controller.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	shim := controller.New(controller.Options{
+	shim := newController(controllerOptions{
 		Driver: p.Subject.Driver, Name: p.Subject.Backend, Backend: world.backend, Node: world.node, Patience: callTime,
 	})
-	server := grpc.NewServer(grpc.UnaryInterceptor(shim.OneAtATime))
+	server := grpc.NewServer(grpc.UnaryInterceptor(shim.oneAtATime))
 	csi.RegisterControllerServer(server, shim)
 	csi.RegisterIdentityServer(server, shim)
 	go func() { _ = server.Serve(listener) }()
@@ -154,7 +153,7 @@ func (p Plan) config(endpoint string) sanity.TestConfig {
 func withController(ctx context.Context, method string, asked, answer any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	err := call(ctx, method, asked, answer, conn, options...)
 	if told, is := answer.(*csi.GetPluginCapabilitiesResponse); is && err == nil {
-		told.Capabilities = append(told.Capabilities, controller.ServiceCapability())
+		told.Capabilities = append(told.Capabilities, serviceCapability())
 	}
 	return err
 }

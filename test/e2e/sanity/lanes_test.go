@@ -1,6 +1,7 @@
 package sanity_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,7 +14,8 @@ import (
 )
 
 // runLanes begins all suites: those of a lane one after the other, lanes at the same time.
-func (s *testbed) runLanes() {
+// The context outlives the call.
+func (s *testbed) runLanes(ctx context.Context) {
 	for _, one := range lanes {
 		for _, about := range one.subjects {
 			s.outcomes[about.Name] = make(chan Outcome, 1)
@@ -21,7 +23,7 @@ func (s *testbed) runLanes() {
 		go func() {
 			for _, about := range one.subjects {
 				var got Outcome
-				if err := s.runOn(about, one.inGuest, &got); err != nil {
+				if err := s.runOn(ctx, about, one.inGuest, &got); err != nil {
 					got.Trouble = err.Error()
 				}
 				s.outcomes[about.Name] <- got
@@ -31,7 +33,7 @@ func (s *testbed) runLanes() {
 }
 
 // runOn runs a suite where its volumes are.
-func (s *testbed) runOn(about Subject, inGuest bool, got *Outcome) error {
+func (s *testbed) runOn(ctx context.Context, about Subject, inGuest bool, got *Outcome) error {
 	plan := Plan{Subject: about, Kubeconfig: s.stowage.Folder.Kubeconfig(cluster.AdminUser), Base: s.stowage.Folder.Disks()}
 	if !inGuest {
 		plan.KubeletDir, plan.Folder = kubeletDir(s.machineDir()), filepath.Join(s.machineDir(), "suites")
@@ -40,14 +42,14 @@ func (s *testbed) runOn(about Subject, inGuest bool, got *Outcome) error {
 	}
 	plan.Kubeconfig = uml.MachineDir + plan.Kubeconfig
 	plan.KubeletDir, plan.Folder, plan.Log = kubeletDir(guestRoot), filepath.Join(guestRoot, "suites"), "/run/logs/suite-"+about.Name+".log"
-	return s.guest.Ask("Host.Run", plan, got)
+	return s.guest.Ask(ctx, "Host.Run", plan, got)
 }
 
 // nothingMounted: neither host has anything mounted in the kubelet's folder, and none of
 // the machine's loop devices shows a volume.
-func (s *testbed) nothingMounted() error {
+func (s *testbed) nothingMounted(ctx context.Context) error {
 	var here, there []string
-	err := errors.Join(s.machine.Mounts(s.machineDir(), &here), s.guest.Ask("Host.Mounts", guestRoot, &there))
+	err := errors.Join(s.machine.Mounts(s.machineDir(), &here), s.guest.Ask(ctx, "Host.Mounts", guestRoot, &there))
 	if left := slices.Concat(here, there); err == nil && len(left) > 0 {
 		err = fmt.Errorf("still mounted: %s", strings.Join(left, ", "))
 	}

@@ -4,7 +4,7 @@
 // The Node and Identity services are those of the real node agent, on the sockets on
 // which a kubelet finds them: one agent runs on the machine itself, for local volumes and
 // disks, and one in a User Mode Linux guest, whose kernel mounts NFS. The Controller
-// service is package controller's, over the real backends: with local volumes, gce-mock
+// service is the suite's own, over the real backends: with local volumes, gce-mock
 // and nfs-ganesha. No spec may be skipped but where what it needs isn't claimed.
 //
 // csi-sanity is a suite of Ginkgo itself, one for each kind of volume: this program runs it
@@ -12,6 +12,7 @@
 package sanity_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"testing"
@@ -62,7 +63,7 @@ func describe() {
 		total := Outcome{}
 		BeforeAll(func(ctx SpecContext) {
 			s.start(ctx, guest.SuiteFolder())
-			s.runLanes()
+			s.runLanes(context.WithoutCancel(ctx))
 		}, NodeTimeout(startTimeout))
 		for _, one := range subjects() {
 			It("passes for "+one.Name, SpecTimeout(specTimeout), func(ctx SpecContext) {
@@ -74,8 +75,8 @@ func describe() {
 				scenario.Step("csi-sanity passes for "+one.Name, got.problem)
 			})
 		}
-		It("leaves nothing mounted", func() {
-			scenario.Step("nothing is mounted any more", s.nothingMounted)
+		It("leaves nothing mounted", func(ctx SpecContext) {
+			scenario.Step("nothing is mounted any more", func() error { return s.nothingMounted(ctx) })
 		})
 		AfterAll(func() { fmt.Printf("\n%s\n", total) })
 	})

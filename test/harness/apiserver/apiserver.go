@@ -82,7 +82,7 @@ func Start(options Options) (*Server, error) {
 		return nil, err
 	}
 	if options.CertDir != "" {
-		if err := emptyFolder(options.CertDir); err != nil {
+		if err := errors.Join(os.RemoveAll(options.CertDir), os.MkdirAll(options.CertDir, 0o700)); err != nil {
 			return nil, fmt.Errorf("emptying the folder of certificates: %w", err)
 		}
 	}
@@ -227,11 +227,4 @@ func onOwnThread(f func()) (release func()) {
 	}()
 	<-done
 	return func() { close(released) }
-}
-
-func emptyFolder(path string) error {
-	if err := os.RemoveAll(path); err != nil {
-		return err
-	}
-	return os.MkdirAll(path, 0o700)
 }

@@ -58,8 +58,9 @@ func configureStock(server *envtest.APIServer, options Options) error {
 		Set("kubelet-client-key", filepath.Join(options.CertDir, kubeletClient+".key")).
 		Set("kubelet-preferred-address-types", "InternalIP,Hostname")
 	if options.Address != "" {
-		// Of loopback no Service may have an endpoint.
-		server.Configure().Set("advertise-address", address)
+		// Of loopback no Service may have an endpoint. There is no kube-proxy: what calls the
+		// address of the Service kubernetes gets the server itself.
+		server.Configure().Set("advertise-address", address).Set("bind-address", "0.0.0.0")
 	}
 	return nil
 }

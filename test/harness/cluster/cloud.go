@@ -3,8 +3,10 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"path"
 	"strings"
 
+	"google.golang.org/api/compute/v1"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -36,6 +38,22 @@ func NewCloud(address, logFile string, arguments ...string) *Program {
 		Name: "gce-mock", LogFile: logFile, Ready: "http://" + address + "/_mock/healthz",
 		Arguments: append([]string{"--listen=" + address}, arguments...),
 	})
+}
+
+// AttachedTo is the nodes that have disks of a cloud, by disk.
+func AttachedTo(ctx context.Context, cloud *compute.Service, project, zone string) (map[string][]string, error) {
+	instances, err := cloud.Instances.List(project, zone).Context(ctx).Do()
+	if err != nil {
+		return nil, fmt.Errorf("asking the cloud what is attached: %w", err)
+	}
+	nodes := map[string][]string{}
+	for _, instance := range instances.Items {
+		for _, disk := range instance.Disks {
+			name := path.Base(disk.Source)
+			nodes[name] = append(nodes[name], instance.Name)
+		}
+	}
+	return nodes, nil
 }
 
 // cloudAttaches is what attaching a disk does. In a user namespace there are no loop

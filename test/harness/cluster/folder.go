@@ -143,6 +143,12 @@ func (f Folder) ports() (ports, error) {
 // FreePort is a port of loopback that nobody listens on.
 func FreePort() (int, error) { return freePort(0) }
 
+// FreeAddress is one of loopback, with a port, at which nobody listens.
+func FreeAddress() (string, error) {
+	port, err := FreePort()
+	return fmt.Sprintf("127.0.0.1:%d", port), err
+}
+
 // freePort is the wanted port of loopback if it is free, else another.
 func freePort(wanted int) (int, error) {
 	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", wanted))

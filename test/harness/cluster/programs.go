@@ -90,11 +90,10 @@ func (c *Cluster) newProgram(program, user string, arguments ...string) (*Progra
 		return nil, err
 	}
 	defer log.Close()
-	port, err := freePort(0)
+	address, err := FreeAddress()
 	if err != nil {
 		return nil, err
 	}
-	address := fmt.Sprintf("127.0.0.1:%d", port)
 	return NewProgram(ProgramOptions{
 		Name: name, Path: builtPath(program), LogFile: log.Name(), Probe: address,
 		Arguments: append([]string{

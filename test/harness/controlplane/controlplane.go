@@ -26,6 +26,8 @@ import (
 )
 
 const (
+	// servicePort is that of the Service kubernetes.
+	servicePort  = 443
 	readyTimeout = time.Minute
 	pollInterval = 100 * time.Millisecond
 )
@@ -34,7 +36,9 @@ const (
 type Options struct {
 	// Dir is the folder that holds everything. It is made if it is not there.
 	Dir string
-	// Address that the API server listens on, where kubelets reach it. Empty: 127.0.0.1.
+	// Address at which kubelets reach the API server. The server listens on all addresses
+	// then, on port 443: pods find it at apiserver.ServiceAddress, too, which a network
+	// interface must have. Empty: 127.0.0.1, and any port.
 	Address string
 	// Controllers are those that kube-controller-manager runs, as its flag has them.
 	// Empty: AllControllers.
@@ -48,9 +52,8 @@ type ControlPlane struct {
 	// ControllerManager and Scheduler can be killed, and started again.
 	ControllerManager, Scheduler *cluster.Program
 
-	dir       string
-	server    *apiserver.Server
-	forwarder *forwarder
+	dir    string
+	server *apiserver.Server
 }
 
 // Start starts a control plane, and returns once all of it is ready. What it started
@@ -109,7 +112,9 @@ func (c *ControlPlane) startServer(options Options) error {
 		DataDir: filepath.Join(c.dir, "etcd"), CertDir: filepath.Join(c.dir, "certificates"),
 		Address: options.Address, Output: log, WithoutCRDs: true, WatchCache: true, Stock: true,
 	}
-	if server.Port, err = cluster.FreePort(); err != nil {
+	if options.Address != "" {
+		server.Port = servicePort
+	} else if server.Port, err = cluster.FreePort(); err != nil {
 		return err
 	}
 	if c.server, err = apiserver.Start(server); err != nil {
@@ -153,9 +158,5 @@ func (c *ControlPlane) KubeletClients() string {
 
 // Stop stops everything, the API server last.
 func (c *ControlPlane) Stop() error {
-	var err error
-	if c.forwarder != nil {
-		err = c.forwarder.close()
-	}
-	return errors.Join(err, c.ControllerManager.Stop(), c.Scheduler.Stop(), c.server.Stop())
+	return errors.Join(c.ControllerManager.Stop(), c.Scheduler.Stop(), c.server.Stop())
 }

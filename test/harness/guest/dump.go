@@ -36,7 +36,7 @@ func Dump(ctx context.Context, w io.Writer, folder Folder, stowage *Stowage, nod
 	}
 	for _, node := range nodes {
 		if node != nil {
-			node.dump(w)
+			node.dump(ctx, w)
 		}
 	}
 	for _, log := range logs {
@@ -48,15 +48,15 @@ func Dump(ctx context.Context, w io.Writer, folder Folder, stowage *Stowage, nod
 // DumpText writes a text below a heading.
 func DumpText(w io.Writer, heading, text string) { fmt.Fprintf(w, "\n--- %s\n%s\n", heading, text) }
 
-func (n *Node) dump(w io.Writer) {
+func (n *Node) dump(ctx context.Context, w io.Writer) {
 	var mounts []string
-	if err := n.Ask("Files.Mounts", AgentRoot, &mounts); err != nil {
+	if err := n.Ask(ctx, "Files.Mounts", AgentRoot, &mounts); err != nil {
 		DumpText(w, n.Name, err.Error())
 		return
 	}
 	DumpText(w, "mounts of "+n.Name, strings.Join(mounts, "\n"))
 	var stuck string
-	if n.Ask("Processes.Stuck", Nothing{}, &stuck) == nil && stuck != "" {
+	if n.Ask(ctx, "Processes.Stuck", Nothing{}, &stuck) == nil && stuck != "" {
 		DumpText(w, "what processes of "+n.Name+" wait for", stuck)
 	}
 }

@@ -16,7 +16,13 @@ const Address = "10.99.0.1"
 
 func tapOf(n int) string     { return "tap" + strconv.Itoa(n) }
 func gatewayOf(n int) string { return fmt.Sprintf("10.99.%d.1", n) }
-func addressOf(n int) string { return fmt.Sprintf("10.99.%d.2", n) }
+
+func addressOf(n int) string {
+	if n == 0 {
+		return Address
+	}
+	return fmt.Sprintf("10.99.%d.2", n)
+}
 
 // prepare makes a machine of this process's namespaces: places to write to, and a
 // network with one address.

@@ -28,10 +28,14 @@ type Hardware struct {
 	Disk int64
 }
 
-// Node is a guest, seen from outside.
+// machineDisk is the size of the machine's disk, which takes space as it is written to.
+const machineDisk = 16 << 30
+
+// Node is a guest, or the machine itself as far as the test's namespaces go, seen from
+// outside: the machine can be asked what guests can, and so can be one of the nodes.
 type Node struct {
 	Name string
-	// number tells its network.
+	// number tells its network. The machine's is 0.
 	number   int
 	hardware Hardware
 	folder   Folder
@@ -44,13 +48,29 @@ type Nothing struct{}
 
 // Boot boots nodes, called node1 and so on, and waits until they can be asked.
 func Boot(ctx context.Context, folder Folder, count int, hardware Hardware) ([]*Node, error) {
-	var nodes []*Node
 	for n := 1; n <= count; n++ {
-		node := &Node{Name: "node" + strconv.Itoa(n), number: n, hardware: hardware, folder: folder}
-		if err := errors.Join(link(ctx, n), node.start(ctx)); err != nil {
+		if err := link(ctx, n); err != nil {
 			return nil, err
 		}
-		nodes = append(nodes, node)
+	}
+	return connectAll(ctx, Node{folder: folder, hardware: hardware}, count, (*Node).start)
+}
+
+// Connect is the nodes that another process of the test has booted, called node1 and so on.
+// They can be asked, and neither crashed nor booted.
+func Connect(ctx context.Context, folder Folder, count int) ([]*Node, error) {
+	return connectAll(ctx, Node{folder: folder}, count, func(*Node, context.Context) error { return nil })
+}
+
+// connectAll starts nodes of one kind, all at once, and waits until they can be asked.
+func connectAll(ctx context.Context, kind Node, count int, start func(*Node, context.Context) error) ([]*Node, error) {
+	nodes := make([]*Node, count)
+	for i := range nodes {
+		node := kind
+		node.number, node.Name, nodes[i] = i+1, "node"+strconv.Itoa(i+1), &node
+		if err := start(&node, ctx); err != nil {
+			return nil, err
+		}
 	}
 	for _, node := range nodes {
 		if err := node.connect(ctx); err != nil {
@@ -60,18 +80,11 @@ func Boot(ctx context.Context, folder Folder, count int, hardware Hardware) ([]*
 	return nodes, nil
 }
 
-// Connect is the nodes that another process of the test has booted, called node1 and so on.
-// They can be asked, and neither crashed nor booted.
-func Connect(ctx context.Context, folder Folder, count int) ([]*Node, error) {
-	var nodes []*Node
-	for n := 1; n <= count; n++ {
-		node := &Node{Name: "node" + strconv.Itoa(n), number: n, folder: folder}
-		if err := node.connect(ctx); err != nil {
-			return nil, err
-		}
-		nodes = append(nodes, node)
-	}
-	return nodes, nil
+// ConnectMachine is the machine that the test runs on, once a process of the test serves it.
+func ConnectMachine(ctx context.Context, folder Folder) (*Node, error) {
+	machine := &Node{Name: "machine", folder: folder}
+	err := machine.connect(ctx)
+	return machine, err
 }
 
 // BootAgain boots a node that crashed, and waits until it can be asked. Of what it
@@ -119,14 +132,29 @@ func (n *Node) disk() (string, error) {
 // Address is that of the node in the nodes' network.
 func (n *Node) Address() string { return addressOf(n.number) }
 
-// Path is where the node has a file of the machine's, which it can't write to.
-func (*Node) Path(machine string) string { return filepath.Join(uml.MachineDir, machine) }
+// Path is where the node has a file of the machine's, which a guest can't write to.
+func (n *Node) Path(machine string) string {
+	if n.number == 0 {
+		return machine
+	}
+	return filepath.Join(uml.MachineDir, machine)
+}
 
 // Logs is where the node has the folder of logs.
-func (*Node) Logs() string { return logsDir }
+func (n *Node) Logs() string {
+	if n.number == 0 {
+		return n.folder.Logs()
+	}
+	return logsDir
+}
 
-// Disk is the device of the node's own disk.
-func (*Node) Disk() (string, error) { return uml.Disk, nil }
+// Disk is the device of the node's own disk, or of the machine's the image.
+func (n *Node) Disk() (string, error) {
+	if n.number == 0 {
+		return n.folder.Disk(n.Name, machineDisk)
+	}
+	return uml.Disk, nil
+}
 
 // connect waits until a node can be asked.
 func (n *Node) connect(ctx context.Context) error {
@@ -161,27 +189,24 @@ func (n *Node) gone() <-chan struct{} {
 }
 
 // Ask has a node do something: a method of one of its services, such as Files.Read.
-func (n *Node) Ask(method string, asked, answer any) error {
-	return n.AskWithin(scenario.Patience, method, asked, answer)
+func (n *Node) Ask(ctx context.Context, method string, asked, answer any) error {
+	return n.AskWithin(ctx, scenario.Patience, method, asked, answer)
 }
 
 // AskWithin is Ask for what may take longer than most does.
-func (n *Node) AskWithin(patience time.Duration, method string, asked, answer any) error {
+func (n *Node) AskWithin(ctx context.Context, patience time.Duration, method string, asked, answer any) error {
 	if n.calls == nil {
 		return fmt.Errorf("asking %s, which doesn't run", n.Name)
 	}
-	return ask(n.Name, n.calls, n.gone(), patience, rpc.Call{ServiceMethod: method, Args: asked, Reply: answer})
-}
-
-// ask has a node that may go meanwhile do something.
-func ask(name string, calls *rpc.Client, gone <-chan struct{}, patience time.Duration, asked rpc.Call) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	select {
-	case call := <-calls.Go(asked.ServiceMethod, asked.Args, asked.Reply, make(chan *rpc.Call, 1)).Done:
+	case call := <-n.calls.Go(method, asked, answer, make(chan *rpc.Call, 1)).Done:
 		return call.Error
-	case <-gone:
-		return fmt.Errorf("asking %s for %s: its kernel ended", name, asked.ServiceMethod)
-	case <-time.After(patience):
-		return fmt.Errorf("asking %s for %s: no answer within %s", name, asked.ServiceMethod, patience)
+	case <-n.gone():
+		return fmt.Errorf("asking %s for %s: its kernel ended", n.Name, method)
+	case <-ctx.Done():
+		return fmt.Errorf("asking %s for %s: no answer: %w", n.Name, method, ctx.Err())
 	}
 }
 

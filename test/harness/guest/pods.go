@@ -66,14 +66,14 @@ func (s *Stowage) BackendIsReady(ctx context.Context, name string) error {
 }
 
 // Write has a pod's process write a file of its node.
-func (n *Node) Write(path, content string) error {
-	return n.Ask("Files.Write", File{Path: path, Content: content}, &Nothing{})
+func (n *Node) Write(ctx context.Context, path, content string) error {
+	return n.Ask(ctx, "Files.Write", File{Path: path, Content: content}, &Nothing{})
 }
 
 // Reads says whether a file of a node says what was written.
-func (n *Node) Reads(path, want string) error {
+func (n *Node) Reads(ctx context.Context, path, want string) error {
 	var got string
-	if err := n.Ask("Files.Read", path, &got); err != nil {
+	if err := n.Ask(ctx, "Files.Read", path, &got); err != nil {
 		return err
 	}
 	if got != want {
@@ -83,9 +83,9 @@ func (n *Node) Reads(path, want string) error {
 }
 
 // Mounts says whether a node has so many mounts in a folder.
-func (n *Node) Mounts(folder string, want int) error {
+func (n *Node) Mounts(ctx context.Context, folder string, want int) error {
 	var got []string
-	if err := n.Ask("Files.Mounts", folder, &got); err != nil {
+	if err := n.Ask(ctx, "Files.Mounts", folder, &got); err != nil {
 		return err
 	}
 	if len(got) != want {
@@ -95,9 +95,9 @@ func (n *Node) Mounts(folder string, want int) error {
 }
 
 // IsEmpty says whether a directory of a node has nothing in it, or isn't there.
-func (n *Node) IsEmpty(dir string) error {
+func (n *Node) IsEmpty(ctx context.Context, dir string) error {
 	var names []string
-	if err := n.Ask("Files.List", dir, &names); err != nil {
+	if err := n.Ask(ctx, "Files.List", dir, &names); err != nil {
 		return err
 	}
 	if len(names) > 0 {
@@ -107,8 +107,8 @@ func (n *Node) IsEmpty(dir string) error {
 }
 
 // HasNoVolumes is an error if a node's agent has anything mounted, or directories of pods.
-func (n *Node) HasNoVolumes() error {
-	return errors.Join(n.Mounts(AgentRoot, 0), n.IsEmpty(filepath.Join(AgentRoot, "pods")))
+func (n *Node) HasNoVolumes(ctx context.Context) error {
+	return errors.Join(n.Mounts(ctx, AgentRoot, 0), n.IsEmpty(ctx, filepath.Join(AgentRoot, "pods")))
 }
 
 // DevicePath is the device on its node of a pod's volume of a type.

@@ -27,7 +27,6 @@ import (
 const (
 	insideArgument = "inside"
 	nodeArgument   = "node"
-	loadArgument   = "load"
 	tidyArgument   = "tidy"
 )
 
@@ -45,8 +44,6 @@ func (s Suite) play() error {
 	case len(os.Args) >= 5 && os.Args[1] == nodeArgument:
 		fmt.Println("node:", s.serve(os.Args[2], os.Args[3], os.Args[4]))
 		return uml.PowerOff()
-	case len(os.Args) == 3 && os.Args[1] == loadArgument:
-		return writeLines(os.Args[2])
 	case len(os.Args) == 3 && os.Args[1] == tidyArgument:
 		return Folder{os.Args[2]}.tidy(context.WithoutCancel(ctx))
 	case len(os.Args) >= 3 && os.Args[1] == insideArgument:

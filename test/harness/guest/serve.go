@@ -2,18 +2,15 @@ package guest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/rpc"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-dev/stowage/hack/uml"
-	"github.com/stowage-dev/stowage/test/harness/scenario"
 )
 
 // logsDir is where nodes have the folder of logs: what they write there outlives
@@ -37,87 +34,41 @@ func (s Suite) serve(address, gateway, logs string) error {
 	if err := unix.Mount("logs", logsDir, "hostfs", 0, logs); err != nil {
 		return fmt.Errorf("mounting the folder of logs: %w", err)
 	}
-	calls, err := newServer(s.Services)
-	if err != nil {
+	if err := listen("", s.Services); err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", ":"+nodePort)
-	if err != nil {
-		return err
-	}
-	calls.Accept(listener)
-	return errors.New("nobody asks any more")
+	select {}
 }
 
-// newServer serves what every node can be asked, and more services.
-func newServer(more func() ([]any, error)) (*rpc.Server, error) {
-	services := []any{Files{}, &Load{}, Processes{}, &Agent{}}
+// listen begins to serve what every node can be asked, and more services.
+func listen(address string, more func() ([]any, error)) error {
+	services := []any{Files{}, Processes{}, &Agent{}}
 	if more != nil {
 		added, err := more()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		services = append(services, added...)
 	}
 	calls := rpc.NewServer()
 	for _, service := range services {
 		if err := calls.Register(service); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return calls, nil
-}
-
-// machineDisk is the size of the machine's disk, which takes space as it is written to.
-const machineDisk = 16 << 30
-
-// Machine is the machine itself, as far as the test's namespaces go: it can be asked
-// what nodes can, and so can be one of them.
-type Machine struct {
-	folder Folder
-	calls  *rpc.Client
-}
-
-// socket is where a machine serves other processes of its test.
-func socket(folder Folder) string { return filepath.Join(folder.Memory(), "machine.sock") }
-
-// NewMachine is the machine that the test runs on, which serves what every node does,
-// and these services, to this process and to those that connect.
-func NewMachine(folder Folder, services func() ([]any, error)) (*Machine, error) {
-	server, err := newServer(services)
+	listener, err := net.Listen("tcp", net.JoinHostPort(address, nodePort))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	listener, err := net.Listen("unix", socket(folder))
-	if err != nil {
+	go calls.Accept(listener)
+	return nil
+}
+
+// ServeMachine has the machine, which the test runs on, serve what every node does, and
+// these services, to this process and to those that connect.
+func ServeMachine(ctx context.Context, folder Folder, services func() ([]any, error)) (*Node, error) {
+	if err := listen(Address, services); err != nil {
 		return nil, fmt.Errorf("serving what the machine does: %w", err)
 	}
-	go server.Accept(listener)
-	return ConnectMachine(folder)
-}
-
-// ConnectMachine is the machine that another process of the test made with NewMachine.
-func ConnectMachine(folder Folder) (*Machine, error) {
-	calls, err := rpc.Dial("unix", socket(folder))
-	if err != nil {
-		return nil, fmt.Errorf("connecting to the machine's services: %w", err)
-	}
-	return &Machine{folder, calls}, nil
-}
-
-// Address is that of the machine in the nodes' network.
-func (*Machine) Address() string { return Address }
-
-// Path is where the machine has a file: where it is.
-func (*Machine) Path(machine string) string { return machine }
-
-// Logs is the folder of logs.
-func (m *Machine) Logs() string { return m.folder.Logs() }
-
-// Disk is the image of a disk for the machine as a node.
-func (m *Machine) Disk() (string, error) { return m.folder.Disk("machine", machineDisk) }
-
-// Ask has the machine do something: a method of one of the services.
-func (m *Machine) Ask(method string, asked, answer any) error {
-	return ask("the machine", m.calls, nil, scenario.Patience, rpc.Call{ServiceMethod: method, Args: asked, Reply: answer})
+	return ConnectMachine(ctx, folder)
 }

@@ -44,7 +44,7 @@ func StartStowage(ctx context.Context, folder Folder, nodes []*Node, differences
 		return nil, err
 	}
 	for _, name := range names {
-		if err := s.StartAgent(name); err != nil {
+		if err := s.StartAgent(ctx, name); err != nil {
 			return nil, err
 		}
 	}
@@ -52,7 +52,7 @@ func StartStowage(ctx context.Context, folder Folder, nodes []*Node, differences
 }
 
 // StartAgent starts the agent of a node, and waits until it is ready.
-func (s *Stowage) StartAgent(node string) error {
+func (s *Stowage) StartAgent(ctx context.Context, node string) error {
 	path, err := cluster.ProgramPath("node-agent")
 	if err != nil {
 		return err
@@ -61,15 +61,15 @@ func (s *Stowage) StartAgent(node string) error {
 	if s.agentFlags != nil {
 		asked.Flags = s.agentFlags(node)
 	}
-	if err := s.nodes[node].Ask("Agent.Start", asked, &Nothing{}); err != nil {
+	if err := s.nodes[node].Ask(ctx, "Agent.Start", asked, &Nothing{}); err != nil {
 		return fmt.Errorf("starting the agent of %s: %w", node, err)
 	}
 	return nil
 }
 
 // KillAgent ends the agent of a node as a crash does.
-func (s *Stowage) KillAgent(node string) error {
-	return s.nodes[node].Ask("Agent.Kill", Nothing{}, &Nothing{})
+func (s *Stowage) KillAgent(ctx context.Context, node string) error {
+	return s.nodes[node].Ask(ctx, "Agent.Kill", Nothing{}, &Nothing{})
 }
 
 // NodeOf is where a pod is.

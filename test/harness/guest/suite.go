@@ -2,7 +2,6 @@ package guest
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -51,7 +50,7 @@ type Suite struct {
 // other process, such as those of the Ginkgo CLI and of `go test`, it runs the tests.
 func Main(m *testing.M, suite Suite) {
 	mount.ServeCall()
-	parts := []string{runArgument, insideArgument, nodeArgument, loadArgument, tidyArgument}
+	parts := []string{runArgument, insideArgument, nodeArgument, tidyArgument}
 	if len(os.Args) < 2 || !slices.Contains(parts, os.Args[1]) {
 		os.Exit(m.Run())
 	}
@@ -71,13 +70,18 @@ func RunSpecs(t *testing.T, description string) {
 	klog.SetLogger(logr.Discard())
 	ctrl.SetLogger(logr.Discard())
 	gomega.RegisterFailHandler(ginkgo.Fail)
+	ginkgo.ReportAfterSuite("steps", func(report ginkgo.Report) {
+		steps, err := countSteps(report)
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		fmt.Printf("\n%d steps held, in %.0f s.\n", steps, report.RunTime.Seconds())
+	})
 	ginkgo.RunSpecs(t, description)
 }
 
 // SuiteFolder is the folder of the suite that this process runs specs of.
 func SuiteFolder() Folder { return Folder{os.Getenv(folderVariable)} }
 
-// run has the Ginkgo CLI run the specs, with this program, and counts the steps that held.
+// run has the Ginkgo CLI run the specs, with this program.
 func (s Suite) run(ctx context.Context, folder Folder) error {
 	program, err := os.Executable()
 	if err != nil {
@@ -97,7 +101,7 @@ func (s Suite) run(ctx context.Context, folder Folder) error {
 	}
 	cli := exec.CommandContext(ctx, filepath.Join(apiserver.Repository(), "bin", "ginkgo"), arguments...)
 	cli.Env = append(os.Environ(), folderVariable+"="+folder.root)
-	cli.Stdout, cli.Stderr = os.Stdout, os.Stderr
+	cli.Stdout, cli.Stderr = &progress{to: os.Stdout}, os.Stderr
 	cli.WaitDelay = lastWords
 	cli.Cancel = func() error {
 		if folder.waits() {
@@ -110,36 +114,24 @@ func (s Suite) run(ctx context.Context, folder Folder) error {
 	if err := cli.Run(); isFailure(err) {
 		return fmt.Errorf("running the specs, of which %s has reports: %w", reports, err)
 	}
-	return printSteps(filepath.Join(reports, s.Name+".json"))
+	return nil
 }
 
 // isFailure reports whether a process failed, be it ended or not: of one that was ended and
 // succeeded the error is the context's.
 func isFailure(err error) bool { return err != nil && !errors.Is(err, context.Canceled) }
 
-// printSteps prints how many steps held, by a report of Ginkgo's on a suite that passed.
-func printSteps(path string) error {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	var suites []types.Report
-	if err := json.Unmarshal(content, &suites); err != nil {
-		return fmt.Errorf("reading Ginkgo's report: %w", err)
-	}
-	steps := 0
-	for _, suite := range suites {
-		for _, spec := range suite.SpecReports {
-			for _, event := range spec.SpecEvents {
-				if event.SpecEventType == types.SpecEventByEnd {
-					steps++
-				}
+// countSteps counts the steps that held. A suite that passes without one has proved nothing.
+func countSteps(report types.Report) (steps int, err error) {
+	for _, spec := range report.SpecReports {
+		for _, event := range spec.SpecEvents {
+			if event.SpecEventType == types.SpecEventByEnd {
+				steps++
 			}
 		}
 	}
-	if steps == 0 {
-		return errors.New("no step is in Ginkgo's report")
+	if steps == 0 && report.SuiteSucceeded {
+		err = errors.New("the suite passed without a step")
 	}
-	fmt.Printf("\n%d steps held, in %.0f s.\n", steps, suites[0].RunTime.Seconds())
-	return nil
+	return steps, err
 }

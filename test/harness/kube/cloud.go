@@ -2,8 +2,6 @@ package kube
 
 import (
 	"context"
-	"fmt"
-	"path"
 	"path/filepath"
 
 	"google.golang.org/api/compute/v1"
@@ -85,16 +83,5 @@ func inCloud(settings *kubenode.Settings) {
 
 // AttachedTo is the nodes that have disks, by disk.
 func (c *Cloud) AttachedTo(ctx context.Context) (map[string][]string, error) {
-	instances, err := c.Instances.List(Project, Zone).Context(ctx).Do()
-	if err != nil {
-		return nil, fmt.Errorf("asking the cloud what is attached: %w", err)
-	}
-	nodes := map[string][]string{}
-	for _, instance := range instances.Items {
-		for _, disk := range instance.Disks {
-			name := path.Base(disk.Source)
-			nodes[name] = append(nodes[name], instance.Name)
-		}
-	}
-	return nodes, nil
+	return cluster.AttachedTo(ctx, c.Service, Project, Zone)
 }

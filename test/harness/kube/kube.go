@@ -93,7 +93,7 @@ func (c *Cluster) Join(ctx context.Context, nodes Nodes) error {
 	if err != nil {
 		return err
 	}
-	host, err := guest.NewMachine(c.Folder, nodes.Services)
+	host, err := guest.ServeMachine(ctx, c.Folder, nodes.Services)
 	if err != nil {
 		return err
 	}
@@ -109,22 +109,19 @@ func (c *Cluster) Join(ctx context.Context, nodes Nodes) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Plane.ServeService(apiserver.ServiceAddress); err != nil {
-		return err
-	}
-	return c.Each((*kubenode.Node).Join)
+	return c.Each(func(node *kubenode.Node) error { return node.Join(ctx) })
 }
 
 // Load has each node take images: archives that `make image-archives` makes, by their names,
 // or others, by absolute paths.
-func (c *Cluster) Load(archives ...string) error {
+func (c *Cluster) Load(ctx context.Context, archives ...string) error {
 	return c.Each(func(node *kubenode.Node) error {
 		for _, archive := range archives {
 			path := archive
 			if !filepath.IsAbs(path) {
 				path = filepath.Join(apiserver.Repository(), "bin", "images", archive)
 			}
-			if err := node.Import(path); err != nil {
+			if err := node.Import(ctx, path); err != nil {
 				return fmt.Errorf("loading images from %s: %w", path, err)
 			}
 		}

@@ -67,7 +67,7 @@ func Up(ctx context.Context, folder guest.Folder, overlay string, differences Di
 	scenario.Step("two guests boot", func() error { return c.Boot(ctx) })
 	scenario.Step("etcd, kube-apiserver, kube-controller-manager and kube-scheduler start", func() error { return c.startControlPlane(ctx) })
 	scenario.Step("containerd and a kubelet start on the machine and in the guests", func() error { return c.join(ctx, services) })
-	scenario.Step("all take the images", c.load)
+	scenario.Step("all take the images", func() error { return c.load(ctx) })
 	scenario.Step("all nodes are Ready", func() error {
 		return c.Each(func(node *kubenode.Node) error {
 			return scenario.Within(ctx, Patience, func() error { return c.IsReady(ctx, node.Name) })
@@ -97,7 +97,7 @@ func Connect(ctx context.Context, folder guest.Folder, overlay string) (c *Clust
 	if c.MachinesCloud, err = connectCloud(ctx, loopPort); err != nil {
 		return nil, err
 	}
-	machine, err := guest.ConnectMachine(folder)
+	machine, err := guest.ConnectMachine(ctx, folder)
 	if err != nil {
 		return nil, err
 	}
@@ -146,10 +146,10 @@ func (c *Cluster) join(ctx context.Context, services func() ([]any, error)) erro
 const imagesVariable = "STOWAGE_E2E_IMAGES"
 
 // load has each node take the images.
-func (c *Cluster) load() error {
+func (c *Cluster) load(ctx context.Context) error {
 	own := strings.Fields(os.Getenv(imagesVariable))
-	if err := c.Load(slices.Concat(archives, c.differences.Archives, own)...); err != nil {
+	if err := c.Load(ctx, slices.Concat(archives, c.differences.Archives, own)...); err != nil {
 		return err
 	}
-	return c.Each(func(node *kubenode.Node) error { return node.Tag(Busybox, readmeImage) })
+	return c.Each(func(node *kubenode.Node) error { return node.Tag(ctx, Busybox, readmeImage) })
 }

@@ -55,9 +55,6 @@ func (Settings) Dir() string { return dir }
 // Machine is the address of the machine.
 func (Settings) Machine() string { return guest.Address }
 
-// Nothing is an answer that says nothing.
-type Nothing struct{}
-
 // Kubernetes is what a host does to be a node. Its methods are called over the wire.
 type Kubernetes struct {
 	containerd, kubelet *cluster.Program
@@ -65,7 +62,7 @@ type Kubernetes struct {
 
 // Join prepares the host, and starts containerd and the kubelet. It is called once
 // after each boot. That the node is Ready is the API server's to tell.
-func (k *Kubernetes) Join(settings Settings, _ *Nothing) error {
+func (k *Kubernetes) Join(settings Settings, _ *guest.Nothing) error {
 	if k.kubelet != nil {
 		return errors.New("it is a node already")
 	}

@@ -10,7 +10,7 @@ import (
 // Host is a machine that can become a node: a guest, or the machine itself.
 type Host interface {
 	// Ask has it do something.
-	Ask(method string, asked, answer any) error
+	Ask(ctx context.Context, method string, asked, answer any) error
 	// Address is its own in the nodes' network.
 	Address() string
 	// Path is where it has a file of the machine's.
@@ -119,28 +119,23 @@ func route(ctx context.Context, node *Node) error {
 }
 
 // Join makes the host a node: after each boot anew.
-func (n *Node) Join() error { return n.ask("Join", n.settings) }
+func (n *Node) Join(ctx context.Context) error { return n.ask(ctx, "Join", n.settings) }
 
 // Import has the node take images of an archive on the machine.
-func (n *Node) Import(archive string) error { return n.ask("Import", n.Host.Path(archive)) }
+func (n *Node) Import(ctx context.Context, archive string) error {
+	return n.ask(ctx, "Import", n.Host.Path(archive))
+}
 
 // Tag gives an image that the node has another name, too.
-func (n *Node) Tag(image, as string) error { return n.ask("Tag", Tagging{image, as}) }
+func (n *Node) Tag(ctx context.Context, image, as string) error {
+	return n.ask(ctx, "Tag", Tagging{image, as})
+}
 
-// KillKubelet ends the kubelet as a crash does.
-func (n *Node) KillKubelet() error { return n.ask("Control", killKubelet) }
+// Do ends or starts a program of the node's. Containers go on.
+func (n *Node) Do(ctx context.Context, what Control) error { return n.ask(ctx, "Control", what) }
 
-// StartKubelet starts the kubelet again.
-func (n *Node) StartKubelet() error { return n.ask("Control", startKubelet) }
-
-// KillContainerd ends containerd as a crash does.
-func (n *Node) KillContainerd() error { return n.ask("Control", killContainerd) }
-
-// StartContainerd starts containerd again.
-func (n *Node) StartContainerd() error { return n.ask("Control", startContainerd) }
-
-func (n *Node) ask(method string, asked any) error {
-	if err := n.Host.Ask("Kubernetes."+method, asked, &Nothing{}); err != nil {
+func (n *Node) ask(ctx context.Context, method string, asked any) error {
+	if err := n.Host.Ask(ctx, "Kubernetes."+method, asked, &guest.Nothing{}); err != nil {
 		return fmt.Errorf("%s on %s: %w", method, n.Name, err)
 	}
 	return nil

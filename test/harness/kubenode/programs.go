@@ -2,7 +2,6 @@ package kubenode
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os/exec"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stowage-dev/stowage/test/harness/cluster"
+	"github.com/stowage-dev/stowage/test/harness/guest"
 	"github.com/stowage-dev/stowage/test/harness/scenario"
 )
 
@@ -22,10 +22,17 @@ const (
 	kubeletHealth = "http://127.0.0.1:10248/healthz"
 	// callTimeout is how long a call of containerd may take.
 	callTimeout = 80 * time.Second
+)
 
-	// What Control does.
-	killKubelet, startKubelet       = "KillKubelet", "StartKubelet"
-	killContainerd, startContainerd = "KillContainerd", "StartContainerd"
+// Control is what Node.Do does. Programs are killed as a crash does it.
+type Control string
+
+// All that can be done.
+const (
+	KillKubelet     Control = "kill the kubelet"
+	StartKubelet    Control = "start the kubelet"
+	KillContainerd  Control = "kill containerd"
+	StartContainerd Control = "start containerd"
 )
 
 func (k *Kubernetes) startContainerd(ctx context.Context, settings Settings) error {
@@ -52,7 +59,7 @@ func (k *Kubernetes) awaitContainerd(ctx context.Context) error {
 }
 
 // Import has containerd take the images of an archive.
-func (k *Kubernetes) Import(archive string, _ *Nothing) error {
+func (k *Kubernetes) Import(archive string, _ *guest.Nothing) error {
 	return ctr(context.Background(), "images", "import", archive)
 }
 
@@ -60,7 +67,7 @@ func (k *Kubernetes) Import(archive string, _ *Nothing) error {
 type Tagging struct{ Image, As string }
 
 // Tag gives an image a further name.
-func (k *Kubernetes) Tag(asked Tagging, _ *Nothing) error {
+func (k *Kubernetes) Tag(asked Tagging, _ *guest.Nothing) error {
 	return ctr(context.Background(), "images", "tag", "--force", asked.Image, asked.As)
 }
 
@@ -95,21 +102,15 @@ func labels(all map[string]string) string {
 	return strings.Join(pairs, ",")
 }
 
-// Control has the kubelet, or containerd, do as one of Node's methods says. Containers go on.
-func (k *Kubernetes) Control(method string, _ *Nothing) error {
+// Control is Node.Do.
+func (k *Kubernetes) Control(what Control, _ *guest.Nothing) error {
 	ctx := context.Background() // a call has none: it ends with the host
-	switch {
-	case k.kubelet == nil:
-		return errors.New("it isn't a node")
-	case method == killKubelet:
-		return k.kubelet.Kill()
-	case method == startKubelet:
-		return k.kubelet.StartReady(ctx)
-	case method == killContainerd:
-		return k.containerd.Kill()
-	case method == startContainerd:
-		return k.awaitContainerd(ctx)
-	default:
-		return fmt.Errorf("it can't do %s", method)
+	does := map[Control]func() error{
+		KillKubelet: k.kubelet.Kill, StartKubelet: func() error { return k.kubelet.StartReady(ctx) },
+		KillContainerd: k.containerd.Kill, StartContainerd: func() error { return k.awaitContainerd(ctx) },
+	}[what]
+	if k.kubelet == nil || does == nil {
+		return fmt.Errorf("it can't %s", what)
 	}
+	return does()
 }

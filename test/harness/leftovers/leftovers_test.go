@@ -3,6 +3,8 @@ package leftovers
 import (
 	"bufio"
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -65,6 +67,16 @@ func leaveThings() error {
 	if err := child.Start(); err != nil {
 		return err
 	}
+	// A program begins without an environment, for a moment.
+	err = until(context.Background(), func() error {
+		if read(child.Process.Pid, "environ") == "" {
+			return errors.New("the child has no environment")
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
 	fmt.Println(strings.Join([]string{
 		folder, mounted, string(bytes.TrimSpace(loop)), group, socket, fmt.Sprintf("process %d (sleep 1000)", child.Process.Pid),
 	}, "\t"))
@@ -98,7 +110,8 @@ func owner(t *testing.T, root string) (*exec.Cmd, []string) {
 	}
 	t.Cleanup(func() {
 		kill(process)
-		if err := (Cleaner{Root: root, Output: t.Output()}).Clean(t.Context()); err != nil {
+		// The test's own context has ended by now: nothing would be waited for.
+		if err := (Cleaner{Root: root, Output: t.Output()}).Clean(context.WithoutCancel(t.Context())); err != nil {
 			t.Log(err)
 		}
 	})

@@ -90,14 +90,19 @@ func allLoops() (loops []loop, err error) {
 	entries, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
 	for _, entry := range entries {
 		found, failure := lookAt(entry)
-		switch {
-		case failure == nil:
+		if failure == nil {
 			loops = append(loops, found)
-		case !errors.Is(failure, os.ErrNotExist) && !errors.Is(failure, unix.ENXIO): // else it is gone already
+		} else if !isGone(failure) {
 			err = errors.Join(err, fmt.Errorf("looking at %s: %w", entry, failure))
 		}
 	}
 	return loops, err
+}
+
+// isGone reports whether a device that is looked at was detached meanwhile: its file in
+// /sys, what that says, and the device go one after the other.
+func isGone(err error) bool {
+	return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO)
 }
 
 func lookAt(entry string) (l loop, err error) {

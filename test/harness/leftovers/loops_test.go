@@ -1,9 +1,20 @@
 package leftovers
 
 import (
+	"io/fs"
 	"slices"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
+
+func TestADeviceMayGoWhileItIsLookedAt(t *testing.T) {
+	for err, want := range map[error]bool{unix.ENOENT: true, unix.ENODEV: true, unix.ENXIO: true, unix.EACCES: false} {
+		if got := isGone(&fs.PathError{Op: "read", Path: "/sys", Err: err}); got != want {
+			t.Errorf("of %v it says %v", err, got)
+		}
+	}
+}
 
 func TestLoopDevicesStandOnEachOther(t *testing.T) {
 	disk := inode{device: 1, number: 10}

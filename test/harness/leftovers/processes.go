@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const (
@@ -84,19 +85,12 @@ func killProcesses(ctx context.Context, folder string) error {
 
 // until tries again what can't be done while the kernel ends processes.
 func until(ctx context.Context, try func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for {
-		err := try()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-time.After(retry):
-		case <-ctx.Done():
-			return err
-		}
-	}
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, retry, patience, true, func(context.Context) (bool, error) {
+		last = try()
+		return last == nil, nil
+	})
+	return errors.Join(last, err)
 }
 
 // describe names a process as people know it.

@@ -1,10 +1,4 @@
-// Package controller serves CSI's Controller calls over the contract of Stowage's
-// backends, for conformance tests: what kube-controller-manager and Stowage's manager do
-// with claims and volume objects, one who speaks CSI has to ask somebody for.
-//
-// It is never part of a program. What Kubernetes keeps in objects (whose a volume is, its
-// attributes, where it is attached) it keeps in memory.
-package controller
+package sanity_test
 
 import (
 	"context"
@@ -25,8 +19,8 @@ import (
 // pause is how long it waits before it repeats a call that goes on.
 const pause = 10 * time.Millisecond
 
-// Options are what a Server serves.
-type Options struct {
+// controllerOptions are what a controller serves.
+type controllerOptions struct {
 	// Driver is the CSI driver's name, Name that of the StorageBackend.
 	Driver, Name string
 	// Backend makes the volumes.
@@ -37,11 +31,14 @@ type Options struct {
 	Patience time.Duration
 }
 
-// Server is a driver's Controller and Identity services.
-type Server struct {
+// controller is a driver's Controller and Identity services, over the contract of Stowage's
+// backends: what kube-controller-manager and Stowage's manager do with claims and volume
+// objects, csi-sanity has to ask somebody for. What Kubernetes keeps in objects (whose a
+// volume is, its attributes, where it is attached) it keeps in memory.
+type controller struct {
 	csi.UnimplementedControllerServer
 	csi.UnimplementedIdentityServer
-	Options
+	controllerOptions
 
 	mu sync.Mutex
 	// volumes are those that were made, by their handles.
@@ -60,27 +57,27 @@ type volume struct {
 	on map[string]bool
 }
 
-// New makes a Server.
-func New(options Options) *Server {
-	return &Server{Options: options, volumes: map[string]*volume{}, claims: map[string]types.UID{}}
+// newController makes one.
+func newController(options controllerOptions) *controller {
+	return &controller{controllerOptions: options, volumes: map[string]*volume{}, claims: map[string]types.UID{}}
 }
 
-// OneAtATime serves each call alone, which is enough for a test.
-func (s *Server) OneAtATime(ctx context.Context, asked any, _ *grpc.UnaryServerInfo, serve grpc.UnaryHandler) (any, error) {
+// oneAtATime serves each call alone, which is enough for a test.
+func (s *controller) oneAtATime(ctx context.Context, asked any, _ *grpc.UnaryServerInfo, serve grpc.UnaryHandler) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return serve(ctx, asked)
 }
 
-// Left is what was made and not removed: handles, in order.
-func (s *Server) Left() []string {
+// left is what was made and not removed: handles, in order.
+func (s *controller) left() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.volumes))
 }
 
 // ControllerGetCapabilities tells what the backend is able to do.
-func (s *Server) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
+func (s *controller) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
 	response := &csi.ControllerGetCapabilitiesResponse{}
 	for _, claimed := range s.capabilities() {
 		response.Capabilities = append(response.Capabilities, &csi.ControllerServiceCapability{
@@ -90,7 +87,7 @@ func (s *Server) ControllerGetCapabilities(context.Context, *csi.ControllerGetCa
 	return response, nil
 }
 
-func (s *Server) capabilities() []csi.ControllerServiceCapability_RPC_Type {
+func (s *controller) capabilities() []csi.ControllerServiceCapability_RPC_Type {
 	claimed := []csi.ControllerServiceCapability_RPC_Type{csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME}
 	for able, also := range map[csi.ControllerServiceCapability_RPC_Type]bool{
 		csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME: is[backend.Attacher](s),
@@ -109,35 +106,35 @@ func (s *Server) capabilities() []csi.ControllerServiceCapability_RPC_Type {
 	return claimed
 }
 
-func is[Ability any](s *Server) bool {
+func is[Ability any](s *controller) bool {
 	_, can := backend.As[Ability](s.Backend)
 	return can
 }
 
 // GetPluginInfo names the driver.
-func (s *Server) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
+func (s *controller) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
 	return &csi.GetPluginInfoResponse{Name: s.Driver, VendorVersion: "test"}, nil
 }
 
 // GetPluginCapabilities tells that this is the Controller service.
-func (s *Server) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
-	return &csi.GetPluginCapabilitiesResponse{Capabilities: []*csi.PluginCapability{ServiceCapability()}}, nil
+func (s *controller) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
+	return &csi.GetPluginCapabilitiesResponse{Capabilities: []*csi.PluginCapability{serviceCapability()}}, nil
 }
 
-// ServiceCapability is what a plug-in claims that has a Controller service.
-func ServiceCapability() *csi.PluginCapability {
+// serviceCapability is what a plug-in claims that has a Controller service.
+func serviceCapability() *csi.PluginCapability {
 	return &csi.PluginCapability{Type: &csi.PluginCapability_Service_{
 		Service: &csi.PluginCapability_Service{Type: csi.PluginCapability_Service_CONTROLLER_SERVICE},
 	}}
 }
 
 // Probe says that it is ready.
-func (s *Server) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
+func (s *controller) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
 	return &csi.ProbeResponse{}, nil
 }
 
 // find is a volume that was made, or the error that there is none.
-func (s *Server) find(id string) (*volume, error) {
+func (s *controller) find(id string) (*volume, error) {
 	if id == "" {
 		return nil, missing("volume_id")
 	}
@@ -149,7 +146,7 @@ func (s *Server) find(id string) (*volume, error) {
 }
 
 // finished repeats a call until it doesn't say any more that it goes on.
-func (s *Server) finished(ctx context.Context, call func(ctx context.Context) error) error {
+func (s *controller) finished(ctx context.Context, call func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()
 	for {
@@ -166,7 +163,7 @@ func (s *Server) finished(ctx context.Context, call func(ctx context.Context) er
 }
 
 // attributes are what the node is told of a volume.
-func (s *Server) attributes(made *backend.Volume) map[string]string {
+func (s *controller) attributes(made *backend.Volume) map[string]string {
 	attributes := map[string]string{stowagev1alpha1.BackendAttribute: s.Name}
 	maps.Copy(attributes, made.Attributes)
 	return attributes

@@ -1,4 +1,4 @@
-package controller
+package sanity_test
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 )
 
 // CreateVolume has the backend make a volume.
-func (s *Server) CreateVolume(ctx context.Context, asked *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
+func (s *controller) CreateVolume(ctx context.Context, asked *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
 	request, err := s.requestOf(asked)
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (s *Server) CreateVolume(ctx context.Context, asked *csi.CreateVolumeReques
 }
 
 // checkParameters checks those of the class, as the manager does.
-func (s *Server) checkParameters(asked *csi.CreateVolumeRequest) error {
+func (s *controller) checkParameters(asked *csi.CreateVolumeRequest) error {
 	parameters, err := backend.ParseParameters(asked.GetParameters())
 	if err == nil && parameters.Backend != s.Name {
 		err = backend.Invalid.Errorf("there is no StorageBackend %s", parameters.Backend)
@@ -48,7 +48,7 @@ func (s *Server) checkParameters(asked *csi.CreateVolumeRequest) error {
 }
 
 // sourceOf is the volume that a new one is to be a copy of, if it is to be one.
-func (s *Server) sourceOf(asked *csi.CreateVolumeRequest) (*backend.Source, error) {
+func (s *controller) sourceOf(asked *csi.CreateVolumeRequest) (*backend.Source, error) {
 	switch {
 	case asked.GetVolumeContentSource() == nil:
 		return nil, nil
@@ -62,7 +62,7 @@ func (s *Server) sourceOf(asked *csi.CreateVolumeRequest) (*backend.Source, erro
 	return &backend.Source{ID: copied.made.Handle, Claim: copied.request.Claim}, nil
 }
 
-func (s *Server) create(ctx context.Context, asked *csi.CreateVolumeRequest, wanted *volume) (*csi.CreateVolumeResponse, error) {
+func (s *controller) create(ctx context.Context, asked *csi.CreateVolumeRequest, wanted *volume) (*csi.CreateVolumeResponse, error) {
 	if err := s.Backend.Capabilities().Check(wanted.request); err != nil {
 		return nil, toStatus(err)
 	}
@@ -85,7 +85,7 @@ func fits(asked *csi.CapacityRange, bytes int64) bool {
 	return bytes >= asked.GetRequiredBytes() && (asked.GetLimitBytes() == 0 || bytes <= asked.GetLimitBytes())
 }
 
-func (s *Server) created(asked *csi.CreateVolumeRequest, known *volume) *csi.CreateVolumeResponse {
+func (s *controller) created(asked *csi.CreateVolumeRequest, known *volume) *csi.CreateVolumeResponse {
 	return &csi.CreateVolumeResponse{Volume: &csi.Volume{
 		VolumeId: known.made.Handle, CapacityBytes: known.made.Capacity.Value(), VolumeContext: s.attributes(known.made),
 		ContentSource: asked.GetVolumeContentSource(), AccessibleTopology: accessible(known.made),
@@ -94,7 +94,7 @@ func (s *Server) created(asked *csi.CreateVolumeRequest, known *volume) *csi.Cre
 
 // DeleteVolume has the backend remove a volume. No backend has one whose id isn't of the
 // form that all ids are of: that there is none is a success.
-func (s *Server) DeleteVolume(ctx context.Context, asked *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
+func (s *controller) DeleteVolume(ctx context.Context, asked *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
 	id := asked.GetVolumeId()
 	if id == "" {
 		return nil, missing("volume_id")
@@ -120,7 +120,7 @@ func isVolumeID(id string) bool {
 }
 
 // ValidateVolumeCapabilities tells whether a volume can be used in some ways.
-func (s *Server) ValidateVolumeCapabilities(_ context.Context, asked *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
+func (s *controller) ValidateVolumeCapabilities(_ context.Context, asked *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
 	known, err := s.find(asked.GetVolumeId())
 	if err != nil {
 		return nil, err

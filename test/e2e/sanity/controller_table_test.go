@@ -1,4 +1,4 @@
-package controller_test
+package sanity_test
 
 import (
 	"context"
@@ -14,16 +14,13 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
-	"github.com/stowage-dev/stowage/test/e2e/sanity/controller"
 	"github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-const mebibyte = 1 << 20
-
 // newServer serves a backend in memory, in a cluster of two nodes.
-func newServer() (*controller.Server, *fake.Backend) {
+func newServer() (*controller, *fake.Backend) {
 	memory := fake.New()
-	return controller.New(controller.Options{
+	return newController(controllerOptions{
 		Driver: stowagev1alpha1.GCEDriver, Name: "disks", Backend: memory, Patience: time.Second,
 		Node: func(_ context.Context, name string) (*corev1.Node, error) {
 			if name != "node-1" && name != "node-2" {
@@ -49,7 +46,7 @@ func writer() *csi.VolumeCapability {
 }
 
 // made makes a volume and returns its id.
-func made(t *testing.T, s *controller.Server, asked *csi.CreateVolumeRequest) string {
+func made(t *testing.T, s *controller, asked *csi.CreateVolumeRequest) string {
 	t.Helper()
 	response, err := s.CreateVolume(t.Context(), asked)
 	if err != nil {
@@ -72,7 +69,7 @@ func TestARepeatIsForTheSameVolume(t *testing.T) {
 	}
 	_, err := s.CreateVolume(t.Context(), asking("a", 2*mebibyte))
 	mustBe(t, err, codes.AlreadyExists)
-	if left := s.Left(); len(left) != 1 {
+	if left := s.left(); len(left) != 1 {
 		t.Errorf("there are %v", left)
 	}
 }

@@ -1,4 +1,4 @@
-package guest
+package nfs_test
 
 import (
 	"bufio"
@@ -8,7 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"sync/atomic"
+
+	"github.com/stowage-dev/stowage/test/harness/guest"
 )
+
+// loadArgument has this program write lines, and end.
+const loadArgument = "load"
 
 // Load is a pod's process that writes line after line to a file, each stored before
 // the next, until its input ends. It isn't the node's first process: one with files
@@ -44,7 +49,7 @@ func writeLines(path string) error {
 }
 
 // Start begins to write to a file.
-func (l *Load) Start(path string, _ *Nothing) error {
+func (l *Load) Start(path string, _ *guest.Nothing) error {
 	l.process = exec.Command("/proc/self/exe", loadArgument, path)
 	l.process.Stderr = os.Stderr
 	var err error
@@ -69,13 +74,13 @@ func (l *Load) count(output io.Reader) {
 }
 
 // Stored is how many lines are stored.
-func (l *Load) Stored(_ Nothing, stored *int64) error {
+func (l *Load) Stored(_ guest.Nothing, stored *int64) error {
 	*stored = l.stored.Load()
 	return nil
 }
 
 // Stop ends the writing, and says how many lines are stored.
-func (l *Load) Stop(_ Nothing, stored *int64) error {
+func (l *Load) Stop(_ guest.Nothing, stored *int64) error {
 	if l.process == nil {
 		return errors.New("nothing writes")
 	}

@@ -1,4 +1,4 @@
-package controller
+package sanity_test
 
 import (
 	"maps"
@@ -32,7 +32,7 @@ var modes = map[csi.VolumeCapability_AccessMode_Mode]corev1.PersistentVolumeAcce
 
 // claimOf is the UID of the claim that a name stands for: another one once its volume was
 // deleted, as claims have.
-func (s *Server) claimOf(name string) types.UID {
+func (s *controller) claimOf(name string) types.UID {
 	if s.claims[name] == "" {
 		s.claims[name] = types.UID(uuid.NewString())
 	}
@@ -41,7 +41,7 @@ func (s *Server) claimOf(name string) types.UID {
 
 // requestOf is what a call asks the backend for: the volume of a claim that there would
 // be.
-func (s *Server) requestOf(asked *csi.CreateVolumeRequest) (backend.Request, error) {
+func (s *controller) requestOf(asked *csi.CreateVolumeRequest) (backend.Request, error) {
 	if asked.GetName() == "" {
 		return backend.Request{}, missing("name")
 	}

@@ -1,4 +1,4 @@
-package controller
+package sanity_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 )
 
 // ControllerPublishVolume has the backend attach a volume to a node.
-func (s *Server) ControllerPublishVolume(ctx context.Context, asked *csi.ControllerPublishVolumeRequest) (*csi.ControllerPublishVolumeResponse, error) {
+func (s *controller) ControllerPublishVolume(ctx context.Context, asked *csi.ControllerPublishVolumeRequest) (*csi.ControllerPublishVolumeResponse, error) {
 	attacher, err := s.attacher()
 	switch {
 	case err != nil:
@@ -38,7 +38,7 @@ func (s *Server) ControllerPublishVolume(ctx context.Context, asked *csi.Control
 	return s.attach(ctx, attacher, known, request)
 }
 
-func (s *Server) attacher() (backend.Attacher, error) {
+func (s *controller) attacher() (backend.Attacher, error) {
 	attacher, can := backend.As[backend.Attacher](s.Backend)
 	if !can {
 		return nil, status.Error(codes.Unimplemented, "volumes of this driver aren't attached")
@@ -46,7 +46,7 @@ func (s *Server) attacher() (backend.Attacher, error) {
 	return attacher, nil
 }
 
-func (s *Server) attach(ctx context.Context, attacher backend.Attacher, known *volume, request backend.AttachRequest) (*csi.ControllerPublishVolumeResponse, error) {
+func (s *controller) attach(ctx context.Context, attacher backend.Attacher, known *volume, request backend.AttachRequest) (*csi.ControllerPublishVolumeResponse, error) {
 	var made backend.Attachment
 	err := s.finished(ctx, func(ctx context.Context) (err error) {
 		made, err = attacher.Attach(ctx, request)
@@ -63,7 +63,7 @@ func (s *Server) attach(ctx context.Context, attacher backend.Attacher, known *v
 }
 
 // identity is how the backend finds a node.
-func (s *Server) identity(ctx context.Context, name string) (backend.NodeIdentity, error) {
+func (s *controller) identity(ctx context.Context, name string) (backend.NodeIdentity, error) {
 	node, err := s.Node(ctx, name)
 	switch {
 	case err != nil:
@@ -76,7 +76,7 @@ func (s *Server) identity(ctx context.Context, name string) (backend.NodeIdentit
 
 // ControllerUnpublishVolume has the backend detach a volume from a node, or from all that
 // have it where no node is named. What isn't attached is a success.
-func (s *Server) ControllerUnpublishVolume(ctx context.Context, asked *csi.ControllerUnpublishVolumeRequest) (*csi.ControllerUnpublishVolumeResponse, error) {
+func (s *controller) ControllerUnpublishVolume(ctx context.Context, asked *csi.ControllerUnpublishVolumeRequest) (*csi.ControllerUnpublishVolumeResponse, error) {
 	attacher, err := s.attacher()
 	switch {
 	case err != nil:
@@ -100,7 +100,7 @@ func (s *Server) ControllerUnpublishVolume(ctx context.Context, asked *csi.Contr
 	return &csi.ControllerUnpublishVolumeResponse{}, nil
 }
 
-func (s *Server) detach(ctx context.Context, attacher backend.Attacher, known *volume, name string) error {
+func (s *controller) detach(ctx context.Context, attacher backend.Attacher, known *volume, name string) error {
 	node, err := s.identity(ctx, name)
 	if status.Code(err) == codes.NotFound {
 		return nil

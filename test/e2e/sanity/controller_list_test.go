@@ -1,4 +1,4 @@
-package controller
+package sanity_test
 
 import (
 	"context"
@@ -14,7 +14,10 @@ import (
 )
 
 // ListVolumes lists what the backend holds, in pages whose tokens are places in the list.
-func (s *Server) ListVolumes(ctx context.Context, asked *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
+func (s *controller) ListVolumes(ctx context.Context, asked *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
+	if !is[backend.Lister](s) {
+		return nil, status.Error(codes.Unimplemented, "the backend can't tell what it holds")
+	}
 	ids, err := s.held(ctx)
 	if err != nil {
 		return nil, err
@@ -36,11 +39,11 @@ func (s *Server) ListVolumes(ctx context.Context, asked *csi.ListVolumesRequest)
 	return response, nil
 }
 
-// held are the ids of what the backend holds, in order.
-func (s *Server) held(ctx context.Context) (ids []string, err error) {
+// held are the ids of what the backend holds, in order; none where it can't tell.
+func (s *controller) held(ctx context.Context) (ids []string, err error) {
 	lister, can := backend.As[backend.Lister](s.Backend)
 	if !can {
-		return nil, status.Error(codes.Unimplemented, "the backend can't tell what it holds")
+		return nil, nil
 	}
 	all, err := lister.List(ctx)
 	if err != nil {
@@ -53,15 +56,7 @@ func (s *Server) held(ctx context.Context) (ids []string, err error) {
 	return ids, nil
 }
 
-// Held are the ids of what the backend holds; none where it can't tell.
-func (s *Server) Held(ctx context.Context) ([]string, error) {
-	if !is[backend.Lister](s) {
-		return nil, nil
-	}
-	return s.held(ctx)
-}
-
-func (s *Server) listed(id string) *csi.Volume {
+func (s *controller) listed(id string) *csi.Volume {
 	known, made := s.volumes[id]
 	if !made {
 		return &csi.Volume{VolumeId: id}
@@ -73,7 +68,7 @@ func (s *Server) listed(id string) *csi.Volume {
 }
 
 // ControllerExpandVolume has the backend grow a volume.
-func (s *Server) ControllerExpandVolume(ctx context.Context, asked *csi.ControllerExpandVolumeRequest) (*csi.ControllerExpandVolumeResponse, error) {
+func (s *controller) ControllerExpandVolume(ctx context.Context, asked *csi.ControllerExpandVolumeRequest) (*csi.ControllerExpandVolumeResponse, error) {
 	known, err := s.find(asked.GetVolumeId())
 	switch {
 	case err != nil:
@@ -98,7 +93,7 @@ func (s *Server) ControllerExpandVolume(ctx context.Context, asked *csi.Controll
 }
 
 // GetCapacity tells how much room the backend has.
-func (s *Server) GetCapacity(ctx context.Context, _ *csi.GetCapacityRequest) (*csi.GetCapacityResponse, error) {
+func (s *controller) GetCapacity(ctx context.Context, _ *csi.GetCapacityRequest) (*csi.GetCapacityResponse, error) {
 	reporter, can := backend.As[backend.CapacityReporter](s.Backend)
 	if !can {
 		return nil, status.Error(codes.Unimplemented, "the backend can't tell how much it can hold")

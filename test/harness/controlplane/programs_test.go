@@ -1,0 +1,10 @@
+package controlplane
+
+import "testing"
+
+func TestAdministratorsAreToldWhichControllersStowageReplaces(t *testing.T) {
+	controllers, err := StandaloneControllers()
+	if err != nil || controllers == "" || controllers[:2] != "*," {
+		t.Errorf("%q, %v", controllers, err)
+	}
+}
