@@ -40,7 +40,7 @@ type LocalVolumeReconciler struct {
 
 // NewLocalVolumeReconciler makes the reconciler.
 func NewLocalVolumeReconciler(mgr ctrl.Manager, options Options) *LocalVolumeReconciler {
-	return &LocalVolumeReconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: options.Clock, events: recorderOf(mgr)}
+	return &LocalVolumeReconciler{client: mgr.GetClient(), live: liveOf(mgr), clock: options.Clock, events: recorderOf(mgr)}
 }
 
 // +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes,verbs=get;list;watch;patch

@@ -40,7 +40,7 @@ type PersistentVolumeReconciler struct {
 func NewPersistentVolumeReconciler(mgr ctrl.Manager, options Options, index *binder.Index) *PersistentVolumeReconciler {
 	return &PersistentVolumeReconciler{
 		client:  mgr.GetClient(),
-		live:    mgr.GetAPIReader(),
+		live:    liveOf(mgr),
 		shared:  options.shared,
 		scope:   options.Scope,
 		storage: options.storage,

@@ -48,7 +48,7 @@ type PersistentVolumeClaimReconciler struct {
 func NewPersistentVolumeClaimReconciler(mgr ctrl.Manager, options Options) *PersistentVolumeClaimReconciler {
 	r := &PersistentVolumeClaimReconciler{
 		client:   mgr.GetClient(),
-		live:     mgr.GetAPIReader(),
+		live:     liveOf(mgr),
 		shared:   options.shared,
 		scope:    options.Scope,
 		storage:  options.storage,
