@@ -23,7 +23,6 @@ func FuzzAnAnnotationNamesNoOtherVolumeToDetach(f *testing.F) {
 		attachment.Annotations = map[string]string{stowagev1alpha1.AttachmentAnnotation: said}
 
 		intent, err := believable(attachment, pv)
-
 		if err != nil {
 			return
 		}

@@ -5,7 +5,7 @@ import (
 	"context"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,5 +29,5 @@ func (r possibleNames) Get(ctx context.Context, key client.ObjectKey, object cli
 }
 
 func isPossible(key client.ObjectKey) bool {
-	return len(path.IsValidPathSegmentName(key.Name)) == 0 && len(path.IsValidPathSegmentName(key.Namespace)) == 0
+	return len(content.IsPathSegmentName(key.Name)) == 0 && len(content.IsPathSegmentName(key.Namespace)) == 0
 }

@@ -39,7 +39,7 @@ type PersistentVolumeClaimReconciler struct {
 	told     told
 	// mismatches are what was last told of volumes that a controller tied to a claim.
 	// rooms wakes the claims of a backend whose disks have more room.
-	rooms wake.Rounds
+	rooms      wake.Rounds
 	mismatches told
 }
 
