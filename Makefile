@@ -113,6 +113,10 @@ test: controlplane bin/gotestsum ## Run all tests: unit, API server, and (as roo
 test-race: controlplane bin/gotestsum ## Run the tests of RACE_PACKAGES under the race detector, but for the kill matrix, whose processes are too short for it. RACE_PACKAGES=./... takes all of them.
 	@CGO_ENABLED=1 hack/test.sh -race -skip 'NodeManagerThatIsKilled|PodThatGoesAfterAKill' $(TESTFLAGS) $(RACE_PACKAGES)
 
+.PHONY: fuzz
+fuzz: ## Fuzz each parser of what pods, users, servers and disks wrote, FUZZTIME each (30s). PACKAGES narrows it. `make test` plays the seeds.
+	@hack/fuzz.sh
+
 .PHONY: flakes
 flakes: ## Make TARGET until it fails, at most RUNS times (0: no limit). PACKAGES, TESTFLAGS and STORIES narrow it as they do the target.
 	@hack/flakes.sh '$(TARGET)' '$(if $(filter file,$(origin RUNS)),0,$(RUNS))'

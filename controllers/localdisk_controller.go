@@ -45,7 +45,7 @@ type LocalDiskReconciler struct {
 
 // NewLocalDiskReconciler makes the reconciler.
 func NewLocalDiskReconciler(mgr ctrl.Manager, options Options) *LocalDiskReconciler {
-	return &LocalDiskReconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), namespace: options.Namespace}
+	return &LocalDiskReconciler{client: mgr.GetClient(), live: liveOf(mgr), namespace: options.Namespace}
 }
 
 // +kubebuilder:rbac:groups=stowage.dev,resources=localdisks,verbs=get;list;watch;create;patch;delete

@@ -28,37 +28,43 @@ import (
 // cache has seen what was written to it.
 const removals = 8
 
-// LocalVolumeReconciler looks after volumes that are to be removed from a node that
-// isn't part of the cluster any more: no agent is there to do it. All others are the
-// agents' own.
+// LocalVolumeReconciler looks after volumes that are to be removed: it tells the owner of
+// one that a claim is bound to, and lets one go whose node isn't part of the cluster any
+// more, so that no agent can remove it. All others are the agents' own.
 type LocalVolumeReconciler struct {
 	client client.Client
 	live   client.Reader
 	clock  clock.PassiveClock
 	events events.EventRecorder
+	// told are the volumes of which was told that their data goes under a claim.
+	told told
 }
 
 // NewLocalVolumeReconciler makes the reconciler.
 func NewLocalVolumeReconciler(mgr ctrl.Manager, options Options) *LocalVolumeReconciler {
-	return &LocalVolumeReconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: options.Clock, events: recorderOf(mgr)}
+	return &LocalVolumeReconciler{client: mgr.GetClient(), live: liveOf(mgr), clock: options.Clock, events: recorderOf(mgr)}
 }
 
 // +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes/status,verbs=patch
 // +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes/finalizers,verbs=update
 // +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=nodes;persistentvolumes;persistentvolumeclaims,verbs=get;list;watch
 
-// Reconcile notes that the node of a volume which is to go is gone, and lets the
-// volume go as its backend says. A node that exists is never given up, Ready or not.
+// Reconcile tells of data that goes under a claim. It notes that the node of a volume which
+// is to go is gone, and lets the volume go as its backend says. A node that exists is never given up, Ready or not.
 func (r *LocalVolumeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	volume := &stowagev1alpha1.LocalVolume{}
 	if err := r.client.Get(ctx, request.NamespacedName, volume); err != nil {
+		r.told.forget(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if volume.DeletionTimestamp.IsZero() || !volume.Spec.RemoveData ||
 		!controllerutil.ContainsFinalizer(volume, stowagev1alpha1.LocalVolumeFinalizer) {
 		return ctrl.Result{}, nil
+	}
+	if err := r.tellOwners(ctx, volume); err != nil {
+		return ctrl.Result{}, err
 	}
 	gone, err := r.isNodeGone(ctx, volume.Spec.NodeName)
 	if err != nil {

@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -145,4 +146,43 @@ var _ = Describe("A local volume that is to go and whose node is gone", func() {
 			w.empty()
 		}
 	}, Entry("is lost", lost), Entry("isn't answered", unanswered), Entry("is contended", contended))
+})
+
+var _ = Describe("Data that a person has removed under a bound claim", func() {
+	underClaim := func(change ...func(*corev1.PersistentVolume)) (*world, *stowagev1alpha1.LocalVolume) {
+		w, volume := newWorld(ClassesScope), localVolume("fast", "node-a")
+		claim, pv := Claim(), Volume("pvc-1", ReservedTo("data"))
+		pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{
+			CSI: &corev1.CSIPersistentVolumeSource{Driver: stowagev1alpha1.LocalDriver, VolumeHandle: "pvc-1"},
+		}
+		w.create(Node("node-a"), volume, claim)
+		pv.Spec.ClaimRef.UID = claim.UID
+		for _, one := range change {
+			one(pv)
+		}
+		phase := pv.Status.Phase
+		w.create(pv)
+		pv.Status.Phase = cmp.Or(phase, corev1.VolumeBound)
+		Expect(w.direct.Status().Update(context.Background(), pv)).To(Succeed())
+		w.delete(volume)
+		return w, volume
+	}
+
+	It("is told the claim and the volume, once", func() {
+		w, volume := underClaim()
+		for range 3 {
+			w.pass(volume)
+		}
+		Expect(tellingOf(w.told(), "DataRemoved LocalVolume pvc-1 was deleted with spec.removeData")).To(HaveLen(2))
+	})
+
+	DescribeTable("is no news", func(change func(*corev1.PersistentVolume)) {
+		w, volume := underClaim(change)
+		w.pass(volume)
+		Expect(tellingOf(w.told(), "DataRemoved")).To(BeEmpty())
+	},
+		Entry("where the claim gave the volume up", func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeReleased }),
+		Entry("where the volume object stands for other storage", func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeHandle = "pvc-2" }),
+		Entry("where another driver has it", func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = "other.example.com" }),
+	)
 })

@@ -53,7 +53,7 @@ type NodeReconciler struct {
 
 // NewNodeReconciler makes the reconciler.
 func NewNodeReconciler(mgr ctrl.Manager, options Options) *NodeReconciler {
-	r := newNodeReconciler(mgr.GetClient(), mgr.GetAPIReader())
+	r := newNodeReconciler(mgr.GetClient(), liveOf(mgr))
 	r.shared, r.storage, r.patience, r.clock, r.events = options.shared, options.storage, options.ForceDetachAfter, options.Clock, recorderOf(mgr)
 	return r
 }

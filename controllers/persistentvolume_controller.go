@@ -40,7 +40,7 @@ type PersistentVolumeReconciler struct {
 func NewPersistentVolumeReconciler(mgr ctrl.Manager, options Options, index *binder.Index) *PersistentVolumeReconciler {
 	return &PersistentVolumeReconciler{
 		client:  mgr.GetClient(),
-		live:    mgr.GetAPIReader(),
+		live:    liveOf(mgr),
 		shared:  options.shared,
 		scope:   options.Scope,
 		storage: options.storage,
@@ -195,7 +195,7 @@ func (r *PersistentVolumeReconciler) releaseUnbound(ctx context.Context, pv *cor
 // fence writes to the claim what its own reconciler will find: the volume goes.
 func (r *PersistentVolumeReconciler) fence(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
 	before := claim.DeepCopy()
-	why := waitForOldVolume(pv)
+	why := waitForOldVolume(pv, claim)
 	if !setBindable(claim, corev1.PersistentVolumeClaimCondition{Status: corev1.ConditionFalse, Reason: why.reason, Message: why.message}) {
 		return nil
 	}

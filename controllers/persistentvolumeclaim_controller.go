@@ -19,6 +19,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/wake"
 )
 
 // PersistentVolumeClaimReconciler finds or makes a volume for every claim and
@@ -37,6 +38,8 @@ type PersistentVolumeClaimReconciler struct {
 	events   events.EventRecorder
 	told     told
 	// mismatches are what was last told of volumes that a controller tied to a claim.
+	// rooms wakes the claims of a backend whose disks have more room.
+	rooms      wake.Rounds
 	mismatches told
 }
 
@@ -45,12 +48,13 @@ type PersistentVolumeClaimReconciler struct {
 func NewPersistentVolumeClaimReconciler(mgr ctrl.Manager, options Options) *PersistentVolumeClaimReconciler {
 	r := &PersistentVolumeClaimReconciler{
 		client:   mgr.GetClient(),
-		live:     mgr.GetAPIReader(),
+		live:     liveOf(mgr),
 		shared:   options.shared,
 		scope:    options.Scope,
 		storage:  options.storage,
 		refresh:  refresh{clock: options.Clock},
 		patience: patience{clock: options.Clock, lasts: untilTold},
+		rooms:    wake.Rounds{Clock: options.Clock, Each: roomEach, Rest: roomRest},
 		events:   recorderOf(mgr),
 	}
 	r.index = binder.NewIndex(r.waking.add)
@@ -220,7 +224,7 @@ func (r *PersistentVolumeClaimReconciler) SetupWithManager(mgr ctrl.Manager) err
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForClass)).
 		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForBackend), onlyUsableBackends()).
 		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(r.claimOfLocalVolume)).
-		Watches(&stowagev1alpha1.LocalDisk{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForDisk), onlyMoreRoom()).
+		Watches(&stowagev1alpha1.LocalDisk{}, r.diskEvents(), onlyMoreRoom()).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForNode), onlyNewNodes()).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.claimsPlacedOn), builder.WithPredicates(goneNodes)).
 		WatchesRawSource(source.Func(r.waking.start)).

@@ -239,7 +239,7 @@ func (r *PersistentVolumeClaimReconciler) findRecorded(ctx context.Context, scop
 		return nil, wrap(client.IgnoreNotFound(err), "reading volume %s", volumeIDOf(scope.claim))
 	case !recorded.DeletionTimestamp.IsZero():
 		// Its storage is the volume object's to remove.
-		return waitForOldVolume(recorded), r.beginAnew(ctx, scope.claim)
+		return waitForOldVolume(recorded, scope.claim), r.beginAnew(ctx, scope.claim)
 	case binder.TiedTo(recorded, scope.claim):
 		scope.volume = recorded
 	}

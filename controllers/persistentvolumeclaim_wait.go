@@ -253,11 +253,19 @@ func waitForVolume(why string) *wait {
 	return &wait{reason: "NoMatchingVolume", event: "FailedBinding", message: why}
 }
 
-func waitForOldVolume(pv *corev1.PersistentVolume) *wait {
-	return &wait{
-		reason: "VolumeTerminating", event: provisioningFailed, warning: true,
-		message: fmt.Sprintf("volume %s, which was made for this claim, is being deleted: another is made once it is gone", pv.Name),
+// waitForOldVolume says why a claim doesn't get a volume object that goes.
+func waitForOldVolume(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) *wait {
+	waiting := &wait{reason: "VolumeTerminating", event: provisioningFailed, warning: true}
+	switch {
+	case madeFor(pv, claim):
+		waiting.message = fmt.Sprintf("volume %s, which was made for this claim, is being deleted: another is made once it is gone", pv.Name)
+	case binder.TiedTo(pv, claim):
+		waiting.message = fmt.Sprintf("volume %s, which is reserved for this claim, is being deleted: the claim gets another that fits", pv.Name)
+	default:
+		waiting.message = fmt.Sprintf("volume %s, which has the name of the volume that is made for this claim, and isn't that, is being deleted: "+
+			"the claim gets its own once it is gone", pv.Name)
 	}
+	return waiting
 }
 
 func waitForForeignProvisioner(driver string) *wait {

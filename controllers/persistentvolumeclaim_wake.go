@@ -39,6 +39,9 @@ const (
 	refreshEach  = 50 * time.Millisecond
 	// untilTold is how long a backend is at work before its claim says so.
 	untilTold = 2 * time.Second
+	// roomEach is how long claims that wait for room leave each other, and roomRest how
+	// long a backend's claims rest at least: agents write about free room at any time.
+	roomEach, roomRest = 10 * time.Millisecond, time.Second
 )
 
 // refresh says when the claims of a class are to say anew why they wait. All methods

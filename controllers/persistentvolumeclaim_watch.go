@@ -188,10 +188,17 @@ func (r *PersistentVolumeClaimReconciler) claimsWaitingForBackend(ctx context.Co
 	return r.claimsOfClassesWith(ctx, object.GetName())
 }
 
-// claimsWaitingForDisk wakes the claims whose class may name the backend of a disk
-// that has more room than before.
-func (r *PersistentVolumeClaimReconciler) claimsWaitingForDisk(ctx context.Context, object client.Object) []reconcile.Request {
-	return r.claimsOfClassesWith(ctx, object.(*stowagev1alpha1.LocalDisk).Spec.Backend)
+// diskEvents wakes, in rounds, the claims whose class may name the backend of a disk that
+// has more room than before.
+func (r *PersistentVolumeClaimReconciler) diskEvents() handler.EventHandler {
+	enqueue := func(ctx context.Context, object client.Object, queue queue) {
+		name := object.(*stowagev1alpha1.LocalDisk).Spec.Backend
+		r.rooms.Wake(name, queue, func() []reconcile.Request { return r.claimsOfClassesWith(ctx, name) })
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue queue) { enqueue(ctx, e.Object, queue) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue queue) { enqueue(ctx, e.ObjectNew, queue) },
+	}
 }
 
 func (r *PersistentVolumeClaimReconciler) claimsOfClassesWith(ctx context.Context, name string) []reconcile.Request {

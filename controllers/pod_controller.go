@@ -35,7 +35,7 @@ var errForeignClaim = errors.New("which exists and is not this pod's: rename the
 
 // NewPodReconciler makes the reconciler.
 func NewPodReconciler(mgr ctrl.Manager) *PodReconciler {
-	return &PodReconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), events: recorderOf(mgr)}
+	return &PodReconciler{client: mgr.GetClient(), live: liveOf(mgr), events: recorderOf(mgr)}
 }
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch

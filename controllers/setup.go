@@ -105,7 +105,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	if options.storage, err = newStorage(ctx, options); err != nil {
 		return err
 	}
-	options.shared = newLiveReads(mgr.GetAPIReader())
+	options.shared = newLiveReads(liveOf(mgr))
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ type StorageBackendAuditor struct {
 func NewStorageBackendAuditor(mgr ctrl.Manager, options Options) *StorageBackendAuditor {
 	return &StorageBackendAuditor{
 		client:  mgr.GetClient(),
-		live:    mgr.GetAPIReader(),
+		live:    liveOf(mgr),
 		storage: options.storage,
 		clock:   options.Clock,
 		events:  recorderOf(mgr),

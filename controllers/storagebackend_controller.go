@@ -51,7 +51,7 @@ type StorageBackendReconciler struct {
 func NewStorageBackendReconciler(mgr ctrl.Manager, options Options) *StorageBackendReconciler {
 	return &StorageBackendReconciler{
 		client:  mgr.GetClient(),
-		live:    mgr.GetAPIReader(),
+		live:    liveOf(mgr),
 		storage: options.storage,
 		events:  recorderOf(mgr),
 	}

@@ -56,7 +56,7 @@ func NewVolumeAttachmentComparer(mgr ctrl.Manager, options Options) *VolumeAttac
 	}
 	return &VolumeAttachmentComparer{
 		client:   mgr.GetClient(),
-		live:     mgr.GetAPIReader(),
+		live:     liveOf(mgr),
 		shared:   options.shared,
 		storage:  options.storage,
 		interval: interval,

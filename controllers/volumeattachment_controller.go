@@ -55,7 +55,7 @@ type VolumeAttachmentReconciler struct {
 func NewVolumeAttachmentReconciler(mgr ctrl.Manager, options Options) *VolumeAttachmentReconciler {
 	return &VolumeAttachmentReconciler{
 		client:  mgr.GetClient(),
-		live:    mgr.GetAPIReader(),
+		live:    liveOf(mgr),
 		shared:  options.shared,
 		storage: options.storage,
 		clock:   options.Clock,

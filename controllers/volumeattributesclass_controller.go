@@ -33,7 +33,7 @@ type VolumeAttributesClassReconciler struct {
 
 // NewVolumeAttributesClassReconciler makes the reconciler.
 func NewVolumeAttributesClassReconciler(mgr ctrl.Manager) *VolumeAttributesClassReconciler {
-	return &VolumeAttributesClassReconciler{client: mgr.GetClient(), live: mgr.GetAPIReader()}
+	return &VolumeAttributesClassReconciler{client: mgr.GetClient(), live: liveOf(mgr)}
 }
 
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=volumeattributesclasses,verbs=get;list;watch;patch

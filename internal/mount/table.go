@@ -21,6 +21,9 @@ const mountinfo = "/proc/self/mountinfo"
 // has no empty part, so no file name can be mistaken for it.
 const deletedMark = "//deleted"
 
+// maxShownLine is how much of a line that can't be read is told, in bytes.
+const maxShownLine = 300
+
 // Point is one mount.
 type Point struct {
 	// ID is the mount's; Parent is that of the mount which it is mounted on.
@@ -169,7 +172,7 @@ func parseTable(content string) (Table, error) {
 	for line := range strings.Lines(content) {
 		point, err := parsePoint(strings.TrimSuffix(line, "\n"))
 		if err != nil {
-			return nil, fmt.Errorf("reading line %q of the mount table: %w", line, err)
+			return nil, fmt.Errorf("reading line %.*q of the mount table: %w", maxShownLine, line, err)
 		}
 		table = append(table, point)
 	}

@@ -13,7 +13,7 @@ import (
 // any instance has may be the node's.
 func (b *gceBackend) isAttached(ctx context.Context, c *cloud, id string, node backend.NodeIdentity) (bool, error) {
 	if !validID.MatchString(id) {
-		return false, backend.Conflict.Errorf("%q is no id of a volume: nothing is attached for it", id)
+		return false, nil // attach refused it
 	}
 	has, err := c.attachedTo(ctx, node, func(on *instance) string { return c.diskPath(on.zone, id) })
 	if err != nil || has != nil || node.ProviderID != "" {

@@ -9,10 +9,14 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// detach takes the disk from the node's instance, whatever the guest does with it.
+// detach takes the disk from the node's instance, whatever the guest does with it. Of a
+// volume whose handle is none of Stowage's, attach has attached nothing.
 func (b *gceBackend) detach(ctx context.Context, c *cloud, id string, node backend.NodeIdentity) error {
-	if !validID.MatchString(id) {
-		return backend.Conflict.Errorf("%q is no id of a volume: nothing is detached for it", id)
+	switch {
+	case existingID.MatchString(id):
+		return backend.Conflict.Errorf("disk %s is none of Stowage's: it is left alone", id)
+	case !validID.MatchString(id):
+		return nil
 	}
 	candidates, err := c.instancesOf(ctx, node)
 	if err != nil {

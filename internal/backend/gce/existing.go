@@ -83,6 +83,9 @@ func (e existingDisks) diskAt(ctx context.Context, c *cloud, wanted place) (*dis
 // Detach takes a disk from the node's instance if it was attached by Attach. The device
 // name tells: it is made of the disk's path, and no other program gives it.
 func (e existingDisks) Detach(ctx context.Context, id string, node backend.NodeIdentity) error {
+	if !existingID.MatchString(id) {
+		return nil // Attach has attached nothing for it
+	}
 	_, err := inCloud(ctx, e.backend, fmt.Sprintf("detaching %s from node %s", id, node.Name), func(c *cloud) (any, error) {
 		return nil, e.detach(ctx, c, id, node)
 	})
@@ -130,6 +133,9 @@ func (e existingDisks) detachFrom(ctx context.Context, c *cloud, wanted place, f
 
 // IsAttached looks for a disk that was attached by Attach at the node's instance.
 func (e existingDisks) IsAttached(ctx context.Context, id string, node backend.NodeIdentity) (bool, error) {
+	if !existingID.MatchString(id) {
+		return false, nil
+	}
 	return inCloud(ctx, e.backend, fmt.Sprintf("looking for %s at node %s", id, node.Name), func(c *cloud) (bool, error) {
 		wanted, err := e.placeOf(id)
 		if err != nil {

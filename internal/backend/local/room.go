@@ -123,13 +123,16 @@ func isReported(disk *stowagev1alpha1.LocalDisk) bool {
 	return meta.FindStatusCondition(disk.Status.Conditions, stowagev1alpha1.ReadyCondition) != nil
 }
 
-// exhausted tells how much room each node has that has too little.
+// exhausted names the nodes that have too little room. How much each has stands in its
+// LocalDisk alone: the text is written to each claim that waits, again with each change.
 func exhausted(wanted resource.Quantity, places []place) error {
-	rooms := make([]string, 0, len(places))
+	nodes := make([]string, 0, len(places))
 	for _, place := range places {
-		rooms = append(rooms, fmt.Sprintf("node %s has %s", place.node, resource.NewQuantity(place.room, resource.BinarySI)))
+		nodes = append(nodes, place.node)
 	}
-	return backend.Exhausted.Errorf("none of %d nodes has room for %s: %s", len(places), wanted.String(), named(rooms))
+	slices.Sort(nodes)
+	return backend.Exhausted.Errorf("none of %d nodes has room for %s (%s): delete claims, or add a node or a disk; "+
+		"kubectl get localdisks shows what each has", len(places), wanted.String(), named(nodes))
 }
 
 // named joins the first few of what may be thousands, and counts the rest.

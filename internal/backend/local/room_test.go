@@ -40,9 +40,25 @@ func TestWhatWasAskedAMomentAgoTakesUpRoom(t *testing.T) {
 		t.Errorf("they were asked of %s and %s", first, second)
 	}
 	_, err := disks.Provision(t.Context(), asking("3", "6Gi"))
-	expectError(t, err, backend.Exhausted, "none of 2 nodes has room for 6Gi: node node-1 has 4Gi; node node-2 has 2Gi")
+	expectError(t, err, backend.Exhausted, "none of 2 nodes has room for 6Gi (node-1; node-2): delete claims")
 	if cluster.has(asking("3", "6Gi").ID) {
 		t.Error("it was asked for all the same")
+	}
+}
+
+func TestTheReasonForNoRoomStaysTheSameWhileTheDisksChange(t *testing.T) {
+	cluster := newCluster(t, Node("node-1"), Node("node-2"))
+	cluster.disk(t, "disks", "node-1", "100Gi", "4Gi")
+	changing := cluster.disk(t, "disks", "node-2", "100Gi", "3Gi")
+	disks := cluster.openBare(t, LocalBackend("disks"))
+	_, before := disks.Provision(t.Context(), asking("1", "6Gi"))
+	changing.Status.Available = new(resource.MustParse("5Gi"))
+	if err := cluster.Update(t.Context(), changing); err != nil {
+		t.Fatal(err)
+	}
+	_, after := disks.Provision(t.Context(), asking("1", "6Gi"))
+	if !errors.Is(after, backend.Exhausted) || after.Error() != before.Error() {
+		t.Errorf("first %q, and then %q", before, after)
 	}
 }
 

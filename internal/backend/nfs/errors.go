@@ -38,7 +38,7 @@ func (b *nfsBackend) translate(doing string, err error) error {
 		{tree.IsPermission(err), backend.Unavailable, place + " isn't writable for the manager: export it with rw and no_root_squash"},
 		{errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT), backend.Exhausted, place + " is full: make room"},
 		{errors.Is(err, syscall.EAGAIN), backend.Unavailable, "server " + b.spec.server + " isn't ready: wait"},
-		{errors.Is(err, tree.ErrOtherFileSystem) || errors.Is(err, syscall.ENOTDIR), backend.Conflict, "something lies on the way: move it away"},
+		{errors.Is(err, tree.ErrOtherFileSystem) || errors.Is(err, syscall.ENOTDIR), backend.Conflict, "something that is no directory of this share lies on the way: look what it is, and move it away if no volume needs it"},
 		{errors.Is(err, syscall.ENAMETOOLONG) || errors.Is(err, syscall.EINVAL), backend.Invalid, "the server takes no such name: change nfs.directoryTemplate"},
 	} {
 		switch {

@@ -35,11 +35,15 @@ func ensureReserved(ctx context.Context, root tree.Dir, volume record) error {
 	case holder == volume.mark():
 		return nil
 	case found:
-		return backend.Conflict.Errorf("directory %s is, is in, or has in it, the directory of another volume (%s): "+
-			"change nfs.directoryTemplate so that no two claims get the same", volume.Directory, tree.Shown(holder))
+		return otherVolumes(volume.Directory, holder)
 	default:
 		return fmt.Errorf("reserving directory %s: %w", volume.Directory, err)
 	}
+}
+
+func otherVolumes(directory, holder string) error {
+	return backend.Conflict.Errorf("directory %s is, is in, or has in it, the directory of another volume (%s): "+
+		"leave that in place, and change nfs.directoryTemplate so that no two claims get the same", directory, tree.Shown(holder))
 }
 
 func makeMark(ctx context.Context, root tree.Dir, place, text string) error {

@@ -66,8 +66,7 @@ func (b *nfsBackend) ensureRecord(ctx context.Context, root tree.Dir, request ba
 	case templateErr != nil:
 		return record{}, templateErr
 	case taken:
-		return record{}, backend.Conflict.Errorf("directory %s exists on share %s and isn't this claim's: "+
-			"move it away, or change nfs.directoryTemplate", wanted, b.spec.path)
+		return record{}, b.explainTaken(ctx, root, wanted, nil)
 	}
 	if err := b.checkRoom(ctx, root, request.Capacity); err != nil {
 		return record{}, err
@@ -93,10 +92,27 @@ func (b *nfsBackend) ensurePlace(ctx context.Context, root tree.Dir, volume reco
 func (b *nfsBackend) isTaken(ctx context.Context, root tree.Dir, directory string) (bool, error) {
 	taken, err := tree.Exists(ctx, root, directory)
 	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, tree.ErrOtherFileSystem) {
-		return false, backend.Conflict.Errorf("directory %s can't be made on share %s, because something else is on the way: "+
-			"move it away, or change nfs.directoryTemplate: %w", directory, b.spec.path, err)
+		return false, b.explainTaken(ctx, root, directory, err)
 	}
 	return taken, err
+}
+
+// explainTaken returns a Conflict that tells what to do about what lies at a directory, or
+// on the way to it: a volume's data stays where it is.
+func (b *nfsBackend) explainTaken(ctx context.Context, root tree.Dir, directory string, cause error) error {
+	holder, found, err := findMark(ctx, root, directories+"/"+directory)
+	switch {
+	case err != nil:
+		return fmt.Errorf("asking whose directory %s is: %w", directory, err)
+	case found:
+		return otherVolumes(directory, holder)
+	case cause != nil:
+		return backend.Conflict.Errorf("directory %s can't be made on share %s, because something else is on the way, which is no volume's of Stowage: "+
+			"look at it and move it away, or change nfs.directoryTemplate: %w", directory, b.spec.path, cause)
+	default:
+		return backend.Conflict.Errorf("directory %s exists on share %s, and is no volume's of Stowage: "+
+			"look at it and move it away, or change nfs.directoryTemplate", directory, b.spec.path)
+	}
 }
 
 // checkResumable looks whether a record is that of the volume asked for.

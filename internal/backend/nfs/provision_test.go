@@ -68,7 +68,7 @@ func TestADirectoryThatSomebodyElseMadeIsNeverGivenAway(t *testing.T) {
 
 	_, err := opened.Provision(t.Context(), request)
 
-	if !errors.Is(err, backend.Conflict) {
+	if !errors.Is(err, backend.Conflict) || !strings.Contains(err.Error(), "is no volume's of Stowage: look at it and move it away") {
 		t.Errorf("provisioning ended with %v", err)
 	}
 	must(t, opened.Delete(t.Context(), request.ID))
@@ -95,7 +95,7 @@ func TestNoTwoVolumesShareADirectory(t *testing.T) {
 
 				_, err := other.Provision(t.Context(), test.otherRequest)
 
-				if !errors.Is(err, backend.Conflict) {
+				if !errors.Is(err, backend.Conflict) || !strings.Contains(err.Error(), "the directory of another volume") || strings.Contains(err.Error(), "move it away") {
 					t.Errorf("the second one ended with %v", err)
 				}
 				w.mustLack(t, recordPath(test.otherRequest.ID))
@@ -103,6 +103,16 @@ func TestNoTwoVolumesShareADirectory(t *testing.T) {
 				w.mustHave(t, recordPath(test.request.ID), directoryOf(t, opened, test.request))
 			})
 		}
+	}
+}
+
+func TestAFileInAVolumeIsNotToBeMovedAway(t *testing.T) {
+	w := newWorld(t)
+	mustProvision(t, w.open(t, template("x")), requestFor("a", "b", "1"))
+	w.put(t, "x/y", "a tenant's file")
+	_, err := w.open(t, template("x/y/z")).Provision(t.Context(), requestFor("a", "b", "2"))
+	if !errors.Is(err, backend.Conflict) || !strings.Contains(err.Error(), "leave that in place") || strings.Contains(err.Error(), "move it away") {
+		t.Errorf("provisioning ended with %v", err)
 	}
 }
 

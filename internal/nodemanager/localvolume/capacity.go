@@ -23,12 +23,6 @@ const (
 	calmDown = 10 * time.Second
 )
 
-// String says it for people.
-func (r room) String() string {
-	return fmt.Sprintf("nothing is left of %s (%s used, %s reserved, %s given to volumes, which have yet to write %s of it)",
-		quantity(r.total), quantity(r.used), quantity(r.reserved), quantity(r.given), quantity(r.unwritten))
-}
-
 // roomAt finds out what room the disk of a backend's folder has beside the volumes
 // of the node.
 func (s *Store) roomAt(path string, reserved int64, volumes Lister) (room, error) {

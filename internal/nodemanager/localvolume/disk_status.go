@@ -2,6 +2,7 @@ package localvolume
 
 import (
 	"errors"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,7 +44,8 @@ func setDiskReady(disk *stowagev1alpha1.LocalDisk, problem error, base string) {
 	setDiskCondition(disk, stowagev1alpha1.ReadyCondition, stowagev1alpha1.ReasonReady, "volumes can be made on the disk")
 }
 
-// setRoom says, in memory, whether a disk has room for volumes.
+// setRoom says, in memory, whether a disk has room for volumes. How the disk is used
+// stands in the numbers of the status, which are written at intervals.
 func setRoom(disk *stowagev1alpha1.LocalDisk, room room) {
 	if room.left() >= mebibyte {
 		setDiskCondition(disk, stowagev1alpha1.HasRoomCondition, stowagev1alpha1.ReasonReady, "volumes can be given some of the disk")
@@ -55,7 +57,8 @@ func setRoom(disk *stowagev1alpha1.LocalDisk, room room) {
 		return
 	}
 	setDiskCondition(disk, stowagev1alpha1.HasRoomCondition, stowagev1alpha1.ReasonFull,
-		room.String()+": delete claims, remove other files, or add a node or a disk")
+		fmt.Sprintf("nothing is left of %s (%s reserved): delete claims, remove other files, or add a node or a disk",
+			quantity(room.total), quantity(room.reserved)))
 }
 
 // setUnknownRoom says, in memory, that nobody knows a disk's room.

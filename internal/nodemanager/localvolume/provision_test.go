@@ -139,7 +139,7 @@ var _ = Describe("A volume that is asked for", func() {
 		result := n.reconcile(ctx, volume)
 		verdict, message := said(ctx, volume, stowagev1alpha1.ProvisionedCondition)
 		Expect(verdict).To(Equal("False Exhausted"))
-		Expect(message).To(ContainSubstring("500Mi is asked for, and 424Mi is left of 1Gi (0 reserved, 600Mi given to other volumes)"))
+		Expect(message).To(ContainSubstring("500Mi is asked for, and other volumes leave less of 1Gi (1Gi in all, 0 reserved)"))
 		Expect(result.RequeueAfter).To(BeNumerically(">", 0))
 		Expect(filepath.Join(disk, volume.Name)).NotTo(BeADirectory())
 	})

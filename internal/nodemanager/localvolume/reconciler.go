@@ -23,17 +23,16 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/wake"
 )
 
 const (
@@ -49,6 +48,9 @@ const (
 	// spent on waiting for the API server, and for the disk to have written. Workers are
 	// there for several disks that answer nobody.
 	concurrentVolumes, volumeWorkers = 16, 128
+	// roomEach is how long volumes that wait for room leave each other, and roomRest how
+	// long they rest at least: each volume that goes wakes them.
+	roomEach, roomRest = 10 * time.Millisecond, time.Second
 	// defaultFSType is the file system of images that name none.
 	defaultFSType = "ext4"
 )
@@ -80,6 +82,8 @@ type Reconciler struct {
 	makings makings
 	walker  *Walker
 	numbers *volumeNumbers
+	// rooms wakes the volumes that wait for room.
+	rooms wake.Rounds
 }
 
 // NewReconciler returns the reconciler of a node's LocalVolumes.
@@ -87,7 +91,10 @@ func NewReconciler(options Options) *Reconciler {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	return &Reconciler{Options: options, lanes: newLanes(), walker: NewWalker(options.Store.Base, options.Clock), numbers: newVolumeNumbers()}
+	return &Reconciler{
+		Options: options, lanes: newLanes(), walker: NewWalker(options.Store.Base, options.Clock), numbers: newVolumeNumbers(),
+		rooms: wake.Rounds{Clock: options.Clock, Each: roomEach, Rest: roomRest},
+	}
 }
 
 // +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes,verbs=get;list;watch;update;patch
@@ -210,11 +217,6 @@ func (r *Reconciler) finish(ctx context.Context, stored, volume *stowagev1alpha1
 // SetupWithManager adds the reconciler to a manager. A volume that goes makes
 // room for those that found none.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	onlyDeletions := predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		UpdateFunc:  func(event.UpdateEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
 	if err := r.numbers.register(r.Metrics); err != nil {
 		return fmt.Errorf("registering the metrics of local volumes: %w", err)
 	}
@@ -224,7 +226,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("localvolume").
 		For(&stowagev1alpha1.LocalVolume{}).
-		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(r.waitingForRoom), builder.WithPredicates(onlyDeletions)).
+		Watches(&stowagev1alpha1.LocalVolume{}, r.deletions()).
 		Watches(&stowagev1alpha1.LocalVolume{}, r.makings.heedDeletions()).
 		Watches(&stowagev1alpha1.LocalDisk{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfDisk), onlyOtherDisks()).
 		WatchesRawSource(source.Channel(r.walker.counted, &handler.TypedEnqueueRequestForObject[*stowagev1alpha1.LocalVolume]{})).
@@ -233,8 +235,15 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
+// deletions wakes, in rounds, the volumes of the node for which a disk was too full.
+func (r *Reconciler) deletions() handler.EventHandler {
+	return handler.Funcs{DeleteFunc: func(ctx context.Context, _ event.DeleteEvent, queue queue) {
+		r.rooms.Wake(r.NodeName, queue, func() []reconcile.Request { return r.waitingForRoom(ctx) })
+	}}
+}
+
 // waitingForRoom is the volumes for which the disk was too full.
-func (r *Reconciler) waitingForRoom(ctx context.Context, _ client.Object) []reconcile.Request {
+func (r *Reconciler) waitingForRoom(ctx context.Context) []reconcile.Request {
 	list := &stowagev1alpha1.LocalVolumeList{}
 	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		// They are tried again anyhow, only later.

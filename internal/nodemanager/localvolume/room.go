@@ -60,15 +60,21 @@ func (r room) checkNew(wanted int64) error {
 
 // check says whether a volume that takes up some bytes of the disk already can have
 // wanted bytes. Neither what another volume was given is promised again, nor what is
-// taken now by files that are no volumes. Nobody keeps those from growing later.
+// taken now by files that are no volumes: these may grow later all the same. The errors
+// are errExhausted. They tell sizes, and no number of free bytes: they are written to
+// objects, again with each change.
 func (r room) check(wanted, taken int64) error {
-	if left := r.total - r.reserved - r.given; wanted > left {
-		return fmt.Errorf("%w: %s is asked for, and %s is left of %s (%s reserved, %s given to other volumes)",
-			errExhausted, quantity(wanted), quantity(max(left, 0)), quantity(r.total), quantity(r.reserved), quantity(r.given))
+	if whole := r.total - r.reserved; wanted > whole {
+		return fmt.Errorf("%w: %s is asked for, and the whole disk has %s for volumes (%s in all, %s reserved)",
+			errExhausted, quantity(wanted), quantity(max(whole, 0)), quantity(r.total), quantity(r.reserved))
 	}
-	if free := r.free - r.unwritten; wanted-taken > free {
-		return fmt.Errorf("%w: %s is asked for, and only %s of the disk is free and not kept for other volumes: other files take up the rest",
-			errExhausted, quantity(wanted-taken), quantity(max(free, 0)))
+	if wanted > r.total-r.reserved-r.given {
+		return fmt.Errorf("%w: %s is asked for, and other volumes leave less of %s (%s in all, %s reserved): kubectl get localdisks shows how much",
+			errExhausted, quantity(wanted), quantity(r.total-r.reserved), quantity(r.total), quantity(r.reserved))
+	}
+	if wanted-taken > r.free-r.unwritten {
+		return fmt.Errorf("%w: %s is asked for, and less of %s is free and not kept for other volumes: other files take up the rest",
+			errExhausted, quantity(wanted), quantity(r.total))
 	}
 	return nil
 }

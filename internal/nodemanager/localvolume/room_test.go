@@ -4,6 +4,10 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
 const gi = int64(1) << 30
@@ -15,17 +19,17 @@ func TestRoomOnADisk(t *testing.T) {
 		problem     string
 	}{
 		"an empty disk":                          {room{total: 10 * gi, free: 10 * gi}, 10 * gi, 0, ""},
-		"one byte too much":                      {room{total: 10 * gi, free: 10 * gi}, 10*gi + 1, 0, "10.0Gi is asked for, and 10Gi is left of 10Gi"},
-		"what others were given counts":          {room{total: 10 * gi, free: 10 * gi, promised: promised{given: 4 * gi}}, 7 * gi, 0, "7Gi is asked for, and 6Gi is left of 10Gi (0 reserved, 4Gi given to other volumes)"},
+		"one byte too much":                      {room{total: 10 * gi, free: 10 * gi}, 10*gi + 1, 0, "10.0Gi is asked for, and the whole disk has 10Gi for volumes (10Gi in all, 0 reserved)"},
+		"what others were given counts":          {room{total: 10 * gi, free: 10 * gi, promised: promised{given: 4 * gi}}, 7 * gi, 0, "7Gi is asked for, and other volumes leave less of 10Gi (10Gi in all, 0 reserved)"},
 		"and fits exactly":                       {room{total: 10 * gi, free: 10 * gi, promised: promised{given: 4 * gi}}, 6 * gi, 0, ""},
-		"what is reserved counts":                {room{total: 10 * gi, free: 10 * gi, reserved: 5 * gi}, 6 * gi, 0, "5Gi is left of 10Gi (5Gi reserved"},
-		"more given than there is":               {room{total: 10 * gi, free: 10 * gi, promised: promised{given: 20 * gi}}, 1, 0, "0 is left"},
-		"other files fill the disk":              {room{total: 10 * gi, free: gi}, 2 * gi, 0, "only 1Gi of the disk is free and not kept for other volumes"},
+		"what is reserved counts":                {room{total: 10 * gi, free: 10 * gi, reserved: 5 * gi}, 6 * gi, 0, "the whole disk has 5Gi for volumes (10Gi in all, 5Gi reserved)"},
+		"more given than there is":               {room{total: 10 * gi, free: 10 * gi, promised: promised{given: 20 * gi}}, 1, 0, "1 is asked for, and other volumes leave less of 10Gi"},
+		"other files fill the disk":              {room{total: 10 * gi, free: gi}, 2 * gi, 0, "2Gi is asked for, and less of 10Gi is free and not kept for other volumes"},
 		"growing asks for the difference only":   {room{total: 10 * gi, free: gi}, 5 * gi, 4 * gi, ""},
-		"other files and what others may write":  {room{total: 10 * gi, free: 6 * gi, promised: promised{given: 5 * gi, unwritten: 4 * gi}}, 3 * gi, 0, "only 2Gi of the disk is free"},
+		"other files and what others may write":  {room{total: 10 * gi, free: 6 * gi, promised: promised{given: 5 * gi, unwritten: 4 * gi}}, 3 * gi, 0, "3Gi is asked for, and less of 10Gi is free"},
 		"what others wrote isn't kept again":     {room{total: 10 * gi, free: 5 * gi, promised: promised{given: 5 * gi}}, 5 * gi, 0, ""},
-		"growing beyond the disk":                {room{total: 10 * gi, free: 10 * gi, promised: promised{given: 4 * gi}}, 7 * gi, 5 * gi, "6Gi is left"},
-		"growing when other files fill the disk": {room{total: 10 * gi, free: gi}, 6 * gi, 4 * gi, "2Gi is asked for"},
+		"growing beyond the disk":                {room{total: 10 * gi, free: 10 * gi, promised: promised{given: 4 * gi}}, 7 * gi, 5 * gi, "7Gi is asked for, and other volumes leave less"},
+		"growing when other files fill the disk": {room{total: 10 * gi, free: gi}, 6 * gi, 4 * gi, "6Gi is asked for, and less of 10Gi is free"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -38,6 +42,30 @@ func TestRoomOnADisk(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestTheReasonForNoRoomStaysTheSameWhileTheDiskChanges(t *testing.T) {
+	full := room{total: 10 * gi, free: 3 * gi, reserved: gi}
+	fuller := room{total: 10 * gi, free: 2 * gi, used: 5 * gi, reserved: gi}
+	crowded, less := full, fuller
+	crowded.given, less.given, less.unwritten = 6*gi, 7*gi, gi
+	for name, pair := range map[string][2]string{
+		"other files":   {full.check(5*gi, 0).Error(), fuller.check(5*gi, gi).Error()},
+		"other volumes": {crowded.check(4*gi, 0).Error(), less.check(4*gi, gi).Error()},
+		"the disk":      {fullness(full), fullness(fuller)},
+	} {
+		if pair[0] != pair[1] {
+			t.Errorf("%s: first %q, and then %q", name, pair[0], pair[1])
+		}
+	}
+}
+
+// fullness is what a LocalDisk says of a disk without room.
+func fullness(of room) string {
+	disk := &stowagev1alpha1.LocalDisk{}
+	of.free = 0
+	setRoom(disk, of)
+	return meta.FindStatusCondition(disk.Status.Conditions, stowagev1alpha1.HasRoomCondition).Message
 }
 
 func TestQuantitiesAreWrittenAsUsersDo(t *testing.T) {

@@ -1,0 +1,28 @@
+package gce
+
+import (
+	"testing"
+
+	"google.golang.org/api/compute/v1"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+func FuzzNoDiskIsOursUnlessItsRecordNamesItAndUs(f *testing.F) {
+	ours := `{"createdBy":"` + creator + `","id":"pvc-1","cluster":"c","backend":"cloud","claim":{"namespace":"a","name":"b","uid":"1"}}`
+	f.Add("pvc-1", ours)
+	f.Add("pvc-2", ours)
+	f.Add("pvc-1-2", `{"createdBy":"`+creator+`","id":"pvc-1-2","cluster":"c","backend":"cloud","claim":{"uid":"1"}}`)
+	f.Add("pvc-", `{"createdBy":"`+creator+`","id":"pvc-","cluster":"c","backend":"cloud","claim":{}}`)
+	f.Add("boot", `{"createdBy":"somebody"}`)
+	f.Add("boot", `[[[[`)
+	f.Fuzz(func(t *testing.T, name, description string) {
+		b := &gceBackend{cluster: "c", name: "cloud"}
+		read, err := b.checkOwner(&disk{Disk: &compute.Disk{Name: name, Description: description}})
+		fits := read.CreatedBy == creator && read.Cluster == "c" && read.Backend == "cloud" && read.ID == name &&
+			isAttemptOf(name, backend.VolumeID(read.Claim.UID, 1))
+		if (err == nil) != fits {
+			t.Errorf("disk %q with record %q: %v", name, description, err)
+		}
+	})
+}

@@ -1,0 +1,136 @@
+package integration_test
+
+import (
+	"context"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/local"
+	. "github.com/stowage-dev/stowage/test/harness/fixture"
+)
+
+var _ = Describe("With a full disk", func() {
+	const waiting = 20
+
+	It("claims that wait for room say so once, however often the free room changes", func(ctx SpecContext) {
+		kind := local.Kind{Client: users, Live: users, Base: "/var/lib/stowage"}
+		manager{config: config, scope: controllers.ClusterScope, kinds: []backend.Kind{kind}, namespace: corev1.NamespaceDefault}.start()
+		DeferCleanup(removeEverything)
+		DeferCleanup(refuseVolumes)
+		create(ctx, Node("node-a"), LocalBackend("disks", onDisks("/var/lib/stowage", storagev1.VolumeBindingImmediate)))
+		reportRoom(ctx, "100Mi")
+		var claims []*corev1.PersistentVolumeClaim
+		for i := range waiting {
+			claim := Claim(ClaimNamed(fmt.Sprintf("crowded-%d", i)), InClass("disks"))
+			create(ctx, claim)
+			claims = append(claims, claim)
+		}
+		for _, claim := range claims {
+			eventuallyWaits(ctx, claim, "ProvisioningFailed")
+		}
+
+		for i := range 10 {
+			reportRoom(ctx, fmt.Sprintf("%dMi", 200+i))
+			reportRoom(ctx, fmt.Sprintf("%dMi", 100+i))
+		}
+		// The last round has come as far as the claims that find room now. Several may find
+		// the same room: the agent makes one volume in it.
+		reportRoom(ctx, "2Gi")
+		Eventually(askedFor).WithContext(ctx).WithTimeout(soon).Should(BeNumerically(">=", 2))
+
+		news := 0
+		for _, claim := range claims {
+			told := claim.ResourceVersion
+			Expect(users.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(Succeed())
+			if claim.ResourceVersion != told {
+				news++
+			}
+			Expect(eventsOf(ctx, claim, "ProvisioningFailed")).To(Equal(1), claim.Name)
+		}
+		asked, err := askedFor(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(news).To(BeNumerically("<=", asked), "only the claims that found room have something to say")
+	})
+})
+
+// reportRoom says how much of its disk is free, as the agent of node-a does.
+func reportRoom(ctx context.Context, available string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		disks := &stowagev1alpha1.LocalDiskList{}
+		g.Expect(users.List(ctx, disks)).To(Succeed())
+		g.Expect(disks.Items).To(HaveLen(1))
+		disk := &disks.Items[0]
+		disk.Status.Total, disk.Status.Available = new(resource.MustParse("100Gi")), new(resource.MustParse(available))
+		meta.SetStatusCondition(&disk.Status.Conditions, metav1.Condition{
+			Type: stowagev1alpha1.ReadyCondition, Status: metav1.ConditionTrue, Reason: stowagev1alpha1.ReasonReady,
+		})
+		g.Expect(users.Status().Update(ctx, disk)).To(Succeed())
+	}).WithContext(ctx).WithTimeout(soon).Should(Succeed())
+}
+
+// askedFor counts the volumes that agents are asked to make.
+func askedFor(ctx context.Context) (int, error) {
+	volumes := &stowagev1alpha1.LocalVolumeList{}
+	err := users.List(ctx, volumes)
+	return len(volumes.Items), err
+}
+
+// refuseVolumes deletes all claims, and is the agent that has room for none meanwhile.
+func refuseVolumes(ctx SpecContext) {
+	Expect(users.DeleteAllOf(ctx, &corev1.PersistentVolumeClaim{}, client.InNamespace(corev1.NamespaceDefault))).To(Succeed())
+	Eventually(func(g Gomega) {
+		volumes, claims := &stowagev1alpha1.LocalVolumeList{}, &corev1.PersistentVolumeClaimList{}
+		g.Expect(users.List(ctx, volumes)).To(Succeed())
+		for i := range volumes.Items {
+			g.Expect(client.IgnoreNotFound(refuse(ctx, &volumes.Items[i]))).To(Succeed())
+		}
+		g.Expect(users.List(ctx, claims)).To(Succeed())
+		g.Expect(claims.Items).To(BeEmpty())
+		g.Expect(volumes.Items).To(BeEmpty())
+	}).WithContext(ctx).WithTimeout(clearing).Should(Succeed())
+}
+
+// refuse answers for one volume, and lets go of it where it is to go.
+func refuse(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
+	before := volume.DeepCopy()
+	if !volume.DeletionTimestamp.IsZero() {
+		volume.Finalizers = nil
+		return users.Patch(ctx, volume, client.MergeFrom(before))
+	}
+	meta.SetStatusCondition(&volume.Status.Conditions, metav1.Condition{
+		Type: stowagev1alpha1.ProvisionedCondition, Status: metav1.ConditionFalse, Reason: stowagev1alpha1.ReasonExhausted,
+		ObservedGeneration: volume.Generation,
+	})
+	volume.Status.ObservedGeneration = volume.Generation
+	return users.Status().Patch(ctx, volume, client.MergeFrom(before))
+}
+
+// eventsOf counts the events with a reason that tell of a claim.
+func eventsOf(ctx context.Context, claim *corev1.PersistentVolumeClaim, reason string) int {
+	GinkgoHelper()
+	list := &eventsv1.EventList{}
+	Expect(users.List(ctx, list, client.InNamespace(claim.Namespace))).To(Succeed())
+	count := 0
+	for _, event := range list.Items {
+		if event.Regarding.UID == claim.UID && event.Reason == reason {
+			count++
+			if event.Series != nil {
+				count += int(event.Series.Count)
+			}
+		}
+	}
+	return count
+}
