@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	utilexec "k8s.io/utils/exec"
+
+	"github.com/stowage-dev/stowage/internal/message"
 )
 
 // maxOutput is how much a program's output adds to an error: the end, where
@@ -50,14 +52,5 @@ type program struct{ utilexec.Cmd }
 // CombinedOutput implements utilexec.Cmd, for outputs of any length.
 func (p program) CombinedOutput() ([]byte, error) {
 	output, err := p.Cmd.CombinedOutput()
-	return []byte(cut(output)), err
-}
-
-// cut keeps the end of a program's output.
-func cut(output []byte) string {
-	text := strings.TrimSpace(string(output))
-	if len(text) > maxOutput {
-		text = "…" + strings.ToValidUTF8(text[len(text)-maxOutput:], "")
-	}
-	return text
+	return []byte(message.End(strings.TrimSpace(string(output)), maxOutput)), err
 }
