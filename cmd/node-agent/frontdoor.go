@@ -113,15 +113,16 @@ func servedDrivers(options *options, onDisks *localvolume.Reconciler, live clien
 
 // stagedShares serves volumes of the nfs driver, and those that pods name themselves.
 func stagedShares(options *options, records string, live client.Reader) (frontdoor.Inliner, error) {
-	claimed, err := nfs.NewStaging(mount.NewApart(), records)
+	servers := mount.NewApart()
+	claimed, err := nfs.NewStaging(servers, records)
 	if err != nil {
 		return nil, err
 	}
-	shares, err := nfs.New(mount.NewApart(), filepath.Join(options.rootDir, nfsDir))
+	shares, err := nfs.New(servers, filepath.Join(options.rootDir, nfsDir))
 	if err != nil {
 		return nil, err
 	}
-	inline, err := inlinenfs.New(shares, mount.NewApart(), filepath.Join(options.rootDir, inlineDir))
+	inline, err := inlinenfs.New(shares, servers, filepath.Join(options.rootDir, inlineDir))
 	if err != nil {
 		return nil, err
 	}

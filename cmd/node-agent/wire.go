@@ -185,11 +185,12 @@ func newObjects(mgr ctrl.Manager, nodeName string) (*objects.Reader, error) {
 // devices.
 func volumeTypes(options *options, onDisks *localvolume.Reconciler, disks *csi.Disks, owner ownership.Owner) (directories, devices volumes.Registry, err error) {
 	mounter := mount.Kernel{}
-	shares, err := nfs.New(mount.NewApart(), filepath.Join(options.rootDir, nfsDir))
+	servers := mount.NewApart()
+	shares, err := nfs.New(servers, filepath.Join(options.rootDir, nfsDir))
 	if err != nil {
 		return nil, nil, err
 	}
-	inline, err := inlinenfs.New(shares, mount.NewApart(), filepath.Join(options.rootDir, inlineDir))
+	inline, err := inlinenfs.New(shares, servers, filepath.Join(options.rootDir, inlineDir))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -38,7 +38,7 @@ func codeOf(err error, method string) codes.Code {
 		return codes.DeadlineExceeded
 	case is(context.Canceled):
 		return codes.Canceled
-	case is(mount.ErrSilent, mount.ErrDetached, volumes.ErrGone):
+	case is(mount.ErrSilent, mount.ErrBusy, mount.ErrDetached, volumes.ErrGone):
 		return codes.Unavailable
 	case is(volumes.ErrInvalid):
 		return codes.InvalidArgument

@@ -47,7 +47,7 @@ func ailment(err error) *csispec.VolumeHealth_VolumeHealthEntry {
 	switch {
 	case errors.Is(err, volumes.ErrGone):
 		reason = "DiskGone"
-	case errors.Is(err, mount.ErrSilent), errors.Is(err, mount.ErrDetached):
+	case errors.Is(err, mount.ErrSilent), errors.Is(err, mount.ErrBusy), errors.Is(err, mount.ErrDetached):
 		reason = "ServerSilent"
 	case errors.Is(err, volumes.ErrOtherVolume):
 		reason = "OtherVolume"
