@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/exec"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -93,7 +92,7 @@ func servedDrivers(options *options, onDisks *localvolume.Reconciler, live clien
 	if err != nil {
 		return nil, err
 	}
-	systems := device.NewFileSystems(exec.New())
+	systems := onDisks.Store.FileSystems
 	local, err := csi.NewLocalStaging(mount.Kernel{}, systems, localDriver(onDisks), records(stowagev1alpha1.LocalDriver))
 	if err != nil {
 		return nil, err

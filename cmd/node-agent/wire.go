@@ -97,7 +97,7 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks
 	}
 	owner := ownership.Owner{Events: mgr.GetEventRecorder(eventSource), SELinux: ownership.HasSELinux()}
 	disks, err := csi.NewDisks(csi.DiskOptions{
-		Mounter: mount.Kernel{}, Systems: device.NewFileSystems(exec.New()), Finder: device.NewDiskFolder(options.deviceDir),
+		Mounter: mount.Kernel{}, Systems: onDisks.Store.FileSystems, Finder: device.NewDiskFolder(options.deviceDir),
 		Folder: filepath.Join(options.rootDir, diskDir), Drivers: []string{stowagev1alpha1.GCEDriver}, Owner: owner,
 	})
 	if err != nil {
@@ -194,7 +194,7 @@ func volumeTypes(options *options, onDisks *localvolume.Reconciler, disks *csi.D
 	if err != nil {
 		return nil, nil, err
 	}
-	images, err := csi.NewImages(mounter, device.NewFileSystems(exec.New()), filepath.Join(options.rootDir, imageDir))
+	images, err := csi.NewImages(mounter, onDisks.Store.FileSystems, filepath.Join(options.rootDir, imageDir))
 	if err != nil {
 		return nil, nil, err
 	}

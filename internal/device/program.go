@@ -17,6 +17,7 @@ const maxOutput = 600
 // packageOf is the Debian package that brings a program.
 var packageOf = map[string]string{
 	"blkid":      "util-linux",
+	"prlimit":    "util-linux",
 	"mkfs.ext4":  "e2fsprogs",
 	"fsck.ext4":  "e2fsprogs",
 	"resize2fs":  "e2fsprogs",
