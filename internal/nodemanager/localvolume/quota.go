@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/quota"
@@ -44,7 +46,29 @@ func limitDraft(begun *draft, volume Volume) error {
 	if err != nil || !limited {
 		return err
 	}
-	return quota.Begin(begun.dir, volume.Name, volume.Bytes)
+	return quota.Begin(begun.dir, volume.Name, volume.Bytes+copyMargin)
+}
+
+// copyMargin is what a directory may have beyond its limit while it is filled: the copy holds
+// files by further names, and xfs needs more room for the sharing of blocks than they take.
+const copyMargin = 64 << 20
+
+// limitCopy gives a directory that was filled the limit that it is to have. One that takes up
+// more, because its source had no limit, is EDQUOT.
+func limitCopy(dir *os.File, volume Volume) error {
+	project, err := projectOf(dir, volume)
+	if err != nil || project == 0 {
+		return err
+	}
+	usage, err := quota.Of(dir, project)
+	if err != nil {
+		return err
+	}
+	if usage.Bytes > volume.Bytes {
+		return fmt.Errorf("what is copied takes up %s, and the claim requests %s: create the claim anew, and request more: %w",
+			quantity(usage.Bytes), quantity(volume.Bytes), unix.EDQUOT)
+	}
+	return quota.SetLimit(dir, project, volume.Bytes)
 }
 
 // mayLimit says whether volumes in a folder get quotas: their disk keeps them, and the
