@@ -3,7 +3,6 @@ package mount
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -66,20 +65,6 @@ func TestACallThatIsRefusedSaysSo(t *testing.T) {
 	}
 	if _, err := apart.Unmount(t.Context(), "/"); !errors.Is(err, ErrBusy) {
 		t.Errorf("unmounting gave %v", err)
-	}
-}
-
-// The program of calls is small: it knows the kernel, and neither Kubernetes nor a cloud.
-func TestTheProgramOfCallsNeedsFewPackages(t *testing.T) {
-	output, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "../../cmd/stowage-mount").Output()
-	if err != nil {
-		t.Skip("NOT RUN: there is no Go here:", err)
-	}
-	const own = "github.com/stowage-dev/stowage/"
-	for _, path := range strings.Fields(string(output)) {
-		if !strings.HasPrefix(path, own) && !strings.HasPrefix(path, "golang.org/x/sys/") {
-			t.Errorf("it needs %s", path)
-		}
 	}
 }
 

@@ -53,6 +53,10 @@ func limitDraft(begun *draft, volume Volume) error {
 // files by further names, and xfs needs more room for the sharing of blocks than they take.
 const copyMargin = 64 << 20
 
+// copySlack is how much larger than its limit a directory may be once it is filled: names take
+// up more where they were written in another order. It keeps its limit all the same.
+const copySlack = 1 << 20
+
 // limitCopy gives a directory that was filled the limit that it is to have. One that takes up
 // more, because its source had no limit, is EDQUOT.
 func limitCopy(dir *os.File, volume Volume) error {
@@ -64,7 +68,7 @@ func limitCopy(dir *os.File, volume Volume) error {
 	if err != nil {
 		return err
 	}
-	if usage.Bytes > volume.Bytes {
+	if usage.Bytes > volume.Bytes+copySlack {
 		return fmt.Errorf("what is copied takes up %s, and the claim requests %s: create the claim anew, and request more: %w",
 			quantity(usage.Bytes), quantity(volume.Bytes), unix.EDQUOT)
 	}
