@@ -113,7 +113,7 @@ func memoryLimitIn(groups, root string) int64 {
 // more of them than its own.
 func leastLimit(root, group, file string) int64 {
 	least := int64(noLimit)
-	for at := filepath.Join("/", group); ; at = filepath.Dir(at) {
+	for at := filepath.Clean("/" + group); ; at = filepath.Dir(at) {
 		content, err := os.ReadFile(filepath.Join(root, at, file))
 		if limit, invalid := strconv.ParseInt(strings.TrimSpace(string(content)), 10, 64); err == nil && invalid == nil {
 			least = min(least, limit)

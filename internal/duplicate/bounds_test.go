@@ -179,7 +179,8 @@ type endsAt struct {
 }
 
 func (e *endsAt) Err() error {
-	if e.left--; e.left < 0 {
+	e.left--
+	if e.left < 0 {
 		return context.Canceled
 	}
 	return nil

@@ -25,7 +25,7 @@ func TestACallKeepsItsPlaceUntilItsProcessIsGone(t *testing.T) {
 	if begun.err != nil {
 		t.Error(begun.err)
 	}
-	// The place is left last, after whoever waits for the call is told.
+	// The place is left last, after the call is known to be over.
 	for deadline := time.After(10 * time.Second); ; {
 		places.mu.Lock()
 		running, ended := places.running, places.next()
