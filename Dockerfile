@@ -23,7 +23,7 @@ ARG VERSION=unknown
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
     go build -trimpath -buildvcs=false \
       -ldflags "-s -w -buildid= -X github.com/stowage-dev/stowage/internal/program.version=$VERSION" \
-      -o /out/ ./cmd/manager ./cmd/node-agent ./cmd/gce-mock
+      -o /out/ ./cmd/manager ./cmd/node-agent ./cmd/stowage-mount ./cmd/gce-mock
 
 FROM gcr.io/distroless/static-debian12:nonroot AS manager
 COPY --from=build /out/manager /manager
@@ -42,5 +42,6 @@ RUN apt-get update \
  && apt-get install --yes --no-install-recommends \
       ca-certificates e2fsprogs mount util-linux xfsprogs \
  && rm -rf /var/lib/apt/lists/* /var/log/* /var/cache/ldconfig/aux-cache
-COPY --from=build /out/node-agent /usr/local/bin/node-agent
+# The agent finds stowage-mount in its own folder.
+COPY --from=build /out/node-agent /out/stowage-mount /usr/local/bin/
 ENTRYPOINT ["/usr/local/bin/node-agent"]

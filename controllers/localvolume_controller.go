@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/message"
 )
 
 // removals is how many volumes that are to go are looked at once: each waits until the
@@ -114,7 +115,7 @@ func (r *LocalVolumeReconciler) note(ctx context.Context, volume *stowagev1alpha
 	if gone {
 		changed = meta.SetStatusCondition(&volume.Status.Conditions, metav1.Condition{
 			Type: stowagev1alpha1.NodeGoneCondition, Status: metav1.ConditionTrue, Reason: stowagev1alpha1.ReasonNodeGone,
-			Message: adviceOnNode(volume, policy), ObservedGeneration: volume.Generation, LastTransitionTime: metav1.NewTime(r.clock.Now()),
+			Message: message.Cut(adviceOnNode(volume, policy), message.MaxCondition), ObservedGeneration: volume.Generation, LastTransitionTime: metav1.NewTime(r.clock.Now()),
 		})
 	} else {
 		changed = meta.RemoveStatusCondition(&volume.Status.Conditions, stowagev1alpha1.NodeGoneCondition)

@@ -18,6 +18,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/message"
 )
 
 // PersistentVolumeReconciler keeps the phases of volumes true, and reclaims those
@@ -220,11 +221,12 @@ func (r *PersistentVolumeReconciler) unbind(ctx context.Context, pv *corev1.Pers
 	return r.setPhase(ctx, pv, corev1.VolumeAvailable, "")
 }
 
-func (r *PersistentVolumeReconciler) setPhase(ctx context.Context, pv *corev1.PersistentVolume, phase corev1.PersistentVolumePhase, message string) error {
-	if pv.Status.Phase == phase && pv.Status.Message == message {
+func (r *PersistentVolumeReconciler) setPhase(ctx context.Context, pv *corev1.PersistentVolume, phase corev1.PersistentVolumePhase, why string) error {
+	why = message.Cut(why, message.MaxStatus)
+	if pv.Status.Phase == phase && pv.Status.Message == why {
 		return nil
 	}
-	err := r.client.Status().Patch(ctx, pv, volumePhasePatch(pv, phase, message))
+	err := r.client.Status().Patch(ctx, pv, volumePhasePatch(pv, phase, why))
 	return wrap(client.IgnoreNotFound(err), "setting volume %s to %s", pv.Name, phase)
 }
 

@@ -18,6 +18,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/message"
 )
 
 // maxPodsNamed is how many pods a claim names before it says that there are others.
@@ -61,7 +62,7 @@ func (r *PersistentVolumeClaimReconciler) retryElsewhere(ctx context.Context, sc
 		return nil, err
 	}
 	// The outcome is known: nothing is being made there any more.
-	noted.Undoing, noted.Leaving, noted.Because = true, scope.wish.Node.Name, cut(cause.Error())
+	noted.Undoing, noted.Leaving, noted.Because = true, scope.wish.Node.Name, message.Cut(cause.Error(), message.MaxNote)
 	return r.leaveNode(ctx, scope.claim, noted)
 }
 
@@ -114,7 +115,7 @@ func (r *PersistentVolumeClaimReconciler) leaveUnlessMade(ctx context.Context, s
 	// Without an annotation that can be read the class tells where to look.
 	noted, _ := intentOf(scope.claim)
 	if noted.Leaving == "" {
-		noted.Leaving, noted.Because = node, cut(because)
+		noted.Leaving, noted.Because = node, message.Cut(because, message.MaxNote)
 	}
 	return r.leaveNode(ctx, scope.claim, noted)
 }

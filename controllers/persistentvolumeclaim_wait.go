@@ -16,6 +16,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/message"
 )
 
 // wait says why a claim can't go on now: what its condition and its event tell,
@@ -143,6 +144,7 @@ func setBindable(claim *corev1.PersistentVolumeClaim, condition corev1.Persisten
 // setClaimCondition sets any condition in memory and tells whether it changed. When
 // it was probed last is when it was last written: kubectl shows both times.
 func setClaimCondition(claim *corev1.PersistentVolumeClaim, condition corev1.PersistentVolumeClaimCondition) bool {
+	condition.Message = message.Cut(condition.Message, message.MaxCondition)
 	for i, known := range claim.Status.Conditions {
 		if known.Type != condition.Type {
 			continue

@@ -17,6 +17,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/message"
 )
 
 const (
@@ -78,13 +79,14 @@ func auditStatus(object *stowagev1alpha1.StorageBackend, found findings, now met
 	}
 	status := &stowagev1alpha1.AuditStatus{Time: now, Retained: found.retained, LostVolumes: found.lost[:min(maxListed, len(found.lost))]}
 	for _, held := range found.orphans {
-		since, known := seen[held]
+		shown := shownAs(held)
+		since, known := seen[shown]
 		if !known {
 			since = now
 		}
 		after := object.Spec.Audit.RemoveOrphansAfter
 		status.Orphans = append(status.Orphans, stowagev1alpha1.Orphan{
-			ID: held.ID, ClaimNamespace: held.Claim.Namespace, ClaimName: held.Claim.Name, ClaimUID: held.Claim.UID, Since: since,
+			ID: shown.ID, ClaimNamespace: shown.Claim.Namespace, ClaimName: shown.Claim.Name, ClaimUID: shown.Claim.UID, Since: since,
 			Removing: after != nil && now.Sub(since.Time) >= after.Duration && removable(held, found.living),
 		})
 	}
@@ -93,6 +95,16 @@ func auditStatus(object *stowagev1alpha1.StorageBackend, found findings, now met
 	})
 	status.Orphans = status.Orphans[:min(maxListed, len(status.Orphans))]
 	return status
+}
+
+// shownAs is what the status says of what a backend holds. Whose it is stands in a record,
+// which others may have written: a name that can be no claim's is cut.
+func shownAs(held backend.Held) backend.Held {
+	const longest = 253
+	held.Claim.Namespace = message.Cut(held.Claim.Namespace, longest)
+	held.Claim.Name = message.Cut(held.Claim.Name, longest)
+	held.Claim.UID = types.UID(message.Cut(string(held.Claim.UID), longest))
+	return held
 }
 
 // removable tells whether an orphan may be removed at all: its id is that of a claim

@@ -23,6 +23,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/message"
 )
 
 // probeInterval is how often a backend is asked whether its storage answers.
@@ -173,9 +174,9 @@ func setReady(object *stowagev1alpha1.StorageBackend) {
 	setCondition(object, stowagev1alpha1.ReadyCondition, metav1.ConditionTrue, stowagev1alpha1.ReasonReady, "volumes can be provisioned")
 }
 
-func setCondition(object *stowagev1alpha1.StorageBackend, name string, status metav1.ConditionStatus, reason, message string) {
+func setCondition(object *stowagev1alpha1.StorageBackend, name string, status metav1.ConditionStatus, reason, text string) {
 	meta.SetStatusCondition(&object.Status.Conditions, metav1.Condition{
-		Type: name, Status: status, Reason: reason, Message: message, ObservedGeneration: object.Generation,
+		Type: name, Status: status, Reason: reason, Message: message.Cut(text, message.MaxCondition), ObservedGeneration: object.Generation,
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/message"
 )
 
 const (
@@ -60,8 +61,11 @@ var codes = map[backend.ErrorKind]int32{
 	backend.NotReady: 14, backend.Unavailable: 14,
 }
 
+// saidOf is what an attachment says of an error.
+func saidOf(err error) string { return message.Cut(err.Error(), message.MaxStatus) }
+
 func newVolumeError(err error, now time.Time) *volumeError {
-	said := &volumeError{Time: metav1.NewTime(now), Message: err.Error()}
+	said := &volumeError{Time: metav1.NewTime(now), Message: saidOf(err)}
 	if code, known := codes[backend.KindOf(err)]; known {
 		said.ErrorCode = &code
 	}
@@ -92,7 +96,7 @@ func (r *VolumeAttachmentReconciler) failAttach(ctx context.Context, attachment 
 	if isInVain(attachment.Status.AttachError, err) {
 		return r.retryOf(err, nil)
 	}
-	if said := attachment.Status.AttachError; said == nil || said.Message != err.Error() {
+	if said := attachment.Status.AttachError; said == nil || said.Message != saidOf(err) {
 		writing := r.client.Status().Patch(ctx, attachment, attachmentStatusPatch(attachment, struct {
 			AttachError *volumeError `json:"attachError"`
 		}{newVolumeError(err, r.clock.Now())}))
@@ -123,7 +127,7 @@ func (r *VolumeAttachmentReconciler) failDetach(ctx context.Context, leaves *lea
 
 func (r *VolumeAttachmentReconciler) setDetachError(ctx context.Context, leaves *leaving, err error) error {
 	attachment := leaves.attachment
-	if said := attachment.Status.DetachError; said == nil || said.Message != err.Error() {
+	if said := attachment.Status.DetachError; said == nil || said.Message != saidOf(err) {
 		writing := r.client.Status().Patch(ctx, attachment, attachmentStatusPatch(attachment, struct {
 			DetachError *volumeError `json:"detachError"`
 		}{newVolumeError(err, r.clock.Now())}))

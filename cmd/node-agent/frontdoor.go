@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/exec"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -93,7 +92,7 @@ func servedDrivers(options *options, onDisks *localvolume.Reconciler, live clien
 	if err != nil {
 		return nil, err
 	}
-	systems := device.NewFileSystems(exec.New())
+	systems := onDisks.Store.FileSystems
 	local, err := csi.NewLocalStaging(mount.Kernel{}, systems, localDriver(onDisks), records(stowagev1alpha1.LocalDriver))
 	if err != nil {
 		return nil, err
@@ -113,15 +112,16 @@ func servedDrivers(options *options, onDisks *localvolume.Reconciler, live clien
 
 // stagedShares serves volumes of the nfs driver, and those that pods name themselves.
 func stagedShares(options *options, records string, live client.Reader) (frontdoor.Inliner, error) {
-	claimed, err := nfs.NewStaging(mount.NewApart(), records)
+	servers := mount.NewApart()
+	claimed, err := nfs.NewStaging(servers, records)
 	if err != nil {
 		return nil, err
 	}
-	shares, err := nfs.New(mount.NewApart(), filepath.Join(options.rootDir, nfsDir))
+	shares, err := nfs.New(servers, filepath.Join(options.rootDir, nfsDir))
 	if err != nil {
 		return nil, err
 	}
-	inline, err := inlinenfs.New(shares, mount.NewApart(), filepath.Join(options.rootDir, inlineDir))
+	inline, err := inlinenfs.New(shares, servers, filepath.Join(options.rootDir, inlineDir))
 	if err != nil {
 		return nil, err
 	}

@@ -165,6 +165,9 @@ func run(ctx context.Context, options *options) error {
 	if err := addControllers(ctx, mgr, options); err != nil {
 		return err
 	}
+	if !mount.HasProgram() {
+		ctrl.Log.Info("stowage-mount isn't beside this program: calls to NFS servers work without it, and take ten times the memory")
+	}
 	ctrl.Log.Info("starting", "version", program.Version(), "node", options.nodeName, "followPods", options.followPods)
 	return mgr.Start(ctx)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/exec"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -14,6 +15,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager"
 	"github.com/stowage-dev/stowage/internal/nodemanager/localrecycling"
@@ -56,7 +58,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, options *options) err
 		Store:    store,
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
-		Events:   mgr.GetEventRecorder(eventSource),
+		Events:   recorderOf(mgr),
 		Metrics:  metrics.Registry,
 	}
 	onDisks := localvolume.NewReconciler(volumesOnDisks)
@@ -86,6 +88,11 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, options *options) err
 	}
 }
 
+// recorderOf sends the agent's events.
+func recorderOf(mgr ctrl.Manager) events.EventRecorder {
+	return event.Bounded(mgr.GetEventRecorder(eventSource))
+}
+
 // followPods adds the node manager, which begins once the guard lets it.
 func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks *localvolume.Reconciler) error {
 	if err := nodemanager.IndexPods(ctx, mgr); err != nil {
@@ -95,9 +102,9 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks
 	if err != nil {
 		return err
 	}
-	owner := ownership.Owner{Events: mgr.GetEventRecorder(eventSource), SELinux: ownership.HasSELinux()}
+	owner := ownership.Owner{Events: recorderOf(mgr), SELinux: ownership.HasSELinux()}
 	disks, err := csi.NewDisks(csi.DiskOptions{
-		Mounter: mount.Kernel{}, Systems: device.NewFileSystems(exec.New()), Finder: device.NewDiskFolder(options.deviceDir),
+		Mounter: mount.Kernel{}, Systems: onDisks.Store.FileSystems, Finder: device.NewDiskFolder(options.deviceDir),
 		Folder: filepath.Join(options.rootDir, diskDir), Drivers: []string{stowagev1alpha1.GCEDriver}, Owner: owner,
 	})
 	if err != nil {
@@ -125,7 +132,7 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks
 		Mounter:  mount.Kernel{},
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
-		Events:   mgr.GetEventRecorder(eventSource),
+		Events:   recorderOf(mgr),
 		Clock:    clock.RealClock{},
 		Numbers:  numbers,
 
@@ -185,15 +192,16 @@ func newObjects(mgr ctrl.Manager, nodeName string) (*objects.Reader, error) {
 // devices.
 func volumeTypes(options *options, onDisks *localvolume.Reconciler, disks *csi.Disks, owner ownership.Owner) (directories, devices volumes.Registry, err error) {
 	mounter := mount.Kernel{}
-	shares, err := nfs.New(mount.NewApart(), filepath.Join(options.rootDir, nfsDir))
+	servers := mount.NewApart()
+	shares, err := nfs.New(servers, filepath.Join(options.rootDir, nfsDir))
 	if err != nil {
 		return nil, nil, err
 	}
-	inline, err := inlinenfs.New(shares, mount.NewApart(), filepath.Join(options.rootDir, inlineDir))
+	inline, err := inlinenfs.New(shares, servers, filepath.Join(options.rootDir, inlineDir))
 	if err != nil {
 		return nil, nil, err
 	}
-	images, err := csi.NewImages(mounter, device.NewFileSystems(exec.New()), filepath.Join(options.rootDir, imageDir))
+	images, err := csi.NewImages(mounter, onDisks.Store.FileSystems, filepath.Join(options.rootDir, imageDir))
 	if err != nil {
 		return nil, nil, err
 	}

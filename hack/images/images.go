@@ -81,6 +81,9 @@ func (s sources) nodeAgent(ctx context.Context) (image, error) {
 		return image{}, err
 	}
 	files.link("/bin/sh", "dash")
+	if err := files.program(s, "stowage-mount", filepath.Dir(program)+"/stowage-mount"); err != nil {
+		return image{}, err
+	}
 	return image{files, v1.Config{Entrypoint: []string{program}, Env: []string{searchPath}, WorkingDir: "/"}}, files.program(s, "node-agent", program)
 }
 

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stowage-dev/stowage/internal/message"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -19,7 +20,7 @@ func toStatus(err error, method string) error {
 	if err == nil || errors.As(err, &coded) {
 		return err
 	}
-	return status.Error(codeOf(err, method), err.Error())
+	return status.Error(codeOf(err, method), message.Cut(err.Error(), message.MaxStatus))
 }
 
 // codeOf is the code of an error. Those come first after which kubelets reckon with
@@ -38,7 +39,7 @@ func codeOf(err error, method string) codes.Code {
 		return codes.DeadlineExceeded
 	case is(context.Canceled):
 		return codes.Canceled
-	case is(mount.ErrSilent, mount.ErrDetached, volumes.ErrGone):
+	case is(mount.ErrSilent, mount.ErrBusy, mount.ErrDetached, volumes.ErrGone):
 		return codes.Unavailable
 	case is(volumes.ErrInvalid):
 		return codes.InvalidArgument

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stowage-dev/stowage/internal/message"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -47,12 +48,12 @@ func ailment(err error) *csispec.VolumeHealth_VolumeHealthEntry {
 	switch {
 	case errors.Is(err, volumes.ErrGone):
 		reason = "DiskGone"
-	case errors.Is(err, mount.ErrSilent), errors.Is(err, mount.ErrDetached):
+	case errors.Is(err, mount.ErrSilent), errors.Is(err, mount.ErrBusy), errors.Is(err, mount.ErrDetached):
 		reason = "ServerSilent"
 	case errors.Is(err, volumes.ErrOtherVolume):
 		reason = "OtherVolume"
 	case errors.Is(err, volumes.ErrOverLimit):
 		kind, reason = csispec.VolumeHealthErrorType_DEGRADED, "OverLimit"
 	}
-	return &csispec.VolumeHealth_VolumeHealthEntry{Status: kind, Reason: reason, Message: err.Error()}
+	return &csispec.VolumeHealth_VolumeHealthEntry{Status: kind, Reason: reason, Message: message.Cut(err.Error(), message.MaxStatus)}
 }

@@ -210,19 +210,20 @@ func TestErrorsHaveTheirCodes(t *testing.T) {
 		err               error
 		staging, stopping codes.Code
 	}{
-		"invalid":        {volumes.ErrInvalid, codes.InvalidArgument, codes.InvalidArgument},
-		"not found":      {volumes.ErrNotFound, codes.NotFound, codes.NotFound},
-		"another there":  {volumes.ErrOtherVolume, codes.AlreadyExists, codes.AlreadyExists},
-		"not staged":     {volumes.ErrNotStaged, codes.FailedPrecondition, codes.FailedPrecondition},
-		"in use":         {volumes.ErrInUse, codes.FailedPrecondition, codes.FailedPrecondition},
-		"not supported":  {volumes.ErrNotSupported, codes.Unimplemented, codes.Unimplemented},
-		"disk gone":      {volumes.ErrGone, codes.Unavailable, codes.Unavailable},
-		"server silent":  {mount.ErrSilent, codes.Unavailable, codes.Unavailable},
-		"detached":       {mount.ErrDetached, codes.Unavailable, codes.Unavailable},
-		"too late":       {context.DeadlineExceeded, codes.DeadlineExceeded, codes.DeadlineExceeded},
-		"cancelled":      {context.Canceled, codes.Canceled, codes.Canceled},
-		"two at once":    {errors.Join(volumes.ErrNotFound, mount.ErrSilent), codes.Unavailable, codes.Unavailable},
-		"a code already": {status.Error(codes.OutOfRange, "x"), codes.OutOfRange, codes.OutOfRange},
+		"invalid":         {volumes.ErrInvalid, codes.InvalidArgument, codes.InvalidArgument},
+		"not found":       {volumes.ErrNotFound, codes.NotFound, codes.NotFound},
+		"another there":   {volumes.ErrOtherVolume, codes.AlreadyExists, codes.AlreadyExists},
+		"not staged":      {volumes.ErrNotStaged, codes.FailedPrecondition, codes.FailedPrecondition},
+		"in use":          {volumes.ErrInUse, codes.FailedPrecondition, codes.FailedPrecondition},
+		"not supported":   {volumes.ErrNotSupported, codes.Unimplemented, codes.Unimplemented},
+		"disk gone":       {volumes.ErrGone, codes.Unavailable, codes.Unavailable},
+		"server silent":   {mount.ErrSilent, codes.Unavailable, codes.Unavailable},
+		"server's places": {mount.ErrBusy, codes.Unavailable, codes.Unavailable},
+		"detached":        {mount.ErrDetached, codes.Unavailable, codes.Unavailable},
+		"too late":        {context.DeadlineExceeded, codes.DeadlineExceeded, codes.DeadlineExceeded},
+		"cancelled":       {context.Canceled, codes.Canceled, codes.Canceled},
+		"two at once":     {errors.Join(volumes.ErrNotFound, mount.ErrSilent), codes.Unavailable, codes.Unavailable},
+		"a code already":  {status.Error(codes.OutOfRange, "x"), codes.OutOfRange, codes.OutOfRange},
 		// A kubelet that is told Internal takes it that nothing was mounted.
 		"anything": {errors.New("x"), codes.Unavailable, codes.Internal},
 	}

@@ -14,6 +14,9 @@ import (
 const (
 	fsckMended  = 1
 	fsckDamaged = 4
+	fsckUnable  = 8
+	// From here on, it isn't fsck that answers: it couldn't be started.
+	fsckStatuses = 64
 )
 
 // kind is what to know of a type of file system.
@@ -57,11 +60,15 @@ var kinds = map[string]kind{
 // They are killed when the context of a call ends; no call returns before they are
 // gone.
 type FileSystems struct {
-	exec utilexec.Interface
+	exec   utilexec.Interface
+	checks *checks
 }
 
-// NewFileSystems returns FileSystems that run programs by exec.
-func NewFileSystems(exec utilexec.Interface) FileSystems { return FileSystems{exec: exec} }
+// NewFileSystems returns FileSystems that run programs by exec. A process has one, whose
+// copies count their checks together.
+func NewFileSystems(exec utilexec.Interface) FileSystems {
+	return FileSystems{exec: exec, checks: newChecks(memoryLimit)}
+}
 
 // CheckType says whether file systems of a type can be made and looked after on this
 // node, in this many bytes: else it is ErrUnknownType, ErrNoTool or ErrTooSmall.
@@ -131,14 +138,14 @@ func (f FileSystems) check(ctx context.Context, path, fsck string, flags ...stri
 	if err := run.check(fsck); err != nil {
 		return err
 	}
-	output, err := run.Command(fsck, append(flags, path)...).CombinedOutput()
+	output, err := f.checks.run(ctx, run, fsck, append(flags, path)...)
 	// One that was killed has no exit status, which reads as if all went wrong.
 	var exit utilexec.ExitError
 	exited := errors.As(err, &exit) && exit.Exited()
 	switch {
 	case err == nil || exited && exit.ExitStatus() == fsckMended:
 		return nil
-	case exited && exit.ExitStatus()&fsckDamaged != 0:
+	case exited && exit.ExitStatus() < fsckStatuses && exit.ExitStatus()&fsckDamaged != 0:
 		return fmt.Errorf("checking %s: %w: run %s on it by hand: %s", path, ErrDamaged, fsck, output)
 	default:
 		return fmt.Errorf("checking %s with %s: %w: %s", path, fsck, orCause(ctx, err), output)

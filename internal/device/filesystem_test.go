@@ -255,6 +255,14 @@ func TestAProgramIsKilledWhenItsContextEnds(t *testing.T) {
 	}
 }
 
+func TestAProgramThatCanNotBeStartedFindsNoDamage(t *testing.T) {
+	image := newImage(t, 16*mebibyte)
+	err := device.NewFileSystems(instead("exit 127")).Check(t.Context(), image.Name(), "ext4")
+	if err == nil || errors.Is(err, device.ErrDamaged) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestWhatAProgramSaysIsCutToItsEnd(t *testing.T) {
 	image := newImage(t, 16*mebibyte)
 	wordy := device.NewFileSystems(instead("yes | head -c 100000; echo the cause; exit 8"))

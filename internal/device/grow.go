@@ -60,7 +60,7 @@ func (f FileSystems) GrowBeforeMount(ctx context.Context, path, fsType string) e
 	if err := f.check(ctx, path, kind.fsck, "-f", "-p"); err != nil {
 		return err
 	}
-	if output, err := run.Command(kind.grow, path).CombinedOutput(); err != nil {
+	if output, err := f.checks.run(ctx, run, kind.grow, path); err != nil {
 		return fmt.Errorf("growing the file system on %s before it is mounted: %w: %s", path, orCause(ctx, err), output)
 	}
 	return nil

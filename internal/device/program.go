@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	utilexec "k8s.io/utils/exec"
+
+	"github.com/stowage-dev/stowage/internal/message"
 )
 
 // maxOutput is how much a program's output adds to an error: the end, where
@@ -15,6 +17,7 @@ const maxOutput = 600
 // packageOf is the Debian package that brings a program.
 var packageOf = map[string]string{
 	"blkid":      "util-linux",
+	"prlimit":    "util-linux",
 	"mkfs.ext4":  "e2fsprogs",
 	"fsck.ext4":  "e2fsprogs",
 	"resize2fs":  "e2fsprogs",
@@ -50,14 +53,5 @@ type program struct{ utilexec.Cmd }
 // CombinedOutput implements utilexec.Cmd, for outputs of any length.
 func (p program) CombinedOutput() ([]byte, error) {
 	output, err := p.Cmd.CombinedOutput()
-	return []byte(cut(output)), err
-}
-
-// cut keeps the end of a program's output.
-func cut(output []byte) string {
-	text := strings.TrimSpace(string(output))
-	if len(text) > maxOutput {
-		text = "…" + strings.ToValidUTF8(text[len(text)-maxOutput:], "")
-	}
-	return text
+	return []byte(message.End(strings.TrimSpace(string(output)), maxOutput)), err
 }

@@ -26,7 +26,7 @@ func TestTheNodeAgentsImageHasEveryProgram(t *testing.T) {
 
 func TestOfEveryProgramItIsKnownWhichPackageHasIt(t *testing.T) {
 	for fsType, kind := range kinds {
-		for _, program := range []string{"mkfs." + fsType, kind.grow, kind.fsck, "blkid"} {
+		for _, program := range []string{"mkfs." + fsType, kind.grow, kind.fsck, "blkid", "prlimit"} {
 			if program != "" && packageOf[program] == "" {
 				t.Errorf("nothing says which package has %s", program)
 			}

@@ -11,15 +11,16 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stowage-dev/stowage/internal/message"
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
 const (
 	// maxDepth is how deep directories may lie in each other: two are held open for
-	// each, and whoever fills a volume can nest deeper than a process may open files.
+	// each, and a tenant can nest deeper than a process may open files.
 	maxDepth = 256
-	// readBatch is how many names are read at once.
-	readBatch = 1024
+	// readBatch is how many names are read at once, and held in memory for each level.
+	readBatch = 64
 )
 
 // Tree copies all that is in a directory into an empty one, which gets its owner,
@@ -33,8 +34,9 @@ func Tree(ctx context.Context, to, from *os.File) error {
 		return err
 	}
 	defer into.Close()
-	tree := tree{ctx: ctx, top: into, links: map[identity]string{}}
-	if err := tree.directory(into, from, "."); err != nil {
+	tree := tree{ctx: ctx, links: links{top: into}}
+	defer tree.links.close()
+	if err := tree.all(into, from); err != nil {
 		return err
 	}
 	if err := unix.Syncfs(int(into.Fd())); err != nil {
@@ -45,84 +47,101 @@ func Tree(ctx context.Context, to, from *os.File) error {
 
 // tree is one that is being copied.
 type tree struct {
-	ctx context.Context
-	// top is the top directory of the copy.
-	top *os.File
-	// links are the places, below top, of files that have several names.
-	links map[identity]string
+	ctx   context.Context
+	links links
 	// copies: the file system can't share blocks.
 	copies bool
 	depth  int
 }
 
-// identity is what a file is known by, whatever its names are.
-type identity struct{ device, inode uint64 }
-
-// directory copies what is in a directory, and then what describes it: the times
-// change with each name.
-func (t *tree) directory(to, from *os.File, path string) error {
-	t.depth++
-	defer func() { t.depth-- }()
-	if t.depth > maxDepth {
-		return fmt.Errorf("copying %s: %w: at most %d are copied", from.Name(), ErrTooDeep, maxDepth)
-	}
+// all copies the top directory. What is removed from the copy goes before the copy gets its
+// times.
+func (t *tree) all(to, from *os.File) error {
 	listed, err := reopen(from, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
 	defer listed.Close()
+	if err := t.content(to, listed); err != nil {
+		return err
+	}
+	if err := t.links.end(t.ctx); err != nil {
+		return err
+	}
+	return describe(to, listed)
+}
+
+// content copies what is in a directory.
+func (t *tree) content(to, from *os.File) error {
+	t.depth++
+	defer func() { t.depth-- }()
+	if t.depth > maxDepth {
+		return fmt.Errorf("copying %s: %w: at most %d are copied", from.Name(), ErrTooDeep, maxDepth)
+	}
 	for {
-		names, err := listed.Readdirnames(readBatch)
+		names, err := from.Readdirnames(readBatch)
 		if errors.Is(err, io.EOF) {
-			break
+			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("reading directory %s: %w", from.Name(), err)
 		}
 		for _, name := range names {
-			if err := t.entry(to, listed, filepath.Join(path, name)); err != nil {
+			if err := t.entry(to, from, name); err != nil {
 				return err
 			}
 		}
 	}
-	return describe(to, listed)
 }
 
 // entry copies one name of a directory.
-func (t *tree) entry(to, from *os.File, path string) error {
+func (t *tree) entry(to, from *os.File, name string) error {
 	if err := t.ctx.Err(); err != nil {
 		return fmt.Errorf("copying %s: %w", from.Name(), err)
 	}
-	name := filepath.Base(path)
-	entry, err := openEntry(from, name)
+	entry, err := mount.OpenEntry(from, name)
+	if err != nil {
+		return fmt.Errorf("copying: %w", err)
+	}
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(entry.Fd()), &stat); err != nil {
+		entry.Close()
+		return &os.PathError{Op: "looking at", Path: entry.Name(), Err: err}
+	}
+	if stat.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return t.subdirectory(to, entry, name)
+	}
+	defer entry.Close()
+	if stat.Nlink == 1 {
+		return t.once(to, entry, name, stat)
+	}
+	copied, err := t.links.link(to, name, stat)
+	if copied || err != nil {
+		return err
+	}
+	if err := t.once(to, entry, name, stat); err != nil {
+		return err
+	}
+	return t.links.hold(to, name, stat)
+}
+
+// once copies what is no directory, for its first name.
+func (t *tree) once(to, from *os.File, name string, stat unix.Stat_t) error {
+	if stat.Mode&unix.S_IFMT == unix.S_IFREG {
+		return t.file(to, from, name)
+	}
+	return special(to, from, name, stat)
+}
+
+// subdirectory copies a directory, and then what describes it: the times change with each
+// name. Of what it was opened by nothing stays open while its content is copied.
+func (t *tree) subdirectory(to, entry *os.File, name string) error {
+	from, err := reopen(entry, unix.O_RDONLY|unix.O_DIRECTORY)
+	entry.Close()
 	if err != nil {
 		return err
 	}
-	defer entry.Close()
-	var stat unix.Stat_t
-	if err := unix.Fstat(int(entry.Fd()), &stat); err != nil {
-		return &os.PathError{Op: "looking at", Path: entry.Name(), Err: err}
-	}
-	kind := stat.Mode & unix.S_IFMT
-	if kind != unix.S_IFDIR && stat.Nlink > 1 {
-		known := identity{stat.Dev, stat.Ino}
-		if first, copied := t.links[known]; copied {
-			return wrap(unix.Linkat(int(t.top.Fd()), first, int(to.Fd()), name, 0), "linking", to, name)
-		}
-		t.links[known] = path
-	}
-	switch kind {
-	case unix.S_IFDIR:
-		return t.subdirectory(to, entry, path)
-	case unix.S_IFREG:
-		return t.file(to, entry, name)
-	default:
-		return special(to, entry, name, stat)
-	}
-}
-
-func (t *tree) subdirectory(to, from *os.File, path string) error {
-	name := filepath.Base(path)
+	defer from.Close()
 	if err := unix.Mkdirat(int(to.Fd()), name, 0o700); err != nil {
 		return wrap(err, "making directory", to, name)
 	}
@@ -131,7 +150,10 @@ func (t *tree) subdirectory(to, from *os.File, path string) error {
 		return err
 	}
 	defer made.Close()
-	return t.directory(made, from, path)
+	if err := t.content(made, from); err != nil {
+		return err
+	}
+	return describe(made, from)
 }
 
 func (t *tree) file(to, from *os.File, name string) error {
@@ -174,34 +196,12 @@ func special(to, from *os.File, name string, stat unix.Stat_t) error {
 	if err != nil {
 		return wrap(err, "making", to, name)
 	}
-	made, err := openEntry(to, name)
+	made, err := mount.OpenEntry(to, name)
 	if err != nil {
 		return err
 	}
 	defer made.Close()
 	return describe(made, from)
-}
-
-// openEntry opens whatever has a name in a directory, to know it. Nothing happens to
-// a device or a pipe.
-func openEntry(dir *os.File, name string) (*os.File, error) {
-	path := filepath.Join(dir.Name(), name)
-	for {
-		fd, err := unix.Openat2(int(dir.Fd()), name, &unix.OpenHow{
-			Flags:   unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,
-			Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV,
-		})
-		switch {
-		case err == nil:
-			return os.NewFile(uintptr(fd), path), nil
-		case isAny(err, unix.EAGAIN, unix.EINTR):
-			continue
-		case errors.Is(err, unix.EXDEV):
-			return nil, fmt.Errorf("copying %s: %w", path, mount.ErrMounted)
-		default:
-			return nil, &os.PathError{Op: "opening", Path: path, Err: err}
-		}
-	}
 }
 
 // create opens what was, or is, made in a directory of the copy.
@@ -210,7 +210,7 @@ func create(dir *os.File, name string, flags int) (*os.File, error) {
 	if err != nil {
 		return nil, wrap(err, "making", dir, name)
 	}
-	return os.NewFile(uintptr(fd), filepath.Join(dir.Name(), name)), nil
+	return os.NewFile(uintptr(fd), nameIn(dir, name)), nil
 }
 
 // reopen opens the very file that is open here, to read it.
@@ -226,5 +226,10 @@ func wrap(err error, doing string, dir *os.File, name string) error {
 	if err == nil {
 		return nil
 	}
-	return &os.PathError{Op: doing, Path: filepath.Join(dir.Name(), name), Err: err}
+	return &os.PathError{Op: doing, Path: nameIn(dir, name), Err: err}
+}
+
+// nameIn is the path of a name in a directory, for errors: of a long one, the end.
+func nameIn(dir *os.File, name string) string {
+	return message.End(filepath.Join(dir.Name(), name), message.MaxPath)
 }

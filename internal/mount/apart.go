@@ -25,20 +25,23 @@ type Apart struct {
 	// Ask, Orderly and Force are how long a server may take to answer, to take
 	// what is left to write, and the kernel to do without the server.
 	Ask, Orderly, Force time.Duration
+	// Places are those of all calls of this program. Nil: calls aren't counted.
+	Places *Places
 }
 
-// NewApart returns an Apart for servers as they usually are.
+// NewApart returns an Apart for servers as they usually are. A program has one, so that its
+// calls are counted together.
 func NewApart() Apart {
-	return Apart{Ask: 20 * time.Second, Orderly: 30 * time.Second, Force: 5 * time.Second}
+	return Apart{Ask: 20 * time.Second, Orderly: 30 * time.Second, Force: 5 * time.Second, Places: &Places{}}
 }
 
 // Table is what is mounted now.
 func (Apart) Table() (Table, error) { return readTable() }
 
 // NFS mounts a directory of an NFS server. When the context ends, the call is
-// killed; NFS returns once it is gone.
-func (Apart) NFS(ctx context.Context, share NFS, target string) error {
-	err := finish(ctx, request{Mount: &share, Target: target})
+// killed; NFS returns once it is gone. It is ErrBusy where too many calls wait already.
+func (a Apart) NFS(ctx context.Context, share NFS, target string) error {
+	err := a.finish(ctx, request{Mount: &share, Target: target})
 	if errors.Is(err, unix.ENODEV) {
 		return ErrNoNFSClient
 	}
@@ -46,13 +49,13 @@ func (Apart) NFS(ctx context.Context, share NFS, target string) error {
 }
 
 // BindMount makes the directory source visible at target. It ends as NFS does.
-func (Apart) BindMount(ctx context.Context, source, target string, access Access) error {
-	return finish(ctx, request{Bind: source, Target: target, Access: access})
+func (a Apart) BindMount(ctx context.Context, source, target string, access Access) error {
+	return a.finish(ctx, request{Bind: source, Target: target, Access: access})
 }
 
 // finish makes a call that must not go on when it returns.
-func finish(ctx context.Context, asked request) error {
-	begun, err := start(asked)
+func (a Apart) finish(ctx context.Context, asked request) error {
+	begun, err := a.start(ctx, asked)
 	if err != nil {
 		return err
 	}
@@ -140,7 +143,7 @@ type attempt struct {
 
 // take tries one way of unmounting.
 func (a Apart) take(ctx context.Context, path string, flags int) attempt {
-	begun, err := start(request{Unmount: true, Target: path, Flags: flags})
+	begun, err := a.start(ctx, request{Unmount: true, Target: path, Flags: flags})
 	if err != nil {
 		return attempt{err: err}
 	}
@@ -154,7 +157,7 @@ func (a Apart) take(ctx context.Context, path string, flags int) attempt {
 // answers says whether the server of a mount does. An error of the file system is
 // an answer too.
 func (a Apart) answers(ctx context.Context, path string) (bool, error) {
-	begun, err := start(request{Ask: true, Target: path})
+	begun, err := a.start(ctx, request{Ask: true, Target: path})
 	if err != nil {
 		return false, err
 	}

@@ -38,7 +38,7 @@ type Folder struct {
 func (a Apart) MakeFolder(ctx context.Context, base string, folder Folder) error {
 	ctx, cancel := context.WithTimeout(ctx, a.Ask)
 	defer cancel()
-	return finish(ctx, request{Make: &folder, Target: base})
+	return a.finish(ctx, request{Make: &folder, Target: base})
 }
 
 // RemoveFolder removes a folder from the share that is mounted at base, with all that it
@@ -57,7 +57,7 @@ func (a Apart) RemoveFolder(ctx context.Context, base string, folder Folder) err
 func (a Apart) removeSlice(ctx context.Context, base string, folder Folder) error {
 	ctx, cancel := context.WithTimeout(ctx, removalSlice+a.Ask)
 	defer cancel()
-	return finish(ctx, request{Remove: &folder, Target: base})
+	return a.finish(ctx, request{Remove: &folder, Target: base})
 }
 
 // Make does what Apart.MakeFolder does, in this process: it waits for the server, however

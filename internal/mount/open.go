@@ -6,9 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stowage-dev/stowage/internal/message"
 )
 
 // beneath makes the kernel refuse, while it resolves a path, whatever leads out
@@ -69,18 +70,10 @@ func openat2(dir *os.File, path string, flags, resolve uint64) (*os.File, error)
 	}
 }
 
-// maxPath is how much of a path an error has: more than the kernel takes. Directories can lie
-// deeper.
-const maxPath = 4096
-
 // nameOf is the path of what is opened in a directory. Of one that is too long, it is the
-// end.
+// end: directories can lie deeper than a path can say, and each open one has its own.
 func nameOf(dir *os.File, path string) string {
-	name := filepath.Join(dir.Name(), path)
-	if len(name) > maxPath {
-		name = "…" + strings.ToValidUTF8(name[len(name)-maxPath:], "")
-	}
-	return name
+	return message.End(filepath.Join(dir.Name(), path), message.MaxPath)
 }
 
 // EnsureDir makes the directory name in an open directory, with exactly this

@@ -38,6 +38,8 @@ type Point struct {
 	Path string
 	// FSType is the file system's type, and Source what it was made from.
 	FSType, Source string
+	// Address is that of the server, where the file system is NFS.
+	Address string
 	// Access is what may be done through this mount, and SystemAccess with the file
 	// system, through whatever mount: after errors, the kernel writes to none any more.
 	Access, SystemAccess Access
@@ -112,6 +114,15 @@ func (t Table) SharedBeyond(path string) []Point {
 		}
 	}
 	return slices.DeleteFunc(t.Below(path), func(point Point) bool { return !beyond[point.Group] })
+}
+
+// around is the topmost mount at path, or at the nearest directory above it.
+func (t Table) around(path string) (Point, bool) {
+	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
+		if point, found := t.At(at); found || at == "/" || at == "." {
+			return point, found
+		}
+	}
 }
 
 // withID finds a mount by its ID.
@@ -210,9 +221,23 @@ func parsePoint(line string) (Point, error) {
 		if slices.Contains(options, "ro") || slices.Contains(options, "emergency_ro") {
 			point.SystemAccess = ReadOnly
 		}
+		point.Address = addressIn(point.FSType, options)
 		point.StopsOnErrors = slices.Contains(options, "errors=remount-ro")
 	}
 	return point, nil
+}
+
+// addressIn is the address that NFS shows among its options.
+func addressIn(fsType string, options []string) string {
+	if fsType != "nfs" && fsType != "nfs4" {
+		return ""
+	}
+	for _, option := range options {
+		if address, found := strings.CutPrefix(option, "addr="); found {
+			return address
+		}
+	}
+	return ""
 }
 
 // parseGroups reads the fields of which there are as many as there is to say.

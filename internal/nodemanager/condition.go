@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/message"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -59,7 +60,7 @@ func conditionOf(volumes []progress) (condition corev1.PodCondition, ok bool) {
 	}
 	if len(messages) > 0 {
 		condition.Status = corev1.ConditionFalse
-		condition.Message = strings.Join(messages, "; ")
+		condition.Message = message.Cut(strings.Join(messages, "; "), message.MaxCondition)
 		return condition, true
 	}
 	return condition, !working

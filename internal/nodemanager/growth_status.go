@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stowage-dev/stowage/internal/message"
 )
 
 // Reasons of the events of a growth, as the kubelet has them.
@@ -67,7 +69,7 @@ func setGrowthFailed(claim *corev1.PersistentVolumeClaim, problem error, hopeles
 	}
 	failed := corev1.PersistentVolumeClaimCondition{
 		Type: corev1.PersistentVolumeClaimNodeResizeError, Status: corev1.ConditionTrue, Reason: growthFailed,
-		Message: problem.Error(), LastTransitionTime: metav1.NewTime(now),
+		Message: message.Cut(problem.Error(), message.MaxCondition), LastTransitionTime: metav1.NewTime(now),
 	}
 	for i, old := range claim.Status.Conditions {
 		if old.Type == failed.Type {

@@ -119,7 +119,7 @@ func outcomeOf(err error, cancelled bool) string {
 		return outcomeNotSupported
 	case errors.Is(err, volumes.ErrGone):
 		return outcomeGone
-	case errors.Is(err, mount.ErrSilent), errors.Is(err, mount.ErrDetached):
+	case errors.Is(err, mount.ErrSilent), errors.Is(err, mount.ErrBusy), errors.Is(err, mount.ErrDetached):
 		return outcomeSilent
 	default:
 		return outcomeFailed

@@ -11,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/message"
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
@@ -58,13 +59,13 @@ func isEmptied(of *stowagev1alpha1.LocalRecycling) bool {
 }
 
 // setEmptied sets the condition in memory.
-func setEmptied(of *stowagev1alpha1.LocalRecycling, reason, message string) {
+func setEmptied(of *stowagev1alpha1.LocalRecycling, reason, text string) {
 	status := metav1.ConditionFalse
 	if reason == stowagev1alpha1.ReasonReady {
 		status = metav1.ConditionTrue
 	}
 	meta.SetStatusCondition(&of.Status.Conditions, metav1.Condition{
-		Type: stowagev1alpha1.EmptiedCondition, Status: status, Reason: reason, Message: message, ObservedGeneration: of.Generation,
+		Type: stowagev1alpha1.EmptiedCondition, Status: status, Reason: reason, Message: message.Cut(text, message.MaxCondition), ObservedGeneration: of.Generation,
 	})
 }
 

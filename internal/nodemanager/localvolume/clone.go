@@ -20,7 +20,7 @@ func (s *Store) copySource(ctx context.Context, begun *draft, volume Volume) err
 		if volume.Image != nil {
 			err = s.copyImage(ctx, begun.image, volume)
 		} else {
-			err = s.copyDirectory(ctx, begun.dir, source)
+			err = s.copyDirectory(ctx, begun.dir, volume)
 		}
 	}
 	if err != nil {
@@ -44,8 +44,8 @@ func (s *Store) mustBeThere(source Volume) error {
 }
 
 // copyDirectory copies a directory that nobody sees.
-func (s *Store) copyDirectory(ctx context.Context, to *os.File, source Volume) error {
-	from, err := mount.OpenBeneath(s.Base, source.directory())
+func (s *Store) copyDirectory(ctx context.Context, to *os.File, volume Volume) error {
+	from, err := mount.OpenBeneath(s.Base, volume.Source.directory())
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,10 @@ func (s *Store) copyDirectory(ctx context.Context, to *os.File, source Volume) e
 		return err
 	}
 	// Whoever mounts volumes by their path doesn't ask whether they are being copied.
-	return refuseVisible(from)
+	if err := refuseVisible(from); err != nil {
+		return err
+	}
+	return limitCopy(to, volume)
 }
 
 func refuseVisible(dir *os.File) error {

@@ -40,6 +40,12 @@ func fillSources(t *testing.T, base string) {
 		if err := writeImage(filepath.Join(base, "fast"), file, 64<<10); err != nil {
 			t.Fatal(err)
 		}
+		// Each has a name beside it, and one far from it, which the copy finds later.
+		for _, other := range []string{filepath.Join("pvc-directory", fmt.Sprint(i), "same"), filepath.Join("pvc-directory", fmt.Sprintf("same-%d", i))} {
+			if err := os.Link(filepath.Join(base, "fast", file), filepath.Join(base, "fast", other)); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 
@@ -57,6 +63,7 @@ func TestACopyIsWholeAndAloneAfterACrashAtAnyStep(t *testing.T) {
 		"with an empty file": func(folder string) error { return writeImage(folder, ".new-pvc-1/image", 0) },
 		"with half a copy":   func(folder string) error { return writeImage(folder, ".new-pvc-1/image", 8*mi) },
 		"with files, too":    func(folder string) error { return writeImage(folder, ".new-pvc-1/7/file", 8<<10) },
+		"with held files":    func(folder string) error { return writeImage(folder, ".new-pvc-1/.stowage-links-X/1-2", 8<<10) },
 		"with all but a name": func(folder string) error {
 			return exec.Command("cp", "-a", folder+"/pvc-image", folder+"/.new-pvc-1").Run()
 		},
@@ -169,6 +176,26 @@ func mustCopy(t *testing.T, base string, volume Volume) {
 	}
 	if volume.Image != nil {
 		mustBeWhole(t, volume)
+	} else {
+		mustHaveLinks(t, volume)
+	}
+}
+
+// mustHaveLinks fails unless each name of a file is one of the same file in the copy, which
+// has no other.
+func mustHaveLinks(t *testing.T, volume Volume) {
+	t.Helper()
+	for i := range 200 {
+		first, err := os.Stat(filepath.Join(volume.directory(), fmt.Sprint(i), "file"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, other := range []string{filepath.Join(fmt.Sprint(i), "same"), fmt.Sprintf("same-%d", i)} {
+			same, err := os.Stat(filepath.Join(volume.directory(), other))
+			if err != nil || !os.SameFile(first, same) || same.Sys().(*syscall.Stat_t).Nlink != 3 {
+				t.Errorf("%s isn't the same file: %v", other, err)
+			}
+		}
 	}
 }
 

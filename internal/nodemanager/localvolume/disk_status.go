@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/message"
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
@@ -70,12 +71,12 @@ func setUnknownRoom(disk *stowagev1alpha1.LocalDisk) {
 	})
 }
 
-func setDiskCondition(disk *stowagev1alpha1.LocalDisk, kind, reason, message string) {
+func setDiskCondition(disk *stowagev1alpha1.LocalDisk, kind, reason, text string) {
 	status := metav1.ConditionFalse
 	if reason == stowagev1alpha1.ReasonReady {
 		status = metav1.ConditionTrue
 	}
 	meta.SetStatusCondition(&disk.Status.Conditions, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: disk.Generation,
+		Type: kind, Status: status, Reason: reason, Message: message.Cut(text, message.MaxCondition), ObservedGeneration: disk.Generation,
 	})
 }

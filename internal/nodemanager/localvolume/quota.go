@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/quota"
@@ -49,7 +51,29 @@ func limitDraft(begun *draft, volume Volume) error {
 	if err != nil || !limited {
 		return err
 	}
-	return quota.Begin(begun.dir, volume.Name, quota.Limits{Bytes: volume.Bytes})
+	return quota.Begin(begun.dir, volume.Name, quota.Limits{Bytes: volume.Bytes + copyMargin})
+}
+
+// copyMargin is what a directory may have beyond its limit while it is filled: the copy holds
+// files by further names, and xfs needs more room for the sharing of blocks than they take.
+const copyMargin = 64 << 20
+
+// copySlack is how much larger than its limit a directory may be once it is filled: names take
+// up more where they were written in another order. It keeps its limit all the same.
+const copySlack = 1 << 20
+
+// limitCopy gives a directory that was filled the limit of bytes that it is to have. One that
+// takes up more, because its source had no limit, is EDQUOT.
+func limitCopy(dir *os.File, volume Volume) error {
+	there, err := findLimited(dir, volume)
+	if there == nil || err != nil {
+		return err
+	}
+	if there.usage.Bytes > volume.Bytes+copySlack {
+		return fmt.Errorf("what is copied takes up %s, and the claim requests %s: create the claim anew, and request more: %w",
+			quantity(there.usage.Bytes), quantity(volume.Bytes), unix.EDQUOT)
+	}
+	return there.set(quota.Limits{Bytes: volume.Bytes, Inodes: there.usage.Limit.Inodes})
 }
 
 // limitInodesOfCopy limits the inodes of a copy that is whole: to no less than it has.

@@ -15,6 +15,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/duplicate"
+	"github.com/stowage-dev/stowage/internal/message"
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
@@ -111,13 +112,13 @@ func setProblem(volume *stowagev1alpha1.LocalVolume, reason, message string) {
 }
 
 // setCondition sets a condition in memory.
-func setCondition(volume *stowagev1alpha1.LocalVolume, kind, reason, message string) {
+func setCondition(volume *stowagev1alpha1.LocalVolume, kind, reason, text string) {
 	status := metav1.ConditionFalse
 	if reason == stowagev1alpha1.ReasonReady {
 		status = metav1.ConditionTrue
 	}
 	meta.SetStatusCondition(&volume.Status.Conditions, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: volume.Generation,
+		Type: kind, Status: status, Reason: reason, Message: message.Cut(text, message.MaxCondition), ObservedGeneration: volume.Generation,
 	})
 }
 

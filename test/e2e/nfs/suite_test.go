@@ -96,6 +96,8 @@ var _ = Describe("NFS volumes", Ordered, Label("nfs", "volumes"), func() {
 			It("stay while their server stops and starts and pods write", checks(stopped))
 			//proves:nfs/hangs
 			It("come and go while their server is silent and an agent is killed", Label("slow"), checks(away))
+			//proves:nfs/hangs
+			It("leave an agent its memory, and others their turn, when fifty wait for a silent server", Label("slow"), checks(crowded))
 			It("are refused to new pods when their directory was replaced on the server", checks(replaced))
 			It("are deleted, archived or kept with their claims", checks(deleted))
 			It("leave nothing but what was to be kept", checks(left))

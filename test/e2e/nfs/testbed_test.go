@@ -20,6 +20,8 @@ const (
 	silentAddress = "10.99.0.9"
 	goodPort      = 2049
 	otherPort     = 2050
+	// nodeMemory is more than an agent's container may take.
+	nodeMemory = "768M"
 
 	// soon is what a mount takes while all is well, on a machine that is busy. It is less
 	// than the 30 s for which an agent waits for a server that hangs.
@@ -56,7 +58,7 @@ func (s *spec) boot() error {
 			return err
 		}
 	}
-	booted, err := guest.Boot(s.ctx, s.folder, nodes, guest.Hardware{})
+	booted, err := guest.Boot(s.ctx, s.folder, nodes, guest.Hardware{Memory: nodeMemory})
 	copy(s.nodes[1:], booted)
 	return err
 }

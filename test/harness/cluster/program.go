@@ -35,6 +35,7 @@ type Program struct {
 	// environment is added to this process's own.
 	environment []string
 	probe       string
+	cgroup      string
 
 	mu sync.Mutex
 	// now is the present run, or the last; before the first, one without a process.
@@ -62,13 +63,16 @@ type ProgramOptions struct {
 	Arguments []string
 	// Environment is added to this process's own.
 	Environment []string
+	// Cgroup is the folder of a cgroup of version 2 in which it runs. Empty: that of this
+	// process.
+	Cgroup string
 }
 
 // NewProgram is a program that doesn't run yet.
 func NewProgram(options ProgramOptions) *Program {
 	program := &Program{
 		now: &run{}, Name: options.Name, LogFile: options.LogFile, path: cmp.Or(options.Path, builtPath(options.Name)),
-		probe: options.Ready, arguments: options.Arguments, environment: options.Environment,
+		probe: options.Ready, arguments: options.Arguments, environment: options.Environment, cgroup: options.Cgroup,
 	}
 	if options.Probe != "" {
 		program.probe = "http://" + options.Probe + "/readyz"
@@ -89,6 +93,15 @@ func (p *Program) Start() error {
 	// Its own process group: a Ctrl-C in the terminal is for this process alone,
 	// which stops things in their order.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if p.cgroup != "" {
+		group, err := os.Open(p.cgroup)
+		if err != nil {
+			log.Close()
+			return fmt.Errorf("opening the cgroup of %s: %w", p.Name, err)
+		}
+		defer group.Close()
+		command.SysProcAttr.UseCgroupFD, command.SysProcAttr.CgroupFD = true, int(group.Fd())
+	}
 
 	started := make(chan error)
 	r := &run{ended: make(chan struct{})}

@@ -26,6 +26,17 @@ type Agent struct{ program *cluster.Program }
 type AgentFiles struct {
 	Node, Program, Kubeconfig string
 	Flags                     []string
+	// Memory is how many bytes it and what it starts may take together, as in a container.
+	// 0: there is no limit.
+	Memory int64
+}
+
+// AgentMemory is what an agent with a limit took.
+type AgentMemory struct {
+	// Peak is the most bytes that it had at once.
+	Peak int64
+	// Killed counts processes that were killed for it.
+	Killed int64
 }
 
 // Start starts the agent, and waits until it is ready.
@@ -35,8 +46,12 @@ func (a *Agent) Start(asked AgentFiles, _ *Nothing) error {
 			return err
 		}
 	}
+	group, err := confine(asked.Memory)
+	if err != nil {
+		return err
+	}
 	a.program = cluster.NewProgram(cluster.ProgramOptions{
-		Name: asked.Node + "-agent", Path: filepath.Join(uml.MachineDir, asked.Program),
+		Name: asked.Node + "-agent", Path: filepath.Join(uml.MachineDir, asked.Program), Cgroup: group,
 		LogFile: filepath.Join(logsDir, asked.Node+"-agent.log"), Probe: agentProbe,
 		Arguments: append([]string{
 			"--kubeconfig=" + filepath.Join(uml.MachineDir, asked.Kubeconfig),
@@ -53,4 +68,13 @@ func (a *Agent) Kill(_ Nothing, _ *Nothing) error {
 		return errors.New("no agent runs")
 	}
 	return a.program.Kill()
+}
+
+// Memory says what an agent with a limit took.
+func (*Agent) Memory(_ Nothing, took *AgentMemory) (err error) {
+	if took.Peak, err = readNumber(filepath.Join(agentGroup, "memory.peak"), ""); err != nil {
+		return err
+	}
+	took.Killed, err = readNumber(filepath.Join(agentGroup, "memory.events"), "oom_kill")
+	return err
 }

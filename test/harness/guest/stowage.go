@@ -53,11 +53,17 @@ func StartStowage(ctx context.Context, folder Folder, nodes []*Node, differences
 
 // StartAgent starts the agent of a node, and waits until it is ready.
 func (s *Stowage) StartAgent(ctx context.Context, node string) error {
+	return s.StartAgentWithin(ctx, node, 0)
+}
+
+// StartAgentWithin starts the agent of a node, with no more memory than that. 0: there is no
+// limit.
+func (s *Stowage) StartAgentWithin(ctx context.Context, node string, memory int64) error {
 	path, err := cluster.ProgramPath("node-agent")
 	if err != nil {
 		return err
 	}
-	asked := AgentFiles{Node: node, Program: path, Kubeconfig: s.Folder.Kubeconfig(node)}
+	asked := AgentFiles{Node: node, Program: path, Kubeconfig: s.Folder.Kubeconfig(node), Memory: memory}
 	if s.agentFlags != nil {
 		asked.Flags = s.agentFlags(node)
 	}

@@ -1,0 +1,56 @@
+package guest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	groups = "/sys/fs/cgroup"
+	// agentGroup is the cgroup of an agent whose memory is limited.
+	agentGroup = groups + "/agent"
+)
+
+// confine makes the cgroup of an agent with a limit, as a kubelet makes it: one process too
+// many ends them all. It is "" without a limit.
+func confine(memory int64) (string, error) {
+	if memory == 0 {
+		return "", nil
+	}
+	if err := unix.Mount("cgroup2", groups, "cgroup2", 0, ""); err != nil && !errors.Is(err, unix.EBUSY) {
+		return "", fmt.Errorf("mounting cgroups: %w", err)
+	}
+	if err := os.Mkdir(agentGroup, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return "", err
+	}
+	for _, setting := range [][2]string{
+		{groups + "/cgroup.subtree_control", "+memory"},
+		{agentGroup + "/memory.max", strconv.FormatInt(memory, 10)},
+		{agentGroup + "/memory.oom.group", "1"},
+	} {
+		if err := os.WriteFile(setting[0], []byte(setting[1]), 0o644); err != nil {
+			return "", err
+		}
+	}
+	return agentGroup, nil
+}
+
+// readNumber reads a number from a file, in the line that a name begins, if there is one.
+func readNumber(path, name string) (int64, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(content)) {
+		fields := strings.Fields(line)
+		if len(fields) == 1 && name == "" || len(fields) == 2 && fields[0] == name {
+			return strconv.ParseInt(fields[len(fields)-1], 10, 64)
+		}
+	}
+	return 0, fmt.Errorf("%s has no %s", path, name)
+}
