@@ -135,11 +135,28 @@ func (r *PersistentVolumeReconciler) removeStorage(ctx context.Context, pv *core
 	if err := opened.Delete(ctx, pv.Spec.CSI.VolumeHandle); err != nil {
 		return r.waitOrFail(pv, err)
 	}
+	remains, err := backend.Remains(ctx, opened, pv.Spec.CSI.VolumeHandle)
+	if err != nil {
+		return r.waitOrFail(pv, err)
+	}
 	if err := r.letGo(ctx, pv); err != nil {
 		return ctrl.Result{}, err
 	}
-	r.events.Eventf(pv, nil, corev1.EventTypeNormal, "VolumeDeleted", "Delete", "the storage of volume %s is removed", pv.Name)
+	r.tellEnd(pv, object, remains)
 	return ctrl.Result{}, nil
+}
+
+// tellEnd tells what became of a volume's storage. A backend whose record of it was gone
+// removed nothing.
+func (r *PersistentVolumeReconciler) tellEnd(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend, remains string) {
+	if remains != "" {
+		r.events.Eventf(pv, nil, corev1.EventTypeWarning, "VolumeFailedDelete", "Delete",
+			"volume %s goes, and its data stays in %s: StorageBackend %s has no record of it any more. Remove it by hand, or make a PersistentVolume "+
+				"with volumeHandle %s to have it back", pv.Name, remains, object.Name, pv.Spec.CSI.VolumeHandle)
+		return
+	}
+	r.events.Eventf(pv, nil, corev1.EventTypeNormal, "VolumeDeleted", "Delete",
+		"StorageBackend %s holds no storage of volume %s any more", object.Name, pv.Name)
 }
 
 func (r *PersistentVolumeReconciler) backendFor(ctx context.Context, pv *corev1.PersistentVolume) (*stowagev1alpha1.StorageBackend, backend.Backend, error) {

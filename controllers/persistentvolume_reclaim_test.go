@@ -42,8 +42,21 @@ var _ = Describe("A volume that Stowage made", func() {
 		Expect(w.told()).To(Equal([]string{
 			"Warning VolumeFailedDelete the storage is away",
 			"Normal VolumeDelete waiting for the agent",
-			"Normal VolumeDeleted the storage of volume " + volumeIDOf(claim) + " is removed",
+			"Normal VolumeDeleted StorageBackend disks holds no storage of volume " + volumeIDOf(claim) + " any more",
 		}))
+	})
+
+	It("isn't called removed where only its record is gone", func() {
+		w, claim, pv := provisioned()
+		w.storage.LoseRecord(pv.Name, "node-a")
+		w.delete(claim)
+		w.told()
+
+		w.settle()
+
+		Expect(w.gone(pv)).To(BeTrue())
+		Expect(tellingOf(w.told(), "Volume")).To(ContainElement(And(
+			HavePrefix("Warning VolumeFailedDelete"), ContainSubstring("its data stays in the memory of node node-a"))))
 	})
 
 	It("keeps its data when its policy was set to Retain, also when it is deleted itself", func() {

@@ -6,7 +6,7 @@
 //	volumeattachment_*        attach and detach volumes of Stowage's drivers
 //	storagebackend_*          probe backends, keep their StorageClasses, audit what they hold
 //	localdisk_*               a LocalDisk for each node of local backends; its room, for the scheduler
-//	localvolume_*             volumes that are to go, whose node is gone
+//	localvolume_*             volumes that are to go, whose node is gone; and those whose LocalVolume is gone
 //	pod_*                     make the claims of generic ephemeral volumes
 //	volumeattributesclass_*   protect VolumeAttributesClasses that are used
 //
@@ -122,6 +122,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		NewStorageBackendAuditor(mgr, options),
 		NewLocalDiskReconciler(mgr, options),
 		NewLocalVolumeReconciler(mgr, options),
+		NewLocalVolumeAdopter(mgr, options),
 		NewVolumeAttachmentReconciler(mgr, options),
 		NewVolumeAttachmentComparer(mgr, options),
 	}

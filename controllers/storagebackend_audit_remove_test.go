@@ -46,6 +46,22 @@ var _ = Describe("An orphan", func() {
 		Expect(tellingOf(w.told(), "OrphanRemoved")).To(ConsistOf(ContainSubstring(orphan.ID)))
 	})
 
+	It("is never removed where it lies on a node without a record", func() {
+		w, orphan := orphaned()
+		w.removeOrphansAfter(time.Hour)
+		w.storage.LoseRecord(orphan.ID, "node-a")
+
+		for range 3 {
+			w.passTime(1000 * time.Hour)
+			w.settle()
+		}
+
+		Expect(w.audit().Orphans).To(HaveLen(1))
+		Expect(w.audit().Orphans[0].Removing).To(BeFalse())
+		Expect(w.storage.Calls()).NotTo(ContainElement("Delete " + orphan.ID))
+		Expect(tellingOf(w.told(), "OrphanRemoved")).To(BeEmpty())
+	})
+
 	It("gets no younger and no older by a restart", func() {
 		w, orphan := orphaned()
 		w.removeOrphansAfter(2 * time.Hour)

@@ -86,7 +86,8 @@ func auditStatus(object *stowagev1alpha1.StorageBackend, found findings, now met
 		}
 		after := object.Spec.Audit.RemoveOrphansAfter
 		status.Orphans = append(status.Orphans, stowagev1alpha1.Orphan{
-			ID: shown.ID, ClaimNamespace: shown.Claim.Namespace, ClaimName: shown.Claim.Name, ClaimUID: shown.Claim.UID, Since: since,
+			ID: shown.ID, ClaimNamespace: shown.Claim.Namespace, ClaimName: shown.Claim.Name, ClaimUID: shown.Claim.UID,
+			NodeName: held.Node, Since: since,
 			Removing: after != nil && now.Sub(since.Time) >= after.Duration && removable(held, found.living),
 		})
 	}
@@ -109,10 +110,11 @@ func shownAs(held backend.Held) backend.Held {
 
 // removable tells whether an orphan may be removed at all: its id is that of a claim
 // which is gone, or bound to another volume. Storage of a claim that lost its volume
-// object is still wanted.
+// object is still wanted. What lies on a node without a record is a person's to judge:
+// after a cluster was restored, that is all that was made since.
 func removable(held backend.Held, living map[types.UID]string) bool {
 	bound, lives := living[held.Claim.UID]
-	return isVolumeIDOf(held.ID, held.Claim.UID) && (!lives || bound != "" && bound != held.ID)
+	return held.Node == "" && isVolumeIDOf(held.ID, held.Claim.UID) && (!lives || bound != "" && bound != held.ID)
 }
 
 // isVolumeIDOf tells whether an id is what backend.VolumeID makes for a claim.
@@ -136,7 +138,7 @@ func attemptIn(id string, claim types.UID) int {
 
 // heldAs is what the backend told of an orphan.
 func heldAs(orphan stowagev1alpha1.Orphan) backend.Held {
-	return backend.Held{ID: orphan.ID, Claim: stowagev1alpha1.ClaimReference{
+	return backend.Held{ID: orphan.ID, Node: orphan.NodeName, Claim: stowagev1alpha1.ClaimReference{
 		Namespace: orphan.ClaimNamespace, Name: orphan.ClaimName, UID: orphan.ClaimUID,
 	}}
 }
@@ -157,7 +159,8 @@ func (r *StorageBackendAuditor) tellNews(before, after *stowagev1alpha1.StorageB
 	}
 	if n := *after.Status.LostVolumes; isNews(n, before.Status.LostVolumes, last.LostVolumes, after.Status.Audit.LostVolumes) {
 		r.events.Eventf(after, nil, corev1.EventTypeWarning, "VolumesLost", "Audit",
-			"the storage is gone of %s: restore it, or delete the claims and the volumes", named(n, after.Status.Audit.LostVolumes))
+			"no storage is found of %s: see that its disks or its server are there; if the data is gone for good, restore it, "+
+				"or delete the claims and the volumes", named(n, after.Status.Audit.LostVolumes))
 	}
 }
 
@@ -169,7 +172,7 @@ func (r *StorageBackendAuditor) tellRemoved(before, after *stowagev1alpha1.Stora
 	for _, orphan := range removing(before.Status.Audit.Orphans) {
 		if !held[orphan.ID] {
 			r.events.Eventf(after, nil, corev1.EventTypeNormal, "OrphanRemoved", "Audit",
-				"%s, which was made for claim %s/%s, is removed", orphan.ID, orphan.ClaimNamespace, orphan.ClaimName)
+				"%s, which was made for claim %s/%s, isn't held any more", orphan.ID, orphan.ClaimNamespace, orphan.ClaimName)
 		}
 	}
 }

@@ -51,7 +51,7 @@ var _ = Describe("An audit", func() {
 		Expect(tellingOf(w.told(), "OrphansFound")).To(BeEmpty())
 	})
 
-	It("finds volumes whose storage is gone", func() {
+	It("finds volumes whose storage is not found", func() {
 		w, _, pv := provisioned()
 		w.storage.Lose(pv.Name)
 
@@ -60,7 +60,30 @@ var _ = Describe("An audit", func() {
 
 		Expect(w.backend().Status.LostVolumes).To(Equal(ptr.To(int32(1))))
 		Expect(w.audit().LostVolumes).To(Equal([]string{pv.Name}))
-		Expect(tellingOf(w.told(), "VolumesLost")).To(ConsistOf(ContainSubstring(pv.Name)))
+		Expect(tellingOf(w.told(), "VolumesLost")).To(ConsistOf(And(ContainSubstring("no storage is found of "+pv.Name), Not(ContainSubstring("gone of")))))
+	})
+
+	It("finds what lies on a node without a record, and tells where", func() {
+		w, orphan := orphaned()
+		w.storage.LoseRecord(orphan.ID, "node-a")
+
+		w.passTime(time.Hour)
+		w.settle()
+
+		Expect(w.audit().Orphans).To(HaveLen(1))
+		Expect(w.audit().Orphans[0].NodeName).To(Equal("node-a"))
+		Expect(w.audit().Orphans[0].ID).To(Equal(orphan.ID))
+	})
+
+	It("calls no volume lost that lies on a node without a record", func() {
+		w, _, pv := provisioned()
+		w.storage.LoseRecord(pv.Name, "node-a")
+
+		w.passTime(time.Hour)
+		w.settle()
+
+		Expect(w.audit().LostVolumes).To(BeEmpty())
+		Expect(w.audit().Orphans).To(BeEmpty())
 	})
 
 	It("takes nothing for lost that a person recorded, or that is being deleted", func() {

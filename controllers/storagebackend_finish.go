@@ -99,7 +99,7 @@ func adviceOnClaim(claim *corev1.PersistentVolumeClaim) string {
 
 func adviceOnRecord(record *stowagev1alpha1.LocalVolume) string {
 	if record.Spec.RemoveData && !record.DeletionTimestamp.IsZero() {
-		return fmt.Sprintf("LocalVolume %s: node %s is removing its data", record.Name, record.Spec.NodeName)
+		return fmt.Sprintf("LocalVolume %s: the agent of node %s is to remove its data", record.Name, record.Spec.NodeName)
 	}
 	return fmt.Sprintf("LocalVolume %s, which no volume uses: delete it and set its spec.removeData to remove its data, "+
 		"or take its finalizer off to keep it", record.Name)

@@ -46,12 +46,13 @@ type world struct {
 	audits   *StorageBackendAuditor
 	pods     *PodReconciler
 	classes  *VolumeAttributesClassReconciler
-	// disks and locals run only in specs that are about them.
+	// disks, locals and adopts run only in specs that are about them.
 	disks *LocalDiskReconciler
 	// attachments run over what of theirs there is.
 	attachments *VolumeAttachmentReconciler
 	comparisons *VolumeAttachmentComparer
 	locals      *LocalVolumeReconciler
+	adopts      *LocalVolumeAdopter
 }
 
 // newWorld makes an empty cluster with one served kind of storage, the fake, in
@@ -86,6 +87,7 @@ func (w *world) restart() {
 	w.backends = &StorageBackendReconciler{client: w, live: w, storage: served, events: w.events}
 	w.disks = &LocalDiskReconciler{client: w, live: w, namespace: corev1.NamespaceDefault}
 	w.locals = &LocalVolumeReconciler{client: w, live: w, clock: w.clock, events: w.events}
+	w.adopts = &LocalVolumeAdopter{client: w, live: w, shared: newLiveReads(w), events: w.events}
 	w.attachments = &VolumeAttachmentReconciler{
 		client: w, live: w, shared: newLiveReads(w), storage: served, clock: w.clock, events: w.events,
 	}

@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // LocalDisk is one node's part of a local backend: the folder in which the node's
@@ -103,11 +104,62 @@ type LocalDiskStatus struct {
 	// hardly any inodes are left.
 	// +optional
 	Available *resource.Quantity `json:"available,omitempty"`
+	// unrecorded is what lies on the accepted disk and no LocalVolume has: the
+	// volumes of LocalVolumes that are gone, after a cluster was restored for
+	// example. Nothing removes them. A volume is given back by a PersistentVolume
+	// with its id as the volumeHandle: its LocalVolume is made again. While the disk
+	// isn't Ready it is as it was last. Absent until the agent has looked.
+	// +optional
+	Unrecorded *UnrecordedVolumes `json:"unrecorded,omitempty"`
 	// conditions are Ready and HasRoom.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// MaxUnrecorded is how many volumes a LocalDisk names that no LocalVolume has.
+const MaxUnrecorded = 256
+
+// UnrecordedVolumes are volumes on a disk that no LocalVolume has.
+type UnrecordedVolumes struct {
+	// count is how many there are.
+	Count int32 `json:"count"`
+	// volumes are the first of them by id, up to 256.
+	// +kubebuilder:validation:MaxItems=256
+	// +listType=map
+	// +listMapKey=id
+	// +optional
+	Volumes []UnrecordedVolume `json:"volumes,omitempty"`
+}
+
+// UnrecordedVolume is a volume on a disk that no LocalVolume has.
+type UnrecordedVolume struct {
+	// id is the volume's: the name of its directory.
+	// +kubebuilder:validation:MaxLength=253
+	ID string `json:"id"`
+	// claimNamespace is where the claim was that it was made for, as its owner record
+	// on the disk says. Volumes from before there were records, and those that were
+	// restored without extended attributes, have none: of these the id tells the
+	// claim's uid.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	ClaimNamespace string `json:"claimNamespace,omitempty"`
+	// claimName is that claim's name.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	ClaimName string `json:"claimName,omitempty"`
+	// claimUID is that claim's UID.
+	// +optional
+	ClaimUID types.UID `json:"claimUID,omitempty"`
+	// layout is Directory or Image, as its owner record says.
+	// +optional
+	Layout LocalLayout `json:"layout,omitempty"`
+}
+
+// ClaimRef is the claim in the volume's owner record; empty where there is none.
+func (v *UnrecordedVolume) ClaimRef() ClaimReference {
+	return ClaimReference{Namespace: v.ClaimNamespace, Name: v.ClaimName, UID: v.ClaimUID}
 }
 
 // DiskIdentity tells a disk from all others.

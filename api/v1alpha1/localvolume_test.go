@@ -84,8 +84,8 @@ var _ = Describe("a LocalVolume", func() {
 		Entry("its reserve", volume("reservedCapacity: 1Gi"), volume("reservedCapacity: 2Gi"), "reservedCapacity is immutable"),
 		Entry("its owner's name", volume(), volume("claimRef: {namespace: shop, name: other, uid: 7c9d3a52-0000-4000-8000-000000000001}"), "claimRef is immutable"),
 		Entry("its owner's uid", volume(), volume("claimRef: {namespace: shop, name: orders, uid: other}"), "claimRef is immutable"),
-		Entry("the order to remove its data", volume("removeData: true"), volume("removeData: false"), "removeData can't be taken back"),
-		Entry("the order to remove its data, left out", volume("removeData: true"), volume(), "removeData can't be taken back"),
+		Entry("that it is made", volume("adopt: true"), volume(), "adopt is immutable"),
+		Entry("that it is not made", volume(), volume("adopt: true"), "adopt is immutable"),
 	)
 
 	DescribeTable("can be changed in",
@@ -95,6 +95,8 @@ var _ = Describe("a LocalVolume", func() {
 		Entry("its capacity, to more", volume(), volume("capacity: 1025Mi")),
 		Entry("its capacity, to less, where nothing was given yet", volume("capacity: 2Gi"), volume("capacity: 1Gi")),
 		Entry("what becomes of its data", volume(), volume("removeData: true")),
+		Entry("the order to remove its data", volume("removeData: true"), volume("removeData: false")),
+		Entry("the order to remove its data, left out", volume("removeData: true"), volume()),
 		Entry("the way its capacity is written", volume(), volume("capacity: 1073741824")),
 		Entry("the way its reserve is written", volume("reservedCapacity: 1Gi"), volume("reservedCapacity: 1024Mi")),
 	)
@@ -117,6 +119,17 @@ var _ = Describe("a LocalVolume", func() {
 		Expect(changed(ctx, made, volume("capacity: 1Gi"))).To(Succeed())
 		Expect(changed(ctx, made, volume("capacity: 1G"))).To(MatchError(ContainSubstring("can't be less than the volume has")))
 		Expect(given("1025Mi")).To(MatchError(ContainSubstring("can't be less than the volume has")))
+	})
+
+	It("can't be kept any more once its agent has begun to remove it", func(ctx SpecContext) {
+		made := created(ctx, "LocalVolume", volume("removeData: true"))
+		removing := func(begun string) error {
+			return api.Status().Patch(ctx, made, client.RawPatch(types.MergePatchType, []byte(`{"status":{"removing":`+begun+`}}`)))
+		}
+		Expect(removing("true")).To(Succeed())
+
+		Expect(changed(ctx, made, volume())).To(MatchError(ContainSubstring("the node's agent has begun to remove the data")))
+		Expect(removing("null")).To(MatchError(ContainSubstring("status.removing can't be taken back")))
 	})
 
 	It("is found by its node", func(ctx SpecContext) {

@@ -18,6 +18,8 @@ import (
 // +kubebuilder:selectablefield:JSONPath=`.spec.nodeName`
 // +kubebuilder:selectablefield:JSONPath=`.spec.source`
 // +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.capacity) || quantity(string(self.spec.capacity)).compareTo(quantity(string(self.status.capacity))) >= 0",message="spec.capacity can't be less than the volume has, status.capacity"
+// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.spec.removeData) && oldSelf.spec.removeData) || (has(self.spec.removeData) && self.spec.removeData) || !(has(oldSelf.status) && has(oldSelf.status.removing) && oldSelf.status.removing)",message="spec.removeData can't be taken back: the node's agent has begun to remove the data"
+// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.status) && has(oldSelf.status.removing) && oldSelf.status.removing) || (has(self.status) && has(self.status.removing) && self.status.removing)",message="status.removing can't be taken back: the data may be half gone"
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.nodeName`
 // +kubebuilder:printcolumn:name="Backend",type=string,JSONPath=`.spec.backend`
 // +kubebuilder:printcolumn:name="Capacity",type=string,JSONPath=`.status.capacity`
@@ -63,7 +65,7 @@ type LocalVolumeList struct {
 // +kubebuilder:validation:XValidation:rule="self.claimRef == oldSelf.claimRef",message="claimRef is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.reservedCapacity) == has(oldSelf.reservedCapacity) && (!has(self.reservedCapacity) || quantity(string(self.reservedCapacity)).compareTo(quantity(string(oldSelf.reservedCapacity))) == 0)",message="reservedCapacity is immutable"
 // +kubebuilder:validation:XValidation:rule="self.volumeMode != 'Block' || self.layout == 'Image'",message="volumeMode Block needs layout Image"
-// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.removeData) && oldSelf.removeData) || (has(self.removeData) && self.removeData)",message="removeData can't be taken back: the data may be half gone"
+// +kubebuilder:validation:XValidation:rule="(has(self.adopt) && self.adopt) == (has(oldSelf.adopt) && oldSelf.adopt)",message="adopt is immutable"
 type LocalVolumeSpec struct {
 	// nodeName is the node whose disk holds the volume. Immutable.
 	// +kubebuilder:validation:MinLength=1
@@ -122,10 +124,15 @@ type LocalVolumeSpec struct {
 	ClaimRef ClaimReference `json:"claimRef"`
 	// removeData says that the volume's data is to be removed when the object
 	// is deleted. The manager sets it when the volume is reclaimed, just before
-	// it deletes the object: no other deletion touches data. Default false.
-	// Once true it stays true.
+	// it deletes the object: no other deletion touches data. Default false. It can
+	// be taken back until status.removing is set.
 	// +optional
 	RemoveData bool `json:"removeData,omitempty"`
+	// adopt says that the volume lies on the disk already, and is never made: where
+	// it isn't there, it is Lost. The manager sets it when it makes the object of a
+	// volume again that the agent found on the disk. Default false. Immutable.
+	// +optional
+	Adopt bool `json:"adopt,omitempty"`
 }
 
 // ClaimReference names one claim, for ever: a claim of the same name that is
@@ -176,6 +183,11 @@ type LocalVolumeStatus struct {
 	// usedTime is when used was written last.
 	// +optional
 	UsedTime *metav1.Time `json:"usedTime,omitempty"`
+	// removing says that the agent is about to remove the data, or has begun to. It
+	// is written before any data is touched: until then spec.removeData can be taken
+	// back. Once true it stays true.
+	// +optional
+	Removing bool `json:"removing,omitempty"`
 	// conditions are Provisioned and Ready and, once it was made, Granted and Healthy.
 	// +listType=map
 	// +listMapKey=type

@@ -162,7 +162,7 @@ type AttachmentPolicy struct {
 
 // AuditPolicy says how what a backend holds is compared with the cluster: storage
 // that nothing in the cluster records is an orphan, and a volume object whose
-// storage is gone is a lost volume.
+// storage isn't found is a lost volume.
 type AuditPolicy struct {
 	// interval is how long after an audit the next one begins, as a duration
 	// ("1h", "90m") of at least 1m. Default 1h. A change holds at once.
@@ -178,7 +178,8 @@ type AuditPolicy struct {
 	// PersistentVolume of policy Retain is no orphan, and is never removed: the
 	// storage itself bears a note of it. (Not so where the PersistentVolume's
 	// finalizers were taken off by hand.) An orphan whose claim is there still,
-	// and has no other volume, or that a pod may be using, is kept. Default:
+	// and has no other volume, that a pod may be using, or that has a nodeName, is
+	// kept. Default:
 	// unset, orphans are reported and never removed. A change holds from the next
 	// audit on.
 	// +kubebuilder:validation:Type=string
@@ -222,7 +223,7 @@ type StorageBackendStatus struct {
 	// +optional
 	Orphans *int32 `json:"orphans,omitempty"`
 	// lostVolumes is how many volume objects record storage that the backend
-	// doesn't hold any more.
+	// doesn't find.
 	// +optional
 	LostVolumes *int32 `json:"lostVolumes,omitempty"`
 	// audit is what the last audit found; absent before the first, and where the
@@ -262,7 +263,7 @@ type AuditStatus struct {
 	// with the policy Retain.
 	// +optional
 	Retained int32 `json:"retained,omitempty"`
-	// lostVolumes are the names of volume objects whose storage is gone, up to
+	// lostVolumes are the names of volume objects whose storage isn't found, up to
 	// 100. status.lostVolumes counts them all.
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=set
@@ -284,6 +285,10 @@ type Orphan struct {
 	// claimUID is that claim's UID.
 	// +optional
 	ClaimUID types.UID `json:"claimUID,omitempty"`
+	// nodeName is the node on whose disk it was found, of a volume without a
+	// LocalVolume (local backend). Such a volume is never removed.
+	// +optional
+	NodeName string `json:"nodeName,omitempty"`
 	// since is when an audit first found it; every one since then did.
 	Since metav1.Time `json:"since"`
 	// removing says that spec.audit.removeOrphansAfter has passed and that the

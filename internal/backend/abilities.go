@@ -47,6 +47,25 @@ type Held struct {
 	Claim stowagev1alpha1.ClaimReference
 	// Retained is true of what Retain was called for.
 	Retained bool
+	// Node is where storage was found that the backend itself has no record of any more.
+	// Such storage is only shown: Delete doesn't remove it. Empty for all other storage.
+	Node string
+}
+
+// Remainer is a backend whose storage may be there though its record of it is gone.
+type Remainer interface {
+	// Remains tells, for people, where data of a volume was found that the backend has no
+	// record of; "" where none was found. It changes nothing.
+	Remains(ctx context.Context, id string) (place string, err error)
+}
+
+// Remains tells where data of a volume was found after Delete; "" where none was.
+func Remains(ctx context.Context, b Backend, id string) (place string, err error) {
+	remainer, can := As[Remainer](b)
+	if !can {
+		return "", nil
+	}
+	return remainer.Remains(ctx, id)
 }
 
 // Retainer is a backend that can note that a volume is to be kept though nothing in

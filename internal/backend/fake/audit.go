@@ -11,6 +11,7 @@ import (
 var (
 	_ backend.Lister           = (*Backend)(nil)
 	_ backend.Retainer         = (*Backend)(nil)
+	_ backend.Remainer         = (*Backend)(nil)
 	_ backend.CapacityReporter = (*Backend)(nil)
 )
 
@@ -22,7 +23,28 @@ func (b *Backend) List(context.Context) ([]backend.Held, error) {
 	for _, id := range slices.Sorted(maps.Keys(b.volumes)) {
 		held = append(held, backend.Held{ID: id, Claim: b.volumes[id].Claim, Retained: b.retained[id]})
 	}
-	return held, nil
+	return append(held, b.unrecorded...), nil
+}
+
+// LoseRecord has a volume stay on a node, without a record of it, as on a node's disk
+// whose LocalVolume is gone.
+func (b *Backend) LoseRecord(id, node string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.unrecorded = append(b.unrecorded, backend.Held{ID: id, Claim: b.volumes[id].Claim, Node: node})
+	delete(b.volumes, id)
+}
+
+// Remains tells on which node LoseRecord left a volume.
+func (b *Backend) Remains(_ context.Context, id string) (place string, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, held := range b.unrecorded {
+		if held.ID == id {
+			return "the memory of node " + held.Node, nil
+		}
+	}
+	return "", nil
 }
 
 // Retain notes the wish, or fails as FailNext said.

@@ -36,6 +36,8 @@ func (k Kind) Open(*stowagev1alpha1.StorageBackend) (backend.Backend, error) { r
 type Backend struct {
 	mu      sync.Mutex
 	volumes map[string]backend.Request
+	// unrecorded are what LoseRecord left.
+	unrecorded []backend.Held
 	// retained are the ids that Retain was called for.
 	retained map[string]bool
 	// attached are the machines that volumes are attached to, machines what became of

@@ -161,12 +161,17 @@ func (b *localBackend) move(ctx context.Context, request backend.Request, volume
 
 // condemn marks a volume's data for removal, then deletes the object. Agents
 // remove no data without the mark, so that whoever deletes objects by hand, or
-// the whole CRD, loses nothing.
+// the whole CRD, loses nothing. The version keeps a leader that is late from marking
+// what was retained since it read.
 func (b *localBackend) condemn(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
 	if !volume.Spec.RemoveData {
 		before := volume.DeepCopy()
 		volume.Spec.RemoveData = true
-		if err := b.Client.Patch(ctx, volume, client.MergeFrom(before)); err != nil {
+		err := b.Client.Patch(ctx, volume, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if apierrors.IsConflict(err) {
+			return changedMeanwhile(volume.Name)
+		}
+		if err != nil {
 			return fmt.Errorf("marking the data of LocalVolume %s for removal: %w", volume.Name, err)
 		}
 	}

@@ -2,6 +2,7 @@ package localvolume
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -68,7 +69,7 @@ func (r *DiskReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 	disk.Status.ObservedGeneration = disk.Generation
 	problem := r.identify(ctx, disk)
 	if problem == nil {
-		problem = r.measure(ctx, disk)
+		problem = errors.Join(r.measure(ctx, disk), r.lookForUnrecorded(ctx, stored, disk))
 	}
 	setDiskReady(disk, problem, r.Store.Base)
 	if problem != nil {

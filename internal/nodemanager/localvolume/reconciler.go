@@ -9,6 +9,7 @@ package localvolume
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -121,12 +122,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 func (r *Reconciler) pass(ctx context.Context, stored *stowagev1alpha1.LocalVolume) (ctrl.Result, error) {
 	volume := stored.DeepCopy()
 	volume.Status.ObservedGeneration = volume.Generation
-	if volume.DeletionTimestamp != nil {
+	if volume.DeletionTimestamp != nil && !outlivesObject(volume) {
 		return r.remove(ctx, stored, volume)
 	}
 	if isProvisioned(volume) {
 		result, err := r.ensureThere(ctx, volume)
 		r.look(ctx, volume, err)
+		if err == nil && outlivesObject(volume) {
+			err = keptIn(volume, r.volumeOf(volume).directory())
+		}
 		return r.finish(ctx, stored, volume, result, err)
 	}
 	return r.provision(ctx, stored, volume)
@@ -146,6 +150,9 @@ func (r *Reconciler) provision(ctx context.Context, stored, volume *stowagev1alp
 		return ctrl.Result{RequeueAfter: staleRetry}, nil
 	}
 	err := r.make(making, volume)
+	if err == nil {
+		err = r.Store.keepRecord(r.volumeOf(volume))
+	}
 	if err != nil && isCutShort(making) {
 		return ctrl.Result{RequeueAfter: staleRetry}, nil
 	}
@@ -163,6 +170,9 @@ func (r *Reconciler) provision(ctx context.Context, stored, volume *stowagev1alp
 func (r *Reconciler) make(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
 	if err := checkSpec(volume); err != nil {
 		return err
+	}
+	if volume.Spec.Adopt {
+		return r.adopt(ctx, volume)
 	}
 	source, err := r.sourceOf(ctx, volume)
 	if err != nil {
@@ -186,7 +196,7 @@ func (r *Reconciler) ensureThere(ctx context.Context, volume *stowagev1alpha1.Lo
 	if err := r.Store.confirm(there); err != nil {
 		return retryOf(err), err
 	}
-	if err := r.Store.Mend(there); err != nil {
+	if err := errors.Join(r.Store.Mend(there), r.Store.keepRecord(there)); err != nil {
 		return retryOf(err), err
 	}
 	setCondition(volume, stowagev1alpha1.ReadyCondition, stowagev1alpha1.ReasonReady, "the volume can be mounted")

@@ -2,6 +2,7 @@ package localvolume
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,6 +28,12 @@ func (r *Reconciler) remove(ctx context.Context, stored, volume *stowagev1alpha1
 	// Nothing was made for a spec that isn't served: there is nothing to remove.
 	if checkSpec(volume) == nil {
 		there, err := r.onDisk(ctx, volume)
+		if err == nil {
+			err = r.beginRemoval(ctx, volume, there)
+		}
+		if errors.Is(err, errStale) {
+			return ctrl.Result{RequeueAfter: staleRetry}, nil
+		}
 		if err == nil {
 			err = r.Store.Remove(ctx, there)
 		}
@@ -64,7 +71,5 @@ func (r *Reconciler) mayRemove(volume *stowagev1alpha1.LocalVolume) error {
 			return err
 		}
 	}
-	return fmt.Errorf("%w in %s, because nothing but deleting its claim removes it: "+
-		"to remove it all the same set spec.removeData to true; to keep it, and let this object go, remove the finalizer %s",
-		errKept, there.directory(), stowagev1alpha1.LocalVolumeFinalizer)
+	return keptIn(volume, there.directory())
 }

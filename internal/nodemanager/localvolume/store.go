@@ -31,6 +31,8 @@ var (
 type Volume struct {
 	// Path is the folder of its backend; Name is its directory in it.
 	Path, Name string
+	// Owner is the claim that it was made for.
+	Owner stowagev1alpha1.ClaimReference
 	// Bytes is the capacity that it is asked to have, Has what it was given, 0 where
 	// nobody knows, and Reserved what must stay free on its disk.
 	Bytes, Has, Reserved int64

@@ -40,6 +40,7 @@ func (r *Reconciler) volumeOf(volume *stowagev1alpha1.LocalVolume) Volume {
 	of := Volume{
 		Path:        string(volume.Spec.Path),
 		Name:        volume.Name,
+		Owner:       volume.Spec.ClaimRef,
 		Bytes:       volume.Spec.Capacity.Value(),
 		Provisioned: isProvisioned(volume),
 		Copy:        volume.Spec.Source != "",

@@ -1,0 +1,82 @@
+package localvolume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+)
+
+// errStale is that what was read isn't so any more: another pass reads again.
+var errStale = errors.New("the LocalVolume was changed meanwhile")
+
+// beginRemoval writes status.removing before any data is touched, with the version of a
+// live read. Until then the manager may take the order back; its write and this one
+// exclude each other. A removal that goes on is checked against the live object, too: to
+// a cache that is behind, an object that was made again looks like the one before.
+func (r *Reconciler) beginRemoval(ctx context.Context, volume *stowagev1alpha1.LocalVolume, there Volume) error {
+	if !volume.Status.Removing {
+		if err := r.Store.checkRemovable(ctx, there); err != nil {
+			return err
+		}
+	}
+	live := &stowagev1alpha1.LocalVolume{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(volume), live); err != nil {
+		if apierrors.IsNotFound(err) {
+			return errStale
+		}
+		return fmt.Errorf("reading LocalVolume %s: %w", volume.Name, err)
+	}
+	if live.UID != volume.UID || live.DeletionTimestamp.IsZero() || r.mayRemove(live) != nil {
+		return errStale
+	}
+	if !live.Status.Removing {
+		before := live.DeepCopy()
+		live.Status.Removing = true
+		err := r.Client.Status().Patch(ctx, live, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			return errStale
+		}
+		if err != nil {
+			return fmt.Errorf("writing that the removal of LocalVolume %s begins: %w", volume.Name, err)
+		}
+	}
+	volume.Status.Removing, volume.ResourceVersion = true, live.ResourceVersion
+	return nil
+}
+
+// checkRemovable returns why nothing of a volume can be removed now: then nothing is
+// begun, and the order can still be taken back.
+func (s *Store) checkRemovable(ctx context.Context, volume Volume) error {
+	folder, err := s.openToRemove(volume)
+	if folder == nil || err != nil {
+		return err
+	}
+	defer folder.Close()
+	release, err := refuseInUse(ctx, folder, volume)
+	if err != nil {
+		return err
+	}
+	release()
+	return s.copies.unless(volume.directory(), func() error { return nil })
+}
+
+// outlivesObject reports whether a volume was made whose object was deleted, and whose data
+// stays. It is looked after like any other: pods may use it.
+func outlivesObject(volume *stowagev1alpha1.LocalVolume) bool {
+	return volume.DeletionTimestamp != nil && !volume.Spec.RemoveData && isProvisioned(volume) && checkSpec(volume) == nil
+}
+
+// keptIn tells of data that nobody ordered to be removed, and what can be done.
+func keptIn(volume *stowagev1alpha1.LocalVolume, directory string) error {
+	why := "nothing but deleting its claim removes it"
+	if volume.Labels[stowagev1alpha1.RetainedLabel] != "" {
+		why = "its PersistentVolume says Retain"
+	}
+	return fmt.Errorf("%w in %s, because %s: to remove it all the same set spec.removeData to true; "+
+		"to keep it, and let this object go, remove the finalizer %s", errKept, directory, why, stowagev1alpha1.LocalVolumeFinalizer)
+}
