@@ -35,7 +35,7 @@ type LocalVolumeAdopter struct {
 
 // NewLocalVolumeAdopter makes the reconciler.
 func NewLocalVolumeAdopter(mgr ctrl.Manager, options Options) *LocalVolumeAdopter {
-	return &LocalVolumeAdopter{client: mgr.GetClient(), live: mgr.GetAPIReader(), shared: options.shared, events: recorderOf(mgr)}
+	return &LocalVolumeAdopter{client: mgr.GetClient(), live: liveOf(mgr), shared: options.shared, events: recorderOf(mgr)}
 }
 
 // +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes,verbs=get;list;watch;create

@@ -102,16 +102,27 @@ func setDefaults(object client.Object) {
 
 // Without the admission plug-in, which protects volumes as they are created.
 func TestAVolumeIsProtectedByTheWriteThatBindsIt(t *testing.T) {
-	RegisterFailHandler(func(message string, _ ...int) { t.Fatal(message) })
-	w := newWorldIn(newMemory())
-	claim, pv := Claim(), Volume("disk")
-	w.create(pv, claim)
-	w.feedWrites()
-	if _, err := w.claims.Reconcile(t.Context(), requestFor(claim)); err != nil {
-		t.Fatal(err)
-	}
-	w.get(pv)
-	if !binder.TiedTo(pv, claim) || !slices.Contains(pv.Finalizers, pvProtectionFinalizer) {
-		t.Errorf("its claim is %+v, and its finalizers are %v", pv.Spec.ClaimRef, pv.Finalizers)
+	for name, tie := range map[string]func(*corev1.PersistentVolume, *corev1.PersistentVolumeClaim){
+		"of a free volume": func(*corev1.PersistentVolume, *corev1.PersistentVolumeClaim) {},
+		"of a volume that a person tied to the claim": func(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) {
+			binder.BindVolume(pv, claim)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			RegisterFailHandler(func(message string, _ ...int) { t.Fatal(message) })
+			w := newWorldIn(newMemory())
+			claim, pv := Claim(), Volume("disk")
+			w.create(claim)
+			tie(pv, claim)
+			w.create(pv)
+			w.feedWrites()
+			if _, err := w.claims.Reconcile(t.Context(), requestFor(claim)); err != nil {
+				t.Fatal(err)
+			}
+			w.get(pv)
+			if !binder.TiedTo(pv, claim) || !slices.Contains(pv.Finalizers, pvProtectionFinalizer) {
+				t.Errorf("its claim is %+v, and its finalizers are %v", pv.Spec.ClaimRef, pv.Finalizers)
+			}
+		})
 	}
 }

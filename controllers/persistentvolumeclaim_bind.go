@@ -94,13 +94,15 @@ func (r *PersistentVolumeClaimReconciler) bind(ctx context.Context, scope *claim
 func (r *PersistentVolumeClaimReconciler) bindVolume(ctx context.Context, pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, error) {
 	tied := *pv
 	tied.Annotations = maps.Clone(pv.Annotations)
-	if !binder.BindVolume(&tied, claim) {
-		return pv, nil
-	}
-	if r.scope == ClusterScope && pv.DeletionTimestamp.IsZero() {
-		// In this very write: a volume that goes before it is protected goes from its claim.
+	changed := binder.BindVolume(&tied, claim)
+	if r.scope == ClusterScope && pv.DeletionTimestamp.IsZero() && (changed || !binder.Completed(claim)) {
+		// In this very write, and also where a person tied the volume to the claim: a
+		// volume that goes before it is protected goes from its claim.
 		tied.Finalizers = slices.Clone(pv.Finalizers)
-		controllerutil.AddFinalizer(&tied, pvProtectionFinalizer)
+		changed = controllerutil.AddFinalizer(&tied, pvProtectionFinalizer) || changed
+	}
+	if !changed {
+		return pv, nil
 	}
 	written := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: pv.Name}}
 	// The resourceVersion is the fence: of two who read the volume as free,

@@ -204,6 +204,10 @@ func (r *PersistentVolumeClaimReconciler) awaitUsable(ctx context.Context, objec
 // ensureVolume creates the volume object, tied to the claim from its birth. A
 // crash before the claim's own write finds it there.
 func (r *PersistentVolumeClaimReconciler) ensureVolume(ctx context.Context, scope *claimScope, pv *corev1.PersistentVolume) (*wait, error) {
+	if r.scope == ClusterScope {
+		// As Kubernetes' admission plug-in does: the write that binds has nothing to add.
+		controllerutil.AddFinalizer(pv, pvProtectionFinalizer)
+	}
 	err := r.client.Create(ctx, pv)
 	if apierrors.IsAlreadyExists(err) {
 		if waiting, err := r.findRecorded(ctx, scope); waiting != nil || err != nil || scope.volume != nil {
