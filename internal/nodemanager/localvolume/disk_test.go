@@ -204,13 +204,14 @@ var _ = Describe("A disk", func() {
 		Expect(filepath.Join(path, ".new-"+volume.Name)).NotTo(BeADirectory())
 	})
 
-	It("with nothing left says so, and what fills it", func(ctx context.Context) {
+	It("with nothing left says so, and its numbers tell what fills it", func(ctx context.Context) {
 		n.disk("fast", gibibyte)
 		n.made(ctx, asking("1023.5Mi"))
 		disk := n.looked(ctx)
 		says, message := verdict(disk, stowagev1alpha1.HasRoomCondition)
 		Expect(says).To(Equal("False Full"))
-		Expect(message).To(ContainSubstring("1023.5Mi given to volumes"))
+		Expect(message).To(ContainSubstring("nothing is left of 1Gi (0 reserved): delete claims"))
+		Expect(disk.Status.Given.String()).To(Equal("1023Mi"))
 		Expect(disk.Status.Available.IsZero()).To(BeTrue())
 		expectDisk(disk, "True Ready")
 	})
