@@ -23,6 +23,9 @@ var ErrChecking = errors.New("other file systems are being checked on this node,
 const (
 	smallShare, smallChecks = 32, 8
 	largeShare              = 2
+	// threadStack is what the stack of a thread counts, used or not. e2fsck has as many
+	// threads as the node has processors: at 8 MiB each, none would be left for its work.
+	threadStack = 512 << 10
 )
 
 // checks bounds the memory of checks. It is safe for several goroutines.
@@ -65,7 +68,7 @@ func within(run programs, turns chan struct{}, bytes int64, name string, argumen
 	if err := run.check("prlimit"); err != nil {
 		return nil, err
 	}
-	limited := append([]string{"--data=" + strconv.FormatInt(bytes, 10), name}, arguments...)
+	limited := append([]string{"--data=" + strconv.FormatInt(bytes, 10), "--stack=" + strconv.Itoa(threadStack), name}, arguments...)
 	return run.Command("prlimit", limited...).CombinedOutput()
 }
 

@@ -37,14 +37,22 @@ func ext4In(t *testing.T) string {
 
 func TestACheckThatNeedsMoreMemoryThanMostGetsMore(t *testing.T) {
 	path := ext4In(t)
-	if err := limitedTo(128*mebibyte, utilexec.New()).Check(t.Context(), path, "ext4"); err != nil {
+	if err := limitedTo(32*mebibyte, utilexec.New()).Check(t.Context(), path, "ext4"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A check of 4 GiB has a thread for each processor. In 2 MiB not one of them had a stack.
+func TestStacksOfThreadsTakeNoMemoryFromACheck(t *testing.T) {
+	path := ext4In(t)
+	if err := limitedTo(4*mebibyte, utilexec.New()).Check(t.Context(), path, "ext4"); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestACheckThatNeedsMoreMemoryThanThereIsSaysWhatToDo(t *testing.T) {
 	path := ext4In(t)
-	err := limitedTo(4*mebibyte, utilexec.New()).Check(t.Context(), path, "ext4")
+	err := limitedTo(2*mebibyte, utilexec.New()).Check(t.Context(), path, "ext4")
 	if err == nil || errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "memory limit") {
 		t.Fatalf("got %v", err)
 	}
@@ -55,7 +63,7 @@ func TestACheckThatNeedsMoreMemoryThanThereIsSaysWhatToDo(t *testing.T) {
 
 func TestWhileALargeCheckRunsAnotherOneIsTriedLater(t *testing.T) {
 	path := ext4In(t)
-	systems := limitedTo(128*mebibyte, utilexec.New())
+	systems := limitedTo(32*mebibyte, utilexec.New())
 	systems.checks.large <- struct{}{}
 	if err := systems.Check(t.Context(), path, "ext4"); !errors.Is(err, ErrChecking) {
 		t.Errorf("got %v", err)

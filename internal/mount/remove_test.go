@@ -234,7 +234,7 @@ func allowOpen(t *testing.T, limit unix.Rlimit) {
 // makeDeep makes directories in each other, deeper than a path can be long.
 func makeDeep(t *testing.T, base string, depth int) {
 	t.Helper()
-	name := strings.Repeat("d", 20)
+	name := strings.Repeat("d", 255)
 	dir := mounttest.Open(t, makeDir(t, base, "tree"))
 	for range depth {
 		if err := unix.Mkdirat(int(dir.Fd()), name, 0o755); err != nil {

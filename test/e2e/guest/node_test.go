@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -25,7 +26,11 @@ type Tests struct{}
 
 // Package is a package with tests: its folder in the repository, the program that its
 // tests are, and patterns of the names of those that run, and of those that don't.
-type Package struct{ Path, Program, Run, Skip string }
+type Package struct {
+	Path, Program, Run, Skip string
+	// Memory is how many bytes of it the tests may take; 0: all that there is.
+	Memory int64
+}
 
 // Output is what the tests of a package printed.
 type Output struct {
@@ -83,6 +88,18 @@ func showMachine(folder string) error {
 func (Tests) Run(tested Package, output *Output) error {
 	command := exec.Command(tested.Program, "-test.v", "-test.timeout=0", "-test.run="+tested.Run, "-test.skip="+tested.Skip)
 	command.Dir, command.Env = tested.Path, append(os.Environ(), "TMPDIR="+diskDir)
+	group, err := guest.Confine(filepath.Base(tested.Path), tested.Memory)
+	if err != nil {
+		return err
+	}
+	if group != "" {
+		folder, err := os.Open(group)
+		if err != nil {
+			return err
+		}
+		defer folder.Close()
+		command.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(folder.Fd())}
+	}
 	text, err := command.CombinedOutput()
 	output.Text = string(text)
 	var failed *exec.ExitError

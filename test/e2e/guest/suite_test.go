@@ -30,6 +30,8 @@ const (
 	specMargin  = time.Minute
 	// memory is what the guest has: disks of tests are in it.
 	memory = "3G"
+	// agentMemory is the limit of the agent's container: see config/node/daemonset.yaml.
+	agentMemory = 512 << 20
 )
 
 // target is one of the Makefile's: tests of packages, in the order in which they run, and
@@ -48,6 +50,9 @@ var targets = map[string]target{
 		{Path: "internal/nodemanager/localvolume", Run: "Quota|Inodes"},
 		{Path: "internal/nodemanager/volumes/csi", Run: "Gr[eo]w|Scsi"},
 		{Path: "internal/nodemanager/volumes/emptydir", Run: "Quota"},
+		// What pods can make deep, in the memory of the node agent's container.
+		{Path: "internal/mount", Run: "Deep|Slices", Memory: agentMemory},
+		{Path: "internal/duplicate", Run: "SeveralNames|AsManyNames|GivenUpHalfway|BoundedLength|WaitsForNo", Memory: agentMemory},
 	}},
 	// The whole node side. The guest's kernel is older than most machines', with a mount
 	// table that nothing but the tests depends on.

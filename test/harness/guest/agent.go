@@ -31,6 +31,9 @@ type AgentFiles struct {
 	Memory int64
 }
 
+// agentGroup is the control group of an agent whose memory is limited.
+const agentGroup = "agent"
+
 // AgentMemory is what an agent with a limit took.
 type AgentMemory struct {
 	// Peak is the most bytes that it had at once.
@@ -46,7 +49,7 @@ func (a *Agent) Start(asked AgentFiles, _ *Nothing) error {
 			return err
 		}
 	}
-	group, err := confine(asked.Memory)
+	group, err := Confine(agentGroup, asked.Memory)
 	if err != nil {
 		return err
 	}
@@ -72,9 +75,9 @@ func (a *Agent) Kill(_ Nothing, _ *Nothing) error {
 
 // Memory says what an agent with a limit took.
 func (*Agent) Memory(_ Nothing, took *AgentMemory) (err error) {
-	if took.Peak, err = readNumber(filepath.Join(agentGroup, "memory.peak"), ""); err != nil {
+	if took.Peak, err = readNumber(filepath.Join(groups, agentGroup, "memory.peak"), ""); err != nil {
 		return err
 	}
-	took.Killed, err = readNumber(filepath.Join(agentGroup, "memory.events"), "oom_kill")
+	took.Killed, err = readNumber(filepath.Join(groups, agentGroup, "memory.events"), "oom_kill")
 	return err
 }

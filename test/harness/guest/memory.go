@@ -4,40 +4,40 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-const (
-	groups = "/sys/fs/cgroup"
-	// agentGroup is the cgroup of an agent whose memory is limited.
-	agentGroup = groups + "/agent"
-)
+// groups is where control groups are.
+const groups = "/sys/fs/cgroup"
 
-// confine makes the cgroup of an agent with a limit, as a kubelet makes it: one process too
-// many ends them all. It is "" without a limit.
-func confine(memory int64) (string, error) {
+// Confine makes a control group with a limit of memory, as a kubelet makes that of a
+// container: one process too many ends them all. It returns the group's folder, which is ""
+// without a limit.
+func Confine(name string, memory int64) (string, error) {
 	if memory == 0 {
 		return "", nil
 	}
+	group := filepath.Join(groups, name)
 	if err := unix.Mount("cgroup2", groups, "cgroup2", 0, ""); err != nil && !errors.Is(err, unix.EBUSY) {
 		return "", fmt.Errorf("mounting cgroups: %w", err)
 	}
-	if err := os.Mkdir(agentGroup, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := os.Mkdir(group, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", err
 	}
 	for _, setting := range [][2]string{
 		{groups + "/cgroup.subtree_control", "+memory"},
-		{agentGroup + "/memory.max", strconv.FormatInt(memory, 10)},
-		{agentGroup + "/memory.oom.group", "1"},
+		{group + "/memory.max", strconv.FormatInt(memory, 10)},
+		{group + "/memory.oom.group", "1"},
 	} {
 		if err := os.WriteFile(setting[0], []byte(setting[1]), 0o644); err != nil {
 			return "", err
 		}
 	}
-	return agentGroup, nil
+	return group, nil
 }
 
 // readNumber reads a number from a file, in the line that a name begins, if there is one.
