@@ -131,15 +131,15 @@ func (s *spec) agentKilled(pod *corev1.Pod) {
 	scenario.Step("it is started again, and is ready", func() error { return s.stowage.StartAgent(s.ctx, pod.Spec.NodeName) })
 }
 
-// MountCalls are processes that mount NFS for an agent.
+// MountCalls are processes that wait for servers for an agent.
 type MountCalls struct{}
 
-// Count is how many there are.
-func (MountCalls) Count(_ guest.Nothing, count *int) error {
+// Count is how many there are whose command begins so.
+func (MountCalls) Count(beginning string, count *int) error {
 	processes, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, process := range processes {
 		command, _ := os.ReadFile(process) // one that has ended isn't one of them
-		if strings.HasPrefix(strings.ReplaceAll(string(command), "\x00", " "), mountCall) {
+		if strings.HasPrefix(strings.ReplaceAll(string(command), "\x00", " "), beginning) {
 			*count++
 		}
 	}
@@ -147,6 +147,6 @@ func (MountCalls) Count(_ guest.Nothing, count *int) error {
 }
 
 func (s *spec) mountCalls(pod *corev1.Pod) (count int, err error) {
-	err = s.stowage.NodeOf(pod).Ask(s.ctx, "MountCalls.Count", guest.Nothing{}, &count)
+	err = s.stowage.NodeOf(pod).Ask(s.ctx, "MountCalls.Count", mountCall, &count)
 	return count, err
 }

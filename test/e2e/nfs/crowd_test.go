@@ -81,7 +81,7 @@ func (s *spec) silentPod(number int) *corev1.Pod {
 // fewCalls is an error if more processes wait for servers than have places.
 func (s *spec) fewCalls(node *guest.Node) error {
 	var count int
-	if err := node.Ask(s.ctx, "Processes.Count", anyCall, &count); err != nil {
+	if err := node.Ask(s.ctx, "MountCalls.Count", anyCall, &count); err != nil {
 		return err
 	}
 	if count == 0 || count > mostCalls {
