@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"google.golang.org/api/compute/v1"
@@ -212,10 +213,9 @@ func TestACrashWhileAnExistingDiskIsAttachedOrDetachedIsMadeGood(t *testing.T) {
 			w := newWorld(t)
 			on := w.withExisting()
 			once := func(verb string) {
-				cut := false
+				var cut atomic.Bool
 				w.plans(func(request *http.Request) fate {
-					if !cut && strings.HasSuffix(request.URL.Path, verb) {
-						cut = true
+					if strings.HasSuffix(request.URL.Path, verb) && cut.CompareAndSwap(false, true) {
 						return becomes
 					}
 					return served

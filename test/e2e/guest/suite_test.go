@@ -52,7 +52,7 @@ var targets = map[string]target{
 		{Path: "internal/nodemanager/volumes/emptydir", Run: "Quota"},
 		// What pods can make deep, in the memory of the node agent's container.
 		{Path: "internal/mount", Run: "Deep|Slices", Memory: agentMemory},
-		{Path: "internal/duplicate", Run: "SeveralNames|AsManyNames|GivenUpHalfway|BoundedLength|WaitsForNo", Memory: agentMemory},
+		{Path: "internal/duplicate", Run: "SeveralNames", Memory: agentMemory},
 	}},
 	// The whole node side. The guest's kernel is older than most machines', with a mount
 	// table that nothing but the tests depends on.
