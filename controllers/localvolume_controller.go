@@ -37,7 +37,7 @@ type LocalVolumeReconciler struct {
 	live   client.Reader
 	clock  clock.PassiveClock
 	events events.EventRecorder
-	// told are the volumes of which was told that their data goes under a claim.
+	// told remembers the volumes whose owners an event reached.
 	told told
 }
 

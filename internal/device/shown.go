@@ -9,7 +9,7 @@ import (
 )
 
 // Shows says whether the loop device at a path shows an image. It only looks: it
-// neither takes the device nor wakes who watches for writers. A partition shows none.
+// neither takes the device nor wakes programs that watch for writers. A partition shows none.
 func Shows(path string, image *os.File) (bool, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(image.Fd()), &stat); err != nil {

@@ -16,7 +16,7 @@ import (
 // MoveAll moves all that an open directory holds, but for one name, into another
 // directory of the same file system. Symlinks are moved, never followed; what
 // something is mounted on is ErrMounted, and stays. A target that was removed is
-// fs.ErrNotExist, also to those who have it open: nothing is moved any more. After the time
+// fs.ErrNotExist, also to processes that have it open: nothing is moved any more. After the time
 // until it stops, as RemoveTreeUntil does.
 func MoveAll(ctx context.Context, from, to *os.File, except string, until time.Time) error {
 	for {

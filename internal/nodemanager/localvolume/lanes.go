@@ -108,7 +108,7 @@ func (l *lanes) drop(request reconcile.Request) {
 	}
 }
 
-// free gives a place back, and keeps the places that there are for those who are parked.
+// free gives a place back, and keeps the places that there are for parked requests.
 func (l *lanes) free(ended pass) {
 	taken := l.byPath[ended.path]
 	taken.leave(ended.long)

@@ -71,7 +71,7 @@ func outlivesObject(volume *stowagev1alpha1.LocalVolume) bool {
 	return volume.DeletionTimestamp != nil && !volume.Spec.RemoveData && isProvisioned(volume) && checkSpec(volume) == nil
 }
 
-// keptIn tells of data that nobody ordered to be removed, and what can be done.
+// keptIn tells of data whose removal wasn't ordered, and what can be done.
 func keptIn(volume *stowagev1alpha1.LocalVolume, directory string) error {
 	why := "nothing but deleting its claim removes it"
 	if volume.Labels[stowagev1alpha1.RetainedLabel] != "" {

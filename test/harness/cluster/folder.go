@@ -143,7 +143,7 @@ func (f Folder) ports() (ports, error) {
 // FreePort is a port of loopback that nobody listens on.
 func FreePort() (int, error) { return freePort(0) }
 
-// FreeAddress is one of loopback, with a port, at which nobody listens.
+// FreeAddress is one of loopback, with a port, at which no process listens.
 func FreeAddress() (string, error) {
 	port, err := FreePort()
 	return fmt.Sprintf("127.0.0.1:%d", port), err

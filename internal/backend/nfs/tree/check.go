@@ -54,7 +54,7 @@ func (p *Place) Valid() bool {
 	return true
 }
 
-// CheckRemovable is an error if the caller, who isn't allowed everything, isn't
+// CheckRemovable is an error if the caller, which isn't allowed everything, isn't
 // allowed to remove a directory's content: fs.ErrPermission. It looks maxDepth
 // directories deep. After the time until, it stops between two entries with
 // ErrUnfinished; the next call goes on at the same place, also after any other error.
