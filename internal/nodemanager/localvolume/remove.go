@@ -21,22 +21,33 @@ const sliceRetry = 10 * time.Millisecond
 // until is when a removal that begins now gives its place to others.
 func (s *Store) until() time.Time { return time.Now().Add(cmp.Or(s.Slice, defaultSlice)) }
 
+// openUnused opens the folder of a volume that is to be removed, and refuses one that is in
+// use now; nil where there is nothing to remove.
+func (s *Store) openUnused(ctx context.Context, volume Volume) (*os.File, error) {
+	folder, err := s.openToRemove(volume)
+	if folder == nil || err != nil {
+		return nil, err
+	}
+	release, err := refuseInUse(ctx, folder, volume)
+	if err != nil {
+		folder.Close()
+		return nil, err
+	}
+	release()
+	return folder, nil
+}
+
 // Remove removes a volume with its data. It refuses while the volume is mounted
 // anywhere, or a loop device shows it. A volume that isn't there is a success, unless
 // its whole folder is missing although the volume was provisioned, or the folder
 // accepted. One that has more files than there is time for is mount.ErrUnfinished: the next
 // call goes on, in this process or another.
 func (s *Store) Remove(ctx context.Context, volume Volume) error {
-	folder, err := s.openToRemove(volume)
+	folder, err := s.openUnused(ctx, volume)
 	if folder == nil || err != nil {
 		return err
 	}
 	defer folder.Close()
-	release, err := refuseInUse(ctx, folder, volume)
-	if err != nil {
-		return err
-	}
-	release()
 	until := s.until()
 	deleting, err := s.retire(folder, volume)
 	if errors.Is(err, os.ErrExist) {
@@ -51,7 +62,7 @@ func (s *Store) Remove(ctx context.Context, volume Volume) error {
 	defer deleting.Close()
 	// Whoever mounts volumes by their path may have been quicker than the move.
 	// From now on nobody can, and this answer holds.
-	release, err = refuseInUse(ctx, deleting, volume)
+	release, err := refuseInUse(ctx, deleting, volume)
 	if err != nil {
 		return err
 	}

@@ -52,16 +52,11 @@ func (r *Reconciler) beginRemoval(ctx context.Context, volume *stowagev1alpha1.L
 // checkRemovable returns why nothing of a volume can be removed now: then nothing is
 // begun, and the order can still be taken back.
 func (s *Store) checkRemovable(ctx context.Context, volume Volume) error {
-	folder, err := s.openToRemove(volume)
+	folder, err := s.openUnused(ctx, volume)
 	if folder == nil || err != nil {
 		return err
 	}
-	defer folder.Close()
-	release, err := refuseInUse(ctx, folder, volume)
-	if err != nil {
-		return err
-	}
-	release()
+	folder.Close()
 	return s.copies.unless(volume.directory(), func() error { return nil })
 }
 
