@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,9 +38,9 @@ type PersistentVolumeClaimReconciler struct {
 	patience patience
 	events   events.EventRecorder
 	told     told
-	// mismatches are what was last told of volumes that a controller tied to a claim.
 	// rooms wakes the claims of a backend whose disks have more room.
-	rooms      wake.Rounds
+	rooms wake.Rounds
+	// mismatches are what was last told of volumes that a controller tied to a claim.
 	mismatches told
 }
 
@@ -54,7 +55,7 @@ func NewPersistentVolumeClaimReconciler(mgr ctrl.Manager, options Options) *Pers
 		storage:  options.storage,
 		refresh:  refresh{clock: options.Clock},
 		patience: patience{clock: options.Clock, lasts: untilTold},
-		rooms:    wake.Rounds{Clock: options.Clock, Each: roomEach, Rest: roomRest},
+		rooms:    wake.Rounds{Clock: clock.RealClock{}, Each: roomEach, Rest: roomRest},
 		events:   recorderOf(mgr),
 	}
 	r.index = binder.NewIndex(r.waking.add)

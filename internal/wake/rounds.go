@@ -20,8 +20,8 @@ import (
 // after each change, and a group costs one object per Each at most. All methods can be
 // called concurrently.
 type Rounds struct {
-	// Clock is the time.
-	Clock clock.PassiveClock
+	// Clock is the time, and begins rounds.
+	Clock clock.WithDelayedExecution
 	// Each is how long a round lasts for each object in it.
 	Each time.Duration
 	// Rest is how long a round lasts at least.
@@ -32,45 +32,50 @@ type Rounds struct {
 	last map[string]round
 }
 
-type round struct{ begin, end time.Time }
+// round is of one group. Its end is known when it begins.
+type round struct {
+	planned bool
+	end     time.Time
+}
 
-// Wake adds the objects of a group to a queue, each in its turn. It lists them only where
-// a round is due.
+// Wake adds the objects of a group to a queue, each in its turn. It lists them when their
+// round begins, and no sooner: a queue keeps the earlier of two times of an object, so that
+// one which is still to be woken by the round before would miss the next.
 func (r *Rounds) Wake(group string, queue workqueue.TypedDelayingInterface[reconcile.Request], list func() []reconcile.Request) {
-	if r.isCovered(group) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now, last := r.Clock.Now(), r.last[group]
+	switch {
+	case last.planned:
+	case last.end.After(now):
+		r.keep(group, round{planned: true, end: last.end})
+		r.Clock.AfterFunc(last.end.Sub(now), func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.begin(group, last.end, queue, list)
+		})
+	default:
+		r.begin(group, now, queue, list)
+	}
+}
+
+// begin begins a group's round. One of no objects is none. The lock is held: a change that
+// comes meanwhile may be one that the list doesn't have.
+func (r *Rounds) begin(group string, now time.Time, queue workqueue.TypedDelayingInterface[reconcile.Request], list func() []reconcile.Request) {
+	objects := list()
+	if len(objects) == 0 {
+		delete(r.last, group)
 		return
 	}
-	objects := list()
-	delay := r.begin(group, len(objects))
+	r.keep(group, round{end: now.Add(max(r.Rest, time.Duration(len(objects))*r.Each))})
 	for i, object := range objects {
-		queue.AddAfter(object, delay+time.Duration(i)*r.Each)
+		queue.AddAfter(object, time.Duration(i)*r.Each)
 	}
 }
 
-// isCovered says whether a round of a group has yet to begin.
-func (r *Rounds) isCovered(group string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.last[group].begin.After(r.Clock.Now())
-}
-
-// begin plans a group's next round, and returns how long it is until it begins. A round of
-// no objects is none.
-func (r *Rounds) begin(group string, objects int) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := r.Clock.Now()
-	if objects == 0 {
-		return 0
-	}
-	next := round{begin: now}
-	if end := r.last[group].end; end.After(now) {
-		next.begin = end
-	}
-	next.end = next.begin.Add(max(r.Rest, time.Duration(objects)*r.Each))
+func (r *Rounds) keep(group string, next round) {
 	if r.last == nil {
 		r.last = map[string]round{}
 	}
 	r.last[group] = next
-	return next.begin.Sub(now)
 }

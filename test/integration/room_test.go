@@ -3,6 +3,7 @@ package integration_test
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -31,6 +32,11 @@ var _ = Describe("With a full disk", func() {
 		DeferCleanup(refuseVolumes)
 		create(ctx, Node("node-a"), LocalBackend("disks", onDisks("/var/lib/stowage", storagev1.VolumeBindingImmediate)))
 		reportRoom(ctx, "100Mi")
+		// The others come when the manager knows the class, the backend and the disk.
+		first := Claim(ClaimNamed("first"), InClass("disks"))
+		create(ctx, first)
+		Eventually(notesOf).WithArguments(first, "ProvisioningFailed").WithContext(ctx).WithTimeout(soon).
+			Should(ContainElement(ContainSubstring("has room")))
 		var claims []*corev1.PersistentVolumeClaim
 		for i := range waiting {
 			claim := Claim(ClaimNamed(fmt.Sprintf("crowded-%d", i)), InClass("disks"))
@@ -57,7 +63,7 @@ var _ = Describe("With a full disk", func() {
 			if claim.ResourceVersion != told {
 				news++
 			}
-			Expect(eventsOf(ctx, claim, "ProvisioningFailed")).To(Equal(1), claim.Name)
+			Expect(notesOf(ctx, claim, "ProvisioningFailed")).To(HaveLen(1), claim.Name)
 		}
 		asked, err := askedFor(ctx)
 		Expect(err).NotTo(HaveOccurred())
@@ -118,19 +124,21 @@ func refuse(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
 	return users.Status().Patch(ctx, volume, client.MergeFrom(before))
 }
 
-// eventsOf counts the events with a reason that tell of a claim.
-func eventsOf(ctx context.Context, claim *corev1.PersistentVolumeClaim, reason string) int {
+// notesOf returns the notes of the events with a reason that tell of a claim, one for each
+// time that it was sent.
+func notesOf(ctx context.Context, claim *corev1.PersistentVolumeClaim, reason string) []string {
 	GinkgoHelper()
 	list := &eventsv1.EventList{}
 	Expect(users.List(ctx, list, client.InNamespace(claim.Namespace))).To(Succeed())
-	count := 0
+	var notes []string
 	for _, event := range list.Items {
-		if event.Regarding.UID == claim.UID && event.Reason == reason {
-			count++
-			if event.Series != nil {
-				count += int(event.Series.Count)
-			}
+		if event.Regarding.UID != claim.UID || event.Reason != reason {
+			continue
+		}
+		notes = append(notes, event.Note)
+		if event.Series != nil {
+			notes = append(notes, slices.Repeat([]string{event.Note}, int(event.Series.Count))...)
 		}
 	}
-	return count
+	return notes
 }

@@ -94,7 +94,7 @@ func NewReconciler(options Options) *Reconciler {
 	}
 	return &Reconciler{
 		Options: options, lanes: newLanes(), walker: NewWalker(options.Store.Base, options.Clock), numbers: newVolumeNumbers(),
-		rooms: wake.Rounds{Clock: options.Clock, Each: roomEach, Rest: roomRest},
+		rooms: wake.Rounds{Clock: clock.RealClock{}, Each: roomEach, Rest: roomRest},
 	}
 }
 
