@@ -244,7 +244,7 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 		update(w.world, cloud(), func(object *stowagev1alpha1.StorageBackend) { object.Finalizers = []string{"example.com/keep"} })
 		own := ours("node-1", w.pv)
 		w.create(own)
-		w.attachments.client = afterPatch{w, func() { w.delete(cloud()) }}
+		w.views.attachments.Client = afterPatch{w, func() { w.delete(cloud()) }}
 		_, _ = w.attachments.Reconcile(context.Background(), requestFor(own))
 		w.get(own)
 		Expect(own.Annotations).To(HaveKey(stowagev1alpha1.AttachmentAnnotation))

@@ -44,8 +44,8 @@ type LocalDiskReconciler struct {
 }
 
 // NewLocalDiskReconciler makes the reconciler.
-func NewLocalDiskReconciler(mgr ctrl.Manager, options Options) *LocalDiskReconciler {
-	return &LocalDiskReconciler{client: mgr.GetClient(), live: liveOf(mgr), namespace: options.Namespace}
+func NewLocalDiskReconciler(deps Dependencies) *LocalDiskReconciler {
+	return &LocalDiskReconciler{client: deps.Client, live: deps.Live, namespace: deps.Namespace}
 }
 
 // +kubebuilder:rbac:groups=stowage.dev,resources=localdisks,verbs=get;list;watch;create;patch;delete

@@ -148,7 +148,7 @@ var _ = Describe("A local backend", func() {
 	It("doesn't take an old cache's word for a node's end", func() {
 		w, _ := diskWorld()
 		w.lookAtDisks()
-		w.disks.client = withoutNodes{w}
+		w.views.disks.Client = withoutNodes{w}
 		w.lookAtDisks()
 		Expect(w.diskNames()).To(Equal([]string{"node-a", "node-b"}))
 	})

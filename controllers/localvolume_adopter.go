@@ -34,8 +34,8 @@ type LocalVolumeAdopter struct {
 }
 
 // NewLocalVolumeAdopter makes the reconciler.
-func NewLocalVolumeAdopter(mgr ctrl.Manager, options Options) *LocalVolumeAdopter {
-	return &LocalVolumeAdopter{client: mgr.GetClient(), live: liveOf(mgr), shared: options.shared, events: recorderOf(mgr)}
+func NewLocalVolumeAdopter(deps Dependencies) *LocalVolumeAdopter {
+	return &LocalVolumeAdopter{client: deps.Client, live: deps.Live, shared: deps.Reads, events: deps.Events}
 }
 
 // +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes,verbs=get;list;watch;create

@@ -182,7 +182,7 @@ var _ = Describe("A local volume whose LocalVolume is gone", func() {
 		existing := localVolume("fast", "node-b")
 		existing.Name, existing.Spec.ClaimRef.UID = lostID, lostUID
 		w.create(existing)
-		w.adopts.client = withoutLocalVolumes{w}
+		w.views.adopts.Client = withoutLocalVolumes{w}
 
 		w.adopt(pv)
 
@@ -193,7 +193,7 @@ var _ = Describe("A local volume whose LocalVolume is gone", func() {
 	It("is not given to a volume object that only a cache still shows", func() {
 		w, pv := adoptable()
 		w.delete(pv)
-		w.adopts.client = stillShowing{w, pv}
+		w.views.adopts.Client = stillShowing{w, pv}
 		w.adopt(pv)
 		Expect(w.lostVolume()).To(BeNil())
 	})

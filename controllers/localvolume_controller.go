@@ -42,8 +42,8 @@ type LocalVolumeReconciler struct {
 }
 
 // NewLocalVolumeReconciler makes the reconciler.
-func NewLocalVolumeReconciler(mgr ctrl.Manager, options Options) *LocalVolumeReconciler {
-	return &LocalVolumeReconciler{client: mgr.GetClient(), live: liveOf(mgr), clock: options.Clock, events: recorderOf(mgr)}
+func NewLocalVolumeReconciler(deps Dependencies) *LocalVolumeReconciler {
+	return &LocalVolumeReconciler{client: deps.Client, live: deps.Live, clock: deps.Clock, events: deps.Events}
 }
 
 // +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes,verbs=get;list;watch;patch

@@ -109,7 +109,7 @@ var _ = Describe("A local volume that is to go and whose node is gone", func() {
 		node := Node("node-a")
 		node.Status.Conditions[0].Status = corev1.ConditionUnknown
 		w.create(node)
-		w.locals.client = withoutNodes{w}
+		w.views.locals.Client = withoutNodes{w}
 		w.pass(volume)
 		w.clock.SetTime(w.clock.Now().Add(2 * time.Hour))
 		w.pass(volume)

@@ -36,7 +36,7 @@ type NodeReconciler struct {
 	shared liveReads
 	// allTold is read live, for all who ask at the same time.
 	allTold *sharedread.Reads[struct{}, toldVolumes]
-	storage storage
+	storage *storage
 	// patience is how long a node must have been not Ready, or gone, until volumes of
 	// other people's drivers are taken from it.
 	patience time.Duration
@@ -52,17 +52,11 @@ type NodeReconciler struct {
 }
 
 // NewNodeReconciler makes the reconciler.
-func NewNodeReconciler(mgr ctrl.Manager, options Options) *NodeReconciler {
-	r := newNodeReconciler(mgr.GetClient(), liveOf(mgr))
-	r.shared, r.storage, r.patience, r.clock, r.events = options.shared, options.storage, options.ForceDetachAfter, options.Clock, recorderOf(mgr)
-	return r
-}
-
-func newNodeReconciler(cached client.Client, live client.Reader) *NodeReconciler {
+func NewNodeReconciler(deps Dependencies) *NodeReconciler {
 	return &NodeReconciler{
-		client: cached, live: live,
-		shared:  newLiveReads(live),
-		allTold: sharedread.New(func(ctx context.Context, _ struct{}) (toldVolumes, error) { return listTold(ctx, live) }),
+		client: deps.Client, live: deps.Live, shared: deps.Reads, storage: deps.Storage,
+		patience: deps.ForceDetachAfter, clock: deps.Clock, events: deps.Events,
+		allTold: sharedread.New(func(ctx context.Context, _ struct{}) (toldVolumes, error) { return listTold(ctx, deps.Live) }),
 	}
 }
 

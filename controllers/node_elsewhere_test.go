@@ -51,7 +51,7 @@ var _ = Describe("A volume for one node at a time", func() {
 	It("goes to one of them while the cache shows no attachments yet", func() {
 		w.disk("data")
 		twoPods("data")
-		w.nodes.client = nodeIndexes{unattached{w}}
+		w.views.nodes.Client = nodeIndexes{unattached{w}}
 
 		Expect(w.reconcile("node-1")).To(Succeed())
 		Expect(w.reconcile("node-2")).To(Succeed())
@@ -63,8 +63,7 @@ var _ = Describe("A volume for one node at a time", func() {
 		w.disk("data")
 		twoPods("data")
 		blind := nodeIndexes{unattached{w}}
-		w.nodes = newNodeReconciler(blind, blind)
-		w.nodes.clock, w.nodes.events = w.clock, w.events
+		w.views.nodes.Client, w.views.nodes.live.Reader = blind, blind
 
 		Expect(w.reconcile("node-1")).To(Succeed())
 		Expect(w.reconcile("node-2")).To(Succeed())
@@ -76,8 +75,7 @@ var _ = Describe("A volume for one node at a time", func() {
 		w.disk("data")
 		twoPods("data")
 		Expect(w.reconcile("node-1")).To(Succeed())
-		other := w.another()
-		other.client = nodeIndexes{unattached{w}}
+		other := w.anotherThatSees(nodeIndexes{unattached{w}})
 
 		_, err := other.Reconcile(context.Background(), requestForName("node-2"))
 

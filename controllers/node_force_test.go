@@ -71,7 +71,7 @@ var _ = Describe("A node that doesn't let go of a volume that no pod wants", fun
 	It("keeps it if it came back, and the cache doesn't show that yet", func() {
 		w.becomesNotReady(node)
 		update(w.world, node, func(node *corev1.Node) { node.Spec.Taints = outOfServiceTaint() })
-		w.nodes.client = nodeIndexes{stale{w, []client.Object{node.DeepCopy()}}}
+		w.views.nodes.Client = nodeIndexes{stale{w, []client.Object{node.DeepCopy()}}}
 		w.updateStatus(node, func(status *corev1.NodeStatus) { status.Conditions[0].Status = corev1.ConditionTrue })
 
 		expectKept()
@@ -80,7 +80,7 @@ var _ = Describe("A node that doesn't let go of a volume that no pod wants", fun
 	It("keeps it if a pod wants it again, and the cache doesn't show that yet", func() {
 		w.becomesNotReady(node)
 		update(w.world, node, func(node *corev1.Node) { node.Spec.Taints = outOfServiceTaint() })
-		w.nodes.client = nodeIndexes{withoutPodLists{w}}
+		w.views.nodes.Client = nodeIndexes{withoutPodLists{w}}
 		w.create(Pod("user", "node-1", "data"))
 
 		expectKept()

@@ -26,7 +26,6 @@ var _ = Describe("A node that is lost, and whose cloud takes its time", func() {
 		w.uses(node, attach.CSIName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle))
 		w.delete(pod)
 		w.dispatch()
-		w.nodes.storage = w.attachments.storage
 		w.storage.SetLatency(600 * time.Millisecond) // longer than anybody waits
 	})
 	expectTaken := func() {

@@ -23,7 +23,7 @@ var _ = Describe("A node that the cache shows as it was", func() {
 		old := node.DeepCopy()
 		w.uses(node, name)
 		w.delete(pod)
-		w.nodes.client = nodeIndexes{stale{w, []client.Object{old}}}
+		w.views.nodes.Client = nodeIndexes{stale{w, []client.Object{old}}}
 
 		Expect(w.reconcile("node-1")).To(Succeed())
 
@@ -38,7 +38,7 @@ var _ = Describe("A node that the cache shows as it was", func() {
 		w.create(Pod("user", "node-1", "data"))
 		w.settle()
 		w.uses(managedNode("node-1"), name)
-		w.nodes.client = nodeIndexes{withoutPodLists{stale{w, []client.Object{old}}}}
+		w.views.nodes.Client = nodeIndexes{withoutPodLists{stale{w, []client.Object{old}}}}
 
 		Expect(w.reconcile("node-1")).To(Succeed())
 
@@ -55,7 +55,7 @@ var _ = Describe("A node that the cache shows as it was", func() {
 		update(w.world, leaving, func(object *storagev1.VolumeAttachment) { object.Finalizers = []string{"example.com/slow"} })
 		w.delete(leaving)
 		w.create(Pod("user", "node-1", "data"))
-		w.nodes.client = nodeIndexes{staleList{w, seen}}
+		w.views.nodes.Client = nodeIndexes{staleList{w, seen}}
 
 		Expect(w.reconcile("node-1")).To(Succeed())
 
@@ -68,7 +68,7 @@ var _ = Describe("A node that the cache shows as it was", func() {
 		w.disk("data")
 		seen := w.attachmentsOf("node-1")[0].DeepCopy()
 		w.attachForeign()
-		w.nodes.client = nodeIndexes{staleList{w, seen}}
+		w.views.nodes.Client = nodeIndexes{staleList{w, seen}}
 
 		Expect(w.reconcile("node-1")).To(Succeed())
 
@@ -96,7 +96,7 @@ var _ = Describe("What a node costs", func() {
 func (w *nodeWorld) costOf(node string) [2]int {
 	GinkgoHelper()
 	counted := &counting{Client: nodeIndexes{w}}
-	w.nodes.client = counted
+	w.views.nodes.Client = counted
 	Expect(w.reconcile(node)).To(Succeed())
 	Expect(counted.calls).NotTo(BeZero())
 	return [2]int{counted.calls, counted.objects}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -39,14 +38,14 @@ func newNodeWorld() *nodeWorld {
 
 func (w *nodeWorld) restart() {
 	w.world.restart()
-	w.nodes = w.another()
+	w.nodes = NewNodeReconciler(w.dependencies(w.views.nodes))
 }
 
-// another is the reconciler of another manager.
-func (w *nodeWorld) another() *NodeReconciler {
-	r := newNodeReconciler(nodeIndexes{w}, nodeIndexes{w})
-	r.storage, r.patience, r.clock, r.events = w.attachments.storage, 6*time.Minute, w.clock, w.events
-	return r
+// anotherThatSees is the reconciler of another manager, whose cache shows something else.
+func (w *nodeWorld) anotherThatSees(cached client.Client) *NodeReconciler {
+	of := newView(nodeIndexes{w})
+	of.Client = cached
+	return NewNodeReconciler(w.dependencies(of))
 }
 
 // reconcile runs one pass over a node.

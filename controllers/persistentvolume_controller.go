@@ -28,7 +28,7 @@ type PersistentVolumeReconciler struct {
 	live    client.Reader
 	shared  liveReads
 	scope   Scope
-	storage storage
+	storage *storage
 	index   *binder.Index
 	waking  waking
 	clock   clock.PassiveClock
@@ -38,16 +38,16 @@ type PersistentVolumeReconciler struct {
 
 // NewPersistentVolumeReconciler makes the reconciler. The index is the one that the
 // reconciler of claims keeps.
-func NewPersistentVolumeReconciler(mgr ctrl.Manager, options Options, index *binder.Index) *PersistentVolumeReconciler {
+func NewPersistentVolumeReconciler(deps Dependencies, index *binder.Index) *PersistentVolumeReconciler {
 	return &PersistentVolumeReconciler{
-		client:  mgr.GetClient(),
-		live:    liveOf(mgr),
-		shared:  options.shared,
-		scope:   options.Scope,
-		storage: options.storage,
+		client:  deps.Client,
+		live:    deps.Live,
+		shared:  deps.Reads,
+		scope:   deps.Scope,
+		storage: deps.Storage,
 		index:   index,
-		clock:   options.Clock,
-		events:  recorderOf(mgr),
+		clock:   deps.Clock,
+		events:  deps.Events,
 	}
 }
 

@@ -54,7 +54,7 @@ var _ = Describe("A static volume", func() {
 		w.create(claim, pv)
 		w.settle()
 
-		w.volumes.client = withoutClaims{w}
+		w.views.volumes.Client = withoutClaims{w}
 		w.settle()
 
 		expectPhase(w, pv, corev1.VolumeBound)
@@ -99,7 +99,7 @@ var _ = Describe("A static volume", func() {
 		w.settle()
 		Expect(w.gone(pv)).To(BeTrue())
 
-		w.volumes.client = stale{w, []client.Object{shown}}
+		w.views.volumes.Client = stale{w, []client.Object{shown}}
 		_, err := w.volumes.Reconcile(GinkgoT().Context(), requestFor(shown))
 
 		Expect(err).NotTo(HaveOccurred())

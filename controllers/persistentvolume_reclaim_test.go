@@ -157,7 +157,7 @@ var _ = Describe("A volume that Stowage made", func() {
 		twin := Volume("twin")
 		twin.Spec.PersistentVolumeSource = pv.Spec.PersistentVolumeSource
 		w.create(twin)
-		w.volumes.client = withoutVolume{w, twin.Name}
+		w.views.volumes.Client = withoutVolume{w, twin.Name}
 
 		w.delete(claim)
 		w.settle()
@@ -175,9 +175,9 @@ var _ = Describe("A volume that Stowage made", func() {
 
 		update(w, pv, reserve("restored"))
 		w.clock.SetTime(time.Now().Add(2 * time.Hour))
-		w.volumes.client = stale{w, []client.Object{released}}
+		w.views.volumes.Client = stale{w, []client.Object{released}}
 		_ = w.round()
-		w.volumes.client = w
+		w.views.volumes.Client = w
 		w.settle()
 
 		expectPhase(w, pv, corev1.VolumeAvailable)
@@ -285,7 +285,7 @@ var _ = Describe("A volume that Stowage made", func() {
 		expectBound(w, claim, pv)
 
 		w.delete(pv)
-		w.volumes.client = stale{w, []client.Object{unbound}}
+		w.views.volumes.Client = stale{w, []client.Object{unbound}}
 		w.settle()
 
 		expectBound(w, claim, pv)

@@ -65,7 +65,7 @@ var _ = Describe("Recycling on a node that is interrupted", func() {
 		w, agent, _ := recyclingOnNode()
 		w.delete(Claim())
 		w.settle()
-		w.volumes.live = &passing{Reader: w, after: 1, do: func() {
+		w.views.volumes.live.Reader = &passing{Reader: w, after: 1, do: func() {
 			w.create(Volume("twin", inDirectory(scratch), OnNode("n1")))
 			agent.act()
 		}}
@@ -131,7 +131,7 @@ var _ = Describe("Recycling on a node that is interrupted", func() {
 				w.settle()
 				agent.files[scratch] = "of the next claim"
 			}}
-			first.live = late
+			w.views.volumes.live.Reader = late
 
 			for range 3 {
 				_, _ = first.Reconcile(GinkgoT().Context(), requestFor(pv))

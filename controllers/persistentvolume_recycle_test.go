@@ -315,7 +315,7 @@ func once(hook *func()) {
 
 // serve has a world's reconcilers use the shelf, by a token.
 func (s *shelf) serve(w *world, token string) {
-	w.volumes.storage.recycler, w.volumes.storage.token = s, token
+	w.served.recycler, w.served.token = s, token
 }
 
 // recycling is a cluster with a claim, and a volume of policy Recycle bound to it.

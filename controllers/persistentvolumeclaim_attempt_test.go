@@ -25,7 +25,7 @@ var _ = Describe("A claim whose first volume was undone", func() {
 		Expect(attemptOf(w.read(claim))).To(Equal(2))
 		w.makeClassAnew("first")
 
-		w.claims.client = stale{w, []client.Object{shown}}
+		w.views.claims.Client = stale{w, []client.Object{shown}}
 		_, _ = w.claims.Reconcile(GinkgoT().Context(), requestFor(claim))
 
 		Expect(in.first.Has(volumeIDOf(shown))).To(BeFalse())
@@ -39,9 +39,9 @@ var _ = Describe("A claim whose first volume was undone", func() {
 		w.delete(claim)
 		shown.DeletionTimestamp = w.read(claim).DeletionTimestamp
 
-		w.claims.client = stale{w, []client.Object{shown}}
+		w.views.claims.Client = stale{w, []client.Object{shown}}
 		_, _ = w.claims.Reconcile(GinkgoT().Context(), requestFor(claim))
-		w.claims.client = w
+		w.views.claims.Client = w
 		w.settle()
 
 		Expect(w.gone(claim)).To(BeTrue())
@@ -84,7 +84,7 @@ var _ = Describe("A deleted claim", func() {
 		w.settle()
 		Expect(w.gone(claim)).To(BeTrue())
 
-		w.claims.client = stale{w, []client.Object{shown}}
+		w.views.claims.Client = stale{w, []client.Object{shown}}
 		_, _ = w.claims.Reconcile(GinkgoT().Context(), requestFor(shown))
 
 		Expect(in.first.Len()).To(BeZero())

@@ -30,7 +30,7 @@ type PersistentVolumeClaimReconciler struct {
 	live    client.Reader
 	shared  liveReads
 	scope   Scope
-	storage storage
+	storage *storage
 	index   *binder.Index
 	waking  waking
 	refresh refresh
@@ -46,17 +46,17 @@ type PersistentVolumeClaimReconciler struct {
 
 // NewPersistentVolumeClaimReconciler makes a reconciler with an empty index of
 // volumes: SetupWithManager has an informer fill it.
-func NewPersistentVolumeClaimReconciler(mgr ctrl.Manager, options Options) *PersistentVolumeClaimReconciler {
+func NewPersistentVolumeClaimReconciler(deps Dependencies) *PersistentVolumeClaimReconciler {
 	r := &PersistentVolumeClaimReconciler{
-		client:   mgr.GetClient(),
-		live:     liveOf(mgr),
-		shared:   options.shared,
-		scope:    options.Scope,
-		storage:  options.storage,
-		refresh:  refresh{clock: options.Clock},
-		patience: patience{clock: options.Clock, lasts: untilTold},
+		client:   deps.Client,
+		live:     deps.Live,
+		shared:   deps.Reads,
+		scope:    deps.Scope,
+		storage:  deps.Storage,
+		refresh:  refresh{clock: deps.Clock},
+		patience: patience{clock: deps.Clock, lasts: deps.Patience},
 		rooms:    wake.Rounds{Clock: clock.RealClock{}, Each: roomEach, Rest: roomRest},
-		events:   recorderOf(mgr),
+		events:   deps.Events,
 	}
 	r.index = binder.NewIndex(r.waking.add)
 	return r

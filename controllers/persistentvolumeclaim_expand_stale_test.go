@@ -27,9 +27,9 @@ var _ = Describe("A leader that sees an earlier cluster", func() {
 
 	// reconcileThere runs the claims' reconciler once, as that leader does.
 	reconcileThere := func() {
-		w.claims.client = stale{w, earlier}
+		w.views.claims.Client = stale{w, earlier}
 		_, _ = w.claims.Reconcile(GinkgoT().Context(), requestFor(earlier[1]))
-		w.claims.client = w
+		w.views.claims.Client = w
 	}
 
 	It("takes nothing back from a claim that has grown further since", func() {

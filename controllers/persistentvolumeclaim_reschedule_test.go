@@ -101,7 +101,7 @@ var _ = Describe("A claim for which the scheduler chose a node", func() {
 		claim := Claim(InClass("disks"), placedOn("node-1"))
 		w.create(LocalBackend("disks", waitingForConsumer), Node("node-1"), claim)
 
-		w.claims.client = withoutNodes{w}
+		w.views.claims.Client = withoutNodes{w}
 		w.settle()
 
 		w.get(claim)

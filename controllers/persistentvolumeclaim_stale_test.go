@@ -32,7 +32,7 @@ var _ = Describe("Nothing is provisioned", func() {
 		w.settle()
 		w.create(claim)
 
-		w.claims.client = stale{w, []client.Object{shown}}
+		w.views.claims.Client = stale{w, []client.Object{shown}}
 		_, _ = w.claims.Reconcile(GinkgoT().Context(), requestFor(claim))
 
 		Expect(w.storage.Len()).To(BeZero())
@@ -53,7 +53,7 @@ var _ = Describe("Nothing is provisioned", func() {
 		Expect(w.gone(claim)).To(BeTrue())
 
 		w.restart()
-		w.claims.client = stale{w, []client.Object{shown}}
+		w.views.claims.Client = stale{w, []client.Object{shown}}
 		_, _ = w.claims.Reconcile(GinkgoT().Context(), requestFor(shown))
 
 		Expect(w.storage.Len()).To(BeZero())
@@ -197,8 +197,7 @@ func (w *world) halfMake(claim *corev1.PersistentVolumeClaim) {
 
 // serve has these backends served instead of the world's one.
 func (w *world) serve(kind backend.Kind) {
-	served := storage{Registry: backend.NewRegistry(kind)}
-	w.claims.storage, w.volumes.storage, w.backends.storage, w.audits.storage = served, served, served, served
+	*w.served = storage{Registry: backend.NewRegistry(kind)}
 }
 
 // byName serves StorageBackends with backends of their own.

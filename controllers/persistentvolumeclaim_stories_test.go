@@ -87,7 +87,7 @@ var _ = Describe("A claim whose volume the cache has not seen", func() {
 		w.create(pv, claim)
 		w.settle()
 
-		w.claims.client = withoutVolume{w, pv.Name}
+		w.views.claims.Client = withoutVolume{w, pv.Name}
 		_, err := w.claims.Reconcile(GinkgoT().Context(), requestFor(claim))
 
 		Expect(err).NotTo(HaveOccurred())

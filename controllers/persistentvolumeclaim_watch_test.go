@@ -194,7 +194,8 @@ func (s *unsureStorage) takeEffect(ctx context.Context) { _, _ = s.Backend.Provi
 var _ = Describe("A claim whose backend is at work", func() {
 	It("says so only once that lasts", func() {
 		w := newWorldIn(newMemory())
-		w.claims.patience = patience{clock: w.clock, lasts: untilTold}
+		w.patience = untilTold
+		w.restart()
 		claim := Claim(InClass("disks"))
 		w.create(LocalBackend("disks"))
 		w.settle()
@@ -212,7 +213,8 @@ var _ = Describe("A claim whose backend is at work", func() {
 
 	It("says so only once that lasts, however long it waited for a node before", func() {
 		w := newWorldIn(newMemory())
-		w.claims.patience = patience{clock: w.clock, lasts: untilTold}
+		w.patience = untilTold
+		w.restart()
 		claim := Claim(InClass("disks"))
 		w.create(LocalBackend("disks", waitingForConsumer), Node("node-1"), claim)
 		w.settle()

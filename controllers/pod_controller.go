@@ -34,8 +34,8 @@ type PodReconciler struct {
 var errForeignClaim = errors.New("which exists and is not this pod's: rename the volume, or delete that claim")
 
 // NewPodReconciler makes the reconciler.
-func NewPodReconciler(mgr ctrl.Manager) *PodReconciler {
-	return &PodReconciler{client: mgr.GetClient(), live: liveOf(mgr), events: recorderOf(mgr)}
+func NewPodReconciler(deps Dependencies) *PodReconciler {
+	return &PodReconciler{client: deps.Client, live: deps.Live, events: deps.Events}
 }
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch

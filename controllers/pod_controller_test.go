@@ -102,7 +102,7 @@ var _ = Describe("A pod's generic ephemeral volume", func() {
 		w.create(pod)
 		w.reconcilePod(pod)
 
-		w.pods.client = withoutPods{w}
+		w.views.pods.Client = withoutPods{w}
 		w.reconcilePod(pod)
 
 		Expect(w.gone(Claim(ClaimNamed("worker-scratch")))).To(BeFalse())

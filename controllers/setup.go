@@ -80,9 +80,6 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Metrics take the numbers of backends' calls. Nil: nobody counts them.
 	Metrics prometheus.Registerer
-
-	storage storage
-	shared  liveReads
 }
 
 // ClientOptions are those of the manager's client. A reconcile waits until the
@@ -101,11 +98,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	var err error
-	if options.storage, err = newStorage(ctx, options); err != nil {
+	deps, err := dependenciesOf(ctx, mgr, options)
+	if err != nil {
 		return err
 	}
-	options.shared = newLiveReads(liveOf(mgr))
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
@@ -114,20 +110,20 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 			return fmt.Errorf("indexing capacities by disk: %w", err)
 		}
 	}
-	claims := NewPersistentVolumeClaimReconciler(mgr, options)
+	claims := NewPersistentVolumeClaimReconciler(deps)
 	reconcilers := []interface{ SetupWithManager(ctrl.Manager) error }{
 		claims,
-		NewPersistentVolumeReconciler(mgr, options, claims.index),
-		NewStorageBackendReconciler(mgr, options),
-		NewStorageBackendAuditor(mgr, options),
-		NewLocalDiskReconciler(mgr, options),
-		NewLocalVolumeReconciler(mgr, options),
-		NewLocalVolumeAdopter(mgr, options),
-		NewVolumeAttachmentReconciler(mgr, options),
-		NewVolumeAttachmentComparer(mgr, options),
+		NewPersistentVolumeReconciler(deps, claims.index),
+		NewStorageBackendReconciler(deps),
+		NewStorageBackendAuditor(deps),
+		NewLocalDiskReconciler(deps),
+		NewLocalVolumeReconciler(deps),
+		NewLocalVolumeAdopter(deps),
+		NewVolumeAttachmentReconciler(deps),
+		NewVolumeAttachmentComparer(deps),
 	}
 	if options.Scope == ClusterScope {
-		reconcilers = append(reconcilers, NewPodReconciler(mgr), NewVolumeAttributesClassReconciler(mgr), NewNodeReconciler(mgr, options))
+		reconcilers = append(reconcilers, NewPodReconciler(deps), NewVolumeAttributesClassReconciler(deps), NewNodeReconciler(deps))
 	}
 	for _, reconciler := range reconcilers {
 		if err := reconciler.SetupWithManager(mgr); err != nil {
@@ -135,6 +131,17 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		}
 	}
 	return nil
+}
+
+// dependenciesOf is what a manager's reconcilers are made of.
+func dependenciesOf(ctx context.Context, mgr ctrl.Manager, options Options) (Dependencies, error) {
+	live := liveOf(mgr)
+	opener, err := newStorage(ctx, options)
+	return Dependencies{
+		Client: mgr.GetClient(), Live: live, Reads: newLiveReads(live), Storage: opener, Events: recorderOf(mgr),
+		Patience: untilTold, Clock: options.Clock, Scope: options.Scope, Namespace: options.Namespace,
+		ForceDetachAfter: options.ForceDetachAfter, AttachmentCheckInterval: options.AttachmentCheckInterval,
+	}, err
 }
 
 // Names of the cache's field indexes.

@@ -28,8 +28,8 @@ type storage struct {
 	token    string
 }
 
-func newStorage(ctx context.Context, options Options) (storage, error) {
-	s := storage{
+func newStorage(ctx context.Context, options Options) (*storage, error) {
+	s := &storage{
 		Registry: options.Backends, dispatcher: dispatch.New(ctx),
 		recycler: options.Recycler, token: string(uuid.NewUUID()),
 	}
@@ -43,7 +43,7 @@ func newStorage(ctx context.Context, options Options) (storage, error) {
 
 // open makes the backend that an object describes. Wake has whoever opens it look
 // again, once there is an answer to a call that was told backend.Queued.
-func (s storage) open(object *stowagev1alpha1.StorageBackend, wake func()) (backend.Backend, error) {
+func (s *storage) open(object *stowagev1alpha1.StorageBackend, wake func()) (backend.Backend, error) {
 	opened, err := s.direct(object)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (s storage) open(object *stowagev1alpha1.StorageBackend, wake func()) (back
 }
 
 // direct makes the backend that an object describes, whose calls the caller waits for.
-func (s storage) direct(object *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
+func (s *storage) direct(object *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
 	opened, err := s.Open(object)
 	if err == nil && s.metrics != nil {
 		opened = s.metrics.Measure(object.Name, opened)
@@ -65,7 +65,7 @@ func (s storage) direct(object *stowagev1alpha1.StorageBackend) (backend.Backend
 
 // renew says that something happened to a volume, of which a backend's earlier answers
 // don't know.
-func (s storage) renew(id string) {
+func (s *storage) renew(id string) {
 	if s.dispatcher != nil {
 		s.dispatcher.Renew(id)
 	}

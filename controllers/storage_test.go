@@ -93,10 +93,7 @@ var _ = Describe("A backend that takes its time", func() {
 
 // dispatch has the calls to the backend made in goroutines, as in the manager.
 func (w *world) dispatch() {
-	served := w.claims.storage
-	served.dispatcher = dispatch.New(GinkgoT().Context())
-	w.claims.storage, w.volumes.storage, w.backends.storage, w.audits.storage = served, served, served, served
-	w.attachments.storage, w.comparisons.storage = served, served
+	w.served.dispatcher = dispatch.New(GinkgoT().Context())
 }
 
 var _ = Describe("A volume whose removal waits for its turn", func() {

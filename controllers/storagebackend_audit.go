@@ -37,7 +37,7 @@ const (
 type StorageBackendAuditor struct {
 	client  client.Client
 	live    client.Reader
-	storage storage
+	storage *storage
 	clock   clock.PassiveClock
 	events  events.EventRecorder
 	waking  waking
@@ -47,13 +47,13 @@ type StorageBackendAuditor struct {
 }
 
 // NewStorageBackendAuditor makes the auditor.
-func NewStorageBackendAuditor(mgr ctrl.Manager, options Options) *StorageBackendAuditor {
+func NewStorageBackendAuditor(deps Dependencies) *StorageBackendAuditor {
 	return &StorageBackendAuditor{
-		client:  mgr.GetClient(),
-		live:    liveOf(mgr),
-		storage: options.storage,
-		clock:   options.Clock,
-		events:  recorderOf(mgr),
+		client:  deps.Client,
+		live:    deps.Live,
+		storage: deps.Storage,
+		clock:   deps.Clock,
+		events:  deps.Events,
 	}
 }
 

@@ -141,7 +141,7 @@ var _ = Describe("An orphan", func() {
 
 	It("is kept when it gets a volume object after its removal was written down", func() {
 		w, orphan := due()
-		w.audits.client = adopting{w, Volume("adopted", inBackend("disks"), withHandle(orphan.ID))}
+		w.views.audits.Client = adopting{w, Volume("adopted", inBackend("disks"), withHandle(orphan.ID))}
 
 		w.settle()
 
@@ -152,7 +152,7 @@ var _ = Describe("An orphan", func() {
 		w, orphan := due()
 		shown := w.backend()
 		update(w, LocalBackend("disks"), func(object *stowagev1alpha1.StorageBackend) { object.Spec.Audit.RemoveOrphansAfter = nil })
-		w.audits.client = stale{w, []client.Object{shown}}
+		w.views.audits.Client = stale{w, []client.Object{shown}}
 
 		w.settle()
 
@@ -161,8 +161,8 @@ var _ = Describe("An orphan", func() {
 
 	It("is removed once by two auditors, of which one finds the other's write", func() {
 		w, orphan := due()
-		other := &StorageBackendAuditor{client: w, live: w, storage: w.audits.storage, clock: w.clock, events: w.events}
-		w.audits.client = beforeStatus{w, func() { _, _ = other.Reconcile(context.Background(), requestFor(LocalBackend("disks"))) }}
+		other := NewStorageBackendAuditor(w.dependencies(newView(w)))
+		w.views.audits.Client = beforeStatus{w, func() { _, _ = other.Reconcile(context.Background(), requestFor(LocalBackend("disks"))) }}
 
 		w.settle()
 

@@ -115,7 +115,7 @@ var _ = Describe("An audit", func() {
 
 	It("does not believe a cache that has not seen the volume", func() {
 		w, _, pv := provisioned()
-		w.audits.client = withoutVolume{w, pv.Name}
+		w.views.audits.Client = withoutVolume{w, pv.Name}
 
 		w.passTime(time.Hour)
 		w.settle()
@@ -128,7 +128,7 @@ var _ = Describe("An audit", func() {
 		w.delete(claim)
 		w.settle()
 		Expect(w.gone(pv)).To(BeTrue())
-		w.audits.client = showing{w, pv}
+		w.views.audits.Client = showing{w, pv}
 
 		w.passTime(time.Hour)
 		w.settle()

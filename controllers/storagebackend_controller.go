@@ -44,17 +44,17 @@ const (
 type StorageBackendReconciler struct {
 	client  client.Client
 	live    client.Reader
-	storage storage
+	storage *storage
 	events  events.EventRecorder
 }
 
 // NewStorageBackendReconciler makes the reconciler.
-func NewStorageBackendReconciler(mgr ctrl.Manager, options Options) *StorageBackendReconciler {
+func NewStorageBackendReconciler(deps Dependencies) *StorageBackendReconciler {
 	return &StorageBackendReconciler{
-		client:  mgr.GetClient(),
-		live:    liveOf(mgr),
-		storage: options.storage,
-		events:  recorderOf(mgr),
+		client:  deps.Client,
+		live:    deps.Live,
+		storage: deps.Storage,
+		events:  deps.Events,
 	}
 }
 

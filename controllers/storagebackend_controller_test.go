@@ -240,7 +240,7 @@ var _ = Describe("The StorageClass of a backend", func() {
 			now := uidNow(w, "cloud")
 			update(w, object, func(object *stowagev1alpha1.StorageBackend) { object.Spec.GCE.Zones = []string{"b"} })
 
-			w.backends.client = stale{w, []client.Object{shown}}
+			w.views.backends.Client = stale{w, []client.Object{shown}}
 			_, err := w.backends.Reconcile(GinkgoT().Context(), requestFor(object))
 
 			Expect(err).To(HaveOccurred())
@@ -291,7 +291,7 @@ var _ = Describe("A deleted StorageBackend", func() {
 		object := LocalBackend("disks")
 		w.delete(object)
 
-		w.backends.live = unlistable{w}
+		w.views.backends.live.Reader = unlistable{w}
 		_, err := w.backends.Reconcile(GinkgoT().Context(), requestFor(object))
 
 		Expect(err).NotTo(HaveOccurred())
@@ -303,7 +303,7 @@ var _ = Describe("A deleted StorageBackend", func() {
 		object := LocalBackend("disks")
 		w.delete(object)
 
-		w.backends.client = withoutVolume{w, pv.Name}
+		w.views.backends.Client = withoutVolume{w, pv.Name}
 		w.settle()
 
 		expectNotReady(w, object, stowagev1alpha1.ReasonInUse, "waits for volume "+pv.Name)
@@ -338,7 +338,7 @@ var _ = Describe("A deleted StorageBackend", func() {
 		w.settle()
 		Expect(w.gone(object)).To(BeTrue())
 
-		w.backends.client = stale{w, []client.Object{shown}}
+		w.views.backends.Client = stale{w, []client.Object{shown}}
 		_, err := w.backends.Reconcile(GinkgoT().Context(), requestFor(shown))
 
 		Expect(err).NotTo(HaveOccurred())

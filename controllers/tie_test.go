@@ -268,7 +268,7 @@ var _ = Describe("A claim that the cache still shows after it is gone", func() {
 		w.settle()
 		Expect(w.gone(claim)).To(BeTrue())
 
-		w.claims.client = stale{w, []client.Object{shown}}
+		w.views.claims.Client = stale{w, []client.Object{shown}}
 		_, err := w.claims.Reconcile(GinkgoT().Context(), requestFor(shown))
 
 		Expect(err).NotTo(HaveOccurred())

@@ -262,9 +262,7 @@ var _ = Describe("A volume that one node at a time can have", func() {
 		other := machine("node-2")
 		first, second := attachmentTo(node.Name, pv), attachmentTo(other.Name, pv)
 		w.create(other, first, second)
-		leaders := []*VolumeAttachmentReconciler{w.attachments, {
-			client: w, live: w, shared: newLiveReads(w), storage: w.attachments.storage, clock: w.clock, events: w.events,
-		}}
+		leaders := []*VolumeAttachmentReconciler{w.attachments, NewVolumeAttachmentReconciler(w.dependencies(newView(w)))}
 		w.written = 0
 		for range 5 {
 			var acting sync.WaitGroup
@@ -309,7 +307,7 @@ var _ = Describe("A volume that one node at a time can have", func() {
 		seen := attachment.DeepCopy()
 		w.delete(attachment)
 		w.settle()
-		w.attachments.client = stale{w, []client.Object{seen}}
+		w.views.attachments.Client = stale{w, []client.Object{seen}}
 
 		_, _ = w.attachments.Reconcile(GinkgoT().Context(), requestFor(seen))
 

@@ -36,7 +36,7 @@ type VolumeAttachmentComparer struct {
 	client   client.Client
 	live     client.Reader
 	shared   liveReads
-	storage  storage
+	storage  *storage
 	interval time.Duration
 	clock    clock.PassiveClock
 	events   events.EventRecorder
@@ -49,19 +49,19 @@ type VolumeAttachmentComparer struct {
 }
 
 // NewVolumeAttachmentComparer makes the comparer.
-func NewVolumeAttachmentComparer(mgr ctrl.Manager, options Options) *VolumeAttachmentComparer {
-	interval := options.AttachmentCheckInterval
+func NewVolumeAttachmentComparer(deps Dependencies) *VolumeAttachmentComparer {
+	interval := deps.AttachmentCheckInterval
 	if interval <= 0 {
 		interval = defaultAttachmentCheck
 	}
 	return &VolumeAttachmentComparer{
-		client:   mgr.GetClient(),
-		live:     liveOf(mgr),
-		shared:   options.shared,
-		storage:  options.storage,
+		client:   deps.Client,
+		live:     deps.Live,
+		shared:   deps.Reads,
+		storage:  deps.Storage,
 		interval: interval,
-		clock:    options.Clock,
-		events:   recorderOf(mgr),
+		clock:    deps.Clock,
+		events:   deps.Events,
 	}
 }
 

@@ -61,7 +61,7 @@ var _ = Describe("What a backend says is attached", func() {
 		seen := attachment.DeepCopy()
 		w.delete(attachment)
 		w.settle()
-		w.comparisons.client = staleList{w, seen}
+		w.views.comparisons.Client = staleList{w, seen}
 
 		_, err := w.comparisons.Reconcile(GinkgoT().Context(), requestForName("cloud"))
 
@@ -126,7 +126,7 @@ var _ = Describe("What a backend says is attached", func() {
 
 	It("is left alone where an attachment asks for it that the cache has not seen", func() {
 		w, _, pv := attached()
-		w.comparisons.client = withoutAttachments{w}
+		w.views.comparisons.Client = withoutAttachments{w}
 		for range 3 {
 			w.clock.SetTime(w.clock.Now().Add(time.Minute))
 			w.settle()

@@ -39,7 +39,7 @@ type VolumeAttachmentReconciler struct {
 	client  client.Client
 	live    client.Reader
 	shared  liveReads
-	storage storage
+	storage *storage
 	waking  waking
 	clock   clock.PassiveClock
 	events  events.EventRecorder
@@ -52,14 +52,14 @@ type VolumeAttachmentReconciler struct {
 }
 
 // NewVolumeAttachmentReconciler makes the reconciler.
-func NewVolumeAttachmentReconciler(mgr ctrl.Manager, options Options) *VolumeAttachmentReconciler {
+func NewVolumeAttachmentReconciler(deps Dependencies) *VolumeAttachmentReconciler {
 	return &VolumeAttachmentReconciler{
-		client:  mgr.GetClient(),
-		live:    liveOf(mgr),
-		shared:  options.shared,
-		storage: options.storage,
-		clock:   options.Clock,
-		events:  recorderOf(mgr),
+		client:  deps.Client,
+		live:    deps.Live,
+		shared:  deps.Reads,
+		storage: deps.Storage,
+		clock:   deps.Clock,
+		events:  deps.Events,
 	}
 }
 

@@ -259,8 +259,8 @@ var _ = Describe("An attachment that is deleted", func() {
 	It("stays, and says so, where nothing tells what it attached", func() {
 		w, attachment, pv := attached()
 		update(w, attachment, func(attachment *storagev1.VolumeAttachment) { attachment.Annotations = nil })
-		w.attachments.client = withoutVolume{w, pv.Name}
-		w.attachments.live = withoutVolume{w, pv.Name}
+		w.views.attachments.Client = withoutVolume{w, pv.Name}
+		w.views.attachments.live.Reader = withoutVolume{w, pv.Name}
 		w.delete(attachment)
 
 		_, _ = w.attachments.Reconcile(GinkgoT().Context(), requestFor(attachment))
@@ -293,7 +293,7 @@ var _ = Describe("An attachment that is deleted", func() {
 		again := attachmentTo(node.Name, pv)
 		w.create(again)
 		w.settle()
-		w.attachments.client = stale{w, []client.Object{seen}}
+		w.views.attachments.Client = stale{w, []client.Object{seen}}
 
 		_, _ = w.attachments.Reconcile(GinkgoT().Context(), requestFor(seen))
 
@@ -339,7 +339,7 @@ var _ = Describe("A volume that is attached", func() {
 	It("keeps its data though the cache has not seen the attachment", func() {
 		w, attachment, pv := attached()
 		w.delete(Claim())
-		w.volumes.client = withoutAttachments{w}
+		w.views.volumes.Client = withoutAttachments{w}
 		w.settle()
 		Expect(w.storage.Calls()).NotTo(ContainElement("Delete " + pv.Name))
 

@@ -95,7 +95,9 @@ var _ = Describe("A refusal that somebody has to cure", func() {
 		attachment := attachmentTo(node.Name, pv)
 		w.create(attachment)
 		recorded := &recordingEvents{}
-		w.attachments.events = recorded
+		deps := w.dependencies(w.views.attachments)
+		deps.Events = recorded
+		w.attachments = NewVolumeAttachmentReconciler(deps)
 		w.storage.FailNext(backend.Invalid.Errorf("constraint constraints/x violated"))
 
 		_ = w.round()

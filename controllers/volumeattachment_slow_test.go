@@ -188,7 +188,7 @@ func countsForced(w *world) (count func() float64) {
 	registry := prometheus.NewRegistry()
 	metrics, err := measure.New(registry)
 	Expect(err).NotTo(HaveOccurred())
-	w.claims.storage.metrics = metrics
+	w.served.metrics = metrics
 	return func() (sum float64) {
 		families, err := registry.Gather()
 		Expect(err).NotTo(HaveOccurred())

@@ -32,8 +32,8 @@ type VolumeAttributesClassReconciler struct {
 }
 
 // NewVolumeAttributesClassReconciler makes the reconciler.
-func NewVolumeAttributesClassReconciler(mgr ctrl.Manager) *VolumeAttributesClassReconciler {
-	return &VolumeAttributesClassReconciler{client: mgr.GetClient(), live: liveOf(mgr)}
+func NewVolumeAttributesClassReconciler(deps Dependencies) *VolumeAttributesClassReconciler {
+	return &VolumeAttributesClassReconciler{client: deps.Client, live: deps.Live}
 }
 
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=volumeattributesclasses,verbs=get;list;watch;patch

@@ -75,7 +75,7 @@ var _ = Describe("A VolumeAttributesClass", func() {
 		w.create(class, Claim(ofAttributes("gold")))
 		w.settle()
 
-		w.classes.client = listingNothing{w}
+		w.views.classes.Client = listingNothing{w}
 		w.delete(class)
 		w.settle()
 

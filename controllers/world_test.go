@@ -17,7 +17,6 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
-	"github.com/stowage-dev/stowage/internal/binder"
 )
 
 const (
@@ -25,6 +24,8 @@ const (
 	maxRounds = 30
 	// unshown is the number of writes after which the index has never been fed.
 	unshown = -1
+	// forceDetachAfter is the manager's default.
+	forceDetachAfter = 6 * time.Minute
 )
 
 // world is a cluster in which a spec decides when reconcilers run: settle runs
@@ -36,6 +37,12 @@ type world struct {
 	storage *fake.Backend
 	clock   *clocktesting.FakePassiveClock
 	events  *events.FakeRecorder
+	// patience is how long a backend is at work before its claim says so.
+	patience time.Duration
+	// served opens the backends of all reconcilers, and views are how these see the
+	// cluster. Specs change them.
+	served *storage
+	views  views
 	// shown are the objects that the claims' reconciler was shown last, after so many writes.
 	shown      []client.Object
 	shownAfter int
@@ -73,28 +80,28 @@ func newWorld(scope Scope) *world {
 // restart forgets all that reconcilers keep in memory.
 func (w *world) restart() {
 	w.events, w.shown, w.shownAfter = events.NewFakeRecorder(10000), nil, unshown
-	served := storage{Registry: backend.NewRegistry(
+	w.served = &storage{Registry: backend.NewRegistry(
 		fake.Kind{For: stowagev1alpha1.LocalType, Backend: w.storage}, fake.Kind{For: stowagev1alpha1.GCEType, Backend: w.storage})}
-	w.claims = &PersistentVolumeClaimReconciler{
-		client: w, live: w, shared: newLiveReads(w), scope: w.scope, storage: served, index: binder.NewIndex(func(types.NamespacedName) {}),
-		refresh: refresh{clock: w.clock}, events: w.events,
+	w.views = newViews(w)
+	w.claims = NewPersistentVolumeClaimReconciler(w.dependencies(w.views.claims))
+	w.volumes = NewPersistentVolumeReconciler(w.dependencies(w.views.volumes), w.claims.index)
+	w.pods = NewPodReconciler(w.dependencies(w.views.pods))
+	w.classes = NewVolumeAttributesClassReconciler(w.dependencies(w.views.classes))
+	w.backends = NewStorageBackendReconciler(w.dependencies(w.views.backends))
+	w.disks = NewLocalDiskReconciler(w.dependencies(w.views.disks))
+	w.locals = NewLocalVolumeReconciler(w.dependencies(w.views.locals))
+	w.adopts = NewLocalVolumeAdopter(w.dependencies(w.views.adopts))
+	w.attachments = NewVolumeAttachmentReconciler(w.dependencies(w.views.attachments))
+	w.comparisons = NewVolumeAttachmentComparer(w.dependencies(w.views.comparisons))
+	w.audits = NewStorageBackendAuditor(w.dependencies(w.views.audits))
+}
+
+// dependencies are those of a reconciler that sees the cluster in a view.
+func (w *world) dependencies(of *view) Dependencies {
+	return Dependencies{
+		Client: of, Live: &of.live, Reads: newLiveReads(&of.live), Storage: w.served, Events: w.events,
+		Clock: w.clock, Patience: w.patience, Scope: w.scope, Namespace: corev1.NamespaceDefault, ForceDetachAfter: forceDetachAfter,
 	}
-	w.volumes = &PersistentVolumeReconciler{
-		client: w, live: w, shared: newLiveReads(w), scope: w.scope, storage: served, index: w.claims.index, clock: w.clock, events: w.events,
-	}
-	w.pods = &PodReconciler{client: w, live: w, events: w.events}
-	w.classes = &VolumeAttributesClassReconciler{client: w, live: w}
-	w.backends = &StorageBackendReconciler{client: w, live: w, storage: served, events: w.events}
-	w.disks = &LocalDiskReconciler{client: w, live: w, namespace: corev1.NamespaceDefault}
-	w.locals = &LocalVolumeReconciler{client: w, live: w, clock: w.clock, events: w.events}
-	w.adopts = &LocalVolumeAdopter{client: w, live: w, shared: newLiveReads(w), events: w.events}
-	w.attachments = &VolumeAttachmentReconciler{
-		client: w, live: w, shared: newLiveReads(w), storage: served, clock: w.clock, events: w.events,
-	}
-	w.comparisons = &VolumeAttachmentComparer{
-		client: w, live: w, shared: newLiveReads(w), storage: served, interval: time.Minute, clock: w.clock, events: w.events,
-	}
-	w.audits = &StorageBackendAuditor{client: w, live: w, storage: served, clock: w.clock, events: w.events}
 }
 
 // create makes objects in the cluster, with their status.

@@ -1,0 +1,27 @@
+package controllers
+
+import "sigs.k8s.io/controller-runtime/pkg/client"
+
+// view is how a reconciler sees the cluster: its client reads the cache, and live the API
+// server itself. A spec replaces either, and shows by it what is stale, or missing.
+type view struct {
+	client.Client
+	live liveView
+}
+
+type liveView struct{ client.Reader }
+
+// views are those of a world's reconcilers.
+type views struct {
+	claims, volumes, pods, classes, backends, audits, disks, locals, adopts, attachments, comparisons, nodes *view
+}
+
+func newView(of client.Client) *view { return &view{of, liveView{of}} }
+
+func newViews(w *world) views {
+	return views{
+		claims: newView(w), volumes: newView(w), pods: newView(w), classes: newView(w), backends: newView(w), audits: newView(w),
+		disks: newView(w), locals: newView(w), adopts: newView(w), attachments: newView(w), comparisons: newView(w),
+		nodes: newView(nodeIndexes{w}),
+	}
+}
