@@ -6,7 +6,6 @@ import (
 
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -103,14 +102,6 @@ func (r *LocalDiskReconciler) capacityOf(p *pair, class *storagev1.StorageClass)
 	}
 	err := controllerutil.SetControllerReference(p.disk, capacity, r.client.Scheme())
 	return capacity, wrap(err, "owning CSIStorageCapacity %s", capacity.Name)
-}
-
-// roomOf is what may be given of a disk to volumes now.
-func roomOf(disk *stowagev1alpha1.LocalDisk) resource.Quantity {
-	if !isReady(disk) || disk.Status.Available == nil {
-		return *resource.NewQuantity(0, resource.BinarySI)
-	}
-	return *disk.Status.Available
 }
 
 // sameTarget compares what Kubernetes doesn't let change in a capacity, and the owner:

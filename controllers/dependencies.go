@@ -36,3 +36,14 @@ type Dependencies struct {
 	// what is recorded. Zero: every minute.
 	AttachmentCheckInterval time.Duration
 }
+
+// Scope says which claims and volumes Stowage acts on.
+type Scope string
+
+// ClassesScope acts only on claims and volumes of Stowage's own drivers and
+// leaves binding, phases and protection to kube-controller-manager.
+const ClassesScope Scope = "classes"
+
+// ClusterScope acts on every claim and volume of the cluster, instead of
+// kube-controller-manager's volume controllers.
+const ClusterScope Scope = "cluster"

@@ -80,15 +80,15 @@ func standingOf(volumes []corev1.PersistentVolume) standing {
 	return found
 }
 
-// beside returns an error where another volume object stands for the same storage
-// as this one: its data would be removed too.
-func (s standing) beside(pv *corev1.PersistentVolume) error {
+// beside is the name of another volume object that stands for the same storage; "" where
+// there is none.
+func (s standing) beside(pv *corev1.PersistentVolume) string {
 	for _, handle := range handleOf(pv) {
 		for _, other := range s[handle] {
 			if other.uid != pv.UID {
-				return sharedStorage(pv, other.name)
+				return other.name
 			}
 		}
 	}
-	return nil
+	return ""
 }

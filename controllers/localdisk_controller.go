@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -165,10 +164,6 @@ func (r *LocalDiskReconciler) remove(ctx context.Context, p *pair, request ctrl.
 	}
 	p.disk = nil
 	return nil
-}
-
-func isReady(disk *stowagev1alpha1.LocalDisk) bool {
-	return meta.IsStatusConditionTrue(disk.Status.Conditions, stowagev1alpha1.ReadyCondition)
 }
 
 // localDiskName is the name of the disk of a backend on a node. It is the same every

@@ -2,15 +2,11 @@ package controllers
 
 import (
 	"context"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
@@ -86,30 +82,4 @@ func (r *LocalDiskReconciler) pairsOf(ctx context.Context, name string) []reconc
 		}
 	}
 	return requests
-}
-
-// diskOfCapacity is the index value of a capacity of ours: the disk that it tells of.
-func diskOfCapacity(object client.Object) []string {
-	if object.GetLabels()[stowagev1alpha1.BackendLabel] == "" {
-		return nil
-	}
-	at := strings.LastIndex(object.GetName(), ".")
-	return []string{object.GetName()[:max(0, at)]}
-}
-
-// nodeOfLocalVolume is the index value of a LocalVolume: its node.
-func nodeOfLocalVolume(object client.Object) []string {
-	return []string{object.(*stowagev1alpha1.LocalVolume).Spec.NodeName}
-}
-
-// onlyMoreRoom lets pass disks that turn Ready, and those with more room than before.
-func onlyMoreRoom() builder.WatchesOption {
-	return builder.WithPredicates(predicate.Funcs{
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, now := e.ObjectOld.(*stowagev1alpha1.LocalDisk), e.ObjectNew.(*stowagev1alpha1.LocalDisk)
-			had, has := roomOf(before), roomOf(now)
-			return isReady(now) && (!isReady(before) || has.Cmp(had) > 0)
-		},
-	})
 }

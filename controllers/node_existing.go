@@ -35,11 +35,6 @@ func (r *NodeReconciler) lookAtDrivers(ctx context.Context, from nodeSource, see
 	return err
 }
 
-func allowsExisting(object client.Object) bool {
-	spec := object.(*stowagev1alpha1.StorageBackend).Spec
-	return spec.GCE != nil && spec.GCE.ExistingDisks
-}
-
 // newDrivers lets pass CSINodes that come or go, or say something new of drivers.
 var newDrivers = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*storagev1.CSINode), e.ObjectNew.(*storagev1.CSINode)

@@ -145,20 +145,6 @@ func listTold(ctx context.Context, live client.Reader) (toldVolumes, error) {
 	return told, nil
 }
 
-// attachmentStorage is what an attachment is found by: its volume object, or the
-// kubelet's name of what a pod names itself.
-func attachmentStorage(object client.Object) []string {
-	source := object.(*storagev1.VolumeAttachment).Spec.Source
-	switch {
-	case source.PersistentVolumeName != nil:
-		return []string{*source.PersistentVolumeName}
-	case source.InlineVolumeSpec != nil && source.InlineVolumeSpec.CSI != nil:
-		return []string{string(attach.CSIName(source.InlineVolumeSpec.CSI.Driver, source.InlineVolumeSpec.CSI.VolumeHandle))}
-	default:
-		return nil
-	}
-}
-
 func without(holders []attach.Holder, node string) []attach.Holder {
 	return slices.DeleteFunc(holders, func(holder attach.Holder) bool { return holder.Node == node })
 }

@@ -17,31 +17,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// usersOf are the names of the nodes that use a volume, or were told that they can, by
-// what the kubelet calls it.
-type usersOf map[corev1.UniqueVolumeName]string
-
-func listUsers(ctx context.Context, live client.Reader) (usersOf, error) {
-	nodes := &corev1.NodeList{}
-	if err := live.List(ctx, nodes); err != nil {
-		return nil, fmt.Errorf("listing the nodes: %w", err)
-	}
-	found := usersOf{}
-	for i := range nodes.Items {
-		for _, name := range nodes.Items[i].Status.VolumesInUse {
-			found[name] = nodes.Items[i].Name
-		}
-		for _, attached := range nodes.Items[i].Status.VolumesAttached {
-			found[attached.Name] = nodes.Items[i].Name
-		}
-	}
-	return found, nil
-}
-
-func needsAttach(pv *corev1.PersistentVolume) bool {
-	return pv.Spec.CSI != nil && backend.NeedsAttach(pv.Spec.CSI.Driver)
-}
-
 // attacherFinalizerOf is the finalizer that a volume object of a driver of ours, or of an
 // existing disk, has while it may be attached; "" for all others.
 func attacherFinalizerOf(pv *corev1.PersistentVolume) string {

@@ -4,11 +4,16 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/stowage-dev/stowage/internal/backend"
+
 	corev1 "k8s.io/api/core/v1"
+
 	storagev1 "k8s.io/api/storage/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
+
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -196,8 +201,8 @@ func (r *PersistentVolumeReconciler) releaseUnbound(ctx context.Context, pv *cor
 // fence writes to the claim what its own reconciler will find: the volume goes.
 func (r *PersistentVolumeReconciler) fence(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
 	before := claim.DeepCopy()
-	why := waitForOldVolume(pv, claim)
-	if !setBindable(claim, corev1.PersistentVolumeClaimCondition{Status: corev1.ConditionFalse, Reason: why.reason, Message: why.message}) {
+	reason, message := oldVolume(pv, claim)
+	if !setBindable(claim, corev1.PersistentVolumeClaimCondition{Status: corev1.ConditionFalse, Reason: reason, Message: message}) {
 		return nil
 	}
 	err := r.client.Status().Patch(ctx, claim, claimStatusPatch(before, client.MergeFromWithOptimisticLock{}))
@@ -245,4 +250,10 @@ func (r *PersistentVolumeReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		building.Watches(&stowagev1alpha1.LocalRecycling{}, &handler.EnqueueRequestForObject{})
 	}
 	return building.Complete(r)
+}
+
+// openFor opens a backend for calls that a volume waits for.
+func (r *PersistentVolumeReconciler) openFor(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
+	key := client.ObjectKeyFromObject(pv)
+	return r.storage.open(object, func() { r.waking.add(key) })
 }

@@ -16,10 +16,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/migration"
 )
 
-func mayDelete(pv *corev1.PersistentVolume) bool {
-	return pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
-}
-
 // reclaimable tells whether a volume that no claim holds is to go, with its
 // storage. Nobody but its claim's end condemns a volume: without a claimRef, or
 // reserved by a person for a claim to come, it stays. What a person deleted can't
@@ -53,30 +49,6 @@ func (r *PersistentVolumeReconciler) claimed(ctx context.Context, pv *corev1.Per
 		return false, wrap(client.IgnoreNotFound(err), "reading claim %s/%s", ref.Namespace, ref.Name)
 	}
 	return holds(claim, pv), nil
-}
-
-// madeFor reports whether a provisioner, ours or another's, made a volume for a claim: if
-// the claim took another one, be it a later one that was made for it, no pod has used it.
-//
-// Other provisioners name their volumes as they like. A volume that is older than the
-// claim had another use before, and its data is not theirs to delete.
-func madeFor(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
-	driver := pv.Annotations[volume.AnnDynamicallyProvisioned]
-	switch {
-	case driver == "":
-		return false
-	case isVolumeIDOf(pv.Name, claim.UID):
-		return true
-	default:
-		return !backend.IsOurs(driver) && !pv.CreationTimestamp.Before(&claim.CreationTimestamp)
-	}
-}
-
-// isUndone tells whether a volume was made for an earlier attempt of a claim: a leader
-// that is late recorded it, and its storage may be gone. It is reclaimed once the claim
-// has another, or is gone itself.
-func isUndone(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
-	return isVolumeIDOf(pv.Name, claim.UID) && madeFor(pv, claim) && attemptIn(pv.Name, claim.UID) < attemptOf(claim)
 }
 
 // deletedElsewhere reports whether another program deletes the storage of a volume that
@@ -143,7 +115,7 @@ func (r *PersistentVolumeReconciler) alone(ctx context.Context, pv *corev1.Persi
 	if err := r.client.List(ctx, volumes, client.MatchingFields{volumesByHandle: handleOf(pv)[0]}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the volumes of handle %s: %w", pv.Spec.CSI.VolumeHandle, err)
 	}
-	return standingOf(volumes.Items).beside(pv)
+	return standsAlone(pv, standingOf(volumes.Items))
 }
 
 // aloneIndeed asks the API server itself: a volume object that the cache has not seen
@@ -153,10 +125,16 @@ func (r *PersistentVolumeReconciler) aloneIndeed(ctx context.Context, pv *corev1
 	if err != nil {
 		return err
 	}
-	return all.beside(pv)
+	return standsAlone(pv, all)
 }
 
-func sharedStorage(pv *corev1.PersistentVolume, other string) error {
+// standsAlone returns an error where another volume object stands for the same storage:
+// its data would be removed too.
+func standsAlone(pv *corev1.PersistentVolume, all standing) error {
+	other := all.beside(pv)
+	if other == "" {
+		return nil
+	}
 	return backend.Conflict.Errorf("volume %s stands for the same storage: delete it first, or set the policy of %s to Retain", other, pv.Name)
 }
 

@@ -16,10 +16,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// pvProtectionFinalizer is Kubernetes' own, which its admission plug-in adds: a
-// volume isn't deleted while a claim is bound to it.
-const pvProtectionFinalizer = "kubernetes.io/pv-protection"
-
 // ensureProtected adds the finalizer to a volume that was created while the
 // admission plug-in was off.
 func (r *PersistentVolumeReconciler) ensureProtected(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {

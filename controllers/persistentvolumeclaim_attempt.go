@@ -10,22 +10,6 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
-// attemptFormat is the message of the condition that counts attempts.
-const attemptFormat = "attempt %d: what was begun for the claim before is undone"
-
-// attemptOf is which volume of a claim is being made. It is kept in the status, where
-// users can't write: by changing it they could have volumes made that nobody counts.
-func attemptOf(claim *corev1.PersistentVolumeClaim) int {
-	attempt := 1
-	for _, condition := range claim.Status.Conditions {
-		if condition.Type == stowagev1alpha1.AttemptCondition {
-			// What can't be read is the first attempt.
-			_, _ = fmt.Sscanf(condition.Message, attemptFormat, &attempt)
-		}
-	}
-	return max(1, attempt)
-}
-
 // countAttempt gives the next volume of a claim an id of its own, after one was undone
 // or is another object's to remove. An intent that is still there then is undone under
 // the new id, where there is nothing, and counted once more.

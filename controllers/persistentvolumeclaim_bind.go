@@ -10,12 +10,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/binder"
 )
 
@@ -192,11 +190,4 @@ func usableCapacity(pv *corev1.PersistentVolume) corev1.ResourceList {
 		capacity[corev1.ResourceStorage] = had
 	}
 	return capacity
-}
-
-// provisionedHere tells whether a volume was made by one of Stowage's drivers.
-func provisionedHere(pv *corev1.PersistentVolume) bool {
-	driver := pv.Annotations[volume.AnnDynamicallyProvisioned]
-	return driver != "" && pv.Spec.CSI != nil && pv.Spec.CSI.Driver == driver &&
-		pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute] != ""
 }

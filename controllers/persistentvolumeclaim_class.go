@@ -6,17 +6,13 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/component-helpers/storage/volume"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // annDefaultClass and its older name mark the class of claims that name none.
-const (
-	annDefaultClass     = "storageclass.kubernetes.io/is-default-class"
-	annBetaDefaultClass = "storageclass.beta.kubernetes.io/is-default-class"
-)
+const ()
 
 // findClass looks up the claim's class. A class that isn't there is no error yet:
 // a volume of that class may be.
@@ -65,18 +61,4 @@ func defaultOf(classes []storagev1.StorageClass) *storagev1.StorageClass {
 	return new(slices.MinFunc(defaults, func(a, b storagev1.StorageClass) int {
 		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	}))
-}
-
-func isDefault(class *storagev1.StorageClass) bool {
-	return class.Annotations[annDefaultClass] == "true" || class.Annotations[annBetaDefaultClass] == "true"
-}
-
-// waitsForConsumer tells whether a class binds its claims only once a pod that
-// uses them has a node.
-func waitsForConsumer(class *storagev1.StorageClass) bool {
-	return class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
-}
-
-func classOf(claim *corev1.PersistentVolumeClaim) string {
-	return volume.GetPersistentVolumeClaimClass(claim)
 }

@@ -6,11 +6,16 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/stowage-dev/stowage/internal/backend"
+
 	corev1 "k8s.io/api/core/v1"
+
 	storagev1 "k8s.io/api/storage/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
+
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -231,4 +236,10 @@ func (r *PersistentVolumeClaimReconciler) SetupWithManager(mgr ctrl.Manager) err
 		WatchesRawSource(source.Func(r.waking.start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: claimWorkers}).
 		Complete(r)
+}
+
+// openFor opens a backend for calls that a claim waits for.
+func (r *PersistentVolumeClaimReconciler) openFor(claim *corev1.PersistentVolumeClaim, object *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
+	key := client.ObjectKeyFromObject(claim)
+	return r.storage.open(object, func() { r.waking.add(key) })
 }

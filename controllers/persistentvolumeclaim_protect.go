@@ -9,10 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// pvcProtectionFinalizer is Kubernetes' own, which its admission plug-in adds: a
-// claim isn't deleted while a pod uses it.
-const pvcProtectionFinalizer = "kubernetes.io/pvc-protection"
-
 // ensureProtected adds the finalizer to a claim that was created while the
 // admission plug-in was off.
 func (r *PersistentVolumeClaimReconciler) ensureProtected(ctx context.Context, scope *claimScope) (*wait, error) {

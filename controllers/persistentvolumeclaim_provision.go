@@ -117,12 +117,6 @@ func requestFrom(claim *corev1.PersistentVolumeClaim) backend.Request {
 	return request
 }
 
-// volumeIDOf is the id of the volume that is made for a claim. Whatever a user writes
-// as the attempt, it is one of this claim's.
-func volumeIDOf(claim *corev1.PersistentVolumeClaim) string {
-	return backend.VolumeID(claim.UID, attemptOf(claim))
-}
-
 // ownersAnnotations are those that the claim's owner wrote: what controllers note on
 // a claim meanwhile is nothing to ask a backend for.
 func ownersAnnotations(claim *corev1.PersistentVolumeClaim) map[string]string {

@@ -21,23 +21,10 @@ import (
 )
 
 const (
-	claimKind         = "PersistentVolumeClaim"
 	snapshotKind      = "VolumeSnapshot"
 	snapshotGroup     = "snapshot.storage.k8s.io"
 	withoutDataSource = "create the claim without dataSource"
 )
-
-// dataSource is what a claim wants its volume to begin with, nil for nothing. The API
-// server copies one of the two fields to the other where both can say it.
-func dataSource(claim *corev1.PersistentVolumeClaim) *corev1.TypedObjectReference {
-	if ref := claim.Spec.DataSourceRef; ref != nil {
-		return ref
-	}
-	if ref := claim.Spec.DataSource; ref != nil {
-		return &corev1.TypedObjectReference{APIGroup: ref.APIGroup, Kind: ref.Kind, Name: ref.Name}
-	}
-	return nil
-}
 
 // populated tells whether a claim's data comes from a populator: a program that knows
 // the kind of object which the claim names, fills a volume, and ties it to the claim.
@@ -113,16 +100,6 @@ var newPhases = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*corev1.PersistentVolumeClaim), e.ObjectNew.(*corev1.PersistentVolumeClaim)
 	return before.UID != after.UID || before.Status.Phase != after.Status.Phase
 }}
-
-// awaitedSource is the name of the claim that an unbound claim's volume is to be a
-// copy of.
-func awaitedSource(claim *corev1.PersistentVolumeClaim) []string {
-	source := dataSource(claim)
-	if source == nil || source.Kind != claimKind || claim.Spec.VolumeName != "" {
-		return nil
-	}
-	return []string{source.Name}
-}
 
 // copyable returns why one claim's volume can't become a copy of the other's.
 func copyable(claim, source *corev1.PersistentVolumeClaim) error {

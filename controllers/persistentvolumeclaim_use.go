@@ -6,12 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/component-helpers/storage/ephemeral"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
 // setUnused sets, in memory, the condition that tells since when no pod refers to
@@ -45,56 +40,3 @@ func (r *PersistentVolumeClaimReconciler) cachedPods(ctx context.Context, claim 
 	}
 	return pods.Items, nil
 }
-
-// refersTo tells whether one of a pod's volumes is this claim. A claim that only
-// has the name of a generic ephemeral volume is not.
-func refersTo(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
-	return slices.ContainsFunc(pod.Spec.Volumes, func(source corev1.Volume) bool {
-		switch {
-		case source.PersistentVolumeClaim != nil:
-			return source.PersistentVolumeClaim.ClaimName == claim.Name
-		case source.Ephemeral != nil:
-			return ephemeral.VolumeClaimName(pod, &source) == claim.Name && ephemeral.VolumeIsForPod(pod, claim) == nil
-		default:
-			return false
-		}
-	})
-}
-
-// isFinished tells whether a pod's containers ended for good.
-func isFinished(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
-// hasEnded tells of finished pods, and of deleted ones none of whose containers
-// runs any more.
-func hasEnded(pod *corev1.Pod) bool {
-	return isFinished(pod) || !pod.DeletionTimestamp.IsZero() &&
-		!slices.ContainsFunc(pod.Status.ContainerStatuses, func(status corev1.ContainerStatus) bool { return status.State.Running != nil })
-}
-
-// isShutDown tells whether a deleted pod's node is done with it, or somebody gave
-// the node up: only the pod's finalizers keep the object.
-func isShutDown(pod *corev1.Pod) bool {
-	return !pod.DeletionTimestamp.IsZero() && ptr.Deref(pod.DeletionGracePeriodSeconds, 1) == 0
-}
-
-// uses tells of pods whether they keep a claim from being deleted: those with a
-// node, because nothing starts a pod whose claim is being deleted, and until their
-// object is gone, because a pod that ended may still have its volumes mounted. A
-// pod whose own claim it is must not wait for the claim that waits for the pod.
-func uses(claim *corev1.PersistentVolumeClaim) func(corev1.Pod) bool {
-	return func(pod corev1.Pod) bool {
-		waitedFor := metav1.IsControlledBy(claim, &pod) && isShutDown(&pod)
-		return pod.Spec.NodeName != "" && !waitedFor && refersTo(&pod, claim)
-	}
-}
-
-// newUse lets pass pods that come, go, or are placed, and their end: what else
-// their nodes report of them matters to no claim.
-var newUse = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	before, after := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
-	return before.UID != after.UID || before.Spec.NodeName != after.Spec.NodeName ||
-		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
-		isFinished(before) != isFinished(after) || hasEnded(before) != hasEnded(after) || isShutDown(before) != isShutDown(after)
-}}

@@ -9,14 +9,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
-	"github.com/stowage-dev/stowage/internal/message"
 )
 
 // wait says why a claim can't go on now: what its condition and its event tell,
@@ -125,47 +122,6 @@ func clearVolume(status *corev1.PersistentVolumeClaimStatus) bool {
 	return true
 }
 
-// bindableReason is why the claim was last said to wait.
-func bindableReason(claim *corev1.PersistentVolumeClaim) string {
-	for _, condition := range claim.Status.Conditions {
-		if condition.Type == stowagev1alpha1.BindableCondition {
-			return condition.Reason
-		}
-	}
-	return ""
-}
-
-// setBindable sets the condition in memory and tells whether it changed.
-func setBindable(claim *corev1.PersistentVolumeClaim, condition corev1.PersistentVolumeClaimCondition) bool {
-	condition.Type = stowagev1alpha1.BindableCondition
-	return setClaimCondition(claim, condition)
-}
-
-// setClaimCondition sets any condition in memory and tells whether it changed. When
-// it was probed last is when it was last written: kubectl shows both times.
-func setClaimCondition(claim *corev1.PersistentVolumeClaim, condition corev1.PersistentVolumeClaimCondition) bool {
-	condition.Message = message.Cut(condition.Message, message.MaxCondition)
-	for i, known := range claim.Status.Conditions {
-		if known.Type != condition.Type {
-			continue
-		}
-		if known.Status == condition.Status && known.Reason == condition.Reason && known.Message == condition.Message {
-			return false
-		}
-		condition.LastProbeTime = metav1.Now()
-		condition.LastTransitionTime = known.LastTransitionTime
-		if known.Status != condition.Status {
-			condition.LastTransitionTime = condition.LastProbeTime
-		}
-		claim.Status.Conditions[i] = condition
-		return true
-	}
-	condition.LastProbeTime = metav1.Now()
-	condition.LastTransitionTime = condition.LastProbeTime
-	claim.Status.Conditions = append(claim.Status.Conditions, condition)
-	return true
-}
-
 func boundCondition(pv *corev1.PersistentVolume) corev1.PersistentVolumeClaimCondition {
 	return corev1.PersistentVolumeClaimCondition{
 		Status: corev1.ConditionTrue, Reason: "Bound", Message: "bound to volume " + pv.Name,
@@ -257,17 +213,8 @@ func waitForVolume(why string) *wait {
 
 // waitForOldVolume says why a claim doesn't get a volume object that goes.
 func waitForOldVolume(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) *wait {
-	waiting := &wait{reason: "VolumeTerminating", event: provisioningFailed, warning: true}
-	switch {
-	case madeFor(pv, claim):
-		waiting.message = fmt.Sprintf("volume %s, which was made for this claim, is being deleted: another is made once it is gone", pv.Name)
-	case binder.TiedTo(pv, claim):
-		waiting.message = fmt.Sprintf("volume %s, which is reserved for this claim, is being deleted: the claim gets another that fits", pv.Name)
-	default:
-		waiting.message = fmt.Sprintf("volume %s, which has the name of the volume that is made for this claim, and isn't that, is being deleted: "+
-			"the claim gets its own once it is gone", pv.Name)
-	}
-	return waiting
+	reason, message := oldVolume(pv, claim)
+	return &wait{reason: reason, event: provisioningFailed, warning: true, message: message}
 }
 
 func waitForForeignProvisioner(driver string) *wait {

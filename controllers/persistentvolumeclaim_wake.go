@@ -1,9 +1,7 @@
 package controllers
 
 import (
-	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,24 +10,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
-
-// waking adds claims, or volumes, to their queue from outside of any event: where the
-// index found a volume that another claim let go, or a backend has an answer. Its
-// zero value wakes nobody.
-type waking struct{ queue atomic.Pointer[queue] }
-
-// start is the source that knows the queue. Nobody waits before it runs, because
-// no worker does.
-func (w *waking) start(_ context.Context, queue queue) error {
-	w.queue.Store(&queue)
-	return nil
-}
-
-func (w *waking) add(name types.NamespacedName) {
-	if queue := w.queue.Load(); queue != nil {
-		(*queue).Add(reconcile.Request{NamespacedName: name})
-	}
-}
 
 const (
 	// refreshAfter is how soon claims that wait look again what to say after the

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/component-helpers/storage/volume"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -26,8 +25,6 @@ import (
 )
 
 const annSelectedNode = volume.AnnSelectedNode
-
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // claimEvents tells the index who asks for volumes by name and who waits no more,
 // and wakes the claim, in this order: no claim takes what an older one asks for.
@@ -93,11 +90,6 @@ func withoutIntent(claim *corev1.PersistentVolumeClaim) metav1.ObjectMeta {
 func withoutConditions(status corev1.PersistentVolumeClaimStatus) corev1.PersistentVolumeClaimStatus {
 	status.Conditions = nil
 	return status
-}
-
-func withoutVersion(metadata metav1.ObjectMeta) metav1.ObjectMeta {
-	metadata.ResourceVersion, metadata.ManagedFields = "", nil
-	return metadata
 }
 
 // noteAsking keeps what the index knows of a claim's spec.volumeName. It tells
@@ -231,12 +223,6 @@ func (r *PersistentVolumeClaimReconciler) claimsWaitingForNode(ctx context.Conte
 	return requests
 }
 
-// onlyNewSpecs lets pass backends whose spec changes: what a probe writes into
-// their status brings no claim further.
-func onlyNewSpecs() builder.WatchesOption {
-	return builder.WithPredicates(predicate.GenerationChangedPredicate{})
-}
-
 // onlyUsableBackends lets pass backends that can be used again, too: who was refused
 // by one that was away doesn't wait for its next try.
 func onlyUsableBackends() builder.WatchesOption {
@@ -276,50 +262,4 @@ func (r *PersistentVolumeClaimReconciler) claimOfLocalVolume(_ context.Context, 
 	}
 	claim := made.Spec.ClaimRef
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}}}
-}
-
-// claimsOf are the names of the claims that a pod uses, those of its generic
-// ephemeral volumes included.
-func claimsOf(pod *corev1.Pod) []string {
-	var names []string
-	for _, source := range pod.Spec.Volumes {
-		switch {
-		case source.PersistentVolumeClaim != nil:
-			names = append(names, source.PersistentVolumeClaim.ClaimName)
-		case source.Ephemeral != nil:
-			names = append(names, pod.Name+"-"+source.Name)
-		}
-	}
-	return names
-}
-
-// volumeOf is the name of the volume that a claim is bound to or asks for.
-func volumeOf(claim *corev1.PersistentVolumeClaim) []string {
-	if claim.Spec.VolumeName == "" {
-		return nil
-	}
-	return []string{claim.Spec.VolumeName}
-}
-
-// waitingClass is the index value of a claim that isn't bound: its class.
-func waitingClass(claim *corev1.PersistentVolumeClaim) []string {
-	if binder.Completed(claim) {
-		return nil
-	}
-	return []string{classKey(classOf(claim))}
-}
-
-// classKey makes a class an index value; claims without a class have one too.
-func classKey(class string) string { return "class/" + class }
-
-func requestFor(object client.Object) reconcile.Request {
-	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
-}
-
-func requestsFor(claims []corev1.PersistentVolumeClaim) []reconcile.Request {
-	requests := make([]reconcile.Request, 0, len(claims))
-	for i := range claims {
-		requests = append(requests, requestFor(&claims[i]))
-	}
-	return requests
 }

@@ -158,12 +158,3 @@ func (r *PodReconciler) podsOfClaim(ctx context.Context, claim client.Object) []
 	}
 	return requests
 }
-
-// podOf is the name of the pod that controls a claim.
-func podOf(claim *corev1.PersistentVolumeClaim) []string {
-	owner := metav1.GetControllerOf(claim)
-	if owner == nil || owner.Kind != "Pod" || owner.APIVersion != corev1.SchemeGroupVersion.String() {
-		return nil
-	}
-	return []string{owner.Name}
-}

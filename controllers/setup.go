@@ -20,27 +20,15 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// Scope says which claims and volumes Stowage acts on.
-type Scope string
-
-const (
-	// ClassesScope acts only on claims and volumes of Stowage's own drivers and
-	// leaves binding, phases and protection to kube-controller-manager.
-	ClassesScope Scope = "classes"
-	// ClusterScope acts on every claim and volume of the cluster, instead of
-	// kube-controller-manager's volume controllers.
-	ClusterScope Scope = "cluster"
-)
+const ()
 
 const (
 	// claimWorkers is how many claims are worked on at once: most of the time
@@ -48,14 +36,6 @@ const (
 	claimWorkers = 32
 	// volumeWorkers is how many volumes are worked on at once.
 	volumeWorkers = 32
-	// conflictRetry is how soon what met a conflict is looked at again: the
-	// cache needs a moment to see what the other writer wrote.
-	conflictRetry = 50 * time.Millisecond
-	// contendedRetry is how soon is tried again what another is just at work on.
-	contendedRetry = time.Second
-	// retryUnanswered is how soon a backend that doesn't tell when it is done is
-	// asked again; those that do wake who asked.
-	retryUnanswered = 30 * time.Second
 )
 
 // Options are what the reconcilers need beside the manager.
@@ -88,10 +68,6 @@ type Options struct {
 func ClientOptions() client.Options {
 	return client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}}
 }
-
-// unhurried reads for a map function, which has no use for waiting: whom it wakes
-// waits for itself.
-const unhurried = client.DisableReadYourWritesConsistency
 
 // Setup adds all reconcilers to a manager.
 func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
@@ -136,7 +112,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 // dependenciesOf is what a manager's reconcilers are made of.
 func dependenciesOf(ctx context.Context, mgr ctrl.Manager, options Options) (Dependencies, error) {
 	live := liveOf(mgr)
-	opener, err := newStorage(ctx, options)
+	opener, err := newStorage(ctx, options.Backends, options.Recycler, options.Metrics)
 	return Dependencies{
 		Client: mgr.GetClient(), Live: live, Reads: newLiveReads(live), Storage: opener, Events: recorderOf(mgr),
 		Patience: untilTold, Clock: options.Clock, Scope: options.Scope, Namespace: options.Namespace,
@@ -145,91 +121,4 @@ func dependenciesOf(ctx context.Context, mgr ctrl.Manager, options Options) (Dep
 }
 
 // Names of the cache's field indexes.
-const (
-	podsByClaim         = "stowage.claim"
-	claimsByVolume      = "stowage.volume"
-	claimsByPod         = "stowage.pod"
-	claimsByClass       = "stowage.class"
-	claimsByAttributes  = "stowage.attributes"
-	claimsBySource      = "stowage.source"
-	volumesByHandle     = "stowage.handle"
-	volumesByBackend    = "stowage.backend"
-	volumesByClaim      = "stowage.claim"
-	volumesByAttributes = "stowage.attributes"
-	volumesByNode       = "stowage.node"
-	capacitiesByDisk    = "stowage.disk"
-	// Attachments are known by the volume object and by the node that they are of.
-	attachmentsByVolume = "stowage.volume"
-	attachmentsByNode   = "stowage.node"
-)
-
-// addIndexes adds the field indexes that the reconcilers look things up by.
-func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
-	indexes := []struct {
-		object client.Object
-		field  string
-		values client.IndexerFunc
-	}{
-		{&corev1.Pod{}, podsByClaim, func(object client.Object) []string { return claimsOf(object.(*corev1.Pod)) }},
-		{&corev1.PersistentVolumeClaim{}, claimsByClass, func(object client.Object) []string {
-			return waitingClass(object.(*corev1.PersistentVolumeClaim))
-		}},
-		{&corev1.PersistentVolumeClaim{}, claimsByVolume, func(object client.Object) []string {
-			return volumeOf(object.(*corev1.PersistentVolumeClaim))
-		}},
-		{&corev1.PersistentVolumeClaim{}, claimsBySource, func(object client.Object) []string {
-			return awaitedSource(object.(*corev1.PersistentVolumeClaim))
-		}},
-		{&corev1.PersistentVolumeClaim{}, claimsByPod, func(object client.Object) []string {
-			return podOf(object.(*corev1.PersistentVolumeClaim))
-		}},
-		{&corev1.PersistentVolumeClaim{}, claimsByAttributes, attributesOf},
-		{&corev1.PersistentVolume{}, volumesByAttributes, attributesOf},
-		{&corev1.PersistentVolume{}, volumesByHandle, func(object client.Object) []string {
-			return handleOf(object.(*corev1.PersistentVolume))
-		}},
-		{&corev1.PersistentVolume{}, volumesByClaim, func(object client.Object) []string {
-			return claimRefOf(object.(*corev1.PersistentVolume))
-		}},
-		{&corev1.PersistentVolume{}, volumesByBackend, func(object client.Object) []string {
-			return backendOf(object.(*corev1.PersistentVolume))
-		}},
-		{&corev1.Pod{}, podsByNode, nodeOfIndexedPod},
-		{&corev1.Pod{}, podsByVolume, inlineVolumesOf},
-		{&corev1.Node{}, nodesByVolume, volumesToldTo},
-		{&storagev1.VolumeAttachment{}, attachmentsByStorage, attachmentStorage},
-		{&storagev1.VolumeAttachment{}, attachmentsByVolume, attachmentVolume},
-		{&storagev1.VolumeAttachment{}, attachmentsByNode, attachmentNode},
-		{&stowagev1alpha1.LocalVolume{}, volumesByNode, nodeOfLocalVolume},
-	}
-	for _, index := range indexes {
-		if err := indexer.IndexField(ctx, index.object, index.field, index.values); err != nil {
-			return fmt.Errorf("indexing %T by %s: %w", index.object, index.field, err)
-		}
-	}
-	return nil
-}
-
-// handleOf is the driver and handle of a volume with a csi source.
-func handleOf(pv *corev1.PersistentVolume) []string {
-	if pv.Spec.CSI == nil {
-		return nil
-	}
-	return []string{pv.Spec.CSI.Driver + "^" + pv.Spec.CSI.VolumeHandle}
-}
-
-// claimRefOf is the namespace and name of the claim that a volume is tied to.
-func claimRefOf(pv *corev1.PersistentVolume) []string {
-	if pv.Spec.ClaimRef == nil {
-		return nil
-	}
-	return []string{pv.Spec.ClaimRef.Namespace + "/" + pv.Spec.ClaimRef.Name}
-}
-
-// backendOf is the name of the StorageBackend that a volume lies in.
-func backendOf(pv *corev1.PersistentVolume) []string {
-	if pv.Spec.CSI == nil || pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute] == "" {
-		return nil
-	}
-	return []string{pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute]}
-}
+const ()

@@ -1,12 +1,12 @@
 package controllers
 
 import (
+	"github.com/prometheus/client_golang/prometheus"
+
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -28,16 +28,16 @@ type storage struct {
 	token    string
 }
 
-func newStorage(ctx context.Context, options Options) (*storage, error) {
+func newStorage(ctx context.Context, backends *backend.Registry, recycler backend.Recycler, metrics prometheus.Registerer) (*storage, error) {
 	s := &storage{
-		Registry: options.Backends, dispatcher: dispatch.New(ctx),
-		recycler: options.Recycler, token: string(uuid.NewUUID()),
+		Registry: backends, dispatcher: dispatch.New(ctx),
+		recycler: recycler, token: string(uuid.NewUUID()),
 	}
-	if options.Metrics == nil {
+	if metrics == nil {
 		return s, nil
 	}
 	var err error
-	s.metrics, err = measure.New(options.Metrics)
+	s.metrics, err = measure.New(metrics)
 	return s, wrap(err, "registering the metrics of backends")
 }
 
@@ -77,16 +77,4 @@ func laneOf(object *stowagev1alpha1.StorageBackend) dispatch.Lane {
 		Version: fmt.Sprintf("%s/%d", object.UID, object.Generation),
 		Limit:   int(object.Spec.MaxConcurrentOperations),
 	}
-}
-
-// openFor opens a backend for calls that a claim waits for.
-func (r *PersistentVolumeClaimReconciler) openFor(claim *corev1.PersistentVolumeClaim, object *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
-	key := client.ObjectKeyFromObject(claim)
-	return r.storage.open(object, func() { r.waking.add(key) })
-}
-
-// openFor opens a backend for calls that a volume waits for.
-func (r *PersistentVolumeReconciler) openFor(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
-	key := client.ObjectKeyFromObject(pv)
-	return r.storage.open(object, func() { r.waking.add(key) })
 }

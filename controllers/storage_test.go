@@ -33,10 +33,7 @@ var _ = Describe("Storage that reconcilers open", func() {
 })
 
 func openStorage(inner *fake.Backend, registry *prometheus.Registry) (backend.Backend, error) {
-	s, err := newStorage(GinkgoT().Context(), Options{
-		Backends: backend.NewRegistry(fake.Kind{For: stowagev1alpha1.LocalType, Backend: inner}),
-		Metrics:  registry,
-	})
+	s, err := newStorage(GinkgoT().Context(), backend.NewRegistry(fake.Kind{For: stowagev1alpha1.LocalType, Backend: inner}), nil, registry)
 	if err != nil {
 		return nil, err
 	}

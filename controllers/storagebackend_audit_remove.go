@@ -4,19 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 )
-
-// errKept says of an orphan that a pod may use it.
-var errKept = errors.New("a pod may use it")
 
 // removeOrphans removes what the status says is being removed. That was written
 // before, so whoever gives such storage a volume object first reads, or is read: the
@@ -73,27 +68,4 @@ func (r *StorageBackendAuditor) failRemoval(object *stowagev1alpha1.StorageBacke
 		r.events.Eventf(object, nil, corev1.EventTypeWarning, "OrphanNotRemoved", "Audit", "%v", err)
 	}
 	return err
-}
-
-// usedByPod tells whether a pod that isn't done may have mounted the storage of a
-// claim that is gone. One that is younger than the next claim of that name has that
-// one's.
-func usedByPod(ctx context.Context, live client.Reader, gone stowagev1alpha1.ClaimReference, isDone func(*corev1.Pod) bool) (bool, error) {
-	key := client.ObjectKey{Namespace: gone.Namespace, Name: gone.Name}
-	next, pods := &corev1.PersistentVolumeClaim{}, &corev1.PodList{}
-	found := live.Get(ctx, key, next)
-	if client.IgnoreNotFound(found) != nil {
-		return false, fmt.Errorf("reading claim %s: %w", key, found)
-	}
-	if err := live.List(ctx, pods, client.InNamespace(gone.Namespace)); err != nil {
-		return false, fmt.Errorf("listing the pods of namespace %s: %w", gone.Namespace, err)
-	}
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		older := apierrors.IsNotFound(found) || !next.CreationTimestamp.Before(&pod.CreationTimestamp)
-		if older && !isDone(pod) && slices.Contains(claimsOf(pod), gone.Name) {
-			return true, nil
-		}
-	}
-	return false, nil
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -115,25 +114,6 @@ func shownAs(held backend.Held) backend.Held {
 func removable(held backend.Held, living map[types.UID]string) bool {
 	bound, lives := living[held.Claim.UID]
 	return held.Node == "" && isVolumeIDOf(held.ID, held.Claim.UID) && (!lives || bound != "" && bound != held.ID)
-}
-
-// isVolumeIDOf tells whether an id is what backend.VolumeID makes for a claim.
-func isVolumeIDOf(id string, claim types.UID) bool { return attemptIn(id, claim) > 0 }
-
-// attemptIn is which volume of a claim an id means, 0 for none.
-func attemptIn(id string, claim types.UID) int {
-	rest, fits := strings.CutPrefix(id, backend.VolumeID(claim, 1))
-	switch {
-	case claim == "" || !fits:
-		return 0
-	case rest == "":
-		return 1
-	}
-	attempt, err := strconv.Atoi(strings.TrimPrefix(rest, "-"))
-	if err != nil || id != backend.VolumeID(claim, attempt) {
-		return 0
-	}
-	return attempt
 }
 
 // heldAs is what the backend told of an orphan.

@@ -8,14 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
@@ -103,21 +98,4 @@ func adviceOnRecord(record *stowagev1alpha1.LocalVolume) string {
 	}
 	return fmt.Sprintf("LocalVolume %s, which no volume uses: delete it and set its spec.removeData to remove its data, "+
 		"or take its finalizer off to keep it", record.Name)
-}
-
-// onlyNewBackends lets pass what people change in a backend, and not the status
-// that the reconciler writes itself.
-func onlyNewBackends() builder.ForOption {
-	return builder.WithPredicates(predicate.GenerationChangedPredicate{})
-}
-
-// onlyNodeLabels lets pass nodes that come, go or change their labels.
-func onlyNodeLabels() builder.WatchesOption {
-	return builder.WithPredicates(predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool { return predicate.LabelChangedPredicate{}.Update(e) },
-	})
-}
-
-func requestForName(name string) reconcile.Request {
-	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }

@@ -9,28 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/csi-translation-lib/plugins"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/backend"
 )
-
-// googleDriver is the CSI driver that attaches existing disks to all other nodes.
-const googleDriver = plugins.GCEPDDriverName
-
-// isExisting tells whether an attachment of ours is of a disk that somebody else made.
-func isExisting(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume) bool {
-	return attach.IsExisting(pv) && attachment.Spec.Attacher == stowagev1alpha1.GCEDriver
-}
-
-// isByExisting tells whether a backend attached, or is about to attach, a disk that it
-// didn't make.
-func isByExisting(attachment *storagev1.VolumeAttachment, name string) bool {
-	intent, err := intentOfAttachment(attachment)
-	return err == nil && intent != nil && intent.Backend == name && attach.IsExistingHandle(intent.Volume)
-}
 
 // translateExisting finds out which disk is meant, from the node as it is now: whoever
 // made the attachment may not know yet that another driver serves the node.
@@ -76,14 +60,6 @@ func (r *VolumeAttachmentReconciler) getExistingAttacher(ctx context.Context, a 
 	a.volume.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute] = name
 	a.attacher, err = existingAttacher(opened, name)
 	return err
-}
-
-func existingAttacher(opened backend.Backend, name string) (backend.Attacher, error) {
-	attacher, can := backend.As[backend.ExistingAttacher](opened)
-	if !can {
-		return nil, backend.Invalid.Errorf("StorageBackend %s attaches no disks that it didn't make", name)
-	}
-	return attacher.Existing(), nil
 }
 
 func (r *VolumeAttachmentReconciler) existingBackend(ctx context.Context, a *attaching) (string, error) {
@@ -178,15 +154,4 @@ func (a *attaching) comesAfterGoogle(all attachmentsOf) error {
 // others made.
 func (l *leaving) attacher() (backend.Attacher, error) {
 	return attacherOf(l.opened, l.object.Name, l.volume)
-}
-
-func attacherOf(opened backend.Backend, name, volume string) (backend.Attacher, error) {
-	if attach.IsExistingHandle(volume) {
-		return existingAttacher(opened, name)
-	}
-	attacher, can := backend.As[backend.Attacher](opened)
-	if !can {
-		return nil, backend.Invalid.Errorf("StorageBackend %s doesn't attach volumes", name)
-	}
-	return attacher, nil
 }

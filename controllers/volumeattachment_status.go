@@ -31,7 +31,6 @@ const (
 
 // Reasons of events, as Kubernetes' own controllers have them.
 const (
-	reasonFailedAttach = "FailedAttachVolume"
 	reasonFailedDetach = "FailedDetachVolume"
 	reasonForcedDetach = "ForcedDetachVolume"
 	reasonSlow         = "SlowAttachVolume"

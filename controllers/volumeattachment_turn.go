@@ -2,51 +2,15 @@ package controllers
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/backend"
 )
-
-// attachmentsOf are all attachments, by what attachmentStorage finds them by, which is the
-// name of a volume object; by their node; and those that say so by the storage that they
-// are of: several volume objects may stand for the same.
-type attachmentsOf struct {
-	volume map[string][]*storagev1.VolumeAttachment
-	node   map[string][]*storagev1.VolumeAttachment
-	handle map[string][]*storagev1.VolumeAttachment
-	// google are those of Google's driver, which may have an existing disk by another name.
-	google []*storagev1.VolumeAttachment
-}
-
-func groupAttachments(all []storagev1.VolumeAttachment) attachmentsOf {
-	grouped := attachmentsOf{
-		volume: make(map[string][]*storagev1.VolumeAttachment, len(all)),
-		node:   map[string][]*storagev1.VolumeAttachment{},
-		handle: make(map[string][]*storagev1.VolumeAttachment, len(all)),
-	}
-	for i := range all {
-		attachment := &all[i]
-		grouped.node[attachment.Spec.NodeName] = append(grouped.node[attachment.Spec.NodeName], attachment)
-		for _, storage := range attachmentStorage(attachment) {
-			grouped.volume[storage] = append(grouped.volume[storage], attachment)
-		}
-		if attachment.Spec.Attacher == googleDriver {
-			grouped.google = append(grouped.google, attachment)
-		}
-		if intent, err := intentOfAttachment(attachment); err == nil && intent != nil {
-			handle := intent.handle(attachment.Spec.Attacher)
-			grouped.handle[handle] = append(grouped.handle[handle], attachment)
-		}
-	}
-	return grouped
-}
 
 // isReadOnly tells whether nodes can only read a volume: then several can have it.
 func isReadOnly(pv *corev1.PersistentVolume) bool {
@@ -110,13 +74,4 @@ func (a *attaching) comesAfter(other *storagev1.VolumeAttachment) error {
 	}
 	return backend.Conflict.Errorf("volume %s %s node %s, and one node at a time can have it (VolumeAttachment %s)",
 		a.pv.Name, state, other.Spec.NodeName, other.Name)
-}
-
-// listAttachments lists all attachments of the cluster, live.
-func listAttachments(ctx context.Context, live client.Reader) (attachmentsOf, error) {
-	attachments := &storagev1.VolumeAttachmentList{}
-	if err := live.List(ctx, attachments); err != nil {
-		return attachmentsOf{}, fmt.Errorf("listing the attachments: %w", err)
-	}
-	return groupAttachments(attachments.Items), nil
 }

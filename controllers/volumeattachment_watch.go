@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -13,15 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/backend"
 )
-
-// onlyEnds lets pass attachments that are gone: another may have waited for that.
-var onlyEnds = predicate.Funcs{
-	CreateFunc: func(event.CreateEvent) bool { return false },
-	UpdateFunc: func(event.UpdateEvent) bool { return false },
-}
 
 // exceptOwnWords lets pass attachments that changed in more than in why they fail: woken
 // by its own words, an attachment would have a backend that fails asked again and again,
@@ -49,30 +41,6 @@ var onlyNewStates = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*corev1.PersistentVolume), e.ObjectNew.(*corev1.PersistentVolume)
 	return before.Status.Phase != after.Status.Phase || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
 }}
-
-// onlyNewUse lets pass nodes that come or go, and those of which something changed that
-// decides whether a volume can be attached to or detached from them. A node tells every
-// few seconds that nothing did.
-var onlyNewUse = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	before, after := e.ObjectOld.(*corev1.Node), e.ObjectNew.(*corev1.Node)
-	return before.UID != after.UID || before.Spec.ProviderID != after.Spec.ProviderID ||
-		attach.ConditionOf(before) != attach.ConditionOf(after) ||
-		!slices.Equal(before.Status.VolumesInUse, after.Status.VolumesInUse) ||
-		!equality.Semantic.DeepEqual(before.Status.VolumesAttached, after.Status.VolumesAttached)
-}}
-
-// attachmentVolume is the name of the volume object that an attachment is of.
-func attachmentVolume(object client.Object) []string {
-	if name := object.(*storagev1.VolumeAttachment).Spec.Source.PersistentVolumeName; name != nil {
-		return []string{*name}
-	}
-	return nil
-}
-
-// attachmentNode is the name of the node that an attachment is for.
-func attachmentNode(object client.Object) []string {
-	return []string{object.(*storagev1.VolumeAttachment).Spec.NodeName}
-}
 
 // isUnsettled tells of an attachment that waits for something: it is ours, and to be
 // attached or detached.

@@ -19,10 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// vacProtectionFinalizer is Kubernetes' own, which its admission plug-in adds: a
-// VolumeAttributesClass isn't deleted while a claim or a volume names it.
-const vacProtectionFinalizer = "kubernetes.io/vac-protection"
-
 // VolumeAttributesClassReconciler protects VolumeAttributesClasses from deletion
 // while they are used. It runs in scope=cluster only: elsewhere
 // kube-controller-manager does it.
@@ -139,44 +135,4 @@ func attributesClasses(_ context.Context, object client.Object) []reconcile.Requ
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
 	}
 	return requests
-}
-
-func attributesOf(object client.Object) []string {
-	switch typed := object.(type) {
-	case *corev1.PersistentVolumeClaim:
-		return attributesOfClaim(typed)
-	case *corev1.PersistentVolume:
-		return attributesOfVolume(typed)
-	default:
-		return nil
-	}
-}
-
-// attributesOfClaim are the VolumeAttributesClasses that a claim asks for, has, or
-// is being changed to.
-func attributesOfClaim(claim *corev1.PersistentVolumeClaim) []string {
-	var names []string
-	for _, name := range []*string{claim.Spec.VolumeAttributesClassName, claim.Status.CurrentVolumeAttributesClassName} {
-		if name != nil {
-			names = append(names, *name)
-		}
-	}
-	if modified := claim.Status.ModifyVolumeStatus; modified != nil {
-		names = append(names, modified.TargetVolumeAttributesClassName)
-	}
-	return distinct(names)
-}
-
-// attributesOfVolume is the VolumeAttributesClass that a volume has.
-func attributesOfVolume(pv *corev1.PersistentVolume) []string {
-	if pv.Spec.VolumeAttributesClassName == nil {
-		return nil
-	}
-	return distinct([]string{*pv.Spec.VolumeAttributesClassName})
-}
-
-// distinct sorts names and leaves out those that say nothing new, or nothing.
-func distinct(names []string) []string {
-	slices.Sort(names)
-	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
 }
