@@ -257,3 +257,6 @@ func (r *PersistentVolumeReconciler) openFor(pv *corev1.PersistentVolume, object
 	key := client.ObjectKeyFromObject(pv)
 	return r.storage.open(object, func() { r.waking.add(key) })
 }
+
+// volumeWorkers is how many volumes are worked on at once.
+const volumeWorkers = 32

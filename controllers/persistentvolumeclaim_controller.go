@@ -243,3 +243,7 @@ func (r *PersistentVolumeClaimReconciler) openFor(claim *corev1.PersistentVolume
 	key := client.ObjectKeyFromObject(claim)
 	return r.storage.open(object, func() { r.waking.add(key) })
 }
+
+// claimWorkers is how many claims are worked on at once: most of the time
+// of a bind is waiting for the API server.
+const claimWorkers = 32

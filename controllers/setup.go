@@ -30,13 +30,7 @@ import (
 
 const ()
 
-const (
-	// claimWorkers is how many claims are worked on at once: most of the time
-	// of a bind is waiting for the API server.
-	claimWorkers = 32
-	// volumeWorkers is how many volumes are worked on at once.
-	volumeWorkers = 32
-)
+const ()
 
 // Options are what the reconcilers need beside the manager.
 type Options struct {
