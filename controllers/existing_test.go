@@ -15,6 +15,8 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/attachintent"
+	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -53,7 +55,7 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 			w.kubelet("kubelet")
 			w.create(managedNode("no-drivers"))
 			w.create(managedNode("unmarked"), driversOf("unmarked", false, stowagev1alpha1.GCEDriver))
-			w.create(managedNode("google"), driversOf("google", true, stowagev1alpha1.GCEDriver, googleDriver))
+			w.create(managedNode("google"), driversOf("google", true, stowagev1alpha1.GCEDriver, attachintent.GoogleDriver))
 			w.create(managedNode("not-ours"), driversOf("not-ours", true, "other.example.com"))
 			left := managedNode("left")
 			left.Status.NodeInfo.KubeletVersion = "v1.37.1"
@@ -155,17 +157,17 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 			Entry("for the same volume object", func(w *existingWorld) *storagev1.VolumeAttachment { return googles("kubelet", w.pv) }),
 			Entry("on the same node", func(w *existingWorld) *storagev1.VolumeAttachment { return googles("node-1", w.pv) }),
 			Entry("for another volume object, which tells the zone", func(*existingWorld) *storagev1.VolumeAttachment {
-				return attachmentBy(googleDriver, "projects/UNSPECIFIED/zones/zone/disks/legacy", "kubelet", Volume("other"))
+				return attachmentBy(attachintent.GoogleDriver, "projects/UNSPECIFIED/zones/zone/disks/legacy", "kubelet", Volume("other"))
 			}),
 			Entry("for another volume object, of Google's driver itself", func(*existingWorld) *storagev1.VolumeAttachment {
-				return attachmentBy(googleDriver, legacyPath, "kubelet", Volume("other"))
+				return attachmentBy(attachintent.GoogleDriver, legacyPath, "kubelet", Volume("other"))
 			}),
 			Entry("for a pod that names the disk itself", func(*existingWorld) *storagev1.VolumeAttachment {
-				object := attachmentBy(googleDriver, googleHandle, "kubelet", Volume("other"))
+				object := attachmentBy(attachintent.GoogleDriver, googleHandle, "kubelet", Volume("other"))
 				object.Name = "by-hand"
 				object.Spec.Source = storagev1.VolumeAttachmentSource{InlineVolumeSpec: &corev1.PersistentVolumeSpec{
 					AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-					PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: googleDriver, VolumeHandle: googleHandle}},
+					PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: attachintent.GoogleDriver, VolumeHandle: googleHandle}},
 				}}
 				return object
 			}),
@@ -206,7 +208,7 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 			w := newExistingWorld()
 			w.runs("user")
 			update(w.world, driversOf("node-1", true), func(object *storagev1.CSINode) {
-				object.Spec.Drivers = append(object.Spec.Drivers, storagev1.CSINodeDriver{Name: googleDriver, NodeID: "node-1"})
+				object.Spec.Drivers = append(object.Spec.Drivers, storagev1.CSINodeDriver{Name: attachintent.GoogleDriver, NodeID: "node-1"})
 			})
 			w.settle()
 			Expect(w.attachmentsOf("node-1")).To(HaveExactElements(HaveField("Name", ours("node-1", w.pv).Name)))
@@ -218,7 +220,7 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 			Expect(w.attachmentsOf("node-1")).To(HaveExactElements(HaveField("Name", googles("node-1", w.pv).Name)))
 
 			update(w.world, driversOf("node-1", true), func(object *storagev1.CSINode) {
-				object.Spec.Drivers = slices.DeleteFunc(object.Spec.Drivers, func(driver storagev1.CSINodeDriver) bool { return driver.Name == googleDriver })
+				object.Spec.Drivers = slices.DeleteFunc(object.Spec.Drivers, func(driver storagev1.CSINodeDriver) bool { return driver.Name == attachintent.GoogleDriver })
 			})
 			Expect(w.reconcile("node-1")).To(Succeed())
 			w.settle()
@@ -232,7 +234,7 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 		own := ours("node-1", w.pv)
 		w.create(own)
 		update(w.world, driversOf("node-1", true), func(object *storagev1.CSINode) {
-			object.Spec.Drivers = append(object.Spec.Drivers, storagev1.CSINodeDriver{Name: googleDriver, NodeID: "node-1"})
+			object.Spec.Drivers = append(object.Spec.Drivers, storagev1.CSINodeDriver{Name: attachintent.GoogleDriver, NodeID: "node-1"})
 		})
 		_ = w.world.round()
 		Expect(attachErrorOf(w, own)).To(ContainSubstring("isn't one whose agent follows pods"))
@@ -245,7 +247,7 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 		own := ours("node-1", w.pv)
 		w.create(own)
 		w.views.attachments.Client = afterPatch{w, func() { w.delete(cloud()) }}
-		_, _ = w.attachments.Reconcile(context.Background(), requestFor(own))
+		_, _ = w.attachments.Reconcile(context.Background(), wake.Request(own))
 		w.get(own)
 		Expect(own.Annotations).To(HaveKey(stowagev1alpha1.AttachmentAnnotation))
 		Expect(attachErrorOf(w, own)).To(ContainSubstring("is being deleted"))
@@ -359,11 +361,11 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 			for _, gone := range []bool{false, true} {
 				w := newExistingWorld()
 				w.storage.AttachExistingBehind(legacyPath, identityOf(w.node), false)
-				said, err := json.Marshal(attachIntent{Backend: "cloud", Volume: legacyPath, Instance: w.node.Spec.ProviderID})
+				said, err := json.Marshal(attachintent.Intent{Backend: "cloud", Volume: legacyPath, Instance: w.node.Spec.ProviderID})
 				Expect(err).NotTo(HaveOccurred())
 				forged := ours("node-1", w.pv)
 				forged.Name = attach.AttachmentName(stowagev1alpha1.GCEDriver, "another", "node-1")
-				forged.Finalizers = []string{attacherFinalizer(stowagev1alpha1.GCEDriver)}
+				forged.Finalizers = []string{attachintent.Finalizer(stowagev1alpha1.GCEDriver)}
 				forged.Annotations = map[string]string{stowagev1alpha1.AttachmentAnnotation: string(said), stowagev1alpha1.StrayAnnotation: "true"}
 				if gone {
 					missing := "missing"

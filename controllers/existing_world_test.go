@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/attachintent"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -78,7 +79,7 @@ func (w *existingWorld) kubelet(name string) *corev1.Node {
 	GinkgoHelper()
 	node := managedNode(name)
 	node.Status.NodeInfo.KubeletVersion = "v1.37.1"
-	w.create(node, driversOf(name, false, stowagev1alpha1.GCEDriver, googleDriver))
+	w.create(node, driversOf(name, false, stowagev1alpha1.GCEDriver, attachintent.GoogleDriver))
 	return node
 }
 
@@ -118,7 +119,7 @@ func ours(node string, pv *corev1.PersistentVolume) *storagev1.VolumeAttachment 
 }
 
 func googles(node string, pv *corev1.PersistentVolume) *storagev1.VolumeAttachment {
-	return attachmentBy(googleDriver, googleHandle, node, pv)
+	return attachmentBy(attachintent.GoogleDriver, googleHandle, node, pv)
 }
 
 func attachmentBy(driver, handle, node string, pv *corev1.PersistentVolume) *storagev1.VolumeAttachment {

@@ -11,7 +11,9 @@ import (
 	"k8s.io/component-helpers/storage/volume"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/provisioning"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -74,14 +76,14 @@ func (w *world) growOnNode(claim *corev1.PersistentVolumeClaim) {
 	pv := w.volumeOf(claim)
 	claim.Status.Capacity[corev1.ResourceStorage] = pv.Spec.Capacity[corev1.ResourceStorage]
 	delete(claim.Status.AllocatedResourceStatuses, corev1.ResourceStorage)
-	removeConditions(claim, resizeConditions...)
+	persistentvolumeclaim.RemoveConditions(claim, persistentvolumeclaim.ResizeConditions...)
 	Expect(w.direct.Status().Update(context.Background(), claim)).To(Succeed())
 }
 
 // bindByHand does what kube-controller-manager does with a volume that was made.
 func (w *world) bindByHand(claim *corev1.PersistentVolumeClaim) {
 	GinkgoHelper()
-	pv := Volume(volumeIDOf(w.read(claim)))
+	pv := Volume(provisioning.VolumeID(w.read(claim)))
 	w.get(pv)
 	update(w, claim, func(claim *corev1.PersistentVolumeClaim) {
 		claim.Spec.VolumeName = pv.Name
@@ -103,7 +105,7 @@ func expectExpanded(w *world, claim *corev1.PersistentVolumeClaim, size string) 
 	Expect(claim.Status.Capacity.Storage().String()).To(Equal(size), "the claim")
 	Expect(claim.Status.AllocatedResourceStatuses).To(BeEmpty())
 	for _, condition := range claim.Status.Conditions {
-		Expect(resizeConditions).NotTo(ContainElement(condition.Type))
+		Expect(persistentvolumeclaim.ResizeConditions).NotTo(ContainElement(condition.Type))
 	}
 	return pv
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/index"
 )
 
 var errInjected = errors.New("injected fault")
@@ -150,26 +151,26 @@ func listIndexed(ctx context.Context, to client.Client, list client.ObjectList, 
 func indexed(object runtime.Object, field string) []string {
 	switch typed := object.(type) {
 	case *corev1.Pod:
-		if field == podsByNode {
-			return nodeOfIndexedPod(typed)
+		if field == index.PodsByNode {
+			return index.NodeOfIndexedPod(typed)
 		}
-		return claimsOf(typed)
+		return index.ClaimsOf(typed)
 	case *stowagev1alpha1.LocalVolume:
-		return nodeOfLocalVolume(typed)
+		return index.NodeOfLocalVolume(typed)
 	case *storagev1.VolumeAttachment:
 		return map[string]func(client.Object) []string{
-			attachmentsByVolume: attachmentVolume, attachmentsByNode: attachmentNode,
+			index.AttachmentsByVolume: index.AttachmentVolume, index.AttachmentsByNode: index.AttachmentNode,
 		}[field](typed)
 	case *storagev1.CSIStorageCapacity:
-		return diskOfCapacity(typed)
+		return index.DiskOfCapacity(typed)
 	case *corev1.PersistentVolumeClaim:
 		return map[string]func(*corev1.PersistentVolumeClaim) []string{
-			claimsByClass: waitingClass, claimsByPod: podOf, claimsByVolume: volumeOf, claimsByAttributes: attributesOfClaim,
-			claimsBySource: awaitedSource,
+			index.ClaimsByClass: index.WaitingClass, index.ClaimsByPod: index.PodOf, index.ClaimsByVolume: index.VolumeOf, index.ClaimsByAttributes: index.AttributesOfClaim,
+			index.ClaimsBySource: index.AwaitedSource,
 		}[field](typed)
 	case *corev1.PersistentVolume:
 		return map[string]func(*corev1.PersistentVolume) []string{
-			volumesByHandle: handleOf, volumesByBackend: backendOf, volumesByClaim: claimRefOf, volumesByAttributes: attributesOfVolume,
+			index.VolumesByHandle: index.HandleOf, index.VolumesByBackend: index.BackendOf, index.VolumesByClaim: index.ClaimRefOf, index.VolumesByAttributes: index.AttributesOfVolume,
 		}[field](typed)
 	}
 	return nil

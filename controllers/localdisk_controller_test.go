@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/localvolume"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -37,13 +39,13 @@ func (w *world) pairs() []reconcile.Request {
 	ctx := context.Background()
 	var pairs []reconcile.Request
 	for _, object := range w.all(&stowagev1alpha1.StorageBackendList{}) {
-		pairs = append(pairs, w.disks.pairsOfBackend(ctx, object)...)
+		pairs = append(pairs, w.disks.PairsOfBackend(ctx, object)...)
 	}
 	for _, disk := range w.all(&stowagev1alpha1.LocalDiskList{}) {
-		pairs = append(pairs, pairOfDisk(ctx, disk)...)
+		pairs = append(pairs, localvolume.PairOfDisk(ctx, disk)...)
 	}
 	for _, capacity := range w.all(&storagev1.CSIStorageCapacityList{}) {
-		pairs = append(pairs, w.disks.pairOfCapacity(ctx, capacity)...)
+		pairs = append(pairs, w.disks.PairOfCapacity(ctx, capacity)...)
 	}
 	return pairs
 }
@@ -51,7 +53,7 @@ func (w *world) pairs() []reconcile.Request {
 // report says how a disk is, as the node's agent does.
 func (w *world) report(name, node, available string, status metav1.ConditionStatus) {
 	GinkgoHelper()
-	disk := &stowagev1alpha1.LocalDisk{ObjectMeta: metav1.ObjectMeta{Name: localDiskName(name, node)}}
+	disk := &stowagev1alpha1.LocalDisk{ObjectMeta: metav1.ObjectMeta{Name: localvolume.LocalDiskName(name, node)}}
 	w.get(disk)
 	disk.Status = stowagev1alpha1.LocalDiskStatus{
 		Identity: &stowagev1alpha1.DiskIdentity{ID: "a"}, Available: ptr.To(resource.MustParse(available)),
@@ -88,7 +90,7 @@ func (w *world) diskNames() []string {
 // for the scheduler.
 func diskWorld(options ...func(*stowagev1alpha1.StorageBackend)) (*world, *stowagev1alpha1.StorageBackend) {
 	GinkgoHelper()
-	w, object := newWorld(ClassesScope), LocalBackend("fast", options...)
+	w, object := newWorld(reconciler.ClassesScope), LocalBackend("fast", options...)
 	class := Class("waiting", stowagev1alpha1.LocalDriver, map[string]string{"backend": "fast"})
 	class.VolumeBindingMode = ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)
 	w.create(object, Node("node-a"), Node("node-b"), class,
@@ -157,7 +159,7 @@ var _ = Describe("A local backend", func() {
 		w, _ := diskWorld()
 		w.lookAtDisks()
 		w.report("fast", "node-a", "1Gi", metav1.ConditionTrue)
-		disk := &stowagev1alpha1.LocalDisk{ObjectMeta: metav1.ObjectMeta{Name: localDiskName("fast", "node-a")}}
+		disk := &stowagev1alpha1.LocalDisk{ObjectMeta: metav1.ObjectMeta{Name: localvolume.LocalDiskName("fast", "node-a")}}
 		update(w, disk, func(disk *stowagev1alpha1.LocalDisk) { disk.Spec.Replaces = "a" })
 		w.lookAtDisks()
 		w.get(disk)

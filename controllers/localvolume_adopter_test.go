@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/localvolume"
+	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -38,7 +40,7 @@ func (w *world) reportFound(node string, volumes ...stowagev1alpha1.UnrecordedVo
 
 func (w *world) changeDisk(node string, change func(*stowagev1alpha1.LocalDisk)) {
 	GinkgoHelper()
-	disk := &stowagev1alpha1.LocalDisk{ObjectMeta: metav1.ObjectMeta{Name: localDiskName("fast", node)}}
+	disk := &stowagev1alpha1.LocalDisk{ObjectMeta: metav1.ObjectMeta{Name: localvolume.LocalDiskName("fast", node)}}
 	w.get(disk)
 	change(disk)
 	Expect(w.direct.Status().Update(context.Background(), disk)).To(Succeed())
@@ -71,14 +73,14 @@ func adoptable(options ...func(*corev1.PersistentVolume)) (*world, *corev1.Persi
 
 func (w *world) adopt(pv *corev1.PersistentVolume) {
 	GinkgoHelper()
-	_, err := w.adopts.Reconcile(context.Background(), requestFor(pv))
+	_, err := w.adopts.Reconcile(context.Background(), wake.Request(pv))
 	Expect(err).NotTo(HaveOccurred())
 }
 
 // lostVolume is the LocalVolume that was made again; nil if none was.
 func (w *world) lostVolume() *stowagev1alpha1.LocalVolume {
 	GinkgoHelper()
-	volume, err := found(context.Background(), w.direct, lostID, &stowagev1alpha1.LocalVolume{})
+	volume, err := localvolume.Found(context.Background(), w.direct, lostID, &stowagev1alpha1.LocalVolume{})
 	Expect(err).NotTo(HaveOccurred())
 	return volume
 }
@@ -202,7 +204,7 @@ var _ = Describe("A local volume whose LocalVolume is gone", func() {
 		It("has it again, also when the write is "+string(kind), func() {
 			w, pv := adoptable()
 			w.faults = map[int]fault{w.written: kind}
-			_, _ = w.adopts.Reconcile(context.Background(), requestFor(pv))
+			_, _ = w.adopts.Reconcile(context.Background(), wake.Request(pv))
 			w.restart()
 			w.adopt(pv)
 			Expect(w.lostVolume()).NotTo(BeNil())
@@ -214,9 +216,9 @@ var _ = Describe("A local volume whose LocalVolume is gone", func() {
 		other := standingForLost(func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeHandle = "pvc-other" })
 		other.Name = "other"
 		w.create(other)
-		disk := &stowagev1alpha1.LocalDisk{ObjectMeta: metav1.ObjectMeta{Name: localDiskName("fast", "node-a")}}
+		disk := &stowagev1alpha1.LocalDisk{ObjectMeta: metav1.ObjectMeta{Name: localvolume.LocalDiskName("fast", "node-a")}}
 		w.get(disk)
-		Expect(w.adopts.volumesFoundOn(context.Background(), disk)).To(ConsistOf(requestFor(pv)))
+		Expect(w.adopts.VolumesFoundOn(context.Background(), disk)).To(ConsistOf(wake.Request(pv)))
 	})
 })
 

@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -42,7 +44,7 @@ func (w *world) removeFinalizers(object client.Object) {
 // stranded is a volume that was made and is to be removed, on a node that is gone.
 func stranded(policy stowagev1alpha1.NodeGone) (*world, *stowagev1alpha1.LocalVolume) {
 	GinkgoHelper()
-	w, volume := newWorld(ClassesScope), localVolume("fast", "node-a")
+	w, volume := newWorld(reconciler.ClassesScope), localVolume("fast", "node-a")
 	w.create(volume, LocalBackend("fast", func(object *stowagev1alpha1.StorageBackend) { object.Spec.Local.NodeGone = policy }))
 	volume.Status.Path = "/var/lib/stowage/fast/pvc-1"
 	meta.SetStatusCondition(&volume.Status.Conditions, metav1.Condition{
@@ -56,7 +58,7 @@ func stranded(policy stowagev1alpha1.NodeGone) (*world, *stowagev1alpha1.LocalVo
 // pass passes once over a volume.
 func (w *world) pass(volume *stowagev1alpha1.LocalVolume) reconcile.Result {
 	GinkgoHelper()
-	result, err := w.locals.Reconcile(context.Background(), requestFor(volume))
+	result, err := w.locals.Reconcile(context.Background(), wake.Request(volume))
 	Expect(err).NotTo(HaveOccurred())
 	return result
 }
@@ -117,7 +119,7 @@ var _ = Describe("A local volume that is to go and whose node is gone", func() {
 	})
 
 	It("is let go at once if it was never made", func() {
-		w, volume := newWorld(ClassesScope), localVolume("fast", "node-a")
+		w, volume := newWorld(reconciler.ClassesScope), localVolume("fast", "node-a")
 		w.create(volume, LocalBackend("fast"))
 		w.delete(volume)
 		w.pass(volume)
@@ -125,7 +127,7 @@ var _ = Describe("A local volume that is to go and whose node is gone", func() {
 	})
 
 	It("stays if nobody ordered its data to be removed", func() {
-		w, volume := newWorld(ClassesScope), localVolume("fast", "node-a")
+		w, volume := newWorld(reconciler.ClassesScope), localVolume("fast", "node-a")
 		volume.Spec.RemoveData = false
 		w.create(volume, LocalBackend("fast"))
 		w.delete(volume)
@@ -138,7 +140,7 @@ var _ = Describe("A local volume that is to go and whose node is gone", func() {
 			w, volume := stranded(afterAnHour)
 			w.faults = map[int]fault{write: happens}
 			for range 3 {
-				_, _ = w.locals.Reconcile(context.Background(), requestFor(volume))
+				_, _ = w.locals.Reconcile(context.Background(), wake.Request(volume))
 				w.clock.SetTime(w.clock.Now().Add(2 * time.Hour))
 				w.restart()
 			}
@@ -150,7 +152,7 @@ var _ = Describe("A local volume that is to go and whose node is gone", func() {
 
 var _ = Describe("Data that a person has removed under a bound claim", func() {
 	underClaim := func(change ...func(*corev1.PersistentVolume)) (*world, *stowagev1alpha1.LocalVolume) {
-		w, volume := newWorld(ClassesScope), localVolume("fast", "node-a")
+		w, volume := newWorld(reconciler.ClassesScope), localVolume("fast", "node-a")
 		claim, pv := Claim(), Volume("pvc-1", ReservedTo("data"))
 		pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{
 			CSI: &corev1.CSIPersistentVolumeSource{Driver: stowagev1alpha1.LocalDriver, VolumeHandle: "pvc-1"},

@@ -19,9 +19,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/program"
+	"github.com/stowage-dev/stowage/internal/uses"
+	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -64,7 +67,7 @@ func newMemory() *memory {
 func newWorldIn(cluster *memory) *world {
 	w := &world{
 		faultyClient: newFaultyClient(cluster),
-		scope:        ClusterScope,
+		scope:        reconciler.ClusterScope,
 		storage:      fake.New(),
 		clock:        clocktesting.NewFakePassiveClock(time.Now()),
 	}
@@ -116,11 +119,11 @@ func TestAVolumeIsProtectedByTheWriteThatBindsIt(t *testing.T) {
 			tie(pv, claim)
 			w.create(pv)
 			w.feedWrites()
-			if _, err := w.claims.Reconcile(t.Context(), requestFor(claim)); err != nil {
+			if _, err := w.claims.Reconcile(t.Context(), wake.Request(claim)); err != nil {
 				t.Fatal(err)
 			}
 			w.get(pv)
-			if !binder.TiedTo(pv, claim) || !slices.Contains(pv.Finalizers, pvProtectionFinalizer) {
+			if !binder.TiedTo(pv, claim) || !slices.Contains(pv.Finalizers, uses.VolumeProtection) {
 				t.Errorf("its claim is %+v, and its finalizers are %v", pv.Spec.ClaimRef, pv.Finalizers)
 			}
 		})

@@ -7,14 +7,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/liveread"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 var _ = DescribeTable("A live read by a name that a user wrote",
 	func(ctx SpecContext, name string, is error) {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		w.create(Node("node-1"))
-		live := possibleNames{w}
+		live := liveread.Checked(w)
 
 		err := live.Get(ctx, client.ObjectKey{Name: name}, &corev1.Node{})
 

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/attachintent"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -41,13 +42,13 @@ var _ = Describe("A node", func() {
 		_, pv, _ := cloudedIn(w.world)
 		update(w.world, node, func(node *corev1.Node) { node.Annotations = map[string]string{attach.ManagedAnnotation: "true"} })
 		update(w.world, pv, func(pv *corev1.PersistentVolume) {
-			pv.Finalizers = append(pv.Finalizers, attacherFinalizer(pv.Spec.CSI.Driver))
+			pv.Finalizers = append(pv.Finalizers, attachintent.Finalizer(pv.Spec.CSI.Driver))
 		})
 		w.create(Pod("user", "node-1", "data"))
 		before := w.written
 
 		Expect(w.reconcile("node-1")).To(Succeed())
-		Expect(w.attachmentsOf("node-1")).To(HaveExactElements(HaveField("Finalizers", HaveExactElements(attacherFinalizer(pv.Spec.CSI.Driver)))))
+		Expect(w.attachmentsOf("node-1")).To(HaveExactElements(HaveField("Finalizers", HaveExactElements(attachintent.Finalizer(pv.Spec.CSI.Driver)))))
 		w.settle()
 
 		Expect(w.storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(Equal([]string{node.Spec.ProviderID}))

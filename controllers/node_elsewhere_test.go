@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -77,7 +78,7 @@ var _ = Describe("A volume for one node at a time", func() {
 		Expect(w.reconcile("node-1")).To(Succeed())
 		other := w.anotherThatSees(nodeIndexes{unattached{w}})
 
-		_, err := other.Reconcile(context.Background(), requestForName("node-2"))
+		_, err := other.Reconcile(context.Background(), wake.RequestNamed("node-2"))
 
 		Expect(err).NotTo(HaveOccurred())
 		Expect(w.attachmentsOf("node-2")).To(BeEmpty())

@@ -15,7 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stowage-dev/stowage/controllers/node"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -26,31 +30,31 @@ const foreignDriver = "disks.example.com"
 // the kubelets.
 type nodeWorld struct {
 	*world
-	nodes *NodeReconciler
+	nodes *node.Reconciler
 }
 
 func newNodeWorld() *nodeWorld {
 	GinkgoHelper()
-	w := &nodeWorld{world: newWorld(ClusterScope)}
+	w := &nodeWorld{world: newWorld(reconciler.ClusterScope)}
 	w.restart()
 	return w
 }
 
 func (w *nodeWorld) restart() {
 	w.world.restart()
-	w.nodes = NewNodeReconciler(w.dependencies(w.views.nodes))
+	w.nodes = node.New(w.dependencies(w.views.nodes))
 }
 
 // anotherThatSees is the reconciler of another manager, whose cache shows something else.
-func (w *nodeWorld) anotherThatSees(cached client.Client) *NodeReconciler {
+func (w *nodeWorld) anotherThatSees(cached client.Client) *node.Reconciler {
 	of := newView(nodeIndexes{w})
 	of.Client = cached
-	return NewNodeReconciler(w.dependencies(of))
+	return node.New(w.dependencies(of))
 }
 
 // reconcile runs one pass over a node.
 func (w *nodeWorld) reconcile(node string) error {
-	_, err := w.nodes.Reconcile(context.Background(), requestForName(node))
+	_, err := w.nodes.Reconcile(context.Background(), wake.RequestNamed(node))
 	return err
 }
 
@@ -126,7 +130,7 @@ func (w *nodeWorld) becomesNotReady(node *corev1.Node) {
 func (w *nodeWorld) toldTo(node *corev1.Node) []string {
 	GinkgoHelper()
 	w.get(node)
-	return volumesToldTo(node)
+	return index.VolumesToldTo(node)
 }
 
 func (w *nodeWorld) attachmentsOf(node string) []*storagev1.VolumeAttachment {
@@ -181,11 +185,11 @@ func (c nodeIndexes) List(ctx context.Context, list client.ObjectList, options .
 	var values client.IndexerFunc
 	switch list.(type) {
 	case *corev1.PodList:
-		values = map[string]client.IndexerFunc{podsByNode: nodeOfIndexedPod, podsByVolume: inlineVolumesOf}[wanted.Field]
+		values = map[string]client.IndexerFunc{index.PodsByNode: index.NodeOfIndexedPod, index.PodsByVolume: index.InlineVolumesOf}[wanted.Field]
 	case *corev1.NodeList:
-		values = volumesToldTo
+		values = index.VolumesToldTo
 	case *storagev1.VolumeAttachmentList:
-		values = map[string]client.IndexerFunc{attachmentsByStorage: attachmentStorage, attachmentsByNode: attachmentNode}[wanted.Field]
+		values = map[string]client.IndexerFunc{index.AttachmentsByStorage: index.AttachmentStorage, index.AttachmentsByNode: index.AttachmentNode}[wanted.Field]
 	}
 	if values == nil {
 		return c.Client.List(ctx, list, options...)

@@ -13,19 +13,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/patch"
+	"github.com/stowage-dev/stowage/internal/provisioning"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 var _ = DescribeTable("The write that ties a volume to a claim leaves what was decided",
 	func(ctx SpecContext, was func(*corev1.PersistentVolume)) {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		pv, claim := Volume("v", was), Claim()
 		w.create(pv, claim)
 		decided := pv.DeepCopy()
 		Expect(binder.BindVolume(decided, claim)).To(BeTrue())
 
-		Expect(w.Patch(ctx, pv.DeepCopy(), claimRefPatch(pv, decided))).To(Succeed())
+		Expect(w.Patch(ctx, pv.DeepCopy(), patch.ClaimRef(pv, decided))).To(Succeed())
 
 		w.get(pv)
 		Expect(meaning(pv)).To(Equal(meaning(decided)))
@@ -46,14 +50,14 @@ var _ = DescribeTable("The write that ties a volume to a claim leaves what was d
 
 var _ = DescribeTable("The write that ties a claim to a volume leaves what was decided",
 	func(ctx SpecContext, was func(*corev1.PersistentVolumeClaim)) {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		pv, claim := Volume("v"), Claim(was)
 		w.create(pv, claim)
 		decided := claim.DeepCopy()
 		Expect(binder.BindClaim(decided, pv)).To(BeTrue())
-		clearIntent(decided)
+		provisioning.ClearIntent(decided)
 
-		Expect(w.Patch(ctx, claim.DeepCopy(), volumeNamePatch(claim, decided))).To(Succeed())
+		Expect(w.Patch(ctx, claim.DeepCopy(), patch.VolumeName(claim, decided))).To(Succeed())
 
 		w.get(claim)
 		Expect(meaning(claim)).To(Equal(meaning(decided)))
@@ -69,15 +73,15 @@ var _ = DescribeTable("The write that ties a claim to a volume leaves what was d
 
 var _ = DescribeTable("The write that sets a claim to Bound leaves what was decided",
 	func(ctx SpecContext, was corev1.PersistentVolumeClaimStatus, has func(*corev1.PersistentVolume)) {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		pv, claim := Volume("v", Holding("5Gi"), has), Claim()
 		w.create(pv, claim)
 		claim.Status = was
 		Expect(w.direct.Status().Update(ctx, claim)).To(Succeed())
 		decided := claim.DeepCopy()
-		Expect(setBound(decided, pv)).To(BeTrue())
+		Expect(persistentvolumeclaim.SetBound(decided, pv)).To(BeTrue())
 
-		Expect(w.Status().Patch(ctx, claim.DeepCopy(), boundStatusPatch(claim.Status, decided))).To(Succeed())
+		Expect(w.Status().Patch(ctx, claim.DeepCopy(), patch.BoundStatus(claim.Status, decided))).To(Succeed())
 
 		w.get(claim)
 		Expect(claim.Status.Conditions).To(HaveLen(len(decided.Status.Conditions)))
@@ -111,7 +115,7 @@ var _ = Describe("The writes of a bind", func() {
 	)
 
 	BeforeEach(func() {
-		w, pv, claim = newWorld(ClusterScope), Volume("v"), Claim()
+		w, pv, claim = newWorld(reconciler.ClusterScope), Volume("v"), Claim()
 		w.create(pv, claim)
 	})
 
@@ -123,9 +127,9 @@ var _ = Describe("The writes of a bind", func() {
 		update(w, claim.DeepCopy(), func(claim *corev1.PersistentVolumeClaim) { claim.Labels = map[string]string{"newer": ""} })
 
 		for _, write := range []error{
-			w.Patch(ctx, pv.DeepCopy(), claimRefPatch(pv, tied)),
-			w.Status().Patch(ctx, pv.DeepCopy(), volumePhasePatch(pv, corev1.VolumeBound, "")),
-			w.Patch(ctx, claim.DeepCopy(), volumeNamePatch(claim, bound)),
+			w.Patch(ctx, pv.DeepCopy(), patch.ClaimRef(pv, tied)),
+			w.Status().Patch(ctx, pv.DeepCopy(), patch.VolumePhase(pv, corev1.VolumeBound, "")),
+			w.Patch(ctx, claim.DeepCopy(), patch.VolumeName(claim, bound)),
 		} {
 			Expect(apierrors.IsConflict(write)).To(BeTrue(), "%v", write)
 		}
@@ -137,17 +141,17 @@ var _ = Describe("The writes of a bind", func() {
 		theirs.Status.Conditions = append(theirs.Status.Conditions, resizing)
 		Expect(w.direct.Status().Update(ctx, theirs)).To(Succeed())
 		decided := claim.DeepCopy()
-		setBound(decided, pv)
+		persistentvolumeclaim.SetBound(decided, pv)
 
-		Expect(w.Status().Patch(ctx, claim.DeepCopy(), boundStatusPatch(claim.Status, decided))).To(Succeed())
+		Expect(w.Status().Patch(ctx, claim.DeepCopy(), patch.BoundStatus(claim.Status, decided))).To(Succeed())
 
 		Expect(w.condition(claim).Reason).To(Equal("Bound"))
 		Expect(claim.Status.Conditions).To(ContainElement(HaveField("Type", BeEquivalentTo("Resizing"))))
 	})
 
 	It("replace why a volume failed with what holds now", func(ctx SpecContext) {
-		Expect(w.Status().Patch(ctx, pv, volumePhasePatch(pv, corev1.VolumeFailed, "its disk is gone"))).To(Succeed())
-		Expect(w.Status().Patch(ctx, pv, volumePhasePatch(pv, corev1.VolumeBound, ""))).To(Succeed())
+		Expect(w.Status().Patch(ctx, pv, patch.VolumePhase(pv, corev1.VolumeFailed, "its disk is gone"))).To(Succeed())
+		Expect(w.Status().Patch(ctx, pv, patch.VolumePhase(pv, corev1.VolumeBound, ""))).To(Succeed())
 
 		w.get(pv)
 		Expect(pv.Status.Phase).To(Equal(corev1.VolumeBound))

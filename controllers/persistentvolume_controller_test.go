@@ -6,12 +6,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 var _ = Describe("A static volume", func() {
 	It("is Available while it is nobody's", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		pv := Volume("v")
 		w.create(pv)
 		w.settle()
@@ -19,7 +21,7 @@ var _ = Describe("A static volume", func() {
 	})
 
 	It("is Released, with its claimRef, when its claim is deleted", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim, pv := Claim(), Volume("v")
 		w.create(claim, pv)
 		w.settle()
@@ -32,7 +34,7 @@ var _ = Describe("A static volume", func() {
 	})
 
 	It("is never given to a claim of the same name that comes later", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim, pv := Claim(), Volume("v")
 		w.create(claim, pv)
 		w.settle()
@@ -49,7 +51,7 @@ var _ = Describe("A static volume", func() {
 	})
 
 	It("is not Released because the cache has not seen its claim", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim, pv := Claim(), Volume("v")
 		w.create(claim, pv)
 		w.settle()
@@ -61,7 +63,7 @@ var _ = Describe("A static volume", func() {
 	})
 
 	It("is protected from deletion while a claim is bound to it", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim, pv := Claim(), Volume("v")
 		w.create(claim, pv)
 		w.settle()
@@ -76,7 +78,7 @@ var _ = Describe("A static volume", func() {
 	})
 
 	It("goes without an error when it is deleted together with its claim", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim, pv := Claim(), Volume("v", Reclaimed(corev1.PersistentVolumeReclaimDelete))
 		w.create(claim, pv)
 		w.settle()
@@ -90,7 +92,7 @@ var _ = Describe("A static volume", func() {
 	})
 
 	It("is no error when the cache still shows it after it is gone", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		pv := Volume("v")
 		w.create(pv)
 		shown := pv.DeepCopy()
@@ -100,14 +102,14 @@ var _ = Describe("A static volume", func() {
 		Expect(w.gone(pv)).To(BeTrue())
 
 		w.views.volumes.Client = stale{w, []client.Object{shown}}
-		_, err := w.volumes.Reconcile(GinkgoT().Context(), requestFor(shown))
+		_, err := w.volumes.Reconcile(GinkgoT().Context(), wake.Request(shown))
 
 		Expect(err).NotTo(HaveOccurred())
 	})
 
 	DescribeTable("fails, and says what to do, when its policy asks for what nobody can do",
 		func(policy corev1.PersistentVolumeReclaimPolicy, reason string) {
-			w := newWorld(ClusterScope)
+			w := newWorld(reconciler.ClusterScope)
 			claim, pv := Claim(), Volume("v", Reclaimed(policy))
 			w.create(claim, pv)
 			w.settle()

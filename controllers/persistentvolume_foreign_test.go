@@ -7,6 +7,8 @@ import (
 	"k8s.io/component-helpers/storage/volume"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/uses"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -38,7 +40,7 @@ var _ = Describe("A volume of policy Delete that Stowage did not make, whose cla
 
 var _ = Describe("The finalizer kubernetes.io/pv-controller", func() {
 	It("ends on a volume that a CSI driver deletes now", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		pv := Volume("v", gcePD, madeBy("kubernetes.io/gce-pd"), held)
 		w.create(pv)
 
@@ -46,22 +48,22 @@ var _ = Describe("The finalizer kubernetes.io/pv-controller", func() {
 
 		w.get(pv)
 		Expect(pv.Annotations).To(HaveKeyWithValue(volume.AnnMigratedTo, "pd.csi.storage.gke.io"))
-		Expect(pv.Finalizers).To(ConsistOf(pvProtectionFinalizer, volume.PVDeletionProtectionFinalizer))
+		Expect(pv.Finalizers).To(ConsistOf(uses.VolumeProtection, volume.PVDeletionProtectionFinalizer))
 	})
 
 	It("ends on a volume of policy Retain whose in-tree provisioner is gone", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		pv := Volume("v", madeBy("kubernetes.io/rbd"), held)
 		w.create(pv)
 
 		w.settle()
 
 		w.get(pv)
-		Expect(pv.Finalizers).To(ConsistOf(pvProtectionFinalizer))
+		Expect(pv.Finalizers).To(ConsistOf(uses.VolumeProtection))
 	})
 
 	It("ends with the volume, once that is deleted and no claim is bound to it", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim, pv := Claim(), Volume("v", Reclaimed(corev1.PersistentVolumeReclaimDelete), held)
 		pv.Finalizers = []string{volume.PVDeletionInTreeProtectionFinalizer}
 		w.create(pv, claim)
@@ -82,7 +84,7 @@ var _ = Describe("The finalizer kubernetes.io/pv-controller", func() {
 // releasedWith is a world with a volume of policy Delete whose claim is gone.
 func releasedWith(options ...func(*corev1.PersistentVolume)) (*world, *corev1.PersistentVolume) {
 	GinkgoHelper()
-	w := newWorld(ClusterScope)
+	w := newWorld(reconciler.ClusterScope)
 	claim, pv := Claim(), Volume("v", append(options, Reclaimed(corev1.PersistentVolumeReclaimDelete))...)
 	w.create(claim, pv)
 	w.settle()

@@ -12,7 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -42,7 +46,7 @@ var _ = Describe("A volume that Stowage made", func() {
 		Expect(w.told()).To(Equal([]string{
 			"Warning VolumeFailedDelete the storage is away",
 			"Normal VolumeDelete waiting for the agent",
-			"Normal VolumeDeleted StorageBackend disks holds no storage of volume " + volumeIDOf(claim) + " any more",
+			"Normal VolumeDeleted StorageBackend disks holds no storage of volume " + provisioning.VolumeID(claim) + " any more",
 		}))
 	})
 
@@ -121,7 +125,7 @@ var _ = Describe("A volume that Stowage made", func() {
 		w.settle()
 
 		expectBound(w, restored, pv)
-		expectBound(w, stranger, Volume(volumeIDOf(stranger)))
+		expectBound(w, stranger, Volume(provisioning.VolumeID(stranger)))
 		Expect(w.storage.Has(pv.Name)).To(BeTrue())
 	})
 
@@ -186,11 +190,11 @@ var _ = Describe("A volume that Stowage made", func() {
 	})
 
 	It("is not deleted in scope=classes while it is reserved, though it is Released still", func() {
-		w := newWorld(ClassesScope)
+		w := newWorld(reconciler.ClassesScope)
 		claim := Claim(InClass("disks"), askedOf(stowagev1alpha1.LocalDriver))
 		w.create(LocalBackend("disks", retaining), claim)
 		w.settle()
-		pv := Volume(volumeIDOf(claim))
+		pv := Volume(provisioning.VolumeID(claim))
 		w.delete(claim)
 		setPhase(w, pv, corev1.VolumeReleased)
 
@@ -253,7 +257,7 @@ var _ = Describe("A volume that Stowage made", func() {
 		update(w, pv, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil })
 		w.delete(pv)
 		for range 3 {
-			_, _ = w.volumes.Reconcile(GinkgoT().Context(), requestFor(pv))
+			_, _ = w.volumes.Reconcile(GinkgoT().Context(), wake.Request(pv))
 		}
 		Expect(w.storage.Len()).To(Equal(1))
 
@@ -278,7 +282,7 @@ var _ = Describe("A volume that Stowage made", func() {
 	})
 
 	It("is bound still when it is deleted and the cache has not seen its claim's binding", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim, pv := unboundAfter(w, 3)
 		unbound := claim.DeepCopy()
 		w.settle()
@@ -295,27 +299,27 @@ var _ = Describe("A volume that Stowage made", func() {
 	for number, name := range []string{"phase", "claim"} {
 		write := 2 + number
 		It("makes way for another when it is deleted before its "+name+" was written", func() {
-			w := newWorld(ClusterScope)
+			w := newWorld(reconciler.ClusterScope)
 			claim, pv := unboundAfter(w, write)
 
 			w.delete(pv)
 			w.settle()
 
-			expectBound(w, claim, Volume(volumeIDOf(w.read(claim))))
+			expectBound(w, claim, Volume(provisioning.VolumeID(w.read(claim))))
 			Expect(claim.Spec.VolumeName).To(Equal(pv.Name + "-2"))
 			Expect(w.gone(pv)).To(BeTrue())
 			Expect(w.storage.Len()).To(Equal(1))
 		})
 
 		It("is not bound by a bind that began before it was deleted, and whose write of the "+name+" comes late", func() {
-			w := newWorld(ClusterScope)
+			w := newWorld(reconciler.ClusterScope)
 			claim, pv := unboundAfter(w, write)
-			late := &claimScope{claim: claim.DeepCopy(), volume: pv.DeepCopy()}
+			late := &persistentvolumeclaim.ClaimScope{Claim: claim.DeepCopy(), Volume: pv.DeepCopy()}
 
 			w.delete(pv)
-			_, err := w.volumes.Reconcile(GinkgoT().Context(), requestFor(pv))
+			_, err := w.volumes.Reconcile(GinkgoT().Context(), wake.Request(pv))
 			Expect(err).NotTo(HaveOccurred())
-			_, err = w.claims.bind(GinkgoT().Context(), late)
+			_, err = w.claims.Bind(GinkgoT().Context(), late)
 			Expect(err).To(HaveOccurred())
 			w.settle()
 
@@ -360,11 +364,11 @@ var _ = Describe("Reclaim that is interrupted", func() {
 // provisioned is a cluster with a claim and the volume that was made for it.
 func provisioned(options ...func(*stowagev1alpha1.StorageBackend)) (*world, *corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
 	GinkgoHelper()
-	w := newWorld(ClusterScope)
+	w := newWorld(reconciler.ClusterScope)
 	claim := Claim(InClass("disks"))
 	w.create(LocalBackend("disks", options...), claim)
 	w.settle()
-	pv := Volume(volumeIDOf(claim))
+	pv := Volume(provisioning.VolumeID(claim))
 	expectBound(w, claim, pv)
 	return w, claim, pv
 }
@@ -383,8 +387,8 @@ func unboundAfter(w *world, write int) (*corev1.PersistentVolumeClaim, *corev1.P
 	w.create(claim)
 	w.feedIndex()
 	w.faults = map[int]fault{w.written + write: lost}
-	_, _ = w.claims.Reconcile(GinkgoT().Context(), requestFor(claim))
-	pv := Volume(volumeIDOf(claim))
+	_, _ = w.claims.Reconcile(GinkgoT().Context(), wake.Request(claim))
+	pv := Volume(provisioning.VolumeID(claim))
 	w.get(claim)
 	w.get(pv)
 	Expect(claim.Spec.VolumeName).To(BeEmpty())

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -134,7 +135,7 @@ var _ = Describe("Recycling on a node that is interrupted", func() {
 			w.views.volumes.live.Reader = late
 
 			for range 3 {
-				_, _ = first.Reconcile(GinkgoT().Context(), requestFor(pv))
+				_, _ = first.Reconcile(GinkgoT().Context(), wake.Request(pv))
 				agent.act()
 			}
 

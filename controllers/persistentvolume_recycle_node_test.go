@@ -7,6 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -170,7 +171,7 @@ func inDirectory(path string) func(*corev1.PersistentVolume) {
 // whose data is on a node.
 func recyclingOnNode(options ...func(*corev1.PersistentVolume)) (*world, *janitor, *corev1.PersistentVolume) {
 	GinkgoHelper()
-	w := newWorld(ClusterScope)
+	w := newWorld(reconciler.ClusterScope)
 	claim, pv := Claim(InClass("")), Volume("scratch", inDirectory(scratch), OnNode("n1"), Reclaimed(corev1.PersistentVolumeReclaimRecycle))
 	for _, option := range options {
 		option(pv)

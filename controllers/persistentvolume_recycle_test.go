@@ -10,7 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -232,7 +234,7 @@ var _ = Describe("Recycling that is interrupted", func() {
 		}
 
 		for range 3 {
-			_, _ = first.Reconcile(GinkgoT().Context(), requestFor(pv))
+			_, _ = first.Reconcile(GinkgoT().Context(), wake.Request(pv))
 		}
 
 		Expect(shelf.files).To(HaveKeyWithValue(scratch, "of the next claim"))
@@ -248,10 +250,10 @@ var _ = Describe("Recycling that is interrupted", func() {
 		second := w.volumes
 		shelf.afterRemoval = func() {
 			shelf.failures = []error{errInjected}
-			_, _ = second.Reconcile(GinkgoT().Context(), requestFor(pv))
+			_, _ = second.Reconcile(GinkgoT().Context(), wake.Request(pv))
 		}
 
-		_, _ = first.Reconcile(GinkgoT().Context(), requestFor(pv))
+		_, _ = first.Reconcile(GinkgoT().Context(), wake.Request(pv))
 
 		w.get(pv)
 		Expect(pv.Annotations).To(HaveKeyWithValue(stowagev1alpha1.RecyclingAnnotation, "second"))
@@ -315,13 +317,13 @@ func once(hook *func()) {
 
 // serve has a world's reconcilers use the shelf, by a token.
 func (s *shelf) serve(w *world, token string) {
-	w.served.recycler, w.served.token = s, token
+	w.served.Recycler, w.served.Token = s, token
 }
 
 // recycling is a cluster with a claim, and a volume of policy Recycle bound to it.
 func recycling(options ...func(*corev1.PersistentVolume)) (*world, *shelf, *corev1.PersistentVolume) {
 	GinkgoHelper()
-	w, s := newWorld(ClusterScope), &shelf{files: map[string]string{scratch: "data"}, aside: map[string][]string{}}
+	w, s := newWorld(reconciler.ClusterScope), &shelf{files: map[string]string{scratch: "data"}, aside: map[string][]string{}}
 	s.serve(w, "first")
 	claim, pv := Claim(InClass("")), Volume("scratch", onServer("nfs.example.com", scratch), Reclaimed(corev1.PersistentVolumeReclaimRecycle))
 	for _, option := range options {

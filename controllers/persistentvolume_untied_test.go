@@ -5,12 +5,14 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 var _ = Describe("A volume that was untied from its claim", func() {
 	It("is not given to another claim that asks for it by name", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		owner, asking, pv := Claim(ClaimNamed("owner")), Claim(ClaimNamed("asking"), AskingFor("v")), Volume("v", ReservedTo("owner"))
 		w.create(pv, owner, asking)
 		w.settle()
@@ -25,7 +27,7 @@ var _ = Describe("A volume that was untied from its claim", func() {
 
 var _ = Describe("A volume that was untied from its claim and deleted", func() {
 	It("stays while the claim is bound to it, and is tied again", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim, pv := Claim(), Volume("v")
 		w.create(claim, pv)
 		w.settle()
@@ -33,7 +35,7 @@ var _ = Describe("A volume that was untied from its claim and deleted", func() {
 		w.delete(pv)
 		update(w, pv, untie)
 		for range 3 {
-			_, _ = w.volumes.Reconcile(GinkgoT().Context(), requestFor(pv))
+			_, _ = w.volumes.Reconcile(GinkgoT().Context(), wake.Request(pv))
 		}
 		Expect(w.gone(pv)).To(BeFalse())
 
@@ -42,7 +44,7 @@ var _ = Describe("A volume that was untied from its claim and deleted", func() {
 	})
 
 	It("stays until its claim, which is deleted too, is used no more", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim, pv, pod := Claim(), Volume("v"), Pod("user", "node-1", "data")
 		w.create(claim, pv, pod)
 		w.settle()
@@ -61,7 +63,7 @@ var _ = Describe("A volume that was untied from its claim and deleted", func() {
 
 var _ = Describe("A volume that is untied while its deleted claim is still used", func() {
 	It("is tied again, and Released at the claim's end, for nobody else to take", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim, pv, pod := Claim(), Volume("v"), Pod("user", "node-1", "data")
 		w.create(claim, pv, pod)
 		w.settle()

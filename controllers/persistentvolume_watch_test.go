@@ -8,6 +8,7 @@ import (
 	"k8s.io/component-helpers/storage/volume"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/stowage-dev/stowage/controllers/persistentvolume"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -19,7 +20,7 @@ var _ = DescribeTable("A change of a claim wakes its volumes",
 		after.ResourceVersion = "2"
 		change(after)
 
-		Expect(newTies.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(wakes))
+		Expect(persistentvolume.NewTies.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(wakes))
 	},
 	Entry("when it takes another volume", AskingFor("w"), true),
 	Entry("when its binding completes", func(claim *corev1.PersistentVolumeClaim) {

@@ -7,9 +7,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
 	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -22,13 +26,13 @@ var _ = Describe("A claim whose first volume was undone", func() {
 		_ = w.round()
 		in.second.FailNext(backend.InProgress.Errorf("wait"))
 		_ = w.round()
-		Expect(attemptOf(w.read(claim))).To(Equal(2))
+		Expect(provisioning.AttemptOf(w.read(claim))).To(Equal(2))
 		w.makeClassAnew("first")
 
 		w.views.claims.Client = stale{w, []client.Object{shown}}
-		_, _ = w.claims.Reconcile(GinkgoT().Context(), requestFor(claim))
+		_, _ = w.claims.Reconcile(GinkgoT().Context(), wake.Request(claim))
 
-		Expect(in.first.Has(volumeIDOf(shown))).To(BeFalse())
+		Expect(in.first.Has(provisioning.VolumeID(shown))).To(BeFalse())
 	})
 
 	It("has its storage removed though the cache of the leader that removes it is behind", func() {
@@ -40,7 +44,7 @@ var _ = Describe("A claim whose first volume was undone", func() {
 		shown.DeletionTimestamp = w.read(claim).DeletionTimestamp
 
 		w.views.claims.Client = stale{w, []client.Object{shown}}
-		_, _ = w.claims.Reconcile(GinkgoT().Context(), requestFor(claim))
+		_, _ = w.claims.Reconcile(GinkgoT().Context(), wake.Request(claim))
 		w.views.claims.Client = w
 		w.settle()
 
@@ -50,7 +54,7 @@ var _ = Describe("A claim whose first volume was undone", func() {
 
 	It("is not bound to a volume of the first id that a late leader records", func() {
 		w, in, claim := halfMadeInFirst()
-		undone := volumeIDOf(claim)
+		undone := provisioning.VolumeID(claim)
 		late := lateVolume(w, claim)
 		w.makeClassAnew("second")
 		w.settleBut(in.second)
@@ -85,7 +89,7 @@ var _ = Describe("A deleted claim", func() {
 		Expect(w.gone(claim)).To(BeTrue())
 
 		w.views.claims.Client = stale{w, []client.Object{shown}}
-		_, _ = w.claims.Reconcile(GinkgoT().Context(), requestFor(shown))
+		_, _ = w.claims.Reconcile(GinkgoT().Context(), wake.Request(shown))
 
 		Expect(in.first.Len()).To(BeZero())
 	})
@@ -98,7 +102,7 @@ type stores struct{ first, second *fake.Backend }
 // volume for, of which there is no record.
 func halfMadeInFirst() (w *world, in stores, claim *corev1.PersistentVolumeClaim) {
 	GinkgoHelper()
-	w, in, claim = newWorld(ClusterScope), stores{fake.New(), fake.New()}, Claim(InClass("by-hand"))
+	w, in, claim = newWorld(reconciler.ClusterScope), stores{fake.New(), fake.New()}, Claim(InClass("by-hand"))
 	w.serve(byName{"first": in.first, "second": in.second})
 	w.create(LocalBackend("first"), LocalBackend("second"),
 		Class("by-hand", stowagev1alpha1.LocalDriver, map[string]string{"backend": "first"}))
@@ -126,10 +130,10 @@ func (w *world) settleBut(busy *fake.Backend) {
 // lateVolume is the volume object that was about to be created for a claim.
 func lateVolume(w *world, claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	GinkgoHelper()
-	scope := &claimScope{claim: w.read(claim).DeepCopy()}
-	scope.class = Class("by-hand", stowagev1alpha1.LocalDriver, map[string]string{"backend": "first"})
-	request := requestFrom(scope.claim)
-	pv := newVolume(scope, LocalBackend("first"), request, &backend.Volume{Handle: request.ID, Capacity: request.Capacity})
-	Expect(binder.TiedTo(pv, scope.claim)).To(BeTrue())
+	scope := &persistentvolumeclaim.ClaimScope{Claim: w.read(claim).DeepCopy()}
+	scope.Class = Class("by-hand", stowagev1alpha1.LocalDriver, map[string]string{"backend": "first"})
+	request := persistentvolumeclaim.RequestFrom(scope.Claim)
+	pv := persistentvolumeclaim.NewVolume(scope, LocalBackend("first"), request, &backend.Volume{Handle: request.ID, Capacity: request.Capacity})
+	Expect(binder.TiedTo(pv, scope.Claim)).To(BeTrue())
 	return pv
 }

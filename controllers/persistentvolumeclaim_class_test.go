@@ -10,12 +10,15 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/storageclass"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 var _ = Describe("The older annotation of a class", func() {
 	It("names the class of a claim, and of a volume, before the field does", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim, pv := Claim(), Volume("v")
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, corev1.BetaStorageClassAnnotation, "fast")
 		metav1.SetMetaDataAnnotation(&pv.ObjectMeta, corev1.BetaStorageClassAnnotation, "fast")
@@ -27,12 +30,12 @@ var _ = Describe("The older annotation of a class", func() {
 	})
 
 	It("keeps a claim from getting the default class, also when it names none", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(unclassed)
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, corev1.BetaStorageClassAnnotation, "")
 		class := Class("default", "example.com/disks", nil)
 		w.create(claim)
-		metav1.SetMetaDataAnnotation(&class.ObjectMeta, annDefaultClass, "true")
+		metav1.SetMetaDataAnnotation(&class.ObjectMeta, storageclass.AnnDefaultClass, "true")
 		w.create(class)
 
 		w.settle()
@@ -44,14 +47,14 @@ var _ = Describe("The older annotation of a class", func() {
 
 var _ = Describe("A claim without a class", func() {
 	It("gets a default class as soon as there is one, also of several, and one of class \"\" none", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim, classless := Claim(unclassed), Claim(ClaimNamed("classless"))
 		w.create(claim, classless)
 		w.settle()
 
 		for _, name := range []string{"b", "a"} {
 			class := Class(name, "example.com/disks", nil)
-			metav1.SetMetaDataAnnotation(&class.ObjectMeta, annDefaultClass, "true")
+			metav1.SetMetaDataAnnotation(&class.ObjectMeta, storageclass.AnnDefaultClass, "true")
 			w.create(class)
 		}
 		w.settle()
@@ -70,13 +73,13 @@ func TestTheNewestDefaultClassIsTheDefault(t *testing.T) {
 	}{
 		"none":                  {nil, ""},
 		"none that is default":  {[]storagev1.StorageClass{aged("a", 1, "")}, ""},
-		"the newest":            {[]storagev1.StorageClass{aged("a", 1, annDefaultClass), aged("b", 2, annDefaultClass)}, "b"},
-		"the first of equals":   {[]storagev1.StorageClass{aged("b", 1, annDefaultClass), aged("a", 1, annDefaultClass)}, "a"},
-		"by the older name too": {[]storagev1.StorageClass{aged("a", 1, annBetaDefaultClass)}, "a"},
+		"the newest":            {[]storagev1.StorageClass{aged("a", 1, storageclass.AnnDefaultClass), aged("b", 2, storageclass.AnnDefaultClass)}, "b"},
+		"the first of equals":   {[]storagev1.StorageClass{aged("b", 1, storageclass.AnnDefaultClass), aged("a", 1, storageclass.AnnDefaultClass)}, "a"},
+		"by the older name too": {[]storagev1.StorageClass{aged("a", 1, storageclass.AnnBetaDefaultClass)}, "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if class := defaultOf(test.classes); class != nil {
+			if class := persistentvolumeclaim.DefaultOf(test.classes); class != nil {
 				got = class.Name
 			}
 			if got != test.want {

@@ -8,12 +8,13 @@ import (
 	"k8s.io/component-helpers/storage/volume"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 var _ = Describe("A claim and static volumes", func() {
 	It("is bound to the smallest volume that fits", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(Asking("3Gi"))
 		w.create(Volume("big", Holding("10Gi")), Volume("right", Holding("5Gi")), Volume("small"), claim)
 
@@ -24,7 +25,7 @@ var _ = Describe("A claim and static volumes", func() {
 	})
 
 	It("is bound in exactly four writes beyond the volume's Available", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		w.create(Volume("v"))
 		w.settle()
 		w.create(Claim())
@@ -36,7 +37,7 @@ var _ = Describe("A claim and static volumes", func() {
 	})
 
 	It("is bound when its volume appears later", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim()
 		w.create(claim)
 		w.settle()
@@ -49,7 +50,7 @@ var _ = Describe("A claim and static volumes", func() {
 	})
 
 	It("tells why it waits, in its condition and in one event", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(Asking("10Gi"))
 		w.create(Volume("a", Holding("5Gi")), Volume("b"), Volume("c", ReservedTo("other")), claim)
 
@@ -65,7 +66,7 @@ var _ = Describe("A claim and static volumes", func() {
 	})
 
 	It("gets the volume it names, and waits for one that isn't there", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(AskingFor("mine"))
 		w.create(Volume("smaller"), claim)
 		w.settle()
@@ -78,7 +79,7 @@ var _ = Describe("A claim and static volumes", func() {
 	})
 
 	It("does not get a volume that another claim asks for by name", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		unnamed, named := Claim(ClaimNamed("a-comes-first")), Claim(ClaimNamed("b-asks-by-name"), AskingFor("v"))
 		w.create(Volume("v"), unnamed, named)
 
@@ -89,7 +90,7 @@ var _ = Describe("A claim and static volumes", func() {
 	})
 
 	It("is told that the volume it names belongs to another claim", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(AskingFor("taken"))
 		w.create(Volume("taken", ReservedTo("other")), claim)
 
@@ -99,7 +100,7 @@ var _ = Describe("A claim and static volumes", func() {
 	})
 
 	It("is Lost when its volume is gone, and says so once", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim, pv := Claim(), Volume("v")
 		w.create(claim, pv)
 		w.settle()
@@ -115,7 +116,7 @@ var _ = Describe("A claim and static volumes", func() {
 	})
 
 	It("never shares its volume with another claim", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		first, second := Claim(ClaimNamed("first")), Claim(ClaimNamed("second"))
 		w.create(Volume("only"), first, second)
 
@@ -127,7 +128,7 @@ var _ = Describe("A claim and static volumes", func() {
 	})
 
 	It("is left to a foreign provisioner, which is told by annotation", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(InClass("foreign"))
 		w.create(Class("foreign", "example.com/disks", nil), claim)
 
@@ -140,7 +141,7 @@ var _ = Describe("A claim and static volumes", func() {
 
 var _ = Describe("The protection of a claim", func() {
 	It("holds a deleted claim while a pod with a node uses it", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim, pod := Claim(), Pod("user", "node-1", "data")
 		w.create(Volume("v"), claim, pod)
 		w.settle()
@@ -155,7 +156,7 @@ var _ = Describe("The protection of a claim", func() {
 	})
 
 	It("lets a claim go whose pod never got a node", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim()
 		w.create(claim, Pod("unplaced", "", "data"))
 
@@ -171,7 +172,7 @@ var _ = Describe("Binding that is interrupted", func() {
 	for _, kind := range []fault{lost, unanswered, contended} {
 		for number := range writes {
 			It("ends the same when write "+string(rune('1'+number))+" is "+string(kind)+", and after a restart", func() {
-				w := newWorld(ClusterScope)
+				w := newWorld(reconciler.ClusterScope)
 				claim := Claim()
 				w.create(Volume("v"), Volume("w", Holding("2Gi")))
 				w.settle()

@@ -6,7 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -17,7 +19,7 @@ var _ = Describe("A leader that sees an earlier cluster", func() {
 		earlier []client.Object
 	)
 	BeforeEach(func() {
-		w = newWorld(ClusterScope)
+		w = newWorld(reconciler.ClusterScope)
 		claim = w.boundClaim()
 		w.storage.FailNext(backend.InProgress.Errorf("resizing"))
 		update(w, claim, Asking("2Gi"))
@@ -28,7 +30,7 @@ var _ = Describe("A leader that sees an earlier cluster", func() {
 	// reconcileThere runs the claims' reconciler once, as that leader does.
 	reconcileThere := func() {
 		w.views.claims.Client = stale{w, earlier}
-		_, _ = w.claims.Reconcile(GinkgoT().Context(), requestFor(earlier[1]))
+		_, _ = w.claims.Reconcile(GinkgoT().Context(), wake.Request(earlier[1]))
 		w.views.claims.Client = w
 	}
 

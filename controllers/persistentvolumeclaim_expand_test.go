@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
@@ -18,7 +20,7 @@ var _ = Describe("A bound claim that asks for more", func() {
 		claim *corev1.PersistentVolumeClaim
 	)
 	BeforeEach(func() {
-		w = newWorld(ClusterScope)
+		w = newWorld(reconciler.ClusterScope)
 		claim = w.boundClaim()
 	})
 
@@ -61,7 +63,7 @@ var _ = Describe("A bound claim that asks for more", func() {
 		w.restart()
 		w.settle()
 
-		Expect(resizeStatus(w.read(claim))).To(Equal(corev1.PersistentVolumeClaimControllerResizeInfeasible))
+		Expect(persistentvolumeclaim.ResizeStatus(w.read(claim))).To(Equal(corev1.PersistentVolumeClaimControllerResizeInfeasible))
 		Expect(w.resizeError(claim)).To(Equal("Invalid: no volume has more than 5Gi"))
 		Expect(w.expansions()).To(HaveLen(1))
 
@@ -74,7 +76,7 @@ var _ = Describe("A bound claim that asks for more", func() {
 		w.ask(claim, "10Gi")
 		w.settle()
 		Expect(w.resizeError(claim)).To(Equal("Exhausted: 4Gi are left"))
-		Expect(resizeStatus(claim)).To(Equal(corev1.PersistentVolumeClaimControllerResizeInProgress))
+		Expect(persistentvolumeclaim.ResizeStatus(claim)).To(Equal(corev1.PersistentVolumeClaimControllerResizeInProgress))
 		Expect(w.told()).To(ContainElement(Equal("Warning VolumeResizeFailed 4Gi are left")))
 		Expect(w.told()).To(BeEmpty())
 
@@ -124,7 +126,7 @@ var _ = Describe("A claim whose file system a node has to grow", func() {
 		claim *corev1.PersistentVolumeClaim
 	)
 	BeforeEach(func() {
-		w = newWorld(ClusterScope)
+		w = newWorld(reconciler.ClusterScope)
 		claim = w.boundClaim()
 		w.storage.SetOnNode()
 		w.ask(claim, "2Gi")
@@ -134,9 +136,9 @@ var _ = Describe("A claim whose file system a node has to grow", func() {
 		pv := w.volumeOf(claim)
 		Expect(pv.Spec.Capacity.Storage().String()).To(Equal("2Gi"))
 		Expect(claim.Status.Capacity.Storage().String()).To(Equal("1Gi"))
-		Expect(resizeStatus(claim)).To(Equal(corev1.PersistentVolumeClaimNodeResizePending))
+		Expect(persistentvolumeclaim.ResizeStatus(claim)).To(Equal(corev1.PersistentVolumeClaimNodeResizePending))
 		Expect(claim.Status.Conditions).To(ContainElement(HaveField("Type", corev1.PersistentVolumeClaimFileSystemResizePending)))
-		Expect(claim.Annotations).NotTo(HaveKey(annNodeExpansionNotRequired))
+		Expect(claim.Annotations).NotTo(HaveKey(persistentvolumeclaim.AnnNodeExpansionNotRequired))
 		Expect(w.told()).To(ContainElement(ContainSubstring("FileSystemResizeRequired")))
 	})
 
@@ -149,14 +151,14 @@ var _ = Describe("A claim whose file system a node has to grow", func() {
 
 		Expect(w.volumeOf(claim).Spec.Capacity.Storage().String()).To(Equal("3Gi"))
 		Expect(claim.Status.Capacity.Storage().String()).To(Equal("2Gi"))
-		Expect(resizeStatus(claim)).To(Equal(corev1.PersistentVolumeClaimNodeResizePending))
+		Expect(persistentvolumeclaim.ResizeStatus(claim)).To(Equal(corev1.PersistentVolumeClaimNodeResizePending))
 	})
 
 	It("leaves no mark on its volume once the node is done", func() {
-		Expect(w.volumeOf(claim).Annotations).To(HaveKeyWithValue(annPreResizeCapacity, "1Gi"))
+		Expect(w.volumeOf(claim).Annotations).To(HaveKeyWithValue(persistentvolumeclaim.AnnPreResizeCapacity, "1Gi"))
 		w.growOnNode(claim)
 		w.settle()
-		Expect(w.volumeOf(claim).Annotations).NotTo(HaveKey(annPreResizeCapacity))
+		Expect(w.volumeOf(claim).Annotations).NotTo(HaveKey(persistentvolumeclaim.AnnPreResizeCapacity))
 	})
 
 	It("gives another claim, which is bound to the volume before that, no more than the file system has", func() {
@@ -175,7 +177,7 @@ var _ = Describe("A claim whose file system a node has to grow", func() {
 
 var _ = Describe("A claim whose volume is not Stowage's to grow", func() {
 	It("is told once that somebody else grows it", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		class := Class("foreign", "ebs.csi.aws.com", nil)
 		class.AllowVolumeExpansion = new(true)
 		claim := Claim(InClass("foreign"))
@@ -192,8 +194,8 @@ var _ = Describe("A claim whose volume is not Stowage's to grow", func() {
 	})
 
 	It("is told once that nothing grows a volume that no driver serves", func() {
-		w := newWorld(ClusterScope)
-		class := Class("by-hand", noProvisioner, nil)
+		w := newWorld(reconciler.ClusterScope)
+		class := Class("by-hand", persistentvolumeclaim.NoProvisioner, nil)
 		class.AllowVolumeExpansion = new(true)
 		claim := Claim(InClass("by-hand"))
 		w.create(class, Volume("v", OfClass("by-hand")), claim)
@@ -209,7 +211,7 @@ var _ = Describe("A claim whose volume is not Stowage's to grow", func() {
 
 var _ = Describe("In scope=classes a claim that asks for more", func() {
 	It("gets it as soon as it is bound, because nobody else expands it", func() {
-		w := newWorld(ClassesScope)
+		w := newWorld(reconciler.ClassesScope)
 		claim := Claim(InClass("disks"), askedOf(stowagev1alpha1.LocalDriver))
 		w.create(LocalBackend("disks", expandable), claim)
 		w.settle()

@@ -12,6 +12,8 @@ import (
 	"k8s.io/component-helpers/storage/volume"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/provisioning"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -31,11 +33,11 @@ var _ = Describe("A user who forges a claim's annotations", func() {
 		{"an intent in the other tenant's backend", `{"backend":"others","attempt":1,"undoing":true}`},
 		{"what is no intent", `VICTIM`},
 	}
-	for _, scope := range []Scope{ClusterScope, ClassesScope} {
+	for _, scope := range []reconciler.Scope{reconciler.ClusterScope, reconciler.ClassesScope} {
 		for _, forgery := range forgeries {
 			It("neither removes nor gets another tenant's volume by "+forgery.name+", in scope="+string(scope), func() {
 				w, victim, forger := tenants(scope)
-				pv := Volume(volumeIDOf(victim))
+				pv := Volume(provisioning.VolumeID(victim))
 
 				update(w, forger, forging(strings.ReplaceAll(forgery.intent, forgedVolume, pv.Name)))
 				w.settle()
@@ -65,21 +67,21 @@ var _ = Describe("A user who forges a claim's annotations", func() {
 
 		w.settle()
 
-		expectBound(w, claim, Volume(volumeIDOf(claim)))
-		Expect(volumeIDOf(claim)).NotTo(Equal(orphan.ID))
+		expectBound(w, claim, Volume(provisioning.VolumeID(claim)))
+		Expect(provisioning.VolumeID(claim)).NotTo(Equal(orphan.ID))
 		Expect(w.storage.Has(orphan.ID)).To(BeTrue())
 	})
 })
 
 // tenants is a world in which one tenant has a volume, and another a claim.
-func tenants(scope Scope) (w *world, victim, forger *corev1.PersistentVolumeClaim) {
+func tenants(scope reconciler.Scope) (w *world, victim, forger *corev1.PersistentVolumeClaim) {
 	GinkgoHelper()
 	w = newWorld(scope)
 	victim = Claim(ClaimNamed("victim"), InClass("disks"), askedOf(stowagev1alpha1.LocalDriver))
 	forger = Claim(ClaimNamed("forger"), InClass("none"))
 	w.create(LocalBackend("disks"), LocalBackend("others"), victim, forger)
 	w.settle()
-	Expect(w.storage.Has(volumeIDOf(victim))).To(BeTrue())
+	Expect(w.storage.Has(provisioning.VolumeID(victim))).To(BeTrue())
 	return w, victim, forger
 }
 

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/storageclass"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -48,7 +49,7 @@ var bindings = []struct {
 		w.create(LocalBackend("disks"), claim)
 		w.settle()
 		class := Class("by-default", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks"})
-		class.Annotations = map[string]string{annDefaultClass: "true"}
+		class.Annotations = map[string]string{storageclass.AnnDefaultClass: "true"}
 		w.create(class)
 		return claim
 	}},

@@ -6,6 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/storage/volume"
 
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -13,7 +15,7 @@ const googleDisks = "pd.csi.storage.gke.io"
 
 var _ = Describe("A claim of a class with an in-tree provisioner", func() {
 	It("is left to the CSI driver that took the type over", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(InClass("standard"))
 		w.create(Class("standard", "kubernetes.io/gce-pd", nil), claim)
 
@@ -26,19 +28,19 @@ var _ = Describe("A claim of a class with an in-tree provisioner", func() {
 	})
 
 	It("says that no provisioner can make its volume, where none took the type over", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(InClass("old"))
 		w.create(Class("old", "kubernetes.io/rbd", nil), claim)
 
 		w.settle()
 
-		Expect(w.condition(claim).Reason).To(Equal(provisioningFailed))
+		Expect(w.condition(claim).Reason).To(Equal(persistentvolumeclaim.ProvisioningFailed))
 		Expect(w.told()).To(ConsistOf(HavePrefix("Warning ProvisioningFailed StorageClass \"old\"")))
 		Expect(claim.Annotations).NotTo(HaveKey(volume.AnnStorageProvisioner))
 	})
 
 	It("is marked as migrated, also when it is bound, where its annotation names the in-tree provisioner", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim()
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volume.AnnBetaStorageProvisioner, "kubernetes.io/gce-pd")
 		w.create(Volume("v", gcePD), claim)
@@ -49,7 +51,7 @@ var _ = Describe("A claim of a class with an in-tree provisioner", func() {
 	})
 
 	It("tells the resizer of the CSI driver that it asks for more", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		class := Class("standard", "kubernetes.io/gce-pd", nil)
 		class.AllowVolumeExpansion = new(true)
 		claim := Claim(InClass("standard"))
@@ -67,7 +69,7 @@ var _ = Describe("A claim of a class with an in-tree provisioner", func() {
 
 var _ = Describe("A claim whose StorageClass does not exist", func() {
 	It("says so in a warning, once, whatever becomes of volumes that do not fit", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(InClass("missing"), Asking("5Gi"))
 		w.create(claim)
 		w.settle()

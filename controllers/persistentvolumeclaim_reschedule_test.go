@@ -12,20 +12,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
+	"github.com/stowage-dev/stowage/internal/provisioning"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 var _ = Describe("A claim for which the scheduler chose a node", func() {
 	It("is provisioned there", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(InClass("disks"), placedOn("node-1"))
 		w.create(LocalBackend("disks", waitingForConsumer), Node("node-1"), claim)
 
 		w.settle()
 
-		expectBound(w, claim, Volume(volumeIDOf(claim)))
+		expectBound(w, claim, Volume(provisioning.VolumeID(claim)))
 		Expect(w.told()).To(ContainElement(ContainSubstring("Normal ProvisioningSucceeded Successfully provisioned volume pvc-")))
 	})
 
@@ -41,7 +44,7 @@ var _ = Describe("A claim for which the scheduler chose a node", func() {
 
 			place(w, claim, "node-2")
 			w.settle()
-			expectBound(w, claim, Volume(volumeIDOf(claim)))
+			expectBound(w, claim, Volume(provisioning.VolumeID(claim)))
 		},
 		Entry("when the node has no room", backend.Exhausted),
 		Entry("when the node is none of the backend's", backend.WrongNode),
@@ -54,18 +57,18 @@ var _ = Describe("A claim for which the scheduler chose a node", func() {
 		w.settle()
 
 		w.get(claim)
-		Expect(claim.Annotations).To(HaveKeyWithValue(annSelectedNode, "node-1"))
+		Expect(claim.Annotations).To(HaveKeyWithValue(persistentvolumeclaim.AnnSelectedNode, "node-1"))
 	})
 
 	It("goes back to the scheduler when the node is gone before anything was begun", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(InClass("disks"), placedOn("gone"))
 		w.create(LocalBackend("disks", waitingForConsumer), claim)
 
 		w.settle()
 
 		w.get(claim)
-		Expect(claim.Annotations).NotTo(HaveKey(annSelectedNode))
+		Expect(claim.Annotations).NotTo(HaveKey(persistentvolumeclaim.AnnSelectedNode))
 		Expect(tellingOf(w.told(), "node gone, which the scheduler chose")).To(HaveLen(1))
 	})
 
@@ -82,7 +85,7 @@ var _ = Describe("A claim for which the scheduler chose a node", func() {
 	})
 
 	It("keeps the volume that was made on a node that goes", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(InClass("disks"), placedOn("node-1"))
 		w.create(LocalBackend("disks", waitingForConsumer), Node("node-1"))
 		w.settle()
@@ -93,11 +96,11 @@ var _ = Describe("A claim for which the scheduler chose a node", func() {
 		w.delete(Node("node-1"))
 		w.settle()
 
-		expectBound(w, claim, Volume(volumeIDOf(claim)))
+		expectBound(w, claim, Volume(provisioning.VolumeID(claim)))
 	})
 
 	It("is not taken from a node that the cache has not seen yet", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(InClass("disks"), placedOn("node-1"))
 		w.create(LocalBackend("disks", waitingForConsumer), Node("node-1"), claim)
 
@@ -105,7 +108,7 @@ var _ = Describe("A claim for which the scheduler chose a node", func() {
 		w.settle()
 
 		w.get(claim)
-		Expect(claim.Annotations).To(HaveKeyWithValue(annSelectedNode, "node-1"))
+		Expect(claim.Annotations).To(HaveKeyWithValue(persistentvolumeclaim.AnnSelectedNode, "node-1"))
 	})
 
 	It("keeps the node that the scheduler chose meanwhile", func() {
@@ -117,13 +120,13 @@ var _ = Describe("A claim for which the scheduler chose a node", func() {
 		place(w, claim, "node-2")
 		w.settle()
 
-		expectBound(w, claim, Volume(volumeIDOf(w.read(claim))))
-		Expect(claim.Annotations).To(HaveKeyWithValue(annSelectedNode, "node-2"))
+		expectBound(w, claim, Volume(provisioning.VolumeID(w.read(claim))))
+		Expect(claim.Annotations).To(HaveKeyWithValue(persistentvolumeclaim.AnnSelectedNode, "node-2"))
 	})
 
 	It("is told the reason, and no more, when its pod was placed by hand", func() {
 		w, storage, claim := newCrowdedWorld(backend.Exhausted)
-		delete(claim.Annotations, annSelectedNode)
+		delete(claim.Annotations, persistentvolumeclaim.AnnSelectedNode)
 		w.create(claim, Pod("user", "node-1", "data"))
 
 		w.settle()
@@ -134,7 +137,7 @@ var _ = Describe("A claim for which the scheduler chose a node", func() {
 
 	It("goes back to the scheduler in scope=classes too", func() {
 		w, storage, claim := newCrowdedWorld(backend.Exhausted)
-		w.scope = ClassesScope
+		w.scope = reconciler.ClassesScope
 		w.restart()
 		w.serve(byName{"disks": storage})
 		askedOf(stowagev1alpha1.LocalDriver)(claim)
@@ -165,7 +168,7 @@ var _ = Describe("Giving a node up that is interrupted", func() {
 
 				place(w, claim, "node-2")
 				w.settle()
-				expectBound(w, claim, Volume(volumeIDOf(claim)))
+				expectBound(w, claim, Volume(provisioning.VolumeID(claim)))
 			})
 		}
 	}
@@ -173,7 +176,7 @@ var _ = Describe("Giving a node up that is interrupted", func() {
 
 var _ = Describe("A claim that waits for its first consumer", func() {
 	It("names the pods for which the scheduler has yet to choose a node", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(InClass("disks"))
 		w.create(LocalBackend("disks", waitingForConsumer), claim)
 		for _, name := range []string{"d", "c", "b", "a"} {
@@ -192,7 +195,7 @@ var _ = Describe("A claim that waits for its first consumer", func() {
 // volumes, and a claim that is placed there.
 var _ = Describe("A claim that the scheduler sent to a provisioner", func() {
 	It("gets no other volume of its class behind the back of that provisioner", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		class := Class("foreign", "example.com/disks", nil)
 		class.VolumeBindingMode = new(storagev1.VolumeBindingWaitForFirstConsumer)
 		claim := Claim(InClass("foreign"), placedOn("node-1"))
@@ -213,7 +216,7 @@ var _ = Describe("A claim that the scheduler sent to a provisioner", func() {
 
 func newCrowdedWorld(kind backend.ErrorKind) (*world, *crowded, *corev1.PersistentVolumeClaim) {
 	GinkgoHelper()
-	w := newWorld(ClusterScope)
+	w := newWorld(reconciler.ClusterScope)
 	storage := &crowded{Backend: w.storage, kind: kind, removing: map[string]bool{}}
 	w.serve(byName{"disks": storage})
 	w.create(LocalBackend("disks", waitingForConsumer), Node("node-1"), Node("node-2"))
@@ -231,7 +234,7 @@ type crowded struct {
 }
 
 func (s *crowded) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
-	if nameOf(request.Node) == "node-1" {
+	if persistentvolumeclaim.NameOf(request.Node) == "node-1" {
 		s.recorded = append(s.recorded, request.ID)
 		return nil, s.kind.Errorf("node-1 is full")
 	}
@@ -248,7 +251,7 @@ func (s *crowded) Delete(ctx context.Context, id string) error {
 
 func placedOn(node string) func(*corev1.PersistentVolumeClaim) {
 	return func(claim *corev1.PersistentVolumeClaim) {
-		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, annSelectedNode, node)
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, persistentvolumeclaim.AnnSelectedNode, node)
 	}
 }
 
@@ -265,7 +268,7 @@ func place(w *world, claim *corev1.PersistentVolumeClaim, node string) {
 func expectUnplaced(w *world, storage *crowded, claim *corev1.PersistentVolumeClaim) {
 	GinkgoHelper()
 	w.get(claim)
-	Expect(claim.Annotations).NotTo(HaveKey(annSelectedNode))
+	Expect(claim.Annotations).NotTo(HaveKey(persistentvolumeclaim.AnnSelectedNode))
 	Expect(claim.Annotations).NotTo(HaveKey(stowagev1alpha1.ProvisioningAnnotation))
 	Expect(claim.Finalizers).NotTo(ContainElement(stowagev1alpha1.ProvisioningFinalizer))
 	Expect(storage.recorded).To(BeEmpty())

@@ -6,7 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/provisioning"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -19,8 +21,8 @@ var _ = Describe("A claim that is to be a copy of another", func() {
 
 		w.settle()
 
-		expectBound(w, claim, Volume(volumeIDOf(claim)))
-		Expect(w.storage.Source(volumeIDOf(claim))).To(HaveValue(HaveField("ID", volumeIDOf(source))))
+		expectBound(w, claim, Volume(provisioning.VolumeID(claim)))
+		Expect(w.storage.Source(provisioning.VolumeID(claim))).To(HaveValue(HaveField("ID", provisioning.VolumeID(source))))
 	})
 
 	It("waits for the other to have a volume", func() {
@@ -33,7 +35,7 @@ var _ = Describe("A claim that is to be a copy of another", func() {
 		w.create(Claim(InClass("disks")))
 		w.settle()
 
-		expectBound(w, claim, Volume(volumeIDOf(claim)))
+		expectBound(w, claim, Volume(provisioning.VolumeID(claim)))
 	})
 
 	It("isn't given an empty volume that would fit", func() {
@@ -56,12 +58,12 @@ var _ = Describe("A claim that is to be a copy of another", func() {
 		w.storage.FailNext(backend.InProgress.Errorf("copying"))
 		_ = w.round()
 		Expect(w.condition(claim).Message).To(Equal("copying"))
-		w.storage.Begin(volumeIDOf(claim), backend.Request{Claim: requestFrom(claim).Claim, Capacity: requestFrom(claim).Capacity})
+		w.storage.Begin(provisioning.VolumeID(claim), backend.Request{Claim: persistentvolumeclaim.RequestFrom(claim).Claim, Capacity: persistentvolumeclaim.RequestFrom(claim).Capacity})
 
 		w.delete(source)
 		w.settle()
 
-		expectBound(w, claim, Volume(volumeIDOf(claim)))
+		expectBound(w, claim, Volume(provisioning.VolumeID(claim)))
 	})
 
 	It("gets no empty volume where the other went before the copy began", func() {
@@ -75,7 +77,7 @@ var _ = Describe("A claim that is to be a copy of another", func() {
 		w.settle()
 
 		Expect(w.condition(claim).Message).To(ContainSubstring(`there is no volume "" to copy`))
-		Expect(w.storage.Has(volumeIDOf(claim))).To(BeFalse())
+		Expect(w.storage.Has(provisioning.VolumeID(claim))).To(BeFalse())
 	})
 
 	DescribeTable("is refused, with a reason, and nothing is made",
@@ -89,14 +91,14 @@ var _ = Describe("A claim that is to be a copy of another", func() {
 			w.settle()
 
 			Expect(w.condition(claim).Message).To(ContainSubstring(reason))
-			Expect(w.storage.Has(volumeIDOf(claim))).To(BeFalse())
-			Expect(hasIntent(w.read(claim))).To(BeFalse())
+			Expect(w.storage.Has(provisioning.VolumeID(claim))).To(BeFalse())
+			Expect(provisioning.HasIntent(w.read(claim))).To(BeFalse())
 		},
 		Entry("where it asks for less", "ask for at least as much", Asking("1Mi")),
 		Entry("where it asks for another volumeMode", "has another volumeMode: ask for the same", AskingBlock()),
 		Entry("where the other lies in another backend", "has a volume outside of StorageBackend others", InClass("others")),
-		Entry("where it is its own source", "is to be a copy of itself", startingFrom("", claimKind, "copy")),
-		Entry("where it is to be restored from a snapshot", "can't restore VolumeSnapshot s", startingFrom(snapshotGroup, snapshotKind, "s")),
+		Entry("where it is its own source", "is to be a copy of itself", startingFrom("", provisioning.ClaimKind, "copy")),
+		Entry("where it is to be restored from a snapshot", "can't restore VolumeSnapshot s", startingFrom(persistentvolumeclaim.SnapshotGroup, persistentvolumeclaim.SnapshotKind, "s")),
 	)
 
 	It("is left to the populator that knows what it names", func() {
@@ -116,7 +118,7 @@ var _ = Describe("A claim that is to be a copy of another", func() {
 })
 
 func copyOf(source string, options ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
-	basics := []func(*corev1.PersistentVolumeClaim){ClaimNamed("copy"), InClass("disks"), startingFrom("", claimKind, source)}
+	basics := []func(*corev1.PersistentVolumeClaim){ClaimNamed("copy"), InClass("disks"), startingFrom("", provisioning.ClaimKind, source)}
 	return Claim(append(basics, options...)...)
 }
 

@@ -14,14 +14,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
+	"github.com/stowage-dev/stowage/internal/opener"
+	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 var _ = Describe("Nothing is provisioned", func() {
 	It("in a backend that was let go and that the cache still shows", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		object, claim := LocalBackend("disks"), Claim(InClass("by-hand"))
 		object.Spec.StorageClass = nil
 		w.create(object, Class("by-hand", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks"}))
@@ -33,13 +37,13 @@ var _ = Describe("Nothing is provisioned", func() {
 		w.create(claim)
 
 		w.views.claims.Client = stale{w, []client.Object{shown}}
-		_, _ = w.claims.Reconcile(GinkgoT().Context(), requestFor(claim))
+		_, _ = w.claims.Reconcile(GinkgoT().Context(), wake.Request(claim))
 
 		Expect(w.storage.Len()).To(BeZero())
 	})
 
 	It("for a claim that is gone and that a new leader's cache still shows", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(InClass("disks"))
 		w.create(LocalBackend("disks"))
 		w.settle()
@@ -54,7 +58,7 @@ var _ = Describe("Nothing is provisioned", func() {
 
 		w.restart()
 		w.views.claims.Client = stale{w, []client.Object{shown}}
-		_, _ = w.claims.Reconcile(GinkgoT().Context(), requestFor(shown))
+		_, _ = w.claims.Reconcile(GinkgoT().Context(), wake.Request(shown))
 
 		Expect(w.storage.Len()).To(BeZero())
 	})
@@ -62,7 +66,7 @@ var _ = Describe("Nothing is provisioned", func() {
 
 var _ = Describe("Nothing is left behind", func() {
 	It("in the backend that the class named before it was made anew", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		first, second := fake.New(), fake.New()
 		w.serve(byName{"first": first, "second": second})
 		class := Class("by-hand", stowagev1alpha1.LocalDriver, map[string]string{"backend": "first"})
@@ -76,13 +80,13 @@ var _ = Describe("Nothing is left behind", func() {
 		w.create(Class("by-hand", stowagev1alpha1.LocalDriver, map[string]string{"backend": "second"}))
 		w.settle()
 
-		expectBound(w, claim, Volume(volumeIDOf(w.read(claim))))
+		expectBound(w, claim, Volume(provisioning.VolumeID(w.read(claim))))
 		Expect(first.Len()).To(BeZero())
 		Expect(second.Len()).To(Equal(1))
 	})
 
 	It("by a backend that takes its time to remove, and nothing is made again meanwhile", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		slow := &slowStorage{Backend: w.storage}
 		w.serve(byName{"disks": slow})
 		claim := Claim(InClass("disks"))
@@ -102,7 +106,7 @@ var _ = Describe("Nothing is left behind", func() {
 	})
 
 	It("by a call that was not answered and takes effect after the claim is gone", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		slow := &lateStorage{Backend: w.storage}
 		w.serve(byName{"disks": slow})
 		claim := Claim(InClass("disks"))
@@ -120,7 +124,7 @@ var _ = Describe("Nothing is left behind", func() {
 	})
 
 	It("by such a call to a place that the class chose: it is repeated there, though the class is gone", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		slow, class := &lateStorage{Backend: w.storage}, near()
 		w.serve(byName{"disks": slow})
 		claim := Claim(InClass("near"))
@@ -141,7 +145,7 @@ var _ = Describe("Nothing is left behind", func() {
 
 var _ = Describe("A bound claim whose other storage is being removed", func() {
 	It("comes to rest, and stays Bindable", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(InClass("disks"))
 		w.create(LocalBackend("disks"))
 		w.settle()
@@ -157,7 +161,7 @@ var _ = Describe("A bound claim whose other storage is being removed", func() {
 
 var _ = Describe("In scope=classes a claim", func() {
 	It("keeps the provisioner that it was given when its class names another", func() {
-		w := newWorld(ClassesScope)
+		w := newWorld(reconciler.ClassesScope)
 		claim := Claim(InClass("other"), askedOf(stowagev1alpha1.LocalDriver))
 		w.create(Class("other", "ebs.csi.aws.com", nil), claim)
 
@@ -169,7 +173,7 @@ var _ = Describe("In scope=classes a claim", func() {
 	})
 
 	It("is told once what is wrong, not on every pass", func() {
-		w := newWorld(ClassesScope)
+		w := newWorld(reconciler.ClassesScope)
 		w.create(Class("disks", stowagev1alpha1.LocalDriver, map[string]string{"backend": "none"}),
 			Claim(InClass("disks"), askedOf(stowagev1alpha1.LocalDriver)))
 		for range 5 {
@@ -197,7 +201,7 @@ func (w *world) halfMake(claim *corev1.PersistentVolumeClaim) {
 
 // serve has these backends served instead of the world's one.
 func (w *world) serve(kind backend.Kind) {
-	*w.served = storage{Registry: backend.NewRegistry(kind)}
+	*w.served = opener.Opener{Registry: backend.NewRegistry(kind)}
 }
 
 // byName serves StorageBackends with backends of their own.

@@ -5,6 +5,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -19,7 +20,7 @@ var _ = Describe("A claim that leaves Bound", func() {
 	}
 
 	It("has nothing of its volume any more when it is Lost, and all when that comes back", func() {
-		w, claim, pv := newWorld(ClusterScope), Claim(ofAttributes("gold")), Volume("v", attributed)
+		w, claim, pv := newWorld(reconciler.ClusterScope), Claim(ofAttributes("gold")), Volume("v", attributed)
 		w.create(pv, claim)
 		w.settle()
 
@@ -36,7 +37,7 @@ var _ = Describe("A claim that leaves Bound", func() {
 	})
 
 	It("has nothing of a volume when it is Pending", func() {
-		w, claim := newWorld(ClusterScope), Claim(AskingFor("missing"))
+		w, claim := newWorld(reconciler.ClusterScope), Claim(AskingFor("missing"))
 		w.create(claim)
 		claim.Status.Phase, claim.Status.AccessModes = corev1.ClaimBound, claim.Spec.AccessModes
 		claim.Status.Capacity, claim.Status.CurrentVolumeAttributesClassName = claim.Spec.Resources.Requests, new("gold")

@@ -5,6 +5,8 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -56,14 +58,14 @@ var _ = Describe("A claim in a cluster of many kinds of volumes", func() {
 
 var _ = Describe("A claim made anew under the same name", func() {
 	It("is not called Bound by the late last write of the one before", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		first, second := Claim(), Claim()
 		w.create(Volume("v"))
 		w.settle()
 		w.create(first)
 		w.feedIndex()
 		w.faults = map[int]fault{w.written + 3: lost}
-		_, _ = w.claims.Reconcile(GinkgoT().Context(), requestFor(first))
+		_, _ = w.claims.Reconcile(GinkgoT().Context(), wake.Request(first))
 		w.get(first)
 		late, pv := first.DeepCopy(), Volume("v")
 		w.get(pv)
@@ -71,7 +73,7 @@ var _ = Describe("A claim made anew under the same name", func() {
 		update(w, first, func(claim *corev1.PersistentVolumeClaim) { claim.Finalizers = nil })
 		w.delete(first)
 		w.create(second)
-		_ = w.claims.setClaimBound(GinkgoT().Context(), late, pv)
+		_ = w.claims.SetClaimBound(GinkgoT().Context(), late, pv)
 		w.settle()
 
 		w.get(second)
@@ -88,7 +90,7 @@ var _ = Describe("A claim whose volume the cache has not seen", func() {
 		w.settle()
 
 		w.views.claims.Client = withoutVolume{w, pv.Name}
-		_, err := w.claims.Reconcile(GinkgoT().Context(), requestFor(claim))
+		_, err := w.claims.Reconcile(GinkgoT().Context(), wake.Request(claim))
 
 		Expect(err).NotTo(HaveOccurred())
 		expectBound(w, claim, pv)

@@ -6,12 +6,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/uses"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 var _ = Describe("The condition Unused of a bound claim", func() {
 	It("comes with the write that binds it, and is True without a pod", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim()
 		w.create(Volume("v"))
 		w.settle()
@@ -25,7 +27,7 @@ var _ = Describe("The condition Unused of a bound claim", func() {
 	})
 
 	It("comes with the write that binds it, and is False where a pod waits for the claim already", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim()
 		w.create(Volume("v"), Pod("user", "", "data"))
 		w.settle()
@@ -39,7 +41,7 @@ var _ = Describe("The condition Unused of a bound claim", func() {
 	})
 
 	It("follows pods as they come and go, in one write each", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim, pod := Claim(), Pod("user", "node-1", "data")
 		w.create(Volume("v"), claim)
 		w.settle()
@@ -56,7 +58,7 @@ var _ = Describe("The condition Unused of a bound claim", func() {
 	})
 
 	It("is True when the only pod has finished", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim, pod := Claim(), Pod("user", "node-1", "data")
 		w.create(Volume("v"), claim, pod)
 		w.settle()
@@ -69,7 +71,7 @@ var _ = Describe("The condition Unused of a bound claim", func() {
 	})
 
 	It("is not touched by a pod whose ephemeral volume only has the claim's name", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(ClaimNamed("worker-scratch"))
 		w.create(Volume("v"), claim, scratchPod())
 
@@ -79,7 +81,7 @@ var _ = Describe("The condition Unused of a bound claim", func() {
 	})
 
 	It("is left to kube-controller-manager in scope=classes", func() {
-		w := newWorld(ClassesScope)
+		w := newWorld(reconciler.ClassesScope)
 		claim := Claim()
 		w.create(claim, Pod("user", "node-1", "data"))
 
@@ -92,7 +94,7 @@ var _ = Describe("The condition Unused of a bound claim", func() {
 
 var _ = Describe("A deleted claim of a generic ephemeral volume", func() {
 	It("goes while its pod is only kept by finalizers, which may wait for the claim", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		pod, claim := scratchPod(), Claim(ClaimNamed("worker-scratch"))
 		pod.Spec.NodeName, pod.Finalizers = "node-1", []string{"example.com/keep"}
 		w.create(pod)
@@ -108,7 +110,7 @@ var _ = Describe("A deleted claim of a generic ephemeral volume", func() {
 	})
 
 	It("is not protected by a pod that only wants a claim of that name", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		pod, foreign := scratchPod(), Claim(ClaimNamed("worker-scratch"))
 		pod.Spec.NodeName = "node-1"
 		w.create(foreign, pod)
@@ -128,7 +130,7 @@ var _ = DescribeTable("A change of a pod wakes its claims",
 		before.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 		after := before.DeepCopy()
 		change(after)
-		Expect(newUse.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(wakes))
+		Expect(uses.OnlyNew.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(wakes))
 	},
 	Entry("not when its node reports", func(pod *corev1.Pod) { pod.Status.PodIP = "192.0.2.1" }, false),
 	Entry("when it is placed elsewhere", func(pod *corev1.Pod) { pod.Spec.NodeName = "node-2" }, true),

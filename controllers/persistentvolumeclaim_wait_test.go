@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/storage/volume"
 
+	"github.com/stowage-dev/stowage/internal/bindable"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -15,7 +16,7 @@ var _ = DescribeTable("A claim whose volume object goes is told what that volume
 		pv := Volume(name)
 		change(pv)
 
-		_, message := oldVolume(pv, claim)
+		_, message := bindable.OldVolume(pv, claim)
 		Expect(message).To(ContainSubstring(says))
 	},
 	Entry("where it was made for the claim", "pvc-1", func(pv *corev1.PersistentVolume) {

@@ -19,16 +19,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
+	"github.com/stowage-dev/stowage/internal/bindable"
 	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/uses"
+	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 var _ = Describe("Of what happens to claims", func() {
 	var (
 		w       *world
-		waiting queue
+		waiting wake.Queue
 	)
 
 	BeforeEach(func() {
@@ -39,30 +44,30 @@ var _ = Describe("Of what happens to claims", func() {
 
 	It("a claim made anew while nobody watched keeps no volume from others", func(ctx SpecContext) {
 		old, fresh := Claim(ClaimUID("one"), AskingFor("v")), Claim(ClaimUID("two"))
-		events := w.claims.claimEvents()
-		w.claims.index.Put(Volume("v"))
+		events := w.claims.ClaimEvents()
+		w.claims.Index.Put(Volume("v"))
 		events.Create(ctx, event.CreateEvent{Object: old}, waiting)
 
 		events.Update(ctx, event.UpdateEvent{ObjectOld: old, ObjectNew: fresh}, waiting)
 
-		Expect(w.claims.index.Take(binder.Wish{Claim: Claim(ClaimNamed("other"), ClaimUID("three"))})).NotTo(BeNil())
+		Expect(w.claims.Index.Take(binder.Wish{Claim: Claim(ClaimNamed("other"), ClaimUID("three"))})).NotTo(BeNil())
 	})
 
 	DescribeTable("a claim is woken by more than its own reconciler's words",
 		func(ctx SpecContext, change func(*corev1.PersistentVolumeClaim), woken int) {
 			before := Claim()
 			before.ResourceVersion = "1"
-			setBindable(before, corev1.PersistentVolumeClaimCondition{Status: corev1.ConditionFalse, Reason: "NoMatchingVolume"})
+			bindable.Set(before, corev1.PersistentVolumeClaimCondition{Status: corev1.ConditionFalse, Reason: "NoMatchingVolume"})
 			after := before.DeepCopy()
 			after.ResourceVersion = "2"
 			change(after)
 
-			w.claims.claimEvents().Update(ctx, event.UpdateEvent{ObjectOld: before, ObjectNew: after}, waiting)
+			w.claims.ClaimEvents().Update(ctx, event.UpdateEvent{ObjectOld: before, ObjectNew: after}, waiting)
 
 			Expect(waiting.Len()).To(Equal(woken))
 		},
 		Entry("not by another reason to wait", func(claim *corev1.PersistentVolumeClaim) {
-			setBindable(claim, corev1.PersistentVolumeClaimCondition{Status: corev1.ConditionFalse, Reason: "ProvisioningFailed"})
+			bindable.Set(claim, corev1.PersistentVolumeClaimCondition{Status: corev1.ConditionFalse, Reason: "ProvisioningFailed"})
 		}, 0),
 		Entry("by its spec", Asking("2Gi"), 1),
 		Entry("by its annotations", func(claim *corev1.PersistentVolumeClaim) { claim.Annotations = map[string]string{"a": "b"} }, 1),
@@ -77,41 +82,43 @@ var _ = Describe("Of what happens to claims", func() {
 			before.ResourceVersion = "1"
 			after := before.DeepCopy()
 			after.ResourceVersion = "2"
-			after.Finalizers = []string{pvcProtectionFinalizer, stowagev1alpha1.ProvisioningFinalizer}
+			after.Finalizers = []string{uses.ClaimProtection, stowagev1alpha1.ProvisioningFinalizer}
 			after.Annotations = map[string]string{
 				stowagev1alpha1.ProvisioningAnnotation: "{}", volume.AnnStorageProvisioner: "p", volume.AnnBetaStorageProvisioner: "p",
 			}
 			change(after)
 
-			w.claims.claimEvents().Update(ctx, event.UpdateEvent{ObjectOld: before, ObjectNew: after}, waiting)
+			w.claims.ClaimEvents().Update(ctx, event.UpdateEvent{ObjectOld: before, ObjectNew: after}, waiting)
 			Expect(waiting.Len()).To(Equal(woken))
 
 			By("which taking it back does, too")
-			w.claims.claimEvents().Update(ctx, event.UpdateEvent{ObjectOld: after, ObjectNew: before}, waiting)
+			w.claims.ClaimEvents().Update(ctx, event.UpdateEvent{ObjectOld: after, ObjectNew: before}, waiting)
 			Expect(waiting.Len()).To(Equal(1))
 		},
 		Entry("of all that is written then", func(*corev1.PersistentVolumeClaim) {}, 0),
 		Entry("but by its deletion", func(claim *corev1.PersistentVolumeClaim) { claim.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, 1),
-		Entry("but by a node that is chosen", func(claim *corev1.PersistentVolumeClaim) { claim.Annotations[annSelectedNode] = "n" }, 1),
+		Entry("but by a node that is chosen", func(claim *corev1.PersistentVolumeClaim) {
+			claim.Annotations[persistentvolumeclaim.AnnSelectedNode] = "n"
+		}, 1),
 		Entry("but by a volume", AskingFor("v"), 1),
 	)
 
 	It("a LocalVolume wakes its claim once its node's agent said something of it", func(ctx SpecContext) {
 		made := &stowagev1alpha1.LocalVolume{Spec: stowagev1alpha1.LocalVolumeSpec{ClaimRef: stowagev1alpha1.ClaimReference{Namespace: "default", Name: "data"}}}
-		Expect(w.claims.claimOfLocalVolume(ctx, made)).To(BeEmpty())
+		Expect(w.claims.ClaimOfLocalVolume(ctx, made)).To(BeEmpty())
 		made.Status.Conditions = []metav1.Condition{{Type: stowagev1alpha1.ProvisionedCondition}}
-		Expect(w.claims.claimOfLocalVolume(ctx, made)).To(HaveLen(1))
+		Expect(w.claims.ClaimOfLocalVolume(ctx, made)).To(HaveLen(1))
 		made.Status.Conditions, made.DeletionTimestamp = nil, &metav1.Time{Time: time.Now()}
-		Expect(w.claims.claimOfLocalVolume(ctx, made)).To(HaveLen(1))
+		Expect(w.claims.ClaimOfLocalVolume(ctx, made)).To(HaveLen(1))
 	})
 
 	It("a claim that begins to wait while others are about to look again looks again too", func(ctx SpecContext) {
-		w.claims.index.Take(binder.Wish{Claim: Claim(ClaimNamed("early"), ClaimUID("1"), Asking("9Gi"))})
-		w.claims.volumeEvents().Create(ctx, event.CreateEvent{Object: Volume("v")}, waiting)
+		w.claims.Index.Take(binder.Wish{Claim: Claim(ClaimNamed("early"), ClaimUID("1"), Asking("9Gi"))})
+		w.claims.VolumeEvents().Create(ctx, event.CreateEvent{Object: Volume("v")}, waiting)
 		late := Claim(ClaimNamed("late"), Asking("9Gi"))
 		w.create(late)
 
-		result, err := w.claims.Reconcile(ctx, requestFor(late))
+		result, err := w.claims.Reconcile(ctx, wake.Request(late))
 
 		Expect(err).NotTo(HaveOccurred())
 		Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<", time.Minute)))
@@ -121,7 +128,7 @@ var _ = Describe("Of what happens to claims", func() {
 var _ = Describe("A claim of hand-made volumes that wait for their first consumer", func() {
 	It("says that it waits for a consumer", func() {
 		w := newWorldIn(newMemory())
-		class := Class("by-hand", noProvisioner, nil)
+		class := Class("by-hand", persistentvolumeclaim.NoProvisioner, nil)
 		class.VolumeBindingMode = ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)
 		claim := Claim(InClass("by-hand"))
 		w.create(class, Volume("a", OfClass("by-hand")), claim)
@@ -135,7 +142,7 @@ var _ = Describe("A claim of hand-made volumes that wait for their first consume
 var _ = Describe("In scope=classes a claim whose class is gone", func() {
 	It("is left to its binder, without a word", func() {
 		w := newWorldIn(newMemory())
-		w.scope = ClassesScope
+		w.scope = reconciler.ClassesScope
 		w.restart()
 		w.create(Claim(InClass("gone"), askedOf(stowagev1alpha1.LocalDriver)))
 		for i := range 3 {
@@ -194,7 +201,7 @@ func (s *unsureStorage) takeEffect(ctx context.Context) { _, _ = s.Backend.Provi
 var _ = Describe("A claim whose backend is at work", func() {
 	It("says so only once that lasts", func() {
 		w := newWorldIn(newMemory())
-		w.patience = untilTold
+		w.patience = persistentvolumeclaim.UntilTold
 		w.restart()
 		claim := Claim(InClass("disks"))
 		w.create(LocalBackend("disks"))
@@ -204,7 +211,7 @@ var _ = Describe("A claim whose backend is at work", func() {
 
 		w.settle()
 		Expect(w.read(claim).Status.Conditions).To(BeEmpty())
-		w.clock.SetTime(w.clock.Now().Add(untilTold))
+		w.clock.SetTime(w.clock.Now().Add(persistentvolumeclaim.UntilTold))
 		_ = w.round()
 
 		Expect(w.condition(claim).Message).To(Equal("the agent is at work"))
@@ -213,12 +220,12 @@ var _ = Describe("A claim whose backend is at work", func() {
 
 	It("says so only once that lasts, however long it waited for a node before", func() {
 		w := newWorldIn(newMemory())
-		w.patience = untilTold
+		w.patience = persistentvolumeclaim.UntilTold
 		w.restart()
 		claim := Claim(InClass("disks"))
 		w.create(LocalBackend("disks", waitingForConsumer), Node("node-1"), claim)
 		w.settle()
-		w.clock.SetTime(w.clock.Now().Add(untilTold))
+		w.clock.SetTime(w.clock.Now().Add(persistentvolumeclaim.UntilTold))
 		w.storage.FailNext(slices.Repeat([]error{backend.InProgress.Errorf("the agent is at work")}, 3*maxRounds)...)
 		place(w, claim, "node-1")
 

@@ -6,7 +6,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -14,7 +18,7 @@ var _ = Describe("A claim that was placed in a zone that its class doesn't allow
 	const told = "node node-1, which the scheduler chose, can't have the volume: node node-1 is not within the allowedTopologies of " +
 		`StorageClass cloud (its topology.kubernetes.io/zone is "a", not one of b)`
 
-	for _, scope := range []Scope{ClusterScope, ClassesScope} {
+	for _, scope := range []reconciler.Scope{reconciler.ClusterScope, reconciler.ClassesScope} {
 		It("goes back to the scheduler, with nothing begun, in scope="+string(scope), func() {
 			w := newZonedWorld(scope, "b")
 			claim := Claim(InClass("cloud"), placedOn("node-1"), askedOf(stowagev1alpha1.GCEDriver))
@@ -24,16 +28,16 @@ var _ = Describe("A claim that was placed in a zone that its class doesn't allow
 
 			expectUnbegun(w, claim)
 			Expect(tellingOf(w.told(), told)).To(HaveLen(1))
-			Expect(attemptOf(claim)).To(Equal(1))
+			Expect(provisioning.AttemptOf(claim)).To(Equal(1))
 
 			place(w, claim, "node-2")
 			w.settle()
-			w.get(Volume(volumeIDOf(claim)))
+			w.get(Volume(provisioning.VolumeID(claim)))
 		})
 	}
 
 	It("has what was begun there removed first, once its outcome is known", func() {
-		w := newZonedWorld(ClusterScope, "a")
+		w := newZonedWorld(reconciler.ClusterScope, "a")
 		claim := Claim(InClass("cloud"), placedOn("node-1"))
 		w.halfMake(claim)
 		Expect(w.storage.Len()).To(Equal(1))
@@ -41,31 +45,31 @@ var _ = Describe("A claim that was placed in a zone that its class doesn't allow
 		rezone(w, "b")
 		w.storage.FailNext(backend.InProgress.Errorf("the call goes on"))
 		_ = w.round()
-		Expect(w.read(claim).Annotations).To(HaveKeyWithValue(annSelectedNode, "node-1"))
+		Expect(w.read(claim).Annotations).To(HaveKeyWithValue(persistentvolumeclaim.AnnSelectedNode, "node-1"))
 		w.settle()
 
 		expectUnbegun(w, claim)
 		place(w, claim, "node-2")
 		w.settle()
-		expectBound(w, claim, Volume(volumeIDOf(claim)))
+		expectBound(w, claim, Volume(provisioning.VolumeID(claim)))
 	})
 
 	It("keeps the volume that was made in time", func() {
-		w := newZonedWorld(ClusterScope, "a")
+		w := newZonedWorld(reconciler.ClusterScope, "a")
 		claim := Claim(InClass("cloud"), placedOn("node-1"))
 		w.create(claim)
 		w.faults = map[int]fault{w.written + 2: lost}
 		_ = w.round()
-		w.get(Volume(volumeIDOf(claim)))
+		w.get(Volume(provisioning.VolumeID(claim)))
 
 		rezone(w, "b")
 		w.settle()
 
-		expectBound(w, claim, Volume(volumeIDOf(claim)))
+		expectBound(w, claim, Volume(provisioning.VolumeID(claim)))
 	})
 
 	It("keeps the node that the scheduler chose while what was begun is removed", func() {
-		w := newZonedWorld(ClusterScope, "a")
+		w := newZonedWorld(reconciler.ClusterScope, "a")
 		claim := Claim(InClass("cloud"), placedOn("node-1"))
 		w.halfMake(claim)
 		rezone(w, "b")
@@ -75,14 +79,14 @@ var _ = Describe("A claim that was placed in a zone that its class doesn't allow
 		place(w, claim, "node-2")
 		w.settle()
 
-		expectBound(w, claim, Volume(volumeIDOf(w.read(claim))))
-		Expect(claim.Annotations).To(HaveKeyWithValue(annSelectedNode, "node-2"))
+		expectBound(w, claim, Volume(provisioning.VolumeID(w.read(claim))))
+		Expect(claim.Annotations).To(HaveKeyWithValue(persistentvolumeclaim.AnnSelectedNode, "node-2"))
 	})
 
 	for _, kind := range []fault{lost, unanswered} {
 		for number := range 5 {
 			It("is placed anew, with nothing left, when write "+string(rune('1'+number))+" of that is "+string(kind), func() {
-				w := newZonedWorld(ClusterScope, "a")
+				w := newZonedWorld(reconciler.ClusterScope, "a")
 				claim := Claim(InClass("cloud"), placedOn("node-1"))
 				w.halfMake(claim)
 				rezone(w, "b")
@@ -95,7 +99,7 @@ var _ = Describe("A claim that was placed in a zone that its class doesn't allow
 				expectUnbegun(w, claim)
 				place(w, claim, "node-2")
 				w.settle()
-				expectBound(w, claim, Volume(volumeIDOf(claim)))
+				expectBound(w, claim, Volume(provisioning.VolumeID(claim)))
 			})
 		}
 	}
@@ -103,7 +107,7 @@ var _ = Describe("A claim that was placed in a zone that its class doesn't allow
 
 // newZonedWorld is a world with a cloud that makes disks in some zones, and a node in
 // zone a and in zone b.
-func newZonedWorld(scope Scope, zones ...string) *world {
+func newZonedWorld(scope reconciler.Scope, zones ...string) *world {
 	GinkgoHelper()
 	w := newWorld(scope)
 	w.create(zonedCloud(zones...), nodeInZone("node-1", "a"), nodeInZone("node-2", "b"))
@@ -116,7 +120,7 @@ func rezone(w *world, zones ...string) {
 	GinkgoHelper()
 	object := zonedCloud()
 	update(w, object, func(object *stowagev1alpha1.StorageBackend) { object.Spec.GCE.Zones = zones })
-	_, err := w.backends.Reconcile(GinkgoT().Context(), requestFor(object))
+	_, err := w.backends.Reconcile(GinkgoT().Context(), wake.Request(object))
 	Expect(err).NotTo(HaveOccurred())
 }
 
@@ -129,7 +133,7 @@ func nodeInZone(name, zone string) *corev1.Node {
 func expectUnbegun(w *world, claim *corev1.PersistentVolumeClaim) {
 	GinkgoHelper()
 	w.get(claim)
-	Expect(claim.Annotations).NotTo(HaveKey(annSelectedNode))
-	Expect(hasIntent(claim)).To(BeFalse())
+	Expect(claim.Annotations).NotTo(HaveKey(persistentvolumeclaim.AnnSelectedNode))
+	Expect(provisioning.HasIntent(claim)).To(BeFalse())
 	Expect(w.storage.Len()).To(BeZero())
 }

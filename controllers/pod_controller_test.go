@@ -7,12 +7,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 var _ = Describe("A pod's generic ephemeral volume", func() {
 	It("gets a claim that the pod owns, before the pod has a node", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		pod := scratchPod()
 		w.create(pod)
 
@@ -26,7 +28,7 @@ var _ = Describe("A pod's generic ephemeral volume", func() {
 	})
 
 	It("does not take a claim of that name which is not the pod's", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		pod, foreign := scratchPod(), Claim(ClaimNamed("worker-scratch"))
 		w.create(foreign, pod)
 
@@ -40,7 +42,7 @@ var _ = Describe("A pod's generic ephemeral volume", func() {
 	})
 
 	It("gets its claim when the claim that had the name is gone", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		pod, foreign := scratchPod(), Claim(ClaimNamed("worker-scratch"))
 		w.create(foreign, pod)
 		w.reconcilePod(pod)
@@ -55,14 +57,14 @@ var _ = Describe("A pod's generic ephemeral volume", func() {
 	})
 
 	It("gets its claim although another of the pod's can't be made, of which the pod is told once", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		pod := scratchPod()
 		pod.Spec.Volumes = append(pod.Spec.Volumes, *pod.Spec.Volumes[0].DeepCopy())
 		pod.Spec.Volumes[1].Name = "second"
 		w.create(pod)
 		w.faults = map[int]fault{w.written: lost}
 
-		_, err := w.pods.Reconcile(GinkgoT().Context(), requestFor(pod))
+		_, err := w.pods.Reconcile(GinkgoT().Context(), wake.Request(pod))
 
 		Expect(err).To(MatchError(errInjected))
 		Expect(w.gone(Claim(ClaimNamed("worker-second")))).To(BeFalse())
@@ -70,7 +72,7 @@ var _ = Describe("A pod's generic ephemeral volume", func() {
 	})
 
 	It("is nothing to a claim that something else named Pod owns", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim()
 		claim.OwnerReferences = []metav1.OwnerReference{{
 			APIVersion: "example.com/v1", Kind: "Pod", Name: "worker", UID: "1", Controller: ptr.To(true),
@@ -84,7 +86,7 @@ var _ = Describe("A pod's generic ephemeral volume", func() {
 	})
 
 	It("loses its claim when the pod is gone", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		pod := scratchPod()
 		w.create(pod)
 		w.reconcilePod(pod)
@@ -97,7 +99,7 @@ var _ = Describe("A pod's generic ephemeral volume", func() {
 	})
 
 	It("keeps its claim when the cache has lost sight of the pod", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		pod := scratchPod()
 		w.create(pod)
 		w.reconcilePod(pod)
@@ -109,7 +111,7 @@ var _ = Describe("A pod's generic ephemeral volume", func() {
 	})
 
 	It("loses the claim of an earlier pod of the same name, and then gets its own", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		old := scratchPod()
 		w.create(old)
 		w.reconcilePod(old)
@@ -140,6 +142,6 @@ func scratchPod() *corev1.Pod {
 
 func (w *world) reconcilePod(pod *corev1.Pod) {
 	GinkgoHelper()
-	_, err := w.pods.Reconcile(GinkgoT().Context(), requestFor(pod))
+	_, err := w.pods.Reconcile(GinkgoT().Context(), wake.Request(pod))
 	Expect(err).NotTo(HaveOccurred())
 }

@@ -10,19 +10,21 @@ import (
 	"k8s.io/utils/ptr"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/provisioning"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 var _ = Describe("A claim of one of Stowage's classes", func() {
 	It("gets a volume made for it, named by its UID and owned by its class", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(InClass("disks"))
 		w.create(LocalBackend("disks"), claim)
 
 		w.settle()
 
-		pv := Volume(volumeIDOf(claim))
+		pv := Volume(provisioning.VolumeID(claim))
 		expectBound(w, claim, pv)
 		Expect(pv.Name).To(Equal("pvc-" + string(claim.UID)))
 		Expect(pv.Annotations).To(HaveKeyWithValue(volume.AnnDynamicallyProvisioned, stowagev1alpha1.LocalDriver))
@@ -33,7 +35,7 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 	})
 
 	It("takes five writes to be provisioned, and one to count the volume", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		w.create(LocalBackend("disks"))
 		w.settle()
 		w.create(Claim(InClass("disks")))
@@ -45,7 +47,7 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 	})
 
 	It("waits for its first consumer where the class says so, and takes the node of a pod placed by hand", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(InClass("disks"))
 		w.create(LocalBackend("disks", waitingForConsumer), Node("node-1"), claim)
 		w.settle()
@@ -54,22 +56,22 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 		w.create(Pod("user", "node-1", "data"))
 		w.settle()
 
-		expectBound(w, claim, Volume(volumeIDOf(claim)))
+		expectBound(w, claim, Volume(provisioning.VolumeID(claim)))
 	})
 
 	It("goes by the pod whose node is there, and not by one that is on its way out", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(InClass("disks"))
 		w.create(LocalBackend("disks", waitingForConsumer), Node("node-1"), claim,
 			Pod("astray", "nowhere", "data"), Pod("user", "node-1", "data"))
 
 		w.settle()
 
-		expectBound(w, claim, Volume(volumeIDOf(claim)))
+		expectBound(w, claim, Volume(provisioning.VolumeID(claim)))
 	})
 
 	It("is told that its pod is placed on a node that does not exist", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(InClass("disks"))
 		w.create(LocalBackend("disks", waitingForConsumer), claim, Pod("user", "nowhere", "data"))
 
@@ -81,7 +83,7 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 
 	DescribeTable("is refused, with a reason, and nothing is made",
 		func(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, reason string) {
-			w := newWorld(ClusterScope)
+			w := newWorld(reconciler.ClusterScope)
 			w.create(LocalBackend("disks"), class, claim)
 
 			w.settle()
@@ -104,7 +106,7 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 		Entry("when its class names a file system that its backend doesn't make", Claim(InClass("bad")),
 			Class("bad", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks", stowagev1alpha1.FSTypeParameter: "btrfs"}),
 			`the file system "btrfs" is not supported here`),
-		Entry("when it asks for a copy of a claim that isn't there", Claim(InClass("good"), startingFrom("", claimKind, "other")),
+		Entry("when it asks for a copy of a claim that isn't there", Claim(InClass("good"), startingFrom("", provisioning.ClaimKind, "other")),
 			Class("good", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks"}),
 			"claim default/other, which is to be copied, does not exist"),
 		Entry("when its class is of a driver that is not the backend's", Claim(InClass("mixed")),
@@ -115,7 +117,7 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 
 	DescribeTable("has the file system that its class names, unless it is a device",
 		func(mode corev1.PersistentVolumeMode, fsType string) {
-			w := newWorld(ClusterScope)
+			w := newWorld(reconciler.ClusterScope)
 			claim := Claim(InClass("fast"))
 			claim.Spec.VolumeMode = &mode
 			w.create(LocalBackend("disks"), claim,
@@ -123,7 +125,7 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 
 			w.settle()
 
-			volume := Volume(volumeIDOf(claim))
+			volume := Volume(provisioning.VolumeID(claim))
 			expectBound(w, claim, volume)
 			Expect(volume.Spec.CSI.FSType).To(Equal(fsType))
 		},
@@ -132,7 +134,7 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 	)
 
 	It("shows the backend's error, and gets its volume when the error is over", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(InClass("disks"))
 		w.create(LocalBackend("disks"))
 		w.settle()
@@ -143,11 +145,11 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 
 		w.settle()
 
-		expectBound(w, claim, Volume(volumeIDOf(claim)))
+		expectBound(w, claim, Volume(provisioning.VolumeID(claim)))
 	})
 
 	It("leaves nothing behind when it is deleted in the middle", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(InClass("disks"))
 		w.create(LocalBackend("disks"))
 		w.settle()
@@ -162,7 +164,7 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 	})
 
 	It("has what was made for it removed when it was bound to another volume meanwhile", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(InClass("disks"))
 		w.create(LocalBackend("disks"))
 		w.settle()
@@ -176,21 +178,21 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 	})
 
 	It("can't have another tenant's volume removed by forging its own annotation", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		victim, forger := Claim(ClaimNamed("victim"), InClass("disks")), Claim(ClaimNamed("forger"))
 		w.create(LocalBackend("disks"), victim, forger)
 		w.settle()
 
 		update(w, forger, func(claim *corev1.PersistentVolumeClaim) {
 			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, stowagev1alpha1.ProvisioningAnnotation,
-				`{"backend":"disks","volume":"`+volumeIDOf(victim)+`","attempt":1}`)
+				`{"backend":"disks","volume":"`+provisioning.VolumeID(victim)+`","attempt":1}`)
 			claim.Finalizers = append(claim.Finalizers, stowagev1alpha1.ProvisioningFinalizer)
 		})
 		w.delete(forger)
 		w.settle()
 
 		Expect(w.gone(forger)).To(BeTrue())
-		Expect(w.storage.Has(volumeIDOf(victim))).To(BeTrue())
+		Expect(w.storage.Has(provisioning.VolumeID(victim))).To(BeTrue())
 	})
 })
 
@@ -199,7 +201,7 @@ var _ = Describe("Provisioning that is interrupted", func() {
 	for _, kind := range []fault{lost, unanswered, contended} {
 		for number := range writes {
 			It("ends with one bound volume when write "+string(rune('1'+number))+" is "+string(kind), func() {
-				w := newWorld(ClusterScope)
+				w := newWorld(reconciler.ClusterScope)
 				claim := Claim(InClass("disks"))
 				w.create(LocalBackend("disks"))
 				w.settle()
@@ -210,12 +212,12 @@ var _ = Describe("Provisioning that is interrupted", func() {
 				w.restart()
 				w.settle()
 
-				expectBound(w, claim, Volume(volumeIDOf(claim)))
+				expectBound(w, claim, Volume(provisioning.VolumeID(claim)))
 				Expect(w.storage.Len()).To(Equal(1))
 			})
 
 			It("leaves nothing when write "+string(rune('1'+number))+" is "+string(kind)+" and the claim is deleted", func() {
-				w := newWorld(ClusterScope)
+				w := newWorld(reconciler.ClusterScope)
 				claim := Claim(InClass("disks"))
 				w.create(LocalBackend("disks"))
 				w.settle()
@@ -237,7 +239,7 @@ var _ = Describe("Provisioning that is interrupted", func() {
 
 var _ = Describe("In scope=classes", func() {
 	It("a claim is left alone until kube-controller-manager asks for its volume, and is not bound", func() {
-		w := newWorld(ClassesScope)
+		w := newWorld(reconciler.ClassesScope)
 		claim := Claim(InClass("disks"))
 		w.create(LocalBackend("disks"), claim)
 		w.settle()
@@ -248,7 +250,7 @@ var _ = Describe("In scope=classes", func() {
 		})
 		w.settle()
 
-		pv := Volume(volumeIDOf(claim))
+		pv := Volume(provisioning.VolumeID(claim))
 		w.get(pv)
 		w.get(claim)
 		Expect(pv.Spec.ClaimRef.UID).To(Equal(claim.UID))
@@ -259,7 +261,7 @@ var _ = Describe("In scope=classes", func() {
 	})
 
 	It("static volumes and their claims are kube-controller-manager's", func() {
-		w := newWorld(ClassesScope)
+		w := newWorld(reconciler.ClassesScope)
 		w.create(Volume("v"), Claim())
 
 		w.settle()
@@ -274,7 +276,7 @@ func waitingForConsumer(object *stowagev1alpha1.StorageBackend) {
 
 var _ = Describe("A claim whose class allows some nodes only", func() {
 	It("gets a volume that can be used there only", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(InClass("near"))
 		w.create(LocalBackend("disks"), near(), claim)
 
@@ -288,7 +290,7 @@ var _ = Describe("A claim whose class allows some nodes only", func() {
 	})
 
 	It("is refused for a pod that was placed on another by hand", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		class := near()
 		class.VolumeBindingMode = ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)
 		claim := Claim(InClass("near"))

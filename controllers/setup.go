@@ -1,17 +1,17 @@
-// Package controllers holds Stowage's reconcilers, one file family per kind:
+// Package controllers is the table of contents of the manager: Setup makes every reconciler
+// from the same Dependencies. Each kind has a package of its own:
 //
-//	persistentvolumeclaim_*   match, bind and provision claims, protect them
-//	persistentvolume_*        phases of volumes, their protection and reclaim
-//	node_*                    decide what is attached to which node
-//	volumeattachment_*        attach and detach volumes of Stowage's drivers
-//	storagebackend_*          probe backends, keep their StorageClasses, audit what they hold
-//	localdisk_*               a LocalDisk for each node of local backends; its room, for the scheduler
-//	localvolume_*             volumes that are to go, whose node is gone; and those whose LocalVolume is gone
-//	pod_*                     make the claims of generic ephemeral volumes
-//	volumeattributesclass_*   protect VolumeAttributesClasses that are used
+//	persistentvolumeclaim   match, bind, provision and expand claims, and protect them
+//	persistentvolume        phases of volumes, their protection, reclaim and recycling
+//	volumeattachment        attach and detach, and compare with what backends say is attached
+//	node                    decide which volumes a node gets and gives up
+//	storagebackend          probe backends, keep their StorageClasses; audit: orphans, lost volumes
+//	localvolume             LocalDisks and their free space, LocalVolumes whose node is gone
+//	ephemeral               make the claims of generic ephemeral volumes
+//	volumeattributesclass   protect VolumeAttributesClasses in use
 //
-// They read, call and write. What is decided is decided in internal/binder; how
-// storage is made is internal/backend's. They run in the manager and never mount.
+// Reconcilers read, call and write. Decisions are in internal/binder and internal/attach;
+// storage is made in internal/backend. They run in the manager and never mount.
 package controllers
 
 import (
@@ -25,17 +25,27 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stowage-dev/stowage/controllers/ephemeral"
+	"github.com/stowage-dev/stowage/controllers/localvolume"
+	"github.com/stowage-dev/stowage/controllers/node"
+	"github.com/stowage-dev/stowage/controllers/persistentvolume"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/controllers/storagebackend"
+	"github.com/stowage-dev/stowage/controllers/storagebackend/audit"
+	"github.com/stowage-dev/stowage/controllers/volumeattachment"
+	"github.com/stowage-dev/stowage/controllers/volumeattributesclass"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/event"
+	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/liveread"
+	"github.com/stowage-dev/stowage/internal/opener"
 )
-
-const ()
-
-const ()
 
 // Options are what the reconcilers need beside the manager.
 type Options struct {
 	// Scope says which claims and volumes are acted on.
-	Scope Scope
+	Scope reconciler.Scope
 	// Backends are the kinds of storage that are served.
 	Backends *backend.Registry
 	// Recycler empties volumes of policy Recycle that people made. Nil: nobody does.
@@ -72,44 +82,44 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	if err != nil {
 		return err
 	}
-	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := index.Add(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	if options.Namespace != "" {
-		if err := mgr.GetFieldIndexer().IndexField(ctx, &storagev1.CSIStorageCapacity{}, capacitiesByDisk, diskOfCapacity); err != nil {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, &storagev1.CSIStorageCapacity{}, index.CapacitiesByDisk, index.DiskOfCapacity); err != nil {
 			return fmt.Errorf("indexing capacities by disk: %w", err)
 		}
 	}
-	claims := NewPersistentVolumeClaimReconciler(deps)
+	claims := persistentvolumeclaim.New(deps)
 	reconcilers := []interface{ SetupWithManager(ctrl.Manager) error }{
 		claims,
-		NewPersistentVolumeReconciler(deps, claims.index),
-		NewStorageBackendReconciler(deps),
-		NewStorageBackendAuditor(deps),
-		NewLocalDiskReconciler(deps),
-		NewLocalVolumeReconciler(deps),
-		NewLocalVolumeAdopter(deps),
-		NewVolumeAttachmentReconciler(deps),
-		NewVolumeAttachmentComparer(deps),
+		persistentvolume.New(deps, claims.Index),
+		storagebackend.New(deps),
+		audit.New(deps),
+		localvolume.NewDiskReconciler(deps),
+		localvolume.New(deps),
+		localvolume.NewAdopter(deps),
+		volumeattachment.New(deps),
+		volumeattachment.NewComparer(deps),
 	}
-	if options.Scope == ClusterScope {
-		reconcilers = append(reconcilers, NewPodReconciler(deps), NewVolumeAttributesClassReconciler(deps), NewNodeReconciler(deps))
+	if options.Scope == reconciler.ClusterScope {
+		reconcilers = append(reconcilers, ephemeral.New(deps), volumeattributesclass.New(deps), node.New(deps))
 	}
-	for _, reconciler := range reconcilers {
-		if err := reconciler.SetupWithManager(mgr); err != nil {
-			return fmt.Errorf("setting up %T: %w", reconciler, err)
+	for _, added := range reconcilers {
+		if err := added.SetupWithManager(mgr); err != nil {
+			return fmt.Errorf("setting up %T: %w", added, err)
 		}
 	}
 	return nil
 }
 
 // dependenciesOf is what a manager's reconcilers are made of.
-func dependenciesOf(ctx context.Context, mgr ctrl.Manager, options Options) (Dependencies, error) {
-	live := liveOf(mgr)
-	opener, err := newStorage(ctx, options.Backends, options.Recycler, options.Metrics)
-	return Dependencies{
-		Client: mgr.GetClient(), Live: live, Reads: newLiveReads(live), Storage: opener, Events: recorderOf(mgr),
-		Patience: untilTold, Clock: options.Clock, Scope: options.Scope, Namespace: options.Namespace,
+func dependenciesOf(ctx context.Context, mgr ctrl.Manager, options Options) (reconciler.Dependencies, error) {
+	live := liveread.Of(mgr)
+	backends, err := opener.New(ctx, options.Backends, options.Recycler, options.Metrics)
+	return reconciler.Dependencies{
+		Client: mgr.GetClient(), Live: live, Reads: liveread.New(live), Storage: backends, Events: event.RecorderOf(mgr),
+		Patience: persistentvolumeclaim.UntilTold, Clock: options.Clock, Scope: options.Scope, Namespace: options.Namespace,
 		ForceDetachAfter: options.ForceDetachAfter, AttachmentCheckInterval: options.AttachmentCheckInterval,
 	}, err
 }

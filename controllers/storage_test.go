@@ -9,10 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
 	"github.com/stowage-dev/stowage/internal/backend/dispatch"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
+	"github.com/stowage-dev/stowage/internal/opener"
+	"github.com/stowage-dev/stowage/internal/provisioning"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -33,16 +36,16 @@ var _ = Describe("Storage that reconcilers open", func() {
 })
 
 func openStorage(inner *fake.Backend, registry *prometheus.Registry) (backend.Backend, error) {
-	s, err := newStorage(GinkgoT().Context(), backend.NewRegistry(fake.Kind{For: stowagev1alpha1.LocalType, Backend: inner}), nil, registry)
+	s, err := opener.New(GinkgoT().Context(), backend.NewRegistry(fake.Kind{For: stowagev1alpha1.LocalType, Backend: inner}), nil, registry)
 	if err != nil {
 		return nil, err
 	}
-	return s.open(LocalBackend("disks"), func() {})
+	return s.Open(LocalBackend("disks"), func() {})
 }
 
 var _ = Describe("A backend that takes its time", func() {
 	It("is told of on the claim, and its answer is used", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		w.dispatch()
 		release := w.storage.Hold()
 		claim := Claim(InClass("disks"))
@@ -57,13 +60,13 @@ var _ = Describe("A backend that takes its time", func() {
 		Eventually(func(g Gomega) {
 			_ = w.round()
 			w.get(claim)
-			g.Expect(claim.Spec.VolumeName).To(Equal(volumeIDOf(claim)))
+			g.Expect(claim.Spec.VolumeName).To(Equal(provisioning.VolumeID(claim)))
 		}).Should(Succeed())
 		Expect(w.storage.Calls()).To(HaveLen(1))
 	})
 
 	It("loses nothing of a claim that is deleted meanwhile", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		w.dispatch()
 		release := w.storage.Hold()
 		claim := Claim(InClass("disks"))
@@ -84,13 +87,13 @@ var _ = Describe("A backend that takes its time", func() {
 			return w.gone(claim)
 		}).Should(BeTrue())
 		Expect(w.storage.Len()).To(BeZero())
-		Expect(slices.Contains(w.storage.Calls(), "Delete "+volumeIDOf(claim))).To(BeTrue())
+		Expect(slices.Contains(w.storage.Calls(), "Delete "+provisioning.VolumeID(claim))).To(BeTrue())
 	})
 })
 
 // dispatch has the calls to the backend made in goroutines, as in the manager.
 func (w *world) dispatch() {
-	w.served.dispatcher = dispatch.New(GinkgoT().Context())
+	w.served.Dispatcher = dispatch.New(GinkgoT().Context())
 }
 
 var _ = Describe("A volume whose removal waits for its turn", func() {
@@ -113,7 +116,7 @@ var _ = Describe("A volume whose removal waits for its turn", func() {
 		}
 
 		for _, claim := range []*corev1.PersistentVolumeClaim{first, second} {
-			update(w, Volume(volumeIDOf(claim)), Reclaimed(corev1.PersistentVolumeReclaimRetain))
+			update(w, Volume(provisioning.VolumeID(claim)), Reclaimed(corev1.PersistentVolumeReclaimRetain))
 		}
 		release()
 

@@ -8,8 +8,10 @@ import (
 	. "github.com/onsi/gomega"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
+	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -151,7 +153,7 @@ func (p *inPages) ListAfter(ctx context.Context, id string) (page []backend.Held
 // paged is a world whose storage holds volumes that nothing records.
 func paged(orphans int) (*world, *inPages) {
 	GinkgoHelper()
-	w := newWorld(ClusterScope)
+	w := newWorld(reconciler.ClusterScope)
 	w.create(LocalBackend("disks"))
 	for i := range orphans {
 		w.hold(heldFor(i))
@@ -169,7 +171,7 @@ func (w *world) servePages() *inPages {
 // auditOn has the auditor do one thing.
 func (w *world) auditOn() {
 	GinkgoHelper()
-	_, err := w.audits.Reconcile(context.Background(), requestFor(LocalBackend("disks")))
+	_, err := w.audits.Reconcile(context.Background(), wake.Request(LocalBackend("disks")))
 	Expect(err).NotTo(HaveOccurred())
 }
 

@@ -14,8 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/controllers/storagebackend/audit"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
+	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -125,7 +128,7 @@ var _ = Describe("An orphan", func() {
 	})
 
 	It("is kept when its record names a claim that its id is not of", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		strange := backend.Held{ID: "pvc-1", Claim: heldFor(2).Claim}
 		w.create(LocalBackend("disks"))
 		w.hold(strange)
@@ -161,8 +164,8 @@ var _ = Describe("An orphan", func() {
 
 	It("is removed once by two auditors, of which one finds the other's write", func() {
 		w, orphan := due()
-		other := NewStorageBackendAuditor(w.dependencies(newView(w)))
-		w.views.audits.Client = beforeStatus{w, func() { _, _ = other.Reconcile(context.Background(), requestFor(LocalBackend("disks"))) }}
+		other := audit.New(w.dependencies(newView(w)))
+		w.views.audits.Client = beforeStatus{w, func() { _, _ = other.Reconcile(context.Background(), wake.Request(LocalBackend("disks"))) }}
 
 		w.settle()
 

@@ -11,8 +11,13 @@ import (
 	"k8s.io/utils/ptr"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	storagebackendaudit "github.com/stowage-dev/stowage/controllers/storagebackend/audit"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
+	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -35,7 +40,7 @@ var _ = Describe("An audit", func() {
 		w.settle()
 
 		Expect(w.backend().Status.Orphans).To(Equal(ptr.To(int32(1))))
-		Expect(heldAs(w.audit().Orphans[0])).To(Equal(orphan))
+		Expect(storagebackendaudit.HeldAs(w.audit().Orphans[0])).To(Equal(orphan))
 		Expect(tellingOf(w.told(), "OrphansFound")).To(ConsistOf(ContainSubstring(orphan.ID)))
 	})
 
@@ -100,14 +105,14 @@ var _ = Describe("An audit", func() {
 	})
 
 	It("takes nothing for an orphan that is being made", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(InClass("disks"))
 		w.create(LocalBackend("disks"))
 		w.settle()
 		w.halfMake(claim)
 
 		w.passTime(time.Hour)
-		_, err := w.audits.Reconcile(GinkgoT().Context(), requestFor(LocalBackend("disks")))
+		_, err := w.audits.Reconcile(GinkgoT().Context(), wake.Request(LocalBackend("disks")))
 
 		Expect(err).NotTo(HaveOccurred())
 		Expect(w.audit().Orphans).To(BeEmpty())
@@ -166,23 +171,23 @@ var _ = Describe("An audit", func() {
 	})
 
 	It("names what it finds first, and counts the rest", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		w.create(LocalBackend("disks"))
-		for i := range maxListed + 1 {
+		for i := range storagebackendaudit.MaxListed + 1 {
 			w.hold(heldFor(i))
 		}
 
 		w.settle()
 
-		Expect(w.backend().Status.Orphans).To(Equal(ptr.To(int32(maxListed + 1))))
-		Expect(w.audit().Orphans).To(HaveLen(maxListed))
+		Expect(w.backend().Status.Orphans).To(Equal(ptr.To(int32(storagebackendaudit.MaxListed + 1))))
+		Expect(w.audit().Orphans).To(HaveLen(storagebackendaudit.MaxListed))
 		Expect(tellingOf(w.told(), "OrphansFound")).To(ConsistOf(ContainSubstring("and 98 more")))
 	})
 })
 
 var _ = Describe("The capacity of a backend", func() {
 	It("is what its storage tells, in whole MiB", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		w.storage.SetSpace(backend.Space{Total: size("10Gi"), Used: size("1073741825")})
 		w.create(LocalBackend("disks"))
 
@@ -194,7 +199,7 @@ var _ = Describe("The capacity of a backend", func() {
 	})
 
 	It("is left out where the storage can't tell", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		w.serve(byName{"disks": struct{ backend.Backend }{w.storage}})
 		w.create(LocalBackend("disks"))
 
@@ -209,15 +214,15 @@ var _ = Describe("The capacity of a backend", func() {
 // then force-deleted.
 func orphaned() (*world, backend.Held) {
 	GinkgoHelper()
-	w := newWorld(ClusterScope)
+	w := newWorld(reconciler.ClusterScope)
 	claim := Claim(InClass("disks"))
 	w.create(LocalBackend("disks"))
 	w.settle()
 	w.halfMake(claim)
 	w.forceDelete(claim)
 	w.settle()
-	Expect(w.storage.Has(volumeIDOf(claim))).To(BeTrue())
-	return w, backend.Held{ID: volumeIDOf(claim), Claim: requestFrom(claim).Claim}
+	Expect(w.storage.Has(provisioning.VolumeID(claim))).To(BeTrue())
+	return w, backend.Held{ID: provisioning.VolumeID(claim), Claim: persistentvolumeclaim.RequestFrom(claim).Claim}
 }
 
 // forceDelete deletes a claim past its finalizers.

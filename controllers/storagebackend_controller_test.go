@@ -12,13 +12,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/storageclass"
+	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 var _ = Describe("A StorageBackend", func() {
 	It("is Ready, says what it is, and has every condition", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		object := LocalBackend("disks")
 		w.create(object)
 
@@ -34,7 +37,7 @@ var _ = Describe("A StorageBackend", func() {
 	})
 
 	It("writes nothing when nothing changed", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		w.create(LocalBackend("disks"))
 		w.settle()
 		before := w.written
@@ -43,7 +46,7 @@ var _ = Describe("A StorageBackend", func() {
 	})
 
 	It("is not Ready while its storage does not answer, and tells so", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		object := LocalBackend("disks")
 		w.storage.SetProbe(backend.Unavailable.Errorf("no node has the labels"))
 		w.create(object)
@@ -55,7 +58,7 @@ var _ = Describe("A StorageBackend", func() {
 	})
 
 	It("is not Ready when this version can't serve its kind", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		object := LocalBackend("share")
 		object.Spec.Local, object.Spec.NFS = nil, &stowagev1alpha1.NFSBackend{Server: "nfs.example.com", Path: "/srv"}
 		w.create(object)
@@ -75,7 +78,7 @@ var _ = Describe("A StorageBackend", func() {
 
 var _ = Describe("The StorageClass of a backend", func() {
 	It("is kept as the spec says, and follows what may change", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		object := LocalBackend("disks")
 		w.create(object)
 		w.settle()
@@ -83,7 +86,7 @@ var _ = Describe("The StorageClass of a backend", func() {
 		w.get(class)
 		Expect(class.Provisioner).To(Equal(stowagev1alpha1.LocalDriver))
 		Expect(class.Parameters).To(Equal(map[string]string{"backend": "disks"}))
-		Expect(class.Annotations).NotTo(HaveKey(annDefaultClass))
+		Expect(class.Annotations).NotTo(HaveKey(storageclass.AnnDefaultClass))
 
 		update(w, object, func(object *stowagev1alpha1.StorageBackend) {
 			object.Spec.StorageClass.IsDefault = true
@@ -92,12 +95,12 @@ var _ = Describe("The StorageClass of a backend", func() {
 		w.settle()
 
 		w.get(class)
-		Expect(class.Annotations).To(HaveKeyWithValue(annDefaultClass, "true"))
+		Expect(class.Annotations).To(HaveKeyWithValue(storageclass.AnnDefaultClass, "true"))
 		Expect(class.MountOptions).To(Equal([]string{"noatime"}))
 	})
 
 	It("waits for consumers by default, because local storage is not everywhere", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		w.create(LocalBackend("disks", func(object *stowagev1alpha1.StorageBackend) {
 			object.Spec.StorageClass = &stowagev1alpha1.StorageClassTemplate{Name: "quick"}
 		}))
@@ -108,7 +111,7 @@ var _ = Describe("The StorageClass of a backend", func() {
 	})
 
 	It("is made again when somebody deletes it, and removed when the spec drops it", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		object, class := LocalBackend("disks"), Class("disks", "", nil)
 		w.create(object)
 		w.settle()
@@ -124,7 +127,7 @@ var _ = Describe("The StorageClass of a backend", func() {
 	})
 
 	It("may be copied under another name: the copy stays, with all that was copied", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		object, class := LocalBackend("disks"), Class("disks", "", nil)
 		w.create(object)
 		w.settle()
@@ -144,7 +147,7 @@ var _ = Describe("The StorageClass of a backend", func() {
 
 	DescribeTable("is made anew when spec.storageClass was removed and set again between two looks",
 		func(change func(*stowagev1alpha1.StorageClassTemplate), policy corev1.PersistentVolumeReclaimPolicy, mode storagev1.VolumeBindingMode) {
-			w := newWorld(ClusterScope)
+			w := newWorld(reconciler.ClusterScope)
 			object := LocalBackend("disks")
 			w.create(object)
 			w.settle()
@@ -170,7 +173,7 @@ var _ = Describe("The StorageClass of a backend", func() {
 	)
 
 	It("allows the zones of the cloud's disks, in whatever order they are listed", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		object := zonedCloud("b", "a")
 		w.create(object)
 		w.settle()
@@ -185,7 +188,7 @@ var _ = Describe("The StorageClass of a backend", func() {
 	})
 
 	It("is made anew when the cloud's zones change", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		object := zonedCloud("a")
 		w.create(object)
 		w.settle()
@@ -209,14 +212,14 @@ var _ = Describe("The StorageClass of a backend", func() {
 	for _, kind := range []fault{lost, unanswered} {
 		for number := range 2 {
 			It("is made anew when write "+string(rune('1'+number))+" of it is "+string(kind), func() {
-				w := newWorld(ClusterScope)
+				w := newWorld(reconciler.ClusterScope)
 				object := zonedCloud("a")
 				w.create(object)
 				w.settle()
 				update(w, object, func(object *stowagev1alpha1.StorageBackend) { object.Spec.GCE.Zones = []string{"b"} })
 
 				w.faults = map[int]fault{w.written + number: kind}
-				_, err := w.backends.Reconcile(GinkgoT().Context(), requestFor(object))
+				_, err := w.backends.Reconcile(GinkgoT().Context(), wake.Request(object))
 				Expect(err).To(HaveOccurred())
 				w.restart()
 				w.settle()
@@ -230,7 +233,7 @@ var _ = Describe("The StorageClass of a backend", func() {
 
 	DescribeTable("is left alone by who sees it as it was",
 		func(change func(*world, *storagev1.StorageClass)) {
-			w := newWorld(ClusterScope)
+			w := newWorld(reconciler.ClusterScope)
 			object, class := zonedCloud("a"), Class("cloud", "", nil)
 			w.create(object)
 			w.settle()
@@ -241,7 +244,7 @@ var _ = Describe("The StorageClass of a backend", func() {
 			update(w, object, func(object *stowagev1alpha1.StorageBackend) { object.Spec.GCE.Zones = []string{"b"} })
 
 			w.views.backends.Client = stale{w, []client.Object{shown}}
-			_, err := w.backends.Reconcile(GinkgoT().Context(), requestFor(object))
+			_, err := w.backends.Reconcile(GinkgoT().Context(), wake.Request(object))
 
 			Expect(err).To(HaveOccurred())
 			Expect(uidNow(w, "cloud")).To(Equal(now))
@@ -258,7 +261,7 @@ var _ = Describe("The StorageClass of a backend", func() {
 	)
 
 	It("is never taken from somebody else", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		object := LocalBackend("disks")
 		w.create(Class("disks", "example.com/other", nil), object)
 
@@ -292,7 +295,7 @@ var _ = Describe("A deleted StorageBackend", func() {
 		w.delete(object)
 
 		w.views.backends.live.Reader = unlistable{w}
-		_, err := w.backends.Reconcile(GinkgoT().Context(), requestFor(object))
+		_, err := w.backends.Reconcile(GinkgoT().Context(), wake.Request(object))
 
 		Expect(err).NotTo(HaveOccurred())
 		expectNotReady(w, object, stowagev1alpha1.ReasonInUse, "waits for volume pvc-")
@@ -311,7 +314,7 @@ var _ = Describe("A deleted StorageBackend", func() {
 
 	DescribeTable("says what to do about who uses it",
 		func(user client.Object, advice string) {
-			w := newWorld(ClusterScope)
+			w := newWorld(reconciler.ClusterScope)
 			object := LocalBackend("disks")
 			w.create(object, user)
 			w.settle()
@@ -330,7 +333,7 @@ var _ = Describe("A deleted StorageBackend", func() {
 	)
 
 	It("is no error when the cache still shows it after it is gone, and gets no class", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		object := LocalBackend("disks")
 		w.create(object)
 		shown := object.DeepCopy()
@@ -339,14 +342,14 @@ var _ = Describe("A deleted StorageBackend", func() {
 		Expect(w.gone(object)).To(BeTrue())
 
 		w.views.backends.Client = stale{w, []client.Object{shown}}
-		_, err := w.backends.Reconcile(GinkgoT().Context(), requestFor(shown))
+		_, err := w.backends.Reconcile(GinkgoT().Context(), wake.Request(shown))
 
 		Expect(err).NotTo(HaveOccurred())
 		Expect(w.gone(Class("disks", "", nil))).To(BeTrue())
 	})
 
 	It("goes at once when nothing uses it", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		object := LocalBackend("disks")
 		w.create(object)
 		w.settle()
@@ -356,14 +359,14 @@ var _ = Describe("A deleted StorageBackend", func() {
 	})
 
 	It("waits for a claim for which storage may have been made", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		object, claim := LocalBackend("disks"), Claim(InClass("disks"))
 		w.create(object)
 		w.settle()
 		w.halfMake(claim)
 
 		w.delete(object)
-		_, err := w.backends.Reconcile(GinkgoT().Context(), requestFor(object))
+		_, err := w.backends.Reconcile(GinkgoT().Context(), wake.Request(object))
 
 		Expect(err).NotTo(HaveOccurred())
 		expectNotReady(w, object, stowagev1alpha1.ReasonInUse, "waits for claim default/data")

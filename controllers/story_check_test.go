@@ -8,6 +8,9 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/storageclass"
+	"github.com/stowage-dev/stowage/internal/uses"
 )
 
 // check looks at a cluster at rest: who has what, and whether anybody waits in
@@ -66,8 +69,8 @@ func (s *story) checkWaiting(t *rapid.T, claim *corev1.PersistentVolumeClaim, vo
 		t.Fatalf("claim %s was bound, and waits", claim.Name)
 	}
 	wish, placed := s.wishOf(claim)
-	if placed && claim.Spec.Selector == nil && claim.Spec.VolumeName == "" && s.class(classOf(claim)) != nil {
-		t.Fatalf("no volume is made for claim %s of class %s: %+v", claim.Name, classOf(claim), claim.Status.Conditions)
+	if placed && claim.Spec.Selector == nil && claim.Spec.VolumeName == "" && s.class(storageclass.Of(claim)) != nil {
+		t.Fatalf("no volume is made for claim %s of class %s: %+v", claim.Name, storageclass.Of(claim), claim.Status.Conditions)
 	}
 	for _, pv := range volumes {
 		if s.couldHave(pv, wish) {
@@ -96,13 +99,13 @@ func (s *story) couldHave(pv *corev1.PersistentVolume, wish binder.Wish) bool {
 // anyone may have been asked.
 func (s *story) wishOf(claim *corev1.PersistentVolumeClaim) (wish binder.Wish, placed bool) {
 	wish = binder.Wish{Claim: claim}
-	if !waitsForConsumer(s.class(classOf(claim))) {
+	if !storageclass.WaitsForConsumer(s.class(storageclass.Of(claim))) {
 		return wish, true
 	}
 	wish.Delayed = true
 	for _, object := range s.all(&corev1.PodList{}) {
 		pod := object.(*corev1.Pod)
-		placed = placed || pod.Spec.NodeName != "" && slices.Contains(claimsOf(pod), claim.Name)
+		placed = placed || pod.Spec.NodeName != "" && slices.Contains(index.ClaimsOf(pod), claim.Name)
 	}
 	return wish, placed
 }
@@ -110,7 +113,7 @@ func (s *story) wishOf(claim *corev1.PersistentVolumeClaim) (wish binder.Wish, p
 // checkUsed expects a reason for which a deleted claim is still there.
 func (s *story) checkUsed(t *rapid.T, claim *corev1.PersistentVolumeClaim) {
 	for _, object := range s.all(&corev1.PodList{}) {
-		if uses(claim)(*object.(*corev1.Pod)) {
+		if uses.Of(claim)(*object.(*corev1.Pod)) {
 			return
 		}
 	}

@@ -8,12 +8,15 @@ import (
 	"k8s.io/component-helpers/storage/volume"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 var _ = Describe("A volume that a person reserves by name", func() {
 	It("is Available until its claim is created, and then bound to it", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim, pv := Claim(), Volume("v", ReservedTo("data"))
 		w.create(pv, Volume("smaller-name"))
 		w.settle()
@@ -27,7 +30,7 @@ var _ = Describe("A volume that a person reserves by name", func() {
 	})
 
 	It("is bound to a claim that exists", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim, pv := Claim(), Volume("v", ReservedTo("data"))
 		w.create(claim)
 		w.settle()
@@ -39,7 +42,7 @@ var _ = Describe("A volume that a person reserves by name", func() {
 	})
 
 	It("is told with its claim when it does not fit, and another is taken", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(Asking("5Gi"))
 		w.create(Volume("small", ReservedTo("data")), Volume("right", Holding("5Gi")), claim)
 
@@ -55,7 +58,7 @@ var _ = Describe("A volume that a person reserves by name", func() {
 
 var _ = Describe("A volume that names its claim with the UID", func() {
 	It("is bound to that claim", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim()
 		w.create(claim)
 		pv := Volume("v", tiedTo(claim))
@@ -67,7 +70,7 @@ var _ = Describe("A volume that names its claim with the UID", func() {
 	})
 
 	It("is Released when there is no such claim", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		pv := Volume("v", tiedTo(Claim(ClaimUID("gone"))))
 		w.create(pv)
 
@@ -77,7 +80,7 @@ var _ = Describe("A volume that names its claim with the UID", func() {
 	})
 
 	It("is Released when the claim was made anew, which doesn't get it", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim, pv := Claim(), Volume("v", tiedTo(Claim(ClaimUID("earlier"))))
 		w.create(pv, claim)
 
@@ -114,7 +117,7 @@ var _ = Describe("A volume whose claimRef a person changes", func() {
 
 	DescribeTable("is tied again to the claim that is bound to it",
 		func(change func(*corev1.PersistentVolume)) {
-			w := newWorld(ClusterScope)
+			w := newWorld(reconciler.ClusterScope)
 			claim, pv := Claim(), Volume("v")
 			w.create(claim, pv)
 			w.settle()
@@ -156,7 +159,7 @@ var _ = Describe("A volume that is tied to a claim which took another", func() {
 
 	It("is Released, to be reclaimed by its provisioner, when it was made for that claim", func() {
 		w, claim := boundTo("taken")
-		pv := Volume(volumeIDOf(claim), tiedTo(claim), madeBy("disks.example.com"), Reclaimed(corev1.PersistentVolumeReclaimDelete))
+		pv := Volume(provisioning.VolumeID(claim), tiedTo(claim), madeBy("disks.example.com"), Reclaimed(corev1.PersistentVolumeReclaimDelete))
 		w.create(pv)
 
 		w.settle()
@@ -178,7 +181,7 @@ var _ = Describe("A volume that is tied to a claim which took another", func() {
 var _ = Describe("A volume that a controller tied to a claim, and that does not fit it", func() {
 	DescribeTable("is not bound, and both are told once",
 		func(cause string, change func(*corev1.PersistentVolume)) {
-			w := newWorld(ClusterScope)
+			w := newWorld(reconciler.ClusterScope)
 			claim := Claim(Asking("2Gi"))
 			w.create(claim)
 			pv := Volume("v", Holding("2Gi"), tiedTo(claim), byController, change)
@@ -204,7 +207,7 @@ var _ = Describe("A volume that a controller tied to a claim, and that does not 
 
 var _ = Describe("A claim that is bound", func() {
 	It("is bound like a new one when it was copied without its volume", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim()
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volume.AnnBindCompleted, "yes")
 		w.create(Volume("v"), claim)
@@ -244,7 +247,7 @@ var _ = Describe("A claim that is bound", func() {
 	})
 
 	It("reports what it got: capacity, access modes and VolumeAttributesClass", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(ofAttributes("gold"))
 		w.create(Volume("v", attributed, Holding("5Gi"), WithModes(corev1.ReadWriteOnce, corev1.ReadWriteMany)), claim)
 
@@ -259,7 +262,7 @@ var _ = Describe("A claim that is bound", func() {
 
 var _ = Describe("A claim that the cache still shows after it is gone", func() {
 	It("is no error when it has yet to be protected", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		claim := Claim()
 		w.create(claim)
 		shown := claim.DeepCopy()
@@ -269,7 +272,7 @@ var _ = Describe("A claim that the cache still shows after it is gone", func() {
 		Expect(w.gone(claim)).To(BeTrue())
 
 		w.views.claims.Client = stale{w, []client.Object{shown}}
-		_, err := w.claims.Reconcile(GinkgoT().Context(), requestFor(shown))
+		_, err := w.claims.Reconcile(GinkgoT().Context(), wake.Request(shown))
 
 		Expect(err).NotTo(HaveOccurred())
 	})
@@ -278,7 +281,7 @@ var _ = Describe("A claim that the cache still shows after it is gone", func() {
 // boundTo is a world with a claim that is bound to a volume of this name.
 func boundTo(name string) (*world, *corev1.PersistentVolumeClaim) {
 	GinkgoHelper()
-	w, claim := newWorld(ClusterScope), Claim()
+	w, claim := newWorld(reconciler.ClusterScope), Claim()
 	w.create(Volume(name), claim)
 	w.settle()
 	expectBound(w, claim, Volume(name))

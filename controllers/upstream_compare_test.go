@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/uses"
 )
 
 // What a row compares of its volumes and claims, where it is not all.
@@ -82,7 +83,7 @@ func withoutOwn(annotations map[string]string) map[string]string {
 // deletersOf are the finalizers of those who delete a volume's storage, and of nobody
 // known: all that are neither Kubernetes' protection nor Stowage's.
 func deletersOf(pv *corev1.PersistentVolume) []string {
-	kept := slices.DeleteFunc(slices.Clone(pv.Finalizers), func(finalizer string) bool { return finalizer == pvProtectionFinalizer })
+	kept := slices.DeleteFunc(slices.Clone(pv.Finalizers), func(finalizer string) bool { return finalizer == uses.VolumeProtection })
 	slices.Sort(kept)
 	return kept
 }

@@ -11,6 +11,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -32,7 +35,7 @@ func (r *tableRow) play() []string {
 	if r.Problem != "" {
 		return []string{"its code needs upstream's controller: " + r.Problem}
 	}
-	s := &stage{world: newWorld(ClusterScope), row: r, uids: map[types.UID]types.UID{}}
+	s := &stage{world: newWorld(reconciler.ClusterScope), row: r, uids: map[types.UID]types.UID{}}
 	if err := s.set(); err != nil {
 		return []string{"the API server refuses it: " + err.Error()}
 	}
@@ -61,7 +64,7 @@ func (s *stage) set() error {
 	}
 	for _, class := range s.row.Classes {
 		if class = class.DeepCopy(); class.Provisioner == "" {
-			class.Provisioner = noProvisioner
+			class.Provisioner = persistentvolumeclaim.NoProvisioner
 		}
 		if err := s.make(class); err != nil {
 			return err
@@ -153,7 +156,7 @@ func (s *stage) call() {
 	for range maxCalls {
 		before := s.written
 		s.feedIndex()
-		_, _ = reconcile(context.Background(), requestFor(of)) // an error is what some rows are about
+		_, _ = reconcile(context.Background(), wake.Request(of)) // an error is what some rows are about
 		if s.written == before {
 			return
 		}

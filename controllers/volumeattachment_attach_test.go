@@ -12,12 +12,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/controllers/volumeattachment"
+	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 var _ = Describe("An attachment of one of Stowage's volumes", func() {
-	for _, scope := range []Scope{ClusterScope, ClassesScope} {
+	for _, scope := range []reconciler.Scope{reconciler.ClusterScope, reconciler.ClassesScope} {
 		It("is attached in scope="+string(scope)+", and tells the node where the device is", func() {
 			w, pv, node := clouded(scope)
 			attachment := attachmentTo(node.Name, pv)
@@ -34,9 +38,9 @@ var _ = Describe("An attachment of one of Stowage's volumes", func() {
 	}
 
 	It("takes one write where it was prepared and its volume was provisioned", func() {
-		w, pv, node := clouded(ClusterScope)
+		w, pv, node := clouded(reconciler.ClusterScope)
 		attachment := attachmentTo(node.Name, pv)
-		prepareAttachment(attachment, pv, node)
+		attachintent.Prepare(attachment, pv, node)
 		w.create(attachment)
 
 		before := w.written
@@ -47,7 +51,7 @@ var _ = Describe("An attachment of one of Stowage's volumes", func() {
 	})
 
 	It("is none of our business where the driver isn't ours", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		attachment := &storagev1.VolumeAttachment{Spec: storagev1.VolumeAttachmentSpec{
 			Attacher: "disks.example.com", NodeName: "node-1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("v")},
 		}}
@@ -60,7 +64,7 @@ var _ = Describe("An attachment of one of Stowage's volumes", func() {
 	})
 
 	It("is there at once, and goes at once, where its driver attaches nothing", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		attachment := &storagev1.VolumeAttachment{Spec: storagev1.VolumeAttachmentSpec{
 			Attacher: stowagev1alpha1.NFSDriver, NodeName: "node-1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("v")},
 		}}
@@ -78,7 +82,7 @@ var _ = Describe("An attachment of one of Stowage's volumes", func() {
 	})
 
 	It("says why it fails, on the volume too and once, and then that it doesn't any more", func() {
-		w, pv, node := clouded(ClusterScope)
+		w, pv, node := clouded(reconciler.ClusterScope)
 		attachment := attachmentTo(node.Name, pv)
 		w.create(attachment)
 		full := backend.Exhausted.Errorf("the node has 16 disks, and room for no more")
@@ -100,14 +104,14 @@ var _ = Describe("An attachment of one of Stowage's volumes", func() {
 	})
 
 	It("waits as long as the storage asks to be left alone, and keeps to what it said before", func() {
-		w, pv, node := clouded(ClusterScope)
+		w, pv, node := clouded(reconciler.ClusterScope)
 		attachment := attachmentTo(node.Name, pv)
 		w.create(attachment)
 		refusal, pause := backend.Unavailable.Errorf("too many calls"), backend.Unavailable.Errorf("later: %w", pausedFor(w, 7*time.Second))
 		w.storage.FailNext(refusal, pause)
 		_ = w.round()
 
-		result, err := w.attachments.Reconcile(GinkgoT().Context(), requestFor(attachment))
+		result, err := w.attachments.Reconcile(GinkgoT().Context(), wake.Request(attachment))
 
 		Expect(err).NotTo(HaveOccurred(), "what isn't asked doesn't fail, and is no reason to wait longer the next time")
 		Expect(result.RequeueAfter).To(Equal(7 * time.Second))
@@ -119,22 +123,22 @@ var _ = Describe("An attachment of one of Stowage's volumes", func() {
 	})
 
 	It("asks soon for work that goes on, as a pod waits for it, and says nothing meanwhile", func() {
-		w, pv, node := clouded(ClusterScope)
+		w, pv, node := clouded(reconciler.ClusterScope)
 		attachment := attachmentTo(node.Name, pv)
 		w.create(attachment)
 		w.storage.FailNext(backend.InProgress.Errorf("the operation goes on"))
 
-		result, err := w.attachments.Reconcile(GinkgoT().Context(), requestFor(attachment))
+		result, err := w.attachments.Reconcile(GinkgoT().Context(), wake.Request(attachment))
 
 		Expect(err).NotTo(HaveOccurred())
-		Expect(result.RequeueAfter).To(Equal(retryUnfinished))
+		Expect(result.RequeueAfter).To(Equal(volumeattachment.RetryUnfinished))
 		w.get(attachment)
 		Expect(attachment.Status.AttachError).To(BeNil())
 		Expect(w.told()).To(BeEmpty())
 	})
 
 	It("is attached once, though the answer to the call was lost", func() {
-		w, pv, node := clouded(ClusterScope)
+		w, pv, node := clouded(reconciler.ClusterScope)
 		attachment := attachmentTo(node.Name, pv)
 		w.create(attachment)
 		w.storage.AttachBehind(pv.Spec.CSI.VolumeHandle, identityOf(node))
@@ -147,7 +151,7 @@ var _ = Describe("An attachment of one of Stowage's volumes", func() {
 	})
 
 	It("waits for a node that isn't there, and is attached when it registers", func() {
-		w, pv, _ := clouded(ClusterScope)
+		w, pv, _ := clouded(reconciler.ClusterScope)
 		attachment := attachmentTo("node-2", pv)
 		w.create(attachment)
 		w.settle()
@@ -162,7 +166,7 @@ var _ = Describe("An attachment of one of Stowage's volumes", func() {
 	})
 
 	It("says that its StorageBackend is gone", func() {
-		w, pv, node := clouded(ClusterScope)
+		w, pv, node := clouded(reconciler.ClusterScope)
 		object := cloud()
 		update(w, object, func(object *stowagev1alpha1.StorageBackend) { object.Finalizers = nil })
 		w.delete(object)
@@ -176,7 +180,7 @@ var _ = Describe("An attachment of one of Stowage's volumes", func() {
 	})
 
 	It("is not attached any more once its volume is being deleted, and goes when it is deleted", func() {
-		w, pv, node := clouded(ClusterScope)
+		w, pv, node := clouded(reconciler.ClusterScope)
 		update(w, pv, func(pv *corev1.PersistentVolume) { pv.Finalizers = append(pv.Finalizers, "example.com/keep") })
 		w.delete(Claim())
 		w.settle()
@@ -193,7 +197,7 @@ var _ = Describe("An attachment of one of Stowage's volumes", func() {
 	})
 
 	It("is attached while a claim is bound to its volume, though that is being deleted", func() {
-		w, pv, node := clouded(ClusterScope)
+		w, pv, node := clouded(reconciler.ClusterScope)
 		w.delete(pv)
 		w.settle()
 		attachment := attachmentTo(node.Name, pv)
@@ -258,16 +262,16 @@ var _ = Describe("A volume that one node at a time can have", func() {
 	})
 
 	It("is attached once by two leaders at once, to two nodes, with caches that saw neither attachment of the other", func() {
-		w, pv, node := clouded(ClusterScope)
+		w, pv, node := clouded(reconciler.ClusterScope)
 		other := machine("node-2")
 		first, second := attachmentTo(node.Name, pv), attachmentTo(other.Name, pv)
 		w.create(other, first, second)
-		leaders := []*VolumeAttachmentReconciler{w.attachments, NewVolumeAttachmentReconciler(w.dependencies(newView(w)))}
+		leaders := []*volumeattachment.Reconciler{w.attachments, volumeattachment.New(w.dependencies(newView(w)))}
 		w.written = 0
 		for range 5 {
 			var acting sync.WaitGroup
 			for i, attachment := range []*storagev1.VolumeAttachment{first, second} {
-				acting.Go(func() { _, _ = leaders[i].Reconcile(GinkgoT().Context(), requestFor(attachment)) })
+				acting.Go(func() { _, _ = leaders[i].Reconcile(GinkgoT().Context(), wake.Request(attachment)) })
 			}
 			acting.Wait()
 		}
@@ -279,7 +283,7 @@ var _ = Describe("A volume that one node at a time can have", func() {
 	})
 
 	It("goes to the attachment that was made first, whatever order they are looked at in", func() {
-		w, pv, node := clouded(ClusterScope)
+		w, pv, node := clouded(reconciler.ClusterScope)
 		other := machine("node-2")
 		first := attachmentTo(node.Name, pv)
 		w.create(other, first)
@@ -291,7 +295,7 @@ var _ = Describe("A volume that one node at a time can have", func() {
 			}
 			w.create(second)
 		}
-		_, _ = w.attachments.Reconcile(GinkgoT().Context(), requestFor(second))
+		_, _ = w.attachments.Reconcile(GinkgoT().Context(), wake.Request(second))
 		Expect(w.storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(BeEmpty())
 
 		w.settle()
@@ -300,16 +304,16 @@ var _ = Describe("A volume that one node at a time can have", func() {
 	})
 
 	It("is not attached for an attachment that was deleted since the cache looked", func() {
-		w, pv, node := clouded(ClusterScope)
+		w, pv, node := clouded(reconciler.ClusterScope)
 		attachment := attachmentTo(node.Name, pv)
-		prepareAttachment(attachment, pv, node)
+		attachintent.Prepare(attachment, pv, node)
 		w.create(attachment)
 		seen := attachment.DeepCopy()
 		w.delete(attachment)
 		w.settle()
 		w.views.attachments.Client = stale{w, []client.Object{seen}}
 
-		_, _ = w.attachments.Reconcile(GinkgoT().Context(), requestFor(seen))
+		_, _ = w.attachments.Reconcile(GinkgoT().Context(), wake.Request(seen))
 
 		Expect(w.storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(BeEmpty())
 	})
@@ -317,7 +321,7 @@ var _ = Describe("A volume that one node at a time can have", func() {
 
 var _ = Describe("A volume that nodes only read", func() {
 	It("is attached to several", func() {
-		w, pv, node := clouded(ClusterScope)
+		w, pv, node := clouded(reconciler.ClusterScope)
 		other, shared := machine("node-2"), twinOf(pv)
 		shared.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany}
 		w.create(other, shared)

@@ -8,7 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/wake"
 )
 
 var _ = Describe("What a backend says is attached", func() {
@@ -63,14 +65,14 @@ var _ = Describe("What a backend says is attached", func() {
 		w.settle()
 		w.views.comparisons.Client = staleList{w, seen}
 
-		_, err := w.comparisons.Reconcile(GinkgoT().Context(), requestForName("cloud"))
+		_, err := w.comparisons.Reconcile(GinkgoT().Context(), wake.RequestNamed("cloud"))
 
 		Expect(err).NotTo(HaveOccurred())
 		expectDetached(w, attachment, pv)
 	})
 
 	It("is told once, and detached after it was seen twice, where nobody asks for it", func() {
-		w, pv, node := clouded(ClusterScope)
+		w, pv, node := clouded(reconciler.ClusterScope)
 		w.storage.AttachBehind(pv.Spec.CSI.VolumeHandle, identityOf(node))
 		w.settle()
 		Expect(w.storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(HaveLen(1))
@@ -85,7 +87,7 @@ var _ = Describe("What a backend says is attached", func() {
 	})
 
 	It("stays while a node uses it, though nobody asks for it", func() {
-		w, pv, node := clouded(ClusterScope)
+		w, pv, node := clouded(reconciler.ClusterScope)
 		updateNode(w, node, using(pv))
 		w.storage.AttachBehind(pv.Spec.CSI.VolumeHandle, identityOf(node))
 		for range 3 {
@@ -101,7 +103,7 @@ var _ = Describe("What a backend says is attached", func() {
 	})
 
 	It("stays while a node that has long been Ready uses it, though nobody told it that it can", func() {
-		w, pv, node := clouded(ClusterScope)
+		w, pv, node := clouded(reconciler.ClusterScope)
 		updateNode(w, node, together(using(pv), readyFor(2*time.Hour)))
 		w.storage.AttachBehind(pv.Spec.CSI.VolumeHandle, identityOf(node))
 		for range 3 {
@@ -113,7 +115,7 @@ var _ = Describe("What a backend says is attached", func() {
 	})
 
 	It("is only told where the machine is none of the cluster's", func() {
-		w, pv, _ := clouded(ClusterScope)
+		w, pv, _ := clouded(reconciler.ClusterScope)
 		w.storage.AttachBehind(pv.Spec.CSI.VolumeHandle, backend.NodeIdentity{ProviderID: "gce://project/zone/rescue"})
 		for range 3 {
 			w.settle()
@@ -137,7 +139,7 @@ var _ = Describe("What a backend says is attached", func() {
 	})
 
 	It("is detached though its volume object is gone", func() {
-		w, pv, node := clouded(ClusterScope)
+		w, pv, node := clouded(reconciler.ClusterScope)
 		update(w, pv, func(pv *corev1.PersistentVolume) { pv.Finalizers = nil })
 		w.delete(pv)
 		w.storage.AttachBehind(pv.Name, identityOf(node))
@@ -151,11 +153,11 @@ var _ = Describe("What a backend says is attached", func() {
 	})
 
 	It("is detached though the manager ended between making the attachment that ends it and deleting it", func() {
-		w, pv, node := clouded(ClusterScope)
+		w, pv, node := clouded(reconciler.ClusterScope)
 		w.storage.AttachBehind(pv.Name, identityOf(node))
 		w.settle()
 		w.clock.SetTime(w.clock.Now().Add(time.Minute))
-		_, err := w.comparisons.Reconcile(GinkgoT().Context(), requestForName("cloud"))
+		_, err := w.comparisons.Reconcile(GinkgoT().Context(), wake.RequestNamed("cloud"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(w.all(&storagev1.VolumeAttachmentList{})).To(HaveLen(1))
 
@@ -167,7 +169,7 @@ var _ = Describe("What a backend says is attached", func() {
 	})
 
 	It("is told of where the backend doesn't say it", func() {
-		w, _, _ := clouded(ClusterScope)
+		w, _, _ := clouded(reconciler.ClusterScope)
 		w.storage.FailListing(backend.Unavailable.Errorf("503"))
 
 		w.settle()

@@ -12,6 +12,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -263,7 +264,7 @@ var _ = Describe("An attachment that is deleted", func() {
 		w.views.attachments.live.Reader = withoutVolume{w, pv.Name}
 		w.delete(attachment)
 
-		_, _ = w.attachments.Reconcile(GinkgoT().Context(), requestFor(attachment))
+		_, _ = w.attachments.Reconcile(GinkgoT().Context(), wake.Request(attachment))
 
 		expectStays(w, attachment, pv, "nothing tells which disk is attached")
 	})
@@ -295,7 +296,7 @@ var _ = Describe("An attachment that is deleted", func() {
 		w.settle()
 		w.views.attachments.Client = stale{w, []client.Object{seen}}
 
-		_, _ = w.attachments.Reconcile(GinkgoT().Context(), requestFor(seen))
+		_, _ = w.attachments.Reconcile(GinkgoT().Context(), wake.Request(seen))
 
 		expectAttached(w, again, pv, node)
 	})

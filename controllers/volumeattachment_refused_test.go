@@ -7,6 +7,8 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/controllers/volumeattachment"
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
@@ -14,7 +16,7 @@ var _ = Describe("A refusal that usually passes", func() {
 	refusal := backend.NotReady.Errorf("disk d isn't ready")
 
 	It("keeps quiet for half a minute, and is told once where it lasts longer", func() {
-		w, pv, node := clouded(ClusterScope)
+		w, pv, node := clouded(reconciler.ClusterScope)
 		attachment := attachmentTo(node.Name, pv)
 		w.create(attachment)
 		w.storage.FailNext(repeated(refusal, 30)...)
@@ -53,7 +55,7 @@ var _ = Describe("A refusal that usually passes", func() {
 	})
 
 	It("begins anew once the volume was attached in between", func() {
-		w, pv, node := clouded(ClusterScope)
+		w, pv, node := clouded(reconciler.ClusterScope)
 		attachment := attachmentTo(node.Name, pv)
 		w.create(attachment)
 		w.storage.FailNext(refusal)
@@ -72,7 +74,7 @@ var _ = Describe("A refusal that usually passes", func() {
 
 var _ = Describe("Work that goes on in the cloud", func() {
 	It("is told after two minutes, as no error, which would have kubelets wait longer", func() {
-		w, pv, node := clouded(ClusterScope)
+		w, pv, node := clouded(reconciler.ClusterScope)
 		attachment := attachmentTo(node.Name, pv)
 		w.create(attachment)
 		w.storage.FailNext(repeated(backend.InProgress.Errorf("attaching goes on (operation o-1)"), 3)...)
@@ -91,13 +93,13 @@ var _ = Describe("Work that goes on in the cloud", func() {
 
 var _ = Describe("A refusal that somebody has to cure", func() {
 	It("is told on the claim, too, whose namespace is all that its users see", func() {
-		w, pv, node := clouded(ClusterScope)
+		w, pv, node := clouded(reconciler.ClusterScope)
 		attachment := attachmentTo(node.Name, pv)
 		w.create(attachment)
 		recorded := &recordingEvents{}
 		deps := w.dependencies(w.views.attachments)
 		deps.Events = recorded
-		w.attachments = NewVolumeAttachmentReconciler(deps)
+		w.attachments = volumeattachment.New(deps)
 		w.storage.FailNext(backend.Invalid.Errorf("constraint constraints/x violated"))
 
 		_ = w.round()

@@ -10,8 +10,11 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/measure"
+	"github.com/stowage-dev/stowage/internal/wake"
 )
 
 // slowly has each detach take longer than a reconcile waits, until release is called.
@@ -153,11 +156,11 @@ var _ = Describe("An attachment whose detach is refused", func() {
 
 var _ = Describe("A node that gets its provider's id late", func() {
 	It("has it written on the attachment before anything is attached", func() {
-		w, pv, node := clouded(ClusterScope)
+		w, pv, node := clouded(reconciler.ClusterScope)
 		attachment := attachmentTo(node.Name, pv)
 		anonymous := node.DeepCopy()
 		anonymous.Spec.ProviderID = ""
-		prepareAttachment(attachment, pv, anonymous)
+		attachintent.Prepare(attachment, pv, anonymous)
 		w.create(attachment)
 
 		w.settle()
@@ -173,7 +176,7 @@ func becomesReady(node *corev1.Node) { node.Status.Conditions[0].Status = corev1
 // roundOfAttachments runs the reconciler of attachments alone.
 func (w *world) roundOfAttachments() error {
 	for _, object := range w.all(&storagev1.VolumeAttachmentList{}) {
-		if _, err := w.attachments.Reconcile(GinkgoT().Context(), requestFor(object)); err != nil {
+		if _, err := w.attachments.Reconcile(GinkgoT().Context(), wake.Request(object)); err != nil {
 			return err
 		}
 	}
@@ -188,7 +191,7 @@ func countsForced(w *world) (count func() float64) {
 	registry := prometheus.NewRegistry()
 	metrics, err := measure.New(registry)
 	Expect(err).NotTo(HaveOccurred())
-	w.served.metrics = metrics
+	w.served.Metrics = metrics
 	return func() (sum float64) {
 		families, err := registry.Gather()
 		Expect(err).NotTo(HaveOccurred())

@@ -10,8 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/provisioning"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -40,7 +42,7 @@ func identityOf(node *corev1.Node) backend.NodeIdentity {
 }
 
 // clouded is a cluster with a node, and a claim with a volume that can be attached.
-func clouded(scope Scope, options ...func(*stowagev1alpha1.StorageBackend)) (*world, *corev1.PersistentVolume, *corev1.Node) {
+func clouded(scope reconciler.Scope, options ...func(*stowagev1alpha1.StorageBackend)) (*world, *corev1.PersistentVolume, *corev1.Node) {
 	GinkgoHelper()
 	return cloudedIn(newWorld(scope), options...)
 }
@@ -49,14 +51,14 @@ func cloudedIn(w *world, options ...func(*stowagev1alpha1.StorageBackend)) (*wor
 	GinkgoHelper()
 	node := machine("node-1")
 	claim := Claim(InClass("cloud"))
-	if w.scope == ClassesScope {
+	if w.scope == reconciler.ClassesScope {
 		askedOf(stowagev1alpha1.GCEDriver)(claim)
 	}
 	w.create(cloud(options...), node, claim)
 	w.settle()
-	pv := Volume(volumeIDOf(claim))
+	pv := Volume(provisioning.VolumeID(claim))
 	w.get(pv)
-	if w.scope == ClassesScope {
+	if w.scope == reconciler.ClassesScope {
 		setPhase(w, pv, corev1.VolumeBound)
 	}
 	w.told()
@@ -77,7 +79,7 @@ func attachmentTo(node string, pv *corev1.PersistentVolume) *storagev1.VolumeAtt
 // attached is a cluster with a volume that is attached to a node.
 func attached(options ...func(*stowagev1alpha1.StorageBackend)) (*world, *storagev1.VolumeAttachment, *corev1.PersistentVolume) {
 	GinkgoHelper()
-	w, pv, node := clouded(ClusterScope, options...)
+	w, pv, node := clouded(reconciler.ClusterScope, options...)
 	attachment := attachmentTo(node.Name, pv)
 	w.create(attachment)
 	w.settle()

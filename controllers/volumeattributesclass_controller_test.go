@@ -11,12 +11,14 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/uses"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 var _ = Describe("A VolumeAttributesClass", func() {
 	It("is protected, also where the admission plug-in is off", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		class := attributesClass("gold")
 		w.create(class)
 		update(w, class, func(class *storagev1.VolumeAttributesClass) { class.Finalizers = nil })
@@ -24,11 +26,11 @@ var _ = Describe("A VolumeAttributesClass", func() {
 		w.settle()
 
 		w.get(class)
-		Expect(class.Finalizers).To(ConsistOf(vacProtectionFinalizer))
+		Expect(class.Finalizers).To(ConsistOf(uses.AttributesClassProtection))
 	})
 
 	It("goes at once when nothing uses it", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		class := attributesClass("gold")
 		w.create(class, Claim(ofAttributes("silver")))
 		w.settle()
@@ -40,7 +42,7 @@ var _ = Describe("A VolumeAttributesClass", func() {
 	})
 
 	It("is kept while a claim asks for it, and goes with the claim", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		class, claim := attributesClass("gold"), Claim(ofAttributes("gold"))
 		w.create(class, claim)
 		w.settle()
@@ -55,7 +57,7 @@ var _ = Describe("A VolumeAttributesClass", func() {
 	})
 
 	It("is kept while a volume has it", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		class, pv := attributesClass("gold"), Volume("v", attributed)
 		w.create(class, pv)
 		w.settle()
@@ -70,7 +72,7 @@ var _ = Describe("A VolumeAttributesClass", func() {
 	})
 
 	It("is kept when the cache has not seen the claim that uses it", func() {
-		w := newWorld(ClusterScope)
+		w := newWorld(reconciler.ClusterScope)
 		class := attributesClass("gold")
 		w.create(class, Claim(ofAttributes("gold")))
 		w.settle()

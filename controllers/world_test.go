@@ -15,8 +15,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/ephemeral"
+	"github.com/stowage-dev/stowage/controllers/localvolume"
+	"github.com/stowage-dev/stowage/controllers/persistentvolume"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/controllers/storagebackend"
+	"github.com/stowage-dev/stowage/controllers/storagebackend/audit"
+	"github.com/stowage-dev/stowage/controllers/volumeattachment"
+	"github.com/stowage-dev/stowage/controllers/volumeattributesclass"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
+	"github.com/stowage-dev/stowage/internal/liveread"
+	"github.com/stowage-dev/stowage/internal/opener"
+	"github.com/stowage-dev/stowage/internal/wake"
 )
 
 const (
@@ -33,7 +45,7 @@ const (
 // server itself, fails writes when told to, and counts them.
 type world struct {
 	*faultyClient
-	scope   Scope
+	scope   reconciler.Scope
 	storage *fake.Backend
 	clock   *clocktesting.FakePassiveClock
 	events  *events.FakeRecorder
@@ -41,30 +53,30 @@ type world struct {
 	patience time.Duration
 	// served opens the backends of all reconcilers, and views are how these see the
 	// cluster. Specs change them.
-	served *storage
+	served *opener.Opener
 	views  views
 	// shown are the objects that the claims' reconciler was shown last, after so many writes.
 	shown      []client.Object
 	shownAfter int
 
-	claims   *PersistentVolumeClaimReconciler
-	volumes  *PersistentVolumeReconciler
-	backends *StorageBackendReconciler
-	audits   *StorageBackendAuditor
-	pods     *PodReconciler
-	classes  *VolumeAttributesClassReconciler
+	claims   *persistentvolumeclaim.Reconciler
+	volumes  *persistentvolume.Reconciler
+	backends *storagebackend.Reconciler
+	audits   *audit.Auditor
+	pods     *ephemeral.Reconciler
+	classes  *volumeattributesclass.Reconciler
 	// disks, locals and adopts run only in specs that are about them.
-	disks *LocalDiskReconciler
+	disks *localvolume.DiskReconciler
 	// attachments run over what of theirs there is.
-	attachments *VolumeAttachmentReconciler
-	comparisons *VolumeAttachmentComparer
-	locals      *LocalVolumeReconciler
-	adopts      *LocalVolumeAdopter
+	attachments *volumeattachment.Reconciler
+	comparisons *volumeattachment.Comparer
+	locals      *localvolume.Reconciler
+	adopts      *localvolume.Adopter
 }
 
 // newWorld makes an empty cluster with one served kind of storage, the fake, in
 // place of local. The spec's objects are removed after it.
-func newWorld(scope Scope) *world {
+func newWorld(scope reconciler.Scope) *world {
 	GinkgoHelper()
 	w := &world{
 		faultyClient: newFaultyClient(apiServer),
@@ -80,26 +92,26 @@ func newWorld(scope Scope) *world {
 // restart forgets all that reconcilers keep in memory.
 func (w *world) restart() {
 	w.events, w.shown, w.shownAfter = events.NewFakeRecorder(10000), nil, unshown
-	w.served = &storage{Registry: backend.NewRegistry(
+	w.served = &opener.Opener{Registry: backend.NewRegistry(
 		fake.Kind{For: stowagev1alpha1.LocalType, Backend: w.storage}, fake.Kind{For: stowagev1alpha1.GCEType, Backend: w.storage})}
 	w.views = newViews(w)
-	w.claims = NewPersistentVolumeClaimReconciler(w.dependencies(w.views.claims))
-	w.volumes = NewPersistentVolumeReconciler(w.dependencies(w.views.volumes), w.claims.index)
-	w.pods = NewPodReconciler(w.dependencies(w.views.pods))
-	w.classes = NewVolumeAttributesClassReconciler(w.dependencies(w.views.classes))
-	w.backends = NewStorageBackendReconciler(w.dependencies(w.views.backends))
-	w.disks = NewLocalDiskReconciler(w.dependencies(w.views.disks))
-	w.locals = NewLocalVolumeReconciler(w.dependencies(w.views.locals))
-	w.adopts = NewLocalVolumeAdopter(w.dependencies(w.views.adopts))
-	w.attachments = NewVolumeAttachmentReconciler(w.dependencies(w.views.attachments))
-	w.comparisons = NewVolumeAttachmentComparer(w.dependencies(w.views.comparisons))
-	w.audits = NewStorageBackendAuditor(w.dependencies(w.views.audits))
+	w.claims = persistentvolumeclaim.New(w.dependencies(w.views.claims))
+	w.volumes = persistentvolume.New(w.dependencies(w.views.volumes), w.claims.Index)
+	w.pods = ephemeral.New(w.dependencies(w.views.pods))
+	w.classes = volumeattributesclass.New(w.dependencies(w.views.classes))
+	w.backends = storagebackend.New(w.dependencies(w.views.backends))
+	w.disks = localvolume.NewDiskReconciler(w.dependencies(w.views.disks))
+	w.locals = localvolume.New(w.dependencies(w.views.locals))
+	w.adopts = localvolume.NewAdopter(w.dependencies(w.views.adopts))
+	w.attachments = volumeattachment.New(w.dependencies(w.views.attachments))
+	w.comparisons = volumeattachment.NewComparer(w.dependencies(w.views.comparisons))
+	w.audits = audit.New(w.dependencies(w.views.audits))
 }
 
 // dependencies are those of a reconciler that sees the cluster in a view.
-func (w *world) dependencies(of *view) Dependencies {
-	return Dependencies{
-		Client: of, Live: &of.live, Reads: newLiveReads(&of.live), Storage: w.served, Events: w.events,
+func (w *world) dependencies(of *view) reconciler.Dependencies {
+	return reconciler.Dependencies{
+		Client: of, Live: &of.live, Reads: liveread.New(&of.live), Storage: w.served, Events: w.events,
 		Clock: w.clock, Patience: w.patience, Scope: w.scope, Namespace: corev1.NamespaceDefault, ForceDetachAfter: forceDetachAfter,
 	}
 }
@@ -143,33 +155,33 @@ func (w *world) round() error {
 	w.shownAfter = unshown
 	var failures []error
 	for _, object := range w.all(&stowagev1alpha1.StorageBackendList{}) {
-		_, err := w.backends.Reconcile(ctx, requestFor(object))
+		_, err := w.backends.Reconcile(ctx, wake.Request(object))
 		failures = append(failures, err)
-		_, err = w.audits.Reconcile(ctx, requestFor(object))
+		_, err = w.audits.Reconcile(ctx, wake.Request(object))
 		failures = append(failures, err)
-		_, err = w.comparisons.Reconcile(ctx, requestFor(object))
+		_, err = w.comparisons.Reconcile(ctx, wake.Request(object))
 		failures = append(failures, err)
 	}
 	for _, object := range w.all(&corev1.PersistentVolumeClaimList{}) {
 		w.feedWrites()
-		_, err := w.claims.Reconcile(ctx, requestFor(object))
+		_, err := w.claims.Reconcile(ctx, wake.Request(object))
 		failures = append(failures, err)
 	}
 	w.feedWrites()
 	for _, object := range w.all(&corev1.PersistentVolumeList{}) {
-		_, err := w.volumes.Reconcile(ctx, requestFor(object))
+		_, err := w.volumes.Reconcile(ctx, wake.Request(object))
 		failures = append(failures, err)
 	}
 	for _, object := range w.all(&stowagev1alpha1.LocalRecyclingList{}) {
-		_, err := w.volumes.Reconcile(ctx, requestFor(object))
+		_, err := w.volumes.Reconcile(ctx, wake.Request(object))
 		failures = append(failures, err)
 	}
 	for _, object := range w.all(&storagev1.VolumeAttachmentList{}) {
-		_, err := w.attachments.Reconcile(ctx, requestFor(object))
+		_, err := w.attachments.Reconcile(ctx, wake.Request(object))
 		failures = append(failures, err)
 	}
 	for _, object := range w.all(&storagev1.VolumeAttributesClassList{}) {
-		_, err := w.classes.Reconcile(ctx, requestFor(object))
+		_, err := w.classes.Reconcile(ctx, wake.Request(object))
 		failures = append(failures, err)
 	}
 	return errors.Join(failures...)
@@ -204,12 +216,12 @@ func (w *world) feedIndex() {
 func (w *world) show(object client.Object, gone bool) {
 	switch typed := object.(type) {
 	case *corev1.PersistentVolumeClaim:
-		w.claims.noteAsking(typed, gone)
+		w.claims.NoteAsking(typed, gone)
 	case *corev1.PersistentVolume:
 		if gone {
-			w.claims.index.Remove(typed.Name)
+			w.claims.Index.Remove(typed.Name)
 		} else {
-			w.claims.index.Put(typed)
+			w.claims.Index.Put(typed)
 		}
 	}
 }

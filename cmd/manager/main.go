@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/stowage-dev/stowage/controllers"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/gce"
 	"github.com/stowage-dev/stowage/internal/backend/local"
@@ -56,7 +57,7 @@ type options struct {
 func main() {
 	flags := pflag.NewFlagSet("manager", pflag.ContinueOnError)
 	options := options{}
-	flags.StringVar(&options.scope, "scope", string(controllers.ClassesScope),
+	flags.StringVar(&options.scope, "scope", string(reconciler.ClassesScope),
 		"Which claims to act on: classes (those of Stowage's own classes, beside kube-controller-manager)\n"+
 			"or cluster (every claim, instead of kube-controller-manager's volume controllers).")
 	flags.BoolVar(&options.leaderElect, "leader-elect", true, "Act only while holding a lease, so that several managers can run.")
@@ -84,8 +85,8 @@ func main() {
 }
 
 func run(options options) error {
-	scope := controllers.Scope(options.scope)
-	if scope != controllers.ClassesScope && scope != controllers.ClusterScope {
+	scope := reconciler.Scope(options.scope)
+	if scope != reconciler.ClassesScope && scope != reconciler.ClusterScope {
 		return fmt.Errorf("--scope is classes or cluster, not %q", options.scope)
 	}
 	if !filepath.IsAbs(options.localBase) {

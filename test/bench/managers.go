@@ -16,6 +16,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
 	"github.com/stowage-dev/stowage/internal/program"
@@ -79,7 +80,7 @@ func newManager(kubeconfig, address string) (ctrl.Manager, error) {
 // manage runs the real reconcilers, with one kind of storage, until ctx ends.
 func manage(ctx context.Context, mgr ctrl.Manager, storage fake.Kind) error {
 	err := controllers.Setup(ctx, mgr, controllers.Options{
-		Scope: controllers.ClusterScope, Backends: backend.NewRegistry(storage), Metrics: metrics.Registry,
+		Scope: reconciler.ClusterScope, Backends: backend.NewRegistry(storage), Metrics: metrics.Registry,
 	})
 	if err != nil {
 		return err

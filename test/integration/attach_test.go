@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/controllers"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
@@ -25,7 +25,7 @@ var _ = Describe("With the whole manager running beside somebody else who decide
 
 	BeforeEach(func(ctx SpecContext) {
 		storage = fake.New()
-		one = manager{config: config, scope: controllers.ClassesScope, kinds: []backend.Kind{
+		one = manager{config: config, scope: reconciler.ClassesScope, kinds: []backend.Kind{
 			fake.Kind{For: stowagev1alpha1.GCEType, Backend: storage},
 		}}
 		create(ctx, LocalBackend("cloud", func(object *stowagev1alpha1.StorageBackend) {

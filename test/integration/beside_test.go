@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/controllers"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
@@ -32,8 +32,8 @@ var _ = Describe("Beside another binder, in scope=classes", func() {
 		kind := fake.Kind{For: stowagev1alpha1.LocalType, Backend: storage}
 		allowBinder(ctx)
 		// The other one knows of no storage, and may not write what is Stowage's.
-		manager{config: theirs.count(as(binderUser)), scope: controllers.ClusterScope}.start()
-		manager{config: ours.count(config), scope: controllers.ClassesScope, kinds: []backend.Kind{kind}}.start()
+		manager{config: theirs.count(as(binderUser)), scope: reconciler.ClusterScope}.start()
+		manager{config: ours.count(config), scope: reconciler.ClassesScope, kinds: []backend.Kind{kind}}.start()
 		DeferCleanup(removeEverything)
 		create(ctx, LocalBackend("disks"))
 	})

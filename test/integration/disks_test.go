@@ -23,7 +23,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/controllers"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/local"
 	"github.com/stowage-dev/stowage/internal/mount"
@@ -52,7 +52,7 @@ var _ = Describe("With the whole manager running, and the agents of several node
 		base, err = filepath.EvalSymlinks(GinkgoT().TempDir())
 		Expect(err).NotTo(HaveOccurred())
 		kind := local.Kind{Client: users, Live: users, Base: base}
-		manager{config: config, scope: controllers.ClusterScope, kinds: []backend.Kind{kind}, namespace: corev1.NamespaceDefault}.start()
+		manager{config: config, scope: reconciler.ClusterScope, kinds: []backend.Kind{kind}, namespace: corev1.NamespaceDefault}.start()
 	})
 
 	It("as many of a hundred claims get a volume as there is room for, and no node gives more than it has", func(ctx SpecContext) {

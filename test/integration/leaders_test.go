@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/controllers"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
@@ -27,7 +27,7 @@ var _ = Describe("With two managers running", func() {
 
 	BeforeEach(func() {
 		storage = fake.New()
-		one = manager{config: config, scope: controllers.ClusterScope, kinds: []backend.Kind{
+		one = manager{config: config, scope: reconciler.ClusterScope, kinds: []backend.Kind{
 			fake.Kind{For: stowagev1alpha1.LocalType, Backend: storage},
 		}}
 	})

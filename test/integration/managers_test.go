@@ -13,6 +13,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/stowage-dev/stowage/controllers"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
 )
@@ -20,7 +21,7 @@ import (
 // manager is one of several that run at once.
 type manager struct {
 	config *rest.Config
-	scope  controllers.Scope
+	scope  reconciler.Scope
 	kinds  []backend.Kind
 	// elected managers act only while they hold the lease.
 	elected bool

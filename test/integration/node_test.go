@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/controllers"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
@@ -27,7 +27,7 @@ var _ = Describe("With the whole manager deciding what is attached", func() {
 		create(ctx, LocalBackend("cloud", func(object *stowagev1alpha1.StorageBackend) {
 			object.Spec.Local, object.Spec.GCE = nil, &stowagev1alpha1.GCEBackend{Project: "project", Zones: []string{"zone"}}
 		}), managed("node-1"), managed("node-2"))
-		one := manager{config: config, scope: controllers.ClusterScope, kinds: []backend.Kind{
+		one := manager{config: config, scope: reconciler.ClusterScope, kinds: []backend.Kind{
 			fake.Kind{For: stowagev1alpha1.GCEType, Backend: storage},
 		}}
 		one.start()

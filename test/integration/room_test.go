@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/controllers"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/local"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
@@ -27,7 +27,7 @@ var _ = Describe("With a full disk", func() {
 
 	It("claims that wait for room say so once, however often the free room changes", func(ctx SpecContext) {
 		kind := local.Kind{Client: users, Live: users, Base: "/var/lib/stowage"}
-		manager{config: config, scope: controllers.ClusterScope, kinds: []backend.Kind{kind}, namespace: corev1.NamespaceDefault}.start()
+		manager{config: config, scope: reconciler.ClusterScope, kinds: []backend.Kind{kind}, namespace: corev1.NamespaceDefault}.start()
 		DeferCleanup(removeEverything)
 		DeferCleanup(refuseVolumes)
 		create(ctx, Node("node-a"), LocalBackend("disks", onDisks("/var/lib/stowage", storagev1.VolumeBindingImmediate)))

@@ -19,6 +19,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
@@ -280,7 +281,7 @@ func startManager(kinds ...backend.Kind) {
 		Controller: ctrlconfig.Controller{SkipNameValidation: &skipNames},
 	})
 	Expect(err).NotTo(HaveOccurred())
-	options := controllers.Options{Scope: controllers.ClusterScope, Backends: backend.NewRegistry(kinds...)}
+	options := controllers.Options{Scope: reconciler.ClusterScope, Backends: backend.NewRegistry(kinds...)}
 	for _, kind := range kinds {
 		if recycler, can := kind.(backend.Recycler); can {
 			options.Recycler = recycler

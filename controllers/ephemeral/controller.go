@@ -1,0 +1,169 @@
+// Package ephemeral makes the claims of pods' generic ephemeral volumes, in scope=cluster
+// instead of kube-controller-manager. The pod owns its claim, so the garbage collector
+// removes it. It never takes over a claim of the same name that another made.
+package ephemeral
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/component-helpers/storage/ephemeral"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	stowageevent "github.com/stowage-dev/stowage/internal/event"
+	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/wake"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+// Reconciler makes the claims of pods' generic ephemeral volumes, and deletes
+// them when their pod is gone. It runs in scope=cluster only: elsewhere
+// kube-controller-manager makes them and its garbage collector deletes them.
+type Reconciler struct {
+	client client.Client
+	live   client.Reader
+	events events.EventRecorder
+	told   stowageevent.Once
+}
+
+// errForeignClaim says that a claim has the name of a pod's, and is another's.
+var errForeignClaim = errors.New("which exists and is not this pod's: rename the volume, or delete that claim")
+
+// New makes the reconciler.
+func New(deps reconciler.Dependencies) *Reconciler {
+	return &Reconciler{client: deps.Client, live: deps.Live, events: deps.Events}
+}
+
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create;delete
+
+// Reconcile makes the claims that one pod's ephemeral volumes call for. The pod
+// needs no node yet: the scheduler waits for its claims.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	pod := &corev1.Pod{}
+	err := r.client.Get(ctx, request.NamespacedName, pod)
+	switch {
+	case apierrors.IsNotFound(err):
+		r.told.Forget(request.NamespacedName)
+		return ctrl.Result{}, r.removeClaims(ctx, request.NamespacedName)
+	case err != nil:
+		return ctrl.Result{}, fmt.Errorf("reading pod %s: %w", request.NamespacedName, err)
+	case !pod.DeletionTimestamp.IsZero():
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{}, r.ensureClaims(ctx, pod)
+}
+
+// ensureClaims makes the claims that are missing, and tells once of those that
+// can't be made. It tries again where something other than a change may help.
+func (r *Reconciler) ensureClaims(ctx context.Context, pod *corev1.Pod) error {
+	var refused, failed []error
+	for i := range pod.Spec.Volumes {
+		if pod.Spec.Volumes[i].Ephemeral == nil {
+			continue
+		}
+		err := r.ensureClaim(ctx, pod, &pod.Spec.Volumes[i])
+		refused = append(refused, err)
+		if !errors.Is(err, errForeignClaim) {
+			failed = append(failed, err)
+		}
+	}
+	why := errors.Join(refused...)
+	if why != nil && r.told.IsNews(client.ObjectKeyFromObject(pod), string(pod.UID)+why.Error()) {
+		r.events.Eventf(pod, nil, corev1.EventTypeWarning, "FailedBinding", "CreateClaim", "%v", why)
+	}
+	return errors.Join(failed...)
+}
+
+// ensureClaim makes one volume's claim, owned by the pod. A claim of that name
+// that isn't the pod's is never used: its data would be somebody else's.
+func (r *Reconciler) ensureClaim(ctx context.Context, pod *corev1.Pod, volume *corev1.Volume) error {
+	claim := &corev1.PersistentVolumeClaim{}
+	key := client.ObjectKey{Namespace: pod.Namespace, Name: ephemeral.VolumeClaimName(pod, volume)}
+	err := r.client.Get(ctx, key, claim)
+	switch {
+	case err == nil && ephemeral.VolumeIsForPod(pod, claim) != nil:
+		return fmt.Errorf("volume %s needs a claim named %s, %w", volume.Name, key.Name, errForeignClaim)
+	case err == nil:
+		return nil
+	case !apierrors.IsNotFound(err):
+		return fmt.Errorf("reading claim %s: %w", key, err)
+	}
+	template := volume.Ephemeral.VolumeClaimTemplate
+	claim = &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: key.Namespace, Name: key.Name, Labels: template.Labels, Annotations: template.Annotations,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(pod, corev1.SchemeGroupVersion.WithKind("Pod"))},
+		},
+		Spec: template.Spec,
+	}
+	return wrap.Error(client.IgnoreAlreadyExists(r.client.Create(ctx, claim)), "creating claim %s for pod %s", key, pod.Name)
+}
+
+// removeClaims deletes the claims of a pod that is gone, for clusters without a
+// garbage collector. That the pod is gone is believed when read live.
+func (r *Reconciler) removeClaims(ctx context.Context, name client.ObjectKey) error {
+	claims := &corev1.PersistentVolumeClaimList{}
+	if err := r.client.List(ctx, claims, client.InNamespace(name.Namespace), client.MatchingFields{index.ClaimsByPod: name.Name}); err != nil {
+		return fmt.Errorf("listing the claims of pod %s: %w", name, err)
+	}
+	for i := range claims.Items {
+		claim := &claims.Items[i]
+		pod := &corev1.Pod{}
+		err := r.live.Get(ctx, name, pod)
+		switch {
+		case client.IgnoreNotFound(err) != nil:
+			return fmt.Errorf("reading pod %s: %w", name, err)
+		case err == nil && metav1.IsControlledBy(claim, pod), !claim.DeletionTimestamp.IsZero():
+			continue
+		}
+		if err := r.client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting claim %s/%s of pod %s, which is gone: %w", claim.Namespace, claim.Name, name.Name, err)
+		}
+	}
+	return nil
+}
+
+// SetupWithManager watches pods as they come and go: their volumes don't change;
+// and claims of the names that pods need, whoever owns them.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	comeAndGo := predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("pod").
+		For(&corev1.Pod{}, builder.WithPredicates(comeAndGo)).
+		Owns(&corev1.PersistentVolumeClaim{}).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.podsOfClaim), builder.WithPredicates(comeAndGo)).
+		Complete(r)
+}
+
+// podsOfClaim are the pods with an ephemeral volume whose claim has this name.
+func (r *Reconciler) podsOfClaim(ctx context.Context, claim client.Object) []reconcile.Request {
+	pods := &corev1.PodList{}
+	err := r.client.List(ctx, pods, client.InNamespace(claim.GetNamespace()), client.MatchingFields{index.PodsByClaim: claim.GetName()},
+		wake.Unhurried, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing pods", "claim", client.ObjectKeyFromObject(claim))
+	}
+	var requests []reconcile.Request
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if slices.ContainsFunc(pod.Spec.Volumes, func(volume corev1.Volume) bool { return volume.Ephemeral != nil }) {
+			requests = append(requests, wake.Request(pod))
+		}
+	}
+	return requests
+}

@@ -1,0 +1,215 @@
+package localvolume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/component-helpers/storage/volume"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/backend"
+	stowageevent "github.com/stowage-dev/stowage/internal/event"
+	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/liveread"
+	"github.com/stowage-dev/stowage/internal/room"
+	"github.com/stowage-dev/stowage/internal/wake"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+// Adopter makes LocalVolumes again that are gone, where an agent found the
+// volume on its accepted disk and a PersistentVolume stands for it. It never removes
+// anything, and never makes a volume: what isn't on the disk becomes Lost.
+type Adopter struct {
+	client client.Client
+	live   client.Reader
+	shared liveread.Reads
+	events events.EventRecorder
+	told   stowageevent.Once
+}
+
+// NewAdopter makes the reconciler.
+func NewAdopter(deps reconciler.Dependencies) *Adopter {
+	return &Adopter{client: deps.Client, live: deps.Live, shared: deps.Reads, events: deps.Events}
+}
+
+// +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes,verbs=get;list;watch;create
+// +kubebuilder:rbac:groups=stowage.dev,resources=localdisks;storagebackends,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=persistentvolumes;nodes,verbs=get;list;watch
+
+// Reconcile gives a volume object its LocalVolume back. The cache decides that there is
+// something to do, live reads what.
+func (r *Adopter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	pv, err := Found(ctx, r.client, request.Name, &corev1.PersistentVolume{})
+	if err != nil || pv == nil || !standsForLocal(pv) {
+		r.told.Forget(request.NamespacedName)
+		return ctrl.Result{}, err
+	}
+	recorded, err := Found(ctx, r.client, pv.Spec.CSI.VolumeHandle, &stowagev1alpha1.LocalVolume{})
+	if err != nil || recorded != nil {
+		return ctrl.Result{}, err
+	}
+	disk, err := r.diskOffering(ctx, r.client, pv)
+	if err == nil && disk != nil {
+		err = r.adopt(ctx, pv)
+	}
+	if errors.Is(err, backend.Invalid) || errors.Is(err, backend.Conflict) {
+		if r.told.IsNews(request.NamespacedName, err.Error()) {
+			r.events.Eventf(pv, nil, corev1.EventTypeWarning, "LocalVolumeNotAdopted", "Adopt", "its LocalVolume is gone and isn't made again: %v", err)
+		}
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{}, err
+}
+
+// adopt makes the LocalVolume, if that is right by live reads. Its name is the volume's
+// id, so of two leaders one makes it.
+func (r *Adopter) adopt(ctx context.Context, cached *corev1.PersistentVolume) error {
+	pv, err := Found(ctx, r.live, cached.Name, &corev1.PersistentVolume{})
+	if err != nil || pv == nil || pv.UID != cached.UID || !standsForLocal(pv) {
+		return err
+	}
+	handle := pv.Spec.CSI.VolumeHandle
+	if recorded, err := Found(ctx, r.live, handle, &stowagev1alpha1.LocalVolume{}); err != nil || recorded != nil {
+		return err
+	}
+	if err := r.alone(ctx, pv); err != nil {
+		return err
+	}
+	disk, err := r.diskOffering(ctx, r.live, pv)
+	if err != nil || disk == nil {
+		return err
+	}
+	there, _ := offer(disk, handle)
+	made, err := localVolumeFor(pv, disk, there)
+	if err != nil {
+		return err
+	}
+	if err := r.allocateAsBackend(ctx, made); err != nil {
+		return err
+	}
+	switch err := r.client.Create(ctx, made); {
+	case apierrors.IsInvalid(err):
+		return backend.Invalid.Errorf("creating LocalVolume %s: %w", made.Name, err)
+	case apierrors.IsAlreadyExists(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("creating LocalVolume %s: %w", made.Name, err)
+	}
+	r.events.Eventf(pv, nil, corev1.EventTypeNormal, "LocalVolumeAdopted", "Adopt",
+		"LocalVolume %s was gone and is made again: the volume is on the disk of node %s", made.Name, made.Spec.NodeName)
+	return nil
+}
+
+// alone refuses a volume that another volume object stands for, too: which of the two
+// policies decides over the data isn't known.
+func (r *Adopter) alone(ctx context.Context, pv *corev1.PersistentVolume) error {
+	standing, err := r.shared.Handles.Get(ctx, struct{}{})
+	if err != nil {
+		return err
+	}
+	for _, other := range standing[index.HandleOf(pv)[0]] {
+		if other.Uid != pv.UID {
+			return backend.Conflict.Errorf("PersistentVolume %s has the volumeHandle %s, too: delete one of the two", other.Name, pv.Spec.CSI.VolumeHandle)
+		}
+	}
+	return nil
+}
+
+// diskOffering finds the disk on which a volume was found, of a node that the volume
+// object allows; nil where there is none.
+func (r *Adopter) diskOffering(ctx context.Context, reader client.Reader, pv *corev1.PersistentVolume) (*stowagev1alpha1.LocalDisk, error) {
+	disks := &stowagev1alpha1.LocalDiskList{}
+	if err := reader.List(ctx, disks, client.MatchingLabels{stowagev1alpha1.BackendLabel: index.BackendOf(pv)[0]}); err != nil {
+		return nil, fmt.Errorf("listing the disks of backend %s: %w", index.BackendOf(pv)[0], err)
+	}
+	var offering *stowagev1alpha1.LocalDisk
+	for i := range disks.Items {
+		disk := &disks.Items[i]
+		if _, offers := offer(disk, pv.Spec.CSI.VolumeHandle); !offers || disk.Spec.Backend != index.BackendOf(pv)[0] {
+			continue
+		}
+		node, err := Found(ctx, reader, disk.Spec.NodeName, &corev1.Node{})
+		if err != nil {
+			return nil, fmt.Errorf("reading node %s: %w", disk.Spec.NodeName, err)
+		}
+		if node == nil || volume.CheckNodeAffinity(pv, node.Labels) != nil {
+			continue
+		}
+		if offering != nil {
+			return nil, backend.Conflict.Errorf("it was found on node %s and on node %s, and spec.nodeAffinity allows both: name one",
+				offering.Spec.NodeName, disk.Spec.NodeName)
+		}
+		offering = disk
+	}
+	return offering, nil
+}
+
+// allocateAsBackend has an image keep room as new ones of its backend do: neither the
+// volume object nor the disk tells how it was made.
+func (r *Adopter) allocateAsBackend(ctx context.Context, made *stowagev1alpha1.LocalVolume) error {
+	if made.Spec.Layout != stowagev1alpha1.LayoutImage {
+		return nil
+	}
+	object, err := Found(ctx, r.client, made.Spec.Backend, &stowagev1alpha1.StorageBackend{})
+	if err == nil && object != nil && object.Spec.Local != nil {
+		made.Spec.Allocation = object.Spec.Local.Allocation
+	}
+	return wrap.Error(err, "reading StorageBackend %s", made.Spec.Backend)
+}
+
+// SetupWithManager watches volume objects, and what agents find on their disks.
+func (r *Adopter) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("localvolume-adoption").
+		For(&corev1.PersistentVolume{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(object client.Object) bool {
+			return standsForLocal(object.(*corev1.PersistentVolume))
+		}))).
+		Watches(&stowagev1alpha1.LocalDisk{}, handler.EnqueueRequestsFromMapFunc(r.VolumesFoundOn), onlyOtherFinds()).
+		Complete(r)
+}
+
+// VolumesFoundOn are the volume objects of a disk's backend that it may have volumes of.
+func (r *Adopter) VolumesFoundOn(ctx context.Context, object client.Object) []reconcile.Request {
+	disk := object.(*stowagev1alpha1.LocalDisk)
+	if disk.Status.Unrecorded == nil || disk.Status.Unrecorded.Count == 0 {
+		return nil
+	}
+	volumes := &corev1.PersistentVolumeList{}
+	if err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByBackend: disk.Spec.Backend}, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing the volumes of a backend")
+	}
+	var requests []reconcile.Request
+	for i := range volumes.Items {
+		pv := &volumes.Items[i]
+		if !standsForLocal(pv) {
+			continue
+		}
+		if _, offers := offer(disk, pv.Spec.CSI.VolumeHandle); offers {
+			requests = append(requests, wake.Request(pv))
+		}
+	}
+	return requests
+}
+
+// onlyOtherFinds lets pass disks on which other volumes were found, and those that turn
+// Ready.
+func onlyOtherFinds() builder.WatchesOption {
+	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, now := e.ObjectOld.(*stowagev1alpha1.LocalDisk), e.ObjectNew.(*stowagev1alpha1.LocalDisk)
+		return room.IsReady(now) && (!room.IsReady(before) || !equality.Semantic.DeepEqual(before.Status.Unrecorded, now.Status.Unrecorded) ||
+			!equality.Semantic.DeepEqual(before.Status.Identity, now.Status.Identity))
+	}})
+}

@@ -1,0 +1,223 @@
+// Package localvolume has the manager's part of local storage: a LocalDisk for each node of
+// a backend, its free space as CSIStorageCapacity, LocalVolumes whose node is gone, and
+// LocalVolumes for PersistentVolumes that lost theirs (Adopter). It writes API objects
+// only: the node agent makes and removes the data.
+package localvolume
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	stowageevent "github.com/stowage-dev/stowage/internal/event"
+	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/message"
+	"github.com/stowage-dev/stowage/internal/wake"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+// removals is how many volumes that are to go are looked at once: each waits until the
+// cache has seen what was written to it.
+const removals = 8
+
+// Reconciler looks after volumes that are to be removed: it tells the owner of
+// one that a claim is bound to, and lets one go whose node isn't part of the cluster any
+// more, so that no agent can remove it. All others are the agents' own.
+type Reconciler struct {
+	client client.Client
+	live   client.Reader
+	clock  clock.PassiveClock
+	events events.EventRecorder
+	// told remembers the volumes whose owners an event reached.
+	told stowageevent.Once
+}
+
+// New makes the reconciler.
+func New(deps reconciler.Dependencies) *Reconciler {
+	return &Reconciler{client: deps.Client, live: deps.Live, clock: deps.Clock, events: deps.Events}
+}
+
+// +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes/status,verbs=patch
+// +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes/finalizers,verbs=update
+// +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=nodes;persistentvolumes;persistentvolumeclaims,verbs=get;list;watch
+
+// Reconcile tells of data that goes under a claim. It notes that the node of a volume which
+// is to go is gone, and lets the volume go as its backend says. A node that exists is never given up, Ready or not.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	volume := &stowagev1alpha1.LocalVolume{}
+	if err := r.client.Get(ctx, request.NamespacedName, volume); err != nil {
+		r.told.Forget(request.NamespacedName)
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if volume.DeletionTimestamp.IsZero() || !volume.Spec.RemoveData ||
+		!controllerutil.ContainsFinalizer(volume, stowagev1alpha1.LocalVolumeFinalizer) {
+		return ctrl.Result{}, nil
+	}
+	if err := r.tellOwners(ctx, volume); err != nil {
+		return ctrl.Result{}, err
+	}
+	gone, err := r.isNodeGone(ctx, volume.Spec.NodeName)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	policy, err := r.policyOf(ctx, volume)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.note(ctx, volume, gone, policy); err != nil || !gone {
+		return ctrl.Result{}, err
+	}
+	if left, forgets := r.untilForgotten(volume, policy); !forgets || left > 0 {
+		return ctrl.Result{RequeueAfter: left}, nil
+	}
+	return ctrl.Result{}, r.forget(ctx, volume)
+}
+
+// isNodeGone tells whether there is no such node, as is read live where the cache
+// says so.
+func (r *Reconciler) isNodeGone(ctx context.Context, name string) (bool, error) {
+	for _, reader := range []client.Reader{r.client, r.live} {
+		err := reader.Get(ctx, client.ObjectKey{Name: name}, &corev1.Node{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		return false, wrap.Error(err, "reading node %s", name)
+	}
+	return true, nil
+}
+
+// policyOf is what the backend says of volumes whose node is gone. Without a backend
+// they wait.
+func (r *Reconciler) policyOf(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (stowagev1alpha1.NodeGone, error) {
+	object, err := Found(ctx, r.client, volume.Spec.Backend, &stowagev1alpha1.StorageBackend{})
+	if err != nil || object == nil || object.Spec.Local == nil {
+		return stowagev1alpha1.NodeGone{}, wrap.Error(err, "reading StorageBackend %s", volume.Spec.Backend)
+	}
+	return object.Spec.Local.NodeGone, nil
+}
+
+// note writes down since when the node is gone, and what to do about it; or that it
+// is back. The version keeps it from writing over what an agent says meanwhile.
+func (r *Reconciler) note(ctx context.Context, volume *stowagev1alpha1.LocalVolume, gone bool, policy stowagev1alpha1.NodeGone) error {
+	before := volume.DeepCopy()
+	var changed bool
+	if gone {
+		changed = meta.SetStatusCondition(&volume.Status.Conditions, metav1.Condition{
+			Type: stowagev1alpha1.NodeGoneCondition, Status: metav1.ConditionTrue, Reason: stowagev1alpha1.ReasonNodeGone,
+			Message: message.Cut(adviceOnNode(volume, policy), message.MaxCondition), ObservedGeneration: volume.Generation, LastTransitionTime: metav1.NewTime(r.clock.Now()),
+		})
+	} else {
+		changed = meta.RemoveStatusCondition(&volume.Status.Conditions, stowagev1alpha1.NodeGoneCondition)
+	}
+	if !changed {
+		return nil
+	}
+	err := r.client.Status().Patch(ctx, volume, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
+		return wrap.Error(client.IgnoreNotFound(err), "writing the status of LocalVolume %s", volume.Name)
+	}
+	if now := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.NodeGoneCondition); now != nil {
+		r.events.Eventf(volume, nil, corev1.EventTypeWarning, now.Reason, "Removing", "%s", now.Message)
+	}
+	return nil
+}
+
+func adviceOnNode(volume *stowagev1alpha1.LocalVolume, policy stowagev1alpha1.NodeGone) string {
+	gone := fmt.Sprintf("node %s isn't part of the cluster, so nobody removes the data", volume.Spec.NodeName)
+	if policy.Policy == stowagev1alpha1.NodeGoneForget && policy.After != nil {
+		return fmt.Sprintf("%s: the volume is let go after %s, as local.nodeGone of backend %s says", gone, policy.After.Duration, volume.Spec.Backend)
+	}
+	return fmt.Sprintf("%s: bring the node back under this name or, if it is gone for good, set local.nodeGone of backend %s to policy Forget, "+
+		"or remove the finalizer %s from LocalVolume %s", gone, volume.Spec.Backend, stowagev1alpha1.LocalVolumeFinalizer, volume.Name)
+}
+
+// untilForgotten is how long the volume is held yet, if it isn't held for ever. One
+// that was never made has no data: nobody could write to it.
+func (r *Reconciler) untilForgotten(volume *stowagev1alpha1.LocalVolume, policy stowagev1alpha1.NodeGone) (left time.Duration, forgets bool) {
+	if !meta.IsStatusConditionTrue(volume.Status.Conditions, stowagev1alpha1.ProvisionedCondition) {
+		return 0, true
+	}
+	since := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.NodeGoneCondition)
+	if policy.Policy != stowagev1alpha1.NodeGoneForget || policy.After == nil || since == nil {
+		return 0, false
+	}
+	return max(0, policy.After.Duration-r.clock.Since(since.LastTransitionTime.Time)), true
+}
+
+// forget lets a volume go, whatever is left of it on its node.
+func (r *Reconciler) forget(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
+	before := volume.DeepCopy()
+	controllerutil.RemoveFinalizer(volume, stowagev1alpha1.LocalVolumeFinalizer)
+	err := r.client.Patch(ctx, volume, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
+		return wrap.Error(client.IgnoreNotFound(err), "removing the finalizer of LocalVolume %s", volume.Name)
+	}
+	left := "nothing was made for it"
+	if volume.Status.Path != "" {
+		left = "its data stays in " + volume.Status.Path + " on that node's disk"
+	}
+	r.events.Eventf(volume, nil, corev1.EventTypeWarning, "Forgotten", "Removing", "the volume was let go because node %s is gone: %s", volume.Spec.NodeName, left)
+	return nil
+}
+
+// SetupWithManager watches volumes that are being deleted, and what may bring them
+// further.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("localvolume").
+		For(&stowagev1alpha1.LocalVolume{}, builder.WithPredicates(predicate.NewPredicateFuncs(isDeleted))).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.deletedOfNode), onlyComingAndGoing()).
+		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.deletedOfBackend), wake.OnlyNewSpecs()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: removals}).
+		Complete(r)
+}
+
+func isDeleted(object client.Object) bool { return object.GetDeletionTimestamp() != nil }
+
+// onlyComingAndGoing lets pass nodes that appear and that go: their heartbeats change
+// nothing.
+func onlyComingAndGoing() builder.WatchesOption {
+	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})
+}
+
+func (r *Reconciler) deletedOfNode(ctx context.Context, node client.Object) []reconcile.Request {
+	return r.deleted(ctx, client.MatchingFields{index.VolumesByNode: node.GetName()})
+}
+
+func (r *Reconciler) deletedOfBackend(ctx context.Context, object client.Object) []reconcile.Request {
+	return r.deleted(ctx, client.MatchingLabels{stowagev1alpha1.BackendLabel: object.GetName()})
+}
+
+func (r *Reconciler) deleted(ctx context.Context, which client.ListOption) []reconcile.Request {
+	volumes := &stowagev1alpha1.LocalVolumeList{}
+	if err := r.client.List(ctx, volumes, which, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing local volumes that are being deleted")
+	}
+	var requests []reconcile.Request
+	for i := range volumes.Items {
+		if isDeleted(&volumes.Items[i]) {
+			requests = append(requests, wake.RequestNamed(volumes.Items[i].Name))
+		}
+	}
+	return requests
+}

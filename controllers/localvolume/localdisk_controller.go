@@ -1,0 +1,209 @@
+package localvolume
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/room"
+	"github.com/stowage-dev/stowage/internal/wake"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+const (
+	// diskWorkers is how many disks are worked on at once.
+	diskWorkers = 8
+	// nameHash is how many hexadecimal digits stand for a name that may be too long.
+	nameHash = 16
+)
+
+// DiskReconciler keeps a LocalDisk for every node of every local backend, and
+// publishes the room that the nodes' agents say they have, for the scheduler. Its
+// requests name a backend and, as namespace, a node.
+type DiskReconciler struct {
+	client client.Client
+	live   client.Reader
+	// namespace is where capacities are published; empty: nowhere.
+	namespace string
+}
+
+// NewDiskReconciler makes the reconciler.
+func NewDiskReconciler(deps reconciler.Dependencies) *DiskReconciler {
+	return &DiskReconciler{client: deps.Client, live: deps.Live, namespace: deps.Namespace}
+}
+
+// +kubebuilder:rbac:groups=stowage.dev,resources=localdisks,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends;localvolumes,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=csistoragecapacities,verbs=get;list;watch;create;patch;delete,namespace=stowage-system
+
+// Reconcile looks after one backend's disk on one node.
+func (r *DiskReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	pair, err := r.read(ctx, r.client, request)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	switch {
+	case pair.belongs() && pair.disk == nil:
+		err = r.create(ctx, pair)
+	case pair.disk != nil && !pair.belongs() && !pair.inUse:
+		err = r.remove(ctx, pair, request)
+	case pair.belongs():
+		err = r.update(ctx, pair)
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, r.publish(ctx, pair)
+}
+
+// pair is a backend on a node; what doesn't exist is nil.
+type pair struct {
+	name   string
+	object *stowagev1alpha1.StorageBackend
+	node   *corev1.Node
+	disk   *stowagev1alpha1.LocalDisk
+	// inUse: the node has volumes of the backend, if only to remove them.
+	inUse bool
+}
+
+func (r *DiskReconciler) read(ctx context.Context, reader client.Reader, request ctrl.Request) (*pair, error) {
+	p := &pair{name: LocalDiskName(request.Name, request.Namespace)}
+	var err error
+	if p.object, err = Found(ctx, reader, request.Name, &stowagev1alpha1.StorageBackend{}); err != nil {
+		return nil, err
+	}
+	if p.node, err = Found(ctx, reader, request.Namespace, &corev1.Node{}); err != nil {
+		return nil, err
+	}
+	if p.disk, err = Found(ctx, r.client, p.name, &stowagev1alpha1.LocalDisk{}); err != nil {
+		return nil, err
+	}
+	volumes := &stowagev1alpha1.LocalVolumeList{}
+	if err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByNode: request.Namespace}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the volumes of node %s: %w", request.Namespace, err)
+	}
+	for i := range volumes.Items {
+		p.inUse = p.inUse || volumes.Items[i].Spec.Backend == request.Name
+	}
+	return p, nil
+}
+
+// Found reads a cluster-scoped object; nil where it doesn't exist.
+func Found[T client.Object](ctx context.Context, reader client.Reader, name string, object T) (T, error) {
+	var none T
+	if err := reader.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
+		return none, client.IgnoreNotFound(err)
+	}
+	return object, nil
+}
+
+// belongs tells whether new volumes of the backend may lie on the node.
+func (p *pair) belongs() bool {
+	return p.object != nil && p.object.Spec.Local != nil && p.object.DeletionTimestamp.IsZero() &&
+		p.node != nil && p.node.DeletionTimestamp.IsZero() && backend.LiesOn(p.object.Spec.Local, p.node) &&
+		(p.disk == nil || p.disk.Spec.Path == p.object.Spec.Local.Path)
+}
+
+func (r *DiskReconciler) create(ctx context.Context, p *pair) error {
+	disk := &stowagev1alpha1.LocalDisk{
+		ObjectMeta: metav1.ObjectMeta{Name: p.name, Labels: map[string]string{stowagev1alpha1.BackendLabel: p.object.Name}},
+		Spec: stowagev1alpha1.LocalDiskSpec{
+			NodeName: p.node.Name, Backend: p.object.Name, Path: p.object.Spec.Local.Path,
+			ReservedCapacity: p.object.Spec.Local.ReservedCapacity,
+		},
+	}
+	if err := controllerutil.SetControllerReference(p.object, disk, r.client.Scheme()); err != nil {
+		return fmt.Errorf("owning LocalDisk %s: %w", p.name, err)
+	}
+	return wrap.Error(client.IgnoreAlreadyExists(r.client.Create(ctx, disk)), "creating LocalDisk %s", p.name)
+}
+
+// update has the disk follow the backend. A disk that was given up, and is in use all
+// the same, isn't given up any more: else the next time that it isn't mounted, what
+// is there then would be taken for its successor.
+func (r *DiskReconciler) update(ctx context.Context, p *pair) error {
+	before := p.disk.DeepCopy()
+	p.disk.Spec.ReservedCapacity = p.object.Spec.Local.ReservedCapacity
+	if there := p.disk.Status.Identity; room.IsReady(p.disk) && there != nil && there.ID == p.disk.Spec.Replaces {
+		p.disk.Spec.Replaces = ""
+	}
+	if equality.Semantic.DeepEqual(before.Spec, p.disk.Spec) {
+		return nil
+	}
+	err := r.client.Patch(ctx, p.disk, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return wrap.Error(client.IgnoreNotFound(err), "updating LocalDisk %s", p.name)
+}
+
+// remove removes the disk of a node that isn't the backend's any more, as is read
+// live: with it goes what tells an unmounted disk from an empty one.
+func (r *DiskReconciler) remove(ctx context.Context, p *pair, request ctrl.Request) error {
+	now, err := r.read(ctx, r.live, request)
+	if err != nil || now.belongs() || now.inUse {
+		return err
+	}
+	err = r.client.Delete(ctx, p.disk, client.Preconditions{UID: &p.disk.UID})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting LocalDisk %s: %w", p.name, err)
+	}
+	p.disk = nil
+	return nil
+}
+
+// LocalDiskName is the name of the disk of a backend on a node. It is the same every
+// time, and that of no other pair: the part after the last dot is the node's.
+func LocalDiskName(name, node string) string { return name + "." + hashOf(node) }
+
+func hashOf(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:])[:nameHash]
+}
+
+// SetupWithManager watches what a disk depends on.
+func (r *DiskReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	controlled := ctrl.NewControllerManagedBy(mgr).
+		Named("localdisk").
+		Watches(&stowagev1alpha1.LocalDisk{}, handler.EnqueueRequestsFromMapFunc(PairOfDisk)).
+		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.PairsOfBackend), wake.OnlyNewSpecs()).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.pairsOfNode), wake.OnlyNodeLabels()).
+		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(pairOfLocalVolume), onlyDeletions()).
+		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.pairsOfClass)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: diskWorkers})
+	if r.namespace != "" {
+		controlled = controlled.Watches(&storagev1.CSIStorageCapacity{}, handler.EnqueueRequestsFromMapFunc(r.PairOfCapacity))
+	}
+	return controlled.Complete(r)
+}
+
+// onlyDeletions lets pass objects that go.
+func onlyDeletions() builder.WatchesOption {
+	return builder.WithPredicates(predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(event.UpdateEvent) bool { return false },
+	})
+}
+
+func requestForPair(name, node string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name, Namespace: node}}
+}

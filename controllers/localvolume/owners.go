@@ -1,0 +1,57 @@
+package localvolume
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+// tellOwners tells the volume object and the claim of data that goes under them: a person
+// deleted the LocalVolume, and ordered its data to be removed, while a claim is bound to
+// the volume. The manager orders it for volumes alone that no claim has any more.
+func (r *Reconciler) tellOwners(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
+	pv, err := r.boundVolume(ctx, volume)
+	if err != nil || pv == nil {
+		return err
+	}
+	message := fmt.Sprintf("LocalVolume %s was deleted with spec.removeData, so that node %s removes the data of this volume: "+
+		"it can't be undone; delete the claim, and restore the data from a backup to a new one", volume.Name, volume.Spec.NodeName)
+	if !r.told.IsNews(client.ObjectKeyFromObject(volume), message) {
+		return nil
+	}
+	claim := &corev1.PersistentVolumeClaim{}
+	key := client.ObjectKey{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}
+	if err := r.client.Get(ctx, key, claim); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading claim %s: %w", key, err)
+	}
+	r.events.Eventf(pv, nil, corev1.EventTypeWarning, "DataRemoved", "Removing", "%s", message)
+	if claim.UID == pv.Spec.ClaimRef.UID {
+		r.events.Eventf(claim, pv, corev1.EventTypeWarning, "DataRemoved", "Removing", "%s", message)
+	}
+	return nil
+}
+
+// boundVolume is the volume object that stands for a volume and that a claim is bound to;
+// nil where there is none, as is read live where the cache says otherwise.
+func (r *Reconciler) boundVolume(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (*corev1.PersistentVolume, error) {
+	var pv *corev1.PersistentVolume
+	for _, reader := range []client.Reader{r.client, r.live} {
+		var err error
+		pv, err = Found(ctx, reader, volume.Name, &corev1.PersistentVolume{})
+		if err != nil || pv == nil || !isBoundTo(pv, volume) {
+			return nil, wrap.Error(err, "reading volume %s", volume.Name)
+		}
+	}
+	return pv, nil
+}
+
+// isBoundTo tells whether a claim is bound to the volume object that stands for a volume.
+func isBoundTo(pv *corev1.PersistentVolume, volume *stowagev1alpha1.LocalVolume) bool {
+	return pv.Spec.CSI != nil && pv.Spec.CSI.Driver == stowagev1alpha1.LocalDriver && pv.Spec.CSI.VolumeHandle == volume.Name &&
+		pv.Status.Phase == corev1.VolumeBound && pv.Spec.ClaimRef != nil && pv.DeletionTimestamp.IsZero()
+}

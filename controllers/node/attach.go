@@ -1,0 +1,103 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/attachintent"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/wake"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+// create makes the attachments that are missing.
+func (r *Reconciler) create(ctx context.Context, seen *nodeView, plan []attach.Step, again *later) error {
+	var failures []error
+	for _, step := range plan {
+		if step.Action != attach.Create {
+			continue
+		}
+		free, err := r.reserve(ctx, seen, step.Volume)
+		switch {
+		case err != nil:
+			failures = append(failures, err)
+		case !free:
+			again.in(wake.AfterContention)
+		default:
+			failures = append(failures, r.createAttachment(ctx, seen, step.Volume))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// reserve sees to it that no other node gets a volume that one at a time can have: no
+// other worker, because of the reservation, and none that was given it by another
+// manager, because attachments are read live after it. For our own drivers whoever
+// attaches reads them, later than here: see VolumeAttachmentReconciler.awaitTurn.
+func (r *Reconciler) reserve(ctx context.Context, seen *nodeView, volume attach.Volume) (free bool, err error) {
+	if !volume.SingleNode {
+		return true, nil
+	}
+	if !r.reserved.take(volume.Name, seen.Name) {
+		return false, nil
+	}
+	if backend.NeedsAttach(volume.Driver) {
+		return true, nil
+	}
+	holders, err := r.holdersIndeed(ctx, volume, seen.Name)
+	if err != nil || len(holders) > 0 {
+		r.reserved.drop(volume.Name, seen.Name)
+		return false, err
+	}
+	return true, nil
+}
+
+// createAttachment makes one. One of that name that the list didn't show yet is read
+// first: the cache shows what this process made when asked for it by name.
+func (r *Reconciler) createAttachment(ctx context.Context, seen *nodeView, volume attach.Volume) error {
+	name := volume.AttachmentName(seen.Name)
+	err := r.client.Get(ctx, client.ObjectKey{Name: name}, &storagev1.VolumeAttachment{}, client.UnsafeDisableDeepCopy)
+	if !apierrors.IsNotFound(err) {
+		return wrap.Error(err, "reading attachment %s", name)
+	}
+	object := &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       storagev1.VolumeAttachmentSpec{NodeName: seen.Name, Attacher: volume.Driver, Source: volume.Source},
+	}
+	if err := r.prepare(ctx, seen, object); err != nil {
+		return err
+	}
+	err = r.client.Create(ctx, object)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		// An earlier manager made it, and the cache has yet to show it.
+		return nil
+	case err != nil:
+		return fmt.Errorf("asking for volume %s to be attached to node %s: %w", volume, seen.Name, err)
+	}
+	r.made.add(object.UID)
+	return nil
+}
+
+// prepare has an attachment of one of our drivers bear from the start what is written
+// on it before anything is attached: that saves a write.
+func (r *Reconciler) prepare(ctx context.Context, seen *nodeView, object *storagev1.VolumeAttachment) error {
+	name := object.Spec.Source.PersistentVolumeName
+	if name == nil || !backend.NeedsAttach(object.Spec.Attacher) {
+		return nil
+	}
+	pv := &corev1.PersistentVolume{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: *name}, pv, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("reading volume %s: %w", *name, err)
+	}
+	attachintent.Prepare(object, pv, seen.Node)
+	return nil
+}

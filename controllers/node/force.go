@@ -1,0 +1,237 @@
+package node
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/attachintent"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/wake"
+)
+
+// plan decides what to do for a node. Where something may be done by force, all is read
+// live and decided anew: a cache that is behind knows neither that the node is Ready
+// again nor that a pod wants the volume.
+func (r *Reconciler) plan(ctx context.Context, seen *nodeView) (*nodeView, []attach.Step, error) {
+	if seen.Node != nil || len(seen.Attachments) == 0 {
+		r.missing.Forget(seen.Name)
+	}
+	plan := attach.Plan(seen.View)
+	forced, err := r.force(ctx, seen, plan)
+	if err != nil || !anyForced(forced) {
+		return seen, forced, err
+	}
+	// What the cloud said a moment ago is not asked again: answers that take longer than a
+	// pass waits would be late each time.
+	heard := seen.heard
+	if seen, err = r.look(ctx, liveNode{r}, seen.Name); err != nil {
+		return nil, nil, err
+	}
+	seen.heard = heard
+	plan, err = r.force(ctx, seen, attach.Plan(seen.View))
+	return seen, plan, err
+}
+
+// force replaces waits for a node that may be forced by what force does, and says of
+// the others when to look again.
+func (r *Reconciler) force(ctx context.Context, seen *nodeView, plan []attach.Step) ([]attach.Step, error) {
+	condition := attach.ConditionOf(seen.Node)
+	if seen.Node != nil && condition.Ready {
+		return plan, nil
+	}
+	var forced []attach.Step
+	for _, step := range plan {
+		if !step.Forcible() {
+			forced = append(forced, step)
+			continue
+		}
+		may, err := r.mayForce(ctx, seen, step, condition)
+		if err != nil {
+			return nil, err
+		}
+		if !may.Allowed {
+			step.After = may.After
+			forced = append(forced, step)
+			continue
+		}
+		ctrl.LoggerFrom(ctx).V(1).Info("taking a volume by force", "node", seen.Name, "volume", step.Volume.String(), "why", may.Reason)
+		forced = append(forced, step.ByForce(seen.Node)...)
+	}
+	return forced, nil
+}
+
+func anyForced(plan []attach.Step) bool {
+	for _, step := range plan {
+		if step.Forced {
+			return true
+		}
+	}
+	return false
+}
+
+// mayForce asks the policy of whoever serves the volume: the StorageBackend of ours,
+// and this manager's own for the drivers of others, whose cloud nobody here can ask.
+func (r *Reconciler) mayForce(ctx context.Context, seen *nodeView, step attach.Step, condition attach.NodeCondition) (attach.Force, error) {
+	if !backend.NeedsAttach(step.Volume.Driver) {
+		if seen.Node == nil {
+			condition.MissingSince = r.missing.Since(seen.Name, seen.Now)
+		}
+		return attach.MayForce(condition, attach.Policy{After: r.patience, MissingCounts: true}, seen.Now), nil
+	}
+	object, err := r.backendOf(ctx, step)
+	if err != nil || object == nil {
+		// Without the backend nobody detaches, and nothing is to be said of it.
+		return attach.Force{After: wake.WithoutAnswer}, err
+	}
+	machine, err := r.observe(ctx, seen, step.Attachment, object)
+	switch {
+	case backend.Unfinished(err):
+		return attach.Force{After: wake.WithoutAnswer}, nil
+	case err != nil:
+		return attach.Force{}, err
+	}
+	condition.Machine = machine
+	may := attach.MayForce(condition, attach.PolicyOf(object.Spec.Attachment), seen.Now)
+	if may.Allowed {
+		return may, nil
+	}
+	return r.orNothingAttached(ctx, seen, step, object, may)
+}
+
+// orNothingAttached allows what time and cloud don't, where the backend says that the
+// volume isn't attached to the machine. The detach asks the backend again.
+func (r *Reconciler) orNothingAttached(ctx context.Context, seen *nodeView, step attach.Step, of *stowagev1alpha1.StorageBackend, refused attach.Force) (attach.Force, error) {
+	if step.Attachment == nil {
+		return refused, nil
+	}
+	intent, err := attachintent.Of(step.Attachment)
+	if err != nil || intent == nil {
+		return refused, nil //nolint:nilerr // nothing says what is attached
+	}
+	is, err := r.isAttached(ctx, seen, step.Attachment, of, intent)
+	switch {
+	case backend.Unfinished(err):
+		return attach.Force{After: wake.WithoutAnswer}, nil
+	case err != nil || is:
+		return refused, nil //nolint:nilerr // it says nothing of the volume
+	}
+	return attach.Force{Allowed: true, Reason: "the volume isn't attached to the node's machine"}, nil
+}
+
+func (r *Reconciler) isAttached(ctx context.Context, seen *nodeView, object *storagev1.VolumeAttachment, of *stowagev1alpha1.StorageBackend, intent *attachintent.Intent) (bool, error) {
+	about := "attached " + of.Name + " " + object.Name
+	if heard, known := seen.heard[about].(bool); known {
+		return heard, nil
+	}
+	opened, err := r.openFor(seen, of)
+	if err != nil {
+		return false, err
+	}
+	attacher, err := attachintent.AttacherOf(opened, of.Name, intent.Volume)
+	if err != nil {
+		return false, err
+	}
+	is, err := attacher.IsAttached(ctx, intent.Volume, machineOf(seen, object))
+	if err == nil {
+		seen.heard[about] = is
+	}
+	return is, err
+}
+
+// openFor opens a backend for calls that a node waits for.
+func (r *Reconciler) openFor(seen *nodeView, of *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
+	return r.storage.Open(of, func() { r.waking.Add(types.NamespacedName{Name: seen.Name}) })
+}
+
+// BackendOf finds the StorageBackend of a volume of ours, by what was written before it
+// was attached or by the volume object; nil where nothing tells any more.
+func (r *Reconciler) backendOf(ctx context.Context, step attach.Step) (*stowagev1alpha1.StorageBackend, error) {
+	name, err := r.backendName(ctx, step)
+	if err != nil || name == "" {
+		return nil, err
+	}
+	object := &stowagev1alpha1.StorageBackend{}
+	err = r.client.Get(ctx, client.ObjectKey{Name: name}, object, client.UnsafeDisableDeepCopy)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading StorageBackend %s: %w", name, err)
+	}
+	return object, nil
+}
+
+func (r *Reconciler) backendName(ctx context.Context, step attach.Step) (string, error) {
+	if step.Attachment != nil {
+		if intent, err := attachintent.Of(step.Attachment); err == nil && intent != nil {
+			return intent.Backend, nil
+		}
+	}
+	volumes := &corev1.PersistentVolumeList{}
+	handle := step.Volume.Driver + "^" + step.Volume.Handle
+	if err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByHandle: handle}, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("listing the volumes of handle %s: %w", handle, err)
+	}
+	for i := range volumes.Items {
+		for _, name := range index.BackendOf(&volumes.Items[i]) {
+			return name, nil
+		}
+	}
+	return "", nil
+}
+
+// observe asks a backend what became of the machine that a node is, or was. That it
+// can't tell says nothing, and keeps nobody from the taint or the time.
+func (r *Reconciler) observe(ctx context.Context, seen *nodeView, object *storagev1.VolumeAttachment, of *stowagev1alpha1.StorageBackend) (backend.Machine, error) {
+	machineID := machineOf(seen, object)
+	about := "machine " + of.Name + " " + machineID.ProviderID
+	if heard, known := seen.heard[about].(backend.Machine); known {
+		return heard, nil
+	}
+	opened, err := r.openFor(seen, of)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).V(1).Info("not asking the cloud", "backend", of.Name, "why", err.Error())
+		return backend.MachineUnknown, nil
+	}
+	observer, can := backend.As[backend.NodeObserver](opened)
+	if !can {
+		return backend.MachineUnknown, nil
+	}
+	machine, err := observer.ObserveNode(ctx, machineID)
+	switch {
+	case backend.Unfinished(err):
+		return backend.MachineUnknown, err
+	case err != nil:
+		ctrl.LoggerFrom(ctx).V(1).Info("the cloud doesn't tell", "node", seen.Name, "why", err.Error())
+		return backend.MachineUnknown, nil
+	}
+	seen.heard[about] = machine
+	return machine, nil
+}
+
+// machineOf is the machine that a volume is attached to: another one may have the
+// node's name by now.
+func machineOf(seen *nodeView, object *storagev1.VolumeAttachment) backend.NodeIdentity {
+	identity := backend.NodeIdentity{Name: seen.Name}
+	if object != nil {
+		intent, err := attachintent.Of(object)
+		if err != nil {
+			intent = nil
+		}
+		identity.ProviderID = attachintent.InstanceOf(object, intent)
+	}
+	if identity.ProviderID == "" && seen.Node != nil {
+		identity.ProviderID = seen.Node.Spec.ProviderID
+	}
+	return identity
+}

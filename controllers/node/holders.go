@@ -1,0 +1,152 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/wake"
+)
+
+// lookElsewhere finds out which other nodes have volumes that are wanted here and that
+// one node at a time can have.
+func (r *Reconciler) lookElsewhere(ctx context.Context, _ nodeSource, seen *nodeView) error {
+	for _, volume := range seen.Wanted {
+		if !volume.SingleNode || seen.isAttached(volume) {
+			continue
+		}
+		holders, err := r.holdersOf(ctx, volume)
+		if err != nil {
+			return err
+		}
+		if holders = without(holders, seen.Name); len(holders) > 0 {
+			seen.Holders[volume.Name] = holders
+		}
+	}
+	return nil
+}
+
+// isAttached tells of a volume that the node has it: nobody else is asked.
+func (s *nodeView) isAttached(volume attach.Volume) bool {
+	name := volume.AttachmentName(s.Name)
+	return slices.ContainsFunc(s.Attachments, func(attachment attach.Attachment) bool {
+		return attachment.Object.Name == name && attachment.Object.Status.Attached
+	})
+}
+
+// holdersOf are the nodes that have a volume, as far as the cache and this process
+// know: by attachments, by what they were told, and by reservation.
+func (r *Reconciler) holdersOf(ctx context.Context, volume attach.Volume) ([]attach.Holder, error) {
+	storages, err := r.storagesOf(ctx, volume)
+	if err != nil {
+		return nil, err
+	}
+	var holders []attach.Holder
+	for _, storage := range storages {
+		attachments := &storagev1.VolumeAttachmentList{}
+		if err := r.client.List(ctx, attachments, client.MatchingFields{index.AttachmentsByStorage: storage}, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("listing the attachments of volume %s: %w", volume, err)
+		}
+		for i := range attachments.Items {
+			holders = append(holders, attach.Holder{Node: attachments.Items[i].Spec.NodeName, Attachment: &attachments.Items[i]})
+		}
+	}
+	nodes := &corev1.NodeList{}
+	if err := r.client.List(ctx, nodes, client.MatchingFields{index.NodesByVolume: string(volume.Name)}, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the nodes that were told of volume %s: %w", volume, err)
+	}
+	for i := range nodes.Items {
+		holders = append(holders, attach.Holder{Node: nodes.Items[i].Name})
+	}
+	if node, taken := r.reserved.holder(volume.Name); taken {
+		holders = append(holders, attach.Holder{Node: node})
+	}
+	return holders, nil
+}
+
+// storagesOf is what the attachments of a volume are found by: several volume objects
+// may stand for the same storage.
+func (r *Reconciler) storagesOf(ctx context.Context, volume attach.Volume) ([]string, error) {
+	own := volume.Source.PersistentVolumeName
+	storages := []string{string(volume.Name)}
+	if own != nil {
+		storages = append(storages, *own)
+	}
+	if !volume.NeedsAttachment() {
+		return storages, nil
+	}
+	volumes := &corev1.PersistentVolumeList{}
+	handle := volume.Driver + "^" + volume.Handle
+	if err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByHandle: handle}, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the volumes of handle %s: %w", handle, err)
+	}
+	for i := range volumes.Items {
+		if own == nil || volumes.Items[i].Name != *own {
+			storages = append(storages, volumes.Items[i].Name)
+		}
+	}
+	return storages, nil
+}
+
+// holdersIndeed are the other nodes that have a volume, read live: a cache that is
+// behind would give it to two.
+func (r *Reconciler) holdersIndeed(ctx context.Context, volume attach.Volume, node string) ([]attach.Holder, error) {
+	if !volume.NeedsAttachment() {
+		return r.toldIndeed(ctx, volume, node)
+	}
+	storages, err := r.storagesOf(ctx, volume)
+	if err != nil {
+		return nil, err
+	}
+	all, err := r.shared.Attachments.Get(ctx, struct{}{})
+	if err != nil {
+		return nil, err
+	}
+	var holders []attach.Holder
+	for _, storage := range storages {
+		for _, object := range all.Volume[storage] {
+			holders = append(holders, attach.Holder{Node: object.Spec.NodeName, Attachment: object})
+		}
+	}
+	return without(holders, node), nil
+}
+
+// toldIndeed are the other nodes that were told of a volume that has no attachments.
+func (r *Reconciler) toldIndeed(ctx context.Context, volume attach.Volume, node string) ([]attach.Holder, error) {
+	told, err := r.allTold.Get(ctx, struct{}{})
+	if err != nil {
+		return nil, err
+	}
+	var holders []attach.Holder
+	for _, other := range told[volume.Name] {
+		holders = append(holders, attach.Holder{Node: other})
+	}
+	return without(holders, node), nil
+}
+
+// toldVolumes are the nodes that were told of each volume.
+type toldVolumes map[corev1.UniqueVolumeName][]string
+
+func listTold(ctx context.Context, live client.Reader) (toldVolumes, error) {
+	nodes := &corev1.NodeList{}
+	if err := live.List(ctx, nodes); err != nil {
+		return nil, fmt.Errorf("listing the nodes: %w", err)
+	}
+	told := toldVolumes{}
+	for i := range nodes.Items {
+		for _, attached := range nodes.Items[i].Status.VolumesAttached {
+			told[attached.Name] = append(told[attached.Name], nodes.Items[i].Name)
+		}
+	}
+	return told, nil
+}
+
+func without(holders []attach.Holder, node string) []attach.Holder {
+	return slices.DeleteFunc(holders, func(holder attach.Holder) bool { return holder.Node == node })
+}

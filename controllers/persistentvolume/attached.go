@@ -1,0 +1,110 @@
+package persistentvolume
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/attachintent"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/wake"
+)
+
+// attacherFinalizerOf is the finalizer that a volume object of a driver of ours, or of an
+// existing disk, has while it may be attached; "" for all others.
+func attacherFinalizerOf(pv *corev1.PersistentVolume) string {
+	switch {
+	case attachintent.NeedsAttach(pv):
+		return attachintent.Finalizer(pv.Spec.CSI.Driver)
+	case attach.IsExisting(pv):
+		return attachintent.Finalizer(stowagev1alpha1.GCEDriver)
+	default:
+		return ""
+	}
+}
+
+// removeAttachFinalizer lets a deleted volume go that no attachment is of: until then
+// the object says what is attached.
+func (r *Reconciler) removeAttachFinalizer(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+	finalizer := attacherFinalizerOf(pv)
+	if pv.DeletionTimestamp.IsZero() || finalizer == "" || !controllerutil.ContainsFinalizer(pv, finalizer) {
+		return false, ctrl.Result{}, nil
+	}
+	attachments := &storagev1.VolumeAttachmentList{}
+	if err := r.client.List(ctx, attachments, client.MatchingFields{index.AttachmentsByVolume: pv.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return false, ctrl.Result{}, fmt.Errorf("listing the attachments of volume %s: %w", pv.Name, err)
+	}
+	if len(attachments.Items) > 0 {
+		return false, ctrl.Result{}, nil
+	}
+	// The cache only saves the question.
+	all, err := r.shared.Attachments.Get(ctx, struct{}{})
+	if err != nil || len(all.Volume[pv.Name]) > 0 {
+		return false, ctrl.Result{}, err
+	}
+	before := pv.DeepCopy()
+	controllerutil.RemoveFinalizer(pv, finalizer)
+	return false, ctrl.Result{}, r.patch(ctx, pv, before, "letting go of detached")
+}
+
+// detached returns an error of kind InProgress while there is an attachment of a volume.
+func (r *Reconciler) detached(ctx context.Context, pv *corev1.PersistentVolume) error {
+	if !attachintent.NeedsAttach(pv) {
+		return nil
+	}
+	attachments := &storagev1.VolumeAttachmentList{}
+	if err := r.client.List(ctx, attachments, client.MatchingFields{index.AttachmentsByVolume: pv.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the attachments of volume %s: %w", pv.Name, err)
+	}
+	for i := range attachments.Items {
+		return stillAttached(pv, &attachments.Items[i])
+	}
+	return nil
+}
+
+// detachedIndeed asks the API server itself, and the nodes: one that uses a volume may
+// do so though its attachment is gone, because somebody took the finalizer off.
+func (r *Reconciler) detachedIndeed(ctx context.Context, pv *corev1.PersistentVolume) error {
+	if !attachintent.NeedsAttach(pv) {
+		return nil
+	}
+	all, err := r.shared.Attachments.Get(ctx, struct{}{})
+	if err != nil {
+		return err
+	}
+	for _, attachment := range slices.Concat(all.Volume[pv.Name], all.Handle[index.HandleOf(pv)[0]]) {
+		return stillAttached(pv, attachment)
+	}
+	users, err := r.shared.Users.Get(ctx, struct{}{})
+	if err != nil {
+		return err
+	}
+	if node, used := users[attach.CSIName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)]; used {
+		return backend.InProgress.Errorf("node %s still lists volume %s in its status: its storage is removed once it doesn't, or the Node is deleted", node, pv.Name)
+	}
+	return nil
+}
+
+func stillAttached(pv *corev1.PersistentVolume, attachment *storagev1.VolumeAttachment) error {
+	return backend.InProgress.Errorf("volume %s has a VolumeAttachment to node %s: its storage is removed once %s is gone",
+		pv.Name, attachment.Spec.NodeName, attachment.Name)
+}
+
+// volumeOfAttachment wakes the volume that an attachment was of.
+func volumeOfAttachment(_ context.Context, object client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, name := range index.AttachmentVolume(object) {
+		requests = append(requests, wake.RequestNamed(name))
+	}
+	return requests
+}

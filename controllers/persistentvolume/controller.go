@@ -1,0 +1,274 @@
+// Package persistentvolume is the reconciler of PersistentVolumes. It sets their phases,
+// protects them while they are bound, and reclaims them: storage is deleted, kept or
+// recycled as the reclaim policy says, within the undelete window of the backend.
+//
+// It deletes storage only after live reads: of the volume, of its claim, of other volumes
+// with the same handle, of attachments and of nodes. It never binds, and writes to a claim
+// only that its volume goes.
+package persistentvolume
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/bindable"
+	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/event"
+	"github.com/stowage-dev/stowage/internal/liveread"
+	"github.com/stowage-dev/stowage/internal/message"
+	"github.com/stowage-dev/stowage/internal/opener"
+	"github.com/stowage-dev/stowage/internal/patch"
+	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/wake"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+// Reconciler keeps the phases of volumes true, and reclaims those
+// whose claim is gone.
+type Reconciler struct {
+	client  client.Client
+	live    client.Reader
+	shared  liveread.Reads
+	scope   reconciler.Scope
+	storage *opener.Opener
+	index   *binder.Index
+	waking  wake.Source
+	clock   clock.PassiveClock
+	events  events.EventRecorder
+	told    event.Once
+}
+
+// New makes the reconciler. The index is the one that the
+// reconciler of claims keeps.
+func New(deps reconciler.Dependencies, index *binder.Index) *Reconciler {
+	return &Reconciler{
+		client:  deps.Client,
+		live:    deps.Live,
+		shared:  deps.Reads,
+		scope:   deps.Scope,
+		storage: deps.Storage,
+		index:   index,
+		clock:   deps.Clock,
+		events:  deps.Events,
+	}
+}
+
+// volumeStep brings a volume further; it tells whether the pass is over, and when
+// to look again.
+type volumeStep func(context.Context, *corev1.PersistentVolume) (done bool, result ctrl.Result, err error)
+
+// +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get;list;watch;update;patch;delete
+// +kubebuilder:rbac:groups="",resources=persistentvolumes/status,verbs=update;patch
+// +kubebuilder:rbac:groups="",resources=persistentvolumes/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims/status,verbs=patch
+
+// Reconcile brings one volume as far as it can go now.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	pv := &corev1.PersistentVolume{}
+	if err := r.client.Get(ctx, request.NamespacedName, pv); err != nil {
+		r.told.Forget(request.NamespacedName)
+		if client.IgnoreNotFound(err) != nil || r.scope == reconciler.ClassesScope {
+			return ctrl.Result{}, client.IgnoreNotFound(err)
+		}
+		return ctrl.Result{}, r.endRecycling(ctx, request.Name)
+	}
+	for _, step := range r.steps() {
+		done, result, err := step(ctx, pv)
+		switch {
+		case apierrors.IsConflict(err):
+			return ctrl.Result{RequeueAfter: wake.AfterConflict}, nil
+		case err != nil || done:
+			return result, err
+		}
+	}
+	return ctrl.Result{}, nil
+}
+
+// steps are what a volume needs, in order. In scope=classes phases and protection
+// are kube-controller-manager's.
+func (r *Reconciler) steps() []volumeStep {
+	if r.scope == reconciler.ClassesScope {
+		return []volumeStep{r.ensureReclaimable, r.removeAttachFinalizer, r.reclaim}
+	}
+	return []volumeStep{
+		r.ensureNotRecycling, r.ensureProtected, r.ensureMigrated, r.ensureReclaimable, r.ensurePhase,
+		r.removeProtection, r.removeAttachFinalizer, r.reclaim,
+	}
+}
+
+// ensurePhase writes the phase that the volume and its claim call for. A volume
+// tied to a claim that isn't bound to it yet is left alone: the claim's reconciler
+// is at work on both, or was and will be again.
+func (r *Reconciler) ensurePhase(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+	ref := pv.Spec.ClaimRef
+	if ref == nil || ref.UID == "" {
+		return r.ensureAvailable(ctx, pv)
+	}
+	claim, err := r.claimOf(ctx, ref)
+	switch {
+	case err != nil:
+		return false, ctrl.Result{}, err
+	case claim == nil:
+		return false, ctrl.Result{}, r.release(ctx, pv)
+	case claim.Spec.VolumeName == "" && pv.DeletionTimestamp.IsZero():
+		return true, ctrl.Result{}, nil
+	case claim.Spec.VolumeName == "":
+		return r.releaseUnbound(ctx, pv)
+	case claim.Spec.VolumeName == pv.Name:
+		return false, ctrl.Result{}, r.ensureBound(ctx, pv)
+	default:
+		return false, ctrl.Result{}, r.unbind(ctx, pv, claim)
+	}
+}
+
+// ensureAvailable says of a free volume that it is, unless a claim is about to be
+// bound to it: the two writes would only meet.
+func (r *Reconciler) ensureAvailable(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+	if pv.Status.Phase != corev1.VolumeAvailable && pv.DeletionTimestamp.IsZero() && r.index.Promised(pv.Name) {
+		return true, ctrl.Result{RequeueAfter: wake.AfterContention}, nil
+	}
+	return false, ctrl.Result{}, r.setPhase(ctx, pv, corev1.VolumeAvailable, "")
+}
+
+// ensureBound says of a volume that its claim is bound to it. Whoever bound the claim
+// said so before: where it isn't so, the cache is most likely behind, and what it
+// holds is not what to write on.
+func (r *Reconciler) ensureBound(ctx context.Context, pv *corev1.PersistentVolume) error {
+	if pv.Status.Phase == corev1.VolumeBound {
+		return nil
+	}
+	current := &corev1.PersistentVolume{}
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(pv), current)
+	if err != nil || current.ResourceVersion != pv.ResourceVersion {
+		return wrap.Error(client.IgnoreNotFound(err), "reading volume %s", pv.Name)
+	}
+	return r.setPhase(ctx, pv, corev1.VolumeBound, "")
+}
+
+// claimOf finds the claim that a reference means, nil where it is gone: deleted,
+// or deleted and made again under the same name. The cache may be behind the
+// claim's creation: that a claim is gone is believed when read live.
+func (r *Reconciler) claimOf(ctx context.Context, ref *corev1.ObjectReference) (*corev1.PersistentVolumeClaim, error) {
+	key := client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
+	for _, reader := range []client.Reader{r.client, r.live} {
+		claim := &corev1.PersistentVolumeClaim{}
+		err := reader.Get(ctx, key, claim, client.UnsafeDisableDeepCopy)
+		switch {
+		case err == nil && claim.UID == ref.UID:
+			return claim, nil
+		case client.IgnoreNotFound(err) != nil:
+			return nil, fmt.Errorf("reading claim %s: %w", key, err)
+		}
+	}
+	return nil, nil
+}
+
+// release marks a volume whose claim is gone. Its data stays as it is.
+func (r *Reconciler) release(ctx context.Context, pv *corev1.PersistentVolume) error {
+	if pv.Status.Phase == corev1.VolumeFailed {
+		return nil
+	}
+	return r.setPhase(ctx, pv, corev1.VolumeReleased, "")
+}
+
+// releaseUnbound releases a deleted volume whose claim isn't bound to it yet: it
+// never will be, and each would wait for the other.
+//
+// A bind may be under way. It writes the volume's phase before the claim: where the
+// phase isn't Bound yet, that write comes too late once this one is made. Where it
+// is, the claim is written first, so that the bind's last write conflicts.
+func (r *Reconciler) releaseUnbound(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+	ref := pv.Spec.ClaimRef
+	claim := &corev1.PersistentVolumeClaim{}
+	err := r.live.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, claim)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return true, ctrl.Result{}, fmt.Errorf("reading claim %s/%s: %w", ref.Namespace, ref.Name, err)
+	case holds(claim, pv):
+		return true, ctrl.Result{}, nil
+	case pv.Status.Phase == corev1.VolumeBound && claim.UID == ref.UID:
+		if err := r.fence(ctx, claim, pv); err != nil {
+			return true, ctrl.Result{}, err
+		}
+	}
+	return false, ctrl.Result{}, r.release(ctx, pv)
+}
+
+// fence writes to the claim what its own reconciler will find: the volume goes.
+func (r *Reconciler) fence(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
+	before := claim.DeepCopy()
+	reason, message := bindable.OldVolume(pv, claim)
+	if !bindable.Set(claim, corev1.PersistentVolumeClaimCondition{Status: corev1.ConditionFalse, Reason: reason, Message: message}) {
+		return nil
+	}
+	err := r.client.Status().Patch(ctx, claim, patch.ClaimStatus(before, client.MergeFromWithOptimisticLock{}))
+	return wrap.Error(client.IgnoreNotFound(err), "taking volume %s from claim %s/%s", pv.Name, claim.Namespace, claim.Name)
+}
+
+// unbind frees a volume that was tied to a claim which took another one. Storage
+// that a provisioner made for the claim and no pod used is released, to be reclaimed;
+// what a person made becomes available again.
+func (r *Reconciler) unbind(ctx context.Context, pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) error {
+	if provisioning.MadeFor(pv, claim) {
+		return r.release(ctx, pv)
+	}
+	before := pv.DeepCopy()
+	if binder.UnbindVolume(pv) {
+		err := r.client.Patch(ctx, pv, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if err != nil {
+			return fmt.Errorf("unbinding volume %s from claim %s/%s: %w", pv.Name, claim.Namespace, claim.Name, err)
+		}
+	}
+	return r.setPhase(ctx, pv, corev1.VolumeAvailable, "")
+}
+
+func (r *Reconciler) setPhase(ctx context.Context, pv *corev1.PersistentVolume, phase corev1.PersistentVolumePhase, why string) error {
+	why = message.Cut(why, message.MaxStatus)
+	if pv.Status.Phase == phase && pv.Status.Message == why {
+		return nil
+	}
+	err := r.client.Status().Patch(ctx, pv, patch.VolumePhase(pv, phase, why))
+	return wrap.Error(client.IgnoreNotFound(err), "setting volume %s to %s", pv.Name, phase)
+}
+
+// SetupWithManager watches volumes and what decides over them.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	building := ctrl.NewControllerManagedBy(mgr).
+		Named("persistentvolume").
+		For(&corev1.PersistentVolume{}).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfClaim), builder.WithPredicates(NewTies)).
+		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(r.volumeOfLocalVolume)).
+		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfBackend), wake.OnlyNewSpecs()).
+		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(volumeOfAttachment), builder.WithPredicates(wake.OnlyEnds)).
+		WatchesRawSource(source.Func(r.waking.Start)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: volumeWorkers})
+	if r.scope == reconciler.ClusterScope {
+		building.Watches(&stowagev1alpha1.LocalRecycling{}, &handler.EnqueueRequestForObject{})
+	}
+	return building.Complete(r)
+}
+
+// openFor opens a backend for calls that a volume waits for.
+func (r *Reconciler) openFor(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
+	key := client.ObjectKeyFromObject(pv)
+	return r.storage.Open(object, func() { r.waking.Add(key) })
+}
+
+// volumeWorkers is how many volumes are worked on at once.
+const volumeWorkers = 32

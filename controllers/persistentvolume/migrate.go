@@ -1,0 +1,48 @@
+package persistentvolume
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/storage/volume"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/stowage-dev/stowage/internal/migration"
+	"github.com/stowage-dev/stowage/internal/provisioning"
+)
+
+// ensureMigrated marks a volume with the CSI driver that took over its in-tree
+// provisioner: without the mark the sidecars of that driver leave the volume alone. It
+// removes the finalizers of deleters that don't delete this volume.
+func (r *Reconciler) ensureMigrated(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+	if pv.Annotations[volume.AnnDynamicallyProvisioned] == "" {
+		return false, ctrl.Result{}, nil
+	}
+	before := pv.DeepCopy()
+	changed := migration.MarkVolume(pv)
+	for _, finalizer := range uselessFinalizers(pv) {
+		changed = controllerutil.RemoveFinalizer(pv, finalizer) || changed
+	}
+	if !changed {
+		return false, ctrl.Result{}, nil
+	}
+	return false, ctrl.Result{}, r.patch(ctx, pv, before, "marking the driver of")
+}
+
+// uselessFinalizers are those of a volume with an in-tree provisioner that no deleter
+// removes: kubernetes.io/pv-controller, unless a person is yet to be told that nothing
+// deletes the storage, and external-provisioner's where no CSI driver took the type over.
+func uselessFinalizers(pv *corev1.PersistentVolume) []string {
+	provisioner := pv.Annotations[volume.AnnDynamicallyProvisioned]
+	switch {
+	case !migration.IsInTree(provisioner):
+		return nil
+	case migration.DriverOf(provisioner) != "":
+		return []string{volume.PVDeletionInTreeProtectionFinalizer}
+	case provisioning.MayDelete(pv):
+		return []string{volume.PVDeletionProtectionFinalizer}
+	default:
+		return []string{volume.PVDeletionInTreeProtectionFinalizer, volume.PVDeletionProtectionFinalizer}
+	}
+}

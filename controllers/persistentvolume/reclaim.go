@@ -1,0 +1,252 @@
+package persistentvolume
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/component-helpers/storage/volume"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/uses"
+	"github.com/stowage-dev/stowage/internal/wake"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+// ensureProtected adds the finalizer to a volume that was created while the
+// admission plug-in was off.
+func (r *Reconciler) ensureProtected(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+	if !pv.DeletionTimestamp.IsZero() || controllerutil.ContainsFinalizer(pv, uses.VolumeProtection) {
+		return false, ctrl.Result{}, nil
+	}
+	before := pv.DeepCopy()
+	controllerutil.AddFinalizer(pv, uses.VolumeProtection)
+	return false, ctrl.Result{}, r.patch(ctx, pv, before, "protecting")
+}
+
+// removeProtection lets a deleted volume go that no claim is bound to. Where
+// somebody took the claim off the volume, the claim is about to tie it again. From a
+// volume that is yet to be reclaimed the last write takes both finalizers.
+func (r *Reconciler) removeProtection(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+	if pv.DeletionTimestamp.IsZero() || pv.Status.Phase == corev1.VolumeBound || controllerutil.ContainsFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) ||
+		!slices.ContainsFunc(pv.Finalizers, isProtection) {
+		return false, ctrl.Result{}, nil
+	}
+	if !wasClaimed(pv) {
+		used, err := usedByClaim(ctx, r.client, pv, client.MatchingFields{index.ClaimsByVolume: pv.Name})
+		if used || err != nil {
+			return true, ctrl.Result{}, err
+		}
+	}
+	before := pv.DeepCopy()
+	pv.Finalizers = slices.DeleteFunc(pv.Finalizers, isProtection)
+	if err := r.patch(ctx, pv, before, "ending the protection of"); err != nil {
+		return false, ctrl.Result{}, err
+	}
+	if controllerutil.ContainsFinalizer(before, volume.PVDeletionInTreeProtectionFinalizer) && provisioning.MayDelete(pv) {
+		r.events.Eventf(pv, nil, corev1.EventTypeWarning, "VolumeFailedDelete", "Delete",
+			"volume %s goes, and its storage is still there: nothing in this cluster can remove it, so remove it by hand", pv.Name)
+	}
+	return false, ctrl.Result{}, nil
+}
+
+// isProtection reports whether a finalizer only keeps a volume until no claim is bound to
+// it. That of in-tree deleters, of which kube-controller-manager has none any more, would
+// keep a volume for ever.
+func isProtection(finalizer string) bool {
+	return finalizer == uses.VolumeProtection || finalizer == volume.PVDeletionInTreeProtectionFinalizer
+}
+
+// ensureReclaimable adds the finalizer to a volume that one of Stowage's drivers
+// made and that lost it, as in a restored backup: without it nobody would remove
+// its storage.
+func (r *Reconciler) ensureReclaimable(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+	if !pv.DeletionTimestamp.IsZero() || !provisioning.ProvisionedHere(pv) || !backend.IsOurs(pv.Spec.CSI.Driver) ||
+		controllerutil.ContainsFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
+		return false, ctrl.Result{}, nil
+	}
+	before := pv.DeepCopy()
+	controllerutil.AddFinalizer(pv, stowagev1alpha1.ReclaimFinalizer)
+	return false, ctrl.Result{}, r.patch(ctx, pv, before, "keeping")
+}
+
+// reclaim removes the storage of a released volume whose policy is Delete, in an
+// order that survives a crash anywhere and two leaders at once:
+//
+//	decide, from a live read
+//	DELETE the volume object, with the uid and resourceVersion of that read: the
+//	  point of no return. Our finalizer holds the object, nobody binds it again
+//	decide again, from a live read: a person may have chosen Retain meanwhile
+//	remove the storage
+//	remove the finalizer
+func (r *Reconciler) reclaim(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
+		result, err := r.reclaimForeign(ctx, pv)
+		return true, result, err
+	}
+	if pv.DeletionTimestamp.IsZero() && !reclaimable(pv) {
+		return true, ctrl.Result{}, nil
+	}
+	current := &corev1.PersistentVolume{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(pv), current); err != nil {
+		return true, ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "reading volume %s", pv.Name)
+	}
+	held, err := r.claimed(ctx, current)
+	switch {
+	case err != nil || held || current.UID != pv.UID:
+		return true, ctrl.Result{}, err
+	case !current.DeletionTimestamp.IsZero() && !provisioning.MayDelete(current):
+		result, err := r.retain(ctx, current)
+		return true, result, err
+	case !reclaimable(current):
+		return true, ctrl.Result{}, nil
+	}
+	result, err := r.removeStorage(ctx, current)
+	return true, result, err
+}
+
+// removeStorage removes the storage of a volume that nobody claims, once the time
+// for which it is to be kept is over.
+func (r *Reconciler) removeStorage(ctx context.Context, pv *corev1.PersistentVolume) (ctrl.Result, error) {
+	object, opened, err := r.backendFor(ctx, pv)
+	if err != nil {
+		return ctrl.Result{}, r.failDelete(pv, err)
+	}
+	if left := r.retainedFor(pv, object); left > 0 {
+		return ctrl.Result{RequeueAfter: left}, nil
+	}
+	if err := r.unused(ctx, pv); err != nil {
+		return r.waitOrFail(pv, err)
+	}
+	if pv.DeletionTimestamp.IsZero() {
+		err := r.client.Delete(ctx, pv, client.Preconditions{UID: &pv.UID, ResourceVersion: &pv.ResourceVersion})
+		return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "deleting volume %s", pv.Name)
+	}
+	if err := r.unusedIndeed(ctx, pv); err != nil {
+		return r.waitOrFail(pv, err)
+	}
+	if err := opened.Delete(ctx, pv.Spec.CSI.VolumeHandle); err != nil {
+		return r.waitOrFail(pv, err)
+	}
+	remains, err := backend.Remains(ctx, opened, pv.Spec.CSI.VolumeHandle)
+	if err != nil {
+		return r.waitOrFail(pv, err)
+	}
+	if err := r.letGo(ctx, pv); err != nil {
+		return ctrl.Result{}, err
+	}
+	r.tellEnd(pv, object, remains)
+	return ctrl.Result{}, nil
+}
+
+// tellEnd tells what became of a volume's storage. A backend whose record of it was gone
+// removed nothing.
+func (r *Reconciler) tellEnd(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend, remains string) {
+	if remains != "" {
+		r.events.Eventf(pv, nil, corev1.EventTypeWarning, "VolumeFailedDelete", "Delete",
+			"volume %s goes, and its data stays in %s: StorageBackend %s has no record of it any more. Remove it by hand, or make a PersistentVolume "+
+				"with volumeHandle %s to have it back", pv.Name, remains, object.Name, pv.Spec.CSI.VolumeHandle)
+		return
+	}
+	r.events.Eventf(pv, nil, corev1.EventTypeNormal, "VolumeDeleted", "Delete",
+		"StorageBackend %s holds no storage of volume %s any more", object.Name, pv.Name)
+}
+
+func (r *Reconciler) backendFor(ctx context.Context, pv *corev1.PersistentVolume) (*stowagev1alpha1.StorageBackend, backend.Backend, error) {
+	names := index.BackendOf(pv)
+	if len(names) == 0 {
+		return nil, nil, backend.Invalid.Errorf("the volume names no StorageBackend")
+	}
+	object := &stowagev1alpha1.StorageBackend{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: names[0]}, object); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil, fmt.Errorf("StorageBackend %s is gone: create it again, or set the volume's policy to Retain", names[0])
+		}
+		return nil, nil, fmt.Errorf("reading StorageBackend %s: %w", names[0], err)
+	}
+	opened, err := r.openFor(pv, object)
+	return object, opened, err
+}
+
+// waitOrFail tells that something goes on that the removal of storage waits for, or why
+// the storage is still there.
+func (r *Reconciler) waitOrFail(pv *corev1.PersistentVolume, err error) (ctrl.Result, error) {
+	if backend.Unfinished(err) {
+		r.tell(pv, corev1.EventTypeNormal, "VolumeDelete", err)
+		return ctrl.Result{RequeueAfter: wake.WithoutAnswer}, nil
+	}
+	return ctrl.Result{}, r.failDelete(pv, err)
+}
+
+// failDelete tells the volume's reader why its storage is still there, and
+// returns the error, so that it is tried again ever more slowly.
+func (r *Reconciler) failDelete(pv *corev1.PersistentVolume, err error) error {
+	r.tell(pv, corev1.EventTypeWarning, "VolumeFailedDelete", err)
+	return fmt.Errorf("deleting the storage of volume %s: %w", pv.Name, err)
+}
+
+// tell sends an event of a volume's deletion, unless it was the last that was sent.
+func (r *Reconciler) tell(pv *corev1.PersistentVolume, kind, reason string, err error) {
+	if r.told.IsNews(client.ObjectKeyFromObject(pv), err.Error()) {
+		r.events.Eventf(pv, nil, kind, reason, "Delete", "%v", err)
+	}
+}
+
+// letGo removes the finalizer of a volume that no claim holds, and that of its
+// protection with it: the last write.
+func (r *Reconciler) letGo(ctx context.Context, pv *corev1.PersistentVolume) error {
+	before := pv.DeepCopy()
+	if !controllerutil.RemoveFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
+		return nil
+	}
+	if r.scope == reconciler.ClusterScope && pv.Status.Phase != corev1.VolumeBound {
+		controllerutil.RemoveFinalizer(pv, uses.VolumeProtection)
+	}
+	return r.patch(ctx, pv, before, "letting go of")
+}
+
+// reclaimForeign reclaims released volumes that no driver of Stowage made: those of
+// policy Recycle, as far as that goes. A provisioner of their own deletes the others, or
+// a person does.
+func (r *Reconciler) reclaimForeign(ctx context.Context, pv *corev1.PersistentVolume) (ctrl.Result, error) {
+	if r.scope == reconciler.ClassesScope || !pv.DeletionTimestamp.IsZero() || pv.Status.Phase != corev1.VolumeReleased {
+		return ctrl.Result{}, nil
+	}
+	provisioner := pv.Annotations[volume.AnnDynamicallyProvisioned]
+	switch policy := pv.Spec.PersistentVolumeReclaimPolicy; {
+	case policy == corev1.PersistentVolumeReclaimRecycle && provisioner == "":
+		return r.recycle(ctx, pv)
+	case policy == corev1.PersistentVolumeReclaimDelete && !deletedElsewhere(pv):
+		return ctrl.Result{}, r.failForeignDelete(ctx, pv, provisioner)
+	default:
+		return ctrl.Result{}, nil
+	}
+}
+
+func (r *Reconciler) failForeignDelete(ctx context.Context, pv *corev1.PersistentVolume, provisioner string) error {
+	origin := "a volume that was made by hand"
+	if provisioner != "" {
+		origin = "a volume of provisioner " + provisioner + ", which is not part of Kubernetes any more"
+	}
+	message := "nothing in this cluster can do what the reclaim policy Delete asks for " + origin +
+		": save or remove its data by hand, then delete the PersistentVolume"
+	if err := r.setPhase(ctx, pv, corev1.VolumeFailed, message); err != nil {
+		return err
+	}
+	r.events.Eventf(pv, nil, corev1.EventTypeWarning, "VolumeFailedDelete", "Reclaim", "%s", message)
+	return nil
+}
+
+func (r *Reconciler) patch(ctx context.Context, pv, before *corev1.PersistentVolume, doing string) error {
+	err := r.client.Patch(ctx, pv, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return wrap.Error(client.IgnoreNotFound(err), "%s volume %s", doing, pv.Name)
+}

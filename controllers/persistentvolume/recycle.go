@@ -1,0 +1,161 @@
+package persistentvolume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/dispatch"
+	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/uses"
+	"github.com/stowage-dev/stowage/internal/wake"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+// recyclingsPerServer is how many directories of one server are emptied at once.
+const recyclingsPerServer = 4
+
+// recycle empties the directory of a released volume whose policy is Recycle, and
+// makes the volume available again, in an order that survives a crash anywhere and two
+// leaders at once. What is on a node, that node's agent empties; else:
+//
+//	decide, from live reads
+//	give the volume object this manager's token, with the resourceVersion of that read:
+//	  another who is at it can't end it any more
+//	have the directory emptied: it is made ready under the token's name; decide again,
+//	  from live reads; then the data goes
+//	take the claim off the volume, with the resourceVersion of what was decided on
+func (r *Reconciler) recycle(ctx context.Context, pv *corev1.PersistentVolume) (ctrl.Result, error) {
+	current := &corev1.PersistentVolume{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(pv), current); err != nil {
+		return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "reading volume %s", pv.Name)
+	}
+	if current.UID != pv.UID || !recyclable(current) {
+		return ctrl.Result{}, nil
+	}
+	if held, err := r.claimed(ctx, current); held || err != nil {
+		return ctrl.Result{}, err
+	}
+	if why := r.whyNotRecyclable(current); why != "" {
+		return ctrl.Result{}, r.giveUpRecycling(ctx, current, why)
+	}
+	if err := r.checkUnused(ctx, current); err != nil {
+		return r.recycleLater(ctx, current, err)
+	}
+	if pathOnNode(current) != "" {
+		return r.recycleOnNode(ctx, current)
+	}
+	if err := r.ensureToken(ctx, current); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.empty(ctx, current); err != nil {
+		return r.recycleLater(ctx, current, err)
+	}
+	return ctrl.Result{}, r.free(ctx, current)
+}
+
+// recyclable tells whether a volume is to be emptied, for the next claim.
+func recyclable(pv *corev1.PersistentVolume) bool {
+	return pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle &&
+		pv.DeletionTimestamp.IsZero() && pv.Status.Phase == corev1.VolumeReleased && wasClaimed(pv)
+}
+
+// ensureToken makes this manager the one that empties a volume.
+func (r *Reconciler) ensureToken(ctx context.Context, pv *corev1.PersistentVolume) error {
+	if pv.Annotations[stowagev1alpha1.RecyclingAnnotation] == r.storage.Token {
+		return nil
+	}
+	before := pv.DeepCopy()
+	metav1.SetMetaDataAnnotation(&pv.ObjectMeta, stowagev1alpha1.RecyclingAnnotation, r.storage.Token)
+	return r.patch(ctx, pv, before, "beginning to recycle")
+}
+
+// empty has the volume's directory emptied, in turn.
+func (r *Reconciler) empty(ctx context.Context, pv *corev1.PersistentVolume) error {
+	share, key := pv.Spec.NFS, client.ObjectKeyFromObject(pv)
+	recycler := r.storage.Recycler
+	if r.storage.Dispatcher != nil {
+		lane := dispatch.Lane{
+			Backend: "NFS server " + share.Server, Limit: recyclingsPerServer,
+			// What was emptied for one claim's end is no answer for the next one's.
+			Version: string(pv.UID) + "/" + pv.ResourceVersion,
+		}
+		recycler = r.storage.Dispatcher.ServeRecycler(lane, recycler, func() { r.waking.Add(key) })
+	}
+	decided := pv.DeepCopy()
+	return recycler.Recycle(ctx, backend.Recycling{
+		Volume: pv.Name, Server: share.Server, Path: share.Path, MountOptions: pv.Spec.MountOptions, Token: r.storage.Token,
+		Data:    string(pv.UID) + "/" + string(pv.Spec.ClaimRef.UID),
+		Confirm: func(ctx context.Context) error { return r.confirmRecycling(ctx, decided) },
+	})
+}
+
+// confirmRecycling decides once more, now that there is a place that the data is
+// moved to: nothing was changed in the volume, or in what else decides.
+func (r *Reconciler) confirmRecycling(ctx context.Context, decided *corev1.PersistentVolume) error {
+	current := &corev1.PersistentVolume{}
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(decided), current)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading volume %s: %w", decided.Name, err)
+	}
+	if current.UID != decided.UID || current.ResourceVersion != decided.ResourceVersion {
+		return backend.InProgress.Errorf("volume %s was changed meanwhile: it is looked at again", decided.Name)
+	}
+	return r.checkUnused(ctx, current)
+}
+
+// free takes the claim off a volume that is empty. What a person wrote of it stays, as
+// for every volume that comes free.
+func (r *Reconciler) free(ctx context.Context, pv *corev1.PersistentVolume) error {
+	before := pv.DeepCopy()
+	delete(pv.Annotations, stowagev1alpha1.RecyclingAnnotation)
+	binder.UnbindVolume(pv)
+	if err := r.patch(ctx, pv, before, "freeing"); err != nil {
+		return err
+	}
+	r.told.Forget(client.ObjectKeyFromObject(pv))
+	r.events.Eventf(pv, nil, corev1.EventTypeNormal, "VolumeRecycled", "Recycle", "the data of volume %s is removed: it can be claimed again", pv.Name)
+	return nil
+}
+
+// recycleLater tells, once, why a volume isn't recycled yet. What only a person can
+// cure makes it Failed.
+func (r *Reconciler) recycleLater(ctx context.Context, pv *corev1.PersistentVolume, err error) (ctrl.Result, error) {
+	switch {
+	case errors.Is(err, backend.Invalid):
+		return ctrl.Result{}, r.giveUpRecycling(ctx, pv, err.Error())
+	case errors.Is(err, uses.ErrKept):
+		r.tellRecycling(pv, corev1.EventTypeNormal, "VolumeRecycle", err)
+		return ctrl.Result{RequeueAfter: wake.WithoutAnswer}, nil
+	case errors.Is(err, backend.InProgress):
+		r.tellRecycling(pv, corev1.EventTypeNormal, "VolumeRecycle", err)
+		return ctrl.Result{RequeueAfter: wake.AfterContention}, nil
+	case errors.Is(err, backend.Queued):
+		return ctrl.Result{RequeueAfter: wake.WithoutAnswer}, nil
+	}
+	r.tellRecycling(pv, corev1.EventTypeWarning, "VolumeFailedRecycle", err)
+	return ctrl.Result{}, fmt.Errorf("recycling volume %s: %w", pv.Name, err)
+}
+
+func (r *Reconciler) tellRecycling(pv *corev1.PersistentVolume, kind, reason string, err error) {
+	if r.told.IsNews(client.ObjectKeyFromObject(pv), err.Error()) {
+		r.events.Eventf(pv, nil, kind, reason, "Recycle", "%v", err)
+	}
+}
+
+// giveUpRecycling leaves a volume to a person.
+func (r *Reconciler) giveUpRecycling(ctx context.Context, pv *corev1.PersistentVolume, why string) error {
+	message := why + ": remove its data by hand, then take spec.claimRef off the PersistentVolume, or delete it"
+	if err := r.setPhase(ctx, pv, corev1.VolumeFailed, message); err != nil {
+		return err
+	}
+	r.events.Eventf(pv, nil, corev1.EventTypeWarning, "VolumeFailedRecycle", "Recycle", "%s", message)
+	return nil
+}

@@ -1,0 +1,172 @@
+package persistentvolume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/wake"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+// errAsked says that it is the node agent's turn.
+var errAsked = errors.New("waiting for the node's agent")
+
+// +kubebuilder:rbac:groups=stowage.dev,resources=localrecyclings,verbs=get;list;watch;create;patch;delete
+
+// recycleOnNode has a node's agent empty the directory of a volume, as it was decided
+// on from live reads, and makes the volume available again:
+//
+//	create a LocalRecycling with the uid and resourceVersion of that read
+//	the agent says that it can: the next pass, which decided anew, approves
+//	the agent empties the directory, and says so
+//	take the claim off the volume, with that same resourceVersion
+//	delete the LocalRecycling
+//
+// Who is late, after another freed the volume, approves and frees nothing: each write
+// demands what was read before the decision. And what is written to the volume ends the
+// LocalRecycling.
+func (r *Reconciler) recycleOnNode(ctx context.Context, pv *corev1.PersistentVolume) (ctrl.Result, error) {
+	err := r.emptyOnNode(ctx, pv)
+	switch {
+	case errors.Is(err, errAsked):
+		r.tellRecycling(pv, corev1.EventTypeNormal, "VolumeRecycle", err)
+		return ctrl.Result{RequeueAfter: wake.WithoutAnswer}, nil
+	case err != nil:
+		return r.recycleLater(ctx, pv, err)
+	}
+	if err := r.free(ctx, pv); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, r.endRecycling(ctx, pv.Name)
+}
+
+// emptyOnNode returns nil once the directory is empty.
+func (r *Reconciler) emptyOnNode(ctx context.Context, pv *corev1.PersistentVolume) error {
+	node, err := r.nodeOf(ctx, pv)
+	if err != nil {
+		return err
+	}
+	recycling := &stowagev1alpha1.LocalRecycling{}
+	err = r.live.Get(ctx, client.ObjectKeyFromObject(pv), recycling)
+	switch {
+	case apierrors.IsNotFound(err):
+		return r.askNode(ctx, pv, node)
+	case err != nil:
+		return fmt.Errorf("reading LocalRecycling %s: %w", pv.Name, err)
+	case !isAbout(recycling, pv, node):
+		if err := r.takeBack(ctx, recycling); err != nil {
+			return err
+		}
+		return backend.InProgress.Errorf("what was asked of the node's agent before is taken back")
+	}
+	return r.followUp(ctx, pv, recycling)
+}
+
+// isAbout tells whether a request asks for what is decided now.
+func isAbout(recycling *stowagev1alpha1.LocalRecycling, pv *corev1.PersistentVolume, node string) bool {
+	wanted := recyclingOf(pv, node)
+	wanted.Spec.Approved = recycling.Spec.Approved
+	return recycling.Spec == wanted.Spec && recycling.DeletionTimestamp.IsZero()
+}
+
+func recyclingOf(pv *corev1.PersistentVolume, node string) *stowagev1alpha1.LocalRecycling {
+	ref := pv.Spec.ClaimRef
+	return &stowagev1alpha1.LocalRecycling{
+		ObjectMeta: metav1.ObjectMeta{Name: pv.Name},
+		Spec: stowagev1alpha1.LocalRecyclingSpec{
+			NodeName: node,
+			Path:     stowagev1alpha1.AbsolutePath(pathOnNode(pv)),
+			Volume:   stowagev1alpha1.VolumeVersion{UID: pv.UID, ResourceVersion: pv.ResourceVersion},
+			ClaimRef: stowagev1alpha1.ClaimReference{Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID},
+		},
+	}
+}
+
+// askNode asks the node's agent whether it can empty the directory.
+func (r *Reconciler) askNode(ctx context.Context, pv *corev1.PersistentVolume, node string) error {
+	err := r.client.Create(ctx, recyclingOf(pv, node))
+	switch {
+	case apierrors.IsInvalid(err):
+		return backend.Invalid.Errorf("the node's agent can't be asked to empty it: %w", err)
+	case client.IgnoreAlreadyExists(err) != nil:
+		return fmt.Errorf("asking the agent of node %s: %w", node, err)
+	default:
+		return awaitAgent(node)
+	}
+}
+
+func awaitAgent(node string) error {
+	return fmt.Errorf("%w: Stowage's node agent of %s is asked to empty the directory", errAsked, node)
+}
+
+// followUp takes what the agent says. What it asks is approved: that the volume is to be
+// emptied was decided just now, from reads after it asked.
+func (r *Reconciler) followUp(ctx context.Context, pv *corev1.PersistentVolume, recycling *stowagev1alpha1.LocalRecycling) error {
+	emptied := meta.FindStatusCondition(recycling.Status.Conditions, stowagev1alpha1.EmptiedCondition)
+	asking := recycling.Status.Asking
+	switch {
+	case emptied != nil && emptied.Status == metav1.ConditionTrue:
+		return nil
+	case asking != "" && asking != recycling.Spec.Approved:
+		return r.approve(ctx, pv, recycling)
+	case asking != "" || emptied == nil:
+		return awaitAgent(recycling.Spec.NodeName)
+	}
+	switch emptied.Reason {
+	case stowagev1alpha1.ReasonNotSupported, stowagev1alpha1.ReasonPathOutsideRoot, stowagev1alpha1.ReasonNotADirectory:
+		return backend.Invalid.Errorf("the agent of node %s doesn't empty it: %s", recycling.Spec.NodeName, emptied.Message)
+	default:
+		return fmt.Errorf("%w: on node %s: %s", errAsked, recycling.Spec.NodeName, emptied.Message)
+	}
+}
+
+// approve lets the agent go ahead. The request was read after the decision began, so
+// what the agent asked may be newer than the first reads: it is all decided once more.
+func (r *Reconciler) approve(ctx context.Context, pv *corev1.PersistentVolume, recycling *stowagev1alpha1.LocalRecycling) error {
+	if err := r.confirmRecycling(ctx, pv); err != nil {
+		return err
+	}
+	before := recycling.DeepCopy()
+	recycling.Spec.Approved = recycling.Status.Asking
+	err := r.client.Patch(ctx, recycling, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("approving LocalRecycling %s: %w", recycling.Name, err)
+	}
+	return awaitAgent(recycling.Spec.NodeName)
+}
+
+// ensureNotRecycling takes back what was asked of a node's agent for a volume that isn't
+// to be emptied any more: a person changed it, or a crash came after it was freed.
+func (r *Reconciler) ensureNotRecycling(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+	if recyclable(pv) {
+		return false, ctrl.Result{}, nil
+	}
+	return false, ctrl.Result{}, r.endRecycling(ctx, pv.Name)
+}
+
+// endRecycling takes back, or clears away, what was asked of a node's agent for a volume
+// that isn't to be emptied any more, or is.
+func (r *Reconciler) endRecycling(ctx context.Context, volume string) error {
+	recycling := &stowagev1alpha1.LocalRecycling{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: volume}, recycling); err != nil {
+		return wrap.Error(client.IgnoreNotFound(err), "reading LocalRecycling %s", volume)
+	}
+	return r.takeBack(ctx, recycling)
+}
+
+// takeBack deletes a request. An agent that is at it stops at its next look; what it
+// does meanwhile ends before it looks at another request for the same volume.
+func (r *Reconciler) takeBack(ctx context.Context, recycling *stowagev1alpha1.LocalRecycling) error {
+	err := r.client.Delete(ctx, recycling, client.Preconditions{UID: &recycling.UID})
+	return wrap.Error(client.IgnoreNotFound(err), "deleting LocalRecycling %s", recycling.Name)
+}

@@ -1,0 +1,90 @@
+package persistentvolume
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// nodeLabel is a label that tells one node from all others. Its zero value tells none.
+type nodeLabel struct{ key, value string }
+
+// nodeLabels are the labels that tell nodes from each other.
+var nodeLabels = []string{stowagev1alpha1.TopologyNodeLabel, corev1.LabelHostname}
+
+// isOther tells whether two labels are known to be of two nodes.
+func (l nodeLabel) isOther(other nodeLabel) bool {
+	return l.key != "" && l.key == other.key && l.value != other.value
+}
+
+// pathOnNode is the path of a volume that a person says is on a node, "" of any other.
+func pathOnNode(pv *corev1.PersistentVolume) string {
+	switch {
+	case pv.Spec.HostPath != nil:
+		return pv.Spec.HostPath.Path
+	case pv.Spec.Local != nil:
+		return pv.Spec.Local.Path
+	default:
+		return ""
+	}
+}
+
+// whyNotOnNode says why no node's agent can empty a volume: "" for nothing.
+func whyNotOnNode(pv *corev1.PersistentVolume) string {
+	const anyDirectory = corev1.HostPathUnset
+	kind := anyDirectory
+	if pv.Spec.HostPath != nil {
+		kind = ptr.Deref(pv.Spec.HostPath.Type, anyDirectory)
+	}
+	switch {
+	case !slices.Contains([]corev1.HostPathType{anyDirectory, corev1.HostPathDirectory, corev1.HostPathDirectoryOrCreate}, kind),
+		ptr.Deref(pv.Spec.VolumeMode, corev1.PersistentVolumeFilesystem) == corev1.PersistentVolumeBlock:
+		return "the volume isn't a directory"
+	case labelOfNode(pv) == nodeLabel{}:
+		return fmt.Sprintf("spec.nodeAffinity doesn't tie the volume to one node, by one value of the label %s or %s, "+
+			"and nobody knows on which node its data is", nodeLabels[0], nodeLabels[1])
+	default:
+		return ""
+	}
+}
+
+// labelOfNode is the label of the one node that a volume is tied to. Which nodes a
+// wider affinity admits may be different tomorrow: the data would be where nobody looks.
+func labelOfNode(pv *corev1.PersistentVolume) nodeLabel {
+	affinity := pv.Spec.NodeAffinity
+	if affinity == nil || affinity.Required == nil || len(affinity.Required.NodeSelectorTerms) != 1 {
+		return nodeLabel{}
+	}
+	for _, key := range nodeLabels {
+		for _, asked := range affinity.Required.NodeSelectorTerms[0].MatchExpressions {
+			if asked.Key == key && asked.Operator == corev1.NodeSelectorOpIn && len(asked.Values) == 1 {
+				return nodeLabel{key, asked.Values[0]}
+			}
+		}
+	}
+	return nodeLabel{}
+}
+
+// nodeOf reads, live, which Node object a volume is tied to.
+func (r *Reconciler) nodeOf(ctx context.Context, pv *corev1.PersistentVolume) (string, error) {
+	label, nodes := labelOfNode(pv), &corev1.NodeList{}
+	if err := r.live.List(ctx, nodes, client.MatchingLabels{label.key: label.value}); err != nil {
+		return "", fmt.Errorf("listing the nodes of volume %s: %w", pv.Name, err)
+	}
+	switch len(nodes.Items) {
+	case 0:
+		return "", backend.Unavailable.Errorf("no node has the label %s=%s, to which the volume is tied: its data stays until one has", label.key, label.value)
+	case 1:
+		return nodes.Items[0].Name, nil
+	default:
+		return "", backend.Invalid.Errorf("%d nodes have the label %s=%s, to which the volume is tied, and nobody knows which has its data",
+			len(nodes.Items), label.key, label.value)
+	}
+}

@@ -1,0 +1,63 @@
+package persistentvolume
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/wake"
+)
+
+// NewTies lets pass claims that come, go, or are being deleted, and those that name
+// another volume or complete their binding: of a claim a volume reads nothing else.
+// A resync, in which nothing differs, passes too.
+var NewTies = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, after := e.ObjectOld.(*corev1.PersistentVolumeClaim), e.ObjectNew.(*corev1.PersistentVolumeClaim)
+	return before.ResourceVersion == after.ResourceVersion || before.UID != after.UID ||
+		before.Spec.VolumeName != after.Spec.VolumeName || binder.Completed(before) != binder.Completed(after) ||
+		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
+}}
+
+// volumesOfClaim wakes the volumes tied to a claim, the one that it is bound to
+// and any that it left. One that was untied from a claim may wait for its end.
+func (r *Reconciler) volumesOfClaim(ctx context.Context, object client.Object) []reconcile.Request {
+	volumes := &corev1.PersistentVolumeList{}
+	if err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByClaim: client.ObjectKeyFromObject(object).String()}, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing volumes", "claim", client.ObjectKeyFromObject(object))
+	}
+	requests := requestsForVolumes(volumes.Items)
+	if claim := object.(*corev1.PersistentVolumeClaim); !claim.DeletionTimestamp.IsZero() && claim.Spec.VolumeName != "" {
+		requests = append(requests, wake.RequestNamed(claim.Spec.VolumeName))
+	}
+	return requests
+}
+
+func (r *Reconciler) volumeOfLocalVolume(_ context.Context, object client.Object) []reconcile.Request {
+	r.storage.Renew(object.GetName())
+	return []reconcile.Request{wake.Request(object)}
+}
+
+// volumesOfBackend wakes the volumes of a backend, because the time for which a
+// deleted claim's data is kept may have changed.
+func (r *Reconciler) volumesOfBackend(ctx context.Context, object client.Object) []reconcile.Request {
+	volumes := &corev1.PersistentVolumeList{}
+	if err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByBackend: object.GetName()}, wake.Unhurried); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing volumes", "backend", object.GetName())
+	}
+	return requestsForVolumes(volumes.Items)
+}
+
+func requestsForVolumes(volumes []corev1.PersistentVolume) []reconcile.Request {
+	requests := make([]reconcile.Request, 0, len(volumes))
+	for i := range volumes {
+		requests = append(requests, wake.Request(&volumes[i]))
+	}
+	return requests
+}

@@ -1,0 +1,40 @@
+package persistentvolumeclaim
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/bindable"
+	"github.com/stowage-dev/stowage/internal/patch"
+	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+// countAttempt gives the next volume of a claim an id of its own, after one was undone
+// or is another object's to remove. An intent that is still there then is undone under
+// the new id, where there is nothing, and counted once more.
+func (r *Reconciler) countAttempt(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	before := claim.DeepCopy()
+	bindable.SetCondition(claim, corev1.PersistentVolumeClaimCondition{
+		Type: stowagev1alpha1.AttemptCondition, Status: corev1.ConditionTrue, Reason: "Undone",
+		Message: fmt.Sprintf(provisioning.AttemptFormat, provisioning.AttemptOf(claim)+1),
+	})
+	err := r.client.Status().Patch(ctx, claim, patch.ClaimStatus(before, client.MergeFromWithOptimisticLock{}))
+	return wrap.Error(err, "counting the attempts of claim %s/%s", claim.Namespace, claim.Name)
+}
+
+// beginAnew counts the attempt of a claim whose volume was undone, or is another
+// object's to remove, and then clears its intent.
+func (r *Reconciler) beginAnew(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	if err := r.countAttempt(ctx, claim); err != nil {
+		return err
+	}
+	before := claim.DeepCopy()
+	provisioning.ClearIntent(claim)
+	err := r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return wrap.Error(err, "beginning anew for claim %s/%s", claim.Namespace, claim.Name)
+}

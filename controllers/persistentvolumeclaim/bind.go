@@ -1,0 +1,198 @@
+package persistentvolumeclaim
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/bindable"
+	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/patch"
+	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/uses"
+)
+
+// findBoundVolume finds the volume of a claim that was bound before, and calls
+// the claim Lost where the volume is gone or another's. The cache may be behind
+// the binding: before anything is called lost, the volume is read live. What it
+// finds may share memory with the cache: it is not to be changed.
+func (r *Reconciler) findBoundVolume(ctx context.Context, scope *ClaimScope) (*wait, error) {
+	claim := scope.Claim
+	key := client.ObjectKey{Name: claim.Spec.VolumeName}
+	for _, reader := range []client.Reader{r.client, r.live} {
+		pv := &corev1.PersistentVolume{}
+		err := reader.Get(ctx, key, pv, client.UnsafeDisableDeepCopy)
+		switch {
+		case apierrors.IsNotFound(err):
+			scope.Volume = nil
+		case err != nil:
+			return nil, fmt.Errorf("reading volume %s: %w", key.Name, err)
+		default:
+			scope.Volume = pv
+		}
+		if scope.Volume != nil && binder.TiedTo(scope.Volume, claim) {
+			return nil, nil
+		}
+	}
+	switch {
+	case scope.Volume == nil:
+		return waitForLostVolume(claim), nil
+	case scope.Volume.Spec.ClaimRef == nil || binder.ReservedFor(scope.Volume, claim):
+		return nil, nil
+	default:
+		return waitForMisboundVolume(claim, scope.Volume), nil
+	}
+}
+
+// holdVolume ties a deleted claim's volume to it again where somebody untied it: the
+// data is the claim's until its end, and Released then, not anybody's.
+func (r *Reconciler) holdVolume(ctx context.Context, scope *ClaimScope) (*wait, error) {
+	if !binder.Completed(scope.Claim) {
+		return nil, nil
+	}
+	waiting, err := r.findBoundVolume(ctx, scope)
+	if waiting != nil || err != nil {
+		// What is lost keeps no claim from going.
+		return nil, err
+	}
+	_, err = r.bindVolume(ctx, scope.Volume, scope.Claim)
+	return nil, err
+}
+
+// Bind ties volume and claim to each other, in four writes of which each is left
+// out where it already holds, so that a crash after any of them is resumed:
+//
+//  1. the volume's claimRef with the claim's UID: the point of no return;
+//  2. the volume's phase;
+//  3. the claim's volumeName, and with it the end of provisioning;
+//  4. the claim's phase and what it got.
+func (r *Reconciler) Bind(ctx context.Context, scope *ClaimScope) (*wait, error) {
+	claim := scope.Claim
+	pv, err := r.bindVolume(ctx, scope.Volume, claim)
+	if err != nil {
+		r.Index.GiveBack(scope.Volume.Name, claim.UID)
+		return nil, err
+	}
+	if pv, err = r.setVolumeBound(ctx, pv); err != nil {
+		return nil, err
+	}
+	if err := r.bindClaim(ctx, claim, pv); err != nil {
+		return nil, err
+	}
+	return nil, r.SetClaimBound(ctx, claim, pv)
+}
+
+// bindVolume returns the volume as it is then. The one that it is given may be the
+// cache's and the index's own, and is not changed.
+func (r *Reconciler) bindVolume(ctx context.Context, pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, error) {
+	tied := *pv
+	tied.Annotations = maps.Clone(pv.Annotations)
+	changed := binder.BindVolume(&tied, claim)
+	if r.scope == reconciler.ClusterScope && pv.DeletionTimestamp.IsZero() && (changed || !binder.Completed(claim)) {
+		// In this very write, and also where a person tied the volume to the claim: a
+		// volume that goes before it is protected goes from its claim.
+		tied.Finalizers = slices.Clone(pv.Finalizers)
+		changed = controllerutil.AddFinalizer(&tied, uses.VolumeProtection) || changed
+	}
+	if !changed {
+		return pv, nil
+	}
+	written := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: pv.Name}}
+	// The resourceVersion is the fence: of two who read the volume as free,
+	// one writes.
+	if err := r.client.Patch(ctx, written, patch.ClaimRef(pv, &tied)); err != nil {
+		return nil, fmt.Errorf("binding volume %s to claim %s/%s: %w", pv.Name, claim.Namespace, claim.Name, err)
+	}
+	return written, nil
+}
+
+func (r *Reconciler) setVolumeBound(ctx context.Context, pv *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
+	if pv.Status.Phase == corev1.VolumeBound {
+		return pv, nil
+	}
+	written := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: pv.Name}}
+	if err := r.client.Status().Patch(ctx, written, patch.VolumePhase(pv, corev1.VolumeBound, "")); err != nil {
+		return nil, fmt.Errorf("setting volume %s to Bound: %w", pv.Name, err)
+	}
+	return written, nil
+}
+
+// bindClaim writes the claim's side, and with it clears the intent of the
+// provisioning that made this very volume: the volume object answers for the
+// storage from here on.
+func (r *Reconciler) bindClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
+	before := *claim
+	before.Annotations, before.Finalizers = maps.Clone(claim.Annotations), slices.Clone(claim.Finalizers)
+	changed := binder.BindClaim(claim, pv)
+	if pv.Name == provisioning.VolumeID(claim) {
+		changed = provisioning.ClearIntent(claim) || changed
+	}
+	if !changed {
+		return nil
+	}
+	if err := r.client.Patch(ctx, claim, patch.VolumeName(&before, claim)); err != nil {
+		return fmt.Errorf("binding claim %s/%s to volume %s: %w", claim.Namespace, claim.Name, pv.Name, err)
+	}
+	return nil
+}
+
+// SetClaimBound reports what the claim got.
+func (r *Reconciler) SetClaimBound(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
+	before := claim.Status
+	unused, err := r.setUnused(ctx, claim)
+	if err != nil {
+		return err
+	}
+	if bound := SetBound(claim, pv); !bound && !unused {
+		return nil
+	}
+	if err := r.client.Status().Patch(ctx, claim, patch.BoundStatus(before, claim)); err != nil {
+		return fmt.Errorf("setting claim %s/%s to Bound: %w", claim.Namespace, claim.Name, err)
+	}
+	if before.Phase != corev1.ClaimBound && provisioning.ProvisionedHere(pv) {
+		r.tellProvisioned(claim, pv)
+	}
+	return nil
+}
+
+// SetBound sets a claim's status in memory and tells whether it changed. A bound
+// claim's capacity is not touched: while a file system grows it is the node's to
+// write.
+func SetBound(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) bool {
+	status, class := &claim.Status, pv.Spec.VolumeAttributesClassName
+	changed := bindable.Set(claim, boundCondition(pv))
+	if status.Phase != corev1.ClaimBound || status.Capacity == nil {
+		status.Capacity = usableCapacity(pv)
+		changed = true
+	}
+	if !slices.Equal(status.AccessModes, pv.Spec.AccessModes) || !ptr.Equal(status.CurrentVolumeAttributesClassName, class) {
+		// Copies: what the API server answers is decoded into them.
+		status.AccessModes, status.CurrentVolumeAttributesClassName = slices.Clone(pv.Spec.AccessModes), nil
+		if class != nil {
+			status.CurrentVolumeAttributesClassName = ptr.To(*class)
+		}
+		changed = true
+	}
+	status.Phase = corev1.ClaimBound
+	return changed
+}
+
+// usableCapacity is what a claim that is bound to a volume has: of one that grew, and
+// whose file system no node has grown since, no more than before.
+func usableCapacity(pv *corev1.PersistentVolume) corev1.ResourceList {
+	capacity := maps.Clone(pv.Spec.Capacity)
+	if had, err := resource.ParseQuantity(pv.Annotations[AnnPreResizeCapacity]); err == nil {
+		capacity[corev1.ResourceStorage] = had
+	}
+	return capacity
+}

@@ -1,0 +1,67 @@
+package persistentvolumeclaim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/component-helpers/storage/volume"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/internal/storageclass"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+// AnnDefaultClass and its older name mark the class of claims that name none.
+const ()
+
+// findClass looks up the claim's class. A class that isn't there is no error yet:
+// a volume of that class may be.
+func (r *Reconciler) findClass(ctx context.Context, scope *ClaimScope) (*wait, error) {
+	name := storageclass.Of(scope.Claim)
+	if name == "" {
+		return nil, nil
+	}
+	class := &storagev1.StorageClass{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, class); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	scope.Class = class
+	return nil, nil
+}
+
+// assignDefaultClass gives the default class to a claim that was created before
+// there was one. A claim that names the class "" wants none, and gets none.
+func (r *Reconciler) assignDefaultClass(ctx context.Context, scope *ClaimScope) (*wait, error) {
+	claim := scope.Claim
+	if scope.Volume != nil || volume.PersistentVolumeClaimHasClass(claim) {
+		return nil, nil
+	}
+	classes := &storagev1.StorageClassList{}
+	if err := r.client.List(ctx, classes); err != nil {
+		return nil, fmt.Errorf("listing StorageClasses: %w", err)
+	}
+	class := DefaultOf(classes.Items)
+	if class == nil {
+		return nil, nil
+	}
+	before := claim.DeepCopy()
+	claim.Spec.StorageClassName = &class.Name
+	err := r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	// The change wakes the claim, which then begins anew, with its class.
+	return &wait{}, wrap.Error(err, "giving claim %s/%s the default class %s", claim.Namespace, claim.Name, class.Name)
+}
+
+// DefaultOf is the default class: of several the newest, then the first by name,
+// as Kubernetes chooses.
+func DefaultOf(classes []storagev1.StorageClass) *storagev1.StorageClass {
+	defaults := slices.DeleteFunc(slices.Clone(classes), func(class storagev1.StorageClass) bool { return !storageclass.IsDefault(&class) })
+	if len(defaults) == 0 {
+		return nil
+	}
+	return new(slices.MinFunc(defaults, func(a, b storagev1.StorageClass) int {
+		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	}))
+}

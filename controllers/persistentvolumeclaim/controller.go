@@ -1,0 +1,262 @@
+// Package persistentvolumeclaim is the reconciler of PersistentVolumeClaims. It matches a
+// claim with a volume, ties the two together, has a backend provision a volume where none
+// fits, expands bound claims, and protects claims that pods use.
+//
+// It writes claims, their status, and the claimRef, finalizers and phase of volumes. Before
+// a backend is called, the intent is on the claim; before a claim goes, what the intent
+// began is removed. It never deletes a PersistentVolume, and never mounts. The index of
+// volumes in internal/binder decides what fits.
+package persistentvolumeclaim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/event"
+	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/liveread"
+	"github.com/stowage-dev/stowage/internal/opener"
+	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/room"
+	"github.com/stowage-dev/stowage/internal/storageclass"
+	"github.com/stowage-dev/stowage/internal/uses"
+	"github.com/stowage-dev/stowage/internal/wake"
+)
+
+// Reconciler finds or makes a volume for every claim and
+// ties the two together, and protects claims from deletion while they are used.
+type Reconciler struct {
+	client  client.Client
+	live    client.Reader
+	shared  liveread.Reads
+	scope   reconciler.Scope
+	storage *opener.Opener
+	Index   *binder.Index
+	waking  wake.Source
+	refresh refresh
+	// patience is with backends that are at work.
+	patience patience
+	events   events.EventRecorder
+	told     event.Once
+	// rooms wakes the claims of a backend whose disks have more room.
+	rooms wake.Rounds
+	// mismatches are what was last told of volumes that a controller tied to a claim.
+	mismatches event.Once
+}
+
+// New makes a reconciler with an empty index of
+// volumes: SetupWithManager has an informer fill it.
+func New(deps reconciler.Dependencies) *Reconciler {
+	r := &Reconciler{
+		client:   deps.Client,
+		live:     deps.Live,
+		shared:   deps.Reads,
+		scope:    deps.Scope,
+		storage:  deps.Storage,
+		refresh:  refresh{clock: deps.Clock},
+		patience: patience{clock: deps.Clock, lasts: deps.Patience},
+		rooms:    wake.Rounds{Clock: clock.RealClock{}, Each: roomEach, Rest: roomRest},
+		events:   deps.Events,
+	}
+	r.Index = binder.NewIndex(r.waking.Add)
+	return r
+}
+
+// ClaimScope is what the steps of one pass over a claim know and find out.
+type ClaimScope struct {
+	Claim  *corev1.PersistentVolumeClaim
+	Class  *storagev1.StorageClass
+	wish   binder.Wish
+	Volume *corev1.PersistentVolume
+	// asked tells that the index was asked for a volume.
+	asked bool
+}
+
+// claimStep brings a claim further. It returns a wait where it can't go on yet,
+// and nil where the next step may run.
+type claimStep func(context.Context, *ClaimScope) (*wait, error)
+
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;update;patch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims/status,verbs=update;patch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups="",resources=persistentvolumes/status,verbs=update;patch
+// +kubebuilder:rbac:groups="",resources=pods;nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
+// +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get;list;watch
+// +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="";events.k8s.io,resources=events,verbs=create;patch;update
+
+// Reconcile brings one claim as far as it can go now.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	claim := &corev1.PersistentVolumeClaim{}
+	scope := &ClaimScope{Claim: claim, wish: binder.Wish{Claim: claim}}
+	// What the index keeps for a claim that doesn't come for it goes to the next.
+	defer func() {
+		if !scope.asked {
+			r.Index.Leave(request.NamespacedName)
+		}
+	}()
+	if err := r.client.Get(ctx, request.NamespacedName, claim); err != nil {
+		r.told.Forget(request.NamespacedName)
+		r.mismatches.Forget(request.NamespacedName)
+		r.patience.forget(request.NamespacedName)
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	for _, step := range r.steps(claim) {
+		waiting, err := step(ctx, scope)
+		switch {
+		case apierrors.IsConflict(err):
+			return ctrl.Result{RequeueAfter: wake.AfterConflict}, nil
+		case err != nil:
+			return ctrl.Result{}, err
+		case waiting != nil:
+			return r.tell(ctx, claim, waiting)
+		}
+	}
+	r.patience.forget(request.NamespacedName)
+	return ctrl.Result{}, nil
+}
+
+// steps are what a claim needs, in order. In scope=classes kube-controller-manager
+// matches, binds and protects; Stowage provisions what it is told to.
+func (r *Reconciler) steps(claim *corev1.PersistentVolumeClaim) []claimStep {
+	switch {
+	case !claim.DeletionTimestamp.IsZero() && r.scope == reconciler.ClusterScope:
+		return []claimStep{r.holdVolume, r.awaitUnused, r.settleProvisioning, r.removeFinalizers}
+	case !claim.DeletionTimestamp.IsZero():
+		return []claimStep{r.settleProvisioning, r.removeFinalizers}
+	case r.scope == reconciler.ClassesScope && claim.Spec.VolumeName != "":
+		return []claimStep{r.settleProvisioning, r.removeFinalizers, r.expand}
+	case r.scope == reconciler.ClassesScope:
+		return []claimStep{
+			r.awaitProvisionRequest, r.findMadeVolume, r.findClass, r.findNode, r.provision, r.settleProvisioning, r.removeFinalizers,
+		}
+	case binder.Completed(claim):
+		return []claimStep{r.ensureProtected, r.ensureMigrated, r.findBoundVolume, r.Bind, r.settleProvisioning, r.removeFinalizers, r.expand}
+	default:
+		return []claimStep{
+			r.ensureProtected, r.ensureMigrated, r.findClass, r.findNode, r.findVolume, r.tellMismatches, r.assignDefaultClass, r.provision, r.Bind,
+		}
+	}
+}
+
+// findNode looks up the node on which the claim's first consumer was placed, for
+// classes that wait for it: by the scheduler, or by whoever wrote the node's name
+// into the pod, of which no scheduler hears.
+func (r *Reconciler) findNode(ctx context.Context, scope *ClaimScope) (*wait, error) {
+	if !storageclass.WaitsForConsumer(scope.Class) {
+		return nil, nil
+	}
+	name, placed, err := r.selectedNode(ctx, scope.Claim)
+	if err != nil {
+		return nil, err
+	}
+	if name == "" {
+		scope.wish.Delayed = true
+		return nil, nil
+	}
+	// The scheduler writes the annotation where no volume that exists suits the pod.
+	scope.wish.Provisioning = scope.Claim.Annotations[AnnSelectedNode] != "" && scope.Class.Provisioner != NoProvisioner
+	node := &corev1.Node{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+		if apierrors.IsNotFound(err) {
+			return r.leaveMissingNode(ctx, scope, name, placed)
+		}
+		return nil, fmt.Errorf("reading node %s: %w", name, err)
+	}
+	scope.wish.Node = node
+	return nil, nil
+}
+
+// findVolume takes the volume that the claim names, or the best that fits.
+func (r *Reconciler) findVolume(_ context.Context, scope *ClaimScope) (*wait, error) {
+	claim := scope.Claim
+	scope.asked = true
+	if claim.Spec.VolumeName == "" {
+		if taken := r.Index.Take(scope.wish); taken != nil && !provisioning.IsUndone(taken, claim) {
+			scope.Volume = taken
+		}
+		return nil, nil
+	}
+	found, cause := r.Index.TakeNamed(scope.wish)
+	switch {
+	case cause != binder.Fits:
+		return waitForNamedVolume(claim, cause), nil
+	case found == nil:
+		return waitForMissingVolume(claim), nil
+	}
+	scope.Volume = found
+	return nil, nil
+}
+
+// selectedNode is the node that the claim's pod was placed on, and by whom.
+func (r *Reconciler) selectedNode(ctx context.Context, claim *corev1.PersistentVolumeClaim) (name, by string, err error) {
+	if node := claim.Annotations[AnnSelectedNode]; node != "" {
+		return node, "the scheduler", nil
+	}
+	pods := &corev1.PodList{}
+	if err := r.client.List(ctx, pods, client.InNamespace(claim.Namespace), client.MatchingFields{index.PodsByClaim: claim.Name}); err != nil {
+		return "", "", fmt.Errorf("listing the pods of claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	placed := slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool {
+		return pod.Spec.NodeName == "" || uses.IsFinished(&pod) || !pod.DeletionTimestamp.IsZero()
+	})
+	slices.SortFunc(placed, func(a, b corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	for _, pod := range placed {
+		// One pod on a node that isn't there doesn't hold up the others.
+		if name, by = pod.Spec.NodeName, "pod "+pod.Name; r.client.Get(ctx, client.ObjectKey{Name: name}, &corev1.Node{}) == nil {
+			break
+		}
+	}
+	return name, by, nil
+}
+
+// SetupWithManager watches claims and all that may bring one further.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("persistentvolumeclaim").
+		Watches(&corev1.PersistentVolumeClaim{}, r.ClaimEvents()).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.claimsCopying), builder.WithPredicates(newPhases)).
+		Watches(&corev1.PersistentVolume{}, r.VolumeEvents()).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(claimsOfPod), builder.WithPredicates(uses.OnlyNew)).
+		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForClass)).
+		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForBackend), onlyUsableBackends()).
+		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(r.ClaimOfLocalVolume)).
+		Watches(&stowagev1alpha1.LocalDisk{}, r.diskEvents(), room.OnlyMore()).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForNode), onlyNewNodes()).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.claimsPlacedOn), builder.WithPredicates(goneNodes)).
+		WatchesRawSource(source.Func(r.waking.Start)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: claimWorkers}).
+		Complete(r)
+}
+
+// openFor opens a backend for calls that a claim waits for.
+func (r *Reconciler) openFor(claim *corev1.PersistentVolumeClaim, object *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
+	key := client.ObjectKeyFromObject(claim)
+	return r.storage.Open(object, func() { r.waking.Add(key) })
+}
+
+// claimWorkers is how many claims are worked on at once: most of the time
+// of a bind is waiting for the API server.
+const claimWorkers = 32

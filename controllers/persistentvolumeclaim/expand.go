@@ -1,0 +1,155 @@
+package persistentvolumeclaim
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/storageclass"
+	"github.com/stowage-dev/stowage/internal/wake"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+// expand gives a bound claim what it asks for beyond what it has:
+//
+//  1. the claim says which size is being made: from here on that one is finished, or
+//     known to have failed, before another is begun;
+//  2. the backend grows the storage;
+//  3. the volume object says what there is;
+//  4. the claim says what it has or, where a node has to grow the file system, that
+//     this is the node's to do, and to say.
+//
+// Each is left out where it already holds, so that a crash after any of them is
+// resumed.
+func (r *Reconciler) expand(ctx context.Context, scope *ClaimScope) (*wait, error) {
+	claim := scope.Claim
+	pv, err := r.shownVolume(ctx, scope)
+	switch {
+	case err != nil || pv == nil || !binder.TiedTo(pv, claim):
+		return nil, err
+	case !asksForMore(claim):
+		return nil, r.forgetEarlierSize(ctx, claim, pv)
+	case !isServed(pv):
+		return r.leaveToExpander(ctx, claim, pv)
+	case !mayExpand(claim):
+		return nil, nil
+	}
+	// Only saves the question: whose the volume is now is read live.
+	current := &corev1.PersistentVolume{}
+	err = r.live.Get(ctx, client.ObjectKeyFromObject(pv), current)
+	if err != nil || !binder.TiedTo(current, claim) || !isServed(current) {
+		return nil, wrap.Error(client.IgnoreNotFound(err), "reading volume %s", pv.Name)
+	}
+	return r.expandVolume(ctx, claim, current)
+}
+
+func (r *Reconciler) expandVolume(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) (*wait, error) {
+	goal := goalOf(claim, pv)
+	if waiting, err := r.ensureExpansionNoted(ctx, claim, goal); waiting != nil || err != nil {
+		return waiting, err
+	}
+	opened, err := r.backendHolding(ctx, claim, pv)
+	if err != nil {
+		return r.failExpansion(ctx, claim, err)
+	}
+	expanded, err := backend.Expand(ctx, opened, pv.Spec.CSI.VolumeHandle, goal)
+	if err == nil && expanded.Capacity.Cmp(goal) < 0 {
+		err = backend.InProgress.Errorf("volume %s has %s of %s", pv.Name, expanded.Capacity.String(), goal.String())
+	}
+	if err != nil {
+		return r.failExpansion(ctx, claim, err)
+	}
+	expanded.OnNode = expanded.OnNode && ptr.Deref(pv.Spec.VolumeMode, corev1.PersistentVolumeFilesystem) == corev1.PersistentVolumeFilesystem
+	worth := ""
+	if expanded.Advisory {
+		worth = stowagev1alpha1.CapacityAdvisory
+	}
+	if err := r.ensureVolumeSize(ctx, claim, pv, expanded, worth); err != nil {
+		return nil, err
+	}
+	if expanded.OnNode {
+		return nil, r.leaveToNode(ctx, claim, pv)
+	}
+	return nil, r.finishExpansion(ctx, claim, pv, worth)
+}
+
+// ensureExpansionNoted writes down which size the backend is asked for, before it is.
+// Where that was written before, the claim is read live: the cache of a new leader
+// may show one that is gone, or that was finished since.
+func (r *Reconciler) ensureExpansionNoted(ctx context.Context, claim *corev1.PersistentVolumeClaim, goal resource.Quantity) (*wait, error) {
+	if !isNoted(claim, goal) {
+		if waiting, err := r.awaitAllowed(ctx, claim); waiting != nil || err != nil {
+			return waiting, err
+		}
+		return nil, r.noteExpansion(ctx, claim, goal)
+	}
+	current := &corev1.PersistentVolumeClaim{}
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(claim), current)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return nil, fmt.Errorf("reading claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	case apierrors.IsNotFound(err) || current.UID != claim.UID || current.ResourceVersion != claim.ResourceVersion:
+		return &wait{after: wake.AfterContention}, nil
+	}
+	return nil, nil
+}
+
+// awaitAllowed refuses what the claim's class doesn't allow, where no API server did.
+// A class that is gone allowed it when the request was made.
+func (r *Reconciler) awaitAllowed(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*wait, error) {
+	class := &storagev1.StorageClass{}
+	err := r.client.Get(ctx, client.ObjectKey{Name: storageclass.Of(claim)}, class)
+	switch {
+	case apierrors.IsNotFound(err) || storageclass.Of(claim) == "":
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading StorageClass %s: %w", storageclass.Of(claim), err)
+	case !ptr.Deref(class.AllowVolumeExpansion, false):
+		return waitForAllowance(class), nil
+	}
+	return nil, nil
+}
+
+// backendHolding opens the backend that a volume lies in. Whatever is wrong with it
+// is no fault of the request: it is tried again.
+func (r *Reconciler) backendHolding(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) (backend.Backend, error) {
+	name := index.BackendOf(pv)[0]
+	object := &stowagev1alpha1.StorageBackend{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
+		return nil, backend.Unavailable.Errorf("reading StorageBackend %s, which holds volume %s: %w", name, pv.Name, err)
+	}
+	opened, err := r.openFor(claim, object)
+	if err != nil {
+		return nil, backend.Unavailable.Errorf("%w", err)
+	}
+	return opened, nil
+}
+
+// shownVolume is the claim's volume as the cache shows it, nil where it doesn't. It
+// is not to be changed.
+func (r *Reconciler) shownVolume(ctx context.Context, scope *ClaimScope) (*corev1.PersistentVolume, error) {
+	if scope.Volume != nil {
+		return scope.Volume, nil
+	}
+	pv := &corev1.PersistentVolume{}
+	err := r.client.Get(ctx, client.ObjectKey{Name: scope.Claim.Spec.VolumeName}, pv, wake.Unhurried, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, wrap.Error(client.IgnoreNotFound(err), "reading volume %s", scope.Claim.Spec.VolumeName)
+	}
+	return pv, nil
+}
+
+// isServed tells whether a volume lies in a StorageBackend.
+func isServed(pv *corev1.PersistentVolume) bool {
+	return len(index.BackendOf(pv)) > 0 && backend.IsOurs(pv.Spec.CSI.Driver)
+}

@@ -1,0 +1,202 @@
+package persistentvolumeclaim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/bindable"
+	"github.com/stowage-dev/stowage/internal/patch"
+	"github.com/stowage-dev/stowage/internal/wake"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+const (
+	// AnnNodeExpansionNotRequired of a claim says that its growth took no step on any
+	// node: kubelets don't look for one.
+	AnnNodeExpansionNotRequired = "volume.kubernetes.io/node-expansion-not-required"
+	// AnnPreResizeCapacity of a volume is what its file system had before the volume
+	// grew: what a claim has that is bound to it before a node grew the file system.
+	AnnPreResizeCapacity = "volume.alpha.kubernetes.io/pre-resize-capacity"
+)
+
+// ResizeConditions tell of an expansion, and go with it.
+var ResizeConditions = []corev1.PersistentVolumeClaimConditionType{
+	corev1.PersistentVolumeClaimResizing, corev1.PersistentVolumeClaimFileSystemResizePending,
+	corev1.PersistentVolumeClaimControllerResizeError, corev1.PersistentVolumeClaimNodeResizeError,
+}
+
+// isNoted tells whether a claim says that its volume is being given a size.
+func isNoted(claim *corev1.PersistentVolumeClaim, goal resource.Quantity) bool {
+	tried, known := claim.Status.AllocatedResources[corev1.ResourceStorage]
+	return known && tried.Cmp(goal) == 0 && ResizeStatus(claim) == corev1.PersistentVolumeClaimControllerResizeInProgress
+}
+
+func (r *Reconciler) noteExpansion(ctx context.Context, claim *corev1.PersistentVolumeClaim, goal resource.Quantity) error {
+	message := fmt.Sprintf("growing volume %s to %s", claim.Spec.VolumeName, goal.String())
+	_, err := r.writeExpansion(ctx, claim, func() {
+		setStorage(&claim.Status.AllocatedResources, goal)
+		setStorage(&claim.Status.AllocatedResourceStatuses, corev1.PersistentVolumeClaimControllerResizeInProgress)
+		RemoveConditions(claim, ResizeConditions...)
+		bindable.SetCondition(claim, corev1.PersistentVolumeClaimCondition{
+			Type: corev1.PersistentVolumeClaimResizing, Status: corev1.ConditionTrue, Reason: "Resizing", Message: message,
+		})
+	})
+	if err != nil {
+		return err
+	}
+	r.events.Eventf(claim, nil, corev1.EventTypeNormal, "Resizing", "Expand", "%s", message)
+	return nil
+}
+
+// failExpansion says on the claim what a backend's error means for it.
+func (r *Reconciler) failExpansion(ctx context.Context, claim *corev1.PersistentVolumeClaim, problem error) (*wait, error) {
+	if backend.Unfinished(problem) {
+		return &wait{after: wake.WithoutAnswer}, nil
+	}
+	news, err := r.writeExpansion(ctx, claim, func() {
+		if isInfeasible(problem) {
+			setStorage(&claim.Status.AllocatedResourceStatuses, corev1.PersistentVolumeClaimControllerResizeInfeasible)
+			RemoveConditions(claim, corev1.PersistentVolumeClaimResizing)
+		}
+		bindable.SetCondition(claim, corev1.PersistentVolumeClaimCondition{
+			Type: corev1.PersistentVolumeClaimControllerResizeError, Status: corev1.ConditionTrue,
+			Reason: cmp.Or(string(backend.KindOf(problem)), "Unknown"), Message: problem.Error(),
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	if news {
+		r.events.Eventf(claim, nil, corev1.EventTypeWarning, "VolumeResizeFailed", "Expand", "%v", problem)
+	}
+	return waitAfterFailedExpansion(problem), nil
+}
+
+// ensureVolumeSize writes what the storage has into the volume object and, with it,
+// what that is worth, and what its file system had.
+func (r *Reconciler) ensureVolumeSize(
+	ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, expanded backend.Expansion, worth string,
+) error {
+	before := pv.DeepCopy()
+	changed := setAnnotation(pv, stowagev1alpha1.CapacityAnnotation, worth)
+	if has := pv.Spec.Capacity[corev1.ResourceStorage]; has.Cmp(expanded.Capacity) < 0 {
+		pv.Spec.Capacity[corev1.ResourceStorage] = expanded.Capacity
+		changed = true
+	}
+	if expanded.OnNode && pv.Annotations[AnnPreResizeCapacity] == "" {
+		had := claim.Status.Capacity[corev1.ResourceStorage]
+		changed = setAnnotation(pv, AnnPreResizeCapacity, had.String()) || changed
+	}
+	if !changed {
+		return nil
+	}
+	err := r.client.Patch(ctx, pv, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return wrap.Error(err, "setting the capacity of volume %s to %s", pv.Name, expanded.Capacity.String())
+}
+
+// leaveToNode says that a node is to grow the file system, and stops there.
+func (r *Reconciler) leaveToNode(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
+	_, err := r.writeExpansion(ctx, claim, func() {
+		setAnnotation(claim, AnnNodeExpansionNotRequired, "")
+		setStorage(&claim.Status.AllocatedResourceStatuses, corev1.PersistentVolumeClaimNodeResizePending)
+		RemoveConditions(claim, corev1.PersistentVolumeClaimControllerResizeError)
+		bindable.SetCondition(claim, corev1.PersistentVolumeClaimCondition{
+			Type: corev1.PersistentVolumeClaimFileSystemResizePending, Status: corev1.ConditionTrue, Reason: "NodeResizePending",
+			Message: "the volume has grown; its file system grows on the node of the pod that uses it: start a pod, if there is none",
+		})
+	})
+	if err != nil {
+		return err
+	}
+	r.events.Eventf(claim, pv, corev1.EventTypeNormal, "FileSystemResizeRequired", "Expand", "Require file system resize of volume on node")
+	return nil
+}
+
+// finishExpansion tells the claim what it has, and what that is worth.
+func (r *Reconciler) finishExpansion(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, worth string) error {
+	has := pv.Spec.Capacity[corev1.ResourceStorage]
+	_, err := r.writeExpansion(ctx, claim, func() {
+		setAnnotation(claim, AnnNodeExpansionNotRequired, "true")
+		setAnnotation(claim, stowagev1alpha1.CapacityAnnotation, worth)
+		claim.Status.Capacity[corev1.ResourceStorage] = has
+		delete(claim.Status.AllocatedResourceStatuses, corev1.ResourceStorage)
+		RemoveConditions(claim, ResizeConditions...)
+	})
+	if err != nil {
+		return err
+	}
+	note := fmt.Sprintf("volume %s has %s now", pv.Name, has.String())
+	if worth == stowagev1alpha1.CapacityAdvisory {
+		note += ", a label: nothing keeps the claim from using more, nor others from using it up"
+	}
+	r.events.Eventf(claim, pv, corev1.EventTypeNormal, "VolumeResizeSuccessful", "Expand", "%s", note)
+	return nil
+}
+
+// forgetEarlierSize takes the mark off a volume whose file system a node has grown.
+func (r *Reconciler) forgetEarlierSize(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
+	has, grown := claim.Status.Capacity[corev1.ResourceStorage], pv.Spec.Capacity[corev1.ResourceStorage]
+	if pv.Annotations[AnnPreResizeCapacity] == "" || claim.Status.Phase != corev1.ClaimBound || has.Cmp(grown) < 0 {
+		return nil
+	}
+	after := pv.DeepCopy()
+	setAnnotation(after, AnnPreResizeCapacity, "")
+	err := r.client.Patch(ctx, after, client.MergeFromWithOptions(pv, client.MergeFromWithOptimisticLock{}))
+	return wrap.Error(err, "removing the mark of a growth from volume %s", pv.Name)
+}
+
+// writeExpansion changes a claim's status as set says, if that changes it, and tells
+// whether it did. The resourceVersion is the fence: nodes and other leaders write of
+// the same growth, and who changed the request meanwhile is heard first.
+func (r *Reconciler) writeExpansion(ctx context.Context, claim *corev1.PersistentVolumeClaim, set func()) (changed bool, err error) {
+	before := claim.DeepCopy()
+	set()
+	if equality.Semantic.DeepEqual(before, claim) {
+		return false, nil
+	}
+	err = r.client.Status().Patch(ctx, claim, patch.ClaimStatus(before, client.MergeFromWithOptimisticLock{}))
+	return err == nil, wrap.Error(err, "writing how claim %s/%s grows", claim.Namespace, claim.Name)
+}
+
+func RemoveConditions(claim *corev1.PersistentVolumeClaim, kinds ...corev1.PersistentVolumeClaimConditionType) {
+	claim.Status.Conditions = slices.DeleteFunc(claim.Status.Conditions, func(condition corev1.PersistentVolumeClaimCondition) bool {
+		return slices.Contains(kinds, condition.Type)
+	})
+}
+
+// setStorage sets the entry of storage, in a map that may not be there.
+func setStorage[M ~map[corev1.ResourceName]V, V any](entries *M, value V) {
+	if *entries == nil {
+		*entries = M{}
+	}
+	(*entries)[corev1.ResourceStorage] = value
+}
+
+// setAnnotation sets an annotation in memory, or removes it where the value is empty,
+// and tells whether that changed it.
+func setAnnotation(object metav1.Object, key, value string) (changed bool) {
+	annotations := object.GetAnnotations()
+	if annotations[key] == value {
+		return false
+	}
+	if value == "" {
+		delete(annotations, key)
+		return true
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	object.SetAnnotations(annotations)
+	return true
+}

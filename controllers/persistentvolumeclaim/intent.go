@@ -1,0 +1,246 @@
+package persistentvolumeclaim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/storageclass"
+	"github.com/stowage-dev/stowage/internal/uses"
+	"github.com/stowage-dev/stowage/internal/wake"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+// resume looks, live, at a claim for which a backend was called before: the cache
+// of a new leader may show a claim that is gone, an intent that was undone, or no
+// volume object where there is one. What was begun in another backend, because the
+// class was made anew, is undone first.
+func (r *Reconciler) resume(ctx context.Context, scope *ClaimScope, object *stowagev1alpha1.StorageBackend) (*wait, error) {
+	claim := scope.Claim
+	if !controllerutil.ContainsFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer) {
+		return nil, nil
+	}
+	if current, err := r.isCurrent(ctx, claim); !current || err != nil {
+		return &wait{after: wake.AfterContention}, err
+	}
+	if waiting, err := r.findRecorded(ctx, scope); waiting != nil || err != nil || scope.Volume != nil {
+		return waiting, err
+	}
+	noted, err := provisioning.IntentOf(claim)
+	switch {
+	case err != nil || noted.Backend == "":
+		return nil, nil //nolint:nilerr // an annotation that can't be read is no hint
+	case noted.Leaving != "":
+		return r.leaveNode(ctx, claim, noted)
+	case noted.Undoing || noted.Backend != object.Name:
+		return r.startOver(ctx, claim)
+	}
+	return nil, nil
+}
+
+// isCurrent tells, from a live read, whether a claim is there still with the intent
+// that the cache shows: one that was undone meanwhile must not be begun again, under an
+// id that nobody looks for any more.
+func (r *Reconciler) isCurrent(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
+	current := &corev1.PersistentVolumeClaim{}
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(claim), current)
+	if err != nil {
+		return false, wrap.Error(client.IgnoreNotFound(err), "reading claim %s/%s", claim.Namespace, claim.Name)
+	}
+	return current.UID == claim.UID && current.DeletionTimestamp.IsZero() == claim.DeletionTimestamp.IsZero() &&
+		controllerutil.ContainsFinalizer(current, stowagev1alpha1.ProvisioningFinalizer) && provisioning.AttemptOf(current) == provisioning.AttemptOf(claim) &&
+		current.Annotations[stowagev1alpha1.ProvisioningAnnotation] == claim.Annotations[stowagev1alpha1.ProvisioningAnnotation], nil
+}
+
+// ensureIntent writes down, before the backend is called, that it will be: from
+// here on the claim can't vanish without its storage being looked for.
+func (r *Reconciler) ensureIntent(ctx context.Context, scope *ClaimScope, object *stowagev1alpha1.StorageBackend) error {
+	claim := scope.Claim
+	before := claim.DeepCopy()
+	text, err := json.Marshal(provisioning.Intent{
+		Backend: object.Name, Node: NameOf(scope.wish.Node), Topologies: scope.Class.AllowedTopologies, Attempt: provisioning.AttemptOf(claim),
+	})
+	if err != nil {
+		return fmt.Errorf("writing the intent of claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	changed := controllerutil.AddFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer)
+	if claim.Annotations[stowagev1alpha1.ProvisioningAnnotation] != string(text) {
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, stowagev1alpha1.ProvisioningAnnotation, string(text))
+		changed = true
+	}
+	if changed = setProvisioner(claim, scope.Class) || changed; !changed {
+		return nil
+	}
+	err = r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
+		return fmt.Errorf("writing the intent of claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	return r.tellUnfit(ctx, scope, true)
+}
+
+// settleProvisioning ends what an intent began: where a volume object records the
+// storage there is nothing to do; else what the backend may have made is removed.
+func (r *Reconciler) settleProvisioning(ctx context.Context, scope *ClaimScope) (*wait, error) {
+	claim := scope.Claim
+	if !controllerutil.ContainsFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer) {
+		return nil, nil
+	}
+	// Read live: a volume object that the cache has not seen yet would have its
+	// storage removed.
+	recorded := &corev1.PersistentVolume{}
+	err := r.live.Get(ctx, client.ObjectKey{Name: provisioning.VolumeID(claim)}, recorded)
+	if err == nil {
+		return nil, nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("reading volume %s: %w", provisioning.VolumeID(claim), err)
+	}
+	return r.undo(ctx, claim)
+}
+
+func (r *Reconciler) undo(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*wait, error) {
+	name, err := r.intendedBackend(ctx, claim)
+	if err != nil {
+		return waitForCleanup(err), nil
+	}
+	object := &stowagev1alpha1.StorageBackend{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
+		return waitForCleanup(fmt.Errorf("reading StorageBackend %q: %w", name, err)), nil
+	}
+	opened, err := r.openFor(claim, object)
+	if err == nil {
+		err = r.deleteUnrecorded(ctx, claim, opened)
+	}
+	if err != nil {
+		return waitForCleanup(err), nil
+	}
+	return nil, nil
+}
+
+// deleteUnrecorded removes what a backend may have made for a claim. A call whose
+// outcome nobody knows may still take effect, after a deletion that found nothing:
+// so the call is repeated until its outcome is known, and then undone.
+func (r *Reconciler) deleteUnrecorded(ctx context.Context, claim *corev1.PersistentVolumeClaim, opened backend.Backend) error {
+	noted, err := provisioning.IntentOf(claim)
+	if err != nil || !noted.Undoing {
+		if err := r.makeFinal(ctx, claim, noted, opened); err != nil {
+			return err
+		}
+		noted.Undoing = true
+		if err := r.writeIntent(ctx, claim, noted); err != nil {
+			return err
+		}
+	}
+	return opened.Delete(ctx, provisioning.VolumeID(claim))
+}
+
+// makeFinal repeats the call that may have been made for a claim until nothing of
+// it goes on any more.
+func (r *Reconciler) makeFinal(ctx context.Context, claim *corev1.PersistentVolumeClaim, noted provisioning.Intent, opened backend.Backend) error {
+	current, err := r.isCurrent(ctx, claim)
+	switch {
+	case err != nil:
+		return err
+	case !current:
+		return backend.InProgress.Errorf("the claim was changed meanwhile: it is looked at again")
+	}
+	request := RequestFrom(claim)
+	request.Unwanted, request.Topologies = true, noted.Topologies
+	if noted.Node != "" {
+		node := &corev1.Node{}
+		if err := r.client.Get(ctx, client.ObjectKey{Name: noted.Node}, node); err == nil {
+			request.Node = node
+		}
+	}
+	_, err = opened.Provision(ctx, request)
+	// Unavailable tells only of the repeat: the call before it may still take effect.
+	if err != nil && (backend.KindOf(err) == "" || backend.Unfinished(err) || errors.Is(err, backend.Unavailable)) {
+		return fmt.Errorf("making sure that nothing is still being made before it is removed: %w", err)
+	}
+	return nil
+}
+
+// writeIntent replaces the annotation of a claim that has an intent, where it says
+// something else.
+func (r *Reconciler) writeIntent(ctx context.Context, claim *corev1.PersistentVolumeClaim, noted provisioning.Intent) error {
+	text, err := json.Marshal(noted)
+	if err != nil {
+		return fmt.Errorf("writing the intent of claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	if claim.Annotations[stowagev1alpha1.ProvisioningAnnotation] == string(text) {
+		return nil
+	}
+	before := claim.DeepCopy()
+	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, stowagev1alpha1.ProvisioningAnnotation, string(text))
+	err = r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return wrap.Error(err, "writing the intent of claim %s/%s", claim.Namespace, claim.Name)
+}
+
+// startOver undoes what was begun for a claim that is to have another volume.
+func (r *Reconciler) startOver(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*wait, error) {
+	if waiting, err := r.undo(ctx, claim); waiting != nil || err != nil {
+		return waiting, err
+	}
+	return nil, r.beginAnew(ctx, claim)
+}
+
+// intendedBackend is the backend that the intent names or, where somebody took
+// the annotation away, the one that the claim's class names.
+func (r *Reconciler) intendedBackend(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
+	noted, err := provisioning.IntentOf(claim)
+	if err == nil && noted.Backend != "" {
+		return noted.Backend, nil
+	}
+	class := &storagev1.StorageClass{}
+	if missing := r.client.Get(ctx, client.ObjectKey{Name: storageclass.Of(claim)}, class); missing != nil {
+		return "", errors.Join(err, missing)
+	}
+	return class.Parameters[stowagev1alpha1.BackendParameter], nil
+}
+
+// removeFinalizers lets the claim go, or marks what an intent began as ended. It
+// is the last write.
+func (r *Reconciler) removeFinalizers(ctx context.Context, scope *ClaimScope) (*wait, error) {
+	claim := scope.Claim
+	if claim.DeletionTimestamp.IsZero() && !provisioning.HasIntent(claim) {
+		return nil, nil
+	}
+	before := claim.DeepCopy()
+	changed := provisioning.ClearIntent(claim)
+	if !claim.DeletionTimestamp.IsZero() && r.scope == reconciler.ClusterScope {
+		changed = controllerutil.RemoveFinalizer(claim, uses.ClaimProtection) || changed
+	}
+	if !changed {
+		return nil, nil
+	}
+	err := r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return nil, wrap.Error(client.IgnoreNotFound(err), "removing the finalizers of claim %s/%s", claim.Namespace, claim.Name)
+}
+
+// waitForCleanup keeps the claim until the backend says that nothing is left.
+func waitForCleanup(err error) *wait {
+	waiting := &wait{reason: "ProvisioningCleanup", message: err.Error(), after: wake.WithoutAnswer}
+	if !backend.Unfinished(err) {
+		waiting.event, waiting.warning, waiting.retry = "ProvisioningCleanupFailed", true, err
+	}
+	return waiting
+}
+
+func NameOf(node *corev1.Node) string {
+	if node == nil {
+		return ""
+	}
+	return node.Name
+}

@@ -1,0 +1,53 @@
+package persistentvolumeclaim
+
+import (
+	"context"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/stowage-dev/stowage/internal/uses"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+// ensureProtected adds the finalizer to a claim that was created while the
+// admission plug-in was off.
+func (r *Reconciler) ensureProtected(ctx context.Context, scope *ClaimScope) (*wait, error) {
+	if controllerutil.ContainsFinalizer(scope.Claim, uses.ClaimProtection) {
+		return nil, nil
+	}
+	before := scope.Claim.DeepCopy()
+	controllerutil.AddFinalizer(scope.Claim, uses.ClaimProtection)
+	err := r.client.Patch(ctx, scope.Claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsNotFound(err) {
+		// The cache still shows a claim that is gone: there is nothing to bring further.
+		return &wait{}, nil
+	}
+	return nil, wrap.Error(err, "protecting claim %s/%s", scope.Claim.Namespace, scope.Claim.Name)
+}
+
+// awaitUnused keeps a deleted claim while a pod uses it. The cache only saves the
+// question: that no pod uses the claim is believed when read live.
+func (r *Reconciler) awaitUnused(ctx context.Context, scope *ClaimScope) (*wait, error) {
+	claim := scope.Claim
+	cached, err := r.cachedPods(ctx, claim)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(cached, uses.Of(claim)) {
+		return &wait{}, nil
+	}
+	if !controllerutil.ContainsFinalizer(claim, uses.ClaimProtection) {
+		return nil, nil
+	}
+	pods, err := r.shared.Pods.Get(ctx, claim.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(pods, uses.Of(claim)) {
+		return &wait{}, nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,317 @@
+package persistentvolumeclaim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/storage/volume"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/attachintent"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/migration"
+	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/uses"
+	"github.com/stowage-dev/stowage/internal/wake"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+// NoProvisioner is the provisioner of classes whose volumes are made by hand.
+const NoProvisioner = "kubernetes.io/no-provisioner"
+
+// awaitProvisionRequest waits, in scope=classes, until kube-controller-manager
+// asks one of Stowage's drivers for the claim's volume.
+func (r *Reconciler) awaitProvisionRequest(_ context.Context, scope *ClaimScope) (*wait, error) {
+	if !backend.IsOurs(scope.Claim.Annotations[volume.AnnStorageProvisioner]) {
+		return &wait{}, nil
+	}
+	return nil, nil
+}
+
+// findMadeVolume finds, in scope=classes, the volume that was made for the claim
+// and that kube-controller-manager has yet to bind.
+func (r *Reconciler) findMadeVolume(ctx context.Context, scope *ClaimScope) (*wait, error) {
+	pv := &corev1.PersistentVolume{}
+	err := r.client.Get(ctx, client.ObjectKey{Name: provisioning.VolumeID(scope.Claim)}, pv)
+	if err == nil && binder.TiedTo(pv, scope.Claim) {
+		scope.Volume = pv
+	}
+	return nil, wrap.Error(client.IgnoreNotFound(err), "reading volume %s", provisioning.VolumeID(scope.Claim))
+}
+
+// provision makes a volume for a claim that none fits, or leaves that to the
+// provisioner whose it is.
+func (r *Reconciler) provision(ctx context.Context, scope *ClaimScope) (*wait, error) {
+	switch {
+	case scope.Volume != nil:
+		return nil, nil
+	case scope.wish.Delayed:
+		return r.waitForPlacement(ctx, scope.Claim)
+	case r.scope == reconciler.ClassesScope && (scope.Class == nil || scope.Class.Provisioner != scope.Claim.Annotations[volume.AnnStorageProvisioner]):
+		// The class is gone, or was made anew for somebody else: whoever asked is to
+		// ask again.
+		return &wait{}, nil
+	case scope.Class == nil || scope.Class.Provisioner == NoProvisioner:
+		return r.waitUnmatched(scope), nil
+	case isGone(scope.Class):
+		return waitForGoneProvisioner(scope.Class), nil
+	case populated(scope.Claim):
+		return waitForPopulator(scope.Claim), r.markProvisioner(ctx, scope)
+	case !backend.IsOurs(scope.Class.Provisioner):
+		return waitForForeignProvisioner(provisionerOf(scope.Class)), r.markProvisioner(ctx, scope)
+	}
+	object, request, err := r.prepare(ctx, scope)
+	if err != nil {
+		return r.leaveForbiddenNode(ctx, scope, err)
+	}
+	return r.make(ctx, scope, object, request)
+}
+
+// prepare finds the claim's backend and says what is asked of it.
+func (r *Reconciler) prepare(ctx context.Context, scope *ClaimScope) (*stowagev1alpha1.StorageBackend, backend.Request, error) {
+	request := RequestFrom(scope.Claim)
+	request.Node, request.Topologies = scope.wish.Node, scope.Class.AllowedTopologies
+	parameters, err := backend.ParseParameters(scope.Class.Parameters)
+	if err != nil {
+		return nil, request, fmt.Errorf("StorageClass %s: %w", scope.Class.Name, err)
+	}
+	if request.VolumeMode != corev1.PersistentVolumeBlock {
+		request.FSType = parameters.FSType
+	}
+	object := &stowagev1alpha1.StorageBackend{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: parameters.Backend}, object); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, request, backend.Invalid.Errorf("StorageClass %s names the StorageBackend %q, which does not exist: "+
+				"create it, or use another class", scope.Class.Name, parameters.Backend)
+		}
+		return nil, request, fmt.Errorf("reading StorageBackend %s: %w", parameters.Backend, err)
+	}
+	if err := refuse(scope, object); err != nil {
+		return nil, request, err
+	}
+	err = r.fillFrom(ctx, scope, object, &request)
+	return object, request, err
+}
+
+// RequestFrom is what a claim asks of a backend, on whatever node, and as a copy of it
+// doesn't know what.
+func RequestFrom(claim *corev1.PersistentVolumeClaim) backend.Request {
+	request := backend.Request{
+		ID:          provisioning.VolumeID(claim),
+		Claim:       stowagev1alpha1.ClaimReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
+		Labels:      claim.Labels,
+		Annotations: ownersAnnotations(claim),
+		Capacity:    claim.Spec.Resources.Requests[corev1.ResourceStorage],
+		VolumeMode:  ptr.Deref(claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem),
+		AccessModes: claim.Spec.AccessModes,
+	}
+	if provisioning.DataSource(claim) != nil {
+		request.Source = &backend.Source{}
+	}
+	return request
+}
+
+// ownersAnnotations are those that the claim's owner wrote: what controllers note on
+// a claim meanwhile is nothing to ask a backend for.
+func ownersAnnotations(claim *corev1.PersistentVolumeClaim) map[string]string {
+	kept := maps.Clone(claim.Annotations)
+	maps.DeleteFunc(kept, func(key, _ string) bool {
+		prefix, _, _ := strings.Cut(key, "/")
+		return prefix == stowagev1alpha1.GroupVersion.Group || strings.HasSuffix(prefix, "kubernetes.io")
+	})
+	return kept
+}
+
+// refuse returns the reason for which a claim is refused before any backend is
+// asked: nothing may be created for it.
+func refuse(scope *ClaimScope, object *stowagev1alpha1.StorageBackend) error {
+	claim := scope.Claim
+	switch {
+	case !object.DeletionTimestamp.IsZero():
+		return backend.Invalid.Errorf("StorageBackend %s is being deleted: use another class", object.Name)
+	case backend.DriverOf(object) != scope.Class.Provisioner:
+		return backend.Invalid.Errorf("StorageClass %s has the provisioner %s, but StorageBackend %s is served by %s",
+			scope.Class.Name, scope.Class.Provisioner, object.Name, backend.DriverOf(object))
+	case scope.wish.Node != nil && !backend.Allows(scope.Class.AllowedTopologies, scope.wish.Node):
+		return backend.WrongNode.Errorf("node %s is not within the allowedTopologies of StorageClass %s (%s): place the pod elsewhere, or use another class",
+			scope.wish.Node.Name, scope.Class.Name, backend.Mismatch(scope.Class.AllowedTopologies, scope.wish.Node))
+	case claim.Spec.Selector != nil:
+		return backend.Invalid.Errorf("a claim with a selector gets no volume made for it: remove the selector, or create a volume that it selects")
+	case ptr.Deref(claim.Spec.VolumeAttributesClassName, "") != "":
+		return backend.Invalid.Errorf("StorageBackend %s knows no volumeAttributesClass: create the claim without one", object.Name)
+	}
+	return nil
+}
+
+// make has the backend make the volume. That it was asked to is written down
+// first, so that no crash leaves storage of which nobody knows.
+func (r *Reconciler) make(
+	ctx context.Context, scope *ClaimScope, object *stowagev1alpha1.StorageBackend, request backend.Request,
+) (*wait, error) {
+	opened, err := r.openFor(scope.Claim, object)
+	if err == nil {
+		err = opened.Capabilities().Check(request)
+	}
+	if err != nil {
+		return waitForBackend(err), nil
+	}
+	waiting, err := r.resume(ctx, scope, object)
+	if waiting != nil || err != nil || scope.Volume != nil {
+		return waiting, err
+	}
+	request.ID = provisioning.VolumeID(scope.Claim)
+	if err := r.ensureIntent(ctx, scope, object); err != nil {
+		return nil, err
+	}
+	if waiting, err := r.awaitUsable(ctx, object); waiting != nil || err != nil {
+		return waiting, err
+	}
+	made, err := opened.Provision(ctx, request)
+	if err != nil {
+		return r.retryElsewhere(ctx, scope, err)
+	}
+	return r.ensureVolume(ctx, scope, NewVolume(scope, object, request, made))
+}
+
+// awaitUsable reads the backend once more, live, now that the intent is written: a
+// backend that is let go looks for intents after its deletion. Each side writes
+// before it reads, so one of them sees the other.
+func (r *Reconciler) awaitUsable(ctx context.Context, object *stowagev1alpha1.StorageBackend) (*wait, error) {
+	current, err := r.shared.Backends.Get(ctx, object.Name)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return nil, fmt.Errorf("reading StorageBackend %s: %w", object.Name, err)
+	case apierrors.IsNotFound(err) || current.UID != object.UID || !current.DeletionTimestamp.IsZero():
+		return waitForBackend(backend.Invalid.Errorf("StorageBackend %s is being deleted: use another class", object.Name)), nil
+	case !controllerutil.ContainsFinalizer(current, stowagev1alpha1.BackendInUseFinalizer):
+		return &wait{reason: "Provisioning", message: "waiting for StorageBackend " + object.Name + " to be accepted", after: wake.AfterContention}, nil
+	}
+	return nil, nil
+}
+
+// ensureVolume creates the volume object, tied to the claim from its birth. A
+// crash before the claim's own write finds it there.
+func (r *Reconciler) ensureVolume(ctx context.Context, scope *ClaimScope, pv *corev1.PersistentVolume) (*wait, error) {
+	if r.scope == reconciler.ClusterScope {
+		// As Kubernetes' admission plug-in does: the write that binds has nothing to add.
+		controllerutil.AddFinalizer(pv, uses.VolumeProtection)
+	}
+	err := r.client.Create(ctx, pv)
+	if apierrors.IsAlreadyExists(err) {
+		if waiting, err := r.findRecorded(ctx, scope); waiting != nil || err != nil || scope.Volume != nil {
+			return waiting, err
+		}
+		waiting := waitForBackend(backend.Conflict.Errorf("a volume %s exists and is not this claim's: delete it", pv.Name))
+		// Its end wakes the claim that it names.
+		waiting.after = wake.WithoutAnswer
+		return waiting, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("creating volume %s: %w", pv.Name, err)
+	}
+	if r.scope == reconciler.ClassesScope {
+		// In scope=cluster the write that binds the claim tells.
+		r.tellProvisioned(scope.Claim, pv)
+	}
+	scope.Volume = pv
+	return nil, nil
+}
+
+func (r *Reconciler) tellProvisioned(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
+	r.events.Eventf(claim, pv, corev1.EventTypeNormal, "ProvisioningSucceeded", "Provision", "Successfully provisioned volume %s", pv.Name)
+}
+
+// findRecorded looks, live, for the volume object that was created for the claim
+// before. One that is being deleted can't be bound any more.
+func (r *Reconciler) findRecorded(ctx context.Context, scope *ClaimScope) (*wait, error) {
+	recorded := &corev1.PersistentVolume{}
+	err := r.live.Get(ctx, client.ObjectKey{Name: provisioning.VolumeID(scope.Claim)}, recorded)
+	switch {
+	case err != nil:
+		return nil, wrap.Error(client.IgnoreNotFound(err), "reading volume %s", provisioning.VolumeID(scope.Claim))
+	case !recorded.DeletionTimestamp.IsZero():
+		// Its storage is the volume object's to remove.
+		return waitForOldVolume(recorded, scope.Claim), r.beginAnew(ctx, scope.Claim)
+	case binder.TiedTo(recorded, scope.Claim):
+		scope.Volume = recorded
+	}
+	return nil, nil
+}
+
+func NewVolume(scope *ClaimScope, object *stowagev1alpha1.StorageBackend, request backend.Request, made *backend.Volume) *corev1.PersistentVolume {
+	claim, class := scope.Claim, scope.Class
+	driver := backend.DriverOf(object)
+	// Kubernetes keeps a csi source from being changed: what deletion needs to
+	// know is safe there, also when class and claim are gone.
+	attributes := maps.Clone(made.Attributes)
+	if attributes == nil {
+		attributes = map[string]string{}
+	}
+	attributes[stowagev1alpha1.BackendAttribute] = object.Name
+	pv := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        request.ID,
+			Labels:      map[string]string{stowagev1alpha1.BackendLabel: object.Name},
+			Annotations: map[string]string{volume.AnnDynamicallyProvisioned: driver},
+		},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: made.Capacity},
+			AccessModes:                   claim.Spec.AccessModes,
+			VolumeMode:                    &request.VolumeMode,
+			StorageClassName:              class.Name,
+			PersistentVolumeReclaimPolicy: ptr.Deref(class.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete),
+			MountOptions:                  class.MountOptions,
+			NodeAffinity:                  cmp.Or(made.NodeAffinity, backend.AffinityTo(class.AllowedTopologies)),
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+				Driver:           driver,
+				VolumeHandle:     made.Handle,
+				VolumeAttributes: attributes,
+				FSType:           made.FSType,
+			}},
+		},
+	}
+	controllerutil.AddFinalizer(pv, stowagev1alpha1.ReclaimFinalizer)
+	if attachintent.NeedsAttach(pv) {
+		// From the start: that saves the write when it is first attached.
+		controllerutil.AddFinalizer(pv, attachintent.Finalizer(driver))
+	}
+	binder.BindVolume(pv, claim)
+	return pv
+}
+
+// markProvisioner tells a foreign provisioner that the claim's volume is its to
+// make.
+func (r *Reconciler) markProvisioner(ctx context.Context, scope *ClaimScope) error {
+	before := scope.Claim.DeepCopy()
+	if !setProvisioner(scope.Claim, scope.Class) {
+		return nil
+	}
+	err := r.client.Patch(ctx, scope.Claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return wrap.Error(err, "naming the provisioner of claim %s/%s", scope.Claim.Namespace, scope.Claim.Name)
+}
+
+// setProvisioner sets, in memory, the annotations that name the provisioner, the older one
+// for programs that read only that, and reports whether they changed. Where the newer one
+// is right both were written before, or a person did without the older one.
+func setProvisioner(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) bool {
+	provisioner := provisionerOf(class)
+	if claim.Annotations[volume.AnnStorageProvisioner] == provisioner {
+		return false
+	}
+	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volume.AnnStorageProvisioner, provisioner)
+	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volume.AnnBetaStorageProvisioner, provisioner)
+	migration.MarkClaim(claim)
+	return true
+}

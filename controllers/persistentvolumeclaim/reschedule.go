@@ -1,0 +1,203 @@
+package persistentvolumeclaim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/message"
+	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/uses"
+	"github.com/stowage-dev/stowage/internal/wake"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+// maxPodsNamed is how many pods a claim names before it says that there are others.
+const maxPodsNamed = 3
+
+// waitForPlacement says what a claim waits for whose pod has no node yet: for a
+// pod, or for the scheduler. In scope=classes kube-controller-manager says it.
+func (r *Reconciler) waitForPlacement(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*wait, error) {
+	if r.scope == reconciler.ClassesScope {
+		return &wait{}, nil
+	}
+	pods, err := r.cachedPods(ctx, claim)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for i := range pods {
+		if pods[i].Spec.NodeName == "" && !uses.HasEnded(&pods[i]) && uses.RefersTo(&pods[i], claim) {
+			names = append(names, pods[i].Name)
+		}
+	}
+	slices.Sort(names)
+	switch {
+	case len(names) == 0:
+		return waitForConsumer(), nil
+	case len(names) > maxPodsNamed:
+		names = append(names[:maxPodsNamed], "and others")
+	}
+	return waitForScheduler(names), nil
+}
+
+// retryElsewhere says what an error of Provision means. Where the node that the
+// scheduler chose can't have the volume, and another may, the scheduler is asked
+// again. Of a pod that was placed by hand no scheduler hears: the error is told.
+func (r *Reconciler) retryElsewhere(ctx context.Context, scope *ClaimScope, cause error) (*wait, error) {
+	if !concernsChoice(scope, cause) {
+		return waitForBackend(cause), nil
+	}
+	noted, err := provisioning.IntentOf(scope.Claim)
+	if err != nil {
+		return nil, err
+	}
+	// The outcome is known: nothing is being made there any more.
+	noted.Undoing, noted.Leaving, noted.Because = true, scope.wish.Node.Name, message.Cut(cause.Error(), message.MaxNote)
+	return r.leaveNode(ctx, scope.Claim, noted)
+}
+
+// leaveForbiddenNode says what it means that a claim is refused before its backend is
+// asked. A node of the scheduler's choice that the class doesn't allow is left: the
+// class was made anew since, with other zones.
+func (r *Reconciler) leaveForbiddenNode(ctx context.Context, scope *ClaimScope, cause error) (*wait, error) {
+	if !concernsChoice(scope, cause) {
+		return waitForBackend(cause), nil
+	}
+	return r.leaveUnlessMade(ctx, scope, scope.wish.Node.Name, cause.Error())
+}
+
+// concernsChoice tells whether an error says that the node that the scheduler chose
+// can't have the volume.
+func concernsChoice(scope *ClaimScope, cause error) bool {
+	node := NameOf(scope.wish.Node)
+	refused := errors.Is(cause, backend.Exhausted) || errors.Is(cause, backend.WrongNode)
+	return refused && node != "" && scope.Claim.Annotations[AnnSelectedNode] == node
+}
+
+// leaveMissingNode has the scheduler choose again where the node of its choice is
+// gone. The cache may be behind the node's creation: that it is gone is believed
+// when read live.
+func (r *Reconciler) leaveMissingNode(ctx context.Context, scope *ClaimScope, node, placedBy string) (*wait, error) {
+	if scope.Claim.Annotations[AnnSelectedNode] != node {
+		return waitForNode(node, placedBy), nil
+	}
+	err := r.live.Get(ctx, client.ObjectKey{Name: node}, &corev1.Node{})
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return nil, fmt.Errorf("reading node %s: %w", node, err)
+	case err == nil:
+		return &wait{after: wake.AfterContention}, nil
+	}
+	waiting, err := r.leaveUnlessMade(ctx, scope, node, "the node does not exist")
+	// Where the volume was made in time no other is taken.
+	scope.wish.Delayed = scope.Volume != nil
+	return waiting, err
+}
+
+// leaveUnlessMade leaves a node, unless the volume was made there in time: then that is
+// bound. How a call ended that was begun there isn't known: it is repeated before what it
+// made is removed.
+func (r *Reconciler) leaveUnlessMade(ctx context.Context, scope *ClaimScope, node, because string) (*wait, error) {
+	waiting, err := r.findRecorded(ctx, scope)
+	if waiting != nil || err != nil || scope.Volume != nil {
+		return waiting, err
+	}
+	// Without an annotation that can be read the class tells where to look.
+	noted, _ := provisioning.IntentOf(scope.Claim)
+	if noted.Leaving == "" {
+		noted.Leaving, noted.Because = node, message.Cut(because, message.MaxNote)
+	}
+	return r.leaveNode(ctx, scope.Claim, noted)
+}
+
+// leaveNode gives a node up, in an order that survives a crash anywhere:
+//
+//	write down which node, and why: what was begun is not used any more
+//	remove what was begun
+//	take the scheduler's choice and the intent off the claim, in one write
+func (r *Reconciler) leaveNode(ctx context.Context, claim *corev1.PersistentVolumeClaim, noted provisioning.Intent) (*wait, error) {
+	if controllerutil.ContainsFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer) {
+		if err := r.writeIntent(ctx, claim, noted); err != nil {
+			return nil, err
+		}
+		waiting, err := r.undo(ctx, claim)
+		switch {
+		case err != nil:
+			return nil, err
+		case waiting != nil && waiting.retry == nil:
+			told := waitForOtherNode(noted)
+			told.after = waiting.after
+			return told, nil
+		case waiting != nil:
+			return waiting, nil
+		}
+	}
+	return waitForOtherNode(noted), r.removeSelectedNode(ctx, claim, noted.Leaving)
+}
+
+// removeSelectedNode asks the scheduler for another node, unless it chose one
+// meanwhile.
+func (r *Reconciler) removeSelectedNode(ctx context.Context, claim *corev1.PersistentVolumeClaim, node string) error {
+	if provisioning.HasIntent(claim) {
+		if err := r.countAttempt(ctx, claim); err != nil {
+			return err
+		}
+	}
+	before := claim.DeepCopy()
+	changed := provisioning.ClearIntent(claim)
+	if claim.Annotations[AnnSelectedNode] == node {
+		delete(claim.Annotations, AnnSelectedNode)
+		changed = true
+	}
+	if !changed {
+		return nil
+	}
+	err := r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return wrap.Error(err, "asking for another node than %s for claim %s/%s", node, claim.Namespace, claim.Name)
+}
+
+// claimsPlacedOn are those that wait and for which the scheduler chose a node.
+func (r *Reconciler) claimsPlacedOn(ctx context.Context, node client.Object) []reconcile.Request {
+	claims := &corev1.PersistentVolumeClaimList{}
+	if err := r.client.List(ctx, claims, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing claims", "node", node.GetName())
+	}
+	return wake.Requests(slices.DeleteFunc(claims.Items, func(claim corev1.PersistentVolumeClaim) bool {
+		return binder.Completed(&claim) || claim.Annotations[AnnSelectedNode] != node.GetName()
+	}))
+}
+
+// goneNodes lets pass nodes that go.
+var goneNodes = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(event.UpdateEvent) bool { return false },
+}
+
+func waitForScheduler(pods []string) *wait {
+	return &wait{
+		reason: "WaitForPodScheduled", event: "WaitForPodScheduled",
+		message: fmt.Sprintf("waiting for the scheduler to choose a node for pod %s: the events of the pod tell what it waits for", strings.Join(pods, ", ")),
+	}
+}
+
+func waitForOtherNode(noted provisioning.Intent) *wait {
+	return &wait{
+		reason: ProvisioningFailed, event: ProvisioningFailed, warning: true,
+		message: fmt.Sprintf("node %s, which the scheduler chose, can't have the volume: %s; the scheduler is asked for another node", noted.Leaving, noted.Because),
+	}
+}

@@ -1,0 +1,142 @@
+package persistentvolumeclaim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/wake"
+)
+
+const (
+	SnapshotKind      = "VolumeSnapshot"
+	SnapshotGroup     = "snapshot.storage.k8s.io"
+	withoutDataSource = "create the claim without dataSource"
+)
+
+// populated tells whether a claim's data comes from a populator: a program that knows
+// the kind of object which the claim names, fills a volume, and ties it to the claim.
+func populated(claim *corev1.PersistentVolumeClaim) bool {
+	source := provisioning.DataSource(claim)
+	if source == nil {
+		return false
+	}
+	group := ptr.Deref(source.APIGroup, "")
+	copies, restores := group == "" && source.Kind == provisioning.ClaimKind, group == SnapshotGroup && source.Kind == SnapshotKind
+	return !copies && !restores
+}
+
+func waitForPopulator(claim *corev1.PersistentVolumeClaim) *wait {
+	source := provisioning.DataSource(claim)
+	return &wait{
+		reason: "WaitForPopulator", event: "Provisioning",
+		message: fmt.Sprintf("assuming that an external populator will provision the volume from %s %s", source.Kind, source.Name),
+	}
+}
+
+// sourceOf finds the volume that a claim's is to be a copy of, nil for none. Whatever
+// keeps it from being copied is an error: no empty volume takes its place.
+func (r *Reconciler) sourceOf(ctx context.Context, scope *ClaimScope, object *stowagev1alpha1.StorageBackend) (*backend.Source, error) {
+	ref := provisioning.DataSource(scope.Claim)
+	switch {
+	case ref == nil:
+		return nil, nil
+	case ref.Kind != provisioning.ClaimKind:
+		return nil, backend.Invalid.Errorf("StorageBackend %s can't restore %s %s, and no empty volume is made in its place: %s",
+			object.Name, ref.Kind, ref.Name, withoutDataSource)
+	case ptr.Deref(ref.Namespace, scope.Claim.Namespace) != scope.Claim.Namespace:
+		return nil, backend.Invalid.Errorf("claim %s/%s is in another namespace, from which nothing is copied: create the claim there",
+			*ref.Namespace, ref.Name)
+	}
+	source := &corev1.PersistentVolumeClaim{}
+	key := client.ObjectKey{Namespace: scope.Claim.Namespace, Name: ref.Name}
+	if err := r.client.Get(ctx, key, source); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, backend.Unavailable.Errorf("claim %s, which is to be copied, does not exist: create it, or %s", key, withoutDataSource)
+		}
+		return nil, fmt.Errorf("reading claim %s, which is to be copied: %w", key, err)
+	}
+	if err := copyable(scope.Claim, source); err != nil {
+		return nil, err
+	}
+	return r.copied(ctx, source, object)
+}
+
+// fillFrom says in a request what the volume is to begin with. Once a backend was
+// asked, the volume that is copied may go: what was begun is looked for all the same.
+func (r *Reconciler) fillFrom(ctx context.Context, scope *ClaimScope, object *stowagev1alpha1.StorageBackend, request *backend.Request) error {
+	source, err := r.sourceOf(ctx, scope, object)
+	if err != nil && controllerutil.ContainsFinalizer(scope.Claim, stowagev1alpha1.ProvisioningFinalizer) {
+		return nil
+	}
+	request.Source = source
+	return err
+}
+
+// claimsCopying wakes the claims that wait for a claim which they are to be copies of.
+func (r *Reconciler) claimsCopying(ctx context.Context, source client.Object) []reconcile.Request {
+	claims := &corev1.PersistentVolumeClaimList{}
+	err := r.client.List(ctx, claims, client.InNamespace(source.GetNamespace()), client.MatchingFields{index.ClaimsBySource: source.GetName()}, wake.Unhurried)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing the copies", "claim", client.ObjectKeyFromObject(source))
+	}
+	return wake.Requests(claims.Items)
+}
+
+// newPhases lets pass claims that come, go, or get another phase.
+var newPhases = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, after := e.ObjectOld.(*corev1.PersistentVolumeClaim), e.ObjectNew.(*corev1.PersistentVolumeClaim)
+	return before.UID != after.UID || before.Status.Phase != after.Status.Phase
+}}
+
+// copyable returns why one claim's volume can't become a copy of the other's.
+func copyable(claim, source *corev1.PersistentVolumeClaim) error {
+	wanted, has := claim.Spec.Resources.Requests[corev1.ResourceStorage], source.Status.Capacity[corev1.ResourceStorage]
+	switch {
+	case source.UID == claim.UID:
+		return backend.Invalid.Errorf("the claim is to be a copy of itself: name another in dataSource")
+	case !source.DeletionTimestamp.IsZero():
+		return backend.Invalid.Errorf("claim %s, which is to be copied, is being deleted: %s", source.Name, withoutDataSource)
+	case !binder.Completed(source) || source.Status.Phase != corev1.ClaimBound:
+		return backend.Unavailable.Errorf("claim %s, which is to be copied, has no volume yet", source.Name)
+	case ptr.Deref(source.Spec.VolumeMode, corev1.PersistentVolumeFilesystem) != ptr.Deref(claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem):
+		return backend.Invalid.Errorf("claim %s, which is to be copied, has another volumeMode: ask for the same", source.Name)
+	case wanted.Cmp(has) < 0:
+		return backend.Invalid.Errorf("claim %s, which is to be copied, has %s: ask for at least as much", source.Name, has.String())
+	}
+	return nil
+}
+
+// copied is the volume of a bound claim, if it lies in the backend.
+func (r *Reconciler) copied(ctx context.Context, source *corev1.PersistentVolumeClaim, object *stowagev1alpha1.StorageBackend) (*backend.Source, error) {
+	pv := &corev1.PersistentVolume{}
+	err := r.client.Get(ctx, client.ObjectKey{Name: source.Spec.VolumeName}, pv)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return nil, fmt.Errorf("reading volume %s, which is to be copied: %w", source.Spec.VolumeName, err)
+	case apierrors.IsNotFound(err) || !binder.TiedTo(pv, source):
+		return nil, backend.Unavailable.Errorf("claim %s, which is to be copied, has lost its volume", source.Name)
+	case !slices.Contains(index.BackendOf(pv), object.Name) || pv.Spec.CSI.Driver != backend.DriverOf(object):
+		return nil, backend.Invalid.Errorf("claim %s, which is to be copied, has a volume outside of StorageBackend %s: "+
+			"use the class of that claim, or create the claim without dataSource and copy the data", source.Name, object.Name)
+	}
+	return &backend.Source{
+		ID:    pv.Spec.CSI.VolumeHandle,
+		Claim: stowagev1alpha1.ClaimReference{Namespace: source.Namespace, Name: source.Name, UID: source.UID},
+	}, nil
+}

@@ -1,0 +1,47 @@
+package persistentvolumeclaim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/internal/bindable"
+	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/uses"
+	"github.com/stowage-dev/stowage/internal/wake"
+)
+
+// setUnused sets, in memory, the condition that tells since when no pod refers to
+// a bound claim, and tells whether it changed. The cache is enough: a pod that it
+// has not seen yet wakes the claim, and whoever removes what is long unused only
+// waits longer.
+func (r *Reconciler) setUnused(ctx context.Context, claim *corev1.PersistentVolumeClaim) (changed bool, err error) {
+	pods, err := r.cachedPods(ctx, claim)
+	if err != nil {
+		return false, err
+	}
+	condition := corev1.PersistentVolumeClaimCondition{
+		Type: corev1.PersistentVolumeClaimUnused, Status: corev1.ConditionTrue,
+		Reason: "NoPodsUsingPVC", Message: "no pod that is yet to end refers to this claim",
+	}
+	if slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !uses.HasEnded(&pod) && uses.RefersTo(&pod, claim) }) {
+		condition.Status, condition.Reason = corev1.ConditionFalse, "PodUsingPVC"
+		condition.Message = "a pod refers to this claim"
+	}
+	return bindable.SetCondition(claim, condition), nil
+}
+
+// cachedPods are the pods that name a claim: the cache's own, which are not to be
+// changed.
+func (r *Reconciler) cachedPods(ctx context.Context, claim *corev1.PersistentVolumeClaim) ([]corev1.Pod, error) {
+	pods := &corev1.PodList{}
+	err := r.client.List(ctx, pods, client.InNamespace(claim.Namespace), client.MatchingFields{index.PodsByClaim: claim.Name},
+		wake.Unhurried, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("listing the pods of claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	return pods.Items, nil
+}

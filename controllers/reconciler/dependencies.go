@@ -1,0 +1,55 @@
+// Package reconciler has what all reconcilers are made of: one Dependencies value, from
+// which each constructor takes what it needs, and the Scope. Setup fills it from the
+// manager, and specs from a world of their own.
+package reconciler
+
+import (
+	"time"
+
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/internal/liveread"
+	"github.com/stowage-dev/stowage/internal/opener"
+)
+
+// Dependencies are what reconcilers are made of. Each takes what it needs.
+type Dependencies struct {
+	// Client reads the cache, and writes.
+	Client client.Client
+	// Live reads the API server itself.
+	Live client.Reader
+	// Reads are the live reads that several reconciles share.
+	Reads liveread.Reads
+	// Storage opens backends.
+	Storage *opener.Opener
+	// Events sends events.
+	Events events.EventRecorder
+	// Patience is how long a backend is at work before its claim says so.
+	Patience time.Duration
+	// Clock is the time.
+	Clock clock.PassiveClock
+	// Scope says which claims and volumes are acted on.
+	Scope Scope
+	// Namespace is the manager's own, where it publishes what room nodes have. Empty:
+	// nowhere.
+	Namespace string
+	// ForceDetachAfter is how long a node must have been not Ready, or gone, until
+	// volumes of drivers other than Stowage's are taken from it.
+	ForceDetachAfter time.Duration
+	// AttachmentCheckInterval is how often what backends say is attached is compared with
+	// what is recorded. Zero: every minute.
+	AttachmentCheckInterval time.Duration
+}
+
+// Scope says which claims and volumes Stowage acts on.
+type Scope string
+
+// ClassesScope acts only on claims and volumes of Stowage's own drivers and
+// leaves binding, phases and protection to kube-controller-manager.
+const ClassesScope Scope = "classes"
+
+// ClusterScope acts on every claim and volume of the cluster, instead of
+// kube-controller-manager's volume controllers.
+const ClusterScope Scope = "cluster"

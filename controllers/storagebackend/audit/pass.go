@@ -1,0 +1,119 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// passKept is for how long an audit that was held up goes on where it was: what it read
+// is no older then than where it reads on.
+const passKept = time.Hour
+
+// auditPass is an audit of which some pages were read. A restart begins anew.
+//
+// The order keeps what changes meanwhile out of it. What is lost was there before the
+// backend was asked for the first page: the cache may be behind, which only shortens
+// that. What nothing records was held before the cluster is asked, live, after the last
+// page; and the cache didn't know it when its page was asked for, so that a volume that
+// is removed while further pages are read isn't among it. Nothing is judged before the
+// last page.
+type auditPass struct {
+	uid types.UID
+	// made are the volume objects that were there before the first page.
+	made []madeVolume
+	// held are the ids on the pages so far, unknown those that the cache didn't know.
+	held    map[string]bool
+	unknown []backend.Held
+	// next is the id after which the next page begins: "" after the last.
+	next string
+	read time.Time
+}
+
+// auditPasses are the audits that go on, by backend. Its zero value is usable.
+type auditPasses struct {
+	mu     sync.Mutex
+	passes map[types.NamespacedName]*auditPass
+}
+
+// goingOn is the audit of a backend that goes on, nil for none.
+func (p *auditPasses) goingOn(object *stowagev1alpha1.StorageBackend, now time.Time) *auditPass {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pass := p.passes[client.ObjectKeyFromObject(object)]
+	if pass == nil || pass.uid != object.UID || now.Sub(pass.read).Abs() > passKept {
+		return nil
+	}
+	return pass
+}
+
+func (p *auditPasses) keep(object *stowagev1alpha1.StorageBackend, pass *auditPass) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.passes == nil {
+		p.passes = map[types.NamespacedName]*auditPass{}
+	}
+	p.passes[client.ObjectKeyFromObject(object)] = pass
+}
+
+func (p *auditPasses) end(object *stowagev1alpha1.StorageBackend) {
+	p.forget(client.ObjectKeyFromObject(object))
+}
+
+func (p *auditPasses) forget(name types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.passes, name)
+}
+
+// readPage reads one more page of what a backend holds. After an error the same page is
+// read again.
+func (r *Auditor) readPage(ctx context.Context, object *stowagev1alpha1.StorageBackend, opened backend.Backend) (*auditPass, error) {
+	known, err := takeCensus(ctx, r.client, object)
+	if err != nil {
+		return nil, err
+	}
+	pass := r.passes.goingOn(object, r.clock.Now())
+	if pass == nil {
+		pass = &auditPass{uid: object.UID, made: known.made, held: map[string]bool{}}
+	}
+	asking, cancel := context.WithTimeout(ctx, auditTimeout)
+	defer cancel()
+	page, next, err := backend.ListAfter(asking, opened, pass.next)
+	if err != nil {
+		return nil, fmt.Errorf("listing what StorageBackend %s holds: %w", object.Name, err)
+	}
+	for _, volume := range page {
+		pass.held[volume.ID] = true
+		if !known.knows(volume) {
+			pass.unknown = append(pass.unknown, volume)
+		}
+	}
+	pass.next, pass.read = next, r.clock.Now()
+	r.passes.keep(object, pass)
+	return pass, nil
+}
+
+// compare finds out what the backend holds and nothing records, and the reverse.
+func (r *Auditor) compare(ctx context.Context, object *stowagev1alpha1.StorageBackend, pass *auditPass) (findings, error) {
+	found := findings{held: pass.held, retained: int32(len(pass.unknown))}
+	lost := notHeld(pass.made, pass.held)
+	if len(lost) == 0 && allRetained(pass.unknown) {
+		// The cache only saves the question: it knows of all that is held.
+		return found, nil
+	}
+	now, err := takeCensus(ctx, r.live, object)
+	if err != nil {
+		return findings{}, err
+	}
+	found.orphans, found.retained, found.living = now.orphans(pass.unknown), now.retained(pass.unknown), now.living
+	found.lost = both(lost, notHeld(now.made, pass.held))
+	return found, nil
+}

@@ -1,0 +1,73 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/uses"
+	"github.com/stowage-dev/stowage/internal/wake"
+)
+
+// removeOrphans removes what the status says is being removed. That was written
+// before, so whoever gives such storage a volume object first reads, or is read: the
+// cluster is asked again, live, after the write. An id is never used again, so two
+// auditors remove nothing that one of them would not.
+func (r *Auditor) removeOrphans(ctx context.Context, object *stowagev1alpha1.StorageBackend, opened backend.Backend) (ctrl.Result, error) {
+	due := removing(object.Status.Audit.Orphans)
+	if len(due) == 0 {
+		return ctrl.Result{RequeueAfter: untilAudit(object, r.clock.Now())}, nil
+	}
+	now, err := takeCensus(ctx, r.live, object)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	result := ctrl.Result{RequeueAfter: wake.AfterContention}
+	var failures []error
+	for _, orphan := range due {
+		held := HeldAs(orphan)
+		if now.knows(held) || !removable(held, now.living) {
+			continue
+		}
+		switch err := r.removeOrphan(ctx, opened, held); {
+		case err == nil:
+		case errors.Is(err, uses.ErrKept):
+			result.RequeueAfter = max(result.RequeueAfter, auditRetry)
+		case backend.Unfinished(err):
+			result.RequeueAfter = max(result.RequeueAfter, wake.WithoutAnswer)
+		default:
+			failures = append(failures, fmt.Errorf("removing orphan %s: %w", orphan.ID, err))
+		}
+	}
+	if len(failures) > 0 {
+		return ctrl.Result{}, r.failRemoval(object, errors.Join(failures...))
+	}
+	r.stuck.Forget(client.ObjectKeyFromObject(object))
+	return result, nil
+}
+
+func (r *Auditor) removeOrphan(ctx context.Context, opened backend.Backend, held backend.Held) error {
+	used, err := uses.UsedByPod(ctx, r.live, held.Claim, uses.HasEnded)
+	switch {
+	case err != nil:
+		return err
+	case used:
+		return uses.ErrKept
+	}
+	return opened.Delete(ctx, held.ID)
+}
+
+// failRemoval tells, once, why orphans are still there, and returns the error, so
+// that it is tried again ever more slowly.
+func (r *Auditor) failRemoval(object *stowagev1alpha1.StorageBackend, err error) error {
+	if r.stuck.IsNews(client.ObjectKeyFromObject(object), err.Error()) {
+		r.events.Eventf(object, nil, corev1.EventTypeWarning, "OrphanNotRemoved", "Audit", "%v", err)
+	}
+	return err
+}

@@ -1,0 +1,198 @@
+package storagebackend
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/storageclass"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+// ensureClass keeps the StorageClass that the spec asks for, and removes one that
+// it asked for before. A class that isn't the backend's own is never touched, nor is a copy.
+func (r *Reconciler) ensureClass(ctx context.Context, object *stowagev1alpha1.StorageBackend) error {
+	name := classNameOf(object)
+	if err := r.removeClassesBut(ctx, object, name); err != nil {
+		return err
+	}
+	if name == "" {
+		setCondition(object, stowagev1alpha1.StorageClassReadyCondition, metav1.ConditionTrue,
+			stowagev1alpha1.ReasonNotRequested, "spec.storageClass is not set")
+		return nil
+	}
+	wanted, err := r.newClass(object, name)
+	if err != nil {
+		return err
+	}
+	class := &storagev1.StorageClass{}
+	err = r.client.Get(ctx, client.ObjectKeyFromObject(wanted), class)
+	switch {
+	case apierrors.IsNotFound(err):
+		err = wrap.Error(r.client.Create(ctx, wanted), "creating StorageClass %s", name)
+	case err != nil:
+		return fmt.Errorf("reading StorageClass %s: %w", name, err)
+	case !metav1.IsControlledBy(class, object):
+		setCondition(object, stowagev1alpha1.StorageClassReadyCondition, metav1.ConditionFalse,
+			stowagev1alpha1.ReasonStorageClassConflict, fmt.Sprintf("StorageClass %s exists and is not this backend's: "+
+				"delete it, or remove spec.storageClass and set it again with another name", name))
+		return nil
+	case !sameImmutable(class, wanted):
+		err = r.replaceClass(ctx, class, wanted)
+	default:
+		err = r.updateClass(ctx, object, class)
+	}
+	if err != nil {
+		return err
+	}
+	r.set(object, stowagev1alpha1.StorageClassReadyCondition, nil)
+	return nil
+}
+
+// newClass makes, in memory, the class that the spec asks for.
+func (r *Reconciler) newClass(object *stowagev1alpha1.StorageBackend, name string) (*storagev1.StorageClass, error) {
+	template := object.Spec.StorageClass
+	policy := template.ReclaimPolicy
+	if policy == "" {
+		policy = corev1.PersistentVolumeReclaimDelete
+	}
+	class := &storagev1.StorageClass{
+		ObjectMeta:        metav1.ObjectMeta{Name: name, Labels: map[string]string{stowagev1alpha1.BackendLabel: object.Name}},
+		Provisioner:       backend.DriverOf(object),
+		Parameters:        map[string]string{stowagev1alpha1.BackendParameter: object.Name},
+		ReclaimPolicy:     &policy,
+		VolumeBindingMode: ptr.To(bindingModeOf(object)),
+		AllowedTopologies: backend.TopologiesOf(object),
+	}
+	if err := controllerutil.SetControllerReference(object, class, r.client.Scheme()); err != nil {
+		return nil, fmt.Errorf("owning StorageClass %s: %w", name, err)
+	}
+	setMutable(class, template)
+	return class, nil
+}
+
+// sameImmutable compares what Kubernetes doesn't let change in a class. It differs
+// where the backend's zones changed, and where the spec's class was removed and set
+// again between two looks: the old class would go on deleting data that is to be
+// retained now.
+func sameImmutable(class, wanted *storagev1.StorageClass) bool {
+	return class.Provisioner == wanted.Provisioner && maps.Equal(class.Parameters, wanted.Parameters) &&
+		ptr.Equal(class.ReclaimPolicy, wanted.ReclaimPolicy) && ptr.Equal(class.VolumeBindingMode, wanted.VolumeBindingMode) &&
+		equality.Semantic.DeepEqual(class.AllowedTopologies, wanted.AllowedTopologies)
+}
+
+// replaceClass makes a class anew, with the labels and annotations that others gave it.
+// After a crash between the two writes the next pass finds no class.
+func (r *Reconciler) replaceClass(ctx context.Context, class, wanted *storagev1.StorageClass) error {
+	others := maps.Clone(class.Annotations)
+	delete(others, storageclass.AnnDefaultClass) // the spec says that
+	wanted.Labels, wanted.Annotations = merged(class.Labels, wanted.Labels), merged(others, wanted.Annotations)
+	if err := r.removeClass(ctx, class); err != nil {
+		return err
+	}
+	return wrap.Error(r.client.Create(ctx, wanted), "creating StorageClass %s anew", wanted.Name)
+}
+
+// merged is what either has; the second has the last word.
+func merged(before, wanted map[string]string) map[string]string {
+	both := maps.Clone(before)
+	if both == nil {
+		both = map[string]string{}
+	}
+	maps.Copy(both, wanted)
+	return both
+}
+
+func (r *Reconciler) updateClass(ctx context.Context, object *stowagev1alpha1.StorageBackend, class *storagev1.StorageClass) error {
+	before := class.DeepCopy()
+	setMutable(class, object.Spec.StorageClass)
+	if equality.Semantic.DeepEqual(before, class) {
+		return nil
+	}
+	return wrap.Error(r.client.Patch(ctx, class, client.MergeFrom(before)), "updating StorageClass %s", class.Name)
+}
+
+// setMutable sets, in memory, what Kubernetes lets change in a class.
+func setMutable(class *storagev1.StorageClass, template *stowagev1alpha1.StorageClassTemplate) {
+	metav1.SetMetaDataAnnotation(&class.ObjectMeta, stowagev1alpha1.KeptAsAnnotation, class.Name)
+	class.AllowVolumeExpansion = ptr.To(template.AllowVolumeExpansion)
+	class.MountOptions = nil
+	for _, option := range template.MountOptions {
+		class.MountOptions = append(class.MountOptions, string(option))
+	}
+	if template.IsDefault {
+		metav1.SetMetaDataAnnotation(&class.ObjectMeta, storageclass.AnnDefaultClass, "true")
+	} else {
+		delete(class.Annotations, storageclass.AnnDefaultClass)
+	}
+}
+
+// removeClassesBut deletes the classes that the backend owns under other names.
+func (r *Reconciler) removeClassesBut(ctx context.Context, object *stowagev1alpha1.StorageBackend, keep string) error {
+	classes := &storagev1.StorageClassList{}
+	if err := r.client.List(ctx, classes); err != nil {
+		return fmt.Errorf("listing StorageClasses: %w", err)
+	}
+	for i := range classes.Items {
+		class := &classes.Items[i]
+		if class.Name == keep || !metav1.IsControlledBy(class, object) || isCopy(class) {
+			continue
+		}
+		if err := r.removeClass(ctx, class); err != nil {
+			return err
+		}
+		r.events.Eventf(object, class, corev1.EventTypeNormal, "StorageClassRemoved", "Removing",
+			"removed StorageClass %s, which was kept for this backend: its spec asks for another, or none", class.Name)
+	}
+	return nil
+}
+
+// isCopy reports whether a class is a copy of one that Stowage keeps.
+// Its owner was copied, too.
+func isCopy(class *storagev1.StorageClass) bool {
+	kept, known := class.Annotations[stowagev1alpha1.KeptAsAnnotation]
+	return known && kept != class.Name
+}
+
+// removeClass deletes a class as it was looked at: one that was made anew meanwhile, or
+// that somebody took for their own, stays.
+func (r *Reconciler) removeClass(ctx context.Context, class *storagev1.StorageClass) error {
+	err := r.client.Delete(ctx, class, client.Preconditions{UID: &class.UID, ResourceVersion: &class.ResourceVersion})
+	return wrap.Error(client.IgnoreNotFound(err), "deleting StorageClass %s", class.Name)
+}
+
+// classNameOf is the name of the class that a backend asks for; empty for none.
+func classNameOf(object *stowagev1alpha1.StorageBackend) string {
+	switch template := object.Spec.StorageClass; {
+	case template == nil:
+		return ""
+	case template.Name == "":
+		return object.Name
+	default:
+		return template.Name
+	}
+}
+
+// bindingModeOf is when claims of the class are provisioned: storage that isn't
+// everywhere waits for the pod that says where.
+func bindingModeOf(object *stowagev1alpha1.StorageBackend) storagev1.VolumeBindingMode {
+	switch {
+	case object.Spec.StorageClass.VolumeBindingMode != "":
+		return object.Spec.StorageClass.VolumeBindingMode
+	case object.Spec.NFS != nil:
+		return storagev1.VolumeBindingImmediate
+	default:
+		return storagev1.VolumeBindingWaitForFirstConsumer
+	}
+}

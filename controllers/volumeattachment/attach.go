@@ -1,0 +1,257 @@
+package volumeattachment
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/attachintent"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+// attaching is what an attachment that is wanted needs.
+type attaching struct {
+	attachment *storagev1.VolumeAttachment
+	pv         *corev1.PersistentVolume
+	// volume is the volume object as the driver knows it, which is another than pv where
+	// the disk is an existing one.
+	volume   *corev1.PersistentVolume
+	node     *corev1.Node
+	attacher backend.Attacher
+	// refused is what the backend answered.
+	refused error
+	// over is true where nothing is left to do in this pass.
+	over bool
+}
+
+// attach attaches a volume to a node, in an order that survives a crash anywhere:
+//
+//	write what is to be attached, and to which machine, with the finalizer
+//	keep the volume object
+//	look, live, that all of it still holds, and that nobody came first
+//	attach
+//	say so
+//
+// A crash before the last write has the call repeated, and one whose attachment is
+// deleted meanwhile has what may be attached detached.
+func (r *Reconciler) attach(ctx context.Context, attachment *storagev1.VolumeAttachment) (ctrl.Result, error) {
+	switch {
+	case !backend.NeedsAttach(attachment.Spec.Attacher):
+		return ctrl.Result{}, r.setAttached(ctx, attachment, nil)
+	case attachment.Annotations[stowagev1alpha1.StrayAnnotation] != "":
+		return ctrl.Result{}, r.end(ctx, attachment)
+	}
+	a := &attaching{attachment: attachment}
+	for _, step := range []func(context.Context, *attaching) error{
+		r.getNode, r.ensureSameMachine, r.endWhereAttached, r.getVolume, r.getAttacher,
+		r.ensurePrepared, r.ensureVolumeKept, r.confirmExisting, r.awaitTurn, r.callAttach,
+	} {
+		switch err := step(ctx, a); {
+		case err != nil && a.refused == nil && backend.KindOf(err) == "":
+			return ctrl.Result{}, err
+		case err != nil:
+			return r.failAttach(ctx, attachment, a.pv, err)
+		case a.over:
+			return ctrl.Result{}, nil
+		}
+	}
+	return ctrl.Result{}, nil
+}
+
+// end deletes an attachment, so that what it attached is detached.
+func (r *Reconciler) end(ctx context.Context, attachment *storagev1.VolumeAttachment) error {
+	err := r.client.Delete(ctx, attachment, client.Preconditions{UID: &attachment.UID})
+	return wrap.Error(client.IgnoreNotFound(err), "deleting attachment %s", attachment.Name)
+}
+
+// getNode reads the node. The cache may be behind its registration: that it isn't there
+// is believed when read live.
+func (r *Reconciler) getNode(ctx context.Context, a *attaching) error {
+	key := client.ObjectKey{Name: a.attachment.Spec.NodeName}
+	for _, reader := range []client.Reader{r.client, r.live} {
+		node := &corev1.Node{}
+		err := reader.Get(ctx, key, node, client.UnsafeDisableDeepCopy)
+		switch {
+		case err == nil:
+			a.node = node
+			return nil
+		case !apierrors.IsNotFound(err):
+			return fmt.Errorf("reading node %s: %w", key.Name, err)
+		}
+	}
+	if a.attachment.Status.Attached {
+		a.over = true
+		return nil
+	}
+	return backend.WrongNode.Errorf("there is no node %s: nothing is attached until it registers, or the attachment is deleted", key.Name)
+}
+
+// ensureSameMachine ends an attachment to a machine that isn't its node's any more:
+// another one registered under the name. Whoever needs the volume asks for it anew.
+func (r *Reconciler) ensureSameMachine(ctx context.Context, a *attaching) error {
+	intent, err := attachintent.Of(a.attachment)
+	if err != nil {
+		return err
+	}
+	instance := attachintent.InstanceOf(a.attachment, intent)
+	if !isAnotherMachine(a.node, instance) {
+		return nil
+	}
+	// The cache may be behind the attachment, and show the node as it was before.
+	if a.node, err = r.liveNode(ctx, a.node.Name); err != nil || a.node == nil {
+		a.over = err == nil
+		return err
+	}
+	if !isAnotherMachine(a.node, instance) {
+		return nil
+	}
+	a.over = true
+	return r.end(ctx, a.attachment)
+}
+
+// isAnotherMachine tells whether a node is, for certain, not the machine that is meant.
+func isAnotherMachine(node *corev1.Node, instance string) bool {
+	return instance != "" && node.Spec.ProviderID != "" && node.Spec.ProviderID != instance
+}
+
+// endWhereAttached ends the pass where all is done. An attachment that lost what it
+// says, or its finalizer, goes on.
+func (r *Reconciler) endWhereAttached(ctx context.Context, a *attaching) error {
+	a.over = a.attachment.Status.Attached && a.attachment.Annotations[stowagev1alpha1.AttachmentAnnotation] != "" &&
+		controllerutil.ContainsFinalizer(a.attachment, attachintent.Finalizer(a.attachment.Spec.Attacher))
+	if !a.over {
+		return nil
+	}
+	// Another leader may have failed where this one didn't.
+	return r.setAttached(ctx, a.attachment, a.attachment.Status.AttachmentMetadata)
+}
+
+// getVolume reads the volume object, live: one that is being deleted may lose its
+// storage, and whoever removes that first looks, live, whether there is an attachment.
+// One of the two sees the other.
+func (r *Reconciler) getVolume(ctx context.Context, a *attaching) error {
+	names := index.AttachmentVolume(a.attachment)
+	if len(names) == 0 {
+		return backend.Invalid.Errorf("the attachment names no volume: Stowage attaches PersistentVolumes only")
+	}
+	pv := &corev1.PersistentVolume{}
+	if err := r.live.Get(ctx, client.ObjectKey{Name: names[0]}, pv); err != nil {
+		if apierrors.IsNotFound(err) {
+			return backend.NotFound.Errorf("there is no volume %s: delete the pod that needs it", names[0])
+		}
+		return fmt.Errorf("reading volume %s: %w", names[0], err)
+	}
+	a.pv, a.volume = pv, pv
+	if attachintent.IsExisting(a.attachment, pv) {
+		if err := r.translateExisting(ctx, a); err != nil {
+			return err
+		}
+	}
+	switch {
+	case a.volume.Spec.CSI == nil || a.volume.Spec.CSI.Driver != a.attachment.Spec.Attacher:
+		return backend.Invalid.Errorf("volume %s is not one of driver %s", pv.Name, a.attachment.Spec.Attacher)
+	case !pv.DeletionTimestamp.IsZero() && pv.Status.Phase != corev1.VolumeBound:
+		return backend.NotFound.Errorf("volume %s is being deleted, and no claim is bound to it: nothing is attached any more", pv.Name)
+	}
+	return r.isWhatWasMeant(a)
+}
+
+// isWhatWasMeant returns an error where a volume object of the same name stands for
+// other storage than when the attachment was prepared: what is attached has to be
+// detached first.
+func (r *Reconciler) isWhatWasMeant(a *attaching) error {
+	intent, err := attachintent.Of(a.attachment)
+	if err != nil || intent == nil || intent.Volume == a.volume.Spec.CSI.VolumeHandle {
+		return err
+	}
+	return backend.Invalid.Errorf("the attachment was made for %s, and volume %s stands for %s now: delete the attachment, so that it is made again",
+		intent.Volume, a.pv.Name, a.volume.Spec.CSI.VolumeHandle)
+}
+
+func (r *Reconciler) getAttacher(ctx context.Context, a *attaching) error {
+	if attachintent.IsExisting(a.attachment, a.pv) {
+		return r.getExistingAttacher(ctx, a)
+	}
+	names := index.BackendOf(a.pv)
+	if len(names) == 0 {
+		return backend.Invalid.Errorf("volume %s names no StorageBackend", a.pv.Name)
+	}
+	_, opened, err := r.getBackend(ctx, a.attachment, names[0])
+	if err != nil {
+		return err
+	}
+	a.attacher, _ = backend.As[backend.Attacher](opened)
+	return nil
+}
+
+// getBackend reads and opens a StorageBackend that attaches.
+func (r *Reconciler) getBackend(ctx context.Context, attachment *storagev1.VolumeAttachment, name string) (*stowagev1alpha1.StorageBackend, backend.Backend, error) {
+	object := &stowagev1alpha1.StorageBackend{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil, backend.Invalid.Errorf("StorageBackend %s is gone: create it again", name)
+		}
+		return nil, nil, fmt.Errorf("reading StorageBackend %s: %w", name, err)
+	}
+	opened, err := r.openFor(attachment, object)
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, can := backend.As[backend.Attacher](opened); !can || backend.DriverOf(object) != attachment.Spec.Attacher {
+		return nil, nil, backend.Invalid.Errorf("StorageBackend %s does not attach volumes of driver %s", name, attachment.Spec.Attacher)
+	}
+	return object, opened, nil
+}
+
+// ensurePrepared writes down what is about to be attached: whatever becomes of this
+// process, somebody detaches it.
+func (r *Reconciler) ensurePrepared(ctx context.Context, a *attaching) error {
+	before := a.attachment.DeepCopy()
+	if !attachintent.Prepare(a.attachment, a.volume, a.node) {
+		return nil
+	}
+	err := r.client.Patch(ctx, a.attachment, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsNotFound(err) {
+		a.over = true
+		return nil
+	}
+	return wrap.Error(err, "preparing attachment %s", a.attachment.Name)
+}
+
+// ensureVolumeKept keeps the volume object while it may be attached. One that is being
+// deleted can't be given a finalizer any more: a claim keeps it, and what the
+// attachment says is enough to detach it.
+func (r *Reconciler) ensureVolumeKept(ctx context.Context, a *attaching) error {
+	before := a.pv.DeepCopy()
+	if !a.pv.DeletionTimestamp.IsZero() || !controllerutil.AddFinalizer(a.pv, attachintent.Finalizer(a.attachment.Spec.Attacher)) {
+		return nil
+	}
+	err := r.client.Patch(ctx, a.pv, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return wrap.Error(err, "keeping volume %s", a.pv.Name)
+}
+
+// callAttach has the backend attach, and says so.
+func (r *Reconciler) callAttach(ctx context.Context, a *attaching) error {
+	if a.attachment.Status.Attached {
+		return nil
+	}
+	attached, err := a.attacher.Attach(ctx, backend.AttachRequest{
+		ID:       a.volume.Spec.CSI.VolumeHandle,
+		Node:     backend.NodeIdentity{Name: a.node.Name, ProviderID: a.node.Spec.ProviderID},
+		ReadOnly: isReadOnly(a.volume),
+	})
+	if err != nil {
+		a.refused = err
+		return err
+	}
+	return r.setAttached(ctx, a.attachment, attached.Metadata)
+}

@@ -1,0 +1,231 @@
+package volumeattachment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/controllers/storagebackend/audit"
+	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/attachintent"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/event"
+	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/liveread"
+	"github.com/stowage-dev/stowage/internal/opener"
+	"github.com/stowage-dev/stowage/internal/wake"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+const (
+	// defaultAttachmentCheck is how often what is attached is compared with what is
+	// recorded.
+	defaultAttachmentCheck = time.Minute
+	// attachmentCheckTimeout is how long a backend has to tell what is attached.
+	attachmentCheckTimeout = time.Minute
+)
+
+// Comparer compares what a backend says is attached with what
+// VolumeAttachments record. What somebody detached behind our back is attached again;
+// what nobody asks for is told, and detached once its node has let go of it.
+type Comparer struct {
+	client   client.Client
+	live     client.Reader
+	shared   liveread.Reads
+	storage  *opener.Opener
+	interval time.Duration
+	clock    clock.PassiveClock
+	events   events.EventRecorder
+	// failed are the comparisons that were told of.
+	failed event.Once
+
+	mu sync.Mutex
+	// seen is since when attachments that nobody asks for are seen, by backend.
+	seen map[string]map[backend.Attached]sighting
+}
+
+// NewComparer makes the comparer.
+func NewComparer(deps reconciler.Dependencies) *Comparer {
+	interval := deps.AttachmentCheckInterval
+	if interval <= 0 {
+		interval = defaultAttachmentCheck
+	}
+	return &Comparer{
+		client:   deps.Client,
+		live:     deps.Live,
+		shared:   deps.Reads,
+		storage:  deps.Storage,
+		interval: interval,
+		clock:    deps.Clock,
+		events:   deps.Events,
+	}
+}
+
+// Reconcile compares what one backend says, and looks again after the interval.
+func (r *Comparer) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	object := &stowagev1alpha1.StorageBackend{}
+	if err := r.client.Get(ctx, request.NamespacedName, object); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.failed.Forget(request.NamespacedName)
+			r.see(request.Name, nil)
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	opened, err := r.storage.Open(object, func() {})
+	if err != nil {
+		// The condition Accepted says so, and a new spec wakes.
+		return ctrl.Result{}, nil //nolint:nilerr // told by the reconciler that probes
+	}
+	lister, can := backend.As[backend.AttachmentLister](opened)
+	if !can {
+		return ctrl.Result{}, nil
+	}
+	if err := r.compare(ctx, object, lister); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: r.interval}, nil
+}
+
+// compare finds out what differs. What is recorded is read before the backend is asked,
+// and what is asked for after it: what changes meanwhile is in neither difference.
+func (r *Comparer) compare(ctx context.Context, object *stowagev1alpha1.StorageBackend, lister backend.AttachmentLister) error {
+	recorded, err := r.recorded(ctx, object)
+	if err != nil {
+		return err
+	}
+	asking, cancel := context.WithTimeout(ctx, attachmentCheckTimeout)
+	defer cancel()
+	held, err := lister.Attachments(asking)
+	key := client.ObjectKeyFromObject(object)
+	if err != nil {
+		if r.failed.IsNews(key, err.Error()) {
+			r.events.Eventf(object, nil, corev1.EventTypeWarning, "AttachmentCheckFailed", "Compare", "listing what is attached: %v", err)
+		}
+		return nil
+	}
+	r.failed.Forget(key)
+	for _, missing := range recorded {
+		if isHeld(held, missing) || r.mayBeAttached(asking, object, missing) {
+			continue
+		}
+		if err := r.repair(ctx, missing); err != nil {
+			return err
+		}
+	}
+	return r.endStrays(ctx, object, held)
+}
+
+// mayBeAttached asks by name for what a list doesn't show: labels by which it is listed may
+// have been replaced. A backend that can't say now is asked at the next comparison.
+func (r *Comparer) mayBeAttached(ctx context.Context, object *stowagev1alpha1.StorageBackend, missing recordedAttachment) bool {
+	opened, err := r.storage.Direct(object)
+	if err != nil {
+		return true
+	}
+	attacher, err := attachintent.AttacherOf(opened, object.Name, missing.intent.Volume)
+	if err != nil {
+		return true
+	}
+	node := backend.NodeIdentity{Name: missing.Spec.NodeName, ProviderID: attachintent.InstanceOf(missing.VolumeAttachment, missing.intent)}
+	is, err := attacher.IsAttached(ctx, missing.intent.Volume, node)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).V(1).Info("whether it is attached isn't known", "attachment", missing.Name, "why", err.Error())
+	}
+	return is || err != nil
+}
+
+// recordedAttachment is an attachment that says of itself that it is there.
+type recordedAttachment struct {
+	*storagev1.VolumeAttachment
+	pv     *corev1.PersistentVolume
+	intent *attachintent.Intent
+}
+
+// recorded are the attachments of a backend's volumes that say they are there, and that
+// nobody deleted.
+func (r *Comparer) recorded(ctx context.Context, object *stowagev1alpha1.StorageBackend) ([]recordedAttachment, error) {
+	attachments := &storagev1.VolumeAttachmentList{}
+	if err := r.client.List(ctx, attachments); err != nil {
+		return nil, fmt.Errorf("listing the attachments: %w", err)
+	}
+	var found []recordedAttachment
+	for i := range attachments.Items {
+		attachment := &attachments.Items[i]
+		if attachment.Spec.Attacher != backend.DriverOf(object) || !attachment.Status.Attached || !attachment.DeletionTimestamp.IsZero() {
+			continue
+		}
+		pv := r.volumeOf(ctx, attachment)
+		// What others made a backend never lists: nobody knows where else it should be.
+		if intent, err := believable(attachment, pv); err == nil && intent.Backend == object.Name && !attach.IsExistingHandle(intent.Volume) {
+			found = append(found, recordedAttachment{attachment, pv, intent})
+		}
+	}
+	return found, nil
+}
+
+// VolumeOf is the volume object of an attachment, nil where the cache has none.
+func (r *Comparer) volumeOf(ctx context.Context, attachment *storagev1.VolumeAttachment) *corev1.PersistentVolume {
+	for _, name := range index.AttachmentVolume(attachment) {
+		pv := &corev1.PersistentVolume{}
+		if r.client.Get(ctx, client.ObjectKey{Name: name}, pv, client.UnsafeDisableDeepCopy) == nil {
+			return pv
+		}
+	}
+	return nil
+}
+
+// isHeld tells whether a backend holds an attachment that is recorded. Where nobody
+// knows the machine any more, any will do.
+func isHeld(held []backend.Attached, recorded recordedAttachment) bool {
+	instance := attachintent.InstanceOf(recorded.VolumeAttachment, recorded.intent)
+	return slices.ContainsFunc(held, func(attached backend.Attached) bool {
+		return attached.ID == recorded.intent.Volume && (instance == "" || attached.ProviderID == instance)
+	})
+}
+
+// repair says of an attachment that it isn't there any more: its reconciler attaches it
+// again. Whatever became of it since it was recorded keeps this write out.
+func (r *Comparer) repair(ctx context.Context, missing recordedAttachment) error {
+	current := &storagev1.VolumeAttachment{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(missing), current); err != nil {
+		return wrap.Error(client.IgnoreNotFound(err), "reading attachment %s", missing.Name)
+	}
+	if current.ResourceVersion != missing.ResourceVersion {
+		return nil
+	}
+	const message = "the volume was detached by somebody else, and is attached again"
+	before := current.DeepCopy()
+	current.Status.Attached = false
+	current.Status.AttachError = &storagev1.VolumeError{Time: newVolumeError(backend.Conflict, r.clock.Now()).Time, Message: message}
+	err := r.client.Status().Patch(ctx, current, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
+		return wrap.Error(client.IgnoreNotFound(err), "noting that attachment %s is lost", missing.Name)
+	}
+	r.events.Eventf(current, nil, corev1.EventTypeWarning, reasonDetached, "Compare", "node %s: %s", current.Spec.NodeName, message)
+	if missing.pv != nil {
+		r.events.Eventf(missing.pv, nil, corev1.EventTypeWarning, reasonDetached, "Compare", "node %s: %s", current.Spec.NodeName, message)
+	}
+	return nil
+}
+
+// SetupWithManager watches backends. All else is looked at when it is time to.
+func (r *Comparer) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("volumeattachment-compare").
+		For(&stowagev1alpha1.StorageBackend{}, wake.OnlyNewBackends()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: audit.Audits}).
+		Complete(r)
+}

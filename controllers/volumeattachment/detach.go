@@ -1,0 +1,167 @@
+package volumeattachment
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/attachintent"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/dispatch"
+	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+// leaving is what an attachment that was deleted needs.
+type leaving struct {
+	attachment *storagev1.VolumeAttachment
+	// pv is nil where the volume object is gone.
+	pv *corev1.PersistentVolume
+	// from is the machine that it may be attached to, volume its id in the backend.
+	from   backend.NodeIdentity
+	volume string
+	object *stowagev1alpha1.StorageBackend
+	opened backend.Backend
+	// refused is what the backend answered.
+	refused error
+}
+
+// detach takes a volume from a node, once that may be, and then the finalizer from its
+// attachment: the last write. The attachment is read live: one of the same name may
+// have been made and attached since the cache looked.
+func (r *Reconciler) detach(ctx context.Context, cached *storagev1.VolumeAttachment) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(cached, attachintent.Finalizer(cached.Spec.Attacher)) {
+		return ctrl.Result{}, nil
+	}
+	attachment := &storagev1.VolumeAttachment{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(cached), attachment); err != nil {
+		return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "reading attachment %s", cached.Name)
+	}
+	switch {
+	case attachment.UID != cached.UID || !controllerutil.ContainsFinalizer(attachment, attachintent.Finalizer(attachment.Spec.Attacher)):
+		return ctrl.Result{}, nil
+	case !backend.NeedsAttach(attachment.Spec.Attacher):
+		return ctrl.Result{}, r.letGo(ctx, attachment)
+	}
+	return r.take(ctx, &leaving{attachment: attachment})
+}
+
+// take has the backend detach, where that may be.
+func (r *Reconciler) take(ctx context.Context, leaves *leaving) (ctrl.Result, error) {
+	if err := r.findOut(ctx, leaves); err != nil {
+		return r.failDetach(ctx, leaves, err)
+	}
+	attacher, err := leaves.attacher()
+	if err != nil {
+		return r.failDetach(ctx, leaves, err)
+	}
+	if asked, err := dispatch.EndedDetach(attacher, leaves.volume, leaves.from); asked {
+		return r.finish(ctx, leaves, err)
+	}
+	may, err := r.mayDetach(ctx, leaves)
+	switch {
+	case err != nil:
+		return r.failDetach(ctx, leaves, err)
+	case !may.Allowed:
+		return r.stay(ctx, leaves, attacher, may)
+	}
+	r.tellForced(leaves, may)
+	return r.finish(ctx, leaves, attacher.Detach(ctx, leaves.volume, leaves.from))
+}
+
+// finish removes the finalizer where the backend says that the volume is detached. What
+// was decided since the call doesn't matter: the node has the volume no more.
+func (r *Reconciler) finish(ctx context.Context, leaves *leaving, refused error) (ctrl.Result, error) {
+	if leaves.refused = refused; refused != nil {
+		return r.failDetach(ctx, leaves, refused)
+	}
+	return ctrl.Result{}, r.letGo(ctx, leaves.attachment)
+}
+
+// stay keeps an attachment whose volume may not be detached, unless the backend says that
+// the volume isn't attached to that machine and won't be: then nothing is left to detach.
+// An attachment that is deleted attaches nothing anew.
+func (r *Reconciler) stay(ctx context.Context, leaves *leaving, attacher backend.Attacher, may attach.Force) (ctrl.Result, error) {
+	is, err := attacher.IsAttached(ctx, leaves.volume, leaves.from)
+	switch {
+	case backend.Unfinished(err):
+		return r.failDetach(ctx, leaves, err)
+	case err == nil && !is:
+		return ctrl.Result{}, r.letGo(ctx, leaves.attachment)
+	case err != nil:
+		ctrl.LoggerFrom(ctx).V(1).Info("nobody says whether the volume is attached", "why", err.Error())
+	}
+	return ctrl.Result{RequeueAfter: may.After}, r.setDetachError(ctx, leaves, backend.Conflict.Errorf("%s", may.Reason))
+}
+
+// findOut finds what is to be detached, and from where: by what was written before it
+// was attached, and by the volume object.
+func (r *Reconciler) findOut(ctx context.Context, leaves *leaving) error {
+	attachment := leaves.attachment
+	var err error
+	if leaves.pv, err = r.findVolume(ctx, attachment); err != nil {
+		return err
+	}
+	intent, err := believable(attachment, leaves.pv)
+	if err != nil {
+		return err
+	}
+	leaves.volume = intent.Volume
+	leaves.from = backend.NodeIdentity{Name: attachment.Spec.NodeName, ProviderID: attachintent.InstanceOf(attachment, intent)}
+	leaves.object, leaves.opened, err = r.getBackend(ctx, attachment, intent.Backend)
+	return err
+}
+
+// findVolume reads the volume object of an attachment; nil where there is none.
+func (r *Reconciler) findVolume(ctx context.Context, attachment *storagev1.VolumeAttachment) (*corev1.PersistentVolume, error) {
+	for _, name := range index.AttachmentVolume(attachment) {
+		for _, reader := range []client.Reader{r.client, r.live} {
+			pv := &corev1.PersistentVolume{}
+			err := reader.Get(ctx, client.ObjectKey{Name: name}, pv)
+			switch {
+			case err == nil:
+				return pv, nil
+			case !apierrors.IsNotFound(err):
+				return nil, fmt.Errorf("reading volume %s: %w", name, err)
+			}
+		}
+	}
+	return nil, nil
+}
+
+// believable is what was written on an attachment before anything was attached. Users
+// can write annotations: where the attachment's name, which is made of the volume's id,
+// says otherwise, and where nothing is written, the volume object is asked. Of an existing
+// disk no record tells whose it is: there the name has to agree.
+func believable(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume) (*attachintent.Intent, error) {
+	intent, err := attachintent.Of(attachment)
+	if err == nil && intent != nil &&
+		(pv == nil && !attach.IsExistingHandle(intent.Volume) || attachment.Name == attach.AttachmentName(attachment.Spec.Attacher, intent.Volume, attachment.Spec.NodeName)) {
+		return intent, nil
+	}
+	if pv == nil || pv.Spec.CSI == nil {
+		return nil, backend.Invalid.Errorf("the volume object is gone, or is none of this driver, and nothing tells which disk is attached: detach it by hand, "+
+			"and take the finalizer %s off this VolumeAttachment", attachintent.Finalizer(attachment.Spec.Attacher))
+	}
+	said := &attachintent.Intent{Backend: pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute], Volume: pv.Spec.CSI.VolumeHandle}
+	if intent != nil {
+		said.Instance = intent.Instance
+	}
+	return said, nil
+}
+
+// letGo removes the finalizer of an attachment that nothing is attached by any more.
+func (r *Reconciler) letGo(ctx context.Context, attachment *storagev1.VolumeAttachment) error {
+	before := attachment.DeepCopy()
+	controllerutil.RemoveFinalizer(attachment, attachintent.Finalizer(attachment.Spec.Attacher))
+	err := r.client.Patch(ctx, attachment, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return wrap.Error(client.IgnoreNotFound(err), "letting go of attachment %s", attachment.Name)
+}

@@ -1,0 +1,159 @@
+package volumeattachment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/attachintent"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/liveread"
+)
+
+// translateExisting finds out which disk is meant, from the node as it is now: whoever
+// made the attachment may not know yet that another driver serves the node.
+func (r *Reconciler) translateExisting(ctx context.Context, a *attaching) error {
+	node, err := r.liveNode(ctx, a.attachment.Spec.NodeName)
+	if err != nil {
+		return err
+	}
+	drivers := &storagev1.CSINode{}
+	err = r.live.Get(ctx, client.ObjectKey{Name: a.attachment.Spec.NodeName}, drivers)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading CSINode %s: %w", drivers.Name, err)
+	}
+	if err != nil || node == nil || !attach.AttachesExisting(node, drivers) {
+		return backend.WrongNode.Errorf("node %s isn't one whose agent follows pods, without a kubelet and CSI driver %s: nothing is attached to it by %s",
+			a.attachment.Spec.NodeName, attachintent.GoogleDriver, stowagev1alpha1.GCEDriver)
+	}
+	if a.volume, err = attach.TranslateExisting(a.pv, node); err != nil {
+		return backend.WrongNode.Errorf("%w", err)
+	}
+	a.node = node
+	handle := a.volume.Spec.CSI.VolumeHandle
+	if a.attachment.Name != attach.AttachmentName(stowagev1alpha1.GCEDriver, handle, node.Name) {
+		return backend.Invalid.Errorf("the attachment hasn't the name of disk %s on node %s: delete it, so that it is made again", handle, node.Name)
+	}
+	return nil
+}
+
+// getExistingAttacher finds the backend by which a disk is attached: the one that was
+// written down before, or the only one that is for the disk's project and zone.
+func (r *Reconciler) getExistingAttacher(ctx context.Context, a *attaching) error {
+	name, err := r.existingBackend(ctx, a)
+	if err != nil {
+		return err
+	}
+	if err := r.checkExistingBackend(ctx, name, a.volume); err != nil {
+		return err
+	}
+	_, opened, err := r.getBackend(ctx, a.attachment, name)
+	if err != nil {
+		return err
+	}
+	a.volume.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute] = name
+	a.attacher, err = attachintent.ExistingAttacher(opened, name)
+	return err
+}
+
+func (r *Reconciler) existingBackend(ctx context.Context, a *attaching) (string, error) {
+	intent, err := attachintent.Of(a.attachment)
+	if err != nil {
+		return "", err
+	}
+	if intent != nil {
+		return intent.Backend, nil
+	}
+	backends := &stowagev1alpha1.StorageBackendList{}
+	if err := r.client.List(ctx, backends); err != nil {
+		return "", fmt.Errorf("listing the StorageBackends: %w", err)
+	}
+	var fitting []string
+	for i := range backends.Items {
+		if whyNotFor(&backends.Items[i], a.volume) == "" {
+			fitting = append(fitting, backends.Items[i].Name)
+		}
+	}
+	handle := a.volume.Spec.CSI.VolumeHandle
+	switch len(fitting) {
+	case 1:
+		return fitting[0], nil
+	case 0:
+		return "", backend.Invalid.Errorf("no StorageBackend is for disk %s: set gce.existingDisks on one of its project, with its zone in gce.zones", handle)
+	default:
+		slices.Sort(fitting)
+		return "", backend.Invalid.Errorf("several StorageBackends are for disk %s (%s): set gce.existingDisks on one of them only", handle, strings.Join(fitting, ", "))
+	}
+}
+
+// checkExistingBackend looks, live, whether a backend is for a disk.
+func (r *Reconciler) checkExistingBackend(ctx context.Context, name string, volume *corev1.PersistentVolume) error {
+	object, err := r.shared.Backends.Get(ctx, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return backend.Invalid.Errorf("StorageBackend %s is gone: create it again", name)
+	case err != nil:
+		return fmt.Errorf("reading StorageBackend %s: %w", name, err)
+	}
+	if why := whyNotFor(object, volume); why != "" {
+		return backend.Invalid.Errorf("StorageBackend %s, by which disk %s was to be attached, %s", name, volume.Spec.CSI.VolumeHandle, why)
+	}
+	return nil
+}
+
+// whyNotFor says why a backend isn't one by which an existing disk is attached; "" where
+// it is.
+func whyNotFor(object *stowagev1alpha1.StorageBackend, volume *corev1.PersistentVolume) string {
+	parts := strings.Split(volume.Spec.CSI.VolumeHandle, "/")
+	spec := object.Spec.GCE
+	switch {
+	case !object.DeletionTimestamp.IsZero():
+		return "is being deleted"
+	case !attachintent.AllowsExisting(object):
+		return "doesn't set gce.existingDisks"
+	case len(parts) != 6 || spec.Project != parts[1] || !slices.Contains(spec.Zones, parts[3]):
+		return "isn't for its project and zone"
+	}
+	return ""
+}
+
+// confirmExisting looks again, once it is written down by which backend a disk is
+// attached: whoever lets a deleted backend go looks for what was written down. One of
+// the two sees the other.
+func (r *Reconciler) confirmExisting(ctx context.Context, a *attaching) error {
+	if !attachintent.IsExisting(a.attachment, a.pv) {
+		return nil
+	}
+	return r.checkExistingBackend(ctx, a.volume.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute], a.volume)
+}
+
+// comesAfterGoogle returns an error where Google's driver has, or is asked for, the same
+// existing disk: on the same node always, on others unless it is only read. Google's
+// attacher doesn't look who came first, so that it does.
+func (a *attaching) comesAfterGoogle(all liveread.Attachments) error {
+	if !attachintent.IsExisting(a.attachment, a.pv) {
+		return nil
+	}
+	for _, other := range all.Google {
+		if !attach.UsesSameDisk(other, a.volume) || !isExclusive(a.volume) && other.Spec.NodeName != a.attachment.Spec.NodeName {
+			continue
+		}
+		return backend.Conflict.Errorf("disk %s is attached to node %s by CSI driver %s, or about to be (VolumeAttachment %s): waiting until that is gone",
+			a.volume.Spec.CSI.VolumeHandle, other.Spec.NodeName, attachintent.GoogleDriver, other.Name)
+	}
+	return nil
+}
+
+// attacher is who detaches: what is known by a disk's path was attached as one that
+// others made.
+func (l *leaving) attacher() (backend.Attacher, error) {
+	return attachintent.AttacherOf(l.opened, l.object.Name, l.volume)
+}

@@ -1,0 +1,103 @@
+package volumeattachment
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// noForce says that a volume is detached because its node has let go of it.
+var noForce = attach.Force{Allowed: true}
+
+// mayDetach decides whether a volume can be taken from its node: once the node neither
+// uses it nor was told that it can, or by force where the policy allows it. The node is
+// read live: kube-controller-manager, too, may have decided on what isn't so any more.
+func (r *Reconciler) mayDetach(ctx context.Context, leaves *leaving) (attach.Force, error) {
+	node, err := r.liveNode(ctx, leaves.from.Name)
+	if err != nil {
+		return attach.Force{}, err
+	}
+	if node != nil && isAnotherMachine(node, leaves.from.ProviderID) {
+		// What a machine says that has the name by now says nothing of the one before it.
+		node = nil
+	}
+	now := r.clock.Now()
+	if node != nil {
+		if leaves.from.ProviderID == "" {
+			leaves.from.ProviderID = node.Spec.ProviderID
+		}
+		name := attach.CSIName(leaves.attachment.Spec.Attacher, leaves.volume)
+		letGo, after := attach.HasLetGo(node, name, leaves.attachment, now)
+		switch {
+		case letGo:
+			return noForce, nil
+		case after > 0:
+			return attach.Force{Reason: fmt.Sprintf("node %s registered anew, and has yet to tell what it uses", node.Name), After: after}, nil
+		}
+		if awaited, err := r.mayOnlyAwait(ctx, leaves, node); awaited || err != nil {
+			return noForce, err
+		}
+	}
+	condition := attach.ConditionOf(node)
+	if !condition.Ready {
+		if condition.Machine, err = r.observe(ctx, leaves); err != nil {
+			return attach.Force{}, err
+		}
+	}
+	may := attach.MayForce(condition, attach.PolicyOf(leaves.object.Spec.Attachment), now)
+	if !may.Allowed && may.After == 0 {
+		// What the volume's pods tell wakes nobody.
+		may.After = retryRefused
+	}
+	return may, nil
+}
+
+// liveNode reads a node live; nil where there is none.
+func (r *Reconciler) liveNode(ctx context.Context, name string) (*corev1.Node, error) {
+	node, err := r.shared.Nodes.Get(ctx, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading node %s: %w", name, err)
+	}
+	return node, nil
+}
+
+// observe asks the cloud what became of the machine. That it doesn't answer says
+// nothing of the machine, and keeps nobody from the taint or the time.
+func (r *Reconciler) observe(ctx context.Context, leaves *leaving) (backend.Machine, error) {
+	observer, can := backend.As[backend.NodeObserver](leaves.opened)
+	if !can {
+		return backend.MachineUnknown, nil
+	}
+	machine, err := observer.ObserveNode(ctx, leaves.from)
+	switch {
+	case backend.Unfinished(err):
+		return backend.MachineUnknown, err
+	case err != nil:
+		ctrl.LoggerFrom(ctx).Error(err, "observing a machine", "node", leaves.from.Name)
+		return backend.MachineUnknown, nil
+	}
+	return machine, nil
+}
+
+// tellForced tells, and counts, that a node isn't asked: before the call, because by its
+// answer the node may be Ready again, and once, however often the call is repeated.
+func (r *Reconciler) tellForced(leaves *leaving, why attach.Force) {
+	if why == noForce || !r.forced.IsNews(client.ObjectKeyFromObject(leaves.attachment), string(leaves.attachment.UID)) {
+		return
+	}
+	r.tell(leaves.attachment, leaves.pv, reasonForcedDetach,
+		fmt.Sprintf("taking it from node %s, which has not let go of it: %s", leaves.from.Name, why.Reason))
+	if r.storage.Metrics != nil {
+		r.storage.Metrics.Forced(leaves.object.Name)
+	}
+}

@@ -1,0 +1,190 @@
+package volumeattachment
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/internal/attachintent"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/message"
+	"github.com/stowage-dev/stowage/internal/patch"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+const (
+	// retryRefused is how soon is tried again what a backend refused: whatever is in
+	// the way may end without telling.
+	retryRefused = 30 * time.Second
+	// retryInvalid is how soon is tried again what somebody has to change first: most
+	// changes wake, those in a cloud don't.
+	retryInvalid = 5 * time.Minute
+	// RetryUnfinished is how soon is asked again for work that goes on, after a backend
+	// has waited for it as long as it does: a pod waits for it.
+	RetryUnfinished = 3 * time.Second
+)
+
+// Reasons of events, as Kubernetes' own controllers have them.
+const (
+	reasonFailedDetach = "FailedDetachVolume"
+	reasonForcedDetach = "ForcedDetachVolume"
+	reasonSlow         = "SlowAttachVolume"
+	reasonDetached     = "VolumeDetachedElsewhere"
+)
+
+// attachmentStatusPatch changes an attachment's status, and that of no other which has
+// its name by then.
+func attachmentStatusPatch(attachment *storagev1.VolumeAttachment, status any) client.Patch {
+	return patch.Written{Kind: types.MergePatchType, Body: struct {
+		Metadata patch.Identity `json:"metadata"`
+		Status   any            `json:"status"`
+	}{patch.Identity{UID: attachment.UID}, status}}
+}
+
+// volumeError is a storagev1.VolumeError of which nothing stays that was said before.
+type volumeError struct {
+	Time      metav1.Time `json:"time"`
+	Message   string      `json:"message"`
+	ErrorCode *int32      `json:"errorCode"`
+}
+
+// codes are what Kubernetes knows kinds of errors by: gRPC's numbers. The kubelet reads
+// that of Exhausted, and learns how many devices its node has room for.
+var codes = map[backend.ErrorKind]int32{
+	backend.Invalid: 3, backend.NotFound: 5, backend.Exhausted: 8, backend.WrongNode: 9, backend.Conflict: 9,
+	backend.NotReady: 14, backend.Unavailable: 14,
+}
+
+// saidOf is what an attachment says of an error.
+func saidOf(err error) string { return message.Cut(err.Error(), message.MaxStatus) }
+
+func newVolumeError(err error, now time.Time) *volumeError {
+	said := &volumeError{Time: metav1.NewTime(now), Message: saidOf(err)}
+	if code, known := codes[backend.KindOf(err)]; known {
+		said.ErrorCode = &code
+	}
+	return said
+}
+
+// setAttached says that an attachment is there, and what the node needs to find the
+// device: one write, which takes an earlier error away.
+func (r *Reconciler) setAttached(ctx context.Context, attachment *storagev1.VolumeAttachment, metadata map[string]string) error {
+	changed := patch.Changes(attachment.Status.AttachmentMetadata, metadata, func(a, b string) bool { return a == b })
+	if attachment.Status.Attached && len(changed) == 0 && attachment.Status.AttachError == nil {
+		return nil
+	}
+	err := r.client.Status().Patch(ctx, attachment, attachmentStatusPatch(attachment, struct {
+		Attached    bool               `json:"attached"`
+		Metadata    map[string]*string `json:"attachmentMetadata,omitempty"`
+		AttachError *volumeError       `json:"attachError"`
+	}{true, changed, nil}))
+	r.forget(client.ObjectKeyFromObject(attachment))
+	return wrap.Error(client.IgnoreNotFound(err), "noting that attachment %s is attached", attachment.Name)
+}
+
+// failAttach says, once, why an attachment isn't there yet, and when it is tried again.
+func (r *Reconciler) failAttach(ctx context.Context, attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume, err error) (ctrl.Result, error) {
+	if wait := r.quiet(attachment, pv, err); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	if isInVain(attachment.Status.AttachError, err) {
+		return r.retryOf(err, nil)
+	}
+	if said := attachment.Status.AttachError; said == nil || said.Message != saidOf(err) {
+		writing := r.client.Status().Patch(ctx, attachment, attachmentStatusPatch(attachment, struct {
+			AttachError *volumeError `json:"attachError"`
+		}{newVolumeError(err, r.clock.Now())}))
+		if writing != nil {
+			return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(writing), "noting why attachment %s fails", attachment.Name)
+		}
+	}
+	r.tellOfFailure(attachment, pv, err, attachintent.ReasonFailedAttach, fmt.Sprintf("attaching to node %s: %v", attachment.Spec.NodeName, err))
+	return r.retryOf(err, fmt.Errorf("attaching %s: %w", attachment.Name, err))
+}
+
+// failDetach says, once, why an attachment is still there.
+func (r *Reconciler) failDetach(ctx context.Context, leaves *leaving, err error) (ctrl.Result, error) {
+	if wait := r.quiet(leaves.attachment, leaves.pv, err); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	if leaves.refused == nil && backend.KindOf(err) == "" {
+		return ctrl.Result{}, err
+	}
+	if isInVain(leaves.attachment.Status.DetachError, err) {
+		return r.retryOf(err, nil)
+	}
+	if err := r.setDetachError(ctx, leaves, err); err != nil {
+		return ctrl.Result{}, err
+	}
+	return r.retryOf(err, fmt.Errorf("detaching %s: %w", leaves.attachment.Name, err))
+}
+
+func (r *Reconciler) setDetachError(ctx context.Context, leaves *leaving, err error) error {
+	attachment := leaves.attachment
+	if said := attachment.Status.DetachError; said == nil || said.Message != saidOf(err) {
+		writing := r.client.Status().Patch(ctx, attachment, attachmentStatusPatch(attachment, struct {
+			DetachError *volumeError `json:"detachError"`
+		}{newVolumeError(err, r.clock.Now())}))
+		if writing != nil {
+			return wrap.Error(client.IgnoreNotFound(writing), "noting why attachment %s stays", attachment.Name)
+		}
+	}
+	r.tell(attachment, leaves.pv, reasonFailedDetach, fmt.Sprintf("detaching from node %s: %v", attachment.Spec.NodeName, err))
+	return nil
+}
+
+// isInVain tells of a call that wasn't made, because the storage asked to be left alone:
+// it adds nothing to what was said before.
+func isInVain(said *storagev1.VolumeError, err error) bool {
+	return said != nil && !backend.PausedUntil(err).IsZero()
+}
+
+// retryOf says when what failed is tried again: at a time of its own where a backend
+// refused it or wants to be left alone, else ever more slowly.
+func (r *Reconciler) retryOf(err, told error) (ctrl.Result, error) {
+	if until := backend.PausedUntil(err); !until.IsZero() {
+		return ctrl.Result{RequeueAfter: max(until.Sub(r.clock.Now()), attachBackoff)}, nil
+	}
+	switch backend.KindOf(err) {
+	case backend.Invalid:
+		return ctrl.Result{RequeueAfter: retryInvalid}, nil
+	case backend.NotFound, backend.Conflict, backend.Exhausted, backend.WrongNode:
+		return ctrl.Result{RequeueAfter: retryRefused}, nil
+	default:
+		return ctrl.Result{}, told
+	}
+}
+
+// tell sends an event of an attachment, of its volume where there is one, and of more,
+// unless it was the last that was sent.
+func (r *Reconciler) tell(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume, reason, message string, more ...runtime.Object) {
+	if !r.told.IsNews(client.ObjectKeyFromObject(attachment), message) {
+		return
+	}
+	for _, object := range append(more, attachment) {
+		r.events.Eventf(object, nil, corev1.EventTypeWarning, reason, "Attach", "%s", message)
+	}
+	if pv != nil {
+		r.events.Eventf(pv, nil, corev1.EventTypeWarning, reason, "Attach", "%s", message)
+	}
+}
+
+// tellOfFailure sends the event of a failure, and where somebody has to change something,
+// to the volume's claim, too: its namespace is all that most users see.
+func (r *Reconciler) tellOfFailure(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume, err error, reason, message string) {
+	var claim []runtime.Object
+	if backend.KindOf(err) == backend.Invalid && pv != nil && pv.Spec.ClaimRef != nil {
+		ref := pv.Spec.ClaimRef.DeepCopy()
+		ref.APIVersion, ref.Kind = corev1.SchemeGroupVersion.String(), "PersistentVolumeClaim"
+		claim = append(claim, ref)
+	}
+	r.tell(attachment, pv, reason, message, claim...)
+}

@@ -1,0 +1,79 @@
+package volumeattachment
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/attachintent"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/index"
+)
+
+// isReadOnly tells whether nodes can only read a volume: then several can have it.
+func isReadOnly(pv *corev1.PersistentVolume) bool {
+	return pv.Spec.CSI.ReadOnly || len(pv.Spec.AccessModes) > 0 && !slices.ContainsFunc(pv.Spec.AccessModes, func(mode corev1.PersistentVolumeAccessMode) bool {
+		return mode != corev1.ReadOnlyMany
+	})
+}
+
+// isExclusive tells whether one node at a time can have a volume.
+func isExclusive(pv *corev1.PersistentVolume) bool {
+	return !isReadOnly(pv) && !slices.Contains(pv.Spec.AccessModes, corev1.ReadWriteMany)
+}
+
+// awaitTurn looks, live, that the attachment is still wanted and prepared, and that of
+// a volume which one node at a time can have no older attachment is left. Which is the
+// older everybody sees alike, so of two leaders, and of two nodes, one attaches.
+func (r *Reconciler) awaitTurn(ctx context.Context, a *attaching) error {
+	all, err := r.shared.Attachments.Get(ctx, struct{}{})
+	if err != nil {
+		return err
+	}
+	names := r.standingFor(ctx, a.pv.Name)
+	if !slices.ContainsFunc(all.Volume[a.pv.Name], a.isStillWanted) {
+		a.over = true
+		return nil
+	}
+	if err := a.comesAfterGoogle(all); err != nil || !isExclusive(a.volume) {
+		return err
+	}
+	for _, name := range names {
+		for _, other := range all.Volume[name] {
+			if err := a.comesAfter(other); err != nil {
+				return err
+			}
+		}
+	}
+	for _, other := range all.Handle[index.HandleOf(a.volume)[0]] {
+		if err := a.comesAfter(other); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isStillWanted tells whether what was read is the attachment, and to be attached.
+func (a *attaching) isStillWanted(current *storagev1.VolumeAttachment) bool {
+	return current.UID == a.attachment.UID && current.DeletionTimestamp.IsZero() &&
+		controllerutil.ContainsFinalizer(current, attachintent.Finalizer(current.Spec.Attacher))
+}
+
+// comesAfter returns an error where another attachment of the storage was there first:
+// it is older, or has it already, which is more than to be older in the same second.
+func (a *attaching) comesAfter(other *storagev1.VolumeAttachment) error {
+	if other.UID == a.attachment.UID || other.Spec.Attacher != a.attachment.Spec.Attacher ||
+		!other.Status.Attached && attach.Older(other, a.attachment) > 0 {
+		return nil
+	}
+	state := "is attached to"
+	if !other.DeletionTimestamp.IsZero() {
+		state = "is being detached from"
+	}
+	return backend.Conflict.Errorf("volume %s %s node %s, and one node at a time can have it (VolumeAttachment %s)",
+		a.pv.Name, state, other.Spec.NodeName, other.Name)
+}

@@ -1,0 +1,100 @@
+// Package attachintent has what a VolumeAttachment of Stowage's drivers carries from before
+// anything is attached: the backend, the volume and the machine, and the finalizer. A
+// detach needs no other object. The reconcilers of nodes and attachments use it.
+package attachintent
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// Intent is what an attachment says before anything is attached: all that a
+// detach needs when the volume object and the Node object are gone.
+type Intent struct {
+	// Backend is the name of the StorageBackend, Volume the id in it.
+	Backend string `json:"backend"`
+	Volume  string `json:"volume"`
+	// Instance is the provider's id of the node's machine. Another one may have the
+	// node's name by the time of the detach.
+	Instance string `json:"instance,omitempty"`
+}
+
+// Finalizer is the one that Kubernetes' external-attacher uses for a driver, on
+// attachments and on volumes.
+func Finalizer(driver string) string {
+	return "external-attacher/" + strings.ReplaceAll(driver, ".", "-")
+}
+
+// Prepare sets on an attachment of one of our drivers what has to be there
+// before anything is attached, and tells whether it wasn't. Whoever makes an attachment
+// saves a write by preparing it.
+func Prepare(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume, node *corev1.Node) bool {
+	if !backend.NeedsAttach(attachment.Spec.Attacher) || pv.Spec.CSI == nil {
+		return false
+	}
+	changed := controllerutil.AddFinalizer(attachment, Finalizer(attachment.Spec.Attacher))
+	if attachment.Annotations[stowagev1alpha1.AttachmentAnnotation] != "" {
+		return nameInstance(attachment, node) || changed
+	}
+	said, err := json.Marshal(Intent{
+		Backend:  pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute],
+		Volume:   pv.Spec.CSI.VolumeHandle,
+		Instance: node.Spec.ProviderID,
+	})
+	if err != nil {
+		return changed
+	}
+	metav1.SetMetaDataAnnotation(&attachment.ObjectMeta, stowagev1alpha1.AttachmentAnnotation, string(said))
+	return true
+}
+
+// nameInstance adds the machine to what was written while its node had no provider's id:
+// without it, nothing would say later where the volume is.
+func nameInstance(attachment *storagev1.VolumeAttachment, node *corev1.Node) bool {
+	intent, err := Of(attachment)
+	if err != nil || intent == nil || intent.Instance != "" || node.Spec.ProviderID == "" {
+		return false
+	}
+	intent.Instance = node.Spec.ProviderID
+	said, err := json.Marshal(intent)
+	if err != nil {
+		return false
+	}
+	attachment.Annotations[stowagev1alpha1.AttachmentAnnotation] = string(said)
+	return true
+}
+
+// Of reads what an attachment says; nil where it says nothing.
+func Of(attachment *storagev1.VolumeAttachment) (*Intent, error) {
+	said := attachment.Annotations[stowagev1alpha1.AttachmentAnnotation]
+	if said == "" {
+		return nil, nil
+	}
+	intent := &Intent{}
+	if err := json.Unmarshal([]byte(said), intent); err != nil {
+		return nil, backend.Invalid.Errorf("reading annotation %s of attachment %s: %w", stowagev1alpha1.AttachmentAnnotation, attachment.Name, err)
+	}
+	return intent, nil
+}
+
+// Handle is the driver and handle of what an attachment attaches, as HandleOf gives
+// them of a volume.
+func (i *Intent) Handle(driver string) string { return fmt.Sprintf("%s^%s", driver, i.Volume) }
+
+// InstanceOf is the provider's id of the machine that an attachment is on; empty where
+// nobody knows it.
+func InstanceOf(attachment *storagev1.VolumeAttachment, intent *Intent) string {
+	if instance := attachment.Status.AttachmentMetadata[backend.InstanceMetadata]; instance != "" || intent == nil {
+		return instance
+	}
+	return intent.Instance
+}

@@ -1,0 +1,57 @@
+package attachintent
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/csi-translation-lib/plugins"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// GoogleDriver is the CSI driver that attaches existing disks to all other nodes.
+const GoogleDriver = plugins.GCEPDDriverName
+
+func AllowsExisting(object client.Object) bool {
+	spec := object.(*stowagev1alpha1.StorageBackend).Spec
+	return spec.GCE != nil && spec.GCE.ExistingDisks
+}
+
+// IsByExisting tells whether a backend attached, or is about to attach, a disk that it
+// didn't make.
+func IsByExisting(attachment *storagev1.VolumeAttachment, name string) bool {
+	intent, err := Of(attachment)
+	return err == nil && intent != nil && intent.Backend == name && attach.IsExistingHandle(intent.Volume)
+}
+
+// IsExisting tells whether an attachment of ours is of a disk that somebody else made.
+func IsExisting(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume) bool {
+	return attach.IsExisting(pv) && attachment.Spec.Attacher == stowagev1alpha1.GCEDriver
+}
+
+func ExistingAttacher(opened backend.Backend, name string) (backend.Attacher, error) {
+	attacher, can := backend.As[backend.ExistingAttacher](opened)
+	if !can {
+		return nil, backend.Invalid.Errorf("StorageBackend %s attaches no disks that it didn't make", name)
+	}
+	return attacher.Existing(), nil
+}
+
+func AttacherOf(opened backend.Backend, name, volume string) (backend.Attacher, error) {
+	if attach.IsExistingHandle(volume) {
+		return ExistingAttacher(opened, name)
+	}
+	attacher, can := backend.As[backend.Attacher](opened)
+	if !can {
+		return nil, backend.Invalid.Errorf("StorageBackend %s doesn't attach volumes", name)
+	}
+	return attacher, nil
+}
+
+func NeedsAttach(pv *corev1.PersistentVolume) bool {
+	return pv.Spec.CSI != nil && backend.NeedsAttach(pv.Spec.CSI.Driver)
+}
+
+const ReasonFailedAttach = "FailedAttachVolume"

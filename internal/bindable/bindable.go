@@ -1,0 +1,70 @@
+// Package bindable sets the condition Bindable of claims, and others, in memory: why a
+// claim waits, in words that fit the API's limits. Callers write the status.
+package bindable
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/message"
+	"github.com/stowage-dev/stowage/internal/provisioning"
+)
+
+// OldVolume says why a claim doesn't get a volume object that is being deleted.
+func OldVolume(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (reason, message string) {
+	const terminating = "VolumeTerminating"
+	switch {
+	case provisioning.MadeFor(pv, claim):
+		return terminating, fmt.Sprintf("volume %s, which was made for this claim, is being deleted: another is made once it is gone", pv.Name)
+	case binder.TiedTo(pv, claim):
+		return terminating, fmt.Sprintf("volume %s, which is reserved for this claim, is being deleted: the claim gets another that fits", pv.Name)
+	default:
+		return terminating, fmt.Sprintf("volume %s, which has the name of the volume that is made for this claim, and isn't that, is being deleted: "+
+			"the claim gets its own once it is gone", pv.Name)
+	}
+}
+
+// Set sets the condition in memory and tells whether it changed.
+func Set(claim *corev1.PersistentVolumeClaim, condition corev1.PersistentVolumeClaimCondition) bool {
+	condition.Type = stowagev1alpha1.BindableCondition
+	return SetCondition(claim, condition)
+}
+
+// SetCondition sets any condition in memory and tells whether it changed. When
+// it was probed last is when it was last written: kubectl shows both times.
+func SetCondition(claim *corev1.PersistentVolumeClaim, condition corev1.PersistentVolumeClaimCondition) bool {
+	condition.Message = message.Cut(condition.Message, message.MaxCondition)
+	for i, known := range claim.Status.Conditions {
+		if known.Type != condition.Type {
+			continue
+		}
+		if known.Status == condition.Status && known.Reason == condition.Reason && known.Message == condition.Message {
+			return false
+		}
+		condition.LastProbeTime = metav1.Now()
+		condition.LastTransitionTime = known.LastTransitionTime
+		if known.Status != condition.Status {
+			condition.LastTransitionTime = condition.LastProbeTime
+		}
+		claim.Status.Conditions[i] = condition
+		return true
+	}
+	condition.LastProbeTime = metav1.Now()
+	condition.LastTransitionTime = condition.LastProbeTime
+	claim.Status.Conditions = append(claim.Status.Conditions, condition)
+	return true
+}
+
+// Reason is why the claim was last said to wait.
+func Reason(claim *corev1.PersistentVolumeClaim) string {
+	for _, condition := range claim.Status.Conditions {
+		if condition.Type == stowagev1alpha1.BindableCondition {
+			return condition.Reason
+		}
+	}
+	return ""
+}

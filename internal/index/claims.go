@@ -1,0 +1,63 @@
+package index
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/storageclass"
+)
+
+// ClaimsOf are the names of the claims that a pod uses, those of its generic
+// ephemeral volumes included.
+func ClaimsOf(pod *corev1.Pod) []string {
+	var names []string
+	for _, source := range pod.Spec.Volumes {
+		switch {
+		case source.PersistentVolumeClaim != nil:
+			names = append(names, source.PersistentVolumeClaim.ClaimName)
+		case source.Ephemeral != nil:
+			names = append(names, pod.Name+"-"+source.Name)
+		}
+	}
+	return names
+}
+
+// VolumeOf is the name of the volume that a claim is bound to or asks for.
+func VolumeOf(claim *corev1.PersistentVolumeClaim) []string {
+	if claim.Spec.VolumeName == "" {
+		return nil
+	}
+	return []string{claim.Spec.VolumeName}
+}
+
+// WaitingClass is the index value of a claim that isn't bound: its class.
+func WaitingClass(claim *corev1.PersistentVolumeClaim) []string {
+	if binder.Completed(claim) {
+		return nil
+	}
+	return []string{ClassKey(storageclass.Of(claim))}
+}
+
+// ClassKey makes a class an index value; claims without a class have one too.
+func ClassKey(class string) string { return "class/" + class }
+
+// AwaitedSource is the name of the claim that an unbound claim's volume is to be a
+// copy of.
+func AwaitedSource(claim *corev1.PersistentVolumeClaim) []string {
+	source := provisioning.DataSource(claim)
+	if source == nil || source.Kind != provisioning.ClaimKind || claim.Spec.VolumeName != "" {
+		return nil
+	}
+	return []string{source.Name}
+}
+
+// PodOf is the name of the pod that controls a claim.
+func PodOf(claim *corev1.PersistentVolumeClaim) []string {
+	owner := metav1.GetControllerOf(claim)
+	if owner == nil || owner.Kind != "Pod" || owner.APIVersion != corev1.SchemeGroupVersion.String() {
+		return nil
+	}
+	return []string{owner.Name}
+}

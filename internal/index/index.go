@@ -1,0 +1,88 @@
+// Package index has the field indexes of the manager's cache: their names, the values by
+// which objects are found, and Add, which adds them. All functions are pure.
+package index
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+)
+
+// Names of the cache's field indexes.
+const (
+	PodsByClaim         = "stowage.claim"
+	ClaimsByVolume      = "stowage.volume"
+	ClaimsByPod         = "stowage.pod"
+	ClaimsByClass       = "stowage.class"
+	ClaimsByAttributes  = "stowage.attributes"
+	ClaimsBySource      = "stowage.source"
+	VolumesByHandle     = "stowage.handle"
+	VolumesByBackend    = "stowage.backend"
+	VolumesByClaim      = "stowage.claim"
+	VolumesByAttributes = "stowage.attributes"
+	VolumesByNode       = "stowage.node"
+	CapacitiesByDisk    = "stowage.disk"
+	// Attachments are known by the volume object and by the node that they are of.
+	AttachmentsByVolume = "stowage.volume"
+	AttachmentsByNode   = "stowage.node"
+	// PodsByNode is the API server's own name of the same, which can be asked, too.
+	PodsByNode = "spec.nodeName"
+	// PodsByVolume finds pods by what they name themselves, and NodesByVolume nodes by
+	// what they were told: both by the kubelet's name of it.
+	PodsByVolume  = "stowage.volume"
+	NodesByVolume = "stowage.volume"
+	// AttachmentsByStorage is AttachmentsByVolume, and finds what pods name, too.
+	AttachmentsByStorage = "stowage.storage"
+)
+
+// Add adds the field indexes that the reconcilers look things up by.
+func Add(ctx context.Context, indexer client.FieldIndexer) error {
+	indexes := []struct {
+		object client.Object
+		field  string
+		values client.IndexerFunc
+	}{
+		{&corev1.Pod{}, PodsByClaim, func(object client.Object) []string { return ClaimsOf(object.(*corev1.Pod)) }},
+		{&corev1.PersistentVolumeClaim{}, ClaimsByClass, func(object client.Object) []string {
+			return WaitingClass(object.(*corev1.PersistentVolumeClaim))
+		}},
+		{&corev1.PersistentVolumeClaim{}, ClaimsByVolume, func(object client.Object) []string {
+			return VolumeOf(object.(*corev1.PersistentVolumeClaim))
+		}},
+		{&corev1.PersistentVolumeClaim{}, ClaimsBySource, func(object client.Object) []string {
+			return AwaitedSource(object.(*corev1.PersistentVolumeClaim))
+		}},
+		{&corev1.PersistentVolumeClaim{}, ClaimsByPod, func(object client.Object) []string {
+			return PodOf(object.(*corev1.PersistentVolumeClaim))
+		}},
+		{&corev1.PersistentVolumeClaim{}, ClaimsByAttributes, AttributesOf},
+		{&corev1.PersistentVolume{}, VolumesByAttributes, AttributesOf},
+		{&corev1.PersistentVolume{}, VolumesByHandle, func(object client.Object) []string {
+			return HandleOf(object.(*corev1.PersistentVolume))
+		}},
+		{&corev1.PersistentVolume{}, VolumesByClaim, func(object client.Object) []string {
+			return ClaimRefOf(object.(*corev1.PersistentVolume))
+		}},
+		{&corev1.PersistentVolume{}, VolumesByBackend, func(object client.Object) []string {
+			return BackendOf(object.(*corev1.PersistentVolume))
+		}},
+		{&corev1.Pod{}, PodsByNode, NodeOfIndexedPod},
+		{&corev1.Pod{}, PodsByVolume, InlineVolumesOf},
+		{&corev1.Node{}, NodesByVolume, VolumesToldTo},
+		{&storagev1.VolumeAttachment{}, AttachmentsByStorage, AttachmentStorage},
+		{&storagev1.VolumeAttachment{}, AttachmentsByVolume, AttachmentVolume},
+		{&storagev1.VolumeAttachment{}, AttachmentsByNode, AttachmentNode},
+		{&stowagev1alpha1.LocalVolume{}, VolumesByNode, NodeOfLocalVolume},
+	}
+	for _, index := range indexes {
+		if err := indexer.IndexField(ctx, index.object, index.field, index.values); err != nil {
+			return fmt.Errorf("indexing %T by %s: %w", index.object, index.field, err)
+		}
+	}
+	return nil
+}

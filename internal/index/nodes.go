@@ -1,0 +1,82 @@
+package index
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/attach"
+)
+
+func NodeOfIndexedPod(object client.Object) []string {
+	return []string{object.(*corev1.Pod).Spec.NodeName}
+}
+
+// InlineVolumesOf are the kubelet's names of the volumes that a pod names itself.
+func InlineVolumesOf(object client.Object) []string {
+	pod := object.(*corev1.Pod)
+	var names []string
+	for i := range pod.Spec.Volumes {
+		if !attach.IsInline(&pod.Spec.Volumes[i]) {
+			continue
+		}
+		if volume, attachable, err := attach.OfInline(&pod.Spec.Volumes[i], pod.Namespace); err == nil && attachable {
+			names = append(names, string(volume.Name))
+		}
+	}
+	return names
+}
+
+// VolumesToldTo are the names of the volumes that a node was told of.
+func VolumesToldTo(object client.Object) []string {
+	told := object.(*corev1.Node).Status.VolumesAttached
+	names := make([]string, 0, len(told))
+	for _, attached := range told {
+		names = append(names, string(attached.Name))
+	}
+	return names
+}
+
+// AttachmentStorage is what an attachment is found by: its volume object, or the
+// kubelet's name of what a pod names itself.
+func AttachmentStorage(object client.Object) []string {
+	source := object.(*storagev1.VolumeAttachment).Spec.Source
+	switch {
+	case source.PersistentVolumeName != nil:
+		return []string{*source.PersistentVolumeName}
+	case source.InlineVolumeSpec != nil && source.InlineVolumeSpec.CSI != nil:
+		return []string{string(attach.CSIName(source.InlineVolumeSpec.CSI.Driver, source.InlineVolumeSpec.CSI.VolumeHandle))}
+	default:
+		return nil
+	}
+}
+
+// AttachmentVolume is the name of the volume object that an attachment is of.
+func AttachmentVolume(object client.Object) []string {
+	if name := object.(*storagev1.VolumeAttachment).Spec.Source.PersistentVolumeName; name != nil {
+		return []string{*name}
+	}
+	return nil
+}
+
+// AttachmentNode is the name of the node that an attachment is for.
+func AttachmentNode(object client.Object) []string {
+	return []string{object.(*storagev1.VolumeAttachment).Spec.NodeName}
+}
+
+// NodeOfLocalVolume is the index value of a LocalVolume: its node.
+func NodeOfLocalVolume(object client.Object) []string {
+	return []string{object.(*stowagev1alpha1.LocalVolume).Spec.NodeName}
+}
+
+// DiskOfCapacity is the index value of a capacity of ours: the disk that it tells of.
+func DiskOfCapacity(object client.Object) []string {
+	if object.GetLabels()[stowagev1alpha1.BackendLabel] == "" {
+		return nil
+	}
+	at := strings.LastIndex(object.GetName(), ".")
+	return []string{object.GetName()[:max(0, at)]}
+}

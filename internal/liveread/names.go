@@ -1,0 +1,37 @@
+package liveread
+
+import (
+	"cmp"
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Of is a reader of the API server itself, past the manager's cache.
+func Of(mgr ctrl.Manager) client.Reader { return Checked(mgr.GetAPIReader()) }
+
+// Checked is a reader for names that users wrote: where no object can have a name, there is
+// none that has it.
+func Checked(reader client.Reader) client.Reader { return possibleNames{reader} }
+
+// possibleNames is a reader for names that users wrote, into annotations and references.
+// There is no object with a name that no object can have, such as "a/b": the client
+// refuses to ask for it, with an error that would be tried again for ever.
+type possibleNames struct{ client.Reader }
+
+// Get returns NotFound where the name or the namespace can't be one.
+func (r possibleNames) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if !isPossible(key) {
+		kind := object.GetObjectKind().GroupVersionKind()
+		return apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: cmp.Or(kind.Kind, "object")}, key.String())
+	}
+	return r.Reader.Get(ctx, key, object, options...)
+}
+
+func isPossible(key client.ObjectKey) bool {
+	return len(content.IsPathSegmentName(key.Name)) == 0 && len(content.IsPathSegmentName(key.Namespace)) == 0
+}

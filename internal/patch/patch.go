@@ -1,0 +1,160 @@
+// Package patch writes patches out by hand, for writes that every bind makes, and fences
+// each with the resourceVersion or the UID of the object that it was decided on.
+package patch
+
+import (
+	"encoding/json"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+)
+
+// Written is a patch that is written out, as those are that every bind takes.
+// One that is computed from two objects costs more than all the rest of a bind:
+// a deep copy, two encodings, two decodings and a comparison.
+type Written struct {
+	Kind types.PatchType
+	Body any
+}
+
+// Type implements client.Patch.
+func (p Written) Type() types.PatchType { return p.Kind }
+
+// Data implements client.Patch.
+func (p Written) Data(client.Object) ([]byte, error) { return json.Marshal(p.Body) }
+
+// Metadata says what changes in metadata, and of which version.
+type Metadata struct {
+	// ResourceVersion is the fence: of two who read the same version, one writes.
+	ResourceVersion string             `json:"resourceVersion"`
+	Annotations     map[string]*string `json:"annotations,omitempty"`
+	Finalizers      []string           `json:"finalizers,omitzero"`
+}
+
+func metadataChange(before, after metav1.Object) Metadata {
+	change := Metadata{
+		ResourceVersion: before.GetResourceVersion(),
+		Annotations:     Changes(before.GetAnnotations(), after.GetAnnotations(), func(a, b string) bool { return a == b }),
+	}
+	if !slices.Equal(before.GetFinalizers(), after.GetFinalizers()) {
+		change.Finalizers = append([]string{}, after.GetFinalizers()...)
+	}
+	return change
+}
+
+// specPatch changes metadata and spec.
+func specPatch[S any](metadata Metadata, spec S) client.Patch {
+	return Written{types.MergePatchType, struct {
+		Metadata Metadata `json:"metadata"`
+		Spec     S        `json:"spec"`
+	}{metadata, spec}}
+}
+
+// ClaimRef ties a volume to the claim of after. Null is what must not stay of
+// an earlier reference.
+func ClaimRef(before, after *corev1.PersistentVolume) client.Patch {
+	type reference struct {
+		*corev1.ObjectReference
+		ResourceVersion *string `json:"resourceVersion"`
+		FieldPath       *string `json:"fieldPath"`
+	}
+	type spec struct {
+		ClaimRef reference `json:"claimRef"`
+	}
+	return specPatch(metadataChange(before, after), spec{reference{ObjectReference: after.Spec.ClaimRef}})
+}
+
+// VolumeName ties a claim to the volume that after names.
+func VolumeName(before, after *corev1.PersistentVolumeClaim) client.Patch {
+	type spec struct {
+		VolumeName string `json:"volumeName"`
+	}
+	return specPatch(metadataChange(before, after), spec{after.Spec.VolumeName})
+}
+
+// VolumePhase sets a volume's phase and why.
+func VolumePhase(pv *corev1.PersistentVolume, phase corev1.PersistentVolumePhase, message string) client.Patch {
+	type status struct {
+		Phase   corev1.PersistentVolumePhase `json:"phase"`
+		Message string                       `json:"message"`
+		Reason  string                       `json:"reason"`
+	}
+	return Written{types.MergePatchType, struct {
+		Metadata Metadata `json:"metadata"`
+		Status   status   `json:"status"`
+	}{Metadata{ResourceVersion: pv.ResourceVersion}, status{Phase: phase, Message: message}}}
+}
+
+// BoundStatus sets what a claim got: what differs, because the rest may be
+// another's to write now. It is a strategic one, because a merge patch would
+// replace the conditions of others.
+func BoundStatus(before corev1.PersistentVolumeClaimStatus, after *corev1.PersistentVolumeClaim) client.Patch {
+	type status struct {
+		Phase       corev1.PersistentVolumeClaimPhase          `json:"phase,omitempty"`
+		AccessModes []corev1.PersistentVolumeAccessMode        `json:"accessModes,omitempty"`
+		Capacity    map[corev1.ResourceName]*resource.Quantity `json:"capacity,omitempty"`
+		// Class points to nil where the claim has none any more.
+		Class      **string                                `json:"currentVolumeAttributesClassName,omitempty"`
+		Conditions []corev1.PersistentVolumeClaimCondition `json:"conditions"`
+	}
+	change := status{
+		Capacity:   Changes(before.Capacity, after.Status.Capacity, func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }),
+		Conditions: ownConditions(after),
+	}
+	if before.Phase != after.Status.Phase {
+		change.Phase = after.Status.Phase
+	}
+	if !slices.Equal(before.AccessModes, after.Status.AccessModes) {
+		change.AccessModes = after.Status.AccessModes
+	}
+	if !ptr.Equal(before.CurrentVolumeAttributesClassName, after.Status.CurrentVolumeAttributesClassName) {
+		change.Class = &after.Status.CurrentVolumeAttributesClassName
+	}
+	return Written{types.StrategicMergePatchType, struct {
+		Metadata Identity `json:"metadata"`
+		Status   status   `json:"status"`
+	}{Identity{after.UID}, change}}
+}
+
+// Identity is the fence of a status that doesn't depend on the object's version: what
+// is said of one object is not said of the next that has its name.
+type Identity struct {
+	UID types.UID `json:"uid"`
+}
+
+// ClaimStatus is the patch from before to after, of this very claim.
+func ClaimStatus(before *corev1.PersistentVolumeClaim, options ...client.MergeFromOption) client.Patch {
+	anybody := before.DeepCopy()
+	anybody.UID = ""
+	return client.StrategicMergeFrom(anybody, options...)
+}
+
+// ownConditions are those that a bound claim gets here.
+func ownConditions(claim *corev1.PersistentVolumeClaim) []corev1.PersistentVolumeClaimCondition {
+	return slices.DeleteFunc(slices.Clone(claim.Status.Conditions), func(condition corev1.PersistentVolumeClaimCondition) bool {
+		return condition.Type != stowagev1alpha1.BindableCondition && condition.Type != corev1.PersistentVolumeClaimUnused
+	})
+}
+
+// Changes are the new values of what differs, and nil for what is gone.
+func Changes[K comparable, V any](before, after map[K]V, equal func(a, b V) bool) map[K]*V {
+	changed := map[K]*V{}
+	for key, value := range after {
+		if old, known := before[key]; !known || !equal(old, value) {
+			changed[key] = &value
+		}
+	}
+	for key := range before {
+		if _, kept := after[key]; !kept {
+			changed[key] = nil
+		}
+	}
+	return changed
+}

@@ -1,0 +1,37 @@
+// Package room answers how much space a LocalDisk has for volumes, and which changes of a
+// disk give more of it.
+package room
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+)
+
+// OnlyMore lets pass disks that turn Ready, and those with more room than before.
+func OnlyMore() builder.WatchesOption {
+	return builder.WithPredicates(predicate.Funcs{
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, now := e.ObjectOld.(*stowagev1alpha1.LocalDisk), e.ObjectNew.(*stowagev1alpha1.LocalDisk)
+			had, has := Of(before), Of(now)
+			return IsReady(now) && (!IsReady(before) || has.Cmp(had) > 0)
+		},
+	})
+}
+
+// Of is what may be given of a disk to volumes now.
+func Of(disk *stowagev1alpha1.LocalDisk) resource.Quantity {
+	if !IsReady(disk) || disk.Status.Available == nil {
+		return *resource.NewQuantity(0, resource.BinarySI)
+	}
+	return *disk.Status.Available
+}
+
+func IsReady(disk *stowagev1alpha1.LocalDisk) bool {
+	return meta.IsStatusConditionTrue(disk.Status.Conditions, stowagev1alpha1.ReadyCondition)
+}

@@ -1,0 +1,27 @@
+// Package storageclass reads what StorageClasses and claims say of each other: the class of
+// a claim, whether a class is the default, whether it waits for a consumer.
+package storageclass
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/component-helpers/storage/volume"
+)
+
+const AnnDefaultClass = "storageclass.kubernetes.io/is-default-class"
+
+const AnnBetaDefaultClass = "storageclass.beta.kubernetes.io/is-default-class"
+
+func IsDefault(class *storagev1.StorageClass) bool {
+	return class.Annotations[AnnDefaultClass] == "true" || class.Annotations[AnnBetaDefaultClass] == "true"
+}
+
+// WaitsForConsumer tells whether a class binds its claims only once a pod that
+// uses them has a node.
+func WaitsForConsumer(class *storagev1.StorageClass) bool {
+	return class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+}
+
+func Of(claim *corev1.PersistentVolumeClaim) string {
+	return volume.GetPersistentVolumeClaimClass(claim)
+}

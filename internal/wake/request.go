@@ -1,0 +1,28 @@
+package wake
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+func Request(object client.Object) reconcile.Request {
+	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
+}
+
+func Requests(claims []corev1.PersistentVolumeClaim) []reconcile.Request {
+	requests := make([]reconcile.Request, 0, len(claims))
+	for i := range claims {
+		requests = append(requests, Request(&claims[i]))
+	}
+	return requests
+}
+
+func RequestNamed(name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
+}
+
+// Unhurried reads for a map function, which has no use for waiting: whom it wakes
+// waits for itself.
+const Unhurried = client.DisableReadYourWritesConsistency
