@@ -13,7 +13,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -83,7 +83,7 @@ func (w *world) growOnNode(claim *corev1.PersistentVolumeClaim) {
 // bindByHand does what kube-controller-manager does with a volume that was made.
 func (w *world) bindByHand(claim *corev1.PersistentVolumeClaim) {
 	GinkgoHelper()
-	pv := Volume(provisioning.VolumeID(w.read(claim)))
+	pv := Volume(provisioned.VolumeID(w.read(claim)))
 	w.get(pv)
 	update(w, claim, func(claim *corev1.PersistentVolumeClaim) {
 		claim.Spec.VolumeName = pv.Name

@@ -17,7 +17,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/patch"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -55,7 +55,7 @@ var _ = DescribeTable("The write that ties a claim to a volume leaves what was d
 		w.create(pv, claim)
 		decided := claim.DeepCopy()
 		Expect(binder.BindClaim(decided, pv)).To(BeTrue())
-		provisioning.ClearIntent(decided)
+		provisioned.ClearIntent(decided)
 
 		Expect(w.Patch(ctx, claim.DeepCopy(), patch.VolumeName(claim, decided))).To(Succeed())
 

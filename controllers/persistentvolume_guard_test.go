@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -32,7 +32,7 @@ func TestAVolumeWasMadeForAClaim(t *testing.T) {
 		"by Stowage, for an earlier round": {Volume("pvc-a-2", madeBy(stowagev1alpha1.NFSDriver), created(101)), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := provisioning.MadeFor(test.volume, claim); got != test.want {
+			if got := provisioned.MadeFor(test.volume, claim); got != test.want {
 				t.Errorf("it is told %v", got)
 			}
 		})

@@ -15,14 +15,14 @@ import (
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 var _ = Describe("A volume that Stowage made", func() {
 	It("goes with its claim, and so does its data", func() {
-		w, claim, pv := provisioned()
+		w, claim, pv := madeVolumeOf()
 
 		w.delete(claim)
 		w.settle()
@@ -32,7 +32,7 @@ var _ = Describe("A volume that Stowage made", func() {
 	})
 
 	It("tells once why its storage is still there, and that it is gone", func() {
-		w, claim, _ := provisioned()
+		w, claim, _ := madeVolumeOf()
 		w.storage.FailNext(slices.Concat(
 			slices.Repeat([]error{backend.Unavailable.Errorf("the storage is away")}, 3),
 			slices.Repeat([]error{backend.InProgress.Errorf("waiting for the agent")}, 3))...)
@@ -46,12 +46,12 @@ var _ = Describe("A volume that Stowage made", func() {
 		Expect(w.told()).To(Equal([]string{
 			"Warning VolumeFailedDelete the storage is away",
 			"Normal VolumeDelete waiting for the agent",
-			"Normal VolumeDeleted StorageBackend disks holds no storage of volume " + provisioning.VolumeID(claim) + " any more",
+			"Normal VolumeDeleted StorageBackend disks holds no storage of volume " + provisioned.VolumeID(claim) + " any more",
 		}))
 	})
 
 	It("isn't called removed where only its record is gone", func() {
-		w, claim, pv := provisioned()
+		w, claim, pv := madeVolumeOf()
 		w.storage.LoseRecord(pv.Name, "node-a")
 		w.delete(claim)
 		w.told()
@@ -64,7 +64,7 @@ var _ = Describe("A volume that Stowage made", func() {
 	})
 
 	It("keeps its data when its policy was set to Retain, also when it is deleted itself", func() {
-		w, claim, pv := provisioned()
+		w, claim, pv := madeVolumeOf()
 		update(w, pv, retain)
 		w.delete(claim)
 		w.settle()
@@ -78,7 +78,7 @@ var _ = Describe("A volume that Stowage made", func() {
 	})
 
 	It("keeps its data when the policy is set to Retain after the point of no return", func() {
-		w, claim, pv := provisioned()
+		w, claim, pv := madeVolumeOf()
 		w.storage.FailNext(slices.Repeat([]error{backend.Unavailable.Errorf("the storage is away")}, maxRounds)...)
 		w.delete(claim)
 		w.settle()
@@ -94,7 +94,7 @@ var _ = Describe("A volume that Stowage made", func() {
 	})
 
 	It("keeps its data for the undelete window, also when it is deleted itself", func() {
-		w, claim, pv := provisioned(retainingFor(time.Hour))
+		w, claim, pv := madeVolumeOf(retainingFor(time.Hour))
 		w.delete(claim)
 		w.settle()
 		expectPhase(w, pv, corev1.VolumeReleased)
@@ -110,7 +110,7 @@ var _ = Describe("A volume that Stowage made", func() {
 	})
 
 	It("is given back, inside the undelete window, to the claim that a person names", func() {
-		w, claim, pv := provisioned(retainingFor(time.Hour))
+		w, claim, pv := madeVolumeOf(retainingFor(time.Hour))
 		w.delete(claim)
 		w.settle()
 
@@ -125,12 +125,12 @@ var _ = Describe("A volume that Stowage made", func() {
 		w.settle()
 
 		expectBound(w, restored, pv)
-		expectBound(w, stranger, Volume(provisioning.VolumeID(stranger)))
+		expectBound(w, stranger, Volume(provisioned.VolumeID(stranger)))
 		Expect(w.storage.Has(pv.Name)).To(BeTrue())
 	})
 
 	It("keeps its data while its claim lives, though the volume was deleted first", func() {
-		w, claim, pv := provisioned()
+		w, claim, pv := madeVolumeOf()
 		w.delete(pv)
 		w.settle()
 		Expect(w.storage.Len()).To(Equal(1))
@@ -143,7 +143,7 @@ var _ = Describe("A volume that Stowage made", func() {
 	})
 
 	It("keeps its data while another volume object stands for it", func() {
-		w, claim, pv := provisioned()
+		w, claim, pv := madeVolumeOf()
 		twin := Volume("twin")
 		twin.Spec.PersistentVolumeSource = pv.Spec.PersistentVolumeSource
 		w.create(twin)
@@ -157,7 +157,7 @@ var _ = Describe("A volume that Stowage made", func() {
 	})
 
 	It("keeps its data while another volume object stands for it that the cache has not seen", func() {
-		w, claim, pv := provisioned()
+		w, claim, pv := madeVolumeOf()
 		twin := Volume("twin")
 		twin.Spec.PersistentVolumeSource = pv.Spec.PersistentVolumeSource
 		w.create(twin)
@@ -171,7 +171,7 @@ var _ = Describe("A volume that Stowage made", func() {
 	})
 
 	It("is not deleted after a person reserved it for another claim, though the cache is behind", func() {
-		w, claim, pv := provisioned(retainingFor(time.Hour))
+		w, claim, pv := madeVolumeOf(retainingFor(time.Hour))
 		w.delete(claim)
 		w.settle()
 		expectPhase(w, pv, corev1.VolumeReleased)
@@ -194,7 +194,7 @@ var _ = Describe("A volume that Stowage made", func() {
 		claim := Claim(InClass("disks"), askedOf(stowagev1alpha1.LocalDriver))
 		w.create(LocalBackend("disks", retaining), claim)
 		w.settle()
-		pv := Volume(provisioning.VolumeID(claim))
+		pv := Volume(provisioned.VolumeID(claim))
 		w.delete(claim)
 		setPhase(w, pv, corev1.VolumeReleased)
 
@@ -211,7 +211,7 @@ var _ = Describe("A volume that Stowage made", func() {
 
 	DescribeTable("goes with its data when a person deletes it after its claim was taken off it",
 		func(unclaim func(*corev1.PersistentVolume)) {
-			w, claim, pv := provisioned()
+			w, claim, pv := madeVolumeOf()
 			update(w, pv, retain)
 			w.delete(claim)
 			w.settle()
@@ -233,7 +233,7 @@ var _ = Describe("A volume that Stowage made", func() {
 	)
 
 	It("keeps its data for the undelete window after a person deleted it while it was Available", func() {
-		w, claim, pv := provisioned(retainingFor(time.Hour))
+		w, claim, pv := madeVolumeOf(retainingFor(time.Hour))
 		w.delete(claim)
 		w.settle()
 		update(w, pv, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil })
@@ -253,7 +253,7 @@ var _ = Describe("A volume that Stowage made", func() {
 	})
 
 	It("keeps its data while a claim is bound to it that its claimRef no longer names", func() {
-		w, claim, pv := provisioned()
+		w, claim, pv := madeVolumeOf()
 		update(w, pv, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil })
 		w.delete(pv)
 		for range 3 {
@@ -268,7 +268,7 @@ var _ = Describe("A volume that Stowage made", func() {
 	})
 
 	It("goes with its data though somebody took its finalizer away", func() {
-		w, claim, pv := provisioned()
+		w, claim, pv := madeVolumeOf()
 		update(w, pv, func(pv *corev1.PersistentVolume) {
 			controllerutil.RemoveFinalizer(pv, stowagev1alpha1.ReclaimFinalizer)
 		})
@@ -305,7 +305,7 @@ var _ = Describe("A volume that Stowage made", func() {
 			w.delete(pv)
 			w.settle()
 
-			expectBound(w, claim, Volume(provisioning.VolumeID(w.read(claim))))
+			expectBound(w, claim, Volume(provisioned.VolumeID(w.read(claim))))
 			Expect(claim.Spec.VolumeName).To(Equal(pv.Name + "-2"))
 			Expect(w.gone(pv)).To(BeTrue())
 			Expect(w.storage.Len()).To(Equal(1))
@@ -319,7 +319,7 @@ var _ = Describe("A volume that Stowage made", func() {
 			w.delete(pv)
 			_, err := w.volumes.Reconcile(GinkgoT().Context(), wake.Request(pv))
 			Expect(err).NotTo(HaveOccurred())
-			_, err = w.claims.Bind(GinkgoT().Context(), late)
+			_, err = w.binder().Bind(GinkgoT().Context(), late)
 			Expect(err).To(HaveOccurred())
 			w.settle()
 
@@ -329,7 +329,7 @@ var _ = Describe("A volume that Stowage made", func() {
 	}
 
 	It("can be deleted after its class is gone", func() {
-		w, claim, pv := provisioned()
+		w, claim, pv := madeVolumeOf()
 		update(w, LocalBackend("disks"), func(object *stowagev1alpha1.StorageBackend) { object.Spec.StorageClass = nil })
 
 		w.delete(claim)
@@ -345,7 +345,7 @@ var _ = Describe("Reclaim that is interrupted", func() {
 	for _, kind := range []fault{lost, unanswered} {
 		for number := range writes {
 			It("removes data and volume when write "+string(rune('1'+number))+" is "+string(kind), func() {
-				w, claim, pv := provisioned()
+				w, claim, pv := madeVolumeOf()
 				w.delete(claim)
 				w.faults = map[int]fault{w.written + number: kind}
 
@@ -361,14 +361,14 @@ var _ = Describe("Reclaim that is interrupted", func() {
 	}
 })
 
-// provisioned is a cluster with a claim and the volume that was made for it.
-func provisioned(options ...func(*stowagev1alpha1.StorageBackend)) (*world, *corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
+// madeVolumeOf is a cluster with a claim and the volume that was made for it.
+func madeVolumeOf(options ...func(*stowagev1alpha1.StorageBackend)) (*world, *corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
 	GinkgoHelper()
 	w := newWorld(reconciler.ClusterScope)
 	claim := Claim(InClass("disks"))
 	w.create(LocalBackend("disks", options...), claim)
 	w.settle()
-	pv := Volume(provisioning.VolumeID(claim))
+	pv := Volume(provisioned.VolumeID(claim))
 	expectBound(w, claim, pv)
 	return w, claim, pv
 }
@@ -388,7 +388,7 @@ func unboundAfter(w *world, write int) (*corev1.PersistentVolumeClaim, *corev1.P
 	w.feedIndex()
 	w.faults = map[int]fault{w.written + write: lost}
 	_, _ = w.claims.Reconcile(GinkgoT().Context(), wake.Request(claim))
-	pv := Volume(provisioning.VolumeID(claim))
+	pv := Volume(provisioned.VolumeID(claim))
 	w.get(claim)
 	w.get(pv)
 	Expect(claim.Spec.VolumeName).To(BeEmpty())

@@ -34,7 +34,7 @@ var _ = Describe("Data that a person wants to keep", func() {
 	})
 
 	It("is kept by a volume that was condemned already, and says where it lies", func() {
-		w, claim, pv := provisioned()
+		w, claim, pv := madeVolumeOf()
 		w.removeOrphansAfter(time.Hour)
 		w.storage.FailNext(slices.Repeat([]error{backend.Unavailable.Errorf("the storage is away")}, maxRounds)...)
 		w.delete(claim)
@@ -123,7 +123,7 @@ var _ = Describe("Data that a person wants to keep", func() {
 // retained is a cluster with a volume whose claim is gone, and whose data is to stay.
 func retained() (*world, *corev1.PersistentVolume) {
 	GinkgoHelper()
-	w, claim, pv := provisioned()
+	w, claim, pv := madeVolumeOf()
 	update(w, pv, retain)
 	w.delete(claim)
 	w.settle()

@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
 	"github.com/stowage-dev/stowage/internal/binder"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
@@ -26,13 +26,13 @@ var _ = Describe("A claim whose first volume was undone", func() {
 		_ = w.round()
 		in.second.FailNext(backend.InProgress.Errorf("wait"))
 		_ = w.round()
-		Expect(provisioning.AttemptOf(w.read(claim))).To(Equal(2))
+		Expect(provisioned.AttemptOf(w.read(claim))).To(Equal(2))
 		w.makeClassAnew("first")
 
 		w.views.claims.Client = stale{w, []client.Object{shown}}
 		_, _ = w.claims.Reconcile(GinkgoT().Context(), wake.Request(claim))
 
-		Expect(in.first.Has(provisioning.VolumeID(shown))).To(BeFalse())
+		Expect(in.first.Has(provisioned.VolumeID(shown))).To(BeFalse())
 	})
 
 	It("has its storage removed though the cache of the leader that removes it is behind", func() {
@@ -54,7 +54,7 @@ var _ = Describe("A claim whose first volume was undone", func() {
 
 	It("is not bound to a volume of the first id that a late leader records", func() {
 		w, in, claim := halfMadeInFirst()
-		undone := provisioning.VolumeID(claim)
+		undone := provisioned.VolumeID(claim)
 		late := lateVolume(w, claim)
 		w.makeClassAnew("second")
 		w.settleBut(in.second)

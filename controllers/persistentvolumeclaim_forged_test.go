@@ -13,7 +13,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -37,7 +37,7 @@ var _ = Describe("A user who forges a claim's annotations", func() {
 		for _, forgery := range forgeries {
 			It("neither removes nor gets another tenant's volume by "+forgery.name+", in scope="+string(scope), func() {
 				w, victim, forger := tenants(scope)
-				pv := Volume(provisioning.VolumeID(victim))
+				pv := Volume(provisioned.VolumeID(victim))
 
 				update(w, forger, forging(strings.ReplaceAll(forgery.intent, forgedVolume, pv.Name)))
 				w.settle()
@@ -67,8 +67,8 @@ var _ = Describe("A user who forges a claim's annotations", func() {
 
 		w.settle()
 
-		expectBound(w, claim, Volume(provisioning.VolumeID(claim)))
-		Expect(provisioning.VolumeID(claim)).NotTo(Equal(orphan.ID))
+		expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
+		Expect(provisioned.VolumeID(claim)).NotTo(Equal(orphan.ID))
 		Expect(w.storage.Has(orphan.ID)).To(BeTrue())
 	})
 })
@@ -81,7 +81,7 @@ func tenants(scope reconciler.Scope) (w *world, victim, forger *corev1.Persisten
 	forger = Claim(ClaimNamed("forger"), InClass("none"))
 	w.create(LocalBackend("disks"), LocalBackend("others"), victim, forger)
 	w.settle()
-	Expect(w.storage.Has(provisioning.VolumeID(victim))).To(BeTrue())
+	Expect(w.storage.Has(provisioned.VolumeID(victim))).To(BeTrue())
 	return w, victim, forger
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -28,7 +28,7 @@ var _ = Describe("A claim for which the scheduler chose a node", func() {
 
 		w.settle()
 
-		expectBound(w, claim, Volume(provisioning.VolumeID(claim)))
+		expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
 		Expect(w.told()).To(ContainElement(ContainSubstring("Normal ProvisioningSucceeded Successfully provisioned volume pvc-")))
 	})
 
@@ -44,7 +44,7 @@ var _ = Describe("A claim for which the scheduler chose a node", func() {
 
 			place(w, claim, "node-2")
 			w.settle()
-			expectBound(w, claim, Volume(provisioning.VolumeID(claim)))
+			expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
 		},
 		Entry("when the node has no room", backend.Exhausted),
 		Entry("when the node is none of the backend's", backend.WrongNode),
@@ -96,7 +96,7 @@ var _ = Describe("A claim for which the scheduler chose a node", func() {
 		w.delete(Node("node-1"))
 		w.settle()
 
-		expectBound(w, claim, Volume(provisioning.VolumeID(claim)))
+		expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
 	})
 
 	It("is not taken from a node that the cache has not seen yet", func() {
@@ -120,7 +120,7 @@ var _ = Describe("A claim for which the scheduler chose a node", func() {
 		place(w, claim, "node-2")
 		w.settle()
 
-		expectBound(w, claim, Volume(provisioning.VolumeID(w.read(claim))))
+		expectBound(w, claim, Volume(provisioned.VolumeID(w.read(claim))))
 		Expect(claim.Annotations).To(HaveKeyWithValue(persistentvolumeclaim.AnnSelectedNode, "node-2"))
 	})
 
@@ -168,7 +168,7 @@ var _ = Describe("Giving a node up that is interrupted", func() {
 
 				place(w, claim, "node-2")
 				w.settle()
-				expectBound(w, claim, Volume(provisioning.VolumeID(claim)))
+				expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
 			})
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -21,8 +21,8 @@ var _ = Describe("A claim that is to be a copy of another", func() {
 
 		w.settle()
 
-		expectBound(w, claim, Volume(provisioning.VolumeID(claim)))
-		Expect(w.storage.Source(provisioning.VolumeID(claim))).To(HaveValue(HaveField("ID", provisioning.VolumeID(source))))
+		expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
+		Expect(w.storage.Source(provisioned.VolumeID(claim))).To(HaveValue(HaveField("ID", provisioned.VolumeID(source))))
 	})
 
 	It("waits for the other to have a volume", func() {
@@ -35,7 +35,7 @@ var _ = Describe("A claim that is to be a copy of another", func() {
 		w.create(Claim(InClass("disks")))
 		w.settle()
 
-		expectBound(w, claim, Volume(provisioning.VolumeID(claim)))
+		expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
 	})
 
 	It("isn't given an empty volume that would fit", func() {
@@ -58,12 +58,12 @@ var _ = Describe("A claim that is to be a copy of another", func() {
 		w.storage.FailNext(backend.InProgress.Errorf("copying"))
 		_ = w.round()
 		Expect(w.condition(claim).Message).To(Equal("copying"))
-		w.storage.Begin(provisioning.VolumeID(claim), backend.Request{Claim: persistentvolumeclaim.RequestFrom(claim).Claim, Capacity: persistentvolumeclaim.RequestFrom(claim).Capacity})
+		w.storage.Begin(provisioned.VolumeID(claim), backend.Request{Claim: persistentvolumeclaim.RequestFrom(claim).Claim, Capacity: persistentvolumeclaim.RequestFrom(claim).Capacity})
 
 		w.delete(source)
 		w.settle()
 
-		expectBound(w, claim, Volume(provisioning.VolumeID(claim)))
+		expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
 	})
 
 	It("gets no empty volume where the other went before the copy began", func() {
@@ -77,7 +77,7 @@ var _ = Describe("A claim that is to be a copy of another", func() {
 		w.settle()
 
 		Expect(w.condition(claim).Message).To(ContainSubstring(`there is no volume "" to copy`))
-		Expect(w.storage.Has(provisioning.VolumeID(claim))).To(BeFalse())
+		Expect(w.storage.Has(provisioned.VolumeID(claim))).To(BeFalse())
 	})
 
 	DescribeTable("is refused, with a reason, and nothing is made",
@@ -91,13 +91,13 @@ var _ = Describe("A claim that is to be a copy of another", func() {
 			w.settle()
 
 			Expect(w.condition(claim).Message).To(ContainSubstring(reason))
-			Expect(w.storage.Has(provisioning.VolumeID(claim))).To(BeFalse())
-			Expect(provisioning.HasIntent(w.read(claim))).To(BeFalse())
+			Expect(w.storage.Has(provisioned.VolumeID(claim))).To(BeFalse())
+			Expect(provisioned.HasIntent(w.read(claim))).To(BeFalse())
 		},
 		Entry("where it asks for less", "ask for at least as much", Asking("1Mi")),
 		Entry("where it asks for another volumeMode", "has another volumeMode: ask for the same", AskingBlock()),
 		Entry("where the other lies in another backend", "has a volume outside of StorageBackend others", InClass("others")),
-		Entry("where it is its own source", "is to be a copy of itself", startingFrom("", provisioning.ClaimKind, "copy")),
+		Entry("where it is its own source", "is to be a copy of itself", startingFrom("", provisioned.ClaimKind, "copy")),
 		Entry("where it is to be restored from a snapshot", "can't restore VolumeSnapshot s", startingFrom(persistentvolumeclaim.SnapshotGroup, persistentvolumeclaim.SnapshotKind, "s")),
 	)
 
@@ -118,7 +118,7 @@ var _ = Describe("A claim that is to be a copy of another", func() {
 })
 
 func copyOf(source string, options ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
-	basics := []func(*corev1.PersistentVolumeClaim){ClaimNamed("copy"), InClass("disks"), startingFrom("", provisioning.ClaimKind, source)}
+	basics := []func(*corev1.PersistentVolumeClaim){ClaimNamed("copy"), InClass("disks"), startingFrom("", provisioned.ClaimKind, source)}
 	return Claim(append(basics, options...)...)
 }
 

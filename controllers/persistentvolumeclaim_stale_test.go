@@ -18,7 +18,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
 	"github.com/stowage-dev/stowage/internal/opener"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
@@ -80,7 +80,7 @@ var _ = Describe("Nothing is left behind", func() {
 		w.create(Class("by-hand", stowagev1alpha1.LocalDriver, map[string]string{"backend": "second"}))
 		w.settle()
 
-		expectBound(w, claim, Volume(provisioning.VolumeID(w.read(claim))))
+		expectBound(w, claim, Volume(provisioned.VolumeID(w.read(claim))))
 		Expect(first.Len()).To(BeZero())
 		Expect(second.Len()).To(Equal(1))
 	})

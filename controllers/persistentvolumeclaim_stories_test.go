@@ -73,7 +73,7 @@ var _ = Describe("A claim made anew under the same name", func() {
 		update(w, first, func(claim *corev1.PersistentVolumeClaim) { claim.Finalizers = nil })
 		w.delete(first)
 		w.create(second)
-		_ = w.claims.SetClaimBound(GinkgoT().Context(), late, pv)
+		_ = w.binder().SetClaimBound(GinkgoT().Context(), late, pv)
 		w.settle()
 
 		w.get(second)

@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
@@ -28,11 +28,11 @@ var _ = Describe("A claim that was placed in a zone that its class doesn't allow
 
 			expectUnbegun(w, claim)
 			Expect(tellingOf(w.told(), told)).To(HaveLen(1))
-			Expect(provisioning.AttemptOf(claim)).To(Equal(1))
+			Expect(provisioned.AttemptOf(claim)).To(Equal(1))
 
 			place(w, claim, "node-2")
 			w.settle()
-			w.get(Volume(provisioning.VolumeID(claim)))
+			w.get(Volume(provisioned.VolumeID(claim)))
 		})
 	}
 
@@ -51,7 +51,7 @@ var _ = Describe("A claim that was placed in a zone that its class doesn't allow
 		expectUnbegun(w, claim)
 		place(w, claim, "node-2")
 		w.settle()
-		expectBound(w, claim, Volume(provisioning.VolumeID(claim)))
+		expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
 	})
 
 	It("keeps the volume that was made in time", func() {
@@ -60,12 +60,12 @@ var _ = Describe("A claim that was placed in a zone that its class doesn't allow
 		w.create(claim)
 		w.faults = map[int]fault{w.written + 2: lost}
 		_ = w.round()
-		w.get(Volume(provisioning.VolumeID(claim)))
+		w.get(Volume(provisioned.VolumeID(claim)))
 
 		rezone(w, "b")
 		w.settle()
 
-		expectBound(w, claim, Volume(provisioning.VolumeID(claim)))
+		expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
 	})
 
 	It("keeps the node that the scheduler chose while what was begun is removed", func() {
@@ -79,7 +79,7 @@ var _ = Describe("A claim that was placed in a zone that its class doesn't allow
 		place(w, claim, "node-2")
 		w.settle()
 
-		expectBound(w, claim, Volume(provisioning.VolumeID(w.read(claim))))
+		expectBound(w, claim, Volume(provisioned.VolumeID(w.read(claim))))
 		Expect(claim.Annotations).To(HaveKeyWithValue(persistentvolumeclaim.AnnSelectedNode, "node-2"))
 	})
 
@@ -99,7 +99,7 @@ var _ = Describe("A claim that was placed in a zone that its class doesn't allow
 				expectUnbegun(w, claim)
 				place(w, claim, "node-2")
 				w.settle()
-				expectBound(w, claim, Volume(provisioning.VolumeID(claim)))
+				expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
 			})
 		}
 	}
@@ -134,6 +134,6 @@ func expectUnbegun(w *world, claim *corev1.PersistentVolumeClaim) {
 	GinkgoHelper()
 	w.get(claim)
 	Expect(claim.Annotations).NotTo(HaveKey(persistentvolumeclaim.AnnSelectedNode))
-	Expect(provisioning.HasIntent(claim)).To(BeFalse())
+	Expect(provisioned.HasIntent(claim)).To(BeFalse())
 	Expect(w.storage.Len()).To(BeZero())
 }

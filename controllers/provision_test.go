@@ -12,7 +12,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -24,7 +24,7 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 
 		w.settle()
 
-		pv := Volume(provisioning.VolumeID(claim))
+		pv := Volume(provisioned.VolumeID(claim))
 		expectBound(w, claim, pv)
 		Expect(pv.Name).To(Equal("pvc-" + string(claim.UID)))
 		Expect(pv.Annotations).To(HaveKeyWithValue(volume.AnnDynamicallyProvisioned, stowagev1alpha1.LocalDriver))
@@ -56,7 +56,7 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 		w.create(Pod("user", "node-1", "data"))
 		w.settle()
 
-		expectBound(w, claim, Volume(provisioning.VolumeID(claim)))
+		expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
 	})
 
 	It("goes by the pod whose node is there, and not by one that is on its way out", func() {
@@ -67,7 +67,7 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 
 		w.settle()
 
-		expectBound(w, claim, Volume(provisioning.VolumeID(claim)))
+		expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
 	})
 
 	It("is told that its pod is placed on a node that does not exist", func() {
@@ -106,7 +106,7 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 		Entry("when its class names a file system that its backend doesn't make", Claim(InClass("bad")),
 			Class("bad", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks", stowagev1alpha1.FSTypeParameter: "btrfs"}),
 			`the file system "btrfs" is not supported here`),
-		Entry("when it asks for a copy of a claim that isn't there", Claim(InClass("good"), startingFrom("", provisioning.ClaimKind, "other")),
+		Entry("when it asks for a copy of a claim that isn't there", Claim(InClass("good"), startingFrom("", provisioned.ClaimKind, "other")),
 			Class("good", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks"}),
 			"claim default/other, which is to be copied, does not exist"),
 		Entry("when its class is of a driver that is not the backend's", Claim(InClass("mixed")),
@@ -125,7 +125,7 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 
 			w.settle()
 
-			volume := Volume(provisioning.VolumeID(claim))
+			volume := Volume(provisioned.VolumeID(claim))
 			expectBound(w, claim, volume)
 			Expect(volume.Spec.CSI.FSType).To(Equal(fsType))
 		},
@@ -145,7 +145,7 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 
 		w.settle()
 
-		expectBound(w, claim, Volume(provisioning.VolumeID(claim)))
+		expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
 	})
 
 	It("leaves nothing behind when it is deleted in the middle", func() {
@@ -185,14 +185,14 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 
 		update(w, forger, func(claim *corev1.PersistentVolumeClaim) {
 			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, stowagev1alpha1.ProvisioningAnnotation,
-				`{"backend":"disks","volume":"`+provisioning.VolumeID(victim)+`","attempt":1}`)
+				`{"backend":"disks","volume":"`+provisioned.VolumeID(victim)+`","attempt":1}`)
 			claim.Finalizers = append(claim.Finalizers, stowagev1alpha1.ProvisioningFinalizer)
 		})
 		w.delete(forger)
 		w.settle()
 
 		Expect(w.gone(forger)).To(BeTrue())
-		Expect(w.storage.Has(provisioning.VolumeID(victim))).To(BeTrue())
+		Expect(w.storage.Has(provisioned.VolumeID(victim))).To(BeTrue())
 	})
 })
 
@@ -212,7 +212,7 @@ var _ = Describe("Provisioning that is interrupted", func() {
 				w.restart()
 				w.settle()
 
-				expectBound(w, claim, Volume(provisioning.VolumeID(claim)))
+				expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
 				Expect(w.storage.Len()).To(Equal(1))
 			})
 
@@ -250,7 +250,7 @@ var _ = Describe("In scope=classes", func() {
 		})
 		w.settle()
 
-		pv := Volume(provisioning.VolumeID(claim))
+		pv := Volume(provisioned.VolumeID(claim))
 		w.get(pv)
 		w.get(claim)
 		Expect(pv.Spec.ClaimRef.UID).To(Equal(claim.UID))

@@ -15,7 +15,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/dispatch"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
 	"github.com/stowage-dev/stowage/internal/opener"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -60,7 +60,7 @@ var _ = Describe("A backend that takes its time", func() {
 		Eventually(func(g Gomega) {
 			_ = w.round()
 			w.get(claim)
-			g.Expect(claim.Spec.VolumeName).To(Equal(provisioning.VolumeID(claim)))
+			g.Expect(claim.Spec.VolumeName).To(Equal(provisioned.VolumeID(claim)))
 		}).Should(Succeed())
 		Expect(w.storage.Calls()).To(HaveLen(1))
 	})
@@ -87,7 +87,7 @@ var _ = Describe("A backend that takes its time", func() {
 			return w.gone(claim)
 		}).Should(BeTrue())
 		Expect(w.storage.Len()).To(BeZero())
-		Expect(slices.Contains(w.storage.Calls(), "Delete "+provisioning.VolumeID(claim))).To(BeTrue())
+		Expect(slices.Contains(w.storage.Calls(), "Delete "+provisioned.VolumeID(claim))).To(BeTrue())
 	})
 })
 
@@ -116,7 +116,7 @@ var _ = Describe("A volume whose removal waits for its turn", func() {
 		}
 
 		for _, claim := range []*corev1.PersistentVolumeClaim{first, second} {
-			update(w, Volume(provisioning.VolumeID(claim)), Reclaimed(corev1.PersistentVolumeReclaimRetain))
+			update(w, Volume(provisioned.VolumeID(claim)), Reclaimed(corev1.PersistentVolumeReclaimRetain))
 		}
 		release()
 

@@ -31,7 +31,7 @@ var _ = Describe("An audit of more than one call can list", func() {
 	})
 
 	It("takes nothing for lost whose page was not read", func() {
-		w, _, pv := provisioned()
+		w, _, pv := madeVolumeOf()
 		pages := w.servePages()
 		for i := range 4 {
 			w.hold(heldFor(i))
@@ -46,7 +46,7 @@ var _ = Describe("An audit of more than one call can list", func() {
 	})
 
 	It("finds what is lost among many pages", func() {
-		w, _, pv := provisioned()
+		w, _, pv := madeVolumeOf()
 		pages := w.servePages()
 		for i := range 4 {
 			w.hold(heldFor(i))

@@ -114,7 +114,7 @@ var _ = Describe("An orphan", func() {
 	)
 
 	It("is kept while its claim is there, which lost its volume object", func() {
-		w, claim, pv := provisioned()
+		w, claim, pv := madeVolumeOf()
 		w.removeOrphansAfter(time.Hour)
 		w.delete(pv)
 		update(w, pv, func(pv *corev1.PersistentVolume) { pv.Finalizers = nil })

@@ -16,14 +16,14 @@ import (
 	storagebackendaudit "github.com/stowage-dev/stowage/controllers/storagebackend/audit"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 var _ = Describe("An audit", func() {
 	It("finds nothing amiss where every volume is recorded", func() {
-		w, _, _ := provisioned()
+		w, _, _ := madeVolumeOf()
 		w.passTime(time.Hour)
 
 		w.settle()
@@ -57,7 +57,7 @@ var _ = Describe("An audit", func() {
 	})
 
 	It("finds volumes whose storage is not found", func() {
-		w, _, pv := provisioned()
+		w, _, pv := madeVolumeOf()
 		w.storage.Lose(pv.Name)
 
 		w.passTime(time.Hour)
@@ -81,7 +81,7 @@ var _ = Describe("An audit", func() {
 	})
 
 	It("calls no volume lost that lies on a node without a record", func() {
-		w, _, pv := provisioned()
+		w, _, pv := madeVolumeOf()
 		w.storage.LoseRecord(pv.Name, "node-a")
 
 		w.passTime(time.Hour)
@@ -92,7 +92,7 @@ var _ = Describe("An audit", func() {
 	})
 
 	It("takes nothing for lost that a person recorded, or that is being deleted", func() {
-		w, claim, pv := provisioned()
+		w, claim, pv := madeVolumeOf()
 		w.create(Volume("by-hand", inBackend("disks")))
 		w.storage.Lose(pv.Name)
 		w.delete(claim)
@@ -119,7 +119,7 @@ var _ = Describe("An audit", func() {
 	})
 
 	It("does not believe a cache that has not seen the volume", func() {
-		w, _, pv := provisioned()
+		w, _, pv := madeVolumeOf()
 		w.views.audits.Client = withoutVolume{w, pv.Name}
 
 		w.passTime(time.Hour)
@@ -129,7 +129,7 @@ var _ = Describe("An audit", func() {
 	})
 
 	It("does not believe a cache that still shows a volume", func() {
-		w, claim, pv := provisioned()
+		w, claim, pv := madeVolumeOf()
 		w.delete(claim)
 		w.settle()
 		Expect(w.gone(pv)).To(BeTrue())
@@ -221,8 +221,8 @@ func orphaned() (*world, backend.Held) {
 	w.halfMake(claim)
 	w.forceDelete(claim)
 	w.settle()
-	Expect(w.storage.Has(provisioning.VolumeID(claim))).To(BeTrue())
-	return w, backend.Held{ID: provisioning.VolumeID(claim), Claim: persistentvolumeclaim.RequestFrom(claim).Claim}
+	Expect(w.storage.Has(provisioned.VolumeID(claim))).To(BeTrue())
+	return w, backend.Held{ID: provisioned.VolumeID(claim), Claim: persistentvolumeclaim.RequestFrom(claim).Claim}
 }
 
 // forceDelete deletes a claim past its finalizers.

@@ -69,7 +69,7 @@ var _ = Describe("A StorageBackend", func() {
 	})
 
 	It("counts its volumes", func() {
-		w, _, _ := provisioned()
+		w, _, _ := madeVolumeOf()
 		object := LocalBackend("disks")
 		w.get(object)
 		Expect(object.Status.Volumes).To(Equal(ptr.To(int32(1))))
@@ -276,7 +276,7 @@ var _ = Describe("The StorageClass of a backend", func() {
 
 var _ = Describe("A deleted StorageBackend", func() {
 	It("waits for its volumes, and takes no new ones", func() {
-		w, claim, _ := provisioned()
+		w, claim, _ := madeVolumeOf()
 		object := LocalBackend("disks")
 		w.delete(object)
 		w.settle()
@@ -290,7 +290,7 @@ var _ = Describe("A deleted StorageBackend", func() {
 	})
 
 	It("asks the API server who uses it only when the cache shows nobody", func() {
-		w, _, _ := provisioned()
+		w, _, _ := madeVolumeOf()
 		object := LocalBackend("disks")
 		w.delete(object)
 
@@ -302,7 +302,7 @@ var _ = Describe("A deleted StorageBackend", func() {
 	})
 
 	It("waits for a volume that the cache has not seen", func() {
-		w, _, pv := provisioned()
+		w, _, pv := madeVolumeOf()
 		object := LocalBackend("disks")
 		w.delete(object)
 

@@ -16,7 +16,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -130,7 +130,7 @@ func (s *story) reserveVolume(t *rapid.T) {
 	pv := s.drawVolume(t)
 	claim := Claim(ClaimNamed(drawName(t, "claim")))
 	for _, other := range s.claimsThere() {
-		if other.Name != claim.Name && (other.Spec.VolumeName == pv.Name || provisioning.VolumeID(other) == pv.Name) {
+		if other.Name != claim.Name && (other.Spec.VolumeName == pv.Name || provisioned.VolumeID(other) == pv.Name) {
 			t.Skip("it is a claim's")
 		}
 	}

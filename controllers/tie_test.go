@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/controllers/reconciler"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
@@ -159,7 +159,7 @@ var _ = Describe("A volume that is tied to a claim which took another", func() {
 
 	It("is Released, to be reclaimed by its provisioner, when it was made for that claim", func() {
 		w, claim := boundTo("taken")
-		pv := Volume(provisioning.VolumeID(claim), tiedTo(claim), madeBy("disks.example.com"), Reclaimed(corev1.PersistentVolumeReclaimDelete))
+		pv := Volume(provisioned.VolumeID(claim), tiedTo(claim), madeBy("disks.example.com"), Reclaimed(corev1.PersistentVolumeReclaimDelete))
 		w.create(pv)
 
 		w.settle()

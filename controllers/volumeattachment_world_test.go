@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -56,7 +56,7 @@ func cloudedIn(w *world, options ...func(*stowagev1alpha1.StorageBackend)) (*wor
 	}
 	w.create(cloud(options...), node, claim)
 	w.settle()
-	pv := Volume(provisioning.VolumeID(claim))
+	pv := Volume(provisioned.VolumeID(claim))
 	w.get(pv)
 	if w.scope == reconciler.ClassesScope {
 		setPhase(w, pv, corev1.VolumeBound)

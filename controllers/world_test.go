@@ -116,6 +116,12 @@ func (w *world) dependencies(of *view) reconciler.Dependencies {
 	}
 }
 
+// binder has the steps in which a claim is bound: some specs take one of them late.
+func (w *world) binder() *persistentvolumeclaim.Binder {
+	deps := w.dependencies(w.views.claims)
+	return persistentvolumeclaim.NewBinder(deps, w.claims.Index, persistentvolumeclaim.NewProtector(deps))
+}
+
 // create makes objects in the cluster, with their status.
 func (w *world) create(objects ...client.Object) {
 	GinkgoHelper()

@@ -13,7 +13,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/index"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 )
 
 // uidLength is how long the UIDs are that API servers give.
@@ -84,7 +84,7 @@ func localVolumeFor(pv *corev1.PersistentVolume, disk *stowagev1alpha1.LocalDisk
 // originalClaim is the claim that a found volume was made for: as its owner record says,
 // else as the volume object does. The volume's id has the claim's UID in any case.
 func originalClaim(pv *corev1.PersistentVolume, there stowagev1alpha1.UnrecordedVolume) (stowagev1alpha1.ClaimReference, error) {
-	if claim := there.ClaimRef(); provisioning.IsVolumeIDOf(there.ID, claim.UID) && claim.Namespace != "" && claim.Name != "" {
+	if claim := there.ClaimRef(); provisioned.IsVolumeIDOf(there.ID, claim.UID) && claim.Namespace != "" && claim.Name != "" {
 		return claim, nil
 	}
 	ref := pv.Spec.ClaimRef
@@ -93,13 +93,13 @@ func originalClaim(pv *corev1.PersistentVolume, there stowagev1alpha1.Unrecorded
 			"without a uid", there.ID)
 	}
 	claim := stowagev1alpha1.ClaimReference{Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}
-	if provisioning.IsVolumeIDOf(there.ID, claim.UID) {
+	if provisioned.IsVolumeIDOf(there.ID, claim.UID) {
 		return claim, nil
 	}
 	if start := len(backend.VolumeID("", 1)); len(there.ID) >= start+uidLength {
 		claim.UID = types.UID(there.ID[start : start+uidLength])
 	}
-	if !provisioning.IsVolumeIDOf(there.ID, claim.UID) {
+	if !provisioned.IsVolumeIDOf(there.ID, claim.UID) {
 		return claim, backend.Invalid.Errorf("the volumeHandle %s isn't one that Stowage makes: pvc-<uid of the claim>", there.ID)
 	}
 	return claim, nil

@@ -33,7 +33,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/message"
 	"github.com/stowage-dev/stowage/internal/opener"
 	"github.com/stowage-dev/stowage/internal/patch"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
@@ -225,7 +225,7 @@ func (r *Reconciler) fence(ctx context.Context, claim *corev1.PersistentVolumeCl
 // that a provisioner made for the claim and no pod used is released, to be reclaimed;
 // what a person made becomes available again.
 func (r *Reconciler) unbind(ctx context.Context, pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) error {
-	if provisioning.MadeFor(pv, claim) {
+	if provisioned.MadeFor(pv, claim) {
 		return r.release(ctx, pv)
 	}
 	before := pv.DeepCopy()

@@ -16,7 +16,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/migration"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
@@ -26,7 +26,7 @@ import (
 // be bound any more, whoever it is reserved for, and its policy holds.
 func reclaimable(pv *corev1.PersistentVolume) bool {
 	switch {
-	case !provisioning.MayDelete(pv):
+	case !provisioned.MayDelete(pv):
 		return false
 	case pv.DeletionTimestamp.IsZero():
 		return pv.Status.Phase == corev1.VolumeReleased && wasClaimed(pv)

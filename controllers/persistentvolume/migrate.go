@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/stowage-dev/stowage/internal/migration"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 )
 
 // ensureMigrated marks a volume with the CSI driver that took over its in-tree
@@ -40,7 +40,7 @@ func uselessFinalizers(pv *corev1.PersistentVolume) []string {
 		return nil
 	case migration.DriverOf(provisioner) != "":
 		return []string{volume.PVDeletionInTreeProtectionFinalizer}
-	case provisioning.MayDelete(pv):
+	case provisioned.MayDelete(pv):
 		return []string{volume.PVDeletionProtectionFinalizer}
 	default:
 		return []string{volume.PVDeletionInTreeProtectionFinalizer, volume.PVDeletionProtectionFinalizer}

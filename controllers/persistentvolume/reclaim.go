@@ -16,7 +16,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/index"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/uses"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
@@ -52,7 +52,7 @@ func (r *Reconciler) removeProtection(ctx context.Context, pv *corev1.Persistent
 	if err := r.patch(ctx, pv, before, "ending the protection of"); err != nil {
 		return false, ctrl.Result{}, err
 	}
-	if controllerutil.ContainsFinalizer(before, volume.PVDeletionInTreeProtectionFinalizer) && provisioning.MayDelete(pv) {
+	if controllerutil.ContainsFinalizer(before, volume.PVDeletionInTreeProtectionFinalizer) && provisioned.MayDelete(pv) {
 		r.events.Eventf(pv, nil, corev1.EventTypeWarning, "VolumeFailedDelete", "Delete",
 			"volume %s goes, and its storage is still there: nothing in this cluster can remove it, so remove it by hand", pv.Name)
 	}
@@ -70,7 +70,7 @@ func isProtection(finalizer string) bool {
 // made and that lost it, as in a restored backup: without it nobody would remove
 // its storage.
 func (r *Reconciler) ensureReclaimable(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
-	if !pv.DeletionTimestamp.IsZero() || !provisioning.ProvisionedHere(pv) || !backend.IsOurs(pv.Spec.CSI.Driver) ||
+	if !pv.DeletionTimestamp.IsZero() || !provisioned.ProvisionedHere(pv) || !backend.IsOurs(pv.Spec.CSI.Driver) ||
 		controllerutil.ContainsFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
 		return false, ctrl.Result{}, nil
 	}
@@ -104,7 +104,7 @@ func (r *Reconciler) reclaim(ctx context.Context, pv *corev1.PersistentVolume) (
 	switch {
 	case err != nil || held || current.UID != pv.UID:
 		return true, ctrl.Result{}, err
-	case !current.DeletionTimestamp.IsZero() && !provisioning.MayDelete(current):
+	case !current.DeletionTimestamp.IsZero() && !provisioned.MayDelete(current):
 		result, err := r.retain(ctx, current)
 		return true, result, err
 	case !reclaimable(current):

@@ -10,18 +10,18 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/bindable"
 	"github.com/stowage-dev/stowage/internal/patch"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
 // countAttempt gives the next volume of a claim an id of its own, after one was undone
 // or is another object's to remove. An intent that is still there then is undone under
 // the new id, where there is nothing, and counted once more.
-func (r *Reconciler) countAttempt(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+func (r *Provisioner) countAttempt(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	before := claim.DeepCopy()
 	bindable.SetCondition(claim, corev1.PersistentVolumeClaimCondition{
 		Type: stowagev1alpha1.AttemptCondition, Status: corev1.ConditionTrue, Reason: "Undone",
-		Message: fmt.Sprintf(provisioning.AttemptFormat, provisioning.AttemptOf(claim)+1),
+		Message: fmt.Sprintf(provisioned.AttemptFormat, provisioned.AttemptOf(claim)+1),
 	})
 	err := r.client.Status().Patch(ctx, claim, patch.ClaimStatus(before, client.MergeFromWithOptimisticLock{}))
 	return wrap.Error(err, "counting the attempts of claim %s/%s", claim.Namespace, claim.Name)
@@ -29,12 +29,12 @@ func (r *Reconciler) countAttempt(ctx context.Context, claim *corev1.PersistentV
 
 // beginAnew counts the attempt of a claim whose volume was undone, or is another
 // object's to remove, and then clears its intent.
-func (r *Reconciler) beginAnew(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+func (r *Provisioner) beginAnew(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	if err := r.countAttempt(ctx, claim); err != nil {
 		return err
 	}
 	before := claim.DeepCopy()
-	provisioning.ClearIntent(claim)
+	provisioned.ClearIntent(claim)
 	err := r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	return wrap.Error(err, "beginning anew for claim %s/%s", claim.Namespace, claim.Name)
 }

@@ -7,9 +7,10 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -17,57 +18,31 @@ import (
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/bindable"
 	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/patch"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/uses"
 )
 
-// findBoundVolume finds the volume of a claim that was bound before, and calls
-// the claim Lost where the volume is gone or another's. The cache may be behind
-// the binding: before anything is called lost, the volume is read live. What it
-// finds may share memory with the cache: it is not to be changed.
-func (r *Reconciler) findBoundVolume(ctx context.Context, scope *ClaimScope) (*wait, error) {
-	claim := scope.Claim
-	key := client.ObjectKey{Name: claim.Spec.VolumeName}
-	for _, reader := range []client.Reader{r.client, r.live} {
-		pv := &corev1.PersistentVolume{}
-		err := reader.Get(ctx, key, pv, client.UnsafeDisableDeepCopy)
-		switch {
-		case apierrors.IsNotFound(err):
-			scope.Volume = nil
-		case err != nil:
-			return nil, fmt.Errorf("reading volume %s: %w", key.Name, err)
-		default:
-			scope.Volume = pv
-		}
-		if scope.Volume != nil && binder.TiedTo(scope.Volume, claim) {
-			return nil, nil
-		}
-	}
-	switch {
-	case scope.Volume == nil:
-		return waitForLostVolume(claim), nil
-	case scope.Volume.Spec.ClaimRef == nil || binder.ReservedFor(scope.Volume, claim):
-		return nil, nil
-	default:
-		return waitForMisboundVolume(claim, scope.Volume), nil
-	}
+// Binder finds the volume that a claim gets, and ties the two to each other.
+type Binder struct {
+	client client.Client
+	live   client.Reader
+	scope  reconciler.Scope
+	index  *binder.Index
+	events events.EventRecorder
+	// mismatches are what was last told of volumes that a controller tied to a claim.
+	mismatches event.Once
+	protector  *Protector
 }
 
-// holdVolume ties a deleted claim's volume to it again where somebody untied it: the
-// data is the claim's until its end, and Released then, not anybody's.
-func (r *Reconciler) holdVolume(ctx context.Context, scope *ClaimScope) (*wait, error) {
-	if !binder.Completed(scope.Claim) {
-		return nil, nil
-	}
-	waiting, err := r.findBoundVolume(ctx, scope)
-	if waiting != nil || err != nil {
-		// What is lost keeps no claim from going.
-		return nil, err
-	}
-	_, err = r.bindVolume(ctx, scope.Volume, scope.Claim)
-	return nil, err
+// NewBinder makes a binder that finds volumes in an index.
+func NewBinder(deps reconciler.Dependencies, index *binder.Index, protector *Protector) *Binder {
+	return &Binder{client: deps.Client, live: deps.Live, scope: deps.Scope, index: index, events: deps.Events, protector: protector}
 }
+
+// forget drops what was told of a claim that is gone.
+func (r *Binder) forget(claim types.NamespacedName) { r.mismatches.Forget(claim) }
 
 // Bind ties volume and claim to each other, in four writes of which each is left
 // out where it already holds, so that a crash after any of them is resumed:
@@ -76,11 +51,11 @@ func (r *Reconciler) holdVolume(ctx context.Context, scope *ClaimScope) (*wait, 
 //  2. the volume's phase;
 //  3. the claim's volumeName, and with it the end of provisioning;
 //  4. the claim's phase and what it got.
-func (r *Reconciler) Bind(ctx context.Context, scope *ClaimScope) (*wait, error) {
+func (r *Binder) Bind(ctx context.Context, scope *ClaimScope) (*wait, error) {
 	claim := scope.Claim
 	pv, err := r.bindVolume(ctx, scope.Volume, claim)
 	if err != nil {
-		r.Index.GiveBack(scope.Volume.Name, claim.UID)
+		r.index.GiveBack(scope.Volume.Name, claim.UID)
 		return nil, err
 	}
 	if pv, err = r.setVolumeBound(ctx, pv); err != nil {
@@ -94,7 +69,7 @@ func (r *Reconciler) Bind(ctx context.Context, scope *ClaimScope) (*wait, error)
 
 // bindVolume returns the volume as it is then. The one that it is given may be the
 // cache's and the index's own, and is not changed.
-func (r *Reconciler) bindVolume(ctx context.Context, pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, error) {
+func (r *Binder) bindVolume(ctx context.Context, pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, error) {
 	tied := *pv
 	tied.Annotations = maps.Clone(pv.Annotations)
 	changed := binder.BindVolume(&tied, claim)
@@ -116,7 +91,7 @@ func (r *Reconciler) bindVolume(ctx context.Context, pv *corev1.PersistentVolume
 	return written, nil
 }
 
-func (r *Reconciler) setVolumeBound(ctx context.Context, pv *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
+func (r *Binder) setVolumeBound(ctx context.Context, pv *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
 	if pv.Status.Phase == corev1.VolumeBound {
 		return pv, nil
 	}
@@ -130,12 +105,12 @@ func (r *Reconciler) setVolumeBound(ctx context.Context, pv *corev1.PersistentVo
 // bindClaim writes the claim's side, and with it clears the intent of the
 // provisioning that made this very volume: the volume object answers for the
 // storage from here on.
-func (r *Reconciler) bindClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
+func (r *Binder) bindClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
 	before := *claim
 	before.Annotations, before.Finalizers = maps.Clone(claim.Annotations), slices.Clone(claim.Finalizers)
 	changed := binder.BindClaim(claim, pv)
-	if pv.Name == provisioning.VolumeID(claim) {
-		changed = provisioning.ClearIntent(claim) || changed
+	if pv.Name == provisioned.VolumeID(claim) {
+		changed = provisioned.ClearIntent(claim) || changed
 	}
 	if !changed {
 		return nil
@@ -147,9 +122,9 @@ func (r *Reconciler) bindClaim(ctx context.Context, claim *corev1.PersistentVolu
 }
 
 // SetClaimBound reports what the claim got.
-func (r *Reconciler) SetClaimBound(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
+func (r *Binder) SetClaimBound(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
 	before := claim.Status
-	unused, err := r.setUnused(ctx, claim)
+	unused, err := r.protector.setUnused(ctx, claim)
 	if err != nil {
 		return err
 	}
@@ -159,7 +134,7 @@ func (r *Reconciler) SetClaimBound(ctx context.Context, claim *corev1.Persistent
 	if err := r.client.Status().Patch(ctx, claim, patch.BoundStatus(before, claim)); err != nil {
 		return fmt.Errorf("setting claim %s/%s to Bound: %w", claim.Namespace, claim.Name, err)
 	}
-	if before.Phase != corev1.ClaimBound && provisioning.ProvisionedHere(pv) {
+	if before.Phase != corev1.ClaimBound && provisioned.ProvisionedHere(pv) {
 		r.tellProvisioned(claim, pv)
 	}
 	return nil
@@ -195,4 +170,8 @@ func usableCapacity(pv *corev1.PersistentVolume) corev1.ResourceList {
 		capacity[corev1.ResourceStorage] = had
 	}
 	return capacity
+}
+
+func (r *Binder) tellProvisioned(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
+	r.events.Eventf(claim, pv, corev1.EventTypeNormal, "ProvisioningSucceeded", "Provision", "Successfully provisioned volume %s", pv.Name)
 }

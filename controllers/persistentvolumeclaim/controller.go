@@ -32,23 +32,21 @@ import (
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/index"
-	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/opener"
-	"github.com/stowage-dev/stowage/internal/provisioning"
 	"github.com/stowage-dev/stowage/internal/room"
 	"github.com/stowage-dev/stowage/internal/storageclass"
 	"github.com/stowage-dev/stowage/internal/uses"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
-// Reconciler finds or makes a volume for every claim and
-// ties the two together, and protects claims from deletion while they are used.
+// Reconciler brings claims as far as they can go. Binder, Provisioner, Expander and
+// Protector have the steps; the reconciler has their order, and says why a claim waits.
 type Reconciler struct {
 	client  client.Client
-	live    client.Reader
-	shared  liveread.Reads
 	scope   reconciler.Scope
 	storage *opener.Opener
+	// Index has the volumes, and what claims wait for. SetupWithManager has an informer
+	// fill it.
 	Index   *binder.Index
 	waking  wake.Source
 	refresh refresh
@@ -58,41 +56,33 @@ type Reconciler struct {
 	told     event.Once
 	// rooms wakes the claims of a backend whose disks have more room.
 	rooms wake.Rounds
-	// mismatches are what was last told of volumes that a controller tied to a claim.
-	mismatches event.Once
+
+	protector   *Protector
+	binder      *Binder
+	provisioner *Provisioner
+	expander    *Expander
 }
 
-// New makes a reconciler with an empty index of
-// volumes: SetupWithManager has an informer fill it.
+// New makes a reconciler with an empty index.
 func New(deps reconciler.Dependencies) *Reconciler {
 	r := &Reconciler{
-		client:   deps.Client,
-		live:     deps.Live,
-		shared:   deps.Reads,
-		scope:    deps.Scope,
-		storage:  deps.Storage,
-		refresh:  refresh{clock: deps.Clock},
-		patience: patience{clock: deps.Clock, lasts: deps.Patience},
-		rooms:    wake.Rounds{Clock: clock.RealClock{}, Each: roomEach, Rest: roomRest},
-		events:   deps.Events,
+		client:    deps.Client,
+		scope:     deps.Scope,
+		storage:   deps.Storage,
+		refresh:   refresh{clock: deps.Clock},
+		patience:  patience{clock: deps.Clock, lasts: deps.Patience},
+		rooms:     wake.Rounds{Clock: clock.RealClock{}, Each: roomEach, Rest: roomRest},
+		events:    deps.Events,
+		protector: NewProtector(deps),
 	}
 	r.Index = binder.NewIndex(r.waking.Add)
+	r.binder = NewBinder(deps, r.Index, r.protector)
+	r.provisioner = newProvisioner(deps, Parts{
+		Index: r.Index, Open: r.openFor, UntilRefresh: r.refresh.left, Binder: r.binder, Protector: r.protector,
+	})
+	r.expander = newExpander(deps, r.openFor)
 	return r
 }
-
-// ClaimScope is what the steps of one pass over a claim know and find out.
-type ClaimScope struct {
-	Claim  *corev1.PersistentVolumeClaim
-	Class  *storagev1.StorageClass
-	wish   binder.Wish
-	Volume *corev1.PersistentVolume
-	// asked tells that the index was asked for a volume.
-	asked bool
-}
-
-// claimStep brings a claim further. It returns a wait where it can't go on yet,
-// and nil where the next step may run.
-type claimStep func(context.Context, *ClaimScope) (*wait, error)
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;update;patch
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims/status,verbs=update;patch
@@ -117,7 +107,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}()
 	if err := r.client.Get(ctx, request.NamespacedName, claim); err != nil {
 		r.told.Forget(request.NamespacedName)
-		r.mismatches.Forget(request.NamespacedName)
+		r.binder.forget(request.NamespacedName)
 		r.patience.forget(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -141,20 +131,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 func (r *Reconciler) steps(claim *corev1.PersistentVolumeClaim) []claimStep {
 	switch {
 	case !claim.DeletionTimestamp.IsZero() && r.scope == reconciler.ClusterScope:
-		return []claimStep{r.holdVolume, r.awaitUnused, r.settleProvisioning, r.removeFinalizers}
+		return []claimStep{r.binder.holdVolume, r.protector.awaitUnused, r.provisioner.settleProvisioning, r.provisioner.removeFinalizers}
 	case !claim.DeletionTimestamp.IsZero():
-		return []claimStep{r.settleProvisioning, r.removeFinalizers}
+		return []claimStep{r.provisioner.settleProvisioning, r.provisioner.removeFinalizers}
 	case r.scope == reconciler.ClassesScope && claim.Spec.VolumeName != "":
-		return []claimStep{r.settleProvisioning, r.removeFinalizers, r.expand}
+		return []claimStep{r.provisioner.settleProvisioning, r.provisioner.removeFinalizers, r.expander.expand}
 	case r.scope == reconciler.ClassesScope:
 		return []claimStep{
-			r.awaitProvisionRequest, r.findMadeVolume, r.findClass, r.findNode, r.provision, r.settleProvisioning, r.removeFinalizers,
+			r.provisioner.awaitProvisionRequest, r.provisioner.findMadeVolume, r.findClass, r.findNode, r.provisioner.provision, r.provisioner.settleProvisioning, r.provisioner.removeFinalizers,
 		}
 	case binder.Completed(claim):
-		return []claimStep{r.ensureProtected, r.ensureMigrated, r.findBoundVolume, r.Bind, r.settleProvisioning, r.removeFinalizers, r.expand}
+		return []claimStep{r.protector.ensureProtected, r.ensureMigrated, r.binder.findBoundVolume, r.binder.Bind, r.provisioner.settleProvisioning, r.provisioner.removeFinalizers, r.expander.expand}
 	default:
 		return []claimStep{
-			r.ensureProtected, r.ensureMigrated, r.findClass, r.findNode, r.findVolume, r.tellMismatches, r.assignDefaultClass, r.provision, r.Bind,
+			r.protector.ensureProtected, r.ensureMigrated, r.findClass, r.findNode, r.binder.findVolume, r.binder.tellMismatches, r.assignDefaultClass, r.provisioner.provision, r.binder.Bind,
 		}
 	}
 }
@@ -179,32 +169,11 @@ func (r *Reconciler) findNode(ctx context.Context, scope *ClaimScope) (*wait, er
 	node := &corev1.Node{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
 		if apierrors.IsNotFound(err) {
-			return r.leaveMissingNode(ctx, scope, name, placed)
+			return r.provisioner.leaveMissingNode(ctx, scope, name, placed)
 		}
 		return nil, fmt.Errorf("reading node %s: %w", name, err)
 	}
 	scope.wish.Node = node
-	return nil, nil
-}
-
-// findVolume takes the volume that the claim names, or the best that fits.
-func (r *Reconciler) findVolume(_ context.Context, scope *ClaimScope) (*wait, error) {
-	claim := scope.Claim
-	scope.asked = true
-	if claim.Spec.VolumeName == "" {
-		if taken := r.Index.Take(scope.wish); taken != nil && !provisioning.IsUndone(taken, claim) {
-			scope.Volume = taken
-		}
-		return nil, nil
-	}
-	found, cause := r.Index.TakeNamed(scope.wish)
-	switch {
-	case cause != binder.Fits:
-		return waitForNamedVolume(claim, cause), nil
-	case found == nil:
-		return waitForMissingVolume(claim), nil
-	}
-	scope.Volume = found
 	return nil, nil
 }
 
@@ -237,7 +206,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("persistentvolumeclaim").
 		Watches(&corev1.PersistentVolumeClaim{}, r.ClaimEvents()).
-		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.claimsCopying), builder.WithPredicates(newPhases)).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.provisioner.claimsCopying), builder.WithPredicates(newPhases)).
 		Watches(&corev1.PersistentVolume{}, r.VolumeEvents()).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(claimsOfPod), builder.WithPredicates(uses.OnlyNew)).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForClass)).
@@ -245,7 +214,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(r.ClaimOfLocalVolume)).
 		Watches(&stowagev1alpha1.LocalDisk{}, r.diskEvents(), room.OnlyMore()).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForNode), onlyNewNodes()).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.claimsPlacedOn), builder.WithPredicates(goneNodes)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.provisioner.claimsPlacedOn), builder.WithPredicates(goneNodes)).
 		WatchesRawSource(source.Func(r.waking.Start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: claimWorkers}).
 		Complete(r)

@@ -8,10 +8,12 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/index"
@@ -19,6 +21,20 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
+
+// Expander grows the volumes of bound claims.
+type Expander struct {
+	client client.Client
+	live   client.Reader
+	scope  reconciler.Scope
+	open   Open
+	events events.EventRecorder
+}
+
+// newExpander makes an expander.
+func newExpander(deps reconciler.Dependencies, open Open) *Expander {
+	return &Expander{client: deps.Client, live: deps.Live, scope: deps.Scope, open: open, events: deps.Events}
+}
 
 // expand gives a bound claim what it asks for beyond what it has:
 //
@@ -31,7 +47,7 @@ import (
 //
 // Each is left out where it already holds, so that a crash after any of them is
 // resumed.
-func (r *Reconciler) expand(ctx context.Context, scope *ClaimScope) (*wait, error) {
+func (r *Expander) expand(ctx context.Context, scope *ClaimScope) (*wait, error) {
 	claim := scope.Claim
 	pv, err := r.shownVolume(ctx, scope)
 	switch {
@@ -53,7 +69,7 @@ func (r *Reconciler) expand(ctx context.Context, scope *ClaimScope) (*wait, erro
 	return r.expandVolume(ctx, claim, current)
 }
 
-func (r *Reconciler) expandVolume(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) (*wait, error) {
+func (r *Expander) expandVolume(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) (*wait, error) {
 	goal := goalOf(claim, pv)
 	if waiting, err := r.ensureExpansionNoted(ctx, claim, goal); waiting != nil || err != nil {
 		return waiting, err
@@ -86,7 +102,7 @@ func (r *Reconciler) expandVolume(ctx context.Context, claim *corev1.PersistentV
 // ensureExpansionNoted writes down which size the backend is asked for, before it is.
 // Where that was written before, the claim is read live: the cache of a new leader
 // may show one that is gone, or that was finished since.
-func (r *Reconciler) ensureExpansionNoted(ctx context.Context, claim *corev1.PersistentVolumeClaim, goal resource.Quantity) (*wait, error) {
+func (r *Expander) ensureExpansionNoted(ctx context.Context, claim *corev1.PersistentVolumeClaim, goal resource.Quantity) (*wait, error) {
 	if !isNoted(claim, goal) {
 		if waiting, err := r.awaitAllowed(ctx, claim); waiting != nil || err != nil {
 			return waiting, err
@@ -106,7 +122,7 @@ func (r *Reconciler) ensureExpansionNoted(ctx context.Context, claim *corev1.Per
 
 // awaitAllowed refuses what the claim's class doesn't allow, where no API server did.
 // A class that is gone allowed it when the request was made.
-func (r *Reconciler) awaitAllowed(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*wait, error) {
+func (r *Expander) awaitAllowed(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*wait, error) {
 	class := &storagev1.StorageClass{}
 	err := r.client.Get(ctx, client.ObjectKey{Name: storageclass.Of(claim)}, class)
 	switch {
@@ -122,13 +138,13 @@ func (r *Reconciler) awaitAllowed(ctx context.Context, claim *corev1.PersistentV
 
 // backendHolding opens the backend that a volume lies in. Whatever is wrong with it
 // is no fault of the request: it is tried again.
-func (r *Reconciler) backendHolding(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) (backend.Backend, error) {
+func (r *Expander) backendHolding(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) (backend.Backend, error) {
 	name := index.BackendOf(pv)[0]
 	object := &stowagev1alpha1.StorageBackend{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
 		return nil, backend.Unavailable.Errorf("reading StorageBackend %s, which holds volume %s: %w", name, pv.Name, err)
 	}
-	opened, err := r.openFor(claim, object)
+	opened, err := r.open(claim, object)
 	if err != nil {
 		return nil, backend.Unavailable.Errorf("%w", err)
 	}
@@ -137,7 +153,7 @@ func (r *Reconciler) backendHolding(ctx context.Context, claim *corev1.Persisten
 
 // shownVolume is the claim's volume as the cache shows it, nil where it doesn't. It
 // is not to be changed.
-func (r *Reconciler) shownVolume(ctx context.Context, scope *ClaimScope) (*corev1.PersistentVolume, error) {
+func (r *Expander) shownVolume(ctx context.Context, scope *ClaimScope) (*corev1.PersistentVolume, error) {
 	if scope.Volume != nil {
 		return scope.Volume, nil
 	}

@@ -24,9 +24,6 @@ const (
 	// AnnNodeExpansionNotRequired of a claim says that its growth took no step on any
 	// node: kubelets don't look for one.
 	AnnNodeExpansionNotRequired = "volume.kubernetes.io/node-expansion-not-required"
-	// AnnPreResizeCapacity of a volume is what its file system had before the volume
-	// grew: what a claim has that is bound to it before a node grew the file system.
-	AnnPreResizeCapacity = "volume.alpha.kubernetes.io/pre-resize-capacity"
 )
 
 // ResizeConditions tell of an expansion, and go with it.
@@ -41,7 +38,7 @@ func isNoted(claim *corev1.PersistentVolumeClaim, goal resource.Quantity) bool {
 	return known && tried.Cmp(goal) == 0 && ResizeStatus(claim) == corev1.PersistentVolumeClaimControllerResizeInProgress
 }
 
-func (r *Reconciler) noteExpansion(ctx context.Context, claim *corev1.PersistentVolumeClaim, goal resource.Quantity) error {
+func (r *Expander) noteExpansion(ctx context.Context, claim *corev1.PersistentVolumeClaim, goal resource.Quantity) error {
 	message := fmt.Sprintf("growing volume %s to %s", claim.Spec.VolumeName, goal.String())
 	_, err := r.writeExpansion(ctx, claim, func() {
 		setStorage(&claim.Status.AllocatedResources, goal)
@@ -59,7 +56,7 @@ func (r *Reconciler) noteExpansion(ctx context.Context, claim *corev1.Persistent
 }
 
 // failExpansion says on the claim what a backend's error means for it.
-func (r *Reconciler) failExpansion(ctx context.Context, claim *corev1.PersistentVolumeClaim, problem error) (*wait, error) {
+func (r *Expander) failExpansion(ctx context.Context, claim *corev1.PersistentVolumeClaim, problem error) (*wait, error) {
 	if backend.Unfinished(problem) {
 		return &wait{after: wake.WithoutAnswer}, nil
 	}
@@ -84,7 +81,7 @@ func (r *Reconciler) failExpansion(ctx context.Context, claim *corev1.Persistent
 
 // ensureVolumeSize writes what the storage has into the volume object and, with it,
 // what that is worth, and what its file system had.
-func (r *Reconciler) ensureVolumeSize(
+func (r *Expander) ensureVolumeSize(
 	ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, expanded backend.Expansion, worth string,
 ) error {
 	before := pv.DeepCopy()
@@ -105,7 +102,7 @@ func (r *Reconciler) ensureVolumeSize(
 }
 
 // leaveToNode says that a node is to grow the file system, and stops there.
-func (r *Reconciler) leaveToNode(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
+func (r *Expander) leaveToNode(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
 	_, err := r.writeExpansion(ctx, claim, func() {
 		setAnnotation(claim, AnnNodeExpansionNotRequired, "")
 		setStorage(&claim.Status.AllocatedResourceStatuses, corev1.PersistentVolumeClaimNodeResizePending)
@@ -123,7 +120,7 @@ func (r *Reconciler) leaveToNode(ctx context.Context, claim *corev1.PersistentVo
 }
 
 // finishExpansion tells the claim what it has, and what that is worth.
-func (r *Reconciler) finishExpansion(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, worth string) error {
+func (r *Expander) finishExpansion(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, worth string) error {
 	has := pv.Spec.Capacity[corev1.ResourceStorage]
 	_, err := r.writeExpansion(ctx, claim, func() {
 		setAnnotation(claim, AnnNodeExpansionNotRequired, "true")
@@ -144,7 +141,7 @@ func (r *Reconciler) finishExpansion(ctx context.Context, claim *corev1.Persiste
 }
 
 // forgetEarlierSize takes the mark off a volume whose file system a node has grown.
-func (r *Reconciler) forgetEarlierSize(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
+func (r *Expander) forgetEarlierSize(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
 	has, grown := claim.Status.Capacity[corev1.ResourceStorage], pv.Spec.Capacity[corev1.ResourceStorage]
 	if pv.Annotations[AnnPreResizeCapacity] == "" || claim.Status.Phase != corev1.ClaimBound || has.Cmp(grown) < 0 {
 		return nil
@@ -158,7 +155,7 @@ func (r *Reconciler) forgetEarlierSize(ctx context.Context, claim *corev1.Persis
 // writeExpansion changes a claim's status as set says, if that changes it, and tells
 // whether it did. The resourceVersion is the fence: nodes and other leaders write of
 // the same growth, and who changed the request meanwhile is heard first.
-func (r *Reconciler) writeExpansion(ctx context.Context, claim *corev1.PersistentVolumeClaim, set func()) (changed bool, err error) {
+func (r *Expander) writeExpansion(ctx context.Context, claim *corev1.PersistentVolumeClaim, set func()) (changed bool, err error) {
 	before := claim.DeepCopy()
 	set()
 	if equality.Semantic.DeepEqual(before, claim) {

@@ -16,7 +16,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/storageclass"
 	"github.com/stowage-dev/stowage/internal/uses"
 	"github.com/stowage-dev/stowage/internal/wake"
@@ -27,7 +27,7 @@ import (
 // of a new leader may show a claim that is gone, an intent that was undone, or no
 // volume object where there is one. What was begun in another backend, because the
 // class was made anew, is undone first.
-func (r *Reconciler) resume(ctx context.Context, scope *ClaimScope, object *stowagev1alpha1.StorageBackend) (*wait, error) {
+func (r *Provisioner) resume(ctx context.Context, scope *ClaimScope, object *stowagev1alpha1.StorageBackend) (*wait, error) {
 	claim := scope.Claim
 	if !controllerutil.ContainsFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer) {
 		return nil, nil
@@ -38,7 +38,7 @@ func (r *Reconciler) resume(ctx context.Context, scope *ClaimScope, object *stow
 	if waiting, err := r.findRecorded(ctx, scope); waiting != nil || err != nil || scope.Volume != nil {
 		return waiting, err
 	}
-	noted, err := provisioning.IntentOf(claim)
+	noted, err := provisioned.IntentOf(claim)
 	switch {
 	case err != nil || noted.Backend == "":
 		return nil, nil //nolint:nilerr // an annotation that can't be read is no hint
@@ -53,24 +53,24 @@ func (r *Reconciler) resume(ctx context.Context, scope *ClaimScope, object *stow
 // isCurrent tells, from a live read, whether a claim is there still with the intent
 // that the cache shows: one that was undone meanwhile must not be begun again, under an
 // id that nobody looks for any more.
-func (r *Reconciler) isCurrent(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
+func (r *Provisioner) isCurrent(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
 	current := &corev1.PersistentVolumeClaim{}
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(claim), current)
 	if err != nil {
 		return false, wrap.Error(client.IgnoreNotFound(err), "reading claim %s/%s", claim.Namespace, claim.Name)
 	}
 	return current.UID == claim.UID && current.DeletionTimestamp.IsZero() == claim.DeletionTimestamp.IsZero() &&
-		controllerutil.ContainsFinalizer(current, stowagev1alpha1.ProvisioningFinalizer) && provisioning.AttemptOf(current) == provisioning.AttemptOf(claim) &&
+		controllerutil.ContainsFinalizer(current, stowagev1alpha1.ProvisioningFinalizer) && provisioned.AttemptOf(current) == provisioned.AttemptOf(claim) &&
 		current.Annotations[stowagev1alpha1.ProvisioningAnnotation] == claim.Annotations[stowagev1alpha1.ProvisioningAnnotation], nil
 }
 
 // ensureIntent writes down, before the backend is called, that it will be: from
 // here on the claim can't vanish without its storage being looked for.
-func (r *Reconciler) ensureIntent(ctx context.Context, scope *ClaimScope, object *stowagev1alpha1.StorageBackend) error {
+func (r *Provisioner) ensureIntent(ctx context.Context, scope *ClaimScope, object *stowagev1alpha1.StorageBackend) error {
 	claim := scope.Claim
 	before := claim.DeepCopy()
-	text, err := json.Marshal(provisioning.Intent{
-		Backend: object.Name, Node: NameOf(scope.wish.Node), Topologies: scope.Class.AllowedTopologies, Attempt: provisioning.AttemptOf(claim),
+	text, err := json.Marshal(provisioned.Intent{
+		Backend: object.Name, Node: NameOf(scope.wish.Node), Topologies: scope.Class.AllowedTopologies, Attempt: provisioned.AttemptOf(claim),
 	})
 	if err != nil {
 		return fmt.Errorf("writing the intent of claim %s/%s: %w", claim.Namespace, claim.Name, err)
@@ -87,12 +87,12 @@ func (r *Reconciler) ensureIntent(ctx context.Context, scope *ClaimScope, object
 	if err != nil {
 		return fmt.Errorf("writing the intent of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
-	return r.tellUnfit(ctx, scope, true)
+	return r.binder.tellUnfit(ctx, scope, true)
 }
 
 // settleProvisioning ends what an intent began: where a volume object records the
 // storage there is nothing to do; else what the backend may have made is removed.
-func (r *Reconciler) settleProvisioning(ctx context.Context, scope *ClaimScope) (*wait, error) {
+func (r *Provisioner) settleProvisioning(ctx context.Context, scope *ClaimScope) (*wait, error) {
 	claim := scope.Claim
 	if !controllerutil.ContainsFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer) {
 		return nil, nil
@@ -100,17 +100,17 @@ func (r *Reconciler) settleProvisioning(ctx context.Context, scope *ClaimScope) 
 	// Read live: a volume object that the cache has not seen yet would have its
 	// storage removed.
 	recorded := &corev1.PersistentVolume{}
-	err := r.live.Get(ctx, client.ObjectKey{Name: provisioning.VolumeID(claim)}, recorded)
+	err := r.live.Get(ctx, client.ObjectKey{Name: provisioned.VolumeID(claim)}, recorded)
 	if err == nil {
 		return nil, nil
 	}
 	if !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("reading volume %s: %w", provisioning.VolumeID(claim), err)
+		return nil, fmt.Errorf("reading volume %s: %w", provisioned.VolumeID(claim), err)
 	}
 	return r.undo(ctx, claim)
 }
 
-func (r *Reconciler) undo(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*wait, error) {
+func (r *Provisioner) undo(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*wait, error) {
 	name, err := r.intendedBackend(ctx, claim)
 	if err != nil {
 		return waitForCleanup(err), nil
@@ -119,7 +119,7 @@ func (r *Reconciler) undo(ctx context.Context, claim *corev1.PersistentVolumeCla
 	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
 		return waitForCleanup(fmt.Errorf("reading StorageBackend %q: %w", name, err)), nil
 	}
-	opened, err := r.openFor(claim, object)
+	opened, err := r.open(claim, object)
 	if err == nil {
 		err = r.deleteUnrecorded(ctx, claim, opened)
 	}
@@ -132,8 +132,8 @@ func (r *Reconciler) undo(ctx context.Context, claim *corev1.PersistentVolumeCla
 // deleteUnrecorded removes what a backend may have made for a claim. A call whose
 // outcome nobody knows may still take effect, after a deletion that found nothing:
 // so the call is repeated until its outcome is known, and then undone.
-func (r *Reconciler) deleteUnrecorded(ctx context.Context, claim *corev1.PersistentVolumeClaim, opened backend.Backend) error {
-	noted, err := provisioning.IntentOf(claim)
+func (r *Provisioner) deleteUnrecorded(ctx context.Context, claim *corev1.PersistentVolumeClaim, opened backend.Backend) error {
+	noted, err := provisioned.IntentOf(claim)
 	if err != nil || !noted.Undoing {
 		if err := r.makeFinal(ctx, claim, noted, opened); err != nil {
 			return err
@@ -143,12 +143,12 @@ func (r *Reconciler) deleteUnrecorded(ctx context.Context, claim *corev1.Persist
 			return err
 		}
 	}
-	return opened.Delete(ctx, provisioning.VolumeID(claim))
+	return opened.Delete(ctx, provisioned.VolumeID(claim))
 }
 
 // makeFinal repeats the call that may have been made for a claim until nothing of
 // it goes on any more.
-func (r *Reconciler) makeFinal(ctx context.Context, claim *corev1.PersistentVolumeClaim, noted provisioning.Intent, opened backend.Backend) error {
+func (r *Provisioner) makeFinal(ctx context.Context, claim *corev1.PersistentVolumeClaim, noted provisioned.Intent, opened backend.Backend) error {
 	current, err := r.isCurrent(ctx, claim)
 	switch {
 	case err != nil:
@@ -174,7 +174,7 @@ func (r *Reconciler) makeFinal(ctx context.Context, claim *corev1.PersistentVolu
 
 // writeIntent replaces the annotation of a claim that has an intent, where it says
 // something else.
-func (r *Reconciler) writeIntent(ctx context.Context, claim *corev1.PersistentVolumeClaim, noted provisioning.Intent) error {
+func (r *Provisioner) writeIntent(ctx context.Context, claim *corev1.PersistentVolumeClaim, noted provisioned.Intent) error {
 	text, err := json.Marshal(noted)
 	if err != nil {
 		return fmt.Errorf("writing the intent of claim %s/%s: %w", claim.Namespace, claim.Name, err)
@@ -189,7 +189,7 @@ func (r *Reconciler) writeIntent(ctx context.Context, claim *corev1.PersistentVo
 }
 
 // startOver undoes what was begun for a claim that is to have another volume.
-func (r *Reconciler) startOver(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*wait, error) {
+func (r *Provisioner) startOver(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*wait, error) {
 	if waiting, err := r.undo(ctx, claim); waiting != nil || err != nil {
 		return waiting, err
 	}
@@ -198,8 +198,8 @@ func (r *Reconciler) startOver(ctx context.Context, claim *corev1.PersistentVolu
 
 // intendedBackend is the backend that the intent names or, where somebody took
 // the annotation away, the one that the claim's class names.
-func (r *Reconciler) intendedBackend(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
-	noted, err := provisioning.IntentOf(claim)
+func (r *Provisioner) intendedBackend(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
+	noted, err := provisioned.IntentOf(claim)
 	if err == nil && noted.Backend != "" {
 		return noted.Backend, nil
 	}
@@ -212,13 +212,13 @@ func (r *Reconciler) intendedBackend(ctx context.Context, claim *corev1.Persiste
 
 // removeFinalizers lets the claim go, or marks what an intent began as ended. It
 // is the last write.
-func (r *Reconciler) removeFinalizers(ctx context.Context, scope *ClaimScope) (*wait, error) {
+func (r *Provisioner) removeFinalizers(ctx context.Context, scope *ClaimScope) (*wait, error) {
 	claim := scope.Claim
-	if claim.DeletionTimestamp.IsZero() && !provisioning.HasIntent(claim) {
+	if claim.DeletionTimestamp.IsZero() && !provisioned.HasIntent(claim) {
 		return nil, nil
 	}
 	before := claim.DeepCopy()
-	changed := provisioning.ClearIntent(claim)
+	changed := provisioned.ClearIntent(claim)
 	if !claim.DeletionTimestamp.IsZero() && r.scope == reconciler.ClusterScope {
 		changed = controllerutil.RemoveFinalizer(claim, uses.ClaimProtection) || changed
 	}

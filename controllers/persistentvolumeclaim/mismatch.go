@@ -16,7 +16,7 @@ import (
 // tellMismatches says which volumes that are reserved for a claim don't fit: when it takes
 // another volume, because nothing else would tell, and at once where a controller tied
 // the volume, which no person expects. While the claim waits its condition does.
-func (r *Reconciler) tellMismatches(ctx context.Context, scope *ClaimScope) (*wait, error) {
+func (r *Binder) tellMismatches(ctx context.Context, scope *ClaimScope) (*wait, error) {
 	if scope.Volume != nil && binder.TiedTo(scope.Volume, scope.Claim) {
 		return nil, nil
 	}
@@ -25,7 +25,7 @@ func (r *Reconciler) tellMismatches(ctx context.Context, scope *ClaimScope) (*wa
 
 // tellUnfit tells of volumes that are tied to the claim, once, and of those that are
 // reserved by name, if asked.
-func (r *Reconciler) tellUnfit(ctx context.Context, scope *ClaimScope, ofReserved bool) error {
+func (r *Binder) tellUnfit(ctx context.Context, scope *ClaimScope, ofReserved bool) error {
 	claim, reserved := scope.Claim, &corev1.PersistentVolumeList{}
 	key := client.ObjectKeyFromObject(claim)
 	if err := r.client.List(ctx, reserved, client.MatchingFields{index.VolumesByClaim: key.String()}, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {

@@ -8,13 +8,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/uses"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
+// Protector keeps claims that pods use from being deleted, and sets since when none does.
+type Protector struct {
+	client client.Client
+	shared liveread.Reads
+}
+
+// NewProtector makes a protector.
+func NewProtector(deps reconciler.Dependencies) *Protector {
+	return &Protector{client: deps.Client, shared: deps.Reads}
+}
+
 // ensureProtected adds the finalizer to a claim that was created while the
 // admission plug-in was off.
-func (r *Reconciler) ensureProtected(ctx context.Context, scope *ClaimScope) (*wait, error) {
+func (r *Protector) ensureProtected(ctx context.Context, scope *ClaimScope) (*wait, error) {
 	if controllerutil.ContainsFinalizer(scope.Claim, uses.ClaimProtection) {
 		return nil, nil
 	}
@@ -30,7 +43,7 @@ func (r *Reconciler) ensureProtected(ctx context.Context, scope *ClaimScope) (*w
 
 // awaitUnused keeps a deleted claim while a pod uses it. The cache only saves the
 // question: that no pod uses the claim is believed when read live.
-func (r *Reconciler) awaitUnused(ctx context.Context, scope *ClaimScope) (*wait, error) {
+func (r *Protector) awaitUnused(ctx context.Context, scope *ClaimScope) (*wait, error) {
 	claim := scope.Claim
 	cached, err := r.cachedPods(ctx, claim)
 	if err != nil {

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,19 +23,56 @@ import (
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/migration"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/uses"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
+
+// Provisioner has backends make volumes, and removes what was begun for claims that don't
+// need it any more.
+type Provisioner struct {
+	client client.Client
+	live   client.Reader
+	shared liveread.Reads
+	scope  reconciler.Scope
+	index  *binder.Index
+	open   Open
+	// untilRefresh is how long it is until the claims of a class look again.
+	untilRefresh func(class string) time.Duration
+	binder       *Binder
+	protector    *Protector
+	events       events.EventRecorder
+}
+
+// Parts are what a provisioner is made of beside the dependencies of all reconcilers.
+type Parts struct {
+	// Index explains why no volume fits.
+	Index *binder.Index
+	// Open opens backends.
+	Open Open
+	// UntilRefresh is how long it is until the claims of a class look again.
+	UntilRefresh func(class string) time.Duration
+	Binder       *Binder
+	Protector    *Protector
+}
+
+// newProvisioner makes a provisioner.
+func newProvisioner(deps reconciler.Dependencies, parts Parts) *Provisioner {
+	return &Provisioner{
+		client: deps.Client, live: deps.Live, shared: deps.Reads, scope: deps.Scope, index: parts.Index, open: parts.Open,
+		untilRefresh: parts.UntilRefresh, binder: parts.Binder, protector: parts.Protector, events: deps.Events,
+	}
+}
 
 // NoProvisioner is the provisioner of classes whose volumes are made by hand.
 const NoProvisioner = "kubernetes.io/no-provisioner"
 
 // awaitProvisionRequest waits, in scope=classes, until kube-controller-manager
 // asks one of Stowage's drivers for the claim's volume.
-func (r *Reconciler) awaitProvisionRequest(_ context.Context, scope *ClaimScope) (*wait, error) {
+func (r *Provisioner) awaitProvisionRequest(_ context.Context, scope *ClaimScope) (*wait, error) {
 	if !backend.IsOurs(scope.Claim.Annotations[volume.AnnStorageProvisioner]) {
 		return &wait{}, nil
 	}
@@ -42,18 +81,18 @@ func (r *Reconciler) awaitProvisionRequest(_ context.Context, scope *ClaimScope)
 
 // findMadeVolume finds, in scope=classes, the volume that was made for the claim
 // and that kube-controller-manager has yet to bind.
-func (r *Reconciler) findMadeVolume(ctx context.Context, scope *ClaimScope) (*wait, error) {
+func (r *Provisioner) findMadeVolume(ctx context.Context, scope *ClaimScope) (*wait, error) {
 	pv := &corev1.PersistentVolume{}
-	err := r.client.Get(ctx, client.ObjectKey{Name: provisioning.VolumeID(scope.Claim)}, pv)
+	err := r.client.Get(ctx, client.ObjectKey{Name: provisioned.VolumeID(scope.Claim)}, pv)
 	if err == nil && binder.TiedTo(pv, scope.Claim) {
 		scope.Volume = pv
 	}
-	return nil, wrap.Error(client.IgnoreNotFound(err), "reading volume %s", provisioning.VolumeID(scope.Claim))
+	return nil, wrap.Error(client.IgnoreNotFound(err), "reading volume %s", provisioned.VolumeID(scope.Claim))
 }
 
 // provision makes a volume for a claim that none fits, or leaves that to the
 // provisioner whose it is.
-func (r *Reconciler) provision(ctx context.Context, scope *ClaimScope) (*wait, error) {
+func (r *Provisioner) provision(ctx context.Context, scope *ClaimScope) (*wait, error) {
 	switch {
 	case scope.Volume != nil:
 		return nil, nil
@@ -80,7 +119,7 @@ func (r *Reconciler) provision(ctx context.Context, scope *ClaimScope) (*wait, e
 }
 
 // prepare finds the claim's backend and says what is asked of it.
-func (r *Reconciler) prepare(ctx context.Context, scope *ClaimScope) (*stowagev1alpha1.StorageBackend, backend.Request, error) {
+func (r *Provisioner) prepare(ctx context.Context, scope *ClaimScope) (*stowagev1alpha1.StorageBackend, backend.Request, error) {
 	request := RequestFrom(scope.Claim)
 	request.Node, request.Topologies = scope.wish.Node, scope.Class.AllowedTopologies
 	parameters, err := backend.ParseParameters(scope.Class.Parameters)
@@ -109,7 +148,7 @@ func (r *Reconciler) prepare(ctx context.Context, scope *ClaimScope) (*stowagev1
 // doesn't know what.
 func RequestFrom(claim *corev1.PersistentVolumeClaim) backend.Request {
 	request := backend.Request{
-		ID:          provisioning.VolumeID(claim),
+		ID:          provisioned.VolumeID(claim),
 		Claim:       stowagev1alpha1.ClaimReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
 		Labels:      claim.Labels,
 		Annotations: ownersAnnotations(claim),
@@ -117,7 +156,7 @@ func RequestFrom(claim *corev1.PersistentVolumeClaim) backend.Request {
 		VolumeMode:  ptr.Deref(claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem),
 		AccessModes: claim.Spec.AccessModes,
 	}
-	if provisioning.DataSource(claim) != nil {
+	if provisioned.DataSource(claim) != nil {
 		request.Source = &backend.Source{}
 	}
 	return request
@@ -157,10 +196,10 @@ func refuse(scope *ClaimScope, object *stowagev1alpha1.StorageBackend) error {
 
 // make has the backend make the volume. That it was asked to is written down
 // first, so that no crash leaves storage of which nobody knows.
-func (r *Reconciler) make(
+func (r *Provisioner) make(
 	ctx context.Context, scope *ClaimScope, object *stowagev1alpha1.StorageBackend, request backend.Request,
 ) (*wait, error) {
-	opened, err := r.openFor(scope.Claim, object)
+	opened, err := r.open(scope.Claim, object)
 	if err == nil {
 		err = opened.Capabilities().Check(request)
 	}
@@ -171,7 +210,7 @@ func (r *Reconciler) make(
 	if waiting != nil || err != nil || scope.Volume != nil {
 		return waiting, err
 	}
-	request.ID = provisioning.VolumeID(scope.Claim)
+	request.ID = provisioned.VolumeID(scope.Claim)
 	if err := r.ensureIntent(ctx, scope, object); err != nil {
 		return nil, err
 	}
@@ -188,7 +227,7 @@ func (r *Reconciler) make(
 // awaitUsable reads the backend once more, live, now that the intent is written: a
 // backend that is let go looks for intents after its deletion. Each side writes
 // before it reads, so one of them sees the other.
-func (r *Reconciler) awaitUsable(ctx context.Context, object *stowagev1alpha1.StorageBackend) (*wait, error) {
+func (r *Provisioner) awaitUsable(ctx context.Context, object *stowagev1alpha1.StorageBackend) (*wait, error) {
 	current, err := r.shared.Backends.Get(ctx, object.Name)
 	switch {
 	case client.IgnoreNotFound(err) != nil:
@@ -203,7 +242,7 @@ func (r *Reconciler) awaitUsable(ctx context.Context, object *stowagev1alpha1.St
 
 // ensureVolume creates the volume object, tied to the claim from its birth. A
 // crash before the claim's own write finds it there.
-func (r *Reconciler) ensureVolume(ctx context.Context, scope *ClaimScope, pv *corev1.PersistentVolume) (*wait, error) {
+func (r *Provisioner) ensureVolume(ctx context.Context, scope *ClaimScope, pv *corev1.PersistentVolume) (*wait, error) {
 	if r.scope == reconciler.ClusterScope {
 		// As Kubernetes' admission plug-in does: the write that binds has nothing to add.
 		controllerutil.AddFinalizer(pv, uses.VolumeProtection)
@@ -223,24 +262,20 @@ func (r *Reconciler) ensureVolume(ctx context.Context, scope *ClaimScope, pv *co
 	}
 	if r.scope == reconciler.ClassesScope {
 		// In scope=cluster the write that binds the claim tells.
-		r.tellProvisioned(scope.Claim, pv)
+		r.binder.tellProvisioned(scope.Claim, pv)
 	}
 	scope.Volume = pv
 	return nil, nil
 }
 
-func (r *Reconciler) tellProvisioned(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
-	r.events.Eventf(claim, pv, corev1.EventTypeNormal, "ProvisioningSucceeded", "Provision", "Successfully provisioned volume %s", pv.Name)
-}
-
 // findRecorded looks, live, for the volume object that was created for the claim
 // before. One that is being deleted can't be bound any more.
-func (r *Reconciler) findRecorded(ctx context.Context, scope *ClaimScope) (*wait, error) {
+func (r *Provisioner) findRecorded(ctx context.Context, scope *ClaimScope) (*wait, error) {
 	recorded := &corev1.PersistentVolume{}
-	err := r.live.Get(ctx, client.ObjectKey{Name: provisioning.VolumeID(scope.Claim)}, recorded)
+	err := r.live.Get(ctx, client.ObjectKey{Name: provisioned.VolumeID(scope.Claim)}, recorded)
 	switch {
 	case err != nil:
-		return nil, wrap.Error(client.IgnoreNotFound(err), "reading volume %s", provisioning.VolumeID(scope.Claim))
+		return nil, wrap.Error(client.IgnoreNotFound(err), "reading volume %s", provisioned.VolumeID(scope.Claim))
 	case !recorded.DeletionTimestamp.IsZero():
 		// Its storage is the volume object's to remove.
 		return waitForOldVolume(recorded, scope.Claim), r.beginAnew(ctx, scope.Claim)
@@ -293,7 +328,7 @@ func NewVolume(scope *ClaimScope, object *stowagev1alpha1.StorageBackend, reques
 
 // markProvisioner tells a foreign provisioner that the claim's volume is its to
 // make.
-func (r *Reconciler) markProvisioner(ctx context.Context, scope *ClaimScope) error {
+func (r *Provisioner) markProvisioner(ctx context.Context, scope *ClaimScope) error {
 	before := scope.Claim.DeepCopy()
 	if !setProvisioner(scope.Claim, scope.Class) {
 		return nil

@@ -20,7 +20,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/message"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/uses"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
@@ -31,11 +31,11 @@ const maxPodsNamed = 3
 
 // waitForPlacement says what a claim waits for whose pod has no node yet: for a
 // pod, or for the scheduler. In scope=classes kube-controller-manager says it.
-func (r *Reconciler) waitForPlacement(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*wait, error) {
+func (r *Provisioner) waitForPlacement(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*wait, error) {
 	if r.scope == reconciler.ClassesScope {
 		return &wait{}, nil
 	}
-	pods, err := r.cachedPods(ctx, claim)
+	pods, err := r.protector.cachedPods(ctx, claim)
 	if err != nil {
 		return nil, err
 	}
@@ -58,11 +58,11 @@ func (r *Reconciler) waitForPlacement(ctx context.Context, claim *corev1.Persist
 // retryElsewhere says what an error of Provision means. Where the node that the
 // scheduler chose can't have the volume, and another may, the scheduler is asked
 // again. Of a pod that was placed by hand no scheduler hears: the error is told.
-func (r *Reconciler) retryElsewhere(ctx context.Context, scope *ClaimScope, cause error) (*wait, error) {
+func (r *Provisioner) retryElsewhere(ctx context.Context, scope *ClaimScope, cause error) (*wait, error) {
 	if !concernsChoice(scope, cause) {
 		return waitForBackend(cause), nil
 	}
-	noted, err := provisioning.IntentOf(scope.Claim)
+	noted, err := provisioned.IntentOf(scope.Claim)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (r *Reconciler) retryElsewhere(ctx context.Context, scope *ClaimScope, caus
 // leaveForbiddenNode says what it means that a claim is refused before its backend is
 // asked. A node of the scheduler's choice that the class doesn't allow is left: the
 // class was made anew since, with other zones.
-func (r *Reconciler) leaveForbiddenNode(ctx context.Context, scope *ClaimScope, cause error) (*wait, error) {
+func (r *Provisioner) leaveForbiddenNode(ctx context.Context, scope *ClaimScope, cause error) (*wait, error) {
 	if !concernsChoice(scope, cause) {
 		return waitForBackend(cause), nil
 	}
@@ -92,7 +92,7 @@ func concernsChoice(scope *ClaimScope, cause error) bool {
 // leaveMissingNode has the scheduler choose again where the node of its choice is
 // gone. The cache may be behind the node's creation: that it is gone is believed
 // when read live.
-func (r *Reconciler) leaveMissingNode(ctx context.Context, scope *ClaimScope, node, placedBy string) (*wait, error) {
+func (r *Provisioner) leaveMissingNode(ctx context.Context, scope *ClaimScope, node, placedBy string) (*wait, error) {
 	if scope.Claim.Annotations[AnnSelectedNode] != node {
 		return waitForNode(node, placedBy), nil
 	}
@@ -112,13 +112,13 @@ func (r *Reconciler) leaveMissingNode(ctx context.Context, scope *ClaimScope, no
 // leaveUnlessMade leaves a node, unless the volume was made there in time: then that is
 // bound. How a call ended that was begun there isn't known: it is repeated before what it
 // made is removed.
-func (r *Reconciler) leaveUnlessMade(ctx context.Context, scope *ClaimScope, node, because string) (*wait, error) {
+func (r *Provisioner) leaveUnlessMade(ctx context.Context, scope *ClaimScope, node, because string) (*wait, error) {
 	waiting, err := r.findRecorded(ctx, scope)
 	if waiting != nil || err != nil || scope.Volume != nil {
 		return waiting, err
 	}
 	// Without an annotation that can be read the class tells where to look.
-	noted, _ := provisioning.IntentOf(scope.Claim)
+	noted, _ := provisioned.IntentOf(scope.Claim)
 	if noted.Leaving == "" {
 		noted.Leaving, noted.Because = node, message.Cut(because, message.MaxNote)
 	}
@@ -130,7 +130,7 @@ func (r *Reconciler) leaveUnlessMade(ctx context.Context, scope *ClaimScope, nod
 //	write down which node, and why: what was begun is not used any more
 //	remove what was begun
 //	take the scheduler's choice and the intent off the claim, in one write
-func (r *Reconciler) leaveNode(ctx context.Context, claim *corev1.PersistentVolumeClaim, noted provisioning.Intent) (*wait, error) {
+func (r *Provisioner) leaveNode(ctx context.Context, claim *corev1.PersistentVolumeClaim, noted provisioned.Intent) (*wait, error) {
 	if controllerutil.ContainsFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer) {
 		if err := r.writeIntent(ctx, claim, noted); err != nil {
 			return nil, err
@@ -152,14 +152,14 @@ func (r *Reconciler) leaveNode(ctx context.Context, claim *corev1.PersistentVolu
 
 // removeSelectedNode asks the scheduler for another node, unless it chose one
 // meanwhile.
-func (r *Reconciler) removeSelectedNode(ctx context.Context, claim *corev1.PersistentVolumeClaim, node string) error {
-	if provisioning.HasIntent(claim) {
+func (r *Provisioner) removeSelectedNode(ctx context.Context, claim *corev1.PersistentVolumeClaim, node string) error {
+	if provisioned.HasIntent(claim) {
 		if err := r.countAttempt(ctx, claim); err != nil {
 			return err
 		}
 	}
 	before := claim.DeepCopy()
-	changed := provisioning.ClearIntent(claim)
+	changed := provisioned.ClearIntent(claim)
 	if claim.Annotations[AnnSelectedNode] == node {
 		delete(claim.Annotations, AnnSelectedNode)
 		changed = true
@@ -172,7 +172,7 @@ func (r *Reconciler) removeSelectedNode(ctx context.Context, claim *corev1.Persi
 }
 
 // claimsPlacedOn are those that wait and for which the scheduler chose a node.
-func (r *Reconciler) claimsPlacedOn(ctx context.Context, node client.Object) []reconcile.Request {
+func (r *Provisioner) claimsPlacedOn(ctx context.Context, node client.Object) []reconcile.Request {
 	claims := &corev1.PersistentVolumeClaimList{}
 	if err := r.client.List(ctx, claims, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing claims", "node", node.GetName())
@@ -195,7 +195,7 @@ func waitForScheduler(pods []string) *wait {
 	}
 }
 
-func waitForOtherNode(noted provisioning.Intent) *wait {
+func waitForOtherNode(noted provisioned.Intent) *wait {
 	return &wait{
 		reason: ProvisioningFailed, event: ProvisioningFailed, warning: true,
 		message: fmt.Sprintf("node %s, which the scheduler chose, can't have the volume: %s; the scheduler is asked for another node", noted.Leaving, noted.Because),

@@ -19,7 +19,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/index"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
@@ -32,17 +32,17 @@ const (
 // populated tells whether a claim's data comes from a populator: a program that knows
 // the kind of object which the claim names, fills a volume, and ties it to the claim.
 func populated(claim *corev1.PersistentVolumeClaim) bool {
-	source := provisioning.DataSource(claim)
+	source := provisioned.DataSource(claim)
 	if source == nil {
 		return false
 	}
 	group := ptr.Deref(source.APIGroup, "")
-	copies, restores := group == "" && source.Kind == provisioning.ClaimKind, group == SnapshotGroup && source.Kind == SnapshotKind
+	copies, restores := group == "" && source.Kind == provisioned.ClaimKind, group == SnapshotGroup && source.Kind == SnapshotKind
 	return !copies && !restores
 }
 
 func waitForPopulator(claim *corev1.PersistentVolumeClaim) *wait {
-	source := provisioning.DataSource(claim)
+	source := provisioned.DataSource(claim)
 	return &wait{
 		reason: "WaitForPopulator", event: "Provisioning",
 		message: fmt.Sprintf("assuming that an external populator will provision the volume from %s %s", source.Kind, source.Name),
@@ -51,12 +51,12 @@ func waitForPopulator(claim *corev1.PersistentVolumeClaim) *wait {
 
 // sourceOf finds the volume that a claim's is to be a copy of, nil for none. Whatever
 // keeps it from being copied is an error: no empty volume takes its place.
-func (r *Reconciler) sourceOf(ctx context.Context, scope *ClaimScope, object *stowagev1alpha1.StorageBackend) (*backend.Source, error) {
-	ref := provisioning.DataSource(scope.Claim)
+func (r *Provisioner) sourceOf(ctx context.Context, scope *ClaimScope, object *stowagev1alpha1.StorageBackend) (*backend.Source, error) {
+	ref := provisioned.DataSource(scope.Claim)
 	switch {
 	case ref == nil:
 		return nil, nil
-	case ref.Kind != provisioning.ClaimKind:
+	case ref.Kind != provisioned.ClaimKind:
 		return nil, backend.Invalid.Errorf("StorageBackend %s can't restore %s %s, and no empty volume is made in its place: %s",
 			object.Name, ref.Kind, ref.Name, withoutDataSource)
 	case ptr.Deref(ref.Namespace, scope.Claim.Namespace) != scope.Claim.Namespace:
@@ -79,7 +79,7 @@ func (r *Reconciler) sourceOf(ctx context.Context, scope *ClaimScope, object *st
 
 // fillFrom says in a request what the volume is to begin with. Once a backend was
 // asked, the volume that is copied may go: what was begun is looked for all the same.
-func (r *Reconciler) fillFrom(ctx context.Context, scope *ClaimScope, object *stowagev1alpha1.StorageBackend, request *backend.Request) error {
+func (r *Provisioner) fillFrom(ctx context.Context, scope *ClaimScope, object *stowagev1alpha1.StorageBackend, request *backend.Request) error {
 	source, err := r.sourceOf(ctx, scope, object)
 	if err != nil && controllerutil.ContainsFinalizer(scope.Claim, stowagev1alpha1.ProvisioningFinalizer) {
 		return nil
@@ -89,7 +89,7 @@ func (r *Reconciler) fillFrom(ctx context.Context, scope *ClaimScope, object *st
 }
 
 // claimsCopying wakes the claims that wait for a claim which they are to be copies of.
-func (r *Reconciler) claimsCopying(ctx context.Context, source client.Object) []reconcile.Request {
+func (r *Provisioner) claimsCopying(ctx context.Context, source client.Object) []reconcile.Request {
 	claims := &corev1.PersistentVolumeClaimList{}
 	err := r.client.List(ctx, claims, client.InNamespace(source.GetNamespace()), client.MatchingFields{index.ClaimsBySource: source.GetName()}, wake.Unhurried)
 	if err != nil {
@@ -123,7 +123,7 @@ func copyable(claim, source *corev1.PersistentVolumeClaim) error {
 }
 
 // copied is the volume of a bound claim, if it lies in the backend.
-func (r *Reconciler) copied(ctx context.Context, source *corev1.PersistentVolumeClaim, object *stowagev1alpha1.StorageBackend) (*backend.Source, error) {
+func (r *Provisioner) copied(ctx context.Context, source *corev1.PersistentVolumeClaim, object *stowagev1alpha1.StorageBackend) (*backend.Source, error) {
 	pv := &corev1.PersistentVolume{}
 	err := r.client.Get(ctx, client.ObjectKey{Name: source.Spec.VolumeName}, pv)
 	switch {

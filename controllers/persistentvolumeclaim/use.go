@@ -18,7 +18,7 @@ import (
 // a bound claim, and tells whether it changed. The cache is enough: a pod that it
 // has not seen yet wakes the claim, and whoever removes what is long unused only
 // waits longer.
-func (r *Reconciler) setUnused(ctx context.Context, claim *corev1.PersistentVolumeClaim) (changed bool, err error) {
+func (r *Protector) setUnused(ctx context.Context, claim *corev1.PersistentVolumeClaim) (changed bool, err error) {
 	pods, err := r.cachedPods(ctx, claim)
 	if err != nil {
 		return false, err
@@ -36,7 +36,7 @@ func (r *Reconciler) setUnused(ctx context.Context, claim *corev1.PersistentVolu
 
 // cachedPods are the pods that name a claim: the cache's own, which are not to be
 // changed.
-func (r *Reconciler) cachedPods(ctx context.Context, claim *corev1.PersistentVolumeClaim) ([]corev1.Pod, error) {
+func (r *Protector) cachedPods(ctx context.Context, claim *corev1.PersistentVolumeClaim) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
 	err := r.client.List(ctx, pods, client.InNamespace(claim.Namespace), client.MatchingFields{index.PodsByClaim: claim.Name},
 		wake.Unhurried, client.UnsafeDisableDeepCopy)

@@ -25,13 +25,11 @@ import (
 	"github.com/stowage-dev/stowage/internal/bindable"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/index"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/storageclass"
 	"github.com/stowage-dev/stowage/internal/uses"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
-
-const AnnSelectedNode = volume.AnnSelectedNode
 
 // ClaimEvents tells the index who asks for volumes by name and who waits no more,
 // and wakes the claim, in this order: no claim takes what an older one asks for.
@@ -79,7 +77,7 @@ func saysMore(before, after *corev1.PersistentVolumeClaim) bool {
 // begins tells whether a claim changed in nothing but that its volume is begun: whoever
 // wrote that goes on without being woken.
 func begins(before, after *corev1.PersistentVolumeClaim) bool {
-	return !provisioning.HasIntent(before) && provisioning.HasIntent(after) && after.DeletionTimestamp.IsZero() &&
+	return !provisioned.HasIntent(before) && provisioned.HasIntent(after) && after.DeletionTimestamp.IsZero() &&
 		equality.Semantic.DeepEqual(before.Spec, after.Spec) && equality.Semantic.DeepEqual(before.Status, after.Status) &&
 		equality.Semantic.DeepEqual(withoutIntent(before), withoutIntent(after))
 }
@@ -87,7 +85,7 @@ func begins(before, after *corev1.PersistentVolumeClaim) bool {
 // withoutIntent is a claim's metadata but for what is written when its volume is begun.
 func withoutIntent(claim *corev1.PersistentVolumeClaim) metav1.ObjectMeta {
 	stripped := claim.DeepCopy()
-	provisioning.ClearIntent(stripped)
+	provisioned.ClearIntent(stripped)
 	controllerutil.RemoveFinalizer(stripped, uses.ClaimProtection)
 	delete(stripped.Annotations, volume.AnnStorageProvisioner)
 	delete(stripped.Annotations, volume.AnnBetaStorageProvisioner)

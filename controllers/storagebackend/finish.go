@@ -15,7 +15,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/index"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
@@ -64,7 +64,7 @@ func findUser(ctx context.Context, reader client.Reader, name string) (string, e
 		}
 	}
 	for i := range claims.Items {
-		if noted, err := provisioning.IntentOf(&claims.Items[i]); err == nil && noted.Backend == name {
+		if noted, err := provisioned.IntentOf(&claims.Items[i]); err == nil && noted.Backend == name {
 			return adviceOnClaim(&claims.Items[i]), nil
 		}
 	}
@@ -82,7 +82,7 @@ func findUser(ctx context.Context, reader client.Reader, name string) (string, e
 }
 
 func adviceOnVolume(pv *corev1.PersistentVolume) string {
-	if provisioning.MayDelete(pv) {
+	if provisioned.MayDelete(pv) {
 		return fmt.Sprintf("volume %s: delete its claim, or set its policy to Retain to keep its data, and delete the volume", pv.Name)
 	}
 	return fmt.Sprintf("volume %s, whose policy keeps its data: delete its claim, and then the volume", pv.Name)

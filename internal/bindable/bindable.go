@@ -11,14 +11,14 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/message"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 )
 
 // OldVolume says why a claim doesn't get a volume object that is being deleted.
 func OldVolume(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (reason, message string) {
 	const terminating = "VolumeTerminating"
 	switch {
-	case provisioning.MadeFor(pv, claim):
+	case provisioned.MadeFor(pv, claim):
 		return terminating, fmt.Sprintf("volume %s, which was made for this claim, is being deleted: another is made once it is gone", pv.Name)
 	case binder.TiedTo(pv, claim):
 		return terminating, fmt.Sprintf("volume %s, which is reserved for this claim, is being deleted: the claim gets another that fits", pv.Name)

@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stowage-dev/stowage/internal/binder"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/storageclass"
 )
 
@@ -46,8 +46,8 @@ func ClassKey(class string) string { return "class/" + class }
 // AwaitedSource is the name of the claim that an unbound claim's volume is to be a
 // copy of.
 func AwaitedSource(claim *corev1.PersistentVolumeClaim) []string {
-	source := provisioning.DataSource(claim)
-	if source == nil || source.Kind != provisioning.ClaimKind || claim.Spec.VolumeName != "" {
+	source := provisioned.DataSource(claim)
+	if source == nil || source.Kind != provisioned.ClaimKind || claim.Spec.VolumeName != "" {
 		return nil
 	}
 	return []string{source.Name}

@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/index"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 )
 
 // census is what the cluster records of the storage of one backend.
@@ -53,7 +53,7 @@ func takeCensus(ctx context.Context, reader client.Reader, object *stowagev1alph
 		if binder.Completed(claim) {
 			c.living[claim.UID] = claim.Spec.VolumeName
 		}
-		c.making[claim.UID] = provisioning.HasIntent(claim)
+		c.making[claim.UID] = provisioned.HasIntent(claim)
 	}
 	for i := range volumes.Items {
 		c.add(&volumes.Items[i], object.Name)
@@ -67,7 +67,7 @@ func (c *census) add(pv *corev1.PersistentVolume, name string) {
 	for _, handle := range index.HandleOf(pv) {
 		c.recorded[handle] = true
 	}
-	if provisioning.ProvisionedHere(pv) && pv.DeletionTimestamp.IsZero() && pv.Spec.CSI.Driver == c.driver && slices.Contains(index.BackendOf(pv), name) {
+	if provisioned.ProvisionedHere(pv) && pv.DeletionTimestamp.IsZero() && pv.Spec.CSI.Driver == c.driver && slices.Contains(index.BackendOf(pv), name) {
 		c.made = append(c.made, madeVolume{pv.UID, pv.Name, pv.Spec.CSI.VolumeHandle})
 	}
 }

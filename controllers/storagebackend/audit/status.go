@@ -17,7 +17,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/message"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
@@ -115,7 +115,7 @@ func shownAs(held backend.Held) backend.Held {
 // after a cluster was restored, that is all that was made since.
 func removable(held backend.Held, living map[types.UID]string) bool {
 	bound, lives := living[held.Claim.UID]
-	return held.Node == "" && provisioning.IsVolumeIDOf(held.ID, held.Claim.UID) && (!lives || bound != "" && bound != held.ID)
+	return held.Node == "" && provisioned.IsVolumeIDOf(held.ID, held.Claim.UID) && (!lives || bound != "" && bound != held.ID)
 }
 
 // HeldAs is what the backend told of an orphan.

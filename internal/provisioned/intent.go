@@ -1,4 +1,4 @@
-package provisioning
+package provisioned
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package provisioning_test
+package provisioned_test
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/bindable"
-	"github.com/stowage-dev/stowage/internal/provisioning"
+	"github.com/stowage-dev/stowage/internal/provisioned"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -18,12 +18,12 @@ func FuzzAnAnnotationBeginsNoOtherAttempt(f *testing.F) {
 	f.Fuzz(func(t *testing.T, said, counted string) {
 		claim := Claim(ClaimUID("1"))
 		claim.Annotations = map[string]string{stowagev1alpha1.ProvisioningAnnotation: said}
-		if attempt := provisioning.AttemptOf(claim); attempt != 1 {
+		if attempt := provisioned.AttemptOf(claim); attempt != 1 {
 			t.Errorf("attempt %d is begun by an annotation", attempt)
 		}
-		_, _ = provisioning.IntentOf(claim)
+		_, _ = provisioned.IntentOf(claim)
 		bindable.SetCondition(claim, corev1.PersistentVolumeClaimCondition{Type: stowagev1alpha1.AttemptCondition, Message: counted})
-		if attempt := provisioning.AttemptOf(claim); attempt < 1 {
+		if attempt := provisioned.AttemptOf(claim); attempt < 1 {
 			t.Errorf("%q is attempt %d", counted, attempt)
 		}
 	})

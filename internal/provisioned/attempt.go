@@ -1,8 +1,8 @@
-// Package provisioning has the words of dynamic provisioning: the intent that a claim
+// Package provisioned has the words of dynamic provisioning: the intent that a claim
 // carries from before a backend is called, the attempts, and the ids of volumes that follow
 // from a claim's UID. Reconcilers of claims and volumes, and the audit, read by them whose
 // storage something is. It writes nothing.
-package provisioning
+package provisioned
 
 import (
 	"fmt"

@@ -1,0 +1,82 @@
+package persistentvolumeclaim
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/provisioned"
+)
+
+// findVolume takes the volume that the claim names, or the best that fits.
+func (r *Binder) findVolume(_ context.Context, scope *ClaimScope) (*wait, error) {
+	claim := scope.Claim
+	scope.asked = true
+	if claim.Spec.VolumeName == "" {
+		if taken := r.index.Take(scope.wish); taken != nil && !provisioned.IsUndone(taken, claim) {
+			scope.Volume = taken
+		}
+		return nil, nil
+	}
+	found, cause := r.index.TakeNamed(scope.wish)
+	switch {
+	case cause != binder.Fits:
+		return waitForNamedVolume(claim, cause), nil
+	case found == nil:
+		return waitForMissingVolume(claim), nil
+	}
+	scope.Volume = found
+	return nil, nil
+}
+
+// findBoundVolume finds the volume of a claim that was bound before, and calls
+// the claim Lost where the volume is gone or another's. The cache may be behind
+// the binding: before anything is called lost, the volume is read live. What it
+// finds may share memory with the cache: it is not to be changed.
+func (r *Binder) findBoundVolume(ctx context.Context, scope *ClaimScope) (*wait, error) {
+	claim := scope.Claim
+	key := client.ObjectKey{Name: claim.Spec.VolumeName}
+	for _, reader := range []client.Reader{r.client, r.live} {
+		pv := &corev1.PersistentVolume{}
+		err := reader.Get(ctx, key, pv, client.UnsafeDisableDeepCopy)
+		switch {
+		case apierrors.IsNotFound(err):
+			scope.Volume = nil
+		case err != nil:
+			return nil, fmt.Errorf("reading volume %s: %w", key.Name, err)
+		default:
+			scope.Volume = pv
+		}
+		if scope.Volume != nil && binder.TiedTo(scope.Volume, claim) {
+			return nil, nil
+		}
+	}
+	switch {
+	case scope.Volume == nil:
+		return waitForLostVolume(claim), nil
+	case scope.Volume.Spec.ClaimRef == nil || binder.ReservedFor(scope.Volume, claim):
+		return nil, nil
+	default:
+		return waitForMisboundVolume(claim, scope.Volume), nil
+	}
+}
+
+// holdVolume ties a deleted claim's volume to it again where somebody untied it: the
+// data is the claim's until its end, and Released then, not anybody's.
+func (r *Binder) holdVolume(ctx context.Context, scope *ClaimScope) (*wait, error) {
+	if !binder.Completed(scope.Claim) {
+		return nil, nil
+	}
+	waiting, err := r.findBoundVolume(ctx, scope)
+	if waiting != nil || err != nil {
+		// What is lost keeps no claim from going.
+		return nil, err
+	}
+	_, err = r.bindVolume(ctx, scope.Volume, scope.Claim)
+	return nil, err
+}

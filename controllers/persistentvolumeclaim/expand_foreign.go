@@ -1,0 +1,87 @@
+package persistentvolumeclaim
+
+import (
+	"context"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+
+	storagev1 "k8s.io/api/storage/v1"
+
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/storage/volume"
+
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/migration"
+	"github.com/stowage-dev/stowage/internal/wake"
+)
+
+// leaveToExpander leaves a volume that Stowage does not serve to the resizer of its
+// driver. In scope=classes kube-controller-manager does.
+func (r *Expander) leaveToExpander(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) (*wait, error) {
+	if r.scope == reconciler.ClassesScope {
+		return nil, nil
+	}
+	driver := migration.DriverOfVolume(pv)
+	switch {
+	case driver == "" && !expandedElsewhere(pv):
+		return waitForNoExpander(claim, pv), nil
+	case driver == "" || claim.Annotations[annResizer] == driver:
+		return waitForForeignExpander(), nil
+	}
+	marked := *claim
+	marked.Annotations = maps.Clone(claim.Annotations)
+	metav1.SetMetaDataAnnotation(&marked.ObjectMeta, annResizer, driver)
+	if gone, err := annotate(ctx, r.client, claim, marked.Annotations); gone != nil || err != nil {
+		return gone, err
+	}
+	return waitForForeignExpander(), nil
+}
+
+// expandedElsewhere reports whether a volume may have a program that grows it: its CSI or
+// FlexVolume driver, or a provisioner that made it.
+func expandedElsewhere(pv *corev1.PersistentVolume) bool {
+	provisioner := pv.Annotations[volume.AnnDynamicallyProvisioned]
+	return pv.Spec.CSI != nil && !backend.IsOurs(pv.Spec.CSI.Driver) || pv.Spec.FlexVolume != nil ||
+		provisioner != "" && !migration.IsInTree(provisioner) && !backend.IsOurs(provisioner)
+}
+
+// annResizer of a claim names the CSI driver whose external-resizer grows the volume of an
+// in-tree type: of a csi source the resizer reads the driver.
+const annResizer = "volume.kubernetes.io/storage-resizer"
+
+func waitForNoExpander(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) *wait {
+	has := claim.Status.Capacity[corev1.ResourceStorage]
+	return &wait{
+		event: "VolumeResizeFailed", warning: true,
+		message: fmt.Sprintf("no driver grows volume %s: create a larger claim and copy the data, and set the request of this one back to %s",
+			pv.Name, has.String()),
+	}
+}
+
+func waitForForeignExpander() *wait {
+	return &wait{event: "ExternalExpanding", message: "waiting for an external controller to expand this claim's volume"}
+}
+
+func waitForAllowance(class *storagev1.StorageClass) *wait {
+	return &wait{
+		event: "VolumeResizeFailed", warning: true, after: wake.WithoutAnswer,
+		message: fmt.Sprintf("StorageClass %s does not let claims grow: set its allowVolumeExpansion, in the StorageBackend where Stowage keeps the class", class.Name),
+	}
+}
+
+// waitAfterFailedExpansion says when a failed growth is tried again: an infeasible
+// one not before its request is changed.
+func waitAfterFailedExpansion(err error) *wait {
+	switch kind := backend.KindOf(err); {
+	case isInfeasible(err):
+		return nil
+	case kind == backend.Exhausted || kind == backend.Unavailable:
+		return &wait{after: wake.WithoutAnswer}
+	default:
+		return &wait{retry: err}
+	}
+}
