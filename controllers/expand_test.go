@@ -11,7 +11,7 @@ import (
 	"k8s.io/component-helpers/storage/volume"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/expansion"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
@@ -76,7 +76,7 @@ func (w *world) growOnNode(claim *corev1.PersistentVolumeClaim) {
 	pv := w.volumeOf(claim)
 	claim.Status.Capacity[corev1.ResourceStorage] = pv.Spec.Capacity[corev1.ResourceStorage]
 	delete(claim.Status.AllocatedResourceStatuses, corev1.ResourceStorage)
-	persistentvolumeclaim.RemoveConditions(claim, persistentvolumeclaim.ResizeConditions...)
+	expansion.RemoveConditions(claim, expansion.ResizeConditions...)
 	Expect(w.direct.Status().Update(context.Background(), claim)).To(Succeed())
 }
 
@@ -105,7 +105,7 @@ func expectExpanded(w *world, claim *corev1.PersistentVolumeClaim, size string) 
 	Expect(claim.Status.Capacity.Storage().String()).To(Equal(size), "the claim")
 	Expect(claim.Status.AllocatedResourceStatuses).To(BeEmpty())
 	for _, condition := range claim.Status.Conditions {
-		Expect(persistentvolumeclaim.ResizeConditions).NotTo(ContainElement(condition.Type))
+		Expect(expansion.ResizeConditions).NotTo(ContainElement(condition.Type))
 	}
 	return pv
 }

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/binding"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/patch"
@@ -79,7 +79,7 @@ var _ = DescribeTable("The write that sets a claim to Bound leaves what was deci
 		claim.Status = was
 		Expect(w.direct.Status().Update(ctx, claim)).To(Succeed())
 		decided := claim.DeepCopy()
-		Expect(persistentvolumeclaim.SetBound(decided, pv)).To(BeTrue())
+		Expect(binding.SetBound(decided, pv)).To(BeTrue())
 
 		Expect(w.Status().Patch(ctx, claim.DeepCopy(), patch.BoundStatus(claim.Status, decided))).To(Succeed())
 
@@ -141,7 +141,7 @@ var _ = Describe("The writes of a bind", func() {
 		theirs.Status.Conditions = append(theirs.Status.Conditions, resizing)
 		Expect(w.direct.Status().Update(ctx, theirs)).To(Succeed())
 		decided := claim.DeepCopy()
-		persistentvolumeclaim.SetBound(decided, pv)
+		binding.SetBound(decided, pv)
 
 		Expect(w.Status().Patch(ctx, claim.DeepCopy(), patch.BoundStatus(claim.Status, decided))).To(Succeed())
 

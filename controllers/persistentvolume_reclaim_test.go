@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/provisioned"
@@ -314,7 +314,7 @@ var _ = Describe("A volume that Stowage made", func() {
 		It("is not bound by a bind that began before it was deleted, and whose write of the "+name+" comes late", func() {
 			w := newWorld(reconciler.ClusterScope)
 			claim, pv := unboundAfter(w, write)
-			late := &persistentvolumeclaim.ClaimScope{Claim: claim.DeepCopy(), Volume: pv.DeepCopy()}
+			late := &step.Scope{Claim: claim.DeepCopy(), Volume: pv.DeepCopy()}
 
 			w.delete(pv)
 			_, err := w.volumes.Reconcile(GinkgoT().Context(), wake.Request(pv))

@@ -7,7 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
@@ -130,10 +131,10 @@ func (w *world) settleBut(busy *fake.Backend) {
 // lateVolume is the volume object that was about to be created for a claim.
 func lateVolume(w *world, claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	GinkgoHelper()
-	scope := &persistentvolumeclaim.ClaimScope{Claim: w.read(claim).DeepCopy()}
+	scope := &step.Scope{Claim: w.read(claim).DeepCopy()}
 	scope.Class = Class("by-hand", stowagev1alpha1.LocalDriver, map[string]string{"backend": "first"})
-	request := persistentvolumeclaim.RequestFrom(scope.Claim)
-	pv := persistentvolumeclaim.NewVolume(scope, LocalBackend("first"), request, &backend.Volume{Handle: request.ID, Capacity: request.Capacity})
+	request := provisioning.RequestFrom(scope.Claim)
+	pv := provisioning.NewVolume(scope, LocalBackend("first"), request, &backend.Volume{Handle: request.ID, Capacity: request.Capacity})
 	Expect(binder.TiedTo(pv, scope.Claim)).To(BeTrue())
 	return pv
 }

@@ -10,7 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/expansion"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
@@ -36,7 +36,7 @@ var _ = Describe("The growth of a claim", func() {
 				w.interrupt(claim, "2Gi", number, kind)
 
 				Expect(w.volumeOf(claim).Spec.Capacity.Storage().String()).To(Equal("2Gi"))
-				Expect(persistentvolumeclaim.ResizeStatus(claim)).To(Equal(corev1.PersistentVolumeClaimNodeResizePending))
+				Expect(expansion.ResizeStatus(claim)).To(Equal(corev1.PersistentVolumeClaimNodeResizePending))
 				Expect(claim.Status.Capacity.Storage().String()).To(Equal("1Gi"))
 			}
 		})

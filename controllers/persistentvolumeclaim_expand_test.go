@@ -8,7 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/expansion"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
@@ -63,7 +65,7 @@ var _ = Describe("A bound claim that asks for more", func() {
 		w.restart()
 		w.settle()
 
-		Expect(persistentvolumeclaim.ResizeStatus(w.read(claim))).To(Equal(corev1.PersistentVolumeClaimControllerResizeInfeasible))
+		Expect(expansion.ResizeStatus(w.read(claim))).To(Equal(corev1.PersistentVolumeClaimControllerResizeInfeasible))
 		Expect(w.resizeError(claim)).To(Equal("Invalid: no volume has more than 5Gi"))
 		Expect(w.expansions()).To(HaveLen(1))
 
@@ -76,7 +78,7 @@ var _ = Describe("A bound claim that asks for more", func() {
 		w.ask(claim, "10Gi")
 		w.settle()
 		Expect(w.resizeError(claim)).To(Equal("Exhausted: 4Gi are left"))
-		Expect(persistentvolumeclaim.ResizeStatus(claim)).To(Equal(corev1.PersistentVolumeClaimControllerResizeInProgress))
+		Expect(expansion.ResizeStatus(claim)).To(Equal(corev1.PersistentVolumeClaimControllerResizeInProgress))
 		Expect(w.told()).To(ContainElement(Equal("Warning VolumeResizeFailed 4Gi are left")))
 		Expect(w.told()).To(BeEmpty())
 
@@ -136,9 +138,9 @@ var _ = Describe("A claim whose file system a node has to grow", func() {
 		pv := w.volumeOf(claim)
 		Expect(pv.Spec.Capacity.Storage().String()).To(Equal("2Gi"))
 		Expect(claim.Status.Capacity.Storage().String()).To(Equal("1Gi"))
-		Expect(persistentvolumeclaim.ResizeStatus(claim)).To(Equal(corev1.PersistentVolumeClaimNodeResizePending))
+		Expect(expansion.ResizeStatus(claim)).To(Equal(corev1.PersistentVolumeClaimNodeResizePending))
 		Expect(claim.Status.Conditions).To(ContainElement(HaveField("Type", corev1.PersistentVolumeClaimFileSystemResizePending)))
-		Expect(claim.Annotations).NotTo(HaveKey(persistentvolumeclaim.AnnNodeExpansionNotRequired))
+		Expect(claim.Annotations).NotTo(HaveKey(expansion.AnnNodeExpansionNotRequired))
 		Expect(w.told()).To(ContainElement(ContainSubstring("FileSystemResizeRequired")))
 	})
 
@@ -151,14 +153,14 @@ var _ = Describe("A claim whose file system a node has to grow", func() {
 
 		Expect(w.volumeOf(claim).Spec.Capacity.Storage().String()).To(Equal("3Gi"))
 		Expect(claim.Status.Capacity.Storage().String()).To(Equal("2Gi"))
-		Expect(persistentvolumeclaim.ResizeStatus(claim)).To(Equal(corev1.PersistentVolumeClaimNodeResizePending))
+		Expect(expansion.ResizeStatus(claim)).To(Equal(corev1.PersistentVolumeClaimNodeResizePending))
 	})
 
 	It("leaves no mark on its volume once the node is done", func() {
-		Expect(w.volumeOf(claim).Annotations).To(HaveKeyWithValue(persistentvolumeclaim.AnnPreResizeCapacity, "1Gi"))
+		Expect(w.volumeOf(claim).Annotations).To(HaveKeyWithValue(step.AnnPreResizeCapacity, "1Gi"))
 		w.growOnNode(claim)
 		w.settle()
-		Expect(w.volumeOf(claim).Annotations).NotTo(HaveKey(persistentvolumeclaim.AnnPreResizeCapacity))
+		Expect(w.volumeOf(claim).Annotations).NotTo(HaveKey(step.AnnPreResizeCapacity))
 	})
 
 	It("gives another claim, which is bound to the volume before that, no more than the file system has", func() {
@@ -195,7 +197,7 @@ var _ = Describe("A claim whose volume is not Stowage's to grow", func() {
 
 	It("is told once that nothing grows a volume that no driver serves", func() {
 		w := newWorld(reconciler.ClusterScope)
-		class := Class("by-hand", persistentvolumeclaim.NoProvisioner, nil)
+		class := Class("by-hand", provisioning.NoProvisioner, nil)
 		class.AllowVolumeExpansion = new(true)
 		claim := Claim(InClass("by-hand"))
 		w.create(class, Volume("v", OfClass("by-hand")), claim)

@@ -12,7 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
@@ -57,7 +58,7 @@ var _ = Describe("A claim for which the scheduler chose a node", func() {
 		w.settle()
 
 		w.get(claim)
-		Expect(claim.Annotations).To(HaveKeyWithValue(persistentvolumeclaim.AnnSelectedNode, "node-1"))
+		Expect(claim.Annotations).To(HaveKeyWithValue(step.AnnSelectedNode, "node-1"))
 	})
 
 	It("goes back to the scheduler when the node is gone before anything was begun", func() {
@@ -68,7 +69,7 @@ var _ = Describe("A claim for which the scheduler chose a node", func() {
 		w.settle()
 
 		w.get(claim)
-		Expect(claim.Annotations).NotTo(HaveKey(persistentvolumeclaim.AnnSelectedNode))
+		Expect(claim.Annotations).NotTo(HaveKey(step.AnnSelectedNode))
 		Expect(tellingOf(w.told(), "node gone, which the scheduler chose")).To(HaveLen(1))
 	})
 
@@ -108,7 +109,7 @@ var _ = Describe("A claim for which the scheduler chose a node", func() {
 		w.settle()
 
 		w.get(claim)
-		Expect(claim.Annotations).To(HaveKeyWithValue(persistentvolumeclaim.AnnSelectedNode, "node-1"))
+		Expect(claim.Annotations).To(HaveKeyWithValue(step.AnnSelectedNode, "node-1"))
 	})
 
 	It("keeps the node that the scheduler chose meanwhile", func() {
@@ -121,12 +122,12 @@ var _ = Describe("A claim for which the scheduler chose a node", func() {
 		w.settle()
 
 		expectBound(w, claim, Volume(provisioned.VolumeID(w.read(claim))))
-		Expect(claim.Annotations).To(HaveKeyWithValue(persistentvolumeclaim.AnnSelectedNode, "node-2"))
+		Expect(claim.Annotations).To(HaveKeyWithValue(step.AnnSelectedNode, "node-2"))
 	})
 
 	It("is told the reason, and no more, when its pod was placed by hand", func() {
 		w, storage, claim := newCrowdedWorld(backend.Exhausted)
-		delete(claim.Annotations, persistentvolumeclaim.AnnSelectedNode)
+		delete(claim.Annotations, step.AnnSelectedNode)
 		w.create(claim, Pod("user", "node-1", "data"))
 
 		w.settle()
@@ -234,7 +235,7 @@ type crowded struct {
 }
 
 func (s *crowded) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
-	if persistentvolumeclaim.NameOf(request.Node) == "node-1" {
+	if provisioning.NameOf(request.Node) == "node-1" {
 		s.recorded = append(s.recorded, request.ID)
 		return nil, s.kind.Errorf("node-1 is full")
 	}
@@ -251,7 +252,7 @@ func (s *crowded) Delete(ctx context.Context, id string) error {
 
 func placedOn(node string) func(*corev1.PersistentVolumeClaim) {
 	return func(claim *corev1.PersistentVolumeClaim) {
-		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, persistentvolumeclaim.AnnSelectedNode, node)
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, step.AnnSelectedNode, node)
 	}
 }
 
@@ -268,7 +269,7 @@ func place(w *world, claim *corev1.PersistentVolumeClaim, node string) {
 func expectUnplaced(w *world, storage *crowded, claim *corev1.PersistentVolumeClaim) {
 	GinkgoHelper()
 	w.get(claim)
-	Expect(claim.Annotations).NotTo(HaveKey(persistentvolumeclaim.AnnSelectedNode))
+	Expect(claim.Annotations).NotTo(HaveKey(step.AnnSelectedNode))
 	Expect(claim.Annotations).NotTo(HaveKey(stowagev1alpha1.ProvisioningAnnotation))
 	Expect(claim.Finalizers).NotTo(ContainElement(stowagev1alpha1.ProvisioningFinalizer))
 	Expect(storage.recorded).To(BeEmpty())

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
@@ -58,7 +58,7 @@ var _ = Describe("A claim that is to be a copy of another", func() {
 		w.storage.FailNext(backend.InProgress.Errorf("copying"))
 		_ = w.round()
 		Expect(w.condition(claim).Message).To(Equal("copying"))
-		w.storage.Begin(provisioned.VolumeID(claim), backend.Request{Claim: persistentvolumeclaim.RequestFrom(claim).Claim, Capacity: persistentvolumeclaim.RequestFrom(claim).Capacity})
+		w.storage.Begin(provisioned.VolumeID(claim), backend.Request{Claim: provisioning.RequestFrom(claim).Claim, Capacity: provisioning.RequestFrom(claim).Capacity})
 
 		w.delete(source)
 		w.settle()
@@ -98,7 +98,7 @@ var _ = Describe("A claim that is to be a copy of another", func() {
 		Entry("where it asks for another volumeMode", "has another volumeMode: ask for the same", AskingBlock()),
 		Entry("where the other lies in another backend", "has a volume outside of StorageBackend others", InClass("others")),
 		Entry("where it is its own source", "is to be a copy of itself", startingFrom("", provisioned.ClaimKind, "copy")),
-		Entry("where it is to be restored from a snapshot", "can't restore VolumeSnapshot s", startingFrom(persistentvolumeclaim.SnapshotGroup, persistentvolumeclaim.SnapshotKind, "s")),
+		Entry("where it is to be restored from a snapshot", "can't restore VolumeSnapshot s", startingFrom(provisioning.SnapshotGroup, provisioning.SnapshotKind, "s")),
 	)
 
 	It("is left to the populator that knows what it names", func() {

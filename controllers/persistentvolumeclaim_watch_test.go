@@ -20,6 +20,8 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
@@ -98,7 +100,7 @@ var _ = Describe("Of what happens to claims", func() {
 		Entry("of all that is written then", func(*corev1.PersistentVolumeClaim) {}, 0),
 		Entry("but by its deletion", func(claim *corev1.PersistentVolumeClaim) { claim.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, 1),
 		Entry("but by a node that is chosen", func(claim *corev1.PersistentVolumeClaim) {
-			claim.Annotations[persistentvolumeclaim.AnnSelectedNode] = "n"
+			claim.Annotations[step.AnnSelectedNode] = "n"
 		}, 1),
 		Entry("but by a volume", AskingFor("v"), 1),
 	)
@@ -128,7 +130,7 @@ var _ = Describe("Of what happens to claims", func() {
 var _ = Describe("A claim of hand-made volumes that wait for their first consumer", func() {
 	It("says that it waits for a consumer", func() {
 		w := newWorldIn(newMemory())
-		class := Class("by-hand", persistentvolumeclaim.NoProvisioner, nil)
+		class := Class("by-hand", provisioning.NoProvisioner, nil)
 		class.VolumeBindingMode = ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)
 		claim := Claim(InClass("by-hand"))
 		w.create(class, Volume("a", OfClass("by-hand")), claim)

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/provisioned"
@@ -45,7 +45,7 @@ var _ = Describe("A claim that was placed in a zone that its class doesn't allow
 		rezone(w, "b")
 		w.storage.FailNext(backend.InProgress.Errorf("the call goes on"))
 		_ = w.round()
-		Expect(w.read(claim).Annotations).To(HaveKeyWithValue(persistentvolumeclaim.AnnSelectedNode, "node-1"))
+		Expect(w.read(claim).Annotations).To(HaveKeyWithValue(step.AnnSelectedNode, "node-1"))
 		w.settle()
 
 		expectUnbegun(w, claim)
@@ -80,7 +80,7 @@ var _ = Describe("A claim that was placed in a zone that its class doesn't allow
 		w.settle()
 
 		expectBound(w, claim, Volume(provisioned.VolumeID(w.read(claim))))
-		Expect(claim.Annotations).To(HaveKeyWithValue(persistentvolumeclaim.AnnSelectedNode, "node-2"))
+		Expect(claim.Annotations).To(HaveKeyWithValue(step.AnnSelectedNode, "node-2"))
 	})
 
 	for _, kind := range []fault{lost, unanswered} {
@@ -133,7 +133,7 @@ func nodeInZone(name, zone string) *corev1.Node {
 func expectUnbegun(w *world, claim *corev1.PersistentVolumeClaim) {
 	GinkgoHelper()
 	w.get(claim)
-	Expect(claim.Annotations).NotTo(HaveKey(persistentvolumeclaim.AnnSelectedNode))
+	Expect(claim.Annotations).NotTo(HaveKey(step.AnnSelectedNode))
 	Expect(provisioned.HasIntent(claim)).To(BeFalse())
 	Expect(w.storage.Len()).To(BeZero())
 }

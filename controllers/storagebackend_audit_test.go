@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	storagebackendaudit "github.com/stowage-dev/stowage/controllers/storagebackend/audit"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -222,7 +222,7 @@ func orphaned() (*world, backend.Held) {
 	w.forceDelete(claim)
 	w.settle()
 	Expect(w.storage.Has(provisioned.VolumeID(claim))).To(BeTrue())
-	return w, backend.Held{ID: provisioned.VolumeID(claim), Claim: persistentvolumeclaim.RequestFrom(claim).Claim}
+	return w, backend.Held{ID: provisioned.VolumeID(claim), Claim: provisioning.RequestFrom(claim).Claim}
 }
 
 // forceDelete deletes a claim past its finalizers.

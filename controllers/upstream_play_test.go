@@ -11,7 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
@@ -64,7 +64,7 @@ func (s *stage) set() error {
 	}
 	for _, class := range s.row.Classes {
 		if class = class.DeepCopy(); class.Provisioner == "" {
-			class.Provisioner = persistentvolumeclaim.NoProvisioner
+			class.Provisioner = provisioning.NoProvisioner
 		}
 		if err := s.make(class); err != nil {
 			return err

@@ -19,6 +19,8 @@ import (
 	"github.com/stowage-dev/stowage/controllers/localvolume"
 	"github.com/stowage-dev/stowage/controllers/persistentvolume"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/binding"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/protection"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/controllers/storagebackend"
 	"github.com/stowage-dev/stowage/controllers/storagebackend/audit"
@@ -117,9 +119,9 @@ func (w *world) dependencies(of *view) reconciler.Dependencies {
 }
 
 // binder has the steps in which a claim is bound: some specs take one of them late.
-func (w *world) binder() *persistentvolumeclaim.Binder {
+func (w *world) binder() *binding.Binder {
 	deps := w.dependencies(w.views.claims)
-	return persistentvolumeclaim.NewBinder(deps, w.claims.Index, persistentvolumeclaim.NewProtector(deps))
+	return binding.New(deps, w.claims.Index, protection.New(deps))
 }
 
 // create makes objects in the cluster, with their status.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/component-helpers/storage/volume"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/internal/storageclass"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
@@ -19,7 +20,7 @@ const ()
 
 // findClass looks up the claim's class. A class that isn't there is no error yet:
 // a volume of that class may be.
-func (r *Reconciler) findClass(ctx context.Context, scope *ClaimScope) (*wait, error) {
+func (r *Reconciler) findClass(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	name := storageclass.Of(scope.Claim)
 	if name == "" {
 		return nil, nil
@@ -34,7 +35,7 @@ func (r *Reconciler) findClass(ctx context.Context, scope *ClaimScope) (*wait, e
 
 // assignDefaultClass gives the default class to a claim that was created before
 // there was one. A claim that names the class "" wants none, and gets none.
-func (r *Reconciler) assignDefaultClass(ctx context.Context, scope *ClaimScope) (*wait, error) {
+func (r *Reconciler) assignDefaultClass(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	claim := scope.Claim
 	if scope.Volume != nil || volume.PersistentVolumeClaimHasClass(claim) {
 		return nil, nil
@@ -51,7 +52,7 @@ func (r *Reconciler) assignDefaultClass(ctx context.Context, scope *ClaimScope) 
 	claim.Spec.StorageClassName = &class.Name
 	err := r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	// The change wakes the claim, which then begins anew, with its class.
-	return &wait{}, wrap.Error(err, "giving claim %s/%s the default class %s", claim.Namespace, claim.Name, class.Name)
+	return &step.Wait{}, wrap.Error(err, "giving claim %s/%s the default class %s", claim.Namespace, claim.Name, class.Name)
 }
 
 // DefaultOf is the default class: of several the newest, then the first by name,

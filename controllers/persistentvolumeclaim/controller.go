@@ -27,6 +27,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/binding"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/expansion"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/protection"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
@@ -57,10 +62,10 @@ type Reconciler struct {
 	// rooms wakes the claims of a backend whose disks have more room.
 	rooms wake.Rounds
 
-	protector   *Protector
-	binder      *Binder
-	provisioner *Provisioner
-	expander    *Expander
+	protector   *protection.Protector
+	binder      *binding.Binder
+	provisioner *provisioning.Provisioner
+	expander    *expansion.Expander
 }
 
 // New makes a reconciler with an empty index.
@@ -73,14 +78,14 @@ func New(deps reconciler.Dependencies) *Reconciler {
 		patience:  patience{clock: deps.Clock, lasts: deps.Patience},
 		rooms:     wake.Rounds{Clock: clock.RealClock{}, Each: roomEach, Rest: roomRest},
 		events:    deps.Events,
-		protector: NewProtector(deps),
+		protector: protection.New(deps),
 	}
 	r.Index = binder.NewIndex(r.waking.Add)
-	r.binder = NewBinder(deps, r.Index, r.protector)
-	r.provisioner = newProvisioner(deps, Parts{
+	r.binder = binding.New(deps, r.Index, r.protector)
+	r.provisioner = provisioning.New(deps, provisioning.Parts{
 		Index: r.Index, Open: r.openFor, UntilRefresh: r.refresh.left, Binder: r.binder, Protector: r.protector,
 	})
-	r.expander = newExpander(deps, r.openFor)
+	r.expander = expansion.New(deps, r.openFor)
 	return r
 }
 
@@ -98,21 +103,21 @@ func New(deps reconciler.Dependencies) *Reconciler {
 // Reconcile brings one claim as far as it can go now.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	claim := &corev1.PersistentVolumeClaim{}
-	scope := &ClaimScope{Claim: claim, wish: binder.Wish{Claim: claim}}
+	scope := &step.Scope{Claim: claim, Wish: binder.Wish{Claim: claim}}
 	// What the index keeps for a claim that doesn't come for it goes to the next.
 	defer func() {
-		if !scope.asked {
+		if !scope.Asked {
 			r.Index.Leave(request.NamespacedName)
 		}
 	}()
 	if err := r.client.Get(ctx, request.NamespacedName, claim); err != nil {
 		r.told.Forget(request.NamespacedName)
-		r.binder.forget(request.NamespacedName)
+		r.binder.Forget(request.NamespacedName)
 		r.patience.forget(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	for _, step := range r.steps(claim) {
-		waiting, err := step(ctx, scope)
+	for _, bringFurther := range r.steps(claim) {
+		waiting, err := bringFurther(ctx, scope)
 		switch {
 		case apierrors.IsConflict(err):
 			return ctrl.Result{RequeueAfter: wake.AfterConflict}, nil
@@ -128,23 +133,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // steps are what a claim needs, in order. In scope=classes kube-controller-manager
 // matches, binds and protects; Stowage provisions what it is told to.
-func (r *Reconciler) steps(claim *corev1.PersistentVolumeClaim) []claimStep {
+func (r *Reconciler) steps(claim *corev1.PersistentVolumeClaim) []step.Func {
 	switch {
 	case !claim.DeletionTimestamp.IsZero() && r.scope == reconciler.ClusterScope:
-		return []claimStep{r.binder.holdVolume, r.protector.awaitUnused, r.provisioner.settleProvisioning, r.provisioner.removeFinalizers}
+		return []step.Func{r.binder.HoldVolume, r.protector.AwaitUnused, r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers}
 	case !claim.DeletionTimestamp.IsZero():
-		return []claimStep{r.provisioner.settleProvisioning, r.provisioner.removeFinalizers}
+		return []step.Func{r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers}
 	case r.scope == reconciler.ClassesScope && claim.Spec.VolumeName != "":
-		return []claimStep{r.provisioner.settleProvisioning, r.provisioner.removeFinalizers, r.expander.expand}
+		return []step.Func{r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers, r.expander.Expand}
 	case r.scope == reconciler.ClassesScope:
-		return []claimStep{
-			r.provisioner.awaitProvisionRequest, r.provisioner.findMadeVolume, r.findClass, r.findNode, r.provisioner.provision, r.provisioner.settleProvisioning, r.provisioner.removeFinalizers,
+		return []step.Func{
+			r.provisioner.AwaitProvisionRequest, r.provisioner.FindMadeVolume, r.findClass, r.findNode, r.provisioner.Provision, r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers,
 		}
 	case binder.Completed(claim):
-		return []claimStep{r.protector.ensureProtected, r.ensureMigrated, r.binder.findBoundVolume, r.binder.Bind, r.provisioner.settleProvisioning, r.provisioner.removeFinalizers, r.expander.expand}
+		return []step.Func{r.protector.EnsureProtected, r.ensureMigrated, r.binder.FindBoundVolume, r.binder.Bind, r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers, r.expander.Expand}
 	default:
-		return []claimStep{
-			r.protector.ensureProtected, r.ensureMigrated, r.findClass, r.findNode, r.binder.findVolume, r.binder.tellMismatches, r.assignDefaultClass, r.provisioner.provision, r.binder.Bind,
+		return []step.Func{
+			r.protector.EnsureProtected, r.ensureMigrated, r.findClass, r.findNode, r.binder.FindVolume, r.binder.TellMismatches, r.assignDefaultClass, r.provisioner.Provision, r.binder.Bind,
 		}
 	}
 }
@@ -152,7 +157,7 @@ func (r *Reconciler) steps(claim *corev1.PersistentVolumeClaim) []claimStep {
 // findNode looks up the node on which the claim's first consumer was placed, for
 // classes that wait for it: by the scheduler, or by whoever wrote the node's name
 // into the pod, of which no scheduler hears.
-func (r *Reconciler) findNode(ctx context.Context, scope *ClaimScope) (*wait, error) {
+func (r *Reconciler) findNode(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	if !storageclass.WaitsForConsumer(scope.Class) {
 		return nil, nil
 	}
@@ -161,25 +166,25 @@ func (r *Reconciler) findNode(ctx context.Context, scope *ClaimScope) (*wait, er
 		return nil, err
 	}
 	if name == "" {
-		scope.wish.Delayed = true
+		scope.Wish.Delayed = true
 		return nil, nil
 	}
 	// The scheduler writes the annotation where no volume that exists suits the pod.
-	scope.wish.Provisioning = scope.Claim.Annotations[AnnSelectedNode] != "" && scope.Class.Provisioner != NoProvisioner
+	scope.Wish.Provisioning = scope.Claim.Annotations[step.AnnSelectedNode] != "" && scope.Class.Provisioner != provisioning.NoProvisioner
 	node := &corev1.Node{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
 		if apierrors.IsNotFound(err) {
-			return r.provisioner.leaveMissingNode(ctx, scope, name, placed)
+			return r.provisioner.LeaveMissingNode(ctx, scope, name, placed)
 		}
 		return nil, fmt.Errorf("reading node %s: %w", name, err)
 	}
-	scope.wish.Node = node
+	scope.Wish.Node = node
 	return nil, nil
 }
 
 // selectedNode is the node that the claim's pod was placed on, and by whom.
 func (r *Reconciler) selectedNode(ctx context.Context, claim *corev1.PersistentVolumeClaim) (name, by string, err error) {
-	if node := claim.Annotations[AnnSelectedNode]; node != "" {
+	if node := claim.Annotations[step.AnnSelectedNode]; node != "" {
 		return node, "the scheduler", nil
 	}
 	pods := &corev1.PodList{}
@@ -206,7 +211,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("persistentvolumeclaim").
 		Watches(&corev1.PersistentVolumeClaim{}, r.ClaimEvents()).
-		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.provisioner.claimsCopying), builder.WithPredicates(newPhases)).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.provisioner.ClaimsCopying), builder.WithPredicates(provisioning.NewPhases)).
 		Watches(&corev1.PersistentVolume{}, r.VolumeEvents()).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(claimsOfPod), builder.WithPredicates(uses.OnlyNew)).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForClass)).
@@ -214,7 +219,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(r.ClaimOfLocalVolume)).
 		Watches(&stowagev1alpha1.LocalDisk{}, r.diskEvents(), room.OnlyMore()).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForNode), onlyNewNodes()).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.provisioner.claimsPlacedOn), builder.WithPredicates(goneNodes)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.provisioner.ClaimsPlacedOn), builder.WithPredicates(provisioning.GoneNodes)).
 		WatchesRawSource(source.Func(r.waking.Start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: claimWorkers}).
 		Complete(r)

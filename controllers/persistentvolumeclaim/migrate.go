@@ -4,16 +4,17 @@ import (
 	"context"
 	"maps"
 
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/internal/migration"
 )
 
 // ensureMigrated marks a claim with the CSI driver that took over the in-tree provisioner
 // which its annotation names: without the mark the sidecars of that driver leave it alone.
-func (r *Reconciler) ensureMigrated(ctx context.Context, scope *ClaimScope) (*wait, error) {
+func (r *Reconciler) ensureMigrated(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	marked := *scope.Claim
 	marked.Annotations = maps.Clone(marked.Annotations)
 	if !migration.MarkClaim(&marked) {
 		return nil, nil
 	}
-	return annotate(ctx, r.client, scope.Claim, marked.Annotations)
+	return step.Annotate(ctx, r.client, scope.Claim, marked.Annotations)
 }

@@ -10,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/bindable"
 	"github.com/stowage-dev/stowage/internal/binder"
@@ -24,8 +25,8 @@ const (
 )
 
 // tell writes the condition and, where it says something new, sends the event.
-func (r *Reconciler) tell(ctx context.Context, claim *corev1.PersistentVolumeClaim, waiting *wait) (ctrl.Result, error) {
-	if !waiting.patient {
+func (r *Reconciler) tell(ctx context.Context, claim *corev1.PersistentVolumeClaim, waiting *step.Wait) (ctrl.Result, error) {
+	if !waiting.Patient {
 		r.patience.forget(client.ObjectKeyFromObject(claim))
 	} else if left := r.patience.left(client.ObjectKeyFromObject(claim)); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
@@ -34,44 +35,44 @@ func (r *Reconciler) tell(ctx context.Context, claim *corev1.PersistentVolumeCla
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if news && waiting.event != "" {
+	if news && waiting.Event != "" {
 		kind := corev1.EventTypeNormal
-		if waiting.warning {
+		if waiting.Warning {
 			kind = corev1.EventTypeWarning
 		}
-		r.events.Eventf(claim, nil, kind, waiting.event, "Bind", "%s", waiting.message)
+		r.events.Eventf(claim, nil, kind, waiting.Event, "Bind", "%s", waiting.Message)
 	}
-	if waiting.retry != nil {
-		return ctrl.Result{}, waiting.retry
+	if waiting.Retry != nil {
+		return ctrl.Result{}, waiting.Retry
 	}
-	if waiting.rarer {
-		waiting.after = max(waiting.after, min(time.Since(claim.CreationTimestamp.Time)/rarely, rarest))
+	if waiting.Rarer {
+		waiting.After = max(waiting.After, min(time.Since(claim.CreationTimestamp.Time)/rarely, rarest))
 	}
-	return ctrl.Result{RequeueAfter: waiting.after}, nil
+	return ctrl.Result{RequeueAfter: waiting.After}, nil
 }
 
 // writeWait tells whether it is news: another reason, or another warning. That the
 // volumes which don't fit are others now changes the condition alone. In
 // scope=classes conditions are the binder's; and of a bound claim the condition is
 // True, whatever else is being cleaned up.
-func (r *Reconciler) writeWait(ctx context.Context, claim *corev1.PersistentVolumeClaim, waiting *wait) (news bool, err error) {
-	if r.scope == reconciler.ClassesScope || binder.Completed(claim) && waiting.phase == "" {
-		return r.told.IsNews(client.ObjectKeyFromObject(claim), waiting.message), nil
+func (r *Reconciler) writeWait(ctx context.Context, claim *corev1.PersistentVolumeClaim, waiting *step.Wait) (news bool, err error) {
+	if r.scope == reconciler.ClassesScope || binder.Completed(claim) && waiting.Phase == "" {
+		return r.told.IsNews(client.ObjectKeyFromObject(claim), waiting.Message), nil
 	}
-	if waiting.yields && bindable.Reason(claim) == ProvisioningFailed {
+	if waiting.Yields && bindable.Reason(claim) == step.ProvisioningFailed {
 		return false, nil
 	}
 	before := claim.DeepCopy()
 	changed := false
-	if waiting.reason != "" {
+	if waiting.Reason != "" {
 		changed = bindable.Set(claim, corev1.PersistentVolumeClaimCondition{
-			Status: corev1.ConditionFalse, Reason: waiting.reason, Message: waiting.message,
+			Status: corev1.ConditionFalse, Reason: waiting.Reason, Message: waiting.Message,
 		})
-		news = changed && (waiting.warning && !waiting.counts || bindable.Reason(before) != waiting.reason)
+		news = changed && (waiting.Warning && !waiting.Counts || bindable.Reason(before) != waiting.Reason)
 	}
 	changed = clearVolume(&claim.Status) || changed
 	// A claim that isn't bound is Pending, whatever somebody wrote before.
-	if phase := cmp.Or(waiting.phase, corev1.ClaimPending); claim.Status.Phase != phase {
+	if phase := cmp.Or(waiting.Phase, corev1.ClaimPending); claim.Status.Phase != phase {
 		claim.Status.Phase = phase
 		changed, news = true, true
 	}

@@ -1,4 +1,4 @@
-package persistentvolumeclaim
+package provisioning
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/provisioned"
@@ -27,13 +28,13 @@ import (
 // of a new leader may show a claim that is gone, an intent that was undone, or no
 // volume object where there is one. What was begun in another backend, because the
 // class was made anew, is undone first.
-func (r *Provisioner) resume(ctx context.Context, scope *ClaimScope, object *stowagev1alpha1.StorageBackend) (*wait, error) {
+func (r *Provisioner) resume(ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend) (*step.Wait, error) {
 	claim := scope.Claim
 	if !controllerutil.ContainsFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer) {
 		return nil, nil
 	}
 	if current, err := r.isCurrent(ctx, claim); !current || err != nil {
-		return &wait{after: wake.AfterContention}, err
+		return &step.Wait{After: wake.AfterContention}, err
 	}
 	if waiting, err := r.findRecorded(ctx, scope); waiting != nil || err != nil || scope.Volume != nil {
 		return waiting, err
@@ -66,11 +67,11 @@ func (r *Provisioner) isCurrent(ctx context.Context, claim *corev1.PersistentVol
 
 // ensureIntent writes down, before the backend is called, that it will be: from
 // here on the claim can't vanish without its storage being looked for.
-func (r *Provisioner) ensureIntent(ctx context.Context, scope *ClaimScope, object *stowagev1alpha1.StorageBackend) error {
+func (r *Provisioner) ensureIntent(ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend) error {
 	claim := scope.Claim
 	before := claim.DeepCopy()
 	text, err := json.Marshal(provisioned.Intent{
-		Backend: object.Name, Node: NameOf(scope.wish.Node), Topologies: scope.Class.AllowedTopologies, Attempt: provisioned.AttemptOf(claim),
+		Backend: object.Name, Node: NameOf(scope.Wish.Node), Topologies: scope.Class.AllowedTopologies, Attempt: provisioned.AttemptOf(claim),
 	})
 	if err != nil {
 		return fmt.Errorf("writing the intent of claim %s/%s: %w", claim.Namespace, claim.Name, err)
@@ -87,12 +88,12 @@ func (r *Provisioner) ensureIntent(ctx context.Context, scope *ClaimScope, objec
 	if err != nil {
 		return fmt.Errorf("writing the intent of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
-	return r.binder.tellUnfit(ctx, scope, true)
+	return r.binder.TellUnfit(ctx, scope, true)
 }
 
-// settleProvisioning ends what an intent began: where a volume object records the
+// SettleProvisioning ends what an intent began: where a volume object records the
 // storage there is nothing to do; else what the backend may have made is removed.
-func (r *Provisioner) settleProvisioning(ctx context.Context, scope *ClaimScope) (*wait, error) {
+func (r *Provisioner) SettleProvisioning(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	claim := scope.Claim
 	if !controllerutil.ContainsFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer) {
 		return nil, nil
@@ -110,7 +111,7 @@ func (r *Provisioner) settleProvisioning(ctx context.Context, scope *ClaimScope)
 	return r.undo(ctx, claim)
 }
 
-func (r *Provisioner) undo(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*wait, error) {
+func (r *Provisioner) undo(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*step.Wait, error) {
 	name, err := r.intendedBackend(ctx, claim)
 	if err != nil {
 		return waitForCleanup(err), nil
@@ -189,7 +190,7 @@ func (r *Provisioner) writeIntent(ctx context.Context, claim *corev1.PersistentV
 }
 
 // startOver undoes what was begun for a claim that is to have another volume.
-func (r *Provisioner) startOver(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*wait, error) {
+func (r *Provisioner) startOver(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*step.Wait, error) {
 	if waiting, err := r.undo(ctx, claim); waiting != nil || err != nil {
 		return waiting, err
 	}
@@ -210,9 +211,9 @@ func (r *Provisioner) intendedBackend(ctx context.Context, claim *corev1.Persist
 	return class.Parameters[stowagev1alpha1.BackendParameter], nil
 }
 
-// removeFinalizers lets the claim go, or marks what an intent began as ended. It
+// RemoveFinalizers lets the claim go, or marks what an intent began as ended. It
 // is the last write.
-func (r *Provisioner) removeFinalizers(ctx context.Context, scope *ClaimScope) (*wait, error) {
+func (r *Provisioner) RemoveFinalizers(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	claim := scope.Claim
 	if claim.DeletionTimestamp.IsZero() && !provisioned.HasIntent(claim) {
 		return nil, nil
@@ -230,10 +231,10 @@ func (r *Provisioner) removeFinalizers(ctx context.Context, scope *ClaimScope) (
 }
 
 // waitForCleanup keeps the claim until the backend says that nothing is left.
-func waitForCleanup(err error) *wait {
-	waiting := &wait{reason: "ProvisioningCleanup", message: err.Error(), after: wake.WithoutAnswer}
+func waitForCleanup(err error) *step.Wait {
+	waiting := &step.Wait{Reason: "ProvisioningCleanup", Message: err.Error(), After: wake.WithoutAnswer}
 	if !backend.Unfinished(err) {
-		waiting.event, waiting.warning, waiting.retry = "ProvisioningCleanupFailed", true, err
+		waiting.Event, waiting.Warning, waiting.Retry = "ProvisioningCleanupFailed", true, err
 	}
 	return waiting
 }

@@ -1,29 +1,29 @@
-package persistentvolumeclaim
+package binding
 
 import (
 	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 )
 
-// findVolume takes the volume that the claim names, or the best that fits.
-func (r *Binder) findVolume(_ context.Context, scope *ClaimScope) (*wait, error) {
+// FindVolume takes the volume that the claim names, or the best that fits.
+func (r *Binder) FindVolume(_ context.Context, scope *step.Scope) (*step.Wait, error) {
 	claim := scope.Claim
-	scope.asked = true
+	scope.Asked = true
 	if claim.Spec.VolumeName == "" {
-		if taken := r.index.Take(scope.wish); taken != nil && !provisioned.IsUndone(taken, claim) {
+		if taken := r.index.Take(scope.Wish); taken != nil && !provisioned.IsUndone(taken, claim) {
 			scope.Volume = taken
 		}
 		return nil, nil
 	}
-	found, cause := r.index.TakeNamed(scope.wish)
+	found, cause := r.index.TakeNamed(scope.Wish)
 	switch {
 	case cause != binder.Fits:
 		return waitForNamedVolume(claim, cause), nil
@@ -34,11 +34,11 @@ func (r *Binder) findVolume(_ context.Context, scope *ClaimScope) (*wait, error)
 	return nil, nil
 }
 
-// findBoundVolume finds the volume of a claim that was bound before, and calls
+// FindBoundVolume finds the volume of a claim that was bound before, and calls
 // the claim Lost where the volume is gone or another's. The cache may be behind
 // the binding: before anything is called lost, the volume is read live. What it
 // finds may share memory with the cache: it is not to be changed.
-func (r *Binder) findBoundVolume(ctx context.Context, scope *ClaimScope) (*wait, error) {
+func (r *Binder) FindBoundVolume(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	claim := scope.Claim
 	key := client.ObjectKey{Name: claim.Spec.VolumeName}
 	for _, reader := range []client.Reader{r.client, r.live} {
@@ -66,13 +66,13 @@ func (r *Binder) findBoundVolume(ctx context.Context, scope *ClaimScope) (*wait,
 	}
 }
 
-// holdVolume ties a deleted claim's volume to it again where somebody untied it: the
+// HoldVolume ties a deleted claim's volume to it again where somebody untied it: the
 // data is the claim's until its end, and Released then, not anybody's.
-func (r *Binder) holdVolume(ctx context.Context, scope *ClaimScope) (*wait, error) {
+func (r *Binder) HoldVolume(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	if !binder.Completed(scope.Claim) {
 		return nil, nil
 	}
-	waiting, err := r.findBoundVolume(ctx, scope)
+	waiting, err := r.FindBoundVolume(ctx, scope)
 	if waiting != nil || err != nil {
 		// What is lost keeps no claim from going.
 		return nil, err

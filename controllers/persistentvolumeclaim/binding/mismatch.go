@@ -1,4 +1,4 @@
-package persistentvolumeclaim
+package binding
 
 import (
 	"context"
@@ -8,41 +8,42 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
-// tellMismatches says which volumes that are reserved for a claim don't fit: when it takes
+// TellMismatches says which volumes that are reserved for a claim don't fit: when it takes
 // another volume, because nothing else would tell, and at once where a controller tied
 // the volume, which no person expects. While the claim waits its condition does.
-func (r *Binder) tellMismatches(ctx context.Context, scope *ClaimScope) (*wait, error) {
+func (r *Binder) TellMismatches(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	if scope.Volume != nil && binder.TiedTo(scope.Volume, scope.Claim) {
 		return nil, nil
 	}
-	return nil, r.tellUnfit(ctx, scope, scope.Volume != nil)
+	return nil, r.TellUnfit(ctx, scope, scope.Volume != nil)
 }
 
-// tellUnfit tells of volumes that are tied to the claim, once, and of those that are
+// TellUnfit tells of volumes that are tied to the claim, once, and of those that are
 // reserved by name, if asked.
-func (r *Binder) tellUnfit(ctx context.Context, scope *ClaimScope, ofReserved bool) error {
+func (r *Binder) TellUnfit(ctx context.Context, scope *step.Scope, ofReserved bool) error {
 	claim, reserved := scope.Claim, &corev1.PersistentVolumeList{}
 	key := client.ObjectKeyFromObject(claim)
 	if err := r.client.List(ctx, reserved, client.MatchingFields{index.VolumesByClaim: key.String()}, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the volumes that are reserved for claim %s: %w", key, err)
 	}
 	unfit := slices.DeleteFunc(reserved.Items, func(pv corev1.PersistentVolume) bool {
-		return !binder.ReservedFor(&pv, claim) || binder.Fit(&pv, scope.wish) == binder.Fits
+		return !binder.ReservedFor(&pv, claim) || binder.Fit(&pv, scope.Wish) == binder.Fits
 	})
 	tied := ""
 	for i := range unfit {
 		if binder.TiedTo(&unfit[i], claim) {
-			tied += fmt.Sprintln(unfit[i].Name, binder.Fit(&unfit[i], scope.wish))
+			tied += fmt.Sprintln(unfit[i].Name, binder.Fit(&unfit[i], scope.Wish))
 		}
 	}
 	ofTied := r.mismatches.IsNews(key, tied)
 	for i := range unfit {
-		pv, cause := &unfit[i], binder.Fit(&unfit[i], scope.wish)
+		pv, cause := &unfit[i], binder.Fit(&unfit[i], scope.Wish)
 		if told := binder.TiedTo(pv, claim); told && !ofTied || !told && !ofReserved {
 			continue
 		}

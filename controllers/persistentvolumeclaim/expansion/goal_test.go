@@ -1,4 +1,4 @@
-package persistentvolumeclaim
+package expansion
 
 import (
 	"testing"

@@ -1,4 +1,8 @@
-package persistentvolumeclaim
+// Package provisioning has backends make volumes for claims. The intent is on the claim
+// before a backend is called, and goes after a volume object answers for the storage, or
+// after the backend removed it. Where a node can't have the volume, the scheduler is asked
+// for another.
+package provisioning
 
 import (
 	"cmp"
@@ -19,6 +23,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/binding"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/protection"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -39,11 +46,11 @@ type Provisioner struct {
 	shared liveread.Reads
 	scope  reconciler.Scope
 	index  *binder.Index
-	open   Open
+	open   step.Open
 	// untilRefresh is how long it is until the claims of a class look again.
 	untilRefresh func(class string) time.Duration
-	binder       *Binder
-	protector    *Protector
+	binder       *binding.Binder
+	protector    *protection.Protector
 	events       events.EventRecorder
 }
 
@@ -52,15 +59,15 @@ type Parts struct {
 	// Index explains why no volume fits.
 	Index *binder.Index
 	// Open opens backends.
-	Open Open
+	Open step.Open
 	// UntilRefresh is how long it is until the claims of a class look again.
 	UntilRefresh func(class string) time.Duration
-	Binder       *Binder
-	Protector    *Protector
+	Binder       *binding.Binder
+	Protector    *protection.Protector
 }
 
-// newProvisioner makes a provisioner.
-func newProvisioner(deps reconciler.Dependencies, parts Parts) *Provisioner {
+// New makes a provisioner.
+func New(deps reconciler.Dependencies, parts Parts) *Provisioner {
 	return &Provisioner{
 		client: deps.Client, live: deps.Live, shared: deps.Reads, scope: deps.Scope, index: parts.Index, open: parts.Open,
 		untilRefresh: parts.UntilRefresh, binder: parts.Binder, protector: parts.Protector, events: deps.Events,
@@ -70,18 +77,18 @@ func newProvisioner(deps reconciler.Dependencies, parts Parts) *Provisioner {
 // NoProvisioner is the provisioner of classes whose volumes are made by hand.
 const NoProvisioner = "kubernetes.io/no-provisioner"
 
-// awaitProvisionRequest waits, in scope=classes, until kube-controller-manager
+// AwaitProvisionRequest waits, in scope=classes, until kube-controller-manager
 // asks one of Stowage's drivers for the claim's volume.
-func (r *Provisioner) awaitProvisionRequest(_ context.Context, scope *ClaimScope) (*wait, error) {
+func (r *Provisioner) AwaitProvisionRequest(_ context.Context, scope *step.Scope) (*step.Wait, error) {
 	if !backend.IsOurs(scope.Claim.Annotations[volume.AnnStorageProvisioner]) {
-		return &wait{}, nil
+		return &step.Wait{}, nil
 	}
 	return nil, nil
 }
 
-// findMadeVolume finds, in scope=classes, the volume that was made for the claim
+// FindMadeVolume finds, in scope=classes, the volume that was made for the claim
 // and that kube-controller-manager has yet to bind.
-func (r *Provisioner) findMadeVolume(ctx context.Context, scope *ClaimScope) (*wait, error) {
+func (r *Provisioner) FindMadeVolume(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	pv := &corev1.PersistentVolume{}
 	err := r.client.Get(ctx, client.ObjectKey{Name: provisioned.VolumeID(scope.Claim)}, pv)
 	if err == nil && binder.TiedTo(pv, scope.Claim) {
@@ -90,18 +97,18 @@ func (r *Provisioner) findMadeVolume(ctx context.Context, scope *ClaimScope) (*w
 	return nil, wrap.Error(client.IgnoreNotFound(err), "reading volume %s", provisioned.VolumeID(scope.Claim))
 }
 
-// provision makes a volume for a claim that none fits, or leaves that to the
+// Provision makes a volume for a claim that none fits, or leaves that to the
 // provisioner whose it is.
-func (r *Provisioner) provision(ctx context.Context, scope *ClaimScope) (*wait, error) {
+func (r *Provisioner) Provision(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	switch {
 	case scope.Volume != nil:
 		return nil, nil
-	case scope.wish.Delayed:
+	case scope.Wish.Delayed:
 		return r.waitForPlacement(ctx, scope.Claim)
 	case r.scope == reconciler.ClassesScope && (scope.Class == nil || scope.Class.Provisioner != scope.Claim.Annotations[volume.AnnStorageProvisioner]):
 		// The class is gone, or was made anew for somebody else: whoever asked is to
 		// ask again.
-		return &wait{}, nil
+		return &step.Wait{}, nil
 	case scope.Class == nil || scope.Class.Provisioner == NoProvisioner:
 		return r.waitUnmatched(scope), nil
 	case isGone(scope.Class):
@@ -119,9 +126,9 @@ func (r *Provisioner) provision(ctx context.Context, scope *ClaimScope) (*wait, 
 }
 
 // prepare finds the claim's backend and says what is asked of it.
-func (r *Provisioner) prepare(ctx context.Context, scope *ClaimScope) (*stowagev1alpha1.StorageBackend, backend.Request, error) {
+func (r *Provisioner) prepare(ctx context.Context, scope *step.Scope) (*stowagev1alpha1.StorageBackend, backend.Request, error) {
 	request := RequestFrom(scope.Claim)
-	request.Node, request.Topologies = scope.wish.Node, scope.Class.AllowedTopologies
+	request.Node, request.Topologies = scope.Wish.Node, scope.Class.AllowedTopologies
 	parameters, err := backend.ParseParameters(scope.Class.Parameters)
 	if err != nil {
 		return nil, request, fmt.Errorf("StorageClass %s: %w", scope.Class.Name, err)
@@ -175,7 +182,7 @@ func ownersAnnotations(claim *corev1.PersistentVolumeClaim) map[string]string {
 
 // refuse returns the reason for which a claim is refused before any backend is
 // asked: nothing may be created for it.
-func refuse(scope *ClaimScope, object *stowagev1alpha1.StorageBackend) error {
+func refuse(scope *step.Scope, object *stowagev1alpha1.StorageBackend) error {
 	claim := scope.Claim
 	switch {
 	case !object.DeletionTimestamp.IsZero():
@@ -183,9 +190,9 @@ func refuse(scope *ClaimScope, object *stowagev1alpha1.StorageBackend) error {
 	case backend.DriverOf(object) != scope.Class.Provisioner:
 		return backend.Invalid.Errorf("StorageClass %s has the provisioner %s, but StorageBackend %s is served by %s",
 			scope.Class.Name, scope.Class.Provisioner, object.Name, backend.DriverOf(object))
-	case scope.wish.Node != nil && !backend.Allows(scope.Class.AllowedTopologies, scope.wish.Node):
+	case scope.Wish.Node != nil && !backend.Allows(scope.Class.AllowedTopologies, scope.Wish.Node):
 		return backend.WrongNode.Errorf("node %s is not within the allowedTopologies of StorageClass %s (%s): place the pod elsewhere, or use another class",
-			scope.wish.Node.Name, scope.Class.Name, backend.Mismatch(scope.Class.AllowedTopologies, scope.wish.Node))
+			scope.Wish.Node.Name, scope.Class.Name, backend.Mismatch(scope.Class.AllowedTopologies, scope.Wish.Node))
 	case claim.Spec.Selector != nil:
 		return backend.Invalid.Errorf("a claim with a selector gets no volume made for it: remove the selector, or create a volume that it selects")
 	case ptr.Deref(claim.Spec.VolumeAttributesClassName, "") != "":
@@ -197,8 +204,8 @@ func refuse(scope *ClaimScope, object *stowagev1alpha1.StorageBackend) error {
 // make has the backend make the volume. That it was asked to is written down
 // first, so that no crash leaves storage of which nobody knows.
 func (r *Provisioner) make(
-	ctx context.Context, scope *ClaimScope, object *stowagev1alpha1.StorageBackend, request backend.Request,
-) (*wait, error) {
+	ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend, request backend.Request,
+) (*step.Wait, error) {
 	opened, err := r.open(scope.Claim, object)
 	if err == nil {
 		err = opened.Capabilities().Check(request)
@@ -227,7 +234,7 @@ func (r *Provisioner) make(
 // awaitUsable reads the backend once more, live, now that the intent is written: a
 // backend that is let go looks for intents after its deletion. Each side writes
 // before it reads, so one of them sees the other.
-func (r *Provisioner) awaitUsable(ctx context.Context, object *stowagev1alpha1.StorageBackend) (*wait, error) {
+func (r *Provisioner) awaitUsable(ctx context.Context, object *stowagev1alpha1.StorageBackend) (*step.Wait, error) {
 	current, err := r.shared.Backends.Get(ctx, object.Name)
 	switch {
 	case client.IgnoreNotFound(err) != nil:
@@ -235,14 +242,14 @@ func (r *Provisioner) awaitUsable(ctx context.Context, object *stowagev1alpha1.S
 	case apierrors.IsNotFound(err) || current.UID != object.UID || !current.DeletionTimestamp.IsZero():
 		return waitForBackend(backend.Invalid.Errorf("StorageBackend %s is being deleted: use another class", object.Name)), nil
 	case !controllerutil.ContainsFinalizer(current, stowagev1alpha1.BackendInUseFinalizer):
-		return &wait{reason: "Provisioning", message: "waiting for StorageBackend " + object.Name + " to be accepted", after: wake.AfterContention}, nil
+		return &step.Wait{Reason: "Provisioning", Message: "waiting for StorageBackend " + object.Name + " to be accepted", After: wake.AfterContention}, nil
 	}
 	return nil, nil
 }
 
 // ensureVolume creates the volume object, tied to the claim from its birth. A
 // crash before the claim's own write finds it there.
-func (r *Provisioner) ensureVolume(ctx context.Context, scope *ClaimScope, pv *corev1.PersistentVolume) (*wait, error) {
+func (r *Provisioner) ensureVolume(ctx context.Context, scope *step.Scope, pv *corev1.PersistentVolume) (*step.Wait, error) {
 	if r.scope == reconciler.ClusterScope {
 		// As Kubernetes' admission plug-in does: the write that binds has nothing to add.
 		controllerutil.AddFinalizer(pv, uses.VolumeProtection)
@@ -254,7 +261,7 @@ func (r *Provisioner) ensureVolume(ctx context.Context, scope *ClaimScope, pv *c
 		}
 		waiting := waitForBackend(backend.Conflict.Errorf("a volume %s exists and is not this claim's: delete it", pv.Name))
 		// Its end wakes the claim that it names.
-		waiting.after = wake.WithoutAnswer
+		waiting.After = wake.WithoutAnswer
 		return waiting, nil
 	}
 	if err != nil {
@@ -262,7 +269,7 @@ func (r *Provisioner) ensureVolume(ctx context.Context, scope *ClaimScope, pv *c
 	}
 	if r.scope == reconciler.ClassesScope {
 		// In scope=cluster the write that binds the claim tells.
-		r.binder.tellProvisioned(scope.Claim, pv)
+		r.binder.TellProvisioned(scope.Claim, pv)
 	}
 	scope.Volume = pv
 	return nil, nil
@@ -270,7 +277,7 @@ func (r *Provisioner) ensureVolume(ctx context.Context, scope *ClaimScope, pv *c
 
 // findRecorded looks, live, for the volume object that was created for the claim
 // before. One that is being deleted can't be bound any more.
-func (r *Provisioner) findRecorded(ctx context.Context, scope *ClaimScope) (*wait, error) {
+func (r *Provisioner) findRecorded(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	recorded := &corev1.PersistentVolume{}
 	err := r.live.Get(ctx, client.ObjectKey{Name: provisioned.VolumeID(scope.Claim)}, recorded)
 	switch {
@@ -285,7 +292,7 @@ func (r *Provisioner) findRecorded(ctx context.Context, scope *ClaimScope) (*wai
 	return nil, nil
 }
 
-func NewVolume(scope *ClaimScope, object *stowagev1alpha1.StorageBackend, request backend.Request, made *backend.Volume) *corev1.PersistentVolume {
+func NewVolume(scope *step.Scope, object *stowagev1alpha1.StorageBackend, request backend.Request, made *backend.Volume) *corev1.PersistentVolume {
 	claim, class := scope.Claim, scope.Class
 	driver := backend.DriverOf(object)
 	// Kubernetes keeps a csi source from being changed: what deletion needs to
@@ -328,7 +335,7 @@ func NewVolume(scope *ClaimScope, object *stowagev1alpha1.StorageBackend, reques
 
 // markProvisioner tells a foreign provisioner that the claim's volume is its to
 // make.
-func (r *Provisioner) markProvisioner(ctx context.Context, scope *ClaimScope) error {
+func (r *Provisioner) markProvisioner(ctx context.Context, scope *step.Scope) error {
 	before := scope.Claim.DeepCopy()
 	if !setProvisioner(scope.Claim, scope.Class) {
 		return nil

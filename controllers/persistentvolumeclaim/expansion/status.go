@@ -1,4 +1,4 @@
-package persistentvolumeclaim
+package expansion
 
 import (
 	"cmp"
@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/bindable"
 	"github.com/stowage-dev/stowage/internal/patch"
@@ -56,9 +57,9 @@ func (r *Expander) noteExpansion(ctx context.Context, claim *corev1.PersistentVo
 }
 
 // failExpansion says on the claim what a backend's error means for it.
-func (r *Expander) failExpansion(ctx context.Context, claim *corev1.PersistentVolumeClaim, problem error) (*wait, error) {
+func (r *Expander) failExpansion(ctx context.Context, claim *corev1.PersistentVolumeClaim, problem error) (*step.Wait, error) {
 	if backend.Unfinished(problem) {
-		return &wait{after: wake.WithoutAnswer}, nil
+		return &step.Wait{After: wake.WithoutAnswer}, nil
 	}
 	news, err := r.writeExpansion(ctx, claim, func() {
 		if isInfeasible(problem) {
@@ -90,9 +91,9 @@ func (r *Expander) ensureVolumeSize(
 		pv.Spec.Capacity[corev1.ResourceStorage] = expanded.Capacity
 		changed = true
 	}
-	if expanded.OnNode && pv.Annotations[AnnPreResizeCapacity] == "" {
+	if expanded.OnNode && pv.Annotations[step.AnnPreResizeCapacity] == "" {
 		had := claim.Status.Capacity[corev1.ResourceStorage]
-		changed = setAnnotation(pv, AnnPreResizeCapacity, had.String()) || changed
+		changed = setAnnotation(pv, step.AnnPreResizeCapacity, had.String()) || changed
 	}
 	if !changed {
 		return nil
@@ -143,11 +144,11 @@ func (r *Expander) finishExpansion(ctx context.Context, claim *corev1.Persistent
 // forgetEarlierSize takes the mark off a volume whose file system a node has grown.
 func (r *Expander) forgetEarlierSize(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
 	has, grown := claim.Status.Capacity[corev1.ResourceStorage], pv.Spec.Capacity[corev1.ResourceStorage]
-	if pv.Annotations[AnnPreResizeCapacity] == "" || claim.Status.Phase != corev1.ClaimBound || has.Cmp(grown) < 0 {
+	if pv.Annotations[step.AnnPreResizeCapacity] == "" || claim.Status.Phase != corev1.ClaimBound || has.Cmp(grown) < 0 {
 		return nil
 	}
 	after := pv.DeepCopy()
-	setAnnotation(after, AnnPreResizeCapacity, "")
+	setAnnotation(after, step.AnnPreResizeCapacity, "")
 	err := r.client.Patch(ctx, after, client.MergeFromWithOptions(pv, client.MergeFromWithOptimisticLock{}))
 	return wrap.Error(err, "removing the mark of a growth from volume %s", pv.Name)
 }

@@ -1,4 +1,4 @@
-package persistentvolumeclaim
+package protection
 
 import (
 	"context"
@@ -14,12 +14,12 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
-// setUnused sets, in memory, the condition that tells since when no pod refers to
+// SetUnused sets, in memory, the condition that tells since when no pod refers to
 // a bound claim, and tells whether it changed. The cache is enough: a pod that it
 // has not seen yet wakes the claim, and whoever removes what is long unused only
 // waits longer.
-func (r *Protector) setUnused(ctx context.Context, claim *corev1.PersistentVolumeClaim) (changed bool, err error) {
-	pods, err := r.cachedPods(ctx, claim)
+func (r *Protector) SetUnused(ctx context.Context, claim *corev1.PersistentVolumeClaim) (changed bool, err error) {
+	pods, err := r.CachedPods(ctx, claim)
 	if err != nil {
 		return false, err
 	}
@@ -34,9 +34,9 @@ func (r *Protector) setUnused(ctx context.Context, claim *corev1.PersistentVolum
 	return bindable.SetCondition(claim, condition), nil
 }
 
-// cachedPods are the pods that name a claim: the cache's own, which are not to be
+// CachedPods are the pods that name a claim: the cache's own, which are not to be
 // changed.
-func (r *Protector) cachedPods(ctx context.Context, claim *corev1.PersistentVolumeClaim) ([]corev1.Pod, error) {
+func (r *Protector) CachedPods(ctx context.Context, claim *corev1.PersistentVolumeClaim) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
 	err := r.client.List(ctx, pods, client.InNamespace(claim.Namespace), client.MatchingFields{index.PodsByClaim: claim.Name},
 		wake.Unhurried, client.UnsafeDisableDeepCopy)

@@ -1,4 +1,7 @@
-package persistentvolumeclaim
+// Package binding finds the volume that a claim gets and ties the two to each other, in four
+// writes that can each be repeated. It also ties again what somebody untied, and finds lost
+// volumes. What fits is decided in internal/binder.
+package binding
 
 import (
 	"context"
@@ -15,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/protection"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/bindable"
 	"github.com/stowage-dev/stowage/internal/binder"
@@ -33,16 +38,16 @@ type Binder struct {
 	events events.EventRecorder
 	// mismatches are what was last told of volumes that a controller tied to a claim.
 	mismatches event.Once
-	protector  *Protector
+	protector  *protection.Protector
 }
 
-// NewBinder makes a binder that finds volumes in an index.
-func NewBinder(deps reconciler.Dependencies, index *binder.Index, protector *Protector) *Binder {
+// New makes a binder that finds volumes in an index.
+func New(deps reconciler.Dependencies, index *binder.Index, protector *protection.Protector) *Binder {
 	return &Binder{client: deps.Client, live: deps.Live, scope: deps.Scope, index: index, events: deps.Events, protector: protector}
 }
 
-// forget drops what was told of a claim that is gone.
-func (r *Binder) forget(claim types.NamespacedName) { r.mismatches.Forget(claim) }
+// Forget drops what was told of a claim that is gone.
+func (r *Binder) Forget(claim types.NamespacedName) { r.mismatches.Forget(claim) }
 
 // Bind ties volume and claim to each other, in four writes of which each is left
 // out where it already holds, so that a crash after any of them is resumed:
@@ -51,7 +56,7 @@ func (r *Binder) forget(claim types.NamespacedName) { r.mismatches.Forget(claim)
 //  2. the volume's phase;
 //  3. the claim's volumeName, and with it the end of provisioning;
 //  4. the claim's phase and what it got.
-func (r *Binder) Bind(ctx context.Context, scope *ClaimScope) (*wait, error) {
+func (r *Binder) Bind(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	claim := scope.Claim
 	pv, err := r.bindVolume(ctx, scope.Volume, claim)
 	if err != nil {
@@ -124,7 +129,7 @@ func (r *Binder) bindClaim(ctx context.Context, claim *corev1.PersistentVolumeCl
 // SetClaimBound reports what the claim got.
 func (r *Binder) SetClaimBound(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
 	before := claim.Status
-	unused, err := r.protector.setUnused(ctx, claim)
+	unused, err := r.protector.SetUnused(ctx, claim)
 	if err != nil {
 		return err
 	}
@@ -135,7 +140,7 @@ func (r *Binder) SetClaimBound(ctx context.Context, claim *corev1.PersistentVolu
 		return fmt.Errorf("setting claim %s/%s to Bound: %w", claim.Namespace, claim.Name, err)
 	}
 	if before.Phase != corev1.ClaimBound && provisioned.ProvisionedHere(pv) {
-		r.tellProvisioned(claim, pv)
+		r.TellProvisioned(claim, pv)
 	}
 	return nil
 }
@@ -166,12 +171,12 @@ func SetBound(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) 
 // whose file system no node has grown since, no more than before.
 func usableCapacity(pv *corev1.PersistentVolume) corev1.ResourceList {
 	capacity := maps.Clone(pv.Spec.Capacity)
-	if had, err := resource.ParseQuantity(pv.Annotations[AnnPreResizeCapacity]); err == nil {
+	if had, err := resource.ParseQuantity(pv.Annotations[step.AnnPreResizeCapacity]); err == nil {
 		capacity[corev1.ResourceStorage] = had
 	}
 	return capacity
 }
 
-func (r *Binder) tellProvisioned(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
+func (r *Binder) TellProvisioned(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
 	r.events.Eventf(claim, pv, corev1.EventTypeNormal, "ProvisioningSucceeded", "Provision", "Successfully provisioned volume %s", pv.Name)
 }

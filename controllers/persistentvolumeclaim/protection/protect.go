@@ -1,4 +1,7 @@
-package persistentvolumeclaim
+// Package protection keeps claims that pods use from being deleted, and sets the condition
+// since when no pod refers to a claim. That a claim is unused it believes only when read
+// live.
+package protection
 
 import (
 	"context"
@@ -8,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/uses"
@@ -20,14 +24,14 @@ type Protector struct {
 	shared liveread.Reads
 }
 
-// NewProtector makes a protector.
-func NewProtector(deps reconciler.Dependencies) *Protector {
+// New makes a protector.
+func New(deps reconciler.Dependencies) *Protector {
 	return &Protector{client: deps.Client, shared: deps.Reads}
 }
 
-// ensureProtected adds the finalizer to a claim that was created while the
+// EnsureProtected adds the finalizer to a claim that was created while the
 // admission plug-in was off.
-func (r *Protector) ensureProtected(ctx context.Context, scope *ClaimScope) (*wait, error) {
+func (r *Protector) EnsureProtected(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	if controllerutil.ContainsFinalizer(scope.Claim, uses.ClaimProtection) {
 		return nil, nil
 	}
@@ -36,21 +40,21 @@ func (r *Protector) ensureProtected(ctx context.Context, scope *ClaimScope) (*wa
 	err := r.client.Patch(ctx, scope.Claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsNotFound(err) {
 		// The cache still shows a claim that is gone: there is nothing to bring further.
-		return &wait{}, nil
+		return &step.Wait{}, nil
 	}
 	return nil, wrap.Error(err, "protecting claim %s/%s", scope.Claim.Namespace, scope.Claim.Name)
 }
 
-// awaitUnused keeps a deleted claim while a pod uses it. The cache only saves the
+// AwaitUnused keeps a deleted claim while a pod uses it. The cache only saves the
 // question: that no pod uses the claim is believed when read live.
-func (r *Protector) awaitUnused(ctx context.Context, scope *ClaimScope) (*wait, error) {
+func (r *Protector) AwaitUnused(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	claim := scope.Claim
-	cached, err := r.cachedPods(ctx, claim)
+	cached, err := r.CachedPods(ctx, claim)
 	if err != nil {
 		return nil, err
 	}
 	if slices.ContainsFunc(cached, uses.Of(claim)) {
-		return &wait{}, nil
+		return &step.Wait{}, nil
 	}
 	if !controllerutil.ContainsFinalizer(claim, uses.ClaimProtection) {
 		return nil, nil
@@ -60,7 +64,7 @@ func (r *Protector) awaitUnused(ctx context.Context, scope *ClaimScope) (*wait, 
 		return nil, err
 	}
 	if slices.ContainsFunc(pods, uses.Of(claim)) {
-		return &wait{}, nil
+		return &step.Wait{}, nil
 	}
 	return nil, nil
 }

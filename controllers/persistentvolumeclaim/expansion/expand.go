@@ -1,4 +1,7 @@
-package persistentvolumeclaim
+// Package expansion grows the volumes of bound claims: the backend first, then, where a file
+// system has to grow, the node. It follows Kubernetes' recovery from failed expansions, and
+// leaves volumes of other drivers to their resizers.
+package expansion
 
 import (
 	"context"
@@ -13,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
@@ -27,16 +31,16 @@ type Expander struct {
 	client client.Client
 	live   client.Reader
 	scope  reconciler.Scope
-	open   Open
+	open   step.Open
 	events events.EventRecorder
 }
 
-// newExpander makes an expander.
-func newExpander(deps reconciler.Dependencies, open Open) *Expander {
+// New makes an expander.
+func New(deps reconciler.Dependencies, open step.Open) *Expander {
 	return &Expander{client: deps.Client, live: deps.Live, scope: deps.Scope, open: open, events: deps.Events}
 }
 
-// expand gives a bound claim what it asks for beyond what it has:
+// Expand gives a bound claim what it asks for beyond what it has:
 //
 //  1. the claim says which size is being made: from here on that one is finished, or
 //     known to have failed, before another is begun;
@@ -47,7 +51,7 @@ func newExpander(deps reconciler.Dependencies, open Open) *Expander {
 //
 // Each is left out where it already holds, so that a crash after any of them is
 // resumed.
-func (r *Expander) expand(ctx context.Context, scope *ClaimScope) (*wait, error) {
+func (r *Expander) Expand(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	claim := scope.Claim
 	pv, err := r.shownVolume(ctx, scope)
 	switch {
@@ -69,7 +73,7 @@ func (r *Expander) expand(ctx context.Context, scope *ClaimScope) (*wait, error)
 	return r.expandVolume(ctx, claim, current)
 }
 
-func (r *Expander) expandVolume(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) (*wait, error) {
+func (r *Expander) expandVolume(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) (*step.Wait, error) {
 	goal := goalOf(claim, pv)
 	if waiting, err := r.ensureExpansionNoted(ctx, claim, goal); waiting != nil || err != nil {
 		return waiting, err
@@ -102,7 +106,7 @@ func (r *Expander) expandVolume(ctx context.Context, claim *corev1.PersistentVol
 // ensureExpansionNoted writes down which size the backend is asked for, before it is.
 // Where that was written before, the claim is read live: the cache of a new leader
 // may show one that is gone, or that was finished since.
-func (r *Expander) ensureExpansionNoted(ctx context.Context, claim *corev1.PersistentVolumeClaim, goal resource.Quantity) (*wait, error) {
+func (r *Expander) ensureExpansionNoted(ctx context.Context, claim *corev1.PersistentVolumeClaim, goal resource.Quantity) (*step.Wait, error) {
 	if !isNoted(claim, goal) {
 		if waiting, err := r.awaitAllowed(ctx, claim); waiting != nil || err != nil {
 			return waiting, err
@@ -115,14 +119,14 @@ func (r *Expander) ensureExpansionNoted(ctx context.Context, claim *corev1.Persi
 	case client.IgnoreNotFound(err) != nil:
 		return nil, fmt.Errorf("reading claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	case apierrors.IsNotFound(err) || current.UID != claim.UID || current.ResourceVersion != claim.ResourceVersion:
-		return &wait{after: wake.AfterContention}, nil
+		return &step.Wait{After: wake.AfterContention}, nil
 	}
 	return nil, nil
 }
 
 // awaitAllowed refuses what the claim's class doesn't allow, where no API server did.
 // A class that is gone allowed it when the request was made.
-func (r *Expander) awaitAllowed(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*wait, error) {
+func (r *Expander) awaitAllowed(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*step.Wait, error) {
 	class := &storagev1.StorageClass{}
 	err := r.client.Get(ctx, client.ObjectKey{Name: storageclass.Of(claim)}, class)
 	switch {
@@ -153,7 +157,7 @@ func (r *Expander) backendHolding(ctx context.Context, claim *corev1.PersistentV
 
 // shownVolume is the claim's volume as the cache shows it, nil where it doesn't. It
 // is not to be changed.
-func (r *Expander) shownVolume(ctx context.Context, scope *ClaimScope) (*corev1.PersistentVolume, error) {
+func (r *Expander) shownVolume(ctx context.Context, scope *step.Scope) (*corev1.PersistentVolume, error) {
 	if scope.Volume != nil {
 		return scope.Volume, nil
 	}

@@ -1,18 +1,16 @@
-package persistentvolumeclaim
+package expansion
 
 import (
 	"context"
+	"fmt"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
-
 	storagev1 "k8s.io/api/storage/v1"
-
-	"fmt"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/storage/volume"
 
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/migration"
@@ -21,7 +19,7 @@ import (
 
 // leaveToExpander leaves a volume that Stowage does not serve to the resizer of its
 // driver. In scope=classes kube-controller-manager does.
-func (r *Expander) leaveToExpander(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) (*wait, error) {
+func (r *Expander) leaveToExpander(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) (*step.Wait, error) {
 	if r.scope == reconciler.ClassesScope {
 		return nil, nil
 	}
@@ -35,7 +33,7 @@ func (r *Expander) leaveToExpander(ctx context.Context, claim *corev1.Persistent
 	marked := *claim
 	marked.Annotations = maps.Clone(claim.Annotations)
 	metav1.SetMetaDataAnnotation(&marked.ObjectMeta, annResizer, driver)
-	if gone, err := annotate(ctx, r.client, claim, marked.Annotations); gone != nil || err != nil {
+	if gone, err := step.Annotate(ctx, r.client, claim, marked.Annotations); gone != nil || err != nil {
 		return gone, err
 	}
 	return waitForForeignExpander(), nil
@@ -53,35 +51,35 @@ func expandedElsewhere(pv *corev1.PersistentVolume) bool {
 // in-tree type: of a csi source the resizer reads the driver.
 const annResizer = "volume.kubernetes.io/storage-resizer"
 
-func waitForNoExpander(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) *wait {
+func waitForNoExpander(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) *step.Wait {
 	has := claim.Status.Capacity[corev1.ResourceStorage]
-	return &wait{
-		event: "VolumeResizeFailed", warning: true,
-		message: fmt.Sprintf("no driver grows volume %s: create a larger claim and copy the data, and set the request of this one back to %s",
+	return &step.Wait{
+		Event: "VolumeResizeFailed", Warning: true,
+		Message: fmt.Sprintf("no driver grows volume %s: create a larger claim and copy the data, and set the request of this one back to %s",
 			pv.Name, has.String()),
 	}
 }
 
-func waitForForeignExpander() *wait {
-	return &wait{event: "ExternalExpanding", message: "waiting for an external controller to expand this claim's volume"}
+func waitForForeignExpander() *step.Wait {
+	return &step.Wait{Event: "ExternalExpanding", Message: "waiting for an external controller to expand this claim's volume"}
 }
 
-func waitForAllowance(class *storagev1.StorageClass) *wait {
-	return &wait{
-		event: "VolumeResizeFailed", warning: true, after: wake.WithoutAnswer,
-		message: fmt.Sprintf("StorageClass %s does not let claims grow: set its allowVolumeExpansion, in the StorageBackend where Stowage keeps the class", class.Name),
+func waitForAllowance(class *storagev1.StorageClass) *step.Wait {
+	return &step.Wait{
+		Event: "VolumeResizeFailed", Warning: true, After: wake.WithoutAnswer,
+		Message: fmt.Sprintf("StorageClass %s does not let claims grow: set its allowVolumeExpansion, in the StorageBackend where Stowage keeps the class", class.Name),
 	}
 }
 
 // waitAfterFailedExpansion says when a failed growth is tried again: an infeasible
 // one not before its request is changed.
-func waitAfterFailedExpansion(err error) *wait {
+func waitAfterFailedExpansion(err error) *step.Wait {
 	switch kind := backend.KindOf(err); {
 	case isInfeasible(err):
 		return nil
 	case kind == backend.Exhausted || kind == backend.Unavailable:
-		return &wait{after: wake.WithoutAnswer}
+		return &step.Wait{After: wake.WithoutAnswer}
 	default:
-		return &wait{retry: err}
+		return &step.Wait{Retry: err}
 	}
 }

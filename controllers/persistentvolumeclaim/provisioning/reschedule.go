@@ -1,4 +1,4 @@
-package persistentvolumeclaim
+package provisioning
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
@@ -31,11 +32,11 @@ const maxPodsNamed = 3
 
 // waitForPlacement says what a claim waits for whose pod has no node yet: for a
 // pod, or for the scheduler. In scope=classes kube-controller-manager says it.
-func (r *Provisioner) waitForPlacement(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*wait, error) {
+func (r *Provisioner) waitForPlacement(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*step.Wait, error) {
 	if r.scope == reconciler.ClassesScope {
-		return &wait{}, nil
+		return &step.Wait{}, nil
 	}
-	pods, err := r.protector.cachedPods(ctx, claim)
+	pods, err := r.protector.CachedPods(ctx, claim)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func (r *Provisioner) waitForPlacement(ctx context.Context, claim *corev1.Persis
 // retryElsewhere says what an error of Provision means. Where the node that the
 // scheduler chose can't have the volume, and another may, the scheduler is asked
 // again. Of a pod that was placed by hand no scheduler hears: the error is told.
-func (r *Provisioner) retryElsewhere(ctx context.Context, scope *ClaimScope, cause error) (*wait, error) {
+func (r *Provisioner) retryElsewhere(ctx context.Context, scope *step.Scope, cause error) (*step.Wait, error) {
 	if !concernsChoice(scope, cause) {
 		return waitForBackend(cause), nil
 	}
@@ -67,33 +68,33 @@ func (r *Provisioner) retryElsewhere(ctx context.Context, scope *ClaimScope, cau
 		return nil, err
 	}
 	// The outcome is known: nothing is being made there any more.
-	noted.Undoing, noted.Leaving, noted.Because = true, scope.wish.Node.Name, message.Cut(cause.Error(), message.MaxNote)
+	noted.Undoing, noted.Leaving, noted.Because = true, scope.Wish.Node.Name, message.Cut(cause.Error(), message.MaxNote)
 	return r.leaveNode(ctx, scope.Claim, noted)
 }
 
 // leaveForbiddenNode says what it means that a claim is refused before its backend is
 // asked. A node of the scheduler's choice that the class doesn't allow is left: the
 // class was made anew since, with other zones.
-func (r *Provisioner) leaveForbiddenNode(ctx context.Context, scope *ClaimScope, cause error) (*wait, error) {
+func (r *Provisioner) leaveForbiddenNode(ctx context.Context, scope *step.Scope, cause error) (*step.Wait, error) {
 	if !concernsChoice(scope, cause) {
 		return waitForBackend(cause), nil
 	}
-	return r.leaveUnlessMade(ctx, scope, scope.wish.Node.Name, cause.Error())
+	return r.leaveUnlessMade(ctx, scope, scope.Wish.Node.Name, cause.Error())
 }
 
 // concernsChoice tells whether an error says that the node that the scheduler chose
 // can't have the volume.
-func concernsChoice(scope *ClaimScope, cause error) bool {
-	node := NameOf(scope.wish.Node)
+func concernsChoice(scope *step.Scope, cause error) bool {
+	node := NameOf(scope.Wish.Node)
 	refused := errors.Is(cause, backend.Exhausted) || errors.Is(cause, backend.WrongNode)
-	return refused && node != "" && scope.Claim.Annotations[AnnSelectedNode] == node
+	return refused && node != "" && scope.Claim.Annotations[step.AnnSelectedNode] == node
 }
 
-// leaveMissingNode has the scheduler choose again where the node of its choice is
+// LeaveMissingNode has the scheduler choose again where the node of its choice is
 // gone. The cache may be behind the node's creation: that it is gone is believed
 // when read live.
-func (r *Provisioner) leaveMissingNode(ctx context.Context, scope *ClaimScope, node, placedBy string) (*wait, error) {
-	if scope.Claim.Annotations[AnnSelectedNode] != node {
+func (r *Provisioner) LeaveMissingNode(ctx context.Context, scope *step.Scope, node, placedBy string) (*step.Wait, error) {
+	if scope.Claim.Annotations[step.AnnSelectedNode] != node {
 		return waitForNode(node, placedBy), nil
 	}
 	err := r.live.Get(ctx, client.ObjectKey{Name: node}, &corev1.Node{})
@@ -101,18 +102,18 @@ func (r *Provisioner) leaveMissingNode(ctx context.Context, scope *ClaimScope, n
 	case client.IgnoreNotFound(err) != nil:
 		return nil, fmt.Errorf("reading node %s: %w", node, err)
 	case err == nil:
-		return &wait{after: wake.AfterContention}, nil
+		return &step.Wait{After: wake.AfterContention}, nil
 	}
 	waiting, err := r.leaveUnlessMade(ctx, scope, node, "the node does not exist")
 	// Where the volume was made in time no other is taken.
-	scope.wish.Delayed = scope.Volume != nil
+	scope.Wish.Delayed = scope.Volume != nil
 	return waiting, err
 }
 
 // leaveUnlessMade leaves a node, unless the volume was made there in time: then that is
 // bound. How a call ended that was begun there isn't known: it is repeated before what it
 // made is removed.
-func (r *Provisioner) leaveUnlessMade(ctx context.Context, scope *ClaimScope, node, because string) (*wait, error) {
+func (r *Provisioner) leaveUnlessMade(ctx context.Context, scope *step.Scope, node, because string) (*step.Wait, error) {
 	waiting, err := r.findRecorded(ctx, scope)
 	if waiting != nil || err != nil || scope.Volume != nil {
 		return waiting, err
@@ -130,7 +131,7 @@ func (r *Provisioner) leaveUnlessMade(ctx context.Context, scope *ClaimScope, no
 //	write down which node, and why: what was begun is not used any more
 //	remove what was begun
 //	take the scheduler's choice and the intent off the claim, in one write
-func (r *Provisioner) leaveNode(ctx context.Context, claim *corev1.PersistentVolumeClaim, noted provisioned.Intent) (*wait, error) {
+func (r *Provisioner) leaveNode(ctx context.Context, claim *corev1.PersistentVolumeClaim, noted provisioned.Intent) (*step.Wait, error) {
 	if controllerutil.ContainsFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer) {
 		if err := r.writeIntent(ctx, claim, noted); err != nil {
 			return nil, err
@@ -139,9 +140,9 @@ func (r *Provisioner) leaveNode(ctx context.Context, claim *corev1.PersistentVol
 		switch {
 		case err != nil:
 			return nil, err
-		case waiting != nil && waiting.retry == nil:
+		case waiting != nil && waiting.Retry == nil:
 			told := waitForOtherNode(noted)
-			told.after = waiting.after
+			told.After = waiting.After
 			return told, nil
 		case waiting != nil:
 			return waiting, nil
@@ -160,8 +161,8 @@ func (r *Provisioner) removeSelectedNode(ctx context.Context, claim *corev1.Pers
 	}
 	before := claim.DeepCopy()
 	changed := provisioned.ClearIntent(claim)
-	if claim.Annotations[AnnSelectedNode] == node {
-		delete(claim.Annotations, AnnSelectedNode)
+	if claim.Annotations[step.AnnSelectedNode] == node {
+		delete(claim.Annotations, step.AnnSelectedNode)
 		changed = true
 	}
 	if !changed {
@@ -171,33 +172,33 @@ func (r *Provisioner) removeSelectedNode(ctx context.Context, claim *corev1.Pers
 	return wrap.Error(err, "asking for another node than %s for claim %s/%s", node, claim.Namespace, claim.Name)
 }
 
-// claimsPlacedOn are those that wait and for which the scheduler chose a node.
-func (r *Provisioner) claimsPlacedOn(ctx context.Context, node client.Object) []reconcile.Request {
+// ClaimsPlacedOn are those that wait and for which the scheduler chose a node.
+func (r *Provisioner) ClaimsPlacedOn(ctx context.Context, node client.Object) []reconcile.Request {
 	claims := &corev1.PersistentVolumeClaimList{}
 	if err := r.client.List(ctx, claims, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing claims", "node", node.GetName())
 	}
 	return wake.Requests(slices.DeleteFunc(claims.Items, func(claim corev1.PersistentVolumeClaim) bool {
-		return binder.Completed(&claim) || claim.Annotations[AnnSelectedNode] != node.GetName()
+		return binder.Completed(&claim) || claim.Annotations[step.AnnSelectedNode] != node.GetName()
 	}))
 }
 
-// goneNodes lets pass nodes that go.
-var goneNodes = predicate.Funcs{
+// GoneNodes lets pass nodes that go.
+var GoneNodes = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(event.UpdateEvent) bool { return false },
 }
 
-func waitForScheduler(pods []string) *wait {
-	return &wait{
-		reason: "WaitForPodScheduled", event: "WaitForPodScheduled",
-		message: fmt.Sprintf("waiting for the scheduler to choose a node for pod %s: the events of the pod tell what it waits for", strings.Join(pods, ", ")),
+func waitForScheduler(pods []string) *step.Wait {
+	return &step.Wait{
+		Reason: "WaitForPodScheduled", Event: "WaitForPodScheduled",
+		Message: fmt.Sprintf("waiting for the scheduler to choose a node for pod %s: the events of the pod tell what it waits for", strings.Join(pods, ", ")),
 	}
 }
 
-func waitForOtherNode(noted provisioned.Intent) *wait {
-	return &wait{
-		reason: ProvisioningFailed, event: ProvisioningFailed, warning: true,
-		message: fmt.Sprintf("node %s, which the scheduler chose, can't have the volume: %s; the scheduler is asked for another node", noted.Leaving, noted.Because),
+func waitForOtherNode(noted provisioned.Intent) *step.Wait {
+	return &step.Wait{
+		Reason: step.ProvisioningFailed, Event: step.ProvisioningFailed, Warning: true,
+		Message: fmt.Sprintf("node %s, which the scheduler chose, can't have the volume: %s; the scheduler is asked for another node", noted.Leaving, noted.Because),
 	}
 }

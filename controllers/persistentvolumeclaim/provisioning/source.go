@@ -1,4 +1,4 @@
-package persistentvolumeclaim
+package provisioning
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/index"
@@ -41,17 +42,17 @@ func populated(claim *corev1.PersistentVolumeClaim) bool {
 	return !copies && !restores
 }
 
-func waitForPopulator(claim *corev1.PersistentVolumeClaim) *wait {
+func waitForPopulator(claim *corev1.PersistentVolumeClaim) *step.Wait {
 	source := provisioned.DataSource(claim)
-	return &wait{
-		reason: "WaitForPopulator", event: "Provisioning",
-		message: fmt.Sprintf("assuming that an external populator will provision the volume from %s %s", source.Kind, source.Name),
+	return &step.Wait{
+		Reason: "WaitForPopulator", Event: "Provisioning",
+		Message: fmt.Sprintf("assuming that an external populator will provision the volume from %s %s", source.Kind, source.Name),
 	}
 }
 
 // sourceOf finds the volume that a claim's is to be a copy of, nil for none. Whatever
 // keeps it from being copied is an error: no empty volume takes its place.
-func (r *Provisioner) sourceOf(ctx context.Context, scope *ClaimScope, object *stowagev1alpha1.StorageBackend) (*backend.Source, error) {
+func (r *Provisioner) sourceOf(ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend) (*backend.Source, error) {
 	ref := provisioned.DataSource(scope.Claim)
 	switch {
 	case ref == nil:
@@ -79,7 +80,7 @@ func (r *Provisioner) sourceOf(ctx context.Context, scope *ClaimScope, object *s
 
 // fillFrom says in a request what the volume is to begin with. Once a backend was
 // asked, the volume that is copied may go: what was begun is looked for all the same.
-func (r *Provisioner) fillFrom(ctx context.Context, scope *ClaimScope, object *stowagev1alpha1.StorageBackend, request *backend.Request) error {
+func (r *Provisioner) fillFrom(ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend, request *backend.Request) error {
 	source, err := r.sourceOf(ctx, scope, object)
 	if err != nil && controllerutil.ContainsFinalizer(scope.Claim, stowagev1alpha1.ProvisioningFinalizer) {
 		return nil
@@ -88,8 +89,8 @@ func (r *Provisioner) fillFrom(ctx context.Context, scope *ClaimScope, object *s
 	return err
 }
 
-// claimsCopying wakes the claims that wait for a claim which they are to be copies of.
-func (r *Provisioner) claimsCopying(ctx context.Context, source client.Object) []reconcile.Request {
+// ClaimsCopying wakes the claims that wait for a claim which they are to be copies of.
+func (r *Provisioner) ClaimsCopying(ctx context.Context, source client.Object) []reconcile.Request {
 	claims := &corev1.PersistentVolumeClaimList{}
 	err := r.client.List(ctx, claims, client.InNamespace(source.GetNamespace()), client.MatchingFields{index.ClaimsBySource: source.GetName()}, wake.Unhurried)
 	if err != nil {
@@ -98,8 +99,8 @@ func (r *Provisioner) claimsCopying(ctx context.Context, source client.Object) [
 	return wake.Requests(claims.Items)
 }
 
-// newPhases lets pass claims that come, go, or get another phase.
-var newPhases = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+// NewPhases lets pass claims that come, go, or get another phase.
+var NewPhases = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*corev1.PersistentVolumeClaim), e.ObjectNew.(*corev1.PersistentVolumeClaim)
 	return before.UID != after.UID || before.Status.Phase != after.Status.Phase
 }}

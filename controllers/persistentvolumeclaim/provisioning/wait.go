@@ -1,0 +1,112 @@
+package provisioning
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/bindable"
+	"github.com/stowage-dev/stowage/internal/migration"
+	"github.com/stowage-dev/stowage/internal/storageclass"
+	"github.com/stowage-dev/stowage/internal/wake"
+)
+
+func waitForNode(name, placedBy string) *step.Wait {
+	return &step.Wait{
+		Reason: "NodeNotFound", Event: step.ProvisioningFailed, Warning: true,
+		Message: fmt.Sprintf("%s chose node %s, which does not exist: place the pod on another node, or register that one", placedBy, name),
+	}
+}
+
+func waitForConsumer() *step.Wait {
+	return &step.Wait{
+		Reason: "WaitForFirstConsumer", Event: "WaitForFirstConsumer",
+		Message: "waiting for first consumer to be created before binding: create a pod that uses this claim",
+	}
+}
+
+func waitForForeignProvisioner(driver string) *step.Wait {
+	return &step.Wait{
+		Reason: "ExternalProvisioning", Event: "ExternalProvisioning",
+		Message: fmt.Sprintf("waiting for a volume to be created by the external provisioner %q", driver),
+	}
+}
+
+// waitForGoneProvisioner says that no program makes volumes of a class. A volume of the
+// class that comes wakes the claim.
+func waitForGoneProvisioner(class *storagev1.StorageClass) *step.Wait {
+	return &step.Wait{
+		Reason: step.ProvisioningFailed, Event: step.ProvisioningFailed, Warning: true,
+		Message: fmt.Sprintf("StorageClass %q has the provisioner %s, which is not part of Kubernetes, and which no CSI driver took over: "+
+			"create the claim with another class, or create a volume that fits", class.Name, class.Provisioner),
+	}
+}
+
+// waitForBackend says what a backend's error means for the claim.
+func waitForBackend(err error) *step.Wait {
+	if backend.Unfinished(err) {
+		return &step.Wait{
+			Reason: "Provisioning", Event: "Provisioning", Message: err.Error(),
+			After: wake.WithoutAnswer, Yields: errors.Is(err, backend.Queued), Patient: true,
+		}
+	}
+	failed := &step.Wait{Reason: step.ProvisioningFailed, Message: err.Error(), Event: step.ProvisioningFailed, Warning: true}
+	switch backend.KindOf(err) {
+	case backend.Invalid, backend.Conflict, backend.WrongNode:
+		// Nothing but a change of an object that the claim watches helps.
+	case backend.Exhausted, backend.Unavailable:
+		failed.After, failed.Rarer = wake.WithoutAnswer, true
+		failed.Message += fmt.Sprintf(" (tried again every %s, and more rarely later)", wake.WithoutAnswer)
+	default:
+		failed.Retry = err
+		failed.Message += " (tried again, ever more slowly)"
+	}
+	return failed
+}
+
+// waitForOldVolume says why a claim doesn't get a volume object that goes.
+func waitForOldVolume(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) *step.Wait {
+	reason, message := bindable.OldVolume(pv, claim)
+	return &step.Wait{Reason: reason, Event: step.ProvisioningFailed, Warning: true, Message: message}
+}
+
+func waitForVolume(why string) *step.Wait {
+	return &step.Wait{Reason: "NoMatchingVolume", Event: "FailedBinding", Message: why}
+}
+
+// waitUnmatched says why no volume fits and none is made.
+func (r *Provisioner) waitUnmatched(scope *step.Scope) *step.Wait {
+	why := r.index.Explain(scope.Wish)
+	name := storageclass.Of(scope.Claim)
+	switch {
+	case name == "":
+		why += "; create a volume that fits, or name a StorageClass that makes volumes"
+	case scope.Class == nil:
+		why += fmt.Sprintf("; and there is no StorageClass %q that could make one: create a volume that fits, or the StorageClass", name)
+	default:
+		why += fmt.Sprintf("; StorageClass %q makes none: create a volume that fits", name)
+	}
+	waiting := waitForVolume(why)
+	if scope.Class == nil && name != "" {
+		waiting.Event, waiting.Warning, waiting.Counts = step.ProvisioningFailed, true, true
+	}
+	waiting.After = r.untilRefresh(name)
+	return waiting
+}
+
+// provisionerOf is the provisioner that makes volumes of a class: the CSI driver that took
+// over an in-tree one, or the one that the class names.
+func provisionerOf(class *storagev1.StorageClass) string {
+	return cmp.Or(migration.DriverOf(class.Provisioner), class.Provisioner)
+}
+
+// isGone reports whether the provisioner of a class was part of Kubernetes, and no CSI
+// driver took it over.
+func isGone(class *storagev1.StorageClass) bool {
+	return migration.IsInTree(class.Provisioner) && migration.DriverOf(class.Provisioner) == ""
+}
