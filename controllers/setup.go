@@ -34,6 +34,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/storagebackend"
 	"github.com/stowage-dev/stowage/controllers/storagebackend/audit"
 	"github.com/stowage-dev/stowage/controllers/volumeattachment"
+	"github.com/stowage-dev/stowage/controllers/volumeattachment/comparison"
 	"github.com/stowage-dev/stowage/controllers/volumeattributesclass"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/event"
@@ -100,7 +101,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		localvolume.New(deps),
 		localvolume.NewAdopter(deps),
 		volumeattachment.New(deps),
-		volumeattachment.NewComparer(deps),
+		comparison.New(deps),
 	}
 	if options.Scope == reconciler.ClusterScope {
 		reconcilers = append(reconcilers, ephemeral.New(deps), volumeattributesclass.New(deps), node.New(deps))

@@ -23,7 +23,7 @@ func (s *stage) compareClaim(name string, got, want *corev1.PersistentVolumeClai
 	if got == nil {
 		return []string{"claim " + name + " is gone"}
 	}
-	c := &comparison{of: "claim " + name}
+	c := &rowComparison{of: "claim " + name}
 	c.equal("annotations", withoutOwn(got.Annotations), withoutOwn(want.Annotations))
 	if s.row.Compared == comparedAnnotations {
 		return c.problems
@@ -41,7 +41,7 @@ func (s *stage) compareVolume(got, want *corev1.PersistentVolume) []string {
 	if got == nil {
 		return []string{"volume " + want.Name + " is gone"}
 	}
-	c := &comparison{of: "volume " + got.Name}
+	c := &rowComparison{of: "volume " + got.Name}
 	if s.row.Compared != comparedAnnotations {
 		c.equal("finalizers", deletersOf(got), deletersOf(want))
 	}
@@ -60,13 +60,13 @@ func (s *stage) compareVolume(got, want *corev1.PersistentVolume) []string {
 	return c.problems
 }
 
-// comparison collects differences.
-type comparison struct {
+// rowComparison collects differences.
+type rowComparison struct {
 	of       string
 	problems []string
 }
 
-func (c *comparison) equal(what string, got, want any) {
+func (c *rowComparison) equal(what string, got, want any) {
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		c.problems = append(c.problems, fmt.Sprintf("%s: %s is %v, not %v", c.of, what, got, want))
 	}

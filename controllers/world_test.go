@@ -25,6 +25,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/storagebackend"
 	"github.com/stowage-dev/stowage/controllers/storagebackend/audit"
 	"github.com/stowage-dev/stowage/controllers/volumeattachment"
+	"github.com/stowage-dev/stowage/controllers/volumeattachment/comparison"
 	"github.com/stowage-dev/stowage/controllers/volumeattributesclass"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
@@ -71,7 +72,7 @@ type world struct {
 	disks *localvolume.DiskReconciler
 	// attachments run over what of theirs there is.
 	attachments *volumeattachment.Reconciler
-	comparisons *volumeattachment.Comparer
+	comparisons *comparison.Comparer
 	locals      *localvolume.Reconciler
 	adopts      *localvolume.Adopter
 }
@@ -106,7 +107,7 @@ func (w *world) restart() {
 	w.locals = localvolume.New(w.dependencies(w.views.locals))
 	w.adopts = localvolume.NewAdopter(w.dependencies(w.views.adopts))
 	w.attachments = volumeattachment.New(w.dependencies(w.views.attachments))
-	w.comparisons = volumeattachment.NewComparer(w.dependencies(w.views.comparisons))
+	w.comparisons = comparison.New(w.dependencies(w.views.comparisons))
 	w.audits = audit.New(w.dependencies(w.views.audits))
 }
 

@@ -110,7 +110,7 @@ func (r *Reconciler) findOut(ctx context.Context, leaves *leaving) error {
 	if leaves.pv, err = r.findVolume(ctx, attachment); err != nil {
 		return err
 	}
-	intent, err := believable(attachment, leaves.pv)
+	intent, err := Believable(attachment, leaves.pv)
 	if err != nil {
 		return err
 	}
@@ -137,11 +137,11 @@ func (r *Reconciler) findVolume(ctx context.Context, attachment *storagev1.Volum
 	return nil, nil
 }
 
-// believable is what was written on an attachment before anything was attached. Users
+// Believable is what was written on an attachment before anything was attached. Users
 // can write annotations: where the attachment's name, which is made of the volume's id,
 // says otherwise, and where nothing is written, the volume object is asked. Of an existing
 // disk no record tells whose it is: there the name has to agree.
-func believable(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume) (*attachintent.Intent, error) {
+func Believable(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume) (*attachintent.Intent, error) {
 	intent, err := attachintent.Of(attachment)
 	if err == nil && intent != nil &&
 		(pv == nil && !attach.IsExistingHandle(intent.Volume) || attachment.Name == attach.AttachmentName(attachment.Spec.Attacher, intent.Volume, attachment.Spec.NodeName)) {

@@ -22,7 +22,7 @@ func FuzzAnAnnotationNamesNoOtherVolumeToDetach(f *testing.F) {
 		attachment.Name = name
 		attachment.Annotations = map[string]string{stowagev1alpha1.AttachmentAnnotation: said}
 
-		intent, err := believable(attachment, pv)
+		intent, err := Believable(attachment, pv)
 		if err != nil {
 			return
 		}

@@ -37,7 +37,7 @@ const (
 	reasonFailedDetach = "FailedDetachVolume"
 	reasonForcedDetach = "ForcedDetachVolume"
 	reasonSlow         = "SlowAttachVolume"
-	reasonDetached     = "VolumeDetachedElsewhere"
+	ReasonDetached     = "VolumeDetachedElsewhere"
 )
 
 // attachmentStatusPatch changes an attachment's status, and that of no other which has
@@ -66,7 +66,7 @@ var codes = map[backend.ErrorKind]int32{
 // saidOf is what an attachment says of an error.
 func saidOf(err error) string { return message.Cut(err.Error(), message.MaxStatus) }
 
-func newVolumeError(err error, now time.Time) *volumeError {
+func NewVolumeError(err error, now time.Time) *volumeError {
 	said := &volumeError{Time: metav1.NewTime(now), Message: saidOf(err)}
 	if code, known := codes[backend.KindOf(err)]; known {
 		said.ErrorCode = &code
@@ -101,7 +101,7 @@ func (r *Reconciler) failAttach(ctx context.Context, attachment *storagev1.Volum
 	if said := attachment.Status.AttachError; said == nil || said.Message != saidOf(err) {
 		writing := r.client.Status().Patch(ctx, attachment, attachmentStatusPatch(attachment, struct {
 			AttachError *volumeError `json:"attachError"`
-		}{newVolumeError(err, r.clock.Now())}))
+		}{NewVolumeError(err, r.clock.Now())}))
 		if writing != nil {
 			return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(writing), "noting why attachment %s fails", attachment.Name)
 		}
@@ -132,7 +132,7 @@ func (r *Reconciler) setDetachError(ctx context.Context, leaves *leaving, err er
 	if said := attachment.Status.DetachError; said == nil || said.Message != saidOf(err) {
 		writing := r.client.Status().Patch(ctx, attachment, attachmentStatusPatch(attachment, struct {
 			DetachError *volumeError `json:"detachError"`
-		}{newVolumeError(err, r.clock.Now())}))
+		}{NewVolumeError(err, r.clock.Now())}))
 		if writing != nil {
 			return wrap.Error(client.IgnoreNotFound(writing), "noting why attachment %s stays", attachment.Name)
 		}

@@ -1,4 +1,7 @@
-package volumeattachment
+// Package comparison compares what backends say is attached with the VolumeAttachments: it
+// sets attachments of volumes that were detached elsewhere to detached, and detaches
+// dangling ones, which no VolumeAttachment is of, after live reads and a waiting time.
+package comparison
 
 import (
 	"context"
@@ -19,6 +22,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/controllers/storagebackend/audit"
+	"github.com/stowage-dev/stowage/controllers/volumeattachment"
 	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -57,8 +61,8 @@ type Comparer struct {
 	seen map[string]map[backend.Attached]sighting
 }
 
-// NewComparer makes the comparer.
-func NewComparer(deps reconciler.Dependencies) *Comparer {
+// New makes the comparer.
+func New(deps reconciler.Dependencies) *Comparer {
 	interval := deps.AttachmentCheckInterval
 	if interval <= 0 {
 		interval = defaultAttachmentCheck
@@ -169,7 +173,7 @@ func (r *Comparer) recorded(ctx context.Context, object *stowagev1alpha1.Storage
 		}
 		pv := r.volumeOf(ctx, attachment)
 		// What others made a backend never lists: nobody knows where else it should be.
-		if intent, err := believable(attachment, pv); err == nil && intent.Backend == object.Name && !attach.IsExistingHandle(intent.Volume) {
+		if intent, err := volumeattachment.Believable(attachment, pv); err == nil && intent.Backend == object.Name && !attach.IsExistingHandle(intent.Volume) {
 			found = append(found, recordedAttachment{attachment, pv, intent})
 		}
 	}
@@ -209,14 +213,14 @@ func (r *Comparer) repair(ctx context.Context, missing recordedAttachment) error
 	const message = "the volume was detached by somebody else, and is attached again"
 	before := current.DeepCopy()
 	current.Status.Attached = false
-	current.Status.AttachError = &storagev1.VolumeError{Time: newVolumeError(backend.Conflict, r.clock.Now()).Time, Message: message}
+	current.Status.AttachError = &storagev1.VolumeError{Time: volumeattachment.NewVolumeError(backend.Conflict, r.clock.Now()).Time, Message: message}
 	err := r.client.Status().Patch(ctx, current, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if err != nil {
 		return wrap.Error(client.IgnoreNotFound(err), "noting that attachment %s is lost", missing.Name)
 	}
-	r.events.Eventf(current, nil, corev1.EventTypeWarning, reasonDetached, "Compare", "node %s: %s", current.Spec.NodeName, message)
+	r.events.Eventf(current, nil, corev1.EventTypeWarning, volumeattachment.ReasonDetached, "Compare", "node %s: %s", current.Spec.NodeName, message)
 	if missing.pv != nil {
-		r.events.Eventf(missing.pv, nil, corev1.EventTypeWarning, reasonDetached, "Compare", "node %s: %s", current.Spec.NodeName, message)
+		r.events.Eventf(missing.pv, nil, corev1.EventTypeWarning, volumeattachment.ReasonDetached, "Compare", "node %s: %s", current.Spec.NodeName, message)
 	}
 	return nil
 }

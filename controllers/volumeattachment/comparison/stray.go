@@ -1,4 +1,4 @@
-package volumeattachment
+package comparison
 
 import (
 	"context"
