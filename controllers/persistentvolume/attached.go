@@ -17,6 +17,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
@@ -35,7 +36,7 @@ func attacherFinalizerOf(pv *corev1.PersistentVolume) string {
 
 // removeAttachFinalizer lets a deleted volume go that no attachment is of: until then
 // the object says what is attached.
-func (r *Reconciler) removeAttachFinalizer(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+func (r *Reclaimer) removeAttachFinalizer(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
 	finalizer := attacherFinalizerOf(pv)
 	if pv.DeletionTimestamp.IsZero() || finalizer == "" || !controllerutil.ContainsFinalizer(pv, finalizer) {
 		return false, ctrl.Result{}, nil
@@ -54,11 +55,11 @@ func (r *Reconciler) removeAttachFinalizer(ctx context.Context, pv *corev1.Persi
 	}
 	before := pv.DeepCopy()
 	controllerutil.RemoveFinalizer(pv, finalizer)
-	return false, ctrl.Result{}, r.patch(ctx, pv, before, "letting go of detached")
+	return false, ctrl.Result{}, patch.Volume(ctx, r.client, before, pv, "letting go of detached")
 }
 
 // detached returns an error of kind InProgress while there is an attachment of a volume.
-func (r *Reconciler) detached(ctx context.Context, pv *corev1.PersistentVolume) error {
+func (r *Reclaimer) detached(ctx context.Context, pv *corev1.PersistentVolume) error {
 	if !attachintent.NeedsAttach(pv) {
 		return nil
 	}
@@ -74,7 +75,7 @@ func (r *Reconciler) detached(ctx context.Context, pv *corev1.PersistentVolume) 
 
 // detachedIndeed asks the API server itself, and the nodes: one that uses a volume may
 // do so though its attachment is gone, because somebody took the finalizer off.
-func (r *Reconciler) detachedIndeed(ctx context.Context, pv *corev1.PersistentVolume) error {
+func (r *Reclaimer) detachedIndeed(ctx context.Context, pv *corev1.PersistentVolume) error {
 	if !attachintent.NeedsAttach(pv) {
 		return nil
 	}

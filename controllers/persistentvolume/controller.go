@@ -14,8 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,8 +27,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/bindable"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/event"
-	"github.com/stowage-dev/stowage/internal/liveread"
-	"github.com/stowage-dev/stowage/internal/message"
 	"github.com/stowage-dev/stowage/internal/opener"
 	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/provisioned"
@@ -38,34 +34,27 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// Reconciler keeps the phases of volumes true, and reclaims those
-// whose claim is gone.
+// Reconciler keeps the phases of volumes true. Reclaimer and Recycler have the steps for
+// those whose claim is gone.
 type Reconciler struct {
 	client  client.Client
 	live    client.Reader
-	shared  liveread.Reads
 	scope   reconciler.Scope
 	storage *opener.Opener
 	index   *binder.Index
 	waking  wake.Source
-	clock   clock.PassiveClock
-	events  events.EventRecorder
 	told    event.Once
+
+	recycler  *Recycler
+	reclaimer *Reclaimer
 }
 
-// New makes the reconciler. The index is the one that the
-// reconciler of claims keeps.
+// New makes the reconciler. The index is the one that the reconciler of claims keeps.
 func New(deps reconciler.Dependencies, index *binder.Index) *Reconciler {
-	return &Reconciler{
-		client:  deps.Client,
-		live:    deps.Live,
-		shared:  deps.Reads,
-		scope:   deps.Scope,
-		storage: deps.Storage,
-		index:   index,
-		clock:   deps.Clock,
-		events:  deps.Events,
-	}
+	r := &Reconciler{client: deps.Client, live: deps.Live, scope: deps.Scope, storage: deps.Storage, index: index}
+	r.recycler = newRecycler(deps, r.waking.Add, &r.told)
+	r.reclaimer = newReclaimer(deps, r.openFor, r.recycler, &r.told)
+	return r
 }
 
 // volumeStep brings a volume further; it tells whether the pass is over, and when
@@ -86,7 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		if client.IgnoreNotFound(err) != nil || r.scope == reconciler.ClassesScope {
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}
-		return ctrl.Result{}, r.endRecycling(ctx, request.Name)
+		return ctrl.Result{}, r.recycler.endRecycling(ctx, request.Name)
 	}
 	for _, step := range r.steps() {
 		done, result, err := step(ctx, pv)
@@ -104,11 +93,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // are kube-controller-manager's.
 func (r *Reconciler) steps() []volumeStep {
 	if r.scope == reconciler.ClassesScope {
-		return []volumeStep{r.ensureReclaimable, r.removeAttachFinalizer, r.reclaim}
+		return []volumeStep{r.reclaimer.ensureReclaimable, r.reclaimer.removeAttachFinalizer, r.reclaimer.reclaim}
 	}
 	return []volumeStep{
-		r.ensureNotRecycling, r.ensureProtected, r.ensureMigrated, r.ensureReclaimable, r.ensurePhase,
-		r.removeProtection, r.removeAttachFinalizer, r.reclaim,
+		r.recycler.ensureNotRecycling, r.reclaimer.ensureProtected, r.ensureMigrated, r.reclaimer.ensureReclaimable, r.ensurePhase,
+		r.reclaimer.removeProtection, r.reclaimer.removeAttachFinalizer, r.reclaimer.reclaim,
 	}
 }
 
@@ -143,7 +132,7 @@ func (r *Reconciler) ensureAvailable(ctx context.Context, pv *corev1.PersistentV
 	if pv.Status.Phase != corev1.VolumeAvailable && pv.DeletionTimestamp.IsZero() && r.index.Promised(pv.Name) {
 		return true, ctrl.Result{RequeueAfter: wake.AfterContention}, nil
 	}
-	return false, ctrl.Result{}, r.setPhase(ctx, pv, corev1.VolumeAvailable, "")
+	return false, ctrl.Result{}, patch.SetPhase(ctx, r.client, pv, corev1.VolumeAvailable, "")
 }
 
 // ensureBound says of a volume that its claim is bound to it. Whoever bound the claim
@@ -158,7 +147,7 @@ func (r *Reconciler) ensureBound(ctx context.Context, pv *corev1.PersistentVolum
 	if err != nil || current.ResourceVersion != pv.ResourceVersion {
 		return wrap.Error(client.IgnoreNotFound(err), "reading volume %s", pv.Name)
 	}
-	return r.setPhase(ctx, pv, corev1.VolumeBound, "")
+	return patch.SetPhase(ctx, r.client, pv, corev1.VolumeBound, "")
 }
 
 // claimOf finds the claim that a reference means, nil where it is gone: deleted,
@@ -184,7 +173,7 @@ func (r *Reconciler) release(ctx context.Context, pv *corev1.PersistentVolume) e
 	if pv.Status.Phase == corev1.VolumeFailed {
 		return nil
 	}
-	return r.setPhase(ctx, pv, corev1.VolumeReleased, "")
+	return patch.SetPhase(ctx, r.client, pv, corev1.VolumeReleased, "")
 }
 
 // releaseUnbound releases a deleted volume whose claim isn't bound to it yet: it
@@ -235,16 +224,7 @@ func (r *Reconciler) unbind(ctx context.Context, pv *corev1.PersistentVolume, cl
 			return fmt.Errorf("unbinding volume %s from claim %s/%s: %w", pv.Name, claim.Namespace, claim.Name, err)
 		}
 	}
-	return r.setPhase(ctx, pv, corev1.VolumeAvailable, "")
-}
-
-func (r *Reconciler) setPhase(ctx context.Context, pv *corev1.PersistentVolume, phase corev1.PersistentVolumePhase, why string) error {
-	why = message.Cut(why, message.MaxStatus)
-	if pv.Status.Phase == phase && pv.Status.Message == why {
-		return nil
-	}
-	err := r.client.Status().Patch(ctx, pv, patch.VolumePhase(pv, phase, why))
-	return wrap.Error(client.IgnoreNotFound(err), "setting volume %s to %s", pv.Name, phase)
+	return patch.SetPhase(ctx, r.client, pv, corev1.VolumeAvailable, "")
 }
 
 // SetupWithManager watches volumes and what decides over them.

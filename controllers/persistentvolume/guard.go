@@ -3,7 +3,6 @@ package persistentvolume
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,12 +11,10 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/migration"
 	"github.com/stowage-dev/stowage/internal/provisioned"
-	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
 // reclaimable tells whether a volume that no claim holds is to go, with its
@@ -35,26 +32,6 @@ func reclaimable(pv *corev1.PersistentVolume) bool {
 	}
 }
 
-// wasClaimed tells whether a volume is tied to one certain claim, living or gone.
-func wasClaimed(pv *corev1.PersistentVolume) bool {
-	return pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID != ""
-}
-
-// claimed tells, from live reads, whether the volume is still a claim's: bound to
-// it, or about to be.
-func (r *Reconciler) claimed(ctx context.Context, pv *corev1.PersistentVolume) (bool, error) {
-	if !wasClaimed(pv) {
-		return usedByClaim(ctx, r.live, pv)
-	}
-	ref := pv.Spec.ClaimRef
-	claim := &corev1.PersistentVolumeClaim{}
-	err := r.live.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, claim)
-	if err != nil {
-		return false, wrap.Error(client.IgnoreNotFound(err), "reading claim %s/%s", ref.Namespace, ref.Name)
-	}
-	return holds(claim, pv), nil
-}
-
 // deletedElsewhere reports whether another program deletes the storage of a volume that
 // no driver of Stowage made: the provisioner that made it or, of a static volume, the
 // provisioner of its CSI driver. Those do so only while the volume is Released.
@@ -70,34 +47,9 @@ func deletedElsewhere(pv *corev1.PersistentVolume) bool {
 	}
 }
 
-// holds tells whether the claim that a volume is tied to is bound to it, or may yet
-// be: nothing binds a volume that is being deleted.
-func holds(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) bool {
-	switch {
-	case claim.UID != pv.Spec.ClaimRef.UID:
-		return false
-	case claim.Spec.VolumeName == "":
-		return pv.DeletionTimestamp.IsZero()
-	default:
-		return claim.Spec.VolumeName == pv.Name
-	}
-}
-
-// usedByClaim tells whether a claim is bound to a volume that lost its side of the
-// binding. One that only asks for the volume doesn't hold it.
-func usedByClaim(ctx context.Context, reader client.Reader, pv *corev1.PersistentVolume, options ...client.ListOption) (bool, error) {
-	claims := &corev1.PersistentVolumeClaimList{}
-	if err := reader.List(ctx, claims, options...); err != nil {
-		return false, fmt.Errorf("listing the claims of volume %s: %w", pv.Name, err)
-	}
-	return slices.ContainsFunc(claims.Items, func(claim corev1.PersistentVolumeClaim) bool {
-		return claim.Spec.VolumeName == pv.Name && binder.Completed(&claim)
-	}), nil
-}
-
 // unused returns an error where a volume's storage is not to be removed yet, because it
 // is another's, too, or attached.
-func (r *Reconciler) unused(ctx context.Context, pv *corev1.PersistentVolume) error {
+func (r *Reclaimer) unused(ctx context.Context, pv *corev1.PersistentVolume) error {
 	if err := r.alone(ctx, pv); err != nil {
 		return err
 	}
@@ -105,7 +57,7 @@ func (r *Reconciler) unused(ctx context.Context, pv *corev1.PersistentVolume) er
 }
 
 // unusedIndeed asks the API server itself.
-func (r *Reconciler) unusedIndeed(ctx context.Context, pv *corev1.PersistentVolume) error {
+func (r *Reclaimer) unusedIndeed(ctx context.Context, pv *corev1.PersistentVolume) error {
 	if err := r.aloneIndeed(ctx, pv); err != nil {
 		return err
 	}
@@ -114,7 +66,7 @@ func (r *Reconciler) unusedIndeed(ctx context.Context, pv *corev1.PersistentVolu
 
 // alone returns an error where another volume object stands for the same storage:
 // its data would be removed too.
-func (r *Reconciler) alone(ctx context.Context, pv *corev1.PersistentVolume) error {
+func (r *Reclaimer) alone(ctx context.Context, pv *corev1.PersistentVolume) error {
 	volumes := &corev1.PersistentVolumeList{}
 	if err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByHandle: index.HandleOf(pv)[0]}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the volumes of handle %s: %w", pv.Spec.CSI.VolumeHandle, err)
@@ -124,7 +76,7 @@ func (r *Reconciler) alone(ctx context.Context, pv *corev1.PersistentVolume) err
 
 // aloneIndeed asks the API server itself: a volume object that the cache has not seen
 // yet would lose its data.
-func (r *Reconciler) aloneIndeed(ctx context.Context, pv *corev1.PersistentVolume) error {
+func (r *Reclaimer) aloneIndeed(ctx context.Context, pv *corev1.PersistentVolume) error {
 	all, err := r.shared.Handles.Get(ctx, struct{}{})
 	if err != nil {
 		return err
@@ -145,7 +97,7 @@ func standsAlone(pv *corev1.PersistentVolume, all liveread.ByHandle) error {
 // retainedFor is how long the data of a volume is still kept: from the end of its
 // claim or, where that didn't condemn it, from its deletion. Without a window no
 // clock is asked: the API server's may be ahead of this one.
-func (r *Reconciler) retainedFor(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend) time.Duration {
+func (r *Reclaimer) retainedFor(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend) time.Duration {
 	window, from := object.Spec.Deletion.RetainFor.Duration, pv.Status.LastPhaseTransitionTime
 	// A Released volume is deleted by this reconciler when the window is over,
 	// which must not open it again.

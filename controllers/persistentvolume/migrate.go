@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/stowage-dev/stowage/internal/migration"
+	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 )
 
@@ -27,7 +28,7 @@ func (r *Reconciler) ensureMigrated(ctx context.Context, pv *corev1.PersistentVo
 	if !changed {
 		return false, ctrl.Result{}, nil
 	}
-	return false, ctrl.Result{}, r.patch(ctx, pv, before, "marking the driver of")
+	return false, ctrl.Result{}, patch.Volume(ctx, r.client, before, pv, "marking the driver of")
 }
 
 // uselessFinalizers are those of a volume with an in-tree provisioner that no deleter

@@ -7,7 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/component-helpers/storage/volume"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -15,28 +17,56 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/liveread"
+	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/uses"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
+// Open opens a backend for calls that a volume waits for: an answer wakes the volume.
+type Open func(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend) (backend.Backend, error)
+
+// Reclaimer does with the storage of a volume what its reclaim policy says, once no claim
+// holds it.
+type Reclaimer struct {
+	client   client.Client
+	live     client.Reader
+	shared   liveread.Reads
+	scope    reconciler.Scope
+	open     Open
+	recycler *Recycler
+	clock    clock.PassiveClock
+	events   events.EventRecorder
+	told     *event.Once
+}
+
+// newReclaimer makes a reclaimer.
+func newReclaimer(deps reconciler.Dependencies, open Open, recycler *Recycler, told *event.Once) *Reclaimer {
+	return &Reclaimer{
+		client: deps.Client, live: deps.Live, shared: deps.Reads, scope: deps.Scope, open: open, recycler: recycler,
+		clock: deps.Clock, events: deps.Events, told: told,
+	}
+}
+
 // ensureProtected adds the finalizer to a volume that was created while the
 // admission plug-in was off.
-func (r *Reconciler) ensureProtected(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+func (r *Reclaimer) ensureProtected(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
 	if !pv.DeletionTimestamp.IsZero() || controllerutil.ContainsFinalizer(pv, uses.VolumeProtection) {
 		return false, ctrl.Result{}, nil
 	}
 	before := pv.DeepCopy()
 	controllerutil.AddFinalizer(pv, uses.VolumeProtection)
-	return false, ctrl.Result{}, r.patch(ctx, pv, before, "protecting")
+	return false, ctrl.Result{}, patch.Volume(ctx, r.client, before, pv, "protecting")
 }
 
 // removeProtection lets a deleted volume go that no claim is bound to. Where
 // somebody took the claim off the volume, the claim is about to tie it again. From a
 // volume that is yet to be reclaimed the last write takes both finalizers.
-func (r *Reconciler) removeProtection(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+func (r *Reclaimer) removeProtection(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
 	if pv.DeletionTimestamp.IsZero() || pv.Status.Phase == corev1.VolumeBound || controllerutil.ContainsFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) ||
 		!slices.ContainsFunc(pv.Finalizers, isProtection) {
 		return false, ctrl.Result{}, nil
@@ -49,7 +79,7 @@ func (r *Reconciler) removeProtection(ctx context.Context, pv *corev1.Persistent
 	}
 	before := pv.DeepCopy()
 	pv.Finalizers = slices.DeleteFunc(pv.Finalizers, isProtection)
-	if err := r.patch(ctx, pv, before, "ending the protection of"); err != nil {
+	if err := patch.Volume(ctx, r.client, before, pv, "ending the protection of"); err != nil {
 		return false, ctrl.Result{}, err
 	}
 	if controllerutil.ContainsFinalizer(before, volume.PVDeletionInTreeProtectionFinalizer) && provisioned.MayDelete(pv) {
@@ -69,14 +99,14 @@ func isProtection(finalizer string) bool {
 // ensureReclaimable adds the finalizer to a volume that one of Stowage's drivers
 // made and that lost it, as in a restored backup: without it nobody would remove
 // its storage.
-func (r *Reconciler) ensureReclaimable(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+func (r *Reclaimer) ensureReclaimable(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
 	if !pv.DeletionTimestamp.IsZero() || !provisioned.ProvisionedHere(pv) || !backend.IsOurs(pv.Spec.CSI.Driver) ||
 		controllerutil.ContainsFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
 		return false, ctrl.Result{}, nil
 	}
 	before := pv.DeepCopy()
 	controllerutil.AddFinalizer(pv, stowagev1alpha1.ReclaimFinalizer)
-	return false, ctrl.Result{}, r.patch(ctx, pv, before, "keeping")
+	return false, ctrl.Result{}, patch.Volume(ctx, r.client, before, pv, "keeping")
 }
 
 // reclaim removes the storage of a released volume whose policy is Delete, in an
@@ -88,7 +118,7 @@ func (r *Reconciler) ensureReclaimable(ctx context.Context, pv *corev1.Persisten
 //	decide again, from a live read: a person may have chosen Retain meanwhile
 //	remove the storage
 //	remove the finalizer
-func (r *Reconciler) reclaim(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+func (r *Reclaimer) reclaim(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
 		result, err := r.reclaimForeign(ctx, pv)
 		return true, result, err
@@ -100,7 +130,7 @@ func (r *Reconciler) reclaim(ctx context.Context, pv *corev1.PersistentVolume) (
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(pv), current); err != nil {
 		return true, ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "reading volume %s", pv.Name)
 	}
-	held, err := r.claimed(ctx, current)
+	held, err := claimed(ctx, r.live, current)
 	switch {
 	case err != nil || held || current.UID != pv.UID:
 		return true, ctrl.Result{}, err
@@ -116,7 +146,7 @@ func (r *Reconciler) reclaim(ctx context.Context, pv *corev1.PersistentVolume) (
 
 // removeStorage removes the storage of a volume that nobody claims, once the time
 // for which it is to be kept is over.
-func (r *Reconciler) removeStorage(ctx context.Context, pv *corev1.PersistentVolume) (ctrl.Result, error) {
+func (r *Reclaimer) removeStorage(ctx context.Context, pv *corev1.PersistentVolume) (ctrl.Result, error) {
 	object, opened, err := r.backendFor(ctx, pv)
 	if err != nil {
 		return ctrl.Result{}, r.failDelete(pv, err)
@@ -150,7 +180,7 @@ func (r *Reconciler) removeStorage(ctx context.Context, pv *corev1.PersistentVol
 
 // tellEnd tells what became of a volume's storage. A backend whose record of it was gone
 // removed nothing.
-func (r *Reconciler) tellEnd(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend, remains string) {
+func (r *Reclaimer) tellEnd(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend, remains string) {
 	if remains != "" {
 		r.events.Eventf(pv, nil, corev1.EventTypeWarning, "VolumeFailedDelete", "Delete",
 			"volume %s goes, and its data stays in %s: StorageBackend %s has no record of it any more. Remove it by hand, or make a PersistentVolume "+
@@ -161,7 +191,7 @@ func (r *Reconciler) tellEnd(pv *corev1.PersistentVolume, object *stowagev1alpha
 		"StorageBackend %s holds no storage of volume %s any more", object.Name, pv.Name)
 }
 
-func (r *Reconciler) backendFor(ctx context.Context, pv *corev1.PersistentVolume) (*stowagev1alpha1.StorageBackend, backend.Backend, error) {
+func (r *Reclaimer) backendFor(ctx context.Context, pv *corev1.PersistentVolume) (*stowagev1alpha1.StorageBackend, backend.Backend, error) {
 	names := index.BackendOf(pv)
 	if len(names) == 0 {
 		return nil, nil, backend.Invalid.Errorf("the volume names no StorageBackend")
@@ -173,13 +203,13 @@ func (r *Reconciler) backendFor(ctx context.Context, pv *corev1.PersistentVolume
 		}
 		return nil, nil, fmt.Errorf("reading StorageBackend %s: %w", names[0], err)
 	}
-	opened, err := r.openFor(pv, object)
+	opened, err := r.open(pv, object)
 	return object, opened, err
 }
 
 // waitOrFail tells that something goes on that the removal of storage waits for, or why
 // the storage is still there.
-func (r *Reconciler) waitOrFail(pv *corev1.PersistentVolume, err error) (ctrl.Result, error) {
+func (r *Reclaimer) waitOrFail(pv *corev1.PersistentVolume, err error) (ctrl.Result, error) {
 	if backend.Unfinished(err) {
 		r.tell(pv, corev1.EventTypeNormal, "VolumeDelete", err)
 		return ctrl.Result{RequeueAfter: wake.WithoutAnswer}, nil
@@ -189,13 +219,13 @@ func (r *Reconciler) waitOrFail(pv *corev1.PersistentVolume, err error) (ctrl.Re
 
 // failDelete tells the volume's reader why its storage is still there, and
 // returns the error, so that it is tried again ever more slowly.
-func (r *Reconciler) failDelete(pv *corev1.PersistentVolume, err error) error {
+func (r *Reclaimer) failDelete(pv *corev1.PersistentVolume, err error) error {
 	r.tell(pv, corev1.EventTypeWarning, "VolumeFailedDelete", err)
 	return fmt.Errorf("deleting the storage of volume %s: %w", pv.Name, err)
 }
 
 // tell sends an event of a volume's deletion, unless it was the last that was sent.
-func (r *Reconciler) tell(pv *corev1.PersistentVolume, kind, reason string, err error) {
+func (r *Reclaimer) tell(pv *corev1.PersistentVolume, kind, reason string, err error) {
 	if r.told.IsNews(client.ObjectKeyFromObject(pv), err.Error()) {
 		r.events.Eventf(pv, nil, kind, reason, "Delete", "%v", err)
 	}
@@ -203,7 +233,7 @@ func (r *Reconciler) tell(pv *corev1.PersistentVolume, kind, reason string, err 
 
 // letGo removes the finalizer of a volume that no claim holds, and that of its
 // protection with it: the last write.
-func (r *Reconciler) letGo(ctx context.Context, pv *corev1.PersistentVolume) error {
+func (r *Reclaimer) letGo(ctx context.Context, pv *corev1.PersistentVolume) error {
 	before := pv.DeepCopy()
 	if !controllerutil.RemoveFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
 		return nil
@@ -211,20 +241,20 @@ func (r *Reconciler) letGo(ctx context.Context, pv *corev1.PersistentVolume) err
 	if r.scope == reconciler.ClusterScope && pv.Status.Phase != corev1.VolumeBound {
 		controllerutil.RemoveFinalizer(pv, uses.VolumeProtection)
 	}
-	return r.patch(ctx, pv, before, "letting go of")
+	return patch.Volume(ctx, r.client, before, pv, "letting go of")
 }
 
 // reclaimForeign reclaims released volumes that no driver of Stowage made: those of
 // policy Recycle, as far as that goes. A provisioner of their own deletes the others, or
 // a person does.
-func (r *Reconciler) reclaimForeign(ctx context.Context, pv *corev1.PersistentVolume) (ctrl.Result, error) {
+func (r *Reclaimer) reclaimForeign(ctx context.Context, pv *corev1.PersistentVolume) (ctrl.Result, error) {
 	if r.scope == reconciler.ClassesScope || !pv.DeletionTimestamp.IsZero() || pv.Status.Phase != corev1.VolumeReleased {
 		return ctrl.Result{}, nil
 	}
 	provisioner := pv.Annotations[volume.AnnDynamicallyProvisioned]
 	switch policy := pv.Spec.PersistentVolumeReclaimPolicy; {
 	case policy == corev1.PersistentVolumeReclaimRecycle && provisioner == "":
-		return r.recycle(ctx, pv)
+		return r.recycler.recycle(ctx, pv)
 	case policy == corev1.PersistentVolumeReclaimDelete && !deletedElsewhere(pv):
 		return ctrl.Result{}, r.failForeignDelete(ctx, pv, provisioner)
 	default:
@@ -232,21 +262,16 @@ func (r *Reconciler) reclaimForeign(ctx context.Context, pv *corev1.PersistentVo
 	}
 }
 
-func (r *Reconciler) failForeignDelete(ctx context.Context, pv *corev1.PersistentVolume, provisioner string) error {
+func (r *Reclaimer) failForeignDelete(ctx context.Context, pv *corev1.PersistentVolume, provisioner string) error {
 	origin := "a volume that was made by hand"
 	if provisioner != "" {
 		origin = "a volume of provisioner " + provisioner + ", which is not part of Kubernetes any more"
 	}
 	message := "nothing in this cluster can do what the reclaim policy Delete asks for " + origin +
 		": save or remove its data by hand, then delete the PersistentVolume"
-	if err := r.setPhase(ctx, pv, corev1.VolumeFailed, message); err != nil {
+	if err := patch.SetPhase(ctx, r.client, pv, corev1.VolumeFailed, message); err != nil {
 		return err
 	}
 	r.events.Eventf(pv, nil, corev1.EventTypeWarning, "VolumeFailedDelete", "Reclaim", "%s", message)
 	return nil
-}
-
-func (r *Reconciler) patch(ctx context.Context, pv, before *corev1.PersistentVolume, doing string) error {
-	err := r.client.Patch(ctx, pv, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	return wrap.Error(client.IgnoreNotFound(err), "%s volume %s", doing, pv.Name)
 }

@@ -7,17 +7,38 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/dispatch"
 	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/event"
+	"github.com/stowage-dev/stowage/internal/opener"
+	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/uses"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
+
+// Recycler empties volumes of policy Recycle, so that other claims can have them.
+type Recycler struct {
+	client  client.Client
+	live    client.Reader
+	storage *opener.Opener
+	wake    func(types.NamespacedName)
+	events  events.EventRecorder
+	told    *event.Once
+}
+
+// newRecycler makes a recycler. An answer to a call wakes the volume.
+func newRecycler(deps reconciler.Dependencies, wake func(types.NamespacedName), told *event.Once) *Recycler {
+	return &Recycler{client: deps.Client, live: deps.Live, storage: deps.Storage, wake: wake, events: deps.Events, told: told}
+}
 
 // recyclingsPerServer is how many directories of one server are emptied at once.
 const recyclingsPerServer = 4
@@ -32,7 +53,7 @@ const recyclingsPerServer = 4
 //	have the directory emptied: it is made ready under the token's name; decide again,
 //	  from live reads; then the data goes
 //	take the claim off the volume, with the resourceVersion of what was decided on
-func (r *Reconciler) recycle(ctx context.Context, pv *corev1.PersistentVolume) (ctrl.Result, error) {
+func (r *Recycler) recycle(ctx context.Context, pv *corev1.PersistentVolume) (ctrl.Result, error) {
 	current := &corev1.PersistentVolume{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(pv), current); err != nil {
 		return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "reading volume %s", pv.Name)
@@ -40,7 +61,7 @@ func (r *Reconciler) recycle(ctx context.Context, pv *corev1.PersistentVolume) (
 	if current.UID != pv.UID || !recyclable(current) {
 		return ctrl.Result{}, nil
 	}
-	if held, err := r.claimed(ctx, current); held || err != nil {
+	if held, err := claimed(ctx, r.live, current); held || err != nil {
 		return ctrl.Result{}, err
 	}
 	if why := r.whyNotRecyclable(current); why != "" {
@@ -68,17 +89,17 @@ func recyclable(pv *corev1.PersistentVolume) bool {
 }
 
 // ensureToken makes this manager the one that empties a volume.
-func (r *Reconciler) ensureToken(ctx context.Context, pv *corev1.PersistentVolume) error {
+func (r *Recycler) ensureToken(ctx context.Context, pv *corev1.PersistentVolume) error {
 	if pv.Annotations[stowagev1alpha1.RecyclingAnnotation] == r.storage.Token {
 		return nil
 	}
 	before := pv.DeepCopy()
 	metav1.SetMetaDataAnnotation(&pv.ObjectMeta, stowagev1alpha1.RecyclingAnnotation, r.storage.Token)
-	return r.patch(ctx, pv, before, "beginning to recycle")
+	return patch.Volume(ctx, r.client, before, pv, "beginning to recycle")
 }
 
 // empty has the volume's directory emptied, in turn.
-func (r *Reconciler) empty(ctx context.Context, pv *corev1.PersistentVolume) error {
+func (r *Recycler) empty(ctx context.Context, pv *corev1.PersistentVolume) error {
 	share, key := pv.Spec.NFS, client.ObjectKeyFromObject(pv)
 	recycler := r.storage.Recycler
 	if r.storage.Dispatcher != nil {
@@ -87,7 +108,7 @@ func (r *Reconciler) empty(ctx context.Context, pv *corev1.PersistentVolume) err
 			// What was emptied for one claim's end is no answer for the next one's.
 			Version: string(pv.UID) + "/" + pv.ResourceVersion,
 		}
-		recycler = r.storage.Dispatcher.ServeRecycler(lane, recycler, func() { r.waking.Add(key) })
+		recycler = r.storage.Dispatcher.ServeRecycler(lane, recycler, func() { r.wake(key) })
 	}
 	decided := pv.DeepCopy()
 	return recycler.Recycle(ctx, backend.Recycling{
@@ -99,7 +120,7 @@ func (r *Reconciler) empty(ctx context.Context, pv *corev1.PersistentVolume) err
 
 // confirmRecycling decides once more, now that there is a place that the data is
 // moved to: nothing was changed in the volume, or in what else decides.
-func (r *Reconciler) confirmRecycling(ctx context.Context, decided *corev1.PersistentVolume) error {
+func (r *Recycler) confirmRecycling(ctx context.Context, decided *corev1.PersistentVolume) error {
 	current := &corev1.PersistentVolume{}
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(decided), current)
 	if client.IgnoreNotFound(err) != nil {
@@ -113,11 +134,11 @@ func (r *Reconciler) confirmRecycling(ctx context.Context, decided *corev1.Persi
 
 // free takes the claim off a volume that is empty. What a person wrote of it stays, as
 // for every volume that comes free.
-func (r *Reconciler) free(ctx context.Context, pv *corev1.PersistentVolume) error {
+func (r *Recycler) free(ctx context.Context, pv *corev1.PersistentVolume) error {
 	before := pv.DeepCopy()
 	delete(pv.Annotations, stowagev1alpha1.RecyclingAnnotation)
 	binder.UnbindVolume(pv)
-	if err := r.patch(ctx, pv, before, "freeing"); err != nil {
+	if err := patch.Volume(ctx, r.client, before, pv, "freeing"); err != nil {
 		return err
 	}
 	r.told.Forget(client.ObjectKeyFromObject(pv))
@@ -127,7 +148,7 @@ func (r *Reconciler) free(ctx context.Context, pv *corev1.PersistentVolume) erro
 
 // recycleLater tells, once, why a volume isn't recycled yet. What only a person can
 // cure makes it Failed.
-func (r *Reconciler) recycleLater(ctx context.Context, pv *corev1.PersistentVolume, err error) (ctrl.Result, error) {
+func (r *Recycler) recycleLater(ctx context.Context, pv *corev1.PersistentVolume, err error) (ctrl.Result, error) {
 	switch {
 	case errors.Is(err, backend.Invalid):
 		return ctrl.Result{}, r.giveUpRecycling(ctx, pv, err.Error())
@@ -144,16 +165,16 @@ func (r *Reconciler) recycleLater(ctx context.Context, pv *corev1.PersistentVolu
 	return ctrl.Result{}, fmt.Errorf("recycling volume %s: %w", pv.Name, err)
 }
 
-func (r *Reconciler) tellRecycling(pv *corev1.PersistentVolume, kind, reason string, err error) {
+func (r *Recycler) tellRecycling(pv *corev1.PersistentVolume, kind, reason string, err error) {
 	if r.told.IsNews(client.ObjectKeyFromObject(pv), err.Error()) {
 		r.events.Eventf(pv, nil, kind, reason, "Recycle", "%v", err)
 	}
 }
 
 // giveUpRecycling leaves a volume to a person.
-func (r *Reconciler) giveUpRecycling(ctx context.Context, pv *corev1.PersistentVolume, why string) error {
+func (r *Recycler) giveUpRecycling(ctx context.Context, pv *corev1.PersistentVolume, why string) error {
 	message := why + ": remove its data by hand, then take spec.claimRef off the PersistentVolume, or delete it"
-	if err := r.setPhase(ctx, pv, corev1.VolumeFailed, message); err != nil {
+	if err := patch.SetPhase(ctx, r.client, pv, corev1.VolumeFailed, message); err != nil {
 		return err
 	}
 	r.events.Eventf(pv, nil, corev1.EventTypeWarning, "VolumeFailedRecycle", "Recycle", "%s", message)

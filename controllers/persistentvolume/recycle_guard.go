@@ -13,7 +13,7 @@ import (
 )
 
 // whyNotRecyclable says why nobody can empty a volume: "" for nothing.
-func (r *Reconciler) whyNotRecyclable(pv *corev1.PersistentVolume) string {
+func (r *Recycler) whyNotRecyclable(pv *corev1.PersistentVolume) string {
 	switch {
 	case pathOnNode(pv) != "":
 		return whyNotOnNode(pv)
@@ -30,7 +30,7 @@ func (r *Reconciler) whyNotRecyclable(pv *corev1.PersistentVolume) string {
 
 // checkUnused returns an error, from live reads, where the data of a volume to be
 // recycled is used, or is others', too.
-func (r *Reconciler) checkUnused(ctx context.Context, pv *corev1.PersistentVolume) error {
+func (r *Recycler) checkUnused(ctx context.Context, pv *corev1.PersistentVolume) error {
 	ref := pv.Spec.ClaimRef
 	// A pod whose containers have ended may have the volume mounted still.
 	used, err := uses.UsedByPod(ctx, r.live, stowagev1alpha1.ClaimReference{Namespace: ref.Namespace, Name: ref.Name}, uses.IsFinished)
@@ -46,7 +46,7 @@ func (r *Reconciler) checkUnused(ctx context.Context, pv *corev1.PersistentVolum
 
 // checkApart returns an error where another volume, or a StorageBackend, is in the
 // directory of a volume, or around it.
-func (r *Reconciler) checkApart(ctx context.Context, pv *corev1.PersistentVolume) error {
+func (r *Recycler) checkApart(ctx context.Context, pv *corev1.PersistentVolume) error {
 	volumes, backends := &corev1.PersistentVolumeList{}, &stowagev1alpha1.StorageBackendList{}
 	for _, list := range []client.ObjectList{volumes, backends} {
 		if err := r.live.List(ctx, list); err != nil {

@@ -35,7 +35,7 @@ var errAsked = errors.New("waiting for the node's agent")
 // Who is late, after another freed the volume, approves and frees nothing: each write
 // demands what was read before the decision. And what is written to the volume ends the
 // LocalRecycling.
-func (r *Reconciler) recycleOnNode(ctx context.Context, pv *corev1.PersistentVolume) (ctrl.Result, error) {
+func (r *Recycler) recycleOnNode(ctx context.Context, pv *corev1.PersistentVolume) (ctrl.Result, error) {
 	err := r.emptyOnNode(ctx, pv)
 	switch {
 	case errors.Is(err, errAsked):
@@ -51,7 +51,7 @@ func (r *Reconciler) recycleOnNode(ctx context.Context, pv *corev1.PersistentVol
 }
 
 // emptyOnNode returns nil once the directory is empty.
-func (r *Reconciler) emptyOnNode(ctx context.Context, pv *corev1.PersistentVolume) error {
+func (r *Recycler) emptyOnNode(ctx context.Context, pv *corev1.PersistentVolume) error {
 	node, err := r.nodeOf(ctx, pv)
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func recyclingOf(pv *corev1.PersistentVolume, node string) *stowagev1alpha1.Loca
 }
 
 // askNode asks the node's agent whether it can empty the directory.
-func (r *Reconciler) askNode(ctx context.Context, pv *corev1.PersistentVolume, node string) error {
+func (r *Recycler) askNode(ctx context.Context, pv *corev1.PersistentVolume, node string) error {
 	err := r.client.Create(ctx, recyclingOf(pv, node))
 	switch {
 	case apierrors.IsInvalid(err):
@@ -111,7 +111,7 @@ func awaitAgent(node string) error {
 
 // followUp takes what the agent says. What it asks is approved: that the volume is to be
 // emptied was decided just now, from reads after it asked.
-func (r *Reconciler) followUp(ctx context.Context, pv *corev1.PersistentVolume, recycling *stowagev1alpha1.LocalRecycling) error {
+func (r *Recycler) followUp(ctx context.Context, pv *corev1.PersistentVolume, recycling *stowagev1alpha1.LocalRecycling) error {
 	emptied := meta.FindStatusCondition(recycling.Status.Conditions, stowagev1alpha1.EmptiedCondition)
 	asking := recycling.Status.Asking
 	switch {
@@ -132,7 +132,7 @@ func (r *Reconciler) followUp(ctx context.Context, pv *corev1.PersistentVolume, 
 
 // approve lets the agent go ahead. The request was read after the decision began, so
 // what the agent asked may be newer than the first reads: it is all decided once more.
-func (r *Reconciler) approve(ctx context.Context, pv *corev1.PersistentVolume, recycling *stowagev1alpha1.LocalRecycling) error {
+func (r *Recycler) approve(ctx context.Context, pv *corev1.PersistentVolume, recycling *stowagev1alpha1.LocalRecycling) error {
 	if err := r.confirmRecycling(ctx, pv); err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (r *Reconciler) approve(ctx context.Context, pv *corev1.PersistentVolume, r
 
 // ensureNotRecycling takes back what was asked of a node's agent for a volume that isn't
 // to be emptied any more: a person changed it, or a crash came after it was freed.
-func (r *Reconciler) ensureNotRecycling(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+func (r *Recycler) ensureNotRecycling(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
 	if recyclable(pv) {
 		return false, ctrl.Result{}, nil
 	}
@@ -156,7 +156,7 @@ func (r *Reconciler) ensureNotRecycling(ctx context.Context, pv *corev1.Persiste
 
 // endRecycling takes back, or clears away, what was asked of a node's agent for a volume
 // that isn't to be emptied any more, or is.
-func (r *Reconciler) endRecycling(ctx context.Context, volume string) error {
+func (r *Recycler) endRecycling(ctx context.Context, volume string) error {
 	recycling := &stowagev1alpha1.LocalRecycling{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: volume}, recycling); err != nil {
 		return wrap.Error(client.IgnoreNotFound(err), "reading LocalRecycling %s", volume)
@@ -166,7 +166,7 @@ func (r *Reconciler) endRecycling(ctx context.Context, volume string) error {
 
 // takeBack deletes a request. An agent that is at it stops at its next look; what it
 // does meanwhile ends before it looks at another request for the same volume.
-func (r *Reconciler) takeBack(ctx context.Context, recycling *stowagev1alpha1.LocalRecycling) error {
+func (r *Recycler) takeBack(ctx context.Context, recycling *stowagev1alpha1.LocalRecycling) error {
 	err := r.client.Delete(ctx, recycling, client.Preconditions{UID: &recycling.UID})
 	return wrap.Error(client.IgnoreNotFound(err), "deleting LocalRecycling %s", recycling.Name)
 }

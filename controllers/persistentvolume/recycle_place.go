@@ -73,7 +73,7 @@ func labelOfNode(pv *corev1.PersistentVolume) nodeLabel {
 }
 
 // nodeOf reads, live, which Node object a volume is tied to.
-func (r *Reconciler) nodeOf(ctx context.Context, pv *corev1.PersistentVolume) (string, error) {
+func (r *Recycler) nodeOf(ctx context.Context, pv *corev1.PersistentVolume) (string, error) {
 	label, nodes := labelOfNode(pv), &corev1.NodeList{}
 	if err := r.live.List(ctx, nodes, client.MatchingLabels{label.key: label.value}); err != nil {
 		return "", fmt.Errorf("listing the nodes of volume %s: %w", pv.Name, err)

@@ -19,7 +19,7 @@ import (
 // retain lets a deleted volume object go whose data a person wants to keep. The wish is
 // written down where the data is first: once the object is gone nothing else tells it
 // from an orphan, which an audit may remove.
-func (r *Reconciler) retain(ctx context.Context, pv *corev1.PersistentVolume) (ctrl.Result, error) {
+func (r *Reclaimer) retain(ctx context.Context, pv *corev1.PersistentVolume) (ctrl.Result, error) {
 	place, err := r.noteRetained(ctx, pv)
 	switch {
 	case errors.Is(err, backend.NotFound) || errors.Is(err, backend.Conflict):
@@ -41,7 +41,7 @@ func (r *Reconciler) retain(ctx context.Context, pv *corev1.PersistentVolume) (c
 
 // noteRetained has the backend note that a volume is kept, and tells where its data
 // is. A backend that can't be opened audits nothing.
-func (r *Reconciler) noteRetained(ctx context.Context, pv *corev1.PersistentVolume) (place string, err error) {
+func (r *Reclaimer) noteRetained(ctx context.Context, pv *corev1.PersistentVolume) (place string, err error) {
 	names := index.BackendOf(pv)
 	if len(names) == 0 {
 		return "no StorageBackend", nil
@@ -54,7 +54,7 @@ func (r *Reconciler) noteRetained(ctx context.Context, pv *corev1.PersistentVolu
 		}
 		return "", fmt.Errorf("reading StorageBackend %s: %w", names[0], err)
 	}
-	opened, err := r.openFor(pv, object)
+	opened, err := r.open(pv, object)
 	switch {
 	case errors.Is(err, backend.Invalid):
 		return place, nil
