@@ -22,6 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/persistentvolume/reclaim"
+	"github.com/stowage-dev/stowage/controllers/persistentvolume/recycle"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/bindable"
@@ -30,6 +32,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/opener"
 	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/provisioned"
+	"github.com/stowage-dev/stowage/internal/uses"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
@@ -45,15 +48,15 @@ type Reconciler struct {
 	waking  wake.Source
 	told    event.Once
 
-	recycler  *Recycler
-	reclaimer *Reclaimer
+	recycler  *recycle.Recycler
+	reclaimer *reclaim.Reclaimer
 }
 
 // New makes the reconciler. The index is the one that the reconciler of claims keeps.
 func New(deps reconciler.Dependencies, index *binder.Index) *Reconciler {
 	r := &Reconciler{client: deps.Client, live: deps.Live, scope: deps.Scope, storage: deps.Storage, index: index}
-	r.recycler = newRecycler(deps, r.waking.Add, &r.told)
-	r.reclaimer = newReclaimer(deps, r.openFor, r.recycler, &r.told)
+	r.recycler = recycle.New(deps, r.waking.Add, &r.told)
+	r.reclaimer = reclaim.New(deps, r.openFor, r.recycler, &r.told)
 	return r
 }
 
@@ -75,7 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		if client.IgnoreNotFound(err) != nil || r.scope == reconciler.ClassesScope {
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}
-		return ctrl.Result{}, r.recycler.endRecycling(ctx, request.Name)
+		return ctrl.Result{}, r.recycler.EndRecycling(ctx, request.Name)
 	}
 	for _, step := range r.steps() {
 		done, result, err := step(ctx, pv)
@@ -93,11 +96,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // are kube-controller-manager's.
 func (r *Reconciler) steps() []volumeStep {
 	if r.scope == reconciler.ClassesScope {
-		return []volumeStep{r.reclaimer.ensureReclaimable, r.reclaimer.removeAttachFinalizer, r.reclaimer.reclaim}
+		return []volumeStep{r.reclaimer.EnsureReclaimable, r.reclaimer.RemoveAttachFinalizer, r.reclaimer.Reclaim}
 	}
 	return []volumeStep{
-		r.recycler.ensureNotRecycling, r.reclaimer.ensureProtected, r.ensureMigrated, r.reclaimer.ensureReclaimable, r.ensurePhase,
-		r.reclaimer.removeProtection, r.reclaimer.removeAttachFinalizer, r.reclaimer.reclaim,
+		r.recycler.EnsureNotRecycling, r.reclaimer.EnsureProtected, r.ensureMigrated, r.reclaimer.EnsureReclaimable, r.ensurePhase,
+		r.reclaimer.RemoveProtection, r.reclaimer.RemoveAttachFinalizer, r.reclaimer.Reclaim,
 	}
 }
 
@@ -189,7 +192,7 @@ func (r *Reconciler) releaseUnbound(ctx context.Context, pv *corev1.PersistentVo
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		return true, ctrl.Result{}, fmt.Errorf("reading claim %s/%s: %w", ref.Namespace, ref.Name, err)
-	case holds(claim, pv):
+	case uses.Holds(claim, pv):
 		return true, ctrl.Result{}, nil
 	case pv.Status.Phase == corev1.VolumeBound && claim.UID == ref.UID:
 		if err := r.fence(ctx, claim, pv); err != nil {
@@ -235,7 +238,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfClaim), builder.WithPredicates(NewTies)).
 		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(r.volumeOfLocalVolume)).
 		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfBackend), wake.OnlyNewSpecs()).
-		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(volumeOfAttachment), builder.WithPredicates(wake.OnlyEnds)).
+		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(reclaim.VolumeOfAttachment), builder.WithPredicates(wake.OnlyEnds)).
 		WatchesRawSource(source.Func(r.waking.Start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: volumeWorkers})
 	if r.scope == reconciler.ClusterScope {

@@ -1,4 +1,4 @@
-package persistentvolume
+package recycle
 
 import (
 	"context"

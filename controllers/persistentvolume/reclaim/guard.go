@@ -1,4 +1,4 @@
-package persistentvolume
+package reclaim
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/migration"
 	"github.com/stowage-dev/stowage/internal/provisioned"
+	"github.com/stowage-dev/stowage/internal/uses"
 )
 
 // reclaimable tells whether a volume that no claim holds is to go, with its
@@ -26,7 +27,7 @@ func reclaimable(pv *corev1.PersistentVolume) bool {
 	case !provisioned.MayDelete(pv):
 		return false
 	case pv.DeletionTimestamp.IsZero():
-		return pv.Status.Phase == corev1.VolumeReleased && wasClaimed(pv)
+		return pv.Status.Phase == corev1.VolumeReleased && uses.WasClaimed(pv)
 	default:
 		return pv.Status.Phase != corev1.VolumeBound
 	}

@@ -1,4 +1,8 @@
-package persistentvolume
+// Package reclaim does with the storage of a volume what its reclaim policy says, once no
+// claim holds it: delete it, after the backend's undelete window, or keep it. Storage is
+// deleted only after live reads say that no claim, no other volume object, no attachment
+// and no node has it.
+package reclaim
 
 import (
 	"context"
@@ -15,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/persistentvolume/recycle"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/event"
@@ -38,23 +43,23 @@ type Reclaimer struct {
 	shared   liveread.Reads
 	scope    reconciler.Scope
 	open     Open
-	recycler *Recycler
+	recycler *recycle.Recycler
 	clock    clock.PassiveClock
 	events   events.EventRecorder
 	told     *event.Once
 }
 
-// newReclaimer makes a reclaimer.
-func newReclaimer(deps reconciler.Dependencies, open Open, recycler *Recycler, told *event.Once) *Reclaimer {
+// New makes a reclaimer.
+func New(deps reconciler.Dependencies, open Open, recycler *recycle.Recycler, told *event.Once) *Reclaimer {
 	return &Reclaimer{
 		client: deps.Client, live: deps.Live, shared: deps.Reads, scope: deps.Scope, open: open, recycler: recycler,
 		clock: deps.Clock, events: deps.Events, told: told,
 	}
 }
 
-// ensureProtected adds the finalizer to a volume that was created while the
+// EnsureProtected adds the finalizer to a volume that was created while the
 // admission plug-in was off.
-func (r *Reclaimer) ensureProtected(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+func (r *Reclaimer) EnsureProtected(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
 	if !pv.DeletionTimestamp.IsZero() || controllerutil.ContainsFinalizer(pv, uses.VolumeProtection) {
 		return false, ctrl.Result{}, nil
 	}
@@ -63,16 +68,16 @@ func (r *Reclaimer) ensureProtected(ctx context.Context, pv *corev1.PersistentVo
 	return false, ctrl.Result{}, patch.Volume(ctx, r.client, before, pv, "protecting")
 }
 
-// removeProtection lets a deleted volume go that no claim is bound to. Where
+// RemoveProtection lets a deleted volume go that no claim is bound to. Where
 // somebody took the claim off the volume, the claim is about to tie it again. From a
 // volume that is yet to be reclaimed the last write takes both finalizers.
-func (r *Reclaimer) removeProtection(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+func (r *Reclaimer) RemoveProtection(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
 	if pv.DeletionTimestamp.IsZero() || pv.Status.Phase == corev1.VolumeBound || controllerutil.ContainsFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) ||
 		!slices.ContainsFunc(pv.Finalizers, isProtection) {
 		return false, ctrl.Result{}, nil
 	}
-	if !wasClaimed(pv) {
-		used, err := usedByClaim(ctx, r.client, pv, client.MatchingFields{index.ClaimsByVolume: pv.Name})
+	if !uses.WasClaimed(pv) {
+		used, err := uses.UsedByClaim(ctx, r.client, pv, client.MatchingFields{index.ClaimsByVolume: pv.Name})
 		if used || err != nil {
 			return true, ctrl.Result{}, err
 		}
@@ -96,10 +101,10 @@ func isProtection(finalizer string) bool {
 	return finalizer == uses.VolumeProtection || finalizer == volume.PVDeletionInTreeProtectionFinalizer
 }
 
-// ensureReclaimable adds the finalizer to a volume that one of Stowage's drivers
+// EnsureReclaimable adds the finalizer to a volume that one of Stowage's drivers
 // made and that lost it, as in a restored backup: without it nobody would remove
 // its storage.
-func (r *Reclaimer) ensureReclaimable(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+func (r *Reclaimer) EnsureReclaimable(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
 	if !pv.DeletionTimestamp.IsZero() || !provisioned.ProvisionedHere(pv) || !backend.IsOurs(pv.Spec.CSI.Driver) ||
 		controllerutil.ContainsFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
 		return false, ctrl.Result{}, nil
@@ -109,7 +114,7 @@ func (r *Reclaimer) ensureReclaimable(ctx context.Context, pv *corev1.Persistent
 	return false, ctrl.Result{}, patch.Volume(ctx, r.client, before, pv, "keeping")
 }
 
-// reclaim removes the storage of a released volume whose policy is Delete, in an
+// Reclaim removes the storage of a released volume whose policy is Delete, in an
 // order that survives a crash anywhere and two leaders at once:
 //
 //	decide, from a live read
@@ -118,7 +123,7 @@ func (r *Reclaimer) ensureReclaimable(ctx context.Context, pv *corev1.Persistent
 //	decide again, from a live read: a person may have chosen Retain meanwhile
 //	remove the storage
 //	remove the finalizer
-func (r *Reclaimer) reclaim(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+func (r *Reclaimer) Reclaim(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
 		result, err := r.reclaimForeign(ctx, pv)
 		return true, result, err
@@ -130,7 +135,7 @@ func (r *Reclaimer) reclaim(ctx context.Context, pv *corev1.PersistentVolume) (b
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(pv), current); err != nil {
 		return true, ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "reading volume %s", pv.Name)
 	}
-	held, err := claimed(ctx, r.live, current)
+	held, err := uses.Claimed(ctx, r.live, current)
 	switch {
 	case err != nil || held || current.UID != pv.UID:
 		return true, ctrl.Result{}, err
@@ -254,7 +259,7 @@ func (r *Reclaimer) reclaimForeign(ctx context.Context, pv *corev1.PersistentVol
 	provisioner := pv.Annotations[volume.AnnDynamicallyProvisioned]
 	switch policy := pv.Spec.PersistentVolumeReclaimPolicy; {
 	case policy == corev1.PersistentVolumeReclaimRecycle && provisioner == "":
-		return r.recycler.recycle(ctx, pv)
+		return r.recycler.Recycle(ctx, pv)
 	case policy == corev1.PersistentVolumeReclaimDelete && !deletedElsewhere(pv):
 		return ctrl.Result{}, r.failForeignDelete(ctx, pv, provisioner)
 	default:

@@ -1,4 +1,4 @@
-package persistentvolume
+package recycle
 
 import (
 	"context"
@@ -47,7 +47,7 @@ func (r *Recycler) recycleOnNode(ctx context.Context, pv *corev1.PersistentVolum
 	if err := r.free(ctx, pv); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, r.endRecycling(ctx, pv.Name)
+	return ctrl.Result{}, r.EndRecycling(ctx, pv.Name)
 }
 
 // emptyOnNode returns nil once the directory is empty.
@@ -145,18 +145,18 @@ func (r *Recycler) approve(ctx context.Context, pv *corev1.PersistentVolume, rec
 	return awaitAgent(recycling.Spec.NodeName)
 }
 
-// ensureNotRecycling takes back what was asked of a node's agent for a volume that isn't
+// EnsureNotRecycling takes back what was asked of a node's agent for a volume that isn't
 // to be emptied any more: a person changed it, or a crash came after it was freed.
-func (r *Recycler) ensureNotRecycling(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+func (r *Recycler) EnsureNotRecycling(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
 	if recyclable(pv) {
 		return false, ctrl.Result{}, nil
 	}
-	return false, ctrl.Result{}, r.endRecycling(ctx, pv.Name)
+	return false, ctrl.Result{}, r.EndRecycling(ctx, pv.Name)
 }
 
-// endRecycling takes back, or clears away, what was asked of a node's agent for a volume
+// EndRecycling takes back, or clears away, what was asked of a node's agent for a volume
 // that isn't to be emptied any more, or is.
-func (r *Recycler) endRecycling(ctx context.Context, volume string) error {
+func (r *Recycler) EndRecycling(ctx context.Context, volume string) error {
 	recycling := &stowagev1alpha1.LocalRecycling{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: volume}, recycling); err != nil {
 		return wrap.Error(client.IgnoreNotFound(err), "reading LocalRecycling %s", volume)

@@ -1,4 +1,8 @@
-package persistentvolume
+// Package recycle empties volumes of policy Recycle, which people made, so that other claims
+// can have them: NFS volumes from the manager, hostPath volumes by the node agent through a
+// LocalRecycling. It decides from live reads, once more after the directory has the name of
+// this process's token, and gives the volume up where it can't be emptied.
+package recycle
 
 import (
 	"context"
@@ -35,15 +39,15 @@ type Recycler struct {
 	told    *event.Once
 }
 
-// newRecycler makes a recycler. An answer to a call wakes the volume.
-func newRecycler(deps reconciler.Dependencies, wake func(types.NamespacedName), told *event.Once) *Recycler {
+// New makes a recycler. An answer to a call wakes the volume.
+func New(deps reconciler.Dependencies, wake func(types.NamespacedName), told *event.Once) *Recycler {
 	return &Recycler{client: deps.Client, live: deps.Live, storage: deps.Storage, wake: wake, events: deps.Events, told: told}
 }
 
 // recyclingsPerServer is how many directories of one server are emptied at once.
 const recyclingsPerServer = 4
 
-// recycle empties the directory of a released volume whose policy is Recycle, and
+// Recycle empties the directory of a released volume whose policy is Recycle, and
 // makes the volume available again, in an order that survives a crash anywhere and two
 // leaders at once. What is on a node, that node's agent empties; else:
 //
@@ -53,7 +57,7 @@ const recyclingsPerServer = 4
 //	have the directory emptied: it is made ready under the token's name; decide again,
 //	  from live reads; then the data goes
 //	take the claim off the volume, with the resourceVersion of what was decided on
-func (r *Recycler) recycle(ctx context.Context, pv *corev1.PersistentVolume) (ctrl.Result, error) {
+func (r *Recycler) Recycle(ctx context.Context, pv *corev1.PersistentVolume) (ctrl.Result, error) {
 	current := &corev1.PersistentVolume{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(pv), current); err != nil {
 		return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "reading volume %s", pv.Name)
@@ -61,7 +65,7 @@ func (r *Recycler) recycle(ctx context.Context, pv *corev1.PersistentVolume) (ct
 	if current.UID != pv.UID || !recyclable(current) {
 		return ctrl.Result{}, nil
 	}
-	if held, err := claimed(ctx, r.live, current); held || err != nil {
+	if held, err := uses.Claimed(ctx, r.live, current); held || err != nil {
 		return ctrl.Result{}, err
 	}
 	if why := r.whyNotRecyclable(current); why != "" {
@@ -85,7 +89,7 @@ func (r *Recycler) recycle(ctx context.Context, pv *corev1.PersistentVolume) (ct
 // recyclable tells whether a volume is to be emptied, for the next claim.
 func recyclable(pv *corev1.PersistentVolume) bool {
 	return pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle &&
-		pv.DeletionTimestamp.IsZero() && pv.Status.Phase == corev1.VolumeReleased && wasClaimed(pv)
+		pv.DeletionTimestamp.IsZero() && pv.Status.Phase == corev1.VolumeReleased && uses.WasClaimed(pv)
 }
 
 // ensureToken makes this manager the one that empties a volume.

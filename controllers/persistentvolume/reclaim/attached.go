@@ -1,4 +1,4 @@
-package persistentvolume
+package reclaim
 
 import (
 	"context"
@@ -34,9 +34,9 @@ func attacherFinalizerOf(pv *corev1.PersistentVolume) string {
 	}
 }
 
-// removeAttachFinalizer lets a deleted volume go that no attachment is of: until then
+// RemoveAttachFinalizer lets a deleted volume go that no attachment is of: until then
 // the object says what is attached.
-func (r *Reclaimer) removeAttachFinalizer(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+func (r *Reclaimer) RemoveAttachFinalizer(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
 	finalizer := attacherFinalizerOf(pv)
 	if pv.DeletionTimestamp.IsZero() || finalizer == "" || !controllerutil.ContainsFinalizer(pv, finalizer) {
 		return false, ctrl.Result{}, nil
@@ -101,8 +101,8 @@ func stillAttached(pv *corev1.PersistentVolume, attachment *storagev1.VolumeAtta
 		pv.Name, attachment.Spec.NodeName, attachment.Name)
 }
 
-// volumeOfAttachment wakes the volume that an attachment was of.
-func volumeOfAttachment(_ context.Context, object client.Object) []reconcile.Request {
+// VolumeOfAttachment wakes the volume that an attachment was of.
+func VolumeOfAttachment(_ context.Context, object client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, name := range index.AttachmentVolume(object) {
 		requests = append(requests, wake.RequestNamed(name))

@@ -1,4 +1,4 @@
-package persistentvolume
+package reclaim
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package persistentvolume
+package uses
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// claimed tells, from live reads, whether the volume is still a claim's: bound to
+// Claimed tells, from live reads, whether the volume is still a claim's: bound to
 // it, or about to be.
-func claimed(ctx context.Context, live client.Reader, pv *corev1.PersistentVolume) (bool, error) {
-	if !wasClaimed(pv) {
-		return usedByClaim(ctx, live, pv)
+func Claimed(ctx context.Context, live client.Reader, pv *corev1.PersistentVolume) (bool, error) {
+	if !WasClaimed(pv) {
+		return UsedByClaim(ctx, live, pv)
 	}
 	ref := pv.Spec.ClaimRef
 	claim := &corev1.PersistentVolumeClaim{}
@@ -24,17 +24,17 @@ func claimed(ctx context.Context, live client.Reader, pv *corev1.PersistentVolum
 	if err != nil {
 		return false, wrap.Error(client.IgnoreNotFound(err), "reading claim %s/%s", ref.Namespace, ref.Name)
 	}
-	return holds(claim, pv), nil
+	return Holds(claim, pv), nil
 }
 
-// wasClaimed tells whether a volume is tied to one certain claim, living or gone.
-func wasClaimed(pv *corev1.PersistentVolume) bool {
+// WasClaimed tells whether a volume is tied to one certain claim, living or gone.
+func WasClaimed(pv *corev1.PersistentVolume) bool {
 	return pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID != ""
 }
 
-// holds tells whether the claim that a volume is tied to is bound to it, or may yet
+// Holds tells whether the claim that a volume is tied to is bound to it, or may yet
 // be: nothing binds a volume that is being deleted.
-func holds(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) bool {
+func Holds(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) bool {
 	switch {
 	case claim.UID != pv.Spec.ClaimRef.UID:
 		return false
@@ -45,9 +45,9 @@ func holds(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) boo
 	}
 }
 
-// usedByClaim tells whether a claim is bound to a volume that lost its side of the
+// UsedByClaim tells whether a claim is bound to a volume that lost its side of the
 // binding. One that only asks for the volume doesn't hold it.
-func usedByClaim(ctx context.Context, reader client.Reader, pv *corev1.PersistentVolume, options ...client.ListOption) (bool, error) {
+func UsedByClaim(ctx context.Context, reader client.Reader, pv *corev1.PersistentVolume, options ...client.ListOption) (bool, error) {
 	claims := &corev1.PersistentVolumeClaimList{}
 	if err := reader.List(ctx, claims, options...); err != nil {
 		return false, fmt.Errorf("listing the claims of volume %s: %w", pv.Name, err)
