@@ -46,7 +46,7 @@ func (r *Reconciler) reserve(ctx context.Context, seen *nodeView, volume attach.
 	if !volume.SingleNode {
 		return true, nil
 	}
-	if !r.reserved.take(volume.Name, seen.Name) {
+	if !r.reserved.Take(volume.Name, seen.Name) {
 		return false, nil
 	}
 	if backend.NeedsAttach(volume.Driver) {
@@ -54,7 +54,7 @@ func (r *Reconciler) reserve(ctx context.Context, seen *nodeView, volume attach.
 	}
 	holders, err := r.holdersIndeed(ctx, volume, seen.Name)
 	if err != nil || len(holders) > 0 {
-		r.reserved.drop(volume.Name, seen.Name)
+		r.reserved.Drop(volume.Name, seen.Name)
 		return false, err
 	}
 	return true, nil
@@ -83,7 +83,7 @@ func (r *Reconciler) createAttachment(ctx context.Context, seen *nodeView, volum
 	case err != nil:
 		return fmt.Errorf("asking for volume %s to be attached to node %s: %w", volume, seen.Name, err)
 	}
-	r.made.add(object.UID)
+	r.made.Add(object.UID)
 	return nil
 }
 

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/node/memory"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/liveread"
@@ -54,11 +55,11 @@ type Reconciler struct {
 	clock    clock.PassiveClock
 	events   events.EventRecorder
 
-	reserved reservations
-	made     madeAttachments
+	reserved memory.Reservations
+	made     memory.MadeAttachments
 	// missing is when each node was first seen to be gone, reported when it was last told.
 	missing, reported wake.Instants
-	told              toldOnce
+	told              memory.ToldOnce
 	waking            wake.Source
 }
 
@@ -86,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.reserved.settle(seen.Name, seen.awaits)
+	r.reserved.Settle(seen.Name, seen.awaits)
 	seen, plan, err := r.plan(ctx, seen)
 	if err != nil {
 		return ctrl.Result{}, err

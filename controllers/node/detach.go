@@ -26,7 +26,7 @@ func (r *Reconciler) remove(ctx context.Context, seen *nodeView, step attach.Ste
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("asking for volume %s to be detached from node %s: %w", step.Volume, seen.Name, err)
 	}
-	r.made.remove(object.UID)
+	r.made.Remove(object.UID)
 	return nil
 }
 

@@ -64,7 +64,7 @@ func (r *Reconciler) holdersOf(ctx context.Context, volume attach.Volume) ([]att
 	for i := range nodes.Items {
 		holders = append(holders, attach.Holder{Node: nodes.Items[i].Name})
 	}
-	if node, taken := r.reserved.holder(volume.Name); taken {
+	if node, taken := r.reserved.Holder(volume.Name); taken {
 		holders = append(holders, attach.Holder{Node: node})
 	}
 	return holders, nil

@@ -54,7 +54,7 @@ func (r *Reconciler) confirm(ctx context.Context, seen *nodeView, plan []attach.
 		case step.Action != attach.Report:
 		case step.Attachment == nil:
 			is, err = r.reserve(ctx, seen, step.Volume)
-		case !r.made.has(step.Attachment.UID):
+		case !r.made.Has(step.Attachment.UID):
 			is, err = r.isAttachedIndeed(ctx, step.Attachment)
 		}
 		if err != nil {

@@ -30,7 +30,7 @@ func (r *Reconciler) tell(ctx context.Context, seen *nodeView, plan []attach.Ste
 			situations = append(situations, situation)
 		}
 	}
-	for situation, isNew := range r.told.news(seen.Name, situations) {
+	for situation, isNew := range r.told.News(seen.Name, situations) {
 		if !isNew {
 			continue
 		}

@@ -1,0 +1,100 @@
+// Package memory has what the reconciler of nodes remembers between passes, because the
+// cache doesn't show it yet: which node has a volume reserved, which attachments this
+// process made, which situations of a node an event told of. All of it may be lost at any
+// time; live reads decide then.
+package memory
+
+import (
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Reservations keep two nodes from being given one volume at the same time by this
+// process: who reserved it has it until its attachment is in the cache, where everybody
+// sees it. Its zero value is usable.
+type Reservations struct {
+	mu sync.Mutex
+	by map[corev1.UniqueVolumeName]string
+}
+
+// Take reserves a volume for a node, unless another one has it.
+func (r *Reservations) Take(volume corev1.UniqueVolumeName, node string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if other, taken := r.by[volume]; taken {
+		return other == node
+	}
+	if r.by == nil {
+		r.by = map[corev1.UniqueVolumeName]string{}
+	}
+	r.by[volume] = node
+	return true
+}
+
+// Holder is the node that a volume is reserved for.
+func (r *Reservations) Holder(volume corev1.UniqueVolumeName) (node string, taken bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	node, taken = r.by[volume]
+	return node, taken
+}
+
+// Drop gives back what a node reserved and didn't get.
+func (r *Reservations) Drop(volume corev1.UniqueVolumeName, node string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.by[volume] == node {
+		delete(r.by, volume)
+	}
+}
+
+// Settle drops all of a node's but those that it still awaits.
+func (r *Reservations) Settle(node string, awaits func(corev1.UniqueVolumeName) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for volume, by := range r.by {
+		if by == node && !awaits(volume) {
+			delete(r.by, volume)
+		}
+	}
+}
+
+// MadeAttachments are those that this process made and nobody has deleted yet, as far
+// as it knows. Its zero value is usable.
+type MadeAttachments struct{ uids sync.Map }
+
+func (m *MadeAttachments) Add(uid types.UID) { m.uids.Store(uid, nil) }
+
+func (m *MadeAttachments) Remove(uid types.UID) { m.uids.Delete(uid) }
+
+func (m *MadeAttachments) Has(uid types.UID) bool {
+	_, has := m.uids.Load(uid)
+	return has
+}
+
+// ToldOnce remembers which situations of a node were told, for as long as they last. Its
+// zero value is usable.
+type ToldOnce struct {
+	mu   sync.Mutex
+	told map[string]map[string]bool
+}
+
+// News returns those of a node's situations that weren't told yet; the others are over.
+func (t *ToldOnce) News(node string, situations []string) map[string]bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	news, lasting := map[string]bool{}, map[string]bool{}
+	for _, situation := range situations {
+		news[situation] = !t.told[node][situation]
+		lasting[situation] = true
+	}
+	if t.told == nil {
+		t.told = map[string]map[string]bool{}
+	}
+	if t.told[node] = lasting; len(lasting) == 0 {
+		delete(t.told, node)
+	}
+	return news
+}
