@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/volume"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -362,7 +362,7 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 				said, err := json.Marshal(attachIntent{Backend: "cloud", Volume: legacyPath, Instance: w.node.Spec.ProviderID})
 				Expect(err).NotTo(HaveOccurred())
 				forged := ours("node-1", w.pv)
-				forged.Name = attach.AttachmentName(stowagev1alpha1.GCEDriver, "another", "node-1")
+				forged.Name = volume.AttachmentName(stowagev1alpha1.GCEDriver, "another", "node-1")
 				forged.Finalizers = []string{attacherFinalizer(stowagev1alpha1.GCEDriver)}
 				forged.Annotations = map[string]string{stowagev1alpha1.AttachmentAnnotation: string(said), stowagev1alpha1.StrayAnnotation: "true"}
 				if gone {

@@ -175,7 +175,7 @@ func (r *NodeReconciler) backendName(ctx context.Context, step attach.Step) (str
 		}
 	}
 	volumes := &corev1.PersistentVolumeList{}
-	handle := step.Volume.Driver + "^" + step.Volume.Handle
+	handle := step.Volume.Key()
 	if err := r.client.List(ctx, volumes, client.MatchingFields{volumesByHandle: handle}, unhurried, client.UnsafeDisableDeepCopy); err != nil {
 		return "", fmt.Errorf("listing the volumes of handle %s: %w", handle, err)
 	}

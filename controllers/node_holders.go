@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // lookElsewhere finds out which other nodes have volumes that are wanted here and that
@@ -80,7 +81,7 @@ func (r *NodeReconciler) storagesOf(ctx context.Context, volume attach.Volume) (
 		return storages, nil
 	}
 	volumes := &corev1.PersistentVolumeList{}
-	handle := volume.Driver + "^" + volume.Handle
+	handle := volume.Key()
 	if err := r.client.List(ctx, volumes, client.MatchingFields{volumesByHandle: handle}, unhurried, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the volumes of handle %s: %w", handle, err)
 	}
@@ -153,7 +154,7 @@ func attachmentStorage(object client.Object) []string {
 	case source.PersistentVolumeName != nil:
 		return []string{*source.PersistentVolumeName}
 	case source.InlineVolumeSpec != nil && source.InlineVolumeSpec.CSI != nil:
-		return []string{string(attach.CSIName(source.InlineVolumeSpec.CSI.Driver, source.InlineVolumeSpec.CSI.VolumeHandle))}
+		return []string{string(volume.UniqueName(source.InlineVolumeSpec.CSI.Driver, source.InlineVolumeSpec.CSI.VolumeHandle))}
 	default:
 		return nil
 	}

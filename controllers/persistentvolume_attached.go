@@ -15,6 +15,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // usersOf are the names of the nodes that use a volume, or were told that they can, by
@@ -111,7 +112,7 @@ func (r *PersistentVolumeReconciler) detachedIndeed(ctx context.Context, pv *cor
 	if err != nil {
 		return err
 	}
-	if node, used := users[attach.CSIName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)]; used {
+	if node, used := users[volume.UniqueName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)]; used {
 		return backend.InProgress.Errorf("node %s still lists volume %s in its status: its storage is removed once it doesn't, or the Node is deleted", node, pv.Name)
 	}
 	return nil

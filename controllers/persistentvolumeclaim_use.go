@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // setUnused sets, in memory, the condition that tells since when no pod refers to
@@ -50,14 +52,7 @@ func (r *PersistentVolumeClaimReconciler) cachedPods(ctx context.Context, claim 
 // has the name of a generic ephemeral volume is not.
 func refersTo(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(source corev1.Volume) bool {
-		switch {
-		case source.PersistentVolumeClaim != nil:
-			return source.PersistentVolumeClaim.ClaimName == claim.Name
-		case source.Ephemeral != nil:
-			return ephemeral.VolumeClaimName(pod, &source) == claim.Name && ephemeral.VolumeIsForPod(pod, claim) == nil
-		default:
-			return false
-		}
+		return volume.ClaimName(pod, &source) == claim.Name && (source.Ephemeral == nil || ephemeral.VolumeIsForPod(pod, claim) == nil)
 	})
 }
 

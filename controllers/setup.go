@@ -28,6 +28,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // Scope says which claims and volumes Stowage acts on.
@@ -208,7 +209,7 @@ func handleOf(pv *corev1.PersistentVolume) []string {
 	if pv.Spec.CSI == nil {
 		return nil
 	}
-	return []string{pv.Spec.CSI.Driver + "^" + pv.Spec.CSI.VolumeHandle}
+	return []string{volume.Key(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)}
 }
 
 // claimRefOf is the namespace and name of the claim that a volume is tied to.

@@ -12,6 +12,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // census is what the cluster records of the storage of one backend.
@@ -72,7 +73,7 @@ func (c *census) add(pv *corev1.PersistentVolume, name string) {
 
 // knows tells whether something in the cluster answers for what a backend holds.
 func (c *census) knows(held backend.Held) bool {
-	return c.recorded[c.driver+"^"+held.ID] || c.making[held.Claim.UID]
+	return c.recorded[volume.Key(c.driver, held.ID)] || c.making[held.Claim.UID]
 }
 
 // orphans are those of the held volumes that nothing answers for, and that nobody

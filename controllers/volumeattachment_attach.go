@@ -13,6 +13,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // attaching is what an attachment that is wanted needs.
@@ -244,7 +245,7 @@ func (r *VolumeAttachmentReconciler) callAttach(ctx context.Context, a *attachin
 	attached, err := a.attacher.Attach(ctx, backend.AttachRequest{
 		ID:       a.volume.Spec.CSI.VolumeHandle,
 		Node:     backend.NodeIdentity{Name: a.node.Name, ProviderID: a.node.Spec.ProviderID},
-		ReadOnly: isReadOnly(a.volume),
+		ReadOnly: volume.IsReadOnly(a.volume),
 	})
 	if err != nil {
 		a.refused = err

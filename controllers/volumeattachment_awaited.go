@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
@@ -18,7 +19,7 @@ import (
 // to it, and waits for the very detach that would wait for the node. The pods are read
 // live.
 func (r *VolumeAttachmentReconciler) mayOnlyAwait(ctx context.Context, leaves *leaving, node *corev1.Node) (bool, error) {
-	name := attach.CSIName(leaves.attachment.Spec.Attacher, leaves.volume)
+	name := volume.UniqueName(leaves.attachment.Spec.Attacher, leaves.volume)
 	if leaves.pv == nil || !attach.MayOnlyAwait(node, name, leaves.attachment) {
 		return false, nil
 	}
@@ -44,7 +45,7 @@ func (r *VolumeAttachmentReconciler) mayOnlyAwait(ctx context.Context, leaves *l
 // claimsTo are the claims of all volume objects that stand for the storage.
 func (r *VolumeAttachmentReconciler) claimsTo(ctx context.Context, leaves *leaving) ([]types.NamespacedName, error) {
 	volumes := &corev1.PersistentVolumeList{}
-	handle := leaves.attachment.Spec.Attacher + "^" + leaves.volume
+	handle := volume.Key(leaves.attachment.Spec.Attacher, leaves.volume)
 	if err := r.client.List(ctx, volumes, client.MatchingFields{volumesByHandle: handle}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the volumes of handle %s: %w", handle, err)
 	}

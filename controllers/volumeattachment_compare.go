@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 const (
@@ -160,7 +160,7 @@ func (r *VolumeAttachmentComparer) recorded(ctx context.Context, object *stowage
 		}
 		pv := r.volumeOf(ctx, attachment)
 		// What others made a backend never lists: nobody knows where else it should be.
-		if intent, err := believable(attachment, pv); err == nil && intent.Backend == object.Name && !attach.IsExistingHandle(intent.Volume) {
+		if intent, err := believable(attachment, pv); err == nil && intent.Backend == object.Name && !volume.IsDiskPath(intent.Volume) {
 			found = append(found, recordedAttachment{attachment, pv, intent})
 		}
 	}

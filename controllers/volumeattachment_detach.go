@@ -15,6 +15,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/dispatch"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // leaving is what an attachment that was deleted needs.
@@ -141,7 +142,7 @@ func (r *VolumeAttachmentReconciler) findVolume(ctx context.Context, attachment 
 func believable(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume) (*attachIntent, error) {
 	intent, err := intentOfAttachment(attachment)
 	if err == nil && intent != nil &&
-		(pv == nil && !attach.IsExistingHandle(intent.Volume) || attachment.Name == attach.AttachmentName(attachment.Spec.Attacher, intent.Volume, attachment.Spec.NodeName)) {
+		(pv == nil && !volume.IsDiskPath(intent.Volume) || attachment.Name == volume.AttachmentName(attachment.Spec.Attacher, intent.Volume, attachment.Spec.NodeName)) {
 		return intent, nil
 	}
 	if pv == nil || pv.Spec.CSI == nil {

@@ -15,6 +15,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // googleDriver is the CSI driver that attaches existing disks to all other nodes.
@@ -29,7 +30,7 @@ func isExisting(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVol
 // didn't make.
 func isByExisting(attachment *storagev1.VolumeAttachment, name string) bool {
 	intent, err := intentOfAttachment(attachment)
-	return err == nil && intent != nil && intent.Backend == name && attach.IsExistingHandle(intent.Volume)
+	return err == nil && intent != nil && intent.Backend == name && volume.IsDiskPath(intent.Volume)
 }
 
 // translateExisting finds out which disk is meant, from the node as it is now: whoever
@@ -53,7 +54,7 @@ func (r *VolumeAttachmentReconciler) translateExisting(ctx context.Context, a *a
 	}
 	a.node = node
 	handle := a.volume.Spec.CSI.VolumeHandle
-	if a.attachment.Name != attach.AttachmentName(stowagev1alpha1.GCEDriver, handle, node.Name) {
+	if a.attachment.Name != volume.AttachmentName(stowagev1alpha1.GCEDriver, handle, node.Name) {
 		return backend.Invalid.Errorf("the attachment hasn't the name of disk %s on node %s: delete it, so that it is made again", handle, node.Name)
 	}
 	return nil
@@ -165,7 +166,7 @@ func (a *attaching) comesAfterGoogle(all attachmentsOf) error {
 		return nil
 	}
 	for _, other := range all.google {
-		if !attach.UsesSameDisk(other, a.volume) || !isExclusive(a.volume) && other.Spec.NodeName != a.attachment.Spec.NodeName {
+		if !attach.UsesSameDisk(other, a.volume) || volume.IsReadOnly(a.volume) && other.Spec.NodeName != a.attachment.Spec.NodeName {
 			continue
 		}
 		return backend.Conflict.Errorf("disk %s is attached to node %s by CSI driver %s, or about to be (VolumeAttachment %s): waiting until that is gone",
@@ -180,8 +181,8 @@ func (l *leaving) attacher() (backend.Attacher, error) {
 	return attacherOf(l.opened, l.object.Name, l.volume)
 }
 
-func attacherOf(opened backend.Backend, name, volume string) (backend.Attacher, error) {
-	if attach.IsExistingHandle(volume) {
+func attacherOf(opened backend.Backend, name, id string) (backend.Attacher, error) {
+	if volume.IsDiskPath(id) {
 		return existingAttacher(opened, name)
 	}
 	attacher, can := backend.As[backend.Attacher](opened)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // noForce says that a volume is detached because its node has let go of it.
@@ -33,7 +34,7 @@ func (r *VolumeAttachmentReconciler) mayDetach(ctx context.Context, leaves *leav
 		if leaves.from.ProviderID == "" {
 			leaves.from.ProviderID = node.Spec.ProviderID
 		}
-		name := attach.CSIName(leaves.attachment.Spec.Attacher, leaves.volume)
+		name := volume.UniqueName(leaves.attachment.Spec.Attacher, leaves.volume)
 		letGo, after := attach.HasLetGo(node, name, leaves.attachment, now)
 		switch {
 		case letGo:

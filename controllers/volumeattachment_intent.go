@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +11,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // attachIntent is what an attachment says before anything is attached: all that a
@@ -85,7 +85,7 @@ func intentOfAttachment(attachment *storagev1.VolumeAttachment) (*attachIntent, 
 
 // handle is the driver and handle of what an attachment attaches, as handleOf gives
 // them of a volume.
-func (i *attachIntent) handle(driver string) string { return fmt.Sprintf("%s^%s", driver, i.Volume) }
+func (i *attachIntent) handle(driver string) string { return volume.Key(driver, i.Volume) }
 
 // instanceOf is the provider's id of the machine that an attachment is on; empty where
 // nobody knows it.

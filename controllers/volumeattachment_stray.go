@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // endStrays tells of what is attached though no VolumeAttachment asks for it, and has
@@ -77,7 +77,7 @@ func (r *VolumeAttachmentComparer) unasked(ctx context.Context, object *stowagev
 		if err != nil {
 			return nil, err
 		}
-		asking := slices.Clone(all.handle[driver+"^"+attached.ID])
+		asking := slices.Clone(all.handle[volume.Key(driver, attached.ID)])
 		for i := range volumes {
 			asking = append(asking, all.volume[volumes[i].Name]...)
 		}
@@ -97,7 +97,7 @@ func mayBeOn(attachment *storagev1.VolumeAttachment, providerID string) bool {
 
 func (r *VolumeAttachmentComparer) volumesFor(ctx context.Context, driver, id string) ([]corev1.PersistentVolume, error) {
 	volumes := &corev1.PersistentVolumeList{}
-	err := r.client.List(ctx, volumes, client.MatchingFields{volumesByHandle: driver + "^" + id}, client.UnsafeDisableDeepCopy)
+	err := r.client.List(ctx, volumes, client.MatchingFields{volumesByHandle: volume.Key(driver, id)}, client.UnsafeDisableDeepCopy)
 	return volumes.Items, wrap(err, "listing the volumes of handle %s", id)
 }
 
@@ -165,14 +165,14 @@ func (r *VolumeAttachmentComparer) end(ctx context.Context, object *stowagev1alp
 		return err
 	}
 	// Where the volume object is gone, what is written on the attachment is enough.
-	volume := stray.ID
+	objectName := stray.ID
 	for i := range volumes {
-		volume = volumes[i].Name
+		objectName = volumes[i].Name
 	}
 	driver := backend.DriverOf(object)
 	attachment := &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:       attach.AttachmentName(driver, stray.ID, node.Name),
+			Name:       volume.AttachmentName(driver, stray.ID, node.Name),
 			Finalizers: []string{attacherFinalizer(driver)},
 			Annotations: map[string]string{
 				stowagev1alpha1.AttachmentAnnotation: string(said), stowagev1alpha1.StrayAnnotation: "true",
@@ -180,7 +180,7 @@ func (r *VolumeAttachmentComparer) end(ctx context.Context, object *stowagev1alp
 		},
 		Spec: storagev1.VolumeAttachmentSpec{
 			Attacher: driver, NodeName: node.Name,
-			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume},
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &objectName},
 		},
 	}
 	if err := r.client.Create(ctx, attachment); err != nil && !apierrors.IsAlreadyExists(err) {

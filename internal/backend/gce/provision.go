@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // provision looks for the disk first, in all zones: what an earlier call began stays where
@@ -35,15 +36,12 @@ func (b *gceBackend) provision(ctx context.Context, c *cloud, request backend.Re
 }
 
 func checkRequest(request backend.Request) error {
-	onlyRead := !slices.ContainsFunc(request.AccessModes, func(mode corev1.PersistentVolumeAccessMode) bool {
-		return mode != corev1.ReadOnlyMany
-	})
 	switch {
 	case !validID.MatchString(request.ID) || !isAttemptOf(request.ID, backend.VolumeID(request.Claim.UID, 1)):
 		return backend.Conflict.Errorf("the id %q isn't that of a volume of the claim with uid %s", request.ID, request.Claim.UID)
 	case request.Capacity.Sign() <= 0:
 		return backend.Invalid.Errorf("the claim asks for %s: ask for more than nothing", request.Capacity.String())
-	case onlyRead && len(request.AccessModes) > 0:
+	case volume.OnlyReaders(request.AccessModes):
 		return backend.Invalid.Errorf("a new disk is empty, and as ReadOnlyMany alone nobody could ever write it: " +
 			"ask for ReadWriteOnce as well, write it, and mount it read-only then")
 	case request.Source != nil:
