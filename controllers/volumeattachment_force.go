@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/attach"
@@ -48,7 +47,7 @@ func (r *VolumeAttachmentReconciler) mayDetach(ctx context.Context, leaves *leav
 	}
 	condition := attach.ConditionOf(node)
 	if !condition.Ready {
-		if condition.Machine, err = r.observe(ctx, leaves); err != nil {
+		if condition.Machine, err = backend.Observe(ctx, leaves.opened, leaves.from); err != nil {
 			return attach.Force{}, err
 		}
 	}
@@ -70,24 +69,6 @@ func (r *VolumeAttachmentReconciler) liveNode(ctx context.Context, name string) 
 		return nil, fmt.Errorf("reading node %s: %w", name, err)
 	}
 	return node, nil
-}
-
-// observe asks the cloud what became of the machine. That it doesn't answer says
-// nothing of the machine, and keeps nobody from the taint or the time.
-func (r *VolumeAttachmentReconciler) observe(ctx context.Context, leaves *leaving) (backend.Machine, error) {
-	observer, can := backend.As[backend.NodeObserver](leaves.opened)
-	if !can {
-		return backend.MachineUnknown, nil
-	}
-	machine, err := observer.ObserveNode(ctx, leaves.from)
-	switch {
-	case backend.Unfinished(err):
-		return backend.MachineUnknown, err
-	case err != nil:
-		ctrl.LoggerFrom(ctx).Error(err, "observing a machine", "node", leaves.from.Name)
-		return backend.MachineUnknown, nil
-	}
-	return machine, nil
 }
 
 // tellForced tells, and counts, that a node isn't asked: before the call, because by its
