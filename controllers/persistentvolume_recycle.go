@@ -12,7 +12,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/backend/dispatch"
+	backendqueue "github.com/stowage-dev/stowage/internal/backend/queue"
 	"github.com/stowage-dev/stowage/internal/binder"
 )
 
@@ -79,7 +79,7 @@ func (r *PersistentVolumeReconciler) empty(ctx context.Context, pv *corev1.Persi
 	share, key := pv.Spec.NFS, client.ObjectKeyFromObject(pv)
 	recycler := r.storage.recycler
 	if r.storage.dispatcher != nil {
-		lane := dispatch.Lane{
+		lane := backendqueue.Lane{
 			Backend: "NFS server " + share.Server, Limit: recyclingsPerServer,
 			// What was emptied for one claim's end is no answer for the next one's.
 			Version: string(pv.UID) + "/" + pv.ResourceVersion,

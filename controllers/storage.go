@@ -10,8 +10,8 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/backend/dispatch"
-	"github.com/stowage-dev/stowage/internal/backend/measure"
+	backendqueue "github.com/stowage-dev/stowage/internal/backend/queue"
+	"github.com/stowage-dev/stowage/internal/backend/metrics"
 )
 
 // storage opens the backends of StorageBackend objects for the reconcilers: calls
@@ -19,9 +19,9 @@ import (
 type storage struct {
 	*backend.Registry
 	// dispatcher makes the calls. Nil: the caller does, and waits.
-	dispatcher *dispatch.Dispatcher
+	dispatcher *backendqueue.Dispatcher
 	// metrics measure them. Nil: nothing does.
-	metrics *measure.Metrics
+	metrics *metrics.Metrics
 	// recycler empties volumes of policy Recycle. Nil: nobody does. Token tells this
 	// process from all others that do.
 	recycler backend.Recycler
@@ -30,14 +30,14 @@ type storage struct {
 
 func newStorage(ctx context.Context, options Options) (storage, error) {
 	s := storage{
-		Registry: options.Backends, dispatcher: dispatch.New(ctx),
+		Registry: options.Backends, dispatcher: backendqueue.New(ctx),
 		recycler: options.Recycler, token: string(uuid.NewUUID()),
 	}
 	if options.Metrics == nil {
 		return s, nil
 	}
 	var err error
-	s.metrics, err = measure.New(options.Metrics)
+	s.metrics, err = metrics.New(options.Metrics)
 	return s, wrap(err, "registering the metrics of backends")
 }
 
@@ -71,8 +71,8 @@ func (s storage) renew(id string) {
 	}
 }
 
-func laneOf(object *stowagev1alpha1.StorageBackend) dispatch.Lane {
-	return dispatch.Lane{
+func laneOf(object *stowagev1alpha1.StorageBackend) backendqueue.Lane {
+	return backendqueue.Lane{
 		Backend: "StorageBackend " + object.Name,
 		Version: fmt.Sprintf("%s/%d", object.UID, object.Generation),
 		Limit:   int(object.Spec.MaxConcurrentOperations),

@@ -14,7 +14,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/backend/dispatch"
+	backendqueue "github.com/stowage-dev/stowage/internal/backend/queue"
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
@@ -61,7 +61,7 @@ func (r *VolumeAttachmentReconciler) take(ctx context.Context, leaves *leaving) 
 	if err != nil {
 		return r.failDetach(ctx, leaves, err)
 	}
-	if asked, err := dispatch.EndedDetach(attacher, leaves.volume, leaves.from); asked {
+	if asked, err := backendqueue.EndedDetach(attacher, leaves.volume, leaves.from); asked {
 		return r.finish(ctx, leaves, err)
 	}
 	may, err := r.mayDetach(ctx, leaves)

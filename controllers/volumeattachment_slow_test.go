@@ -11,7 +11,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/backend/measure"
+	"github.com/stowage-dev/stowage/internal/backend/metrics"
 )
 
 // slowly has each detach take longer than a reconcile waits, until release is called.
@@ -186,7 +186,7 @@ var forcedFromNode1 = ContainSubstring("ForcedDetachVolume taking it from node n
 func countsForced(w *world) (count func() float64) {
 	GinkgoHelper()
 	registry := prometheus.NewRegistry()
-	metrics, err := measure.New(registry)
+	metrics, err := metrics.New(registry)
 	Expect(err).NotTo(HaveOccurred())
 	w.claims.storage.metrics = metrics
 	return func() (sum float64) {

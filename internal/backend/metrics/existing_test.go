@@ -1,4 +1,4 @@
-package measure_test
+package metrics_test
 
 import (
 	"reflect"
@@ -8,13 +8,13 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
-	"github.com/stowage-dev/stowage/internal/backend/measure"
+	"github.com/stowage-dev/stowage/internal/backend/metrics"
 )
 
 func TestCallsAboutExistingDisksAreMeasured(t *testing.T) {
 	const disk = "projects/p/zones/z/disks/legacy"
 	registry := prometheus.NewRegistry()
-	metrics, err := measure.New(registry)
+	metrics, err := metrics.New(registry)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package dispatch_test
+package queue_test
 
 import (
 	"context"
@@ -15,14 +15,14 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
-	"github.com/stowage-dev/stowage/internal/backend/dispatch"
+	"github.com/stowage-dev/stowage/internal/backend/queue"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
 )
 
 // desk is a dispatcher before a fake backend.
 type desk struct {
 	*fake.Backend
-	dispatcher *dispatch.Dispatcher
+	dispatcher *queue.Dispatcher
 	limit      int
 	version    string
 
@@ -31,7 +31,7 @@ type desk struct {
 }
 
 func newDesk(t *testing.T, limit int) *desk {
-	return &desk{Backend: fake.New(), dispatcher: dispatch.New(t.Context()), limit: limit}
+	return &desk{Backend: fake.New(), dispatcher: queue.New(t.Context()), limit: limit}
 }
 
 func (d *desk) provision(request backend.Request) error {
@@ -42,7 +42,7 @@ func (d *desk) provision(request backend.Request) error {
 func (d *desk) delete(id string) error { return d.served(id).Delete(context.Background(), id) }
 
 func (d *desk) served(id string) backend.Backend {
-	return d.dispatcher.Serve(dispatch.Lane{Backend: "disks", Version: d.version, Limit: d.limit}, d.Backend, func() {
+	return d.dispatcher.Serve(queue.Lane{Backend: "disks", Version: d.version, Limit: d.limit}, d.Backend, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.names = append(d.names, id)
@@ -244,7 +244,7 @@ func TestAHangingBackendHoldsUpNoOther(t *testing.T) {
 		release := hanging.Hold()
 		defer release()
 		_ = hanging.provision(request("1", "a"))
-		served := hanging.dispatcher.Serve(dispatch.Lane{Backend: "others"}, other, func() {})
+		served := hanging.dispatcher.Serve(queue.Lane{Backend: "others"}, other, func() {})
 		if _, err := served.Provision(t.Context(), request("2", "a")); err != nil {
 			t.Errorf("the other backend answers %v", err)
 		}
@@ -313,7 +313,7 @@ func TestAnAnswerToAnotherRequestIsNotGiven(t *testing.T) {
 
 func TestAPanicOfABackendIsAnErrorOfUnknownOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		served := dispatch.New(t.Context()).Serve(dispatch.Lane{}, panicking{fake.New()}, func() {})
+		served := queue.New(t.Context()).Serve(queue.Lane{}, panicking{fake.New()}, func() {})
 		if err := served.Delete(t.Context(), "v"); err == nil || backend.KindOf(err) != "" {
 			t.Errorf("it answers %v", err)
 		}
@@ -329,7 +329,7 @@ func TestAbilitiesAreFoundBehindADispatcher(t *testing.T) {
 	if _, can := backend.As[backend.Prober](d.served("v")); !can {
 		t.Error("the backend can be probed, and nobody sees it")
 	}
-	if _, can := backend.As[backend.Lister](dispatch.New(t.Context()).Serve(dispatch.Lane{}, panicking{d}, func() {})); can {
+	if _, can := backend.As[backend.Lister](queue.New(t.Context()).Serve(queue.Lane{}, panicking{d}, func() {})); can {
 		t.Error("the backend can't list, and says so")
 	}
 }
@@ -340,7 +340,7 @@ func TestAVolumeGrowsThroughADispatcherWhereItCanGrow(t *testing.T) {
 	if _, passedBy := expander.(*desk); !can || passedBy {
 		t.Errorf("the backend can grow volumes (seen: %t), and the dispatcher is passed by (%t)", can, passedBy)
 	}
-	fixed := dispatch.New(t.Context()).Serve(dispatch.Lane{}, panicking{d}, func() {})
+	fixed := queue.New(t.Context()).Serve(queue.Lane{}, panicking{d}, func() {})
 	if _, can := backend.As[backend.Expander](fixed); can {
 		t.Error("the backend can't grow volumes, and its dispatcher offers to")
 	}

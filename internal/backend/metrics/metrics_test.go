@@ -1,4 +1,4 @@
-package measure_test
+package metrics_test
 
 import (
 	"errors"
@@ -12,11 +12,11 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
-	"github.com/stowage-dev/stowage/internal/backend/measure"
+	"github.com/stowage-dev/stowage/internal/backend/metrics"
 )
 
 func TestAMeasuredBackendKeepsTheContract(t *testing.T) {
-	metrics, err := measure.New(prometheus.NewRegistry())
+	metrics, err := metrics.New(prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestAMeasuredBackendKeepsTheContract(t *testing.T) {
 
 func TestCallsAreCountedByOutcome(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	metrics, err := measure.New(registry)
+	metrics, err := metrics.New(registry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestCallsAreCountedByOutcome(t *testing.T) {
 
 func TestWhatAnAuditFoundIsServedUntilTheBackendIsGone(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	metrics, err := measure.New(registry)
+	metrics, err := metrics.New(registry)
 	if err != nil {
 		t.Fatal(err)
 	}

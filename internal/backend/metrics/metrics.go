@@ -2,7 +2,7 @@
 //
 // It is a decorator: the backend that it returns does what the one inside does.
 // The manager serves the numbers with its other metrics.
-package measure
+package metrics
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package dispatch_test
+package queue_test
 
 import (
 	"errors"
@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/backend/dispatch"
+	"github.com/stowage-dev/stowage/internal/backend/queue"
 )
 
 func TestCallsAboutAnExistingDiskAreMadeOneAfterTheOther(t *testing.T) {
@@ -49,7 +49,7 @@ func TestCallsAboutAnExistingDiskAreMadeOneAfterTheOther(t *testing.T) {
 
 func TestABackendThatAttachesNoExistingDisksIsToldApart(t *testing.T) {
 	d := newDesk(t, 1)
-	none := d.dispatcher.Serve(dispatch.Lane{Backend: "disks", Limit: 1}, panicking{d.Backend}, func() {})
+	none := d.dispatcher.Serve(queue.Lane{Backend: "disks", Limit: 1}, panicking{d.Backend}, func() {})
 	if _, can := backend.As[backend.ExistingAttacher](none); can {
 		t.Error("it is said to attach them")
 	}

@@ -8,7 +8,7 @@
 //
 // It decides nothing and knows no Kubernetes client. What a crash loses here is no
 // more than a call whose outcome isn't known, which every caller can live with.
-package dispatch
+package queue
 
 import (
 	"context"

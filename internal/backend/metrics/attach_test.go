@@ -1,4 +1,4 @@
-package measure_test
+package metrics_test
 
 import (
 	"slices"
@@ -9,11 +9,11 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
-	"github.com/stowage-dev/stowage/internal/backend/measure"
+	"github.com/stowage-dev/stowage/internal/backend/metrics"
 )
 
 func TestAMeasuredBackendKeepsTheContractOfAttaching(t *testing.T) {
-	metrics, err := measure.New(prometheus.NewRegistry())
+	metrics, err := metrics.New(prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestAMeasuredBackendKeepsTheContractOfAttaching(t *testing.T) {
 
 func TestWhatHappensToAttachmentsIsServedUntilTheBackendIsGone(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	metrics, err := measure.New(registry)
+	metrics, err := metrics.New(registry)
 	if err != nil {
 		t.Fatal(err)
 	}
