@@ -134,7 +134,7 @@ func (r *NodeReconciler) isAttached(ctx context.Context, seen *nodeView, object 
 	if err != nil {
 		return false, err
 	}
-	attacher, err := attacherOf(opened, of.Name, intent.Volume)
+	attacher, err := attacherOf(opened, of.Name)
 	if err != nil {
 		return false, err
 	}

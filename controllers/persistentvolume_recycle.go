@@ -78,13 +78,13 @@ func (r *PersistentVolumeReconciler) ensureToken(ctx context.Context, pv *corev1
 func (r *PersistentVolumeReconciler) empty(ctx context.Context, pv *corev1.PersistentVolume) error {
 	share, key := pv.Spec.NFS, client.ObjectKeyFromObject(pv)
 	recycler := r.storage.recycler
-	if r.storage.dispatcher != nil {
-		lane := backendqueue.Lane{
-			Backend: "NFS server " + share.Server, Limit: recyclingsPerServer,
+	if r.storage.queue != nil {
+		target := backendqueue.Target{
+			Name: "NFS server " + share.Server, Limit: recyclingsPerServer,
 			// What was emptied for one claim's end is no answer for the next one's.
 			Version: string(pv.UID) + "/" + pv.ResourceVersion,
 		}
-		recycler = r.storage.dispatcher.ServeRecycler(lane, recycler, func() { r.waking.add(key) })
+		recycler = r.storage.queue.ServeRecycler(target, recycler, func() { r.waking.add(key) })
 	}
 	decided := pv.DeepCopy()
 	return recycler.Recycle(ctx, backend.Recycling{

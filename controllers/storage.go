@@ -10,17 +10,17 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
-	backendqueue "github.com/stowage-dev/stowage/internal/backend/queue"
 	"github.com/stowage-dev/stowage/internal/backend/metrics"
+	backendqueue "github.com/stowage-dev/stowage/internal/backend/queue"
 )
 
 // storage opens the backends of StorageBackend objects for the reconcilers: calls
 // are measured, and made in turn, so that no worker waits for slow storage.
 type storage struct {
 	*backend.Registry
-	// dispatcher makes the calls. Nil: the caller does, and waits.
-	dispatcher *backendqueue.Dispatcher
-	// metrics measure them. Nil: nothing does.
+	// queue makes and measures the calls. Nil: the caller makes them, and waits.
+	queue *backendqueue.Queue
+	// metrics are of what reconcilers find out. Nil: nothing is measured.
 	metrics *metrics.Metrics
 	// recycler empties volumes of policy Recycle. Nil: nobody does. Token tells this
 	// process from all others that do.
@@ -29,36 +29,30 @@ type storage struct {
 }
 
 func newStorage(ctx context.Context, options Options) (storage, error) {
-	s := storage{
-		Registry: options.Backends, dispatcher: backendqueue.New(ctx),
-		recycler: options.Recycler, token: string(uuid.NewUUID()),
-	}
-	if options.Metrics == nil {
-		return s, nil
-	}
+	s := storage{Registry: options.Backends, recycler: options.Recycler, token: string(uuid.NewUUID())}
 	var err error
-	s.metrics, err = metrics.New(options.Metrics)
+	if options.Metrics != nil {
+		s.metrics, err = metrics.New(options.Metrics)
+	}
+	s.queue = backendqueue.New(ctx, s.metrics)
 	return s, wrap(err, "registering the metrics of backends")
 }
 
 // open makes the backend that an object describes. Wake has whoever opens it look
 // again, once there is an answer to a call that was told backend.Queued.
 func (s storage) open(object *stowagev1alpha1.StorageBackend, wake func()) (backend.Backend, error) {
-	opened, err := s.direct(object)
-	if err != nil {
-		return nil, err
+	opened, err := s.Open(object)
+	if err == nil && s.queue != nil {
+		opened = s.queue.Serve(targetOf(object), opened, wake)
 	}
-	if s.dispatcher != nil {
-		opened = s.dispatcher.Serve(laneOf(object), opened, wake)
-	}
-	return opened, nil
+	return opened, err
 }
 
 // direct makes the backend that an object describes, whose calls the caller waits for.
 func (s storage) direct(object *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
 	opened, err := s.Open(object)
-	if err == nil && s.metrics != nil {
-		opened = s.metrics.Measure(object.Name, opened)
+	if err == nil && s.queue != nil {
+		opened = s.queue.Direct(targetOf(object), opened)
 	}
 	return opened, err
 }
@@ -66,14 +60,15 @@ func (s storage) direct(object *stowagev1alpha1.StorageBackend) (backend.Backend
 // renew says that something happened to a volume, of which a backend's earlier answers
 // don't know.
 func (s storage) renew(id string) {
-	if s.dispatcher != nil {
-		s.dispatcher.Renew(id)
+	if s.queue != nil {
+		s.queue.Discard(id)
 	}
 }
 
-func laneOf(object *stowagev1alpha1.StorageBackend) backendqueue.Lane {
-	return backendqueue.Lane{
-		Backend: "StorageBackend " + object.Name,
+func targetOf(object *stowagev1alpha1.StorageBackend) backendqueue.Target {
+	return backendqueue.Target{
+		Name:    "StorageBackend " + object.Name,
+		Metric:  object.Name,
 		Version: fmt.Sprintf("%s/%d", object.UID, object.Generation),
 		Limit:   int(object.Spec.MaxConcurrentOperations),
 	}

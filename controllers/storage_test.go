@@ -11,8 +11,8 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
-	backendqueue "github.com/stowage-dev/stowage/internal/backend/queue"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
+	backendqueue "github.com/stowage-dev/stowage/internal/backend/queue"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -94,7 +94,7 @@ var _ = Describe("A backend that takes its time", func() {
 // dispatch has the calls to the backend made in goroutines, as in the manager.
 func (w *world) dispatch() {
 	served := w.claims.storage
-	served.dispatcher = backendqueue.New(GinkgoT().Context())
+	served.queue = backendqueue.New(GinkgoT().Context(), served.metrics)
 	w.claims.storage, w.volumes.storage, w.backends.storage, w.audits.storage = served, served, served, served
 	w.attachments.storage, w.comparisons.storage = served, served
 }

@@ -179,6 +179,10 @@ func (r *VolumeAttachmentReconciler) getAttacher(ctx context.Context, a *attachi
 	if isExisting(a.attachment, a.pv) {
 		return r.getExistingAttacher(ctx, a)
 	}
+	if volume.IsDiskPath(a.volume.Spec.CSI.VolumeHandle) {
+		// The backend would attach any disk of the project by it.
+		return backend.Conflict.Errorf("%q is no id of a volume: nothing is attached for it", a.volume.Spec.CSI.VolumeHandle)
+	}
 	names := backendOf(a.pv)
 	if len(names) == 0 {
 		return backend.Invalid.Errorf("volume %s names no StorageBackend", a.pv.Name)

@@ -126,7 +126,7 @@ func (r *VolumeAttachmentComparer) mayBeAttached(ctx context.Context, object *st
 	if err != nil {
 		return true
 	}
-	attacher, err := attacherOf(opened, object.Name, missing.intent.Volume)
+	attacher, err := attacherOf(opened, object.Name)
 	if err != nil {
 		return true
 	}

@@ -57,7 +57,7 @@ func (r *VolumeAttachmentReconciler) take(ctx context.Context, leaves *leaving) 
 	if err := r.findOut(ctx, leaves); err != nil {
 		return r.failDetach(ctx, leaves, err)
 	}
-	attacher, err := leaves.attacher()
+	attacher, err := attacherOf(leaves.opened, leaves.object.Name)
 	if err != nil {
 		return r.failDetach(ctx, leaves, err)
 	}

@@ -75,16 +75,8 @@ func (r *VolumeAttachmentReconciler) getExistingAttacher(ctx context.Context, a 
 		return err
 	}
 	a.volume.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute] = name
-	a.attacher, err = existingAttacher(opened, name)
+	a.attacher, err = attacherOf(opened, name)
 	return err
-}
-
-func existingAttacher(opened backend.Backend, name string) (backend.Attacher, error) {
-	attacher, can := backend.As[backend.ExistingAttacher](opened)
-	if !can {
-		return nil, backend.Invalid.Errorf("StorageBackend %s attaches no disks that it didn't make", name)
-	}
-	return attacher.Existing(), nil
 }
 
 func (r *VolumeAttachmentReconciler) existingBackend(ctx context.Context, a *attaching) (string, error) {
@@ -175,16 +167,7 @@ func (a *attaching) comesAfterGoogle(all attachmentsOf) error {
 	return nil
 }
 
-// attacher is who detaches: what is known by a disk's path was attached as one that
-// others made.
-func (l *leaving) attacher() (backend.Attacher, error) {
-	return attacherOf(l.opened, l.object.Name, l.volume)
-}
-
-func attacherOf(opened backend.Backend, name, id string) (backend.Attacher, error) {
-	if volume.IsDiskPath(id) {
-		return existingAttacher(opened, name)
-	}
+func attacherOf(opened backend.Backend, name string) (backend.Attacher, error) {
 	attacher, can := backend.As[backend.Attacher](opened)
 	if !can {
 		return nil, backend.Invalid.Errorf("StorageBackend %s doesn't attach volumes", name)

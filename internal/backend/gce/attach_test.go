@@ -177,18 +177,16 @@ func TestWhatANodeCanNotHaveIsToldSo(t *testing.T) {
 func TestNothingIsAttachedForAHandleThatIsNoneOfStowages(t *testing.T) {
 	w := newWorld(t)
 	on := w.open(allowing)
-	for _, attacher := range []backend.Attacher{on, on.Existing()} {
-		for _, handle := range []string{"", "boot", "PVC-1", "pvc-1/../2", "projects/demo", "projects/demo/zones/*/disks/pvc-1"} {
-			_, err := attacher.Attach(t.Context(), backend.AttachRequest{ID: handle, Node: node("node-1")})
-			if err == nil || backend.Unfinished(err) {
-				t.Errorf("attaching %q: %v", handle, err)
-			}
-			is, err := attacher.IsAttached(t.Context(), handle, node("node-1"))
-			if is || err != nil {
-				t.Errorf("%q is attached: %t, %v", handle, is, err)
-			}
-			w.must(attacher.Detach(t.Context(), handle, node("node-1")))
+	for _, handle := range []string{"", "boot", "PVC-1", "pvc-1/../2", "projects/demo", "projects/demo/zones/*/disks/pvc-1"} {
+		_, err := on.Attach(t.Context(), backend.AttachRequest{ID: handle, Node: node("node-1")})
+		if err == nil || backend.Unfinished(err) {
+			t.Errorf("attaching %q: %v", handle, err)
 		}
+		is, err := on.IsAttached(t.Context(), handle, node("node-1"))
+		if is || err != nil {
+			t.Errorf("%q is attached: %t, %v", handle, is, err)
+		}
+		w.must(on.Detach(t.Context(), handle, node("node-1")))
 	}
 }
 

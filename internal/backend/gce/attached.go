@@ -12,9 +12,6 @@ import (
 // that somebody replaced hide it from lists. Where nobody knows the instance, a disk that
 // any instance has may be the node's.
 func (b *gceBackend) isAttached(ctx context.Context, c *cloud, id string, node backend.NodeIdentity) (bool, error) {
-	if !validID.MatchString(id) {
-		return false, nil // attach refused it
-	}
 	has, err := c.attachedTo(ctx, node, func(on *instance) string { return c.diskPath(on.zone, id) })
 	if err != nil || has != nil || node.ProviderID != "" {
 		return has != nil, err

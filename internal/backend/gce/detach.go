@@ -9,15 +9,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// detach takes the disk from the node's instance, whatever the guest does with it. Of a
-// volume whose handle is none of Stowage's, attach has attached nothing.
+// detach takes the disk from the node's instance, whatever the guest does with it.
 func (b *gceBackend) detach(ctx context.Context, c *cloud, id string, node backend.NodeIdentity) error {
-	switch {
-	case existingID.MatchString(id):
-		return backend.Conflict.Errorf("disk %s is none of Stowage's: it is left alone", id)
-	case !validID.MatchString(id):
-		return nil
-	}
 	candidates, err := c.instancesOf(ctx, node)
 	if err != nil {
 		return err

@@ -1,21 +1,20 @@
-// Package measure counts what backends are asked for and how long they take.
+// Package metrics counts what is asked of backends, how long they take, and what they hold.
 //
-// It is a decorator: the backend that it returns does what the one inside does.
-// The manager serves the numbers with its other metrics.
+// The queue reports each call; the reconcilers report what they found out about a backend.
+// The manager serves the numbers with its other metrics. Nothing here decides anything or
+// calls a backend.
 package metrics
 
 import (
-	"context"
 	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// Metrics are the numbers of all backends of a program.
+// Metrics are the numbers of all backends of a program. All methods can be called at once.
 type Metrics struct {
 	seconds       *prometheus.HistogramVec
 	orphans, lost *prometheus.GaugeVec
@@ -31,29 +30,47 @@ func New(registerer prometheus.Registerer) (*Metrics, error) {
 		Help:    "How long one call to a backend took, by backend, operation and outcome (OK, a kind of error, or Unknown).",
 		Buckets: prometheus.ExponentialBuckets(0.005, 4, 8),
 	}, []string{"backend", "operation", "outcome"})
-	orphans := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "stowage_backend_orphans",
-		Help: "Volumes that a backend holds and that nothing in the cluster records, as the last audit found them.",
-	}, []string{"backend"})
-	lost := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "stowage_backend_lost_volumes",
-		Help: "Volume objects whose storage a backend doesn't hold any more, as the last audit found them.",
-	}, []string{"backend"})
-	total := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "stowage_backend_capacity_bytes",
-		Help: "What a backend can hold, as it said last.",
-	}, []string{"backend"})
-	used := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "stowage_backend_used_bytes",
-		Help: "What is taken of a backend's capacity, by whomever, as it said last.",
-	}, []string{"backend"})
-	strays, forced := attachMetrics()
-	m := &Metrics{seconds: seconds, orphans: orphans, lost: lost, total: total, used: used, strays: strays, forced: forced}
+	m := &Metrics{
+		seconds: seconds,
+		orphans: gauge("stowage_backend_orphans", "Volumes that a backend holds and that nothing in the cluster records, as the last audit found them."),
+		lost:    gauge("stowage_backend_lost_volumes", "Volume objects whose storage a backend doesn't hold any more, as the last audit found them."),
+		total:   gauge("stowage_backend_capacity_bytes", "What a backend can hold, as it said last."),
+		used:    gauge("stowage_backend_used_bytes", "What is taken of a backend's capacity, by whomever, as it said last."),
+		strays: gauge("stowage_backend_stray_attachments",
+			"Volumes that are attached to a machine though no VolumeAttachment asks for it, as the last comparison found them."),
+		forced: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "stowage_backend_forced_detaches_total",
+			Help: "Volumes that were taken from a node which had not let go of them.",
+		}, []string{"backend"}),
+	}
 	var problems []error
-	for _, collector := range []prometheus.Collector{seconds, orphans, lost, total, used, strays, forced} {
+	for _, collector := range []prometheus.Collector{m.seconds, m.orphans, m.lost, m.total, m.used, m.strays, m.forced} {
 		problems = append(problems, registerer.Register(collector))
 	}
 	return m, errors.Join(problems...)
+}
+
+func gauge(name, help string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"backend"})
+}
+
+// Called counts a call to the backend of this name, how long it took, and what its error
+// means. Nil metrics count nothing.
+func (m *Metrics) Called(name, operation string, took time.Duration, err error) {
+	if m != nil {
+		m.seconds.WithLabelValues(name, operation, outcome(err)).Observe(took.Seconds())
+	}
+}
+
+func outcome(err error) string {
+	switch kind := backend.KindOf(err); {
+	case err == nil:
+		return "OK"
+	case kind == "":
+		return "Unknown"
+	default:
+		return string(kind)
+	}
 }
 
 // Audited sets what the last audit of a backend found.
@@ -68,75 +85,20 @@ func (m *Metrics) Filled(name string, space backend.Space) {
 	m.used.WithLabelValues(name).Set(float64(space.Used.Value()))
 }
 
-// Measure returns a backend whose calls are measured under a name.
-func (m *Metrics) Measure(name string, inner backend.Backend) backend.Backend {
-	return &measured{Backend: inner, metrics: m, name: name}
+// Compared sets what the last comparison of attachments with a backend found.
+func (m *Metrics) Compared(name string, strays int) {
+	m.strays.WithLabelValues(name).Set(float64(strays))
 }
+
+// Forced counts a volume that was taken from a node by force.
+func (m *Metrics) Forced(name string) { m.forced.WithLabelValues(name).Inc() }
 
 // Forget drops the numbers of a backend that is gone.
 func (m *Metrics) Forget(name string) {
 	of := prometheus.Labels{"backend": name}
 	m.seconds.DeletePartialMatch(of)
-	m.orphans.Delete(of)
-	m.lost.Delete(of)
-	m.total.Delete(of)
-	m.used.Delete(of)
-	m.strays.Delete(of)
-	m.forced.Delete(of)
-}
-
-type measured struct {
-	backend.Backend
-	metrics *Metrics
-	name    string
-}
-
-// Unwrap returns the backend that is measured.
-func (m *measured) Unwrap() backend.Backend { return m.Backend }
-
-// Provision measures a call of Provision.
-func (m *measured) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
-	began := time.Now()
-	made, err := m.Backend.Provision(ctx, request)
-	m.observe("provision", began, err)
-	return made, err
-}
-
-// Delete measures a call of Delete.
-func (m *measured) Delete(ctx context.Context, id string) error {
-	began := time.Now()
-	err := m.Backend.Delete(ctx, id)
-	m.observe("delete", began, err)
-	return err
-}
-
-// Expand measures a call of Expand.
-func (m *measured) Expand(ctx context.Context, id string, capacity resource.Quantity) (backend.Expansion, error) {
-	began := time.Now()
-	expanded, err := backend.Expand(ctx, m.Backend, id, capacity)
-	m.observe("expand", began, err)
-	return expanded, err
-}
-
-// Retain measures a call of Retain.
-func (m *measured) Retain(ctx context.Context, id string) (string, error) {
-	began := time.Now()
-	place, err := backend.Retain(ctx, m.Backend, id)
-	m.observe("retain", began, err)
-	return place, err
-}
-
-func (m *measured) observe(operation string, began time.Time, err error) {
-	m.metrics.seconds.WithLabelValues(m.name, operation, outcome(err)).Observe(time.Since(began).Seconds())
-}
-
-func outcome(err error) string {
-	switch kind := backend.KindOf(err); {
-	case err == nil:
-		return "OK"
-	case kind == "":
-		return "Unknown"
-	default:
-		return string(kind)
+	for _, vector := range []*prometheus.GaugeVec{m.orphans, m.lost, m.total, m.used, m.strays} {
+		vector.Delete(of)
 	}
+	m.forced.Delete(of)
 }

@@ -6,122 +6,98 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// Attach asks for a volume on a node. Nodes take turns; nothing else happens to the
-// volume meanwhile.
+// Attach asks for a volume on a node. Nodes take turns; nothing else happens to the volume
+// meanwhile.
 func (s *served) Attach(ctx context.Context, request backend.AttachRequest) (backend.Attachment, error) {
-	attacher, err := s.attacher()
-	if err != nil {
-		return backend.Attachment{}, err
-	}
-	return s.askToAttach(ctx, attacher, request)
-}
-
-func (s *served) askToAttach(ctx context.Context, attacher backend.Attacher, request backend.AttachRequest) (backend.Attachment, error) {
-	asked := wanted{node: identified(request.Node)}
+	c := attachCall(attach, request.ID, request.Node)
 	if request.ReadOnly {
-		asked.access = "ReadOnly"
+		c.parameters.access = "ReadOnly"
 	}
-	answer, err := s.dispatcher.ask(ctx, s, &call{
-		question:  question{attaching, s.lane.Version, asked},
-		key:       key{id: request.ID, node: request.Node.Name},
-		namespace: turnOf(request.Node),
-		run: func(ctx context.Context) (any, error) {
-			return attacher.Attach(ctx, request)
-		},
-	})
-	attached, _ := answer.(backend.Attachment)
-	return attached, err
+	return ask[backend.Attachment](ctx, s, s.byAttacher(c, func(ctx context.Context, attacher backend.Attacher) (any, error) {
+		return attacher.Attach(ctx, request)
+	}))
 }
 
 // Detach asks for a volume to be taken from a node.
 func (s *served) Detach(ctx context.Context, id string, node backend.NodeIdentity) error {
-	attacher, err := s.attacher()
-	if err != nil {
-		return err
-	}
-	return s.askToDetach(ctx, attacher, id, node)
+	_, err := ask[any](ctx, s, s.byAttacher(attachCall(detach, id, node), func(ctx context.Context, attacher backend.Attacher) (any, error) {
+		return nil, attacher.Detach(ctx, id, node)
+	}))
+	return err
 }
 
 // IsAttached asks whether a node has a volume, once nothing else happens to the volume.
 func (s *served) IsAttached(ctx context.Context, id string, node backend.NodeIdentity) (bool, error) {
-	attacher, err := s.attacher()
-	if err != nil {
-		return false, err
-	}
-	return s.askWhetherAttached(ctx, attacher, id, node)
+	return ask[bool](ctx, s, s.byAttacher(attachCall(inspect, id, node), func(ctx context.Context, attacher backend.Attacher) (any, error) {
+		return attacher.IsAttached(ctx, id, node)
+	}))
 }
 
-func (s *served) askWhetherAttached(ctx context.Context, attacher backend.Attacher, id string, node backend.NodeIdentity) (bool, error) {
-	answer, err := s.dispatcher.ask(ctx, s, &call{
-		question:  question{inspection, s.lane.Version, wanted{node: identified(node)}},
-		key:       key{id: id, node: node.Name},
-		namespace: turnOf(node),
-		run: func(ctx context.Context) (any, error) {
-			return attacher.IsAttached(ctx, id, node)
-		},
-	})
-	is, _ := answer.(bool)
-	return is, err
-}
-
-// EndedDetach returns the answer to an earlier Detach that no caller has had, and whether
-// there is one: Queued where it is still to come. It begins no call. A caller that decides anew
-// before hearing the answer may decide on what the detach has changed.
+// EndedDetach returns the answer to an earlier Detach that no caller has had, and whether there
+// is one: Queued where it is still to come. It begins no call. A caller that decides anew before
+// it has the answer may decide on what the detach has changed.
 func EndedDetach(attacher backend.Attacher, id string, node backend.NodeIdentity) (asked bool, err error) {
-	on, dispatched := attacher.(*served)
-	if about, is := attacher.(existing); is {
-		on, dispatched = about.on, true
-	}
-	if !dispatched {
+	s, queued := attacher.(*served)
+	if !queued || s.direct {
 		return false, nil
 	}
-	return on.dispatcher.ended(on, on.detachOf(node), key{id: id, node: node.Name})
+	c := attachCall(detach, id, node)
+	c.version = s.target.Version
+	return s.queue.collect(s, c.subject, c.key)
 }
 
-func (s *served) detachOf(node backend.NodeIdentity) question {
-	return question{detaching, s.lane.Version, wanted{node: identified(node)}}
-}
-
-func (s *served) askToDetach(ctx context.Context, attacher backend.Attacher, id string, node backend.NodeIdentity) error {
-	_, err := s.dispatcher.ask(ctx, s, &call{
-		question:  s.detachOf(node),
-		key:       key{id: id, node: node.Name},
-		namespace: turnOf(node),
-		run: func(ctx context.Context) (any, error) {
-			return nil, attacher.Detach(ctx, id, node)
-		},
-	})
-	return err
-}
-
-// ObserveNode asks what became of a node's machine: once for all who ask at that time.
+// ObserveNode asks what became of a node's machine: once for all that ask at that time.
 func (s *served) ObserveNode(ctx context.Context, node backend.NodeIdentity) (backend.Machine, error) {
-	observer, can := backend.As[backend.NodeObserver](s.Backend)
-	if !can {
-		return backend.MachineUnknown, nil
+	c := attachCall(observe, "", node)
+	c.key.node = identified(node)
+	c.run = func(ctx context.Context) (any, error) {
+		observer, can := backend.As[backend.NodeObserver](s.Backend)
+		if !can {
+			return backend.MachineUnknown, nil
+		}
+		return observer.ObserveNode(ctx, node)
 	}
-	answer, err := s.dispatcher.ask(ctx, s, &call{
-		question:  question{observation, s.lane.Version, wanted{node: identified(node)}},
-		key:       key{node: identified(node)},
-		namespace: turnOf(node),
-		run: func(ctx context.Context) (any, error) {
-			return observer.ObserveNode(ctx, node)
-		},
+	return ask[backend.Machine](ctx, s, c)
+}
+
+// Attachments lists what the backend has attached. It is about all volumes, so it takes no slot
+// and its caller waits for it.
+func (s *served) Attachments(ctx context.Context) ([]backend.Attached, error) {
+	lister, can := backend.As[backend.AttachmentLister](s.Backend)
+	if !can {
+		return nil, s.attachesNothing()
+	}
+	answer, err := s.queue.measure(ctx, &call{
+		subject: subject{operation: list}, metric: s.target.Metric,
+		run: func(ctx context.Context) (any, error) { return lister.Attachments(ctx) },
 	})
-	observed, _ := answer.(backend.Machine)
-	return observed, err
+	found, _ := answer.([]backend.Attached)
+	return found, err
 }
 
-func (s *served) attacher() (backend.Attacher, error) {
-	attacher, can := backend.As[backend.Attacher](s.Backend)
-	if !can {
-		return nil, backend.Invalid.Errorf("%s doesn't attach volumes", s.lane.Backend)
+func attachCall(what operation, id string, node backend.NodeIdentity) *call {
+	return &call{
+		subject:   subject{operation: what, parameters: parameters{node: identified(node)}},
+		key:       key{id: id, node: node.Name},
+		namespace: "node/" + node.Name, // as no namespace is called
 	}
-	return attacher, nil
 }
 
-// identified is a node and its machine: another may have the node's name.
-func identified(node backend.NodeIdentity) string { return node.Name + " " + node.ProviderID }
+// byAttacher has a call made by the backend's Attacher.
+func (s *served) byAttacher(c *call, do func(context.Context, backend.Attacher) (any, error)) *call {
+	c.run = func(ctx context.Context) (any, error) {
+		attacher, can := backend.As[backend.Attacher](s.Backend)
+		if !can {
+			return nil, s.attachesNothing()
+		}
+		return do(ctx, attacher)
+	}
+	return c
+}
 
-// turnOf is what the calls for a node take turns by, which no namespace is called.
-func turnOf(node backend.NodeIdentity) string { return "node/" + node.Name }
+func (s *served) attachesNothing() error {
+	return backend.Invalid.Errorf("%s doesn't attach volumes", s.target.Name)
+}
+
+// identified is a node and its machine: another machine may have the node's name.
+func identified(node backend.NodeIdentity) string { return node.Name + " " + node.ProviderID }

@@ -37,12 +37,14 @@ func (d *desk) observe(asker string, of backend.NodeIdentity) (backend.Machine, 
 	return observer.ObserveNode(context.Background(), of)
 }
 
-func TestADispatchedBackendKeepsTheContractOfAttaching(t *testing.T) {
+func TestAServedBackendKeepsTheContractOfAttaching(t *testing.T) {
 	backendtest.AttachContract(t, func(t *testing.T) backendtest.Machines {
 		d := newDesk(t, 4)
 		d.SetMachine(node(9), backend.MachineGone)
+		d.AddExisting("projects/p/zones/z/disks/legacy")
 		return backendtest.Machines{
-			Backend: d.served(""), Nodes: [2]backend.NodeIdentity{node(1), node(2)}, Absent: node(9),
+			Existing: "projects/p/zones/z/disks/legacy",
+			Backend:  d.served(""), Nodes: [2]backend.NodeIdentity{node(1), node(2)}, Absent: node(9),
 			Stop:   func(node backend.NodeIdentity) { d.SetMachine(node, backend.MachineStopped) },
 			Remove: func(node backend.NodeIdentity) { d.SetMachine(node, backend.MachineGone) },
 		}
@@ -188,10 +190,10 @@ func TestAnAnswerIsNotGivenToWhoStaysForAnother(t *testing.T) {
 	})
 }
 
-func TestABackendThatDoesNotAttachIsSeenToBehindADispatcher(t *testing.T) {
-	served := queue.New(t.Context()).Serve(queue.Lane{}, panicking{newDesk(t, 1)}, func() {})
+func TestABackendThatDoesNotAttachIsSeenToBehindAQueue(t *testing.T) {
+	served := queue.New(t.Context(), nil).Serve(queue.Target{}, panicking{newDesk(t, 1)}, func() {})
 	if _, can := backend.As[backend.Attacher](served); can {
-		t.Error("the backend can't attach, and its dispatcher offers to")
+		t.Error("the backend can't attach, and its queue offers to")
 	}
 }
 

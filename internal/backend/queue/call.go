@@ -7,41 +7,42 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// verb is what is asked of a backend, as it is told to people.
-type verb string
+// operation is what is asked of a backend, as metrics and messages name it.
+type operation string
 
 const (
-	making  verb = "making"
-	removal verb = "removal"
-	growth  verb = "growth"
-	// recycling empties what a volume leads to.
-	recycling verb = "recycling"
-	// retention notes that a volume is kept.
-	retention verb = "retention"
-	// attaching and detaching are told apart by their node, too.
-	attaching verb = "attaching"
-	detaching verb = "detaching"
-	// inspection finds out whether a node has a volume.
-	inspection verb = "inspection"
-	// observation is of a node, and of no volume.
-	observation verb = "observation"
+	provision operation = "provision"
+	remove    operation = "delete"
+	expand    operation = "expand"
+	// retain notes that a volume is kept.
+	retain operation = "retain"
+	// recycle empties the directory of a volume.
+	recycle operation = "recycle"
+	attach  operation = "attach"
+	detach  operation = "detach"
+	// inspect finds out whether a node has a volume.
+	inspect operation = "is-attached"
+	// observe is of a node, and of no volume.
+	observe operation = "observe-node"
+	// list is of all attachments of a backend.
+	list operation = "attachments"
 )
 
-// key tells calls apart that can be open at the same time. Those for one volume run
-// one after the other all the same.
+// key tells calls apart that can be open at the same time. The calls for one volume run one
+// after the other all the same.
 type key struct{ id, node string }
 
-// asker is who waits for an answer: a verb stands for the one who asks that of a
-// volume; where many ask the same, each stands for itself.
-type asker any
+// caller stands for what waits for an answer: for one operation of a volume that is its one
+// reconciler, and for an observation, which many may ask for, the backend that each opened.
+type caller any
 
-// question is a call, to be told from others for the same volume.
-type question struct {
-	verb verb
-	// version is that of the StorageBackend that is asked.
-	version string
-	// wanted is what the answer depends on.
-	wanted wanted
+// subject is what the answer to a call depends on. Calls for the same key that have
+// different subjects are different calls.
+type subject struct {
+	operation operation
+	// version of the object that the call was decided on, as of a StorageBackend's spec.
+	version    string
+	parameters parameters
 }
 
 // state is how far a call is.
@@ -49,46 +50,47 @@ type state int
 
 const (
 	queued state = iota
-	// granted calls have their turn; whoever asked is to come for it.
+	// granted calls have a slot; a caller is to come for it.
 	granted
 	begun
 	ended
 )
 
-// call is a question on its way to an answer.
+// call is one call to a backend, from the first time that it is asked for to its answer.
 type call struct {
-	question question
+	subject
 	key
-	// namespace is what calls take turns by: a claim's, or a node.
+	// namespace is what calls take slots by in turn: a claim's, or a node.
 	namespace string
-	run       func(context.Context) (any, error)
+	// metric is the name that the call is measured under; "" where it is not.
+	metric string
+	run    func(context.Context) (any, error)
 
 	state state
-	// wakes tell those who asked that it is their turn or that there is an answer.
-	wakes map[asker]func()
-	// waiting are those who stay for the answer, and how many of each.
-	waiting map[asker]int
+	// wakes tell callers that went away that there is a slot or an answer.
+	wakes map[caller]func()
+	// waiting are the callers that stay for the answer, and how many of each.
+	waiting map[caller]int
 	done    chan struct{}
 	answer  any
 	err     error
-	// released says that the storage has taken the call: it doesn't count among those that
-	// run.
+	// released: the storage has taken the call, which needs its slot no more.
 	released bool
-	// outdated says that something happened to the volume since the call began.
+	// outdated: something happened to the volume since the call began.
 	outdated bool
 }
 
-// void tells of an answer that says how far things are, and doesn't know the latest.
-func (c *call) void() bool {
+// isVoid reports whether the answer says how far things are, and misses the latest.
+func (c *call) isVoid() bool {
 	return c.state == ended && c.outdated && backend.Unfinished(c.err)
 }
 
 // keeps is how long the answer waits for a caller that doesn't come.
 func (c *call) keeps() time.Duration {
-	if c.question.verb == observation || c.question.verb == inspection {
-		return keepObserved
+	if c.operation == observe || c.operation == inspect {
+		return observationKept
 	}
-	return keep
+	return answerKept
 }
 
 func (c *call) wakeAll() {
@@ -97,30 +99,20 @@ func (c *call) wakeAll() {
 	}
 }
 
-// asker is who asks a call's question through a backend that is served.
-func (c *call) asker(on *served) asker {
-	if c.question.verb == observation {
-		return on
+// callerOf is what asks for a call through a backend that is served.
+func (c *call) callerOf(s *served) caller {
+	if c.operation == observe {
+		return s
 	}
-	return c.question.verb
+	return c.operation
 }
 
-// stay and leave count who waits for the answer.
-func (c *call) stay(who asker) { c.waiting[who]++ }
+// stay and leave count the callers that wait for the answer.
+func (c *call) stay(by caller) { c.waiting[by]++ }
 
-func (c *call) leave(who asker) {
-	c.waiting[who]--
-	if c.waiting[who] == 0 {
-		delete(c.waiting, who)
+func (c *call) leave(by caller) {
+	c.waiting[by]--
+	if c.waiting[by] == 0 {
+		delete(c.waiting, by)
 	}
-}
-
-func (c *call) unanswered(l *lane) error {
-	switch {
-	case c.state == begun || c.state == ended:
-		return backend.Queued.Errorf("waiting for %s to answer", l.name)
-	case l.busy[c.id]:
-		return backend.Queued.Errorf("waiting for what goes on with volume %s to end", c.id)
-	}
-	return backend.Queued.Errorf("waiting for a turn: %s is asked for %d volumes at once", l.name, l.limit)
 }

@@ -2,7 +2,6 @@ package queue_test
 
 import (
 	"errors"
-	"reflect"
 	"testing"
 	"testing/synctest"
 
@@ -10,23 +9,16 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/queue"
 )
 
-func TestCallsAboutAnExistingDiskAreMadeOneAfterTheOther(t *testing.T) {
+func TestCallsAboutADiskThatOthersMadeAreMadeOneAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const disk = "projects/p/zones/z/disks/legacy"
 		d := newDesk(t, 8)
 		d.AddExisting(disk)
-		on := func(number int) backend.Attacher {
-			attacher, can := backend.As[backend.ExistingAttacher](d.served(node(number).Name))
-			if !can {
-				t.Fatal("it attaches none")
-			}
-			return attacher.Existing()
-		}
 		release := d.Hold()
-		if _, err := on(1).Attach(t.Context(), backend.AttachRequest{ID: disk, Node: node(1)}); !errors.Is(err, backend.Queued) {
+		if err := d.attach(disk, node(1)); !errors.Is(err, backend.Queued) {
 			t.Errorf("it is answered %v", err)
 		}
-		if err := on(2).Detach(t.Context(), disk, node(2)); !errors.Is(err, backend.Queued) {
+		if err := d.detach(disk, node(2)); !errors.Is(err, backend.Queued) {
 			t.Errorf("it is answered %v", err)
 		}
 		synctest.Wait()
@@ -35,22 +27,18 @@ func TestCallsAboutAnExistingDiskAreMadeOneAfterTheOther(t *testing.T) {
 		}
 		release()
 		synctest.Wait()
-		if _, err := on(1).Attach(t.Context(), backend.AttachRequest{ID: disk, Node: node(1)}); err != nil {
-			t.Error(err)
-		}
+		must(t, d.attach(disk, node(1)))
+		must(t, d.detach(disk, node(2)))
 		if machines := d.ExistingOn(disk); len(machines) != 1 {
 			t.Errorf("it is on %v", machines)
 		}
-		if methods := reflect.TypeOf(on(1)).NumMethod(); methods != 3 { // Attach, Detach, and IsAttached, which only looks
-			t.Errorf("there are %d ways to do something to an existing disk", methods)
+		release = d.Hold()
+		_ = d.detach(disk, node(1))
+		release()
+		synctest.Wait()
+		attacher, _ := backend.As[backend.Attacher](d.served(node(1).Name))
+		if asked, err := queue.EndedDetach(attacher, disk, node(1)); !asked || err != nil {
+			t.Errorf("the answer to its detach is %t, %v", asked, err)
 		}
 	})
-}
-
-func TestABackendThatAttachesNoExistingDisksIsToldApart(t *testing.T) {
-	d := newDesk(t, 1)
-	none := d.dispatcher.Serve(queue.Lane{Backend: "disks", Limit: 1}, panicking{d.Backend}, func() {})
-	if _, can := backend.As[backend.ExistingAttacher](none); can {
-		t.Error("it is said to attach them")
-	}
 }

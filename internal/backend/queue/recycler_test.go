@@ -24,10 +24,10 @@ func (j *janitor) Recycle(context.Context, backend.Recycling) error {
 
 func TestARecyclingIsNoAnswerToTheNextOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, inner := queue.New(t.Context()), &janitor{gate: make(chan struct{})}
+		d, inner := queue.New(t.Context(), nil), &janitor{gate: make(chan struct{})}
 		woken := 0
 		recycle := func(version string) error {
-			on := queue.Lane{Backend: "NFS server nfs.example.com", Version: version, Limit: 1}
+			on := queue.Target{Name: "NFS server nfs.example.com", Version: version, Limit: 1}
 			return d.ServeRecycler(on, inner, func() { woken++ }).Recycle(context.Background(), backend.Recycling{Volume: "scratch"})
 		}
 		if err := recycle("1"); !errors.Is(err, backend.Queued) || err.Error() != "waiting for NFS server nfs.example.com to answer" {
@@ -43,11 +43,11 @@ func TestARecyclingIsNoAnswerToTheNextOne(t *testing.T) {
 
 func TestASilentServerHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, silent, awake := queue.New(t.Context()), &janitor{gate: make(chan struct{})}, &janitor{gate: make(chan struct{})}
+		d, silent, awake := queue.New(t.Context(), nil), &janitor{gate: make(chan struct{})}, &janitor{gate: make(chan struct{})}
 		close(awake.gate)
 		defer close(silent.gate)
 		for server, inner := range map[string]*janitor{"a": silent, "b": awake} {
-			err := d.ServeRecycler(queue.Lane{Backend: server, Limit: 1}, inner, func() {}).Recycle(context.Background(), backend.Recycling{Volume: server})
+			err := d.ServeRecycler(queue.Target{Name: server, Limit: 1}, inner, func() {}).Recycle(context.Background(), backend.Recycling{Volume: server})
 			if held := errors.Is(err, backend.Queued); held != (inner == silent) {
 				t.Errorf("server %s answers %v", server, err)
 			}
