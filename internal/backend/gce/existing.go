@@ -72,7 +72,7 @@ func (b *gceBackend) detachExisting(ctx context.Context, c *cloud, id string, no
 		return err
 	}
 	for _, from := range candidates {
-		if from.project != wanted.project || from.zone != wanted.zone {
+		if from.at.project != wanted.project || from.at.zone != wanted.zone {
 			continue // a disk is attached within its zone
 		}
 		if err := b.detachExistingFrom(ctx, c, wanted, from); err != nil {

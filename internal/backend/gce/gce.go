@@ -171,3 +171,17 @@ func (b *gceBackend) volume(found *disk, request backend.Request) *backend.Volum
 	}
 	return made
 }
+
+// translate gives an error its kind, and tells what to do. What isn't known to have had
+// no effect gets no kind.
+func (b *gceBackend) translate(doing string, err error) error {
+	if backend.KindOf(err) != "" {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	known := meaningOf(err)
+	if known.kind == "" {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	advice := strings.NewReplacer("%[1]s", b.spec.project, "%[2]s", b.spec.credentials()).Replace(known.advice)
+	return known.kind.Errorf("%s: %s (%w)", doing, advice, err)
+}

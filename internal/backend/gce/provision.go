@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"google.golang.org/api/compute/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -63,18 +62,7 @@ func (b *gceBackend) insert(ctx context.Context, c *cloud, request backend.Reque
 	if err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(wanted)
-	if err != nil {
-		return nil, fmt.Errorf("describing disk %s: %w", request.ID, err)
-	}
-	err = c.make(ctx, change{
-		doing: fmt.Sprintf("making disk %s in zone %s", request.ID, zone),
-		zone:  zone,
-		basis: []string{"insert", c.diskPath(zone, request.ID), string(text)},
-		ask: func(ctx context.Context, requestID string) (*compute.Operation, error) {
-			return c.compute.Disks.Insert(c.project, zone, wanted).RequestId(requestID).Context(ctx).Do()
-		},
-	})
+	err = c.insertDisk(ctx, zone, wanted)
 	switch reasonOf(err) {
 	case exists:
 		return nil, backend.InProgress.Errorf("disk %s came into being meanwhile: it is looked at", request.ID)
@@ -93,23 +81,6 @@ func (b *gceBackend) insert(ctx context.Context, c *cloud, request backend.Reque
 		return nil, backend.Invalid.Errorf("disk %s was made in zone %s and is gone, somebody deleted it: create the claim anew", request.ID, zone)
 	}
 	return b.resume(made, request)
-}
-
-// checkNotBegunNear looks for a disk that was asked for, and isn't to be seen yet, in
-// the zone of a node that is none of the backend's any more: whoever is told WrongNode
-// takes it that nothing is being made.
-func (c *cloud) checkNotBegunNear(ctx context.Context, request backend.Request) error {
-	zone := request.Node.Labels[corev1.LabelTopologyZone]
-	if zone == "" || slices.Contains(c.zones, zone) {
-		return nil
-	}
-	err := c.checkNotBegun(ctx, request.ID, zone)
-	switch reasonOf(err) {
-	case notFound, invalid:
-		// The cloud has no such zone.
-		return nil
-	}
-	return err
 }
 
 // newDisk is the disk that a request asks for.
