@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/attachintent"
+	"github.com/stowage-dev/stowage/internal/volume"
 	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
@@ -364,7 +364,7 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 				said, err := json.Marshal(attachintent.Intent{Backend: "cloud", Volume: legacyPath, Instance: w.node.Spec.ProviderID})
 				Expect(err).NotTo(HaveOccurred())
 				forged := ours("node-1", w.pv)
-				forged.Name = attach.AttachmentName(stowagev1alpha1.GCEDriver, "another", "node-1")
+				forged.Name = volume.AttachmentName(stowagev1alpha1.GCEDriver, "another", "node-1")
 				forged.Finalizers = []string{attachintent.Finalizer(stowagev1alpha1.GCEDriver)}
 				forged.Annotations = map[string]string{stowagev1alpha1.AttachmentAnnotation: string(said), stowagev1alpha1.StrayAnnotation: "true"}
 				if gone {

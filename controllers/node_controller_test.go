@@ -13,6 +13,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/attachintent"
+	"github.com/stowage-dev/stowage/internal/volume"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -27,7 +28,7 @@ var _ = Describe("A node", func() {
 
 		Expect(w.reconcile("node-1")).To(Succeed())
 		Expect(w.attachmentsOf("node-1")).To(HaveExactElements(And(
-			HaveField("Name", attach.AttachmentName(foreignDriver, "handle-of-data", "node-1")),
+			HaveField("Name", volume.AttachmentName(foreignDriver, "handle-of-data", "node-1")),
 			HaveField("Spec.Attacher", foreignDriver),
 			HaveField("Spec.Source.PersistentVolumeName", HaveValue(Equal("data"))),
 			HaveField("Finalizers", BeEmpty()),
@@ -245,11 +246,11 @@ var _ = Describe("A node", func() {
 })
 
 // attachment is one that another controller of nodes left, of a volume of its name.
-func (w *nodeWorld) attachment(node, volume string) *storagev1.VolumeAttachment {
+func (w *nodeWorld) attachment(node, of string) *storagev1.VolumeAttachment {
 	return &storagev1.VolumeAttachment{
-		ObjectMeta: metav1.ObjectMeta{Name: attach.AttachmentName(foreignDriver, "handle-of-"+volume, node)},
+		ObjectMeta: metav1.ObjectMeta{Name: volume.AttachmentName(foreignDriver, "handle-of-"+of, node)},
 		Spec: storagev1.VolumeAttachmentSpec{
-			Attacher: foreignDriver, NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume},
+			Attacher: foreignDriver, NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &of},
 		},
 	}
 }

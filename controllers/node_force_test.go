@@ -11,6 +11,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/volume"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -107,7 +108,7 @@ var _ = Describe("A node whose machine a cloud knows", func() {
 		pod := Pod("user", "node-1", "data")
 		w.create(pod)
 		w.settle()
-		w.uses(node, attach.CSIName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle))
+		w.uses(node, volume.UniqueName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle))
 		w.delete(pod)
 		w.becomesNotReady(node)
 		w.clock.SetTime(w.clock.Now().Add(time.Hour))

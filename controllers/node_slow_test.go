@@ -9,6 +9,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/volume"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -23,7 +24,7 @@ var _ = Describe("A node that is lost, and whose cloud takes its time", func() {
 		pod := Pod("user", "node-1", "data")
 		w.create(pod)
 		w.settle()
-		w.uses(node, attach.CSIName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle))
+		w.uses(node, volume.UniqueName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle))
 		w.delete(pod)
 		w.dispatch()
 		w.storage.SetLatency(600 * time.Millisecond) // longer than anybody waits

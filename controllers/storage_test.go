@@ -12,8 +12,8 @@ import (
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
-	"github.com/stowage-dev/stowage/internal/backend/dispatch"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
+	backendqueue "github.com/stowage-dev/stowage/internal/backend/queue"
 	"github.com/stowage-dev/stowage/internal/opener"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
@@ -93,7 +93,7 @@ var _ = Describe("A backend that takes its time", func() {
 
 // dispatch has the calls to the backend made in goroutines, as in the manager.
 func (w *world) dispatch() {
-	w.served.Dispatcher = dispatch.New(GinkgoT().Context())
+	w.served.Queue = backendqueue.New(GinkgoT().Context(), w.served.Metrics)
 }
 
 var _ = Describe("A volume whose removal waits for its turn", func() {

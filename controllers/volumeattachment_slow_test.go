@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/backend/measure"
+	"github.com/stowage-dev/stowage/internal/backend/metrics"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
@@ -189,7 +189,7 @@ var forcedFromNode1 = ContainSubstring("ForcedDetachVolume taking it from node n
 func countsForced(w *world) (count func() float64) {
 	GinkgoHelper()
 	registry := prometheus.NewRegistry()
-	metrics, err := measure.New(registry)
+	metrics, err := metrics.New(registry)
 	Expect(err).NotTo(HaveOccurred())
 	w.served.Metrics = metrics
 	return func() (sum float64) {

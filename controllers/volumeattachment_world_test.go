@@ -11,9 +11,9 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
-	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/provisioned"
+	"github.com/stowage-dev/stowage/internal/volume"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -68,7 +68,7 @@ func cloudedIn(w *world, options ...func(*stowagev1alpha1.StorageBackend)) (*wor
 // attachmentTo is the attachment that a controller of nodes makes.
 func attachmentTo(node string, pv *corev1.PersistentVolume) *storagev1.VolumeAttachment {
 	return &storagev1.VolumeAttachment{
-		ObjectMeta: metav1.ObjectMeta{Name: attach.AttachmentName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle, node)},
+		ObjectMeta: metav1.ObjectMeta{Name: volume.AttachmentName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle, node)},
 		Spec: storagev1.VolumeAttachmentSpec{
 			Attacher: pv.Spec.CSI.Driver, NodeName: node,
 			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv.Name},
@@ -130,14 +130,14 @@ func updateNode(w *world, node *corev1.Node, change func(*corev1.Node)) {
 // using makes a node say that it uses a volume.
 func using(pv *corev1.PersistentVolume) func(*corev1.Node) {
 	return func(node *corev1.Node) {
-		node.Status.VolumesInUse = []corev1.UniqueVolumeName{attach.CSIName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)}
+		node.Status.VolumesInUse = []corev1.UniqueVolumeName{volume.UniqueName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)}
 	}
 }
 
 // toldOf makes a node be told that a volume is attached to it.
 func toldOf(pv *corev1.PersistentVolume) func(*corev1.Node) {
 	return func(node *corev1.Node) {
-		node.Status.VolumesAttached = []corev1.AttachedVolume{{Name: attach.CSIName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)}}
+		node.Status.VolumesAttached = []corev1.AttachedVolume{{Name: volume.UniqueName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)}}
 	}
 }
 

@@ -15,11 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/gcemock/hotplug"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // diskProcess is an agent on a machine of a cloud.
@@ -69,7 +68,7 @@ func (p *diskProcess) attach(t *testing.T) {
 			t.Fatal(err)
 		}
 		object := &storagev1.VolumeAttachment{
-			ObjectMeta: metav1.ObjectMeta{Name: attach.AttachmentName(stowagev1alpha1.GCEDriver, disk.Name, "n1")},
+			ObjectMeta: metav1.ObjectMeta{Name: volume.AttachmentName(stowagev1alpha1.GCEDriver, disk.Name, "n1")},
 			Spec: storagev1.VolumeAttachmentSpec{
 				Attacher: stowagev1alpha1.GCEDriver, NodeName: "n1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &disk.Name},
 			},
@@ -84,7 +83,7 @@ func (p *diskProcess) attach(t *testing.T) {
 		if _, err := p.client.StorageV1().VolumeAttachments().UpdateStatus(t.Context(), object, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		attached = append(attached, corev1.AttachedVolume{Name: volumes.UniqueName(stowagev1alpha1.GCEDriver, disk.Name)})
+		attached = append(attached, corev1.AttachedVolume{Name: volume.UniqueName(stowagev1alpha1.GCEDriver, disk.Name)})
 	}
 	p.sayAttached(t, attached)
 }
@@ -105,7 +104,7 @@ func (p *diskProcess) detach(t *testing.T) {
 	await(t, "no disk is in use", func() bool { return len(p.node(t).Status.VolumesInUse) == 0 })
 	p.sayAttached(t, nil)
 	for _, disk := range p.disks {
-		name := attach.AttachmentName(stowagev1alpha1.GCEDriver, disk.Name, "n1")
+		name := volume.AttachmentName(stowagev1alpha1.GCEDriver, disk.Name, "n1")
 		err := errors.Join(p.client.StorageV1().VolumeAttachments().Delete(t.Context(), name, metav1.DeleteOptions{}), p.cloud.Detach(t.Context(), disk))
 		if err != nil {
 			t.Fatal(err)
@@ -131,7 +130,7 @@ func (p *diskProcess) mustBeKnown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(seen) > 0 && !slices.Contains(inUse, volumes.UniqueName(stowagev1alpha1.GCEDriver, disk.Name)) {
+		if len(seen) > 0 && !slices.Contains(inUse, volume.UniqueName(stowagev1alpha1.GCEDriver, disk.Name)) {
 			t.Errorf("of disk %s there is %v on the node, and in use are %v", disk.Name, seen, inUse)
 		}
 	}

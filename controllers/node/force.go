@@ -137,7 +137,7 @@ func (r *Reconciler) isAttached(ctx context.Context, seen *nodeView, object *sto
 	if err != nil {
 		return false, err
 	}
-	attacher, err := attachintent.AttacherOf(opened, of.Name, intent.Volume)
+	attacher, err := attachintent.AttacherOf(opened, of.Name)
 	if err != nil {
 		return false, err
 	}
@@ -178,7 +178,7 @@ func (r *Reconciler) backendName(ctx context.Context, step attach.Step) (string,
 		}
 	}
 	volumes := &corev1.PersistentVolumeList{}
-	handle := step.Volume.Driver + "^" + step.Volume.Handle
+	handle := step.Volume.Key()
 	if err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByHandle: handle}, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
 		return "", fmt.Errorf("listing the volumes of handle %s: %w", handle, err)
 	}
@@ -190,8 +190,7 @@ func (r *Reconciler) backendName(ctx context.Context, step attach.Step) (string,
 	return "", nil
 }
 
-// observe asks a backend what became of the machine that a node is, or was. That it
-// can't tell says nothing, and keeps nobody from the taint or the time.
+// observe asks a backend what became of the machine that a node is, or was.
 func (r *Reconciler) observe(ctx context.Context, seen *nodeView, object *storagev1.VolumeAttachment, of *stowagev1alpha1.StorageBackend) (backend.Machine, error) {
 	machineID := machineOf(seen, object)
 	about := "machine " + of.Name + " " + machineID.ProviderID
@@ -203,20 +202,12 @@ func (r *Reconciler) observe(ctx context.Context, seen *nodeView, object *storag
 		ctrl.LoggerFrom(ctx).V(1).Info("not asking the cloud", "backend", of.Name, "why", err.Error())
 		return backend.MachineUnknown, nil
 	}
-	observer, can := backend.As[backend.NodeObserver](opened)
-	if !can {
-		return backend.MachineUnknown, nil
+	machine, err := backend.Observe(ctx, opened, machineID)
+	if err == nil {
+		// Also that the cloud doesn't answer: it is asked, and named in the log, once a pass.
+		seen.heard[about] = machine
 	}
-	machine, err := observer.ObserveNode(ctx, machineID)
-	switch {
-	case backend.Unfinished(err):
-		return backend.MachineUnknown, err
-	case err != nil:
-		ctrl.LoggerFrom(ctx).V(1).Info("the cloud doesn't tell", "node", seen.Name, "why", err.Error())
-		return backend.MachineUnknown, nil
-	}
-	seen.heard[about] = machine
-	return machine, nil
+	return machine, err
 }
 
 // machineOf is the machine that a volume is attached to: another one may have the

@@ -82,7 +82,7 @@ func (r *Reconciler) storagesOf(ctx context.Context, volume attach.Volume) ([]st
 		return storages, nil
 	}
 	volumes := &corev1.PersistentVolumeList{}
-	handle := volume.Driver + "^" + volume.Handle
+	handle := volume.Key()
 	if err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByHandle: handle}, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the volumes of handle %s: %w", handle, err)
 	}

@@ -7,11 +7,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/component-helpers/storage/ephemeral"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // lookAtPods finds out what the node's pods want attached.
@@ -75,12 +75,7 @@ func wantedVolume(ctx context.Context, from nodeSource, seen *nodeView, asked po
 // claimedVolume finds the volume that the claim of one of a pod's volumes is bound to.
 func claimedVolume(ctx context.Context, from nodeSource, seen *nodeView, asked podVolume) (attach.Volume, bool, error) {
 	pod, source := asked.pod, asked.source
-	key := client.ObjectKey{Namespace: pod.Namespace}
-	if source.PersistentVolumeClaim != nil {
-		key.Name = source.PersistentVolumeClaim.ClaimName
-	} else {
-		key.Name = ephemeral.VolumeClaimName(pod, source)
-	}
+	key := client.ObjectKey{Namespace: pod.Namespace, Name: volume.ClaimName(pod, source)}
 	claim, pv := &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}
 	found, err := find(ctx, from, key, claim)
 	switch {

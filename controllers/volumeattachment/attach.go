@@ -15,6 +15,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/volume"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
@@ -181,6 +182,10 @@ func (r *Reconciler) getAttacher(ctx context.Context, a *attaching) error {
 	if attachintent.IsExisting(a.attachment, a.pv) {
 		return r.getExistingAttacher(ctx, a)
 	}
+	if volume.IsDiskPath(a.volume.Spec.CSI.VolumeHandle) {
+		// The backend would attach any disk of the project by it.
+		return backend.Conflict.Errorf("%q is no id of a volume: nothing is attached for it", a.volume.Spec.CSI.VolumeHandle)
+	}
 	names := index.BackendOf(a.pv)
 	if len(names) == 0 {
 		return backend.Invalid.Errorf("volume %s names no StorageBackend", a.pv.Name)
@@ -247,7 +252,7 @@ func (r *Reconciler) callAttach(ctx context.Context, a *attaching) error {
 	attached, err := a.attacher.Attach(ctx, backend.AttachRequest{
 		ID:       a.volume.Spec.CSI.VolumeHandle,
 		Node:     backend.NodeIdentity{Name: a.node.Name, ProviderID: a.node.Spec.ProviderID},
-		ReadOnly: isReadOnly(a.volume),
+		ReadOnly: volume.IsReadOnly(a.volume),
 	})
 	if err != nil {
 		a.refused = err

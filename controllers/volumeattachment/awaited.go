@@ -11,6 +11,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
@@ -19,7 +20,7 @@ import (
 // to it, and waits for the very detach that would wait for the node. The pods are read
 // live.
 func (r *Reconciler) mayOnlyAwait(ctx context.Context, leaves *leaving, node *corev1.Node) (bool, error) {
-	name := attach.CSIName(leaves.attachment.Spec.Attacher, leaves.volume)
+	name := volume.UniqueName(leaves.attachment.Spec.Attacher, leaves.volume)
 	if leaves.pv == nil || !attach.MayOnlyAwait(node, name, leaves.attachment) {
 		return false, nil
 	}
@@ -45,7 +46,7 @@ func (r *Reconciler) mayOnlyAwait(ctx context.Context, leaves *leaving, node *co
 // claimsTo are the claims of all volume objects that stand for the storage.
 func (r *Reconciler) claimsTo(ctx context.Context, leaves *leaving) ([]types.NamespacedName, error) {
 	volumes := &corev1.PersistentVolumeList{}
-	handle := leaves.attachment.Spec.Attacher + "^" + leaves.volume
+	handle := volume.Key(leaves.attachment.Spec.Attacher, leaves.volume)
 	if err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByHandle: handle}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the volumes of handle %s: %w", handle, err)
 	}

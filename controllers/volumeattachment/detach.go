@@ -15,8 +15,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/backend/dispatch"
+	backendqueue "github.com/stowage-dev/stowage/internal/backend/queue"
 	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/volume"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
@@ -59,11 +60,11 @@ func (r *Reconciler) take(ctx context.Context, leaves *leaving) (ctrl.Result, er
 	if err := r.findOut(ctx, leaves); err != nil {
 		return r.failDetach(ctx, leaves, err)
 	}
-	attacher, err := leaves.attacher()
+	attacher, err := attachintent.AttacherOf(leaves.opened, leaves.object.Name)
 	if err != nil {
 		return r.failDetach(ctx, leaves, err)
 	}
-	if asked, err := dispatch.EndedDetach(attacher, leaves.volume, leaves.from); asked {
+	if asked, err := backendqueue.EndedDetach(attacher, leaves.volume, leaves.from); asked {
 		return r.finish(ctx, leaves, err)
 	}
 	may, err := r.mayDetach(ctx, leaves)
@@ -144,7 +145,7 @@ func (r *Reconciler) findVolume(ctx context.Context, attachment *storagev1.Volum
 func Believable(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume) (*attachintent.Intent, error) {
 	intent, err := attachintent.Of(attachment)
 	if err == nil && intent != nil &&
-		(pv == nil && !attach.IsExistingHandle(intent.Volume) || attachment.Name == attach.AttachmentName(attachment.Spec.Attacher, intent.Volume, attachment.Spec.NodeName)) {
+		(pv == nil && !volume.IsDiskPath(intent.Volume) || attachment.Name == volume.AttachmentName(attachment.Spec.Attacher, intent.Volume, attachment.Spec.NodeName)) {
 		return intent, nil
 	}
 	if pv == nil || pv.Spec.CSI == nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/liveread"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // translateExisting finds out which disk is meant, from the node as it is now: whoever
@@ -39,7 +40,7 @@ func (r *Reconciler) translateExisting(ctx context.Context, a *attaching) error 
 	}
 	a.node = node
 	handle := a.volume.Spec.CSI.VolumeHandle
-	if a.attachment.Name != attach.AttachmentName(stowagev1alpha1.GCEDriver, handle, node.Name) {
+	if a.attachment.Name != volume.AttachmentName(stowagev1alpha1.GCEDriver, handle, node.Name) {
 		return backend.Invalid.Errorf("the attachment hasn't the name of disk %s on node %s: delete it, so that it is made again", handle, node.Name)
 	}
 	return nil
@@ -60,7 +61,7 @@ func (r *Reconciler) getExistingAttacher(ctx context.Context, a *attaching) erro
 		return err
 	}
 	a.volume.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute] = name
-	a.attacher, err = attachintent.ExistingAttacher(opened, name)
+	a.attacher, err = attachintent.AttacherOf(opened, name)
 	return err
 }
 
@@ -143,17 +144,11 @@ func (a *attaching) comesAfterGoogle(all liveread.Attachments) error {
 		return nil
 	}
 	for _, other := range all.Google {
-		if !attach.UsesSameDisk(other, a.volume) || !isExclusive(a.volume) && other.Spec.NodeName != a.attachment.Spec.NodeName {
+		if !attach.UsesSameDisk(other, a.volume) || volume.IsReadOnly(a.volume) && other.Spec.NodeName != a.attachment.Spec.NodeName {
 			continue
 		}
 		return backend.Conflict.Errorf("disk %s is attached to node %s by CSI driver %s, or about to be (VolumeAttachment %s): waiting until that is gone",
 			a.volume.Spec.CSI.VolumeHandle, other.Spec.NodeName, attachintent.GoogleDriver, other.Name)
 	}
 	return nil
-}
-
-// attacher is who detaches: what is known by a disk's path was attached as one that
-// others made.
-func (l *leaving) attacher() (backend.Attacher, error) {
-	return attachintent.AttacherOf(l.opened, l.object.Name, l.volume)
 }

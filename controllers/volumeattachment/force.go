@@ -6,11 +6,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // noForce says that a volume is detached because its node has let go of it.
@@ -33,7 +33,7 @@ func (r *Reconciler) mayDetach(ctx context.Context, leaves *leaving) (attach.For
 		if leaves.from.ProviderID == "" {
 			leaves.from.ProviderID = node.Spec.ProviderID
 		}
-		name := attach.CSIName(leaves.attachment.Spec.Attacher, leaves.volume)
+		name := volume.UniqueName(leaves.attachment.Spec.Attacher, leaves.volume)
 		letGo, after := attach.HasLetGo(node, name, leaves.attachment, now)
 		switch {
 		case letGo:
@@ -47,7 +47,7 @@ func (r *Reconciler) mayDetach(ctx context.Context, leaves *leaving) (attach.For
 	}
 	condition := attach.ConditionOf(node)
 	if !condition.Ready {
-		if condition.Machine, err = r.observe(ctx, leaves); err != nil {
+		if condition.Machine, err = backend.Observe(ctx, leaves.opened, leaves.from); err != nil {
 			return attach.Force{}, err
 		}
 	}
@@ -69,24 +69,6 @@ func (r *Reconciler) liveNode(ctx context.Context, name string) (*corev1.Node, e
 		return nil, fmt.Errorf("reading node %s: %w", name, err)
 	}
 	return node, nil
-}
-
-// observe asks the cloud what became of the machine. That it doesn't answer says
-// nothing of the machine, and keeps nobody from the taint or the time.
-func (r *Reconciler) observe(ctx context.Context, leaves *leaving) (backend.Machine, error) {
-	observer, can := backend.As[backend.NodeObserver](leaves.opened)
-	if !can {
-		return backend.MachineUnknown, nil
-	}
-	machine, err := observer.ObserveNode(ctx, leaves.from)
-	switch {
-	case backend.Unfinished(err):
-		return backend.MachineUnknown, err
-	case err != nil:
-		ctrl.LoggerFrom(ctx).Error(err, "observing a machine", "node", leaves.from.Name)
-		return backend.MachineUnknown, nil
-	}
-	return machine, nil
 }
 
 // tellForced tells, and counts, that a node isn't asked: before the call, because by its

@@ -7,7 +7,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/volume"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -26,7 +26,7 @@ func FuzzAnAnnotationNamesNoOtherVolumeToDetach(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if intent.Volume != "pvc-1" && name != attach.AttachmentName(stowagev1alpha1.GCEDriver, intent.Volume, "n") {
+		if intent.Volume != "pvc-1" && name != volume.AttachmentName(stowagev1alpha1.GCEDriver, intent.Volume, "n") {
 			t.Errorf("%q has %q detached", said, intent.Volume)
 		}
 	})

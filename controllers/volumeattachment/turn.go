@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -12,19 +11,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
-
-// isReadOnly tells whether nodes can only read a volume: then several can have it.
-func isReadOnly(pv *corev1.PersistentVolume) bool {
-	return pv.Spec.CSI.ReadOnly || len(pv.Spec.AccessModes) > 0 && !slices.ContainsFunc(pv.Spec.AccessModes, func(mode corev1.PersistentVolumeAccessMode) bool {
-		return mode != corev1.ReadOnlyMany
-	})
-}
-
-// isExclusive tells whether one node at a time can have a volume.
-func isExclusive(pv *corev1.PersistentVolume) bool {
-	return !isReadOnly(pv) && !slices.Contains(pv.Spec.AccessModes, corev1.ReadWriteMany)
-}
 
 // awaitTurn looks, live, that the attachment is still wanted and prepared, and that of
 // a volume which one node at a time can have no older attachment is left. Which is the
@@ -39,7 +27,7 @@ func (r *Reconciler) awaitTurn(ctx context.Context, a *attaching) error {
 		a.over = true
 		return nil
 	}
-	if err := a.comesAfterGoogle(all); err != nil || !isExclusive(a.volume) {
+	if err := a.comesAfterGoogle(all); err != nil || volume.AllowsMultiAttach(a.volume.Spec.AccessModes) {
 		return err
 	}
 	for _, name := range names {

@@ -9,6 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // Attachment is a VolumeAttachment, and the volume that it is of.
@@ -68,7 +69,7 @@ func isOf(object *storagev1.VolumeAttachment, volume Volume) bool {
 // hasHashedName tells whether an attachment is named as those of a controller of nodes
 // are.
 func hasHashedName(object *storagev1.VolumeAttachment) bool {
-	hash, named := strings.CutPrefix(object.Name, attachmentPrefix)
+	hash, named := strings.CutPrefix(object.Name, volume.AttachmentPrefix)
 	decoded, err := hex.DecodeString(hash)
 	return named && err == nil && len(decoded) == 32
 }
@@ -77,7 +78,7 @@ func hasHashedName(object *storagev1.VolumeAttachment) bool {
 // knows of.
 func nameAmong(node *corev1.Node, object *storagev1.VolumeAttachment) (name corev1.UniqueVolumeName, handle string) {
 	for _, name := range namesIn(node) {
-		driver, handle, is := parseCSIName(name)
+		driver, handle, is := volume.ParseUniqueName(name)
 		if is && isOf(object, Volume{Driver: driver, Handle: handle}) {
 			return name, handle
 		}

@@ -8,6 +8,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // comparison is a View with what Plan asks it again and again.
@@ -57,17 +58,17 @@ func (c *comparison) wants(attachment Attachment) bool {
 
 // hasByOtherName tells of an existing disk that the node has it by the name of another
 // driver still, which served the node before: that one takes it away first.
-func (c *comparison) hasByOtherName(volume Volume) bool {
-	if volume.Driver != stowagev1alpha1.GCEDriver && volume.Driver != googleDriver {
+func (c *comparison) hasByOtherName(wanted Volume) bool {
+	if wanted.Driver != stowagev1alpha1.GCEDriver && wanted.Driver != googleDriver {
 		return false
 	}
 	for _, attachment := range c.Attachments {
-		if isOtherNameOf(volume, attachment) {
+		if isOtherNameOf(wanted, attachment) {
 			return true
 		}
 	}
 	for _, name := range namesIn(c.Node) {
-		if driver, handle, is := parseCSIName(name); is && mayBeSameDisk(volume, driver, handle) {
+		if driver, handle, is := volume.ParseUniqueName(name); is && mayBeSameDisk(wanted, driver, handle) {
 			return true
 		}
 	}
@@ -101,7 +102,7 @@ func (c *comparison) settling(object *storagev1.VolumeAttachment) time.Duration 
 
 // understand finds out what a name in volumesAttached stands for.
 func (c *comparison) understand(name corev1.UniqueVolumeName) (Volume, bool) {
-	if driver, handle, is := parseCSIName(name); is {
+	if driver, handle, is := volume.ParseUniqueName(name); is {
 		return Volume{Name: name, Driver: driver, Handle: handle}, true
 	}
 	for _, known := range c.Known {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // An existing disk is one of Google's that somebody made beforehand, and that a volume
@@ -31,10 +32,6 @@ const (
 var zoneLabels = []string{corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone}
 
 const zoneSeparator = "__"
-
-// IsExistingHandle tells whether a volume's handle is a disk's path, which those of
-// Stowage's own volumes never are.
-func IsExistingHandle(handle string) bool { return strings.HasPrefix(handle, "projects/") }
 
 // IsExisting tells whether a volume object is of an existing disk.
 func IsExisting(pv *corev1.PersistentVolume) bool {
@@ -72,12 +69,8 @@ func TranslateExisting(pv *corev1.PersistentVolume, node *corev1.Node) (*corev1.
 	// Topology is said in the words of Google's driver there, which this node doesn't have.
 	translated.Spec.NodeAffinity = pv.Spec.NodeAffinity.DeepCopy()
 	translated.Spec.CSI.Driver = stowagev1alpha1.GCEDriver
-	translated.Spec.CSI.VolumeHandle = existingHandle(project, zone, pv.Spec.GCEPersistentDisk.PDName)
+	translated.Spec.CSI.VolumeHandle = volume.DiskPath(project, zone, pv.Spec.GCEPersistentDisk.PDName)
 	return translated, nil
-}
-
-func existingHandle(project, zone, name string) string {
-	return fmt.Sprintf("projects/%s/zones/%s/disks/%s", project, zone, name)
 }
 
 // placeOf is the project and the zone of a node's machine.
@@ -140,15 +133,15 @@ func mayBeSameDisk(volume Volume, driver, handle string) bool {
 // UsesSameDisk tells whether an attachment is one of Google's driver for what may be the
 // same existing disk as a volume. That of another volume object is known by its name,
 // which is made of what Google's driver may know the disk by.
-func UsesSameDisk(object *storagev1.VolumeAttachment, volume *corev1.PersistentVolume) bool {
+func UsesSameDisk(object *storagev1.VolumeAttachment, pv *corev1.PersistentVolume) bool {
 	if object.Spec.Attacher != googleDriver {
 		return false
 	}
 	source := object.Spec.Source
-	if source.PersistentVolumeName != nil && *source.PersistentVolumeName == volume.Name {
+	if source.PersistentVolumeName != nil && *source.PersistentVolumeName == pv.Name {
 		return true
 	}
-	own := Volume{Driver: stowagev1alpha1.GCEDriver, Handle: volume.Spec.CSI.VolumeHandle}
+	own := Volume{Driver: stowagev1alpha1.GCEDriver, Handle: pv.Spec.CSI.VolumeHandle}
 	if inline := source.InlineVolumeSpec; inline != nil && inline.CSI != nil && mayBeSameDisk(own, inline.CSI.Driver, inline.CSI.VolumeHandle) {
 		return true
 	}
@@ -158,7 +151,7 @@ func UsesSameDisk(object *storagev1.VolumeAttachment, volume *corev1.PersistentV
 	}
 	for _, project := range []string{parts[1], unspecified} {
 		for _, zone := range []string{parts[3], unspecified} {
-			if object.Name == AttachmentName(googleDriver, existingHandle(project, zone, parts[5]), object.Spec.NodeName) {
+			if object.Name == volume.AttachmentName(googleDriver, volume.DiskPath(project, zone, parts[5]), object.Spec.NodeName) {
 				return true
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/volume"
 	"github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -71,7 +72,7 @@ func TestWhichDiskAVolumeObjectMeansOnANode(t *testing.T) {
 			if err != nil || got.Spec.CSI.Driver != stowagev1alpha1.GCEDriver || got.Spec.CSI.VolumeHandle != "projects/demo/zones/europe-west3-a/disks/legacy" {
 				t.Fatalf("got %+v, %v", got, err)
 			}
-			if got.Name != before.Name || !attach.IsExistingHandle(got.Spec.CSI.VolumeHandle) || !attach.IsExisting(story.pv) || story.pv.Spec.GCEPersistentDisk.PDName != "legacy" {
+			if got.Name != before.Name || !volume.IsDiskPath(got.Spec.CSI.VolumeHandle) || !attach.IsExisting(story.pv) || story.pv.Spec.GCEPersistentDisk.PDName != "legacy" {
 				t.Errorf("got %+v of %+v", got, story.pv)
 			}
 		})
@@ -141,7 +142,7 @@ func TestADiskChangesHandsOnANodeOnlyOnceItWasLetGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := googles
-	other.Name, other.Handle = attach.CSIName(googleDriver, "projects/demo/zones/europe-west3-b/disks/legacy"), "projects/demo/zones/europe-west3-b/disks/legacy"
+	other.Name, other.Handle = volume.UniqueName(googleDriver, "projects/demo/zones/europe-west3-b/disks/legacy"), "projects/demo/zones/europe-west3-b/disks/legacy"
 	other.Source = storagev1.VolumeAttachmentSource{PersistentVolumeName: new("another")}
 	for _, story := range []struct {
 		name      string

@@ -7,6 +7,8 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	csitranslation "k8s.io/csi-translation-lib"
 	"k8s.io/klog/v2"
+
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // translator knows which CSI driver serves which of the volume types that Kubernetes
@@ -17,28 +19,28 @@ var translator = csitranslation.New()
 // nothing that gets attached, whatever its driver wants; see Required for that.
 func OfPersistentVolume(pv *corev1.PersistentVolume) (Volume, bool, error) {
 	source := pv.Spec.PersistentVolumeSource
-	volume := Volume{SingleNode: isSingleNode(pv.Spec.AccessModes)}
+	found := Volume{SingleNode: !volume.AllowsMultiAttach(pv.Spec.AccessModes)}
 	switch {
 	case source.CSI != nil:
-		volume = ofCSI(pv, source.CSI)
+		found = ofCSI(pv, source.CSI)
 	case source.ISCSI != nil:
-		volume.Name = iscsiName(source.ISCSI.TargetPortal, source.ISCSI.IQN, source.ISCSI.Lun)
+		found.Name = iscsiName(source.ISCSI.TargetPortal, source.ISCSI.IQN, source.ISCSI.Lun)
 	case source.FC != nil:
-		volume.Name = fcName(source.FC)
+		found.Name = fcName(source.FC)
 	case source.FlexVolume != nil:
-		volume.Name = flexName(source.FlexVolume.Driver, pv.Name)
+		found.Name = flexName(source.FlexVolume.Driver, pv.Name)
 	case translator.IsPVMigratable(pv):
 		translated, err := translator.TranslateInTreePVToCSI(klog.Logger{}, pv)
 		if err != nil {
 			return Volume{}, false, fmt.Errorf("finding the CSI driver of volume %s: %w", pv.Name, err)
 		}
-		volume = ofCSI(translated, translated.Spec.CSI)
+		found = ofCSI(translated, translated.Spec.CSI)
 	}
-	if volume.Name == "" {
+	if found.Name == "" {
 		return Volume{}, false, nil
 	}
-	volume.Source = storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv.Name}
-	return volume, true, nil
+	found.Source = storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv.Name}
+	return found, true, nil
 }
 
 // OfInline tells what a volume that a pod names itself is to nodes. An inline CSI
@@ -70,10 +72,10 @@ func IsInline(inline *corev1.Volume) bool {
 
 func ofCSI(pv *corev1.PersistentVolume, source *corev1.CSIPersistentVolumeSource) Volume {
 	return Volume{
-		Name:       CSIName(source.Driver, source.VolumeHandle),
+		Name:       volume.UniqueName(source.Driver, source.VolumeHandle),
 		Driver:     source.Driver,
 		Handle:     source.VolumeHandle,
-		SingleNode: isSingleNode(pv.Spec.AccessModes),
+		SingleNode: !volume.AllowsMultiAttach(pv.Spec.AccessModes),
 	}
 }
 

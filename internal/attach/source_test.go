@@ -117,11 +117,3 @@ func TestWhichDriversAttach(t *testing.T) {
 		t.Error("who says that nothing has to be attached is believed")
 	}
 }
-
-func TestAttachmentName(t *testing.T) {
-	// echo -n handledrivernode | sha256sum
-	const want = "csi-fdef298eb16db6fa42906ef1ff09a93a7f3028f8290cc9d71628ff91c237bfa7"
-	if got := attach.AttachmentName("driver", "handle", "node"); got != want {
-		t.Errorf("it is %s, not %s", got, want)
-	}
-}

@@ -5,7 +5,6 @@ package attachintent
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +14,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // Intent is what an attachment says before anything is attached: all that a
@@ -88,7 +88,7 @@ func Of(attachment *storagev1.VolumeAttachment) (*Intent, error) {
 
 // Handle is the driver and handle of what an attachment attaches, as HandleOf gives
 // them of a volume.
-func (i *Intent) Handle(driver string) string { return fmt.Sprintf("%s^%s", driver, i.Volume) }
+func (i *Intent) Handle(driver string) string { return volume.Key(driver, i.Volume) }
 
 // InstanceOf is the provider's id of the machine that an attachment is on; empty where
 // nobody knows it.

@@ -9,11 +9,13 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // GoogleDriver is the CSI driver that attaches existing disks to all other nodes.
 const GoogleDriver = plugins.GCEPDDriverName
 
+// AllowsExisting reports whether a StorageBackend attaches disks that it did not make.
 func AllowsExisting(object client.Object) bool {
 	spec := object.(*stowagev1alpha1.StorageBackend).Spec
 	return spec.GCE != nil && spec.GCE.ExistingDisks
@@ -23,7 +25,7 @@ func AllowsExisting(object client.Object) bool {
 // didn't make.
 func IsByExisting(attachment *storagev1.VolumeAttachment, name string) bool {
 	intent, err := Of(attachment)
-	return err == nil && intent != nil && intent.Backend == name && attach.IsExistingHandle(intent.Volume)
+	return err == nil && intent != nil && intent.Backend == name && volume.IsDiskPath(intent.Volume)
 }
 
 // IsExisting tells whether an attachment of ours is of a disk that somebody else made.
@@ -31,18 +33,8 @@ func IsExisting(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVol
 	return attach.IsExisting(pv) && attachment.Spec.Attacher == stowagev1alpha1.GCEDriver
 }
 
-func ExistingAttacher(opened backend.Backend, name string) (backend.Attacher, error) {
-	attacher, can := backend.As[backend.ExistingAttacher](opened)
-	if !can {
-		return nil, backend.Invalid.Errorf("StorageBackend %s attaches no disks that it didn't make", name)
-	}
-	return attacher.Existing(), nil
-}
-
-func AttacherOf(opened backend.Backend, name, volume string) (backend.Attacher, error) {
-	if attach.IsExistingHandle(volume) {
-		return ExistingAttacher(opened, name)
-	}
+// AttacherOf is what attaches volumes in a backend.
+func AttacherOf(opened backend.Backend, name string) (backend.Attacher, error) {
 	attacher, can := backend.As[backend.Attacher](opened)
 	if !can {
 		return nil, backend.Invalid.Errorf("StorageBackend %s doesn't attach volumes", name)
@@ -50,8 +42,10 @@ func AttacherOf(opened backend.Backend, name, volume string) (backend.Attacher, 
 	return attacher, nil
 }
 
+// NeedsAttach reports whether a driver of Stowage attaches a volume to nodes.
 func NeedsAttach(pv *corev1.PersistentVolume) bool {
 	return pv.Spec.CSI != nil && backend.NeedsAttach(pv.Spec.CSI.Driver)
 }
 
+// ReasonFailedAttach is the reason of the event that Kubernetes' own controller sends, too.
 const ReasonFailedAttach = "FailedAttachVolume"

@@ -8,7 +8,15 @@ type Attacher interface {
 	// Attach sees to it that the volume with the request's id is attached to the
 	// request's node, and tells what the node needs to find the device: see
 	// DeviceMetadata and SerialMetadata. It attaches nothing whose owner's record
-	// doesn't fit the id. It can be repeated, also after a crash. An error of kind
+	// doesn't fit the id. It can be repeated, also after a crash.
+	//
+	// An id that is a disk's path, such as projects/demo/zones/europe-west3-a/disks/data, is
+	// of a disk that Stowage didn't make (volume.IsDiskPath). A backend that isn't for such
+	// disks answers Invalid, and one that is refuses the disks of volumes with Conflict.
+	// Nothing but the methods of Attacher accepts such an id: these disks are never made,
+	// grown, listed or removed. What another program attached is left alone.
+	//
+	// An error of kind
 	//   InProgress   says that work goes on and that the call is to be repeated;
 	//   Conflict     says that the volume isn't this backend's, or is attached
 	//                elsewhere, or in another way, so that both can't be;
@@ -28,7 +36,8 @@ type Attacher interface {
 	// that isn't, or that doesn't exist, and a node that has no instance, are no
 	// error. Whether the node still uses the device is not asked: whoever calls has
 	// made sure. InProgress says that work goes on, and that the call is to be
-	// repeated until it returns nil; other kinds are as for Attach.
+	// repeated until it returns nil; other kinds are as for Attach. Disks that Stowage
+	// didn't make are detached also where Attach isn't allowed any more.
 	Detach(ctx context.Context, id string, node NodeIdentity) error
 
 	// IsAttached reports whether the volume with this id is attached to a node's machine,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // Keys that a kubelet adds to a volume's context: of the pod, and whether the pod names
@@ -117,7 +118,7 @@ func accessModes(capability *csispec.VolumeCapability) []corev1.PersistentVolume
 // accessOf is what may be done with a volume. One for readers is never written, also by
 // what is done to its file system before pods see it: other nodes read it.
 func accessOf(capability *csispec.VolumeCapability, readOnly bool) mount.Access {
-	if readOnly || accessModes(capability)[0] == corev1.ReadOnlyMany {
+	if readOnly || volume.OnlyReaders(accessModes(capability)) {
 		return mount.ReadOnly
 	}
 	return mount.ReadWrite

@@ -9,6 +9,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 func NodeOfIndexedPod(object client.Object) []string {
@@ -48,7 +49,7 @@ func AttachmentStorage(object client.Object) []string {
 	case source.PersistentVolumeName != nil:
 		return []string{*source.PersistentVolumeName}
 	case source.InlineVolumeSpec != nil && source.InlineVolumeSpec.CSI != nil:
-		return []string{string(attach.CSIName(source.InlineVolumeSpec.CSI.Driver, source.InlineVolumeSpec.CSI.VolumeHandle))}
+		return []string{string(volume.UniqueName(source.InlineVolumeSpec.CSI.Driver, source.InlineVolumeSpec.CSI.VolumeHandle))}
 	default:
 		return nil
 	}

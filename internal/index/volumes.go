@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // HandleOf is the driver and handle of a volume with a csi source.
@@ -14,7 +15,7 @@ func HandleOf(pv *corev1.PersistentVolume) []string {
 	if pv.Spec.CSI == nil {
 		return nil
 	}
-	return []string{pv.Spec.CSI.Driver + "^" + pv.Spec.CSI.VolumeHandle}
+	return []string{volume.Key(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)}
 }
 
 // ClaimRefOf is the namespace and name of the claim that a volume is tied to.

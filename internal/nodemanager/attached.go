@@ -11,8 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // attachments tells, in one pass over a pod, how its disks are found on the node. It
@@ -38,8 +38,8 @@ func (r *Reconciler) isDisk(resolved *ResolvedVolume) bool {
 	return r.Disks != nil && r.Disks.Serves(resolved.PersistentVolume)
 }
 
-func nameInStatus(volume *corev1.PersistentVolume) corev1.UniqueVolumeName {
-	return volumes.UniqueName(volume.Spec.CSI.Driver, volume.Spec.CSI.VolumeHandle)
+func nameInStatus(pv *corev1.PersistentVolume) corev1.UniqueVolumeName {
+	return volume.UniqueName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)
 }
 
 // await finds out how a disk is found, or says that it isn't attached yet. The order is
@@ -77,7 +77,7 @@ func (a *attachments) waitForAttachment(resolved *ResolvedVolume) error {
 // findAttachment reads what the manager wrote of an attachment.
 func (a *attachments) findAttachment(ctx context.Context, resolved *ResolvedVolume) (*volumes.Attachment, error) {
 	source := resolved.PersistentVolume.Spec.CSI
-	object, name := &storagev1.VolumeAttachment{}, attach.AttachmentName(source.Driver, source.VolumeHandle, a.NodeName)
+	object, name := &storagev1.VolumeAttachment{}, volume.AttachmentName(source.Driver, source.VolumeHandle, a.NodeName)
 	err := a.Live.Get(ctx, client.ObjectKey{Name: name}, object)
 	// Forbidden: the authorizer learns whose an attachment is a moment later.
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {

@@ -11,14 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // beginsToLeave deletes a claim's VolumeAttachment, which somebody holds.
 func (w *world) beginsToLeave(ctx context.Context, claim *corev1.PersistentVolumeClaim) *storagev1.VolumeAttachment {
 	GinkgoHelper()
 	object := &storagev1.VolumeAttachment{}
-	name := attach.AttachmentName(stowagev1alpha1.GCEDriver, "pvc-"+string(claim.UID), w.node)
+	name := volume.AttachmentName(stowagev1alpha1.GCEDriver, "pvc-"+string(claim.UID), w.node)
 	Expect(admin.Get(ctx, client.ObjectKey{Name: name}, object)).To(Succeed())
 	object.Finalizers = []string{"external-attacher/gce-stowage-dev"}
 	Expect(admin.Update(ctx, object)).To(Succeed())

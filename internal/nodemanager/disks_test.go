@@ -21,6 +21,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/gcemock/hotplug"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // diskBytes is what a disk has.
@@ -71,7 +72,7 @@ func (w *world) attachment(ctx context.Context, claim *corev1.PersistentVolumeCl
 func (w *world) attachmentOf(ctx context.Context, claim *corev1.PersistentVolumeClaim, handle, device string) *storagev1.VolumeAttachment {
 	GinkgoHelper()
 	object := &storagev1.VolumeAttachment{
-		ObjectMeta: metav1.ObjectMeta{Name: attach.AttachmentName(stowagev1alpha1.GCEDriver, handle, w.node)},
+		ObjectMeta: metav1.ObjectMeta{Name: volume.AttachmentName(stowagev1alpha1.GCEDriver, handle, w.node)},
 		Spec: storagev1.VolumeAttachmentSpec{
 			Attacher: stowagev1alpha1.GCEDriver, NodeName: w.node,
 			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("pvc-" + string(claim.UID))},
@@ -280,7 +281,7 @@ var _ = Describe("A volume that is a disk", func() {
 		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
 		w.pretendGone(claim)
 		object := &storagev1.VolumeAttachment{}
-		Expect(admin.Get(ctx, client.ObjectKey{Name: attach.AttachmentName(stowagev1alpha1.GCEDriver, "pvc-"+string(claim.UID), w.node)}, object)).To(Succeed())
+		Expect(admin.Get(ctx, client.ObjectKey{Name: volume.AttachmentName(stowagev1alpha1.GCEDriver, "pvc-"+string(claim.UID), w.node)}, object)).To(Succeed())
 		object.Status.Attached = false
 		Expect(admin.Status().Update(ctx, object)).To(Succeed())
 

@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/gcemock/hotplug"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 const existingHandle = "projects/p/zones/z/disks/legacy"
@@ -48,7 +48,7 @@ func (w *world) attachExisting(ctx context.Context, claim *corev1.PersistentVolu
 	w.attachmentOf(ctx, claim, existingHandle, disk.Name)
 	node := w.readNode(ctx)
 	changed := node.DeepCopy()
-	changed.Status.VolumesAttached = []corev1.AttachedVolume{{Name: attach.CSIName(stowagev1alpha1.GCEDriver, existingHandle)}}
+	changed.Status.VolumesAttached = []corev1.AttachedVolume{{Name: volume.UniqueName(stowagev1alpha1.GCEDriver, existingHandle)}}
 	Expect(admin.Status().Patch(ctx, changed, client.MergeFrom(node))).To(Succeed())
 }
 
@@ -89,7 +89,7 @@ var _ = Describe("A volume of source gcePersistentDisk", func() {
 		w.attachExisting(ctx, claim)
 
 		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
-		Expect(w.volumesInUse(ctx)()).To(ConsistOf(attach.CSIName(stowagev1alpha1.GCEDriver, existingHandle)))
+		Expect(w.volumesInUse(ctx)()).To(ConsistOf(volume.UniqueName(stowagev1alpha1.GCEDriver, existingHandle)))
 		Expect(os.WriteFile(filepath.Join(w.mountOf(pod, claim), "hello"), []byte("world"), 0o600)).To(Succeed())
 
 		Expect(admin.Delete(ctx, pod)).To(Succeed())

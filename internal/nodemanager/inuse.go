@@ -16,7 +16,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/stowage-dev/stowage/internal/attach"
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 const (
@@ -244,6 +244,6 @@ func isAttached(attached []corev1.AttachedVolume, name corev1.UniqueVolumeName) 
 
 func (u *InUse) isOurs(name corev1.UniqueVolumeName) bool {
 	return slices.ContainsFunc(u.Disks.Drivers(), func(driver string) bool {
-		return strings.HasPrefix(string(name), string(volumes.UniqueName(driver, "")))
+		return strings.HasPrefix(string(name), string(volume.UniqueName(driver, "")))
 	})
 }

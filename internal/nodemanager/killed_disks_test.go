@@ -15,13 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/gcemock/hotplug"
 	"github.com/stowage-dev/stowage/internal/mount"
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // Volumes that are disks of a cloud, which stay attached to the node. The first has data,
@@ -110,20 +109,20 @@ func (n *killedNode) diskSource() corev1.PersistentVolumeSource {
 }
 
 // attached is what says that the disk of a volume is attached to the node.
-func (n *killedNode) attached(volume *corev1.PersistentVolume) []client.Object {
+func (n *killedNode) attached(pv *corev1.PersistentVolume) []client.Object {
 	name := n.cloudDisk().Name
 	node := &corev1.Node{}
 	node.Name = "n1"
-	node.Status.VolumesAttached = []corev1.AttachedVolume{{Name: volumes.UniqueName(stowagev1alpha1.GCEDriver, name)}}
+	node.Status.VolumesAttached = []corev1.AttachedVolume{{Name: volume.UniqueName(stowagev1alpha1.GCEDriver, name)}}
 	attachment := &storagev1.VolumeAttachment{
 		Spec: storagev1.VolumeAttachmentSpec{
 			Attacher: stowagev1alpha1.GCEDriver, NodeName: node.Name,
-			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume.Name},
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv.Name},
 		},
 		Status: storagev1.VolumeAttachmentStatus{
 			Attached: true, AttachmentMetadata: map[string]string{backend.DeviceMetadata: name, backend.SerialMetadata: name},
 		},
 	}
-	attachment.Name = attach.AttachmentName(stowagev1alpha1.GCEDriver, name, node.Name)
+	attachment.Name = volume.AttachmentName(stowagev1alpha1.GCEDriver, name, node.Name)
 	return []client.Object{node, attachment}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // waitError says what a volume waits for: nothing is wrong.
@@ -167,18 +168,8 @@ func (r *resolver) checkAffinity(ctx context.Context, volume *corev1.PersistentV
 	return nil
 }
 
-// claimNameOf is the claim behind a pod's volume: the one that it names, or the one
-// that the manager makes for a generic ephemeral volume.
-func claimNameOf(pod *corev1.Pod, volume corev1.Volume) string {
-	switch {
-	case volume.PersistentVolumeClaim != nil:
-		return volume.PersistentVolumeClaim.ClaimName
-	case volume.Ephemeral != nil:
-		return ephemeral.VolumeClaimName(pod, &volume)
-	default:
-		return ""
-	}
-}
+// claimNameOf is the claim behind a pod's volume; "" where it has none.
+func claimNameOf(pod *corev1.Pod, source corev1.Volume) string { return volume.ClaimName(pod, &source) }
 
 // onlyReads says whether a pod uses a claim, which it may name more than once but
 // gets mounted once, without writing.
@@ -194,11 +185,8 @@ func onlyReads(pod *corev1.Pod, claim string) bool {
 
 // accessOf is what a pod may do with a volume: it reads only if it says so, or
 // if the volume can't be written by anybody.
-func accessOf(volume *corev1.PersistentVolume, readOnly bool) mount.Access {
-	modes := volume.Spec.AccessModes
-	onlyReaders := len(modes) == 1 && modes[0] == corev1.ReadOnlyMany
-	csiReadOnly := volume.Spec.CSI != nil && volume.Spec.CSI.ReadOnly
-	if readOnly || onlyReaders || csiReadOnly {
+func accessOf(pv *corev1.PersistentVolume, readOnly bool) mount.Access {
+	if readOnly || volume.IsReadOnly(pv) {
 		return mount.ReadOnly
 	}
 	return mount.ReadWrite

@@ -11,71 +11,67 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/backend/dispatch"
-	"github.com/stowage-dev/stowage/internal/backend/measure"
+	"github.com/stowage-dev/stowage/internal/backend/metrics"
+	backendqueue "github.com/stowage-dev/stowage/internal/backend/queue"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// Opener opens the backends of StorageBackend objects for the reconcilers: calls
-// are measured, and made in turn, so that no worker waits for slow storage.
+// Opener opens backends. All methods can be called concurrently.
 type Opener struct {
 	*backend.Registry
-	// Dispatcher makes the calls. Nil: the caller does, and waits.
-	Dispatcher *dispatch.Dispatcher
-	// Metrics measure them. Nil: nothing does.
-	Metrics *measure.Metrics
-	// Recycler empties volumes of policy Recycle. Nil: nobody does. Token tells this
-	// process from all others that do.
+	// Queue makes and measures the calls. Nil: the caller makes them, and waits.
+	Queue *backendqueue.Queue
+	// Metrics are of what reconcilers find out. Nil: nothing is measured.
+	Metrics *metrics.Metrics
+	// Recycler empties volumes of policy Recycle. Nil: they are given up. Token tells
+	// this process from all others that recycle.
 	Recycler backend.Recycler
 	Token    string
 }
 
-func New(ctx context.Context, backends *backend.Registry, recycler backend.Recycler, metrics prometheus.Registerer) (*Opener, error) {
-	s := &Opener{
-		Registry: backends, Dispatcher: dispatch.New(ctx),
-		Recycler: recycler, Token: string(uuid.NewUUID()),
-	}
-	if metrics == nil {
-		return s, nil
-	}
+// New makes an opener whose queue works until the context ends. Without a registerer
+// nothing is measured.
+func New(ctx context.Context, backends *backend.Registry, recycler backend.Recycler, registerer prometheus.Registerer) (*Opener, error) {
+	o := &Opener{Registry: backends, Recycler: recycler, Token: string(uuid.NewUUID())}
 	var err error
-	s.Metrics, err = measure.New(metrics)
-	return s, wrap.Error(err, "registering the metrics of backends")
+	if registerer != nil {
+		o.Metrics, err = metrics.New(registerer)
+	}
+	o.Queue = backendqueue.New(ctx, o.Metrics)
+	return o, wrap.Error(err, "registering the metrics of backends")
 }
 
-// Open makes the backend that an object describes. Wake has whoever opens it look
-// again, once there is an answer to a call that was told backend.Queued.
-func (s *Opener) Open(object *stowagev1alpha1.StorageBackend, wake func()) (backend.Backend, error) {
-	opened, err := s.Direct(object)
-	if err != nil {
-		return nil, err
+// Open makes the backend that an object describes. Wake has the caller look again, once
+// there is an answer to a call that returned backend.Queued.
+func (o *Opener) Open(object *stowagev1alpha1.StorageBackend, wake func()) (backend.Backend, error) {
+	opened, err := o.Registry.Open(object)
+	if err == nil && o.Queue != nil {
+		opened = o.Queue.Serve(targetOf(object), opened, wake)
 	}
-	if s.Dispatcher != nil {
-		opened = s.Dispatcher.Serve(laneOf(object), opened, wake)
-	}
-	return opened, nil
+	return opened, err
 }
 
 // Direct makes the backend that an object describes, whose calls the caller waits for.
-func (s *Opener) Direct(object *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
-	opened, err := s.Registry.Open(object)
-	if err == nil && s.Metrics != nil {
-		opened = s.Metrics.Measure(object.Name, opened)
+func (o *Opener) Direct(object *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
+	opened, err := o.Registry.Open(object)
+	if err == nil && o.Queue != nil {
+		opened = o.Queue.Direct(targetOf(object), opened)
 	}
 	return opened, err
 }
 
 // Renew says that something happened to a volume, of which a backend's earlier answers
 // don't know.
-func (s *Opener) Renew(id string) {
-	if s.Dispatcher != nil {
-		s.Dispatcher.Renew(id)
+func (o *Opener) Renew(id string) {
+	if o.Queue != nil {
+		o.Queue.Discard(id)
 	}
 }
 
-func laneOf(object *stowagev1alpha1.StorageBackend) dispatch.Lane {
-	return dispatch.Lane{
-		Backend: "StorageBackend " + object.Name,
+func targetOf(object *stowagev1alpha1.StorageBackend) backendqueue.Target {
+	return backendqueue.Target{
+		Name:    "StorageBackend " + object.Name,
+		Metric:  object.Name,
 		Version: fmt.Sprintf("%s/%d", object.UID, object.Generation),
 		Limit:   int(object.Spec.MaxConcurrentOperations),
 	}

@@ -20,20 +20,14 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // RefersTo tells whether one of a pod's volumes is this claim. A claim that only
 // has the name of a generic ephemeral volume is not.
 func RefersTo(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(source corev1.Volume) bool {
-		switch {
-		case source.PersistentVolumeClaim != nil:
-			return source.PersistentVolumeClaim.ClaimName == claim.Name
-		case source.Ephemeral != nil:
-			return ephemeral.VolumeClaimName(pod, &source) == claim.Name && ephemeral.VolumeIsForPod(pod, claim) == nil
-		default:
-			return false
-		}
+		return volume.ClaimName(pod, &source) == claim.Name && (source.Ephemeral == nil || ephemeral.VolumeIsForPod(pod, claim) == nil)
 	})
 }
 

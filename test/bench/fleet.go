@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/volume"
 	"github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -120,8 +120,8 @@ func attachmentOf(volume int, node string) *storagev1.VolumeAttachment {
 	}
 }
 
-func attachmentName(volume int, node string) string {
-	return attach.AttachmentName(stowagev1alpha1.GCEDriver, volumeName(volume), node)
+func attachmentName(number int, node string) string {
+	return volume.AttachmentName(stowagev1alpha1.GCEDriver, volumeName(number), node)
 }
 
 // nowhere is no turn of the fleet: nothing is attached.

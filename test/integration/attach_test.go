@@ -13,9 +13,9 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
-	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
+	"github.com/stowage-dev/stowage/internal/volume"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -126,7 +126,7 @@ func disk(ctx context.Context, storage *fake.Backend, name string) *corev1.Persi
 
 func attachmentTo(node string, pv *corev1.PersistentVolume) *storagev1.VolumeAttachment {
 	return &storagev1.VolumeAttachment{
-		ObjectMeta: metav1.ObjectMeta{Name: attach.AttachmentName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle, node)},
+		ObjectMeta: metav1.ObjectMeta{Name: volume.AttachmentName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle, node)},
 		Spec: storagev1.VolumeAttachmentSpec{
 			Attacher: pv.Spec.CSI.Driver, NodeName: node,
 			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv.Name},
@@ -156,7 +156,7 @@ func setInUse(ctx context.Context, name string, volumes ...*corev1.PersistentVol
 	node.Status.Conditions = Node(name).Status.Conditions
 	node.Status.VolumesInUse = nil
 	for _, pv := range volumes {
-		node.Status.VolumesInUse = append(node.Status.VolumesInUse, attach.CSIName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle))
+		node.Status.VolumesInUse = append(node.Status.VolumesInUse, volume.UniqueName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle))
 	}
 	Expect(users.Status().Patch(ctx, node, client.MergeFrom(before))).To(Succeed())
 }

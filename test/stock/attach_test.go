@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/volume"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -103,7 +103,7 @@ func eventuallyToldTo(ctx context.Context, name string, pv *corev1.PersistentVol
 		node := &corev1.Node{}
 		g.Expect(users.Get(ctx, client.ObjectKey{Name: name}, node)).To(Succeed())
 		g.Expect(node.Status.VolumesAttached).To(ContainElement(
-			HaveField("Name", attach.CSIName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle))))
+			HaveField("Name", volume.UniqueName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle))))
 		attachment := attachmentOf(pv, name)
 		g.Expect(users.Get(ctx, keyOf(attachment), attachment)).To(Succeed())
 		g.Expect(attachment.Status.Attached).To(BeTrue())
@@ -112,7 +112,7 @@ func eventuallyToldTo(ctx context.Context, name string, pv *corev1.PersistentVol
 
 func attachmentOf(pv *corev1.PersistentVolume, node string) *storagev1.VolumeAttachment {
 	return &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{
-		Name: attach.AttachmentName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle, node),
+		Name: volume.AttachmentName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle, node),
 	}}
 }
 

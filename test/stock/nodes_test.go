@@ -16,6 +16,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 const (
@@ -121,7 +122,7 @@ func setInUse(ctx context.Context, name string, volumes ...*corev1.PersistentVol
 	before := node.DeepCopy()
 	node.Status.VolumesInUse = nil
 	for _, pv := range volumes {
-		node.Status.VolumesInUse = append(node.Status.VolumesInUse, attach.CSIName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle))
+		node.Status.VolumesInUse = append(node.Status.VolumesInUse, volume.UniqueName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle))
 	}
 	Expect(users.Status().Patch(ctx, node, client.MergeFrom(before))).To(Succeed())
 }

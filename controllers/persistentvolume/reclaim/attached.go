@@ -18,6 +18,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/patch"
+	"github.com/stowage-dev/stowage/internal/volume"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
@@ -90,7 +91,7 @@ func (r *Reclaimer) detachedIndeed(ctx context.Context, pv *corev1.PersistentVol
 	if err != nil {
 		return err
 	}
-	if node, used := users[attach.CSIName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)]; used {
+	if node, used := users[volume.UniqueName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)]; used {
 		return backend.InProgress.Errorf("node %s still lists volume %s in its status: its storage is removed once it doesn't, or the Node is deleted", node, pv.Name)
 	}
 	return nil

@@ -19,7 +19,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/backend/dispatch"
+	backendqueue "github.com/stowage-dev/stowage/internal/backend/queue"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/opener"
@@ -106,13 +106,13 @@ func (r *Recycler) ensureToken(ctx context.Context, pv *corev1.PersistentVolume)
 func (r *Recycler) empty(ctx context.Context, pv *corev1.PersistentVolume) error {
 	share, key := pv.Spec.NFS, client.ObjectKeyFromObject(pv)
 	recycler := r.storage.Recycler
-	if r.storage.Dispatcher != nil {
-		lane := dispatch.Lane{
-			Backend: "NFS server " + share.Server, Limit: recyclingsPerServer,
+	if r.storage.Queue != nil {
+		target := backendqueue.Target{
+			Name: "NFS server " + share.Server, Limit: recyclingsPerServer,
 			// What was emptied for one claim's end is no answer for the next one's.
 			Version: string(pv.UID) + "/" + pv.ResourceVersion,
 		}
-		recycler = r.storage.Dispatcher.ServeRecycler(lane, recycler, func() { r.wake(key) })
+		recycler = r.storage.Queue.ServeRecycler(target, recycler, func() { r.wake(key) })
 	}
 	decided := pv.DeepCopy()
 	return recycler.Recycle(ctx, backend.Recycling{

@@ -14,6 +14,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/provisioned"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // census is what the cluster records of the storage of one backend.
@@ -74,7 +75,7 @@ func (c *census) add(pv *corev1.PersistentVolume, name string) {
 
 // knows tells whether something in the cluster answers for what a backend holds.
 func (c *census) knows(held backend.Held) bool {
-	return c.recorded[c.driver+"^"+held.ID] || c.making[held.Claim.UID]
+	return c.recorded[volume.Key(c.driver, held.ID)] || c.making[held.Claim.UID]
 }
 
 // orphans are those of the held volumes that nothing answers for, and that nobody

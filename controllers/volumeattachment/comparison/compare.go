@@ -23,13 +23,13 @@ import (
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/controllers/storagebackend/audit"
 	"github.com/stowage-dev/stowage/controllers/volumeattachment"
-	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/opener"
+	"github.com/stowage-dev/stowage/internal/volume"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
@@ -139,7 +139,7 @@ func (r *Comparer) mayBeAttached(ctx context.Context, object *stowagev1alpha1.St
 	if err != nil {
 		return true
 	}
-	attacher, err := attachintent.AttacherOf(opened, object.Name, missing.intent.Volume)
+	attacher, err := attachintent.AttacherOf(opened, object.Name)
 	if err != nil {
 		return true
 	}
@@ -173,7 +173,7 @@ func (r *Comparer) recorded(ctx context.Context, object *stowagev1alpha1.Storage
 		}
 		pv := r.volumeOf(ctx, attachment)
 		// What others made a backend never lists: nobody knows where else it should be.
-		if intent, err := volumeattachment.Believable(attachment, pv); err == nil && intent.Backend == object.Name && !attach.IsExistingHandle(intent.Volume) {
+		if intent, err := volumeattachment.Believable(attachment, pv); err == nil && intent.Backend == object.Name && !volume.IsDiskPath(intent.Volume) {
 			found = append(found, recordedAttachment{attachment, pv, intent})
 		}
 	}

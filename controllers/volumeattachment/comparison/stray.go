@@ -14,11 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/liveread"
+	"github.com/stowage-dev/stowage/internal/volume"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
@@ -81,7 +81,7 @@ func (r *Comparer) unasked(ctx context.Context, object *stowagev1alpha1.StorageB
 		if err != nil {
 			return nil, err
 		}
-		asking := slices.Clone(all.Handle[driver+"^"+attached.ID])
+		asking := slices.Clone(all.Handle[volume.Key(driver, attached.ID)])
 		for i := range volumes {
 			asking = append(asking, all.Volume[volumes[i].Name]...)
 		}
@@ -101,7 +101,7 @@ func mayBeOn(attachment *storagev1.VolumeAttachment, providerID string) bool {
 
 func (r *Comparer) volumesFor(ctx context.Context, driver, id string) ([]corev1.PersistentVolume, error) {
 	volumes := &corev1.PersistentVolumeList{}
-	err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByHandle: driver + "^" + id}, client.UnsafeDisableDeepCopy)
+	err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByHandle: volume.Key(driver, id)}, client.UnsafeDisableDeepCopy)
 	return volumes.Items, wrap.Error(err, "listing the volumes of handle %s", id)
 }
 
@@ -169,14 +169,14 @@ func (r *Comparer) end(ctx context.Context, object *stowagev1alpha1.StorageBacke
 		return err
 	}
 	// Where the volume object is gone, what is written on the attachment is enough.
-	volume := stray.ID
+	objectName := stray.ID
 	for i := range volumes {
-		volume = volumes[i].Name
+		objectName = volumes[i].Name
 	}
 	driver := backend.DriverOf(object)
 	attachment := &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:       attach.AttachmentName(driver, stray.ID, node.Name),
+			Name:       volume.AttachmentName(driver, stray.ID, node.Name),
 			Finalizers: []string{attachintent.Finalizer(driver)},
 			Annotations: map[string]string{
 				stowagev1alpha1.AttachmentAnnotation: string(said), stowagev1alpha1.StrayAnnotation: "true",
@@ -184,7 +184,7 @@ func (r *Comparer) end(ctx context.Context, object *stowagev1alpha1.StorageBacke
 		},
 		Spec: storagev1.VolumeAttachmentSpec{
 			Attacher: driver, NodeName: node.Name,
-			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume},
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &objectName},
 		},
 	}
 	if err := r.client.Create(ctx, attachment); err != nil && !apierrors.IsAlreadyExists(err) {

@@ -17,6 +17,9 @@ type Machines struct {
 	// Nodes are two whose machines run. Absent is one that has none.
 	Nodes  [2]backend.NodeIdentity
 	Absent backend.NodeIdentity
+	// Existing is the path of a disk that others made, and that the backend attaches. Empty:
+	// it attaches no such disks.
+	Existing string
 	// Stop stops the machine of a node, and Remove removes it. Nil: the backend can't
 	// observe machines.
 	Stop, Remove func(node backend.NodeIdentity)
@@ -43,6 +46,7 @@ func AttachContract(t *testing.T, open func(t *testing.T) Machines) {
 		"where a volume is attached can be asked":                 testIsAttached,
 		"what is attached is not deleted":                         testDeleteAttached,
 		"a machine is observed as it is":                          testObserve,
+		"a disk that others made is attached, and nothing else":   testExisting,
 	} {
 		t.Run(name, func(t *testing.T) {
 			opened := open(t)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 var (
@@ -31,6 +32,9 @@ type attachments map[machine]bool
 
 // Attach notes that a node has a volume, or fails as FailNext said.
 func (b *Backend) Attach(ctx context.Context, request backend.AttachRequest) (backend.Attachment, error) {
+	if volume.IsDiskPath(request.ID) {
+		return b.attachExisting(ctx, request)
+	}
 	if err := b.enter(ctx, "Attach "+request.ID+" to "+request.Node.Name); err != nil {
 		return backend.Attachment{}, err
 	}
@@ -73,6 +77,9 @@ func (b *Backend) canAttach(request backend.AttachRequest) error {
 
 // Detach notes that a node hasn't a volume any more, or fails as FailNext said.
 func (b *Backend) Detach(ctx context.Context, id string, node backend.NodeIdentity) error {
+	if volume.IsDiskPath(id) {
+		return b.detachExisting(ctx, id, node)
+	}
 	if err := b.enter(ctx, "Detach "+id+" from "+node.Name); err != nil {
 		return err
 	}
@@ -86,6 +93,9 @@ func (b *Backend) Detach(ctx context.Context, id string, node backend.NodeIdenti
 
 // IsAttached returns what was noted, or fails as FailNext said.
 func (b *Backend) IsAttached(ctx context.Context, id string, node backend.NodeIdentity) (bool, error) {
+	if volume.IsDiskPath(id) {
+		return b.isExistingAttached(ctx, id, node)
+	}
 	if err := b.enter(ctx, "IsAttached "+id+" to "+node.Name); err != nil {
 		return false, err
 	}

@@ -6,12 +6,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-var _ backend.ExistingAttacher = (*Backend)(nil)
-
-// existing is what somebody else made: it has no place among the volumes, so that
-// nothing but attaching and detaching can be asked for it.
-type existing struct{ of *Backend }
-
 // AddExisting makes a disk that somebody else made.
 func (b *Backend) AddExisting(path string) {
 	b.mu.Lock()
@@ -52,12 +46,8 @@ func (b *Backend) AttachExistingBehind(path string, node backend.NodeIdentity, r
 	b.existing[path][machineOf(node)] = readOnly
 }
 
-// Existing attaches what AddExisting made.
-func (b *Backend) Existing() backend.Attacher { return existing{b} }
-
-// Attach notes that a node has it, or fails as FailNext said.
-func (e existing) Attach(ctx context.Context, request backend.AttachRequest) (backend.Attachment, error) {
-	b := e.of
+// attachExisting notes that a node has what AddExisting made, or fails as FailNext said.
+func (b *Backend) attachExisting(ctx context.Context, request backend.AttachRequest) (backend.Attachment, error) {
 	if err := b.enter(ctx, "Attach existing "+request.ID+" to "+request.Node.Name); err != nil {
 		return backend.Attachment{}, err
 	}
@@ -81,9 +71,8 @@ func (e existing) Attach(ctx context.Context, request backend.AttachRequest) (ba
 	}}, nil
 }
 
-// IsAttached returns what was noted, or fails as FailNext said.
-func (e existing) IsAttached(ctx context.Context, id string, node backend.NodeIdentity) (bool, error) {
-	b := e.of
+// isExistingAttached returns what was noted, or fails as FailNext said.
+func (b *Backend) isExistingAttached(ctx context.Context, id string, node backend.NodeIdentity) (bool, error) {
 	if err := b.enter(ctx, "IsAttached existing "+id+" to "+node.Name); err != nil {
 		return false, err
 	}
@@ -95,9 +84,8 @@ func (e existing) IsAttached(ctx context.Context, id string, node backend.NodeId
 	return is, nil
 }
 
-// Detach notes that a node hasn't it any more, or fails as FailNext said.
-func (e existing) Detach(ctx context.Context, id string, node backend.NodeIdentity) error {
-	b := e.of
+// detachExisting notes that a node hasn't it any more, or fails as FailNext said.
+func (b *Backend) detachExisting(ctx context.Context, id string, node backend.NodeIdentity) error {
 	if err := b.enter(ctx, "Detach existing "+id+" from "+node.Name); err != nil {
 		return err
 	}

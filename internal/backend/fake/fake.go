@@ -16,6 +16,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // Kind serves StorageBackend objects of a type with one Backend in memory.
@@ -106,6 +107,9 @@ func (b *Backend) Provision(ctx context.Context, request backend.Request) (*back
 	defer b.mu.Unlock()
 	if err := b.nextFailure(); err != nil {
 		return nil, err
+	}
+	if volume.IsDiskPath(request.ID) {
+		return nil, backend.Conflict.Errorf("%q is no id of a volume", request.ID)
 	}
 	kept, exists := b.volumes[request.ID]
 	if exists && kept.Claim != request.Claim {

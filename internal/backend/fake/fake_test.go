@@ -20,8 +20,9 @@ func TestTheFakeKeepsTheContractOfAttaching(t *testing.T) {
 		storage := fake.New()
 		absent := backend.NodeIdentity{Name: "node-9", ProviderID: "fake://zone/node-9"}
 		storage.SetMachine(absent, backend.MachineGone)
+		storage.AddExisting("projects/p/zones/z/disks/legacy")
 		return backendtest.Machines{
-			Backend: storage,
+			Backend: storage, Existing: "projects/p/zones/z/disks/legacy",
 			Nodes: [2]backend.NodeIdentity{
 				{Name: "node-1", ProviderID: "fake://zone/node-1"}, {Name: "node-2", ProviderID: "fake://zone/node-2"},
 			},

@@ -2,9 +2,6 @@ package gce
 
 import (
 	"context"
-	"fmt"
-
-	"google.golang.org/api/compute/v1"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 )
@@ -26,31 +23,11 @@ func (b *gceBackend) attach(ctx context.Context, c *cloud, request backend.Attac
 	return attachmentOf(as, at), nil
 }
 
-// manner is how a disk is attached.
-type manner struct{ device, mode string }
-
 func modeOf(request backend.AttachRequest) string {
 	if request.ReadOnly {
 		return readOnly
 	}
 	return readWrite
-}
-
-// ensureAttached finds a disk attached to a node's instance as it is to be, or attaches
-// it.
-func (c *cloud) ensureAttached(ctx context.Context, found *disk, node backend.NodeIdentity, at place, as manner) error {
-	on, err := c.instance(ctx, at)
-	switch {
-	case err != nil:
-		return err
-	case on == nil:
-		return backend.WrongNode.Errorf("node %s has no instance: there is no %s any more", node.Name, at.providerID())
-	}
-	isAttached, err := c.checkAttached(ctx, found, on, as)
-	if err == nil && !isAttached {
-		err = c.attachDisk(ctx, found, on, as)
-	}
-	return err
 }
 
 func attachmentOf(as manner, at place) backend.Attachment {
@@ -104,115 +81,23 @@ func (b *gceBackend) diskFor(ctx context.Context, c *cloud, request backend.Atta
 	return found, nil
 }
 
-// checkReady is an error where a disk can't be attached now.
-func (d *disk) checkReady() error {
-	switch d.Status {
-	case diskReady:
-		return nil
-	case diskDeleting:
-		return backend.Conflict.Errorf("disk %s is being deleted: it isn't attached any more", d.path())
-	case diskFailed:
-		return backend.Invalid.Errorf("disk %s is FAILED, and can't be attached: delete its claim, and make a new one", d.path())
-	default:
-		return backend.InProgress.Errorf("disk %s is %s: waiting for it to be READY", d.path(), d.Status)
+// isAttached looks for the volume's disk at a node's instance, by the disk's path: labels
+// that somebody replaced hide it from lists. Where nobody knows the instance, a disk that
+// any instance has may be the node's.
+func (b *gceBackend) isAttached(ctx context.Context, c *cloud, id string, node backend.NodeIdentity) (bool, error) {
+	has, err := c.attachedTo(ctx, node, func(on *instance) string { return c.diskPath(on.at.zone, id) })
+	if err != nil || has != nil || node.ProviderID != "" {
+		return has != nil, err
 	}
-}
-
-// checkAttached tells whether a disk is attached to an instance as it is to be. What is
-// attached in another way was attached by somebody else, or for something else.
-func (c *cloud) checkAttached(ctx context.Context, found *disk, on *instance, as manner) (bool, error) {
-	has := on.attachedDisk(found.path())
-	switch {
-	case has == nil:
-		return false, checkFree(found, on, as)
-	case has.DeviceName != as.device || has.AutoDelete:
-		return false, backend.Conflict.Errorf("disk %s is attached to instance %s by somebody else, as device %s: detach it there",
-			found.path(), on.name, has.DeviceName)
-	case has.Mode != as.mode:
-		return false, backend.Conflict.Errorf("disk %s is attached to instance %s as %s, and is to be %s: it has to be detached first",
-			found.path(), on.name, has.Mode, as.mode)
-	}
-	// It may be on its way out.
-	if err := c.settle(ctx, on, "detachDisk"); err != nil {
-		return false, err
-	}
-	now, err := c.instance(ctx, on.place)
-	if err == nil && (now == nil || now.attachedDisk(found.path()) == nil) {
-		err = backend.NotReady.Errorf("disk %s was being detached from instance %s: it is attached anew", found.path(), on.name)
-	}
-	return err == nil, err
-}
-
-// checkFree looks for what is in the way of attaching a disk. Whether others read it, or
-// attach it now, the API knows.
-func checkFree(found *disk, on *instance, as manner) error {
-	if other := on.deviceNamed(as.device); other != nil {
-		return backend.Conflict.Errorf("instance %s has another disk, %s, as device %s: detach that one", on.name, pathOf(other.Source), as.device)
-	}
-	for _, user := range found.Users {
-		if pathOf(user) == pathOf(on.SelfLink) {
-			return backend.NotReady.Errorf("disk %s was attached to instance %s, and was detached meanwhile: it is attached anew", found.path(), on.name)
+	found, err := c.disksNamed(ctx, id)
+	for _, one := range found {
+		if _, foreign := b.checkOwner(one); foreign != nil {
+			continue
 		}
-		if as.mode == readWrite {
-			return backend.Conflict.Errorf("disk %s is attached to instance %s: it can be written on one only", found.path(), nameOf(user))
+		used, err := c.isUsed(ctx, one.zone(), id)
+		if used || err != nil {
+			return used, err
 		}
 	}
-	return nil
-}
-
-func (c *cloud) attachDisk(ctx context.Context, found *disk, on *instance, as manner) error {
-	asked := &compute.AttachedDisk{
-		Source: found.path(), DeviceName: as.device, Mode: as.mode, Type: "PERSISTENT",
-		ForceSendFields: []string{"AutoDelete"},
-	}
-	err := c.make(ctx, change{
-		doing: fmt.Sprintf("attaching disk %s to instance %s", found.path(), on.name),
-		zone:  on.zone,
-		basis: append([]string{"attach", as.mode}, standing(found, on)...),
-		ask: func(ctx context.Context, requestID string) (*compute.Operation, error) {
-			return c.compute.Instances.AttachDisk(on.project, on.zone, on.name, asked).RequestId(requestID).Context(ctx).Do()
-		},
-		isSeen: func(ctx context.Context) (bool, error) {
-			now, err := c.instance(ctx, on.place)
-			return now != nil && now.attachedDisk(found.path()) != nil, err
-		},
-	})
-	switch reasonOf(err) {
-	case inUse:
-		return backend.Conflict.Errorf("disk %s is attached elsewhere: it has to be detached there first: %w", found.path(), err)
-	case overLimit:
-		return backend.Exhausted.Errorf("instance %s has as many disks as it can have: place the pod elsewhere: %w", on.name, err)
-	case notFound:
-		return c.explainAbsence(ctx, found, on, err)
-	case notReady:
-		return backend.NotReady.Errorf("disk %s or instance %s isn't ready for the other: it is tried again: %w", found.path(), on.name, err)
-	}
-	return err
-}
-
-// explainAbsence returns what an answer means that the disk or the instance isn't there,
-// though both were a moment ago.
-func (c *cloud) explainAbsence(ctx context.Context, found *disk, on *instance, refused error) error {
-	now, err := c.instance(ctx, on.place)
-	switch {
-	case err != nil:
-		return err
-	case now == nil:
-		return backend.WrongNode.Errorf("there is no instance %s any more: %w", on.providerID(), refused)
-	}
-	still, err := c.disk(ctx, on.zone, found.Name)
-	switch {
-	case err != nil:
-		return err
-	case still == nil:
-		return backend.NotFound.Errorf("there is no disk %s any more: %w", found.path(), refused)
-	}
-	return backend.NotReady.Errorf("the Compute API says that disk %s, its key, or instance %s isn't there, and both are: it is tried again: %w",
-		found.path(), on.name, refused)
-}
-
-// standing is what attaching and detaching are decided on. Whatever was attached or
-// detached since is another standing, so that what is asked for again is done again.
-func standing(found *disk, on *instance) []string {
-	return []string{found.path(), found.incarnation(), on.providerID(), idOf(on.Id), found.LastAttachTimestamp, found.LastDetachTimestamp}
+	return false, err
 }

@@ -177,18 +177,16 @@ func TestWhatANodeCanNotHaveIsToldSo(t *testing.T) {
 func TestNothingIsAttachedForAHandleThatIsNoneOfStowages(t *testing.T) {
 	w := newWorld(t)
 	on := w.open(allowing)
-	for _, attacher := range []backend.Attacher{on, on.Existing()} {
-		for _, handle := range []string{"", "boot", "PVC-1", "pvc-1/../2", "projects/demo", "projects/demo/zones/*/disks/pvc-1"} {
-			_, err := attacher.Attach(t.Context(), backend.AttachRequest{ID: handle, Node: node("node-1")})
-			if err == nil || backend.Unfinished(err) {
-				t.Errorf("attaching %q: %v", handle, err)
-			}
-			is, err := attacher.IsAttached(t.Context(), handle, node("node-1"))
-			if is || err != nil {
-				t.Errorf("%q is attached: %t, %v", handle, is, err)
-			}
-			w.must(attacher.Detach(t.Context(), handle, node("node-1")))
+	for _, handle := range []string{"", "boot", "PVC-1", "pvc-1/../2", "projects/demo", "projects/demo/zones/*/disks/pvc-1"} {
+		_, err := on.Attach(t.Context(), backend.AttachRequest{ID: handle, Node: node("node-1")})
+		if err == nil || backend.Unfinished(err) {
+			t.Errorf("attaching %q: %v", handle, err)
 		}
+		is, err := on.IsAttached(t.Context(), handle, node("node-1"))
+		if is || err != nil {
+			t.Errorf("%q is attached: %t, %v", handle, is, err)
+		}
+		w.must(on.Detach(t.Context(), handle, node("node-1")))
 	}
 }
 
@@ -294,7 +292,7 @@ func TestADiskThatIsBeingAttachedIsDetachedAfterThat(t *testing.T) {
 	_, err := on.Attach(t.Context(), backend.AttachRequest{ID: id, Node: node("node-1")})
 	w.mustBe(err, backend.InProgress, "attaching disk")
 	other := w.openAs(w.newKind(thisCluster), "cloud")
-	other.kind.limits.operation = quick
+	other.kind.clients.limits.operation = quick
 	w.mustBe(other.Detach(t.Context(), id, node("node-1")), backend.InProgress, "attachDisk at instance node-1 goes on")
 	w.must(other.Detach(t.Context(), id, node("node-2"))) // nothing is under way there
 	w.removeFaults()
@@ -345,7 +343,7 @@ func TestADiskIsNotCalledGoneByAServerThatIsNoComputeAPI(t *testing.T) {
 
 func TestWhereDisksAreAttachedIsListed(t *testing.T) {
 	w := newWorld(t)
-	w.kind.limits.page = 1
+	w.kind.clients.limits.page = 1
 	on, other := w.open(), w.openAs(w.kind, "archive", func(spec *stowagev1alpha1.GCEBackend) { spec.Zones = []string{zoneA} })
 	if attached, err := on.Attachments(t.Context()); err != nil || len(attached) > 0 {
 		t.Errorf("without disks it lists %v, %v", attached, err)

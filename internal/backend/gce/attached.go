@@ -8,30 +8,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// isAttached looks for the volume's disk at a node's instance, by the disk's path: labels
-// that somebody replaced hide it from lists. Where nobody knows the instance, a disk that
-// any instance has may be the node's.
-func (b *gceBackend) isAttached(ctx context.Context, c *cloud, id string, node backend.NodeIdentity) (bool, error) {
-	if !validID.MatchString(id) {
-		return false, nil // attach refused it
-	}
-	has, err := c.attachedTo(ctx, node, func(on *instance) string { return c.diskPath(on.zone, id) })
-	if err != nil || has != nil || node.ProviderID != "" {
-		return has != nil, err
-	}
-	found, err := c.disksNamed(ctx, id)
-	for _, one := range found {
-		if _, foreign := b.checkOwner(one); foreign != nil {
-			continue
-		}
-		used, err := c.isUsed(ctx, one.zone(), id)
-		if used || err != nil {
-			return used, err
-		}
-	}
-	return false, err
-}
-
 // attachedTo finds how a disk is attached to the instances that a node may be; nil where
 // it isn't, and isn't about to be.
 func (c *cloud) attachedTo(ctx context.Context, node backend.NodeIdentity, path func(*instance) string) (*compute.AttachedDisk, error) {
@@ -40,7 +16,7 @@ func (c *cloud) attachedTo(ctx context.Context, node backend.NodeIdentity, path 
 		return nil, err
 	}
 	for _, on := range candidates {
-		if on.project != c.project {
+		if on.at.project != c.project {
 			continue // a disk is attached within its project
 		}
 		if has, err := c.diskOn(ctx, on, path(on)); has != nil || err != nil {
@@ -57,16 +33,16 @@ func (c *cloud) diskOn(ctx context.Context, on *instance, path string) (*compute
 	if on.attachedDisk(path) != nil {
 		under = "detachDisk"
 	}
-	operations, err := c.running(ctx, on.zone, under)
+	operations, err := c.running(ctx, on.at.zone, under)
 	if err != nil {
 		return nil, err
 	}
 	for _, operation := range operations {
 		if operation.TargetId == on.Id {
-			return nil, backend.InProgress.Errorf("%s at instance %s goes on (operation %s)", under, on.name, operation.Name)
+			return nil, backend.InProgress.Errorf("%s at instance %s goes on (operation %s)", under, on.at.name, operation.Name)
 		}
 	}
-	now, err := c.instance(ctx, on.place)
+	now, err := c.instance(ctx, on.at)
 	if now == nil || err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -28,33 +29,57 @@ var (
 	errUnreachable = errors.New("connecting")
 )
 
+// login is where, and with what, calls are signed in.
+type login struct {
+	// endpoint ends with a slash; empty: Google's own.
+	endpoint string
+	// secret names the Secret with the key; empty: the machine's own identity.
+	secret string
+}
+
+// isPlain tells whether the endpoint is one that nobody signs in to unless a key is
+// named: a mock's.
+func (l login) isPlain() bool { return strings.HasPrefix(l.endpoint, "http://") }
+
+// credentials tell people what is signed in with.
+func (l login) credentials() string {
+	switch {
+	case l.secret != "":
+		return "the key in Secret " + l.secret
+	case l.isPlain():
+		return "a call without credentials"
+	default:
+		return "the machine's own identity"
+	}
+}
+
 // connect makes a client of the API. It outlives the context, in which it is made.
-func connect(ctx context.Context, spec settings, key []byte) (*compute.Service, error) {
+func connect(ctx context.Context, at login, key []byte) (*compute.Service, error) {
 	ctx = context.WithoutCancel(ctx)
 	options := []option.ClientOption{option.WithScopes(compute.ComputeScope), option.WithUserAgent(userAgent)}
 	switch {
-	case spec.secret != "":
+	case at.secret != "":
 		// A key of another type could name programs to run and addresses to ask.
 		options = append(options, option.WithAuthCredentialsJSON(option.ServiceAccount, key))
-	case spec.isPlain():
+	case at.isPlain():
 		options = append(options, option.WithoutAuthentication())
 	}
 	signed, err := htransport.NewTransport(ctx, newWire(), options...)
-	if spec.secret != "" && len(key) == 0 {
+	if at.secret != "" && len(key) == 0 {
 		// The client would go on as whoever the machine is.
 		err = errors.New("it is empty")
 	}
 	switch {
-	case err != nil && spec.secret != "":
+	case err != nil && at.secret != "":
 		return nil, backend.Unavailable.Errorf("%s is no service account key: put one, as Google gives it out, into the Secret under key.json: %w",
-			spec.credentials(), err)
+			at.credentials(), err)
 	case err != nil:
 		return nil, backend.Unavailable.Errorf("the manager has no identity of its own at Google: "+
 			"set gce.credentialsSecret, or run the manager where Google gives it one: %w", err)
 	}
 	options = []option.ClientOption{option.WithHTTPClient(&http.Client{Transport: &pacer{next: &signer{next: signed}, now: time.Now}})}
-	if spec.endpoint != "" {
-		options = append(options, option.WithEndpoint(spec.endpoint))
+	if at.endpoint != "" {
+		options = append(options, option.WithEndpoint(at.endpoint))
 	}
 	service, err := compute.NewService(ctx, options...)
 	if err != nil {

@@ -20,7 +20,7 @@ func TestTheContractIsKept(t *testing.T) {
 		},
 		"where lists have many pages": func(t *testing.T) *world {
 			w := newWorld(t)
-			w.kind.limits.page = 1
+			w.kind.clients.limits.page = 1
 			return w
 		},
 	} {
@@ -45,11 +45,13 @@ func TestTheContractOfAttachingIsKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			backendtest.AttachContract(t, func(t *testing.T) backendtest.Machines {
 				w := world(t)
+				w.withExisting()
 				return backendtest.Machines{
-					Backend: w.open(func(spec *stowagev1alpha1.GCEBackend) { spec.Zones = []string{zoneA} }),
-					Nodes:   [2]backend.NodeIdentity{node("node-1"), node("node-2")},
-					Absent:  node("node-9"),
-					Stop:    w.stopInstance, Remove: w.removeInstance,
+					Backend:  w.open(allowing, func(spec *stowagev1alpha1.GCEBackend) { spec.Zones = []string{zoneA} }),
+					Existing: legacy,
+					Nodes:    [2]backend.NodeIdentity{node("node-1"), node("node-2")},
+					Absent:   node("node-9"),
+					Stop:     w.stopInstance, Remove: w.removeInstance,
 				}
 			})
 		})

@@ -2,28 +2,18 @@ package gce
 
 import (
 	"context"
-	"fmt"
-
-	"google.golang.org/api/compute/v1"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// detach takes the disk from the node's instance, whatever the guest does with it. Of a
-// volume whose handle is none of Stowage's, attach has attached nothing.
+// detach takes the disk from the node's instance, whatever the guest does with it.
 func (b *gceBackend) detach(ctx context.Context, c *cloud, id string, node backend.NodeIdentity) error {
-	switch {
-	case existingID.MatchString(id):
-		return backend.Conflict.Errorf("disk %s is none of Stowage's: it is left alone", id)
-	case !validID.MatchString(id):
-		return nil
-	}
 	candidates, err := c.instancesOf(ctx, node)
 	if err != nil {
 		return err
 	}
 	for _, from := range candidates {
-		if from.project != c.project {
+		if from.at.project != c.project {
 			continue // a disk is attached within its project
 		}
 		if err := b.detachFrom(ctx, c, id, from); err != nil {
@@ -36,12 +26,12 @@ func (b *gceBackend) detach(ctx context.Context, c *cloud, id string, node backe
 // detachFrom detaches the disk from an instance. Where it isn't attached, it may be about
 // to be: an operation that attaches something isn't seen on the instance before its end.
 func (b *gceBackend) detachFrom(ctx context.Context, c *cloud, id string, from *instance) error {
-	path := c.diskPath(from.zone, id)
+	path := c.diskPath(from.at.zone, id)
 	from, has, err := c.settledDisk(ctx, from, path)
 	if err != nil || has == nil {
 		return err
 	}
-	found, err := c.disk(ctx, from.zone, id)
+	found, err := c.disk(ctx, from.at.zone, id)
 	switch {
 	case err != nil:
 		return err
@@ -52,72 +42,4 @@ func (b *gceBackend) detachFrom(ctx context.Context, c *cloud, id string, from *
 		return err
 	}
 	return c.detachDisk(ctx, found, from, has.DeviceName)
-}
-
-// settledDisk finds how a disk is attached to an instance, once nothing is about to be;
-// nil where it isn't. The instance is the one that it was found on.
-func (c *cloud) settledDisk(ctx context.Context, on *instance, path string) (*instance, *compute.AttachedDisk, error) {
-	if has := on.attachedDisk(path); has != nil {
-		return on, has, nil
-	}
-	if err := c.settle(ctx, on, "attachDisk"); err != nil {
-		return nil, nil, err
-	}
-	on, err := c.instance(ctx, on.place)
-	if on == nil || err != nil {
-		return nil, nil, err
-	}
-	has := on.attachedDisk(path)
-	return on, has, nil
-}
-
-func notShown(path string, on *instance) error {
-	return backend.NotReady.Errorf("disk %s is attached to instance %s, and isn't shown: it is looked for again", path, on.name)
-}
-
-func (c *cloud) detachDisk(ctx context.Context, found *disk, from *instance, device string) error {
-	isGone := func(ctx context.Context) (bool, error) {
-		now, err := c.instance(ctx, from.place)
-		return err == nil && (now == nil || now.attachedDisk(found.path()) == nil), err
-	}
-	err := c.make(ctx, change{
-		doing: fmt.Sprintf("detaching disk %s from instance %s", found.path(), from.name),
-		zone:  from.zone,
-		basis: append([]string{"detach", device}, standing(found, from)...),
-		ask: func(ctx context.Context, requestID string) (*compute.Operation, error) {
-			return c.compute.Instances.DetachDisk(from.project, from.zone, from.name, device).RequestId(requestID).Context(ctx).Do()
-		},
-		isSeen: isGone,
-	})
-	switch known := reasonOf(err); known {
-	case notFound, invalid:
-		// The instance or the device went away meanwhile, or something else is wrong.
-		gone, unknown := isGone(ctx)
-		if gone || unknown != nil {
-			return unknown
-		}
-	case inUse, notReady:
-		return backend.NotReady.Errorf("disk %s can't be detached from instance %s yet: it is tried again: %w", found.path(), from.name, err)
-	}
-	return err
-}
-
-// settle waits until the operations of a type that are under way at an instance have
-// ended. They don't say which disk they are about. Whoever calls reads the instance after
-// that: what ended while it was asked for was seen by neither.
-func (c *cloud) settle(ctx context.Context, on *instance, operationType string) error {
-	under, err := c.running(ctx, on.zone, operationType)
-	if err != nil {
-		return err
-	}
-	for _, operation := range under {
-		if operation.TargetId != on.Id {
-			continue
-		}
-		about := change{doing: operationType + " at instance " + on.name, zone: on.zone}
-		if _, err := c.await(ctx, about, operation); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -2,14 +2,12 @@ package gce
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
 	"slices"
 
 	"google.golang.org/api/compute/v1"
 	"google.golang.org/api/googleapi"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/utils/lru"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 )
@@ -27,16 +25,6 @@ const usedOfDisks googleapi.Field = "id,name,selfLink,zone,description,labels,la
 
 // gib is what Google calls a GB.
 const gib = 1 << 30
-
-// cloud is what one call to a backend works with: a client that is signed in.
-type cloud struct {
-	compute *compute.Service
-	project string
-	zones   []string
-	limits  limits
-	history *lru.Cache
-	waiting *waiting
-}
 
 // disk is one that was found.
 type disk struct{ *compute.Disk }
@@ -136,33 +124,3 @@ func (c *cloud) aboutProject(err error) error {
 	}
 	return err
 }
-
-// ownDisk finds this backend's disk for a volume: nil where there is none.
-func (b *gceBackend) ownDisk(ctx context.Context, c *cloud, id string) (*disk, error) {
-	if !validID.MatchString(id) {
-		return nil, backend.Conflict.Errorf("%q is no id of a volume: nothing is done for it", id)
-	}
-	found, err := c.disksNamed(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return b.pickOwn(found)
-}
-
-// pickOwn picks the disk that is ours, if one of them is. Else it tells why the first
-// is not.
-func (b *gceBackend) pickOwn(found []*disk) (*disk, error) {
-	var foreign error
-	for _, one := range found {
-		_, err := b.checkOwner(one)
-		if err == nil {
-			return one, nil
-		}
-		if foreign == nil {
-			foreign = err
-		}
-	}
-	return nil, foreign
-}
-
-func hexDigest(words ...string) string { return hex.EncodeToString([]byte(digest(words...))) }

@@ -2,7 +2,6 @@ package gce
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -131,20 +130,6 @@ var meanings = map[reason]meaning{
 	signedOut:  {backend.Unavailable, "%[2]s isn't accepted: renew it, or set gce.credentialsSecret"},
 	noAPI:      {backend.Unavailable, "no Compute API answers there: correct gce.endpoint"},
 	unready:    {backend.Unavailable, "the Compute API isn't ready: it is tried again"},
-}
-
-// translate gives an error its kind, and tells what to do. What isn't known to have had
-// no effect gets no kind.
-func (b *gceBackend) translate(doing string, err error) error {
-	if backend.KindOf(err) != "" {
-		return fmt.Errorf("%s: %w", doing, err)
-	}
-	known := meaningOf(err)
-	if known.kind == "" {
-		return fmt.Errorf("%s: %w", doing, err)
-	}
-	advice := strings.NewReplacer("%[1]s", b.spec.project, "%[2]s", b.spec.credentials()).Replace(known.advice)
-	return known.kind.Errorf("%s: %s (%w)", doing, advice, err)
 }
 
 func meaningOf(err error) meaning {

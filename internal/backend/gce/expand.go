@@ -2,9 +2,7 @@ package gce
 
 import (
 	"context"
-	"fmt"
 
-	"google.golang.org/api/compute/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -36,28 +34,4 @@ func (b *gceBackend) expand(ctx context.Context, c *cloud, id string, capacity r
 		return backend.Expansion{}, backend.InProgress.Errorf("waiting for disk %s to have %s", found.path(), capacity.String())
 	}
 	return grown(now), nil
-}
-
-func grown(found *disk) backend.Expansion {
-	return backend.Expansion{Capacity: found.capacity(), OnNode: true}
-}
-
-func (c *cloud) resize(ctx context.Context, found *disk, capacity resource.Quantity) error {
-	can, err := c.sizesOf(ctx, found.zone(), nameOf(found.Type))
-	if err != nil {
-		return err
-	}
-	sizeGb, err := can.atLeast(capacity)
-	if err != nil {
-		return err
-	}
-	return c.make(ctx, change{
-		doing: fmt.Sprintf("growing disk %s to %dGi", found.path(), sizeGb),
-		zone:  found.zone(),
-		basis: []string{"resize", found.path(), found.incarnation(), fmt.Sprint(found.SizeGb), fmt.Sprint(sizeGb)},
-		ask: func(ctx context.Context, requestID string) (*compute.Operation, error) {
-			asked := &compute.DisksResizeRequest{SizeGb: sizeGb}
-			return c.compute.Disks.Resize(c.project, found.zone(), found.Name, asked).RequestId(requestID).Context(ctx).Do()
-		},
-	})
 }

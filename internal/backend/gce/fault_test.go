@@ -165,7 +165,7 @@ func TestAnOperationThatEndsInErrorHasItsKindAndIsMadeGood(t *testing.T) {
 
 func TestManyFailuresOfBeforeAreGoneThrough(t *testing.T) {
 	withEach(t, func(t *testing.T, w *world, name string, call func(*gceBackend) error) {
-		const failures = 2*mostRepeats + 3
+		const failures = 35 // more than one call goes through
 		before := w.operations(zoneA, operationTypes[name])
 		w.inject(gcemock.Fault{Method: calls[name].method, Count: failures, Operation: "QUOTA_EXCEEDED"})
 		for range failures {
@@ -197,11 +197,11 @@ func TestAnAnswerThatIsLostIsFoundByARepeat(t *testing.T) {
 func TestAnOperationThatIsStuckIsWaitedForByWhoeverAsks(t *testing.T) {
 	withEach(t, func(t *testing.T, w *world, name string, call func(*gceBackend) error) {
 		before := w.operations(zoneA, operationTypes[name])
-		w.kind.limits.operation = 20 * time.Millisecond
+		w.kind.clients.limits.operation = 20 * time.Millisecond
 		w.inject(gcemock.Fault{Method: calls[name].method, Count: 1, Stuck: true})
 		w.mustBe(call(w.open()), backend.InProgress)
 		fresh := w.openAs(w.newKind(thisCluster), "cloud")
-		fresh.kind.limits.operation = 20 * time.Millisecond
+		fresh.kind.clients.limits.operation = 20 * time.Millisecond
 		w.mustBe(call(fresh), backend.InProgress)
 		w.removeFaults()
 		w.must(w.untilFinal(func() error { return call(fresh) }))

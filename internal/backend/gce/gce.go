@@ -20,6 +20,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 type gceBackend struct {
@@ -82,23 +83,43 @@ func (b *gceBackend) Probe(ctx context.Context) error {
 	return err
 }
 
-// Attach attaches the volume's disk to the node's instance, under the volume's id.
+// Attach attaches the volume's disk to the node's instance, under the volume's id. An id that
+// is a disk's path is of a disk that Stowage didn't make.
 func (b *gceBackend) Attach(ctx context.Context, request backend.AttachRequest) (backend.Attachment, error) {
 	doing := fmt.Sprintf("attaching volume %s to node %s", request.ID, request.Node.Name)
-	return inCloud(ctx, b, doing, func(c *cloud) (backend.Attachment, error) { return b.attach(ctx, c, request) })
+	return inCloud(ctx, b, doing, func(c *cloud) (backend.Attachment, error) {
+		if volume.IsDiskPath(request.ID) {
+			return b.attachExisting(ctx, c, request)
+		}
+		return b.attach(ctx, c, request)
+	})
 }
 
 // Detach detaches the volume's disk from the node's instance.
 func (b *gceBackend) Detach(ctx context.Context, id string, node backend.NodeIdentity) error {
+	do := b.detach
+	switch {
+	case existingID.MatchString(id):
+		do = b.detachExisting
+	case !validID.MatchString(id):
+		return nil // Attach refused it
+	}
 	doing := fmt.Sprintf("detaching volume %s from node %s", id, node.Name)
-	_, err := inCloud(ctx, b, doing, func(c *cloud) (any, error) { return nil, b.detach(ctx, c, id, node) })
+	_, err := inCloud(ctx, b, doing, func(c *cloud) (any, error) { return nil, do(ctx, c, id, node) })
 	return err
 }
 
 // IsAttached looks for the volume's disk at the node's instance.
 func (b *gceBackend) IsAttached(ctx context.Context, id string, node backend.NodeIdentity) (bool, error) {
+	do := b.isAttached
+	switch {
+	case existingID.MatchString(id):
+		do = b.isExistingAttached
+	case !validID.MatchString(id):
+		return false, nil // Attach refused it
+	}
 	doing := fmt.Sprintf("looking for volume %s at node %s", id, node.Name)
-	return inCloud(ctx, b, doing, func(c *cloud) (bool, error) { return b.isAttached(ctx, c, id, node) })
+	return inCloud(ctx, b, doing, func(c *cloud) (bool, error) { return do(ctx, c, id, node) })
 }
 
 // Attachments tells which instances have this backend's disks.
@@ -149,4 +170,18 @@ func (b *gceBackend) volume(found *disk, request backend.Request) *backend.Volum
 		made.FSType = cmp.Or(request.FSType, b.spec.fsType)
 	}
 	return made
+}
+
+// translate gives an error its kind, and tells what to do. What isn't known to have had
+// no effect gets no kind.
+func (b *gceBackend) translate(doing string, err error) error {
+	if backend.KindOf(err) != "" {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	known := meaningOf(err)
+	if known.kind == "" {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	advice := strings.NewReplacer("%[1]s", b.spec.project, "%[2]s", b.spec.credentials()).Replace(known.advice)
+	return known.kind.Errorf("%s: %s (%w)", doing, advice, err)
 }

@@ -3,6 +3,7 @@ package gce
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -46,7 +47,7 @@ func (p place) providerID() string { return scheme + p.project + "/" + p.zone + 
 // instance is one that was found.
 type instance struct {
 	*compute.Instance
-	place
+	at place
 }
 
 // attachedDisk finds a disk among those of the instance: nil where it isn't.
@@ -187,3 +188,7 @@ func (c *cloud) instancesOf(ctx context.Context, node backend.NodeIdentity) ([]*
 	}
 	return []*instance{found}, nil
 }
+
+var zoneName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
+
+var apiProject = regexp.MustCompile(`^[a-z0-9.:-]+$`)

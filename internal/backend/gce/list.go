@@ -4,10 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
-
-	"google.golang.org/api/compute/v1"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 )
@@ -50,25 +47,5 @@ func (b *gceBackend) retain(ctx context.Context, c *cloud, id string) (place str
 	if found.Labels[retainedLabel] != "" {
 		return place, nil
 	}
-	labels := map[string]string{}
-	maps.Copy(labels, found.Labels)
-	labels[retainedLabel] = "true"
-	// The fingerprint keeps labels that somebody adds meanwhile.
-	asked := &compute.ZoneSetLabelsRequest{Labels: labels, LabelFingerprint: found.LabelFingerprint}
-	err = c.make(ctx, change{
-		doing: "labelling disk " + found.path(),
-		zone:  found.zone(),
-		basis: []string{"retain", found.path(), found.incarnation(), found.LabelFingerprint},
-		ask: func(ctx context.Context, requestID string) (*compute.Operation, error) {
-			return c.compute.Disks.SetLabels(c.project, found.zone(), found.Name, asked).RequestId(requestID).Context(ctx).Do()
-		},
-		isSeen: func(ctx context.Context) (bool, error) {
-			now, err := c.disk(ctx, found.zone(), found.Name)
-			return now != nil && now.Labels[retainedLabel] != "", err
-		},
-	})
-	if reasonOf(err) == changed {
-		err = backend.InProgress.Errorf("the labels of disk %s were changed meanwhile: they are set anew: %w", found.path(), err)
-	}
-	return place, err
+	return place, c.setLabel(ctx, found, retainedLabel, "true")
 }

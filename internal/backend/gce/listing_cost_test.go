@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
 )
 
@@ -53,16 +52,5 @@ func TestWhatOneMachineAtATimeCanHaveIsNotOfferedToMany(t *testing.T) {
 		if err := on.Capabilities().Check(request); (err == nil) != can {
 			t.Errorf("%q offers ReadOnlyMany: %v", diskType, err)
 		}
-	}
-}
-
-func TestARegionsQuotaIsAQuota(t *testing.T) {
-	for _, code := range []string{"REGION_QUOTA_EXCEEDED", "QUOTA_EXCEEDED", "regionQuotaExceeded"} {
-		if kind := meaningOf(&failure{code: code}).kind; kind != backend.Exhausted {
-			t.Errorf("%s is %q", code, kind)
-		}
-	}
-	if kind := meaningOf(&failure{code: "CONCURRENT_OPERATIONS_QUOTA_EXCEEDED"}).kind; kind != backend.Unavailable {
-		t.Errorf("too many operations at once are %q", kind)
 	}
 }

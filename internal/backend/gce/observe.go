@@ -56,7 +56,7 @@ func (b *gceBackend) attachments(ctx context.Context, c *cloud) ([]backend.Attac
 	for _, on := range instances {
 		for _, has := range on.Disks {
 			if id, ours := ids[pathOf(has.Source)]; ours {
-				all = append(all, backend.Attached{ID: id, ProviderID: on.providerID(), ReadOnly: has.Mode == readOnly})
+				all = append(all, backend.Attached{ID: id, ProviderID: on.at.providerID(), ReadOnly: has.Mode == readOnly})
 			}
 		}
 	}

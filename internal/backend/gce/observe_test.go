@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"testing"
 
-	"google.golang.org/api/compute/v1"
-
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/gcemock"
 )
@@ -82,29 +80,5 @@ func TestEachStatusOfAnInstanceMeansSomething(t *testing.T) {
 		if got := machines[status]; got != want {
 			t.Errorf("%s is %q", status, got)
 		}
-	}
-}
-
-func TestAListThatIsNotWholeIsNoList(t *testing.T) {
-	if err := checkReached([]string{"zones/europe-west3-a"}); backend.KindOf(err) != backend.Unavailable {
-		t.Errorf("got %v", err)
-	}
-	if err := checkReached(nil); err != nil {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestAnOperationThatEndsInErrorIsNotTakenForDone(t *testing.T) {
-	for name, ended := range map[string]*compute.Operation{
-		"with errors":        {Error: &compute.OperationError{Errors: []*compute.OperationErrorErrors{{Code: "X"}}}},
-		"with none of them":  {Error: &compute.OperationError{}},
-		"with a status only": {HttpErrorStatusCode: 503},
-	} {
-		if failureOf(ended) == nil {
-			t.Errorf("%s: it is", name)
-		}
-	}
-	if err := failureOf(&compute.Operation{HttpErrorStatusCode: 0}); err != nil {
-		t.Errorf("one that ended well: %v", err)
 	}
 }

@@ -3,6 +3,7 @@ package gce
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -149,3 +150,5 @@ func pathOf(link string) string {
 
 // nameOf is what a link ends with.
 func nameOf(link string) string { return link[strings.LastIndexByte(link, '/')+1:] }
+
+func hexDigest(words ...string) string { return hex.EncodeToString([]byte(digest(words...))) }

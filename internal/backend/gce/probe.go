@@ -2,15 +2,10 @@ package gce
 
 import (
 	"context"
-	"slices"
 	"strings"
-
-	"google.golang.org/api/compute/v1"
 
 	"github.com/stowage-dev/stowage/internal/backend"
 )
-
-const zoneDown = "DOWN"
 
 // probe asks for what a new disk needs: the project, the zones and the type in each.
 func (b *gceBackend) probe(ctx context.Context, c *cloud) error {
@@ -31,24 +26,4 @@ func (b *gceBackend) probe(ctx context.Context, c *cloud) error {
 		}
 	}
 	return nil
-}
-
-func (c *cloud) zonesThere(ctx context.Context) (map[string]*compute.Zone, error) {
-	found := map[string]*compute.Zone{}
-	err := c.compute.Zones.List(c.project).Pages(ctx, func(page *compute.ZoneList) error {
-		for _, zone := range page.Items {
-			found[zone.Name] = zone
-		}
-		return nil
-	})
-	return found, c.aboutProject(err)
-}
-
-func names(zones map[string]*compute.Zone) []string {
-	var all []string
-	for name := range zones {
-		all = append(all, name)
-	}
-	slices.Sort(all)
-	return all
 }

@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"google.golang.org/api/compute/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // provision looks for the disk first, in all zones: what an earlier call began stays where
@@ -35,15 +35,12 @@ func (b *gceBackend) provision(ctx context.Context, c *cloud, request backend.Re
 }
 
 func checkRequest(request backend.Request) error {
-	onlyRead := !slices.ContainsFunc(request.AccessModes, func(mode corev1.PersistentVolumeAccessMode) bool {
-		return mode != corev1.ReadOnlyMany
-	})
 	switch {
 	case !validID.MatchString(request.ID) || !isAttemptOf(request.ID, backend.VolumeID(request.Claim.UID, 1)):
 		return backend.Conflict.Errorf("the id %q isn't that of a volume of the claim with uid %s", request.ID, request.Claim.UID)
 	case request.Capacity.Sign() <= 0:
 		return backend.Invalid.Errorf("the claim asks for %s: ask for more than nothing", request.Capacity.String())
-	case onlyRead && len(request.AccessModes) > 0:
+	case volume.OnlyReaders(request.AccessModes):
 		return backend.Invalid.Errorf("a new disk is empty, and as ReadOnlyMany alone nobody could ever write it: " +
 			"ask for ReadWriteOnce as well, write it, and mount it read-only then")
 	case request.Source != nil:
@@ -65,18 +62,7 @@ func (b *gceBackend) insert(ctx context.Context, c *cloud, request backend.Reque
 	if err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(wanted)
-	if err != nil {
-		return nil, fmt.Errorf("describing disk %s: %w", request.ID, err)
-	}
-	err = c.make(ctx, change{
-		doing: fmt.Sprintf("making disk %s in zone %s", request.ID, zone),
-		zone:  zone,
-		basis: []string{"insert", c.diskPath(zone, request.ID), string(text)},
-		ask: func(ctx context.Context, requestID string) (*compute.Operation, error) {
-			return c.compute.Disks.Insert(c.project, zone, wanted).RequestId(requestID).Context(ctx).Do()
-		},
-	})
+	err = c.insertDisk(ctx, zone, wanted)
 	switch reasonOf(err) {
 	case exists:
 		return nil, backend.InProgress.Errorf("disk %s came into being meanwhile: it is looked at", request.ID)
@@ -95,23 +81,6 @@ func (b *gceBackend) insert(ctx context.Context, c *cloud, request backend.Reque
 		return nil, backend.Invalid.Errorf("disk %s was made in zone %s and is gone, somebody deleted it: create the claim anew", request.ID, zone)
 	}
 	return b.resume(made, request)
-}
-
-// checkNotBegunNear looks for a disk that was asked for, and isn't to be seen yet, in
-// the zone of a node that is none of the backend's any more: whoever is told WrongNode
-// takes it that nothing is being made.
-func (c *cloud) checkNotBegunNear(ctx context.Context, request backend.Request) error {
-	zone := request.Node.Labels[corev1.LabelTopologyZone]
-	if zone == "" || slices.Contains(c.zones, zone) {
-		return nil
-	}
-	err := c.checkNotBegun(ctx, request.ID, zone)
-	switch reasonOf(err) {
-	case notFound, invalid:
-		// The cloud has no such zone.
-		return nil
-	}
-	return err
 }
 
 // newDisk is the disk that a request asks for.

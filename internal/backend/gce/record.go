@@ -1,6 +1,7 @@
 package gce
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"regexp"
@@ -101,4 +102,36 @@ func labelValue(name string) string {
 		return letter
 	}, value)
 	return value[:min(len(value), longestLabel-hashed-1)] + "-" + hexDigest(name)[:hashed]
+}
+
+// ownDisk finds this backend's disk for a volume: nil where there is none.
+func (b *gceBackend) ownDisk(ctx context.Context, c *cloud, id string) (*disk, error) {
+	if !validID.MatchString(id) {
+		return nil, backend.Conflict.Errorf("%q is no id of a volume: nothing is done for it", id)
+	}
+	found, err := c.disksNamed(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return b.pickOwn(found)
+}
+
+// pickOwn picks the disk that is ours, if one of them is. Else it tells why the first
+// is not.
+func (b *gceBackend) pickOwn(found []*disk) (*disk, error) {
+	var foreign error
+	for _, one := range found {
+		_, err := b.checkOwner(one)
+		if err == nil {
+			return one, nil
+		}
+		if foreign == nil {
+			foreign = err
+		}
+	}
+	return nil, foreign
+}
+
+func grown(found *disk) backend.Expansion {
+	return backend.Expansion{Capacity: found.capacity(), OnNode: true}
 }

@@ -17,20 +17,13 @@ const basePath = "/compute/v1/"
 
 // What Google takes as labels, as far as it is ASCII.
 var (
-	labelKey   = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
-	labelText  = regexp.MustCompile(`^[a-z0-9_-]{0,63}$`)
-	zoneName   = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
-	apiProject = regexp.MustCompile(`^[a-z0-9.:-]+$`)
+	labelKey  = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
+	labelText = regexp.MustCompile(`^[a-z0-9_-]{0,63}$`)
 )
 
 // settings are a spec that was checked.
 type settings struct {
-	project string
-	zones   []string
-	// endpoint ends with a slash; empty: Google's own.
-	endpoint string
-	// secret names the Secret with the key; empty: the machine's own identity.
-	secret   string
+	target
 	diskType string
 	// fsType is what nodes make on empty disks.
 	fsType string
@@ -44,7 +37,7 @@ type settings struct {
 // object may be older than the rules of the API.
 func settingsFrom(spec stowagev1alpha1.GCEBackend) (settings, error) {
 	read := settings{
-		project: spec.Project, zones: spec.Zones, labels: map[string]string{}, existing: spec.ExistingDisks,
+		target: target{project: spec.Project, zones: spec.Zones}, labels: map[string]string{}, existing: spec.ExistingDisks,
 		diskType: cmp.Or(spec.DiskType, defaultDiskType), fsType: cmp.Or(spec.FSType, defaultFSType),
 	}
 	if spec.CredentialsSecret != nil {
@@ -101,18 +94,6 @@ func checkLabels(labels map[string]string) error {
 	return nil
 }
 
-// isPlain tells whether the endpoint is one that nobody signs in to unless a key is
-// named: a mock's.
-func (s settings) isPlain() bool { return strings.HasPrefix(s.endpoint, "http://") }
+const defaultDiskType = "pd-balanced"
 
-// credentials tell people what is signed in with.
-func (s settings) credentials() string {
-	switch {
-	case s.secret != "":
-		return "the key in Secret " + s.secret
-	case s.isPlain():
-		return "a call without credentials"
-	default:
-		return "the machine's own identity"
-	}
-}
+const defaultFSType = "ext4"

@@ -9,10 +9,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-const (
-	defaultDiskType = "pd-balanced"
-	defaultFSType   = "ext4"
-)
+const ()
 
 // sizes are what disks of a type can have, in GiB.
 type sizes struct {

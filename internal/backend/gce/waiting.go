@@ -36,6 +36,13 @@ type outcome struct {
 
 func newWaiting() *waiting { return &waiting{zones: map[scope]callers{}} }
 
+// polled is in how many zones operations are waited for.
+func (k *clients) polled() int {
+	k.waiting.mu.Lock()
+	defer k.waiting.mu.Unlock()
+	return len(k.waiting.zones)
+}
+
 // await returns an operation once it has ended, or an error where the context ends before.
 func (w *waiting) await(ctx context.Context, c *cloud, zone, name string) (*compute.Operation, error) {
 	at, answer := scope{c.compute, c.project, zone}, make(chan outcome, 1)

@@ -157,7 +157,7 @@ func (w *world) stop() {
 // newKind is that of a manager that has just started.
 func (w *world) newKind(cluster types.UID) *Kind {
 	kind := NewKind(cluster, w.keys)
-	kind.limits = inTime
+	kind.clients.limits = inTime
 	return kind
 }
 
@@ -186,7 +186,7 @@ func (w *world) openAs(kind *Kind, name string, change ...func(*stowagev1alpha1.
 
 // impatient has callers be told at once that an operation goes on.
 func (w *world) impatient() {
-	w.kind.limits.operation = quick
+	w.kind.clients.limits.operation = quick
 }
 
 func (w *world) inject(faults ...gcemock.Fault) {
@@ -247,11 +247,13 @@ func (w *world) put(zone string, foreign *compute.Disk) {
 
 func (w *world) ended(zone string, operation *compute.Operation, err error) {
 	w.Helper()
-	for err == nil && operation.Status != operationDone {
+	for err == nil && operation.Status != "DONE" {
 		operation, err = w.compute.ZoneOperations.Wait(project, zone, operation.Name).Do()
 	}
 	w.must(err)
-	w.must(failureOf(operation))
+	if operation.Error != nil {
+		w.Fatalf("an operation ended in error: %v", operation.Error.Errors[0].Message)
+	}
 }
 
 // operations counts those of a type that were begun in a zone.

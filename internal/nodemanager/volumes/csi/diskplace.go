@@ -12,6 +12,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // diskPlace is where a disk is shown for all pods of the node. It is named after the
@@ -62,7 +63,7 @@ func (r diskRecord) isSame(other diskRecord) bool {
 	return r == other
 }
 
-func (r diskRecord) name() corev1.UniqueVolumeName { return volumes.UniqueName(r.Driver, r.Handle) }
+func (r diskRecord) name() corev1.UniqueVolumeName { return volume.UniqueName(r.Driver, r.Handle) }
 
 // record is which disk is shown here; nil if none is.
 func (p diskPlace) record() (*diskRecord, error) { return readRecord[diskRecord](p.recordFile()) }

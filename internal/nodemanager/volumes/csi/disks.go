@@ -16,6 +16,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/ownership"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // diskPatience is how long a disk is waited for that is said to be attached.
@@ -96,7 +97,7 @@ func (d *Disks) InUse() ([]corev1.UniqueVolumeName, error) {
 			return nil, err
 		}
 		if record != nil {
-			names = append(names, volumes.UniqueName(record.Driver, record.Handle))
+			names = append(names, volume.UniqueName(record.Driver, record.Handle))
 		}
 	}
 	return names, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // stage mounts the file system in an image, unless that was done before, and makes it
@@ -103,7 +104,4 @@ func mountSystem(ctx context.Context, mounter mount.Mounter, systems device.File
 }
 
 // isForReadersOnly says whether nobody may write a volume, whatever its pod says.
-func isForReadersOnly(volume *corev1.PersistentVolume) bool {
-	modes := volume.Spec.AccessModes
-	return volume.Spec.CSI.ReadOnly || len(modes) == 1 && modes[0] == corev1.ReadOnlyMany
-}
+func isForReadersOnly(pv *corev1.PersistentVolume) bool { return volume.IsReadOnly(pv) }

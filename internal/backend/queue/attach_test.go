@@ -1,4 +1,4 @@
-package dispatch_test
+package queue_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
-	"github.com/stowage-dev/stowage/internal/backend/dispatch"
+	"github.com/stowage-dev/stowage/internal/backend/queue"
 )
 
 func node(number int) backend.NodeIdentity {
@@ -37,12 +37,14 @@ func (d *desk) observe(asker string, of backend.NodeIdentity) (backend.Machine, 
 	return observer.ObserveNode(context.Background(), of)
 }
 
-func TestADispatchedBackendKeepsTheContractOfAttaching(t *testing.T) {
+func TestAServedBackendKeepsTheContractOfAttaching(t *testing.T) {
 	backendtest.AttachContract(t, func(t *testing.T) backendtest.Machines {
 		d := newDesk(t, 4)
 		d.SetMachine(node(9), backend.MachineGone)
+		d.AddExisting("projects/p/zones/z/disks/legacy")
 		return backendtest.Machines{
-			Backend: d.served(""), Nodes: [2]backend.NodeIdentity{node(1), node(2)}, Absent: node(9),
+			Existing: "projects/p/zones/z/disks/legacy",
+			Backend:  d.served(""), Nodes: [2]backend.NodeIdentity{node(1), node(2)}, Absent: node(9),
 			Stop:   func(node backend.NodeIdentity) { d.SetMachine(node, backend.MachineStopped) },
 			Remove: func(node backend.NodeIdentity) { d.SetMachine(node, backend.MachineGone) },
 		}
@@ -188,10 +190,10 @@ func TestAnAnswerIsNotGivenToWhoStaysForAnother(t *testing.T) {
 	})
 }
 
-func TestABackendThatDoesNotAttachIsSeenToBehindADispatcher(t *testing.T) {
-	served := dispatch.New(t.Context()).Serve(dispatch.Lane{}, panicking{newDesk(t, 1)}, func() {})
+func TestABackendThatDoesNotAttachIsSeenToBehindAQueue(t *testing.T) {
+	served := queue.New(t.Context(), nil).Serve(queue.Target{}, panicking{newDesk(t, 1)}, func() {})
 	if _, can := backend.As[backend.Attacher](served); can {
-		t.Error("the backend can't attach, and its dispatcher offers to")
+		t.Error("the backend can't attach, and its queue offers to")
 	}
 }
 
@@ -201,25 +203,25 @@ func TestTheAnswerToADetachIsHeardBeforeAnythingElseIsAsked(t *testing.T) {
 		must(t, d.provision(request("1", "a")))
 		must(t, d.attach(id, node(1)))
 		attacher, _ := backend.As[backend.Attacher](d.served(node(1).Name))
-		if asked, err := dispatch.EndedDetach(attacher, id, node(1)); asked || err != nil {
+		if asked, err := queue.EndedDetach(attacher, id, node(1)); asked || err != nil {
 			t.Errorf("before, there is an answer: %v", err)
 		}
 		release := d.Hold()
 		if err := d.detach(id, node(1)); !errors.Is(err, backend.Queued) {
 			t.Errorf("the detach is answered %v", err)
 		}
-		if asked, err := dispatch.EndedDetach(attacher, id, node(1)); !asked || !errors.Is(err, backend.Queued) {
+		if asked, err := queue.EndedDetach(attacher, id, node(1)); !asked || !errors.Is(err, backend.Queued) {
 			t.Errorf("while it goes on, there is an answer: %t, %v", asked, err)
 		}
 		release()
 		synctest.Wait()
-		if other, err := dispatch.EndedDetach(attacher, id, backend.NodeIdentity{Name: node(1).Name, ProviderID: "another"}); other || err != nil {
+		if other, err := queue.EndedDetach(attacher, id, backend.NodeIdentity{Name: node(1).Name, ProviderID: "another"}); other || err != nil {
 			t.Errorf("about another machine, there is an answer: %v", err)
 		}
-		if asked, err := dispatch.EndedDetach(attacher, id, node(1)); !asked || err != nil {
+		if asked, err := queue.EndedDetach(attacher, id, node(1)); !asked || err != nil {
 			t.Errorf("then, there is %t, %v", asked, err)
 		}
-		if asked, _ := dispatch.EndedDetach(attacher, id, node(1)); asked {
+		if asked, _ := queue.EndedDetach(attacher, id, node(1)); asked {
 			t.Error("it is given twice")
 		}
 	})

@@ -1,4 +1,4 @@
-package dispatch_test
+package queue_test
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/backend/dispatch"
+	"github.com/stowage-dev/stowage/internal/backend/queue"
 )
 
 // janitor is a recycler that can be kept waiting.
@@ -24,10 +24,10 @@ func (j *janitor) Recycle(context.Context, backend.Recycling) error {
 
 func TestARecyclingIsNoAnswerToTheNextOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, inner := dispatch.New(t.Context()), &janitor{gate: make(chan struct{})}
+		d, inner := queue.New(t.Context(), nil), &janitor{gate: make(chan struct{})}
 		woken := 0
 		recycle := func(version string) error {
-			on := dispatch.Lane{Backend: "NFS server nfs.example.com", Version: version, Limit: 1}
+			on := queue.Target{Name: "NFS server nfs.example.com", Version: version, Limit: 1}
 			return d.ServeRecycler(on, inner, func() { woken++ }).Recycle(context.Background(), backend.Recycling{Volume: "scratch"})
 		}
 		if err := recycle("1"); !errors.Is(err, backend.Queued) || err.Error() != "waiting for NFS server nfs.example.com to answer" {
@@ -43,11 +43,11 @@ func TestARecyclingIsNoAnswerToTheNextOne(t *testing.T) {
 
 func TestASilentServerHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, silent, awake := dispatch.New(t.Context()), &janitor{gate: make(chan struct{})}, &janitor{gate: make(chan struct{})}
+		d, silent, awake := queue.New(t.Context(), nil), &janitor{gate: make(chan struct{})}, &janitor{gate: make(chan struct{})}
 		close(awake.gate)
 		defer close(silent.gate)
 		for server, inner := range map[string]*janitor{"a": silent, "b": awake} {
-			err := d.ServeRecycler(dispatch.Lane{Backend: server, Limit: 1}, inner, func() {}).Recycle(context.Background(), backend.Recycling{Volume: server})
+			err := d.ServeRecycler(queue.Target{Name: server, Limit: 1}, inner, func() {}).Recycle(context.Background(), backend.Recycling{Volume: server})
 			if held := errors.Is(err, backend.Queued); held != (inner == silent) {
 				t.Errorf("server %s answers %v", server, err)
 			}

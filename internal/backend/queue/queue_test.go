@@ -1,4 +1,4 @@
-package dispatch_test
+package queue_test
 
 import (
 	"context"
@@ -15,23 +15,23 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
-	"github.com/stowage-dev/stowage/internal/backend/dispatch"
 	"github.com/stowage-dev/stowage/internal/backend/fake"
+	"github.com/stowage-dev/stowage/internal/backend/queue"
 )
 
-// desk is a dispatcher before a fake backend.
+// desk is a queue before a fake backend.
 type desk struct {
 	*fake.Backend
-	dispatcher *dispatch.Dispatcher
-	limit      int
-	version    string
+	queue   *queue.Queue
+	limit   int
+	version string
 
 	mu    sync.Mutex
 	names []string
 }
 
 func newDesk(t *testing.T, limit int) *desk {
-	return &desk{Backend: fake.New(), dispatcher: dispatch.New(t.Context()), limit: limit}
+	return &desk{Backend: fake.New(), queue: queue.New(t.Context(), nil), limit: limit}
 }
 
 func (d *desk) provision(request backend.Request) error {
@@ -42,7 +42,7 @@ func (d *desk) provision(request backend.Request) error {
 func (d *desk) delete(id string) error { return d.served(id).Delete(context.Background(), id) }
 
 func (d *desk) served(id string) backend.Backend {
-	return d.dispatcher.Serve(dispatch.Lane{Backend: "disks", Version: d.version, Limit: d.limit}, d.Backend, func() {
+	return d.queue.Serve(queue.Target{Name: "disks", Version: d.version, Limit: d.limit}, d.Backend, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.names = append(d.names, id)
@@ -82,7 +82,7 @@ func request(uid, namespace string) backend.Request {
 	return request
 }
 
-func TestADispatchedBackendKeepsTheContract(t *testing.T) {
+func TestAServedBackendKeepsTheContract(t *testing.T) {
 	backendtest.Contract(t, func(t *testing.T) (backend.Backend, func(string) bool) {
 		d := newDesk(t, 2)
 		return d.served(""), d.Has
@@ -111,7 +111,7 @@ func TestAnAnswerOfWorkThatGoesOnIsVoidOnceSomethingHappened(t *testing.T) {
 				if err := d.provision(request("1", "a")); !errors.Is(err, backend.Queued) {
 					t.Fatalf("a call that is held answers %v", err)
 				}
-				d.dispatcher.Renew("pvc-1")
+				d.queue.Discard("pvc-1")
 				if asks {
 					go func() { _ = d.provision(request("1", "a")) }()
 					synctest.Wait()
@@ -137,7 +137,7 @@ func TestAnAnswerOfWorkThatGoesOnIsGivenWhereNothingHappenedSince(t *testing.T) 
 		if err := d.provision(request("1", "a")); !errors.Is(err, backend.InProgress) {
 			t.Errorf("it answers %v", err)
 		}
-		d.dispatcher.Renew("pvc-1")
+		d.queue.Discard("pvc-1")
 		must(t, d.provision(request("1", "a")))
 	})
 }
@@ -244,7 +244,7 @@ func TestAHangingBackendHoldsUpNoOther(t *testing.T) {
 		release := hanging.Hold()
 		defer release()
 		_ = hanging.provision(request("1", "a"))
-		served := hanging.dispatcher.Serve(dispatch.Lane{Backend: "others"}, other, func() {})
+		served := hanging.queue.Serve(queue.Target{Name: "others"}, other, func() {})
 		if _, err := served.Provision(t.Context(), request("2", "a")); err != nil {
 			t.Errorf("the other backend answers %v", err)
 		}
@@ -313,7 +313,7 @@ func TestAnAnswerToAnotherRequestIsNotGiven(t *testing.T) {
 
 func TestAPanicOfABackendIsAnErrorOfUnknownOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		served := dispatch.New(t.Context()).Serve(dispatch.Lane{}, panicking{fake.New()}, func() {})
+		served := queue.New(t.Context(), nil).Serve(queue.Target{}, panicking{fake.New()}, func() {})
 		if err := served.Delete(t.Context(), "v"); err == nil || backend.KindOf(err) != "" {
 			t.Errorf("it answers %v", err)
 		}
@@ -324,25 +324,25 @@ type panicking struct{ backend.Backend }
 
 func (panicking) Delete(context.Context, string) error { panic("bad reply") }
 
-func TestAbilitiesAreFoundBehindADispatcher(t *testing.T) {
+func TestAbilitiesAreFoundBehindAQueue(t *testing.T) {
 	d := newDesk(t, 1)
 	if _, can := backend.As[backend.Prober](d.served("v")); !can {
 		t.Error("the backend can be probed, and nobody sees it")
 	}
-	if _, can := backend.As[backend.Lister](dispatch.New(t.Context()).Serve(dispatch.Lane{}, panicking{d}, func() {})); can {
+	if _, can := backend.As[backend.Lister](queue.New(t.Context(), nil).Serve(queue.Target{}, panicking{d}, func() {})); can {
 		t.Error("the backend can't list, and says so")
 	}
 }
 
-func TestAVolumeGrowsThroughADispatcherWhereItCanGrow(t *testing.T) {
+func TestAVolumeGrowsThroughAQueueWhereItCanGrow(t *testing.T) {
 	d := newDesk(t, 1)
 	expander, can := backend.As[backend.Expander](d.served("v"))
 	if _, passedBy := expander.(*desk); !can || passedBy {
-		t.Errorf("the backend can grow volumes (seen: %t), and the dispatcher is passed by (%t)", can, passedBy)
+		t.Errorf("the backend can grow volumes (seen: %t), and the queue is passed by (%t)", can, passedBy)
 	}
-	fixed := dispatch.New(t.Context()).Serve(dispatch.Lane{}, panicking{d}, func() {})
+	fixed := queue.New(t.Context(), nil).Serve(queue.Target{}, panicking{d}, func() {})
 	if _, can := backend.As[backend.Expander](fixed); can {
-		t.Error("the backend can't grow volumes, and its dispatcher offers to")
+		t.Error("the backend can't grow volumes, and its queue offers to")
 	}
 	if _, err := backend.Expand(t.Context(), fixed, "v", backendtest.Request("1").Capacity); !errors.Is(err, backend.Invalid) {
 		t.Errorf("asked all the same, it answers %v", err)

@@ -1,0 +1,74 @@
+package gce
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"google.golang.org/api/compute/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// insertDisk makes a disk in a zone. A second call for the same disk takes part in the first.
+func (c *cloud) insertDisk(ctx context.Context, zone string, wanted *compute.Disk) error {
+	text, err := json.Marshal(wanted)
+	if err != nil {
+		return fmt.Errorf("describing disk %s: %w", wanted.Name, err)
+	}
+	return c.make(ctx, change{
+		doing: fmt.Sprintf("making disk %s in zone %s", wanted.Name, zone),
+		zone:  zone,
+		basis: []string{"insert", c.diskPath(zone, wanted.Name), string(text)},
+		ask: func(ctx context.Context, requestID string) (*compute.Operation, error) {
+			return c.compute.Disks.Insert(c.project, zone, wanted).RequestId(requestID).Context(ctx).Do()
+		},
+	})
+}
+
+// setLabel adds a label to a disk. The basis has no label in it: only one is ever set.
+func (c *cloud) setLabel(ctx context.Context, found *disk, key, value string) error {
+	labels := map[string]string{}
+	maps.Copy(labels, found.Labels)
+	labels[key] = value
+	// The fingerprint keeps labels that somebody adds meanwhile.
+	asked := &compute.ZoneSetLabelsRequest{Labels: labels, LabelFingerprint: found.LabelFingerprint}
+	err := c.make(ctx, change{
+		doing: "labelling disk " + found.path(),
+		zone:  found.zone(),
+		basis: []string{"retain", found.path(), found.incarnation(), found.LabelFingerprint},
+		ask: func(ctx context.Context, requestID string) (*compute.Operation, error) {
+			return c.compute.Disks.SetLabels(c.project, found.zone(), found.Name, asked).RequestId(requestID).Context(ctx).Do()
+		},
+		isSeen: func(ctx context.Context) (bool, error) {
+			now, err := c.disk(ctx, found.zone(), found.Name)
+			return now != nil && now.Labels[key] != "", err
+		},
+	})
+	if reasonOf(err) == changed {
+		err = backend.InProgress.Errorf("the labels of disk %s were changed meanwhile: they are set anew: %w", found.path(), err)
+	}
+	return err
+}
+
+func (c *cloud) resize(ctx context.Context, found *disk, capacity resource.Quantity) error {
+	can, err := c.sizesOf(ctx, found.zone(), nameOf(found.Type))
+	if err != nil {
+		return err
+	}
+	sizeGb, err := can.atLeast(capacity)
+	if err != nil {
+		return err
+	}
+	return c.make(ctx, change{
+		doing: fmt.Sprintf("growing disk %s to %dGi", found.path(), sizeGb),
+		zone:  found.zone(),
+		basis: []string{"resize", found.path(), found.incarnation(), fmt.Sprint(found.SizeGb), fmt.Sprint(sizeGb)},
+		ask: func(ctx context.Context, requestID string) (*compute.Operation, error) {
+			asked := &compute.DisksResizeRequest{SizeGb: sizeGb}
+			return c.compute.Disks.Resize(c.project, found.zone(), found.Name, asked).RequestId(requestID).Context(ctx).Do()
+		},
+	})
+}

@@ -1,0 +1,44 @@
+package gce
+
+import (
+	"testing"
+
+	"google.golang.org/api/compute/v1"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+func TestARegionsQuotaIsAQuota(t *testing.T) {
+	for _, code := range []string{"REGION_QUOTA_EXCEEDED", "QUOTA_EXCEEDED", "regionQuotaExceeded"} {
+		if kind := meaningOf(&failure{code: code}).kind; kind != backend.Exhausted {
+			t.Errorf("%s is %q", code, kind)
+		}
+	}
+	if kind := meaningOf(&failure{code: "CONCURRENT_OPERATIONS_QUOTA_EXCEEDED"}).kind; kind != backend.Unavailable {
+		t.Errorf("too many operations at once are %q", kind)
+	}
+}
+
+func TestAListThatIsNotWholeIsNoList(t *testing.T) {
+	if err := checkReached([]string{"zones/europe-west3-a"}); backend.KindOf(err) != backend.Unavailable {
+		t.Errorf("got %v", err)
+	}
+	if err := checkReached(nil); err != nil {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAnOperationThatEndsInErrorIsNotTakenForDone(t *testing.T) {
+	for name, ended := range map[string]*compute.Operation{
+		"with errors":        {Error: &compute.OperationError{Errors: []*compute.OperationErrorErrors{{Code: "X"}}}},
+		"with none of them":  {Error: &compute.OperationError{}},
+		"with a status only": {HttpErrorStatusCode: 503},
+	} {
+		if failureOf(ended) == nil {
+			t.Errorf("%s: it is", name)
+		}
+	}
+	if err := failureOf(&compute.Operation{HttpErrorStatusCode: 0}); err != nil {
+		t.Errorf("one that ended well: %v", err)
+	}
+}

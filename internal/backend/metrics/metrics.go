@@ -1,0 +1,104 @@
+// Package metrics counts what is asked of backends, how long they take, and what they hold.
+//
+// The queue reports each call; the reconcilers report what they found out about a backend.
+// The manager serves the numbers with its other metrics. Nothing here decides anything or
+// calls a backend.
+package metrics
+
+import (
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// Metrics are the numbers of all backends of a program. All methods can be called at once.
+type Metrics struct {
+	seconds       *prometheus.HistogramVec
+	orphans, lost *prometheus.GaugeVec
+	total, used   *prometheus.GaugeVec
+	strays        *prometheus.GaugeVec
+	forced        *prometheus.CounterVec
+}
+
+// New makes the metrics and registers them.
+func New(registerer prometheus.Registerer) (*Metrics, error) {
+	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "stowage_backend_operation_seconds",
+		Help:    "How long one call to a backend took, by backend, operation and outcome (OK, a kind of error, or Unknown).",
+		Buckets: prometheus.ExponentialBuckets(0.005, 4, 8),
+	}, []string{"backend", "operation", "outcome"})
+	m := &Metrics{
+		seconds: seconds,
+		orphans: gauge("stowage_backend_orphans", "Volumes that a backend holds and that nothing in the cluster records, as the last audit found them."),
+		lost:    gauge("stowage_backend_lost_volumes", "Volume objects whose storage a backend doesn't hold any more, as the last audit found them."),
+		total:   gauge("stowage_backend_capacity_bytes", "What a backend can hold, as it said last."),
+		used:    gauge("stowage_backend_used_bytes", "What is taken of a backend's capacity, by whomever, as it said last."),
+		strays: gauge("stowage_backend_stray_attachments",
+			"Volumes that are attached to a machine though no VolumeAttachment asks for it, as the last comparison found them."),
+		forced: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "stowage_backend_forced_detaches_total",
+			Help: "Volumes that were taken from a node which had not let go of them.",
+		}, []string{"backend"}),
+	}
+	var problems []error
+	for _, collector := range []prometheus.Collector{m.seconds, m.orphans, m.lost, m.total, m.used, m.strays, m.forced} {
+		problems = append(problems, registerer.Register(collector))
+	}
+	return m, errors.Join(problems...)
+}
+
+func gauge(name, help string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"backend"})
+}
+
+// Called counts a call to the backend of this name, how long it took, and what its error
+// means. Nil metrics count nothing.
+func (m *Metrics) Called(name, operation string, took time.Duration, err error) {
+	if m != nil {
+		m.seconds.WithLabelValues(name, operation, outcome(err)).Observe(took.Seconds())
+	}
+}
+
+func outcome(err error) string {
+	switch kind := backend.KindOf(err); {
+	case err == nil:
+		return "OK"
+	case kind == "":
+		return "Unknown"
+	default:
+		return string(kind)
+	}
+}
+
+// Audited sets what the last audit of a backend found.
+func (m *Metrics) Audited(name string, orphans, lost int32) {
+	m.orphans.WithLabelValues(name).Set(float64(orphans))
+	m.lost.WithLabelValues(name).Set(float64(lost))
+}
+
+// Filled sets what a backend can hold and holds.
+func (m *Metrics) Filled(name string, space backend.Space) {
+	m.total.WithLabelValues(name).Set(float64(space.Total.Value()))
+	m.used.WithLabelValues(name).Set(float64(space.Used.Value()))
+}
+
+// Compared sets what the last comparison of attachments with a backend found.
+func (m *Metrics) Compared(name string, strays int) {
+	m.strays.WithLabelValues(name).Set(float64(strays))
+}
+
+// Forced counts a volume that was taken from a node by force.
+func (m *Metrics) Forced(name string) { m.forced.WithLabelValues(name).Inc() }
+
+// Forget drops the numbers of a backend that is gone.
+func (m *Metrics) Forget(name string) {
+	of := prometheus.Labels{"backend": name}
+	m.seconds.DeletePartialMatch(of)
+	for _, vector := range []*prometheus.GaugeVec{m.orphans, m.lost, m.total, m.used, m.strays} {
+		vector.Delete(of)
+	}
+	m.forced.Delete(of)
+}

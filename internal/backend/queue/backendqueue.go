@@ -1,0 +1,106 @@
+package queue
+
+import (
+	"slices"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// backendQueue holds the calls to one backend, or one server.
+type backendQueue struct {
+	name string
+	// slots is how many calls may run at once, and taken how many of them do.
+	slots, taken int
+	// calls are all that are open, by volume and, of attachments, by node.
+	calls map[key]*call
+	// busy are the volumes for which a call has a slot or runs.
+	busy map[string]bool
+	// queued are the calls that have not begun, by namespace. Order is that in which
+	// namespaces are served, so that one namespace's thousand claims don't hold up
+	// another's one.
+	queued map[string][]*call
+	order  []string
+}
+
+func newBackendQueue(name string) *backendQueue {
+	return &backendQueue{name: name, calls: map[key]*call{}, busy: map[string]bool{}, queued: map[string][]*call{}}
+}
+
+// find finds the call that is open for a volume, or queues the given one. The answer to a
+// call with another subject is void: the request since then may have changed everything.
+func (q *backendQueue) find(c *call) *call {
+	if open := q.calls[c.key]; open != nil && (open.state != ended || open.subject == c.subject) && !open.isVoid() {
+		return open
+	}
+	c.done, c.wakes, c.waiting = make(chan struct{}), map[caller]func(){}, map[caller]int{}
+	q.calls[c.key] = c
+	if len(q.queued[c.namespace]) == 0 {
+		q.order = append(q.order, c.namespace)
+	}
+	q.queued[c.namespace] = append(q.queued[c.namespace], c)
+	return c
+}
+
+// next gives a slot to the first call of the namespace whose turn it is, past those whose
+// volume is busy; nil where none can have it.
+func (q *backendQueue) next() *call {
+	for turn, namespace := range q.order {
+		calls := q.queued[namespace]
+		at := slices.IndexFunc(calls, func(c *call) bool { return !q.busy[c.id] })
+		if at < 0 {
+			continue
+		}
+		c := calls[at]
+		q.order = slices.Delete(q.order, turn, turn+1)
+		q.queued[namespace] = without(calls, at)
+		if len(calls) == 1 {
+			delete(q.queued, namespace)
+		} else {
+			q.order = append(q.order, namespace)
+		}
+		q.takeSlot(c)
+		return c
+	}
+	return nil
+}
+
+// without takes one call out of a list; most of the time the first.
+func without(calls []*call, at int) []*call {
+	if at == 0 {
+		return calls[1:]
+	}
+	return slices.Delete(calls, at, at+1)
+}
+
+func (q *backendQueue) takeSlot(c *call) {
+	q.taken++
+	if c.id != "" {
+		q.busy[c.id] = true
+	}
+}
+
+// end frees the call's slot, unless the storage did, and its volume.
+func (q *backendQueue) end(c *call) {
+	if !c.released {
+		q.taken--
+	}
+	delete(q.busy, c.id)
+}
+
+// forget drops an answer, unless a caller is about to have it.
+func (q *backendQueue) forget(c *call) {
+	if q.calls[c.key] == c && len(c.waiting) == 0 {
+		delete(q.calls, c.key)
+	}
+}
+
+// unanswered is what the caller of a call is told that has no answer yet.
+func (q *backendQueue) unanswered(c *call) error {
+	switch {
+	case c.state == begun || c.state == ended:
+		return backend.Queued.Errorf("waiting for %s to answer", q.name)
+	case q.busy[c.id]:
+		return backend.Queued.Errorf("waiting for another call for volume %s to end", c.id)
+	}
+	return backend.Queued.Errorf("waiting until %s has fewer than %d calls to answer", q.name, q.slots)
+}

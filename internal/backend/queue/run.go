@@ -1,0 +1,118 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// useSlot begins a call that has a slot. A call that has not begun takes the subject that was
+// asked for last: what the earlier one was decided on may have changed.
+func (q *Queue) useSlot(of *backendQueue, open, c *call) {
+	if open.state == queued || open.state == granted {
+		open.subject, open.run, open.metric = c.subject, c.run, c.metric
+	}
+	if open.state == granted {
+		q.begin(of, open)
+	}
+	q.advance(of)
+}
+
+// advance gives slots to as many calls as may run. A caller that stays has just decided, so
+// its call begins; all others are woken to decide again, and come for their slot.
+func (q *Queue) advance(of *backendQueue) {
+	for of.taken < of.slots {
+		c := of.next()
+		if c == nil {
+			return
+		}
+		if len(c.waiting) > 0 {
+			q.begin(of, c)
+			continue
+		}
+		c.state = granted
+		c.wakeAll()
+		time.AfterFunc(slotKept, func() { q.expire(of, c) })
+	}
+}
+
+func (q *Queue) begin(of *backendQueue, c *call) {
+	c.state = begun
+	go q.run(of, c)
+}
+
+// expire takes a slot back that no caller came for.
+func (q *Queue) expire(of *backendQueue, c *call) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if c.state != granted {
+		return
+	}
+	of.end(c)
+	of.forget(c)
+	q.advance(of)
+}
+
+// run makes a call and wakes the callers that went away.
+func (q *Queue) run(of *backendQueue, c *call) {
+	ctx, cancel := context.WithTimeout(q.ctx, timeout)
+	defer cancel()
+	answer, err := q.measure(backend.OnTaken(ctx, func() { q.release(of, c) }), c)
+
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	c.answer, c.err, c.state = answer, err, ended
+	close(c.done)
+	for by := range c.waiting {
+		delete(c.wakes, by)
+	}
+	if len(c.waiting) == 0 {
+		time.AfterFunc(c.keeps(), func() { q.drop(of, c) })
+	}
+	c.wakeAll()
+	of.end(c)
+	q.advance(of)
+}
+
+// release frees the slot of a call that the storage works on. Nothing else happens to the
+// volume before the call ends.
+func (q *Queue) release(of *backendQueue, c *call) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !c.released && c.state == begun {
+		c.released = true
+		of.taken--
+		q.advance(of)
+	}
+}
+
+// drop forgets an answer that no caller came for.
+func (q *Queue) drop(of *backendQueue, c *call) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	of.forget(c)
+}
+
+// measure makes a call, and reports how long the backend took: the time in the queue is not
+// the backend's.
+func (q *Queue) measure(ctx context.Context, c *call) (any, error) {
+	began := time.Now()
+	answer, err := recovered(ctx, c)
+	if c.metric != "" {
+		q.metrics.Called(c.metric, string(c.operation), time.Since(began), err)
+	}
+	return answer, err
+}
+
+// recovered turns a panic of a backend, which would end the whole program, into an error
+// whose outcome isn't known.
+func recovered(ctx context.Context, c *call) (answer any, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("%s of volume %s: the backend panicked: %v", c.operation, c.id, cause)
+		}
+	}()
+	return c.run(ctx)
+}
