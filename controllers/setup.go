@@ -124,6 +124,3 @@ func dependenciesOf(ctx context.Context, mgr ctrl.Manager, options Options) (rec
 		ForceDetachAfter: options.ForceDetachAfter, AttachmentCheckInterval: options.AttachmentCheckInterval,
 	}, err
 }
-
-// Names of the cache's field indexes.
-const ()

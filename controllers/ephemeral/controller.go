@@ -36,7 +36,7 @@ type Reconciler struct {
 	client client.Client
 	live   client.Reader
 	events events.EventRecorder
-	told   stowageevent.Once
+	told   stowageevent.Last
 }
 
 // errForeignClaim says that a claim has the name of a pod's, and is another's.

@@ -37,7 +37,7 @@ type Adopter struct {
 	live   client.Reader
 	shared liveread.Reads
 	events events.EventRecorder
-	told   stowageevent.Once
+	told   stowageevent.Last
 }
 
 // NewAdopter makes the reconciler.
@@ -121,7 +121,7 @@ func (r *Adopter) alone(ctx context.Context, pv *corev1.PersistentVolume) error 
 		return err
 	}
 	for _, other := range standing[index.HandleOf(pv)[0]] {
-		if other.Uid != pv.UID {
+		if other.UID != pv.UID {
 			return backend.Conflict.Errorf("PersistentVolume %s has the volumeHandle %s, too: delete one of the two", other.Name, pv.Spec.CSI.VolumeHandle)
 		}
 	}

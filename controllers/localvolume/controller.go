@@ -47,7 +47,7 @@ type Reconciler struct {
 	clock  clock.PassiveClock
 	events events.EventRecorder
 	// told remembers the volumes whose owners an event reached.
-	told stowageevent.Once
+	told stowageevent.Last
 }
 
 // New makes the reconciler.

@@ -13,6 +13,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
+// PairOfDisk is the backend and the node that a LocalDisk is of.
 func PairOfDisk(_ context.Context, object client.Object) []reconcile.Request {
 	disk := object.(*stowagev1alpha1.LocalDisk)
 	return []reconcile.Request{requestForPair(disk.Spec.Backend, disk.Spec.NodeName)}

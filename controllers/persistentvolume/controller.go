@@ -46,7 +46,7 @@ type Reconciler struct {
 	storage *opener.Opener
 	index   *binder.Index
 	waking  wake.Source
-	told    event.Once
+	told    event.Last
 
 	recycler  *recycle.Recycler
 	reclaimer *reclaim.Reclaimer

@@ -15,9 +15,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// AnnDefaultClass and its older name mark the class of claims that name none.
-const ()
-
 // findClass looks up the claim's class. A class that isn't there is no error yet:
 // a volume of that class may be.
 func (r *Reconciler) findClass(ctx context.Context, scope *step.Scope) (*step.Wait, error) {

@@ -58,7 +58,7 @@ type Reconciler struct {
 	// patience is with backends that are at work.
 	patience patience
 	events   events.EventRecorder
-	told     event.Once
+	told     event.Last
 	// rooms wakes the claims of a backend whose disks have more room.
 	rooms wake.Rounds
 

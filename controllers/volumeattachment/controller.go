@@ -56,9 +56,9 @@ type Reconciler struct {
 	waking  wake.Source
 	clock   clock.PassiveClock
 	events  events.EventRecorder
-	told    event.Once
+	told    event.Last
 	// forced are the attachments of which was told that their nodes aren't asked.
-	forced event.Once
+	forced event.Last
 	// refused and unfinished are since when calls are refused for what usually passes, and
 	// since when work goes on, by attachment.
 	refused, unfinished wake.Instants

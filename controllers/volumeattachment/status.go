@@ -49,8 +49,8 @@ func attachmentStatusPatch(attachment *storagev1.VolumeAttachment, status any) c
 	}{patch.Identity{UID: attachment.UID}, status}}
 }
 
-// volumeError is a storagev1.VolumeError of which nothing stays that was said before.
-type volumeError struct {
+// VolumeError is a storagev1.VolumeError of which nothing stays that was said before.
+type VolumeError struct {
 	Time      metav1.Time `json:"time"`
 	Message   string      `json:"message"`
 	ErrorCode *int32      `json:"errorCode"`
@@ -66,8 +66,9 @@ var codes = map[backend.ErrorKind]int32{
 // saidOf is what an attachment says of an error.
 func saidOf(err error) string { return message.Cut(err.Error(), message.MaxStatus) }
 
-func NewVolumeError(err error, now time.Time) *volumeError {
-	said := &volumeError{Time: metav1.NewTime(now), Message: saidOf(err)}
+// NewVolumeError is an error as the status of an attachment has it, cut to what fits.
+func NewVolumeError(err error, now time.Time) *VolumeError {
+	said := &VolumeError{Time: metav1.NewTime(now), Message: saidOf(err)}
 	if code, known := codes[backend.KindOf(err)]; known {
 		said.ErrorCode = &code
 	}
@@ -84,7 +85,7 @@ func (r *Reconciler) setAttached(ctx context.Context, attachment *storagev1.Volu
 	err := r.client.Status().Patch(ctx, attachment, attachmentStatusPatch(attachment, struct {
 		Attached    bool               `json:"attached"`
 		Metadata    map[string]*string `json:"attachmentMetadata,omitempty"`
-		AttachError *volumeError       `json:"attachError"`
+		AttachError *VolumeError       `json:"attachError"`
 	}{true, changed, nil}))
 	r.forget(client.ObjectKeyFromObject(attachment))
 	return wrap.Error(client.IgnoreNotFound(err), "noting that attachment %s is attached", attachment.Name)
@@ -100,7 +101,7 @@ func (r *Reconciler) failAttach(ctx context.Context, attachment *storagev1.Volum
 	}
 	if said := attachment.Status.AttachError; said == nil || said.Message != saidOf(err) {
 		writing := r.client.Status().Patch(ctx, attachment, attachmentStatusPatch(attachment, struct {
-			AttachError *volumeError `json:"attachError"`
+			AttachError *VolumeError `json:"attachError"`
 		}{NewVolumeError(err, r.clock.Now())}))
 		if writing != nil {
 			return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(writing), "noting why attachment %s fails", attachment.Name)
@@ -131,7 +132,7 @@ func (r *Reconciler) setDetachError(ctx context.Context, leaves *leaving, err er
 	attachment := leaves.attachment
 	if said := attachment.Status.DetachError; said == nil || said.Message != saidOf(err) {
 		writing := r.client.Status().Patch(ctx, attachment, attachmentStatusPatch(attachment, struct {
-			DetachError *volumeError `json:"detachError"`
+			DetachError *VolumeError `json:"detachError"`
 		}{NewVolumeError(err, r.clock.Now())}))
 		if writing != nil {
 			return wrap.Error(client.IgnoreNotFound(writing), "noting why attachment %s stays", attachment.Name)

@@ -12,6 +12,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
+// NodeOfIndexedPod is the name of the node that a pod is on; empty where it has none.
 func NodeOfIndexedPod(object client.Object) []string {
 	return []string{object.(*corev1.Pod).Spec.NodeName}
 }

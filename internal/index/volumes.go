@@ -34,6 +34,7 @@ func BackendOf(pv *corev1.PersistentVolume) []string {
 	return []string{pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute]}
 }
 
+// AttributesOf are the names of the VolumeAttributesClasses of a claim or a volume.
 func AttributesOf(object client.Object) []string {
 	switch typed := object.(type) {
 	case *corev1.PersistentVolumeClaim:

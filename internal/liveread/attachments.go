@@ -22,6 +22,7 @@ type Attachments struct {
 	Google []*storagev1.VolumeAttachment
 }
 
+// GroupAttachments groups attachments by what they are found by.
 func GroupAttachments(all []storagev1.VolumeAttachment) Attachments {
 	grouped := Attachments{
 		Volume: make(map[string][]*storagev1.VolumeAttachment, len(all)),

@@ -39,9 +39,10 @@ type ByHandle map[string][]volumeIdentity
 
 type volumeIdentity struct {
 	Name string
-	Uid  types.UID
+	UID  types.UID
 }
 
+// New makes the shared reads of a reader of the API server itself.
 func New(live client.Reader) Reads {
 	return Reads{
 		Backends: sharedread.New(func(ctx context.Context, name string) (*stowagev1alpha1.StorageBackend, error) {
@@ -75,11 +76,12 @@ func New(live client.Reader) Reads {
 	}
 }
 
+// GroupByHandle groups volumes by the storage that they stand for.
 func GroupByHandle(volumes []corev1.PersistentVolume) ByHandle {
 	found := make(ByHandle, len(volumes))
 	for i := range volumes {
 		for _, handle := range index.HandleOf(&volumes[i]) {
-			found[handle] = append(found[handle], volumeIdentity{Name: volumes[i].Name, Uid: volumes[i].UID})
+			found[handle] = append(found[handle], volumeIdentity{Name: volumes[i].Name, UID: volumes[i].UID})
 		}
 	}
 	return found
@@ -90,7 +92,7 @@ func GroupByHandle(volumes []corev1.PersistentVolume) ByHandle {
 func (s ByHandle) Beside(pv *corev1.PersistentVolume) string {
 	for _, handle := range index.HandleOf(pv) {
 		for _, other := range s[handle] {
-			if other.Uid != pv.UID {
+			if other.UID != pv.UID {
 				return other.Name
 			}
 		}

@@ -58,8 +58,8 @@ func attemptIn(id string, claim types.UID) int {
 	return attempt
 }
 
-// ProvisionedHere tells whether a volume was made by one of Stowage's drivers.
-func ProvisionedHere(pv *corev1.PersistentVolume) bool {
+// Here tells whether a volume was made by one of Stowage's drivers.
+func Here(pv *corev1.PersistentVolume) bool {
 	driver := pv.Annotations[volume.AnnDynamicallyProvisioned]
 	return driver != "" && pv.Spec.CSI != nil && pv.Spec.CSI.Driver == driver &&
 		pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute] != ""
@@ -89,6 +89,7 @@ func IsUndone(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) 
 	return IsVolumeIDOf(pv.Name, claim.UID) && MadeFor(pv, claim) && attemptIn(pv.Name, claim.UID) < AttemptOf(claim)
 }
 
+// MayDelete reports whether the reclaim policy of a volume is Delete.
 func MayDelete(pv *corev1.PersistentVolume) bool {
 	return pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
 }
@@ -105,4 +106,5 @@ func DataSource(claim *corev1.PersistentVolumeClaim) *corev1.TypedObjectReferenc
 	return nil
 }
 
+// ClaimKind is the kind of a data source that is a claim.
 const ClaimKind = "PersistentVolumeClaim"

@@ -32,6 +32,7 @@ func Of(disk *stowagev1alpha1.LocalDisk) resource.Quantity {
 	return *disk.Status.Available
 }
 
+// IsReady reports whether the agent of a disk's node says that the disk can be used.
 func IsReady(disk *stowagev1alpha1.LocalDisk) bool {
 	return meta.IsStatusConditionTrue(disk.Status.Conditions, stowagev1alpha1.ReadyCondition)
 }

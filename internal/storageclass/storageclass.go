@@ -8,10 +8,13 @@ import (
 	"k8s.io/component-helpers/storage/volume"
 )
 
-const AnnDefaultClass = "storageclass.kubernetes.io/is-default-class"
+// AnnDefaultClass and its older name mark the class of claims that name none.
+const (
+	AnnDefaultClass     = "storageclass.kubernetes.io/is-default-class"
+	AnnBetaDefaultClass = "storageclass.beta.kubernetes.io/is-default-class"
+)
 
-const AnnBetaDefaultClass = "storageclass.beta.kubernetes.io/is-default-class"
-
+// IsDefault reports whether a class is that of claims which name none.
 func IsDefault(class *storagev1.StorageClass) bool {
 	return class.Annotations[AnnDefaultClass] == "true" || class.Annotations[AnnBetaDefaultClass] == "true"
 }
@@ -22,6 +25,7 @@ func WaitsForConsumer(class *storagev1.StorageClass) bool {
 	return class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
 }
 
+// Of is the class that a claim names; empty where it names none.
 func Of(claim *corev1.PersistentVolumeClaim) string {
 	return volume.GetPersistentVolumeClaimClass(claim)
 }

@@ -26,6 +26,7 @@ func OnlyNodeLabels() builder.WatchesOption {
 	})
 }
 
+// WithoutVersion is metadata without what every write changes.
 func WithoutVersion(metadata metav1.ObjectMeta) metav1.ObjectMeta {
 	metadata.ResourceVersion, metadata.ManagedFields = "", nil
 	return metadata

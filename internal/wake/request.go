@@ -7,10 +7,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
+// Request is the request to reconcile an object.
 func Request(object client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 }
 
+// Requests are the requests to reconcile claims.
 func Requests(claims []corev1.PersistentVolumeClaim) []reconcile.Request {
 	requests := make([]reconcile.Request, 0, len(claims))
 	for i := range claims {
@@ -19,6 +21,7 @@ func Requests(claims []corev1.PersistentVolumeClaim) []reconcile.Request {
 	return requests
 }
 
+// RequestNamed is the request to reconcile a cluster-scoped object.
 func RequestNamed(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
+// Queue is the queue of a controller.
 type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // Source adds claims, or volumes, to their queue from outside of any event: where the
@@ -23,6 +24,7 @@ func (w *Source) Start(_ context.Context, queue Queue) error {
 	return nil
 }
 
+// Add has an object reconciled now. Before Start it does nothing.
 func (w *Source) Add(name types.NamespacedName) {
 	if queue := w.queue.Load(); queue != nil {
 		(*queue).Add(reconcile.Request{NamespacedName: name})

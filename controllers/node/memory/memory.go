@@ -65,10 +65,13 @@ func (r *Reservations) Settle(node string, awaits func(corev1.UniqueVolumeName) 
 // as it knows. Its zero value is usable.
 type MadeAttachments struct{ uids sync.Map }
 
+// Add remembers one that was made.
 func (m *MadeAttachments) Add(uid types.UID) { m.uids.Store(uid, nil) }
 
+// Remove forgets one that was deleted.
 func (m *MadeAttachments) Remove(uid types.UID) { m.uids.Delete(uid) }
 
+// Has reports whether this process made one and has not deleted it.
 func (m *MadeAttachments) Has(uid types.UID) bool {
 	_, has := m.uids.Load(uid)
 	return has

@@ -46,11 +46,11 @@ type Reclaimer struct {
 	recycler *recycle.Recycler
 	clock    clock.PassiveClock
 	events   events.EventRecorder
-	told     *event.Once
+	told     *event.Last
 }
 
 // New makes a reclaimer.
-func New(deps reconciler.Dependencies, open Open, recycler *recycle.Recycler, told *event.Once) *Reclaimer {
+func New(deps reconciler.Dependencies, open Open, recycler *recycle.Recycler, told *event.Last) *Reclaimer {
 	return &Reclaimer{
 		client: deps.Client, live: deps.Live, shared: deps.Reads, scope: deps.Scope, open: open, recycler: recycler,
 		clock: deps.Clock, events: deps.Events, told: told,
@@ -105,7 +105,7 @@ func isProtection(finalizer string) bool {
 // made and that lost it, as in a restored backup: without it nobody would remove
 // its storage.
 func (r *Reclaimer) EnsureReclaimable(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
-	if !pv.DeletionTimestamp.IsZero() || !provisioned.ProvisionedHere(pv) || !backend.IsOurs(pv.Spec.CSI.Driver) ||
+	if !pv.DeletionTimestamp.IsZero() || !provisioned.Here(pv) || !backend.IsOurs(pv.Spec.CSI.Driver) ||
 		controllerutil.ContainsFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
 		return false, ctrl.Result{}, nil
 	}

@@ -36,11 +36,11 @@ type Recycler struct {
 	storage *opener.Opener
 	wake    func(types.NamespacedName)
 	events  events.EventRecorder
-	told    *event.Once
+	told    *event.Last
 }
 
 // New makes a recycler. An answer to a call wakes the volume.
-func New(deps reconciler.Dependencies, wake func(types.NamespacedName), told *event.Once) *Recycler {
+func New(deps reconciler.Dependencies, wake func(types.NamespacedName), told *event.Last) *Recycler {
 	return &Recycler{client: deps.Client, live: deps.Live, storage: deps.Storage, wake: wake, events: deps.Events, told: told}
 }
 

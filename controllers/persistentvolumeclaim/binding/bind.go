@@ -37,7 +37,7 @@ type Binder struct {
 	index  *binder.Index
 	events events.EventRecorder
 	// mismatches are what was last told of volumes that a controller tied to a claim.
-	mismatches event.Once
+	mismatches event.Last
 	protector  *protection.Protector
 }
 
@@ -139,7 +139,7 @@ func (r *Binder) SetClaimBound(ctx context.Context, claim *corev1.PersistentVolu
 	if err := r.client.Status().Patch(ctx, claim, patch.BoundStatus(before, claim)); err != nil {
 		return fmt.Errorf("setting claim %s/%s to Bound: %w", claim.Namespace, claim.Name, err)
 	}
-	if before.Phase != corev1.ClaimBound && provisioned.ProvisionedHere(pv) {
+	if before.Phase != corev1.ClaimBound && provisioned.Here(pv) {
 		r.TellProvisioned(claim, pv)
 	}
 	return nil
@@ -177,6 +177,7 @@ func usableCapacity(pv *corev1.PersistentVolume) corev1.ResourceList {
 	return capacity
 }
 
+// TellProvisioned sends the event that a volume was made for a claim.
 func (r *Binder) TellProvisioned(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
 	r.events.Eventf(claim, pv, corev1.EventTypeNormal, "ProvisioningSucceeded", "Provision", "Successfully provisioned volume %s", pv.Name)
 }

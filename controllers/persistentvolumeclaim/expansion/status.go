@@ -166,6 +166,8 @@ func (r *Expander) writeExpansion(ctx context.Context, claim *corev1.PersistentV
 	return err == nil, wrap.Error(err, "writing how claim %s/%s grows", claim.Namespace, claim.Name)
 }
 
+// RemoveConditions removes conditions of these types, in memory, and reports whether there
+// were any.
 func RemoveConditions(claim *corev1.PersistentVolumeClaim, kinds ...corev1.PersistentVolumeClaimConditionType) {
 	claim.Status.Conditions = slices.DeleteFunc(claim.Status.Conditions, func(condition corev1.PersistentVolumeClaimCondition) bool {
 		return slices.Contains(kinds, condition.Type)

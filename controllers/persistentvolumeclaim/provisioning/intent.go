@@ -239,6 +239,7 @@ func waitForCleanup(err error) *step.Wait {
 	return waiting
 }
 
+// NameOf is the name of a node; empty of none.
 func NameOf(node *corev1.Node) string {
 	if node == nil {
 		return ""

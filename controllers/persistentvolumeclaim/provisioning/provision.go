@@ -292,6 +292,7 @@ func (r *Provisioner) findRecorded(ctx context.Context, scope *step.Scope) (*ste
 	return nil, nil
 }
 
+// NewVolume is the volume object for storage that a backend made, tied to its claim.
 func NewVolume(scope *step.Scope, object *stowagev1alpha1.StorageBackend, request backend.Request, made *backend.Volume) *corev1.PersistentVolume {
 	claim, class := scope.Claim, scope.Class
 	driver := backend.DriverOf(object)

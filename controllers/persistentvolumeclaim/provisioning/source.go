@@ -25,6 +25,7 @@ import (
 )
 
 const (
+	// SnapshotKind and SnapshotGroup are those of a data source that is a snapshot.
 	SnapshotKind      = "VolumeSnapshot"
 	SnapshotGroup     = "snapshot.storage.k8s.io"
 	withoutDataSource = "create the claim without dataSource"

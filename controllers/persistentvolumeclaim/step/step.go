@@ -45,6 +45,7 @@ type Wait struct {
 	Retry error
 }
 
+// ProvisioningFailed is the reason of conditions and events of claims that get no volume.
 const ProvisioningFailed = "ProvisioningFailed"
 
 // Scope is what the steps of one pass over a claim know and find out.
@@ -61,6 +62,7 @@ type Scope struct {
 // and nil where the next step may run.
 type Func func(context.Context, *Scope) (*Wait, error)
 
+// AnnSelectedNode names the node that the scheduler chose for a claim's first consumer.
 const AnnSelectedNode = volume.AnnSelectedNode
 
 // Annotate replaces the annotations of a claim. It returns a wait where the cache still

@@ -30,10 +30,10 @@ import (
 const (
 	// defaultAuditInterval is the default in the API, for objects older than it.
 	defaultAuditInterval = time.Hour
-	// auditTimeout is how long a backend has to list a page of what it holds, and
-	// audits how many are asked at once.
+	// auditTimeout is how long a backend has to list a page of what it holds.
 	auditTimeout = 5 * time.Minute
-	Audits       = 4
+	// Audits is how many backends are asked at once.
+	Audits = 4
 	// auditRetry is how soon storage that didn't answer is asked again, and how soon
 	// is looked again whether a pod still uses an orphan.
 	auditRetry = 5 * time.Minute
@@ -51,7 +51,7 @@ type Auditor struct {
 	waking  wake.Source
 	passes  auditPasses
 	// failed and stuck are the audits, and the removals, that were told of.
-	failed, stuck event.Once
+	failed, stuck event.Last
 }
 
 // New makes the auditor.

@@ -68,7 +68,7 @@ func (c *census) add(pv *corev1.PersistentVolume, name string) {
 	for _, handle := range index.HandleOf(pv) {
 		c.recorded[handle] = true
 	}
-	if provisioned.ProvisionedHere(pv) && pv.DeletionTimestamp.IsZero() && pv.Spec.CSI.Driver == c.driver && slices.Contains(index.BackendOf(pv), name) {
+	if provisioned.Here(pv) && pv.DeletionTimestamp.IsZero() && pv.Spec.CSI.Driver == c.driver && slices.Contains(index.BackendOf(pv), name) {
 		c.made = append(c.made, madeVolume{pv.UID, pv.Name, pv.Spec.CSI.VolumeHandle})
 	}
 }

@@ -54,7 +54,7 @@ type Comparer struct {
 	clock    clock.PassiveClock
 	events   events.EventRecorder
 	// failed are the comparisons that were told of.
-	failed event.Once
+	failed event.Last
 
 	mu sync.Mutex
 	// seen is since when attachments that nobody asks for are seen, by backend.

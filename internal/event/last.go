@@ -6,15 +6,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Once remembers what was last told of an object where no condition does, so that
+// Last remembers what was recorded last of an object where no condition does, so that
 // the same is not told on every pass. Its zero value is usable.
-type Once struct {
+type Last struct {
 	mu    sync.Mutex
 	texts map[types.NamespacedName]string
 }
 
 // IsNews notes a text and tells whether it differs from the last one.
-func (t *Once) IsNews(of types.NamespacedName, text string) bool {
+func (t *Last) IsNews(of types.NamespacedName, text string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.texts[of] == text {
@@ -28,7 +28,7 @@ func (t *Once) IsNews(of types.NamespacedName, text string) bool {
 }
 
 // Forget drops what was told of an object that is gone.
-func (t *Once) Forget(of types.NamespacedName) {
+func (t *Last) Forget(of types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.texts, of)
