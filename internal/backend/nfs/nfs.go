@@ -120,3 +120,7 @@ func bytes(count uint64) resource.Quantity {
 	const most = 1<<63 - 1
 	return *resource.NewQuantity(int64(min(count, most)), resource.BinarySI)
 }
+
+func (b *nfsBackend) translate(doing string, err error) error {
+	return translate(b.spec.server, b.spec.path, doing, err)
+}

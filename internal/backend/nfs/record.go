@@ -18,7 +18,6 @@ import (
 // What is ours on a share. No pod mounts it: no volume's directory begins with a
 // dot.
 const (
-	ours = ".stowage"
 	// volumes holds the record of each volume, by id.
 	volumes = ours + "/volumes"
 	// directories mirrors the volumes' directories: where a volume's is, a symlink
@@ -35,7 +34,6 @@ const (
 
 	recordSuffix = ".json"
 
-	ownerOnly = 0o700
 	maxRecord = 64 << 10
 	// maxObjectName is how long names and UIDs of objects can be.
 	maxObjectName = 253

@@ -10,6 +10,13 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
+const (
+	// ours is the directory of a share that no pod mounts.
+	ours = ".stowage"
+	// ownerOnly is the mode of directories that no pod uses.
+	ownerOnly = 0o700
+)
+
 // share is a share and how it is reached.
 type share struct {
 	*server

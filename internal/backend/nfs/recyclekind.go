@@ -1,0 +1,47 @@
+package nfs
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
+)
+
+var _ backend.Recycler = (*Kind)(nil)
+
+// Recycle empties a directory of any server that speaks NFSv3.
+//
+// All is moved into a directory of the caller's first, and removed there. Who is done
+// has removed the directories of all others before, and the server moves nothing into
+// a directory that is gone: so one who is late, and thinks the data is still to be
+// removed, can't move what a new claim has written since.
+func (k *Kind) Recycle(ctx context.Context, wanted backend.Recycling) error {
+	return k.recycle(ctx, wanted, removalSlice)
+}
+
+func (k *Kind) recycle(ctx context.Context, wanted backend.Recycling, slice time.Duration) error {
+	doing := fmt.Sprintf("recycling volume %s", wanted.Volume)
+	spec, err := settingsOf(wanted)
+	if err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	at := &nfsBackend{spec: spec, share: k.share("", spec)}
+	_, err = use(ctx, at.share, func(ctx context.Context, root tree.Dir) (any, error) {
+		return nil, recycle(ctx, root, emptying{Recycling: wanted, until: time.Now().Add(slice)})
+	})
+	return at.translate(doing, err)
+}
+
+func settingsOf(wanted backend.Recycling) (settings, error) {
+	spec := stowagev1alpha1.NFSBackend{Server: wanted.Server, Path: stowagev1alpha1.AbsolutePath(wanted.Path)}
+	for _, options := range wanted.MountOptions {
+		for option := range strings.SplitSeq(options, ",") {
+			spec.MountOptions = append(spec.MountOptions, stowagev1alpha1.MountOption(option))
+		}
+	}
+	return settingsFrom(spec)
+}
