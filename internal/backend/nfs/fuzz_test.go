@@ -11,6 +11,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	nfsshare "github.com/stowage-dev/stowage/internal/backend/nfs/share"
 )
 
 // maxMessage is how long a message about what others wrote may be.
@@ -30,7 +31,7 @@ func FuzzRecord(f *testing.F) {
 	f.Add([]byte(forged(`"claim": {"uid": ` + strings.Repeat("1", maxRecord) + `}`)))
 	f.Add([]byte(strings.Repeat(`{"claim":`, maxRecord/9)))
 	f.Add([]byte(`{"id": "pvc-1", "claim": {"namespace": "..", "name": "/", "uid": "1"}, "cluster": "cluster-1", "backend": "share"}`))
-	opened := &nfsBackend{name: "share", cluster: string(thisCluster), share: &share{server: &server{}}}
+	opened := &nfsBackend{name: "share", cluster: string(thisCluster), share: &nfsshare.Share{Server: &nfsshare.Server{}}}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		found, err := recordFrom(data, "pvc-1")
 		mustBeShort(t, err)

@@ -11,6 +11,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/nfstest"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/recycle"
 )
 
 // atMost lets so many calls through: an operation that needs more runs out of time.
@@ -73,7 +74,7 @@ func TestAVolumeThatIsLookedThroughForLongerThanACallMayTakeIsDeleted(t *testing
 
 	said := w.untilDone(t, func(kind *Kind) error {
 		opened := w.openAs(t, kind)
-		opened.share.slice = 0
+		opened.share.Slice = 0
 		return opened.Delete(t.Context(), "pvc-1")
 	})
 
@@ -112,8 +113,8 @@ func TestWhatATenantPutInPlaceOfHowFarALookIsHoldsNothingUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := squashed(t)
 			w.plant(t, "data", 10)
-			must(t, os.Mkdir(filepath.Join(w.folder, recycling), 0o777))
-			put(t, w, recycling+"/"+looked)
+			must(t, os.Mkdir(filepath.Join(w.folder, recycle.Folder), 0o777))
+			put(t, w, recycle.Folder+"/"+recycle.Looked)
 			said := w.untilDone(t, func(kind *Kind) error { return kind.recycle(t.Context(), w.recycling("one"), 0) })
 			w.mustBeEmpty(t)
 			if !strings.Contains(said[0], "looked through") {
@@ -132,7 +133,7 @@ func TestALookThatIsNotNeededAnyMoreLeavesNothing(t *testing.T) {
 	mustProvision(t, w.open(t), requestFor("a", "data", "1"))
 	w.plant(t, "a-data-1", 10)
 	opened := w.open(t)
-	opened.share.slice = 0
+	opened.share.Slice = 0
 	if err := opened.Delete(t.Context(), "pvc-1"); !errors.Is(err, backend.InProgress) {
 		t.Fatalf("deleting ended with %v", err)
 	}

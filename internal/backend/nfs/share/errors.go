@@ -1,4 +1,4 @@
-package nfs
+package share
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
-// translate gives the errors of servers and kernels their kinds, and tells what to
+// Translate gives the errors of servers and kernels their kinds, and tells what to
 // do. What isn't known to have had no effect gets no kind.
-func translate(server, path, doing string, err error) error {
+func Translate(server, path, doing string, err error) error {
 	if err == nil {
 		return nil
 	}

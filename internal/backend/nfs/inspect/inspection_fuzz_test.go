@@ -1,4 +1,4 @@
-package nfs
+package inspect
 
 import (
 	"encoding/json"

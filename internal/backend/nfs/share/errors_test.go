@@ -1,4 +1,4 @@
-package nfs
+package share
 
 import (
 	"context"
@@ -47,13 +47,13 @@ func TestErrorsGetTheKindThatTheirCallersGoBy(t *testing.T) {
 		{io.ErrUnexpectedEOF, unknown, "unexpected EOF"},
 	} {
 		t.Run(test.err.Error(), func(t *testing.T) {
-			err := translate("nfs.example.com", "/srv", "trying", &os.PathError{Op: "making", Path: "a", Err: test.err})
+			err := Translate("nfs.example.com", "/srv", "trying", &os.PathError{Op: "making", Path: "a", Err: test.err})
 			if backend.KindOf(err) != test.kind || !errors.Is(err, test.err) || !strings.Contains(err.Error(), test.advice) {
 				t.Errorf("it is of kind %q: %v", backend.KindOf(err), err)
 			}
 		})
 	}
-	if translate("nfs.example.com", "/srv", "trying", nil) != nil {
+	if Translate("nfs.example.com", "/srv", "trying", nil) != nil {
 		t.Error("of no error one is made")
 	}
 }
