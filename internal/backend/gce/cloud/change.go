@@ -53,6 +53,8 @@ func (c *Client) SetLabel(ctx context.Context, found *Disk, key, value string) e
 	return err
 }
 
+// Resize makes a disk the smallest of its type that has a capacity. Its caller looks whether it
+// is smaller.
 func (c *Client) Resize(ctx context.Context, found *Disk, capacity resource.Quantity) error {
 	can, err := c.DiskType(ctx, found.ZoneName(), NameOf(found.Type))
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
+// DeleteDisk deletes a disk, once no instance has it.
 func (c *Client) DeleteDisk(ctx context.Context, found *Disk) error {
 	if len(found.Users) > 0 {
 		return stillAttached(found)

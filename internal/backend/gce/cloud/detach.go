@@ -26,10 +26,12 @@ func (c *Client) SettledDisk(ctx context.Context, on *Instance, path string) (*I
 	return on, has, nil
 }
 
+// NotShown is the error for a disk that an instance has and the project doesn't show.
 func NotShown(path string, on *Instance) error {
 	return backend.NotReady.Errorf("disk %s is attached to instance %s, and isn't shown: it is looked for again", path, on.At.Name)
 }
 
+// DetachDisk takes a disk from an instance that has it as a device.
 func (c *Client) DetachDisk(ctx context.Context, found *Disk, from *Instance, device string) error {
 	isGone := func(ctx context.Context) (bool, error) {
 		now, err := c.instance(ctx, from.At)

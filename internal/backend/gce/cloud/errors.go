@@ -39,6 +39,7 @@ func failureOf(ended *compute.Operation) error {
 // operations QUOTA_EXCEEDED.
 type Reason string
 
+// Reasons that callers go by, and others that only have a meaning.
 const (
 	noReason   Reason = ""
 	inUse      Reason = "resourceinusebyanotherresource"

@@ -190,6 +190,8 @@ func (c *Client) InstancesOf(ctx context.Context, node backend.NodeIdentity) ([]
 	return []*Instance{found}, nil
 }
 
-var ValidZone = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
-
-var ValidProject = regexp.MustCompile(`^[a-z0-9.:-]+$`)
+// What Google takes as names of zones, which those of instances are like, and as ids of projects.
+var (
+	ValidZone    = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
+	ValidProject = regexp.MustCompile(`^[a-z0-9.:-]+$`)
+)

@@ -151,4 +151,5 @@ func PathOf(link string) string {
 // NameOf is what a link ends with.
 func NameOf(link string) string { return link[strings.LastIndexByte(link, '/')+1:] }
 
+// HexDigest is Digest in hexadecimal digits.
 func HexDigest(words ...string) string { return hex.EncodeToString([]byte(Digest(words...))) }
