@@ -9,9 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/volume"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -102,14 +100,7 @@ var _ = Describe("A node that doesn't let go of a volume that no pod wants", fun
 
 var _ = Describe("A node whose machine a cloud knows", func() {
 	It("keeps a disk of ours while nobody says that the machine is off, and loses it then", func() {
-		w := newNodeWorld()
-		_, pv, node := cloudedIn(w.world, forcing("Never"))
-		update(w.world, node, func(node *corev1.Node) { node.Annotations = map[string]string{attach.ManagedAnnotation: "true"} })
-		pod := Pod("user", "node-1", "data")
-		w.create(pod)
-		w.settle()
-		w.uses(node, volume.UniqueName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle))
-		w.delete(pod)
+		w, pv, node := nodeUsingDisk()
 		w.becomesNotReady(node)
 		w.clock.SetTime(w.clock.Now().Add(time.Hour))
 		w.settle()

@@ -7,10 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/volume"
-	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 var _ = Describe("A node that is lost, and whose cloud takes its time", func() {
@@ -18,14 +15,7 @@ var _ = Describe("A node that is lost, and whose cloud takes its time", func() {
 	var node *corev1.Node
 	var pv *corev1.PersistentVolume
 	BeforeEach(func() {
-		w = newNodeWorld()
-		_, pv, node = cloudedIn(w.world, forcing("Never"))
-		update(w.world, node, func(node *corev1.Node) { node.Annotations = map[string]string{attach.ManagedAnnotation: "true"} })
-		pod := Pod("user", "node-1", "data")
-		w.create(pod)
-		w.settle()
-		w.uses(node, volume.UniqueName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle))
-		w.delete(pod)
+		w, pv, node = nodeUsingDisk()
 		w.dispatch()
 		w.storage.SetLatency(600 * time.Millisecond) // longer than anybody waits
 	})

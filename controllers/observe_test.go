@@ -6,26 +6,16 @@ import (
 	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/stowage-dev/stowage/internal/attach"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/volume"
 	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 var _ = Describe("A cloud that does not answer what became of a machine", func() {
 	It("is named in the log by the reconciler of nodes", func() {
-		w := newNodeWorld()
-		_, pv, node := cloudedIn(w.world, forcing("Never"))
-		update(w.world, node, func(node *corev1.Node) { node.Annotations = map[string]string{attach.ManagedAnnotation: "true"} })
-		pod := Pod("user", "node-1", "data")
-		w.create(pod)
-		w.settle()
-		w.uses(node, volume.UniqueName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle))
-		w.delete(pod)
+		w, _, node := nodeUsingDisk()
 		w.becomesNotReady(node)
 		w.storage.FailObserving(backend.Unavailable.Errorf("503 of the cloud"))
 

@@ -4,10 +4,11 @@ import (
 	"context"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
 
 // attach finds the disk attached, or attaches it under its own name.
-func (b *gceBackend) attach(ctx context.Context, c *cloud, request backend.AttachRequest) (backend.Attachment, error) {
+func (b *gceBackend) attach(ctx context.Context, c *cloud.Client, request backend.AttachRequest) (backend.Attachment, error) {
 	at, err := b.instanceOf(request.Node)
 	if err != nil {
 		return backend.Attachment{}, err
@@ -16,8 +17,8 @@ func (b *gceBackend) attach(ctx context.Context, c *cloud, request backend.Attac
 	if err != nil {
 		return backend.Attachment{}, err
 	}
-	as := manner{device: found.Name, mode: modeOf(request)}
-	if err := c.ensureAttached(ctx, found, request.Node, at, as); err != nil {
+	as := cloud.Manner{Device: found.Name, Mode: modeOf(request)}
+	if err := c.EnsureAttached(ctx, found, request.Node, at, as); err != nil {
 		return backend.Attachment{}, err
 	}
 	return attachmentOf(as, at), nil
@@ -25,39 +26,39 @@ func (b *gceBackend) attach(ctx context.Context, c *cloud, request backend.Attac
 
 func modeOf(request backend.AttachRequest) string {
 	if request.ReadOnly {
-		return readOnly
+		return cloud.ReadOnly
 	}
-	return readWrite
+	return cloud.ReadWrite
 }
 
-func attachmentOf(as manner, at place) backend.Attachment {
+func attachmentOf(as cloud.Manner, at cloud.Place) backend.Attachment {
 	return backend.Attachment{Metadata: map[string]string{
 		// Google gives a disk its device's name as serial.
-		backend.DeviceMetadata: as.device, backend.SerialMetadata: as.device, backend.InstanceMetadata: at.providerID(),
+		backend.DeviceMetadata: as.Device, backend.SerialMetadata: as.Device, backend.InstanceMetadata: at.ProviderID(),
 	}}
 }
 
 // instanceOf is where a node's instance is. A node that isn't known to have one gets no
 // disk: another machine may have its name.
-func (b *gceBackend) instanceOf(node backend.NodeIdentity) (place, error) {
-	at, readable := placeOf(node.ProviderID)
+func (b *gceBackend) instanceOf(node backend.NodeIdentity) (cloud.Place, error) {
+	at, readable := cloud.PlaceOf(node.ProviderID)
 	switch {
 	case !readable:
-		return place{}, backend.WrongNode.Errorf("node %s has no instance at Google: its spec.providerID is %q, not gce://PROJECT/ZONE/NAME; "+
+		return cloud.Place{}, backend.WrongNode.Errorf("node %s has no instance at Google: its spec.providerID is %q, not gce://PROJECT/ZONE/NAME; "+
 			"place the pod on a node that has one", node.Name, node.ProviderID)
-	case at.project != b.spec.project:
-		return place{}, backend.WrongNode.Errorf("node %s is an instance of project %s, and backend %s has its disks in project %s: place the pod elsewhere",
-			node.Name, at.project, b.name, b.spec.project)
+	case at.Project != b.spec.Project:
+		return cloud.Place{}, backend.WrongNode.Errorf("node %s is an instance of project %s, and backend %s has its disks in project %s: place the pod elsewhere",
+			node.Name, at.Project, b.name, b.spec.Project)
 	}
 	return at, nil
 }
 
 // diskFor finds the disk where the instance is, and tells where it is if it isn't there.
-func (b *gceBackend) diskFor(ctx context.Context, c *cloud, request backend.AttachRequest, at place) (*disk, error) {
+func (b *gceBackend) diskFor(ctx context.Context, c *cloud.Client, request backend.AttachRequest, at cloud.Place) (*cloud.Disk, error) {
 	if !validID.MatchString(request.ID) {
 		return nil, backend.Conflict.Errorf("%q is no id of a volume: nothing is attached for it", request.ID)
 	}
-	found, err := c.disk(ctx, at.zone, request.ID)
+	found, err := c.Disk(ctx, at.Zone, request.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -67,15 +68,15 @@ func (b *gceBackend) diskFor(ctx context.Context, c *cloud, request backend.Atta
 		case err != nil:
 			return nil, err
 		case elsewhere == nil:
-			return nil, c.notThere(request.ID)
+			return nil, c.NotThere(request.ID)
 		}
 		return nil, backend.WrongNode.Errorf("disk %s is in zone %s, and node %s in zone %s: place the pod in the disk's zone",
-			elsewhere.path(), elsewhere.zone(), request.Node.Name, at.zone)
+			elsewhere.Path(), elsewhere.ZoneName(), request.Node.Name, at.Zone)
 	}
 	if _, err := b.checkOwner(found); err != nil {
 		return nil, err
 	}
-	if err := found.checkReady(); err != nil {
+	if err := found.CheckReady(); err != nil {
 		return nil, err
 	}
 	return found, nil
@@ -84,17 +85,17 @@ func (b *gceBackend) diskFor(ctx context.Context, c *cloud, request backend.Atta
 // isAttached looks for the volume's disk at a node's instance, by the disk's path: labels
 // that somebody replaced hide it from lists. Where nobody knows the instance, a disk that
 // any instance has may be the node's.
-func (b *gceBackend) isAttached(ctx context.Context, c *cloud, id string, node backend.NodeIdentity) (bool, error) {
-	has, err := c.attachedTo(ctx, node, func(on *instance) string { return c.diskPath(on.at.zone, id) })
+func (b *gceBackend) isAttached(ctx context.Context, c *cloud.Client, id string, node backend.NodeIdentity) (bool, error) {
+	has, err := c.AttachedTo(ctx, node, func(on *cloud.Instance) string { return c.DiskPath(on.At.Zone, id) })
 	if err != nil || has != nil || node.ProviderID != "" {
 		return has != nil, err
 	}
-	found, err := c.disksNamed(ctx, id)
+	found, err := c.DisksNamed(ctx, id)
 	for _, one := range found {
 		if _, foreign := b.checkOwner(one); foreign != nil {
 			continue
 		}
-		used, err := c.isUsed(ctx, one.zone(), id)
+		used, err := c.IsUsed(ctx, one.ZoneName(), id)
 		if used || err != nil {
 			return used, err
 		}

@@ -11,6 +11,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
+	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 	"github.com/stowage-dev/stowage/internal/gcemock"
 )
 
@@ -54,7 +55,7 @@ func (w *world) mustDetach(on *gceBackend, id string, from backend.NodeIdentity)
 func (w *world) users(id string) (names []string) {
 	w.Helper()
 	for _, user := range w.mustHaveOne(id).Users {
-		names = append(names, nameOf(user))
+		names = append(names, cloud.NameOf(user))
 	}
 	return names
 }
@@ -292,7 +293,7 @@ func TestADiskThatIsBeingAttachedIsDetachedAfterThat(t *testing.T) {
 	_, err := on.Attach(t.Context(), backend.AttachRequest{ID: id, Node: node("node-1")})
 	w.mustBe(err, backend.InProgress, "attaching disk")
 	other := w.openAs(w.newKind(thisCluster), "cloud")
-	other.kind.clients.limits.operation = quick
+	other.kind.clients.Limits.Operation = quick
 	w.mustBe(other.Detach(t.Context(), id, node("node-1")), backend.InProgress, "attachDisk at instance node-1 goes on")
 	w.must(other.Detach(t.Context(), id, node("node-2"))) // nothing is under way there
 	w.removeFaults()
@@ -343,7 +344,7 @@ func TestADiskIsNotCalledGoneByAServerThatIsNoComputeAPI(t *testing.T) {
 
 func TestWhereDisksAreAttachedIsListed(t *testing.T) {
 	w := newWorld(t)
-	w.kind.clients.limits.page = 1
+	w.kind.clients.Limits.Page = 1
 	on, other := w.open(), w.openAs(w.kind, "archive", func(spec *stowagev1alpha1.GCEBackend) { spec.Zones = []string{zoneA} })
 	if attached, err := on.Attachments(t.Context()); err != nil || len(attached) > 0 {
 		t.Errorf("without disks it lists %v, %v", attached, err)

@@ -20,7 +20,7 @@ func TestTheContractIsKept(t *testing.T) {
 		},
 		"where lists have many pages": func(t *testing.T) *world {
 			w := newWorld(t)
-			w.kind.clients.limits.page = 1
+			w.kind.clients.Limits.Page = 1
 			return w
 		},
 	} {

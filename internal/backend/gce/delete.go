@@ -4,24 +4,25 @@ import (
 	"context"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
 
 // delete removes each disk of the name that is ours: a backend whose zones were changed
 // while a call was under way may have begun two.
-func (b *gceBackend) delete(ctx context.Context, c *cloud, id string) error {
+func (b *gceBackend) delete(ctx context.Context, c *cloud.Client, id string) error {
 	if !validID.MatchString(id) {
 		return backend.Conflict.Errorf("%q is no id of a volume: nothing is deleted for it", id)
 	}
-	found, err := c.disksNamed(ctx, id)
+	found, err := c.DisksNamed(ctx, id)
 	if err != nil {
 		return err
 	}
 	if len(found) == 0 {
 		// What was begun when it was looked for may be there now.
-		if err := c.checkNotBegun(ctx, id, c.zones...); err != nil {
+		if err := c.CheckNotBegun(ctx, id, c.Zones...); err != nil {
 			return err
 		}
-		if found, err = c.disksNamed(ctx, id); len(found) == 0 || err != nil {
+		if found, err = c.DisksNamed(ctx, id); len(found) == 0 || err != nil {
 			return err
 		}
 	}
@@ -32,7 +33,7 @@ func (b *gceBackend) delete(ctx context.Context, c *cloud, id string) error {
 		if _, foreign := b.checkOwner(one); foreign != nil {
 			continue
 		}
-		if err := c.deleteDisk(ctx, one); err != nil {
+		if err := c.DeleteDisk(ctx, one); err != nil {
 			return err
 		}
 	}

@@ -4,16 +4,17 @@ import (
 	"context"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
 
 // detach takes the disk from the node's instance, whatever the guest does with it.
-func (b *gceBackend) detach(ctx context.Context, c *cloud, id string, node backend.NodeIdentity) error {
-	candidates, err := c.instancesOf(ctx, node)
+func (b *gceBackend) detach(ctx context.Context, c *cloud.Client, id string, node backend.NodeIdentity) error {
+	candidates, err := c.InstancesOf(ctx, node)
 	if err != nil {
 		return err
 	}
 	for _, from := range candidates {
-		if from.at.project != c.project {
+		if from.At.Project != c.Project {
 			continue // a disk is attached within its project
 		}
 		if err := b.detachFrom(ctx, c, id, from); err != nil {
@@ -25,21 +26,21 @@ func (b *gceBackend) detach(ctx context.Context, c *cloud, id string, node backe
 
 // detachFrom detaches the disk from an instance. Where it isn't attached, it may be about
 // to be: an operation that attaches something isn't seen on the instance before its end.
-func (b *gceBackend) detachFrom(ctx context.Context, c *cloud, id string, from *instance) error {
-	path := c.diskPath(from.at.zone, id)
-	from, has, err := c.settledDisk(ctx, from, path)
+func (b *gceBackend) detachFrom(ctx context.Context, c *cloud.Client, id string, from *cloud.Instance) error {
+	path := c.DiskPath(from.At.Zone, id)
+	from, has, err := c.SettledDisk(ctx, from, path)
 	if err != nil || has == nil {
 		return err
 	}
-	found, err := c.disk(ctx, from.at.zone, id)
+	found, err := c.Disk(ctx, from.At.Zone, id)
 	switch {
 	case err != nil:
 		return err
 	case found == nil:
-		return notShown(path, from)
+		return cloud.NotShown(path, from)
 	}
 	if _, err := b.checkOwner(found); err != nil {
 		return err
 	}
-	return c.detachDisk(ctx, found, from, has.DeviceName)
+	return c.DetachDisk(ctx, found, from, has.DeviceName)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
 
 // existingID is the path of a zone's disk.
@@ -13,7 +14,7 @@ var existingID = regexp.MustCompile(`^projects/([a-z0-9.:-]+)/zones/([a-z][a-z0-
 
 // attachExisting attaches a disk that Stowage didn't make to the node's instance, under a
 // device name that no other program gives.
-func (b *gceBackend) attachExisting(ctx context.Context, c *cloud, request backend.AttachRequest) (backend.Attachment, error) {
+func (b *gceBackend) attachExisting(ctx context.Context, c *cloud.Client, request backend.AttachRequest) (backend.Attachment, error) {
 	if !b.spec.existing {
 		return backend.Attachment{}, backend.Invalid.Errorf("backend %s isn't for disks that it didn't make: set gce.existingDisks to have %s attached",
 			b.name, request.ID)
@@ -26,16 +27,16 @@ func (b *gceBackend) attachExisting(ctx context.Context, c *cloud, request backe
 	if err != nil {
 		return backend.Attachment{}, err
 	}
-	if !slices.Contains(c.zones, wanted.zone) || at.zone != wanted.zone {
+	if !slices.Contains(c.Zones, wanted.Zone) || at.Zone != wanted.Zone {
 		return backend.Attachment{}, backend.WrongNode.Errorf("disk %s can be attached to instances of its zone, where that is one of gce.zones of backend %s; "+
-			"node %s is in zone %s", request.ID, b.name, request.Node.Name, at.zone)
+			"node %s is in zone %s", request.ID, b.name, request.Node.Name, at.Zone)
 	}
 	found, err := b.existingDisk(ctx, c, wanted)
 	if err != nil {
 		return backend.Attachment{}, err
 	}
-	as := manner{device: deviceOfExisting(request.ID), mode: modeOf(request)}
-	if err := c.ensureAttached(ctx, found, request.Node, at, as); err != nil {
+	as := cloud.Manner{Device: deviceOfExisting(request.ID), Mode: modeOf(request)}
+	if err := c.EnsureAttached(ctx, found, request.Node, at, as); err != nil {
 		return backend.Attachment{}, err
 	}
 	return attachmentOf(as, at), nil
@@ -43,18 +44,18 @@ func (b *gceBackend) attachExisting(ctx context.Context, c *cloud, request backe
 
 // existingDisk finds a disk that can be attached, and that is none of Stowage's: those have
 // volumes of their own, by which it is known who uses them.
-func (b *gceBackend) existingDisk(ctx context.Context, c *cloud, wanted place) (*disk, error) {
-	found, err := c.disk(ctx, wanted.zone, wanted.name)
+func (b *gceBackend) existingDisk(ctx context.Context, c *cloud.Client, wanted cloud.Place) (*cloud.Disk, error) {
+	found, err := c.Disk(ctx, wanted.Zone, wanted.Name)
 	switch {
 	case err != nil:
 		return nil, err
 	case found == nil:
-		return nil, backend.NotFound.Errorf("zone %s of project %s has no disk %s: correct pdName, or the zone, of the volume", wanted.zone, wanted.project, wanted.name)
+		return nil, backend.NotFound.Errorf("zone %s of project %s has no disk %s: correct pdName, or the zone, of the volume", wanted.Zone, wanted.Project, wanted.Name)
 	}
 	if read, ours := recordOf(found.Disk); ours {
-		return nil, backend.Conflict.Errorf("disk %s belongs to volume %s of Stowage backend %s: use that volume, this one is left alone", found.path(), read.ID, read.Backend)
+		return nil, backend.Conflict.Errorf("disk %s belongs to volume %s of Stowage backend %s: use that volume, this one is left alone", found.Path(), read.ID, read.Backend)
 	}
-	if err := found.checkReady(); err != nil {
+	if err := found.CheckReady(); err != nil {
 		return nil, err
 	}
 	return found, nil
@@ -62,17 +63,17 @@ func (b *gceBackend) existingDisk(ctx context.Context, c *cloud, wanted place) (
 
 // detachExisting takes a disk from the node's instance if attachExisting attached it. The
 // device name tells: it is made of the disk's path, and no other program gives it.
-func (b *gceBackend) detachExisting(ctx context.Context, c *cloud, id string, node backend.NodeIdentity) error {
+func (b *gceBackend) detachExisting(ctx context.Context, c *cloud.Client, id string, node backend.NodeIdentity) error {
 	wanted, err := b.placeOfExisting(id)
 	if err != nil {
 		return err
 	}
-	candidates, err := c.instancesOf(ctx, node)
+	candidates, err := c.InstancesOf(ctx, node)
 	if err != nil {
 		return err
 	}
 	for _, from := range candidates {
-		if from.at.project != wanted.project || from.at.zone != wanted.zone {
+		if from.At.Project != wanted.Project || from.At.Zone != wanted.Zone {
 			continue // a disk is attached within its zone
 		}
 		if err := b.detachExistingFrom(ctx, c, wanted, from); err != nil {
@@ -82,51 +83,51 @@ func (b *gceBackend) detachExisting(ctx context.Context, c *cloud, id string, no
 	return nil
 }
 
-func (b *gceBackend) detachExistingFrom(ctx context.Context, c *cloud, wanted place, from *instance) error {
-	path := c.diskPath(wanted.zone, wanted.name)
-	from, has, err := c.settledDisk(ctx, from, path)
+func (b *gceBackend) detachExistingFrom(ctx context.Context, c *cloud.Client, wanted cloud.Place, from *cloud.Instance) error {
+	path := c.DiskPath(wanted.Zone, wanted.Name)
+	from, has, err := c.SettledDisk(ctx, from, path)
 	if err != nil || has == nil {
 		return err
 	}
 	if has.DeviceName != deviceOfExisting(path) || has.Boot || has.AutoDelete {
 		return nil // somebody else attached it
 	}
-	found, err := c.disk(ctx, wanted.zone, wanted.name)
+	found, err := c.Disk(ctx, wanted.Zone, wanted.Name)
 	switch {
 	case err != nil:
 		return err
 	case found == nil:
-		return notShown(path, from)
+		return cloud.NotShown(path, from)
 	}
-	return c.detachDisk(ctx, found, from, has.DeviceName)
+	return c.DetachDisk(ctx, found, from, has.DeviceName)
 }
 
 // isExistingAttached looks at the node's instance for a disk that attachExisting attached.
-func (b *gceBackend) isExistingAttached(ctx context.Context, c *cloud, id string, node backend.NodeIdentity) (bool, error) {
+func (b *gceBackend) isExistingAttached(ctx context.Context, c *cloud.Client, id string, node backend.NodeIdentity) (bool, error) {
 	wanted, err := b.placeOfExisting(id)
 	if err != nil {
 		return false, err
 	}
-	find := func(*instance) string { return c.diskPath(wanted.zone, wanted.name) }
-	has, err := c.attachedTo(ctx, node, find)
+	find := func(*cloud.Instance) string { return c.DiskPath(wanted.Zone, wanted.Name) }
+	has, err := c.AttachedTo(ctx, node, find)
 	if err != nil || node.ProviderID != "" || has != nil {
 		return has != nil && has.DeviceName == deviceOfExisting(id), err
 	}
-	return c.isUsed(ctx, wanted.zone, wanted.name)
+	return c.IsUsed(ctx, wanted.Zone, wanted.Name)
 }
 
 // placeOfExisting reads the path of a disk, which is one of the backend's project.
-func (b *gceBackend) placeOfExisting(id string) (place, error) {
+func (b *gceBackend) placeOfExisting(id string) (cloud.Place, error) {
 	parts := existingID.FindStringSubmatch(id)
 	switch {
 	case parts == nil:
-		return place{}, backend.Invalid.Errorf("%q is no path of a disk in a zone", id)
-	case parts[1] != b.spec.project:
-		return place{}, backend.Conflict.Errorf("disk %s isn't of project %s, which backend %s is for: it is left alone", id, b.spec.project, b.name)
+		return cloud.Place{}, backend.Invalid.Errorf("%q is no path of a disk in a zone", id)
+	case parts[1] != b.spec.Project:
+		return cloud.Place{}, backend.Conflict.Errorf("disk %s isn't of project %s, which backend %s is for: it is left alone", id, b.spec.Project, b.name)
 	}
-	return place{parts[1], parts[2], parts[3]}, nil
+	return cloud.Place{Project: parts[1], Zone: parts[2], Name: parts[3]}, nil
 }
 
 // deviceOfExisting is the device name, and so the serial, under which a disk of others is
 // attached: it proves to the node which disk it has, and to Detach who attached it.
-func deviceOfExisting(path string) string { return "stowage-" + hexDigest("existing", path)[:24] }
+func deviceOfExisting(path string) string { return "stowage-" + cloud.HexDigest("existing", path)[:24] }

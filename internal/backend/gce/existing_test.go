@@ -78,7 +78,7 @@ func TestAnExistingDiskComesAndGoesAndStaysAsItWas(t *testing.T) {
 }
 
 // Whatever else is asked for, by its path or by its name: nothing is done, and nothing
-// but attachDisk and detachDisk is ever sent.
+// but attachDisk and DetachDisk is ever sent.
 func TestNothingElseIsEverDoneToAnExistingDisk(t *testing.T) {
 	w := newWorld(t)
 	on := w.withExisting()

@@ -197,11 +197,11 @@ func TestAnAnswerThatIsLostIsFoundByARepeat(t *testing.T) {
 func TestAnOperationThatIsStuckIsWaitedForByWhoeverAsks(t *testing.T) {
 	withEach(t, func(t *testing.T, w *world, name string, call func(*gceBackend) error) {
 		before := w.operations(zoneA, operationTypes[name])
-		w.kind.clients.limits.operation = 20 * time.Millisecond
+		w.kind.clients.Limits.Operation = 20 * time.Millisecond
 		w.inject(gcemock.Fault{Method: calls[name].method, Count: 1, Stuck: true})
 		w.mustBe(call(w.open()), backend.InProgress)
 		fresh := w.openAs(w.newKind(thisCluster), "cloud")
-		fresh.kind.clients.limits.operation = 20 * time.Millisecond
+		fresh.kind.clients.Limits.Operation = 20 * time.Millisecond
 		w.mustBe(call(fresh), backend.InProgress)
 		w.removeFaults()
 		w.must(w.untilFinal(func() error { return call(fresh) }))
@@ -348,8 +348,8 @@ func TestADiskThatIsBeingMadeIsNotTakenForNone(t *testing.T) {
 	// Google doesn't show a disk before its operation runs; this cloud does.
 	c, err := w.kind.signIn(t.Context(), on.spec)
 	w.must(err)
-	w.mustBe(c.checkNotBegun(t.Context(), "pvc-1", c.zones...), backend.InProgress, "disk pvc-1 is being made in zone europe-west3-a")
-	w.must(c.checkNotBegun(t.Context(), "pvc-2", c.zones...))
+	w.mustBe(c.CheckNotBegun(t.Context(), "pvc-1", c.Zones...), backend.InProgress, "disk pvc-1 is being made in zone europe-west3-a")
+	w.must(c.CheckNotBegun(t.Context(), "pvc-2", c.Zones...))
 	w.removeFaults()
 	w.must(w.untilFinal(func() error { return on.Delete(t.Context(), "pvc-1") }))
 	if w.has("pvc-1") {

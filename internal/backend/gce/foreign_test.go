@@ -9,6 +9,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
+	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
 
 func TestADiskOfAnotherIsNeverTouched(t *testing.T) {
@@ -119,7 +120,7 @@ func TestOneOfOursAndOneOfAnothersAreToldApart(t *testing.T) {
 		t.Errorf("it lists %v, %v", held, err)
 	}
 	w.must(w.untilFinal(func() error { return on.Delete(t.Context(), "pvc-1") }))
-	if zone := nameOf(w.mustHaveOne("pvc-1").Zone); zone != zoneA {
+	if zone := cloud.NameOf(w.mustHaveOne("pvc-1").Zone); zone != zoneA {
 		t.Errorf("the one that is left is in zone %s", zone)
 	}
 	w.mustBe(on.Delete(t.Context(), "pvc-1"), backend.Conflict, "it is left alone")

@@ -3,9 +3,9 @@
 //
 // A volume is a disk of its name, in one zone; the disk's description says whose it is.
 // Nothing is changed or removed whose description doesn't name this cluster, this backend
-// and the claim that the id is of. All is done through Google's own client, at an
-// endpoint that can be any that speaks the Compute API, and what is under way there is
-// found again by looking, never by remembering. No node is touched, and no cluster is
+// and the claim that the id is of. Package cloud speaks to the Compute API, at any endpoint
+// that does; here is decided which disk is meant, and what may be done to it. What is under
+// way is found again by looking, never by remembering. No node is touched, and no cluster is
 // read: keys to sign in with come through an interface.
 package gce
 
@@ -20,6 +20,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
@@ -49,37 +50,37 @@ func (b *gceBackend) Capabilities() backend.Capabilities {
 
 // Provision finds the volume's disk, or makes it.
 func (b *gceBackend) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
-	return inCloud(ctx, b, "provisioning volume "+request.ID, func(c *cloud) (*backend.Volume, error) {
+	return inCloud(ctx, b, "provisioning volume "+request.ID, func(c *cloud.Client) (*backend.Volume, error) {
 		return b.provision(ctx, c, request)
 	})
 }
 
 // Delete removes the volume's disk, in whatever zone it is.
 func (b *gceBackend) Delete(ctx context.Context, id string) error {
-	_, err := inCloud(ctx, b, "deleting volume "+id, func(c *cloud) (any, error) { return nil, b.delete(ctx, c, id) })
+	_, err := inCloud(ctx, b, "deleting volume "+id, func(c *cloud.Client) (any, error) { return nil, b.delete(ctx, c, id) })
 	return err
 }
 
 // Expand makes the volume's disk larger; its node grows the file system.
 func (b *gceBackend) Expand(ctx context.Context, id string, capacity resource.Quantity) (backend.Expansion, error) {
-	return inCloud(ctx, b, "growing volume "+id, func(c *cloud) (backend.Expansion, error) {
+	return inCloud(ctx, b, "growing volume "+id, func(c *cloud.Client) (backend.Expansion, error) {
 		return b.expand(ctx, c, id, capacity)
 	})
 }
 
 // Retain labels the volume's disk.
 func (b *gceBackend) Retain(ctx context.Context, id string) (place string, err error) {
-	return inCloud(ctx, b, "retaining volume "+id, func(c *cloud) (string, error) { return b.retain(ctx, c, id) })
+	return inCloud(ctx, b, "retaining volume "+id, func(c *cloud.Client) (string, error) { return b.retain(ctx, c, id) })
 }
 
 // List tells of the disks that bear this backend's labels, and whose descriptions agree.
 func (b *gceBackend) List(ctx context.Context) ([]backend.Held, error) {
-	return inCloud(ctx, b, "listing disks", func(c *cloud) ([]backend.Held, error) { return b.list(ctx, c) })
+	return inCloud(ctx, b, "listing disks", func(c *cloud.Client) ([]backend.Held, error) { return b.list(ctx, c) })
 }
 
 // Probe signs in, and looks for the zones and the type of disk.
 func (b *gceBackend) Probe(ctx context.Context) error {
-	_, err := inCloud(ctx, b, "trying the Compute API", func(c *cloud) (any, error) { return nil, b.probe(ctx, c) })
+	_, err := inCloud(ctx, b, "trying the Compute API", func(c *cloud.Client) (any, error) { return nil, b.probe(ctx, c) })
 	return err
 }
 
@@ -87,7 +88,7 @@ func (b *gceBackend) Probe(ctx context.Context) error {
 // is a disk's path is of a disk that Stowage didn't make.
 func (b *gceBackend) Attach(ctx context.Context, request backend.AttachRequest) (backend.Attachment, error) {
 	doing := fmt.Sprintf("attaching volume %s to node %s", request.ID, request.Node.Name)
-	return inCloud(ctx, b, doing, func(c *cloud) (backend.Attachment, error) {
+	return inCloud(ctx, b, doing, func(c *cloud.Client) (backend.Attachment, error) {
 		if volume.IsDiskPath(request.ID) {
 			return b.attachExisting(ctx, c, request)
 		}
@@ -105,7 +106,7 @@ func (b *gceBackend) Detach(ctx context.Context, id string, node backend.NodeIde
 		return nil // Attach refused it
 	}
 	doing := fmt.Sprintf("detaching volume %s from node %s", id, node.Name)
-	_, err := inCloud(ctx, b, doing, func(c *cloud) (any, error) { return nil, do(ctx, c, id, node) })
+	_, err := inCloud(ctx, b, doing, func(c *cloud.Client) (any, error) { return nil, do(ctx, c, id, node) })
 	return err
 }
 
@@ -119,17 +120,17 @@ func (b *gceBackend) IsAttached(ctx context.Context, id string, node backend.Nod
 		return false, nil // Attach refused it
 	}
 	doing := fmt.Sprintf("looking for volume %s at node %s", id, node.Name)
-	return inCloud(ctx, b, doing, func(c *cloud) (bool, error) { return do(ctx, c, id, node) })
+	return inCloud(ctx, b, doing, func(c *cloud.Client) (bool, error) { return do(ctx, c, id, node) })
 }
 
 // Attachments tells which instances have this backend's disks.
 func (b *gceBackend) Attachments(ctx context.Context) ([]backend.Attached, error) {
-	return inCloud(ctx, b, "listing attached disks", func(c *cloud) ([]backend.Attached, error) { return b.attachments(ctx, c) })
+	return inCloud(ctx, b, "listing attached disks", func(c *cloud.Client) ([]backend.Attached, error) { return b.attachments(ctx, c) })
 }
 
 // ObserveNode tells what became of the node's instance.
 func (b *gceBackend) ObserveNode(ctx context.Context, node backend.NodeIdentity) (backend.Machine, error) {
-	return inCloud(ctx, b, "looking for the instance of node "+node.Name, func(c *cloud) (backend.Machine, error) {
+	return inCloud(ctx, b, "looking for the instance of node "+node.Name, func(c *cloud.Client) (backend.Machine, error) {
 		return observe(ctx, c, node)
 	})
 }
@@ -145,43 +146,29 @@ var (
 )
 
 // inCloud does something in the cloud, and gives what goes wrong its kind.
-func inCloud[Answer any](ctx context.Context, b *gceBackend, doing string, do func(*cloud) (Answer, error)) (answer Answer, err error) {
+func inCloud[Answer any](ctx context.Context, b *gceBackend, doing string, do func(*cloud.Client) (Answer, error)) (answer Answer, err error) {
 	c, err := b.kind.signIn(ctx, b.spec)
 	if err == nil {
 		answer, err = do(c)
 	}
 	if err != nil {
 		var none Answer
-		return none, b.translate(doing, err)
+		return none, b.spec.Translate(doing, err)
 	}
 	return answer, nil
 }
 
 // volume is the volume that a disk is.
-func (b *gceBackend) volume(found *disk, request backend.Request) *backend.Volume {
+func (b *gceBackend) volume(found *cloud.Disk, request backend.Request) *backend.Volume {
 	made := &backend.Volume{
 		Handle:       found.Name,
-		Attributes:   map[string]string{stowagev1alpha1.DiskAttribute: found.path()},
-		Capacity:     found.capacity(),
-		NodeAffinity: withinZone(found.zone()),
+		Attributes:   map[string]string{stowagev1alpha1.DiskAttribute: found.Path()},
+		Capacity:     found.Capacity(),
+		NodeAffinity: withinZone(found.ZoneName()),
 	}
 	if request.VolumeMode != corev1.PersistentVolumeBlock {
 		// The node formats a disk that is empty.
 		made.FSType = cmp.Or(request.FSType, b.spec.fsType)
 	}
 	return made
-}
-
-// translate gives an error its kind, and tells what to do. What isn't known to have had
-// no effect gets no kind.
-func (b *gceBackend) translate(doing string, err error) error {
-	if backend.KindOf(err) != "" {
-		return fmt.Errorf("%s: %w", doing, err)
-	}
-	known := meaningOf(err)
-	if known.kind == "" {
-		return fmt.Errorf("%s: %w", doing, err)
-	}
-	advice := strings.NewReplacer("%[1]s", b.spec.project, "%[2]s", b.spec.credentials()).Replace(known.advice)
-	return known.kind.Errorf("%s: %s (%w)", doing, advice, err)
 }

@@ -7,6 +7,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
 
 // Keys reads the service account keys that backends name.
@@ -20,13 +21,13 @@ type Keys interface {
 type Kind struct {
 	cluster types.UID
 	keys    Keys
-	clients *clients
+	clients *cloud.Clients
 }
 
 // NewKind makes the kind for a cluster, whose identity is the UID of its namespace
 // kube-system.
 func NewKind(cluster types.UID, keys Keys) *Kind {
-	return &Kind{cluster: cluster, keys: keys, clients: newClients()}
+	return &Kind{cluster: cluster, keys: keys, clients: cloud.NewClients()}
 }
 
 // Type is GCE.
@@ -45,15 +46,15 @@ func (k *Kind) Open(object *stowagev1alpha1.StorageBackend) (backend.Backend, er
 	return &gceBackend{kind: k, name: object.Name, cluster: string(k.cluster), spec: spec}, nil
 }
 
-// signIn makes what one call to the backend works with. The key is asked for each
+// SignIn makes what one call to the backend works with. The key is asked for each
 // time, so that a new one holds from then on, and one that was taken away for none.
-func (k *Kind) signIn(ctx context.Context, spec settings) (*cloud, error) {
-	var with key
-	if spec.secret != "" {
+func (k *Kind) signIn(ctx context.Context, spec settings) (*cloud.Client, error) {
+	var with cloud.Key
+	if spec.Secret != "" {
 		var err error
-		if with.text, with.version, err = k.keys.Key(ctx, spec.secret); err != nil {
+		if with.Text, with.Version, err = k.keys.Key(ctx, spec.Secret); err != nil {
 			return nil, err
 		}
 	}
-	return k.clients.signIn(ctx, spec.target, with)
+	return k.clients.SignIn(ctx, spec.Target, with)
 }

@@ -7,10 +7,11 @@ import (
 	"slices"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
 
 // list finds disks by label, and believes their descriptions.
-func (b *gceBackend) list(ctx context.Context, c *cloud) ([]backend.Held, error) {
+func (b *gceBackend) list(ctx context.Context, c *cloud.Client) ([]backend.Held, error) {
 	found, err := b.ownDisks(ctx, c)
 	var held []backend.Held
 	for _, one := range found {
@@ -23,29 +24,29 @@ func (b *gceBackend) list(ctx context.Context, c *cloud) ([]backend.Held, error)
 }
 
 // ownDisks lists the disks that are this backend's.
-func (b *gceBackend) ownDisks(ctx context.Context, c *cloud) ([]*disk, error) {
+func (b *gceBackend) ownDisks(ctx context.Context, c *cloud.Client) ([]*cloud.Disk, error) {
 	filter := fmt.Sprintf("(labels.%s = %q) AND (labels.%s = %q)", clusterLabel, labelValue(b.cluster), backendLabel, labelValue(b.name))
-	found, err := c.disks(ctx, filter)
-	return slices.DeleteFunc(found, func(one *disk) bool {
+	found, err := c.Disks(ctx, filter)
+	return slices.DeleteFunc(found, func(one *cloud.Disk) bool {
 		_, foreign := b.checkOwner(one)
 		return foreign != nil
 	}), err
 }
 
 // retain labels the disk, unless it is too late.
-func (b *gceBackend) retain(ctx context.Context, c *cloud, id string) (place string, err error) {
+func (b *gceBackend) retain(ctx context.Context, c *cloud.Client, id string) (place string, err error) {
 	found, err := b.ownDisk(ctx, c, id)
 	switch {
 	case err != nil:
 		return "", err
 	case found == nil:
-		return "", c.notThere(id)
-	case found.Status == diskDeleting:
-		return "", backend.NotFound.Errorf("it is too late to keep disk %s: it is being deleted", found.path())
+		return "", c.NotThere(id)
+	case found.Status == cloud.DiskDeleting:
+		return "", backend.NotFound.Errorf("it is too late to keep disk %s: it is being deleted", found.Path())
 	}
-	place = "disk " + found.path()
+	place = "disk " + found.Path()
 	if found.Labels[retainedLabel] != "" {
 		return place, nil
 	}
-	return place, c.setLabel(ctx, found, retainedLabel, "true")
+	return place, c.SetLabel(ctx, found, retainedLabel, "true")
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
 
 // machines are what the statuses of instances say. One that is suspended goes on where it
@@ -19,12 +20,12 @@ var machines = map[string]backend.Machine{
 
 // observe tells what became of a node's instance. That one is gone is said of one that a
 // provider's id names: of a name alone nobody knows whose it was.
-func observe(ctx context.Context, c *cloud, node backend.NodeIdentity) (backend.Machine, error) {
-	found, err := c.instancesOf(ctx, node)
+func observe(ctx context.Context, c *cloud.Client, node backend.NodeIdentity) (backend.Machine, error) {
+	found, err := c.InstancesOf(ctx, node)
 	if err != nil {
 		return backend.MachineUnknown, err
 	}
-	if _, named := placeOf(node.ProviderID); named && len(found) == 0 {
+	if _, named := cloud.PlaceOf(node.ProviderID); named && len(found) == 0 {
 		return backend.MachineGone, nil
 	}
 	if len(found) != 1 {
@@ -34,29 +35,29 @@ func observe(ctx context.Context, c *cloud, node backend.NodeIdentity) (backend.
 }
 
 // attachments reads which instances have this backend's disks, and how.
-func (b *gceBackend) attachments(ctx context.Context, c *cloud) ([]backend.Attached, error) {
+func (b *gceBackend) attachments(ctx context.Context, c *cloud.Client) ([]backend.Attached, error) {
 	held, err := b.ownDisks(ctx, c)
 	if err != nil || len(held) == 0 {
 		return nil, err
 	}
-	ids, users := map[string]string{}, map[place]bool{}
+	ids, users := map[string]string{}, map[cloud.Place]bool{}
 	for _, one := range held {
-		ids[one.path()] = one.Name
+		ids[one.Path()] = one.Name
 		for _, user := range one.Users {
-			if at, is := placeOfUser(user); is {
+			if at, is := cloud.PlaceOfUser(user); is {
 				users[at] = true
 			}
 		}
 	}
-	instances, err := c.instancesAt(ctx, users)
+	instances, err := c.InstancesAt(ctx, users)
 	if err != nil {
 		return nil, fmt.Errorf("listing instances: %w", err)
 	}
 	var all []backend.Attached
 	for _, on := range instances {
 		for _, has := range on.Disks {
-			if id, ours := ids[pathOf(has.Source)]; ours {
-				all = append(all, backend.Attached{ID: id, ProviderID: on.at.providerID(), ReadOnly: has.Mode == readOnly})
+			if id, ours := ids[cloud.PathOf(has.Source)]; ours {
+				all = append(all, backend.Attached{ID: id, ProviderID: on.At.ProviderID(), ReadOnly: has.Mode == cloud.ReadOnly})
 			}
 		}
 	}

@@ -5,23 +5,24 @@ import (
 	"strings"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
 
 // probe asks for what a new disk needs: the project, the zones and the type in each.
-func (b *gceBackend) probe(ctx context.Context, c *cloud) error {
-	there, err := c.zonesThere(ctx)
+func (b *gceBackend) probe(ctx context.Context, c *cloud.Client) error {
+	there, err := c.AllZones(ctx)
 	if err != nil {
 		return err
 	}
-	for _, zone := range c.zones {
+	for _, zone := range c.Zones {
 		known, found := there[zone]
 		switch {
 		case !found:
-			return backend.Invalid.Errorf("project %s has no zone %s: correct gce.zones; it has %s", c.project, zone, strings.Join(names(there), ", "))
-		case known.Status == zoneDown:
+			return backend.Invalid.Errorf("project %s has no zone %s: correct gce.zones; it has %s", c.Project, zone, strings.Join(cloud.ZoneNames(there), ", "))
+		case known.Status == cloud.ZoneDown:
 			return backend.Unavailable.Errorf("zone %s is down: wait, or take it out of gce.zones", zone)
 		}
-		if _, err := c.sizesOf(ctx, zone, b.spec.diskType); err != nil {
+		if _, err := c.DiskType(ctx, zone, b.spec.diskType); err != nil {
 			return err
 		}
 	}

@@ -11,16 +11,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
 // provision looks for the disk first, in all zones: what an earlier call began stays where
 // it is, whatever zones the backend has now.
-func (b *gceBackend) provision(ctx context.Context, c *cloud, request backend.Request) (*backend.Volume, error) {
+func (b *gceBackend) provision(ctx context.Context, c *cloud.Client, request backend.Request) (*backend.Volume, error) {
 	if err := checkRequest(request); err != nil {
 		return nil, err
 	}
-	found, err := c.disksNamed(ctx, request.ID)
+	found, err := c.DisksNamed(ctx, request.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -50,10 +51,10 @@ func checkRequest(request backend.Request) error {
 }
 
 // insert makes the disk. A second call, of whomever, takes part in the first.
-func (b *gceBackend) insert(ctx context.Context, c *cloud, request backend.Request) (*backend.Volume, error) {
+func (b *gceBackend) insert(ctx context.Context, c *cloud.Client, request backend.Request) (*backend.Volume, error) {
 	zone, err := b.zoneFor(request)
 	if errors.Is(err, backend.WrongNode) {
-		return nil, cmp.Or(c.checkNotBegunNear(ctx, request), err)
+		return nil, cmp.Or(c.CheckNotBegunNear(ctx, request.ID, request.Node.Labels[corev1.LabelTopologyZone]), err)
 	}
 	if err != nil {
 		return nil, err
@@ -62,17 +63,17 @@ func (b *gceBackend) insert(ctx context.Context, c *cloud, request backend.Reque
 	if err != nil {
 		return nil, err
 	}
-	err = c.insertDisk(ctx, zone, wanted)
-	switch reasonOf(err) {
-	case exists:
+	err = c.InsertDisk(ctx, zone, wanted)
+	switch cloud.ReasonOf(err) {
+	case cloud.Exists:
 		return nil, backend.InProgress.Errorf("disk %s came into being meanwhile: it is looked at", request.ID)
-	case notFound:
+	case cloud.NotFound:
 		return nil, backend.Invalid.Errorf("there is no zone %s, or no type %s in it: correct gce.zones or gce.diskType: %w", zone, b.spec.diskType, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	made, err := c.disk(ctx, zone, request.ID)
+	made, err := c.Disk(ctx, zone, request.ID)
 	switch {
 	case err != nil:
 		return nil, err
@@ -84,12 +85,12 @@ func (b *gceBackend) insert(ctx context.Context, c *cloud, request backend.Reque
 }
 
 // newDisk is the disk that a request asks for.
-func (b *gceBackend) newDisk(ctx context.Context, c *cloud, zone string, request backend.Request) (*compute.Disk, error) {
-	can, err := c.sizesOf(ctx, zone, b.spec.diskType)
+func (b *gceBackend) newDisk(ctx context.Context, c *cloud.Client, zone string, request backend.Request) (*compute.Disk, error) {
+	can, err := c.DiskType(ctx, zone, b.spec.diskType)
 	if err != nil {
 		return nil, err
 	}
-	sizeGb, err := can.atLeast(request.Capacity)
+	sizeGb, err := can.AtLeast(request.Capacity)
 	if err != nil {
 		return nil, err
 	}
@@ -100,30 +101,30 @@ func (b *gceBackend) newDisk(ctx context.Context, c *cloud, zone string, request
 	return &compute.Disk{
 		Name: request.ID, Description: string(description), Labels: b.labelsFor(request.Claim),
 		SizeGb: sizeGb, ProvisionedIops: b.spec.iops,
-		Type: fmt.Sprintf("projects/%s/zones/%s/diskTypes/%s", c.project, zone, b.spec.diskType),
+		Type: fmt.Sprintf("projects/%s/zones/%s/diskTypes/%s", c.Project, zone, b.spec.diskType),
 	}, nil
 }
 
 // resume says how far a disk is that was begun for a request.
-func (b *gceBackend) resume(found *disk, request backend.Request) (*backend.Volume, error) {
+func (b *gceBackend) resume(found *cloud.Disk, request backend.Request) (*backend.Volume, error) {
 	read, err := b.checkOwner(found)
 	switch {
 	case err != nil:
 		return nil, err
 	case read.Claim != request.Claim:
-		return nil, backend.Conflict.Errorf("disk %s belongs to claim %s/%s, uid %s", found.path(), read.Claim.Namespace, read.Claim.Name, read.Claim.UID)
-	case found.Status == diskDeleting:
-		return nil, backend.Conflict.Errorf("disk %s is being deleted: it isn't made again", found.path())
-	case found.Status == diskFailed:
-		return nil, backend.Unavailable.Errorf("making disk %s failed: delete the claim, which deletes what there is of it", found.path())
-	case found.Status != diskReady:
-		return nil, backend.InProgress.Errorf("disk %s is %s: waiting for it to be READY", found.path(), found.Status)
-	case found.SizeGb < inGib(request.Capacity):
-		capacity := found.capacity()
-		return nil, backend.Conflict.Errorf("disk %s has %s, less than the %s asked for: it is not what was made for this claim", found.path(), capacity.String(), request.Capacity.String())
+		return nil, backend.Conflict.Errorf("disk %s belongs to claim %s/%s, uid %s", found.Path(), read.Claim.Namespace, read.Claim.Name, read.Claim.UID)
+	case found.Status == cloud.DiskDeleting:
+		return nil, backend.Conflict.Errorf("disk %s is being deleted: it isn't made again", found.Path())
+	case found.Status == cloud.DiskFailed:
+		return nil, backend.Unavailable.Errorf("making disk %s failed: delete the claim, which deletes what there is of it", found.Path())
+	case found.Status != cloud.DiskReady:
+		return nil, backend.InProgress.Errorf("disk %s is %s: waiting for it to be READY", found.Path(), found.Status)
+	case found.SizeGb < cloud.InGib(request.Capacity):
+		capacity := found.Capacity()
+		return nil, backend.Conflict.Errorf("disk %s has %s, less than the %s asked for: it is not what was made for this claim", found.Path(), capacity.String(), request.Capacity.String())
 	}
-	if request.Node != nil && request.Node.Labels[corev1.LabelTopologyZone] != found.zone() {
-		return nil, backend.WrongNode.Errorf("disk %s was made in zone %s, and node %s isn't there", found.path(), found.zone(), request.Node.Name)
+	if request.Node != nil && request.Node.Labels[corev1.LabelTopologyZone] != found.ZoneName() {
+		return nil, backend.WrongNode.Errorf("disk %s was made in zone %s, and node %s isn't there", found.Path(), found.ZoneName(), request.Node.Name)
 	}
 	return b.volume(found, request), nil
 }

@@ -17,6 +17,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
+	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 	"github.com/stowage-dev/stowage/internal/gcemock"
 )
 
@@ -31,7 +32,7 @@ func TestADiskTellsWhoseItIs(t *testing.T) {
 	made := w.mustProvision(on, request)
 
 	disk := w.mustHaveOne("pvc-1")
-	if nameOf(disk.Zone) != zoneB || nameOf(disk.Type) != "hyperdisk-balanced" || disk.ProvisionedIops != 2000 || disk.SizeGb != 4 {
+	if cloud.NameOf(disk.Zone) != zoneB || cloud.NameOf(disk.Type) != "hyperdisk-balanced" || disk.ProvisionedIops != 2000 || disk.SizeGb != 4 {
 		t.Errorf("the disk is %+v", disk)
 	}
 	want := record{CreatedBy: "stowage.dev", ID: "pvc-1", Cluster: string(thisCluster), Backend: "cloud", Claim: request.Claim}
@@ -71,30 +72,6 @@ func TestAVolumeHasTheFileSystemOfTheSpec(t *testing.T) {
 				t.Errorf("it has %q", made.FSType)
 			}
 		})
-	}
-}
-
-func TestSizesAreRoundedUpToWhatThereIs(t *testing.T) {
-	balanced, extreme := sizes{"pd-balanced", 10, 65536}, sizes{"pd-extreme", 500, 65536}
-	for _, test := range []struct {
-		of    sizes
-		asked string
-		gib   int64
-	}{
-		{balanced, "1Mi", 10},
-		{balanced, "10Gi", 10},
-		{balanced, "10737418241", 11}, // a byte more than 10Gi
-		{balanced, "20G", 19},
-		{balanced, "64Ti", 65536},
-		{balanced, "65537Gi", 0},
-		{balanced, "9E", 0},
-		{extreme, "20Gi", 500},
-		{sizes{"unknown", 1, 0}, "1", 1},
-	} {
-		got, err := test.of.atLeast(resource.MustParse(test.asked))
-		if got != test.gib || (err == nil) != (test.gib > 0) {
-			t.Errorf("%s of %s: %d, %v", test.asked, test.of.diskType, got, err)
-		}
 	}
 }
 
@@ -156,7 +133,7 @@ func TestADiskThatWasBegunElsewhereIsNotForThisNode(t *testing.T) {
 func TestDisksWithoutANodeSpreadOverTheZones(t *testing.T) {
 	on := newWorld(t).open(func(spec *stowagev1alpha1.GCEBackend) { spec.Zones = []string{zoneA, zoneB, zoneC} })
 	fewer := on.spec
-	fewer.zones = []string{zoneC, zoneA}
+	fewer.Zones = []string{zoneC, zoneA}
 	count := map[string]int{}
 	for i := range 300 {
 		request := backendtest.Request(fmt.Sprint(i))
@@ -170,7 +147,7 @@ func TestDisksWithoutANodeSpreadOverTheZones(t *testing.T) {
 			t.Errorf("volume %d goes from zone %s to %s because another was taken away: %v", i, zone, left, err)
 		}
 	}
-	for _, zone := range on.spec.zones {
+	for _, zone := range on.spec.Zones {
 		if count[zone] < 60 {
 			t.Errorf("they are spread as %v", count)
 		}
@@ -249,7 +226,7 @@ func TestADiskThatIsBeingMadeInAZoneThatTheBackendHasNoMoreIsWaitedFor(t *testin
 func TestADiskThatSomebodyDeletedIsNotMadeAgain(t *testing.T) {
 	w := newWorld(t)
 	w.mustProvision(w.open(), backendtest.Request("1"))
-	zone := nameOf(w.mustHaveOne("pvc-1").Zone)
+	zone := cloud.NameOf(w.mustHaveOne("pvc-1").Zone)
 	operation, err := w.compute.Disks.Delete(project, zone, "pvc-1").Do()
 	w.ended(zone, operation, err)
 	_, err = w.openAs(w.newKind(thisCluster), "cloud").Provision(t.Context(), backendtest.Request("1"))

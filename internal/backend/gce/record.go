@@ -11,6 +11,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
 
 const (
@@ -54,18 +55,18 @@ func recordOf(found *compute.Disk) (record, bool) {
 
 // checkOwner is an error of kind Conflict where a disk isn't that of a volume of this
 // backend, or where what it says doesn't fit its name.
-func (b *gceBackend) checkOwner(found *disk) (record, error) {
+func (b *gceBackend) checkOwner(found *cloud.Disk) (record, error) {
 	read, ours := recordOf(found.Disk)
 	switch {
 	case !ours:
-		return read, backend.Conflict.Errorf("disk %s isn't Stowage's: its description says nothing of an owner; it is left alone", found.path())
+		return read, backend.Conflict.Errorf("disk %s isn't Stowage's: its description says nothing of an owner; it is left alone", found.Path())
 	case read.Cluster != b.cluster:
-		return read, backend.Conflict.Errorf("disk %s belongs to another cluster, with the id %s: it is left alone", found.path(), read.Cluster)
+		return read, backend.Conflict.Errorf("disk %s belongs to another cluster, with the id %s: it is left alone", found.Path(), read.Cluster)
 	case read.Backend != b.name:
-		return read, backend.Conflict.Errorf("disk %s belongs to backend %s: it is left alone", found.path(), read.Backend)
+		return read, backend.Conflict.Errorf("disk %s belongs to backend %s: it is left alone", found.Path(), read.Backend)
 	case read.ID != found.Name || !isAttemptOf(found.Name, backend.VolumeID(read.Claim.UID, 1)):
 		return read, backend.Conflict.Errorf("disk %s is described as volume %s of the claim with uid %s, which doesn't fit: it is left alone",
-			found.path(), read.ID, read.Claim.UID)
+			found.Path(), read.ID, read.Claim.UID)
 	}
 	return read, nil
 }
@@ -101,15 +102,15 @@ func labelValue(name string) string {
 		}
 		return letter
 	}, value)
-	return value[:min(len(value), longestLabel-hashed-1)] + "-" + hexDigest(name)[:hashed]
+	return value[:min(len(value), longestLabel-hashed-1)] + "-" + cloud.HexDigest(name)[:hashed]
 }
 
 // ownDisk finds this backend's disk for a volume: nil where there is none.
-func (b *gceBackend) ownDisk(ctx context.Context, c *cloud, id string) (*disk, error) {
+func (b *gceBackend) ownDisk(ctx context.Context, c *cloud.Client, id string) (*cloud.Disk, error) {
 	if !validID.MatchString(id) {
 		return nil, backend.Conflict.Errorf("%q is no id of a volume: nothing is done for it", id)
 	}
-	found, err := c.disksNamed(ctx, id)
+	found, err := c.DisksNamed(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +119,7 @@ func (b *gceBackend) ownDisk(ctx context.Context, c *cloud, id string) (*disk, e
 
 // pickOwn picks the disk that is ours, if one of them is. Else it tells why the first
 // is not.
-func (b *gceBackend) pickOwn(found []*disk) (*disk, error) {
+func (b *gceBackend) pickOwn(found []*cloud.Disk) (*cloud.Disk, error) {
 	var foreign error
 	for _, one := range found {
 		_, err := b.checkOwner(one)
@@ -132,6 +133,6 @@ func (b *gceBackend) pickOwn(found []*disk) (*disk, error) {
 	return nil, foreign
 }
 
-func grown(found *disk) backend.Expansion {
-	return backend.Expansion{Capacity: found.capacity(), OnNode: true}
+func grown(found *cloud.Disk) backend.Expansion {
+	return backend.Expansion{Capacity: found.Capacity(), OnNode: true}
 }

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/api/compute/v1"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
 
 func FuzzNoDiskIsOursUnlessItsRecordNamesItAndUs(f *testing.F) {
@@ -18,7 +19,7 @@ func FuzzNoDiskIsOursUnlessItsRecordNamesItAndUs(f *testing.F) {
 	f.Add("boot", `[[[[`)
 	f.Fuzz(func(t *testing.T, name, description string) {
 		b := &gceBackend{cluster: "c", name: "cloud"}
-		read, err := b.checkOwner(&disk{Disk: &compute.Disk{Name: name, Description: description}})
+		read, err := b.checkOwner(&cloud.Disk{Disk: &compute.Disk{Name: name, Description: description}})
 		fits := read.CreatedBy == creator && read.Cluster == "c" && read.Backend == "cloud" && read.ID == name &&
 			isAttemptOf(name, backend.VolumeID(read.Claim.UID, 1))
 		if (err == nil) != fits {

@@ -10,6 +10,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
 
 // basePath is where Google serves the API, below the host.
@@ -23,7 +24,7 @@ var (
 
 // settings are a spec that was checked.
 type settings struct {
-	target
+	cloud.Target
 	diskType string
 	// fsType is what nodes make on empty disks.
 	fsType string
@@ -37,25 +38,25 @@ type settings struct {
 // object may be older than the rules of the API.
 func settingsFrom(spec stowagev1alpha1.GCEBackend) (settings, error) {
 	read := settings{
-		target: target{project: spec.Project, zones: spec.Zones}, labels: map[string]string{}, existing: spec.ExistingDisks,
+		Target: cloud.Target{Project: spec.Project, Zones: spec.Zones}, labels: map[string]string{}, existing: spec.ExistingDisks,
 		diskType: cmp.Or(spec.DiskType, defaultDiskType), fsType: cmp.Or(spec.FSType, defaultFSType),
 	}
 	if spec.CredentialsSecret != nil {
-		read.secret = spec.CredentialsSecret.Name
+		read.Secret = spec.CredentialsSecret.Name
 	}
 	if spec.ProvisionedIOPS != nil {
 		read.iops = *spec.ProvisionedIOPS
 	}
-	if !apiProject.MatchString(spec.Project) {
+	if !cloud.ValidProject.MatchString(spec.Project) {
 		return settings{}, backend.Invalid.Errorf("gce.project %q is no id of a project", spec.Project)
 	}
 	for _, zone := range spec.Zones {
-		if !zoneName.MatchString(zone) {
+		if !cloud.ValidZone.MatchString(zone) {
 			return settings{}, backend.Invalid.Errorf("gce.zones: %q is no name of a zone, such as europe-west3-a", zone)
 		}
 	}
 	var err error
-	if read.endpoint, err = checkEndpoint(spec.Endpoint); err != nil {
+	if read.Endpoint, err = checkEndpoint(spec.Endpoint); err != nil {
 		return settings{}, err
 	}
 	for key, value := range spec.Labels {

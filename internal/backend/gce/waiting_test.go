@@ -16,7 +16,7 @@ import (
 func TestManyWaitForTheirOperationsWithOneListAtATime(t *testing.T) {
 	w := newWorld(t)
 	on := w.open()
-	w.kind.clients.limits.poll = 50 * time.Millisecond
+	w.kind.clients.Limits.Poll = 50 * time.Millisecond
 	var ids []string
 	for _, number := range strings.Split("123456789", "") {
 		ids = append(ids, w.withDisk(on, number))
@@ -46,7 +46,7 @@ func TestManyWaitForTheirOperationsWithOneListAtATime(t *testing.T) {
 		t.Errorf("there were %d lists and %d waits; %d calls said that they were taken", lists.Load(), waits.Load(), taken.Load())
 	}
 	deadline := time.Now().Add(patience)
-	for w.kind.clients.polled() > 0 {
+	for w.kind.clients.Polled() > 0 {
 		if time.Now().After(deadline) {
 			t.Fatal("it polls for nobody")
 		}

@@ -16,6 +16,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 	"github.com/stowage-dev/stowage/internal/gcemock"
 )
 
@@ -33,7 +34,7 @@ const (
 )
 
 // inTime are limits for tests, in which nothing takes long unless it is stuck.
-var inTime = limits{call: 5 * time.Second, operation: 5 * time.Second, poll: quick, page: 500}
+var inTime = cloud.Limits{Call: 5 * time.Second, Operation: 5 * time.Second, Poll: quick, Page: 500}
 
 // world is a cloud in this process, and a manager's kind of backend in it.
 type world struct {
@@ -157,7 +158,7 @@ func (w *world) stop() {
 // newKind is that of a manager that has just started.
 func (w *world) newKind(cluster types.UID) *Kind {
 	kind := NewKind(cluster, w.keys)
-	kind.clients.limits = inTime
+	kind.clients.Limits = inTime
 	return kind
 }
 
@@ -186,7 +187,7 @@ func (w *world) openAs(kind *Kind, name string, change ...func(*stowagev1alpha1.
 
 // impatient has callers be told at once that an operation goes on.
 func (w *world) impatient() {
-	w.kind.clients.limits.operation = quick
+	w.kind.clients.Limits.Operation = quick
 }
 
 func (w *world) inject(faults ...gcemock.Fault) {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/cloud"
 )
 
 // zoneFor chooses the zone of a new disk: its pod's, or else one of those that the class
@@ -18,15 +19,15 @@ func (b *gceBackend) zoneFor(request backend.Request) (string, error) {
 	if request.Node != nil {
 		return b.zoneOf(request.Node)
 	}
-	allowed := slices.DeleteFunc(slices.Clone(b.spec.zones), func(zone string) bool {
+	allowed := slices.DeleteFunc(slices.Clone(b.spec.Zones), func(zone string) bool {
 		return !backend.Allows(request.Topologies, nodeIn(zone))
 	})
 	if len(allowed) == 0 {
 		return "", backend.Invalid.Errorf("none of the zones of backend %s (%s) is within the allowedTopologies of the claim's StorageClass: "+
-			"add one to gce.zones, or use another class; zones go by the label %s", b.name, strings.Join(b.spec.zones, ", "), corev1.LabelTopologyZone)
+			"add one to gce.zones, or use another class; zones go by the label %s", b.name, strings.Join(b.spec.Zones, ", "), corev1.LabelTopologyZone)
 	}
 	return slices.MaxFunc(allowed, func(one, other string) int {
-		return cmp.Compare(digest(request.ID, one), digest(request.ID, other))
+		return cmp.Compare(cloud.Digest(request.ID, one), cloud.Digest(request.ID, other))
 	}), nil
 }
 
@@ -36,10 +37,10 @@ func (b *gceBackend) zoneOf(node *corev1.Node) (string, error) {
 	case zone == "":
 		return "", backend.WrongNode.Errorf("node %s has no label %s, so that nobody knows which disks it can have: "+
 			"label it with the zone of its instance", node.Name, corev1.LabelTopologyZone)
-	case !slices.Contains(b.spec.zones, zone):
+	case !slices.Contains(b.spec.Zones, zone):
 		return "", backend.WrongNode.Errorf("node %s is in zone %s, and backend %s makes disks in %s only: so that pods are placed there, "+
 			"let the StorageClass have allowedTopologies with %s in them, or add the zone to gce.zones",
-			node.Name, zone, b.name, strings.Join(b.spec.zones, ", "), corev1.LabelTopologyZone)
+			node.Name, zone, b.name, strings.Join(b.spec.Zones, ", "), corev1.LabelTopologyZone)
 	}
 	return zone, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/inspect"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
@@ -30,7 +31,7 @@ func (b *nfsBackend) delete(ctx context.Context, root tree.Dir, id string) error
 	if err := b.checkOwner(found); err != nil {
 		return err
 	}
-	until := time.Now().Add(b.share.slice)
+	until := time.Now().Add(b.share.Slice)
 	if found.Deletion == "" {
 		if err := b.condemn(ctx, root, found, until); err != nil {
 			return err
@@ -88,11 +89,11 @@ func (b *nfsBackend) checkRemovable(ctx context.Context, root tree.Dir, volume r
 	if err != nil || self.UID == 0 {
 		return err
 	}
-	looking := &look{
-		file: lookPath(volume.ID), aside: aside + "/" + volume.ID,
-		of: volume.mark() + "/" + volume.Directory, self: self.UID, until: until,
+	looking := &inspect.Inspection{
+		File: lookPath(volume.ID), Aside: aside + "/" + volume.ID,
+		Of: volume.mark() + "/" + volume.Directory, Self: self.UID, Until: until,
 	}
-	err = tree.Within(ctx, root, volume.Directory, func(dir tree.Dir) error { return looking.through(ctx, root, dir) })
+	err = tree.Within(ctx, root, volume.Directory, func(dir tree.Dir) error { return looking.Through(ctx, root, dir) })
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil

@@ -173,7 +173,7 @@ func TestAVolumeWithManyFilesIsRemovedInSlices(t *testing.T) {
 	for i := range 200 {
 		w.put(t, fmt.Sprintf("a-data-1/%d/file", i), "data")
 	}
-	opened.share.slice = 5 * time.Millisecond
+	opened.share.Slice = 5 * time.Millisecond
 	slices := 0
 	deadline := time.Now().Add(patience)
 	for err := backend.InProgress.Errorf("not begun"); err != nil; slices++ {

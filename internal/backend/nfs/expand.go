@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/share"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
@@ -15,7 +16,7 @@ var _ backend.Expander = (*nfsBackend)(nil)
 // Expand changes nothing on the share: a directory has no size of its own, and its
 // capacity is a label. It is refused where the whole share is smaller.
 func (b *nfsBackend) Expand(ctx context.Context, id string, capacity resource.Quantity) (backend.Expansion, error) {
-	_, err := use(ctx, b.share, func(ctx context.Context, root tree.Dir) (any, error) {
+	_, err := share.Use(ctx, b.share, func(ctx context.Context, root tree.Dir) (any, error) {
 		return nil, b.checkGrowth(ctx, root, id, capacity)
 	})
 	if err != nil {

@@ -1,18 +1,17 @@
 package nfs
 
 import (
-	"encoding/json"
 	"errors"
 	"path"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	nfsshare "github.com/stowage-dev/stowage/internal/backend/nfs/share"
 )
 
 // maxMessage is how long a message about what others wrote may be.
@@ -32,7 +31,7 @@ func FuzzRecord(f *testing.F) {
 	f.Add([]byte(forged(`"claim": {"uid": ` + strings.Repeat("1", maxRecord) + `}`)))
 	f.Add([]byte(strings.Repeat(`{"claim":`, maxRecord/9)))
 	f.Add([]byte(`{"id": "pvc-1", "claim": {"namespace": "..", "name": "/", "uid": "1"}, "cluster": "cluster-1", "backend": "share"}`))
-	opened := &nfsBackend{name: "share", cluster: string(thisCluster), share: &share{server: &server{}}}
+	opened := &nfsBackend{name: "share", cluster: string(thisCluster), share: &nfsshare.Share{Server: &nfsshare.Server{}}}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		found, err := recordFrom(data, "pvc-1")
 		mustBeShort(t, err)
@@ -114,24 +113,6 @@ func FuzzSettings(f *testing.F) {
 			t.Errorf("%q of %q with %q is taken", checked.path, checked.server, checked.nodeOptions())
 		}
 		mustBeShort(t, new(settings).setAccess(stowagev1alpha1.NFSAccess{Mode: mode}))
-	})
-}
-
-func FuzzProgress(f *testing.F) {
-	f.Add([]byte(`{"of": "it", "written": "2026-01-01T00:00:00Z", "place": {"steps": [{"at": {"cookie": 7}}, {"name": "YQ==", "at": {}}], "seen": 5}}`))
-	f.Add([]byte(`{"of": "it", "written": "2026-01-01T00:00:00Z", "done": true}`))
-	f.Add([]byte(`{"of": "it", "place": {"steps": [` + strings.Repeat(`{"name": "YQ=="},`, 640) + `{}]}}`))
-	f.Add([]byte(`{"of": "it", "written": "9999-12-31T23:59:59Z", "place": {"seen": 1e30}}`))
-	now := time.Date(2026, 1, 1, 0, 0, 1, 0, time.UTC)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		found := progressFrom(data, "it", now)
-		written, err := json.Marshal(found)
-		if len(written) > maxProgress+len(data) || err != nil || len(found.Place.Steps) > 64 {
-			t.Errorf("it goes on at %d steps, written as %d bytes, %v", len(found.Place.Steps), len(written), err)
-		}
-		if told := roughly(found.Place.Seen); told < 0 || told > found.Place.Seen {
-			t.Errorf("%d is told as %d", found.Place.Seen, told)
-		}
 	})
 }
 

@@ -212,7 +212,7 @@ func testFull(t *testing.T, g ganesha) {
 }
 
 func testFrozen(t *testing.T, g ganesha) {
-	g.kind.limits.call = 3 * time.Second
+	g.kind.limits.Call = 3 * time.Second
 	opened := g.open(t)
 	mustProvision(t, opened, requestFor("a", "data", "1"))
 	must(t, g.server.Freeze())
@@ -231,7 +231,7 @@ func testFrozen(t *testing.T, g ganesha) {
 func testSquashedInSlices(t *testing.T, w *world) {
 	w.spec.Access = stowagev1alpha1.NFSAccess{UID: nfstest.Nobody, GID: nfstest.Nobody, Mode: "0777"}
 	opened := w.open(t)
-	opened.share.slice = 0
+	opened.share.Slice = 0
 	mustProvision(t, opened, requestFor("a", "slices", "2"))
 	volume := filepath.Join(w.folder, "a-slices-2")
 	for i := range 20 {

@@ -14,20 +14,21 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/mounted"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/nfs3"
+	nfsshare "github.com/stowage-dev/stowage/internal/backend/nfs/share"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
 // usual limits: a server answers in milliseconds, and removes files for a while.
-var usual = limits{call: 10 * time.Second, operation: time.Minute, turn: 30 * time.Second, parallel: 16}
+var usual = nfsshare.Limits{Call: 10 * time.Second, Operation: time.Minute, Turn: 30 * time.Second, Parallel: 16}
 
 // Kind makes NFS backends, and keeps what they share: connections, and turns.
 type Kind struct {
 	cluster types.UID
 	mounts  string
-	limits  limits
+	limits  nfsshare.Limits
 
 	mu      sync.Mutex
-	servers map[string]*server
+	servers map[string]*nfsshare.Server
 	clients map[endpoint]*nfs3.Client
 }
 
@@ -43,7 +44,7 @@ type endpoint struct {
 func NewKind(cluster types.UID, mounts string) *Kind {
 	return &Kind{
 		cluster: cluster, mounts: mounts, limits: usual,
-		servers: map[string]*server{}, clients: map[endpoint]*nfs3.Client{},
+		servers: map[string]*nfsshare.Server{}, clients: map[endpoint]*nfs3.Client{},
 	}
 }
 
@@ -63,25 +64,25 @@ func (k *Kind) Open(object *stowagev1alpha1.StorageBackend) (backend.Backend, er
 	return &nfsBackend{name: object.Name, cluster: string(k.cluster), spec: spec, share: k.share(object.Name, spec)}, nil
 }
 
-func (k *Kind) share(name string, spec settings) *share {
-	opened := &share{server: k.server(spec.server), slice: removalSlice}
+func (k *Kind) share(name string, spec settings) *nfsshare.Share {
+	opened := &nfsshare.Share{Server: k.server(spec.server), Slice: removalSlice}
 	if k.mounts != "" && isThere(k.mounts, name) {
 		path := filepath.Join(k.mounts, name)
-		opened.uninterruptible = true
-		opened.open = func(context.Context) (tree.Dir, error) { return mounted.Open(path) }
+		opened.Uninterruptible = true
+		opened.Open = func(context.Context) (tree.Dir, error) { return mounted.Open(path) }
 		return opened
 	}
 	client := k.client(spec)
-	opened.open = func(ctx context.Context) (tree.Dir, error) { return client.Open(ctx, spec.path) }
+	opened.Open = func(ctx context.Context) (tree.Dir, error) { return client.Open(ctx, spec.path) }
 	return opened
 }
 
 // server is the one that all backends on it share.
-func (k *Kind) server(name string) *server {
+func (k *Kind) server(name string) *nfsshare.Server {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.servers[name] == nil {
-		k.servers[name] = &server{name: name, slots: make(chan struct{}, k.limits.parallel), limits: k.limits}
+		k.servers[name] = &nfsshare.Server{Name: name, Slots: make(chan struct{}, k.limits.Parallel), Limits: k.limits}
 	}
 	return k.servers[name]
 }
@@ -91,7 +92,7 @@ func (k *Kind) client(spec settings) *nfs3.Client {
 	defer k.mu.Unlock()
 	at := endpoint{spec.server, spec.port, spec.mountPort}
 	if k.clients[at] == nil {
-		k.clients[at] = nfs3.NewClient(spec.server, nfs3.Options{Port: spec.port, MountPort: spec.mountPort, CallTimeout: k.limits.call})
+		k.clients[at] = nfs3.NewClient(spec.server, nfs3.Options{Port: spec.port, MountPort: spec.mountPort, CallTimeout: k.limits.Call})
 	}
 	return k.clients[at]
 }

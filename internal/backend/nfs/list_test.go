@@ -56,7 +56,7 @@ func TestMoreRecordsThanACallHasTimeForAreListedInPages(t *testing.T) {
 		all = append(all, idOf(i))
 	}
 	w.record(t, all...)
-	opened.share.slice = 0
+	opened.share.Slice = 0
 	w.proxy.Plan(atMost(50))
 
 	ids, pages := readPages(t, opened, func(int) { w.proxy.Plan(atMost(50)) })
@@ -69,7 +69,7 @@ func TestMoreRecordsThanACallHasTimeForAreListedInPages(t *testing.T) {
 func TestWhatStaysIsOnAPageWhateverComesAndGoesBetweenThem(t *testing.T) {
 	w := newWorld(t)
 	opened := w.open(t)
-	opened.share.slice = 0
+	opened.share.Slice = 0
 	var stay []string
 	for i := range 40 {
 		w.record(t, idOf(10*i))

@@ -17,6 +17,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	nfsshare "github.com/stowage-dev/stowage/internal/backend/nfs/share"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
@@ -24,7 +25,7 @@ type nfsBackend struct {
 	name    string
 	cluster string
 	spec    settings
-	share   *share
+	share   *nfsshare.Share
 }
 
 var (
@@ -48,7 +49,7 @@ func (b *nfsBackend) Capabilities() backend.Capabilities {
 // Provision records whose the volume is, reserves its directory, and makes it.
 // Each step finds what an earlier attempt did.
 func (b *nfsBackend) Provision(ctx context.Context, request backend.Request) (*backend.Volume, error) {
-	made, err := use(ctx, b.share, func(ctx context.Context, root tree.Dir) (*backend.Volume, error) {
+	made, err := nfsshare.Use(ctx, b.share, func(ctx context.Context, root tree.Dir) (*backend.Volume, error) {
 		return b.provision(ctx, root, request)
 	})
 	return made, b.translate(fmt.Sprintf("provisioning volume %s", request.ID), err)
@@ -56,7 +57,7 @@ func (b *nfsBackend) Provision(ctx context.Context, request backend.Request) (*b
 
 // Delete removes, archives or lets go of the directory, as the spec says.
 func (b *nfsBackend) Delete(ctx context.Context, id string) error {
-	_, err := use(ctx, b.share, func(ctx context.Context, root tree.Dir) (any, error) {
+	_, err := nfsshare.Use(ctx, b.share, func(ctx context.Context, root tree.Dir) (any, error) {
 		return nil, b.delete(ctx, root, id)
 	})
 	return b.translate(fmt.Sprintf("deleting volume %s", id), err)
@@ -64,7 +65,7 @@ func (b *nfsBackend) Delete(ctx context.Context, id string) error {
 
 // Probe does, on the share, what a volume needs.
 func (b *nfsBackend) Probe(ctx context.Context) error {
-	_, err := use(ctx, b.share, func(ctx context.Context, root tree.Dir) (any, error) {
+	_, err := nfsshare.Use(ctx, b.share, func(ctx context.Context, root tree.Dir) (any, error) {
 		return nil, b.probe(ctx, root)
 	})
 	err = b.translate("trying the share", err)
@@ -88,15 +89,15 @@ func (b *nfsBackend) List(ctx context.Context) (held []backend.Held, err error) 
 
 // ListAfter reads records for as long as a slice lasts, at least one.
 func (b *nfsBackend) ListAfter(ctx context.Context, id string) (page []backend.Held, next string, err error) {
-	read, err := use(ctx, b.share, func(ctx context.Context, root tree.Dir) (listed, error) {
-		return b.listAfter(ctx, root, id, time.Now().Add(b.share.slice))
+	read, err := nfsshare.Use(ctx, b.share, func(ctx context.Context, root tree.Dir) (listed, error) {
+		return b.listAfter(ctx, root, id, time.Now().Add(b.share.Slice))
 	})
 	return read.held, read.next, b.translate("listing volumes", err)
 }
 
 // Space is what the server says of the share.
 func (b *nfsBackend) Space(ctx context.Context) (backend.Space, error) {
-	space, err := use(ctx, b.share, func(ctx context.Context, root tree.Dir) (tree.Space, error) { return root.Space(ctx) })
+	space, err := nfsshare.Use(ctx, b.share, func(ctx context.Context, root tree.Dir) (tree.Space, error) { return root.Space(ctx) })
 	if err != nil {
 		return backend.Space{}, b.translate("asking for the share's space", err)
 	}
@@ -119,4 +120,8 @@ func (b *nfsBackend) volume(recorded record, request backend.Request) *backend.V
 func bytes(count uint64) resource.Quantity {
 	const most = 1<<63 - 1
 	return *resource.NewQuantity(int64(min(count, most)), resource.BinarySI)
+}
+
+func (b *nfsBackend) translate(doing string, err error) error {
+	return nfsshare.Translate(b.spec.server, b.spec.path, doing, err)
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/share"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
@@ -21,7 +22,7 @@ func ensureReserved(ctx context.Context, root tree.Dir, volume record) error {
 	place := directories + "/" + volume.Directory
 	err := makeMark(ctx, root, place, volume.mark())
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = tree.EnsureDir(ctx, root, path.Dir(place), ownerOnly); err == nil {
+		if err = tree.EnsureDir(ctx, root, path.Dir(place), share.OwnerOnly); err == nil {
 			err = makeMark(ctx, root, place, volume.mark())
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/share"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
@@ -37,7 +38,7 @@ func (b *nfsBackend) probe(ctx context.Context, root tree.Dir) error {
 // try returns the server's time.
 func (b *nfsBackend) try(ctx context.Context, dir tree.Dir) (now time.Time, err error) {
 	name := fmt.Sprintf("%s%x", trialPrefix, rand.Uint64())
-	if err := dir.MakeDir(ctx, name, ownerOnly); err != nil {
+	if err := dir.MakeDir(ctx, name, share.OwnerOnly); err != nil {
 		return now, err
 	}
 	made, err := dir.Open(ctx, name)

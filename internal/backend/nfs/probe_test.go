@@ -34,7 +34,7 @@ func TestAShareThatDoesNotServeSaysWhy(t *testing.T) {
 		"an export that isn't there": {func(w *world) { w.spec.Path = "/exports/other" }, "add it to the server's exports"},
 		"a server that is stopped":   {func(w *world) { w.proxy.Close() }, "can't be reached"},
 		"a server that is silent": {func(w *world) {
-			w.kind.limits.call = time.Second
+			w.kind.limits.Call = time.Second
 			w.proxy.Plan(always(nfstest.DeadSilence))
 		}, "doesn't answer"},
 		"a share that is read-only": {func(w *world) { w.server.ReadOnly.Store(true) }, "export it with rw"},
@@ -42,7 +42,7 @@ func TestAShareThatDoesNotServeSaysWhy(t *testing.T) {
 			w.spec.Server, w.spec.MountOptions = "127.255.255.254", nil
 		}, "can't be reached"},
 		"a name that doesn't resolve": {func(w *world) {
-			w.kind.limits.call = time.Second // where no name server answers
+			w.kind.limits.Call = time.Second // where no name server answers
 			w.spec.Server = "no-such-host.invalid"
 		}, "doesn't resolve"},
 	} {
@@ -119,13 +119,13 @@ func TestSpaceIsTheServers(t *testing.T) {
 
 func TestAServerThatIsSilentHoldsUpNoOther(t *testing.T) {
 	silent, well := newWorld(t), newWorld(t)
-	silent.kind.limits.call, silent.kind.limits.turn = time.Hour, 100*time.Millisecond
+	silent.kind.limits.Call, silent.kind.limits.Turn = time.Hour, 100*time.Millisecond
 	well.kind, well.spec.Server = silent.kind, "localhost"
 	silent.proxy.Plan(always(nfstest.DeadSilence))
 	opened := silent.open(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	stuck := make(chan error, silent.kind.limits.parallel)
-	for range silent.kind.limits.parallel {
+	stuck := make(chan error, silent.kind.limits.Parallel)
+	for range silent.kind.limits.Parallel {
 		go func() { stuck <- opened.Probe(ctx) }()
 	}
 	awaitTaken(t, opened)
@@ -135,7 +135,7 @@ func TestAServerThatIsSilentHoldsUpNoOther(t *testing.T) {
 	}
 	must(t, well.open(t).Probe(t.Context()))
 	cancel()
-	for range silent.kind.limits.parallel {
+	for range silent.kind.limits.Parallel {
 		if err := <-stuck; !errors.Is(err, backend.Unavailable) {
 			t.Errorf("a call that was given up ended with %v", err)
 		}
@@ -150,7 +150,7 @@ func awaitTaken(t *testing.T, opened *nfsBackend) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	deadline := time.After(patience)
-	for len(opened.share.slots) < cap(opened.share.slots) {
+	for len(opened.share.Slots) < cap(opened.share.Slots) {
 		select {
 		case <-tick.C:
 		case <-deadline:

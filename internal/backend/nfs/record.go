@@ -12,30 +12,29 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/share"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
 // What is ours on a share. No pod mounts it: no volume's directory begins with a
 // dot.
 const (
-	ours = ".stowage"
 	// volumes holds the record of each volume, by id.
-	volumes = ours + "/volumes"
+	volumes = share.Folder + "/volumes"
 	// directories mirrors the volumes' directories: where a volume's is, a symlink
 	// names the volume. It can't be made where another's is, nor above, nor below.
-	directories = ours + "/directories"
+	directories = share.Folder + "/directories"
 	// deleting holds directories that are being removed, by id.
-	deleting = ours + "/deleting"
+	deleting = share.Folder + "/deleting"
 	// archived and retained hold what was kept of deleted volumes: records, and
 	// in archived the directories, too.
-	archived = ours + "/archived"
-	retained = ours + "/retained"
+	archived = share.Folder + "/archived"
+	retained = share.Folder + "/retained"
 	// aside holds what is being written.
-	aside = ours + "/tmp"
+	aside = share.Folder + "/tmp"
 
 	recordSuffix = ".json"
 
-	ownerOnly = 0o700
 	maxRecord = 64 << 10
 	// maxObjectName is how long names and UIDs of objects can be.
 	maxObjectName = 253
@@ -153,7 +152,7 @@ func writeRecord(ctx context.Context, root tree.Dir, written record) error {
 // ensureOurs makes the directories that are ours.
 func ensureOurs(ctx context.Context, root tree.Dir) error {
 	for _, path := range []string{volumes, directories, deleting, archived, retained, aside} {
-		if err := tree.EnsureDir(ctx, root, path, ownerOnly); err != nil {
+		if err := tree.EnsureDir(ctx, root, path, share.OwnerOnly); err != nil {
 			return fmt.Errorf("making %s on the share: %w", path, err)
 		}
 	}

@@ -2,25 +2,18 @@ package nfs
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 	"time"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	nfsrecycle "github.com/stowage-dev/stowage/internal/backend/nfs/recycle"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/share"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
 var _ backend.Recycler = (*Kind)(nil)
-
-// recycling holds, in a directory that is being emptied, a directory for each who is
-// at it, by token.
-const recycling = ".stowage-recycle"
-
-// looked is the file there that says how much was looked through.
-const looked = "looked"
 
 // Recycle empties a directory of any server that speaks NFSv3.
 //
@@ -39,8 +32,8 @@ func (k *Kind) recycle(ctx context.Context, wanted backend.Recycling, slice time
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	at := &nfsBackend{spec: spec, share: k.share("", spec)}
-	_, err = use(ctx, at.share, func(ctx context.Context, root tree.Dir) (any, error) {
-		return nil, recycle(ctx, root, emptying{Recycling: wanted, until: time.Now().Add(slice)})
+	_, err = share.Use(ctx, at.share, func(ctx context.Context, root tree.Dir) (any, error) {
+		return nil, nfsrecycle.Recycle(ctx, root, nfsrecycle.Pass{Recycling: wanted, Until: time.Now().Add(slice)})
 	})
 	return at.translate(doing, err)
 }
@@ -53,153 +46,4 @@ func settingsOf(wanted backend.Recycling) (settings, error) {
 		}
 	}
 	return settingsFrom(spec)
-}
-
-// emptying is one call's share of a recycling.
-type emptying struct {
-	backend.Recycling
-	// in is the directory that is worked in, in the one that is emptied.
-	in    string
-	until time.Time
-}
-
-// recycle does one call's share of the work. It finds what earlier calls did.
-func recycle(ctx context.Context, root tree.Dir, wanted emptying) (err error) {
-	if err := checkPlain(ctx, root, wanted.Recycling); err != nil {
-		return err
-	}
-	if wanted.in, err = workplace(ctx, root, wanted.Token); err != nil {
-		return err
-	}
-	mine := wanted.in + "/" + wanted.Token
-	if err := tree.EnsureDir(ctx, root, mine, ownerOnly); err != nil {
-		return fmt.Errorf("making directory %s: %w", mine, err)
-	}
-	// Not before it was made: who gave the volume object another token since this one
-	// removes it, or is seen now.
-	if err := wanted.Confirm(ctx); err != nil {
-		return errors.Join(err, wanted.leave(ctx, root))
-	}
-	err = tree.Within(ctx, root, mine, func(aside tree.Dir) error { return wanted.clearAway(ctx, root, aside) })
-	switch {
-	case errors.Is(err, backend.InProgress):
-		return err
-	case errors.Is(err, tree.ErrUnfinished):
-		return backend.InProgress.Errorf("directory %s has more files than could be removed so far: removing goes on", wanted.Path)
-	case err != nil:
-		return fmt.Errorf("removing what is in directory %s: %w", wanted.Path, err)
-	}
-	if err := tree.RemoveFile(ctx, root, wanted.in+"/"+looked); err != nil {
-		return fmt.Errorf("removing file %s/%s: %w", wanted.in, looked, err)
-	}
-	if err := wanted.leave(ctx, root); err != nil {
-		return err
-	}
-	return checkEmpty(ctx, root, wanted.Recycling)
-}
-
-// workplace is the directory to work in. Where a tenant made something else of that
-// name, which is to be removed with the rest, it is one of the caller's alone: it is
-// moved and removed by others like all that they find.
-func workplace(ctx context.Context, root tree.Dir, token string) (string, error) {
-	there, err := root.Lookup(ctx, recycling)
-	switch {
-	case err == nil && there.Type != tree.Directory:
-		return recycling + "-" + token, nil
-	case err == nil || errors.Is(err, fs.ErrNotExist):
-		return recycling, nil
-	default:
-		return "", err
-	}
-}
-
-// checkPlain refuses a directory that is, or was, the share of a StorageBackend: the
-// volumes of other claims are in it.
-func checkPlain(ctx context.Context, root tree.Dir, wanted backend.Recycling) error {
-	there, err := tree.Exists(ctx, root, ours)
-	if err != nil || !there {
-		return err
-	}
-	return backend.Conflict.Errorf("directory %s of server %s has a directory %s in it, as the share of a StorageBackend has: "+
-		"nothing is removed: remove what is to go by hand", wanted.Path, wanted.Server, ours)
-}
-
-// clearAway removes what was moved aside, and what others could move more into; then
-// moves all else aside, and removes that. Looking and removing may have taken a while:
-// it is asked once more whether the data is to go.
-func (e emptying) clearAway(ctx context.Context, root, aside tree.Dir) error {
-	self, err := aside.Stat(ctx)
-	if err != nil {
-		return err
-	}
-	looking := e.lookBefore(self.UID)
-	if self.UID != 0 {
-		if err := checkEmptiable(ctx, root, looking); err != nil {
-			return err
-		}
-	}
-	err = e.moveAndRemove(ctx, root, aside)
-	if self.UID != 0 && errors.Is(err, tree.ErrUnfinished) {
-		// What is left was looked at: the next call begins with removing.
-		if failed := looking.done(ctx, root); failed != nil {
-			return failed
-		}
-	}
-	return err
-}
-
-func (e emptying) moveAndRemove(ctx context.Context, root, aside tree.Dir) error {
-	err := tree.Within(ctx, root, e.in, func(all tree.Dir) error { return tree.Empty(ctx, all, e.until, e.Token, looked) })
-	if err == nil {
-		err = tree.Empty(ctx, aside, e.until)
-	}
-	if err == nil {
-		err = e.Confirm(ctx)
-	}
-	if err == nil {
-		err = tree.MoveAll(ctx, root, e.in, aside, e.until)
-	}
-	if err == nil {
-		err = tree.Empty(ctx, aside, e.until)
-	}
-	return err
-}
-
-// lookBefore is the look through a directory before it is emptied. Its progress lies
-// where late callers can't write any more, and is that of one claim's data.
-func (e emptying) lookBefore(self uint32) *look {
-	return &look{file: e.in + "/" + looked, aside: e.in + "/" + e.Token + "-look", of: e.Data, self: self, until: e.until}
-}
-
-// checkEmptiable looks through a directory whose server doesn't let us act as root, so
-// that not half of it is removed.
-func checkEmptiable(ctx context.Context, root tree.Dir, looking *look) error {
-	err := looking.through(ctx, root, root)
-	if errors.Is(err, fs.ErrPermission) {
-		return backend.Unavailable.Errorf("the directory can't be emptied, and nothing of it was removed: the server makes user %d of root, "+
-			"who isn't allowed to: export it with no_root_squash, or remove the files by hand: %w", looking.self, err)
-	}
-	return err
-}
-
-// checkEmpty makes sure of what Recycle promises: somebody may write there still.
-func checkEmpty(ctx context.Context, root tree.Dir, wanted backend.Recycling) error {
-	for entry, err := range root.List(ctx, tree.Cursor{}) {
-		if err != nil {
-			return err
-		}
-		return backend.InProgress.Errorf("directory %s holds %s again: removing goes on", wanted.Path, entry.Name)
-	}
-	return nil
-}
-
-// leave takes away what was made to work in, unless something is in it.
-func (e emptying) leave(ctx context.Context, root tree.Dir) error {
-	for _, path := range []string{e.in + "/" + e.Token, e.in} {
-		err := tree.At(ctx, root, path, func(parent tree.Dir, name string) error { return parent.RemoveDir(ctx, name) })
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("removing directory %s: %w", path, err)
-		}
-	}
-	return nil
 }

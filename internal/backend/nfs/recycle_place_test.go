@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stowage-dev/stowage/internal/backend/nfs/recycle"
 )
 
 func TestWhatATenantNamedAsThePlaceToWorkInIsRecycledToo(t *testing.T) {
@@ -17,7 +19,7 @@ func TestWhatATenantNamedAsThePlaceToWorkInIsRecycledToo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.fill(t)
-			must(t, put(filepath.Join(w.folder, recycling)))
+			must(t, put(filepath.Join(w.folder, recycle.Folder)))
 			mustRecycle(t.Context(), t, w.kind, w.recycling("one"))
 			w.mustBeEmpty(t)
 		})
@@ -26,13 +28,13 @@ func TestWhatATenantNamedAsThePlaceToWorkInIsRecycledToo(t *testing.T) {
 
 func TestWhoComesLateRemovesNothingThoughATenantTookThePlaceToWorkIn(t *testing.T) {
 	w := newWorld(t)
-	w.put(t, recycling, "data")
+	w.put(t, recycle.Folder, "data")
 	testLate(t, w)
 }
 
 func TestWhereATenantTookThePlaceToWorkInARecyclingIsEndedByAnother(t *testing.T) {
 	cutOffAnywhere(t, func(t *testing.T, w *world, spoil func()) error {
-		w.put(t, recycling, "data")
+		w.put(t, recycle.Folder, "data")
 		w.put(t, "data/file", "data")
 		spoil()
 		return w.kind.Recycle(t.Context(), w.recycling("one"))

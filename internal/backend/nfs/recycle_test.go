@@ -13,6 +13,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/nfstest"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/recycle"
 )
 
 // recycling asks for the world's share to be emptied by the bearer of a token.
@@ -72,7 +73,7 @@ func TestWhatIsNotConfirmedIsNotRecycled(t *testing.T) {
 		t.Errorf("it ended with %v", err)
 	}
 	w.mustHave(t, "data/deep/er/file", ".hidden", "out")
-	w.mustLack(t, recycling)
+	w.mustLack(t, recycle.Folder)
 }
 
 func TestTheShareOfABackendIsNotRecycled(t *testing.T) {
@@ -132,7 +133,7 @@ func testLate(t *testing.T, w *world) {
 		t.Error("it went through")
 	}
 	w.mustHave(t, "data/file", "file")
-	w.mustLack(t, recycling)
+	w.mustLack(t, recycle.Folder)
 }
 
 // As before, but the late one was listing already when the other was done.
@@ -212,7 +213,7 @@ func testRecyclingStopsAtMount(t *testing.T, g ganesha) {
 	if err := g.kind.Recycle(t.Context(), g.recycling("one")); err == nil || errors.Is(err, backend.InProgress) {
 		t.Errorf("it ended with %v", err)
 	}
-	if found, _ := filepath.Glob(filepath.Join(g.folder, recycling, "one", "data", "disk", "file")); len(found) == 0 && !g.has("data/disk/file") {
+	if found, _ := filepath.Glob(filepath.Join(g.folder, recycle.Folder, "one", "data", "disk", "file")); len(found) == 0 && !g.has("data/disk/file") {
 		t.Error("the disk's file is gone")
 	}
 }
@@ -233,7 +234,7 @@ func testRecyclingSquashed(t *testing.T, w *world) {
 func TestWhatIsNotConfirmedAgainIsNotMoved(t *testing.T) {
 	w, refused, asked := newWorld(t), errors.New("refused"), 0
 	w.fill(t)
-	w.put(t, recycling+"/crashed/file", "data")
+	w.put(t, recycle.Folder+"/crashed/file", "data")
 	wanted := w.recycling("one")
 	wanted.Confirm = func(context.Context) error {
 		asked++
@@ -246,5 +247,5 @@ func TestWhatIsNotConfirmedAgainIsNotMoved(t *testing.T) {
 		t.Errorf("it ended with %v", err)
 	}
 	w.mustHave(t, "data/deep/er/file", ".hidden", "out")
-	w.mustLack(t, recycling+"/crashed")
+	w.mustLack(t, recycle.Folder+"/crashed")
 }

@@ -6,6 +6,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/share"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
 )
 
@@ -14,7 +15,7 @@ var _ backend.Retainer = (*nfsBackend)(nil)
 // Retain writes the wish into the volume's record. Its directory keeps its place and
 // its mark.
 func (b *nfsBackend) Retain(ctx context.Context, id string) (string, error) {
-	place, err := use(ctx, b.share, func(ctx context.Context, root tree.Dir) (string, error) {
+	place, err := share.Use(ctx, b.share, func(ctx context.Context, root tree.Dir) (string, error) {
 		return b.retain(ctx, root, id)
 	})
 	return place, b.translate(fmt.Sprintf("retaining volume %s", id), err)

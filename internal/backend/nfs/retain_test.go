@@ -8,6 +8,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/backendtest"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/share"
 )
 
 // A server that came up without its disk exports an empty directory.
@@ -15,11 +16,11 @@ func TestAVolumeIsNotTakenForGoneWhereTheWholeShareIsGone(t *testing.T) {
 	w := newWorld(t)
 	opened := w.open(t)
 	mustProvision(t, opened, backendtest.Request("1"))
-	must(t, os.Rename(filepath.Join(w.folder, ours), filepath.Join(w.folder, "elsewhere")))
+	must(t, os.Rename(filepath.Join(w.folder, share.Folder), filepath.Join(w.folder, "elsewhere")))
 	if _, err := opened.Retain(t.Context(), "pvc-1"); !errors.Is(err, backend.Unavailable) {
 		t.Errorf("it answers %v", err)
 	}
-	must(t, os.Rename(filepath.Join(w.folder, "elsewhere"), filepath.Join(w.folder, ours)))
+	must(t, os.Rename(filepath.Join(w.folder, "elsewhere"), filepath.Join(w.folder, share.Folder)))
 	if _, err := opened.Retain(t.Context(), "pvc-1"); err != nil {
 		t.Error(err)
 	}

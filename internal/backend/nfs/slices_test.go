@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/nfs/nfstest"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/recycle"
 )
 
 // atMost lets so many calls through: an operation that needs more runs out of time.
@@ -74,7 +74,7 @@ func TestAVolumeThatIsLookedThroughForLongerThanACallMayTakeIsDeleted(t *testing
 
 	said := w.untilDone(t, func(kind *Kind) error {
 		opened := w.openAs(t, kind)
-		opened.share.slice = 0
+		opened.share.Slice = 0
 		return opened.Delete(t.Context(), "pvc-1")
 	})
 
@@ -106,15 +106,15 @@ func TestWhatATenantPutInPlaceOfHowFarALookIsHoldsNothingUp(t *testing.T) {
 		"a link": func(t *testing.T, w *world, path string) {
 			must(t, os.Symlink("/etc/passwd", filepath.Join(w.folder, path)))
 		},
-		"a large file":      func(t *testing.T, w *world, path string) { w.put(t, path, strings.Repeat("[", 10*maxProgress)) },
+		"a large file":      func(t *testing.T, w *world, path string) { w.put(t, path, strings.Repeat("[", 10*(128<<10))) },
 		"nothing":           func(t *testing.T, w *world, path string) { w.put(t, path, "") },
 		"what says nothing": func(t *testing.T, w *world, path string) { w.put(t, path, forged) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := squashed(t)
 			w.plant(t, "data", 10)
-			must(t, os.Mkdir(filepath.Join(w.folder, recycling), 0o777))
-			put(t, w, recycling+"/"+looked)
+			must(t, os.Mkdir(filepath.Join(w.folder, recycle.Folder), 0o777))
+			put(t, w, recycle.Folder+"/"+recycle.Looked)
 			said := w.untilDone(t, func(kind *Kind) error { return kind.recycle(t.Context(), w.recycling("one"), 0) })
 			w.mustBeEmpty(t)
 			if !strings.Contains(said[0], "looked through") {
@@ -133,7 +133,7 @@ func TestALookThatIsNotNeededAnyMoreLeavesNothing(t *testing.T) {
 	mustProvision(t, w.open(t), requestFor("a", "data", "1"))
 	w.plant(t, "a-data-1", 10)
 	opened := w.open(t)
-	opened.share.slice = 0
+	opened.share.Slice = 0
 	if err := opened.Delete(t.Context(), "pvc-1"); !errors.Is(err, backend.InProgress) {
 		t.Fatalf("deleting ended with %v", err)
 	}
@@ -143,32 +143,4 @@ func TestALookThatIsNotNeededAnyMoreLeavesNothing(t *testing.T) {
 
 	w.mustHave(t, archived+"/a_data_pvc-1/0/0/file")
 	w.mustLack(t, lookPath("pvc-1"))
-}
-
-func TestHowFarALookWasLongAgoOrOfOtherDataIsForgotten(t *testing.T) {
-	now := time.Now()
-	for name, test := range map[string]struct {
-		of    string
-		age   time.Duration
-		valid bool
-	}{
-		"just now":                  {"it", time.Second, true},
-		"by a clock that was ahead": {"it", -time.Hour, true},
-		"long ago":                  {"it", 25 * time.Hour, false},
-		"far ahead":                 {"it", -25 * time.Hour, false},
-		"of other data":             {"other", time.Second, false},
-	} {
-		found := progress{Of: test.of, Written: now.Add(-test.age)}
-		if found.valid("it", now) != test.valid {
-			t.Errorf("%s: it counts: %v", name, !test.valid)
-		}
-	}
-}
-
-func TestANumberThatGrowsIsToldInFewSteps(t *testing.T) {
-	for count, want := range map[int64]int64{0: 0, 1: 1, 2: 2, 4: 2, 9: 5, 10: 10, 19: 10, 20: 20, 49: 20, 500: 500, 1 << 62: 2e18} {
-		if got := roughly(count); got != want {
-			t.Errorf("%d is told as %d", count, got)
-		}
-	}
 }

@@ -19,9 +19,15 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/queue"
 )
 
-// measured are two backends before the same storage: one that is called through the queue,
-// and one whose callers wait.
-func measured(t *testing.T) (gather func() []*dto.Metric, inner *fake.Backend, served, direct backend.Backend) {
+// measuredWorld has two backends before the same storage: one that is called through the
+// queue, and one whose callers wait.
+type measuredWorld struct {
+	gather         func() []*dto.Metric
+	inner          *fake.Backend
+	served, direct backend.Backend
+}
+
+func measured(t *testing.T) measuredWorld {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	m, err := metrics.New(registry)
@@ -29,8 +35,8 @@ func measured(t *testing.T) (gather func() []*dto.Metric, inner *fake.Backend, s
 		t.Fatal(err)
 	}
 	q, target := queue.New(t.Context(), m), queue.Target{Name: "StorageBackend disks", Metric: "disks", Limit: 1}
-	inner = fake.New()
-	return func() []*dto.Metric {
+	inner := fake.New()
+	gather := func() []*dto.Metric {
 		families, err := registry.Gather()
 		if err != nil {
 			t.Fatal(err)
@@ -39,7 +45,8 @@ func measured(t *testing.T) (gather func() []*dto.Metric, inner *fake.Backend, s
 			return nil
 		}
 		return families[0].GetMetric()
-	}, inner, q.Serve(target, inner, func() {}), q.Direct(target, inner)
+	}
+	return measuredWorld{gather: gather, inner: inner, served: q.Serve(target, inner, func() {}), direct: q.Direct(target, inner)}
 }
 
 // labels are backend, operation, outcome and the number of calls.
@@ -64,9 +71,10 @@ func TestEachCallIsMeasuredByOperationAndOutcome(t *testing.T) {
 	}
 	for _, way := range []string{"through the queue", "by a caller that waits"} {
 		t.Run(way, func(t *testing.T) {
-			gather, inner, opened, direct := measured(t)
+			w := measured(t)
+			gather, inner, opened := w.gather, w.inner, w.served
 			if way != "through the queue" {
-				opened = direct
+				opened = w.direct
 			}
 			inner.AddExisting(disk)
 			inner.FailNext(nil, backend.Exhausted.Errorf("full"), errors.New("broken pipe"))
@@ -97,7 +105,8 @@ func TestEachCallIsMeasuredByOperationAndOutcome(t *testing.T) {
 
 func TestTheTimeInTheQueueIsNotMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		gather, inner, served, _ := measured(t)
+		w := measured(t)
+		gather, inner, served := w.gather, w.inner, w.served
 		release := inner.Hold()
 		_, _ = served.Provision(t.Context(), request("1", "a"))
 		_, _ = served.Provision(t.Context(), request("2", "a"))
@@ -150,7 +159,8 @@ func TestACallThatPanicsIsMeasured(t *testing.T) {
 
 func TestADirectBackendKeepsTheContractOfAttaching(t *testing.T) {
 	backendtest.AttachContract(t, func(t *testing.T) backendtest.Machines {
-		_, inner, _, direct := measured(t)
+		w := measured(t)
+		inner, direct := w.inner, w.direct
 		inner.SetMachine(node(9), backend.MachineGone)
 		return backendtest.Machines{
 			Backend: direct, Nodes: [2]backend.NodeIdentity{node(1), node(2)}, Absent: node(9),

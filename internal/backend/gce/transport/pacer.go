@@ -1,4 +1,4 @@
-package gce
+package transport
 
 import (
 	"fmt"
@@ -21,16 +21,16 @@ type pacer struct {
 	until time.Time
 }
 
-// pausedError is a call that was not made.
-type pausedError struct{ until time.Time }
+// PausedError is a call that was not made.
+type PausedError struct{ until time.Time }
 
 // Error implements error.
-func (e *pausedError) Error() string {
+func (e *PausedError) Error() string {
 	return fmt.Sprintf("the Compute API asked to be left alone until %s", e.until.UTC().Format(time.TimeOnly+" MST"))
 }
 
 // PausedUntil is how long no call is made: see backend.PausedUntil.
-func (e *pausedError) PausedUntil() time.Time { return e.until }
+func (e *PausedError) PausedUntil() time.Time { return e.until }
 
 // RoundTrip implements http.RoundTripper.
 func (p *pacer) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -38,7 +38,7 @@ func (p *pacer) RoundTrip(request *http.Request) (*http.Response, error) {
 		if request.Body != nil {
 			request.Body.Close()
 		}
-		return nil, &pausedError{until}
+		return nil, &PausedError{until}
 	}
 	answer, err := p.next.RoundTrip(request)
 	if err == nil && (answer.StatusCode == http.StatusTooManyRequests || answer.StatusCode == http.StatusServiceUnavailable) {

@@ -1,4 +1,4 @@
-package gce
+package cloud
 
 import (
 	"context"
@@ -14,9 +14,9 @@ import (
 
 // Statuses of disks.
 const (
-	diskReady    = "READY"
-	diskDeleting = "DELETING"
-	diskFailed   = "FAILED"
+	DiskReady    = "READY"
+	DiskDeleting = "DELETING"
+	DiskFailed   = "FAILED"
 )
 
 // usedOfDisks are the fields that are used of disks that are listed.
@@ -26,52 +26,56 @@ const usedOfDisks googleapi.Field = "id,name,selfLink,zone,description,labels,la
 // gib is what Google calls a GB.
 const gib = 1 << 30
 
-// disk is one that was found.
-type disk struct{ *compute.Disk }
+// Disk is one that was found.
+type Disk struct{ *compute.Disk }
 
-func (d *disk) path() string { return pathOf(d.SelfLink) }
-func (d *disk) zone() string { return nameOf(d.Zone) }
+// Path is how the disk is named in calls.
+func (d *Disk) Path() string { return PathOf(d.SelfLink) }
 
-func (d *disk) capacity() resource.Quantity {
+// ZoneName is the zone that the disk is in.
+func (d *Disk) ZoneName() string { return NameOf(d.Zone) }
+
+// Capacity of the disk, in bytes.
+func (d *Disk) Capacity() resource.Quantity {
 	return *resource.NewQuantity(d.SizeGb*gib, resource.BinarySI)
 }
 
 // incarnation tells a disk from others that had or will have its name.
-func (d *disk) incarnation() string { return fmt.Sprint(d.Id) }
+func (d *Disk) incarnation() string { return fmt.Sprint(d.Id) }
 
-// diskPath is how a disk is named in calls.
-func (c *cloud) diskPath(zone, id string) string {
-	return fmt.Sprintf("projects/%s/zones/%s/disks/%s", c.project, zone, id)
+// DiskPath is how a disk is named in calls.
+func (c *Client) DiskPath(zone, id string) string {
+	return fmt.Sprintf("projects/%s/zones/%s/disks/%s", c.Project, zone, id)
 }
 
-// disk reads the disk of a name in a zone: nil where there is none.
-func (c *cloud) disk(ctx context.Context, zone, id string) (*disk, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.limits.call)
+// Disk reads the disk of a name in a zone: nil where there is none.
+func (c *Client) Disk(ctx context.Context, zone, id string) (*Disk, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.limits.Call)
 	defer cancel()
-	found, err := c.compute.Disks.Get(c.project, zone, id).Context(ctx).Do()
+	found, err := c.compute.Disks.Get(c.Project, zone, id).Context(ctx).Do()
 	switch {
-	case reasonOf(err) == notFound:
+	case ReasonOf(err) == NotFound:
 		return nil, nil
 	case err != nil:
 		return nil, err
 	}
-	return &disk{found}, nil
+	return &Disk{found}, nil
 }
 
-// disksNamed finds the disks of a name in all zones of the project: a zone may have been
+// DisksNamed finds the disks of a name in all zones of the project: a zone may have been
 // taken from the backend since. A list may lag behind, so that the backend's own zones
 // are asked one by one before it is believed that there is none.
-func (c *cloud) disksNamed(ctx context.Context, id string) ([]*disk, error) {
-	found, err := c.disks(ctx, fmt.Sprintf("name = %q", id))
+func (c *Client) DisksNamed(ctx context.Context, id string) ([]*Disk, error) {
+	found, err := c.Disks(ctx, fmt.Sprintf("name = %q", id))
 	if err != nil {
 		return nil, err
 	}
-	found = slices.DeleteFunc(found, func(one *disk) bool { return one.Name != id })
+	found = slices.DeleteFunc(found, func(one *Disk) bool { return one.Name != id })
 	if len(found) > 0 {
 		return found, nil
 	}
-	for _, zone := range c.zones {
-		one, err := c.disk(ctx, zone, id)
+	for _, zone := range c.Zones {
+		one, err := c.Disk(ctx, zone, id)
 		if err != nil {
 			return nil, err
 		}
@@ -82,9 +86,9 @@ func (c *cloud) disksNamed(ctx context.Context, id string) ([]*disk, error) {
 	return found, nil
 }
 
-// disks lists the disks, in all zones, that a filter lets through.
-func (c *cloud) disks(ctx context.Context, filter string) (found []*disk, err error) {
-	err = c.compute.Disks.AggregatedList(c.project).Filter(filter).MaxResults(c.limits.page).
+// Disks lists the disks, in all zones, that a filter lets through.
+func (c *Client) Disks(ctx context.Context, filter string) (found []*Disk, err error) {
+	err = c.compute.Disks.AggregatedList(c.Project).Filter(filter).MaxResults(c.limits.Page).
 		Fields("nextPageToken", "unreachables", "items/*/warning", "items/*/disks("+usedOfDisks+")").
 		Pages(ctx, func(page *compute.DiskAggregatedList) error {
 			for scope, here := range page.Items {
@@ -93,7 +97,7 @@ func (c *cloud) disks(ctx context.Context, filter string) (found []*disk, err er
 				}
 				for _, one := range here.Disks {
 					if one.Zone != "" { // else a region's: never ours
-						found = append(found, &disk{one})
+						found = append(found, &Disk{one})
 					}
 				}
 			}
@@ -117,10 +121,10 @@ func incomplete(scope string) error {
 }
 
 // aboutProject says what it means that a list across a project isn't found.
-func (c *cloud) aboutProject(err error) error {
-	if reasonOf(err) == notFound {
+func (c *Client) aboutProject(err error) error {
+	if ReasonOf(err) == NotFound {
 		return backend.Unavailable.Errorf("there is no project %s, or it isn't shown to whom the manager signs in as: "+
-			"correct gce.project, in a new StorageBackend, or grant access: %w", c.project, err)
+			"correct gce.project, in a new StorageBackend, or grant access: %w", c.Project, err)
 	}
 	return err
 }

@@ -1,7 +1,8 @@
-package gce
+package cloud
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 	"google.golang.org/api/googleapi"
 
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/gce/transport"
 )
 
 // errSent says of a call that changes something that it may have been heard.
@@ -33,32 +35,33 @@ func failureOf(ended *compute.Operation) error {
 	}
 }
 
-// reason is why the API refused something, in one spelling: calls say quotaExceeded and
+// Reason is why the API refused something, in one spelling: calls say quotaExceeded and
 // operations QUOTA_EXCEEDED.
-type reason string
+type Reason string
 
+// Reasons that callers go by, and others that only have a meaning.
 const (
-	noReason   reason = ""
-	inUse      reason = "resourceinusebyanotherresource"
-	notReady   reason = "resourcenotready"
-	exists     reason = "alreadyexists"
-	notFound   reason = "notfound"
-	changed    reason = "conditionnotmet"
-	overQuota  reason = "quotaexceeded"
-	zoneFull   reason = "zoneresourcepoolexhausted"
-	overLimit  reason = "limitexceeded"
-	tooFast    reason = "ratelimitexceeded"
-	invalid    reason = "invalid"
-	forbidden  reason = "forbidden"
-	signedOut  reason = "autherror"
-	unready    reason = "unavailable"
-	apiMissing reason = "accessnotconfigured"
-	noAPI      reason = "noapi" // Stowage's own word
+	noReason   Reason = ""
+	inUse      Reason = "resourceinusebyanotherresource"
+	notReady   Reason = "resourcenotready"
+	Exists     Reason = "alreadyexists"
+	NotFound   Reason = "notfound"
+	changed    Reason = "conditionnotmet"
+	overQuota  Reason = "quotaexceeded"
+	zoneFull   Reason = "zoneresourcepoolexhausted"
+	overLimit  Reason = "limitexceeded"
+	tooFast    Reason = "ratelimitexceeded"
+	invalid    Reason = "invalid"
+	forbidden  Reason = "forbidden"
+	signedOut  Reason = "autherror"
+	unready    Reason = "unavailable"
+	apiMissing Reason = "accessnotconfigured"
+	noAPI      Reason = "noapi" // Stowage's own word
 )
 
 // spellings are other words for the same.
-var spellings = map[reason]reason{
-	"resourcenotfound": notFound, "resourcealreadyexists": exists, "conflict": inUse,
+var spellings = map[Reason]Reason{
+	"resourcenotfound": NotFound, "resourcealreadyexists": Exists, "conflict": inUse,
 	"zoneresourcepoolexhaustedwithdetails": zoneFull,
 	"userratelimitexceeded":                tooFast, "resourceoperationrateexceeded": tooFast, "concurrentoperationsquotaexceeded": tooFast,
 	"invalidusage": invalid, "invalidfieldvalue": invalid, "badrequest": invalid, "required": invalid,
@@ -69,16 +72,16 @@ var spellings = map[reason]reason{
 
 // byStatus is what an HTTP status says where no reason is known. Any server answers 404 to a
 // path that it doesn't know: only the API itself can say that a disk is gone.
-var byStatus = map[int]reason{
+var byStatus = map[int]Reason{
 	http.StatusBadRequest: invalid, http.StatusUnauthorized: signedOut, http.StatusForbidden: forbidden,
-	http.StatusNotFound: noAPI, http.StatusConflict: exists, http.StatusPreconditionFailed: changed,
+	http.StatusNotFound: noAPI, http.StatusConflict: Exists, http.StatusPreconditionFailed: changed,
 	http.StatusTooManyRequests: tooFast, http.StatusServiceUnavailable: unready,
 }
 
-// reasonOf is why the API refused; noReason where an error doesn't come from there, or
+// ReasonOf is why the API refused; noReason where an error doesn't come from there, or
 // says nothing that is known, or was understood before. What was meant for people is never
 // read.
-func reasonOf(err error) reason {
+func ReasonOf(err error) Reason {
 	var refusal *googleapi.Error
 	var ended *failure
 	switch {
@@ -97,8 +100,8 @@ func reasonOf(err error) reason {
 	return byStatus[refusal.Code]
 }
 
-func spelled(word string) reason {
-	said := reason(strings.ToLower(strings.ReplaceAll(word, "_", "")))
+func spelled(word string) Reason {
+	said := Reason(strings.ToLower(strings.ReplaceAll(word, "_", "")))
 	if usual, other := spellings[said]; other {
 		return usual
 	}
@@ -114,11 +117,11 @@ type meaning struct {
 	advice string
 }
 
-var meanings = map[reason]meaning{
+var meanings = map[Reason]meaning{
 	inUse:      {backend.Conflict, "it is in use"},
 	notReady:   {backend.Unavailable, "what it needs isn't ready: it is tried again"},
-	exists:     {backend.Conflict, "there is one of this name"},
-	notFound:   {backend.NotFound, "there is no such thing"},
+	Exists:     {backend.Conflict, "there is one of this name"},
+	NotFound:   {backend.NotFound, "there is no such thing"},
 	changed:    {backend.Invalid, "a constraint of the project or of its organization forbids it: ask whoever sets the policies of project %[1]s"},
 	overQuota:  {backend.Exhausted, "a quota of project %[1]s is used up: raise it, or delete disks"},
 	zoneFull:   {backend.Exhausted, "the zone has no room now: wait, or use another zone"},
@@ -132,16 +135,30 @@ var meanings = map[reason]meaning{
 	unready:    {backend.Unavailable, "the Compute API isn't ready: it is tried again"},
 }
 
+// Translate gives an error its kind, and tells what to do. What isn't known to have had
+// no effect gets no kind.
+func (t Target) Translate(doing string, err error) error {
+	if backend.KindOf(err) != "" {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	known := meaningOf(err)
+	if known.kind == "" {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	advice := strings.NewReplacer("%[1]s", t.Project, "%[2]s", t.Credentials()).Replace(known.advice)
+	return known.kind.Errorf("%s: %s (%w)", doing, advice, err)
+}
+
 func meaningOf(err error) meaning {
-	var paused *pausedError
+	var paused *transport.PausedError
 	var ended *failure
-	known, understood := meanings[reasonOf(err)]
+	known, understood := meanings[ReasonOf(err)]
 	switch {
 	case errors.As(err, &paused):
 		return meaning{backend.Unavailable, "it is tried again later"}
-	case errors.Is(err, errCredentials):
+	case errors.Is(err, transport.ErrCredentials):
 		return meaning{backend.Unavailable, "signing in with %[2]s goes wrong: renew it, or let the manager through to who gives out tokens"}
-	case errors.Is(err, errUnreachable):
+	case errors.Is(err, transport.ErrUnreachable):
 		return meaning{backend.Unavailable, "the Compute API can't be reached: look at gce.endpoint, or let the manager through to it"}
 	case understood:
 		return known

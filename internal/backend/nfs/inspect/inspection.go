@@ -1,4 +1,4 @@
-package nfs
+package inspect
 
 import (
 	"context"
@@ -21,17 +21,17 @@ const (
 	progressKept = 24 * time.Hour
 )
 
-// look is a look through a directory whose server doesn't let the manager act as root,
+// Inspection looks through a directory whose server doesn't let the manager act as root,
 // so that nothing is half removed. It takes as many calls as it needs: how far it is
 // lies in a file on the share, where the next call finds it, also one of the next leader.
-type look struct {
-	// file has the progress, aside is where it is written first.
-	file, aside string
-	// of is what is looked through: progress of something else counts for nothing.
-	of string
-	// self is the user that the server makes of the manager.
-	self  uint32
-	until time.Time
+type Inspection struct {
+	// File has the progress, aside is where it is written first.
+	File, Aside string
+	// Of is what is looked through: progress of something else counts for nothing.
+	Of string
+	// Self is the user that the server makes of the manager.
+	Self  uint32
+	Until time.Time
 	// noted is set once the file says that all was looked through.
 	noted bool
 }
@@ -44,15 +44,15 @@ type progress struct {
 	Place   tree.Place `json:"place"`
 }
 
-// through looks on, and is backend.InProgress while that isn't all. What other users
+// Through looks on, and is backend.InProgress while that isn't all. What other users
 // keep from being removed is fs.ErrPermission, again and again until it is mended.
-func (l *look) through(ctx context.Context, root, dir tree.Dir) error {
+func (l *Inspection) Through(ctx context.Context, root, dir tree.Dir) error {
 	at, err := l.load(ctx, root)
 	if l.noted = at.Done; err != nil || at.Done {
 		return err
 	}
 	before := at.Place.Seen
-	err = tree.CheckRemovable(ctx, dir, l.self, &at.Place, l.until)
+	err = tree.CheckRemovable(ctx, dir, l.Self, &at.Place, l.Until)
 	if err != nil && at.Place.Seen != before {
 		// It is kept after any error, so that no call has been made for nothing.
 		if failed := l.save(ctx, root, at); failed != nil {
@@ -62,10 +62,10 @@ func (l *look) through(ctx context.Context, root, dir tree.Dir) error {
 	switch {
 	case errors.Is(err, tree.ErrUnfinished):
 		return backend.InProgress.Errorf("the server makes user %d of root, so all is looked through before anything is removed: "+
-			"%d or more files and directories so far", l.self, roughly(at.Place.Seen))
+			"%d or more files and directories so far", l.Self, roughly(at.Place.Seen))
 	case errors.Is(err, tree.ErrChanging):
 		return backend.Unavailable.Errorf("the server makes user %d of root, so all is looked through before anything is removed, "+
-			"and files come and go meanwhile: end what writes to it: %w", l.self, err)
+			"and files come and go meanwhile: end what writes to it: %w", l.Self, err)
 	}
 	return err
 }
@@ -85,8 +85,8 @@ func roughly(count int64) int64 {
 	return min(step, count)
 }
 
-// done notes that all was looked through, for the calls that remove it.
-func (l *look) done(ctx context.Context, root tree.Dir) error {
+// Done notes that all was looked through, for the calls that remove it.
+func (l *Inspection) Done(ctx context.Context, root tree.Dir) error {
 	if l.noted {
 		return nil
 	}
@@ -95,15 +95,15 @@ func (l *look) done(ctx context.Context, root tree.Dir) error {
 
 // load reads how far the look is. In a directory that is recycled, the file may be
 // anything: what can't be gone on from is none.
-func (l *look) load(ctx context.Context, root tree.Dir) (progress, error) {
-	data, err := tree.ReadFile(ctx, root, l.file, maxProgress)
+func (l *Inspection) load(ctx context.Context, root tree.Dir) (progress, error) {
+	data, err := tree.ReadFile(ctx, root, l.File, maxProgress)
 	switch {
 	case isNoFile(err):
 		return progress{}, nil
 	case err != nil:
 		return progress{}, fmt.Errorf("reading how much was looked through: %w", err)
 	}
-	return progressFrom(data, l.of, time.Now()), nil
+	return progressFrom(data, l.Of, time.Now()), nil
 }
 
 // progressFrom reads progress; what makes no sense, or is of something else, is none.
@@ -133,16 +133,16 @@ func isNoFile(err error) bool {
 	return false
 }
 
-func (l *look) save(ctx context.Context, root tree.Dir, at progress) error {
-	at.Of, at.Written = l.of, time.Now()
+func (l *Inspection) save(ctx context.Context, root tree.Dir, at progress) error {
+	at.Of, at.Written = l.Of, time.Now()
 	data, err := json.Marshal(at)
 	if err != nil {
 		return fmt.Errorf("writing how much was looked through: %w", err)
 	}
-	via := fmt.Sprintf("%s-%x", l.aside, rand.Uint64())
+	via := fmt.Sprintf("%s-%x", l.Aside, rand.Uint64())
 	err = l.clearWay(ctx, root)
 	if err == nil {
-		err = tree.WriteFile(ctx, root, l.file, via, data)
+		err = tree.WriteFile(ctx, root, l.File, via, data)
 	}
 	if err != nil {
 		return fmt.Errorf("writing how much was looked through: %w", err)
@@ -152,13 +152,13 @@ func (l *look) save(ctx context.Context, root tree.Dir, at progress) error {
 
 // clearWay moves away what no file can take the place of: a tenant may have made a
 // directory of that name.
-func (l *look) clearWay(ctx context.Context, root tree.Dir) error {
-	there, err := tree.Lookup(ctx, root, l.file)
+func (l *Inspection) clearWay(ctx context.Context, root tree.Dir) error {
+	there, err := tree.Lookup(ctx, root, l.File)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil || there.Type != tree.Directory:
 		return err
 	}
-	return tree.Move(ctx, root, l.file, fmt.Sprintf("%s-%x", l.file, rand.Uint64()))
+	return tree.Move(ctx, root, l.File, fmt.Sprintf("%s-%x", l.File, rand.Uint64()))
 }

@@ -1,4 +1,4 @@
-package gce
+package transport
 
 import (
 	"context"
@@ -22,30 +22,30 @@ const (
 	idleConnections = 32
 )
 
-// errCredentials says that nothing was sent, because there was no token to send it with.
-// errUnreachable says that nothing was sent, because nobody took the connection.
+// ErrCredentials says that nothing was sent, because there was no token to send it with.
+// ErrUnreachable says that nothing was sent, because nobody took the connection.
 var (
-	errCredentials = errors.New("signing in")
-	errUnreachable = errors.New("connecting")
+	ErrCredentials = errors.New("signing in")
+	ErrUnreachable = errors.New("connecting")
 )
 
-// login is where, and with what, calls are signed in.
-type login struct {
-	// endpoint ends with a slash; empty: Google's own.
-	endpoint string
-	// secret names the Secret with the key; empty: the machine's own identity.
-	secret string
+// Login is where, and with what, calls are signed in.
+type Login struct {
+	// Endpoint ends with a slash; empty: Google's own.
+	Endpoint string
+	// Secret names the Secret with the key; empty: the machine's own identity.
+	Secret string
 }
 
 // isPlain tells whether the endpoint is one that nobody signs in to unless a key is
 // named: a mock's.
-func (l login) isPlain() bool { return strings.HasPrefix(l.endpoint, "http://") }
+func (l Login) isPlain() bool { return strings.HasPrefix(l.Endpoint, "http://") }
 
-// credentials tell people what is signed in with.
-func (l login) credentials() string {
+// Credentials tell people what is signed in with.
+func (l Login) Credentials() string {
 	switch {
-	case l.secret != "":
-		return "the key in Secret " + l.secret
+	case l.Secret != "":
+		return "the key in Secret " + l.Secret
 	case l.isPlain():
 		return "a call without credentials"
 	default:
@@ -53,33 +53,33 @@ func (l login) credentials() string {
 	}
 }
 
-// connect makes a client of the API. It outlives the context, in which it is made.
-func connect(ctx context.Context, at login, key []byte) (*compute.Service, error) {
+// Connect makes a client of the API. It outlives the context, in which it is made.
+func Connect(ctx context.Context, at Login, key []byte) (*compute.Service, error) {
 	ctx = context.WithoutCancel(ctx)
 	options := []option.ClientOption{option.WithScopes(compute.ComputeScope), option.WithUserAgent(userAgent)}
 	switch {
-	case at.secret != "":
+	case at.Secret != "":
 		// A key of another type could name programs to run and addresses to ask.
 		options = append(options, option.WithAuthCredentialsJSON(option.ServiceAccount, key))
 	case at.isPlain():
 		options = append(options, option.WithoutAuthentication())
 	}
 	signed, err := htransport.NewTransport(ctx, newWire(), options...)
-	if at.secret != "" && len(key) == 0 {
+	if at.Secret != "" && len(key) == 0 {
 		// The client would go on as whoever the machine is.
 		err = errors.New("it is empty")
 	}
 	switch {
-	case err != nil && at.secret != "":
+	case err != nil && at.Secret != "":
 		return nil, backend.Unavailable.Errorf("%s is no service account key: put one, as Google gives it out, into the Secret under key.json: %w",
-			at.credentials(), err)
+			at.Credentials(), err)
 	case err != nil:
 		return nil, backend.Unavailable.Errorf("the manager has no identity of its own at Google: "+
 			"set gce.credentialsSecret, or run the manager where Google gives it one: %w", err)
 	}
 	options = []option.ClientOption{option.WithHTTPClient(&http.Client{Transport: &pacer{next: &signer{next: signed}, now: time.Now}})}
-	if at.endpoint != "" {
-		options = append(options, option.WithEndpoint(at.endpoint))
+	if at.Endpoint != "" {
+		options = append(options, option.WithEndpoint(at.Endpoint))
 	}
 	service, err := compute.NewService(ctx, options...)
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *signer) RoundTrip(request *http.Request) (*http.Response, error) {
 	signed := &atomic.Bool{}
 	answer, err := s.next.RoundTrip(request.WithContext(context.WithValue(request.Context(), sent{}, signed)))
 	if err != nil && !signed.Load() {
-		return nil, errors.Join(errCredentials, err)
+		return nil, errors.Join(ErrCredentials, err)
 	}
 	return answer, err
 }
@@ -124,7 +124,7 @@ func (w *wire) RoundTrip(request *http.Request) (*http.Response, error) {
 	answer, err := w.next.RoundTrip(request)
 	var dialing *net.OpError
 	if errors.As(err, &dialing) && dialing.Op == "dial" {
-		return nil, errors.Join(errUnreachable, err)
+		return nil, errors.Join(ErrUnreachable, err)
 	}
 	return answer, err
 }

@@ -1,4 +1,4 @@
-package gce
+package cloud
 
 import (
 	"context"
@@ -41,14 +41,14 @@ type change struct {
 }
 
 // make sees a change through: nil says that it is done, InProgress that it goes on.
-func (c *cloud) make(ctx context.Context, wanted change) error {
-	key := digest(wanted.basis...)
+func (c *Client) make(ctx context.Context, wanted change) error {
+	key := Digest(wanted.basis...)
 	before, _ := c.history.Get(key)
 	var failed error
 	for range mostRepeats {
 		began, err := c.ask(ctx, wanted, requestID(key, before))
 		switch {
-		case err != nil && reasonOf(err) != noReason:
+		case err != nil && ReasonOf(err) != noReason:
 			return err
 		case err != nil:
 			return errors.Join(errSent, err)
@@ -74,8 +74,8 @@ func (c *cloud) make(ctx context.Context, wanted change) error {
 	return failed
 }
 
-func (c *cloud) ask(ctx context.Context, wanted change, id string) (*compute.Operation, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.limits.call)
+func (c *Client) ask(ctx context.Context, wanted change, id string) (*compute.Operation, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.limits.Call)
 	defer cancel()
 	return wanted.ask(ctx, id)
 }
@@ -89,8 +89,8 @@ func wasMade(ctx context.Context, wanted change, began *compute.Operation) (bool
 
 // await waits for an operation to end, for a while; other calls are made meanwhile. Whoever
 // is told InProgress finds it again by asking for the same.
-func (c *cloud) await(ctx context.Context, wanted change, operation *compute.Operation) (*compute.Operation, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.limits.operation)
+func (c *Client) await(ctx context.Context, wanted change, operation *compute.Operation) (*compute.Operation, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.limits.Operation)
 	defer cancel()
 	if operation.Status == operationDone {
 		return operation, nil
@@ -107,9 +107,9 @@ func (c *cloud) await(ctx context.Context, wanted change, operation *compute.Ope
 }
 
 // running are the operations of a type, such as attachDisk, that haven't ended in a zone.
-func (c *cloud) running(ctx context.Context, zone, operationType string) (found []*compute.Operation, err error) {
+func (c *Client) running(ctx context.Context, zone, operationType string) (found []*compute.Operation, err error) {
 	filter := fmt.Sprintf(`(operationType = %q) AND (status != %q)`, operationType, operationDone)
-	err = c.compute.ZoneOperations.List(c.project, zone).Filter(filter).Pages(ctx, func(page *compute.OperationList) error {
+	err = c.compute.ZoneOperations.List(c.Project, zone).Filter(filter).Pages(ctx, func(page *compute.OperationList) error {
 		for _, operation := range page.Items {
 			// What a filter means is not left to the API alone.
 			if operation.OperationType == operationType && operation.Status != operationDone {
@@ -121,8 +121,8 @@ func (c *cloud) running(ctx context.Context, zone, operationType string) (found 
 	return found, err
 }
 
-// digest is a hash of words, whatever is in them.
-func digest(words ...string) string {
+// Digest is a hash of words, whatever is in them.
+func Digest(words ...string) string {
 	hash := sha256.New()
 	for _, word := range words {
 		fmt.Fprintf(hash, "%d:%s,", len(word), word)
@@ -134,21 +134,22 @@ func digest(words ...string) string {
 // It has the form of a UUID made from a hash.
 func requestID(key string, before any) string {
 	after, _ := before.(string)
-	id := []byte(digest("stowage.dev", key, after))[:16]
+	id := []byte(Digest("stowage.dev", key, after))[:16]
 	id[6] = id[6]&0x0f | 0x80
 	id[8] = id[8]&0x3f | 0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 }
 
-// pathOf is what a link says after the endpoint: from projects/ on.
-func pathOf(link string) string {
+// PathOf is what a link says after the endpoint: from projects/ on.
+func PathOf(link string) string {
 	if at := strings.Index(link, "projects/"); at >= 0 {
 		return link[at:]
 	}
 	return link
 }
 
-// nameOf is what a link ends with.
-func nameOf(link string) string { return link[strings.LastIndexByte(link, '/')+1:] }
+// NameOf is what a link ends with.
+func NameOf(link string) string { return link[strings.LastIndexByte(link, '/')+1:] }
 
-func hexDigest(words ...string) string { return hex.EncodeToString([]byte(digest(words...))) }
+// HexDigest is Digest in hexadecimal digits.
+func HexDigest(words ...string) string { return hex.EncodeToString([]byte(Digest(words...))) }

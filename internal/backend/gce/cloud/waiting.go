@@ -1,4 +1,4 @@
-package gce
+package cloud
 
 import (
 	"context"
@@ -36,16 +36,16 @@ type outcome struct {
 
 func newWaiting() *waiting { return &waiting{zones: map[scope]callers{}} }
 
-// polled is in how many zones operations are waited for.
-func (k *clients) polled() int {
+// Polled is in how many zones operations are waited for.
+func (k *Clients) Polled() int {
 	k.waiting.mu.Lock()
 	defer k.waiting.mu.Unlock()
 	return len(k.waiting.zones)
 }
 
 // await returns an operation once it has ended, or an error where the context ends before.
-func (w *waiting) await(ctx context.Context, c *cloud, zone, name string) (*compute.Operation, error) {
-	at, answer := scope{c.compute, c.project, zone}, make(chan outcome, 1)
+func (w *waiting) await(ctx context.Context, c *Client, zone, name string) (*compute.Operation, error) {
+	at, answer := scope{c.compute, c.Project, zone}, make(chan outcome, 1)
 	w.join(ctx, c, at, name, answer)
 	select {
 	case got := <-answer:
@@ -56,7 +56,7 @@ func (w *waiting) await(ctx context.Context, c *cloud, zone, name string) (*comp
 	}
 }
 
-func (w *waiting) join(ctx context.Context, c *cloud, at scope, name string, answer chan<- outcome) {
+func (w *waiting) join(ctx context.Context, c *Client, at scope, name string, answer chan<- outcome) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	here, polled := w.zones[at]
@@ -83,8 +83,8 @@ func (w *waiting) leave(at scope, name string, answer chan<- outcome) {
 }
 
 // poll asks for the operations of a zone until no call waits for any.
-func (w *waiting) poll(ctx context.Context, c *cloud, at scope) {
-	tick := time.NewTicker(c.limits.poll)
+func (w *waiting) poll(ctx context.Context, c *Client, at scope) {
+	tick := time.NewTicker(c.limits.Poll)
 	defer tick.Stop()
 	for range tick.C {
 		names := w.awaited(at)
@@ -130,14 +130,14 @@ func (w *waiting) answer(at scope, names []string, ended map[string]outcome) {
 
 // ended are those of a zone's operations that have ended. One that isn't listed yet is
 // taken to go on.
-func (c *cloud) ended(ctx context.Context, zone string, names []string) map[string]outcome {
-	ctx, cancel := context.WithTimeout(ctx, c.limits.call)
+func (c *Client) ended(ctx context.Context, zone string, names []string) map[string]outcome {
+	ctx, cancel := context.WithTimeout(ctx, c.limits.Call)
 	defer cancel()
 	filters, found := []string{}, map[string]outcome{}
 	for _, name := range names {
 		filters = append(filters, fmt.Sprintf("(name = %q)", name))
 	}
-	err := c.compute.ZoneOperations.List(c.project, zone).Filter(strings.Join(filters, " OR ")).
+	err := c.compute.ZoneOperations.List(c.Project, zone).Filter(strings.Join(filters, " OR ")).
 		Pages(ctx, func(page *compute.OperationList) error {
 			for _, operation := range page.Items {
 				if operation.Status == operationDone {

@@ -1,4 +1,4 @@
-package nfs
+package share
 
 import (
 	"context"
@@ -12,15 +12,15 @@ import (
 
 // stuckShare is a mount whose server is silent: the kernel holds every call until
 // letGo.
-func stuckShare(parallel int) (stuck *share, letGo context.CancelFunc) {
+func stuckShare(parallel int) (stuck *Share, letGo context.CancelFunc) {
 	held, letGo := context.WithCancel(context.Background())
-	stuck = &share{
-		server: &server{
-			name: "nfs.example.com", slots: make(chan struct{}, parallel),
-			limits: limits{operation: 100 * time.Millisecond, turn: 100 * time.Millisecond},
+	stuck = &Share{
+		Server: &Server{
+			Name: "nfs.example.com", Slots: make(chan struct{}, parallel),
+			Limits: Limits{Operation: 100 * time.Millisecond, Turn: 100 * time.Millisecond},
 		},
-		uninterruptible: true,
-		open: func(context.Context) (tree.Dir, error) {
+		Uninterruptible: true,
+		Open: func(context.Context) (tree.Dir, error) {
 			<-held.Done()
 			return nil, errors.New("let go")
 		},
@@ -33,7 +33,7 @@ func work(context.Context, tree.Dir) (string, error) { return "done", nil }
 func TestACallThatIsStuckInTheKernelIsLeftThere(t *testing.T) {
 	stuck, letGo := stuckShare(1)
 	defer letGo()
-	if _, err := use(t.Context(), stuck, work); !errors.Is(err, tree.ErrLost) || !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := Use(t.Context(), stuck, work); !errors.Is(err, tree.ErrLost) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("it ended with %v", err)
 	}
 }
@@ -42,26 +42,26 @@ func TestWhatIsStuckInTheKernelIsBounded(t *testing.T) {
 	const parallel = 3
 	stuck, letGo := stuckShare(parallel)
 	for range parallel {
-		_, _ = use(t.Context(), stuck, work)
+		_, _ = Use(t.Context(), stuck, work)
 	}
-	if _, err := use(t.Context(), stuck, work); !errors.Is(err, backend.Unavailable) {
+	if _, err := Use(t.Context(), stuck, work); !errors.Is(err, backend.Unavailable) {
 		t.Errorf("one more ended with %v", err)
 	}
 	letGo()
 	for range parallel {
 		// Each gives its turn back once the kernel lets go of it.
-		stuck.slots <- struct{}{}
+		stuck.Slots <- struct{}{}
 	}
 }
 
 func TestNobodyWaitsForATurnAfterHisContext(t *testing.T) {
 	stuck, letGo := stuckShare(0)
 	defer letGo()
-	stuck.turn = time.Hour
-	stuck.operation = time.Hour
+	stuck.Turn = time.Hour
+	stuck.Operation = time.Hour
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := use(ctx, stuck, work); !errors.Is(err, backend.Unavailable) {
+	if _, err := Use(ctx, stuck, work); !errors.Is(err, backend.Unavailable) {
 		t.Errorf("it ended with %v", err)
 	}
 }

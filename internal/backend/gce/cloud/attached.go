@@ -1,4 +1,4 @@
-package gce
+package cloud
 
 import (
 	"context"
@@ -8,15 +8,15 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// attachedTo finds how a disk is attached to the instances that a node may be; nil where
+// AttachedTo finds how a disk is attached to the instances that a node may be; nil where
 // it isn't, and isn't about to be.
-func (c *cloud) attachedTo(ctx context.Context, node backend.NodeIdentity, path func(*instance) string) (*compute.AttachedDisk, error) {
-	candidates, err := c.instancesOf(ctx, node)
+func (c *Client) AttachedTo(ctx context.Context, node backend.NodeIdentity, path func(*Instance) string) (*compute.AttachedDisk, error) {
+	candidates, err := c.InstancesOf(ctx, node)
 	if err != nil {
 		return nil, err
 	}
 	for _, on := range candidates {
-		if on.at.project != c.project {
+		if on.At.Project != c.Project {
 			continue // a disk is attached within its project
 		}
 		if has, err := c.diskOn(ctx, on, path(on)); has != nil || err != nil {
@@ -28,29 +28,29 @@ func (c *cloud) attachedTo(ctx context.Context, node backend.NodeIdentity, path 
 
 // diskOn finds how a disk is attached to an instance. The instance is read again after the
 // operations: one that ended while it was read first was seen by neither.
-func (c *cloud) diskOn(ctx context.Context, on *instance, path string) (*compute.AttachedDisk, error) {
+func (c *Client) diskOn(ctx context.Context, on *Instance, path string) (*compute.AttachedDisk, error) {
 	under := "attachDisk"
 	if on.attachedDisk(path) != nil {
 		under = "detachDisk"
 	}
-	operations, err := c.running(ctx, on.at.zone, under)
+	operations, err := c.running(ctx, on.At.Zone, under)
 	if err != nil {
 		return nil, err
 	}
 	for _, operation := range operations {
 		if operation.TargetId == on.Id {
-			return nil, backend.InProgress.Errorf("%s at instance %s goes on (operation %s)", under, on.at.name, operation.Name)
+			return nil, backend.InProgress.Errorf("%s at instance %s goes on (operation %s)", under, on.At.Name, operation.Name)
 		}
 	}
-	now, err := c.instance(ctx, on.at)
+	now, err := c.instance(ctx, on.At)
 	if now == nil || err != nil {
 		return nil, err
 	}
 	return now.attachedDisk(path), nil
 }
 
-// isUsed reports whether any instance has a disk, or may be getting one in its zone.
-func (c *cloud) isUsed(ctx context.Context, zone, name string) (bool, error) {
+// IsUsed reports whether any instance has a disk, or may be getting one in its zone.
+func (c *Client) IsUsed(ctx context.Context, zone, name string) (bool, error) {
 	operations, err := c.running(ctx, zone, "attachDisk")
 	switch {
 	case err != nil:
@@ -58,6 +58,6 @@ func (c *cloud) isUsed(ctx context.Context, zone, name string) (bool, error) {
 	case len(operations) > 0:
 		return false, backend.InProgress.Errorf("disks are being attached in zone %s (operation %s)", zone, operations[0].Name)
 	}
-	found, err := c.disk(ctx, zone, name)
+	found, err := c.Disk(ctx, zone, name)
 	return found != nil && len(found.Users) > 0, err
 }

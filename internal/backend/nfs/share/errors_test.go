@@ -1,4 +1,4 @@
-package nfs
+package share
 
 import (
 	"context"
@@ -19,7 +19,6 @@ import (
 
 func TestErrorsGetTheKindThatTheirCallersGoBy(t *testing.T) {
 	unknown := backend.ErrorKind("")
-	opened := &nfsBackend{spec: settings{server: "nfs.example.com", path: "/srv"}}
 	for _, test := range []struct {
 		err    error
 		kind   backend.ErrorKind
@@ -48,13 +47,13 @@ func TestErrorsGetTheKindThatTheirCallersGoBy(t *testing.T) {
 		{io.ErrUnexpectedEOF, unknown, "unexpected EOF"},
 	} {
 		t.Run(test.err.Error(), func(t *testing.T) {
-			err := opened.translate("trying", &os.PathError{Op: "making", Path: "a", Err: test.err})
+			err := Translate("nfs.example.com", "/srv", "trying", &os.PathError{Op: "making", Path: "a", Err: test.err})
 			if backend.KindOf(err) != test.kind || !errors.Is(err, test.err) || !strings.Contains(err.Error(), test.advice) {
 				t.Errorf("it is of kind %q: %v", backend.KindOf(err), err)
 			}
 		})
 	}
-	if opened.translate("trying", nil) != nil {
+	if Translate("nfs.example.com", "/srv", "trying", nil) != nil {
 		t.Error("of no error one is made")
 	}
 }

@@ -1,4 +1,4 @@
-package gce
+package transport
 
 import (
 	"net/http"

@@ -1,4 +1,4 @@
-package gce
+package cloud
 
 import (
 	"context"
@@ -18,8 +18,8 @@ const scheme = "gce://"
 
 // Modes in which a disk is attached.
 const (
-	readWrite = "READ_WRITE"
-	readOnly  = "READ_ONLY"
+	ReadWrite = "READ_WRITE"
+	ReadOnly  = "READ_ONLY"
 )
 
 // usedOfInstances are the fields that are used of instances. Their metadata, which can be
@@ -29,31 +29,32 @@ const usedOfInstances googleapi.Field = "id,name,selfLink,zone,status,disks(sour
 // listedAtOnce is how many names a list is asked for at once.
 const listedAtOnce = 50
 
-// place is where an instance is.
-type place struct{ project, zone, name string }
+// Place is where an instance is.
+type Place struct{ Project, Zone, Name string }
 
-// placeOf reads a provider's id, gce://PROJECT/ZONE/NAME.
-func placeOf(providerID string) (place, bool) {
+// PlaceOf reads a provider's id, gce://PROJECT/ZONE/NAME.
+func PlaceOf(providerID string) (Place, bool) {
 	rest, ours := strings.CutPrefix(providerID, scheme)
 	parts := strings.Split(rest, "/")
-	if !ours || len(parts) != 3 || parts[2] == "" || !apiProject.MatchString(parts[0]) || !zoneName.MatchString(parts[1]) || !zoneName.MatchString(parts[2]) {
-		return place{}, false
+	if !ours || len(parts) != 3 || parts[2] == "" || !ValidProject.MatchString(parts[0]) || !ValidZone.MatchString(parts[1]) || !ValidZone.MatchString(parts[2]) {
+		return Place{}, false
 	}
-	return place{parts[0], parts[1], parts[2]}, true
+	return Place{parts[0], parts[1], parts[2]}, true
 }
 
-func (p place) providerID() string { return scheme + p.project + "/" + p.zone + "/" + p.name }
+// ProviderID is what a node of the instance has as spec.providerID.
+func (p Place) ProviderID() string { return scheme + p.Project + "/" + p.Zone + "/" + p.Name }
 
-// instance is one that was found.
-type instance struct {
+// Instance is one that was found.
+type Instance struct {
 	*compute.Instance
-	at place
+	At Place
 }
 
 // attachedDisk finds a disk among those of the instance: nil where it isn't.
-func (i *instance) attachedDisk(path string) *compute.AttachedDisk {
+func (i *Instance) attachedDisk(path string) *compute.AttachedDisk {
 	for _, one := range i.Disks {
-		if pathOf(one.Source) == path {
+		if PathOf(one.Source) == path {
 			return one
 		}
 	}
@@ -61,7 +62,7 @@ func (i *instance) attachedDisk(path string) *compute.AttachedDisk {
 }
 
 // deviceNamed finds what has a device name on the instance: nil where nothing has.
-func (i *instance) deviceNamed(name string) *compute.AttachedDisk {
+func (i *Instance) deviceNamed(name string) *compute.AttachedDisk {
 	for _, one := range i.Disks {
 		if one.DeviceName == name {
 			return one
@@ -72,42 +73,42 @@ func (i *instance) deviceNamed(name string) *compute.AttachedDisk {
 
 // instance reads an instance: nil where there is none. That is believed where the zone
 // shows its instances: who may see nothing is told that there is nothing.
-func (c *cloud) instance(ctx context.Context, at place) (*instance, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.limits.call)
+func (c *Client) instance(ctx context.Context, at Place) (*Instance, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.limits.Call)
 	defer cancel()
-	found, err := c.compute.Instances.Get(at.project, at.zone, at.name).Fields(usedOfInstances).Context(ctx).Do()
+	found, err := c.compute.Instances.Get(at.Project, at.Zone, at.Name).Fields(usedOfInstances).Context(ctx).Do()
 	switch {
 	case err == nil:
-		return &instance{found, at}, nil
-	case reasonOf(err) != notFound:
+		return &Instance{found, at}, nil
+	case ReasonOf(err) != NotFound:
 		return nil, err
 	}
 	return c.listed(ctx, at)
 }
 
 // listed looks for an instance in its zone's list: nil where that doesn't have it.
-func (c *cloud) listed(ctx context.Context, at place) (found *instance, err error) {
-	call := c.compute.Instances.List(at.project, at.zone).Filter(fmt.Sprintf("name = %q", at.name)).
+func (c *Client) listed(ctx context.Context, at Place) (found *Instance, err error) {
+	call := c.compute.Instances.List(at.Project, at.Zone).Filter(fmt.Sprintf("name = %q", at.Name)).
 		Fields("nextPageToken", "warning", "items("+usedOfInstances+")")
 	err = call.Pages(ctx, func(page *compute.InstanceList) error {
 		if page.Warning != nil && page.Warning.Code == unreachable {
-			return incomplete("zone " + at.zone)
+			return incomplete("zone " + at.Zone)
 		}
 		// A page may have nothing, and another come.
 		for _, one := range page.Items {
-			found = &instance{one, at}
+			found = &Instance{one, at}
 		}
 		return nil
 	})
-	if reasonOf(err) == notFound {
-		err = backend.Unavailable.Errorf("there is no zone %s in project %s, or it isn't shown to whom the manager signs in as: %w", at.zone, at.project, err)
+	if ReasonOf(err) == NotFound {
+		err = backend.Unavailable.Errorf("there is no zone %s in project %s, or it isn't shown to whom the manager signs in as: %w", at.Zone, at.Project, err)
 	}
 	return found, err
 }
 
 // instances lists the instances, in all zones of the project, that a filter lets through.
-func (c *cloud) instances(ctx context.Context, filter string) (found []*instance, err error) {
-	call := c.compute.Instances.AggregatedList(c.project).MaxResults(c.limits.page).
+func (c *Client) instances(ctx context.Context, filter string) (found []*Instance, err error) {
+	call := c.compute.Instances.AggregatedList(c.Project).MaxResults(c.limits.Page).
 		Fields("nextPageToken", "unreachables", "items/*/warning", "items/*/instances("+usedOfInstances+")")
 	if filter != "" {
 		call = call.Filter(filter)
@@ -118,7 +119,7 @@ func (c *cloud) instances(ctx context.Context, filter string) (found []*instance
 				return incomplete(scope)
 			}
 			for _, one := range here.Instances {
-				found = append(found, &instance{one, place{c.project, nameOf(one.Zone), one.Name}})
+				found = append(found, &Instance{one, Place{c.Project, NameOf(one.Zone), one.Name}})
 			}
 		}
 		return checkReached(page.Unreachables)
@@ -126,25 +127,25 @@ func (c *cloud) instances(ctx context.Context, filter string) (found []*instance
 	return found, c.aboutProject(err)
 }
 
-// instancesAt lists the instances at places, zone by zone.
-func (c *cloud) instancesAt(ctx context.Context, places map[place]bool) (found []*instance, err error) {
+// InstancesAt lists the instances at places, zone by zone.
+func (c *Client) InstancesAt(ctx context.Context, places map[Place]bool) (found []*Instance, err error) {
 	names := map[string][]string{}
 	for at := range places {
-		if at.project == c.project {
-			names[at.zone] = append(names[at.zone], fmt.Sprintf("(name = %q)", at.name))
+		if at.Project == c.Project {
+			names[at.Zone] = append(names[at.Zone], fmt.Sprintf("(name = %q)", at.Name))
 		}
 	}
 	for zone, wanted := range names {
 		slices.Sort(wanted)
 		for some := range slices.Chunk(wanted, listedAtOnce) {
-			err := c.compute.Instances.List(c.project, zone).Filter(strings.Join(some, " OR ")).MaxResults(c.limits.page).
+			err := c.compute.Instances.List(c.Project, zone).Filter(strings.Join(some, " OR ")).MaxResults(c.limits.Page).
 				Fields("nextPageToken", "warning", "items("+usedOfInstances+")").
 				Pages(ctx, func(page *compute.InstanceList) error {
 					if page.Warning != nil && page.Warning.Code == unreachable {
 						return incomplete("zone " + zone)
 					}
 					for _, one := range page.Items {
-						found = append(found, &instance{one, place{c.project, zone, one.Name}})
+						found = append(found, &Instance{one, Place{c.Project, zone, one.Name}})
 					}
 					return nil
 				})
@@ -156,26 +157,26 @@ func (c *cloud) instancesAt(ctx context.Context, places map[place]bool) (found [
 	return found, nil
 }
 
-// placeOfUser reads the link of an instance that has a disk.
-func placeOfUser(link string) (place, bool) {
-	parts := strings.Split(pathOf(link), "/")
+// PlaceOfUser reads the link of an instance that has a disk.
+func PlaceOfUser(link string) (Place, bool) {
+	parts := strings.Split(PathOf(link), "/")
 	if len(parts) != 6 || parts[2] != "zones" || parts[4] != "instances" {
-		return place{}, false
+		return Place{}, false
 	}
-	return place{parts[1], parts[3], parts[5]}, true
+	return Place{parts[1], parts[3], parts[5]}, true
 }
 
-// instancesOf are those that a node may be: the one that its provider's id names or,
+// InstancesOf are those that a node may be: the one that its provider's id names or,
 // where that isn't known any more, all that have its name. What the id of another
 // provider names is none.
-func (c *cloud) instancesOf(ctx context.Context, node backend.NodeIdentity) ([]*instance, error) {
+func (c *Client) InstancesOf(ctx context.Context, node backend.NodeIdentity) ([]*Instance, error) {
 	if node.ProviderID == "" {
-		if !zoneName.MatchString(node.Name) {
+		if !ValidZone.MatchString(node.Name) {
 			return nil, nil
 		}
 		return c.instances(ctx, fmt.Sprintf("name = %q", node.Name))
 	}
-	at, readable := placeOf(node.ProviderID)
+	at, readable := PlaceOf(node.ProviderID)
 	switch {
 	case !strings.HasPrefix(node.ProviderID, scheme):
 		return nil, nil
@@ -186,9 +187,11 @@ func (c *cloud) instancesOf(ctx context.Context, node backend.NodeIdentity) ([]*
 	if found == nil || err != nil {
 		return nil, err
 	}
-	return []*instance{found}, nil
+	return []*Instance{found}, nil
 }
 
-var zoneName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
-
-var apiProject = regexp.MustCompile(`^[a-z0-9.:-]+$`)
+// What Google takes as names of zones, which those of instances are like, and as ids of projects.
+var (
+	ValidZone    = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
+	ValidProject = regexp.MustCompile(`^[a-z0-9.:-]+$`)
+)

@@ -1,0 +1,143 @@
+package cloud
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/api/compute/v1"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// Manner is how a disk is attached.
+type Manner struct{ Device, Mode string }
+
+// EnsureAttached finds a disk attached to a node's instance as it is to be, or attaches
+// it.
+func (c *Client) EnsureAttached(ctx context.Context, found *Disk, node backend.NodeIdentity, at Place, as Manner) error {
+	on, err := c.instance(ctx, at)
+	switch {
+	case err != nil:
+		return err
+	case on == nil:
+		return backend.WrongNode.Errorf("node %s has no instance: there is no %s any more", node.Name, at.ProviderID())
+	}
+	isAttached, err := c.checkAttached(ctx, found, on, as)
+	if err == nil && !isAttached {
+		err = c.attachDisk(ctx, found, on, as)
+	}
+	return err
+}
+
+// checkAttached tells whether a disk is attached to an instance as it is to be. What is
+// attached in another way was attached by somebody else, or for something else.
+func (c *Client) checkAttached(ctx context.Context, found *Disk, on *Instance, as Manner) (bool, error) {
+	has := on.attachedDisk(found.Path())
+	switch {
+	case has == nil:
+		return false, checkFree(found, on, as)
+	case has.DeviceName != as.Device || has.AutoDelete:
+		return false, backend.Conflict.Errorf("disk %s is attached to instance %s by somebody else, as device %s: detach it there",
+			found.Path(), on.At.Name, has.DeviceName)
+	case has.Mode != as.Mode:
+		return false, backend.Conflict.Errorf("disk %s is attached to instance %s as %s, and is to be %s: it has to be detached first",
+			found.Path(), on.At.Name, has.Mode, as.Mode)
+	}
+	// It may be on its way out.
+	if err := c.settle(ctx, on, "detachDisk"); err != nil {
+		return false, err
+	}
+	now, err := c.instance(ctx, on.At)
+	if err == nil && (now == nil || now.attachedDisk(found.Path()) == nil) {
+		err = backend.NotReady.Errorf("disk %s was being detached from instance %s: it is attached anew", found.Path(), on.At.Name)
+	}
+	return err == nil, err
+}
+
+// checkFree looks for what is in the way of attaching a disk. Whether others read it, or
+// attach it now, the API knows.
+func checkFree(found *Disk, on *Instance, as Manner) error {
+	if other := on.deviceNamed(as.Device); other != nil {
+		return backend.Conflict.Errorf("instance %s has another disk, %s, as device %s: detach that one", on.At.Name, PathOf(other.Source), as.Device)
+	}
+	for _, user := range found.Users {
+		if PathOf(user) == PathOf(on.SelfLink) {
+			return backend.NotReady.Errorf("disk %s was attached to instance %s, and was detached meanwhile: it is attached anew", found.Path(), on.At.Name)
+		}
+		if as.Mode == ReadWrite {
+			return backend.Conflict.Errorf("disk %s is attached to instance %s: it can be written on one only", found.Path(), NameOf(user))
+		}
+	}
+	return nil
+}
+
+func (c *Client) attachDisk(ctx context.Context, found *Disk, on *Instance, as Manner) error {
+	asked := &compute.AttachedDisk{
+		Source: found.Path(), DeviceName: as.Device, Mode: as.Mode, Type: "PERSISTENT",
+		ForceSendFields: []string{"AutoDelete"},
+	}
+	err := c.make(ctx, change{
+		doing: fmt.Sprintf("attaching disk %s to instance %s", found.Path(), on.At.Name),
+		zone:  on.At.Zone,
+		basis: append([]string{"attach", as.Mode}, standing(found, on)...),
+		ask: func(ctx context.Context, requestID string) (*compute.Operation, error) {
+			return c.compute.Instances.AttachDisk(on.At.Project, on.At.Zone, on.At.Name, asked).RequestId(requestID).Context(ctx).Do()
+		},
+		isSeen: func(ctx context.Context) (bool, error) {
+			now, err := c.instance(ctx, on.At)
+			return now != nil && now.attachedDisk(found.Path()) != nil, err
+		},
+	})
+	switch ReasonOf(err) {
+	case inUse:
+		return backend.Conflict.Errorf("disk %s is attached elsewhere: it has to be detached there first: %w", found.Path(), err)
+	case overLimit:
+		return backend.Exhausted.Errorf("instance %s has as many disks as it can have: place the pod elsewhere: %w", on.At.Name, err)
+	case NotFound:
+		return c.explainAbsence(ctx, found, on, err)
+	case notReady:
+		return backend.NotReady.Errorf("disk %s or instance %s isn't ready for the other: it is tried again: %w", found.Path(), on.At.Name, err)
+	}
+	return err
+}
+
+// explainAbsence returns what an answer means that the disk or the instance isn't there,
+// though both were a moment ago.
+func (c *Client) explainAbsence(ctx context.Context, found *Disk, on *Instance, refused error) error {
+	now, err := c.instance(ctx, on.At)
+	switch {
+	case err != nil:
+		return err
+	case now == nil:
+		return backend.WrongNode.Errorf("there is no instance %s any more: %w", on.At.ProviderID(), refused)
+	}
+	still, err := c.Disk(ctx, on.At.Zone, found.Name)
+	switch {
+	case err != nil:
+		return err
+	case still == nil:
+		return backend.NotFound.Errorf("there is no disk %s any more: %w", found.Path(), refused)
+	}
+	return backend.NotReady.Errorf("the Compute API says that disk %s, its key, or instance %s isn't there, and both are: it is tried again: %w",
+		found.Path(), on.At.Name, refused)
+}
+
+// standing is what attaching and detaching are decided on. Whatever was attached or
+// detached since is another standing, so that what is asked for again is done again.
+func standing(found *Disk, on *Instance) []string {
+	return []string{found.Path(), found.incarnation(), on.At.ProviderID(), idOf(on.Id), found.LastAttachTimestamp, found.LastDetachTimestamp}
+}
+
+// CheckReady is an error where a disk can't be attached now.
+func (d *Disk) CheckReady() error {
+	switch d.Status {
+	case DiskReady:
+		return nil
+	case DiskDeleting:
+		return backend.Conflict.Errorf("disk %s is being deleted: it isn't attached any more", d.Path())
+	case DiskFailed:
+		return backend.Invalid.Errorf("disk %s is FAILED, and can't be attached: delete its claim, and make a new one", d.Path())
+	default:
+		return backend.InProgress.Errorf("disk %s is %s: waiting for it to be READY", d.Path(), d.Status)
+	}
+}

@@ -1,0 +1,76 @@
+package cloud
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"google.golang.org/api/compute/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// InsertDisk makes a disk in a zone. A second call for the same disk takes part in the first.
+func (c *Client) InsertDisk(ctx context.Context, zone string, wanted *compute.Disk) error {
+	text, err := json.Marshal(wanted)
+	if err != nil {
+		return fmt.Errorf("describing disk %s: %w", wanted.Name, err)
+	}
+	return c.make(ctx, change{
+		doing: fmt.Sprintf("making disk %s in zone %s", wanted.Name, zone),
+		zone:  zone,
+		basis: []string{"insert", c.DiskPath(zone, wanted.Name), string(text)},
+		ask: func(ctx context.Context, requestID string) (*compute.Operation, error) {
+			return c.compute.Disks.Insert(c.Project, zone, wanted).RequestId(requestID).Context(ctx).Do()
+		},
+	})
+}
+
+// SetLabel adds a label to a disk. The basis has no label in it: only one is ever set.
+func (c *Client) SetLabel(ctx context.Context, found *Disk, key, value string) error {
+	labels := map[string]string{}
+	maps.Copy(labels, found.Labels)
+	labels[key] = value
+	// The fingerprint keeps labels that somebody adds meanwhile.
+	asked := &compute.ZoneSetLabelsRequest{Labels: labels, LabelFingerprint: found.LabelFingerprint}
+	err := c.make(ctx, change{
+		doing: "labelling disk " + found.Path(),
+		zone:  found.ZoneName(),
+		basis: []string{"retain", found.Path(), found.incarnation(), found.LabelFingerprint},
+		ask: func(ctx context.Context, requestID string) (*compute.Operation, error) {
+			return c.compute.Disks.SetLabels(c.Project, found.ZoneName(), found.Name, asked).RequestId(requestID).Context(ctx).Do()
+		},
+		isSeen: func(ctx context.Context) (bool, error) {
+			now, err := c.Disk(ctx, found.ZoneName(), found.Name)
+			return now != nil && now.Labels[key] != "", err
+		},
+	})
+	if ReasonOf(err) == changed {
+		err = backend.InProgress.Errorf("the labels of disk %s were changed meanwhile: they are set anew: %w", found.Path(), err)
+	}
+	return err
+}
+
+// Resize makes a disk the smallest of its type that has a capacity. Its caller looks whether it
+// is smaller.
+func (c *Client) Resize(ctx context.Context, found *Disk, capacity resource.Quantity) error {
+	can, err := c.DiskType(ctx, found.ZoneName(), NameOf(found.Type))
+	if err != nil {
+		return err
+	}
+	sizeGb, err := can.AtLeast(capacity)
+	if err != nil {
+		return err
+	}
+	return c.make(ctx, change{
+		doing: fmt.Sprintf("growing disk %s to %dGi", found.Path(), sizeGb),
+		zone:  found.ZoneName(),
+		basis: []string{"resize", found.Path(), found.incarnation(), fmt.Sprint(found.SizeGb), fmt.Sprint(sizeGb)},
+		ask: func(ctx context.Context, requestID string) (*compute.Operation, error) {
+			asked := &compute.DisksResizeRequest{SizeGb: sizeGb}
+			return c.compute.Disks.Resize(c.Project, found.ZoneName(), found.Name, asked).RequestId(requestID).Context(ctx).Do()
+		},
+	})
+}

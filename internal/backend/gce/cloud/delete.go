@@ -1,0 +1,54 @@
+package cloud
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"google.golang.org/api/compute/v1"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// DeleteDisk deletes a disk, once no instance has it.
+func (c *Client) DeleteDisk(ctx context.Context, found *Disk) error {
+	if len(found.Users) > 0 {
+		return stillAttached(found)
+	}
+	err := c.make(ctx, change{
+		doing: "deleting disk " + found.Path(),
+		zone:  found.ZoneName(),
+		basis: []string{"delete", found.Path(), found.incarnation()},
+		ask: func(ctx context.Context, requestID string) (*compute.Operation, error) {
+			return c.compute.Disks.Delete(c.Project, found.ZoneName(), found.Name).RequestId(requestID).Context(ctx).Do()
+		},
+	})
+	switch ReasonOf(err) {
+	case inUse:
+		return backend.InProgress.Errorf("disk %s is in use: it is deleted once it isn't: %w", found.Path(), err)
+	case NotFound:
+		return nil
+	case notReady:
+		if found.Status != DiskReady && found.Status != DiskFailed {
+			return backend.InProgress.Errorf("disk %s is %s: it is deleted after that: %w", found.Path(), found.Status, err)
+		}
+	}
+	return err
+}
+
+func stillAttached(found *Disk) error {
+	var instances []string
+	for _, user := range found.Users {
+		instances = append(instances, NameOf(user))
+	}
+	return backend.InProgress.Errorf("disk %s is attached to instance %s: waiting for it to be detached; if no node uses it any more, detach it by hand",
+		found.Path(), strings.Join(instances, ", "))
+}
+
+// NotThere is the error for what needs a disk that there is not.
+func (c *Client) NotThere(id string) error {
+	return backend.NotFound.Errorf("project %s has no disk %s: it was deleted, or was never made", c.Project, id)
+}
+
+// idOf is a number of the API's as a word.
+func idOf(number uint64) string { return fmt.Sprint(number) }

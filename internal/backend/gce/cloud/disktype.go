@@ -1,0 +1,53 @@
+package cloud
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+)
+
+// DiskType is a type of disks, and the sizes that its disks can have, in GiB. Most is 0 where
+// the API doesn't say.
+type DiskType struct {
+	Name        string
+	Least, Most int64
+}
+
+// DiskType reads a type, with the sizes that its disks can have in a zone. New types come up, and a list of our own
+// would be old.
+func (c *Client) DiskType(ctx context.Context, zone, diskType string) (DiskType, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.limits.Call)
+	defer cancel()
+	found, err := c.compute.DiskTypes.Get(c.Project, zone, diskType).Context(ctx).Do()
+	switch {
+	case ReasonOf(err) == NotFound:
+		return DiskType{}, backend.Invalid.Errorf("zone %s of project %s has no disks of type %s: correct gce.zones or gce.diskType: %w", zone, c.Project, diskType, err)
+	case err != nil:
+		return DiskType{}, err
+	}
+	read := DiskType{Name: diskType, Least: 1}
+	// Without a word of the API on sizes, it says so once it is asked for a disk.
+	_, _ = fmt.Sscanf(found.ValidDiskSize, "%dGB-%dGB", &read.Least, &read.Most)
+	return read, nil
+}
+
+// AtLeast is the size of the smallest disk that has a capacity.
+func (s DiskType) AtLeast(capacity resource.Quantity) (sizeGb int64, err error) {
+	sizeGb = max(s.Least, InGib(capacity))
+	if s.Most > 0 && sizeGb > s.Most {
+		return 0, backend.Invalid.Errorf("disks of type %s have %dGi at most: ask for no more than that, not for %s", s.Name, s.Most, capacity.String())
+	}
+	return sizeGb, nil
+}
+
+// InGib is a capacity in GiB, rounded up.
+func InGib(capacity resource.Quantity) int64 {
+	whole := capacity.Value() / gib
+	if capacity.Value()%gib > 0 {
+		whole++
+	}
+	return whole
+}

@@ -1,0 +1,106 @@
+package share
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/backend/nfs/tree"
+)
+
+const (
+	// Folder is the directory of a share that no pod mounts.
+	Folder = ".stowage"
+	// OwnerOnly is the mode of directories that no pod uses.
+	OwnerOnly = 0o700
+)
+
+// Share is a share and how it is reached.
+type Share struct {
+	*Server
+	// Open opens the share's directory; its caller closes it.
+	Open func(ctx context.Context) (tree.Dir, error)
+	// Uninterruptible is set where the kernel decides how long a call takes.
+	Uninterruptible bool
+	// Slice is how long files are removed by one call.
+	Slice time.Duration
+}
+
+// Server bounds what is under way on one server, for all shares on it.
+type Server struct {
+	// Name is that of the server, for people.
+	Name string
+	// Slots has room for as many operations as may be under way.
+	Slots chan struct{}
+	Limits
+}
+
+// Limits bound what a server that is slow, or silent, can hold up.
+type Limits struct {
+	// Call is how long a server may take to answer a call.
+	Call time.Duration
+	// Operation is how long the calls of one operation may take together.
+	Operation time.Duration
+	// Turn is how long an operation waits for others on the same server.
+	Turn time.Duration
+	// Parallel is how many operations may be under way on a server.
+	Parallel int
+}
+
+// Use opens the share and does some work on it. It returns when the context ends,
+// also if the work is stuck in the kernel: that then goes on holding its turn, so
+// that a server that is silent for ever can't hold up more than its turns.
+func Use[T any](ctx context.Context, s *Share, work func(ctx context.Context, root tree.Dir) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.Operation)
+	defer cancel()
+	var none T
+	if err := s.takeTurn(ctx); err != nil {
+		return none, err
+	}
+	if !s.Uninterruptible {
+		defer s.endTurn()
+		return onRoot(ctx, s, work)
+	}
+	type outcome struct {
+		result T
+		err    error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		defer s.endTurn()
+		result, err := onRoot(ctx, s, work)
+		done <- outcome{result, err}
+	}()
+	select {
+	case end := <-done:
+		return end.result, end.err
+	case <-ctx.Done():
+		return none, fmt.Errorf("waiting for the kernel, which waits for server %s: %w", s.Name, errors.Join(tree.ErrLost, ctx.Err()))
+	}
+}
+
+func onRoot[T any](ctx context.Context, s *Share, work func(ctx context.Context, root tree.Dir) (T, error)) (T, error) {
+	root, err := s.Open(ctx)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	defer root.Close()
+	return work(ctx, root)
+}
+
+func (s *Server) takeTurn(ctx context.Context) error {
+	patience := time.NewTimer(s.Turn)
+	defer patience.Stop()
+	select {
+	case s.Slots <- struct{}{}:
+		return nil
+	case <-patience.C:
+	case <-ctx.Done():
+	}
+	return backend.Unavailable.Errorf("%d operations on server %s are under way, and none ends: look whether it answers", cap(s.Slots), s.Name)
+}
+
+func (s *Server) endTurn() { <-s.Slots }
