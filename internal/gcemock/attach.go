@@ -1,6 +1,7 @@
 package gcemock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ func attachJob(r *request, instance string, asked *compute.AttachedDisk) (*attac
 	}
 	row := attachment{
 		Instance: instance, Disk: reference(asked.Source, r.project), DeviceName: asked.DeviceName,
-		Mode: firstOf(asked.Mode, readWrite), Boot: asked.Boot, AutoDelete: asked.AutoDelete,
+		Mode: cmp.Or(asked.Mode, readWrite), Boot: asked.Boot, AutoDelete: asked.AutoDelete,
 	}
 	switch {
 	case row.Disk == "":

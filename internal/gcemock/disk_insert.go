@@ -1,6 +1,7 @@
 package gcemock
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -27,13 +28,13 @@ func newInsertDisk(r *request) (job, error) {
 	}
 	made := compute.Disk{
 		Name: asked.Name, Description: asked.Description, SizeGb: asked.SizeGb, Labels: asked.Labels,
-		Type:                   firstOf(reference(asked.Type, r.project), r.scope()+"/diskTypes/pd-standard"),
+		Type:                   cmp.Or(reference(asked.Type, r.project), r.scope()+"/diskTypes/pd-standard"),
 		SourceSnapshot:         reference(asked.SourceSnapshot, r.project),
-		SourceImage:            reference(firstOf(asked.SourceImage, r.URL.Query().Get("sourceImage")), r.project),
+		SourceImage:            reference(cmp.Or(asked.SourceImage, r.URL.Query().Get("sourceImage")), r.project),
 		SourceDisk:             reference(asked.SourceDisk, r.project),
 		SourceInstantSnapshot:  reference(asked.SourceInstantSnapshot, r.project),
 		StoragePool:            reference(asked.StoragePool, r.project),
-		PhysicalBlockSizeBytes: firstOf(asked.PhysicalBlockSizeBytes, physicalBlockSize),
+		PhysicalBlockSizeBytes: cmp.Or(asked.PhysicalBlockSizeBytes, physicalBlockSize),
 		ProvisionedIops:        asked.ProvisionedIops, ProvisionedThroughput: asked.ProvisionedThroughput,
 		AccessMode: asked.AccessMode, Architecture: asked.Architecture,
 		SelfLink: r.scope() + "/disks/" + asked.Name, Id: newID(),

@@ -1,6 +1,7 @@
 package gcemock
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -149,7 +150,7 @@ func (k diskKind) isIn(scope string) bool {
 }
 
 func (k diskKind) settleSize(disk *compute.Disk, name string) error {
-	disk.SizeGb = firstOf(disk.SizeGb, k.defaultGb)
+	disk.SizeGb = cmp.Or(disk.SizeGb, k.defaultGb)
 	least := k.minGb
 	if disk.Region != "" {
 		least = k.regionalMinGb

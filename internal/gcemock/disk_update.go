@@ -1,6 +1,7 @@
 package gcemock
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -95,10 +96,10 @@ func (j *updateDisk) check(s *Server, row compute.Disk) error {
 }
 
 func (j *updateDisk) applied(row compute.Disk) compute.Disk {
-	row.SizeGb = firstOf(j.SizeGb, row.SizeGb)
-	row.ProvisionedIops = firstOf(j.Iops, row.ProvisionedIops)
-	row.ProvisionedThroughput = firstOf(j.Throughput, row.ProvisionedThroughput)
-	row.AccessMode = firstOf(j.AccessMode, row.AccessMode)
+	row.SizeGb = cmp.Or(j.SizeGb, row.SizeGb)
+	row.ProvisionedIops = cmp.Or(j.Iops, row.ProvisionedIops)
+	row.ProvisionedThroughput = cmp.Or(j.Throughput, row.ProvisionedThroughput)
+	row.AccessMode = cmp.Or(j.AccessMode, row.AccessMode)
 	return row
 }
 

@@ -1,6 +1,7 @@
 package gcemock
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -54,7 +55,7 @@ func (e *apiError) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.
 
 // ended is the error as an operation shows it.
 func (e *apiError) ended() *compute.OperationError {
-	code := firstOf(e.Code, firstOf(operationCodes[e.Reason], "INTERNAL_ERROR"))
+	code := cmp.Or(e.Code, cmp.Or(operationCodes[e.Reason], "INTERNAL_ERROR"))
 	return &compute.OperationError{Errors: []*compute.OperationErrorErrors{{Code: code, Message: e.Message}}}
 }
 

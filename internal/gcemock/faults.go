@@ -1,6 +1,7 @@
 package gcemock
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -200,8 +201,8 @@ func (f *fault) refuses() error {
 		return nil
 	}
 	return &apiError{
-		Status: f.Status, Reason: firstOf(f.Reason, firstOf(refusalReasons[f.Status], reasonBackend)),
-		Message: firstOf(f.Message, "A fault was asked for: "+http.StatusText(f.Status)), RetryAfter: time.Duration(f.RetryAfter),
+		Status: f.Status, Reason: cmp.Or(f.Reason, cmp.Or(refusalReasons[f.Status], reasonBackend)),
+		Message: cmp.Or(f.Message, "A fault was asked for: "+http.StatusText(f.Status)), RetryAfter: time.Duration(f.RetryAfter),
 	}
 }
 
@@ -224,7 +225,7 @@ func (f *fault) mark(row *operation) {
 	if f.Operation != "" {
 		row.Failure = &apiError{
 			Status: http.StatusBadRequest, Reason: reasonInvalid, Code: f.Operation,
-			Message: firstOf(f.Message, "A fault was asked for: "+f.Operation),
+			Message: cmp.Or(f.Message, "A fault was asked for: "+f.Operation),
 		}
 	}
 }

@@ -97,12 +97,3 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.Serve
 func (s *Server) timestamp() string {
 	return s.options.Now().Format("2006-01-02T15:04:05.000-07:00")
 }
-
-// firstOf is the first of two that isn't empty.
-func firstOf[T comparable](wanted, otherwise T) T {
-	var none T
-	if wanted == none {
-		return otherwise
-	}
-	return wanted
-}

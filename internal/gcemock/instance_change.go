@@ -1,6 +1,7 @@
 package gcemock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +24,7 @@ func newInsertInstance(r *request) (job, error) {
 	path := r.scope() + "/instances/" + asked.Name
 	made := &insertInstance{Instance: compute.Instance{
 		Name: asked.Name, Description: asked.Description, Labels: asked.Labels, Metadata: asked.Metadata,
-		MachineType: firstOf(reference(asked.MachineType, r.project), r.scope()+"/machineTypes/e2-standard-2"),
+		MachineType: cmp.Or(reference(asked.MachineType, r.project), r.scope()+"/machineTypes/e2-standard-2"),
 		Zone:        r.scope(), SelfLink: path, Id: newID(), Status: statusProvisioning,
 		LabelFingerprint: fingerprintOf(asked.Labels), Hostname: asked.Hostname,
 	}}
@@ -56,7 +57,7 @@ func (j *insertInstance) accept(s *Server) (target, error) {
 		return target{}, errExists(path)
 	}
 	for i := range j.Disks {
-		j.Disks[i].DeviceName = firstOf(j.Disks[i].DeviceName, fmt.Sprintf("persistent-disk-%d", i))
+		j.Disks[i].DeviceName = cmp.Or(j.Disks[i].DeviceName, fmt.Sprintf("persistent-disk-%d", i))
 		disk, err := s.findReadyDisk(j.Disks[i].Disk)
 		if err != nil {
 			return target{}, err

@@ -1,6 +1,7 @@
 package gcemock
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 
@@ -83,7 +84,7 @@ func snapshotJob(r *request, asked compute.Snapshot) *insertSnapshot {
 		Name: asked.Name, Description: asked.Description, Labels: asked.Labels,
 		LabelFingerprint: fingerprintOf(asked.Labels), SourceDisk: reference(asked.SourceDisk, r.project),
 		SourceInstantSnapshot: reference(asked.SourceInstantSnapshot, r.project),
-		StorageLocations:      asked.StorageLocations, SnapshotType: firstOf(asked.SnapshotType, "STANDARD"),
+		StorageLocations:      asked.StorageLocations, SnapshotType: cmp.Or(asked.SnapshotType, "STANDARD"),
 		Id: newID(), SelfLink: path, Status: statusCreating,
 	}}
 }

@@ -1,6 +1,7 @@
 package gcemock
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -46,7 +47,7 @@ func (s *Server) settleSource(disk *compute.Disk) (source, error) {
 			return source{}, errInvalid("resource", disk.Name, "A disk has one source at most.")
 		}
 		found = from
-		if disk.SizeGb = firstOf(disk.SizeGb, sizeGb); disk.SizeGb < sizeGb {
+		if disk.SizeGb = cmp.Or(disk.SizeGb, sizeGb); disk.SizeGb < sizeGb {
 			return source{}, errInvalid("resource.sizeGb", strconv.FormatInt(disk.SizeGb, 10),
 				fmt.Sprintf("Requested disk size cannot be smaller than the size of its source (%d GB)", sizeGb))
 		}

@@ -1,6 +1,7 @@
 package gcemock
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -22,8 +23,8 @@ func newInsertPool(r *request) (job, error) {
 	}
 	return &insertPool{Pool: compute.StoragePool{
 		Name: asked.Name, Description: asked.Description, Labels: asked.Labels, LabelFingerprint: fingerprintOf(asked.Labels),
-		CapacityProvisioningType:    firstOf(asked.CapacityProvisioningType, "STANDARD"),
-		PerformanceProvisioningType: firstOf(asked.PerformanceProvisioningType, "STANDARD"),
+		CapacityProvisioningType:    cmp.Or(asked.CapacityProvisioningType, "STANDARD"),
+		PerformanceProvisioningType: cmp.Or(asked.PerformanceProvisioningType, "STANDARD"),
 		PoolProvisionedCapacityGb:   asked.PoolProvisionedCapacityGb, PoolProvisionedIops: asked.PoolProvisionedIops,
 		PoolProvisionedThroughput: asked.PoolProvisionedThroughput,
 		StoragePoolType:           reference(asked.StoragePoolType, r.project),
