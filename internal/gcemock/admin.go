@@ -41,7 +41,7 @@ func (s *Server) routeAdmin(mux *http.ServeMux) {
 }
 
 func (s *Server) listFaults(*http.Request) (any, error) {
-	return map[string]any{"faults": s.faults.list()}, nil
+	return map[string]any{"faults": s.engine.faults.list()}, nil
 }
 
 func (s *Server) addFault(r *http.Request) (any, error) {
@@ -49,11 +49,11 @@ func (s *Server) addFault(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	asked, err := ParseFault(text)
+	asked, err := parseFault(text, methods())
 	if err != nil {
 		return nil, errInvalid("fault", string(text), err.Error())
 	}
-	return s.faults.add(asked), nil
+	return s.engine.faults.add(asked), nil
 }
 
 // removeFaults takes away one fault, or all; operations that were stuck go on.
@@ -61,17 +61,17 @@ func (s *Server) removeFaults(r *http.Request) (any, error) {
 	id := 0
 	if text := r.PathValue("id"); text != "" {
 		var err error
-		if id, err = strconv.Atoi(text); err != nil || id < 1 || !s.faults.remove(id) {
+		if id, err = strconv.Atoi(text); err != nil || id < 1 || !s.engine.faults.remove(id) {
 			return nil, errNotFound("faults/" + text)
 		}
 		return s.listFaults(r)
 	}
-	s.faults.remove(id)
+	s.engine.faults.remove(id)
 	return s.listFaults(r)
 }
 
 func (s *Server) getLatency(*http.Request) (any, error) {
-	now := s.faults.latency()
+	now := s.engine.faults.latency()
 	return latencyBody{Answer: Duration(now.Answer), Operation: Duration(now.Operation)}, nil
 }
 
@@ -80,6 +80,6 @@ func (s *Server) setLatency(r *http.Request) (any, error) {
 	if err := json.NewDecoder(io.LimitReader(r.Body, maxBody)).Decode(&asked); err != nil {
 		return nil, errInvalid("latency", "", err.Error())
 	}
-	s.faults.set(latency{Answer: time.Duration(asked.Answer), Operation: time.Duration(asked.Operation)})
+	s.engine.faults.set(latency{Answer: time.Duration(asked.Answer), Operation: time.Duration(asked.Operation)})
 	return s.getLatency(r)
 }

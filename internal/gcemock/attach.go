@@ -72,7 +72,7 @@ func refuseAttachment(r *request, asked *compute.AttachedDisk) error {
 
 func (j *attachDisk) locks() []string { return []string{j.Instance, j.Asked.Disk} }
 
-func (j *attachDisk) accept(s *Server) (target, error) {
+func (j *attachDisk) accept(s *Engine) (target, error) {
 	instance, found := s.instances.get(j.Instance)
 	if !found {
 		return target{}, errNotFound(j.Instance)
@@ -85,7 +85,7 @@ func (j *attachDisk) accept(s *Server) (target, error) {
 }
 
 // freeDeviceName is the name that Google gives a device that gets none.
-func (s *Server) freeDeviceName(instance string) string {
+func (s *Engine) freeDeviceName(instance string) string {
 	for i := 0; ; i++ {
 		name := fmt.Sprintf("persistent-disk-%d", i)
 		if _, taken := s.attachments.get(attachmentPath(instance, name)); !taken {
@@ -96,7 +96,7 @@ func (s *Server) freeDeviceName(instance string) string {
 
 // checkAttachable says whether a disk can be attached, but for what an operation has
 // taken itself.
-func (s *Server) checkAttachable(asked attachment, operation string) error {
+func (s *Engine) checkAttachable(asked attachment, operation string) error {
 	instance, found := s.instances.get(asked.Instance)
 	if !found {
 		return errNotFound(asked.Instance)
@@ -123,7 +123,7 @@ func (s *Server) checkAttachable(asked attachment, operation string) error {
 	return s.checkRoom(instance, asked, operation)
 }
 
-func (s *Server) checkRoom(instance compute.Instance, asked attachment, operation string) error {
+func (s *Engine) checkRoom(instance compute.Instance, asked attachment, operation string) error {
 	others := 0
 	for _, row := range s.attachedTo(asked.Instance) {
 		if operation == "" || row.Taken != operation {
@@ -139,7 +139,7 @@ func (s *Server) checkRoom(instance compute.Instance, asked attachment, operatio
 	return nil
 }
 
-func (j *attachDisk) begin(s *Server, operation string) error {
+func (j *attachDisk) begin(s *Engine, operation string) error {
 	if _, err := s.sameInstance(j.Instance, j.InstanceID); err != nil {
 		return err
 	}
@@ -155,13 +155,13 @@ func (j *attachDisk) begin(s *Server, operation string) error {
 
 // takeAttachment keeps a disk for an operation. A crash before it is done leaves that
 // known, so that no other gets the disk while the device may already be there.
-func (s *Server) takeAttachment(asked attachment, operation string) {
+func (s *Engine) takeAttachment(asked attachment, operation string) {
 	asked.Taken = operation
 	asked.Index = s.freeIndex(asked.path(), asked.Instance)
 	s.attachments.put(asked.path(), asked)
 }
 
-func (s *Server) freeIndex(path, instance string) int64 {
+func (s *Engine) freeIndex(path, instance string) int64 {
 	used := map[int64]bool{}
 	for _, row := range s.attachedTo(instance) {
 		if row.path() != path {
@@ -175,7 +175,7 @@ func (s *Server) freeIndex(path, instance string) int64 {
 	}
 }
 
-func (j *attachDisk) work(ctx context.Context, s *Server) error {
+func (j *attachDisk) work(ctx context.Context, s *Engine) error {
 	s.Lock()
 	device, powered := s.device(j.Asked), s.isPowered(j.Instance)
 	s.Unlock()
@@ -188,10 +188,10 @@ func (j *attachDisk) work(ctx context.Context, s *Server) error {
 	return nil
 }
 
-func (j *attachDisk) finish(s *Server) { s.finishAttachment(j.Asked.path()) }
+func (j *attachDisk) finish(s *Engine) { s.finishAttachment(j.Asked.path()) }
 
 // finishAttachment makes an attachment one that clients see.
-func (s *Server) finishAttachment(path string) {
+func (s *Engine) finishAttachment(path string) {
 	row, _ := s.attachments.get(path)
 	row.Taken = ""
 	s.attachments.put(path, row)
@@ -200,6 +200,6 @@ func (s *Server) finishAttachment(path string) {
 	s.disks.put(row.Disk, disk)
 }
 
-func (j *attachDisk) undo(s *Server, _ string) {
+func (j *attachDisk) undo(s *Engine, _ string) {
 	s.attachments.remove(j.Asked.path())
 }

@@ -35,7 +35,7 @@ func attachmentPath(instance, device string) string { return instance + "/device
 func (a attachment) path() string { return attachmentPath(a.Instance, a.DeviceName) }
 
 // usersByDisk has the instances that each disk is attached to, as clients see them.
-func (s *Server) usersByDisk() map[string][]string {
+func (s *Engine) usersByDisk() map[string][]string {
 	users := map[string][]string{}
 	for _, path := range s.attachments.below("projects") {
 		if row := s.attachments.rows[path]; row.Taken == "" {
@@ -46,7 +46,7 @@ func (s *Server) usersByDisk() map[string][]string {
 }
 
 // attachedTo has an instance's attachments, in the order in which they were made.
-func (s *Server) attachedTo(instance string) []attachment {
+func (s *Engine) attachedTo(instance string) []attachment {
 	var rows []attachment
 	for _, path := range s.attachments.below(instance + "/devices") {
 		rows = append(rows, s.attachments.rows[path])
@@ -55,7 +55,7 @@ func (s *Server) attachedTo(instance string) []attachment {
 }
 
 // attachmentsOf has a disk's attachments, those under way as well.
-func (s *Server) attachmentsOf(disk string) []attachment {
+func (s *Engine) attachmentsOf(disk string) []attachment {
 	var rows []attachment
 	for _, path := range s.attachments.below("projects") {
 		if row := s.attachments.rows[path]; row.Disk == disk {
@@ -66,7 +66,7 @@ func (s *Server) attachmentsOf(disk string) []attachment {
 }
 
 // refuseUsers is an error while something uses a disk, or is about to.
-func (s *Server) refuseUsers(disk string) error {
+func (s *Engine) refuseUsers(disk string) error {
 	for _, row := range s.attachmentsOf(disk) {
 		return errInUse(disk, row.Instance)
 	}
@@ -84,7 +84,7 @@ func (r *request) attachedDisk(row attachment, sizeGb int64) *compute.AttachedDi
 }
 
 // device is what the guest is to see of an attachment.
-func (s *Server) device(row attachment) hotplug.Device {
+func (s *Engine) device(row attachment) hotplug.Device {
 	disk := s.disks.rows[row.Disk]
 	return hotplug.Device{
 		Project: projectOf(row.Instance), Zone: zoneOf(row.Instance), Instance: baseName(row.Instance),
@@ -93,7 +93,7 @@ func (s *Server) device(row attachment) hotplug.Device {
 }
 
 // devicesOf are the devices that show a disk now, or are about to.
-func (s *Server) devicesOf(disk string) []hotplug.Device {
+func (s *Engine) devicesOf(disk string) []hotplug.Device {
 	var devices []hotplug.Device
 	for _, row := range s.attachmentsOf(disk) {
 		if s.isPowered(row.Instance) {
@@ -104,7 +104,7 @@ func (s *Server) devicesOf(disk string) []hotplug.Device {
 }
 
 // isPowered says whether an instance has devices: while it is stopped, it has none.
-func (s *Server) isPowered(instance string) bool {
+func (s *Engine) isPowered(instance string) bool {
 	status := s.instances.rows[instance].Status
 	return status == statusInstanceRunning || status == statusStaging
 }

@@ -7,10 +7,10 @@ import (
 
 // authorize checks who calls, where that was asked for.
 func (s *Server) authorize(r *http.Request) error {
-	if s.options.Token == "" {
+	if s.token == "" {
 		return nil
 	}
-	wanted := []byte("Bearer " + s.options.Token)
+	wanted := []byte("Bearer " + s.token)
 	if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), wanted) == 1 {
 		return nil
 	}
@@ -24,7 +24,7 @@ func (s *Server) authorize(r *http.Request) error {
 // endpoint does: put its URL into the key as token_uri. Where a token is asked for,
 // every key is a stranger's.
 func (s *Server) exchange(w http.ResponseWriter, r *http.Request) {
-	if err := r.ParseForm(); err != nil || r.PostForm.Get("assertion") == "" || s.options.Token != "" {
+	if err := r.ParseForm(); err != nil || r.PostForm.Get("assertion") == "" || s.token != "" {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = w.Write([]byte(`{"error":"invalid_grant","error_description":"Invalid grant: account not found"}`))

@@ -23,7 +23,7 @@ func (j *setAutoDelete) path() string { return attachmentPath(j.Instance, j.Devi
 
 func (j *setAutoDelete) locks() []string { return []string{j.Instance} }
 
-func (j *setAutoDelete) accept(s *Server) (target, error) {
+func (j *setAutoDelete) accept(s *Engine) (target, error) {
 	instance, err := s.findInstance(j.Instance)
 	if err != nil {
 		return target{}, err
@@ -36,14 +36,14 @@ func (j *setAutoDelete) accept(s *Server) (target, error) {
 	return target{path: j.Instance, id: instance.Id}, nil
 }
 
-func (j *setAutoDelete) begin(s *Server, _ string) error {
+func (j *setAutoDelete) begin(s *Engine, _ string) error {
 	if row, found := s.attachments.get(j.path()); !found || row.DiskID != j.DiskID {
 		return errNoDevice(j.Device)
 	}
 	return nil
 }
 
-func (j *setAutoDelete) finish(s *Server) {
+func (j *setAutoDelete) finish(s *Engine) {
 	row, _ := s.attachments.get(j.path())
 	row.AutoDelete = j.AutoDelete
 	s.attachments.put(j.path(), row)

@@ -2,7 +2,6 @@ package gcemock
 
 import (
 	"hash/fnv"
-	"slices"
 	"strconv"
 
 	"google.golang.org/api/compute/v1"
@@ -21,7 +20,7 @@ func idOf(path string) uint64 {
 	return hash.Sum64() >> 1
 }
 
-func (s *Server) getProject(r *request) (any, error) {
+func (s *Engine) getProject(r *request) (any, error) {
 	path := projectPath(r.project)
 	return &compute.Project{
 		Kind: "compute#project", Id: idOf(path), Name: r.project, CreationTimestamp: catalogTime,
@@ -30,20 +29,9 @@ func (s *Server) getProject(r *request) (any, error) {
 	}, nil
 }
 
-// regions are the regions of all zones, in order.
-func (s *Server) regions() (regions []string) {
-	for _, zone := range s.options.Zones {
-		regions = append(regions, regionOf(zone))
-	}
-	slices.Sort(regions)
-	return slices.Compact(regions)
-}
-
-func (s *Server) hasRegion(name string) bool { return slices.Contains(s.regions(), name) }
-
-func (s *Server) getRegion(r *request) (any, error) {
+func (s *Engine) getRegion(r *request) (any, error) {
 	name := r.PathValue("name")
-	if !s.hasRegion(name) {
+	if !s.options.Places.hasRegion(name) {
 		return nil, errNotFound(projectPath(r.project) + "/regions/" + name)
 	}
 	s.Lock()
@@ -51,11 +39,11 @@ func (s *Server) getRegion(r *request) (any, error) {
 	return s.region(r, name), nil
 }
 
-func (s *Server) listRegions(r *request) (any, error) {
+func (s *Engine) listRegions(r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	var all []listed[*compute.Region]
-	for _, name := range s.regions() {
+	for _, name := range s.options.Places.regions() {
 		all = append(all, listed[*compute.Region]{name: name, item: s.region(r, name)})
 	}
 	items, next, err := paged(r, all)
@@ -67,13 +55,13 @@ func (s *Server) listRegions(r *request) (any, error) {
 }
 
 // region is a region as a client sees it. The store is locked.
-func (s *Server) region(r *request, name string) *compute.Region {
+func (s *Engine) region(r *request, name string) *compute.Region {
 	path := projectPath(r.project) + "/regions/" + name
 	region := &compute.Region{
 		Kind: "compute#region", Id: idOf(path), Name: name, CreationTimestamp: catalogTime,
 		Description: name, Status: "UP", SelfLink: r.link(path),
 	}
-	for _, zone := range s.options.Zones {
+	for _, zone := range s.options.Places.Zones {
 		if regionOf(zone) == name {
 			region.Zones = append(region.Zones, r.link(zonePath(r.project, zone)))
 		}
@@ -87,7 +75,7 @@ func (s *Server) region(r *request, name string) *compute.Region {
 	return region
 }
 
-func (s *Server) zone(r *request, name string) *compute.Zone {
+func (s *Engine) zone(r *request, name string) *compute.Zone {
 	path := zonePath(r.project, name)
 	return &compute.Zone{
 		Kind: "compute#zone", Id: idOf(path), Name: name, Description: name, CreationTimestamp: catalogTime,
@@ -95,11 +83,11 @@ func (s *Server) zone(r *request, name string) *compute.Zone {
 	}
 }
 
-func (s *Server) getZone(r *request) (any, error) { return s.zone(r, r.zone), nil }
+func (s *Engine) getZone(r *request) (any, error) { return s.zone(r, r.zone), nil }
 
-func (s *Server) listZones(r *request) (any, error) {
+func (s *Engine) listZones(r *request) (any, error) {
 	var all []listed[*compute.Zone]
-	for _, name := range s.options.Zones {
+	for _, name := range s.options.Places.Zones {
 		all = append(all, listed[*compute.Zone]{name: name, item: s.zone(r, name)})
 	}
 	items, next, err := paged(r, all)

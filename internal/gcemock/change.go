@@ -15,18 +15,18 @@ import (
 // restart from begin on: every method but accept finds its own work done and goes on.
 type job interface {
 	// accept checks a request, and makes what can be seen at once. The store is locked.
-	accept(s *Server) (target, error)
+	accept(s *Engine) (target, error)
 	// locks are the paths that no other job may touch from begin to finish.
 	locks() []string
 	// begin checks again, since other jobs ran meanwhile, and takes what must not be
 	// taken twice. The store is locked.
-	begin(s *Server, operation string) error
+	begin(s *Engine, operation string) error
 	// work does what takes time: files and devices. The store isn't locked.
-	work(ctx context.Context, s *Server) error
+	work(ctx context.Context, s *Engine) error
 	// finish makes the change seen. The store is locked.
-	finish(s *Server)
+	finish(s *Engine)
 	// undo takes back what accept and begin did. The store is locked.
-	undo(s *Server, operation string)
+	undo(s *Engine, operation string)
 }
 
 // target is what an operation is about.
@@ -38,45 +38,47 @@ type target struct {
 // quick is a job without a part of its own for some steps.
 type quick struct{}
 
-func (quick) begin(*Server, string) error         { return nil }
-func (quick) work(context.Context, *Server) error { return nil }
-func (quick) undo(*Server, string)                {}
+func (quick) begin(*Engine, string) error         { return nil }
+func (quick) work(context.Context, *Engine) error { return nil }
+func (quick) undo(*Engine, string)                {}
 
 // jobs makes an empty job of each method that changes something.
-var jobs = map[string]func() job{
-	"disks.insert":         func() job { return &insertDisk{} },
-	"disks.delete":         func() job { return &deleteDisk{} },
-	"disks.resize":         func() job { return &updateDisk{} },
-	"disks.update":         func() job { return &updateDisk{} },
-	"disks.setLabels":      func() job { return &labelDisk{} },
-	"disks.createSnapshot": func() job { return &insertSnapshot{} },
+func jobs() map[string]func() job {
+	return map[string]func() job{
+		"disks.insert":         func() job { return &insertDisk{} },
+		"disks.delete":         func() job { return &deleteDisk{} },
+		"disks.resize":         func() job { return &updateDisk{} },
+		"disks.update":         func() job { return &updateDisk{} },
+		"disks.setLabels":      func() job { return &labelDisk{} },
+		"disks.createSnapshot": func() job { return &insertSnapshot{} },
 
-	"regionDisks.insert":         func() job { return &insertDisk{} },
-	"regionDisks.delete":         func() job { return &deleteDisk{} },
-	"regionDisks.resize":         func() job { return &updateDisk{} },
-	"regionDisks.update":         func() job { return &updateDisk{} },
-	"regionDisks.setLabels":      func() job { return &labelDisk{} },
-	"regionDisks.createSnapshot": func() job { return &insertSnapshot{} },
+		"regionDisks.insert":         func() job { return &insertDisk{} },
+		"regionDisks.delete":         func() job { return &deleteDisk{} },
+		"regionDisks.resize":         func() job { return &updateDisk{} },
+		"regionDisks.update":         func() job { return &updateDisk{} },
+		"regionDisks.setLabels":      func() job { return &labelDisk{} },
+		"regionDisks.createSnapshot": func() job { return &insertSnapshot{} },
 
-	"snapshots.insert": func() job { return &insertSnapshot{} },
-	"snapshots.delete": func() job { return &deleteSnapshot{} },
+		"snapshots.insert": func() job { return &insertSnapshot{} },
+		"snapshots.delete": func() job { return &deleteSnapshot{} },
 
-	"images.insert":           func() job { return &insertImage{} },
-	"images.delete":           func() job { return &deleteImage{} },
-	"instantSnapshots.insert": func() job { return &insertInstantSnapshot{} },
-	"instantSnapshots.delete": func() job { return &deleteInstantSnapshot{} },
-	"storagePools.insert":     func() job { return &insertPool{} },
-	"storagePools.delete":     func() job { return &deletePool{} },
+		"images.insert":           func() job { return &insertImage{} },
+		"images.delete":           func() job { return &deleteImage{} },
+		"instantSnapshots.insert": func() job { return &insertInstantSnapshot{} },
+		"instantSnapshots.delete": func() job { return &deleteInstantSnapshot{} },
+		"storagePools.insert":     func() job { return &insertPool{} },
+		"storagePools.delete":     func() job { return &deletePool{} },
 
-	"instances.insert":     func() job { return &insertInstance{} },
-	"instances.delete":     func() job { return &deleteInstance{} },
-	"instances.stop":       func() job { return &powerInstance{} },
-	"instances.start":      func() job { return &powerInstance{} },
-	"instances.reset":      func() job { return &powerInstance{} },
-	"instances.attachDisk": func() job { return &attachDisk{} },
-	"instances.detachDisk": func() job { return &detachDisk{} },
+		"instances.insert":     func() job { return &insertInstance{} },
+		"instances.delete":     func() job { return &deleteInstance{} },
+		"instances.stop":       func() job { return &powerInstance{} },
+		"instances.start":      func() job { return &powerInstance{} },
+		"instances.reset":      func() job { return &powerInstance{} },
+		"instances.attachDisk": func() job { return &attachDisk{} },
+		"instances.detachDisk": func() job { return &detachDisk{} },
 
-	"instances.setDiskAutoDelete": func() job { return &setAutoDelete{} },
+		"instances.setDiskAutoDelete": func() job { return &setAutoDelete{} },
+	}
 }
 
 // operationType is what an operation of a method calls itself.
@@ -90,8 +92,8 @@ func operationType(method string) string {
 
 // changing answers a call with the operation that it starts, or that it started
 // before, if it is sent again with the same id.
-func changing(read func(*request) (job, error)) func(*Server, *request) (any, error) {
-	return func(s *Server, r *request) (any, error) {
+func changing(read func(*request) (job, error)) func(*Engine, *request) (any, error) {
+	return func(s *Engine, r *request) (any, error) {
 		job, err := read(r)
 		if err != nil {
 			return nil, err
@@ -106,7 +108,7 @@ func changing(read func(*request) (job, error)) func(*Server, *request) (any, er
 
 // accept starts an operation. If it can't be written, the client hears of it, and the
 // operation goes its way all the same: what it changed holds.
-func (s *Server) accept(r *request, job job) (row operation, err error) {
+func (s *Engine) accept(r *request, job job) (row operation, err error) {
 	err = s.update(func() error {
 		before, err := s.sentBefore(r)
 		if before != nil || err != nil {
@@ -134,7 +136,7 @@ func (s *Server) accept(r *request, job job) (row operation, err error) {
 }
 
 // sentBefore finds the operation of a request that is sent again.
-func (s *Server) sentBefore(r *request) (*operation, error) {
+func (s *Engine) sentBefore(r *request) (*operation, error) {
 	id := r.URL.Query().Get("requestId")
 	if id == "" {
 		return nil, nil

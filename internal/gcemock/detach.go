@@ -21,7 +21,7 @@ func (j *detachDisk) path() string { return attachmentPath(j.Instance, j.Device)
 
 func (j *detachDisk) locks() []string { return []string{j.Instance, j.Disk} }
 
-func (j *detachDisk) accept(s *Server) (target, error) {
+func (j *detachDisk) accept(s *Engine) (target, error) {
 	instance, found := s.instances.get(j.Instance)
 	if !found {
 		return target{}, errNotFound(j.Instance)
@@ -38,14 +38,14 @@ func errNoDevice(device string) error {
 	return errInvalid("disk", device, "No attached disk found with device name '"+device+"'")
 }
 
-func (j *detachDisk) begin(s *Server, _ string) error {
+func (j *detachDisk) begin(s *Engine, _ string) error {
 	if row, found := s.attachments.get(j.path()); !found || row.DiskID != j.DiskID {
 		return errNoDevice(j.Device)
 	}
 	return nil
 }
 
-func (j *detachDisk) work(ctx context.Context, s *Server) error {
+func (j *detachDisk) work(ctx context.Context, s *Engine) error {
 	s.Lock()
 	device := s.device(s.attachments.rows[j.path()])
 	s.Unlock()
@@ -53,10 +53,10 @@ func (j *detachDisk) work(ctx context.Context, s *Server) error {
 	return s.options.Attacher.Detach(ctx, device)
 }
 
-func (j *detachDisk) finish(s *Server) { s.dropAttachment(j.path()) }
+func (j *detachDisk) finish(s *Engine) { s.dropAttachment(j.path()) }
 
 // dropAttachment makes a disk free again, as far as this instance goes.
-func (s *Server) dropAttachment(path string) {
+func (s *Engine) dropAttachment(path string) {
 	row, _ := s.attachments.get(path)
 	s.attachments.remove(path)
 	if disk, found := s.disks.get(row.Disk); found {

@@ -25,7 +25,7 @@ func (r *request) diskView(row compute.Disk, users []string) *compute.Disk {
 	return &row
 }
 
-func (s *Server) getDisk(r *request) (any, error) {
+func (s *Engine) getDisk(r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	row, err := s.findDisk(r.named("disks", "disk"))
@@ -35,7 +35,7 @@ func (s *Server) getDisk(r *request) (any, error) {
 	return r.diskView(row, s.usersByDisk()[row.SelfLink]), nil
 }
 
-func (s *Server) findDisk(path string) (compute.Disk, error) {
+func (s *Engine) findDisk(path string) (compute.Disk, error) {
 	row, found := s.disks.get(path)
 	if !found {
 		return compute.Disk{}, errNotFound(path)
@@ -45,7 +45,7 @@ func (s *Server) findDisk(path string) (compute.Disk, error) {
 
 // sameDisk finds the disk that had a path when an operation was accepted: another may
 // have its name by now.
-func (s *Server) sameDisk(path string, id uint64) (compute.Disk, error) {
+func (s *Engine) sameDisk(path string, id uint64) (compute.Disk, error) {
 	row, err := s.findDisk(path)
 	if err == nil && row.Id != id {
 		err = errNotFound(path)
@@ -54,14 +54,14 @@ func (s *Server) sameDisk(path string, id uint64) (compute.Disk, error) {
 }
 
 // removeContent removes the contents of a disk, or of a copy of it, that is gone.
-func (s *Server) removeContent(id uint64, of string) {
+func (s *Engine) removeContent(id uint64, of string) {
 	if err := s.contents.remove(id); err != nil {
 		s.options.Log.Error(err, "a content file is left behind", "of", of)
 	}
 }
 
 // findReadyDisk finds a disk that something can be done with.
-func (s *Server) findReadyDisk(path string) (compute.Disk, error) {
+func (s *Engine) findReadyDisk(path string) (compute.Disk, error) {
 	row, err := s.findDisk(path)
 	if err == nil && row.Status != statusReady {
 		err = errNotReady(path)
@@ -70,7 +70,7 @@ func (s *Server) findReadyDisk(path string) (compute.Disk, error) {
 }
 
 // disksBelow lists the disks of a zone, or of a whole project.
-func (s *Server) disksBelow(r *request, scope string) []listed[*compute.Disk] {
+func (s *Engine) disksBelow(r *request, scope string) []listed[*compute.Disk] {
 	users := s.usersByDisk()
 	var all []listed[*compute.Disk]
 	for _, path := range s.disks.below(scope) {
@@ -82,7 +82,7 @@ func (s *Server) disksBelow(r *request, scope string) []listed[*compute.Disk] {
 	return all
 }
 
-func (s *Server) listDisks(r *request) (any, error) {
+func (s *Engine) listDisks(r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	items, next, err := paged(r, s.disksBelow(r, r.scope()))
@@ -93,7 +93,7 @@ func (s *Server) listDisks(r *request) (any, error) {
 	return &compute.DiskList{Kind: "compute#diskList", Id: id, Items: items, NextPageToken: next, SelfLink: r.link(id)}, nil
 }
 
-func (s *Server) aggregateDisks(r *request) (any, error) {
+func (s *Engine) aggregateDisks(r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	items, next, err := paged(r, s.disksBelow(r, projectPath(r.project)))
@@ -105,7 +105,7 @@ func (s *Server) aggregateDisks(r *request) (any, error) {
 		Kind: "compute#diskAggregatedList", Id: id, NextPageToken: next, SelfLink: r.link(id),
 		Items: map[string]compute.DisksScopedList{},
 	}
-	for _, scope := range s.scopes() {
+	for _, scope := range s.options.Places.scopes() {
 		var here compute.DisksScopedList
 		for _, item := range items {
 			if scopeOf(reference(item.SelfLink, r.project)) == scope {

@@ -18,7 +18,7 @@ func newDeleteDisk(r *request) (job, error) {
 
 func (j *deleteDisk) locks() []string { return []string{j.Path} }
 
-func (j *deleteDisk) accept(s *Server) (target, error) {
+func (j *deleteDisk) accept(s *Engine) (target, error) {
 	row, err := s.findReadyDisk(j.Path)
 	if err != nil {
 		return target{}, err
@@ -27,7 +27,7 @@ func (j *deleteDisk) accept(s *Server) (target, error) {
 	return target{path: j.Path, id: row.Id}, s.refuseUsers(j.Path)
 }
 
-func (j *deleteDisk) begin(s *Server, _ string) error {
+func (j *deleteDisk) begin(s *Engine, _ string) error {
 	row, err := s.sameDisk(j.Path, j.ID)
 	if err != nil {
 		return err
@@ -40,14 +40,14 @@ func (j *deleteDisk) begin(s *Server, _ string) error {
 	return nil
 }
 
-func (j *deleteDisk) work(_ context.Context, s *Server) error { return s.contents.remove(j.ID) }
+func (j *deleteDisk) work(_ context.Context, s *Engine) error { return s.contents.remove(j.ID) }
 
-func (j *deleteDisk) finish(s *Server) {
+func (j *deleteDisk) finish(s *Engine) {
 	s.disks.remove(j.Path)
 	s.dropInstants(j.ID)
 }
 
-func (j *deleteDisk) undo(s *Server, _ string) {
+func (j *deleteDisk) undo(s *Engine, _ string) {
 	if row, found := s.disks.get(j.Path); found {
 		row.Status = statusReady
 		s.disks.put(j.Path, row)
@@ -71,7 +71,7 @@ func newLabelDisk(r *request) (job, error) {
 
 func (j *labelDisk) locks() []string { return []string{j.Path} }
 
-func (j *labelDisk) accept(s *Server) (target, error) {
+func (j *labelDisk) accept(s *Engine) (target, error) {
 	if err := checkLabels(j.Labels); err != nil {
 		return target{}, err
 	}
@@ -79,7 +79,7 @@ func (j *labelDisk) accept(s *Server) (target, error) {
 	return target{path: j.Path, id: j.ID}, j.begin(s, "")
 }
 
-func (j *labelDisk) begin(s *Server, _ string) error {
+func (j *labelDisk) begin(s *Engine, _ string) error {
 	row, err := s.sameDisk(j.Path, j.ID)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (j *labelDisk) begin(s *Server, _ string) error {
 	return nil
 }
 
-func (j *labelDisk) finish(s *Server) {
+func (j *labelDisk) finish(s *Engine) {
 	row, err := s.sameDisk(j.Path, j.ID)
 	if err != nil {
 		return // it went with its instance meanwhile

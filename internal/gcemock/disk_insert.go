@@ -54,7 +54,7 @@ func newInsertDisk(r *request) (job, error) {
 	return &insertDisk{Disk: made}, nil
 }
 
-func (j *insertDisk) accept(s *Server) (target, error) {
+func (j *insertDisk) accept(s *Engine) (target, error) {
 	path := j.Disk.SelfLink
 	if err := checkName(j.Disk.Name); err != nil {
 		return target{}, err
@@ -88,7 +88,7 @@ func (j *insertDisk) accept(s *Server) (target, error) {
 
 // checkReplicas checks that a regional disk names two zones of its region, and that no
 // other disk names any.
-func (s *Server) checkReplicas(disk compute.Disk) error {
+func (s *Engine) checkReplicas(disk compute.Disk) error {
 	if disk.Region == "" {
 		if len(disk.ReplicaZones) > 0 {
 			return errInvalid("resource.replicaZones", disk.ReplicaZones[0], "Only regional disks have replica zones.")
@@ -101,7 +101,7 @@ func (s *Server) checkReplicas(disk compute.Disk) error {
 	for _, zone := range disk.ReplicaZones {
 		name := baseName(zone)
 		isHere := zone == zonePath(projectOf(disk.SelfLink), name) && regionOf(name) == baseName(disk.Region)
-		if !isHere || !slices.Contains(s.options.Zones, name) {
+		if !isHere || !slices.Contains(s.options.Places.Zones, name) {
 			return errInvalid("resource.replicaZones", zone, "It is no zone of the region.")
 		}
 	}
@@ -118,26 +118,26 @@ func (j *insertDisk) locks() []string {
 	return both
 }
 
-func (j *insertDisk) work(_ context.Context, s *Server) error {
+func (j *insertDisk) work(_ context.Context, s *Engine) error {
 	if j.From.isNone() {
 		return s.contents.make(j.Disk.Id, j.Disk.SizeGb)
 	}
 	return j.From.copyTo(s, j.Disk.Id, j.Disk.SizeGb)
 }
 
-func (j *insertDisk) finish(s *Server) {
+func (j *insertDisk) finish(s *Engine) {
 	j.Disk.Status = statusReady
 	s.disks.put(j.Disk.SelfLink, j.Disk)
 }
 
-func (j *insertDisk) undo(s *Server, _ string) {
+func (j *insertDisk) undo(s *Engine, _ string) {
 	s.disks.remove(j.Disk.SelfLink)
 	s.removeContent(j.Disk.Id, j.Disk.SelfLink)
 }
 
 // checkQuota checks that a project's disks in a region, with one of this size, stay
 // within what is allowed.
-func (s *Server) checkQuota(path string, sizeGb int64) error {
+func (s *Engine) checkQuota(path string, sizeGb int64) error {
 	region := regionAt(path)
 	used := s.usedGb(projectOf(path), region)
 	if before, found := s.disks.get(path); found {
@@ -149,7 +149,7 @@ func (s *Server) checkQuota(path string, sizeGb int64) error {
 	return nil
 }
 
-func (s *Server) usedGb(project, region string) (used int64) {
+func (s *Engine) usedGb(project, region string) (used int64) {
 	for path, row := range s.disks.rows {
 		if projectOf(path) == project && regionAt(path) == region {
 			used += row.SizeGb

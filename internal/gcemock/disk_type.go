@@ -38,7 +38,7 @@ func diskTypesIn(r *request, scope string) (all []listed[*compute.DiskType]) {
 	return all
 }
 
-func (s *Server) getDiskType(r *request) (any, error) {
+func (s *Engine) getDiskType(r *request) (any, error) {
 	path := r.named("diskTypes", "diskType")
 	if kind, known := diskKinds[baseName(path)]; !known || !kind.isIn(scopeOf(path)) {
 		return nil, errNotFound(path)
@@ -46,7 +46,7 @@ func (s *Server) getDiskType(r *request) (any, error) {
 	return diskType(r, scopeOf(path), baseName(path)), nil
 }
 
-func (s *Server) listDiskTypes(r *request) (any, error) {
+func (s *Engine) listDiskTypes(r *request) (any, error) {
 	id := r.scope() + "/diskTypes"
 	items, next, err := paged(r, diskTypesIn(r, scopeOf(id)))
 	if err != nil {
@@ -58,9 +58,9 @@ func (s *Server) listDiskTypes(r *request) (any, error) {
 	return &compute.DiskTypeList{Kind: "compute#diskTypeList", Id: id, Items: items, NextPageToken: next, SelfLink: r.link(id)}, nil
 }
 
-func (s *Server) aggregateDiskTypes(r *request) (any, error) {
+func (s *Engine) aggregateDiskTypes(r *request) (any, error) {
 	var all []listed[*compute.DiskType]
-	for _, scope := range s.scopes() {
+	for _, scope := range s.options.Places.scopes() {
 		all = append(all, diskTypesIn(r, scope)...)
 	}
 	items, next, err := paged(r, all)
@@ -72,7 +72,7 @@ func (s *Server) aggregateDiskTypes(r *request) (any, error) {
 		Kind: "compute#diskTypeAggregatedList", Id: id, NextPageToken: next, SelfLink: r.link(id),
 		Items: map[string]compute.DiskTypesScopedList{},
 	}
-	for _, scope := range s.scopes() {
+	for _, scope := range s.options.Places.scopes() {
 		var here compute.DiskTypesScopedList
 		for _, item := range items {
 			if scopeOf(reference(item.SelfLink, r.project)) == scope {

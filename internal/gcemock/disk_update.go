@@ -62,7 +62,7 @@ func newUpdateDisk(r *request) (job, error) {
 
 func (j *updateDisk) locks() []string { return []string{j.Path} }
 
-func (j *updateDisk) accept(s *Server) (target, error) {
+func (j *updateDisk) accept(s *Engine) (target, error) {
 	row, err := s.findReadyDisk(j.Path)
 	if err != nil {
 		return target{}, err
@@ -72,7 +72,7 @@ func (j *updateDisk) accept(s *Server) (target, error) {
 }
 
 // check checks that a disk can be changed as wanted.
-func (j *updateDisk) check(s *Server, row compute.Disk) error {
+func (j *updateDisk) check(s *Engine, row compute.Disk) error {
 	if j.SizeGb != 0 && j.SizeGb <= row.SizeGb {
 		return errInvalid("sizeGb", strconv.FormatInt(j.SizeGb, 10),
 			fmt.Sprintf("New disk size '%d' GiB must be larger than existing size '%d' GiB.", j.SizeGb, row.SizeGb))
@@ -103,7 +103,7 @@ func (j *updateDisk) applied(row compute.Disk) compute.Disk {
 	return row
 }
 
-func (j *updateDisk) begin(s *Server, _ string) error {
+func (j *updateDisk) begin(s *Engine, _ string) error {
 	row, err := s.sameDisk(j.Path, j.ID)
 	switch {
 	case err != nil:
@@ -114,7 +114,7 @@ func (j *updateDisk) begin(s *Server, _ string) error {
 	return j.check(s, row)
 }
 
-func (j *updateDisk) work(ctx context.Context, s *Server) error {
+func (j *updateDisk) work(ctx context.Context, s *Engine) error {
 	if j.SizeGb == 0 {
 		return nil
 	}
@@ -133,7 +133,7 @@ func (j *updateDisk) work(ctx context.Context, s *Server) error {
 	return nil
 }
 
-func (j *updateDisk) finish(s *Server) {
+func (j *updateDisk) finish(s *Engine) {
 	row, err := s.sameDisk(j.Path, j.ID)
 	if err != nil {
 		s.removeContent(j.ID, j.Path) // it went with its instance meanwhile

@@ -9,10 +9,86 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/stowage-dev/stowage/internal/gcemock/hotplug"
 )
 
+// engineOptions describe what an engine serves.
+type engineOptions struct {
+	// Folder keeps all that exists. It belongs to one engine at a time.
+	Folder string
+	// Places are the projects and zones that there are.
+	Places places
+	// Latency is how long an operation takes.
+	Latency time.Duration
+	// QuotaGb limits the size of all disks of a project in a region; 0: no limit.
+	QuotaGb int64
+	// Attacher makes devices appear on instances. Nil: there are none to see.
+	Attacher hotplug.Attacher
+	// Log tells what was asked for and how it ended.
+	Log logr.Logger
+	// Now is the clock. Nil: the machine's.
+	Now func() time.Time
+}
+
+// Engine runs operations on what exists, which changes under the lock of its store.
+type Engine struct {
+	options engineOptions
+	*store
+	contents contents
+	faults   *faults
+	jobs     map[string]func() job
+	busy     keyedLock
+	waiting  waiting
+
+	ctx     context.Context
+	stop    context.CancelFunc
+	running sync.WaitGroup
+}
+
+// open opens what a folder holds, and goes on with the operations that were under way:
+// jobs make an empty job of each method that changes something.
+func open(ctx context.Context, options engineOptions, jobs map[string]func() job) (*Engine, error) {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	if options.Attacher == nil {
+		options.Attacher = hotplug.None{}
+	}
+	opened, err := openStore(options.Folder, options.Now())
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	s := &Engine{
+		options: options, store: opened, contents: contents{folder: options.Folder},
+		faults: newFaults(), jobs: jobs, waiting: newWaiting(), ctx: ctx, stop: stop,
+	}
+	s.faults.set(latency{Operation: options.Latency})
+	s.restoreDevices(ctx)
+	s.resume()
+	return s, nil
+}
+
+// Close stops what is under way, which goes on when the folder is opened again.
+func (s *Engine) Close() error {
+	s.stop()
+	s.Lock()
+	s.closed = true
+	s.Unlock()
+	s.running.Wait()
+	return s.close()
+}
+
+// timestamp is the present as Google writes it.
+func (s *Engine) timestamp() string {
+	return s.options.Now().Format("2006-01-02T15:04:05.000-07:00")
+}
+
 // resume goes on with operations that were under way.
-func (s *Server) resume() {
+func (s *Engine) resume() {
 	s.Lock()
 	defer s.Unlock()
 	for _, row := range s.operations.rows {
@@ -23,7 +99,7 @@ func (s *Server) resume() {
 }
 
 // start runs an operation on its own, once it is let go of. The store is locked, and open.
-func (s *Server) start(row operation, stuck <-chan struct{}) {
+func (s *Engine) start(row operation, stuck <-chan struct{}) {
 	s.running.Go(func() {
 		if err := s.run(row, stuck); err != nil && s.ctx.Err() == nil {
 			s.options.Log.Error(err, "an operation can't be written", "operation", row.Public.Name)
@@ -33,9 +109,9 @@ func (s *Server) start(row operation, stuck <-chan struct{}) {
 
 // run takes an operation to its end. It returns early only when the server closes,
 // or can't write.
-func (s *Server) run(row operation, stuck <-chan struct{}) error {
+func (s *Engine) run(row operation, stuck <-chan struct{}) error {
 	path := row.Public.SelfLink
-	job := jobs[row.Method]()
+	job := s.jobs[row.Method]()
 	if err := json.Unmarshal(row.Job, job); err != nil {
 		return fmt.Errorf("decoding %s: %w", row.Method, err)
 	}
@@ -66,7 +142,7 @@ func (s *Server) run(row operation, stuck <-chan struct{}) error {
 }
 
 // perform does what an operation is for.
-func (s *Server) perform(path string, job job, failure *apiError) error {
+func (s *Engine) perform(path string, job job, failure *apiError) error {
 	if s.ctx.Err() != nil {
 		return s.ctx.Err()
 	}
@@ -90,7 +166,7 @@ func (s *Server) perform(path string, job job, failure *apiError) error {
 }
 
 // end makes the outcome of an operation seen, and the operation DONE with it.
-func (s *Server) end(path string, job job, begun bool, failed error) error {
+func (s *Engine) end(path string, job job, begun bool, failed error) error {
 	defer s.waiting.wake(path)
 	return s.update(func() error {
 		row, _ := s.operations.get(path)
@@ -113,7 +189,7 @@ func (s *Server) end(path string, job job, begun bool, failed error) error {
 	})
 }
 
-func (s *Server) progress(path, status string) error {
+func (s *Engine) progress(path, status string) error {
 	return s.update(func() error {
 		row, _ := s.operations.get(path)
 		row.Public.Status, row.Public.StartTime = status, s.timestamp()
@@ -123,7 +199,7 @@ func (s *Server) progress(path, status string) error {
 }
 
 // pause waits, unless the context ends.
-func (s *Server) pause(ctx context.Context, duration time.Duration) error {
+func (s *Engine) pause(ctx context.Context, duration time.Duration) error {
 	if duration <= 0 {
 		return ctx.Err()
 	}

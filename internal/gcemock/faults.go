@@ -1,11 +1,9 @@
 package gcemock
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"path"
 	"slices"
 	"strings"
@@ -57,19 +55,19 @@ func (d *Duration) UnmarshalText(text []byte) error {
 // MarshalText implements encoding.TextMarshaler.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
-// ParseFault reads a fault from JSON.
-func ParseFault(text []byte) (Fault, error) {
+// parseFault reads a fault from JSON.
+func parseFault(text []byte, methods []string) (Fault, error) {
 	var read Fault
 	decoder := json.NewDecoder(strings.NewReader(string(text)))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&read); err != nil {
 		return Fault{}, fmt.Errorf("reading a fault: %w", err)
 	}
-	return read, read.check()
+	return read, read.check(methods)
 }
 
-func (f Fault) check() error {
-	known := slices.ContainsFunc(routes(), func(r route) bool { return matches(f.Method, r.method) })
+func (f Fault) check(methods []string) error {
+	known := slices.ContainsFunc(methods, func(method string) bool { return matches(f.Method, method) })
 	switch {
 	case !known:
 		return fmt.Errorf("no method is called %q", f.Method)
@@ -113,15 +111,6 @@ type faults struct {
 }
 
 func newFaults() *faults { return &faults{} }
-
-// Inject arms a fault.
-func (s *Server) Inject(asked Fault) error {
-	if err := asked.check(); err != nil {
-		return err
-	}
-	s.faults.add(asked)
-	return nil
-}
 
 func (f *faults) add(asked Fault) fault {
 	f.mutex.Lock()
@@ -188,24 +177,6 @@ func (f *faults) latency() latency {
 	return f.delay
 }
 
-// refusalReasons are what statuses mean unless a fault says otherwise.
-var refusalReasons = map[int]string{
-	http.StatusTooManyRequests: reasonRate, http.StatusForbidden: reasonQuota, http.StatusNotFound: reasonNotFound,
-	http.StatusBadRequest: reasonInvalid, http.StatusConflict: reasonExists, http.StatusPreconditionFailed: reasonCondition,
-	http.StatusUnauthorized: reasonAuthorization, http.StatusInternalServerError: reasonInternal,
-}
-
-// refuses is the error that a call is answered with, without effect.
-func (f *fault) refuses() error {
-	if f == nil || f.Status == 0 {
-		return nil
-	}
-	return &apiError{
-		Status: f.Status, Reason: cmp.Or(f.Reason, cmp.Or(refusalReasons[f.Status], reasonBackend)),
-		Message: cmp.Or(f.Message, "A fault was asked for: "+http.StatusText(f.Status)), RetryAfter: time.Duration(f.RetryAfter),
-	}
-}
-
 func (f *fault) losesAnswer() bool { return f != nil && f.Lost }
 
 // sticks is closed when an operation that is stuck may go on; nil if it isn't stuck.
@@ -214,18 +185,4 @@ func (f *fault) sticks() <-chan struct{} {
 		return nil
 	}
 	return f.removed
-}
-
-// mark writes on an operation what is to go wrong with it.
-func (f *fault) mark(row *operation) {
-	if f == nil {
-		return
-	}
-	row.Delay = time.Duration(f.Delay)
-	if f.Operation != "" {
-		row.Failure = &apiError{
-			Status: http.StatusBadRequest, Reason: reasonInvalid, Code: f.Operation,
-			Message: cmp.Or(f.Message, "A fault was asked for: "+f.Operation),
-		}
-	}
 }

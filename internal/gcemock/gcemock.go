@@ -12,7 +12,6 @@ package gcemock
 import (
 	"context"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -40,60 +39,47 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Server is a cloud. Its state changes under the lock of its store.
+// Server is a cloud: it answers calls, and hands what they change to its engine.
 type Server struct {
-	options Options
-	*store
-	contents contents
-	faults   *faults
-	busy     keyedLock
-	mux      *http.ServeMux
-	waiting  waiting
-
-	ctx     context.Context
-	stop    context.CancelFunc
-	running sync.WaitGroup
+	engine *Engine
+	token  string
+	mux    *http.ServeMux
 }
 
 // New opens a cloud, with all that its folder holds. Operations that were under way
 // when it was closed, or killed, go on. They stop with the context. Call Close in the end.
 func New(ctx context.Context, options Options) (*Server, error) {
-	if options.Now == nil {
-		options.Now = time.Now
-	}
-	if options.Attacher == nil {
-		options.Attacher = hotplug.None{}
-	}
-	opened, err := openStore(options.Folder, options.Now())
+	opened, err := open(ctx, engineOptions{
+		Folder: options.Folder, Places: places{Projects: options.Projects, Zones: options.Zones}, Latency: options.Latency,
+		QuotaGb: options.QuotaGb, Attacher: options.Attacher, Log: options.Log, Now: options.Now,
+	}, jobs())
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithCancel(ctx)
-	s := &Server{
-		options: options, store: opened, contents: contents{folder: options.Folder},
-		faults: newFaults(), waiting: newWaiting(), ctx: ctx, stop: stop,
-	}
-	s.faults.set(latency{Operation: options.Latency})
+	s := &Server{engine: opened, token: options.Token}
 	s.mux = s.routed()
-	s.restoreDevices(ctx)
-	s.resume()
 	return s, nil
 }
 
 // Close stops what is under way, which goes on when the folder is opened again.
-func (s *Server) Close() error {
-	s.stop()
-	s.Lock()
-	s.closed = true
-	s.Unlock()
-	s.running.Wait()
-	return s.close()
-}
+func (s *Server) Close() error { return s.engine.Close() }
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// timestamp is the present as Google writes it.
-func (s *Server) timestamp() string {
-	return s.options.Now().Format("2006-01-02T15:04:05.000-07:00")
+// EnsureInstance makes an instance that runs, at once, unless it is there.
+func (s *Server) EnsureInstance(project, zone, name, machineType string) error {
+	return ensureInstance(s.engine, project, zone, name, machineType)
+}
+
+// ParseFault reads a fault from JSON.
+func ParseFault(text []byte) (Fault, error) { return parseFault(text, methods()) }
+
+// Inject arms a fault.
+func (s *Server) Inject(asked Fault) error {
+	if err := asked.check(methods()); err != nil {
+		return err
+	}
+	s.engine.faults.add(asked)
+	return nil
 }

@@ -19,15 +19,15 @@ func (r *request) imageView(row compute.Image) *compute.Image {
 	return &row
 }
 
-func (s *Server) getImage(r *request) (any, error) {
+func (s *Engine) getImage(r *request) (any, error) {
 	return s.imageAt(r, r.named("images", "image"))
 }
 
-func (s *Server) getImageFromFamily(r *request) (any, error) {
+func (s *Engine) getImageFromFamily(r *request) (any, error) {
 	return s.imageAt(r, r.named("images/family", "image"))
 }
 
-func (s *Server) imageAt(r *request, path string) (any, error) {
+func (s *Engine) imageAt(r *request, path string) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	row, found := s.findImage(path)
@@ -39,7 +39,7 @@ func (s *Server) imageAt(r *request, path string) (any, error) {
 
 // findImage finds an image by its path, or the newest that is ready of a family, by the
 // family's path.
-func (s *Server) findImage(path string) (newest compute.Image, found bool) {
+func (s *Engine) findImage(path string) (newest compute.Image, found bool) {
 	collection, family, isFamily := strings.Cut(path, "/family/")
 	if !isFamily {
 		return s.images.get(path)
@@ -53,7 +53,7 @@ func (s *Server) findImage(path string) (newest compute.Image, found bool) {
 	return newest, found
 }
 
-func (s *Server) listImages(r *request) (any, error) {
+func (s *Engine) listImages(r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	id := r.scope() + "/images"
@@ -96,7 +96,7 @@ func newInsertImage(r *request) (job, error) {
 
 func (j *insertImage) locks() []string { return []string{j.Image.SelfLink, j.From.Path} }
 
-func (j *insertImage) accept(s *Server) (target, error) {
+func (j *insertImage) accept(s *Engine) (target, error) {
 	path := j.Image.SelfLink
 	if err := checkName(j.Image.Name); err != nil {
 		return target{}, err
@@ -116,7 +116,7 @@ func (j *insertImage) accept(s *Server) (target, error) {
 }
 
 // takeSource finds what the image is made from, and takes its size from there.
-func (j *insertImage) takeSource(s *Server) error {
+func (j *insertImage) takeSource(s *Engine) error {
 	form := compute.Disk{
 		Name: j.Image.Name, SizeGb: j.Image.DiskSizeGb, SourceSnapshot: j.Image.SourceSnapshot, SourceImage: j.Image.SourceImage,
 	}
@@ -140,16 +140,16 @@ func (j *insertImage) takeSource(s *Server) error {
 	return nil
 }
 
-func (j *insertImage) work(_ context.Context, s *Server) error {
+func (j *insertImage) work(_ context.Context, s *Engine) error {
 	return j.From.copyTo(s, j.Image.Id, j.Image.DiskSizeGb)
 }
 
-func (j *insertImage) finish(s *Server) {
+func (j *insertImage) finish(s *Engine) {
 	j.Image.Status, j.Image.ArchiveSizeBytes = statusReady, s.contents.stored(j.Image.Id)
 	s.images.put(j.Image.SelfLink, j.Image)
 }
 
-func (j *insertImage) undo(s *Server, _ string) {
+func (j *insertImage) undo(s *Engine, _ string) {
 	s.images.remove(j.Image.SelfLink)
 	s.removeContent(j.Image.Id, j.Image.SelfLink)
 }
@@ -167,7 +167,7 @@ func newDeleteImage(r *request) (job, error) {
 
 func (j *deleteImage) locks() []string { return []string{j.Path} }
 
-func (j *deleteImage) accept(s *Server) (target, error) {
+func (j *deleteImage) accept(s *Engine) (target, error) {
 	row, found := s.images.get(j.Path)
 	switch {
 	case !found:
@@ -179,13 +179,13 @@ func (j *deleteImage) accept(s *Server) (target, error) {
 	return target{path: j.Path, id: row.Id}, nil
 }
 
-func (j *deleteImage) begin(s *Server, _ string) error {
+func (j *deleteImage) begin(s *Engine, _ string) error {
 	if row, found := s.images.get(j.Path); !found || row.Id != j.ID {
 		return errNotFound(j.Path)
 	}
 	return nil
 }
 
-func (j *deleteImage) work(_ context.Context, s *Server) error { return s.contents.remove(j.ID) }
+func (j *deleteImage) work(_ context.Context, s *Engine) error { return s.contents.remove(j.ID) }
 
-func (j *deleteImage) finish(s *Server) { s.images.remove(j.Path) }
+func (j *deleteImage) finish(s *Engine) { s.images.remove(j.Path) }

@@ -21,7 +21,7 @@ const (
 )
 
 // instanceView is the instance as a client sees it.
-func (s *Server) instanceView(r *request, row compute.Instance) *compute.Instance {
+func (s *Engine) instanceView(r *request, row compute.Instance) *compute.Instance {
 	attached := s.attachedTo(row.SelfLink)
 	row.Kind = "compute#instance"
 	slices.SortFunc(attached, func(a, b attachment) int { return cmp.Compare(a.Index, b.Index) })
@@ -36,7 +36,7 @@ func (s *Server) instanceView(r *request, row compute.Instance) *compute.Instanc
 	return &row
 }
 
-func (s *Server) getInstance(r *request) (any, error) {
+func (s *Engine) getInstance(r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	row, err := s.findInstance(r.named("instances", "instance"))
@@ -46,7 +46,7 @@ func (s *Server) getInstance(r *request) (any, error) {
 	return s.instanceView(r, row), nil
 }
 
-func (s *Server) findInstance(path string) (compute.Instance, error) {
+func (s *Engine) findInstance(path string) (compute.Instance, error) {
 	row, found := s.instances.get(path)
 	if !found {
 		return compute.Instance{}, errNotFound(path)
@@ -56,7 +56,7 @@ func (s *Server) findInstance(path string) (compute.Instance, error) {
 
 // sameInstance finds the instance that had a path when an operation was accepted:
 // another may have its name by now.
-func (s *Server) sameInstance(path string, id uint64) (compute.Instance, error) {
+func (s *Engine) sameInstance(path string, id uint64) (compute.Instance, error) {
 	row, err := s.findInstance(path)
 	if err == nil && row.Id != id {
 		err = errNotFound(path)
@@ -65,7 +65,7 @@ func (s *Server) sameInstance(path string, id uint64) (compute.Instance, error) 
 }
 
 // instancesBelow lists the instances of a zone, or of a whole project.
-func (s *Server) instancesBelow(r *request, scope string) []listed[*compute.Instance] {
+func (s *Engine) instancesBelow(r *request, scope string) []listed[*compute.Instance] {
 	var all []listed[*compute.Instance]
 	for _, path := range s.instances.below(scope) {
 		row := s.instances.rows[path]
@@ -76,7 +76,7 @@ func (s *Server) instancesBelow(r *request, scope string) []listed[*compute.Inst
 	return all
 }
 
-func (s *Server) listInstances(r *request) (any, error) {
+func (s *Engine) listInstances(r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	items, next, err := paged(r, s.instancesBelow(r, r.scope()))
@@ -89,7 +89,7 @@ func (s *Server) listInstances(r *request) (any, error) {
 	}, nil
 }
 
-func (s *Server) aggregateInstances(r *request) (any, error) {
+func (s *Engine) aggregateInstances(r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	items, next, err := paged(r, s.instancesBelow(r, projectPath(r.project)))
@@ -101,7 +101,7 @@ func (s *Server) aggregateInstances(r *request) (any, error) {
 		Kind: "compute#instanceAggregatedList", Id: id, NextPageToken: next, SelfLink: r.link(id),
 		Items: map[string]compute.InstancesScopedList{},
 	}
-	for _, zone := range s.options.Zones {
+	for _, zone := range s.options.Places.Zones {
 		var here compute.InstancesScopedList
 		for _, item := range items {
 			if baseName(item.Zone) == zone {
@@ -119,7 +119,7 @@ func (s *Server) aggregateInstances(r *request) (any, error) {
 	return answer, nil
 }
 
-func (s *Server) setStatus(instance, status string) {
+func (s *Engine) setStatus(instance, status string) {
 	row, _ := s.instances.get(instance)
 	row.Status = status
 	switch status {
@@ -132,11 +132,11 @@ func (s *Server) setStatus(instance, status string) {
 }
 
 // plugAll makes all devices of an instance appear.
-func (s *Server) plugAll(ctx context.Context, instance string) error {
+func (s *Engine) plugAll(ctx context.Context, instance string) error {
 	return s.plug(ctx, s.devicesAt(instance))
 }
 
-func (s *Server) plug(ctx context.Context, devices []hotplug.Device) error {
+func (s *Engine) plug(ctx context.Context, devices []hotplug.Device) error {
 	for _, device := range devices {
 		if err := s.options.Attacher.Attach(ctx, device); err != nil {
 			return err
@@ -146,7 +146,7 @@ func (s *Server) plug(ctx context.Context, devices []hotplug.Device) error {
 }
 
 // unplugAll takes all devices of an instance away, as far as they can be.
-func (s *Server) unplugAll(ctx context.Context, instance string) error {
+func (s *Engine) unplugAll(ctx context.Context, instance string) error {
 	var failed error
 	for _, device := range s.devicesAt(instance) {
 		failed = errors.Join(failed, s.options.Attacher.Detach(ctx, device))
@@ -155,7 +155,7 @@ func (s *Server) unplugAll(ctx context.Context, instance string) error {
 }
 
 // powerOff takes all devices of an instance away, or none.
-func (s *Server) powerOff(ctx context.Context, instance string) error {
+func (s *Engine) powerOff(ctx context.Context, instance string) error {
 	err := s.unplugAll(ctx, instance)
 	if err != nil {
 		return errors.Join(err, s.plugAll(ctx, instance))
@@ -163,7 +163,7 @@ func (s *Server) powerOff(ctx context.Context, instance string) error {
 	return nil
 }
 
-func (s *Server) devicesAt(instance string) []hotplug.Device {
+func (s *Engine) devicesAt(instance string) []hotplug.Device {
 	s.Lock()
 	defer s.Unlock()
 	var devices []hotplug.Device
@@ -176,7 +176,7 @@ func (s *Server) devicesAt(instance string) []hotplug.Device {
 // restoreDevices makes the devices of running instances appear again, which a restart
 // of the machine took away. What can't is said and left: a guest may not run yet. Those
 // of attachments under way come with their operation, unless that is to end in error.
-func (s *Server) restoreDevices(ctx context.Context) {
+func (s *Engine) restoreDevices(ctx context.Context) {
 	for path, row := range s.instances.rows {
 		if row.Status != statusInstanceRunning {
 			continue

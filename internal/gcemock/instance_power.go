@@ -32,7 +32,7 @@ func newResetInstance(r *request) (job, error) {
 
 func (j *powerInstance) locks() []string { return []string{j.Path} }
 
-func (j *powerInstance) accept(s *Server) (target, error) {
+func (j *powerInstance) accept(s *Engine) (target, error) {
 	row, err := s.findInstance(j.Path)
 	if err != nil {
 		return target{}, err
@@ -47,7 +47,7 @@ func (j *powerInstance) accept(s *Server) (target, error) {
 	return target{path: j.Path, id: row.Id}, nil
 }
 
-func (j *powerInstance) begin(s *Server, _ string) error {
+func (j *powerInstance) begin(s *Engine, _ string) error {
 	row, err := s.sameInstance(j.Path, j.ID)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (j *powerInstance) begin(s *Server, _ string) error {
 	return nil
 }
 
-func (j *powerInstance) work(ctx context.Context, s *Server) error {
+func (j *powerInstance) work(ctx context.Context, s *Engine) error {
 	if j.Down {
 		if err := s.powerOff(ctx, j.Path); err != nil {
 			return err
@@ -82,7 +82,7 @@ func (j *powerInstance) work(ctx context.Context, s *Server) error {
 	return err
 }
 
-func (j *powerInstance) finish(s *Server) {
+func (j *powerInstance) finish(s *Engine) {
 	if j.Up {
 		s.setStatus(j.Path, statusInstanceRunning)
 	} else {
@@ -90,7 +90,7 @@ func (j *powerInstance) finish(s *Server) {
 	}
 }
 
-func (j *powerInstance) undo(s *Server, _ string) { s.setStatus(j.Path, j.Before) }
+func (j *powerInstance) undo(s *Engine, _ string) { s.setStatus(j.Path, j.Before) }
 
 // settled is the status of an instance before an operation on it began: not the one
 // that the operation itself had set when it was interrupted.

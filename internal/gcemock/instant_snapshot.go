@@ -16,7 +16,7 @@ func (r *request) instantView(row compute.InstantSnapshot) *compute.InstantSnaps
 	return &row
 }
 
-func (s *Server) getInstantSnapshot(r *request) (any, error) {
+func (s *Engine) getInstantSnapshot(r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	path := r.named("instantSnapshots", "instantSnapshot")
@@ -27,7 +27,7 @@ func (s *Server) getInstantSnapshot(r *request) (any, error) {
 	return r.instantView(row), nil
 }
 
-func (s *Server) listInstantSnapshots(r *request) (any, error) {
+func (s *Engine) listInstantSnapshots(r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	id := r.scope() + "/instantSnapshots"
@@ -66,7 +66,7 @@ func newInsertInstantSnapshot(r *request) (job, error) {
 
 func (j *insertInstantSnapshot) locks() []string { return []string{j.Instant.SelfLink, j.From.Path} }
 
-func (j *insertInstantSnapshot) accept(s *Server) (target, error) {
+func (j *insertInstantSnapshot) accept(s *Engine) (target, error) {
 	path := j.Instant.SelfLink
 	if err := checkName(j.Instant.Name); err != nil {
 		return target{}, err
@@ -91,22 +91,22 @@ func (j *insertInstantSnapshot) accept(s *Server) (target, error) {
 	return target{path: path, id: j.Instant.Id}, nil
 }
 
-func (j *insertInstantSnapshot) work(_ context.Context, s *Server) error {
+func (j *insertInstantSnapshot) work(_ context.Context, s *Engine) error {
 	return j.From.copyTo(s, j.Instant.Id, 0)
 }
 
-func (j *insertInstantSnapshot) finish(s *Server) {
+func (j *insertInstantSnapshot) finish(s *Engine) {
 	j.Instant.Status = statusReady
 	s.instants.put(j.Instant.SelfLink, j.Instant)
 }
 
-func (j *insertInstantSnapshot) undo(s *Server, _ string) {
+func (j *insertInstantSnapshot) undo(s *Engine, _ string) {
 	s.instants.remove(j.Instant.SelfLink)
 	s.removeContent(j.Instant.Id, j.Instant.SelfLink)
 }
 
 // dropInstants removes the instant snapshots of a disk, which go with it.
-func (s *Server) dropInstants(diskID uint64) {
+func (s *Engine) dropInstants(diskID uint64) {
 	for _, path := range s.instants.below("projects") {
 		row := s.instants.rows[path]
 		if row.SourceDiskId == strconv.FormatUint(diskID, 10) && row.Status == statusReady {
@@ -129,7 +129,7 @@ func newDeleteInstantSnapshot(r *request) (job, error) {
 
 func (j *deleteInstantSnapshot) locks() []string { return []string{j.Path} }
 
-func (j *deleteInstantSnapshot) accept(s *Server) (target, error) {
+func (j *deleteInstantSnapshot) accept(s *Engine) (target, error) {
 	row, found := s.instants.get(j.Path)
 	switch {
 	case !found:
@@ -141,15 +141,15 @@ func (j *deleteInstantSnapshot) accept(s *Server) (target, error) {
 	return target{path: j.Path, id: row.Id}, nil
 }
 
-func (j *deleteInstantSnapshot) begin(s *Server, _ string) error {
+func (j *deleteInstantSnapshot) begin(s *Engine, _ string) error {
 	if row, found := s.instants.get(j.Path); !found || row.Id != j.ID {
 		return errNotFound(j.Path)
 	}
 	return nil
 }
 
-func (j *deleteInstantSnapshot) work(_ context.Context, s *Server) error {
+func (j *deleteInstantSnapshot) work(_ context.Context, s *Engine) error {
 	return s.contents.remove(j.ID)
 }
 
-func (j *deleteInstantSnapshot) finish(s *Server) { s.instants.remove(j.Path) }
+func (j *deleteInstantSnapshot) finish(s *Engine) { s.instants.remove(j.Path) }

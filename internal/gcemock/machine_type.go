@@ -15,7 +15,7 @@ func machineType(r *request, zone, name string) *compute.MachineType {
 	}
 }
 
-func (s *Server) getMachineType(r *request) (any, error) {
+func (s *Engine) getMachineType(r *request) (any, error) {
 	path := r.named("machineTypes", "machineType")
 	if _, known := machineKindOf(baseName(path)); !known {
 		return nil, errNotFound(path)
@@ -32,7 +32,7 @@ func machineTypesIn(r *request, zone string) (all []listed[*compute.MachineType]
 	return all
 }
 
-func (s *Server) listMachineTypes(r *request) (any, error) {
+func (s *Engine) listMachineTypes(r *request) (any, error) {
 	items, next, err := paged(r, machineTypesIn(r, r.zone))
 	if err != nil {
 		return nil, err
@@ -41,9 +41,9 @@ func (s *Server) listMachineTypes(r *request) (any, error) {
 	return &compute.MachineTypeList{Kind: "compute#machineTypeList", Id: id, Items: items, NextPageToken: next, SelfLink: r.link(id)}, nil
 }
 
-func (s *Server) aggregateMachineTypes(r *request) (any, error) {
+func (s *Engine) aggregateMachineTypes(r *request) (any, error) {
 	var all []listed[*compute.MachineType]
-	for _, zone := range s.options.Zones {
+	for _, zone := range s.options.Places.Zones {
 		all = append(all, machineTypesIn(r, zone)...)
 	}
 	items, next, err := paged(r, all)
@@ -55,7 +55,7 @@ func (s *Server) aggregateMachineTypes(r *request) (any, error) {
 		Kind: "compute#machineTypeAggregatedList", Id: id, NextPageToken: next, SelfLink: r.link(id),
 		Items: map[string]compute.MachineTypesScopedList{},
 	}
-	for _, zone := range s.options.Zones {
+	for _, zone := range s.options.Places.Zones {
 		var here compute.MachineTypesScopedList
 		for _, item := range items {
 			if item.Zone == zone {

@@ -47,7 +47,7 @@ func (r *request) operationView(row operation) *compute.Operation {
 	return &view
 }
 
-func (s *Server) getOperation(r *request) (any, error) {
+func (s *Engine) getOperation(r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	row, err := s.findOperation(r)
@@ -57,7 +57,7 @@ func (s *Server) getOperation(r *request) (any, error) {
 	return r.operationView(row), nil
 }
 
-func (s *Server) findOperation(r *request) (operation, error) {
+func (s *Engine) findOperation(r *request) (operation, error) {
 	path := r.named("operations", "operation")
 	row, found := s.operations.get(path)
 	if !found {
@@ -67,7 +67,7 @@ func (s *Server) findOperation(r *request) (operation, error) {
 }
 
 // waitOperation answers once the operation has ended, or after a while as it is then.
-func (s *Server) waitOperation(r *request) (any, error) {
+func (s *Engine) waitOperation(r *request) (any, error) {
 	// With the lock held, so that it doesn't end between being seen and waited for.
 	s.Lock()
 	row, err := s.findOperation(r)
@@ -87,7 +87,7 @@ func (s *Server) waitOperation(r *request) (any, error) {
 	return s.getOperation(r)
 }
 
-func (s *Server) listOperations(r *request) (any, error) {
+func (s *Engine) listOperations(r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	var all []listed[*compute.Operation]
@@ -106,7 +106,7 @@ func (s *Server) listOperations(r *request) (any, error) {
 }
 
 // newOperation makes the row of a change that was accepted.
-func (s *Server) newOperation(r *request, target target) operation {
+func (s *Engine) newOperation(r *request, target target) operation {
 	now := s.timestamp()
 	id := newID()
 	name := fmt.Sprintf("operation-%d-%013x-%08x-%08x", s.options.Now().UnixMilli(), id&0xfffffffffffff, uint32(id>>32), uint32(id))
@@ -126,7 +126,7 @@ func (s *Server) newOperation(r *request, target target) operation {
 		Public: public, Method: r.method,
 		RequestID: requestKey(r.project, public.ClientOperationId), Request: r.fingerprint(),
 	}
-	r.fault.mark(&row)
+	markFault(r.fault, &row)
 	return row
 }
 

@@ -17,17 +17,6 @@ func noResultsMessage(scope string) string {
 	return "There are no results for scope '" + scope + "' on this page."
 }
 
-// scopes are the scopes of aggregated lists: all regions and zones.
-func (s *Server) scopes() (scopes []string) {
-	for _, region := range s.regions() {
-		scopes = append(scopes, "regions/"+region)
-	}
-	for _, zone := range s.options.Zones {
-		scopes = append(scopes, "zones/"+zone)
-	}
-	return scopes
-}
-
 // listed is a resource in a list, with what lists are ordered by.
 type listed[T any] struct {
 	// scope is the zone or region, where a list goes across them.

@@ -29,18 +29,18 @@ var methodParameters = map[string][]string{
 
 // checkParameters refuses parameters that this server would ignore: a call with them asks
 // for something else.
-func checkParameters(method string, query url.Values) error {
-	known := slices.Concat(commonParameters, methodParameters[method])
-	_, verb, _ := strings.Cut(method, ".")
+func checkParameters(called method, query url.Values) error {
+	known := slices.Concat(commonParameters, methodParameters[called.name])
+	_, verb, _ := strings.Cut(called.name, ".")
 	switch {
 	case strings.HasPrefix(verb, "list") || verb == "aggregatedList":
 		known = append(known, listParameters...)
-	case jobs[method] != nil:
+	case called.changes:
 		known = append(known, "requestId")
 	}
 	for _, parameter := range slices.Sorted(maps.Keys(query)) {
 		if !slices.Contains(known, parameter) {
-			return errNotServed("parameter " + parameter + " of " + method)
+			return errNotServed("parameter " + parameter + " of " + called.name)
 		}
 	}
 	if alt := query.Get("alt"); alt != "" && alt != "json" {

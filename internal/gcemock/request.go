@@ -38,29 +38,39 @@ type request struct {
 	fault *fault
 }
 
+// method is one of Google's methods, as the path of a call names it.
+type method struct {
+	// name is that of Google's documentation, such as disks.insert.
+	name string
+	// version is that of the API.
+	version string
+	// changes says that it starts an operation.
+	changes bool
+}
+
 // read takes in a request, and checks that its project, zone and region exist.
-func (s *Server) read(method, version string, r *http.Request) (*request, error) {
+func read(r *http.Request, called method, at places) (*request, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
 	if err != nil {
 		return nil, fmt.Errorf("reading the request: %w", err)
 	}
 	read := &request{
-		Request: r, method: method, version: version, body: body,
+		Request: r, method: called.name, version: called.version, body: body,
 		project: r.PathValue("project"), zone: r.PathValue("zone"), region: r.PathValue("region"),
 	}
-	if !slices.Contains(s.options.Projects, read.project) {
+	if !slices.Contains(at.Projects, read.project) {
 		return nil, errNotFound(projectPath(read.project))
 	}
-	if read.zone != "" && !slices.Contains(s.options.Zones, read.zone) {
+	if read.zone != "" && !slices.Contains(at.Zones, read.zone) {
 		return nil, errInvalid("zone", read.zone, "Unknown zone.")
 	}
-	if read.region != "" && !s.hasRegion(read.region) {
+	if read.region != "" && !at.hasRegion(read.region) {
 		return nil, errInvalid("region", read.region, "Unknown region.")
 	}
 	if read.fields, err = parseFields(r.URL.Query().Get("fields")); err != nil {
 		return nil, err
 	}
-	return read, checkParameters(method, r.URL.Query())
+	return read, checkParameters(called, r.URL.Query())
 }
 
 // into decodes the body. A field that Google doesn't know is refused, as Google does.

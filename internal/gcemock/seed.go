@@ -7,9 +7,9 @@ import (
 	"google.golang.org/api/compute/v1"
 )
 
-// EnsureInstance makes an instance that runs, at once, unless it is there.
-func (s *Server) EnsureInstance(project, zone, name, machineType string) error {
-	if !slices.Contains(s.options.Projects, project) || !slices.Contains(s.options.Zones, zone) {
+// ensureInstance makes an instance that runs, at once, unless it is there.
+func ensureInstance(s *Engine, project, zone, name, machineType string) error {
+	if !slices.Contains(s.options.Places.Projects, project) || !slices.Contains(s.options.Places.Zones, zone) {
 		return fmt.Errorf("making instance %s: there is no zone %s in project %s", name, zone, project)
 	}
 	path := zonePath(project, zone) + "/instances/" + name

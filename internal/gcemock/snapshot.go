@@ -19,7 +19,7 @@ func (r *request) snapshotView(row compute.Snapshot) *compute.Snapshot {
 	return &row
 }
 
-func (s *Server) getSnapshot(r *request) (any, error) {
+func (s *Engine) getSnapshot(r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	path := r.named("snapshots", "snapshot")
@@ -30,7 +30,7 @@ func (s *Server) getSnapshot(r *request) (any, error) {
 	return r.snapshotView(row), nil
 }
 
-func (s *Server) listSnapshots(r *request) (any, error) {
+func (s *Engine) listSnapshots(r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	id := r.scope() + "/snapshots"
@@ -93,7 +93,7 @@ func (j *insertSnapshot) locks() []string {
 	return []string{j.From.Path, j.Snapshot.SelfLink}
 }
 
-func (j *insertSnapshot) accept(s *Server) (target, error) {
+func (j *insertSnapshot) accept(s *Engine) (target, error) {
 	if err := checkName(j.Snapshot.Name); err != nil {
 		return target{}, err
 	}
@@ -112,7 +112,7 @@ func (j *insertSnapshot) accept(s *Server) (target, error) {
 }
 
 // takeSource finds the disk or instant snapshot that the snapshot is made from.
-func (j *insertSnapshot) takeSource(s *Server) error {
+func (j *insertSnapshot) takeSource(s *Engine) error {
 	if path := j.Snapshot.SourceInstantSnapshot; path != "" {
 		instant, found := s.instants.get(path)
 		switch {
@@ -138,25 +138,25 @@ func (j *insertSnapshot) takeSource(s *Server) error {
 	return nil
 }
 
-func (j *insertSnapshot) begin(s *Server, _ string) error {
+func (j *insertSnapshot) begin(s *Engine, _ string) error {
 	uploading := j.Snapshot
 	uploading.Status = statusUploading
 	s.snapshots.put(j.Snapshot.SelfLink, uploading)
 	return nil
 }
 
-func (j *insertSnapshot) work(_ context.Context, s *Server) error {
+func (j *insertSnapshot) work(_ context.Context, s *Engine) error {
 	return j.From.copyTo(s, j.Snapshot.Id, 0)
 }
 
-func (j *insertSnapshot) finish(s *Server) {
+func (j *insertSnapshot) finish(s *Engine) {
 	j.Snapshot.Status = statusReady
 	j.Snapshot.StorageBytes = s.contents.stored(j.Snapshot.Id)
 	j.Snapshot.StorageBytesStatus = "UP_TO_DATE"
 	s.snapshots.put(j.Snapshot.SelfLink, j.Snapshot)
 }
 
-func (j *insertSnapshot) undo(s *Server, _ string) {
+func (j *insertSnapshot) undo(s *Engine, _ string) {
 	s.snapshots.remove(j.Snapshot.SelfLink)
 	s.removeContent(j.Snapshot.Id, j.Snapshot.SelfLink)
 }
@@ -174,7 +174,7 @@ func newDeleteSnapshot(r *request) (job, error) {
 
 func (j *deleteSnapshot) locks() []string { return []string{j.Path} }
 
-func (j *deleteSnapshot) accept(s *Server) (target, error) {
+func (j *deleteSnapshot) accept(s *Engine) (target, error) {
 	row, found := s.snapshots.get(j.Path)
 	if !found {
 		return target{}, errNotFound(j.Path)
@@ -186,13 +186,13 @@ func (j *deleteSnapshot) accept(s *Server) (target, error) {
 	return target{path: j.Path, id: row.Id}, nil
 }
 
-func (j *deleteSnapshot) begin(s *Server, _ string) error {
+func (j *deleteSnapshot) begin(s *Engine, _ string) error {
 	if row, found := s.snapshots.get(j.Path); !found || row.Id != j.ID {
 		return errNotFound(j.Path)
 	}
 	return nil
 }
 
-func (j *deleteSnapshot) work(_ context.Context, s *Server) error { return s.contents.remove(j.ID) }
+func (j *deleteSnapshot) work(_ context.Context, s *Engine) error { return s.contents.remove(j.ID) }
 
-func (j *deleteSnapshot) finish(s *Server) { s.snapshots.remove(j.Path) }
+func (j *deleteSnapshot) finish(s *Engine) { s.snapshots.remove(j.Path) }

@@ -22,7 +22,7 @@ type source struct {
 func (f source) isNone() bool { return f.ID == 0 }
 
 // copyTo makes content from the source's, at a size in GB; 0: as large as that.
-func (f source) copyTo(s *Server, id uint64, sizeGb int64) error {
+func (f source) copyTo(s *Engine, id uint64, sizeGb int64) error {
 	err := s.contents.copy(f.ID, id, sizeGb)
 	if errors.Is(err, os.ErrNotExist) {
 		return errNotFound(f.Path)
@@ -31,7 +31,7 @@ func (f source) copyTo(s *Server, id uint64, sizeGb int64) error {
 }
 
 // settleSource finds what a new disk is made from, and takes its size from there.
-func (s *Server) settleSource(disk *compute.Disk) (source, error) {
+func (s *Engine) settleSource(disk *compute.Disk) (source, error) {
 	finders := []func(*compute.Disk) (source, int64, error){
 		s.snapshotOf, s.imageOf, s.clonedBy, s.instantSnapshotOf,
 	}
@@ -61,7 +61,7 @@ func errNoSource(kind, path string) error {
 		"The referenced "+kind+" resource cannot be found.")
 }
 
-func (s *Server) snapshotOf(disk *compute.Disk) (source, int64, error) {
+func (s *Engine) snapshotOf(disk *compute.Disk) (source, int64, error) {
 	path := disk.SourceSnapshot
 	row, found := s.snapshots.get(path)
 	switch {
@@ -76,7 +76,7 @@ func (s *Server) snapshotOf(disk *compute.Disk) (source, int64, error) {
 	return source{Path: path, ID: row.Id}, row.DiskSizeGb, nil
 }
 
-func (s *Server) imageOf(disk *compute.Disk) (source, int64, error) {
+func (s *Engine) imageOf(disk *compute.Disk) (source, int64, error) {
 	if disk.SourceImage == "" {
 		return source{}, 0, nil
 	}
@@ -92,7 +92,7 @@ func (s *Server) imageOf(disk *compute.Disk) (source, int64, error) {
 }
 
 // clonedBy finds the disk that a new disk is a clone of.
-func (s *Server) clonedBy(disk *compute.Disk) (source, int64, error) {
+func (s *Engine) clonedBy(disk *compute.Disk) (source, int64, error) {
 	path := disk.SourceDisk
 	row, found := s.disks.get(path)
 	switch {
@@ -120,7 +120,7 @@ func isCloneablePlace(from compute.Disk, clone *compute.Disk) bool {
 	return from.Zone == clone.Zone && from.Region == clone.Region
 }
 
-func (s *Server) instantSnapshotOf(disk *compute.Disk) (source, int64, error) {
+func (s *Engine) instantSnapshotOf(disk *compute.Disk) (source, int64, error) {
 	path := disk.SourceInstantSnapshot
 	row, found := s.instants.get(path)
 	switch {

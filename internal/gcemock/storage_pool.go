@@ -19,7 +19,7 @@ const (
 var poolTypes = []string{"hyperdisk-balanced", "hyperdisk-throughput"}
 
 // poolDisks are the disks in a storage pool.
-func (s *Server) poolDisks(pool string) (disks []compute.Disk) {
+func (s *Engine) poolDisks(pool string) (disks []compute.Disk) {
 	for _, path := range s.disks.below(projectPath(projectOf(pool))) {
 		if row := s.disks.rows[path]; row.StoragePool == pool {
 			disks = append(disks, row)
@@ -29,7 +29,7 @@ func (s *Server) poolDisks(pool string) (disks []compute.Disk) {
 }
 
 // checkPool checks that a disk fits into its storage pool, where it names one.
-func (s *Server) checkPool(path string, disk compute.Disk) error {
+func (s *Engine) checkPool(path string, disk compute.Disk) error {
 	if disk.StoragePool == "" {
 		return nil
 	}
@@ -58,7 +58,7 @@ func (s *Server) checkPool(path string, disk compute.Disk) error {
 }
 
 // poolView is the storage pool as a client sees it.
-func (s *Server) poolView(r *request, row compute.StoragePool) *compute.StoragePool {
+func (s *Engine) poolView(r *request, row compute.StoragePool) *compute.StoragePool {
 	row.Kind = "compute#storagePool"
 	status := &compute.StoragePoolResourceStatus{ForceSendFields: []string{"DiskCount"}}
 	for _, disk := range s.poolDisks(row.SelfLink) {
@@ -74,7 +74,7 @@ func (s *Server) poolView(r *request, row compute.StoragePool) *compute.StorageP
 	return &row
 }
 
-func (s *Server) getPool(r *request) (any, error) {
+func (s *Engine) getPool(r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	path := r.named("storagePools", "storagePool")
@@ -85,7 +85,7 @@ func (s *Server) getPool(r *request) (any, error) {
 	return s.poolView(r, row), nil
 }
 
-func (s *Server) listPools(r *request) (any, error) {
+func (s *Engine) listPools(r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	id := r.scope() + "/storagePools"
@@ -101,7 +101,7 @@ func (s *Server) listPools(r *request) (any, error) {
 	return &compute.StoragePoolList{Kind: "compute#storagePoolList", Id: id, Items: items, NextPageToken: next, SelfLink: r.link(id)}, nil
 }
 
-func (s *Server) listPoolDisks(r *request) (any, error) {
+func (s *Engine) listPoolDisks(r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	pool := r.named("storagePools", "storagePool")
@@ -127,7 +127,7 @@ func (s *Server) listPoolDisks(r *request) (any, error) {
 	}, nil
 }
 
-func (s *Server) getPoolType(r *request) (any, error) {
+func (s *Engine) getPoolType(r *request) (any, error) {
 	path := r.named("storagePoolTypes", "storagePoolType")
 	if !slices.Contains(poolTypes, baseName(path)) {
 		return nil, errNotFound(path)
@@ -135,7 +135,7 @@ func (s *Server) getPoolType(r *request) (any, error) {
 	return poolType(r, baseName(path)), nil
 }
 
-func (s *Server) listPoolTypes(r *request) (any, error) {
+func (s *Engine) listPoolTypes(r *request) (any, error) {
 	var all []listed[*compute.StoragePoolType]
 	for _, name := range poolTypes {
 		all = append(all, listed[*compute.StoragePoolType]{name: name, created: catalogTime, item: poolType(r, name)})

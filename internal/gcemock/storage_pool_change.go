@@ -34,7 +34,7 @@ func newInsertPool(r *request) (job, error) {
 
 func (j *insertPool) locks() []string { return []string{j.Pool.SelfLink} }
 
-func (j *insertPool) accept(s *Server) (target, error) {
+func (j *insertPool) accept(s *Engine) (target, error) {
 	path, sizeGb := j.Pool.SelfLink, j.Pool.PoolProvisionedCapacityGb
 	if err := checkName(j.Pool.Name); err != nil {
 		return target{}, err
@@ -57,12 +57,12 @@ func (j *insertPool) accept(s *Server) (target, error) {
 	return target{path: path, id: j.Pool.Id}, nil
 }
 
-func (j *insertPool) finish(s *Server) {
+func (j *insertPool) finish(s *Engine) {
 	j.Pool.State = statusReady
 	s.pools.put(j.Pool.SelfLink, j.Pool)
 }
 
-func (j *insertPool) undo(s *Server, _ string) { s.pools.remove(j.Pool.SelfLink) }
+func (j *insertPool) undo(s *Engine, _ string) { s.pools.remove(j.Pool.SelfLink) }
 
 // deletePool removes a storage pool that has no disks.
 type deletePool struct {
@@ -77,7 +77,7 @@ func newDeletePool(r *request) (job, error) {
 
 func (j *deletePool) locks() []string { return []string{j.Path} }
 
-func (j *deletePool) accept(s *Server) (target, error) {
+func (j *deletePool) accept(s *Engine) (target, error) {
 	row, found := s.pools.get(j.Path)
 	switch {
 	case !found:
@@ -89,14 +89,14 @@ func (j *deletePool) accept(s *Server) (target, error) {
 	return target{path: j.Path, id: row.Id}, s.refuseDisksIn(j.Path)
 }
 
-func (s *Server) refuseDisksIn(pool string) error {
+func (s *Engine) refuseDisksIn(pool string) error {
 	for _, disk := range s.poolDisks(pool) {
 		return errInUse(pool, disk.SelfLink)
 	}
 	return nil
 }
 
-func (j *deletePool) begin(s *Server, _ string) error {
+func (j *deletePool) begin(s *Engine, _ string) error {
 	row, found := s.pools.get(j.Path)
 	if !found || row.Id != j.ID {
 		return errNotFound(j.Path)
@@ -109,9 +109,9 @@ func (j *deletePool) begin(s *Server, _ string) error {
 	return nil
 }
 
-func (j *deletePool) finish(s *Server) { s.pools.remove(j.Path) }
+func (j *deletePool) finish(s *Engine) { s.pools.remove(j.Path) }
 
-func (j *deletePool) undo(s *Server, _ string) {
+func (j *deletePool) undo(s *Engine, _ string) {
 	if row, found := s.pools.get(j.Path); found {
 		row.State = statusReady
 		s.pools.put(j.Path, row)
