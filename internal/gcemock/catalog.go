@@ -1,24 +1,10 @@
 package gcemock
 
 import (
-	"hash/fnv"
 	"strconv"
 
 	"google.golang.org/api/compute/v1"
 )
-
-// disksQuota is the quota that --quota-gb sets.
-const disksQuota = "DISKS_TOTAL_GB"
-
-// catalogTime is when Google made what was always there.
-const catalogTime = "1969-12-31T16:00:00.000-08:00"
-
-// idOf is the id of what was always there: the same each time.
-func idOf(path string) uint64 {
-	hash := fnv.New64a()
-	hash.Write([]byte(path))
-	return hash.Sum64() >> 1
-}
 
 func (s *Engine) getProject(r *request) (any, error) {
 	path := projectPath(r.project)

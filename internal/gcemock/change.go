@@ -2,11 +2,8 @@ package gcemock
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"hash/fnv"
-	"math/rand/v2"
 	"net/http"
 	"strings"
 )
@@ -41,45 +38,6 @@ type quick struct{}
 func (quick) begin(*Engine, string) error         { return nil }
 func (quick) work(context.Context, *Engine) error { return nil }
 func (quick) undo(*Engine, string)                {}
-
-// jobs makes an empty job of each method that changes something.
-func jobs() map[string]func() job {
-	return map[string]func() job{
-		"disks.insert":         func() job { return &insertDisk{} },
-		"disks.delete":         func() job { return &deleteDisk{} },
-		"disks.resize":         func() job { return &updateDisk{} },
-		"disks.update":         func() job { return &updateDisk{} },
-		"disks.setLabels":      func() job { return &labelDisk{} },
-		"disks.createSnapshot": func() job { return &insertSnapshot{} },
-
-		"regionDisks.insert":         func() job { return &insertDisk{} },
-		"regionDisks.delete":         func() job { return &deleteDisk{} },
-		"regionDisks.resize":         func() job { return &updateDisk{} },
-		"regionDisks.update":         func() job { return &updateDisk{} },
-		"regionDisks.setLabels":      func() job { return &labelDisk{} },
-		"regionDisks.createSnapshot": func() job { return &insertSnapshot{} },
-
-		"snapshots.insert": func() job { return &insertSnapshot{} },
-		"snapshots.delete": func() job { return &deleteSnapshot{} },
-
-		"images.insert":           func() job { return &insertImage{} },
-		"images.delete":           func() job { return &deleteImage{} },
-		"instantSnapshots.insert": func() job { return &insertInstantSnapshot{} },
-		"instantSnapshots.delete": func() job { return &deleteInstantSnapshot{} },
-		"storagePools.insert":     func() job { return &insertPool{} },
-		"storagePools.delete":     func() job { return &deletePool{} },
-
-		"instances.insert":     func() job { return &insertInstance{} },
-		"instances.delete":     func() job { return &deleteInstance{} },
-		"instances.stop":       func() job { return &powerInstance{} },
-		"instances.start":      func() job { return &powerInstance{} },
-		"instances.reset":      func() job { return &powerInstance{} },
-		"instances.attachDisk": func() job { return &attachDisk{} },
-		"instances.detachDisk": func() job { return &detachDisk{} },
-
-		"instances.setDiskAutoDelete": func() job { return &setAutoDelete{} },
-	}
-}
 
 // operationType is what an operation of a method calls itself.
 func operationType(method string) string {
@@ -155,18 +113,4 @@ func (s *Engine) sentBefore(r *request) (*operation, error) {
 		}
 	}
 	return &row, nil
-}
-
-// newID makes an id that is used once.
-func newID() uint64 { return rand.Uint64()>>1 | 1<<59 }
-
-// fingerprintOf is the fingerprint of labels.
-func fingerprintOf(labels map[string]string) string {
-	text, err := json.Marshal(labels) // in order of keys
-	if err != nil || len(labels) == 0 {
-		return "42WmSpB8rSM="
-	}
-	hash := fnv.New64a()
-	hash.Write(text)
-	return base64.URLEncoding.EncodeToString(hash.Sum(nil))
 }

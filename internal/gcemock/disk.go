@@ -4,13 +4,6 @@ import (
 	"google.golang.org/api/compute/v1"
 )
 
-// Statuses of disks and snapshots.
-const (
-	statusCreating = "CREATING"
-	statusReady    = "READY"
-	statusDeleting = "DELETING"
-)
-
 // diskView is the disk as a client sees it.
 func (r *request) diskView(row compute.Disk, users []string) *compute.Disk {
 	row.Kind = "compute#disk"
@@ -33,40 +26,6 @@ func (s *Engine) getDisk(r *request) (any, error) {
 		return nil, err
 	}
 	return r.diskView(row, s.usersByDisk()[row.SelfLink]), nil
-}
-
-func (s *Engine) findDisk(path string) (compute.Disk, error) {
-	row, found := s.disks.get(path)
-	if !found {
-		return compute.Disk{}, errNotFound(path)
-	}
-	return row, nil
-}
-
-// sameDisk finds the disk that had a path when an operation was accepted: another may
-// have its name by now.
-func (s *Engine) sameDisk(path string, id uint64) (compute.Disk, error) {
-	row, err := s.findDisk(path)
-	if err == nil && row.Id != id {
-		err = errNotFound(path)
-	}
-	return row, err
-}
-
-// removeContent removes the contents of a disk, or of a copy of it, that is gone.
-func (s *Engine) removeContent(id uint64, of string) {
-	if err := s.contents.remove(id); err != nil {
-		s.options.Log.Error(err, "a content file is left behind", "of", of)
-	}
-}
-
-// findReadyDisk finds a disk that something can be done with.
-func (s *Engine) findReadyDisk(path string) (compute.Disk, error) {
-	row, err := s.findDisk(path)
-	if err == nil && row.Status != statusReady {
-		err = errNotReady(path)
-	}
-	return row, err
 }
 
 // disksBelow lists the disks of a zone, or of a whole project.

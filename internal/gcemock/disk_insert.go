@@ -11,6 +11,9 @@ import (
 // physicalBlockSize is what Google's disks have unless told otherwise.
 const physicalBlockSize = 4096
 
+// disksQuota is the quota that --quota-gb sets.
+const disksQuota = "DISKS_TOTAL_GB"
+
 // insertDisk makes a disk, empty or from a source.
 type insertDisk struct {
 	quick
@@ -147,13 +150,4 @@ func (s *Engine) checkQuota(path string, sizeGb int64) error {
 		return errQuota(disksQuota, s.options.QuotaGb, region)
 	}
 	return nil
-}
-
-func (s *Engine) usedGb(project, region string) (used int64) {
-	for path, row := range s.disks.rows {
-		if projectOf(path) == project && regionAt(path) == region {
-			used += row.SizeGb
-		}
-	}
-	return used
 }

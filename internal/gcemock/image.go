@@ -2,7 +2,6 @@ package gcemock
 
 import (
 	"context"
-	"strings"
 
 	"google.golang.org/api/compute/v1"
 )
@@ -35,22 +34,6 @@ func (s *Engine) imageAt(r *request, path string) (any, error) {
 		return nil, errNotFound(path)
 	}
 	return r.imageView(row), nil
-}
-
-// findImage finds an image by its path, or the newest that is ready of a family, by the
-// family's path.
-func (s *Engine) findImage(path string) (newest compute.Image, found bool) {
-	collection, family, isFamily := strings.Cut(path, "/family/")
-	if !isFamily {
-		return s.images.get(path)
-	}
-	for _, path := range s.images.below(collection) {
-		row := s.images.rows[path]
-		if row.Family == family && row.Status == statusReady && row.CreationTimestamp >= newest.CreationTimestamp {
-			newest, found = row, true
-		}
-	}
-	return newest, found
 }
 
 func (s *Engine) listImages(r *request) (any, error) {

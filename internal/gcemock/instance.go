@@ -2,22 +2,9 @@ package gcemock
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"slices"
 
 	"google.golang.org/api/compute/v1"
-
-	"github.com/stowage-dev/stowage/internal/gcemock/hotplug"
-)
-
-// Statuses of instances.
-const (
-	statusProvisioning    = "PROVISIONING"
-	statusStaging         = "STAGING"
-	statusInstanceRunning = "RUNNING"
-	statusStopping        = "STOPPING"
-	statusTerminated      = "TERMINATED"
 )
 
 // instanceView is the instance as a client sees it.
@@ -44,24 +31,6 @@ func (s *Engine) getInstance(r *request) (any, error) {
 		return nil, err
 	}
 	return s.instanceView(r, row), nil
-}
-
-func (s *Engine) findInstance(path string) (compute.Instance, error) {
-	row, found := s.instances.get(path)
-	if !found {
-		return compute.Instance{}, errNotFound(path)
-	}
-	return row, nil
-}
-
-// sameInstance finds the instance that had a path when an operation was accepted:
-// another may have its name by now.
-func (s *Engine) sameInstance(path string, id uint64) (compute.Instance, error) {
-	row, err := s.findInstance(path)
-	if err == nil && row.Id != id {
-		err = errNotFound(path)
-	}
-	return row, err
 }
 
 // instancesBelow lists the instances of a zone, or of a whole project.
@@ -131,64 +100,12 @@ func (s *Engine) setStatus(instance, status string) {
 	s.instances.put(instance, row)
 }
 
-// plugAll makes all devices of an instance appear.
-func (s *Engine) plugAll(ctx context.Context, instance string) error {
-	return s.plug(ctx, s.devicesAt(instance))
-}
-
-func (s *Engine) plug(ctx context.Context, devices []hotplug.Device) error {
-	for _, device := range devices {
-		if err := s.options.Attacher.Attach(ctx, device); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// unplugAll takes all devices of an instance away, as far as they can be.
-func (s *Engine) unplugAll(ctx context.Context, instance string) error {
-	var failed error
-	for _, device := range s.devicesAt(instance) {
-		failed = errors.Join(failed, s.options.Attacher.Detach(ctx, device))
-	}
-	return failed
-}
-
-// powerOff takes all devices of an instance away, or none.
-func (s *Engine) powerOff(ctx context.Context, instance string) error {
-	err := s.unplugAll(ctx, instance)
-	if err != nil {
-		return errors.Join(err, s.plugAll(ctx, instance))
-	}
-	return nil
-}
-
-func (s *Engine) devicesAt(instance string) []hotplug.Device {
-	s.Lock()
-	defer s.Unlock()
-	var devices []hotplug.Device
-	for _, row := range s.attachedTo(instance) {
-		devices = append(devices, s.device(row))
-	}
-	return devices
-}
-
-// restoreDevices makes the devices of running instances appear again, which a restart
-// of the machine took away. What can't is said and left: a guest may not run yet. Those
-// of attachments under way come with their operation, unless that is to end in error.
-func (s *Engine) restoreDevices(ctx context.Context) {
-	for path, row := range s.instances.rows {
-		if row.Status != statusInstanceRunning {
-			continue
-		}
-		var devices []hotplug.Device
-		for _, attached := range s.attachedTo(path) {
-			if attached.Taken == "" {
-				devices = append(devices, s.device(attached))
-			}
-		}
-		if err := s.plug(ctx, devices); err != nil {
-			s.options.Log.Error(err, "devices are missing on an instance", "instance", path)
-		}
+// attachedDisk is the attachment as a client sees it in its instance.
+func (r *request) attachedDisk(row attachment, sizeGb int64) *compute.AttachedDisk {
+	return &compute.AttachedDisk{
+		Kind: "compute#attachedDisk", Type: "PERSISTENT", Interface: scsi,
+		Source: r.link(row.Disk), DeviceName: row.DeviceName, Mode: row.Mode,
+		Boot: row.Boot, AutoDelete: row.AutoDelete, Index: row.Index, DiskSizeGb: sizeGb,
+		ForceSendFields: []string{"Boot", "AutoDelete", "Index"},
 	}
 }

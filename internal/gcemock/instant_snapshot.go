@@ -105,17 +105,6 @@ func (j *insertInstantSnapshot) undo(s *Engine, _ string) {
 	s.removeContent(j.Instant.Id, j.Instant.SelfLink)
 }
 
-// dropInstants removes the instant snapshots of a disk, which go with it.
-func (s *Engine) dropInstants(diskID uint64) {
-	for _, path := range s.instants.below("projects") {
-		row := s.instants.rows[path]
-		if row.SourceDiskId == strconv.FormatUint(diskID, 10) && row.Status == statusReady {
-			s.instants.remove(path)
-			s.removeContent(row.Id, path)
-		}
-	}
-}
-
 // deleteInstantSnapshot removes an instant snapshot. Disks made from it stay.
 type deleteInstantSnapshot struct {
 	quick

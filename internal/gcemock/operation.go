@@ -2,7 +2,6 @@ package gcemock
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
@@ -10,30 +9,8 @@ import (
 	"google.golang.org/api/compute/v1"
 )
 
-// Statuses of operations.
-const (
-	statusPending = "PENDING"
-	statusRunning = "RUNNING"
-	statusDone    = "DONE"
-)
-
 // waitAtMost is how long Google has a client wait for an operation at once.
 const waitAtMost = 2 * time.Minute
-
-// operation is a change under way, or what became of it.
-type operation struct {
-	// Public is what clients see.
-	Public compute.Operation
-	// Method and Job say what to do, also after a restart.
-	Method string
-	Job    json.RawMessage
-	// RequestID and Request tell a request that is sent again.
-	RequestID, Request string
-	// Failure is the error that it is to end in, by a fault.
-	Failure *apiError
-	// Delay is how much longer it takes, by a fault.
-	Delay time.Duration
-}
 
 // operationView is the operation as a client sees it.
 func (r *request) operationView(row operation) *compute.Operation {

@@ -1,19 +1,11 @@
 package gcemock
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 )
-
-// route is one of Google's methods.
-type route struct {
-	// method is its name in Google's documentation, without "compute.".
-	method string
-	// pattern is verb and path, below the project.
-	pattern string
-	answer  func(*Engine, *request) (any, error)
-}
 
 // routes are all methods that are served.
 func routes() []route {
@@ -37,96 +29,15 @@ func catalogRoutes() []route {
 		{"regions.get", "GET regions/{name}", (*Engine).getRegion},
 		{"zones.list", "GET zones", (*Engine).listZones},
 		{"zones.get", "GET zones/{zone}", (*Engine).getZone},
-		{"diskTypes.list", "GET zones/{zone}/diskTypes", (*Engine).listDiskTypes},
-		{"diskTypes.get", "GET zones/{zone}/diskTypes/{diskType}", (*Engine).getDiskType},
-		{"diskTypes.aggregatedList", "GET aggregated/diskTypes", (*Engine).aggregateDiskTypes},
-		{"regionDiskTypes.list", "GET regions/{region}/diskTypes", (*Engine).listDiskTypes},
-		{"regionDiskTypes.get", "GET regions/{region}/diskTypes/{diskType}", (*Engine).getDiskType},
-		{"machineTypes.list", "GET zones/{zone}/machineTypes", (*Engine).listMachineTypes},
-		{"machineTypes.aggregatedList", "GET aggregated/machineTypes", (*Engine).aggregateMachineTypes},
-		{"machineTypes.get", "GET zones/{zone}/machineTypes/{machineType}", (*Engine).getMachineType},
-		{"storagePoolTypes.list", "GET zones/{zone}/storagePoolTypes", (*Engine).listPoolTypes},
-		{"storagePoolTypes.get", "GET zones/{zone}/storagePoolTypes/{storagePoolType}", (*Engine).getPoolType},
 	}
 }
 
-// diskRoutes are about zonal and regional disks, and pools of them.
-func diskRoutes() []route {
-	return []route{
-		{"disks.list", "GET zones/{zone}/disks", (*Engine).listDisks},
-		{"disks.aggregatedList", "GET aggregated/disks", (*Engine).aggregateDisks},
-		{"disks.get", "GET zones/{zone}/disks/{disk}", (*Engine).getDisk},
-		{"disks.insert", "POST zones/{zone}/disks", changing(newInsertDisk)},
-		{"disks.delete", "DELETE zones/{zone}/disks/{disk}", changing(newDeleteDisk)},
-		{"disks.resize", "POST zones/{zone}/disks/{disk}/resize", changing(newResizeDisk)},
-		{"disks.update", "PATCH zones/{zone}/disks/{disk}", changing(newUpdateDisk)},
-		{"disks.setLabels", "POST zones/{zone}/disks/{resource}/setLabels", changing(newLabelDisk)},
-		{"disks.createSnapshot", "POST zones/{zone}/disks/{disk}/createSnapshot", changing(newCreateSnapshot)},
-		{"regionDisks.list", "GET regions/{region}/disks", (*Engine).listDisks},
-		{"regionDisks.get", "GET regions/{region}/disks/{disk}", (*Engine).getDisk},
-		{"regionDisks.insert", "POST regions/{region}/disks", changing(newInsertDisk)},
-		{"regionDisks.delete", "DELETE regions/{region}/disks/{disk}", changing(newDeleteDisk)},
-		{"regionDisks.resize", "POST regions/{region}/disks/{disk}/resize", changing(newResizeDisk)},
-		{"regionDisks.update", "PATCH regions/{region}/disks/{disk}", changing(newUpdateDisk)},
-		{"regionDisks.setLabels", "POST regions/{region}/disks/{resource}/setLabels", changing(newLabelDisk)},
-		{"regionDisks.createSnapshot", "POST regions/{region}/disks/{disk}/createSnapshot", changing(newCreateSnapshot)},
-		{"storagePools.list", "GET zones/{zone}/storagePools", (*Engine).listPools},
-		{"storagePools.get", "GET zones/{zone}/storagePools/{storagePool}", (*Engine).getPool},
-		{"storagePools.listDisks", "GET zones/{zone}/storagePools/{storagePool}/listDisks", (*Engine).listPoolDisks},
-		{"storagePools.insert", "POST zones/{zone}/storagePools", changing(newInsertPool)},
-		{"storagePools.delete", "DELETE zones/{zone}/storagePools/{storagePool}", changing(newDeletePool)},
-	}
-}
-
-// copyRoutes are about what is copied from disks.
-func copyRoutes() []route {
-	return []route{
-		{"snapshots.list", "GET global/snapshots", (*Engine).listSnapshots},
-		{"snapshots.get", "GET global/snapshots/{snapshot}", (*Engine).getSnapshot},
-		{"snapshots.insert", "POST global/snapshots", changing(newInsertSnapshot)},
-		{"snapshots.delete", "DELETE global/snapshots/{snapshot}", changing(newDeleteSnapshot)},
-		{"images.list", "GET global/images", (*Engine).listImages},
-		{"images.get", "GET global/images/{image}", (*Engine).getImage},
-		{"images.getFromFamily", "GET global/images/family/{image}", (*Engine).getImageFromFamily},
-		{"images.insert", "POST global/images", changing(newInsertImage)},
-		{"images.delete", "DELETE global/images/{image}", changing(newDeleteImage)},
-		{"instantSnapshots.list", "GET zones/{zone}/instantSnapshots", (*Engine).listInstantSnapshots},
-		{"instantSnapshots.get", "GET zones/{zone}/instantSnapshots/{instantSnapshot}", (*Engine).getInstantSnapshot},
-		{"instantSnapshots.insert", "POST zones/{zone}/instantSnapshots", changing(newInsertInstantSnapshot)},
-		{"instantSnapshots.delete", "DELETE zones/{zone}/instantSnapshots/{instantSnapshot}", changing(newDeleteInstantSnapshot)},
-	}
-}
-
-// instanceRoutes are about instances, and the disks that they have.
-func instanceRoutes() []route {
-	return []route{
-		{"instances.list", "GET zones/{zone}/instances", (*Engine).listInstances},
-		{"instances.aggregatedList", "GET aggregated/instances", (*Engine).aggregateInstances},
-		{"instances.get", "GET zones/{zone}/instances/{instance}", (*Engine).getInstance},
-		{"instances.insert", "POST zones/{zone}/instances", changing(newInsertInstance)},
-		{"instances.delete", "DELETE zones/{zone}/instances/{instance}", changing(newDeleteInstance)},
-		{"instances.stop", "POST zones/{zone}/instances/{instance}/stop", changing(newStopInstance)},
-		{"instances.start", "POST zones/{zone}/instances/{instance}/start", changing(newStartInstance)},
-		{"instances.reset", "POST zones/{zone}/instances/{instance}/reset", changing(newResetInstance)},
-		{"instances.attachDisk", "POST zones/{zone}/instances/{instance}/attachDisk", changing(newAttachDisk)},
-		{"instances.detachDisk", "POST zones/{zone}/instances/{instance}/detachDisk", changing(newDetachDisk)},
-		{"instances.setDiskAutoDelete", "POST zones/{zone}/instances/{instance}/setDiskAutoDelete", changing(newSetAutoDelete)},
-	}
-}
-
-// operationRoutes are about operations, by scope.
-func operationRoutes() []route {
-	return []route{
-		{"regionOperations.list", "GET regions/{region}/operations", (*Engine).listOperations},
-		{"regionOperations.get", "GET regions/{region}/operations/{operation}", (*Engine).getOperation},
-		{"regionOperations.wait", "POST regions/{region}/operations/{operation}/wait", (*Engine).waitOperation},
-		{"zoneOperations.list", "GET zones/{zone}/operations", (*Engine).listOperations},
-		{"zoneOperations.get", "GET zones/{zone}/operations/{operation}", (*Engine).getOperation},
-		{"zoneOperations.wait", "POST zones/{zone}/operations/{operation}/wait", (*Engine).waitOperation},
-		{"globalOperations.list", "GET global/operations", (*Engine).listOperations},
-		{"globalOperations.get", "GET global/operations/{operation}", (*Engine).getOperation},
-		{"globalOperations.wait", "POST global/operations/{operation}/wait", (*Engine).waitOperation},
-	}
+// jobs makes an empty job of each method that changes something.
+func jobs() map[string]func() job {
+	all := diskJobs()
+	maps.Copy(all, copyJobs())
+	maps.Copy(all, instanceJobs())
+	return all
 }
 
 // routed puts all that is served behind one handler.

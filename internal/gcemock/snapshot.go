@@ -8,8 +8,6 @@ import (
 	"google.golang.org/api/compute/v1"
 )
 
-const statusUploading = "UPLOADING"
-
 // snapshotView is the snapshot as a client sees it.
 func (r *request) snapshotView(row compute.Snapshot) *compute.Snapshot {
 	row.Kind = "compute#snapshot"

@@ -32,12 +32,12 @@ func (f source) copyTo(s *Engine, id uint64, sizeGb int64) error {
 
 // settleSource finds what a new disk is made from, and takes its size from there.
 func (s *Engine) settleSource(disk *compute.Disk) (source, error) {
-	finders := []func(*compute.Disk) (source, int64, error){
-		s.snapshotOf, s.imageOf, s.clonedBy, s.instantSnapshotOf,
+	finders := []func(*Engine, *compute.Disk) (source, int64, error){
+		snapshotOf, imageOf, clonedBy, instantSnapshotOf,
 	}
 	var found source
 	for _, find := range finders {
-		from, sizeGb, err := find(disk)
+		from, sizeGb, err := find(s, disk)
 		switch {
 		case err != nil:
 			return source{}, err
@@ -61,7 +61,7 @@ func errNoSource(kind, path string) error {
 		"The referenced "+kind+" resource cannot be found.")
 }
 
-func (s *Engine) snapshotOf(disk *compute.Disk) (source, int64, error) {
+func snapshotOf(s *Engine, disk *compute.Disk) (source, int64, error) {
 	path := disk.SourceSnapshot
 	row, found := s.snapshots.get(path)
 	switch {
@@ -76,7 +76,7 @@ func (s *Engine) snapshotOf(disk *compute.Disk) (source, int64, error) {
 	return source{Path: path, ID: row.Id}, row.DiskSizeGb, nil
 }
 
-func (s *Engine) imageOf(disk *compute.Disk) (source, int64, error) {
+func imageOf(s *Engine, disk *compute.Disk) (source, int64, error) {
 	if disk.SourceImage == "" {
 		return source{}, 0, nil
 	}
@@ -92,7 +92,7 @@ func (s *Engine) imageOf(disk *compute.Disk) (source, int64, error) {
 }
 
 // clonedBy finds the disk that a new disk is a clone of.
-func (s *Engine) clonedBy(disk *compute.Disk) (source, int64, error) {
+func clonedBy(s *Engine, disk *compute.Disk) (source, int64, error) {
 	path := disk.SourceDisk
 	row, found := s.disks.get(path)
 	switch {
@@ -120,7 +120,7 @@ func isCloneablePlace(from compute.Disk, clone *compute.Disk) bool {
 	return from.Zone == clone.Zone && from.Region == clone.Region
 }
 
-func (s *Engine) instantSnapshotOf(disk *compute.Disk) (source, int64, error) {
+func instantSnapshotOf(s *Engine, disk *compute.Disk) (source, int64, error) {
 	path := disk.SourceInstantSnapshot
 	row, found := s.instants.get(path)
 	switch {

@@ -18,16 +18,6 @@ const (
 // poolTypes are the types of disks that there are storage pools of.
 var poolTypes = []string{"hyperdisk-balanced", "hyperdisk-throughput"}
 
-// poolDisks are the disks in a storage pool.
-func (s *Engine) poolDisks(pool string) (disks []compute.Disk) {
-	for _, path := range s.disks.below(projectPath(projectOf(pool))) {
-		if row := s.disks.rows[path]; row.StoragePool == pool {
-			disks = append(disks, row)
-		}
-	}
-	return disks
-}
-
 // checkPool checks that a disk fits into its storage pool, where it names one.
 func (s *Engine) checkPool(path string, disk compute.Disk) error {
 	if disk.StoragePool == "" {

@@ -1,0 +1,23 @@
+package gcemock
+
+import (
+	"encoding/json"
+	"time"
+
+	"google.golang.org/api/compute/v1"
+)
+
+// operation is a change under way, or what became of it.
+type operation struct {
+	// Public is what clients see.
+	Public compute.Operation
+	// Method and Job say what to do, also after a restart.
+	Method string
+	Job    json.RawMessage
+	// RequestID and Request tell a request that is sent again.
+	RequestID, Request string
+	// Failure is the error that it is to end in, by a fault.
+	Failure *apiError
+	// Delay is how much longer it takes, by a fault.
+	Delay time.Duration
+}
