@@ -78,14 +78,14 @@ func (j *attachDisk) accept(s *Engine) (target, error) {
 		return target{}, errNotFound(j.Instance)
 	}
 	if j.Asked.DeviceName == "" {
-		j.Asked.DeviceName = s.freeDeviceName(j.Instance)
+		j.Asked.DeviceName = freeDeviceName(s, j.Instance)
 	}
 	j.InstanceID, j.Asked.DiskID = instance.Id, s.disks.rows[j.Asked.Disk].Id
-	return target{path: j.Instance, id: instance.Id}, s.checkAttachable(j.Asked, "")
+	return target{path: j.Instance, id: instance.Id}, checkAttachable(s, j.Asked, "")
 }
 
 // freeDeviceName is the name that Google gives a device that gets none.
-func (s *Engine) freeDeviceName(instance string) string {
+func freeDeviceName(s *Engine, instance string) string {
 	for i := 0; ; i++ {
 		name := fmt.Sprintf("persistent-disk-%d", i)
 		if _, taken := s.attachments.get(attachmentPath(instance, name)); !taken {
@@ -96,7 +96,7 @@ func (s *Engine) freeDeviceName(instance string) string {
 
 // checkAttachable says whether a disk can be attached, but for what an operation has
 // taken itself.
-func (s *Engine) checkAttachable(asked attachment, operation string) error {
+func checkAttachable(s *Engine, asked attachment, operation string) error {
 	instance, found := s.instances.get(asked.Instance)
 	if !found {
 		return errNotFound(asked.Instance)
@@ -114,16 +114,16 @@ func (s *Engine) checkAttachable(asked attachment, operation string) error {
 	if err := checkPlace(disk, instance); err != nil {
 		return err
 	}
-	if err := s.checkSharing(disk, asked, operation); err != nil {
+	if err := checkSharing(s, disk, asked, operation); err != nil {
 		return err
 	}
 	if other, taken := s.attachments.get(asked.path()); taken && (operation == "" || other.Taken != operation) {
 		return errInvalid("resource.deviceName", asked.DeviceName, "The device name is already in use on the instance.")
 	}
-	return s.checkRoom(instance, asked, operation)
+	return checkRoom(s, instance, asked, operation)
 }
 
-func (s *Engine) checkRoom(instance compute.Instance, asked attachment, operation string) error {
+func checkRoom(s *Engine, instance compute.Instance, asked attachment, operation string) error {
 	others := 0
 	for _, row := range s.attachedTo(asked.Instance) {
 		if operation == "" || row.Taken != operation {
@@ -143,25 +143,25 @@ func (j *attachDisk) begin(s *Engine, operation string) error {
 	if _, err := s.sameInstance(j.Instance, j.InstanceID); err != nil {
 		return err
 	}
-	if err := s.checkAttachable(j.Asked, operation); err != nil {
+	if err := checkAttachable(s, j.Asked, operation); err != nil {
 		return err
 	}
-	if err := s.checkTakes(j.Asked); err != nil {
+	if err := checkTakes(s, j.Asked); err != nil {
 		return err
 	}
-	s.takeAttachment(j.Asked, operation)
+	takeAttachment(s, j.Asked, operation)
 	return nil
 }
 
 // takeAttachment keeps a disk for an operation. A crash before it is done leaves that
 // known, so that no other gets the disk while the device may already be there.
-func (s *Engine) takeAttachment(asked attachment, operation string) {
+func takeAttachment(s *Engine, asked attachment, operation string) {
 	asked.Taken = operation
-	asked.Index = s.freeIndex(asked.path(), asked.Instance)
+	asked.Index = freeIndex(s, asked.path(), asked.Instance)
 	s.attachments.put(asked.path(), asked)
 }
 
-func (s *Engine) freeIndex(path, instance string) int64 {
+func freeIndex(s *Engine, path, instance string) int64 {
 	used := map[int64]bool{}
 	for _, row := range s.attachedTo(instance) {
 		if row.path() != path {
@@ -188,10 +188,10 @@ func (j *attachDisk) work(ctx context.Context, s *Engine) error {
 	return nil
 }
 
-func (j *attachDisk) finish(s *Engine) { s.finishAttachment(j.Asked.path()) }
+func (j *attachDisk) finish(s *Engine) { finishAttachment(s, j.Asked.path()) }
 
 // finishAttachment makes an attachment one that clients see.
-func (s *Engine) finishAttachment(path string) {
+func finishAttachment(s *Engine, path string) {
 	row, _ := s.attachments.get(path)
 	row.Taken = ""
 	s.attachments.put(path, row)

@@ -6,7 +6,7 @@ import (
 	"google.golang.org/api/compute/v1"
 )
 
-func (s *Engine) getProject(r *request) (any, error) {
+func getProject(s *Engine, r *request) (any, error) {
 	path := projectPath(r.project)
 	return &compute.Project{
 		Kind: "compute#project", Id: idOf(path), Name: r.project, CreationTimestamp: catalogTime,
@@ -15,22 +15,22 @@ func (s *Engine) getProject(r *request) (any, error) {
 	}, nil
 }
 
-func (s *Engine) getRegion(r *request) (any, error) {
+func getRegion(s *Engine, r *request) (any, error) {
 	name := r.PathValue("name")
 	if !s.options.Places.hasRegion(name) {
 		return nil, errNotFound(projectPath(r.project) + "/regions/" + name)
 	}
 	s.Lock()
 	defer s.Unlock()
-	return s.region(r, name), nil
+	return region(s, r, name), nil
 }
 
-func (s *Engine) listRegions(r *request) (any, error) {
+func listRegions(s *Engine, r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	var all []listed[*compute.Region]
 	for _, name := range s.options.Places.regions() {
-		all = append(all, listed[*compute.Region]{name: name, item: s.region(r, name)})
+		all = append(all, listed[*compute.Region]{name: name, item: region(s, r, name)})
 	}
 	items, next, err := paged(r, all)
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *Engine) listRegions(r *request) (any, error) {
 }
 
 // region is a region as a client sees it. The store is locked.
-func (s *Engine) region(r *request, name string) *compute.Region {
+func region(s *Engine, r *request, name string) *compute.Region {
 	path := projectPath(r.project) + "/regions/" + name
 	region := &compute.Region{
 		Kind: "compute#region", Id: idOf(path), Name: name, CreationTimestamp: catalogTime,
@@ -61,7 +61,7 @@ func (s *Engine) region(r *request, name string) *compute.Region {
 	return region
 }
 
-func (s *Engine) zone(r *request, name string) *compute.Zone {
+func zone(s *Engine, r *request, name string) *compute.Zone {
 	path := zonePath(r.project, name)
 	return &compute.Zone{
 		Kind: "compute#zone", Id: idOf(path), Name: name, Description: name, CreationTimestamp: catalogTime,
@@ -69,12 +69,12 @@ func (s *Engine) zone(r *request, name string) *compute.Zone {
 	}
 }
 
-func (s *Engine) getZone(r *request) (any, error) { return s.zone(r, r.zone), nil }
+func getZone(s *Engine, r *request) (any, error) { return zone(s, r, r.zone), nil }
 
-func (s *Engine) listZones(r *request) (any, error) {
+func listZones(s *Engine, r *request) (any, error) {
 	var all []listed[*compute.Zone]
 	for _, name := range s.options.Places.Zones {
-		all = append(all, listed[*compute.Zone]{name: name, item: s.zone(r, name)})
+		all = append(all, listed[*compute.Zone]{name: name, item: zone(s, r, name)})
 	}
 	items, next, err := paged(r, all)
 	if err != nil {

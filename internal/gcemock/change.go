@@ -60,7 +60,7 @@ func changing(read func(*request) (job, error)) func(*Engine, *request) (any, er
 		if err != nil {
 			return nil, err
 		}
-		return r.operationView(row), nil
+		return operationView(r, row), nil
 	}
 }
 

@@ -53,10 +53,10 @@ func (j *detachDisk) work(ctx context.Context, s *Engine) error {
 	return s.options.Attacher.Detach(ctx, device)
 }
 
-func (j *detachDisk) finish(s *Engine) { s.dropAttachment(j.path()) }
+func (j *detachDisk) finish(s *Engine) { dropAttachment(s, j.path()) }
 
 // dropAttachment makes a disk free again, as far as this instance goes.
-func (s *Engine) dropAttachment(path string) {
+func dropAttachment(s *Engine, path string) {
 	row, _ := s.attachments.get(path)
 	s.attachments.remove(path)
 	if disk, found := s.disks.get(row.Disk); found {

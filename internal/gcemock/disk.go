@@ -5,7 +5,7 @@ import (
 )
 
 // diskView is the disk as a client sees it.
-func (r *request) diskView(row compute.Disk, users []string) *compute.Disk {
+func diskView(r *request, row compute.Disk, users []string) *compute.Disk {
 	row.Kind = "compute#disk"
 	for _, link := range []*string{
 		&row.Zone, &row.Region, &row.Type, &row.SelfLink, &row.StoragePool,
@@ -18,33 +18,33 @@ func (r *request) diskView(row compute.Disk, users []string) *compute.Disk {
 	return &row
 }
 
-func (s *Engine) getDisk(r *request) (any, error) {
+func getDisk(s *Engine, r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	row, err := s.findDisk(r.named("disks", "disk"))
 	if err != nil {
 		return nil, err
 	}
-	return r.diskView(row, s.usersByDisk()[row.SelfLink]), nil
+	return diskView(r, row, s.usersByDisk()[row.SelfLink]), nil
 }
 
 // disksBelow lists the disks of a zone, or of a whole project.
-func (s *Engine) disksBelow(r *request, scope string) []listed[*compute.Disk] {
+func disksBelow(s *Engine, r *request, scope string) []listed[*compute.Disk] {
 	users := s.usersByDisk()
 	var all []listed[*compute.Disk]
 	for _, path := range s.disks.below(scope) {
 		row := s.disks.rows[path]
 		all = append(all, listed[*compute.Disk]{
-			scope: scopeOf(path), name: row.Name, created: row.CreationTimestamp, item: r.diskView(row, users[path]),
+			scope: scopeOf(path), name: row.Name, created: row.CreationTimestamp, item: diskView(r, row, users[path]),
 		})
 	}
 	return all
 }
 
-func (s *Engine) listDisks(r *request) (any, error) {
+func listDisks(s *Engine, r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
-	items, next, err := paged(r, s.disksBelow(r, r.scope()))
+	items, next, err := paged(r, disksBelow(s, r, r.scope()))
 	if err != nil {
 		return nil, err
 	}
@@ -52,10 +52,10 @@ func (s *Engine) listDisks(r *request) (any, error) {
 	return &compute.DiskList{Kind: "compute#diskList", Id: id, Items: items, NextPageToken: next, SelfLink: r.link(id)}, nil
 }
 
-func (s *Engine) aggregateDisks(r *request) (any, error) {
+func aggregateDisks(s *Engine, r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
-	items, next, err := paged(r, s.disksBelow(r, projectPath(r.project)))
+	items, next, err := paged(r, disksBelow(s, r, projectPath(r.project)))
 	if err != nil {
 		return nil, err
 	}

@@ -68,20 +68,20 @@ func (j *insertDisk) accept(s *Engine) (target, error) {
 	if err := checkLabels(j.Disk.Labels); err != nil {
 		return target{}, err
 	}
-	if err := s.checkReplicas(j.Disk); err != nil {
+	if err := checkReplicas(s, j.Disk); err != nil {
 		return target{}, err
 	}
 	var err error
-	if j.From, err = s.settleSource(&j.Disk); err != nil {
+	if j.From, err = settleSource(s, &j.Disk); err != nil {
 		return target{}, err
 	}
 	if err := settleKind(&j.Disk); err != nil {
 		return target{}, err
 	}
-	if err := s.checkPool(path, j.Disk); err != nil {
+	if err := checkPool(s, path, j.Disk); err != nil {
 		return target{}, err
 	}
-	if err := s.checkQuota(path, j.Disk.SizeGb); err != nil {
+	if err := checkQuota(s, path, j.Disk.SizeGb); err != nil {
 		return target{}, err
 	}
 	j.Disk.CreationTimestamp = s.timestamp()
@@ -91,7 +91,7 @@ func (j *insertDisk) accept(s *Engine) (target, error) {
 
 // checkReplicas checks that a regional disk names two zones of its region, and that no
 // other disk names any.
-func (s *Engine) checkReplicas(disk compute.Disk) error {
+func checkReplicas(s *Engine, disk compute.Disk) error {
 	if disk.Region == "" {
 		if len(disk.ReplicaZones) > 0 {
 			return errInvalid("resource.replicaZones", disk.ReplicaZones[0], "Only regional disks have replica zones.")
@@ -140,7 +140,7 @@ func (j *insertDisk) undo(s *Engine, _ string) {
 
 // checkQuota checks that a project's disks in a region, with one of this size, stay
 // within what is allowed.
-func (s *Engine) checkQuota(path string, sizeGb int64) error {
+func checkQuota(s *Engine, path string, sizeGb int64) error {
 	region := regionAt(path)
 	used := s.usedGb(projectOf(path), region)
 	if before, found := s.disks.get(path); found {

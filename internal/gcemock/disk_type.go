@@ -38,7 +38,7 @@ func diskTypesIn(r *request, scope string) (all []listed[*compute.DiskType]) {
 	return all
 }
 
-func (s *Engine) getDiskType(r *request) (any, error) {
+func getDiskType(s *Engine, r *request) (any, error) {
 	path := r.named("diskTypes", "diskType")
 	if kind, known := diskKinds[baseName(path)]; !known || !kind.isIn(scopeOf(path)) {
 		return nil, errNotFound(path)
@@ -46,7 +46,7 @@ func (s *Engine) getDiskType(r *request) (any, error) {
 	return diskType(r, scopeOf(path), baseName(path)), nil
 }
 
-func (s *Engine) listDiskTypes(r *request) (any, error) {
+func listDiskTypes(s *Engine, r *request) (any, error) {
 	id := r.scope() + "/diskTypes"
 	items, next, err := paged(r, diskTypesIn(r, scopeOf(id)))
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *Engine) listDiskTypes(r *request) (any, error) {
 	return &compute.DiskTypeList{Kind: "compute#diskTypeList", Id: id, Items: items, NextPageToken: next, SelfLink: r.link(id)}, nil
 }
 
-func (s *Engine) aggregateDiskTypes(r *request) (any, error) {
+func aggregateDiskTypes(s *Engine, r *request) (any, error) {
 	var all []listed[*compute.DiskType]
 	for _, scope := range s.options.Places.scopes() {
 		all = append(all, diskTypesIn(r, scope)...)

@@ -89,10 +89,10 @@ func (j *updateDisk) check(s *Engine, row compute.Disk) error {
 	if err := settleKind(&wanted); err != nil {
 		return err
 	}
-	if err := s.checkPool(j.Path, wanted); err != nil {
+	if err := checkPool(s, j.Path, wanted); err != nil {
 		return err
 	}
-	return s.checkQuota(j.Path, wanted.SizeGb)
+	return checkQuota(s, j.Path, wanted.SizeGb)
 }
 
 func (j *updateDisk) applied(row compute.Disk) compute.Disk {

@@ -9,7 +9,7 @@ import (
 const statusImagePending = "PENDING"
 
 // imageView is the image as a client sees it.
-func (r *request) imageView(row compute.Image) *compute.Image {
+func imageView(r *request, row compute.Image) *compute.Image {
 	row.Kind = "compute#image"
 	row.SelfLink = r.link(row.SelfLink)
 	row.SourceDisk = r.link(row.SourceDisk)
@@ -18,32 +18,32 @@ func (r *request) imageView(row compute.Image) *compute.Image {
 	return &row
 }
 
-func (s *Engine) getImage(r *request) (any, error) {
-	return s.imageAt(r, r.named("images", "image"))
+func getImage(s *Engine, r *request) (any, error) {
+	return imageAt(s, r, r.named("images", "image"))
 }
 
-func (s *Engine) getImageFromFamily(r *request) (any, error) {
-	return s.imageAt(r, r.named("images/family", "image"))
+func getImageFromFamily(s *Engine, r *request) (any, error) {
+	return imageAt(s, r, r.named("images/family", "image"))
 }
 
-func (s *Engine) imageAt(r *request, path string) (any, error) {
+func imageAt(s *Engine, r *request, path string) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	row, found := s.findImage(path)
 	if !found {
 		return nil, errNotFound(path)
 	}
-	return r.imageView(row), nil
+	return imageView(r, row), nil
 }
 
-func (s *Engine) listImages(r *request) (any, error) {
+func listImages(s *Engine, r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	id := r.scope() + "/images"
 	var all []listed[*compute.Image]
 	for _, path := range s.images.below(id) {
 		row := s.images.rows[path]
-		all = append(all, listed[*compute.Image]{name: row.Name, created: row.CreationTimestamp, item: r.imageView(row)})
+		all = append(all, listed[*compute.Image]{name: row.Name, created: row.CreationTimestamp, item: imageView(r, row)})
 	}
 	items, next, err := paged(r, all)
 	if err != nil {
@@ -112,7 +112,7 @@ func (j *insertImage) takeSource(s *Engine) error {
 	}
 	form.SourceDisk = j.Image.SourceDisk
 	var err error
-	if j.From, err = s.settleSource(&form); err != nil {
+	if j.From, err = settleSource(s, &form); err != nil {
 		return err
 	}
 	if j.From.isNone() {

@@ -8,13 +8,13 @@ import (
 )
 
 // instanceView is the instance as a client sees it.
-func (s *Engine) instanceView(r *request, row compute.Instance) *compute.Instance {
+func instanceView(s *Engine, r *request, row compute.Instance) *compute.Instance {
 	attached := s.attachedTo(row.SelfLink)
 	row.Kind = "compute#instance"
 	slices.SortFunc(attached, func(a, b attachment) int { return cmp.Compare(a.Index, b.Index) })
 	for _, one := range attached {
 		if one.Taken == "" {
-			row.Disks = append(row.Disks, r.attachedDisk(one, s.disks.rows[one.Disk].SizeGb))
+			row.Disks = append(row.Disks, attachedDisk(r, one, s.disks.rows[one.Disk].SizeGb))
 		}
 	}
 	row.Zone = r.link(row.Zone)
@@ -23,32 +23,32 @@ func (s *Engine) instanceView(r *request, row compute.Instance) *compute.Instanc
 	return &row
 }
 
-func (s *Engine) getInstance(r *request) (any, error) {
+func getInstance(s *Engine, r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	row, err := s.findInstance(r.named("instances", "instance"))
 	if err != nil {
 		return nil, err
 	}
-	return s.instanceView(r, row), nil
+	return instanceView(s, r, row), nil
 }
 
 // instancesBelow lists the instances of a zone, or of a whole project.
-func (s *Engine) instancesBelow(r *request, scope string) []listed[*compute.Instance] {
+func instancesBelow(s *Engine, r *request, scope string) []listed[*compute.Instance] {
 	var all []listed[*compute.Instance]
 	for _, path := range s.instances.below(scope) {
 		row := s.instances.rows[path]
 		all = append(all, listed[*compute.Instance]{
-			scope: zoneOf(path), name: row.Name, created: row.CreationTimestamp, item: s.instanceView(r, row),
+			scope: zoneOf(path), name: row.Name, created: row.CreationTimestamp, item: instanceView(s, r, row),
 		})
 	}
 	return all
 }
 
-func (s *Engine) listInstances(r *request) (any, error) {
+func listInstances(s *Engine, r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
-	items, next, err := paged(r, s.instancesBelow(r, r.scope()))
+	items, next, err := paged(r, instancesBelow(s, r, r.scope()))
 	if err != nil {
 		return nil, err
 	}
@@ -58,10 +58,10 @@ func (s *Engine) listInstances(r *request) (any, error) {
 	}, nil
 }
 
-func (s *Engine) aggregateInstances(r *request) (any, error) {
+func aggregateInstances(s *Engine, r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
-	items, next, err := paged(r, s.instancesBelow(r, projectPath(r.project)))
+	items, next, err := paged(r, instancesBelow(s, r, projectPath(r.project)))
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (s *Engine) aggregateInstances(r *request) (any, error) {
 	return answer, nil
 }
 
-func (s *Engine) setStatus(instance, status string) {
+func setStatus(s *Engine, instance, status string) {
 	row, _ := s.instances.get(instance)
 	row.Status = status
 	switch status {
@@ -101,7 +101,7 @@ func (s *Engine) setStatus(instance, status string) {
 }
 
 // attachedDisk is the attachment as a client sees it in its instance.
-func (r *request) attachedDisk(row attachment, sizeGb int64) *compute.AttachedDisk {
+func attachedDisk(r *request, row attachment, sizeGb int64) *compute.AttachedDisk {
 	return &compute.AttachedDisk{
 		Kind: "compute#attachedDisk", Type: "PERSISTENT", Interface: scsi,
 		Source: r.link(row.Disk), DeviceName: row.DeviceName, Mode: row.Mode,

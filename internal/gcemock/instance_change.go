@@ -76,13 +76,13 @@ func (j *insertInstance) work(ctx context.Context, s *Engine) error {
 			if _, found := s.attachments.get(disk.path()); found {
 				return nil
 			}
-			if err := s.checkAttachable(disk, ""); err != nil {
+			if err := checkAttachable(s, disk, ""); err != nil {
 				return err
 			}
-			if err := s.checkTakes(disk); err != nil {
+			if err := checkTakes(s, disk); err != nil {
 				return err
 			}
-			s.takeAttachment(disk, j.Instance.SelfLink)
+			takeAttachment(s, disk, j.Instance.SelfLink)
 			return nil
 		})
 		if err != nil {
@@ -98,9 +98,9 @@ func (j *insertInstance) work(ctx context.Context, s *Engine) error {
 
 func (j *insertInstance) finish(s *Engine) {
 	for _, disk := range j.Disks {
-		s.finishAttachment(disk.path())
+		finishAttachment(s, disk.path())
 	}
-	s.setStatus(j.Instance.SelfLink, statusInstanceRunning)
+	setStatus(s, j.Instance.SelfLink, statusInstanceRunning)
 }
 
 func (j *insertInstance) undo(s *Engine, _ string) {
@@ -136,7 +136,7 @@ func (j *deleteInstance) begin(s *Engine, _ string) error {
 		return err
 	}
 	j.Before = settled(row.Status, j.Before)
-	s.setStatus(j.Path, statusStopping)
+	setStatus(s, j.Path, statusStopping)
 	return nil
 }
 
@@ -149,7 +149,7 @@ func (j *deleteInstance) work(ctx context.Context, s *Engine) error {
 
 func (j *deleteInstance) finish(s *Engine) {
 	for _, row := range s.attachedTo(j.Path) {
-		s.dropAttachment(row.path())
+		dropAttachment(s, row.path())
 		disk, found := s.disks.get(row.Disk)
 		if !row.AutoDelete || !found || s.refuseUsers(row.Disk) != nil {
 			continue // it stays, also while another instance reads it
@@ -161,4 +161,4 @@ func (j *deleteInstance) finish(s *Engine) {
 	s.instances.remove(j.Path)
 }
 
-func (j *deleteInstance) undo(s *Engine, _ string) { s.setStatus(j.Path, j.Before) }
+func (j *deleteInstance) undo(s *Engine, _ string) { setStatus(s, j.Path, j.Before) }

@@ -59,9 +59,9 @@ func (j *powerInstance) begin(s *Engine, _ string) error {
 	switch {
 	case j.Down && j.Up:
 	case j.Down:
-		s.setStatus(j.Path, statusStopping)
+		setStatus(s, j.Path, statusStopping)
 	default:
-		s.setStatus(j.Path, statusStaging)
+		setStatus(s, j.Path, statusStaging)
 	}
 	return nil
 }
@@ -84,13 +84,13 @@ func (j *powerInstance) work(ctx context.Context, s *Engine) error {
 
 func (j *powerInstance) finish(s *Engine) {
 	if j.Up {
-		s.setStatus(j.Path, statusInstanceRunning)
+		setStatus(s, j.Path, statusInstanceRunning)
 	} else {
-		s.setStatus(j.Path, statusTerminated)
+		setStatus(s, j.Path, statusTerminated)
 	}
 }
 
-func (j *powerInstance) undo(s *Engine, _ string) { s.setStatus(j.Path, j.Before) }
+func (j *powerInstance) undo(s *Engine, _ string) { setStatus(s, j.Path, j.Before) }
 
 // settled is the status of an instance before an operation on it began: not the one
 // that the operation itself had set when it was interrupted.

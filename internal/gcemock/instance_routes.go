@@ -3,9 +3,9 @@ package gcemock
 // instanceRoutes are about instances, their types, and the disks that they have.
 func instanceRoutes() []route {
 	return []route{
-		{"instances.list", "GET zones/{zone}/instances", (*Engine).listInstances},
-		{"instances.aggregatedList", "GET aggregated/instances", (*Engine).aggregateInstances},
-		{"instances.get", "GET zones/{zone}/instances/{instance}", (*Engine).getInstance},
+		{"instances.list", "GET zones/{zone}/instances", listInstances},
+		{"instances.aggregatedList", "GET aggregated/instances", aggregateInstances},
+		{"instances.get", "GET zones/{zone}/instances/{instance}", getInstance},
 		{"instances.insert", "POST zones/{zone}/instances", changing(newInsertInstance)},
 		{"instances.delete", "DELETE zones/{zone}/instances/{instance}", changing(newDeleteInstance)},
 		{"instances.stop", "POST zones/{zone}/instances/{instance}/stop", changing(newStopInstance)},
@@ -14,9 +14,9 @@ func instanceRoutes() []route {
 		{"instances.attachDisk", "POST zones/{zone}/instances/{instance}/attachDisk", changing(newAttachDisk)},
 		{"instances.detachDisk", "POST zones/{zone}/instances/{instance}/detachDisk", changing(newDetachDisk)},
 		{"instances.setDiskAutoDelete", "POST zones/{zone}/instances/{instance}/setDiskAutoDelete", changing(newSetAutoDelete)},
-		{"machineTypes.list", "GET zones/{zone}/machineTypes", (*Engine).listMachineTypes},
-		{"machineTypes.aggregatedList", "GET aggregated/machineTypes", (*Engine).aggregateMachineTypes},
-		{"machineTypes.get", "GET zones/{zone}/machineTypes/{machineType}", (*Engine).getMachineType},
+		{"machineTypes.list", "GET zones/{zone}/machineTypes", listMachineTypes},
+		{"machineTypes.aggregatedList", "GET aggregated/machineTypes", aggregateMachineTypes},
+		{"machineTypes.get", "GET zones/{zone}/machineTypes/{machineType}", getMachineType},
 	}
 }
 

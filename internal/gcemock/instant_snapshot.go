@@ -8,7 +8,7 @@ import (
 )
 
 // instantView is the instant snapshot as a client sees it.
-func (r *request) instantView(row compute.InstantSnapshot) *compute.InstantSnapshot {
+func instantView(r *request, row compute.InstantSnapshot) *compute.InstantSnapshot {
 	row.Kind = "compute#instantSnapshot"
 	row.SelfLink = r.link(row.SelfLink)
 	row.SourceDisk = r.link(row.SourceDisk)
@@ -16,7 +16,7 @@ func (r *request) instantView(row compute.InstantSnapshot) *compute.InstantSnaps
 	return &row
 }
 
-func (s *Engine) getInstantSnapshot(r *request) (any, error) {
+func getInstantSnapshot(s *Engine, r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	path := r.named("instantSnapshots", "instantSnapshot")
@@ -24,17 +24,17 @@ func (s *Engine) getInstantSnapshot(r *request) (any, error) {
 	if !found {
 		return nil, errNotFound(path)
 	}
-	return r.instantView(row), nil
+	return instantView(r, row), nil
 }
 
-func (s *Engine) listInstantSnapshots(r *request) (any, error) {
+func listInstantSnapshots(s *Engine, r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	id := r.scope() + "/instantSnapshots"
 	var all []listed[*compute.InstantSnapshot]
 	for _, path := range s.instants.below(id) {
 		row := s.instants.rows[path]
-		all = append(all, listed[*compute.InstantSnapshot]{name: row.Name, created: row.CreationTimestamp, item: r.instantView(row)})
+		all = append(all, listed[*compute.InstantSnapshot]{name: row.Name, created: row.CreationTimestamp, item: instantView(r, row)})
 	}
 	items, next, err := paged(r, all)
 	if err != nil {

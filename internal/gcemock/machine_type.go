@@ -15,7 +15,7 @@ func machineType(r *request, zone, name string) *compute.MachineType {
 	}
 }
 
-func (s *Engine) getMachineType(r *request) (any, error) {
+func getMachineType(s *Engine, r *request) (any, error) {
 	path := r.named("machineTypes", "machineType")
 	if _, known := machineKindOf(baseName(path)); !known {
 		return nil, errNotFound(path)
@@ -32,7 +32,7 @@ func machineTypesIn(r *request, zone string) (all []listed[*compute.MachineType]
 	return all
 }
 
-func (s *Engine) listMachineTypes(r *request) (any, error) {
+func listMachineTypes(s *Engine, r *request) (any, error) {
 	items, next, err := paged(r, machineTypesIn(r, r.zone))
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (s *Engine) listMachineTypes(r *request) (any, error) {
 	return &compute.MachineTypeList{Kind: "compute#machineTypeList", Id: id, Items: items, NextPageToken: next, SelfLink: r.link(id)}, nil
 }
 
-func (s *Engine) aggregateMachineTypes(r *request) (any, error) {
+func aggregateMachineTypes(s *Engine, r *request) (any, error) {
 	var all []listed[*compute.MachineType]
 	for _, zone := range s.options.Places.Zones {
 		all = append(all, machineTypesIn(r, zone)...)

@@ -13,7 +13,7 @@ import (
 const waitAtMost = 2 * time.Minute
 
 // operationView is the operation as a client sees it.
-func (r *request) operationView(row operation) *compute.Operation {
+func operationView(r *request, row operation) *compute.Operation {
 	view := row.Public
 	view.Kind = "compute#operation"
 	view.SelfLink = r.link(view.SelfLink)
@@ -31,7 +31,7 @@ func (s *Engine) getOperation(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.operationView(row), nil
+	return operationView(r, row), nil
 }
 
 func (s *Engine) findOperation(r *request) (operation, error) {
@@ -69,7 +69,7 @@ func (s *Engine) listOperations(r *request) (any, error) {
 	defer s.Unlock()
 	var all []listed[*compute.Operation]
 	for _, path := range s.operations.below(r.scope() + "/operations") {
-		view := r.operationView(s.operations.rows[path])
+		view := operationView(r, s.operations.rows[path])
 		all = append(all, listed[*compute.Operation]{name: view.Name, created: view.InsertTime, item: view})
 	}
 	items, next, err := paged(r, all)

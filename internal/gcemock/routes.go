@@ -24,11 +24,11 @@ func methods() []string {
 // catalogRoutes read what was always there.
 func catalogRoutes() []route {
 	return []route{
-		{"projects.get", "GET ", (*Engine).getProject},
-		{"regions.list", "GET regions", (*Engine).listRegions},
-		{"regions.get", "GET regions/{name}", (*Engine).getRegion},
-		{"zones.list", "GET zones", (*Engine).listZones},
-		{"zones.get", "GET zones/{zone}", (*Engine).getZone},
+		{"projects.get", "GET ", getProject},
+		{"regions.list", "GET regions", listRegions},
+		{"regions.get", "GET regions/{name}", getRegion},
+		{"zones.list", "GET zones", listZones},
+		{"zones.get", "GET zones/{zone}", getZone},
 	}
 }
 

@@ -29,7 +29,7 @@ func ensureInstance(s *Engine, project, zone, name, machineType string) error {
 			MachineType:       of,
 			CreationTimestamp: s.timestamp(), LabelFingerprint: fingerprintOf(nil),
 		})
-		s.setStatus(path, statusInstanceRunning)
+		setStatus(s, path, statusInstanceRunning)
 		return nil
 	})
 }

@@ -13,7 +13,7 @@ const mostWriters = 8
 
 // checkSharing checks that a disk can be attached beside the attachments that it has,
 // but for the one that an operation has taken itself.
-func (s *Engine) checkSharing(disk compute.Disk, asked attachment, operation string) error {
+func checkSharing(s *Engine, disk compute.Disk, asked attachment, operation string) error {
 	if disk.AccessMode == accessRead && asked.Mode != readOnly {
 		return errInvalid("resource.mode", asked.Mode, "A disk with access mode READ_ONLY_MANY can only be attached as READ_ONLY.")
 	}
@@ -54,7 +54,7 @@ func checkPlace(disk compute.Disk, instance compute.Instance) error {
 
 // checkTakes checks that an instance takes disks of a disk's type. Google says so only
 // in the operation.
-func (s *Engine) checkTakes(asked attachment) error {
+func checkTakes(s *Engine, asked attachment) error {
 	disk, instance := s.disks.rows[asked.Disk], s.instances.rows[asked.Instance]
 	if !machineOf(instance).takes(baseName(disk.Type)) {
 		return &apiError{

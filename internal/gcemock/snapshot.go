@@ -9,7 +9,7 @@ import (
 )
 
 // snapshotView is the snapshot as a client sees it.
-func (r *request) snapshotView(row compute.Snapshot) *compute.Snapshot {
+func snapshotView(r *request, row compute.Snapshot) *compute.Snapshot {
 	row.Kind = "compute#snapshot"
 	row.SelfLink = r.link(row.SelfLink)
 	row.SourceDisk = r.link(row.SourceDisk)
@@ -17,7 +17,7 @@ func (r *request) snapshotView(row compute.Snapshot) *compute.Snapshot {
 	return &row
 }
 
-func (s *Engine) getSnapshot(r *request) (any, error) {
+func getSnapshot(s *Engine, r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	path := r.named("snapshots", "snapshot")
@@ -25,17 +25,17 @@ func (s *Engine) getSnapshot(r *request) (any, error) {
 	if !found {
 		return nil, errNotFound(path)
 	}
-	return r.snapshotView(row), nil
+	return snapshotView(r, row), nil
 }
 
-func (s *Engine) listSnapshots(r *request) (any, error) {
+func listSnapshots(s *Engine, r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	id := r.scope() + "/snapshots"
 	var all []listed[*compute.Snapshot]
 	for _, path := range s.snapshots.below(id) {
 		row := s.snapshots.rows[path]
-		all = append(all, listed[*compute.Snapshot]{name: row.Name, created: row.CreationTimestamp, item: r.snapshotView(row)})
+		all = append(all, listed[*compute.Snapshot]{name: row.Name, created: row.CreationTimestamp, item: snapshotView(r, row)})
 	}
 	items, next, err := paged(r, all)
 	if err != nil {

@@ -31,7 +31,7 @@ func (f source) copyTo(s *Engine, id uint64, sizeGb int64) error {
 }
 
 // settleSource finds what a new disk is made from, and takes its size from there.
-func (s *Engine) settleSource(disk *compute.Disk) (source, error) {
+func settleSource(s *Engine, disk *compute.Disk) (source, error) {
 	finders := []func(*Engine, *compute.Disk) (source, int64, error){
 		snapshotOf, imageOf, clonedBy, instantSnapshotOf,
 	}

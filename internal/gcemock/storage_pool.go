@@ -19,7 +19,7 @@ const (
 var poolTypes = []string{"hyperdisk-balanced", "hyperdisk-throughput"}
 
 // checkPool checks that a disk fits into its storage pool, where it names one.
-func (s *Engine) checkPool(path string, disk compute.Disk) error {
+func checkPool(s *Engine, path string, disk compute.Disk) error {
 	if disk.StoragePool == "" {
 		return nil
 	}
@@ -48,7 +48,7 @@ func (s *Engine) checkPool(path string, disk compute.Disk) error {
 }
 
 // poolView is the storage pool as a client sees it.
-func (s *Engine) poolView(r *request, row compute.StoragePool) *compute.StoragePool {
+func poolView(s *Engine, r *request, row compute.StoragePool) *compute.StoragePool {
 	row.Kind = "compute#storagePool"
 	status := &compute.StoragePoolResourceStatus{ForceSendFields: []string{"DiskCount"}}
 	for _, disk := range s.poolDisks(row.SelfLink) {
@@ -64,7 +64,7 @@ func (s *Engine) poolView(r *request, row compute.StoragePool) *compute.StorageP
 	return &row
 }
 
-func (s *Engine) getPool(r *request) (any, error) {
+func getPool(s *Engine, r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	path := r.named("storagePools", "storagePool")
@@ -72,17 +72,17 @@ func (s *Engine) getPool(r *request) (any, error) {
 	if !found {
 		return nil, errNotFound(path)
 	}
-	return s.poolView(r, row), nil
+	return poolView(s, r, row), nil
 }
 
-func (s *Engine) listPools(r *request) (any, error) {
+func listPools(s *Engine, r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	id := r.scope() + "/storagePools"
 	var all []listed[*compute.StoragePool]
 	for _, path := range s.pools.below(id) {
 		row := s.pools.rows[path]
-		all = append(all, listed[*compute.StoragePool]{name: row.Name, created: row.CreationTimestamp, item: s.poolView(r, row)})
+		all = append(all, listed[*compute.StoragePool]{name: row.Name, created: row.CreationTimestamp, item: poolView(s, r, row)})
 	}
 	items, next, err := paged(r, all)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *Engine) listPools(r *request) (any, error) {
 	return &compute.StoragePoolList{Kind: "compute#storagePoolList", Id: id, Items: items, NextPageToken: next, SelfLink: r.link(id)}, nil
 }
 
-func (s *Engine) listPoolDisks(r *request) (any, error) {
+func listPoolDisks(s *Engine, r *request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	pool := r.named("storagePools", "storagePool")
@@ -117,7 +117,7 @@ func (s *Engine) listPoolDisks(r *request) (any, error) {
 	}, nil
 }
 
-func (s *Engine) getPoolType(r *request) (any, error) {
+func getPoolType(s *Engine, r *request) (any, error) {
 	path := r.named("storagePoolTypes", "storagePoolType")
 	if !slices.Contains(poolTypes, baseName(path)) {
 		return nil, errNotFound(path)
@@ -125,7 +125,7 @@ func (s *Engine) getPoolType(r *request) (any, error) {
 	return poolType(r, baseName(path)), nil
 }
 
-func (s *Engine) listPoolTypes(r *request) (any, error) {
+func listPoolTypes(s *Engine, r *request) (any, error) {
 	var all []listed[*compute.StoragePoolType]
 	for _, name := range poolTypes {
 		all = append(all, listed[*compute.StoragePoolType]{name: name, created: catalogTime, item: poolType(r, name)})

@@ -86,10 +86,10 @@ func (j *deletePool) accept(s *Engine) (target, error) {
 		return target{}, errNotReady(j.Path)
 	}
 	j.ID = row.Id
-	return target{path: j.Path, id: row.Id}, s.refuseDisksIn(j.Path)
+	return target{path: j.Path, id: row.Id}, refuseDisksIn(s, j.Path)
 }
 
-func (s *Engine) refuseDisksIn(pool string) error {
+func refuseDisksIn(s *Engine, pool string) error {
 	for _, disk := range s.poolDisks(pool) {
 		return errInUse(pool, disk.SelfLink)
 	}
@@ -101,7 +101,7 @@ func (j *deletePool) begin(s *Engine, _ string) error {
 	if !found || row.Id != j.ID {
 		return errNotFound(j.Path)
 	}
-	if err := s.refuseDisksIn(j.Path); err != nil {
+	if err := refuseDisksIn(s, j.Path); err != nil {
 		return err
 	}
 	row.State = statusDeleting
