@@ -70,9 +70,9 @@ func refuseAttachment(r *request, asked *compute.AttachedDisk) error {
 	return nil
 }
 
-func (j *attachDisk) locks() []string { return []string{j.Instance, j.Asked.Disk} }
+func (j *attachDisk) Locks() []string { return []string{j.Instance, j.Asked.Disk} }
 
-func (j *attachDisk) accept(s *Engine) (target, error) {
+func (j *attachDisk) Accept(s *Engine) (target, error) {
 	instance, found := s.instances.get(j.Instance)
 	if !found {
 		return target{}, errNotFound(j.Instance)
@@ -139,7 +139,7 @@ func checkRoom(s *Engine, instance compute.Instance, asked attachment, operation
 	return nil
 }
 
-func (j *attachDisk) begin(s *Engine, operation string) error {
+func (j *attachDisk) Begin(s *Engine, operation string) error {
 	if _, err := s.sameInstance(j.Instance, j.InstanceID); err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func freeIndex(s *Engine, path, instance string) int64 {
 	}
 }
 
-func (j *attachDisk) work(ctx context.Context, s *Engine) error {
+func (j *attachDisk) Work(ctx context.Context, s *Engine) error {
 	s.Lock()
 	device, powered := s.device(j.Asked), s.isPowered(j.Instance)
 	s.Unlock()
@@ -188,7 +188,7 @@ func (j *attachDisk) work(ctx context.Context, s *Engine) error {
 	return nil
 }
 
-func (j *attachDisk) finish(s *Engine) { finishAttachment(s, j.Asked.path()) }
+func (j *attachDisk) Finish(s *Engine) { finishAttachment(s, j.Asked.path()) }
 
 // finishAttachment makes an attachment one that clients see.
 func finishAttachment(s *Engine, path string) {
@@ -200,6 +200,6 @@ func finishAttachment(s *Engine, path string) {
 	s.disks.put(row.Disk, disk)
 }
 
-func (j *attachDisk) undo(s *Engine, _ string) {
+func (j *attachDisk) Undo(s *Engine, _ string) {
 	s.attachments.remove(j.Asked.path())
 }

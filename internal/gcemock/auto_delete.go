@@ -21,9 +21,9 @@ func newSetAutoDelete(r *request) (job, error) {
 
 func (j *setAutoDelete) path() string { return attachmentPath(j.Instance, j.Device) }
 
-func (j *setAutoDelete) locks() []string { return []string{j.Instance} }
+func (j *setAutoDelete) Locks() []string { return []string{j.Instance} }
 
-func (j *setAutoDelete) accept(s *Engine) (target, error) {
+func (j *setAutoDelete) Accept(s *Engine) (target, error) {
 	instance, err := s.findInstance(j.Instance)
 	if err != nil {
 		return target{}, err
@@ -36,14 +36,14 @@ func (j *setAutoDelete) accept(s *Engine) (target, error) {
 	return target{path: j.Instance, id: instance.Id}, nil
 }
 
-func (j *setAutoDelete) begin(s *Engine, _ string) error {
+func (j *setAutoDelete) Begin(s *Engine, _ string) error {
 	if row, found := s.attachments.get(j.path()); !found || row.DiskID != j.DiskID {
 		return errNoDevice(j.Device)
 	}
 	return nil
 }
 
-func (j *setAutoDelete) finish(s *Engine) {
+func (j *setAutoDelete) Finish(s *Engine) {
 	row, _ := s.attachments.get(j.path())
 	row.AutoDelete = j.AutoDelete
 	s.attachments.put(j.path(), row)

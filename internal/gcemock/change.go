@@ -9,21 +9,21 @@ import (
 )
 
 // job is what one operation does. It is kept as JSON, and taken up again after a
-// restart from begin on: every method but accept finds its own work done and goes on.
+// restart from Begin on: every method but Accept finds its own work done and goes on.
 type job interface {
-	// accept checks a request, and makes what can be seen at once. The store is locked.
-	accept(s *Engine) (target, error)
-	// locks are the paths that no other job may touch from begin to finish.
-	locks() []string
-	// begin checks again, since other jobs ran meanwhile, and takes what must not be
+	// Accept checks a request, and makes what can be seen at once. The store is locked.
+	Accept(s *Engine) (target, error)
+	// Locks are the paths that no other job may touch from Begin to Finish.
+	Locks() []string
+	// Begin checks again, since other jobs ran meanwhile, and takes what must not be
 	// taken twice. The store is locked.
-	begin(s *Engine, operation string) error
-	// work does what takes time: files and devices. The store isn't locked.
-	work(ctx context.Context, s *Engine) error
-	// finish makes the change seen. The store is locked.
-	finish(s *Engine)
-	// undo takes back what accept and begin did. The store is locked.
-	undo(s *Engine, operation string)
+	Begin(s *Engine, operation string) error
+	// Work does what takes time: files and devices. The store isn't locked.
+	Work(ctx context.Context, s *Engine) error
+	// Finish makes the change seen. The store is locked.
+	Finish(s *Engine)
+	// Undo takes back what Accept and Begin did. The store is locked.
+	Undo(s *Engine, operation string)
 }
 
 // target is what an operation is about.
@@ -35,9 +35,9 @@ type target struct {
 // quick is a job without a part of its own for some steps.
 type quick struct{}
 
-func (quick) begin(*Engine, string) error         { return nil }
-func (quick) work(context.Context, *Engine) error { return nil }
-func (quick) undo(*Engine, string)                {}
+func (quick) Begin(*Engine, string) error         { return nil }
+func (quick) Work(context.Context, *Engine) error { return nil }
+func (quick) Undo(*Engine, string)                {}
 
 // operationType is what an operation of a method calls itself.
 func operationType(method string) string {
@@ -75,7 +75,7 @@ func (s *Engine) accept(r *request, job job) (row operation, err error) {
 			}
 			return err
 		}
-		target, err := job.accept(s)
+		target, err := job.Accept(s)
 		if err != nil {
 			return err
 		}

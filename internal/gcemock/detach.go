@@ -19,9 +19,9 @@ func newDetachDisk(r *request) (job, error) {
 
 func (j *detachDisk) path() string { return attachmentPath(j.Instance, j.Device) }
 
-func (j *detachDisk) locks() []string { return []string{j.Instance, j.Disk} }
+func (j *detachDisk) Locks() []string { return []string{j.Instance, j.Disk} }
 
-func (j *detachDisk) accept(s *Engine) (target, error) {
+func (j *detachDisk) Accept(s *Engine) (target, error) {
 	instance, found := s.instances.get(j.Instance)
 	if !found {
 		return target{}, errNotFound(j.Instance)
@@ -38,14 +38,14 @@ func errNoDevice(device string) error {
 	return errInvalid("disk", device, "No attached disk found with device name '"+device+"'")
 }
 
-func (j *detachDisk) begin(s *Engine, _ string) error {
+func (j *detachDisk) Begin(s *Engine, _ string) error {
 	if row, found := s.attachments.get(j.path()); !found || row.DiskID != j.DiskID {
 		return errNoDevice(j.Device)
 	}
 	return nil
 }
 
-func (j *detachDisk) work(ctx context.Context, s *Engine) error {
+func (j *detachDisk) Work(ctx context.Context, s *Engine) error {
 	s.Lock()
 	device := s.device(s.attachments.rows[j.path()])
 	s.Unlock()
@@ -53,7 +53,7 @@ func (j *detachDisk) work(ctx context.Context, s *Engine) error {
 	return s.options.Attacher.Detach(ctx, device)
 }
 
-func (j *detachDisk) finish(s *Engine) { dropAttachment(s, j.path()) }
+func (j *detachDisk) Finish(s *Engine) { dropAttachment(s, j.path()) }
 
 // dropAttachment makes a disk free again, as far as this instance goes.
 func dropAttachment(s *Engine, path string) {

@@ -16,9 +16,9 @@ func newDeleteDisk(r *request) (job, error) {
 	return &deleteDisk{Path: r.named("disks", "disk")}, nil
 }
 
-func (j *deleteDisk) locks() []string { return []string{j.Path} }
+func (j *deleteDisk) Locks() []string { return []string{j.Path} }
 
-func (j *deleteDisk) accept(s *Engine) (target, error) {
+func (j *deleteDisk) Accept(s *Engine) (target, error) {
 	row, err := s.findReadyDisk(j.Path)
 	if err != nil {
 		return target{}, err
@@ -27,7 +27,7 @@ func (j *deleteDisk) accept(s *Engine) (target, error) {
 	return target{path: j.Path, id: row.Id}, s.refuseUsers(j.Path)
 }
 
-func (j *deleteDisk) begin(s *Engine, _ string) error {
+func (j *deleteDisk) Begin(s *Engine, _ string) error {
 	row, err := s.sameDisk(j.Path, j.ID)
 	if err != nil {
 		return err
@@ -40,14 +40,14 @@ func (j *deleteDisk) begin(s *Engine, _ string) error {
 	return nil
 }
 
-func (j *deleteDisk) work(_ context.Context, s *Engine) error { return s.contents.remove(j.ID) }
+func (j *deleteDisk) Work(_ context.Context, s *Engine) error { return s.contents.remove(j.ID) }
 
-func (j *deleteDisk) finish(s *Engine) {
+func (j *deleteDisk) Finish(s *Engine) {
 	s.disks.remove(j.Path)
 	s.dropInstants(j.ID)
 }
 
-func (j *deleteDisk) undo(s *Engine, _ string) {
+func (j *deleteDisk) Undo(s *Engine, _ string) {
 	if row, found := s.disks.get(j.Path); found {
 		row.Status = statusReady
 		s.disks.put(j.Path, row)
@@ -69,17 +69,17 @@ func newLabelDisk(r *request) (job, error) {
 	return &labelDisk{Path: r.named("disks", "resource"), Labels: asked.Labels, Fingerprint: asked.LabelFingerprint}, err
 }
 
-func (j *labelDisk) locks() []string { return []string{j.Path} }
+func (j *labelDisk) Locks() []string { return []string{j.Path} }
 
-func (j *labelDisk) accept(s *Engine) (target, error) {
+func (j *labelDisk) Accept(s *Engine) (target, error) {
 	if err := checkLabels(j.Labels); err != nil {
 		return target{}, err
 	}
 	j.ID = s.disks.rows[j.Path].Id
-	return target{path: j.Path, id: j.ID}, j.begin(s, "")
+	return target{path: j.Path, id: j.ID}, j.Begin(s, "")
 }
 
-func (j *labelDisk) begin(s *Engine, _ string) error {
+func (j *labelDisk) Begin(s *Engine, _ string) error {
 	row, err := s.sameDisk(j.Path, j.ID)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (j *labelDisk) begin(s *Engine, _ string) error {
 	return nil
 }
 
-func (j *labelDisk) finish(s *Engine) {
+func (j *labelDisk) Finish(s *Engine) {
 	row, err := s.sameDisk(j.Path, j.ID)
 	if err != nil {
 		return // it went with its instance meanwhile

@@ -57,7 +57,7 @@ func newInsertDisk(r *request) (job, error) {
 	return &insertDisk{Disk: made}, nil
 }
 
-func (j *insertDisk) accept(s *Engine) (target, error) {
+func (j *insertDisk) Accept(s *Engine) (target, error) {
 	path := j.Disk.SelfLink
 	if err := checkName(j.Disk.Name); err != nil {
 		return target{}, err
@@ -111,7 +111,7 @@ func checkReplicas(s *Engine, disk compute.Disk) error {
 	return nil
 }
 
-func (j *insertDisk) locks() []string {
+func (j *insertDisk) Locks() []string {
 	if j.From.isNone() {
 		return []string{j.Disk.SelfLink}
 	}
@@ -121,19 +121,19 @@ func (j *insertDisk) locks() []string {
 	return both
 }
 
-func (j *insertDisk) work(_ context.Context, s *Engine) error {
+func (j *insertDisk) Work(_ context.Context, s *Engine) error {
 	if j.From.isNone() {
 		return s.contents.make(j.Disk.Id, j.Disk.SizeGb)
 	}
 	return j.From.copyTo(s, j.Disk.Id, j.Disk.SizeGb)
 }
 
-func (j *insertDisk) finish(s *Engine) {
+func (j *insertDisk) Finish(s *Engine) {
 	j.Disk.Status = statusReady
 	s.disks.put(j.Disk.SelfLink, j.Disk)
 }
 
-func (j *insertDisk) undo(s *Engine, _ string) {
+func (j *insertDisk) Undo(s *Engine, _ string) {
 	s.disks.remove(j.Disk.SelfLink)
 	s.removeContent(j.Disk.Id, j.Disk.SelfLink)
 }

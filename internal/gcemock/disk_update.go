@@ -60,9 +60,9 @@ func newUpdateDisk(r *request) (job, error) {
 	return wanted, nil
 }
 
-func (j *updateDisk) locks() []string { return []string{j.Path} }
+func (j *updateDisk) Locks() []string { return []string{j.Path} }
 
-func (j *updateDisk) accept(s *Engine) (target, error) {
+func (j *updateDisk) Accept(s *Engine) (target, error) {
 	row, err := s.findReadyDisk(j.Path)
 	if err != nil {
 		return target{}, err
@@ -103,7 +103,7 @@ func (j *updateDisk) applied(row compute.Disk) compute.Disk {
 	return row
 }
 
-func (j *updateDisk) begin(s *Engine, _ string) error {
+func (j *updateDisk) Begin(s *Engine, _ string) error {
 	row, err := s.sameDisk(j.Path, j.ID)
 	switch {
 	case err != nil:
@@ -114,7 +114,7 @@ func (j *updateDisk) begin(s *Engine, _ string) error {
 	return j.check(s, row)
 }
 
-func (j *updateDisk) work(ctx context.Context, s *Engine) error {
+func (j *updateDisk) Work(ctx context.Context, s *Engine) error {
 	if j.SizeGb == 0 {
 		return nil
 	}
@@ -133,7 +133,7 @@ func (j *updateDisk) work(ctx context.Context, s *Engine) error {
 	return nil
 }
 
-func (j *updateDisk) finish(s *Engine) {
+func (j *updateDisk) Finish(s *Engine) {
 	row, err := s.sameDisk(j.Path, j.ID)
 	if err != nil {
 		s.removeContent(j.ID, j.Path) // it went with its instance meanwhile

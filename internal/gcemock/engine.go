@@ -135,7 +135,7 @@ func (s *Engine) run(row operation, stuck <-chan struct{}) error {
 	if err := s.pause(s.ctx, total-total/4); err != nil {
 		return err
 	}
-	unlock := s.busy.lock(job.locks())
+	unlock := s.busy.lock(job.Locks())
 	defer unlock()
 	return s.perform(path, job, row.Failure)
 }
@@ -147,7 +147,7 @@ func (s *Engine) perform(path string, job job, failure *apiError) error {
 	}
 	begun := false
 	err := s.update(func() error {
-		err := job.begin(s, path)
+		err := job.Begin(s, path)
 		begun = err == nil // also if it can't be written
 		return err
 	})
@@ -156,7 +156,7 @@ func (s *Engine) perform(path string, job job, failure *apiError) error {
 	case failure != nil:
 		err = failure
 	default:
-		err = job.work(s.ctx, s)
+		err = job.Work(s.ctx, s)
 	}
 	if s.ctx.Err() != nil {
 		return s.ctx.Err()
@@ -171,9 +171,9 @@ func (s *Engine) end(path string, job job, begun bool, failed error) error {
 		row, _ := s.operations.get(path)
 		switch {
 		case failed == nil:
-			job.finish(s)
+			job.Finish(s)
 		case begun:
-			job.undo(s, path)
+			job.Undo(s, path)
 		}
 		if failed != nil {
 			known := asAPIError(failed)

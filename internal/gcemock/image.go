@@ -77,9 +77,9 @@ func newInsertImage(r *request) (job, error) {
 	}}, nil
 }
 
-func (j *insertImage) locks() []string { return []string{j.Image.SelfLink, j.From.Path} }
+func (j *insertImage) Locks() []string { return []string{j.Image.SelfLink, j.From.Path} }
 
-func (j *insertImage) accept(s *Engine) (target, error) {
+func (j *insertImage) Accept(s *Engine) (target, error) {
 	path := j.Image.SelfLink
 	if err := checkName(j.Image.Name); err != nil {
 		return target{}, err
@@ -123,16 +123,16 @@ func (j *insertImage) takeSource(s *Engine) error {
 	return nil
 }
 
-func (j *insertImage) work(_ context.Context, s *Engine) error {
+func (j *insertImage) Work(_ context.Context, s *Engine) error {
 	return j.From.copyTo(s, j.Image.Id, j.Image.DiskSizeGb)
 }
 
-func (j *insertImage) finish(s *Engine) {
+func (j *insertImage) Finish(s *Engine) {
 	j.Image.Status, j.Image.ArchiveSizeBytes = statusReady, s.contents.stored(j.Image.Id)
 	s.images.put(j.Image.SelfLink, j.Image)
 }
 
-func (j *insertImage) undo(s *Engine, _ string) {
+func (j *insertImage) Undo(s *Engine, _ string) {
 	s.images.remove(j.Image.SelfLink)
 	s.removeContent(j.Image.Id, j.Image.SelfLink)
 }
@@ -148,9 +148,9 @@ func newDeleteImage(r *request) (job, error) {
 	return &deleteImage{Path: r.named("images", "image")}, nil
 }
 
-func (j *deleteImage) locks() []string { return []string{j.Path} }
+func (j *deleteImage) Locks() []string { return []string{j.Path} }
 
-func (j *deleteImage) accept(s *Engine) (target, error) {
+func (j *deleteImage) Accept(s *Engine) (target, error) {
 	row, found := s.images.get(j.Path)
 	switch {
 	case !found:
@@ -162,13 +162,13 @@ func (j *deleteImage) accept(s *Engine) (target, error) {
 	return target{path: j.Path, id: row.Id}, nil
 }
 
-func (j *deleteImage) begin(s *Engine, _ string) error {
+func (j *deleteImage) Begin(s *Engine, _ string) error {
 	if row, found := s.images.get(j.Path); !found || row.Id != j.ID {
 		return errNotFound(j.Path)
 	}
 	return nil
 }
 
-func (j *deleteImage) work(_ context.Context, s *Engine) error { return s.contents.remove(j.ID) }
+func (j *deleteImage) Work(_ context.Context, s *Engine) error { return s.contents.remove(j.ID) }
 
-func (j *deleteImage) finish(s *Engine) { s.images.remove(j.Path) }
+func (j *deleteImage) Finish(s *Engine) { s.images.remove(j.Path) }

@@ -38,11 +38,11 @@ func newInsertInstance(r *request) (job, error) {
 	return made, nil
 }
 
-func (j *insertInstance) locks() []string {
+func (j *insertInstance) Locks() []string {
 	return append([]string{j.Instance.SelfLink}, sortedDisks(j.Disks)...)
 }
 
-func (j *insertInstance) accept(s *Engine) (target, error) {
+func (j *insertInstance) Accept(s *Engine) (target, error) {
 	path := j.Instance.SelfLink
 	if err := checkName(j.Instance.Name); err != nil {
 		return target{}, err
@@ -69,7 +69,7 @@ func (j *insertInstance) accept(s *Engine) (target, error) {
 	return target{path: path, id: j.Instance.Id}, nil
 }
 
-func (j *insertInstance) work(ctx context.Context, s *Engine) error {
+func (j *insertInstance) Work(ctx context.Context, s *Engine) error {
 	for _, disk := range j.Disks {
 		err := s.update(func() error {
 			// The instance is new, and under this job's lock: what is there is its own.
@@ -96,14 +96,14 @@ func (j *insertInstance) work(ctx context.Context, s *Engine) error {
 	return nil
 }
 
-func (j *insertInstance) finish(s *Engine) {
+func (j *insertInstance) Finish(s *Engine) {
 	for _, disk := range j.Disks {
 		finishAttachment(s, disk.path())
 	}
 	setStatus(s, j.Instance.SelfLink, statusInstanceRunning)
 }
 
-func (j *insertInstance) undo(s *Engine, _ string) {
+func (j *insertInstance) Undo(s *Engine, _ string) {
 	for _, row := range s.attachedTo(j.Instance.SelfLink) {
 		s.attachments.remove(row.path())
 	}
@@ -122,15 +122,15 @@ func newDeleteInstance(r *request) (job, error) {
 	return &deleteInstance{Path: r.named("instances", "instance")}, nil
 }
 
-func (j *deleteInstance) locks() []string { return []string{j.Path} }
+func (j *deleteInstance) Locks() []string { return []string{j.Path} }
 
-func (j *deleteInstance) accept(s *Engine) (target, error) {
+func (j *deleteInstance) Accept(s *Engine) (target, error) {
 	row, err := s.findInstance(j.Path)
 	j.ID, j.Before = row.Id, row.Status
 	return target{path: j.Path, id: row.Id}, err
 }
 
-func (j *deleteInstance) begin(s *Engine, _ string) error {
+func (j *deleteInstance) Begin(s *Engine, _ string) error {
 	row, err := s.sameInstance(j.Path, j.ID)
 	if err != nil {
 		return err
@@ -140,14 +140,14 @@ func (j *deleteInstance) begin(s *Engine, _ string) error {
 	return nil
 }
 
-func (j *deleteInstance) work(ctx context.Context, s *Engine) error {
+func (j *deleteInstance) Work(ctx context.Context, s *Engine) error {
 	if j.Before != statusInstanceRunning {
 		return s.unplugAll(ctx, j.Path)
 	}
 	return s.powerOff(ctx, j.Path)
 }
 
-func (j *deleteInstance) finish(s *Engine) {
+func (j *deleteInstance) Finish(s *Engine) {
 	for _, row := range s.attachedTo(j.Path) {
 		dropAttachment(s, row.path())
 		disk, found := s.disks.get(row.Disk)
@@ -161,4 +161,4 @@ func (j *deleteInstance) finish(s *Engine) {
 	s.instances.remove(j.Path)
 }
 
-func (j *deleteInstance) undo(s *Engine, _ string) { setStatus(s, j.Path, j.Before) }
+func (j *deleteInstance) Undo(s *Engine, _ string) { setStatus(s, j.Path, j.Before) }

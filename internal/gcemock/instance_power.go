@@ -30,9 +30,9 @@ func newResetInstance(r *request) (job, error) {
 	return &powerInstance{Path: r.named("instances", "instance"), Down: true, Up: true}, nil
 }
 
-func (j *powerInstance) locks() []string { return []string{j.Path} }
+func (j *powerInstance) Locks() []string { return []string{j.Path} }
 
-func (j *powerInstance) accept(s *Engine) (target, error) {
+func (j *powerInstance) Accept(s *Engine) (target, error) {
 	row, err := s.findInstance(j.Path)
 	if err != nil {
 		return target{}, err
@@ -47,7 +47,7 @@ func (j *powerInstance) accept(s *Engine) (target, error) {
 	return target{path: j.Path, id: row.Id}, nil
 }
 
-func (j *powerInstance) begin(s *Engine, _ string) error {
+func (j *powerInstance) Begin(s *Engine, _ string) error {
 	row, err := s.sameInstance(j.Path, j.ID)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (j *powerInstance) begin(s *Engine, _ string) error {
 	return nil
 }
 
-func (j *powerInstance) work(ctx context.Context, s *Engine) error {
+func (j *powerInstance) Work(ctx context.Context, s *Engine) error {
 	if j.Down {
 		if err := s.powerOff(ctx, j.Path); err != nil {
 			return err
@@ -82,7 +82,7 @@ func (j *powerInstance) work(ctx context.Context, s *Engine) error {
 	return err
 }
 
-func (j *powerInstance) finish(s *Engine) {
+func (j *powerInstance) Finish(s *Engine) {
 	if j.Up {
 		setStatus(s, j.Path, statusInstanceRunning)
 	} else {
@@ -90,7 +90,7 @@ func (j *powerInstance) finish(s *Engine) {
 	}
 }
 
-func (j *powerInstance) undo(s *Engine, _ string) { setStatus(s, j.Path, j.Before) }
+func (j *powerInstance) Undo(s *Engine, _ string) { setStatus(s, j.Path, j.Before) }
 
 // settled is the status of an instance before an operation on it began: not the one
 // that the operation itself had set when it was interrupted.

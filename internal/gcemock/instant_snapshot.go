@@ -64,9 +64,9 @@ func newInsertInstantSnapshot(r *request) (job, error) {
 	}}, nil
 }
 
-func (j *insertInstantSnapshot) locks() []string { return []string{j.Instant.SelfLink, j.From.Path} }
+func (j *insertInstantSnapshot) Locks() []string { return []string{j.Instant.SelfLink, j.From.Path} }
 
-func (j *insertInstantSnapshot) accept(s *Engine) (target, error) {
+func (j *insertInstantSnapshot) Accept(s *Engine) (target, error) {
 	path := j.Instant.SelfLink
 	if err := checkName(j.Instant.Name); err != nil {
 		return target{}, err
@@ -91,16 +91,16 @@ func (j *insertInstantSnapshot) accept(s *Engine) (target, error) {
 	return target{path: path, id: j.Instant.Id}, nil
 }
 
-func (j *insertInstantSnapshot) work(_ context.Context, s *Engine) error {
+func (j *insertInstantSnapshot) Work(_ context.Context, s *Engine) error {
 	return j.From.copyTo(s, j.Instant.Id, 0)
 }
 
-func (j *insertInstantSnapshot) finish(s *Engine) {
+func (j *insertInstantSnapshot) Finish(s *Engine) {
 	j.Instant.Status = statusReady
 	s.instants.put(j.Instant.SelfLink, j.Instant)
 }
 
-func (j *insertInstantSnapshot) undo(s *Engine, _ string) {
+func (j *insertInstantSnapshot) Undo(s *Engine, _ string) {
 	s.instants.remove(j.Instant.SelfLink)
 	s.removeContent(j.Instant.Id, j.Instant.SelfLink)
 }
@@ -116,9 +116,9 @@ func newDeleteInstantSnapshot(r *request) (job, error) {
 	return &deleteInstantSnapshot{Path: r.named("instantSnapshots", "instantSnapshot")}, nil
 }
 
-func (j *deleteInstantSnapshot) locks() []string { return []string{j.Path} }
+func (j *deleteInstantSnapshot) Locks() []string { return []string{j.Path} }
 
-func (j *deleteInstantSnapshot) accept(s *Engine) (target, error) {
+func (j *deleteInstantSnapshot) Accept(s *Engine) (target, error) {
 	row, found := s.instants.get(j.Path)
 	switch {
 	case !found:
@@ -130,15 +130,15 @@ func (j *deleteInstantSnapshot) accept(s *Engine) (target, error) {
 	return target{path: j.Path, id: row.Id}, nil
 }
 
-func (j *deleteInstantSnapshot) begin(s *Engine, _ string) error {
+func (j *deleteInstantSnapshot) Begin(s *Engine, _ string) error {
 	if row, found := s.instants.get(j.Path); !found || row.Id != j.ID {
 		return errNotFound(j.Path)
 	}
 	return nil
 }
 
-func (j *deleteInstantSnapshot) work(_ context.Context, s *Engine) error {
+func (j *deleteInstantSnapshot) Work(_ context.Context, s *Engine) error {
 	return s.contents.remove(j.ID)
 }
 
-func (j *deleteInstantSnapshot) finish(s *Engine) { s.instants.remove(j.Path) }
+func (j *deleteInstantSnapshot) Finish(s *Engine) { s.instants.remove(j.Path) }

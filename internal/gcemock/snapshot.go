@@ -87,11 +87,11 @@ func snapshotJob(r *request, asked compute.Snapshot) *insertSnapshot {
 	}}
 }
 
-func (j *insertSnapshot) locks() []string {
+func (j *insertSnapshot) Locks() []string {
 	return []string{j.From.Path, j.Snapshot.SelfLink}
 }
 
-func (j *insertSnapshot) accept(s *Engine) (target, error) {
+func (j *insertSnapshot) Accept(s *Engine) (target, error) {
 	if err := checkName(j.Snapshot.Name); err != nil {
 		return target{}, err
 	}
@@ -136,25 +136,25 @@ func (j *insertSnapshot) takeSource(s *Engine) error {
 	return nil
 }
 
-func (j *insertSnapshot) begin(s *Engine, _ string) error {
+func (j *insertSnapshot) Begin(s *Engine, _ string) error {
 	uploading := j.Snapshot
 	uploading.Status = statusUploading
 	s.snapshots.put(j.Snapshot.SelfLink, uploading)
 	return nil
 }
 
-func (j *insertSnapshot) work(_ context.Context, s *Engine) error {
+func (j *insertSnapshot) Work(_ context.Context, s *Engine) error {
 	return j.From.copyTo(s, j.Snapshot.Id, 0)
 }
 
-func (j *insertSnapshot) finish(s *Engine) {
+func (j *insertSnapshot) Finish(s *Engine) {
 	j.Snapshot.Status = statusReady
 	j.Snapshot.StorageBytes = s.contents.stored(j.Snapshot.Id)
 	j.Snapshot.StorageBytesStatus = "UP_TO_DATE"
 	s.snapshots.put(j.Snapshot.SelfLink, j.Snapshot)
 }
 
-func (j *insertSnapshot) undo(s *Engine, _ string) {
+func (j *insertSnapshot) Undo(s *Engine, _ string) {
 	s.snapshots.remove(j.Snapshot.SelfLink)
 	s.removeContent(j.Snapshot.Id, j.Snapshot.SelfLink)
 }
@@ -170,9 +170,9 @@ func newDeleteSnapshot(r *request) (job, error) {
 	return &deleteSnapshot{Path: r.named("snapshots", "snapshot")}, nil
 }
 
-func (j *deleteSnapshot) locks() []string { return []string{j.Path} }
+func (j *deleteSnapshot) Locks() []string { return []string{j.Path} }
 
-func (j *deleteSnapshot) accept(s *Engine) (target, error) {
+func (j *deleteSnapshot) Accept(s *Engine) (target, error) {
 	row, found := s.snapshots.get(j.Path)
 	if !found {
 		return target{}, errNotFound(j.Path)
@@ -184,13 +184,13 @@ func (j *deleteSnapshot) accept(s *Engine) (target, error) {
 	return target{path: j.Path, id: row.Id}, nil
 }
 
-func (j *deleteSnapshot) begin(s *Engine, _ string) error {
+func (j *deleteSnapshot) Begin(s *Engine, _ string) error {
 	if row, found := s.snapshots.get(j.Path); !found || row.Id != j.ID {
 		return errNotFound(j.Path)
 	}
 	return nil
 }
 
-func (j *deleteSnapshot) work(_ context.Context, s *Engine) error { return s.contents.remove(j.ID) }
+func (j *deleteSnapshot) Work(_ context.Context, s *Engine) error { return s.contents.remove(j.ID) }
 
-func (j *deleteSnapshot) finish(s *Engine) { s.snapshots.remove(j.Path) }
+func (j *deleteSnapshot) Finish(s *Engine) { s.snapshots.remove(j.Path) }

@@ -32,9 +32,9 @@ func newInsertPool(r *request) (job, error) {
 	}}, nil
 }
 
-func (j *insertPool) locks() []string { return []string{j.Pool.SelfLink} }
+func (j *insertPool) Locks() []string { return []string{j.Pool.SelfLink} }
 
-func (j *insertPool) accept(s *Engine) (target, error) {
+func (j *insertPool) Accept(s *Engine) (target, error) {
 	path, sizeGb := j.Pool.SelfLink, j.Pool.PoolProvisionedCapacityGb
 	if err := checkName(j.Pool.Name); err != nil {
 		return target{}, err
@@ -57,12 +57,12 @@ func (j *insertPool) accept(s *Engine) (target, error) {
 	return target{path: path, id: j.Pool.Id}, nil
 }
 
-func (j *insertPool) finish(s *Engine) {
+func (j *insertPool) Finish(s *Engine) {
 	j.Pool.State = statusReady
 	s.pools.put(j.Pool.SelfLink, j.Pool)
 }
 
-func (j *insertPool) undo(s *Engine, _ string) { s.pools.remove(j.Pool.SelfLink) }
+func (j *insertPool) Undo(s *Engine, _ string) { s.pools.remove(j.Pool.SelfLink) }
 
 // deletePool removes a storage pool that has no disks.
 type deletePool struct {
@@ -75,9 +75,9 @@ func newDeletePool(r *request) (job, error) {
 	return &deletePool{Path: r.named("storagePools", "storagePool")}, nil
 }
 
-func (j *deletePool) locks() []string { return []string{j.Path} }
+func (j *deletePool) Locks() []string { return []string{j.Path} }
 
-func (j *deletePool) accept(s *Engine) (target, error) {
+func (j *deletePool) Accept(s *Engine) (target, error) {
 	row, found := s.pools.get(j.Path)
 	switch {
 	case !found:
@@ -96,7 +96,7 @@ func refuseDisksIn(s *Engine, pool string) error {
 	return nil
 }
 
-func (j *deletePool) begin(s *Engine, _ string) error {
+func (j *deletePool) Begin(s *Engine, _ string) error {
 	row, found := s.pools.get(j.Path)
 	if !found || row.Id != j.ID {
 		return errNotFound(j.Path)
@@ -109,9 +109,9 @@ func (j *deletePool) begin(s *Engine, _ string) error {
 	return nil
 }
 
-func (j *deletePool) finish(s *Engine) { s.pools.remove(j.Path) }
+func (j *deletePool) Finish(s *Engine) { s.pools.remove(j.Path) }
 
-func (j *deletePool) undo(s *Engine, _ string) {
+func (j *deletePool) Undo(s *Engine, _ string) {
 	if row, found := s.pools.get(j.Path); found {
 		row.State = statusReady
 		s.pools.put(j.Path, row)
