@@ -6,6 +6,9 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/stowage-dev/stowage/internal/gcemock/fault"
+	"github.com/stowage-dev/stowage/internal/gcemock/wire"
 )
 
 // adminPath is where faults are made, beside what Google has.
@@ -13,8 +16,8 @@ const adminPath = "/_mock/"
 
 // latencyBody is a latency as JSON.
 type latencyBody struct {
-	Answer    Duration `json:"answer"`
-	Operation Duration `json:"operation"`
+	Answer    fault.Duration `json:"answer"`
+	Operation fault.Duration `json:"operation"`
 }
 
 // routeAdmin serves what only a mock has.
@@ -34,26 +37,26 @@ func (s *Server) routeAdmin(mux *http.ServeMux) {
 			if err == nil {
 				body, err = answer(r)
 			}
-			respond(w, body, err)
+			wire.Respond(w, body, err)
 		})
 	}
 	mux.HandleFunc("POST /token", s.exchange)
 }
 
 func (s *Server) listFaults(*http.Request) (any, error) {
-	return map[string]any{"faults": s.engine.faults.list()}, nil
+	return map[string]any{"faults": s.engine.Faults.List()}, nil
 }
 
 func (s *Server) addFault(r *http.Request) (any, error) {
-	text, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
+	text, err := io.ReadAll(io.LimitReader(r.Body, wire.MaxBody))
 	if err != nil {
 		return nil, err
 	}
-	asked, err := parseFault(text, methods())
+	asked, err := fault.Parse(text, methods())
 	if err != nil {
-		return nil, errInvalid("fault", string(text), err.Error())
+		return nil, wire.Invalid("fault", string(text), err.Error())
 	}
-	return s.engine.faults.add(asked), nil
+	return s.engine.Faults.Add(asked), nil
 }
 
 // removeFaults takes away one fault, or all; operations that were stuck go on.
@@ -61,25 +64,25 @@ func (s *Server) removeFaults(r *http.Request) (any, error) {
 	id := 0
 	if text := r.PathValue("id"); text != "" {
 		var err error
-		if id, err = strconv.Atoi(text); err != nil || id < 1 || !s.engine.faults.remove(id) {
-			return nil, errNotFound("faults/" + text)
+		if id, err = strconv.Atoi(text); err != nil || id < 1 || !s.engine.Faults.Remove(id) {
+			return nil, wire.NotFound("faults/" + text)
 		}
 		return s.listFaults(r)
 	}
-	s.engine.faults.remove(id)
+	s.engine.Faults.Remove(id)
 	return s.listFaults(r)
 }
 
 func (s *Server) getLatency(*http.Request) (any, error) {
-	now := s.engine.faults.latency()
-	return latencyBody{Answer: Duration(now.Answer), Operation: Duration(now.Operation)}, nil
+	now := s.engine.Faults.Latency()
+	return latencyBody{Answer: fault.Duration(now.Answer), Operation: fault.Duration(now.Operation)}, nil
 }
 
 func (s *Server) setLatency(r *http.Request) (any, error) {
 	var asked latencyBody
-	if err := json.NewDecoder(io.LimitReader(r.Body, maxBody)).Decode(&asked); err != nil {
-		return nil, errInvalid("latency", "", err.Error())
+	if err := json.NewDecoder(io.LimitReader(r.Body, wire.MaxBody)).Decode(&asked); err != nil {
+		return nil, wire.Invalid("latency", "", err.Error())
 	}
-	s.engine.faults.set(latency{Answer: time.Duration(asked.Answer), Operation: time.Duration(asked.Operation)})
+	s.engine.Faults.SetLatency(fault.Latency{Answer: time.Duration(asked.Answer), Operation: time.Duration(asked.Operation)})
 	return s.getLatency(r)
 }

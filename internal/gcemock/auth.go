@@ -3,6 +3,8 @@ package gcemock
 import (
 	"crypto/subtle"
 	"net/http"
+
+	"github.com/stowage-dev/stowage/internal/gcemock/wire"
 )
 
 // authorize checks who calls, where that was asked for.
@@ -14,8 +16,8 @@ func (s *Server) authorize(r *http.Request) error {
 	if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), wanted) == 1 {
 		return nil
 	}
-	return &apiError{
-		Status: http.StatusUnauthorized, Reason: reasonAuthorization,
+	return &wire.Error{
+		Status: http.StatusUnauthorized, Reason: wire.ReasonAuthorization,
 		Message: "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other valid authentication credential. See https://developers.google.com/identity/sign-in/web/devconsole-project.",
 	}
 }
@@ -30,5 +32,5 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(`{"error":"invalid_grant","error_description":"Invalid grant: account not found"}`))
 		return
 	}
-	respond(w, map[string]any{"access_token": "any", "token_type": "Bearer", "expires_in": 3600}, nil)
+	wire.Respond(w, map[string]any{"access_token": "any", "token_type": "Bearer", "expires_in": 3600}, nil)
 }

@@ -6,6 +6,10 @@
 // folder; disks are sparse files there, and package hotplug makes a block device appear
 // where one is attached. Faults are made on demand.
 //
+// The server reads calls and has the catalog of projects, regions and zones. Its parts:
+// wire (forms of requests and answers), fault, state (what exists, in a journal), engine
+// (operations), and what they are about: disks, snapshots, instances.
+//
 // It knows nothing of Kubernetes, and nothing of Stowage imports it but tests.
 package gcemock
 
@@ -16,7 +20,11 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/stowage-dev/stowage/internal/gcemock/engine"
+	"github.com/stowage-dev/stowage/internal/gcemock/fault"
 	"github.com/stowage-dev/stowage/internal/gcemock/hotplug"
+	"github.com/stowage-dev/stowage/internal/gcemock/instances"
+	"github.com/stowage-dev/stowage/internal/gcemock/wire"
 )
 
 // Options describe a cloud.
@@ -39,9 +47,15 @@ type Options struct {
 	Now func() time.Time
 }
 
+// Fault is something that goes wrong with calls of a method.
+type Fault = fault.Fault
+
+// Duration is a time.Duration that is written as 2s in JSON.
+type Duration = fault.Duration
+
 // Server is a cloud: it answers calls, and hands what they change to its engine.
 type Server struct {
-	engine *Engine
+	engine *engine.Engine
 	token  string
 	mux    *http.ServeMux
 }
@@ -49,8 +63,8 @@ type Server struct {
 // New opens a cloud, with all that its folder holds. Operations that were under way
 // when it was closed, or killed, go on. They stop with the context. Call Close in the end.
 func New(ctx context.Context, options Options) (*Server, error) {
-	opened, err := open(ctx, engineOptions{
-		Folder: options.Folder, Places: places{Projects: options.Projects, Zones: options.Zones}, Latency: options.Latency,
+	opened, err := engine.Open(ctx, engine.Options{
+		Folder: options.Folder, Places: wire.Places{Projects: options.Projects, Zones: options.Zones}, Latency: options.Latency,
 		QuotaGb: options.QuotaGb, Attacher: options.Attacher, Log: options.Log, Now: options.Now,
 	}, jobs())
 	if err != nil {
@@ -69,17 +83,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.Serve
 
 // EnsureInstance makes an instance that runs, at once, unless it is there.
 func (s *Server) EnsureInstance(project, zone, name, machineType string) error {
-	return ensureInstance(s.engine, project, zone, name, machineType)
+	return instances.Ensure(s.engine, project, zone, name, machineType)
 }
 
 // ParseFault reads a fault from JSON.
-func ParseFault(text []byte) (Fault, error) { return parseFault(text, methods()) }
+func ParseFault(text []byte) (Fault, error) { return fault.Parse(text, methods()) }
 
 // Inject arms a fault.
 func (s *Server) Inject(asked Fault) error {
-	if err := asked.check(methods()); err != nil {
+	if err := asked.Check(methods()); err != nil {
 		return err
 	}
-	s.engine.faults.add(asked)
+	s.engine.Faults.Add(asked)
 	return nil
 }

@@ -5,38 +5,44 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/stowage-dev/stowage/internal/gcemock/disks"
+	"github.com/stowage-dev/stowage/internal/gcemock/engine"
+	"github.com/stowage-dev/stowage/internal/gcemock/instances"
+	"github.com/stowage-dev/stowage/internal/gcemock/snapshots"
+	"github.com/stowage-dev/stowage/internal/gcemock/wire"
 )
 
 // routes are all methods that are served.
-func routes() []route {
-	return slices.Concat(catalogRoutes(), diskRoutes(), copyRoutes(), instanceRoutes(), operationRoutes())
+func routes() []engine.Route {
+	return slices.Concat(catalogRoutes(), disks.Routes(), snapshots.Routes(), instances.Routes(), engine.Routes())
 }
 
 // methods are the names of all methods that are served.
 func methods() []string {
 	var names []string
 	for _, route := range routes() {
-		names = append(names, route.method)
+		names = append(names, route.Method)
 	}
 	return names
 }
 
 // catalogRoutes read what was always there.
-func catalogRoutes() []route {
-	return []route{
-		{"projects.get", "GET ", getProject},
-		{"regions.list", "GET regions", listRegions},
-		{"regions.get", "GET regions/{name}", getRegion},
-		{"zones.list", "GET zones", listZones},
-		{"zones.get", "GET zones/{zone}", getZone},
+func catalogRoutes() []engine.Route {
+	return []engine.Route{
+		{Method: "projects.get", Pattern: "GET ", Answer: getProject},
+		{Method: "regions.list", Pattern: "GET regions", Answer: listRegions},
+		{Method: "regions.get", Pattern: "GET regions/{name}", Answer: getRegion},
+		{Method: "zones.list", Pattern: "GET zones", Answer: listZones},
+		{Method: "zones.get", Pattern: "GET zones/{zone}", Answer: getZone},
 	}
 }
 
 // jobs makes an empty job of each method that changes something.
-func jobs() map[string]func() job {
-	all := diskJobs()
-	maps.Copy(all, copyJobs())
-	maps.Copy(all, instanceJobs())
+func jobs() map[string]func() engine.Job {
+	all := disks.Jobs()
+	maps.Copy(all, snapshots.Jobs())
+	maps.Copy(all, instances.Jobs())
 	return all
 }
 
@@ -44,15 +50,15 @@ func jobs() map[string]func() job {
 func (s *Server) routed() *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, route := range routes() {
-		verb, path, _ := strings.Cut(route.pattern, " ")
-		for _, version := range versions {
-			pattern := strings.TrimSuffix(basePath+version+"/projects/{project}/"+path, "/")
+		verb, path, _ := strings.Cut(route.Pattern, " ")
+		for _, version := range wire.Versions {
+			pattern := strings.TrimSuffix(wire.BasePath+version+"/projects/{project}/"+path, "/")
 			mux.HandleFunc(verb+" "+pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, route, version) })
 		}
 	}
 	s.routeAdmin(mux)
-	for _, version := range versions {
-		mux.HandleFunc(basePath+version+"/projects/", s.refuseMethod)
+	for _, version := range wire.Versions {
+		mux.HandleFunc(wire.BasePath+version+"/projects/", s.refuseMethod)
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		// Outside the API, Google answers with a page for people, and no reason.
@@ -68,39 +74,39 @@ func (s *Server) routed() *http.ServeMux {
 func (s *Server) refuseMethod(w http.ResponseWriter, r *http.Request) {
 	err := s.authorize(r)
 	if err == nil {
-		err = errNotServed(r.Method + " " + r.URL.Path)
+		err = wire.NotServed(r.Method + " " + r.URL.Path)
 	}
-	respond(w, nil, err)
+	wire.Respond(w, nil, err)
 }
 
 // serve answers a call, or makes it go wrong as it was told to.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, route route, version string) {
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, route engine.Route, version string) {
 	answer, lost, err := s.answer(r, route, version)
-	s.engine.options.Log.V(1).Info("answered", "method", route.method, "path", r.URL.Path, "error", err, "lost", lost)
+	s.engine.Options.Log.V(1).Info("answered", "method", route.Method, "path", r.URL.Path, "error", err, "lost", lost)
 	if lost {
 		// It was done, and the client never hears of it.
 		panic(http.ErrAbortHandler)
 	}
-	respond(w, answer, err)
+	wire.Respond(w, answer, err)
 }
 
-func (s *Server) answer(r *http.Request, route route, version string) (answer any, lost bool, err error) {
+func (s *Server) answer(r *http.Request, route engine.Route, version string) (answer any, lost bool, err error) {
 	if err := s.authorize(r); err != nil {
 		return nil, false, err
 	}
-	call, err := read(r, method{name: route.method, version: version, changes: s.engine.jobs[route.method] != nil}, s.engine.options.Places)
+	call, err := wire.Read(r, wire.Method{Name: route.Method, Version: version, Changes: s.engine.Jobs[route.Method] != nil}, s.engine.Options.Places)
 	if err != nil {
 		return nil, false, err
 	}
-	call.fault = s.engine.faults.draw(route.method)
-	if err := s.engine.pause(r.Context(), s.engine.faults.latency().Answer); err != nil {
+	call.Fault = s.engine.Faults.Draw(route.Method)
+	if err := s.engine.Pause(r.Context(), s.engine.Faults.Latency().Answer); err != nil {
 		return nil, false, err
 	}
-	if refused := refusal(call.fault); refused != nil {
+	if refused := engine.Refusal(call.Fault); refused != nil {
 		return nil, false, refused
 	}
-	if answer, err = route.answer(s.engine, call); err == nil {
-		answer, err = call.fields.from(answer)
+	if answer, err = route.Answer(s.engine, call); err == nil {
+		answer, err = call.Fields.From(answer)
 	}
-	return answer, call.fault.losesAnswer(), err
+	return answer, call.Fault.LosesAnswer(), err
 }

@@ -44,7 +44,7 @@ func fillJournal(t *testing.T, path string) {
 	}
 	for _, each := range opened {
 		number, err := strconv.Atoi(each.Name())
-		target, _ := os.Readlink(filepath.Join("/proc/self/fd", each.Name()))
+		target, _ := os.Readlink("/proc/self/fd/" + each.Name())
 		if err != nil || target != path {
 			continue
 		}
