@@ -7,12 +7,15 @@ import (
 	"github.com/stowage-dev/stowage/internal/gcemock/wire"
 )
 
+// token is the bearer token that each call must carry. Empty: any, or none.
+type token string
+
 // authorize checks who calls, where that was asked for.
-func (s *Server) authorize(r *http.Request) error {
-	if s.token == "" {
+func (t token) authorize(r *http.Request) error {
+	if t == "" {
 		return nil
 	}
-	wanted := []byte("Bearer " + s.token)
+	wanted := []byte("Bearer " + string(t))
 	if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), wanted) == 1 {
 		return nil
 	}
@@ -25,8 +28,8 @@ func (s *Server) authorize(r *http.Request) error {
 // exchange gives who shows a service account's key an access token, as Google's token
 // endpoint does: put its URL into the key as token_uri. Where a token is asked for,
 // every key is a stranger's.
-func (s *Server) exchange(w http.ResponseWriter, r *http.Request) {
-	if err := r.ParseForm(); err != nil || r.PostForm.Get("assertion") == "" || s.token != "" {
+func (t token) exchange(w http.ResponseWriter, r *http.Request) {
+	if err := r.ParseForm(); err != nil || r.PostForm.Get("assertion") == "" || t != "" {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = w.Write([]byte(`{"error":"invalid_grant","error_description":"Invalid grant: account not found"}`))

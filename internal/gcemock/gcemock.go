@@ -56,7 +56,6 @@ type Duration = fault.Duration
 // Server is a cloud: it answers calls, and hands what they change to its engine.
 type Server struct {
 	engine *engine.Engine
-	token  string
 	mux    *http.ServeMux
 }
 
@@ -70,8 +69,9 @@ func New(ctx context.Context, options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{engine: opened, token: options.Token}
-	s.mux = s.routed()
+	s := &Server{engine: opened, mux: http.NewServeMux()}
+	calls{engine: opened, token: token(options.Token)}.route(s.mux)
+	admin{faults: opened.Faults, token: token(options.Token)}.route(s.mux)
 	return s, nil
 }
 

@@ -46,9 +46,13 @@ func jobs() map[string]func() engine.Job {
 	return all
 }
 
-// routed puts all that is served behind one handler.
-func (s *Server) routed() *http.ServeMux {
-	mux := http.NewServeMux()
+// calls serves the methods of Google.
+type calls struct {
+	engine *engine.Engine
+	token  token
+}
+
+func (s calls) route(mux *http.ServeMux) {
 	for _, route := range routes() {
 		verb, path, _ := strings.Cut(route.Pattern, " ")
 		for _, version := range wire.Versions {
@@ -56,7 +60,6 @@ func (s *Server) routed() *http.ServeMux {
 			mux.HandleFunc(verb+" "+pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, route, version) })
 		}
 	}
-	s.routeAdmin(mux)
 	for _, version := range wire.Versions {
 		mux.HandleFunc(wire.BasePath+version+"/projects/", s.refuseMethod)
 	}
@@ -66,13 +69,12 @@ func (s *Server) routed() *http.ServeMux {
 		w.WriteHeader(http.StatusNotFound)
 		_, _ = w.Write([]byte("<title>Error 404 (Not Found)</title>\n")) // a client that went away hears nothing
 	})
-	return mux
 }
 
 // refuseMethod refuses what the API has and this server does not: never with notFound,
 // which clients take for "the resource is gone".
-func (s *Server) refuseMethod(w http.ResponseWriter, r *http.Request) {
-	err := s.authorize(r)
+func (s calls) refuseMethod(w http.ResponseWriter, r *http.Request) {
+	err := s.token.authorize(r)
 	if err == nil {
 		err = wire.NotServed(r.Method + " " + r.URL.Path)
 	}
@@ -80,7 +82,7 @@ func (s *Server) refuseMethod(w http.ResponseWriter, r *http.Request) {
 }
 
 // serve answers a call, or makes it go wrong as it was told to.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, route engine.Route, version string) {
+func (s calls) serve(w http.ResponseWriter, r *http.Request, route engine.Route, version string) {
 	answer, lost, err := s.answer(r, route, version)
 	s.engine.Options.Log.V(1).Info("answered", "method", route.Method, "path", r.URL.Path, "error", err, "lost", lost)
 	if lost {
@@ -90,8 +92,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, route engine.Rout
 	wire.Respond(w, answer, err)
 }
 
-func (s *Server) answer(r *http.Request, route engine.Route, version string) (answer any, lost bool, err error) {
-	if err := s.authorize(r); err != nil {
+func (s calls) answer(r *http.Request, route engine.Route, version string) (answer any, lost bool, err error) {
+	if err := s.token.authorize(r); err != nil {
 		return nil, false, err
 	}
 	call, err := wire.Read(r, wire.Method{Name: route.Method, Version: version, Changes: s.engine.Jobs[route.Method] != nil}, s.engine.Options.Places)

@@ -8,10 +8,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -56,30 +52,6 @@ type Engine struct {
 	running sync.WaitGroup
 }
 
-// Open opens what a folder holds, and goes on with the operations that were under way:
-// jobs make an empty job of each method that changes something.
-func Open(ctx context.Context, options Options, jobs map[string]func() Job) (*Engine, error) {
-	if options.Now == nil {
-		options.Now = time.Now
-	}
-	if options.Attacher == nil {
-		options.Attacher = hotplug.None{}
-	}
-	opened, err := state.Open(options.Folder, options.Now())
-	if err != nil {
-		return nil, err
-	}
-	ctx, stop := context.WithCancel(ctx)
-	s := &Engine{
-		Options: options, Store: opened, Contents: state.Contents{Folder: options.Folder},
-		Faults: fault.NewSet(), Jobs: jobs, waiting: newWaiting(), ctx: ctx, stop: stop,
-	}
-	s.Faults.SetLatency(fault.Latency{Operation: options.Latency})
-	s.restoreDevices(ctx)
-	s.resume()
-	return s, nil
-}
-
 // Close stops what is under way, which goes on when the folder is opened again.
 func (s *Engine) Close() error {
 	s.stop()
@@ -93,117 +65,6 @@ func (s *Engine) Close() error {
 // Timestamp is the present as Google writes it.
 func (s *Engine) Timestamp() string {
 	return s.Options.Now().Format("2006-01-02T15:04:05.000-07:00")
-}
-
-// resume goes on with operations that were under way.
-func (s *Engine) resume() {
-	s.Lock()
-	defer s.Unlock()
-	for _, row := range s.Operations.Rows {
-		if row.Public.Status != state.StatusDone {
-			s.start(row, nil)
-		}
-	}
-}
-
-// start runs an operation on its own, once it is let go of. The store is locked, and open.
-func (s *Engine) start(row state.Operation, stuck <-chan struct{}) {
-	s.running.Go(func() {
-		if err := s.run(row, stuck); err != nil && s.ctx.Err() == nil {
-			s.Options.Log.Error(err, "an operation can't be written", "operation", row.Public.Name)
-		}
-	})
-}
-
-// run takes an operation to its end. It returns early only when the server closes,
-// or can't write.
-func (s *Engine) run(row state.Operation, stuck <-chan struct{}) error {
-	path := row.Public.SelfLink
-	job := s.Jobs[row.Method]()
-	if err := json.Unmarshal(row.Job, job); err != nil {
-		return fmt.Errorf("decoding %s: %w", row.Method, err)
-	}
-	total := s.Faults.Latency().Operation + row.Delay
-	if row.Public.Status == state.StatusPending {
-		// A quarter of the time it waits for its turn.
-		if err := s.Pause(s.ctx, total/4); err != nil {
-			return err
-		}
-		// What can't be written now is written with what changes next.
-		if err := s.progress(path, state.StatusRunning); err != nil && s.ctx.Err() != nil {
-			return err
-		}
-	}
-	if stuck != nil {
-		select {
-		case <-stuck:
-		case <-s.ctx.Done():
-			return s.ctx.Err()
-		}
-	}
-	if err := s.Pause(s.ctx, total-total/4); err != nil {
-		return err
-	}
-	unlock := s.busy.lock(job.Locks())
-	defer unlock()
-	return s.perform(path, job, row.Failure)
-}
-
-// perform does what an operation is for.
-func (s *Engine) perform(path string, job Job, failure *wire.Error) error {
-	if s.ctx.Err() != nil {
-		return s.ctx.Err()
-	}
-	begun := false
-	err := s.Update(func() error {
-		err := job.Begin(s, path)
-		begun = err == nil // also if it can't be written
-		return err
-	})
-	switch {
-	case err != nil:
-	case failure != nil:
-		err = failure
-	default:
-		err = job.Work(s.ctx, s)
-	}
-	if s.ctx.Err() != nil {
-		return s.ctx.Err()
-	}
-	return s.end(path, job, begun, err)
-}
-
-// end makes the outcome of an operation seen, and the operation DONE with it.
-func (s *Engine) end(path string, job Job, begun bool, failed error) error {
-	defer s.waiting.wake(path)
-	return s.Update(func() error {
-		row, _ := s.Operations.Get(path)
-		switch {
-		case failed == nil:
-			job.Finish(s)
-		case begun:
-			job.Undo(s, path)
-		}
-		if failed != nil {
-			known := wire.AsError(failed)
-			row.Public.Error = known.Ended()
-			row.Public.HttpErrorStatusCode = int64(known.Status)
-			row.Public.HttpErrorMessage = strings.ToUpper(http.StatusText(known.Status))
-			s.Options.Log.Info("an operation ended in error", "operation", row.Public.Name, "method", row.Method, "error", failed)
-		}
-		row.Public.Status, row.Public.Progress, row.Public.EndTime = state.StatusDone, 100, s.Timestamp()
-		s.Operations.Put(path, row)
-		return nil
-	})
-}
-
-func (s *Engine) progress(path, status string) error {
-	return s.Update(func() error {
-		row, _ := s.Operations.Get(path)
-		row.Public.Status, row.Public.StartTime = status, s.Timestamp()
-		s.Operations.Put(path, row)
-		return nil
-	})
 }
 
 // Pause waits, unless the context ends.
@@ -220,3 +81,39 @@ func (s *Engine) Pause(ctx context.Context, duration time.Duration) error {
 		return ctx.Err()
 	}
 }
+
+// Job is what one operation does. It is kept as JSON, and taken up again after a
+// restart from Begin on: every method but Accept finds its own work done and goes on.
+type Job interface {
+	// Accept checks a request, and makes what can be seen at once. The store is locked.
+	Accept(s *Engine) (Target, error)
+	// Locks are the paths that no other job may touch from Begin to Finish.
+	Locks() []string
+	// Begin checks again, since other jobs ran meanwhile, and takes what must not be
+	// taken twice. The store is locked.
+	Begin(s *Engine, operation string) error
+	// Work does what takes time: files and devices. The store isn't locked.
+	Work(ctx context.Context, s *Engine) error
+	// Finish makes the change seen. The store is locked.
+	Finish(s *Engine)
+	// Undo takes back what Accept and Begin did. The store is locked.
+	Undo(s *Engine, operation string)
+}
+
+// Target is what an operation is about.
+type Target struct {
+	Path string
+	ID   uint64
+}
+
+// Quick is a job without a part of its own for some steps.
+type Quick struct{}
+
+// Begin implements Job.
+func (Quick) Begin(*Engine, string) error { return nil }
+
+// Work implements Job.
+func (Quick) Work(context.Context, *Engine) error { return nil }
+
+// Undo implements Job.
+func (Quick) Undo(*Engine, string) {}

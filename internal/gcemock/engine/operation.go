@@ -2,8 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
-	"sync"
 	"time"
 
 	"google.golang.org/api/compute/v1"
@@ -83,69 +81,4 @@ func (s *Engine) listOperations(r *wire.Request) (any, error) {
 	return &compute.OperationList{
 		Kind: "compute#operationList", Id: id, Items: items, NextPageToken: next, SelfLink: r.Link(id),
 	}, nil
-}
-
-// newOperation makes the row of a change that was accepted.
-func (s *Engine) newOperation(r *wire.Request, target Target) state.Operation {
-	now := s.Timestamp()
-	id := wire.NewID()
-	name := fmt.Sprintf("operation-%d-%013x-%08x-%08x", s.Options.Now().UnixMilli(), id&0xfffffffffffff, uint32(id>>32), uint32(id))
-	public := compute.Operation{
-		Id: id, Name: name, SelfLink: r.Scope() + "/operations/" + name,
-		OperationType: operationType(r.MethodName), TargetLink: target.Path, TargetId: target.ID,
-		Status: state.StatusPending, InsertTime: now, User: "stowage@" + r.Project + ".iam.gserviceaccount.com",
-		ClientOperationId: r.URL.Query().Get("requestId"),
-	}
-	if r.Zone != "" {
-		public.Zone = wire.ZonePath(r.Project, r.Zone)
-	}
-	if r.Region != "" {
-		public.Region = r.Scope()
-	}
-	row := state.Operation{
-		Public: public, Method: r.MethodName,
-		RequestID: requestKey(r.Project, public.ClientOperationId), Request: r.Fingerprint(),
-	}
-	markFault(r.Fault, &row)
-	return row
-}
-
-func requestKey(project, id string) string {
-	if id == "" {
-		return ""
-	}
-	return project + "/" + id
-}
-
-// waiting wakes those who wait for operations.
-type waiting struct {
-	*sync.Mutex
-	channels map[string]chan struct{}
-}
-
-func newWaiting() waiting { return waiting{Mutex: &sync.Mutex{}, channels: map[string]chan struct{}{}} }
-
-// ended returns a channel that is closed once an operation has ended.
-func (w waiting) ended(path string, already bool) <-chan struct{} {
-	w.Lock()
-	defer w.Unlock()
-	channel, found := w.channels[path]
-	if !found {
-		channel = make(chan struct{})
-		if already {
-			close(channel)
-		} else {
-			w.channels[path] = channel
-		}
-	}
-	return channel
-}
-
-func (w waiting) wake(path string) {
-	w.Lock()
-	defer w.Unlock()
-	if channel, found := w.channels[path]; found {
-		close(channel)
-		delete(w.channels, path)
-	}
 }

@@ -1,51 +1,16 @@
 package engine
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 
+	"google.golang.org/api/compute/v1"
+
 	"github.com/stowage-dev/stowage/internal/gcemock/state"
 	"github.com/stowage-dev/stowage/internal/gcemock/wire"
 )
-
-// Job is what one operation does. It is kept as JSON, and taken up again after a
-// restart from Begin on: every method but Accept finds its own work done and goes on.
-type Job interface {
-	// Accept checks a request, and makes what can be seen at once. The store is locked.
-	Accept(s *Engine) (Target, error)
-	// Locks are the paths that no other job may touch from Begin to Finish.
-	Locks() []string
-	// Begin checks again, since other jobs ran meanwhile, and takes what must not be
-	// taken twice. The store is locked.
-	Begin(s *Engine, operation string) error
-	// Work does what takes time: files and devices. The store isn't locked.
-	Work(ctx context.Context, s *Engine) error
-	// Finish makes the change seen. The store is locked.
-	Finish(s *Engine)
-	// Undo takes back what Accept and Begin did. The store is locked.
-	Undo(s *Engine, operation string)
-}
-
-// Target is what an operation is about.
-type Target struct {
-	Path string
-	ID   uint64
-}
-
-// Quick is a job without a part of its own for some steps.
-type Quick struct{}
-
-// Begin implements Job.
-func (Quick) Begin(*Engine, string) error { return nil }
-
-// Work implements Job.
-func (Quick) Work(context.Context, *Engine) error { return nil }
-
-// Undo implements Job.
-func (Quick) Undo(*Engine, string) {}
 
 // operationType is what an operation of a method calls itself.
 func operationType(method string) string {
@@ -121,4 +86,36 @@ func (s *Engine) sentBefore(r *wire.Request) (*state.Operation, error) {
 		}
 	}
 	return &row, nil
+}
+
+// newOperation makes the row of a change that was accepted.
+func (s *Engine) newOperation(r *wire.Request, target Target) state.Operation {
+	now := s.Timestamp()
+	id := wire.NewID()
+	name := fmt.Sprintf("operation-%d-%013x-%08x-%08x", s.Options.Now().UnixMilli(), id&0xfffffffffffff, uint32(id>>32), uint32(id))
+	public := compute.Operation{
+		Id: id, Name: name, SelfLink: r.Scope() + "/operations/" + name,
+		OperationType: operationType(r.MethodName), TargetLink: target.Path, TargetId: target.ID,
+		Status: state.StatusPending, InsertTime: now, User: "stowage@" + r.Project + ".iam.gserviceaccount.com",
+		ClientOperationId: r.URL.Query().Get("requestId"),
+	}
+	if r.Zone != "" {
+		public.Zone = wire.ZonePath(r.Project, r.Zone)
+	}
+	if r.Region != "" {
+		public.Region = r.Scope()
+	}
+	row := state.Operation{
+		Public: public, Method: r.MethodName,
+		RequestID: requestKey(r.Project, public.ClientOperationId), Request: r.Fingerprint(),
+	}
+	markFault(r.Fault, &row)
+	return row
+}
+
+func requestKey(project, id string) string {
+	if id == "" {
+		return ""
+	}
+	return project + "/" + id
 }
