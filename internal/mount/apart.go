@@ -36,7 +36,7 @@ func NewApart() Apart {
 }
 
 // Table is what is mounted now.
-func (Apart) Table() (Table, error) { return readTable() }
+func (Apart) Table() (Table, error) { return Kernel{}.Table() }
 
 // NFS mounts a directory of an NFS server. When the context ends, the call is
 // killed; NFS returns once it is gone. It is ErrBusy where too many calls wait already.
@@ -165,7 +165,7 @@ func (a Apart) answers(ctx context.Context, path string) (bool, error) {
 }
 
 func isMounted(path string) (bool, error) {
-	table, err := readTable()
+	table, err := Kernel{}.Table()
 	return table.IsMountPoint(path), err
 }
 

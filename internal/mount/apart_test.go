@@ -22,33 +22,33 @@ var apart = mount.Apart{Ask: time.Minute, Orderly: time.Minute, Force: time.Minu
 // tmpfs mounts a file system in memory.
 func tmpfs(t *testing.T, path string) {
 	t.Helper()
-	if err := kernel.Tmpfs(path, mount.TmpfsOptions{Mode: 0o755}); err != nil {
+	if err := (mount.Kernel{}).Tmpfs(path, mount.TmpfsOptions{Mode: 0o755}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func TestWhatIsMountedApartIsSeenByAll(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	dir := tempDir(t)
-	source, target := makeDir(t, dir, "source"), makeDir(t, dir, "target")
-	writeFile(t, source, "file", "hello")
+	dir := mounttest.TempDir(t)
+	source, target := mounttest.MakeDir(t, dir, "source"), mounttest.MakeDir(t, dir, "target")
+	mounttest.WriteFile(t, source, "file", "hello")
 
 	if err := apart.BindMount(t.Context(), source, target, mount.ReadOnly); err != nil {
 		t.Fatal(err)
 	}
-	mustHold(t, filepath.Join(target, "file"), "hello")
+	mounttest.MustHold(t, filepath.Join(target, "file"), "hello")
 	if err := os.WriteFile(filepath.Join(target, "file"), nil, 0o600); !errors.Is(err, unix.EROFS) {
 		t.Errorf("writing gave %v", err)
 	}
 	if err := apart.Unbind(t.Context(), target); err != nil {
 		t.Error(err)
 	}
-	mustNotExist(t, filepath.Join(target, "file"))
+	mounttest.MustNotExist(t, filepath.Join(target, "file"))
 }
 
 func TestAnErrorOfACallApartIsTheKernels(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	dir := tempDir(t)
+	dir := mounttest.TempDir(t)
 	err := apart.BindMount(t.Context(), filepath.Join(dir, "missing"), dir, mount.ReadWrite)
 	if !errors.Is(err, unix.ENOENT) || !strings.Contains(err.Error(), "missing") {
 		t.Errorf("got %v", err)
@@ -57,9 +57,9 @@ func TestAnErrorOfACallApartIsTheKernels(t *testing.T) {
 
 func TestAMountInUseIsNotTakenApartFromAServerThatAnswers(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	target := tempDir(t)
+	target := mounttest.TempDir(t)
 	tmpfs(t, target)
-	t.Cleanup(func() { unmount(t, target) })
+	t.Cleanup(func() { mounttest.Unmount(t, target) })
 	user, err := os.Create(filepath.Join(target, "file"))
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestAMountInUseIsNotTakenApartFromAServerThatAnswers(t *testing.T) {
 		t.Errorf("Unmount gave %v", err)
 	}
 	<-done
-	if !tableOf(t).IsMountPoint(target) {
+	if !mounttest.TableOf(t).IsMountPoint(target) {
 		t.Error("it is gone")
 	}
 }
@@ -90,7 +90,7 @@ func TestAMountWhoseServerIsSilentIsTakenByForceAndThatIsTold(t *testing.T) {
 		"one of several": func(apart mount.Apart, path string) error { return apart.Unbind(t.Context(), path) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			target := tempDir(t)
+			target := mounttest.TempDir(t)
 			tmpfs(t, target)
 			user, err := os.Create(filepath.Join(target, "file"))
 			if err != nil {
@@ -104,7 +104,7 @@ func TestAMountWhoseServerIsSilentIsTakenByForceAndThatIsTold(t *testing.T) {
 			if err := unmount(impatient, target); !errors.Is(err, mount.ErrDetached) {
 				t.Errorf("got %v", err)
 			}
-			if tableOf(t).IsMountPoint(target) {
+			if mounttest.TableOf(t).IsMountPoint(target) {
 				t.Error("it is still there")
 			}
 		})
@@ -113,13 +113,13 @@ func TestAMountWhoseServerIsSilentIsTakenByForceAndThatIsTold(t *testing.T) {
 
 func TestACallThatTakesTooLongIsKilled(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	dir := tempDir(t)
+	dir := mounttest.TempDir(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := apart.BindMount(ctx, dir, dir, mount.ReadWrite); err != nil && !errors.Is(err, mount.ErrSilent) {
 		t.Errorf("got %v", err)
 	}
-	if err := mount.UnmountBelow(kernel, dir); err != nil {
+	if err := mount.UnmountBelow(mount.Kernel{}, dir); err != nil {
 		t.Error(err)
 	}
 }
@@ -131,7 +131,7 @@ func TestAKernelWithoutAnNFSClientSaysSo(t *testing.T) {
 		t.Skip("this kernel has an NFS client: make e2e-nfs has one that hasn't")
 	}
 	share := mount.NFS{Server: "nfs.example.com", Address: netip.MustParseAddr("192.0.2.1"), Path: "/srv", Version: "4.2"}
-	if err := apart.NFS(t.Context(), share, tempDir(t)); !errors.Is(err, mount.ErrNoNFSClient) {
+	if err := apart.NFS(t.Context(), share, mounttest.TempDir(t)); !errors.Is(err, mount.ErrNoNFSClient) {
 		t.Errorf("got %v", err)
 	}
 }

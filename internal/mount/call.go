@@ -166,7 +166,7 @@ func (a Apart) start(ctx context.Context, asked request) (*call, error) {
 }
 
 func (a Apart) placeFor(ctx context.Context, asked request) (*place, error) {
-	table, err := tables.Get(context.WithoutCancel(ctx), struct{}{})
+	table, err := Kernel{}.Table()
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func TestACallThatIsRefusedSaysSo(t *testing.T) {
 		}
 		at.of.servers["overlay"].begun[at] = time.Now().Add(-time.Hour)
 	}
-	table, err := readTable()
+	table, err := Kernel{}.Table()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 // OpenToRead opens a directory below an open one, to list it: no symlink leads there,
 // and no mount (ErrMounted).
 func OpenToRead(dir *os.File, path string) (*os.File, error) {
-	return openToRead(dir, path)
+	return openat2(dir, path, unix.O_RDONLY|unix.O_DIRECTORY, beneath|unix.RESOLVE_NO_XDEV)
 }
 
 // OpenEntry opens what has a name in an open directory, whatever it is, to know and to
@@ -17,4 +17,9 @@ func OpenToRead(dir *os.File, path string) (*os.File, error) {
 // and a device isn't told. What something is mounted on is ErrMounted.
 func OpenEntry(dir *os.File, name string) (*os.File, error) {
 	return openat2(dir, name, unix.O_PATH|unix.O_NOFOLLOW, beneath|unix.RESOLVE_NO_XDEV)
+}
+
+// Reopen opens an open directory again, to list it or to change its owner and mode.
+func Reopen(dir *os.File) (*os.File, error) {
+	return openat2(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY, beneath)
 }

@@ -10,6 +10,3 @@ import (
 func EmptyLate(ctx context.Context, dir *os.File) error {
 	return (&removal{ctx: ctx, top: dir}).empty(dir, 1)
 }
-
-// RemoveFor removes as much of a folder as there is time for.
-var RemoveFor = Folder.removeFor

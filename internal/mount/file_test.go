@@ -11,9 +11,9 @@ import (
 )
 
 func TestAFileIsOpenedWithoutFollowingALink(t *testing.T) {
-	dir := tempDir(t)
-	writeFile(t, dir, "image", "data")
-	makeDir(t, dir, "folder")
+	dir := mounttest.TempDir(t)
+	mounttest.WriteFile(t, dir, "image", "data")
+	mounttest.MakeDir(t, dir, "folder")
 	if err := os.Symlink("image", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}

@@ -104,7 +104,7 @@ func (f Folder) makeIn(ctx context.Context, parent *os.File) error {
 // giveAway sets owner and mode. Where the owner is the right one already, a server that
 // doesn't let its clients act as root isn't asked for more than it grants.
 func (f Folder) giveAway(dir *os.File) error {
-	writable, err := openat2(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY, beneath)
+	writable, err := Reopen(dir)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (f Folder) Remove(ctx context.Context, base string) error {
 // retire moves the folder to where folders are removed. Anything but a directory isn't
 // one that was made here: it stays, and is an error.
 func (f Folder) retire(parent, deleting *os.File) error {
-	there, err := openToRemove(parent, f.Name)
+	there, err := OpenToRead(parent, f.Name)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -214,8 +214,8 @@ func ensureAndOpen(parent *os.File, name string, mode os.FileMode) (*os.File, er
 	if !errors.Is(err, os.ErrNotExist) {
 		return found, err
 	}
-	if err := mkdirExactly(parent, name, mode); err != nil && !errors.Is(err, unix.EEXIST) {
-		return nil, &os.PathError{Op: "making directory", Path: filepath.Join(parent.Name(), name), Err: err}
+	if err := MakeDir(parent, name, mode); err != nil && !errors.Is(err, unix.EEXIST) {
+		return nil, err
 	}
 	return OpenAt(parent, name)
 }

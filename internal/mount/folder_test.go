@@ -25,9 +25,9 @@ var likeNFS = mounttest.Refusal{First: unix.SYS_RENAMEAT2, Last: unix.SYS_RENAME
 func newShare(t *testing.T) string {
 	t.Helper()
 	mounttest.NeedsRoot(t)
-	share := tempDir(t)
+	share := mounttest.TempDir(t)
 	tmpfs(t, share)
-	t.Cleanup(func() { unmount(t, share) })
+	t.Cleanup(func() { mounttest.Unmount(t, share) })
 	return share
 }
 
@@ -80,9 +80,9 @@ func namesIn(t *testing.T, parts ...string) (names []string) {
 func TestAFolderIsMadeOnceWithItsOwnerAndItsMode(t *testing.T) {
 	share := newShare(t)
 	path := mustMakeFolder(t, share)
-	file := writeFile(t, path, "file", "hello")
+	file := mounttest.WriteFile(t, path, "file", "hello")
 	mustMakeFolder(t, share)
-	mustHold(t, file, "hello")
+	mounttest.MustHold(t, file, "hello")
 	if info, err := os.Lstat(filepath.Dir(path)); err != nil || info.Mode().Perm() != 0o711 {
 		t.Errorf("folders lie in %v (%v)", info.Mode(), err)
 	}
@@ -91,20 +91,20 @@ func TestAFolderIsMadeOnceWithItsOwnerAndItsMode(t *testing.T) {
 //proves:inline/folder
 func TestAFolderIsRemovedWithAllThatItHoldsAndNothingElse(t *testing.T) {
 	share := newShare(t)
-	outside := writeFile(t, tempDir(t), "outside", "precious")
+	outside := mounttest.WriteFile(t, mounttest.TempDir(t), "outside", "precious")
 	for range 2 {
 		path := mustMakeFolder(t, share)
-		beside := writeFile(t, makeDir(t, filepath.Dir(path), "beside"), "file", "another's")
-		writeFile(t, makeDir(t, path, "a", "b"), "file", "")
+		beside := mounttest.WriteFile(t, mounttest.MakeDir(t, filepath.Dir(path), "beside"), "file", "another's")
+		mounttest.WriteFile(t, mounttest.MakeDir(t, path, "a", "b"), "file", "")
 		if err := errors.Join(os.Symlink(filepath.Dir(outside), filepath.Join(path, "way-out")), os.Symlink("../beside", filepath.Join(path, "aside"))); err != nil {
 			t.Fatal(err)
 		}
 		if err := apart.RemoveFolder(t.Context(), share, folder); err != nil {
 			t.Fatal(err)
 		}
-		mustNotExist(t, path)
-		mustHold(t, beside, "another's")
-		mustHold(t, outside, "precious")
+		mounttest.MustNotExist(t, path)
+		mounttest.MustHold(t, beside, "another's")
+		mounttest.MustHold(t, outside, "precious")
 	}
 	if err := apart.RemoveFolder(t.Context(), share, folder); err != nil {
 		t.Errorf("removing what is gone gave %v", err)
@@ -113,7 +113,7 @@ func TestAFolderIsRemovedWithAllThatItHoldsAndNothingElse(t *testing.T) {
 
 func TestWhereNoShareIsMountedNothingIsMadeAndNothingCountsAsRemoved(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	dir := tempDir(t)
+	dir := mounttest.TempDir(t)
 	for name, err := range map[string]error{
 		"making": apart.MakeFolder(t.Context(), dir, folder), "removing": apart.RemoveFolder(t.Context(), dir, folder),
 	} {
@@ -121,32 +121,32 @@ func TestWhereNoShareIsMountedNothingIsMadeAndNothingCountsAsRemoved(t *testing.
 			t.Errorf("%s gave %v", name, err)
 		}
 	}
-	mustNotExist(t, filepath.Join(dir, folder.Parent))
+	mounttest.MustNotExist(t, filepath.Join(dir, folder.Parent))
 }
 
 func TestAFolderOnWhichSomethingIsMountedStays(t *testing.T) {
 	share := newShare(t)
-	inner := makeDir(t, mustMakeFolder(t, share), "inner")
+	inner := mounttest.MakeDir(t, mustMakeFolder(t, share), "inner")
 	tmpfs(t, inner)
-	t.Cleanup(func() { unmount(t, filepath.Join(share, folder.Parent, ".deleting", folder.Name, "inner")) })
-	file := writeFile(t, inner, "file", "precious")
+	t.Cleanup(func() { mounttest.Unmount(t, filepath.Join(share, folder.Parent, ".deleting", folder.Name, "inner")) })
+	file := mounttest.WriteFile(t, inner, "file", "precious")
 	if err := apart.RemoveFolder(t.Context(), share, folder); err == nil || !strings.Contains(err.Error(), mount.ErrMounted.Error()) {
 		t.Errorf("got %v", err)
 	}
-	mustHold(t, strings.Replace(file, folder.Name, filepath.Join(".deleting", folder.Name), 1), "precious")
+	mounttest.MustHold(t, strings.Replace(file, folder.Name, filepath.Join(".deleting", folder.Name), 1), "precious")
 }
 
 //proves:inline/folder
 func TestWhatIsNoFolderIsNeverFollowedOrRemoved(t *testing.T) {
-	elsewhere := tempDir(t)
-	precious := writeFile(t, makeDir(t, elsewhere, folder.Name), "file", "precious")
+	elsewhere := mounttest.TempDir(t)
+	precious := mounttest.WriteFile(t, mounttest.MakeDir(t, elsewhere, folder.Name), "file", "precious")
 	tests := map[string]func(share string) error{
 		"a symlink in place of the parent": func(share string) error { return os.Symlink(elsewhere, filepath.Join(share, folder.Parent)) },
 		"a symlink in place of the folder": func(share string) error {
-			return os.Symlink(filepath.Dir(precious), filepath.Join(makeDir(t, share, folder.Parent), folder.Name))
+			return os.Symlink(filepath.Dir(precious), filepath.Join(mounttest.MakeDir(t, share, folder.Parent), folder.Name))
 		},
 		"a file in place of the folder": func(share string) error {
-			return os.WriteFile(filepath.Join(makeDir(t, share, folder.Parent), folder.Name), nil, 0o600)
+			return os.WriteFile(filepath.Join(mounttest.MakeDir(t, share, folder.Parent), folder.Name), nil, 0o600)
 		},
 	}
 	for name, prepare := range tests {
@@ -164,7 +164,7 @@ func TestWhatIsNoFolderIsNeverFollowedOrRemoved(t *testing.T) {
 			if _, err := os.Lstat(filepath.Join(share, folder.Parent, folder.Name)); err != nil {
 				t.Error(err)
 			}
-			mustHold(t, precious, "precious")
+			mounttest.MustHold(t, precious, "precious")
 		})
 	}
 }
@@ -179,7 +179,7 @@ func TestAFolderIsWholeOrNotThereWheneverItsMakerIsKilled(t *testing.T) {
 		if _, err := os.Lstat(path); made == nil || err == nil {
 			mustBeWhole(t, path)
 		}
-		writeFile(t, mustMakeFolder(t, share), "file", "hello")
+		mounttest.WriteFile(t, mustMakeFolder(t, share), "file", "hello")
 
 		ctx, cancel = context.WithTimeout(t.Context(), patience)
 		_ = apart.RemoveFolder(ctx, share, folder) // whether it ended in time or not
@@ -192,10 +192,10 @@ func TestWhatAKilledProcessLeftIsTakenAway(t *testing.T) {
 	for name, left := range map[string]string{"half made": ".new-one", "half removed": ".deleting/one"} {
 		t.Run(name, func(t *testing.T) {
 			share := newShare(t)
-			writeFile(t, makeDir(t, share, folder.Parent, left, "a"), "file", "")
+			mounttest.WriteFile(t, mounttest.MakeDir(t, share, folder.Parent, left, "a"), "file", "")
 			mustRemoveFolder(t, share)
-			writeFile(t, makeDir(t, share, folder.Parent, left, "a"), "file", "")
-			writeFile(t, mustMakeFolder(t, share), "file", "")
+			mounttest.WriteFile(t, mounttest.MakeDir(t, share, folder.Parent, left, "a"), "file", "")
+			mounttest.WriteFile(t, mustMakeFolder(t, share), "file", "")
 			mustRemoveFolder(t, share)
 		})
 	}
@@ -214,9 +214,9 @@ func TestFoldersAreMadeAndRemovedWhereRenamesAreAsSimpleAsOnNFS(t *testing.T) {
 	for range 300 {
 		deep = filepath.Join(deep, "d")
 	}
-	writeFile(t, makeDir(t, deep), "file", "")
-	writeFile(t, path, ".moved-1", "")
-	writeFile(t, makeDir(t, path, ".moved-2"), "file", "")
+	mounttest.WriteFile(t, mounttest.MakeDir(t, deep), "file", "")
+	mounttest.WriteFile(t, path, ".moved-1", "")
+	mounttest.WriteFile(t, mounttest.MakeDir(t, path, ".moved-2"), "file", "")
 	if err := likeNFS.Under(t, func() error { return folder.Remove(t.Context(), share) }); err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestFoldersAreMadeAndRemovedWhereRenamesAreAsSimpleAsOnNFS(t *testing.T) {
 
 func TestARemovalThatTakesLongGoesOnInTheNextProcess(t *testing.T) {
 	share := newShare(t)
-	writeFile(t, mustMakeFolder(t, share), "file", "")
+	mounttest.WriteFile(t, mustMakeFolder(t, share), "file", "")
 	if err := mount.RemoveFor(folder, 0, share); !errors.Is(err, unix.EINPROGRESS) {
 		t.Errorf("without any time: %v", err)
 	}

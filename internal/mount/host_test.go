@@ -14,8 +14,8 @@ import (
 )
 
 func TestAPathOfTheHostMayLeadThroughSymlinksButNotIntoTheAgentItself(t *testing.T) {
-	dir := tempDir(t)
-	file := writeFile(t, dir, "file", "hello")
+	dir := mounttest.TempDir(t)
+	file := mounttest.WriteFile(t, dir, "file", "hello")
 	link := filepath.Join(dir, "link")
 	if err := os.Symlink(file, link); err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func TestAPathOfTheHostMayLeadThroughSymlinksButNotIntoTheAgentItself(t *testing
 }
 
 func TestAFileIsMadeOnceWithItsModeWhateverTheUmask(t *testing.T) {
-	dir := tempDir(t)
+	dir := mounttest.TempDir(t)
 	parent := mounttest.Open(t, dir)
 	before := unix.Umask(0o077)
 	defer unix.Umask(before)
@@ -64,28 +64,28 @@ func TestAFileIsMadeOnceWithItsModeWhateverTheUmask(t *testing.T) {
 }
 
 func TestAFileThatIsThereStaysAsItIsAndSomethingElseIsRefused(t *testing.T) {
-	dir := tempDir(t)
+	dir := mounttest.TempDir(t)
 	parent := mounttest.Open(t, dir)
-	kept := writeFile(t, dir, "kept", "hello")
+	kept := mounttest.WriteFile(t, dir, "kept", "hello")
 	file, err := mount.EnsureFile(parent, "kept", 0o644)
 	if err != nil {
 		t.Fatal(err)
 	}
 	file.Close()
-	mustHold(t, kept, "hello")
+	mounttest.MustHold(t, kept, "hello")
 	if info, err := os.Stat(kept); err != nil || info.Mode() != 0o600 {
 		t.Errorf("its mode is %v (%v)", info, err)
 	}
 
-	elsewhere := filepath.Join(tempDir(t), "elsewhere")
+	elsewhere := filepath.Join(mounttest.TempDir(t), "elsewhere")
 	if err := os.Symlink(elsewhere, filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	makeDir(t, dir, "dir")
+	mounttest.MakeDir(t, dir, "dir")
 	for _, name := range []string{"link", "dir"} {
 		if _, err := mount.EnsureFile(parent, name, 0o644); err == nil {
 			t.Errorf("%s passed for a file", name)
 		}
 	}
-	mustNotExist(t, elsewhere)
+	mounttest.MustNotExist(t, elsewhere)
 }

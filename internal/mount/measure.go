@@ -30,7 +30,7 @@ type Tree struct {
 // It follows no symlink and crosses no mount, and half of the time it rests, so that
 // others get at the disk. What changes meanwhile may be missed.
 func MeasureTree(ctx context.Context, dir *os.File, most int64) (Tree, error) {
-	top, err := openToRead(dir, ".")
+	top, err := OpenToRead(dir, ".")
 	if err != nil {
 		return Tree{}, err
 	}
@@ -52,10 +52,6 @@ type measurement struct {
 	device uint64
 	most   int64
 	links  map[uint64]bool
-}
-
-func openToRead(dir *os.File, name string) (*os.File, error) {
-	return openat2(dir, name, unix.O_RDONLY|unix.O_DIRECTORY, beneath|unix.RESOLVE_NO_XDEV)
 }
 
 // walk counts all that a directory holds.
@@ -128,7 +124,7 @@ func (m *measurement) count(stat *unix.Stat_t) {
 }
 
 func (m *measurement) descend(dir *os.File, name string, depth int) error {
-	child, err := openToRead(dir, name)
+	child, err := OpenToRead(dir, name)
 	// What is gone, became a symlink, or was mounted over isn't the tree's any more.
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, ErrOutside) || errors.Is(err, ErrMounted) || errors.Is(err, unix.ENOTDIR) {
 		return nil

@@ -52,11 +52,10 @@ func TestMeasuringFollowsNoSymlinkAndCrossesNoMount(t *testing.T) {
 	if err := errors.Join(os.Symlink(other, filepath.Join(dir, "link")), os.Mkdir(inner, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	kernel := mount.Kernel{}
-	if err := kernel.Tmpfs(inner, mount.TmpfsOptions{Bytes: 4 * mebibyte, Mode: 0o700}); err != nil {
+	if err := (mount.Kernel{}).Tmpfs(inner, mount.TmpfsOptions{Bytes: 4 * mebibyte, Mode: 0o700}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = kernel.Unmount(inner) })
+	t.Cleanup(func() { _ = (mount.Kernel{}).Unmount(inner) })
 	store(t, filepath.Join(inner, "file"), mebibyte)
 	tree, err := measure(t, dir, 100)
 	if err != nil || tree.Inodes != 2 || tree.Bytes >= mebibyte {

@@ -10,17 +10,7 @@
 // It knows nothing of pods, volumes or Kubernetes.
 package mount
 
-import (
-	"errors"
-	"os"
-)
-
-// ErrMounted says that something is mounted where nothing may be.
-var ErrMounted = errors.New("something is mounted there")
-
-// ErrOutside says that a path doesn't lie below the directory that it must lie
-// below, or passes through a symlink.
-var ErrOutside = errors.New("the path leaves its base directory")
+import "os"
 
 // Access is what may be done through a mount.
 type Access int

@@ -83,7 +83,7 @@ func RemoveDir(parent *os.File, name string) error {
 // firstNames are some of the names in a directory, but for one: none if there are no
 // others.
 func firstNames(dir *os.File, except string) ([]string, error) {
-	readable, err := openat2(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY, beneath)
+	readable, err := Reopen(dir)
 	if err != nil {
 		return nil, err
 	}

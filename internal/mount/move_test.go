@@ -13,13 +13,13 @@ import (
 )
 
 func TestAllIsMovedButOneName(t *testing.T) {
-	base := tempDir(t)
-	canary := writeFile(t, makeDir(t, base, "precious"), "canary", "alive")
-	from, to := makeDir(t, base, "from"), makeDir(t, base, "from", "aside", "mine")
+	base := mounttest.TempDir(t)
+	canary := mounttest.WriteFile(t, mounttest.MakeDir(t, base, "precious"), "canary", "alive")
+	from, to := mounttest.MakeDir(t, base, "from"), mounttest.MakeDir(t, base, "from", "aside", "mine")
 	for i := range 3000 {
-		writeFile(t, from, fmt.Sprintf("file-%d", i), "")
+		mounttest.WriteFile(t, from, fmt.Sprintf("file-%d", i), "")
 	}
-	writeFile(t, makeDir(t, from, "dir"), "inside", "moved")
+	mounttest.WriteFile(t, mounttest.MakeDir(t, from, "dir"), "inside", "moved")
 	for name, target := range map[string]string{"link": filepath.Dir(canary), "nowhere": "x"} {
 		if err := os.Symlink(target, filepath.Join(from, name)); err != nil {
 			t.Fatal(err)
@@ -38,43 +38,43 @@ func TestAllIsMovedButOneName(t *testing.T) {
 	if err != nil || len(moved) != 3003 {
 		t.Errorf("%d were moved (%v)", len(moved), err)
 	}
-	mustHold(t, filepath.Join(to, "dir", "inside"), "moved")
-	mustHold(t, canary, "alive")
+	mounttest.MustHold(t, filepath.Join(to, "dir", "inside"), "moved")
+	mounttest.MustHold(t, canary, "alive")
 }
 
 func TestNothingIsMovedIntoADirectoryThatWasRemoved(t *testing.T) {
-	base := tempDir(t)
-	from, to := makeDir(t, base, "from"), makeDir(t, base, "to")
-	kept := writeFile(t, from, "kept", "alive")
+	base := mounttest.TempDir(t)
+	from, to := mounttest.MakeDir(t, base, "from"), mounttest.MakeDir(t, base, "to")
+	kept := mounttest.WriteFile(t, from, "kept", "alive")
 	target := mounttest.Open(t, to)
 	if err := os.Remove(to); err != nil {
 		t.Fatal(err)
 	}
-	makeDir(t, base, "to")
+	mounttest.MakeDir(t, base, "to")
 
 	if err := mount.MoveAll(t.Context(), mounttest.Open(t, from), target, "", time.Time{}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
-	mustHold(t, kept, "alive")
+	mounttest.MustHold(t, kept, "alive")
 }
 
 func TestWhatIsMountedOnIsNotMoved(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	base := tempDir(t)
-	from, to, precious := makeDir(t, base, "from"), makeDir(t, base, "to"), makeDir(t, base, "precious")
-	inside := makeDir(t, from, "inside")
-	bind(t, precious, inside, mount.ReadWrite)
+	base := mounttest.TempDir(t)
+	from, to, precious := mounttest.MakeDir(t, base, "from"), mounttest.MakeDir(t, base, "to"), mounttest.MakeDir(t, base, "precious")
+	inside := mounttest.MakeDir(t, from, "inside")
+	mounttest.Bind(t, precious, inside, mount.ReadWrite)
 
 	if err := mount.MoveAll(t.Context(), mounttest.Open(t, from), mounttest.Open(t, to), "", time.Time{}); !errors.Is(err, mount.ErrMounted) {
 		t.Errorf("got %v", err)
 	}
-	unmount(t, inside)
+	mounttest.Unmount(t, inside)
 }
 
 func TestADirectoryIsEmptyOrNotAndOnlyAnEmptyOneIsRemoved(t *testing.T) {
-	base := tempDir(t)
-	dir := makeDir(t, base, "dir")
-	file := writeFile(t, dir, "file", "kept")
+	base := mounttest.TempDir(t)
+	dir := mounttest.MakeDir(t, base, "dir")
+	file := mounttest.WriteFile(t, dir, "file", "kept")
 	for _, want := range []bool{false, true} {
 		if empty, err := mount.IsEmpty(mounttest.Open(t, dir)); err != nil || empty != want {
 			t.Errorf("empty is %v (%v)", empty, err)
@@ -83,11 +83,11 @@ func TestADirectoryIsEmptyOrNotAndOnlyAnEmptyOneIsRemoved(t *testing.T) {
 			t.Error(err)
 		}
 		if !want {
-			mustHold(t, file, "kept")
+			mounttest.MustHold(t, file, "kept")
 			if err := os.Remove(file); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	mustNotExist(t, dir)
+	mounttest.MustNotExist(t, dir)
 }

@@ -28,14 +28,6 @@ type NFS struct {
 	Attributes int
 }
 
-// Setting is an option of a file system, such as timeo with the value 600. Each
-// goes to the kernel by itself, so that no value can carry a second one.
-type Setting struct {
-	Key string
-	// Value is empty for an option that is just there, such as hard.
-	Value string
-}
-
 // Source is how the mount table names the directory.
 func (n NFS) Source() string {
 	if strings.Contains(n.Server, ":") {
@@ -68,30 +60,4 @@ func (n NFS) mount(target string) error {
 	}
 	defer unix.Close(tree)
 	return attach(tree, target)
-}
-
-func (s Setting) apply(context int) error {
-	if s.Value == "" {
-		return unix.FsconfigSetFlag(context, s.Key)
-	}
-	return unix.FsconfigSetString(context, s.Key, s.Value)
-}
-
-// explain adds what the kernel has to say of an error.
-func explain(context int, err error) error {
-	var said []string
-	buffer := make([]byte, 1024)
-	for {
-		n, readErr := unix.Read(context, buffer)
-		if readErr != nil || n == 0 {
-			break
-		}
-		// Each message begins with a letter for how bad it is.
-		_, message, _ := strings.Cut(strings.TrimSpace(string(buffer[:n])), " ")
-		said = append(said, message)
-	}
-	if len(said) == 0 {
-		return err
-	}
-	return fmt.Errorf("%w (%s)", err, strings.Join(said, "; "))
 }

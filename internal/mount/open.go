@@ -12,6 +12,16 @@ import (
 	"github.com/stowage-dev/stowage/internal/message"
 )
 
+// ErrMounted says that something is mounted where nothing may be.
+var ErrMounted = errors.New("something is mounted there")
+
+// ErrOutside says that a path doesn't lie below the directory that it must lie
+// below, or passes through a symlink.
+var ErrOutside = errors.New("the path leaves its base directory")
+
+// unfinishedPrefix begins the name of a directory that isn't yet what it is to be.
+const unfinishedPrefix = ".new-"
+
 // beneath makes the kernel refuse, while it resolves a path, whatever leads out
 // of the directory that it started from.
 const beneath = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
@@ -131,7 +141,7 @@ func setMode(parent *os.File, name string, mode os.FileMode) error {
 
 // SyncDir makes sure that the names in a directory survive a loss of power.
 func SyncDir(dir *os.File) error {
-	readable, err := openat2(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY, beneath)
+	readable, err := Reopen(dir)
 	if err != nil {
 		return err
 	}

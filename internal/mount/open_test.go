@@ -14,11 +14,11 @@ import (
 )
 
 func TestOnlyDirectoriesBelowTheBaseAreOpened(t *testing.T) {
-	dir := tempDir(t)
-	base := makeDir(t, dir, "base")
-	makeDir(t, base, "a", "b")
-	makeDir(t, dir, "outside", "b")
-	writeFile(t, base, "file", "")
+	dir := mounttest.TempDir(t)
+	base := mounttest.MakeDir(t, dir, "base")
+	mounttest.MakeDir(t, base, "a", "b")
+	mounttest.MakeDir(t, dir, "outside", "b")
+	mounttest.WriteFile(t, base, "file", "")
 	for link, to := range map[string]string{"out": filepath.Join(dir, "outside"), "in": "a", "up": ".."} {
 		if err := os.Symlink(to, filepath.Join(base, link)); err != nil {
 			t.Fatal(err)
@@ -54,10 +54,10 @@ func TestOnlyDirectoriesBelowTheBaseAreOpened(t *testing.T) {
 
 func TestADirectoryThatIsSwappedForASymlinkNeverLeadsOut(t *testing.T) {
 	const swaps = 2000
-	dir := tempDir(t)
-	base := makeDir(t, dir, "base")
-	makeDir(t, base, "volume", "here")
-	makeDir(t, dir, "outside", "there")
+	dir := mounttest.TempDir(t)
+	base := mounttest.MakeDir(t, dir, "base")
+	mounttest.MakeDir(t, base, "volume", "here")
+	mounttest.MakeDir(t, dir, "outside", "there")
 	if err := os.Symlink(filepath.Join(dir, "outside"), filepath.Join(base, "link")); err != nil {
 		t.Fatal(err)
 	}
@@ -94,11 +94,11 @@ func TestADirectoryThatIsSwappedForASymlinkNeverLeadsOut(t *testing.T) {
 }
 
 func TestADirectoryIsMadeWithItsModeOrNotAtAll(t *testing.T) {
-	base := tempDir(t)
+	base := mounttest.TempDir(t)
 	defer unix.Umask(unix.Umask(0o077))
 	parent := mounttest.Open(t, base)
 	// What a crash between making the directory and setting its mode leaves.
-	makeDir(t, base, ".new-volume")
+	mounttest.MakeDir(t, base, ".new-volume")
 
 	for range 2 {
 		if err := mount.EnsureDir(parent, "volume", 0o777); err != nil {
@@ -109,12 +109,12 @@ func TestADirectoryIsMadeWithItsModeOrNotAtAll(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o777 {
 		t.Errorf("got mode %v (%v)", info.Mode(), err)
 	}
-	mustNotExist(t, filepath.Join(base, ".new-volume"))
+	mounttest.MustNotExist(t, filepath.Join(base, ".new-volume"))
 }
 
 func TestADirectoryIsMadeBySeveralAtOnce(t *testing.T) {
 	for range 50 {
-		parent := mounttest.Open(t, tempDir(t))
+		parent := mounttest.Open(t, mounttest.TempDir(t))
 		results := make(chan error)
 		for range 4 {
 			go func() { results <- mount.EnsureDir(parent, "shared", 0o700) }()
@@ -128,7 +128,7 @@ func TestADirectoryIsMadeBySeveralAtOnce(t *testing.T) {
 }
 
 func TestDirectoriesAreMadeAndRemovedOnTheOldestKernel(t *testing.T) {
-	base := tempDir(t)
+	base := mounttest.TempDir(t)
 	parent := mounttest.Open(t, base)
 	err := mounttest.NewerThanLinux512.Under(t, func() error {
 		if err := mount.EnsureDir(parent, "volume", 0o777); err != nil {
@@ -150,8 +150,8 @@ func TestDirectoriesAreMadeAndRemovedOnTheOldestKernel(t *testing.T) {
 }
 
 func TestAnUnfinishedDirectoryThatWasSwappedForASymlinkKeepsItsModeToItself(t *testing.T) {
-	base := tempDir(t)
-	outside := makeDir(t, base, "outside")
+	base := mounttest.TempDir(t)
+	outside := mounttest.MakeDir(t, base, "outside")
 	if err := os.Symlink(outside, filepath.Join(base, ".new-volume")); err != nil {
 		t.Fatal(err)
 	}
@@ -164,9 +164,9 @@ func TestAnUnfinishedDirectoryThatWasSwappedForASymlinkKeepsItsModeToItself(t *t
 }
 
 func TestADirectoryIsNotMadeWhereAFileOrASymlinkIs(t *testing.T) {
-	base := tempDir(t)
-	writeFile(t, base, "file", "kept")
-	if err := os.Symlink(makeDir(t, base, "dir"), filepath.Join(base, "link")); err != nil {
+	base := mounttest.TempDir(t)
+	mounttest.WriteFile(t, base, "file", "kept")
+	if err := os.Symlink(mounttest.MakeDir(t, base, "dir"), filepath.Join(base, "link")); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"file", "link"} {
@@ -174,12 +174,12 @@ func TestADirectoryIsNotMadeWhereAFileOrASymlinkIs(t *testing.T) {
 			t.Errorf("%s counts as a directory", name)
 		}
 	}
-	mustHold(t, filepath.Join(base, "file"), "kept")
+	mounttest.MustHold(t, filepath.Join(base, "file"), "kept")
 }
 
 // Renames anywhere on a machine can keep the kernel from being sure of a path.
 func TestAPathThatTheKernelIsNeverSureOfIsAnErrorInTheEnd(t *testing.T) {
-	base := tempDir(t)
+	base := mounttest.TempDir(t)
 	unsure := mounttest.Refusal{First: unix.SYS_OPENAT2, Last: unix.SYS_OPENAT2, Errno: unix.EAGAIN}
 	err := unsure.Under(t, func() error {
 		_, err := mount.OpenBeneath(base, base)

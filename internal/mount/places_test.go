@@ -151,12 +151,10 @@ func TestServersThatWereNamedOnceAreForgotten(t *testing.T) {
 }
 
 func TestACallIsForTheServerOfWhatItIsAbout(t *testing.T) {
-	table, err := parseTable(`1 0 8:1 / / rw - ext4 /dev/sda1 rw
-2 1 0:50 / /stages/a rw - nfs4 nfs.example.com:/srv/a rw,vers=4.2,clientaddr=10.0.0.2,addr=10.0.0.1
-3 1 0:51 /v /pods/b/mount rw - nfs [fd00::1]:/srv rw,vers=3,addr=fd00::1
-`)
-	if err != nil {
-		t.Fatal(err)
+	table := Table{
+		{ID: 1, Path: "/", Root: "/", FSType: "ext4", Source: "/dev/sda1"},
+		{ID: 2, Parent: 1, Path: "/stages/a", Root: "/", FSType: "nfs4", Source: "nfs.example.com:/srv/a", Address: "10.0.0.1"},
+		{ID: 3, Parent: 1, Path: "/pods/b/mount", Root: "/v", FSType: "nfs", Source: "[fd00::1]:/srv", Address: "fd00::1"},
 	}
 	for _, each := range []struct {
 		request request

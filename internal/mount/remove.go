@@ -74,7 +74,7 @@ func refuseMounts(dir *os.File) error {
 	if err != nil {
 		return fmt.Errorf("asking where %s is: %w", dir.Name(), err)
 	}
-	table, err := readTable()
+	table, err := Kernel{}.Table()
 	if err != nil {
 		return err
 	}
@@ -175,9 +175,9 @@ func unlinkAnyway(dir *os.File, name string, flags int) error {
 
 // openAnyway opens a directory that is to be emptied, whatever its mode.
 func openAnyway(dir *os.File, name string) (*os.File, error) {
-	child, err := openToRemove(dir, name)
+	child, err := OpenToRead(dir, name)
 	if errors.Is(err, unix.EACCES) && makePassable(dir, name) == nil {
-		child, err = openToRemove(dir, name)
+		child, err = OpenToRead(dir, name)
 	}
 	return child, err
 }
@@ -191,10 +191,6 @@ func makePassable(dir *os.File, name string) error {
 	defer child.Close()
 	// What is open only as a path can't be changed but by its link in /proc.
 	return os.Chmod(fmt.Sprintf("/proc/self/fd/%d", child.Fd()), ownersMode)
-}
-
-func openToRemove(dir *os.File, name string) (*os.File, error) {
-	return openat2(dir, name, unix.O_RDONLY|unix.O_DIRECTORY, beneath|unix.RESOLVE_NO_XDEV)
 }
 
 // unlink removes one name; one that is gone is a success.

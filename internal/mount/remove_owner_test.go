@@ -26,10 +26,10 @@ func TestWhoOwnsATreeCanRemoveWhatItsOwnerCannotWrite(t *testing.T) {
 		return
 	}
 	mounttest.NeedsRoot(t)
-	base := tempDir(t)
-	tree := makeDir(t, base, "tree")
-	writeFile(t, makeDir(t, tree, "only read", "below"), "file", "")
-	writeFile(t, makeDir(t, tree, "closed"), "file", "")
+	base := mounttest.TempDir(t)
+	tree := mounttest.MakeDir(t, base, "tree")
+	mounttest.WriteFile(t, mounttest.MakeDir(t, tree, "only read", "below"), "file", "")
+	mounttest.WriteFile(t, mounttest.MakeDir(t, tree, "closed"), "file", "")
 	err := filepath.WalkDir(base, func(path string, _ os.DirEntry, err error) error {
 		return errors.Join(err, os.Lchown(path, nobody, nobody))
 	})
@@ -43,5 +43,5 @@ func TestWhoOwnsATreeCanRemoveWhatItsOwnerCannotWrite(t *testing.T) {
 	if output, err := child.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
-	mustNotExist(t, tree)
+	mounttest.MustNotExist(t, tree)
 }

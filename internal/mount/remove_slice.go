@@ -17,7 +17,7 @@ var ErrUnfinished = errors.New("not all of it could be removed so far")
 // files: that is ErrUnfinished. However little time there is, each call gets on. The zero
 // time is no limit.
 func RemoveTreeUntil(ctx context.Context, parent *os.File, name string, until time.Time) error {
-	top, err := openToRemove(parent, name)
+	top, err := OpenToRead(parent, name)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

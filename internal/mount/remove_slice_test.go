@@ -21,7 +21,7 @@ func removeInSlices(t *testing.T, base string, atMost int) (int, error) {
 	for i := range atMost {
 		err := mount.RemoveTreeUntil(t.Context(), parent, "tree", time.Now().Add(-time.Hour))
 		if err == nil {
-			mustNotExist(t, filepath.Join(base, "tree"))
+			mounttest.MustNotExist(t, filepath.Join(base, "tree"))
 		}
 		if !errors.Is(err, mount.ErrUnfinished) {
 			return i + 1, err
@@ -31,12 +31,12 @@ func removeInSlices(t *testing.T, base string, atMost int) (int, error) {
 }
 
 func TestARemovalGivesWayWhenItsTimeIsUpAndEachCallGetsOn(t *testing.T) {
-	base := tempDir(t)
+	base := mounttest.TempDir(t)
 	const folders, files = 10, 30
 	for i := range folders {
-		folder := makeDir(t, base, "tree", fmt.Sprint(i))
+		folder := mounttest.MakeDir(t, base, "tree", fmt.Sprint(i))
 		for k := range files {
-			writeFile(t, folder, fmt.Sprint(k), "")
+			mounttest.WriteFile(t, folder, fmt.Sprint(k), "")
 		}
 	}
 	// The tree's own directory goes with the last call.
@@ -47,19 +47,19 @@ func TestARemovalGivesWayWhenItsTimeIsUpAndEachCallGetsOn(t *testing.T) {
 }
 
 func TestARemovalWithTimeNeedsOneSlice(t *testing.T) {
-	base := tempDir(t)
-	writeFile(t, makeDir(t, base, "tree", "a", "b"), "file", "")
+	base := mounttest.TempDir(t)
+	mounttest.WriteFile(t, mounttest.MakeDir(t, base, "tree", "a", "b"), "file", "")
 	err := mount.RemoveTreeUntil(t.Context(), mounttest.Open(t, base), "tree", time.Now().Add(time.Hour))
 	if err != nil {
 		t.Error(err)
 	}
-	mustNotExist(t, filepath.Join(base, "tree"))
+	mounttest.MustNotExist(t, filepath.Join(base, "tree"))
 }
 
 // The way down is gone anew in each slice: were it all that a slice has time for, there would
 // be no end.
 func TestSlicesOfATreeThatIsDeepAndCannotBeMovedAreFew(t *testing.T) {
-	base := tempDir(t)
+	base := mounttest.TempDir(t)
 	makeDeep(t, base, 3000)
 	other := mounttest.Refusal{First: unix.SYS_RENAMEAT2, Last: unix.SYS_RENAMEAT2, Errno: unix.EXDEV}
 	err := other.Under(t, func() error {
@@ -72,7 +72,7 @@ func TestSlicesOfATreeThatIsDeepAndCannotBeMovedAreFew(t *testing.T) {
 }
 
 func TestSlicesOfADeepTreeAreFew(t *testing.T) {
-	base := tempDir(t)
+	base := mounttest.TempDir(t)
 	makeDeep(t, base, 3000)
 	if _, err := removeInSlices(t, base, 3000/32); err != nil {
 		t.Error(err)
@@ -88,9 +88,9 @@ func TestWhatWasRetiredBeforeAndWhatIsUnfinishedAreRemovedInSlicesToo(t *testing
 			return mount.RemoveUnfinishedUntil(t.Context(), mounttest.Open(t, base), "volume", time.Now().Add(-time.Hour))
 		},
 	} {
-		base := tempDir(t)
+		base := mounttest.TempDir(t)
 		for i := range 3 {
-			writeFile(t, makeDir(t, base, name), fmt.Sprint(i), "")
+			mounttest.WriteFile(t, mounttest.MakeDir(t, base, name), fmt.Sprint(i), "")
 		}
 		for range 3 {
 			if err := remove(t, base); !errors.Is(err, mount.ErrUnfinished) {
@@ -100,6 +100,6 @@ func TestWhatWasRetiredBeforeAndWhatIsUnfinishedAreRemovedInSlicesToo(t *testing
 		if err := remove(t, base); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		mustNotExist(t, filepath.Join(base, name))
+		mounttest.MustNotExist(t, filepath.Join(base, name))
 	}
 }

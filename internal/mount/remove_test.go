@@ -18,17 +18,17 @@ import (
 )
 
 func TestATreeIsRemovedWithAllThatItHolds(t *testing.T) {
-	base := tempDir(t)
-	tree := makeDir(t, base, "tree")
+	base := mounttest.TempDir(t)
+	tree := mounttest.MakeDir(t, base, "tree")
 	for i := range 3000 {
-		writeFile(t, tree, fmt.Sprintf("file-%d", i), "")
+		mounttest.WriteFile(t, tree, fmt.Sprintf("file-%d", i), "")
 	}
-	writeFile(t, makeDir(t, tree, "a", "b", "c"), "\n \\file", "")
+	mounttest.WriteFile(t, mounttest.MakeDir(t, tree, "a", "b", "c"), "\n \\file", "")
 	if err := unix.Mkfifo(filepath.Join(tree, "fifo"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if os.Geteuid() == 0 {
-		if err := os.Chmod(makeDir(t, tree, "closed"), 0); err != nil {
+		if err := os.Chmod(mounttest.MakeDir(t, tree, "closed"), 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -38,13 +38,13 @@ func TestATreeIsRemovedWithAllThatItHolds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	mustNotExist(t, tree)
+	mounttest.MustNotExist(t, tree)
 }
 
 func TestSymlinksAreRemovedAndNotFollowed(t *testing.T) {
-	base := tempDir(t)
-	canary := writeFile(t, makeDir(t, base, "precious"), "canary", "alive")
-	tree := makeDir(t, base, "tree")
+	base := mounttest.TempDir(t)
+	canary := mounttest.WriteFile(t, mounttest.MakeDir(t, base, "precious"), "canary", "alive")
+	tree := mounttest.MakeDir(t, base, "tree")
 	for name, to := range map[string]string{"dir": "../precious", "file": "../precious/canary", "root": "/", "nowhere": "x"} {
 		if err := os.Symlink(to, filepath.Join(tree, name)); err != nil {
 			t.Fatal(err)
@@ -53,56 +53,56 @@ func TestSymlinksAreRemovedAndNotFollowed(t *testing.T) {
 	if err := mount.RemoveTree(t.Context(), mounttest.Open(t, base), "tree"); err != nil {
 		t.Fatal(err)
 	}
-	mustNotExist(t, tree)
-	mustHold(t, canary, "alive")
+	mounttest.MustNotExist(t, tree)
+	mounttest.MustHold(t, canary, "alive")
 }
 
 func TestASymlinkInPlaceOfTheTreeIsAnError(t *testing.T) {
-	base := tempDir(t)
-	canary := writeFile(t, makeDir(t, base, "precious"), "canary", "alive")
+	base := mounttest.TempDir(t)
+	canary := mounttest.WriteFile(t, mounttest.MakeDir(t, base, "precious"), "canary", "alive")
 	if err := os.Symlink("precious", filepath.Join(base, "tree")); err != nil {
 		t.Fatal(err)
 	}
 	if err := mount.RemoveTree(t.Context(), mounttest.Open(t, base), "tree"); !errors.Is(err, mount.ErrOutside) {
 		t.Errorf("got %v", err)
 	}
-	mustHold(t, canary, "alive")
+	mounttest.MustHold(t, canary, "alive")
 }
 
 func TestAFileInPlaceOfTheTreeIsAnError(t *testing.T) {
-	base := tempDir(t)
-	file := writeFile(t, base, "tree", "kept")
+	base := mounttest.TempDir(t)
+	file := mounttest.WriteFile(t, base, "tree", "kept")
 	if err := mount.RemoveTree(t.Context(), mounttest.Open(t, base), "tree"); !errors.Is(err, unix.ENOTDIR) {
 		t.Errorf("got %v", err)
 	}
-	mustHold(t, file, "kept")
+	mounttest.MustHold(t, file, "kept")
 }
 
 func TestATreeWithAMountInsideStaysAsItIs(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	mounts := map[string]func(t *testing.T, at, precious string){
-		"a bind mount of the same disk": func(t *testing.T, at, precious string) { bind(t, precious, at, mount.ReadWrite) },
+		"a bind mount of the same disk": func(t *testing.T, at, precious string) { mounttest.Bind(t, precious, at, mount.ReadWrite) },
 		"a file system of its own": func(t *testing.T, at, _ string) {
-			if err := kernel.Tmpfs(at, mount.TmpfsOptions{Mode: 0o755}); err != nil {
+			if err := (mount.Kernel{}).Tmpfs(at, mount.TmpfsOptions{Mode: 0o755}); err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { unmount(t, at) })
+			t.Cleanup(func() { mounttest.Unmount(t, at) })
 		},
 	}
 	for name, mountAt := range mounts {
 		for _, where := range []string{"tree", "tree/a/mounted"} {
 			t.Run(name+" at "+where, func(t *testing.T) {
-				base := tempDir(t)
-				canary := writeFile(t, makeDir(t, base, "precious"), "canary", "alive")
-				at := makeDir(t, base, where)
+				base := mounttest.TempDir(t)
+				canary := mounttest.WriteFile(t, mounttest.MakeDir(t, base, "precious"), "canary", "alive")
+				at := mounttest.MakeDir(t, base, where)
 				mountAt(t, at, filepath.Dir(canary))
-				kept := writeFile(t, filepath.Join(base, "tree"), "file", "kept")
+				kept := mounttest.WriteFile(t, filepath.Join(base, "tree"), "file", "kept")
 
 				if err := mount.RemoveTree(t.Context(), mounttest.Open(t, base), "tree"); !errors.Is(err, mount.ErrMounted) {
 					t.Errorf("got %v", err)
 				}
-				mustHold(t, canary, "alive")
-				mustHold(t, kept, "kept")
+				mounttest.MustHold(t, canary, "alive")
+				mounttest.MustHold(t, kept, "kept")
 			})
 		}
 	}
@@ -110,10 +110,10 @@ func TestATreeWithAMountInsideStaysAsItIs(t *testing.T) {
 
 func TestAMountedFileInTheTreeStays(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	base := tempDir(t)
-	canary := writeFile(t, base, "canary", "alive")
-	at := writeFile(t, makeDir(t, base, "tree"), "mounted", "")
-	bind(t, canary, at, mount.ReadWrite)
+	base := mounttest.TempDir(t)
+	canary := mounttest.WriteFile(t, base, "canary", "alive")
+	at := mounttest.WriteFile(t, mounttest.MakeDir(t, base, "tree"), "mounted", "")
+	mounttest.Bind(t, canary, at, mount.ReadWrite)
 	for _, err := range []error{
 		mount.RemoveTree(t.Context(), mounttest.Open(t, base), "tree"),
 		mount.EmptyLate(t.Context(), mounttest.Open(t, filepath.Join(base, "tree"))),
@@ -122,24 +122,24 @@ func TestAMountedFileInTheTreeStays(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	mustHold(t, canary, "alive")
+	mounttest.MustHold(t, canary, "alive")
 }
 
 func TestATreeDeeperThanFilesMayBeOpenIsRemoved(t *testing.T) {
-	base := tempDir(t)
+	base := mounttest.TempDir(t)
 	makeDeep(t, base, 3000)
 	limitOpen(t, 512)
 
 	if err := mount.RemoveTree(t.Context(), mounttest.Open(t, base), "tree"); err != nil {
 		t.Fatal(err)
 	}
-	mustNotExist(t, filepath.Join(base, "tree"))
+	mounttest.MustNotExist(t, filepath.Join(base, "tree"))
 }
 
 // A pod may give directories of its volume to other projects, between which the kernel moves
 // none.
 func TestATreeWhoseDirectoriesCannotBeMovedIsRemovedHoweverDeep(t *testing.T) {
-	base := tempDir(t)
+	base := mounttest.TempDir(t)
 	makeDeep(t, base, 3000)
 	limitOpen(t, 128)
 
@@ -148,34 +148,34 @@ func TestATreeWhoseDirectoriesCannotBeMovedIsRemovedHoweverDeep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustNotExist(t, filepath.Join(base, "tree"))
+	mounttest.MustNotExist(t, filepath.Join(base, "tree"))
 }
 
 func TestNamesThatATenantTookKeepNoTree(t *testing.T) {
-	base := tempDir(t)
+	base := mounttest.TempDir(t)
 	makeDeep(t, base, 200)
 	for i := range 300 {
-		writeFile(t, makeDir(t, base, "tree", fmt.Sprintf(".moved-%d", i)), "file", "")
+		mounttest.WriteFile(t, mounttest.MakeDir(t, base, "tree", fmt.Sprintf(".moved-%d", i)), "file", "")
 	}
 	if err := mount.RemoveTree(t.Context(), mounttest.Open(t, base), "tree"); err != nil {
 		t.Fatal(err)
 	}
-	mustNotExist(t, filepath.Join(base, "tree"))
+	mounttest.MustNotExist(t, filepath.Join(base, "tree"))
 }
 
 // A pod on btrfs may make snapshots of what is its own.
 func TestASnapshotForReadingOnlyIsRemoved(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	base := btrfs(t)
-	writeFile(t, makeDir(t, base, "tree"), "plain", "")
+	mounttest.WriteFile(t, mounttest.MakeDir(t, base, "tree"), "plain", "")
 	run(t, "btrfs", "subvolume", "create", filepath.Join(base, "tree", "volume"))
-	writeFile(t, makeDir(t, base, "tree", "volume", "a"), "file", "")
+	mounttest.WriteFile(t, mounttest.MakeDir(t, base, "tree", "volume", "a"), "file", "")
 	run(t, "btrfs", "subvolume", "snapshot", "-r", filepath.Join(base, "tree", "volume"), filepath.Join(base, "tree", "snapshot"))
 
 	if err := mount.RemoveTree(t.Context(), mounttest.Open(t, base), "tree"); err != nil {
 		t.Fatal(err)
 	}
-	mustNotExist(t, filepath.Join(base, "tree"))
+	mounttest.MustNotExist(t, filepath.Join(base, "tree"))
 }
 
 // btrfs is where a file system of that kind is mounted until the test ends.
@@ -187,7 +187,7 @@ func btrfs(t *testing.T) string {
 		}
 	}
 	image := filepath.Join(t.TempDir(), "image")
-	writeFile(t, filepath.Dir(image), "image", "")
+	mounttest.WriteFile(t, filepath.Dir(image), "image", "")
 	if err := os.Truncate(image, 128<<20); err != nil {
 		t.Fatal(err)
 	}
@@ -197,11 +197,11 @@ func btrfs(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer loop.Close()
-	at := tempDir(t)
+	at := mounttest.TempDir(t)
 	if err := unix.Mount(loop.Path(), at, "btrfs", 0, ""); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { unmount(t, at) })
+	t.Cleanup(func() { mounttest.Unmount(t, at) })
 	return at
 }
 
@@ -235,7 +235,7 @@ func allowOpen(t *testing.T, limit unix.Rlimit) {
 func makeDeep(t *testing.T, base string, depth int) {
 	t.Helper()
 	name := strings.Repeat("d", 255)
-	dir := mounttest.Open(t, makeDir(t, base, "tree"))
+	dir := mounttest.Open(t, mounttest.MakeDir(t, base, "tree"))
 	for range depth {
 		if err := unix.Mkdirat(int(dir.Fd()), name, 0o755); err != nil {
 			t.Fatal(err)
@@ -251,8 +251,8 @@ func makeDeep(t *testing.T, base string, depth int) {
 }
 
 func TestARemovalThatIsCutOffIsContinued(t *testing.T) {
-	base := tempDir(t)
-	writeFile(t, makeDir(t, base, "tree", "a"), "file", "")
+	base := mounttest.TempDir(t)
+	mounttest.WriteFile(t, mounttest.MakeDir(t, base, "tree", "a"), "file", "")
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := mount.RemoveTree(cancelled, mounttest.Open(t, base), "tree"); !errors.Is(err, context.Canceled) {
@@ -261,40 +261,40 @@ func TestARemovalThatIsCutOffIsContinued(t *testing.T) {
 	if err := mount.RemoveTree(t.Context(), mounttest.Open(t, base), "tree"); err != nil {
 		t.Error(err)
 	}
-	mustNotExist(t, filepath.Join(base, "tree"))
+	mounttest.MustNotExist(t, filepath.Join(base, "tree"))
 }
 
 func TestARetiredDirectoryIsNotFoundByItsPath(t *testing.T) {
-	base := tempDir(t)
-	writeFile(t, makeDir(t, base, "volume"), "file", "kept")
+	base := mounttest.TempDir(t)
+	mounttest.WriteFile(t, mounttest.MakeDir(t, base, "volume"), "file", "kept")
 	for range 2 {
 		deleting, err := mount.Retire(mounttest.Open(t, base), "volume")
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustNotExist(t, filepath.Join(base, "volume"))
-		mustHold(t, filepath.Join(deleting.Name(), "volume", "file"), "kept")
+		mounttest.MustNotExist(t, filepath.Join(base, "volume"))
+		mounttest.MustHold(t, filepath.Join(deleting.Name(), "volume", "file"), "kept")
 		deleting.Close()
 	}
 }
 
 func TestRetireNeverReplacesWhatWasRetiredBefore(t *testing.T) {
-	base := tempDir(t)
-	kept := writeFile(t, makeDir(t, base, ".deleting", "volume"), "file", "kept")
-	makeDir(t, base, "volume")
+	base := mounttest.TempDir(t)
+	kept := mounttest.WriteFile(t, mounttest.MakeDir(t, base, ".deleting", "volume"), "file", "kept")
+	mounttest.MakeDir(t, base, "volume")
 	if _, err := mount.Retire(mounttest.Open(t, base), "volume"); !errors.Is(err, os.ErrExist) {
 		t.Errorf("got %v", err)
 	}
-	mustHold(t, kept, "kept")
+	mounttest.MustHold(t, kept, "kept")
 }
 
 func TestAMountMadeWhileATreeIsRemovedIsNotEntered(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	base := tempDir(t)
-	canary := writeFile(t, makeDir(t, base, "precious"), "canary", "alive")
-	bind(t, filepath.Dir(canary), makeDir(t, base, "tree", "a", "mounted"), mount.ReadWrite)
+	base := mounttest.TempDir(t)
+	canary := mounttest.WriteFile(t, mounttest.MakeDir(t, base, "precious"), "canary", "alive")
+	mounttest.Bind(t, filepath.Dir(canary), mounttest.MakeDir(t, base, "tree", "a", "mounted"), mount.ReadWrite)
 	if err := mount.EmptyLate(t.Context(), mounttest.Open(t, filepath.Join(base, "tree"))); !errors.Is(err, mount.ErrMounted) {
 		t.Errorf("got %v", err)
 	}
-	mustHold(t, canary, "alive")
+	mounttest.MustHold(t, canary, "alive")
 }

@@ -10,9 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unfinishedPrefix begins the name of a directory that isn't yet what it is to be.
-const unfinishedPrefix = ".new-"
-
 // BeginDir makes an empty directory, for root alone, and opens it. It gets its name
 // from FinishDir, once all that belongs in it is there. What a crash left of an
 // earlier attempt is removed.

@@ -13,10 +13,10 @@ import (
 )
 
 func TestSymlinksAreFollowedAsLongAsTheyStayWithin(t *testing.T) {
-	base := tempDir(t)
-	volume := makeDir(t, base, "volume")
-	writeFile(t, makeDir(t, volume, "..v1"), "key", "")
-	makeDir(t, base, "outside")
+	base := mounttest.TempDir(t)
+	volume := mounttest.MakeDir(t, base, "volume")
+	mounttest.WriteFile(t, mounttest.MakeDir(t, volume, "..v1"), "key", "")
+	mounttest.MakeDir(t, base, "outside")
 	links := map[string]string{"..data": "..v1", "key": "..data/key", "up": "../outside", "root": base + "/outside", "nowhere": "missing", "self": "self"}
 	for link, to := range links {
 		if err := os.Symlink(to, filepath.Join(volume, link)); err != nil {
@@ -53,7 +53,7 @@ func TestSymlinksAreFollowedAsLongAsTheyStayWithin(t *testing.T) {
 func TestWhatIsMissingIsMadeWithItsModeAndItsParentsGroup(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	const group = 4711
-	base := tempDir(t)
+	base := mounttest.TempDir(t)
 	defer unix.Umask(unix.Umask(0o077))
 	if err := errors.Join(os.Chown(base, 0, group), os.Chmod(base, 0o775|os.ModeSetgid)); err != nil {
 		t.Fatal(err)
@@ -77,8 +77,8 @@ func TestWhatIsMissingIsMadeWithItsModeAndItsParentsGroup(t *testing.T) {
 }
 
 func TestNothingIsMadeThroughASymlinkThatLeadsOutOrNowhere(t *testing.T) {
-	base := tempDir(t)
-	volume, outside := makeDir(t, base, "volume"), makeDir(t, base, "outside")
+	base := mounttest.TempDir(t)
+	volume, outside := mounttest.MakeDir(t, base, "volume"), mounttest.MakeDir(t, base, "outside")
 	for link, to := range map[string]string{"out": outside, "nowhere": "missing"} {
 		if err := os.Symlink(to, filepath.Join(volume, link)); err != nil {
 			t.Fatal(err)
@@ -90,6 +90,6 @@ func TestNothingIsMadeThroughASymlinkThatLeadsOutOrNowhere(t *testing.T) {
 			t.Errorf("%s was made", path)
 		}
 	}
-	mustNotExist(t, filepath.Join(outside, "new"))
-	mustNotExist(t, filepath.Join(volume, "missing"))
+	mounttest.MustNotExist(t, filepath.Join(outside, "new"))
+	mounttest.MustNotExist(t, filepath.Join(volume, "missing"))
 }
