@@ -16,6 +16,7 @@ import (
 	frontdoor "github.com/stowage-dev/stowage/internal/csi"
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/remote"
 	"github.com/stowage-dev/stowage/internal/nodemanager/localvolume"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/inlinenfs"
@@ -112,7 +113,7 @@ func servedDrivers(options *options, onDisks *localvolume.Reconciler, live clien
 
 // stagedShares serves volumes of the nfs driver, and those that pods name themselves.
 func stagedShares(options *options, records string, live client.Reader) (frontdoor.Inliner, error) {
-	servers := mount.NewApart()
+	servers := remote.NewApart()
 	claimed, err := nfs.NewStaging(servers, records)
 	if err != nil {
 		return nil, err

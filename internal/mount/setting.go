@@ -15,15 +15,16 @@ type Setting struct {
 	Value string
 }
 
-func (s Setting) apply(context int) error {
+// Apply gives the setting to a file system that is being opened: a descriptor of fsopen(2).
+func (s Setting) Apply(context int) error {
 	if s.Value == "" {
 		return unix.FsconfigSetFlag(context, s.Key)
 	}
 	return unix.FsconfigSetString(context, s.Key, s.Value)
 }
 
-// explain adds what the kernel has to say of an error.
-func explain(context int, err error) error {
+// Explain adds what the kernel has to say of an error.
+func Explain(context int, err error) error {
 	var said []string
 	buffer := make([]byte, 1024)
 	for {

@@ -9,6 +9,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/duplicate"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // copySource fills a draft with what its source holds, which stays until then.
@@ -45,7 +46,7 @@ func (s *Store) mustBeThere(source Volume) error {
 
 // copyDirectory copies a directory that nobody sees.
 func (s *Store) copyDirectory(ctx context.Context, to *os.File, volume Volume) error {
-	from, err := mount.OpenBeneath(s.Base, volume.Source.directory())
+	from, err := safepath.OpenBeneath(s.Base, volume.Source.directory())
 	if err != nil {
 		return err
 	}

@@ -8,17 +8,17 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // openImage opens the image of a volume that was made.
 func (s *Store) openImage(volume Volume) (*os.File, error) {
-	dir, err := mount.OpenBeneath(s.Base, volume.directory())
+	dir, err := safepath.OpenBeneath(s.Base, volume.directory())
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
-	place, err := mount.OpenFileAt(dir, stowagev1alpha1.ImageFile)
+	place, err := safepath.OpenFileAt(dir, stowagev1alpha1.ImageFile)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (s *Store) Mend(volume Volume) error {
 // reserveImage keeps the image in a directory from being attached until release is
 // called. One that is attached is errInUse.
 func reserveImage(ctx context.Context, dir *os.File) (release func(), err error) {
-	image, err := mount.OpenFileAt(dir, stowagev1alpha1.ImageFile)
+	image, err := safepath.OpenFileAt(dir, stowagev1alpha1.ImageFile)
 	if errors.Is(err, os.ErrNotExist) {
 		return func() {}, nil
 	}

@@ -10,12 +10,13 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // lookAtImage looks at an image: at the file system in it while that is mounted, and
 // else at what the disk gives to the file.
 func (s *sight) lookAtImage(dir *os.File, volume Volume, at *scene) error {
-	image, err := mount.OpenFileAt(dir, stowagev1alpha1.ImageFile)
+	image, err := safepath.OpenFileAt(dir, stowagev1alpha1.ImageFile)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // Modes of directories. Pods run as any user, so a volume is open to all; the
@@ -79,7 +79,7 @@ type Store struct {
 // Exists says whether a volume's directory is there, and in it its image, if it is
 // one.
 func (s *Store) Exists(volume Volume) (bool, error) {
-	dir, err := mount.OpenBeneath(s.Base, volume.directory())
+	dir, err := safepath.OpenBeneath(s.Base, volume.directory())
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
@@ -90,7 +90,7 @@ func (s *Store) Exists(volume Volume) (bool, error) {
 	if volume.Image == nil {
 		return true, nil
 	}
-	image, err := mount.OpenFileAt(dir, stowagev1alpha1.ImageFile)
+	image, err := safepath.OpenFileAt(dir, stowagev1alpha1.ImageFile)
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
@@ -133,7 +133,7 @@ func (s *Store) makeDirectory(ctx context.Context, volume Volume, others Lister)
 			return err
 		}
 	}
-	return mount.SyncDir(folder)
+	return safepath.SyncDir(folder)
 }
 
 // makeBeside makes a directory that isn't there.

@@ -1,4 +1,0 @@
-package mount
-
-// RemoveFor removes as much of a folder as there is time for.
-var RemoveFor = Folder.removeFor
