@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/devicetest"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
 
 func TestOneLookFindsTheDevicesOfAllImages(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	first, second, none := newImage(t, mebibyte), newImage(t, mebibyte), newImage(t, mebibyte)
-	one, other := attach(t, first, device.ForBlock), attach(t, second, device.ForBlock)
+	first, second, none := devicetest.NewImage(t, devicetest.Mebibyte), devicetest.NewImage(t, devicetest.Mebibyte), devicetest.NewImage(t, devicetest.Mebibyte)
+	one, other := devicetest.Attach(t, first, device.ForBlock), devicetest.Attach(t, second, device.ForBlock)
 	attached, err := device.ReadAttached()
 	if err != nil {
 		t.Fatal(err)
@@ -30,8 +31,8 @@ func TestOneLookFindsTheDevicesOfAllImages(t *testing.T) {
 
 func TestADeviceThatShowsAnotherFileSinceIsNotFound(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	image := newImage(t, mebibyte)
-	loop := attach(t, image, device.ForBlock)
+	image := devicetest.NewImage(t, devicetest.Mebibyte)
+	loop := devicetest.Attach(t, image, device.ForBlock)
 	attached, err := device.ReadAttached()
 	if err != nil {
 		t.Fatal(err)

@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/devicetest"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
 
 func TestTheImageOfADeviceIsFound(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	image := newImage(t, mebibyte)
-	loop := attach(t, image, device.ForBlock)
+	image := devicetest.NewImage(t, devicetest.Mebibyte)
+	loop := devicetest.Attach(t, image, device.ForBlock)
 	found, err := device.ImageOf(loop.Path())
 	if err != nil || found == nil {
 		t.Fatal(found, err)
@@ -26,8 +27,8 @@ func TestTheImageOfADeviceIsFound(t *testing.T) {
 
 func TestAFileThatHasTheNameOfADevicesImageByNowIsRefused(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	image := newImage(t, mebibyte)
-	loop := attach(t, image, device.ForBlock)
+	image := devicetest.NewImage(t, devicetest.Mebibyte)
+	loop := devicetest.Attach(t, image, device.ForBlock)
 	name, err := os.Readlink(device.PathOf(image))
 	if err != nil {
 		t.Fatal(err)

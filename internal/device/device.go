@@ -63,3 +63,15 @@ func reopen(file *os.File, flags int) (*os.File, error) {
 	}
 	return os.NewFile(uintptr(fd), file.Name()), nil
 }
+
+// setReadOnly makes the kernel refuse writes to a device, or take them again.
+func setReadOnly(device *os.File, path string, readOnly bool) error {
+	refuse := 0
+	if readOnly {
+		refuse = 1
+	}
+	if err := unix.IoctlSetPointerInt(int(device.Fd()), unix.BLKROSET, refuse); err != nil {
+		return fmt.Errorf("saying whether %s can be written: %w", path, err)
+	}
+	return nil
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/devicetest"
 	"github.com/stowage-dev/stowage/internal/gcemock/hotplug"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
@@ -37,7 +38,7 @@ func (c *cloud) attach(name string) {
 	c.Helper()
 	disk := c.disk(name)
 	if _, err := os.Stat(disk.Image); errors.Is(err, os.ErrNotExist) {
-		if err := errors.Join(os.WriteFile(disk.Image, nil, 0o600), os.Truncate(disk.Image, 16*mebibyte)); err != nil {
+		if err := errors.Join(os.WriteFile(disk.Image, nil, 0o600), os.Truncate(disk.Image, 16*devicetest.Mebibyte)); err != nil {
 			c.Fatal(err)
 		}
 	}
@@ -75,7 +76,7 @@ func TestADiskIsFoundByItsNameAndSerial(t *testing.T) {
 	if link, _ := os.Readlink(filepath.Join(c.folder, "google-data")); link != disk.Path() {
 		t.Errorf("%s was opened, and the link leads to %s", disk.Path(), link)
 	}
-	if size, err := disk.Size(); err != nil || size != 16*mebibyte {
+	if size, err := disk.Size(); err != nil || size != 16*devicetest.Mebibyte {
 		t.Errorf("it has %d bytes (%v)", size, err)
 	}
 }
@@ -182,13 +183,13 @@ func TestADiskThatComesBackIsKnownToBeAnotherOne(t *testing.T) {
 	if there, err := before.IsThere(); !there || err != nil {
 		t.Errorf("it isn't there: %v", err)
 	}
-	if err := errors.Join(os.Truncate(c.disk("data").Image, 32*mebibyte), c.Resize(t.Context(), c.disk("data"))); err != nil {
+	if err := errors.Join(os.Truncate(c.disk("data").Image, 32*devicetest.Mebibyte), c.Resize(t.Context(), c.disk("data"))); err != nil {
 		t.Fatal(err)
 	}
 	if there, err := before.IsThere(); !there || err != nil {
 		t.Errorf("it isn't there any more, as it has grown: %v", err)
 	}
-	if size, err := disk.Size(); err != nil || size != 32*mebibyte {
+	if size, err := disk.Size(); err != nil || size != 32*devicetest.Mebibyte {
 		t.Errorf("it has %d bytes (%v)", size, err)
 	}
 	disk.Close()

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/devicetest"
 )
 
 // signatures are what lies on a disk that somebody uses.
@@ -17,7 +18,7 @@ var signatures = map[string]func(path string) error{
 	"a partition table":   put("\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x83\x00\x08\x00\x00\x08\x00\x00\x00\x08\x00\x00", 440, "\x55\xaa", 510),
 	"an LVM label":        put("LABELONE\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x20\x00\x00\x00LVM2 001", 512),
 	"a database":          put("a database without a file system", 1<<20),
-	"a note at the end":   put("a note", 16*mebibyte-100),
+	"a note at the end":   put("a note", 16*devicetest.Mebibyte-100),
 	"another file system": func(path string) error { return exec.Command("mkfs.ext4", "-q", path).Run() },
 }
 
@@ -38,7 +39,7 @@ func put(text string, at int64, more ...any) func(string) error {
 }
 
 func TestADiskThatHoldsAnythingIsNotEmpty(t *testing.T) {
-	needs(t, "mkfs.ext4", "mkfs.xfs", "blkid")
+	devicetest.Needs(t, "mkfs.ext4", "mkfs.xfs", "blkid")
 	for name, sign := range signatures {
 		c := newCloud(t)
 		c.attach("data")
@@ -50,7 +51,7 @@ func TestADiskThatHoldsAnythingIsNotEmpty(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := fileSystems.CheckEmpty(t.Context(), path); !errors.Is(err, device.ErrFormatted) {
+		if err := devicetest.FileSystems.CheckEmpty(t.Context(), path); !errors.Is(err, device.ErrFormatted) {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if after, err := os.ReadFile(c.disk("data").Image); err != nil || !bytes.Equal(before, after) {
@@ -60,25 +61,25 @@ func TestADiskThatHoldsAnythingIsNotEmpty(t *testing.T) {
 }
 
 func TestAnEmptyDiskIsFormattedAndHalfOfThatMadeAnew(t *testing.T) {
-	needs(t, "mkfs.ext4", "mkfs.xfs", "blkid")
+	devicetest.Needs(t, "mkfs.ext4", "mkfs.xfs", "blkid")
 	for _, fsType := range []string{"ext4", "xfs"} {
 		c := newCloud(t)
 		disk := c.disk("data")
-		if err := errors.Join(os.WriteFile(disk.Image, nil, 0o600), os.Truncate(disk.Image, 320*mebibyte)); err != nil {
+		if err := errors.Join(os.WriteFile(disk.Image, nil, 0o600), os.Truncate(disk.Image, 320*devicetest.Mebibyte)); err != nil {
 			t.Fatal(err)
 		}
 		c.attach("data")
 		path := c.open("data", "data").Path()
-		if err := fileSystems.CheckEmpty(t.Context(), path); err != nil {
+		if err := devicetest.FileSystems.CheckEmpty(t.Context(), path); err != nil {
 			t.Fatal(err)
 		}
-		if err := fileSystems.Format(t.Context(), path, fsType, 320*mebibyte); err != nil {
+		if err := devicetest.FileSystems.Format(t.Context(), path, fsType, 320*devicetest.Mebibyte); err != nil {
 			t.Fatal(err)
 		}
-		if err := fileSystems.Remake(t.Context(), path, fsType, 320*mebibyte); err != nil {
+		if err := devicetest.FileSystems.Remake(t.Context(), path, fsType, 320*devicetest.Mebibyte); err != nil {
 			t.Fatal(err)
 		}
-		if found, err := fileSystems.Probe(t.Context(), path); found != fsType || err != nil {
+		if found, err := devicetest.FileSystems.Probe(t.Context(), path); found != fsType || err != nil {
 			t.Errorf("it holds %q (%v)", found, err)
 		}
 	}
@@ -89,7 +90,7 @@ func TestADiskOfNoBytesIsNotTakenForEmpty(t *testing.T) {
 	if err := os.WriteFile(none, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := fileSystems.CheckEmpty(t.Context(), none); err == nil {
+	if err := devicetest.FileSystems.CheckEmpty(t.Context(), none); err == nil {
 		t.Error("it counts as empty")
 	}
 }

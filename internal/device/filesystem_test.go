@@ -13,21 +13,22 @@ import (
 	utilexec "k8s.io/utils/exec"
 
 	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/devicetest"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
 
 // smallest is how much a type of file system needs.
-var smallest = map[string]int64{"ext4": 8 * mebibyte, "xfs": 300 * mebibyte}
+var smallest = map[string]int64{"ext4": 8 * devicetest.Mebibyte, "xfs": 300 * devicetest.Mebibyte}
 
 func TestAFileSystemIsMadeInAnImageWithoutALoopDevice(t *testing.T) {
 	for fsType, size := range smallest {
 		t.Run(fsType, func(t *testing.T) {
-			needs(t, "mkfs."+fsType)
-			image := newImage(t, size)
-			if err := fileSystems.Format(t.Context(), device.PathOf(image), fsType, size); err != nil {
+			devicetest.Needs(t, "mkfs."+fsType)
+			image := devicetest.NewImage(t, size)
+			if err := devicetest.FileSystems.Format(t.Context(), device.PathOf(image), fsType, size); err != nil {
 				t.Fatal(err)
 			}
-			if found, err := fileSystems.Probe(t.Context(), image.Name()); found != fsType || err != nil {
+			if found, err := devicetest.FileSystems.Probe(t.Context(), image.Name()); found != fsType || err != nil {
 				t.Errorf("it holds %q (%v)", found, err)
 			}
 		})
@@ -38,35 +39,35 @@ func TestAFileSystemIsMadeOnADeviceAndMounted(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	for fsType, size := range smallest {
 		t.Run(fsType, func(t *testing.T) {
-			needs(t, "mkfs."+fsType)
-			loop := attach(t, newImage(t, size), device.ForFileSystem)
-			if err := fileSystems.Format(t.Context(), loop.Path(), fsType, size); err != nil {
+			devicetest.Needs(t, "mkfs."+fsType)
+			loop := devicetest.Attach(t, devicetest.NewImage(t, size), device.ForFileSystem)
+			if err := devicetest.FileSystems.Format(t.Context(), loop.Path(), fsType, size); err != nil {
 				t.Fatal(err)
 			}
-			mountAt(t, loop.Path(), fsType)
+			devicetest.MountAt(t, loop.Path(), fsType)
 		})
 	}
 }
 
 func TestWhatHoldsAnythingIsNeverFormatted(t *testing.T) {
-	needs(t, "mkfs.ext4", "mkfs.xfs", "mkfs.btrfs")
+	devicetest.Needs(t, "mkfs.ext4", "mkfs.xfs", "mkfs.btrfs")
 	for name, put := range map[string]struct {
 		size int64
 		by   func(path string) error
 	}{
-		"ext4":       {16 * mebibyte, func(path string) error { return exec.Command("mkfs.ext4", "-q", path).Run() }},
-		"xfs":        {300 * mebibyte, func(path string) error { return exec.Command("mkfs.xfs", "-q", path).Run() }},
-		"btrfs":      {128 * mebibyte, func(path string) error { return exec.Command("mkfs.btrfs", "-q", path).Run() }},
-		"swap":       {16 * mebibyte, func(path string) error { return exec.Command("mkswap", path).Run() }},
-		"partitions": {16 * mebibyte, partition},
+		"ext4":       {16 * devicetest.Mebibyte, func(path string) error { return exec.Command("mkfs.ext4", "-q", path).Run() }},
+		"xfs":        {300 * devicetest.Mebibyte, func(path string) error { return exec.Command("mkfs.xfs", "-q", path).Run() }},
+		"btrfs":      {128 * devicetest.Mebibyte, func(path string) error { return exec.Command("mkfs.btrfs", "-q", path).Run() }},
+		"swap":       {16 * devicetest.Mebibyte, func(path string) error { return exec.Command("mkswap", path).Run() }},
+		"partitions": {16 * devicetest.Mebibyte, partition},
 	} {
 		t.Run(name, func(t *testing.T) {
-			image := newImage(t, put.size)
+			image := devicetest.NewImage(t, put.size)
 			if err := put.by(image.Name()); err != nil {
 				t.Fatal(err)
 			}
 			before := headOf(t, image)
-			if err := fileSystems.Format(t.Context(), image.Name(), "ext4", put.size); !errors.Is(err, device.ErrFormatted) {
+			if err := devicetest.FileSystems.Format(t.Context(), image.Name(), "ext4", put.size); !errors.Is(err, device.ErrFormatted) {
 				t.Errorf("got %v", err)
 			}
 			if headOf(t, image) != before {
@@ -78,10 +79,10 @@ func TestWhatHoldsAnythingIsNeverFormatted(t *testing.T) {
 
 func TestWhatCanNotBeReadIsNotTakenForEmpty(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
-	if found, err := fileSystems.Probe(t.Context(), missing); !errors.Is(err, os.ErrNotExist) {
+	if found, err := devicetest.FileSystems.Probe(t.Context(), missing); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it holds %q (%v)", found, err)
 	}
-	if err := fileSystems.Format(t.Context(), missing, "ext4", 16*mebibyte); !errors.Is(err, os.ErrNotExist) {
+	if err := devicetest.FileSystems.Format(t.Context(), missing, "ext4", 16*devicetest.Mebibyte); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -111,10 +112,10 @@ func TestOnlyWhatCanBeMadeIsTried(t *testing.T) {
 }
 
 func TestAFaultIsMendedOrToldBeforeAFileSystemIsMounted(t *testing.T) {
-	needs(t, "mkfs.ext4", "debugfs")
-	image := newImage(t, 16*mebibyte)
+	devicetest.Needs(t, "mkfs.ext4", "debugfs")
+	image := devicetest.NewImage(t, 16*devicetest.Mebibyte)
 	path := image.Name()
-	if err := fileSystems.Format(t.Context(), path, "ext4", 16*mebibyte); err != nil {
+	if err := devicetest.FileSystems.Format(t.Context(), path, "ext4", 16*devicetest.Mebibyte); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
@@ -130,7 +131,7 @@ func TestAFaultIsMendedOrToldBeforeAFileSystemIsMounted(t *testing.T) {
 		if output, err := damage.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, output)
 		}
-		if err := fileSystems.Check(t.Context(), path, "ext4"); !errors.Is(err, test.want) {
+		if err := devicetest.FileSystems.Check(t.Context(), path, "ext4"); !errors.Is(err, test.want) {
 			t.Errorf("%s: got %v", test.name, err)
 		}
 	}
@@ -140,14 +141,14 @@ func TestAMountedFileSystemGrowsToTheSizeOfItsDevice(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	for fsType, size := range smallest {
 		t.Run(fsType, func(t *testing.T) {
-			needs(t, "mkfs."+fsType)
+			devicetest.Needs(t, "mkfs."+fsType)
 			needsGrowth(t, fsType)
-			image := newImage(t, size)
-			if err := fileSystems.Format(t.Context(), device.PathOf(image), fsType, size); err != nil {
+			image := devicetest.NewImage(t, size)
+			if err := devicetest.FileSystems.Format(t.Context(), device.PathOf(image), fsType, size); err != nil {
 				t.Fatal(err)
 			}
-			loop := attach(t, image, device.ForFileSystem)
-			target := mountAt(t, loop.Path(), fsType)
+			loop := devicetest.Attach(t, image, device.ForFileSystem)
+			target := devicetest.MountAt(t, loop.Path(), fsType)
 			if err := device.Allocate(image, 2*size); err != nil {
 				t.Fatal(err)
 			}
@@ -155,7 +156,7 @@ func TestAMountedFileSystemGrowsToTheSizeOfItsDevice(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 {
-				if err := fileSystems.Grow(t.Context(), loop.Path(), target, fsType); err != nil {
+				if err := devicetest.FileSystems.Grow(t.Context(), loop.Path(), target, fsType); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -169,28 +170,28 @@ func TestAMountedFileSystemGrowsToTheSizeOfItsDevice(t *testing.T) {
 
 func TestAFileSystemThatNobodyMountedGrowsWithoutPrivileges(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	needs(t, "mkfs.ext4", "resize2fs")
-	image := newImage(t, 16*mebibyte)
-	loop := attach(t, image, device.ForFileSystem)
-	if err := fileSystems.Format(t.Context(), loop.Path(), "ext4", 16*mebibyte); err != nil {
+	devicetest.Needs(t, "mkfs.ext4", "resize2fs")
+	image := devicetest.NewImage(t, 16*devicetest.Mebibyte)
+	loop := devicetest.Attach(t, image, device.ForFileSystem)
+	if err := devicetest.FileSystems.Format(t.Context(), loop.Path(), "ext4", 16*devicetest.Mebibyte); err != nil {
 		t.Fatal(err)
 	}
-	earlier := mountAt(t, loop.Path(), "ext4")
+	earlier := devicetest.MountAt(t, loop.Path(), "ext4")
 	write := os.WriteFile(filepath.Join(earlier, "kept"), []byte("data"), 0o600)
-	if err := errors.Join(write, unix.Unmount(earlier, 0), device.Allocate(image, 64*mebibyte), loop.Resize()); err != nil {
+	if err := errors.Join(write, unix.Unmount(earlier, 0), device.Allocate(image, 64*devicetest.Mebibyte), loop.Resize()); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := fileSystems.GrowBeforeMount(t.Context(), loop.Path(), "ext4"); err != nil {
+		if err := devicetest.FileSystems.GrowBeforeMount(t.Context(), loop.Path(), "ext4"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	target := mountAt(t, loop.Path(), "ext4")
-	if err := fileSystems.Grow(t.Context(), loop.Path(), target, "ext4"); err != nil {
+	target := devicetest.MountAt(t, loop.Path(), "ext4")
+	if err := devicetest.FileSystems.Grow(t.Context(), loop.Path(), target, "ext4"); err != nil {
 		t.Errorf("growing what is as large as its device: %v", err)
 	}
 	var space unix.Statfs_t
-	if err := unix.Statfs(target, &space); err != nil || int64(space.Blocks)*space.Frsize < 40*mebibyte {
+	if err := unix.Statfs(target, &space); err != nil || int64(space.Blocks)*space.Frsize < 40*devicetest.Mebibyte {
 		t.Errorf("it has %d blocks (%v)", space.Blocks, err)
 	}
 	if kept, err := os.ReadFile(filepath.Join(target, "kept")); string(kept) != "data" {
@@ -200,16 +201,16 @@ func TestAFileSystemThatNobodyMountedGrowsWithoutPrivileges(t *testing.T) {
 
 func TestGrowthIsRefusedOnlyForWantOfAPrivilegeThatTheErrorNames(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	image := newImage(t, 16*mebibyte)
-	loop := attach(t, image, device.ForFileSystem)
-	if err := fileSystems.Format(t.Context(), loop.Path(), "ext4", 16*mebibyte); err != nil {
+	image := devicetest.NewImage(t, 16*devicetest.Mebibyte)
+	loop := devicetest.Attach(t, image, device.ForFileSystem)
+	if err := devicetest.FileSystems.Format(t.Context(), loop.Path(), "ext4", 16*devicetest.Mebibyte); err != nil {
 		t.Fatal(err)
 	}
-	target := mountAt(t, loop.Path(), "ext4")
-	if err := errors.Join(device.Allocate(image, 64*mebibyte), loop.Resize()); err != nil {
+	target := devicetest.MountAt(t, loop.Path(), "ext4")
+	if err := errors.Join(device.Allocate(image, 64*devicetest.Mebibyte), loop.Resize()); err != nil {
 		t.Fatal(err)
 	}
-	err := fileSystems.Grow(t.Context(), loop.Path(), target, "ext4")
+	err := devicetest.FileSystems.Grow(t.Context(), loop.Path(), target, "ext4")
 	if refused := err != nil && strings.Contains(err.Error(), "CAP_SYS_RESOURCE"); refused == isPrivileged(t) || err != nil && !refused {
 		t.Errorf("got %v", err)
 	}
@@ -234,7 +235,7 @@ func isPrivileged(t *testing.T) bool {
 
 func TestAProgramIsKilledWhenItsContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	image, started := newImage(t, 16*mebibyte), filepath.Join(t.TempDir(), "started")
+	image, started := devicetest.NewImage(t, 16*devicetest.Mebibyte), filepath.Join(t.TempDir(), "started")
 	if err := unix.Mkfifo(started, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +257,7 @@ func TestAProgramIsKilledWhenItsContextEnds(t *testing.T) {
 }
 
 func TestAProgramThatCanNotBeStartedFindsNoDamage(t *testing.T) {
-	image := newImage(t, 16*mebibyte)
+	image := devicetest.NewImage(t, 16*devicetest.Mebibyte)
 	err := device.NewFileSystems(instead("exit 127")).Check(t.Context(), image.Name(), "ext4")
 	if err == nil || errors.Is(err, device.ErrDamaged) {
 		t.Errorf("got %v", err)
@@ -264,7 +265,7 @@ func TestAProgramThatCanNotBeStartedFindsNoDamage(t *testing.T) {
 }
 
 func TestWhatAProgramSaysIsCutToItsEnd(t *testing.T) {
-	image := newImage(t, 16*mebibyte)
+	image := devicetest.NewImage(t, 16*devicetest.Mebibyte)
 	wordy := device.NewFileSystems(instead("yes | head -c 100000; echo the cause; exit 8"))
 	err := wordy.Check(t.Context(), image.Name(), "ext4")
 	if err == nil || len(err.Error()) > 1000 || !strings.HasSuffix(err.Error(), "the cause") {
@@ -274,14 +275,14 @@ func TestWhatAProgramSaysIsCutToItsEnd(t *testing.T) {
 
 func TestADiskKeepsRoomForAllOfAFileOrLeavesItAsItWas(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	needs(t, "mkfs.ext4", "mkfs.xfs", "mkfs.btrfs")
+	devicetest.Needs(t, "mkfs.ext4", "mkfs.xfs", "mkfs.btrfs")
 	for _, fsType := range []string{"ext4", "xfs", "btrfs"} {
 		t.Run(fsType, func(t *testing.T) {
-			disk := newImage(t, 320*mebibyte)
+			disk := devicetest.NewImage(t, 320*devicetest.Mebibyte)
 			if output, err := exec.Command("mkfs."+fsType, "-q", disk.Name()).CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, output)
 			}
-			path := mountAt(t, attach(t, disk, device.ForFileSystem).Path(), fsType)
+			path := devicetest.MountAt(t, devicetest.Attach(t, disk, device.ForFileSystem).Path(), fsType)
 			file, err := os.Create(filepath.Join(path, "image"))
 			if err != nil {
 				t.Fatal(err)
@@ -290,14 +291,14 @@ func TestADiskKeepsRoomForAllOfAFileOrLeavesItAsItWas(t *testing.T) {
 			if err := device.WriteInPlace(file); err != nil {
 				t.Fatal(err)
 			}
-			if err := device.Allocate(file, 32*mebibyte); err != nil {
+			if err := device.Allocate(file, 32*devicetest.Mebibyte); err != nil {
 				t.Fatal(err)
 			}
 			if err := device.Allocate(file, 1<<30); !errors.Is(err, unix.ENOSPC) {
 				t.Errorf("got %v", err)
 			}
 			var stat unix.Stat_t
-			if err := unix.Fstat(int(file.Fd()), &stat); err != nil || stat.Size != 32*mebibyte || stat.Blocks*512 > 40*mebibyte {
+			if err := unix.Fstat(int(file.Fd()), &stat); err != nil || stat.Size != 32*devicetest.Mebibyte || stat.Blocks*512 > 40*devicetest.Mebibyte {
 				t.Errorf("it has %d bytes and takes up %d (%v)", stat.Size, stat.Blocks*512, err)
 			}
 		})
@@ -307,7 +308,7 @@ func TestADiskKeepsRoomForAllOfAFileOrLeavesItAsItWas(t *testing.T) {
 // headOf is the beginning of an image, in which every file system writes.
 func headOf(t *testing.T, image *os.File) string {
 	t.Helper()
-	head := make([]byte, mebibyte)
+	head := make([]byte, devicetest.Mebibyte)
 	if _, err := image.ReadAt(head, 0); err != nil {
 		t.Fatal(err)
 	}

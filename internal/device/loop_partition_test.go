@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/devicetest"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
 
@@ -18,7 +19,7 @@ import (
 // and returns the partition's path and number.
 func partitioned(t *testing.T, image *os.File) (path, number string) {
 	t.Helper()
-	loop := attach(t, image, device.ForBlock)
+	loop := devicetest.Attach(t, image, device.ForBlock)
 	whole, err := os.Open(loop.Path())
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +46,7 @@ func partitioned(t *testing.T, image *os.File) (path, number string) {
 // each kernel knows each kind of table.
 func addPartition(t *testing.T, whole *os.File) {
 	t.Helper()
-	const blkpg, half = 0x1269, mebibyte / 2
+	const blkpg, half = 0x1269, devicetest.Mebibyte / 2
 	added := unix.BlkpgPartition{Start: half, Length: half, Pno: 1}
 	argument := unix.BlkpgIoctlArg{Op: unix.BLKPG_ADD_PARTITION, Datalen: int32(unsafe.Sizeof(added)), Data: (*byte)(unsafe.Pointer(&added))}
 	_, _, errno := unix.Syscall(unix.SYS_IOCTL, whole.Fd(), blkpg, uintptr(unsafe.Pointer(&argument)))
@@ -56,7 +57,7 @@ func addPartition(t *testing.T, whole *os.File) {
 
 func TestAPartitionOfALoopDeviceIsNotTheDevice(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	image := newImage(t, mebibyte)
+	image := devicetest.NewImage(t, devicetest.Mebibyte)
 	path, number := partitioned(t, image)
 	if shows, err := device.Shows(path, image); shows || err != nil {
 		t.Errorf("%s is taken for the whole: %v", path, err)
@@ -67,7 +68,7 @@ func TestAPartitionOfALoopDeviceIsNotTheDevice(t *testing.T) {
 	if loop, err := device.LoopAt(number); loop != nil || err != nil {
 		t.Errorf("%s is %v, %v", number, loop, err)
 	}
-	whole := find(t, image)
+	whole := devicetest.Find(t, image)
 	if whole == nil {
 		t.Fatal("the device isn't found beside its partition")
 	}
@@ -82,15 +83,15 @@ func TestAPartitionOfALoopDeviceIsNotTheDevice(t *testing.T) {
 // Of a kernel with loop.max_part, this isn't the number in the device's name.
 func TestTheNumberOfADeviceIsThatOfWhatIsMountedFromIt(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	needs(t, "mkfs.ext4")
-	attach(t, newImage(t, mebibyte), device.ForBlock) // so that the next isn't loop0
-	image := newImage(t, 16*mebibyte)
-	if err := fileSystems.Format(t.Context(), device.PathOf(image), "ext4", 16*mebibyte); err != nil {
+	devicetest.Needs(t, "mkfs.ext4")
+	devicetest.Attach(t, devicetest.NewImage(t, devicetest.Mebibyte), device.ForBlock) // so that the next isn't loop0
+	image := devicetest.NewImage(t, 16*devicetest.Mebibyte)
+	if err := devicetest.FileSystems.Format(t.Context(), device.PathOf(image), "ext4", 16*devicetest.Mebibyte); err != nil {
 		t.Fatal(err)
 	}
-	loop := attach(t, image, device.ForFileSystem)
+	loop := devicetest.Attach(t, image, device.ForFileSystem)
 	var mounted unix.Stat_t
-	if err := unix.Stat(mountAt(t, loop.Path(), "ext4"), &mounted); err != nil {
+	if err := unix.Stat(devicetest.MountAt(t, loop.Path(), "ext4"), &mounted); err != nil {
 		t.Fatal(err)
 	}
 	number := fmt.Sprintf("%d:%d", unix.Major(mounted.Dev), unix.Minor(mounted.Dev))

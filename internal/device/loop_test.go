@@ -12,15 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/devicetest"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
 
 func TestAnImageAppearsAsADeviceOfItsSize(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	const size = 3*mebibyte + device.SectorBytes
+	const size = 3*devicetest.Mebibyte + device.SectorBytes
 	for name, use := range map[string]device.Use{"for a file system": device.ForFileSystem, "for a pod": device.ForBlock} {
 		t.Run(name, func(t *testing.T) {
-			loop := attach(t, newImage(t, size), use)
+			loop := devicetest.Attach(t, devicetest.NewImage(t, size), use)
 			shown, err := os.OpenFile(loop.Path(), os.O_WRONLY, 0)
 			if err != nil {
 				t.Fatal(err)
@@ -38,15 +39,15 @@ func TestAnImageAppearsAsADeviceOfItsSize(t *testing.T) {
 
 func TestADeviceForAFileSystemGoesWithItsLastUser(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	needs(t, "mkfs.ext4")
-	image := newImage(t, 16*mebibyte)
-	if err := fileSystems.Format(t.Context(), device.PathOf(image), "ext4", 16*mebibyte); err != nil {
+	devicetest.Needs(t, "mkfs.ext4")
+	image := devicetest.NewImage(t, 16*devicetest.Mebibyte)
+	if err := devicetest.FileSystems.Format(t.Context(), device.PathOf(image), "ext4", 16*devicetest.Mebibyte); err != nil {
 		t.Fatal(err)
 	}
-	loop := attach(t, image, device.ForFileSystem)
-	target := mountAt(t, loop.Path(), "ext4")
+	loop := devicetest.Attach(t, image, device.ForFileSystem)
+	target := devicetest.MountAt(t, loop.Path(), "ext4")
 	loop.Close()
-	again := find(t, image)
+	again := devicetest.Find(t, image)
 	if again == nil || again.Path() != loop.Path() || again.Device() != loop.Device() {
 		t.Fatalf("it isn't found while it is mounted: %v", again)
 	}
@@ -54,36 +55,36 @@ func TestADeviceForAFileSystemGoesWithItsLastUser(t *testing.T) {
 	if err := unix.Unmount(target, 0); err != nil {
 		t.Fatal(err)
 	}
-	mustBeDetached(t, image)
+	devicetest.MustBeDetached(t, image)
 }
 
 func TestADeviceForAFileSystemThatNobodyMountedGoes(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	image := newImage(t, mebibyte)
-	attach(t, image, device.ForFileSystem).Close()
-	mustBeDetached(t, image)
+	image := devicetest.NewImage(t, devicetest.Mebibyte)
+	devicetest.Attach(t, image, device.ForFileSystem).Close()
+	devicetest.MustBeDetached(t, image)
 }
 
 func TestADeviceForAPodStaysUntilItIsDetached(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	image := newImage(t, mebibyte)
-	attach(t, image, device.ForBlock).Close()
-	loop := find(t, image)
+	image := devicetest.NewImage(t, devicetest.Mebibyte)
+	devicetest.Attach(t, image, device.ForBlock).Close()
+	loop := devicetest.Find(t, image)
 	if loop == nil {
 		t.Fatal("it went with its last user")
 	}
 	if err := loop.Detach(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if find(t, image) != nil {
+	if devicetest.Find(t, image) != nil {
 		t.Error("it is there still")
 	}
 }
 
 func TestADeviceThatSomebodyHasOpenIsNotTakenAway(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	image := newImage(t, mebibyte)
-	loop := attach(t, image, device.ForBlock)
+	image := devicetest.NewImage(t, devicetest.Mebibyte)
+	loop := devicetest.Attach(t, image, device.ForBlock)
 	user, err := os.Open(loop.Path())
 	if err != nil {
 		t.Fatal(err)
@@ -95,12 +96,12 @@ func TestADeviceThatSomebodyHasOpenIsNotTakenAway(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	user.Close()
-	mustBeDetached(t, image)
+	devicetest.MustBeDetached(t, image)
 }
 
 func TestAnImageIsAttachedOnceHoweverManyAskForIt(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	image := newImage(t, mebibyte)
+	image := devicetest.NewImage(t, devicetest.Mebibyte)
 	var group sync.WaitGroup
 	var paths sync.Map
 	for range 8 {
@@ -120,14 +121,14 @@ func TestAnImageIsAttachedOnceHoweverManyAskForIt(t *testing.T) {
 	if count != 1 {
 		t.Errorf("it has %d devices", count)
 	}
-	attach(t, image, device.ForBlock)
+	devicetest.Attach(t, image, device.ForBlock)
 }
 
 func TestManyImagesThatAreAttachedAtOnceGetADeviceEach(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	var group sync.WaitGroup
 	for range 12 {
-		image := newImage(t, mebibyte)
+		image := devicetest.NewImage(t, devicetest.Mebibyte)
 		group.Go(func() {
 			for range 5 {
 				loop, err := device.Attach(t.Context(), image, device.ForFileSystem)
@@ -151,13 +152,13 @@ func TestManyImagesThatAreAttachedAtOnceGetADeviceEach(t *testing.T) {
 
 func TestAnImageIsFoundByItsInodeAndNotByItsPath(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	image := newImage(t, mebibyte)
-	loop := attach(t, image, device.ForBlock)
+	image := devicetest.NewImage(t, devicetest.Mebibyte)
+	loop := devicetest.Attach(t, image, device.ForBlock)
 	moved := filepath.Join(filepath.Dir(image.Name()), "moved")
 	if err := os.Rename(image.Name(), moved); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(image.Name(), make([]byte, mebibyte), 0o600); err != nil {
+	if err := os.WriteFile(image.Name(), make([]byte, devicetest.Mebibyte), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	other, err := os.Open(image.Name())
@@ -166,7 +167,7 @@ func TestAnImageIsFoundByItsInodeAndNotByItsPath(t *testing.T) {
 	}
 	defer other.Close()
 
-	if found := find(t, other); found != nil {
+	if found := devicetest.Find(t, other); found != nil {
 		t.Errorf("%s is taken for that of another file", found.Path())
 	}
 	// A place to start from is enough.
@@ -187,8 +188,8 @@ func TestAnImageIsFoundByItsInodeAndNotByItsPath(t *testing.T) {
 
 func TestAnImageThatGrewIsAttachedAnewWithItsSize(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	image := newImage(t, mebibyte)
-	loop := attach(t, image, device.ForBlock)
+	image := devicetest.NewImage(t, devicetest.Mebibyte)
+	loop := devicetest.Attach(t, image, device.ForBlock)
 	shown, err := os.Open(loop.Path())
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +202,7 @@ func TestAnImageThatGrewIsAttachedAnewWithItsSize(t *testing.T) {
 		}
 		return err
 	}
-	for size, resize := range map[int64]func() error{2 * mebibyte: loop.Resize, 3 * mebibyte: attachAnew} {
+	for size, resize := range map[int64]func() error{2 * devicetest.Mebibyte: loop.Resize, 3 * devicetest.Mebibyte: attachAnew} {
 		if err := image.Truncate(size); err != nil {
 			t.Fatal(err)
 		}
@@ -216,21 +217,21 @@ func TestAnImageThatGrewIsAttachedAnewWithItsSize(t *testing.T) {
 
 func TestADeviceServesTheUseThatItWasAskedForLast(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	image := newImage(t, mebibyte)
-	loop := attach(t, image, device.ForFileSystem)
-	attach(t, image, device.ForBlock).Close()
+	image := devicetest.NewImage(t, devicetest.Mebibyte)
+	loop := devicetest.Attach(t, image, device.ForFileSystem)
+	devicetest.Attach(t, image, device.ForBlock).Close()
 	loop.Close()
-	if loop = find(t, image); loop == nil {
+	if loop = devicetest.Find(t, image); loop == nil {
 		t.Fatal("it went though it was to stay")
 	}
-	attach(t, image, device.ForFileSystem).Close()
+	devicetest.Attach(t, image, device.ForFileSystem).Close()
 	loop.Close()
-	mustBeDetached(t, image)
+	devicetest.MustBeDetached(t, image)
 }
 
 func TestAnImageThatIsBeingRemovedIsNotAttached(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	image := newImage(t, mebibyte)
+	image := devicetest.NewImage(t, devicetest.Mebibyte)
 	held, err := device.Reserve(t.Context(), image)
 	if err != nil {
 		t.Fatal(err)
@@ -251,13 +252,13 @@ func TestAnImageThatIsBeingRemovedIsNotAttached(t *testing.T) {
 
 func TestAnImageThatIsAttachedIsNotRemoved(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	image := newImage(t, mebibyte)
-	loop := attach(t, image, device.ForFileSystem)
+	image := devicetest.NewImage(t, devicetest.Mebibyte)
+	loop := devicetest.Attach(t, image, device.ForFileSystem)
 	if _, err := device.Reserve(t.Context(), image); !errors.Is(err, device.ErrAttached) || !strings.Contains(err.Error(), loop.Path()) {
 		t.Errorf("got %v", err)
 	}
 	loop.Close()
-	mustBeDetached(t, image)
+	devicetest.MustBeDetached(t, image)
 	held, err := device.Reserve(t.Context(), image)
 	if err != nil {
 		t.Fatal(err)
@@ -267,11 +268,11 @@ func TestAnImageThatIsAttachedIsNotRemoved(t *testing.T) {
 
 func TestADeviceThatSomebodyLeftReadOnlyCanBeWrittenByTheNext(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	loop := attach(t, newImage(t, mebibyte), device.ForBlock)
+	loop := devicetest.Attach(t, devicetest.NewImage(t, devicetest.Mebibyte), device.ForBlock)
 	if err := errors.Join(loop.SetReadOnly(true), loop.Detach(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	next := attach(t, newImage(t, mebibyte), device.ForBlock)
+	next := devicetest.Attach(t, devicetest.NewImage(t, devicetest.Mebibyte), device.ForBlock)
 	if next.Path() != loop.Path() {
 		t.Skip("NOT RUN: another program took the device")
 	}

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/devicetest"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
 
 func TestWhoWantsAnImageThatIsReservedIsToldAndNotHeldUpForEver(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	image := newImage(t, mebibyte)
+	image := devicetest.NewImage(t, devicetest.Mebibyte)
 	held, err := device.Reserve(t.Context(), image)
 	if err != nil {
 		t.Fatal(err)
@@ -22,18 +23,18 @@ func TestWhoWantsAnImageThatIsReservedIsToldAndNotHeldUpForEver(t *testing.T) {
 	if _, err := device.Reserve(t.Context(), image); !errors.Is(err, device.ErrReserved) {
 		t.Errorf("reserving it again gave %v", err)
 	}
-	mustBeDetached(t, image)
+	devicetest.MustBeDetached(t, image)
 	held.Close()
-	attach(t, image, device.ForBlock)
+	devicetest.Attach(t, image, device.ForBlock)
 }
 
 func TestWhatIsWrittenToADeviceIsInItsImageOnceItIsFlushed(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	image := newImage(t, mebibyte)
+	image := devicetest.NewImage(t, devicetest.Mebibyte)
 	if err := device.Flush(image); err != nil {
 		t.Errorf("flushing one that isn't attached gave %v", err)
 	}
-	loop := attach(t, image, device.ForBlock)
+	loop := devicetest.Attach(t, image, device.ForBlock)
 	if err := os.WriteFile(loop.Path(), []byte("written"), 0); err != nil {
 		t.Fatal(err)
 	}

@@ -38,14 +38,3 @@ func Shows(path string, image *os.File) (bool, error) {
 // SetReadOnly makes the kernel refuse writes to the device, or take them again. It
 // remembers that for whoever gets the device next: take them before Detach.
 func (l *Loop) SetReadOnly(readOnly bool) error { return setReadOnly(l.file, l.Path(), readOnly) }
-
-func setReadOnly(device *os.File, path string, readOnly bool) error {
-	refuse := 0
-	if readOnly {
-		refuse = 1
-	}
-	if err := unix.IoctlSetPointerInt(int(device.Fd()), unix.BLKROSET, refuse); err != nil {
-		return fmt.Errorf("saying whether %s can be written: %w", path, err)
-	}
-	return nil
-}
