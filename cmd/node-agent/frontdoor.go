@@ -14,7 +14,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	frontdoor "github.com/stowage-dev/stowage/internal/csi"
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/clouddisk"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/remote"
 	"github.com/stowage-dev/stowage/internal/nodemanager/localvolume"
@@ -99,7 +99,7 @@ func servedDrivers(options *options, onDisks *localvolume.Reconciler, live clien
 		return nil, err
 	}
 	disks, err := csi.NewDiskStaging(stowagev1alpha1.GCEDriver, csi.DiskOptions{
-		Mounter: mount.Kernel{}, Systems: systems, Finder: device.NewDiskFolder(options.deviceDir), Folder: records(stowagev1alpha1.GCEDriver),
+		Mounter: mount.Kernel{}, Systems: systems, Finder: clouddisk.NewDiskFolder(options.deviceDir), Folder: records(stowagev1alpha1.GCEDriver),
 	})
 	if err != nil {
 		return nil, err

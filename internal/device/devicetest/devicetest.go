@@ -13,14 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 	utilexec "k8s.io/utils/exec"
 
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 )
 
 // Mebibyte in bytes.
 const Mebibyte = 1 << 20
 
 // FileSystems run the programs of this machine.
-var FileSystems = device.NewFileSystems(utilexec.New())
+var FileSystems = filesystem.NewFileSystems(utilexec.New())
 
 // Needs skips a test whose programs are missing, so that it is seen.
 func Needs(t *testing.T, programs ...string) {
@@ -40,16 +41,16 @@ func NewImage(t *testing.T, bytes int64) *os.File {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { image.Close() })
-	if err := device.Allocate(image, bytes); err != nil {
+	if err := loopdev.Allocate(image, bytes); err != nil {
 		t.Fatal(err)
 	}
 	return image
 }
 
 // Attach attaches an image; what is left of it is detached when the test ends.
-func Attach(t *testing.T, image *os.File, use device.Use) *device.Loop {
+func Attach(t *testing.T, image *os.File, use loopdev.Use) *loopdev.Loop {
 	t.Helper()
-	loop, err := device.Attach(t.Context(), image, use)
+	loop, err := loopdev.Attach(t.Context(), image, use)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,9 +70,9 @@ func Attach(t *testing.T, image *os.File, use device.Use) *device.Loop {
 }
 
 // Find finds the loop device of an image; nil for none.
-func Find(t *testing.T, image *os.File) *device.Loop {
+func Find(t *testing.T, image *os.File) *loopdev.Loop {
 	t.Helper()
-	loop, err := device.Find(image)
+	loop, err := loopdev.Find(image)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/filetree"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
@@ -194,7 +194,7 @@ func btrfs(t *testing.T) string {
 		t.Fatal(err)
 	}
 	run(t, "mkfs.btrfs", "-q", image)
-	loop, err := device.Attach(t.Context(), mounttest.Open(t, image), device.ForFileSystem)
+	loop, err := loopdev.Attach(t.Context(), mounttest.Open(t, image), loopdev.ForFileSystem)
 	if err != nil {
 		t.Fatal(err)
 	}

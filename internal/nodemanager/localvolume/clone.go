@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/duplicate"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/safepath"
@@ -84,7 +85,7 @@ func (s *Store) copyImage(ctx context.Context, to *os.File, volume Volume) error
 	if err := refuseLarger(from, volume); err != nil {
 		return err
 	}
-	reserved, err := device.Reserve(ctx, from)
+	reserved, err := loopdev.Reserve(ctx, from)
 	switch {
 	case err == nil:
 		defer reserved.Close()
@@ -137,7 +138,7 @@ func copyUsed(to, from *os.File) error {
 		return err
 	}
 	// Only now is it known that this isn't in vain.
-	if err := device.Flush(from); err != nil {
+	if err := loopdev.Flush(from); err != nil {
 		return err
 	}
 	if err := to.Truncate(0); err != nil {

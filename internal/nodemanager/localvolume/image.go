@@ -10,6 +10,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount/filetree"
 	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
@@ -140,7 +141,7 @@ func createImage(dir *os.File, volume Volume) (*os.File, error) {
 		return nil, &os.PathError{Op: "making", Path: volume.image(), Err: err}
 	}
 	image := os.NewFile(uintptr(fd), volume.image())
-	if err = device.WriteInPlace(image); err == nil && volume.Source == nil {
+	if err = loopdev.WriteInPlace(image); err == nil && volume.Source == nil {
 		err = extend(image, volume)
 	}
 	if err != nil {
@@ -156,7 +157,7 @@ func extend(image *os.File, volume Volume) error {
 	if volume.Image.Sparse {
 		err = image.Truncate(volume.Bytes)
 	} else {
-		err = device.Allocate(image, volume.Bytes)
+		err = loopdev.Allocate(image, volume.Bytes)
 	}
 	if errors.Is(err, device.ErrCannotAllocate) {
 		return fmt.Errorf("%w: use a disk with ext4, xfs or btrfs, or ask for local.allocation Sparse", err)

@@ -12,6 +12,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
@@ -24,7 +25,7 @@ const sceneAge = 10 * time.Second
 type scene struct {
 	taken    time.Time
 	table    mount.Table
-	attached device.Attached
+	attached loopdev.Attached
 }
 
 // scenes keeps the newest scene. Its zero value is usable.
@@ -44,7 +45,7 @@ func (s *scenes) at(now time.Time) (*scene, error) {
 	if err != nil {
 		return nil, err
 	}
-	attached, err := device.ReadAttached()
+	attached, err := loopdev.ReadAttached()
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount/filetree"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/mount/safepath"
@@ -48,7 +48,7 @@ func mountQuotaDisk(t *testing.T, target, kind string, program []string) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
-	loop, err := device.Attach(t.Context(), image, device.ForFileSystem)
+	loop, err := loopdev.Attach(t.Context(), image, loopdev.ForFileSystem)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
@@ -63,7 +63,7 @@ type Store struct {
 	// Base must exist: a missing one may be a disk that isn't mounted.
 	Base string
 	// FileSystems makes those in images.
-	FileSystems device.FileSystems
+	FileSystems filesystem.FileSystems
 	// Slice is how long files are removed before others have their turn. Default: two
 	// seconds.
 	Slice time.Duration

@@ -46,7 +46,9 @@ var targets = map[string]target{
 	// keep project quotas, let root grow a mounted ext4, and lose a disk that is mounted.
 	"e2e-local": {patience: 5 * time.Minute, timeout: 10 * time.Minute, packages: []Package{
 		{Path: "internal/quota"},
-		{Path: "internal/device"},
+		{Path: "internal/device/clouddisk"},
+		{Path: "internal/device/filesystem"},
+		{Path: "internal/device/loopdev"},
 		{Path: "internal/nodemanager/localvolume", Run: "Quota|Inodes"},
 		{Path: "internal/nodemanager/volumes/csi", Run: "Gr[eo]w|Scsi"},
 		{Path: "internal/nodemanager/volumes/emptydir", Run: "Quota"},
@@ -61,7 +63,9 @@ var targets = map[string]target{
 		{Path: "internal/mount/safepath"},
 		{Path: "internal/mount/filetree"},
 		{Path: "internal/mount/remote"},
-		{Path: "internal/device"},
+		{Path: "internal/device/clouddisk"},
+		{Path: "internal/device/filesystem"},
+		{Path: "internal/device/loopdev"},
 		{Path: "internal/ownership"},
 		// What is killed before each of its steps is `make kill-matrix`.
 		{Path: "internal/nodemanager", Skip: "AfterAKill|ThatIsKilled"},

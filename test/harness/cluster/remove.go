@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/filetree"
 )
@@ -82,7 +82,7 @@ func detach(ctx context.Context, path string) error {
 		return err
 	}
 	defer image.Close()
-	loop, err := device.Find(image)
+	loop, err := loopdev.Find(image)
 	if loop == nil || err != nil {
 		return err
 	}

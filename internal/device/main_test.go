@@ -1,9 +1,0 @@
-package device_test
-
-import (
-	"testing"
-
-	"github.com/stowage-dev/stowage/internal/mount/mounttest"
-)
-
-func TestMain(m *testing.M) { mounttest.Main(m) }
