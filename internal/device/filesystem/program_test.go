@@ -8,7 +8,7 @@ import (
 )
 
 func TestTheNodeAgentsImageHasEveryProgram(t *testing.T) {
-	dockerfile, err := os.ReadFile("../../Dockerfile")
+	dockerfile, err := os.ReadFile("../../../Dockerfile")
 	if err != nil {
 		t.Fatal(err)
 	}
