@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Fails, and says what to do, where a generated file is stale, a file isn't formatted, or a module isn't tidy.
+# Fails, and says what to do, where a generated file is stale, a file isn't formatted, a module isn't tidy, or a package is
+# larger than the measures allow.
 # It compares with the files as they lie here, committed or not; stale ones are up to date when it ends.
 #
 # Usage: verify.sh MODULE...
@@ -39,8 +40,13 @@ verify_modules() {
   done
 }
 
+verify_measures() {
+  go run -buildvcs=false ./hack/measures hack/measures/beyond.txt || complain "split what is beyond the measures"
+}
+
 verify_generated
 verify_format
+verify_measures
 verify_modules "$@"
-((failed == 0)) && echo "verify: generated files, formatting and modules are up to date"
+((failed == 0)) && echo "verify: generated files, formatting and modules are up to date, and the measures hold"
 exit "$failed"

@@ -12,7 +12,8 @@ import (
 	utilexec "k8s.io/utils/exec"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
 
@@ -36,7 +37,7 @@ func (p *process) imageVolume(t *testing.T, name, fsType string, bytes int64) {
 	}
 	if fsType == "" {
 		mode = corev1.PersistentVolumeBlock
-	} else if err := device.NewFileSystems(utilexec.New()).Format(t.Context(), image, fsType, bytes); err != nil {
+	} else if err := filesystem.NewFileSystems(utilexec.New()).Format(t.Context(), image, fsType, bytes); err != nil {
 		t.Fatal(err)
 	}
 	p.bindTo(t, p.createClaim(t, name, mode, bytes), dir)
@@ -113,14 +114,14 @@ func (p *process) attached(t *testing.T) int {
 }
 
 // loopOf is the loop device of an image, nil if it has none.
-func (p *process) loopOf(t *testing.T, path string) *device.Loop {
+func (p *process) loopOf(t *testing.T, path string) *loopdev.Loop {
 	t.Helper()
 	image, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer image.Close()
-	loop, err := device.Find(image)
+	loop, err := loopdev.Find(image)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,9 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	frontdoor "github.com/stowage-dev/stowage/internal/csi"
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/clouddisk"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/remote"
 	"github.com/stowage-dev/stowage/internal/nodemanager/localvolume"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/inlinenfs"
@@ -98,7 +99,7 @@ func servedDrivers(options *options, onDisks *localvolume.Reconciler, live clien
 		return nil, err
 	}
 	disks, err := csi.NewDiskStaging(stowagev1alpha1.GCEDriver, csi.DiskOptions{
-		Mounter: mount.Kernel{}, Systems: systems, Finder: device.NewDiskFolder(options.deviceDir), Folder: records(stowagev1alpha1.GCEDriver),
+		Mounter: mount.Kernel{}, Systems: systems, Finder: clouddisk.NewDiskFolder(options.deviceDir), Folder: records(stowagev1alpha1.GCEDriver),
 	})
 	if err != nil {
 		return nil, err
@@ -112,7 +113,7 @@ func servedDrivers(options *options, onDisks *localvolume.Reconciler, live clien
 
 // stagedShares serves volumes of the nfs driver, and those that pods name themselves.
 func stagedShares(options *options, records string, live client.Reader) (frontdoor.Inliner, error) {
-	servers := mount.NewApart()
+	servers := remote.NewApart()
 	claimed, err := nfs.NewStaging(servers, records)
 	if err != nil {
 		return nil, err

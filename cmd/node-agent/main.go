@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/remote"
 	"github.com/stowage-dev/stowage/internal/program"
 )
 
@@ -137,7 +138,7 @@ func (o *options) checkRecycleRoot() error {
 }
 
 func main() {
-	mount.ServeCall()
+	remote.ServeCall()
 	options := &options{}
 	flags := pflag.NewFlagSet("node-agent", pflag.ContinueOnError)
 	options.addFlags(flags)
@@ -165,7 +166,7 @@ func run(ctx context.Context, options *options) error {
 	if err := addControllers(ctx, mgr, options); err != nil {
 		return err
 	}
-	if !mount.HasProgram() {
+	if !remote.HasProgram() {
 		ctrl.Log.Info("stowage-mount isn't beside this program: calls to NFS servers work without it, and take ten times the memory")
 	}
 	ctrl.Log.Info("starting", "version", program.Version(), "node", options.nodeName, "followPods", options.followPods)

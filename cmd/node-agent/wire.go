@@ -14,9 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/clouddisk"
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/remote"
 	"github.com/stowage-dev/stowage/internal/nodemanager"
 	"github.com/stowage-dev/stowage/internal/nodemanager/localrecycling"
 	"github.com/stowage-dev/stowage/internal/nodemanager/localvolume"
@@ -52,7 +54,7 @@ const inlineDir = "inline-nfs"
 
 // addControllers adds what the agent does to its manager.
 func addControllers(ctx context.Context, mgr ctrl.Manager, options *options) error {
-	store := &localvolume.Store{Base: options.localBase, FileSystems: device.NewFileSystems(exec.New())}
+	store := &localvolume.Store{Base: options.localBase, FileSystems: filesystem.NewFileSystems(exec.New())}
 	volumesOnDisks := localvolume.Options{
 		NodeName: options.nodeName,
 		Store:    store,
@@ -104,7 +106,7 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks
 	}
 	owner := ownership.Owner{Events: recorderOf(mgr), SELinux: ownership.HasSELinux()}
 	disks, err := csi.NewDisks(csi.DiskOptions{
-		Mounter: mount.Kernel{}, Systems: onDisks.Store.FileSystems, Finder: device.NewDiskFolder(options.deviceDir),
+		Mounter: mount.Kernel{}, Systems: onDisks.Store.FileSystems, Finder: clouddisk.NewDiskFolder(options.deviceDir),
 		Folder: filepath.Join(options.rootDir, diskDir), Drivers: []string{stowagev1alpha1.GCEDriver}, Owner: owner,
 	})
 	if err != nil {
@@ -156,7 +158,7 @@ func newTree(options *options) (nodemanager.Tree, error) {
 	if err != nil {
 		return tree, err
 	}
-	boot, err := device.BootID()
+	boot, err := clouddisk.BootID()
 	if err != nil {
 		return tree, err
 	}
@@ -192,7 +194,7 @@ func newObjects(mgr ctrl.Manager, nodeName string) (*objects.Reader, error) {
 // devices.
 func volumeTypes(options *options, onDisks *localvolume.Reconciler, disks *csi.Disks, owner ownership.Owner) (directories, devices volumes.Registry, err error) {
 	mounter := mount.Kernel{}
-	servers := mount.NewApart()
+	servers := remote.NewApart()
 	shares, err := nfs.New(servers, filepath.Join(options.rootDir, nfsDir))
 	if err != nil {
 		return nil, nil, err

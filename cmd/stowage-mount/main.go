@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/remote"
 )
 
 func main() {
-	mount.ServeCall()
+	remote.ServeCall()
 	fmt.Fprintln(os.Stderr, "stowage-mount: the node agent starts this program, for one call each time")
 	os.Exit(2)
 }

@@ -11,7 +11,7 @@ import (
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/remote"
 )
 
 func TestASecondCallForAVolumeIsAbortedUntilTheFirstIsReallyOver(t *testing.T) {
@@ -155,7 +155,7 @@ func TestASilentServerIsAskedOnceAndWaitedForByNobody(t *testing.T) {
 		return size{bytes: 7}, nil
 	}
 	for range 3 {
-		if _, err := s.ask(t.Context(), "/t"); !errors.Is(err, mount.ErrSilent) {
+		if _, err := s.ask(t.Context(), "/t"); !errors.Is(err, remote.ErrSilent) {
 			t.Errorf("got %v", err)
 		}
 	}

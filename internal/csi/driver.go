@@ -21,8 +21,8 @@ import (
 // waits for it any more.
 //
 // Errors are told apart by what they wrap: volumes.ErrInvalid, ErrNotSupported,
-// ErrNotFound, ErrNotStaged, ErrInUse, ErrOtherVolume, ErrGone, mount.ErrSilent,
-// mount.ErrBusy, mount.ErrDetached, and those of contexts. After one of the first six of Stage or Publish
+// ErrNotFound, ErrNotStaged, ErrInUse, ErrOtherVolume, ErrGone, remote.ErrSilent,
+// remote.ErrBusy, remote.ErrDetached, and those of contexts. After one of the first six of Stage or Publish
 // a kubelet takes nothing to be left of the volume there, and may never ask for it to be
 // taken away.
 //

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stowage-dev/stowage/internal/message"
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/remote"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -39,7 +39,7 @@ func codeOf(err error, method string) codes.Code {
 		return codes.DeadlineExceeded
 	case is(context.Canceled):
 		return codes.Canceled
-	case is(mount.ErrSilent, mount.ErrBusy, mount.ErrDetached, volumes.ErrGone):
+	case is(remote.ErrSilent, remote.ErrBusy, remote.ErrDetached, volumes.ErrGone):
 		return codes.Unavailable
 	case is(volumes.ErrInvalid):
 		return codes.InvalidArgument

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stowage-dev/stowage/internal/message"
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/remote"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -48,7 +48,7 @@ func ailment(err error) *csispec.VolumeHealth_VolumeHealthEntry {
 	switch {
 	case errors.Is(err, volumes.ErrGone):
 		reason = "DiskGone"
-	case errors.Is(err, mount.ErrSilent), errors.Is(err, mount.ErrBusy), errors.Is(err, mount.ErrDetached):
+	case errors.Is(err, remote.ErrSilent), errors.Is(err, remote.ErrBusy), errors.Is(err, remote.ErrDetached):
 		reason = "ServerSilent"
 	case errors.Is(err, volumes.ErrOtherVolume):
 		reason = "OtherVolume"

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/remote"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -217,12 +217,12 @@ func TestErrorsHaveTheirCodes(t *testing.T) {
 		"in use":          {volumes.ErrInUse, codes.FailedPrecondition, codes.FailedPrecondition},
 		"not supported":   {volumes.ErrNotSupported, codes.Unimplemented, codes.Unimplemented},
 		"disk gone":       {volumes.ErrGone, codes.Unavailable, codes.Unavailable},
-		"server silent":   {mount.ErrSilent, codes.Unavailable, codes.Unavailable},
-		"server's places": {mount.ErrBusy, codes.Unavailable, codes.Unavailable},
-		"detached":        {mount.ErrDetached, codes.Unavailable, codes.Unavailable},
+		"server silent":   {remote.ErrSilent, codes.Unavailable, codes.Unavailable},
+		"server's places": {remote.ErrBusy, codes.Unavailable, codes.Unavailable},
+		"detached":        {remote.ErrDetached, codes.Unavailable, codes.Unavailable},
 		"too late":        {context.DeadlineExceeded, codes.DeadlineExceeded, codes.DeadlineExceeded},
 		"cancelled":       {context.Canceled, codes.Canceled, codes.Canceled},
-		"two at once":     {errors.Join(volumes.ErrNotFound, mount.ErrSilent), codes.Unavailable, codes.Unavailable},
+		"two at once":     {errors.Join(volumes.ErrNotFound, remote.ErrSilent), codes.Unavailable, codes.Unavailable},
 		"a code already":  {status.Error(codes.OutOfRange, "x"), codes.OutOfRange, codes.OutOfRange},
 		// A kubelet that is told Internal takes it that nothing was mounted.
 		"anything": {errors.New("x"), codes.Unavailable, codes.Internal},
@@ -294,7 +294,7 @@ func TestHealthIsWhatTheDriverFinds(t *testing.T) {
 		reason string
 	}{
 		"well":       {nil, codes.OK, 0, ""},
-		"silent":     {mount.ErrSilent, codes.OK, csispec.VolumeHealthErrorType_INACCESSIBLE, "ServerSilent"},
+		"silent":     {remote.ErrSilent, codes.OK, csispec.VolumeHealthErrorType_INACCESSIBLE, "ServerSilent"},
 		"gone":       {volumes.ErrGone, codes.OK, csispec.VolumeHealthErrorType_INACCESSIBLE, "DiskGone"},
 		"another":    {volumes.ErrOtherVolume, codes.OK, csispec.VolumeHealthErrorType_INACCESSIBLE, "OtherVolume"},
 		"over limit": {volumes.ErrOverLimit, codes.OK, csispec.VolumeHealthErrorType_DEGRADED, "OverLimit"},

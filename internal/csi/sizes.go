@@ -12,7 +12,7 @@ import (
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/remote"
 )
 
 // sizePatience is how long a file system is waited for.
@@ -56,7 +56,7 @@ func (s *sizes) ask(ctx context.Context, path string) (size, error) {
 	case <-ctx.Done():
 		return size{}, ctx.Err()
 	case <-patience.C:
-		return size{}, fmt.Errorf("measuring %s: %w", path, mount.ErrSilent)
+		return size{}, fmt.Errorf("measuring %s: %w", path, remote.ErrSilent)
 	}
 }
 

@@ -1,13 +1,9 @@
-// Package device is the only code in Stowage that allocates images, attaches loop
-// devices, finds disks that were attached to the machine, and looks for, makes, checks
-// and grows file systems. The LocalVolume reconciler and the node manager's volume
-// types call it; the devices are mounted by package mount.
+// Package device has what the packages of devices share: the kinds of their errors, and how
+// an open file is named and opened again. Its packages are the only code in Stowage for
+// loop devices and their images (loopdev), disks that were attached to the machine
+// (clouddisk), and file systems (filesystem); package mount mounts them.
 //
-// An image is known by its device and inode, never by its path, and has at most
-// one loop device; a disk is known by its name and its serial. What holds data, or
-// might, is never formatted.
-//
-// It knows nothing of pods, volumes or Kubernetes' API.
+// They know nothing of pods, volumes or Kubernetes' API.
 package device
 
 import (
@@ -54,12 +50,24 @@ func PathOf(file *os.File) string {
 	return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), file.Fd())
 }
 
-// reopen opens the very file that is open here once more, which need not be
+// Reopen opens the very file that is open here once more, which need not be
 // readable: flock and direct I/O belong to each opening on its own.
-func reopen(file *os.File, flags int) (*os.File, error) {
+func Reopen(file *os.File, flags int) (*os.File, error) {
 	fd, err := unix.Open("/proc/self/fd/"+strconv.Itoa(int(file.Fd())), flags|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "opening", Path: file.Name(), Err: err}
 	}
 	return os.NewFile(uintptr(fd), file.Name()), nil
+}
+
+// SetReadOnly makes the kernel refuse writes to a device, or take them again.
+func SetReadOnly(device *os.File, path string, readOnly bool) error {
+	refuse := 0
+	if readOnly {
+		refuse = 1
+	}
+	if err := unix.IoctlSetPointerInt(int(device.Fd()), unix.BLKROSET, refuse); err != nil {
+		return fmt.Errorf("saying whether %s can be written: %w", path, err)
+	}
+	return nil
 }

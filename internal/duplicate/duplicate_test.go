@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/duplicate"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
@@ -103,7 +103,7 @@ func disk(t *testing.T, system string) string {
 	if output, err := exec.Command("mkfs."+system, "-q", image.Name()).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
-	loop, err := device.Attach(t.Context(), image, device.ForFileSystem)
+	loop, err := loopdev.Attach(t.Context(), image, loopdev.ForFileSystem)
 	if err != nil {
 		t.Fatal(err)
 	}

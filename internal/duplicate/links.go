@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/filetree"
 )
 
 // identity tells a file from every other, whatever its names are.
@@ -90,7 +90,7 @@ func (l *links) end(ctx context.Context) error {
 	if l.held == nil {
 		return nil
 	}
-	return mount.RemoveTree(ctx, l.top, l.name)
+	return filetree.RemoveTree(ctx, l.top, l.name)
 }
 
 func (l *links) close() {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-dev/stowage/internal/message"
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 const (
@@ -99,7 +99,7 @@ func (t *tree) entry(to, from *os.File, name string) error {
 	if err := t.ctx.Err(); err != nil {
 		return fmt.Errorf("copying %s: %w", from.Name(), err)
 	}
-	entry, err := mount.OpenEntry(from, name)
+	entry, err := safepath.OpenEntry(from, name)
 	if err != nil {
 		return fmt.Errorf("copying: %w", err)
 	}
@@ -196,7 +196,7 @@ func special(to, from *os.File, name string, stat unix.Stat_t) error {
 	if err != nil {
 		return wrap(err, "making", to, name)
 	}
-	made, err := mount.OpenEntry(to, name)
+	made, err := safepath.OpenEntry(to, name)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,9 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/stowage-dev/stowage/internal/gcemock/fault"
+	"github.com/stowage-dev/stowage/internal/gcemock/wire"
 )
 
 // adminPath is where faults are made, beside what Google has.
@@ -13,12 +16,17 @@ const adminPath = "/_mock/"
 
 // latencyBody is a latency as JSON.
 type latencyBody struct {
-	Answer    Duration `json:"answer"`
-	Operation Duration `json:"operation"`
+	Answer    fault.Duration `json:"answer"`
+	Operation fault.Duration `json:"operation"`
 }
 
-// routeAdmin serves what only a mock has.
-func (s *Server) routeAdmin(mux *http.ServeMux) {
+// admin serves what only a mock has.
+type admin struct {
+	faults *fault.Set
+	token  token
+}
+
+func (s admin) route(mux *http.ServeMux) {
 	for pattern, answer := range map[string]func(*http.Request) (any, error){
 		"GET " + adminPath + "faults":         s.listFaults,
 		"POST " + adminPath + "faults":        s.addFault,
@@ -29,57 +37,57 @@ func (s *Server) routeAdmin(mux *http.ServeMux) {
 		"GET " + adminPath + "healthz":        func(*http.Request) (any, error) { return map[string]string{"status": "ok"}, nil },
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			err := s.authorize(r)
+			err := s.token.authorize(r)
 			var body any
 			if err == nil {
 				body, err = answer(r)
 			}
-			respond(w, body, err)
+			wire.Respond(w, body, err)
 		})
 	}
-	mux.HandleFunc("POST /token", s.exchange)
+	mux.HandleFunc("POST /token", s.token.exchange)
 }
 
-func (s *Server) listFaults(*http.Request) (any, error) {
-	return map[string]any{"faults": s.faults.list()}, nil
+func (s admin) listFaults(*http.Request) (any, error) {
+	return map[string]any{"faults": s.faults.List()}, nil
 }
 
-func (s *Server) addFault(r *http.Request) (any, error) {
-	text, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
+func (s admin) addFault(r *http.Request) (any, error) {
+	text, err := io.ReadAll(io.LimitReader(r.Body, wire.MaxBody))
 	if err != nil {
 		return nil, err
 	}
-	asked, err := ParseFault(text)
+	asked, err := fault.Parse(text, methods())
 	if err != nil {
-		return nil, errInvalid("fault", string(text), err.Error())
+		return nil, wire.Invalid("fault", string(text), err.Error())
 	}
-	return s.faults.add(asked), nil
+	return s.faults.Add(asked), nil
 }
 
 // removeFaults takes away one fault, or all; operations that were stuck go on.
-func (s *Server) removeFaults(r *http.Request) (any, error) {
+func (s admin) removeFaults(r *http.Request) (any, error) {
 	id := 0
 	if text := r.PathValue("id"); text != "" {
 		var err error
-		if id, err = strconv.Atoi(text); err != nil || id < 1 || !s.faults.remove(id) {
-			return nil, errNotFound("faults/" + text)
+		if id, err = strconv.Atoi(text); err != nil || id < 1 || !s.faults.Remove(id) {
+			return nil, wire.NotFound("faults/" + text)
 		}
 		return s.listFaults(r)
 	}
-	s.faults.remove(id)
+	s.faults.Remove(id)
 	return s.listFaults(r)
 }
 
-func (s *Server) getLatency(*http.Request) (any, error) {
-	now := s.faults.latency()
-	return latencyBody{Answer: Duration(now.Answer), Operation: Duration(now.Operation)}, nil
+func (s admin) getLatency(*http.Request) (any, error) {
+	now := s.faults.Latency()
+	return latencyBody{Answer: fault.Duration(now.Answer), Operation: fault.Duration(now.Operation)}, nil
 }
 
-func (s *Server) setLatency(r *http.Request) (any, error) {
+func (s admin) setLatency(r *http.Request) (any, error) {
 	var asked latencyBody
-	if err := json.NewDecoder(io.LimitReader(r.Body, maxBody)).Decode(&asked); err != nil {
-		return nil, errInvalid("latency", "", err.Error())
+	if err := json.NewDecoder(io.LimitReader(r.Body, wire.MaxBody)).Decode(&asked); err != nil {
+		return nil, wire.Invalid("latency", "", err.Error())
 	}
-	s.faults.set(latency{Answer: time.Duration(asked.Answer), Operation: time.Duration(asked.Operation)})
+	s.faults.SetLatency(fault.Latency{Answer: time.Duration(asked.Answer), Operation: time.Duration(asked.Operation)})
 	return s.getLatency(r)
 }

@@ -1,111 +1,89 @@
 package gcemock
 
 import (
-	"hash/fnv"
-	"slices"
 	"strconv"
 
 	"google.golang.org/api/compute/v1"
+
+	"github.com/stowage-dev/stowage/internal/gcemock/disks"
+	"github.com/stowage-dev/stowage/internal/gcemock/engine"
+	"github.com/stowage-dev/stowage/internal/gcemock/wire"
 )
 
-// disksQuota is the quota that --quota-gb sets.
-const disksQuota = "DISKS_TOTAL_GB"
-
-// catalogTime is when Google made what was always there.
-const catalogTime = "1969-12-31T16:00:00.000-08:00"
-
-// idOf is the id of what was always there: the same each time.
-func idOf(path string) uint64 {
-	hash := fnv.New64a()
-	hash.Write([]byte(path))
-	return hash.Sum64() >> 1
-}
-
-func (s *Server) getProject(r *request) (any, error) {
-	path := projectPath(r.project)
+func getProject(_ *engine.Engine, r *wire.Request) (any, error) {
+	path := wire.ProjectPath(r.Project)
 	return &compute.Project{
-		Kind: "compute#project", Id: idOf(path), Name: r.project, CreationTimestamp: catalogTime,
-		DefaultServiceAccount: strconv.FormatUint(idOf(path)>>24, 10) + "-compute@developer.gserviceaccount.com",
-		SelfLink:              r.link(path),
+		Kind: "compute#project", Id: wire.IDOf(path), Name: r.Project, CreationTimestamp: wire.CatalogTime,
+		DefaultServiceAccount: strconv.FormatUint(wire.IDOf(path)>>24, 10) + "-compute@developer.gserviceaccount.com",
+		SelfLink:              r.Link(path),
 	}, nil
 }
 
-// regions are the regions of all zones, in order.
-func (s *Server) regions() (regions []string) {
-	for _, zone := range s.options.Zones {
-		regions = append(regions, regionOf(zone))
-	}
-	slices.Sort(regions)
-	return slices.Compact(regions)
-}
-
-func (s *Server) hasRegion(name string) bool { return slices.Contains(s.regions(), name) }
-
-func (s *Server) getRegion(r *request) (any, error) {
+func getRegion(s *engine.Engine, r *wire.Request) (any, error) {
 	name := r.PathValue("name")
-	if !s.hasRegion(name) {
-		return nil, errNotFound(projectPath(r.project) + "/regions/" + name)
+	if !s.Options.Places.HasRegion(name) {
+		return nil, wire.NotFound(wire.ProjectPath(r.Project) + "/regions/" + name)
 	}
 	s.Lock()
 	defer s.Unlock()
-	return s.region(r, name), nil
+	return region(s, r, name), nil
 }
 
-func (s *Server) listRegions(r *request) (any, error) {
+func listRegions(s *engine.Engine, r *wire.Request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
-	var all []listed[*compute.Region]
-	for _, name := range s.regions() {
-		all = append(all, listed[*compute.Region]{name: name, item: s.region(r, name)})
+	var all []wire.Listed[*compute.Region]
+	for _, name := range s.Options.Places.Regions() {
+		all = append(all, wire.Listed[*compute.Region]{Name: name, Item: region(s, r, name)})
 	}
-	items, next, err := paged(r, all)
+	items, next, err := wire.Paged(r, all)
 	if err != nil {
 		return nil, err
 	}
-	id := projectPath(r.project) + "/regions"
-	return &compute.RegionList{Kind: "compute#regionList", Id: id, Items: items, NextPageToken: next, SelfLink: r.link(id)}, nil
+	id := wire.ProjectPath(r.Project) + "/regions"
+	return &compute.RegionList{Kind: "compute#regionList", Id: id, Items: items, NextPageToken: next, SelfLink: r.Link(id)}, nil
 }
 
 // region is a region as a client sees it. The store is locked.
-func (s *Server) region(r *request, name string) *compute.Region {
-	path := projectPath(r.project) + "/regions/" + name
+func region(s *engine.Engine, r *wire.Request, name string) *compute.Region {
+	path := wire.ProjectPath(r.Project) + "/regions/" + name
 	region := &compute.Region{
-		Kind: "compute#region", Id: idOf(path), Name: name, CreationTimestamp: catalogTime,
-		Description: name, Status: "UP", SelfLink: r.link(path),
+		Kind: "compute#region", Id: wire.IDOf(path), Name: name, CreationTimestamp: wire.CatalogTime,
+		Description: name, Status: "UP", SelfLink: r.Link(path),
 	}
-	for _, zone := range s.options.Zones {
-		if regionOf(zone) == name {
-			region.Zones = append(region.Zones, r.link(zonePath(r.project, zone)))
+	for _, zone := range s.Options.Places.Zones {
+		if wire.RegionOf(zone) == name {
+			region.Zones = append(region.Zones, r.Link(wire.ZonePath(r.Project, zone)))
 		}
 	}
-	if s.options.QuotaGb > 0 {
-		used := s.usedGb(r.project, name)
+	if s.Options.QuotaGb > 0 {
+		used := s.UsedGb(r.Project, name)
 		region.Quotas = []*compute.Quota{{
-			Metric: disksQuota, Limit: float64(s.options.QuotaGb), Usage: float64(used), ForceSendFields: []string{"Usage"},
+			Metric: disks.QuotaMetric, Limit: float64(s.Options.QuotaGb), Usage: float64(used), ForceSendFields: []string{"Usage"},
 		}}
 	}
 	return region
 }
 
-func (s *Server) zone(r *request, name string) *compute.Zone {
-	path := zonePath(r.project, name)
+func zone(r *wire.Request, name string) *compute.Zone {
+	path := wire.ZonePath(r.Project, name)
 	return &compute.Zone{
-		Kind: "compute#zone", Id: idOf(path), Name: name, Description: name, CreationTimestamp: catalogTime,
-		Region: r.link(regionPath(r.project, name)), Status: "UP", SelfLink: r.link(path),
+		Kind: "compute#zone", Id: wire.IDOf(path), Name: name, Description: name, CreationTimestamp: wire.CatalogTime,
+		Region: r.Link(wire.RegionPath(r.Project, name)), Status: "UP", SelfLink: r.Link(path),
 	}
 }
 
-func (s *Server) getZone(r *request) (any, error) { return s.zone(r, r.zone), nil }
+func getZone(_ *engine.Engine, r *wire.Request) (any, error) { return zone(r, r.Zone), nil }
 
-func (s *Server) listZones(r *request) (any, error) {
-	var all []listed[*compute.Zone]
-	for _, name := range s.options.Zones {
-		all = append(all, listed[*compute.Zone]{name: name, item: s.zone(r, name)})
+func listZones(s *engine.Engine, r *wire.Request) (any, error) {
+	var all []wire.Listed[*compute.Zone]
+	for _, name := range s.Options.Places.Zones {
+		all = append(all, wire.Listed[*compute.Zone]{Name: name, Item: zone(r, name)})
 	}
-	items, next, err := paged(r, all)
+	items, next, err := wire.Paged(r, all)
 	if err != nil {
 		return nil, err
 	}
-	id := projectPath(r.project) + "/zones"
-	return &compute.ZoneList{Kind: "compute#zoneList", Id: id, Items: items, NextPageToken: next, SelfLink: r.link(id)}, nil
+	id := wire.ProjectPath(r.Project) + "/zones"
+	return &compute.ZoneList{Kind: "compute#zoneList", Id: id, Items: items, NextPageToken: next, SelfLink: r.Link(id)}, nil
 }

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/api/compute/v1"
 	"google.golang.org/api/googleapi"
 
-	"github.com/stowage-dev/stowage/internal/gcemock"
+	"github.com/stowage-dev/stowage/internal/gcemock/fault"
 )
 
 func insertData(c *cloud) (*compute.Operation, error) {
@@ -21,8 +21,8 @@ func insertData(c *cloud) (*compute.Operation, error) {
 func TestFaultsRefuseAsManyCallsAsTheyAreFor(t *testing.T) {
 	c := open(t, options(t))
 	// The client repeats calls that it may by itself, so the reads are not asked for here.
-	c.inject(gcemock.Fault{Method: "disks.insert", Count: 1, Status: http.StatusTooManyRequests})
-	c.inject(gcemock.Fault{Method: "disks.*", Count: 1, Status: http.StatusServiceUnavailable, RetryAfter: gcemock.Duration(1500 * time.Millisecond)})
+	c.inject(fault.Fault{Method: "disks.insert", Count: 1, Status: http.StatusTooManyRequests})
+	c.inject(fault.Fault{Method: "disks.*", Count: 1, Status: http.StatusServiceUnavailable, RetryAfter: fault.Duration(1500 * time.Millisecond)})
 	_, err := insertData(c)
 	c.refused(err, http.StatusTooManyRequests, "rateLimitExceeded")
 	_, err = insertData(c)
@@ -36,7 +36,7 @@ func TestFaultsRefuseAsManyCallsAsTheyAreFor(t *testing.T) {
 
 func TestAnAnswerIsLostAndTheRepeatFindsItDone(t *testing.T) {
 	c := open(t, options(t))
-	c.inject(gcemock.Fault{Method: "disks.insert", Count: 1, Lost: true})
+	c.inject(fault.Fault{Method: "disks.insert", Count: 1, Lost: true})
 	if _, err := insertData(c); err == nil || errors.As(err, new(*googleapi.Error)) {
 		t.Errorf("the client hears %v", err)
 	}
@@ -50,7 +50,7 @@ func TestAnAnswerIsLostAndTheRepeatFindsItDone(t *testing.T) {
 func TestAnOperationEndsInErrorAndChangesNothing(t *testing.T) {
 	c := open(t, options(t))
 	c.makeInstance("node")
-	c.inject(gcemock.Fault{Method: "disks.insert", Count: 1, Operation: "QUOTA_EXCEEDED", Message: "no more"})
+	c.inject(fault.Fault{Method: "disks.insert", Count: 1, Operation: "QUOTA_EXCEEDED", Message: "no more"})
 	ended := c.ended(insertData(c))
 	if ended.Error == nil || ended.Error.Errors[0].Code != "QUOTA_EXCEEDED" || ended.Error.Errors[0].Message != "no more" {
 		t.Errorf("it ended as %+v", ended.Error)
@@ -60,7 +60,7 @@ func TestAnOperationEndsInErrorAndChangesNothing(t *testing.T) {
 
 	c.makeDisk("data")
 	for _, method := range []string{"instances.attachDisk", "disks.delete", "disks.resize"} {
-		c.inject(gcemock.Fault{Method: method, Count: 1, Operation: "INTERNAL_ERROR"})
+		c.inject(fault.Fault{Method: method, Count: 1, Operation: "INTERNAL_ERROR"})
 	}
 	c.ended(c.attach("node", "data", "READ_WRITE").Do())
 	c.ended(c.Disks.Resize(project, zone, "data", &compute.DisksResizeRequest{SizeGb: 20}).Do())
@@ -73,7 +73,7 @@ func TestAnOperationEndsInErrorAndChangesNothing(t *testing.T) {
 
 func TestAStuckOperationGoesOnOnceTheFaultIsRemoved(t *testing.T) {
 	c := open(t, options(t))
-	c.inject(gcemock.Fault{Method: "disks.insert", Count: 1, Stuck: true})
+	c.inject(fault.Fault{Method: "disks.insert", Count: 1, Stuck: true})
 	operation, err := insertData(c)
 	if err != nil {
 		t.Fatal(err)

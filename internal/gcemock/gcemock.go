@@ -6,18 +6,25 @@
 // folder; disks are sparse files there, and package hotplug makes a block device appear
 // where one is attached. Faults are made on demand.
 //
+// The server reads calls and has the catalog of projects, regions and zones. Its parts:
+// wire (forms of requests and answers), fault, state (what exists, in a journal), engine
+// (operations), and what they are about: disks, snapshots, instances.
+//
 // It knows nothing of Kubernetes, and nothing of Stowage imports it but tests.
 package gcemock
 
 import (
 	"context"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 
+	"github.com/stowage-dev/stowage/internal/gcemock/engine"
+	"github.com/stowage-dev/stowage/internal/gcemock/fault"
 	"github.com/stowage-dev/stowage/internal/gcemock/hotplug"
+	"github.com/stowage-dev/stowage/internal/gcemock/instances"
+	"github.com/stowage-dev/stowage/internal/gcemock/wire"
 )
 
 // Options describe a cloud.
@@ -40,69 +47,53 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Server is a cloud. Its state changes under the lock of its store.
-type Server struct {
-	options Options
-	*store
-	contents contents
-	faults   *faults
-	busy     keyedLock
-	mux      *http.ServeMux
-	waiting  waiting
+// Fault is something that goes wrong with calls of a method.
+type Fault = fault.Fault
 
-	ctx     context.Context
-	stop    context.CancelFunc
-	running sync.WaitGroup
+// Duration is a time.Duration that is written as 2s in JSON.
+type Duration = fault.Duration
+
+// Server is a cloud: it answers calls, and hands what they change to its engine.
+type Server struct {
+	engine *engine.Engine
+	mux    *http.ServeMux
 }
 
 // New opens a cloud, with all that its folder holds. Operations that were under way
 // when it was closed, or killed, go on. They stop with the context. Call Close in the end.
 func New(ctx context.Context, options Options) (*Server, error) {
-	if options.Now == nil {
-		options.Now = time.Now
-	}
-	if options.Attacher == nil {
-		options.Attacher = hotplug.None{}
-	}
-	opened, err := openStore(options.Folder, options.Now())
+	opened, err := engine.Open(ctx, engine.Options{
+		Folder: options.Folder, Places: wire.Places{Projects: options.Projects, Zones: options.Zones}, Latency: options.Latency,
+		QuotaGb: options.QuotaGb, Attacher: options.Attacher, Log: options.Log, Now: options.Now,
+	}, jobs())
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithCancel(ctx)
-	s := &Server{
-		options: options, store: opened, contents: contents{folder: options.Folder},
-		faults: newFaults(), waiting: newWaiting(), ctx: ctx, stop: stop,
-	}
-	s.faults.set(latency{Operation: options.Latency})
-	s.mux = s.routed()
-	s.restoreDevices(ctx)
-	s.resume()
+	s := &Server{engine: opened, mux: http.NewServeMux()}
+	calls{engine: opened, token: token(options.Token)}.route(s.mux)
+	admin{faults: opened.Faults, token: token(options.Token)}.route(s.mux)
 	return s, nil
 }
 
 // Close stops what is under way, which goes on when the folder is opened again.
-func (s *Server) Close() error {
-	s.stop()
-	s.Lock()
-	s.closed = true
-	s.Unlock()
-	s.running.Wait()
-	return s.close()
-}
+func (s *Server) Close() error { return s.engine.Close() }
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// timestamp is the present as Google writes it.
-func (s *Server) timestamp() string {
-	return s.options.Now().Format("2006-01-02T15:04:05.000-07:00")
+// EnsureInstance makes an instance that runs, at once, unless it is there.
+func (s *Server) EnsureInstance(project, zone, name, machineType string) error {
+	return instances.Ensure(s.engine, project, zone, name, machineType)
 }
 
-// firstOf is the first of two that isn't empty.
-func firstOf[T comparable](wanted, otherwise T) T {
-	var none T
-	if wanted == none {
-		return otherwise
+// ParseFault reads a fault from JSON.
+func ParseFault(text []byte) (Fault, error) { return fault.Parse(text, methods()) }
+
+// Inject arms a fault.
+func (s *Server) Inject(asked Fault) error {
+	if err := asked.Check(methods()); err != nil {
+		return err
 	}
-	return wanted
+	s.engine.Faults.Add(asked)
+	return nil
 }

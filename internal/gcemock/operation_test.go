@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/api/compute/v1"
 
-	"github.com/stowage-dev/stowage/internal/gcemock"
+	"github.com/stowage-dev/stowage/internal/gcemock/fault"
 )
 
 const (
@@ -21,7 +21,7 @@ func TestAnOperationGoesItsWay(t *testing.T) {
 	slow := options(t)
 	slow.Latency = 100 * time.Millisecond
 	c := open(t, slow)
-	c.inject(gcemock.Fault{Method: "disks.insert", Stuck: true}) // until all of it was seen
+	c.inject(fault.Fault{Method: "disks.insert", Stuck: true}) // until all of it was seen
 	begun := time.Now()
 	operation, err := c.Disks.Insert(project, zone, &compute.Disk{Name: "data", SizeGb: 10}).Do()
 	if err != nil || operation.Status != "PENDING" || operation.StartTime != "" {
@@ -108,7 +108,7 @@ func TestOneOfTwoWhoAttachAtOnceLoses(t *testing.T) {
 	c.makeInstance("two")
 	c.makeDisk("data")
 	// Neither is done before the other is asked for.
-	c.inject(gcemock.Fault{Method: "instances.attachDisk", Count: 2, Stuck: true})
+	c.inject(fault.Fault{Method: "instances.attachDisk", Count: 2, Stuck: true})
 	first, firstErr := c.attach("one", "data", "READ_WRITE").Do()
 	second, secondErr := c.attach("two", "data", "READ_WRITE").Do()
 	c.removeFaults()

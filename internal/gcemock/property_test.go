@@ -10,7 +10,7 @@ import (
 
 	"google.golang.org/api/compute/v1"
 
-	"github.com/stowage-dev/stowage/internal/gcemock"
+	"github.com/stowage-dev/stowage/internal/gcemock/fault"
 )
 
 func TestConcurrentClientsNeverBreakTheRules(t *testing.T) {
@@ -25,8 +25,8 @@ func TestConcurrentClientsNeverBreakTheRules(t *testing.T) {
 	for i := range 3 {
 		c.makeInstance(fmt.Sprintf("node-%d", i))
 	}
-	c.inject(gcemock.Fault{Method: "*", Rate: 0.05, Operation: "INTERNAL_ERROR"})
-	c.inject(gcemock.Fault{Method: "*", Rate: 0.05, Delay: gcemock.Duration(3 * time.Millisecond)})
+	c.inject(fault.Fault{Method: "*", Rate: 0.05, Operation: "INTERNAL_ERROR"})
+	c.inject(fault.Fault{Method: "*", Rate: 0.05, Delay: fault.Duration(3 * time.Millisecond)})
 
 	var clients sync.WaitGroup
 	stop := make(chan struct{})

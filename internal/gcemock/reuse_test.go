@@ -5,7 +5,7 @@ import (
 
 	"google.golang.org/api/compute/v1"
 
-	"github.com/stowage-dev/stowage/internal/gcemock"
+	"github.com/stowage-dev/stowage/internal/gcemock/fault"
 )
 
 // anew is a cloud in which an operation on disk data or instance node is stuck, until
@@ -15,7 +15,7 @@ func anew(t *testing.T, method string, begin func(*cloud) (*compute.Operation, e
 	c := open(t, options(t))
 	c.makeInstance("node")
 	c.makeDisk("data")
-	c.inject(gcemock.Fault{Method: method, Count: 1, Stuck: true})
+	c.inject(fault.Fault{Method: method, Count: 1, Stuck: true})
 	stuck, err := begin(c)
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestADetachmentIsOfTheDiskThatWasAttachedWhenItWasAskedFor(t *testing.T) {
 	c.makeInstance("node")
 	c.makeDisk("data")
 	c.done(c.attach("node", "data", "READ_WRITE").Do())
-	c.inject(gcemock.Fault{Method: "instances.detachDisk", Count: 1, Stuck: true})
+	c.inject(fault.Fault{Method: "instances.detachDisk", Count: 1, Stuck: true})
 	stuck, err := c.detach("node", "data").Do()
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestAResetOfAnInstanceThatWasStoppedMeanwhileDoesNotStartIt(t *testing.T) {
 	c.makeInstance("node")
 	c.makeDisk("data")
 	c.done(c.attach("node", "data", "READ_WRITE").Do())
-	c.inject(gcemock.Fault{Method: "instances.reset", Count: 1, Stuck: true})
+	c.inject(fault.Fault{Method: "instances.reset", Count: 1, Stuck: true})
 	stuck, err := c.Instances.Reset(project, zone, "node").Do()
 	if err != nil {
 		t.Fatal(err)

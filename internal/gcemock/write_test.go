@@ -5,19 +5,20 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/stowage-dev/stowage/internal/gcemock"
 )
 
 // full makes nothing be written any more, and returns what ends that.
-func full(t *testing.T, set gcemock.Options, mock *gcemock.Server) (free func()) {
+func full(t *testing.T, set gcemock.Options) (free func()) {
 	t.Helper()
-	if err := mock.EndJournal(); err != nil {
-		t.Fatal(err)
-	}
+	fillJournal(t, filepath.Join(set.Folder, "state.jsonl"))
 	obstacle := filepath.Join(set.Folder, "state.jsonl.new")
 	if err := os.Mkdir(obstacle, 0o700); err != nil {
 		t.Fatal(err)
@@ -29,10 +30,36 @@ func full(t *testing.T, set gcemock.Options, mock *gcemock.Server) (free func())
 	}
 }
 
+// fillJournal makes every further line of a journal fail to be written, as on a disk without space.
+func fillJournal(t *testing.T, path string) {
+	t.Helper()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	opened, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, each := range opened {
+		number, err := strconv.Atoi(each.Name())
+		target, _ := os.Readlink("/proc/self/fd/" + each.Name())
+		if err != nil || target != path {
+			continue
+		}
+		if err := unix.Dup3(int(full.Fd()), number, unix.O_CLOEXEC); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	t.Fatalf("%s isn't open", path)
+}
+
 func TestAnOperationThatCouldNotBeWrittenEndsAllTheSame(t *testing.T) {
 	set := options(t)
 	c := open(t, set)
-	free := full(t, set, c.mock)
+	free := full(t, set)
 	_, err := insertData(c)
 	c.refused(err, http.StatusInternalServerError, "internalError")
 
@@ -49,7 +76,7 @@ func TestWhatCouldNotBeWrittenIsWrittenWithWhatComesNext(t *testing.T) {
 	c := open(t, set)
 	c.makeInstance("node")
 	c.makeDisk("data")
-	free := full(t, set, c.mock)
+	free := full(t, set)
 	_, err := c.attach("node", "data", "READ_WRITE").Do()
 	c.refused(err, http.StatusInternalServerError, "internalError")
 	c.allEnd()

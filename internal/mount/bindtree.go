@@ -34,7 +34,7 @@ func (Kernel) BindTree(source *os.File, target string, options TreeOptions) erro
 		return err
 	}
 	defer unix.Close(tree)
-	return attach(tree, target)
+	return Attach(tree, target)
 }
 
 // clone clones the mount that source is open on, with flag AT_RECURSIVE all that is
@@ -115,7 +115,7 @@ func detachBelow(folder string) error {
 		return err
 	}
 	for _, point := range table.Below(folder) {
-		if err := unmount(point.Path, unix.MNT_DETACH); err != nil {
+		if err := Unmount(point.Path, unix.MNT_DETACH); err != nil {
 			return err
 		}
 	}

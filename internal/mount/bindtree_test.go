@@ -16,7 +16,7 @@ import (
 // all its bind mounts, and what is unmounted goes from all of them.
 func newShared(t *testing.T) string {
 	t.Helper()
-	dir := tempDir(t)
+	dir := mounttest.TempDir(t)
 	mountTmpfs(t, dir)
 	if err := unix.Mount("", dir, "", unix.MS_SHARED, ""); err != nil {
 		t.Fatal(err)
@@ -40,22 +40,22 @@ func mountTmpfs(t *testing.T, target string) {
 func TestATreeIsBoundWithWhatIsMountedInIt(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	dir := newShared(t)
-	source, target := makeDir(t, dir, "source"), makeDir(t, dir, "target")
-	inner := makeDir(t, source, "inner")
+	source, target := mounttest.MakeDir(t, dir, "source"), mounttest.MakeDir(t, dir, "target")
+	inner := mounttest.MakeDir(t, source, "inner")
 	mountTmpfs(t, inner)
-	writeFile(t, inner, "file", "hello")
+	mounttest.WriteFile(t, inner, "file", "hello")
 
 	if err := kernel.BindTree(mounttest.Open(t, source), target, mount.TreeOptions{Access: mount.ReadOnly, Except: "/nowhere"}); err != nil {
 		t.Fatal(err)
 	}
 
-	mustHold(t, filepath.Join(target, "inner", "file"), "hello")
+	mounttest.MustHold(t, filepath.Join(target, "inner", "file"), "hello")
 	for _, written := range []string{target, filepath.Join(target, "inner")} {
 		if err := os.WriteFile(filepath.Join(written, "new"), nil, 0o600); !errors.Is(err, unix.EROFS) {
 			t.Errorf("writing to %s gave %v", written, err)
 		}
 	}
-	writeFile(t, inner, "new", "the source can be written")
+	mounttest.WriteFile(t, inner, "new", "the source can be written")
 }
 
 func TestWhatIsUnmountedAtABindMountStaysAtItsSource(t *testing.T) {
@@ -64,14 +64,14 @@ func TestWhatIsUnmountedAtABindMountStaysAtItsSource(t *testing.T) {
 	for name, bind := range ways {
 		t.Run(name, func(t *testing.T) {
 			dir := newShared(t)
-			source, target := makeDir(t, dir, "source"), makeDir(t, dir, "target")
-			inner, later := makeDir(t, source, "inner"), makeDir(t, source, "later")
+			source, target := mounttest.MakeDir(t, dir, "source"), mounttest.MakeDir(t, dir, "target")
+			inner, later := mounttest.MakeDir(t, source, "inner"), mounttest.MakeDir(t, source, "later")
 			mountTmpfs(t, inner)
 			if err := bind(mounttest.Open(t, source), target, mount.ReadWrite); err != nil {
 				t.Fatal(err)
 			}
 			mountTmpfs(t, later)
-			if tableOf(t).IsMountPoint(filepath.Join(target, "later")) {
+			if mounttest.TableOf(t).IsMountPoint(filepath.Join(target, "later")) {
 				t.Error("what was mounted at the source later shows at the bind mount")
 			}
 
@@ -79,7 +79,7 @@ func TestWhatIsUnmountedAtABindMountStaysAtItsSource(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			if table := tableOf(t); !table.IsMountPoint(inner) || !table.IsMountPoint(later) {
+			if table := mounttest.TableOf(t); !table.IsMountPoint(inner) || !table.IsMountPoint(later) {
 				t.Errorf("the source's own mounts are gone: %+v", table.Below(source))
 			}
 		})
@@ -93,10 +93,10 @@ func bindTree(source *os.File, target string, access mount.Access) error {
 func TestATreeIsBoundWithoutWhatIsMountedInTheFolderThatItIsBoundIn(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	dir := newShared(t)
-	folder, other := makeDir(t, dir, "folder"), makeDir(t, dir, "other")
+	folder, other := mounttest.MakeDir(t, dir, "folder"), mounttest.MakeDir(t, dir, "other")
 	mountTmpfs(t, other)
-	first, second := makeDir(t, folder, "first"), makeDir(t, folder, "second")
-	before := len(tableOf(t))
+	first, second := mounttest.MakeDir(t, folder, "first"), mounttest.MakeDir(t, folder, "second")
+	before := len(mounttest.TableOf(t))
 
 	for _, target := range []string{first, second, first} {
 		if err := kernel.BindTree(mounttest.Open(t, dir), target, mount.TreeOptions{Except: folder}); err != nil {
@@ -104,22 +104,22 @@ func TestATreeIsBoundWithoutWhatIsMountedInTheFolderThatItIsBoundIn(t *testing.T
 		}
 	}
 
-	writeFile(t, other, "file", "hello")
-	mustHold(t, filepath.Join(second, "other", "file"), "hello")
+	mounttest.WriteFile(t, other, "file", "hello")
+	mounttest.MustHold(t, filepath.Join(second, "other", "file"), "hello")
 	// Of each, the top and what is mounted at other.
-	if after := len(tableOf(t)); after != before+6 {
+	if after := len(mounttest.TableOf(t)); after != before+6 {
 		t.Errorf("%d mounts became %d", before, after)
 	}
-	if table := tableOf(t); len(table.Below(filepath.Join(second, "folder"))) > 0 || !table.IsMountPoint(other) {
+	if table := mounttest.TableOf(t); len(table.Below(filepath.Join(second, "folder"))) > 0 || !table.IsMountPoint(other) {
 		t.Errorf("mounted: %+v", table.Below(dir))
 	}
 }
 
 func TestATreeMayBeAllThatThereIs(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	dir := tempDir(t)
-	mountTmpfs(t, makeDir(t, dir, "another pod"))
-	target := makeDir(t, dir, "pod")
+	dir := mounttest.TempDir(t)
+	mountTmpfs(t, mounttest.MakeDir(t, dir, "another pod"))
+	target := mounttest.MakeDir(t, dir, "pod")
 
 	if err := kernel.BindTree(mounttest.Open(t, "/"), target, mount.TreeOptions{Access: mount.ReadOnly, Except: dir}); err != nil {
 		t.Fatal(err)
@@ -133,13 +133,13 @@ func TestATreeMayBeAllThatThereIs(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(target, "proc", "self", "mountinfo")); err != nil {
 		t.Error(err)
 	}
-	if below := tableOf(t).Below(filepath.Join(target, dir)); len(below) > 0 {
+	if below := mounttest.TableOf(t).Below(filepath.Join(target, dir)); len(below) > 0 {
 		t.Errorf("carried over: %+v", below)
 	}
 	if err := mount.UnmountBelow(kernel, target); err != nil {
 		t.Error(err)
 	}
-	if !tableOf(t).IsMountPoint("/proc") {
+	if !mounttest.TableOf(t).IsMountPoint("/proc") {
 		t.Error("/proc was taken away from its place")
 	}
 }

@@ -35,12 +35,12 @@ func (Kernel) FileSystem(system FileSystem, target string) error {
 		system.Attributes |= unix.MOUNT_ATTR_RDONLY
 	}
 	for _, setting := range settings {
-		if err := setting.apply(context); err != nil {
-			return fmt.Errorf("setting option %s=%s of %s: %w", setting.Key, setting.Value, system.Type, explain(context, err))
+		if err := setting.Apply(context); err != nil {
+			return fmt.Errorf("setting option %s=%s of %s: %w", setting.Key, setting.Value, system.Type, Explain(context, err))
 		}
 	}
 	if err := unix.FsconfigCreate(context); err != nil {
-		return fmt.Errorf("mounting %s on %s: %w", system.Type, system.Source, explain(context, err))
+		return fmt.Errorf("mounting %s on %s: %w", system.Type, system.Source, Explain(context, err))
 	}
 	tree, err := unix.Fsmount(context, unix.FSMOUNT_CLOEXEC, system.Attributes)
 	if err != nil {
@@ -52,7 +52,7 @@ func (Kernel) FileSystem(system FileSystem, target string) error {
 			return fmt.Errorf("setting the mode of a new mount of %s: %w", system.Source, err)
 		}
 	}
-	return attach(tree, target)
+	return Attach(tree, target)
 }
 
 // attributes are options of a mount, and what they set after what they clear.

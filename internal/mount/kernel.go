@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // Kernel is the Mounter of the running system. It needs Linux 5.12, for mounts
@@ -37,7 +39,7 @@ func (Kernel) Bind(source *os.File, target string, access Access) error {
 		return err
 	}
 	defer unix.Close(tree)
-	return attach(tree, target)
+	return Attach(tree, target)
 }
 
 // Tmpfs implements Mounter.
@@ -54,7 +56,7 @@ func (Kernel) Tmpfs(target string, options TmpfsOptions) error {
 	}
 	if options.NoSwap {
 		// EINVAL: this kernel, or this user namespace, can't.
-		if err := (Setting{Key: "noswap"}).apply(context); err != nil && !errors.Is(err, unix.EINVAL) {
+		if err := (Setting{Key: "noswap"}).Apply(context); err != nil && !errors.Is(err, unix.EINVAL) {
 			return fmt.Errorf("keeping a tmpfs from being swapped: %w", err)
 		}
 	}
@@ -66,12 +68,12 @@ func (Kernel) Tmpfs(target string, options TmpfsOptions) error {
 		return fmt.Errorf("making a mount of the tmpfs: %w", err)
 	}
 	defer unix.Close(tree)
-	return attach(tree, target)
+	return Attach(tree, target)
 }
 
 func (o TmpfsOptions) settings() map[string]string {
 	settings := map[string]string{
-		"source": "tmpfs", "mode": strconv.FormatUint(uint64(modeBits(o.Mode)), 8), "gid": strconv.Itoa(o.Group),
+		"source": "tmpfs", "mode": strconv.FormatUint(uint64(safepath.ModeBits(o.Mode)), 8), "gid": strconv.Itoa(o.Group),
 	}
 	if o.Bytes > 0 {
 		settings["size"] = strconv.FormatInt(o.Bytes, 10)
@@ -82,9 +84,9 @@ func (o TmpfsOptions) settings() map[string]string {
 	return settings
 }
 
-// attach puts a mount that isn't anywhere yet at target. Until then, a crash
+// Attach puts a mount that isn't anywhere yet at target. Until then, a crash
 // takes it away with its descriptor.
-func attach(tree int, target string) error {
+func Attach(tree int, target string) error {
 	at, err := unix.Open(target, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("opening the mount point %s: %w", target, err)
@@ -99,16 +101,18 @@ func attach(tree int, target string) error {
 
 // Unmount implements Mounter.
 func (Kernel) Unmount(path string) error {
-	return unmount(path, 0)
+	return Unmount(path, 0)
 }
 
 // Detach takes away the topmost mount at path, also one that is in use: whoever uses it
 // keeps it until they let go. It is for what nothing can be written to any more.
 func (Kernel) Detach(path string) error {
-	return unmount(path, unix.MNT_DETACH)
+	return Unmount(path, unix.MNT_DETACH)
 }
 
-func unmount(path string, flags int) error {
+// Unmount takes away the topmost mount at path, as Mounter.Unmount does, with flags of
+// umount2(2). It may wait for a server.
+func Unmount(path string, flags int) error {
 	err := unix.Unmount(path, flags|unix.UMOUNT_NOFOLLOW)
 	// EINVAL: nothing is mounted there.
 	if err == nil || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) {

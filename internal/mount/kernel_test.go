@@ -14,45 +14,16 @@ import (
 
 var kernel = mount.Kernel{}
 
-// bind mounts source at target, and unmounts everything there at the end.
-func bind(t *testing.T, source, target string, access mount.Access) {
-	t.Helper()
-	if err := kernel.Bind(mounttest.Open(t, source), target, access); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := mount.UnmountBelow(kernel, target); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-func unmount(t *testing.T, path string) {
-	t.Helper()
-	if err := kernel.Unmount(path); err != nil {
-		t.Error(err)
-	}
-}
-
-func tableOf(t *testing.T) mount.Table {
-	t.Helper()
-	table, err := kernel.Table()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return table
-}
-
 func TestABindMountShowsTheDirectory(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	dir := tempDir(t)
-	source, target := makeDir(t, dir, "source"), makeDir(t, dir, "target")
+	dir := mounttest.TempDir(t)
+	source, target := mounttest.MakeDir(t, dir, "source"), mounttest.MakeDir(t, dir, "target")
 
-	bind(t, source, target, mount.ReadWrite)
+	mounttest.Bind(t, source, target, mount.ReadWrite)
 
-	writeFile(t, target, "file", "hello")
-	mustHold(t, filepath.Join(source, "file"), "hello")
-	point, found := tableOf(t).At(target)
+	mounttest.WriteFile(t, target, "file", "hello")
+	mounttest.MustHold(t, filepath.Join(source, "file"), "hello")
+	point, found := mounttest.TableOf(t).At(target)
 	if !found || point.Access != mount.ReadWrite || filepath.Base(point.Root) != "source" {
 		t.Errorf("the mount table shows %+v (%v)", point, found)
 	}
@@ -60,17 +31,17 @@ func TestABindMountShowsTheDirectory(t *testing.T) {
 
 func TestAReadOnlyBindMountCannotBeWrittenButItsSourceCan(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	dir := tempDir(t)
-	source, target := makeDir(t, dir, "source"), makeDir(t, dir, "target")
+	dir := mounttest.TempDir(t)
+	source, target := mounttest.MakeDir(t, dir, "source"), mounttest.MakeDir(t, dir, "target")
 
-	bind(t, source, target, mount.ReadOnly)
+	mounttest.Bind(t, source, target, mount.ReadOnly)
 
 	if err := os.WriteFile(filepath.Join(target, "file"), nil, 0o600); !errors.Is(err, unix.EROFS) {
 		t.Errorf("writing gave %v", err)
 	}
-	writeFile(t, source, "file", "hello")
-	mustHold(t, filepath.Join(target, "file"), "hello")
-	if point, _ := tableOf(t).At(target); point.Access != mount.ReadOnly {
+	mounttest.WriteFile(t, source, "file", "hello")
+	mounttest.MustHold(t, filepath.Join(target, "file"), "hello")
+	if point, _ := mounttest.TableOf(t).At(target); point.Access != mount.ReadOnly {
 		t.Errorf("the mount table shows %+v", point)
 	}
 }
@@ -79,16 +50,16 @@ func TestAMountIsFoundAndUnmountedWhateverItsNameIs(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	for _, name := range []string{"a b", "a\nb", "a\tb", `a\b`, `a\040b`, "a#b", "a\u00a0b", "a (deleted)", "ä", "a,b"} {
 		t.Run(name, func(t *testing.T) {
-			dir := tempDir(t)
-			source, target := makeDir(t, dir, "source"), makeDir(t, dir, name)
-			bind(t, source, target, mount.ReadWrite)
-			if !tableOf(t).IsMountPoint(target) {
+			dir := mounttest.TempDir(t)
+			source, target := mounttest.MakeDir(t, dir, "source"), mounttest.MakeDir(t, dir, name)
+			mounttest.Bind(t, source, target, mount.ReadWrite)
+			if !mounttest.TableOf(t).IsMountPoint(target) {
 				t.Error("it isn't found after mounting")
 			}
 			if err := kernel.Unmount(target); err != nil {
 				t.Error(err)
 			}
-			if tableOf(t).IsMountPoint(target) {
+			if mounttest.TableOf(t).IsMountPoint(target) {
 				t.Error("it is found after unmounting")
 			}
 		})
@@ -97,43 +68,43 @@ func TestAMountIsFoundAndUnmountedWhateverItsNameIs(t *testing.T) {
 
 func TestUnmountTakesTheTopmostMountAway(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	dir := tempDir(t)
-	first, second, target := makeDir(t, dir, "first"), makeDir(t, dir, "second"), makeDir(t, dir, "target")
-	bind(t, first, target, mount.ReadWrite)
-	bind(t, second, target, mount.ReadWrite)
+	dir := mounttest.TempDir(t)
+	first, second, target := mounttest.MakeDir(t, dir, "first"), mounttest.MakeDir(t, dir, "second"), mounttest.MakeDir(t, dir, "target")
+	mounttest.Bind(t, first, target, mount.ReadWrite)
+	mounttest.Bind(t, second, target, mount.ReadWrite)
 
-	if point, _ := tableOf(t).At(target); filepath.Base(point.Root) != "second" {
+	if point, _ := mounttest.TableOf(t).At(target); filepath.Base(point.Root) != "second" {
 		t.Errorf("the topmost mount is %+v", point)
 	}
 	if err := kernel.Unmount(target); err != nil {
 		t.Fatal(err)
 	}
-	if point, _ := tableOf(t).At(target); filepath.Base(point.Root) != "first" {
+	if point, _ := mounttest.TableOf(t).At(target); filepath.Base(point.Root) != "first" {
 		t.Errorf("below it is %+v", point)
 	}
 }
 
 func TestUnmountBelowTakesAwayWhatIsMountedOverAndInside(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	dir := tempDir(t)
-	source, target := makeDir(t, dir, "source"), makeDir(t, dir, "target")
-	bind(t, source, target, mount.ReadWrite)
-	bind(t, source, makeDir(t, target, "inside"), mount.ReadWrite)
-	bind(t, source, target, mount.ReadWrite)
-	bind(t, source, makeDir(t, target, "inside"), mount.ReadWrite)
+	dir := mounttest.TempDir(t)
+	source, target := mounttest.MakeDir(t, dir, "source"), mounttest.MakeDir(t, dir, "target")
+	mounttest.Bind(t, source, target, mount.ReadWrite)
+	mounttest.Bind(t, source, mounttest.MakeDir(t, target, "inside"), mount.ReadWrite)
+	mounttest.Bind(t, source, target, mount.ReadWrite)
+	mounttest.Bind(t, source, mounttest.MakeDir(t, target, "inside"), mount.ReadWrite)
 
 	if err := mount.UnmountBelow(kernel, target); err != nil {
 		t.Fatal(err)
 	}
-	if left := tableOf(t).Below(target); len(left) > 0 {
+	if left := mounttest.TableOf(t).Below(target); len(left) > 0 {
 		t.Errorf("still mounted: %+v", left)
 	}
 }
 
 func TestUnmountOfWhatIsNotMountedIsASuccess(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	dir := tempDir(t)
-	for _, path := range []string{dir, filepath.Join(dir, "missing"), writeFile(t, dir, "file", "")} {
+	dir := mounttest.TempDir(t)
+	for _, path := range []string{dir, filepath.Join(dir, "missing"), mounttest.WriteFile(t, dir, "file", "")} {
 		if err := kernel.Unmount(path); err != nil {
 			t.Error(err)
 		}
@@ -142,9 +113,9 @@ func TestUnmountOfWhatIsNotMountedIsASuccess(t *testing.T) {
 
 func TestUnmountOfAMountInUseIsAnErrorAndItStays(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	dir := tempDir(t)
-	source, target := makeDir(t, dir, "source"), makeDir(t, dir, "target")
-	bind(t, source, target, mount.ReadWrite)
+	dir := mounttest.TempDir(t)
+	source, target := mounttest.MakeDir(t, dir, "source"), mounttest.MakeDir(t, dir, "target")
+	mounttest.Bind(t, source, target, mount.ReadWrite)
 	user, err := os.Create(filepath.Join(target, "file"))
 	if err != nil {
 		t.Fatal(err)
@@ -154,18 +125,18 @@ func TestUnmountOfAMountInUseIsAnErrorAndItStays(t *testing.T) {
 	if err := mount.UnmountBelow(kernel, target); !errors.Is(err, unix.EBUSY) {
 		t.Errorf("got %v", err)
 	}
-	if !tableOf(t).IsMountPoint(target) {
+	if !mounttest.TableOf(t).IsMountPoint(target) {
 		t.Error("it is gone")
 	}
 }
 
 func TestATmpfsHasItsSizeAndMode(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	target := tempDir(t)
+	target := mounttest.TempDir(t)
 	if err := kernel.Tmpfs(target, mount.TmpfsOptions{Bytes: 1 << 20, Mode: 0o777}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { unmount(t, target) })
+	t.Cleanup(func() { mounttest.Unmount(t, target) })
 
 	info, err := os.Stat(target)
 	if err != nil || info.Mode().Perm() != 0o777 {
@@ -174,15 +145,15 @@ func TestATmpfsHasItsSizeAndMode(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(target, "big"), make([]byte, 2<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("writing more than its size gave %v", err)
 	}
-	if point, _ := tableOf(t).At(target); point.FSType != "tmpfs" {
+	if point, _ := mounttest.TableOf(t).At(target); point.FSType != "tmpfs" {
 		t.Errorf("the mount table shows %+v", point)
 	}
 }
 
 func TestNothingIsMountedThroughASymlink(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	dir := tempDir(t)
-	source, elsewhere := makeDir(t, dir, "source"), makeDir(t, dir, "elsewhere")
+	dir := mounttest.TempDir(t)
+	source, elsewhere := mounttest.MakeDir(t, dir, "source"), mounttest.MakeDir(t, dir, "elsewhere")
 	link := filepath.Join(dir, "link")
 	if err := os.Symlink(elsewhere, link); err != nil {
 		t.Fatal(err)
@@ -190,16 +161,16 @@ func TestNothingIsMountedThroughASymlink(t *testing.T) {
 	if err := kernel.Bind(mounttest.Open(t, source), link, mount.ReadWrite); err == nil {
 		t.Error("it was mounted")
 	}
-	if points := tableOf(t).Below(dir); len(points) > 0 {
+	if points := mounttest.TableOf(t).Below(dir); len(points) > 0 {
 		t.Errorf("mounted: %+v", points)
 	}
 }
 
 func TestWhereADirectoryIsVisible(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	dir := tempDir(t)
-	volume, target := makeDir(t, dir, "volume"), makeDir(t, dir, "target")
-	sub, neighbour := makeDir(t, volume, "sub"), makeDir(t, dir, "volume2")
+	dir := mounttest.TempDir(t)
+	volume, target := mounttest.MakeDir(t, dir, "volume"), mounttest.MakeDir(t, dir, "target")
+	sub, neighbour := mounttest.MakeDir(t, volume, "sub"), mounttest.MakeDir(t, dir, "volume2")
 	visible := func() int {
 		points, err := mount.Visible(mounttest.Open(t, volume))
 		if err != nil {
@@ -208,13 +179,13 @@ func TestWhereADirectoryIsVisible(t *testing.T) {
 		return len(points)
 	}
 
-	bind(t, neighbour, target, mount.ReadWrite)
+	mounttest.Bind(t, neighbour, target, mount.ReadWrite)
 	if n := visible(); n != 0 {
 		t.Errorf("%d mounts of a directory of which only a neighbour is mounted", n)
 	}
 	for name, source := range map[string]string{"itself": volume, "a part of it": sub} {
-		at := makeDir(t, dir, "at")
-		bind(t, source, at, mount.ReadOnly)
+		at := mounttest.MakeDir(t, dir, "at")
+		mounttest.Bind(t, source, at, mount.ReadOnly)
 		if n := visible(); n != 1 {
 			t.Errorf("%d mounts of a directory of which %s is mounted", n, name)
 		}
@@ -222,7 +193,7 @@ func TestWhereADirectoryIsVisible(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	bind(t, neighbour, sub, mount.ReadWrite)
+	mounttest.Bind(t, neighbour, sub, mount.ReadWrite)
 	if n := visible(); n != 1 {
 		t.Errorf("%d mounts of a directory that something is mounted in", n)
 	}
@@ -230,8 +201,8 @@ func TestWhereADirectoryIsVisible(t *testing.T) {
 
 func TestMountsAreMadeOnTheOldestKernel(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	dir := tempDir(t)
-	source, target := mounttest.Open(t, makeDir(t, dir, "source")), makeDir(t, dir, "target")
+	dir := mounttest.TempDir(t)
+	source, target := mounttest.Open(t, mounttest.MakeDir(t, dir, "source")), mounttest.MakeDir(t, dir, "target")
 	err := mounttest.NewerThanLinux512.Under(t, func() error {
 		kernel := mount.Kernel{}
 		if err := kernel.Tmpfs(target, mount.TmpfsOptions{Mode: 0o755}); err != nil {

@@ -1,26 +1,23 @@
-// Package mount is the only code in Stowage that mounts, unmounts and removes
-// trees of files. The node manager, its volume types and the LocalVolume
-// reconciler call it.
+// Package mount is the only code in Stowage that mounts and unmounts, and reads the mount
+// table. The node manager, its volume types and the LocalVolume reconciler call it, and
+// its packages: safepath opens what lies below a directory, filetree removes and moves
+// trees of files, remote makes each call that waits for a server in a process of its own.
 //
-// It works on open files instead of paths wherever the kernel lets it, so that
-// a path that changes between a check and its use can't matter: bind mounts are
-// cloned from an open source, and a tree is removed from an open directory,
-// never through a symlink and never across a mount point.
+// It works on open files instead of paths wherever the kernel lets it, so that a path
+// that changes between a check and its use can't matter: bind mounts are cloned from an
+// open source.
 //
 // It knows nothing of pods, volumes or Kubernetes.
 package mount
 
 import (
-	"errors"
 	"os"
+
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
-// ErrMounted says that something is mounted where nothing may be.
-var ErrMounted = errors.New("something is mounted there")
-
-// ErrOutside says that a path doesn't lie below the directory that it must lie
-// below, or passes through a symlink.
-var ErrOutside = errors.New("the path leaves its base directory")
+// ErrMounted says that something is mounted where nothing may be: package safepath has the same.
+var ErrMounted = safepath.ErrMounted
 
 // Access is what may be done through a mount.
 type Access int

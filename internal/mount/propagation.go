@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // ErrNotShared says that the kernel tells no other mount of what is mounted in a directory.
@@ -17,7 +19,7 @@ var ErrShows = errors.New("the tree shows a folder that must be left out")
 // CheckShared is ErrNotShared if nobody outside of this mount namespace sees what is mounted
 // in a folder.
 func CheckShared(folder string) error {
-	opened, err := OpenHost(folder)
+	opened, err := safepath.OpenHost(folder)
 	if err != nil {
 		return err
 	}
@@ -76,7 +78,7 @@ func cloneLinked(source *os.File, options TreeOptions) (tree int, err error) {
 // shows says whether the tree of mounts shows a folder of this machine, or a part of it, by
 // whatever path: all that is mounted there later would come with it.
 func (o origin) shows(folder string, table Table) (bool, error) {
-	opened, err := OpenHost(folder)
+	opened, err := safepath.OpenHost(folder)
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}

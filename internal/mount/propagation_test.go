@@ -25,10 +25,10 @@ func bindLinked(t *testing.T, propagation mount.Propagation) tree {
 	t.Helper()
 	source := newShared(t)
 	// A place whose mounts are shared, too, as the agent's own directory is on most hosts.
-	bound := tree{source: source, inner: makeDir(t, source, "inner"), target: makeDir(t, newShared(t), "target")}
+	bound := tree{source: source, inner: mounttest.MakeDir(t, source, "inner"), target: mounttest.MakeDir(t, newShared(t), "target")}
 	mountTmpfs(t, bound.inner)
-	writeFile(t, bound.inner, "file", "hello")
-	options := mount.TreeOptions{Except: tempDir(t), Propagation: propagation}
+	mounttest.WriteFile(t, bound.inner, "file", "hello")
+	options := mount.TreeOptions{Except: mounttest.TempDir(t), Propagation: propagation}
 	if err := kernel.BindTree(mounttest.Open(t, source), bound.target, options); err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func bindLinked(t *testing.T, propagation mount.Propagation) tree {
 			t.Error(err)
 		}
 	})
-	mustHold(t, filepath.Join(bound.target, "inner", "file"), "hello")
+	mounttest.MustHold(t, filepath.Join(bound.target, "inner", "file"), "hello")
 	return bound
 }
 
@@ -46,16 +46,16 @@ func TestWhatIsMountedAtTheSourceLaterShowsInATreeThatFollowsIt(t *testing.T) {
 	for name, propagation := range map[string]mount.Propagation{"slave": mount.Slave, "shared": mount.Shared} {
 		t.Run(name, func(t *testing.T) {
 			bound := bindLinked(t, propagation)
-			later := makeDir(t, bound.source, "later")
+			later := mounttest.MakeDir(t, bound.source, "later")
 
 			mountTmpfs(t, later)
-			writeFile(t, later, "file", "later")
-			mustHold(t, filepath.Join(bound.target, "later", "file"), "later")
+			mounttest.WriteFile(t, later, "file", "later")
+			mounttest.MustHold(t, filepath.Join(bound.target, "later", "file"), "later")
 
 			if err := mount.UnmountBelow(kernel, bound.inner); err != nil {
 				t.Fatal(err)
 			}
-			if tableOf(t).IsMountPoint(filepath.Join(bound.target, "inner")) {
+			if mounttest.TableOf(t).IsMountPoint(filepath.Join(bound.target, "inner")) {
 				t.Error("what was unmounted at the source is still there")
 			}
 		})
@@ -70,11 +70,11 @@ func TestWhatIsMountedInATreeShowsAtItsSourceOnlyIfItIsShared(t *testing.T) {
 	}{"private": {mount.Private, false}, "slave": {mount.Slave, false}, "shared": {mount.Shared, true}} {
 		t.Run(name, func(t *testing.T) {
 			bound := bindLinked(t, test.propagation)
-			own := makeDir(t, bound.target, "own")
+			own := mounttest.MakeDir(t, bound.target, "own")
 
 			mountTmpfs(t, own)
 
-			if shows := tableOf(t).IsMountPoint(filepath.Join(bound.source, "own")); shows != test.shows {
+			if shows := mounttest.TableOf(t).IsMountPoint(filepath.Join(bound.source, "own")); shows != test.shows {
 				t.Errorf("it shows there: %v", shows)
 			}
 			if err := mount.UnmountBelow(kernel, filepath.Join(bound.source, "own")); err != nil {
@@ -89,24 +89,24 @@ func TestATreeIsTakenAwayWithoutWhatItsSourceHasMounted(t *testing.T) {
 	for name, propagation := range map[string]mount.Propagation{"private": mount.Private, "slave": mount.Slave, "shared": mount.Shared} {
 		t.Run(name, func(t *testing.T) {
 			bound := bindLinked(t, propagation)
-			later, own := makeDir(t, bound.source, "later", "below"), makeDir(t, bound.target, "own")
+			later, own := mounttest.MakeDir(t, bound.source, "later", "below"), mounttest.MakeDir(t, bound.target, "own")
 			mountTmpfs(t, filepath.Dir(later))
-			mountTmpfs(t, makeDir(t, later))
+			mountTmpfs(t, mounttest.MakeDir(t, later))
 			mountTmpfs(t, own)
-			before := len(tableOf(t).Below(bound.source))
+			before := len(mounttest.TableOf(t).Below(bound.source))
 
 			if err := mount.UnmountBelow(kernel, bound.target); err != nil {
 				t.Fatal(err)
 			}
 
-			table := tableOf(t)
+			table := mounttest.TableOf(t)
 			if after := table.Below(bound.source); len(after) != before {
 				t.Errorf("of %d mounts at the source, %d are left: %+v", before, len(after), after)
 			}
 			if left := table.Below(bound.target); len(left) > 0 {
 				t.Errorf("left: %+v", left)
 			}
-			mustHold(t, filepath.Join(bound.inner, "file"), "hello")
+			mounttest.MustHold(t, filepath.Join(bound.inner, "file"), "hello")
 		})
 	}
 }
@@ -118,9 +118,9 @@ func TestATreeIsGoneFromOtherMountNamespacesWithItsMountPoint(t *testing.T) {
 			// What services see of the host.
 			folder := newShared(t)
 			table := otherNamespace(t)
-			source, target := newShared(t), makeDir(t, folder, "target")
-			mountTmpfs(t, makeDir(t, source, "inner"))
-			options := mount.TreeOptions{Except: tempDir(t), Propagation: propagation}
+			source, target := newShared(t), mounttest.MakeDir(t, folder, "target")
+			mountTmpfs(t, mounttest.MakeDir(t, source, "inner"))
+			options := mount.TreeOptions{Except: mounttest.TempDir(t), Propagation: propagation}
 			if err := kernel.BindTree(mounttest.Open(t, source), target, options); err != nil {
 				t.Fatal(err)
 			}
@@ -135,7 +135,7 @@ func TestATreeIsGoneFromOtherMountNamespacesWithItsMountPoint(t *testing.T) {
 			if strings.Contains(table(), target) {
 				t.Errorf("left there: %s", table())
 			}
-			if !tableOf(t).IsMountPoint(filepath.Join(source, "inner")) {
+			if !mounttest.TableOf(t).IsMountPoint(filepath.Join(source, "inner")) {
 				t.Error("the source's own mount is gone")
 			}
 		})
@@ -173,7 +173,7 @@ func TestATreeThatCannotBeSetApartIsNotTakenAway(t *testing.T) {
 	if err := mount.UnmountBelow(inseparable{refused: refused}, bound.target); !errors.Is(err, refused) {
 		t.Errorf("got %v", err)
 	}
-	if table := tableOf(t); !table.IsMountPoint(bound.inner) || !table.IsMountPoint(filepath.Join(bound.target, "inner")) {
+	if table := mounttest.TableOf(t); !table.IsMountPoint(bound.inner) || !table.IsMountPoint(filepath.Join(bound.target, "inner")) {
 		t.Error("mounts are gone")
 	}
 }
@@ -188,10 +188,10 @@ func (i inseparable) SetApart(string) error { return i.refused }
 
 func TestATreeFollowsOnlyWhatIsShared(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	source, target := tempDir(t), tempDir(t)
+	source, target := mounttest.TempDir(t), mounttest.TempDir(t)
 	mountTmpfs(t, source)
 	bind := func(propagation mount.Propagation) error {
-		return kernel.BindTree(mounttest.Open(t, source), target, mount.TreeOptions{Except: tempDir(t), Propagation: propagation})
+		return kernel.BindTree(mounttest.Open(t, source), target, mount.TreeOptions{Except: mounttest.TempDir(t), Propagation: propagation})
 	}
 	if err := unix.Mount("", source, "", unix.MS_PRIVATE, ""); err != nil {
 		t.Fatal(err)
@@ -201,7 +201,7 @@ func TestATreeFollowsOnlyWhatIsShared(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	if tableOf(t).IsMountPoint(target) {
+	if mounttest.TableOf(t).IsMountPoint(target) {
 		t.Error("it was mounted")
 	}
 }
@@ -209,13 +209,13 @@ func TestATreeFollowsOnlyWhatIsShared(t *testing.T) {
 func TestATreeThatShowsTheFolderToLeaveOutDoesNotFollowItsSource(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	dir, outer := newShared(t), newShared(t)
-	agent, beside, alias := makeDir(t, dir, "agent"), makeDir(t, dir, "beside"), makeDir(t, outer, "alias")
+	agent, beside, alias := mounttest.MakeDir(t, dir, "agent"), mounttest.MakeDir(t, dir, "beside"), mounttest.MakeDir(t, outer, "alias")
 	if err := unix.Mount(dir, alias, "", unix.MS_BIND, ""); err != nil {
 		t.Fatal(err)
 	}
-	target := makeDir(t, agent, "target")
+	target := mounttest.MakeDir(t, agent, "target")
 	for name, source := range map[string]string{
-		"it holds the folder": dir, "it is the folder": agent, "it lies in the folder": makeDir(t, agent, "pods"),
+		"it holds the folder": dir, "it is the folder": agent, "it lies in the folder": mounttest.MakeDir(t, agent, "pods"),
 		"it has another name": alias, "what holds the folder is mounted in it": outer,
 	} {
 		t.Run(name, func(t *testing.T) {

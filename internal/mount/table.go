@@ -116,8 +116,8 @@ func (t Table) SharedBeyond(path string) []Point {
 	return slices.DeleteFunc(t.Below(path), func(point Point) bool { return !beyond[point.Group] })
 }
 
-// around is the topmost mount at path, or at the nearest directory above it.
-func (t Table) around(path string) (Point, bool) {
+// Around is the topmost mount at path, or at the nearest directory above it.
+func (t Table) Around(path string) (Point, bool) {
 	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
 		if point, found := t.At(at); found || at == "/" || at == "." {
 			return point, found

@@ -1,6 +1,8 @@
 package mount
 
-import "fmt"
+import (
+	"fmt"
+)
 
 // UnmountBelow takes away every mount at path and below it, the latest first, and none
 // elsewhere that they are shared with.

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stowage-dev/stowage/internal/device"
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -201,7 +201,7 @@ func (t Tree) RemovePod(uid types.UID) error {
 // list is the names in a directory of the tree; none if it doesn't exist. No symlink leads
 // there: what lies elsewhere isn't the agent's to remove.
 func (t Tree) list(dir string) ([]string, error) {
-	opened, err := mount.OpenBeneath(t.root, dir)
+	opened, err := safepath.OpenBeneath(t.root, dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
@@ -102,7 +102,7 @@ func resolverOfDisks(t *testing.T, forbidden bool, objects ...client.Object) res
 	if err := errors.Join(err, clientgoscheme.AddToScheme(scheme), stowagev1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	images, err := csi.NewImages(&mounttest.Fake{}, device.FileSystems{}, t.TempDir())
+	images, err := csi.NewImages(&mounttest.Fake{}, filesystem.FileSystems{}, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 )
 
 const (
@@ -38,7 +39,7 @@ func (w *world) imageVolume(claim *corev1.PersistentVolumeClaim) corev1.Persiste
 	source.CSI.VolumeAttributes[stowagev1alpha1.LayoutAttribute] = string(stowagev1alpha1.LayoutImage)
 	Expect(os.WriteFile(w.imageOf(claim), nil, 0o600)).To(Succeed())
 	w.resizeImage(claim, smallest)
-	Expect(device.NewFileSystems(utilexec.New()).Format(context.Background(), w.imageOf(claim), "xfs", smallest)).To(Succeed())
+	Expect(filesystem.NewFileSystems(utilexec.New()).Format(context.Background(), w.imageOf(claim), "xfs", smallest)).To(Succeed())
 	return source
 }
 
@@ -57,7 +58,7 @@ func (w *world) isAttached(claim *corev1.PersistentVolumeClaim) bool {
 	image, err := os.Open(w.imageOf(claim))
 	Expect(err).NotTo(HaveOccurred())
 	defer image.Close()
-	loop, err := device.Find(image)
+	loop, err := loopdev.Find(image)
 	Expect(err).NotTo(HaveOccurred())
 	if loop == nil {
 		return false

@@ -16,7 +16,8 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/clouddisk"
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/gcemock/hotplug"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
@@ -79,8 +80,8 @@ func (n *killedNode) clearDisk(t *testing.T) {
 	}
 }
 
-func (n *killedNode) devices() device.DiskFolder {
-	return device.NewDiskFolder(n.path("dev", "p", "z", "n1"))
+func (n *killedNode) devices() clouddisk.DiskFolder {
+	return clouddisk.NewDiskFolder(n.path("dev", "p", "z", "n1"))
 }
 
 // disks are the node manager's. It has none where the pod has none.
@@ -89,7 +90,7 @@ func (n *killedNode) disks(kernel mount.Kernel) (*csi.Disks, error) {
 		return nil, nil
 	}
 	return csi.NewDisks(csi.DiskOptions{
-		Mounter: kernel, Systems: device.NewFileSystems(utilexec.New()), Finder: n.devices(), Folder: n.path("agent", "disks"),
+		Mounter: kernel, Systems: filesystem.NewFileSystems(utilexec.New()), Finder: n.devices(), Folder: n.path("agent", "disks"),
 		Drivers: []string{stowagev1alpha1.GCEDriver},
 	})
 }

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/content"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
@@ -163,7 +163,7 @@ func (n *killedNode) restart(ctx context.Context) (*Reconciler, client.Client, e
 		return nil, nil, err
 	}
 	kernel := mount.Kernel{}
-	images, err := csi.NewImages(kernel, device.NewFileSystems(utilexec.New()), n.path("agent", "images"))
+	images, err := csi.NewImages(kernel, filesystem.NewFileSystems(utilexec.New()), n.path("agent", "images"))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
 )
 
 // imageBytes is enough for an ext4.
@@ -107,7 +107,7 @@ func (n *killedNode) prepare(t *testing.T) {
 	if err := os.Truncate(image, imageBytes); err != nil {
 		t.Fatal(err)
 	}
-	if err := device.NewFileSystems(exec.New()).Format(t.Context(), image, "ext4", imageBytes); err != nil {
+	if err := filesystem.NewFileSystems(exec.New()).Format(t.Context(), image, "ext4", imageBytes); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/remote"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -119,7 +120,7 @@ func outcomeOf(err error, cancelled bool) string {
 		return outcomeNotSupported
 	case errors.Is(err, volumes.ErrGone):
 		return outcomeGone
-	case errors.Is(err, mount.ErrSilent), errors.Is(err, mount.ErrBusy), errors.Is(err, mount.ErrDetached):
+	case errors.Is(err, remote.ErrSilent), errors.Is(err, remote.ErrBusy), errors.Is(err, remote.ErrDetached):
 		return outcomeSilent
 	default:
 		return outcomeFailed

@@ -19,6 +19,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+	"github.com/stowage-dev/stowage/internal/mount/remote"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -80,7 +81,7 @@ func TestOperationsAreCountedByHowTheyEnded(t *testing.T) {
 	}
 	hangs <- nil
 	operations.Wait()
-	for _, err := range []error{errors.New("broken"), mount.ErrSilent, volumes.ErrGone, volumes.ErrNotSupported} {
+	for _, err := range []error{errors.New("broken"), remote.ErrSilent, volumes.ErrGone, volumes.ErrNotSupported} {
 		task.Dir = err.Error()
 		operations.Do(t.Context(), task, func(context.Context) error { return err })
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 	"github.com/stowage-dev/stowage/internal/nodemanager/container"
 	"github.com/stowage-dev/stowage/internal/nodemanager/content"
 	"github.com/stowage-dev/stowage/internal/nodemanager/environment"
@@ -97,7 +98,7 @@ func (r *Reconciler) partsOf(ctx context.Context, pod *corev1.Pod, resolved *Res
 // showParts mounts parts of a volume. It runs beside the passes.
 func (r *Reconciler) showParts(ctx context.Context, uid types.UID, resolved *ResolvedVolume, parts []subpath.Part) error {
 	visible := r.visibleAt(uid, resolved)
-	open, err := mount.OpenBeneath(r.Tree.PodDir(uid), visible)
+	open, err := safepath.OpenBeneath(r.Tree.PodDir(uid), visible)
 	if err != nil {
 		return fmt.Errorf("opening the volume to mount a part of it: %w", err)
 	}

@@ -24,7 +24,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/clouddisk"
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager"
 	"github.com/stowage-dev/stowage/internal/nodemanager/objects"
@@ -133,7 +134,7 @@ func (w *world) objects(mgr ctrl.Manager) *objects.Reader {
 func (w *world) disks() *csi.Disks {
 	GinkgoHelper()
 	disks, err := csi.NewDisks(csi.DiskOptions{
-		Mounter: mount.Kernel{}, Systems: device.NewFileSystems(exec.New()), Finder: device.NewDiskFolder(w.deviceDir()),
+		Mounter: mount.Kernel{}, Systems: filesystem.NewFileSystems(exec.New()), Finder: clouddisk.NewDiskFolder(w.deviceDir()),
 		Folder: filepath.Join(w.root, "disks"), Drivers: []string{stowagev1alpha1.GCEDriver},
 	})
 	Expect(err).NotTo(HaveOccurred())
@@ -143,7 +144,7 @@ func (w *world) disks() *csi.Disks {
 func (w *world) types(disks *csi.Disks) (directories, devices volumes.Registry) {
 	GinkgoHelper()
 	kernel := mount.Kernel{}
-	images, err := csi.NewImages(kernel, device.NewFileSystems(exec.New()), filepath.Join(w.root, "images"))
+	images, err := csi.NewImages(kernel, filesystem.NewFileSystems(exec.New()), filepath.Join(w.root, "images"))
 	Expect(err).NotTo(HaveOccurred())
 	drivers := csi.Drivers{stowagev1alpha1.LocalDriver: csi.LocalDriver{Base: w.base}}
 	directories = volumes.Registry{

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 const (
@@ -40,7 +41,7 @@ const (
 // As with chown(1), a program that is changed loses setuid, setgid and its capabilities:
 // who had it run as one group would have it run as another.
 func (g Group) Give(ctx context.Context, dir *os.File, seen func(files int64)) (refused int64, err error) {
-	top, err := mount.OpenToRead(dir, ".")
+	top, err := safepath.OpenToRead(dir, ".")
 	if err != nil {
 		return 0, err
 	}
@@ -122,7 +123,7 @@ func (w *walk) through() error {
 
 // descend begins anew with a directory that lay too deep.
 func (w *walk) descend(at *place) error {
-	dir, err := mount.OpenToRead(w.top, at.path())
+	dir, err := safepath.OpenToRead(w.top, at.path())
 	if isElsewhere(err) {
 		return nil
 	}
@@ -173,7 +174,7 @@ func (w *walk) give(dir *os.File, at *place, depth int) error {
 	if w.group.has(&stat) {
 		return nil
 	}
-	entry, err := mount.OpenEntry(dir, at.name)
+	entry, err := safepath.OpenEntry(dir, at.name)
 	if isElsewhere(err) {
 		return nil
 	}
@@ -187,7 +188,7 @@ func (w *walk) give(dir *os.File, at *place, depth int) error {
 // giveDir gives away a directory, and then what it holds: what is made in it from then on
 // has the group anyhow.
 func (w *walk) giveDir(dir *os.File, at *place, depth int) error {
-	child, err := mount.OpenToRead(dir, at.name)
+	child, err := safepath.OpenToRead(dir, at.name)
 	if isElsewhere(err) {
 		return nil
 	}
@@ -212,7 +213,7 @@ func (w *walk) giveDir(dir *os.File, at *place, depth int) error {
 // isElsewhere says that something isn't in the tree any more, or not part of it: it is
 // gone, became another kind of file, or a mount.
 func isElsewhere(err error) bool {
-	for _, kind := range []error{os.ErrNotExist, mount.ErrOutside, mount.ErrMounted, unix.ENOTDIR} {
+	for _, kind := range []error{os.ErrNotExist, safepath.ErrOutside, mount.ErrMounted, unix.ENOTDIR} {
 		if errors.Is(err, kind) {
 			return true
 		}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/filetree"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/ownership"
 )
@@ -186,7 +187,7 @@ func TestATreeIsGivenAsDeepAsAPathIsLong(t *testing.T) {
 	if near.Gid != someGroup || far.Gid != 0 {
 		t.Errorf("the groups are %d and %d", near.Gid, far.Gid)
 	}
-	must(t, mount.RemoveTree(t.Context(), mounttest.Open(t, filepath.Dir(top)), "top"))
+	must(t, filetree.RemoveTree(t.Context(), mounttest.Open(t, filepath.Dir(top)), "top"))
 }
 
 // nest makes directories in each other, and returns the innermost.

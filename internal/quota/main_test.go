@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/quota"
 )
@@ -98,7 +98,7 @@ func newDisk(t *testing.T, kind string, program []string, options string) string
 	if output, err := exec.CommandContext(t.Context(), program[0], arguments...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
-	loop, err := device.Attach(t.Context(), image, device.ForFileSystem)
+	loop, err := loopdev.Attach(t.Context(), image, loopdev.ForFileSystem)
 	if err != nil {
 		t.Fatal(err)
 	}

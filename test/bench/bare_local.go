@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 )
 
 // bareExtended has all of a file system made at once, as the agent does: what is
@@ -66,7 +66,7 @@ func bareImage(ctx context.Context, path string) (err error) {
 	}
 	defer func() { err = errors.Join(err, image.Close()) }()
 	size := localCapacity()
-	if err := device.Allocate(image, size.Value()); err != nil {
+	if err := loopdev.Allocate(image, size.Value()); err != nil {
 		return err
 	}
 	output, err := utilexec.New().CommandContext(ctx, "mkfs.ext4", "-q", "-F", "-m0", "-b4096", "-I256", "-E", bareExtended, path).CombinedOutput()

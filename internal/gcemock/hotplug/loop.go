@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 )
 
 // Loop shows disks as loop devices of this machine, which all instances are on.
@@ -33,7 +34,7 @@ func (l *Loop) Attach(ctx context.Context, asked Device) error {
 		return err
 	}
 	defer image.Close()
-	loop, err := device.Attach(ctx, image, device.ForBlock)
+	loop, err := loopdev.Attach(ctx, image, loopdev.ForBlock)
 	if err != nil {
 		return err
 	}
@@ -44,7 +45,7 @@ func (l *Loop) Attach(ctx context.Context, asked Device) error {
 	return l.tell(asked, loop)
 }
 
-func (l *Loop) tell(asked Device, loop *device.Loop) error {
+func (l *Loop) tell(asked Device, loop *loopdev.Loop) error {
 	if err := l.folder.writeSerial(asked, filepath.Base(loop.Path())); err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ func (l *Loop) detach(ctx context.Context, asked Device) error {
 		return err
 	}
 	defer image.Close()
-	loop, err := device.Find(image)
+	loop, err := loopdev.Find(image)
 	if loop == nil || err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func (l *Loop) detach(ctx context.Context, asked Device) error {
 
 // takeAway detaches a device that nobody uses. One that is used would go with its last
 // user; it is made to stay instead, as the cloud says that it does.
-func (l *Loop) takeAway(ctx context.Context, asked Device, image *os.File, loop *device.Loop) error {
+func (l *Loop) takeAway(ctx context.Context, asked Device, image *os.File, loop *loopdev.Loop) error {
 	if err := loop.SetReadOnly(false); err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func (l *Loop) takeAway(ctx context.Context, asked Device, image *os.File, loop 
 	if !errors.Is(err, device.ErrInUse) {
 		return err
 	}
-	kept, again := device.Attach(ctx, image, device.ForBlock)
+	kept, again := loopdev.Attach(ctx, image, loopdev.ForBlock)
 	if again != nil {
 		return errors.Join(err, again)
 	}
@@ -116,7 +117,7 @@ func (l *Loop) Resize(_ context.Context, asked Device) error {
 		return err
 	}
 	defer image.Close()
-	loop, err := device.Find(image)
+	loop, err := loopdev.Find(image)
 	if loop == nil || err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/remote"
 	"github.com/stowage-dev/stowage/test/harness/owned"
 )
 
@@ -21,7 +22,7 @@ const inNamespace = "STOWAGE_TEST_PRIVATE_MOUNTS"
 // gone with the process. What else they leave if they are killed is found by their
 // temporary folder.
 func Main(m *testing.M) {
-	mount.ServeCall()
+	remote.ServeCall()
 	if os.Getenv(inNamespace) != "" {
 		os.Exit(m.Run())
 	}

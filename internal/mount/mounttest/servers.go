@@ -8,9 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/remote"
 )
 
-// Servers does what mount.Apart does, and starts no processes for it: its NFS servers are
+// Servers does what remote.Apart does, and starts no processes for it: its NFS servers are
 // directories of this machine, which always answer. What a server has at a path lies at
 // Root, then the server's name, then the path. It needs root.
 type Servers struct {
@@ -22,7 +23,7 @@ type Servers struct {
 func (s Servers) PathOf(server, path string) string { return filepath.Join(s.Root, server, path) }
 
 // NFS mounts a directory of a server. One that the server doesn't have is ENOENT.
-func (s Servers) NFS(ctx context.Context, share mount.NFS, target string) error {
+func (s Servers) NFS(ctx context.Context, share remote.NFS, target string) error {
 	access := mount.ReadWrite
 	if share.Attributes&unix.MOUNT_ATTR_RDONLY != 0 {
 		access = mount.ReadOnly
@@ -53,11 +54,11 @@ func (s Servers) Unmount(_ context.Context, path string) (done <-chan struct{}, 
 }
 
 // MakeFolder makes a folder on the share that is mounted at base.
-func (Servers) MakeFolder(ctx context.Context, base string, folder mount.Folder) error {
+func (Servers) MakeFolder(ctx context.Context, base string, folder remote.Folder) error {
 	return folder.Make(ctx, base)
 }
 
 // RemoveFolder removes a folder from the share that is mounted at base.
-func (Servers) RemoveFolder(ctx context.Context, base string, folder mount.Folder) error {
+func (Servers) RemoveFolder(ctx context.Context, base string, folder remote.Folder) error {
 	return folder.Remove(ctx, base)
 }

@@ -12,6 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/filetree"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // recycling holds, in a directory that is being emptied, a directory for each attempt.
@@ -79,12 +81,12 @@ func (f Folder) Empty(ctx context.Context, path, attempt string, confirm func(co
 	}
 	until := f.until()
 	moved := moveAside(ctx, dir, mine, attempt, until)
-	if moved != nil && !errors.Is(moved, mount.ErrUnfinished) {
+	if moved != nil && !errors.Is(moved, filetree.ErrUnfinished) {
 		return moved
 	}
 	// Also where there was no time to move all: were each attempt to move only, there would
 	// be no end.
-	if err := mount.RemoveTreeUntil(ctx, dir, recycling, until); err != nil {
+	if err := filetree.RemoveTreeUntil(ctx, dir, recycling, until); err != nil {
 		return err
 	}
 	if moved != nil {
@@ -96,10 +98,10 @@ func (f Folder) Empty(ctx context.Context, path, attempt string, confirm func(co
 // moveAside moves all into an attempt's directory.
 func moveAside(ctx context.Context, dir, mine *os.File, attempt string, until time.Time) error {
 	left := takeOver(ctx, dir, mine, attempt, until)
-	if left != nil && !errors.Is(left, mount.ErrUnfinished) {
+	if left != nil && !errors.Is(left, filetree.ErrUnfinished) {
 		return left
 	}
-	if err := mount.MoveAll(ctx, dir, mine, recycling, until); err != nil {
+	if err := filetree.MoveAll(ctx, dir, mine, recycling, until); err != nil {
 		return err
 	}
 	return left
@@ -113,7 +115,7 @@ func (f Folder) GoOn(ctx context.Context, path, attempt string) error {
 		return err
 	}
 	defer dir.Close()
-	all, err := mount.OpenAt(dir, recycling)
+	all, err := safepath.OpenAt(dir, recycling)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -121,23 +123,23 @@ func (f Folder) GoOn(ctx context.Context, path, attempt string) error {
 		return err
 	}
 	defer all.Close()
-	return mount.RemoveTreeUntil(ctx, all, attempt, f.until())
+	return filetree.RemoveTreeUntil(ctx, all, attempt, f.until())
 }
 
 // takeOver moves what earlier attempts left into this one's directory, so that GoOn removes
 // that, too. Some file systems can't move some of it: that stays for Empty.
 func takeOver(ctx context.Context, dir, mine *os.File, attempt string, until time.Time) error {
-	all, err := mount.OpenAt(dir, recycling)
+	all, err := safepath.OpenAt(dir, recycling)
 	if err != nil {
 		return err
 	}
 	defer all.Close()
-	left, err := mount.TakeDir(mine, recycling)
+	left, err := filetree.TakeDir(mine, recycling)
 	if err != nil {
 		return err
 	}
 	defer left.Close()
-	err = mount.MoveAll(ctx, all, left, attempt, until)
+	err = filetree.MoveAll(ctx, all, left, attempt, until)
 	if errors.Is(err, unix.EXDEV) {
 		return nil
 	}
@@ -152,7 +154,7 @@ func (f Folder) open(path string) (*os.File, error) {
 	case filepath.Clean(path) == f.Root:
 		return nil, errIsRoot
 	default:
-		return mount.OpenBeneath(f.Root, path)
+		return safepath.OpenBeneath(f.Root, path)
 	}
 }
 
@@ -169,17 +171,17 @@ func refuseInUse(dir *os.File) error {
 
 // makeAside makes an attempt's directory, and opens it.
 func makeAside(dir *os.File, attempt string) (*os.File, error) {
-	all, err := mount.TakeDir(dir, recycling)
+	all, err := filetree.TakeDir(dir, recycling)
 	if err != nil {
 		return nil, err
 	}
 	defer all.Close()
-	return mount.TakeDir(all, attempt)
+	return filetree.TakeDir(all, attempt)
 }
 
 // leave takes away what an attempt made to work in, unless something is in it.
 func leave(dir *os.File, attempt string) error {
-	all, err := mount.OpenAt(dir, recycling)
+	all, err := safepath.OpenAt(dir, recycling)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -187,18 +189,18 @@ func leave(dir *os.File, attempt string) error {
 		return err
 	}
 	defer all.Close()
-	return errors.Join(mount.RemoveDir(all, attempt), mount.RemoveDir(dir, recycling))
+	return errors.Join(filetree.RemoveDir(all, attempt), filetree.RemoveDir(dir, recycling))
 }
 
 // checkEmptied makes sure that nothing is left, and that a loss of power brings nothing
 // back: the next claim would see the data of the last.
 func checkEmptied(dir *os.File) error {
-	empty, err := mount.IsEmpty(dir)
+	empty, err := filetree.IsEmpty(dir)
 	if err == nil && !empty {
 		err = errFilledAgain
 	}
 	if err != nil {
 		return err
 	}
-	return mount.SyncDir(dir)
+	return safepath.SyncDir(dir)
 }

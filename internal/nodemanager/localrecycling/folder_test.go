@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/filetree"
 	"github.com/stowage-dev/stowage/internal/nodemanager/localrecycling"
 )
 
@@ -160,7 +160,7 @@ func TestWhatEarlierAttemptsLeftGoesInSlicesToo(t *testing.T) {
 	folder, scratch := scratchWith(t, "a", ".stowage-recycle/first/b", ".stowage-recycle/first/c", ".stowage-recycle/a")
 	for folder.Slice = time.Nanosecond; ; {
 		err := folder.Empty(t.Context(), scratch, "second", confirmed)
-		for errors.Is(err, mount.ErrUnfinished) {
+		for errors.Is(err, filetree.ErrUnfinished) {
 			err = folder.GoOn(t.Context(), scratch, "second")
 		}
 		if err != nil {

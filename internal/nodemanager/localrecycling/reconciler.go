@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/filetree"
 )
 
 const (
@@ -120,7 +120,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	r.forget(stored.Name)
 	confirm := func(ctx context.Context) error { return r.confirm(ctx, stored, asked) }
 	err := r.Folder.Empty(ctx, path, asked.name, confirm)
-	if errors.Is(err, mount.ErrUnfinished) {
+	if errors.Is(err, filetree.ErrUnfinished) {
 		r.begin(stored.Name, asked)
 	}
 	return r.finish(ctx, stored, err)

@@ -13,6 +13,8 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/message"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/filetree"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // reasonOf is the reason of the condition that tells of an error.
@@ -23,9 +25,9 @@ func reasonOf(err error) string {
 	}{
 		{errNoRoot, stowagev1alpha1.ReasonNotSupported},
 		{errIsRoot, stowagev1alpha1.ReasonPathOutsideRoot},
-		{mount.ErrOutside, stowagev1alpha1.ReasonPathOutsideRoot},
+		{safepath.ErrOutside, stowagev1alpha1.ReasonPathOutsideRoot},
 		{errInUse, stowagev1alpha1.ReasonInUse},
-		{mount.ErrUnfinished, stowagev1alpha1.ReasonPending},
+		{filetree.ErrUnfinished, stowagev1alpha1.ReasonPending},
 		{mount.ErrMounted, stowagev1alpha1.ReasonInUse},
 		{os.ErrNotExist, stowagev1alpha1.ReasonPathMissing},
 		{unix.ENOTDIR, stowagev1alpha1.ReasonNotADirectory},

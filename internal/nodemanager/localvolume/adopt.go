@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // adoptFound takes a volume that is on its accepted disk for that of a LocalVolume which
@@ -18,7 +18,7 @@ func (s *Store) adoptFound(volume Volume, others Lister) error {
 	if err := s.confirm(volume); err != nil {
 		return err
 	}
-	dir, err := mount.OpenBeneath(s.Base, volume.directory())
+	dir, err := safepath.OpenBeneath(s.Base, volume.directory())
 	if errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%w: %w", errLost, err)
 	}
@@ -37,7 +37,7 @@ func (s *Store) adoptFound(volume Volume, others Lister) error {
 
 // isNoDirectory reports whether an error says that there is no directory of a name.
 func isNoDirectory(err error) bool {
-	return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, mount.ErrOutside)
+	return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, safepath.ErrOutside)
 }
 
 // adopt has a found volume adopted, on the disk that was accepted.

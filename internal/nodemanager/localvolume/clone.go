@@ -7,8 +7,10 @@ import (
 	"os"
 
 	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/duplicate"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // copySource fills a draft with what its source holds, which stays until then.
@@ -45,7 +47,7 @@ func (s *Store) mustBeThere(source Volume) error {
 
 // copyDirectory copies a directory that nobody sees.
 func (s *Store) copyDirectory(ctx context.Context, to *os.File, volume Volume) error {
-	from, err := mount.OpenBeneath(s.Base, volume.Source.directory())
+	from, err := safepath.OpenBeneath(s.Base, volume.Source.directory())
 	if err != nil {
 		return err
 	}
@@ -83,7 +85,7 @@ func (s *Store) copyImage(ctx context.Context, to *os.File, volume Volume) error
 	if err := refuseLarger(from, volume); err != nil {
 		return err
 	}
-	reserved, err := device.Reserve(ctx, from)
+	reserved, err := loopdev.Reserve(ctx, from)
 	switch {
 	case err == nil:
 		defer reserved.Close()
@@ -136,7 +138,7 @@ func copyUsed(to, from *os.File) error {
 		return err
 	}
 	// Only now is it known that this isn't in vain.
-	if err := device.Flush(from); err != nil {
+	if err := loopdev.Flush(from); err != nil {
 		return err
 	}
 	if err := to.Truncate(0); err != nil {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
@@ -32,7 +32,7 @@ var _ = Describe("An image that is asked for as a copy", func() {
 		clone := n.made(ctx, copyOf(source))
 
 		Expect(exec.CommandContext(ctx, "cmp", imagePath(source), imagePath(clone)).CombinedOutput()).To(BeEmpty())
-		Expect(device.IsAllocated(openImage(clone))).To(BeTrue())
+		Expect(loopdev.IsAllocated(openImage(clone))).To(BeTrue())
 		Expect(before - freeOn(disk)).To(satisfy(shares, BeNumerically("<", 16*mebibyte), BeNumerically(">=", 60*mebibyte)))
 		Expect(entries(source)).To(ConsistOf(source.Name, clone.Name))
 	}, Entry("ext4", "ext4", false), Entry("xfs", "xfs", true), Entry("btrfs", "btrfs", true))
@@ -44,7 +44,7 @@ var _ = Describe("An image that is asked for as a copy", func() {
 		greet(mountUntil(ctx, source))
 		clone := n.made(ctx, copyOf(source), asking("500Mi"))
 		Expect(openImageSize(clone)).To(BeEquivalentTo(500 * mebibyte))
-		Expect(device.IsAllocated(openImage(clone))).To(BeTrue())
+		Expect(loopdev.IsAllocated(openImage(clone))).To(BeTrue())
 
 		// Beside its source, whose file system has the same UUID.
 		beside, _ := mountNoUUID(ctx, source)
@@ -61,7 +61,7 @@ var _ = Describe("An image that is asked for as a copy", func() {
 
 		clone := n.made(ctx, copyOf(source))
 
-		loop := attach(ctx, clone, device.ForFileSystem)
+		loop := attach(ctx, clone, loopdev.ForFileSystem)
 		Expect(fileSystems.Check(ctx, loop.Path(), "ext4")).To(Succeed())
 		at := mountDevice(loop, "ext4", GinkgoT().TempDir())
 		Expect(os.ReadFile(filepath.Join(at, "unsynced"))).To(BeEquivalentTo("written"))
@@ -70,7 +70,7 @@ var _ = Describe("An image that is asked for as a copy", func() {
 	It("holds what a pod wrote to a block device, where the disk can share", func(ctx context.Context) {
 		n.formattedDisk(ctx, "fast", "xfs", 512*mebibyte)
 		source := n.made(ctx, block, asking("16Mi"))
-		path := attach(ctx, source, device.ForBlock).Path()
+		path := attach(ctx, source, loopdev.ForBlock).Path()
 		Expect(os.WriteFile(path, []byte("unsynced"), 0)).To(Succeed())
 		clone := n.made(ctx, copyOf(source))
 		content, err := os.ReadFile(imagePath(clone))
@@ -96,7 +96,7 @@ var _ = Describe("An image that is asked for as a copy", func() {
 
 	It("waits while its source is reserved by somebody else", func(ctx context.Context) {
 		source := n.made(ctx, image("ext4"), asking("16Mi"))
-		held, err := device.Reserve(ctx, openImage(source))
+		held, err := loopdev.Reserve(ctx, openImage(source))
 		Expect(err).NotTo(HaveOccurred())
 		clone := n.volume(ctx, copyOf(source))
 		n.reconcile(ctx, clone)
@@ -146,7 +146,7 @@ func mountUntil(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (path 
 // mountNoUUID mounts an image with xfs, as nodes do, and tells of its device.
 func mountNoUUID(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (path, loop string) {
 	GinkgoHelper()
-	attached := attach(ctx, volume, device.ForFileSystem)
+	attached := attach(ctx, volume, loopdev.ForFileSystem)
 	defer attached.Close()
 	path = GinkgoT().TempDir()
 	Expect(unix.Mount(attached.Path(), path, "xfs", 0, "nouuid")).To(Succeed())

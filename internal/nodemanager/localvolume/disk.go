@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/filetree"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // What can be wrong with a disk.
@@ -71,7 +72,7 @@ func (s *Store) recognise(disk Disk) (*stowagev1alpha1.DiskIdentity, error) {
 // prepareRemoval makes what the removal of volumes needs while there is room for it. On a
 // disk that was full before, the removal says so.
 func prepareRemoval(folder *os.File) error {
-	err := mount.PrepareRemoval(folder)
+	err := filetree.PrepareRemoval(folder)
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		return nil
 	}
@@ -171,10 +172,10 @@ func (s *Store) checkDiskIsNew(disk Disk, volumes Lister) error {
 
 // openFolder opens a backend's folder, and says what is wrong with its path.
 func (s *Store) openFolder(path string) (*os.File, error) {
-	folder, err := mount.OpenBeneath(s.Base, path)
+	folder, err := safepath.OpenBeneath(s.Base, path)
 	relative, outside := filepath.Rel(s.Base, path)
 	switch {
-	case errors.Is(err, mount.ErrOutside) && outside == nil && filepath.IsLocal(relative):
+	case errors.Is(err, safepath.ErrOutside) && outside == nil && filepath.IsLocal(relative):
 		return nil, fmt.Errorf("%w: %s: name the folder itself in another StorageBackend, or mount the disk there: links can be moved", errSymlink, path)
 	case errors.Is(err, unix.ENOTDIR):
 		return nil, fmt.Errorf("%w: %s: remove the file, or use another path", errNotDirectory, path)

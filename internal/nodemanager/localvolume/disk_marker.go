@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 const (
@@ -78,7 +78,7 @@ func writeMarker(folder *os.File, written marker) error {
 	if err := unix.Renameat(at, newMarkerName, at, markerName); err != nil {
 		return notWritable(&os.PathError{Op: "naming", Path: path, Err: err})
 	}
-	return mount.SyncDir(folder)
+	return safepath.SyncDir(folder)
 }
 
 // fileSystemOf is the identity of the file system that an open folder lies on, for

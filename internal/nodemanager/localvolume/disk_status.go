@@ -9,7 +9,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/message"
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // diskReasonOf is the reason of a LocalDisk's condition that tells of an error.
@@ -26,7 +26,7 @@ func diskReasonOf(err error) string {
 		{errNotDirectory, stowagev1alpha1.ReasonNotADirectory},
 		{errReadOnly, stowagev1alpha1.ReasonReadOnly},
 		{errNotWritable, stowagev1alpha1.ReasonNotWritable},
-		{mount.ErrOutside, stowagev1alpha1.ReasonPathOutsideBase},
+		{safepath.ErrOutside, stowagev1alpha1.ReasonPathOutsideBase},
 	}
 	for _, candidate := range reasons {
 		if errors.Is(err, candidate.kind) {

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // onDisk is what the store needs to know of a volume, with the disk that its
@@ -45,7 +45,7 @@ func (r *Reconciler) onAcceptedDisk(ctx context.Context, volume *stowagev1alpha1
 	case ready == nil || ready.Status == metav1.ConditionTrue:
 		return of, fmt.Errorf("%w for the disk to be looked at", errPending)
 	case ready.Reason == stowagev1alpha1.ReasonPathOutsideBase:
-		return of, fmt.Errorf("using %s: %w", disk.Spec.Path, mount.ErrOutside)
+		return of, fmt.Errorf("using %s: %w", disk.Spec.Path, safepath.ErrOutside)
 	default:
 		return of, fmt.Errorf("LocalDisk %s isn't Ready: %s", disk.Name, ready.Message)
 	}

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // checkDiskIsThere refuses a folder in which those volumes that were made before are
@@ -44,7 +44,7 @@ func (s *Store) folderOf(volume Volume) (*os.File, error) {
 // ensureFolder makes the folder of a backend below the base, and opens it. Its
 // name survives a loss of power, as that of the volume in it will.
 func (s *Store) ensureFolder(path string) (*os.File, error) {
-	folder, err := mount.OpenBeneath(s.Base, s.Base)
+	folder, err := safepath.OpenBeneath(s.Base, s.Base)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s, the base of this node's volumes, is missing: create it, or mount the disk", errNoDisk, s.Base)
 	}
@@ -54,7 +54,7 @@ func (s *Store) ensureFolder(path string) (*os.File, error) {
 	relative, err := filepath.Rel(s.Base, path)
 	if err != nil || !filepath.IsLocal(relative) {
 		folder.Close()
-		return nil, mount.ErrOutside
+		return nil, safepath.ErrOutside
 	}
 	if relative == "." {
 		return folder, nil
@@ -71,11 +71,11 @@ func (s *Store) ensureFolder(path string) (*os.File, error) {
 }
 
 func ensureSubfolder(folder *os.File, name string) (*os.File, error) {
-	if err := mount.EnsureDir(folder, name, folderMode); err != nil {
+	if err := safepath.EnsureDir(folder, name, folderMode); err != nil {
 		return nil, err
 	}
-	if err := mount.SyncDir(folder); err != nil {
+	if err := safepath.SyncDir(folder); err != nil {
 		return nil, err
 	}
-	return mount.OpenAt(folder, name)
+	return safepath.OpenAt(folder, name)
 }

@@ -10,7 +10,9 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
+	"github.com/stowage-dev/stowage/internal/mount/filetree"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // imageMode lets none but root read or write an image: pods get what is in it.
@@ -52,9 +54,9 @@ func (s *Store) makeWhole(ctx context.Context, volume Volume, others Lister) err
 	defer s.endDraft(begun, volume)
 	if err := s.fill(ctx, begun, volume); err != nil {
 		// Its room isn't given again before the draft is gone.
-		return errors.Join(err, mount.RemoveUnfinished(context.WithoutCancel(ctx), begun.folder, volume.Name))
+		return errors.Join(err, filetree.RemoveUnfinished(context.WithoutCancel(ctx), begun.folder, volume.Name))
 	}
-	return mount.SyncDir(begun.folder)
+	return safepath.SyncDir(begun.folder)
 }
 
 // begin takes room for a volume, or returns nil for one that was made before a crash.
@@ -74,7 +76,7 @@ func (s *Store) begin(ctx context.Context, volume Volume, others Lister) (*draft
 		return nil, err
 	}
 	// What a crash left takes up room that is asked for here. It may be much.
-	err = mount.RemoveUnfinishedUntil(ctx, begun.folder, volume.Name, s.until())
+	err = filetree.RemoveUnfinishedUntil(ctx, begun.folder, volume.Name, s.until())
 	if err == nil {
 		err = s.allocate(ctx, begun, volume, others)
 	}
@@ -94,7 +96,7 @@ func (s *Store) adopt(volume Volume, others Lister) error {
 		return err
 	}
 	defer folder.Close()
-	if err := mount.SyncDir(folder); err != nil || volume.Image == nil {
+	if err := safepath.SyncDir(folder); err != nil || volume.Image == nil {
 		return err
 	}
 	return s.Grant(volume, others)
@@ -115,7 +117,7 @@ func (s *Store) allocate(ctx context.Context, begun *draft, volume Volume, other
 	if err := there.checkNew(volume.Bytes); err != nil {
 		return err
 	}
-	if begun.dir, err = mount.BeginDir(ctx, begun.folder, volume.Name); err != nil {
+	if begun.dir, err = filetree.BeginDir(ctx, begun.folder, volume.Name); err != nil {
 		return err
 	}
 	if volume.Image == nil {
@@ -124,7 +126,7 @@ func (s *Store) allocate(ctx context.Context, begun *draft, volume Volume, other
 		begun.image, err = createImage(begun.dir, volume)
 	}
 	if err != nil {
-		return errors.Join(err, mount.RemoveUnfinished(context.WithoutCancel(ctx), begun.folder, volume.Name))
+		return errors.Join(err, filetree.RemoveUnfinished(context.WithoutCancel(ctx), begun.folder, volume.Name))
 	}
 	begun.device = turn.device
 	s.ledger.begin(volume.Name, begun)
@@ -139,7 +141,7 @@ func createImage(dir *os.File, volume Volume) (*os.File, error) {
 		return nil, &os.PathError{Op: "making", Path: volume.image(), Err: err}
 	}
 	image := os.NewFile(uintptr(fd), volume.image())
-	if err = device.WriteInPlace(image); err == nil && volume.Source == nil {
+	if err = loopdev.WriteInPlace(image); err == nil && volume.Source == nil {
 		err = extend(image, volume)
 	}
 	if err != nil {
@@ -155,7 +157,7 @@ func extend(image *os.File, volume Volume) error {
 	if volume.Image.Sparse {
 		err = image.Truncate(volume.Bytes)
 	} else {
-		err = device.Allocate(image, volume.Bytes)
+		err = loopdev.Allocate(image, volume.Bytes)
 	}
 	if errors.Is(err, device.ErrCannotAllocate) {
 		return fmt.Errorf("%w: use a disk with ext4, xfs or btrfs, or ask for local.allocation Sparse", err)
@@ -183,10 +185,10 @@ func (s *Store) fill(ctx context.Context, begun *draft, volume Volume) (err erro
 			return fmt.Errorf("writing image %s: %w", volume.image(), err)
 		}
 	}
-	if err := mount.SyncDir(begun.dir); err != nil {
+	if err := safepath.SyncDir(begun.dir); err != nil {
 		return err
 	}
-	return mount.FinishDir(begun.folder, volume.Name)
+	return filetree.FinishDir(begun.folder, volume.Name)
 }
 
 // format makes the file system in an image.

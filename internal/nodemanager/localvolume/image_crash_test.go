@@ -17,6 +17,8 @@ import (
 	utilexec "k8s.io/utils/exec"
 
 	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
@@ -27,7 +29,7 @@ const mi = 1 << 20
 const makeThere = "STOWAGE_TEST_MAKE_IMAGES_IN"
 
 func newImageStore(base string) *Store {
-	return &Store{Base: base, FileSystems: device.NewFileSystems(utilexec.New())}
+	return &Store{Base: base, FileSystems: filesystem.NewFileSystems(utilexec.New())}
 }
 
 func newImage(base string) Volume {
@@ -242,7 +244,7 @@ func isKept(store *Store, volume Volume) (bool, error) {
 		return false, err
 	}
 	defer image.Close()
-	return device.IsAllocated(image)
+	return loopdev.IsAllocated(image)
 }
 
 func TestManyImagesLeaveNoLoopDeviceAndNoMount(t *testing.T) {
@@ -267,7 +269,7 @@ func TestManyImagesLeaveNoLoopDeviceAndNoMount(t *testing.T) {
 				return
 			}
 			defer image.Close()
-			if loop, err := device.Find(image); loop != nil || err != nil {
+			if loop, err := loopdev.Find(image); loop != nil || err != nil {
 				t.Errorf("%s has a loop device (%v)", name, err)
 			}
 			if err := store.Remove(t.Context(), volume); err != nil {

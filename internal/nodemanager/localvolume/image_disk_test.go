@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
@@ -53,7 +53,7 @@ func mountNew(t *testing.T, path, fsType string, bytes int64) {
 	if output, err := exec.CommandContext(t.Context(), "mkfs."+fsType, "-q", file.Name()).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
-	loop, err := device.Attach(t.Context(), file, device.ForFileSystem)
+	loop, err := loopdev.Attach(t.Context(), file, loopdev.ForFileSystem)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func mustBeWhole(t *testing.T, volume Volume) {
 	if info, err := image.Stat(); err != nil || info.Size() != volume.Bytes {
 		t.Errorf("it has %d bytes (%v)", info.Size(), err)
 	}
-	if whole, err := device.IsAllocated(image); err != nil || !whole {
+	if whole, err := loopdev.IsAllocated(image); err != nil || !whole {
 		t.Errorf("the disk keeps no room for it (%v)", err)
 	}
 	if output, err := exec.Command("fsck.ext4", "-fn", volume.image()).CombinedOutput(); err != nil {

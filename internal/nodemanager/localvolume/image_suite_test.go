@@ -14,13 +14,14 @@ import (
 	utilexec "k8s.io/utils/exec"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
 const mebibyte = 1 << 20
 
-var fileSystems = device.NewFileSystems(utilexec.New())
+var fileSystems = filesystem.NewFileSystems(utilexec.New())
 
 // image asks for an image with a file system.
 func image(fsType string) func(*stowagev1alpha1.LocalVolume) {
@@ -78,15 +79,15 @@ func openImage(volume *stowagev1alpha1.LocalVolume) *os.File {
 }
 
 // attach attaches a volume's image until the spec ends.
-func attach(ctx context.Context, volume *stowagev1alpha1.LocalVolume, use device.Use) *device.Loop {
+func attach(ctx context.Context, volume *stowagev1alpha1.LocalVolume, use loopdev.Use) *loopdev.Loop {
 	GinkgoHelper()
 	needsMounts()
 	file := openImage(volume)
-	loop, err := device.Attach(ctx, file, use)
+	loop, err := loopdev.Attach(ctx, file, use)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx context.Context) {
 		loop.Close()
-		left, err := device.Find(file)
+		left, err := loopdev.Find(file)
 		Expect(err).NotTo(HaveOccurred())
 		if left != nil {
 			Expect(left.Detach(ctx)).To(Succeed())
@@ -98,11 +99,11 @@ func attach(ctx context.Context, volume *stowagev1alpha1.LocalVolume, use device
 // mountImage mounts a volume's image until the spec ends.
 func mountImage(ctx context.Context, volume *stowagev1alpha1.LocalVolume) string {
 	GinkgoHelper()
-	loop := attach(ctx, volume, device.ForFileSystem)
+	loop := attach(ctx, volume, loopdev.ForFileSystem)
 	return mountDevice(loop, volume.Spec.FSType, GinkgoT().TempDir())
 }
 
-func mountDevice(loop *device.Loop, fsType, target string) string {
+func mountDevice(loop *loopdev.Loop, fsType, target string) string {
 	GinkgoHelper()
 	Expect(unix.Mount(loop.Path(), target, fsType, 0, "")).To(Succeed())
 	Expect(loop.Close()).To(Succeed())
@@ -121,7 +122,7 @@ func (n *node) formattedDisk(ctx context.Context, name, fsType string, bytes int
 	Expect(file.Truncate(bytes)).To(Succeed())
 	output, err := exec.CommandContext(ctx, "mkfs."+fsType, "-q", file.Name()).CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(output))
-	loop, err := device.Attach(ctx, file, device.ForFileSystem)
+	loop, err := loopdev.Attach(ctx, file, loopdev.ForFileSystem)
 	Expect(err).NotTo(HaveOccurred())
 	path := filepath.Join(n.base, name)
 	Expect(os.MkdirAll(path, 0o700)).To(Succeed())

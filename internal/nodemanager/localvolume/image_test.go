@@ -11,7 +11,8 @@ import (
 	utilexec "k8s.io/utils/exec"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 )
 
 var _ = Describe("An image that is asked for", func() {
@@ -31,9 +32,9 @@ var _ = Describe("An image that is asked for", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(info.Size()).To(BeEquivalentTo(300 * mebibyte))
 		Expect(info.Mode()).To(BeEquivalentTo(0o600))
-		Expect(device.IsAllocated(file)).To(BeTrue())
+		Expect(loopdev.IsAllocated(file)).To(BeTrue())
 		Expect(fileSystems.Probe(ctx, file.Name())).To(Equal(fsType))
-		Expect(device.Find(file)).To(BeNil())
+		Expect(loopdev.Find(file)).To(BeNil())
 		Expect(read(ctx, volume).Status.Path).To(Equal(dir(volume)))
 		Expect(entries(volume)).To(ConsistOf(volume.Name))
 	},
@@ -53,7 +54,7 @@ var _ = Describe("An image that is asked for", func() {
 		disk := n.formattedDisk(ctx, "fast", "btrfs", 256*mebibyte)
 		volume := n.made(ctx, block, asking("64Mi"))
 		Expect(fill(filepath.Join(disk, "others"), 256*mebibyte)).To(MatchError(unix.ENOSPC))
-		path := attach(ctx, volume, device.ForBlock).Path()
+		path := attach(ctx, volume, loopdev.ForBlock).Path()
 		for range 2 {
 			Expect(overwrite(path, 64*mebibyte)).To(Succeed())
 		}
@@ -65,7 +66,7 @@ var _ = Describe("An image that is asked for", func() {
 		content, err := os.ReadFile(imagePath(volume))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(content).To(Equal(make([]byte, mebibyte)))
-		path := attach(ctx, volume, device.ForBlock).Path()
+		path := attach(ctx, volume, loopdev.ForBlock).Path()
 		Expect(overwrite(path, mebibyte)).To(Succeed())
 		Expect(overwrite(path, mebibyte+1)).To(MatchError(unix.ENOSPC))
 	})
@@ -73,7 +74,7 @@ var _ = Describe("An image that is asked for", func() {
 	It("takes no room for what isn't written where it is asked to be sparse, and counts all the same", func(ctx context.Context) {
 		n.formattedDisk(ctx, "fast", "ext4", 64*mebibyte)
 		volume := n.made(ctx, image("ext4"), sparse, asking("40Mi"))
-		Expect(device.IsAllocated(openImage(volume))).To(BeFalse())
+		Expect(loopdev.IsAllocated(openImage(volume))).To(BeFalse())
 		another := n.volume(ctx, image("ext4"), sparse, asking("40Mi"))
 		n.reconcile(ctx, another)
 		Expect(provisioned(ctx, another)).To(Equal("False Exhausted"))
@@ -94,7 +95,7 @@ var _ = Describe("An image that is asked for", func() {
 	)
 
 	It("says which package to install where the programs of its file system are missing", func(ctx context.Context) {
-		n.reconciler.Store.FileSystems = device.NewFileSystems(nothingInstalled{utilexec.New()})
+		n.reconciler.Store.FileSystems = filesystem.NewFileSystems(nothingInstalled{utilexec.New()})
 		volume := n.volume(ctx, image("xfs"), asking("300Mi"))
 		result := n.reconcile(ctx, volume)
 		verdict, message := said(ctx, volume, stowagev1alpha1.ProvisionedCondition)

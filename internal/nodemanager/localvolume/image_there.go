@@ -8,17 +8,18 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // openImage opens the image of a volume that was made.
 func (s *Store) openImage(volume Volume) (*os.File, error) {
-	dir, err := mount.OpenBeneath(s.Base, volume.directory())
+	dir, err := safepath.OpenBeneath(s.Base, volume.directory())
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
-	place, err := mount.OpenFileAt(dir, stowagev1alpha1.ImageFile)
+	place, err := safepath.OpenFileAt(dir, stowagev1alpha1.ImageFile)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +60,7 @@ func (s *Store) extendBeside(turn turn, image *os.File, volume Volume, others Li
 		return err
 	}
 	// That is more than its size where a crash cut off its growth: it is its own.
-	taken, err := device.Taken(image)
+	taken, err := loopdev.Taken(image)
 	if err != nil {
 		return err
 	}
@@ -85,14 +86,14 @@ func (s *Store) Mend(volume Volume) error {
 		return err
 	}
 	defer image.Close()
-	if whole, err := device.IsAllocated(image); err != nil || whole {
+	if whole, err := loopdev.IsAllocated(image); err != nil || whole {
 		return err
 	}
 	info, err := image.Stat()
 	if err != nil {
 		return fmt.Errorf("asking for the size of %s: %w", volume.image(), err)
 	}
-	err = device.Allocate(image, info.Size())
+	err = loopdev.Allocate(image, info.Size())
 	if isNoRoom(err) {
 		return fmt.Errorf("%w for parts of image %s that were given back and are to be kept again: make room before the volume is written there", errExhausted, volume.image())
 	}
@@ -102,7 +103,7 @@ func (s *Store) Mend(volume Volume) error {
 // reserveImage keeps the image in a directory from being attached until release is
 // called. One that is attached is errInUse.
 func reserveImage(ctx context.Context, dir *os.File) (release func(), err error) {
-	image, err := mount.OpenFileAt(dir, stowagev1alpha1.ImageFile)
+	image, err := safepath.OpenFileAt(dir, stowagev1alpha1.ImageFile)
 	if errors.Is(err, os.ErrNotExist) {
 		return func() {}, nil
 	}
@@ -110,7 +111,7 @@ func reserveImage(ctx context.Context, dir *os.File) (release func(), err error)
 		return nil, err
 	}
 	defer image.Close()
-	held, err := device.Reserve(ctx, image)
+	held, err := loopdev.Reserve(ctx, image)
 	if errors.Is(err, device.ErrAttached) || errors.Is(err, device.ErrReserved) {
 		return nil, fmt.Errorf("%w: %w", errInUse, err)
 	}

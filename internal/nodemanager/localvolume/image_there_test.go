@@ -11,6 +11,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 )
 
 var _ = Describe("An image that was made", func() {
@@ -33,9 +34,9 @@ var _ = Describe("An image that was made", func() {
 		volume := n.made(ctx, image("ext4"), asking("16Mi"))
 		file := openImage(volume)
 		Expect(unix.Fallocate(int(file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 8*mebibyte, 4*mebibyte)).To(Succeed())
-		Expect(device.IsAllocated(file)).To(BeFalse())
+		Expect(loopdev.IsAllocated(file)).To(BeFalse())
 		n.reconcile(ctx, volume)
-		Expect(device.IsAllocated(file)).To(BeTrue())
+		Expect(loopdev.IsAllocated(file)).To(BeTrue())
 	})
 
 	DescribeTable("grows while it is in use, and what it holds stays", func(ctx context.Context, fsType, size, larger string) {
@@ -45,10 +46,10 @@ var _ = Describe("An image that was made", func() {
 		Expect(os.WriteFile(filepath.Join(mounted, "hello"), []byte("world"), 0o600)).To(Succeed())
 		n.grow(ctx, volume, larger)
 		Expect(read(ctx, volume).Status.Capacity.String()).To(Equal(larger))
-		Expect(device.IsAllocated(openImage(volume))).To(BeTrue())
+		Expect(loopdev.IsAllocated(openImage(volume))).To(BeTrue())
 
 		By("being resized where it is mounted")
-		loop, err := device.Attach(ctx, openImage(volume), device.ForFileSystem)
+		loop, err := loopdev.Attach(ctx, openImage(volume), loopdev.ForFileSystem)
 		Expect(err).NotTo(HaveOccurred())
 		defer loop.Close()
 		for range 2 {
@@ -75,7 +76,7 @@ var _ = Describe("An image that was made", func() {
 	It("takes a growth for done that a crash kept it from telling of", func(ctx context.Context) {
 		n.formattedDisk(ctx, "fast", "ext4", 128*mebibyte)
 		volume := n.made(ctx, image("ext4"), asking("16Mi"))
-		Expect(device.Allocate(openImage(volume), 96*mebibyte)).To(Succeed())
+		Expect(loopdev.Allocate(openImage(volume), 96*mebibyte)).To(Succeed())
 		n.grow(ctx, volume, "96Mi")
 		Expect(read(ctx, volume).Status.Capacity.String()).To(Equal("96Mi"))
 	})
@@ -99,7 +100,7 @@ var _ = Describe("An image that was made", func() {
 
 	It("is removed only once no loop device shows it, and leaves nothing", func(ctx context.Context) {
 		volume := n.made(ctx, image("ext4"), asking("16Mi"))
-		loop := attach(ctx, volume, device.ForBlock)
+		loop := attach(ctx, volume, loopdev.ForBlock)
 		reclaim(ctx, volume)
 		n.reconcile(ctx, volume)
 		verdict, message := said(ctx, volume, stowagev1alpha1.ReadyCondition)
@@ -118,7 +119,7 @@ var _ = Describe("An image that was made", func() {
 		file := openImage(volume)
 		reclaim(ctx, volume)
 		n.reconcile(ctx, volume)
-		_, err := device.Attach(ctx, file, device.ForFileSystem)
+		_, err := loopdev.Attach(ctx, file, loopdev.ForFileSystem)
 		Expect(err).To(MatchError(device.ErrGone))
 	})
 })

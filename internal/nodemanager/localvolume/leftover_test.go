@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/filetree"
 )
 
 func TestWhatACopyLeftIsRemovedInSlicesBeforeItIsMadeAnew(t *testing.T) {
@@ -28,7 +28,7 @@ func TestWhatACopyLeftIsRemovedInSlicesBeforeItIsMadeAnew(t *testing.T) {
 	volume := Volume{Path: source.Path, Name: "pvc-2", Bytes: mi, Copy: true, Source: &source}
 	for range files {
 		err := store.Make(t.Context(), volume, listing())
-		if !errors.Is(err, mount.ErrUnfinished) || retryOf(err).RequeueAfter != sliceRetry {
+		if !errors.Is(err, filetree.ErrUnfinished) || retryOf(err).RequeueAfter != sliceRetry {
 			t.Fatalf("got %v", err)
 		}
 	}

@@ -12,7 +12,9 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // sceneAge is how old a view of all mounts and loop devices may be: volumes are looked
@@ -23,7 +25,7 @@ const sceneAge = 10 * time.Second
 type scene struct {
 	taken    time.Time
 	table    mount.Table
-	attached device.Attached
+	attached loopdev.Attached
 }
 
 // scenes keeps the newest scene. Its zero value is usable.
@@ -43,7 +45,7 @@ func (s *scenes) at(now time.Time) (*scene, error) {
 	if err != nil {
 		return nil, err
 	}
-	attached, err := device.ReadAttached()
+	attached, err := loopdev.ReadAttached()
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +72,7 @@ func (s *sight) add(reason, format string, arguments ...any) {
 
 // look looks at a volume that is there. Had is the reason of its last trouble.
 func (s *Store) look(volume Volume, at *scene, had string) (seen sight, err error) {
-	dir, err := mount.OpenBeneath(s.Base, volume.directory())
+	dir, err := safepath.OpenBeneath(s.Base, volume.directory())
 	if err != nil {
 		return seen, err
 	}
@@ -90,7 +92,7 @@ func (s *Store) look(volume Volume, at *scene, had string) (seen sight, err erro
 // lookAtDisk looks at the file system that a volume's folder lies on. That of its own
 // directory tells of the quota, where it has one.
 func (s *Store) lookAtDisk(seen *sight, volume Volume, had string) error {
-	folder, err := mount.OpenBeneath(s.Base, volume.Path)
+	folder, err := safepath.OpenBeneath(s.Base, volume.Path)
 	if err != nil {
 		return err
 	}

@@ -9,13 +9,16 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // lookAtImage looks at an image: at the file system in it while that is mounted, and
 // else at what the disk gives to the file.
 func (s *sight) lookAtImage(dir *os.File, volume Volume, at *scene) error {
-	image, err := mount.OpenFileAt(dir, stowagev1alpha1.ImageFile)
+	image, err := safepath.OpenFileAt(dir, stowagev1alpha1.ImageFile)
 	if err != nil {
 		return err
 	}
@@ -46,7 +49,7 @@ func (s *sight) lookAtImage(dir *os.File, volume Volume, at *scene) error {
 }
 
 // lookAtMount looks at a file system in an image, where it is mounted.
-func (s *sight) lookAtMount(point mount.Point, loop *device.Loop) error {
+func (s *sight) lookAtMount(point mount.Point, loop *loopdev.Loop) error {
 	dir, err := os.OpenFile(point.Path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil // it was unmounted meanwhile
@@ -62,11 +65,11 @@ func (s *sight) lookAtMount(point mount.Point, loop *device.Loop) error {
 	if fmt.Sprintf("%d:%d", unix.Major(stat.Dev), unix.Minor(stat.Dev)) != loop.Device() {
 		return nil // something else is there by now
 	}
-	if device.HasStopped(point) {
+	if filesystem.HasStopped(point) {
 		s.add(stowagev1alpha1.ReasonFileSystemReadOnly, "the kernel stopped writing to the file system in the image, after an error: "+
 			"save what it holds, delete the pods that use it, and let them start again, which checks it")
 	}
-	if device.HasErrors(loop.Device()) {
+	if filesystem.HasErrors(loop.Device()) {
 		s.add(stowagev1alpha1.ReasonIOError, "the kernel found errors in the file system of the image: look at the node's kernel log, "+
 			"delete the pods that use it, and let them start again, which checks it")
 	}

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // errImageMissing is that a volume's directory is there without its image.
@@ -30,7 +30,7 @@ func (s *Store) confirm(volume Volume) error {
 
 // whatIsLost tells an image that is missing from a whole volume that is.
 func (s *Store) whatIsLost(volume Volume) error {
-	dir, err := mount.OpenBeneath(s.Base, volume.directory())
+	dir, err := safepath.OpenBeneath(s.Base, volume.directory())
 	if err != nil || volume.Image == nil {
 		return errLost
 	}

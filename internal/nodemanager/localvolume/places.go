@@ -11,6 +11,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // places tells on which file systems the folders of backends lie, by the kernel's
@@ -100,8 +101,8 @@ func (d *disk) folder(path string) (*os.File, error) {
 	if d.places.device(path) != d.device {
 		return nil, nil //nolint:nilnil // none of this disk is an answer
 	}
-	folder, err := mount.OpenBeneath(d.base, path)
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, mount.ErrOutside) {
+	folder, err := safepath.OpenBeneath(d.base, path)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, safepath.ErrOutside) {
 		return nil, nil //nolint:nilnil // as above
 	}
 	if err == nil {

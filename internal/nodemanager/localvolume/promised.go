@@ -9,6 +9,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 )
 
 // promised is what volumes were given of a disk, in bytes.
@@ -103,5 +104,5 @@ func (d *draft) taken(volume Volume) (int64, error) {
 	if d.image == nil || volume.Copy {
 		return 0, nil
 	}
-	return device.Taken(d.image)
+	return loopdev.Taken(d.image)
 }

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-dev/stowage/internal/device"
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/filetree"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 	"github.com/stowage-dev/stowage/internal/quota"
 )
 
@@ -21,9 +22,9 @@ func makeDir(ctx context.Context, folder *os.File, volume Volume) error {
 		return err
 	}
 	if !limited {
-		return mount.EnsureDir(folder, volume.Name, volumeMode)
+		return safepath.EnsureDir(folder, volume.Name, volumeMode)
 	}
-	dir, err := mount.BeginDir(ctx, folder, volume.Name)
+	dir, err := filetree.BeginDir(ctx, folder, volume.Name)
 	if err != nil {
 		return err
 	}
@@ -38,10 +39,10 @@ func makeDir(ctx context.Context, folder *os.File, volume Volume) error {
 	if err := os.Chmod(device.PathOf(dir), volumeMode); err != nil {
 		return fmt.Errorf("letting pods into %s: %w", volume.directory(), err)
 	}
-	if err := mount.SyncDir(dir); err != nil {
+	if err := safepath.SyncDir(dir); err != nil {
 		return err
 	}
-	return mount.FinishDir(folder, volume.Name)
+	return filetree.FinishDir(folder, volume.Name)
 }
 
 // limitDraft is what makeDir does, for a directory that is filled before it is named. What
@@ -117,12 +118,12 @@ func projectOf(dir *os.File, volume Volume) (quota.Project, error) {
 // limit makes a number of bytes the limit of a volume's directory, and limits its inodes in
 // proportion, if it has a limit.
 func (s *Store) limit(volume Volume, bytes int64) error {
-	folder, err := mount.OpenBeneath(s.Base, volume.Path)
+	folder, err := safepath.OpenBeneath(s.Base, volume.Path)
 	if err != nil {
 		return err
 	}
 	defer folder.Close()
-	dir, err := mount.OpenAt(folder, volume.Name)
+	dir, err := safepath.OpenAt(folder, volume.Name)
 	if err != nil {
 		return err
 	}
@@ -179,7 +180,7 @@ func mayHave(share int64, usage quota.Usage) int64 {
 // dropLimit removes the limits of a volume's directory, which is to be removed: after
 // that, nothing tells whose they were.
 func dropLimit(folder *os.File, volume Volume) error {
-	dir, err := mount.OpenAt(folder, volume.Name)
+	dir, err := safepath.OpenAt(folder, volume.Name)
 	if os.IsNotExist(err) {
 		return nil
 	}

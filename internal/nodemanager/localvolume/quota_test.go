@@ -10,9 +10,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-dev/stowage/internal/device"
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
+	"github.com/stowage-dev/stowage/internal/mount/filetree"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 	"github.com/stowage-dev/stowage/internal/quota"
 )
 
@@ -47,7 +48,7 @@ func mountQuotaDisk(t *testing.T, target, kind string, program []string) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
-	loop, err := device.Attach(t.Context(), image, device.ForFileSystem)
+	loop, err := loopdev.Attach(t.Context(), image, loopdev.ForFileSystem)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,7 @@ func sized(t *testing.T, image *os.File) string {
 // projectThere is the project of a volume's directory, and what it may take up.
 func projectThere(t *testing.T, store *Store, volume Volume) (quota.Project, int64) {
 	t.Helper()
-	dir, err := mount.OpenBeneath(store.Base, volume.directory())
+	dir, err := safepath.OpenBeneath(store.Base, volume.directory())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +148,7 @@ func TestAQuotaGoesWithItsVolume(t *testing.T) {
 		if err := store.Remove(t.Context(), volume); err != nil {
 			t.Fatal(err)
 		}
-		folder, err := mount.OpenBeneath(store.Base, volume.Path)
+		folder, err := safepath.OpenBeneath(store.Base, volume.Path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,12 +164,12 @@ func TestADraftWithAQuotaThatACrashLeftIsMadeAnew(t *testing.T) {
 		if err := os.Mkdir(volume.Path, folderMode); err != nil {
 			t.Fatal(err)
 		}
-		folder, err := mount.OpenBeneath(store.Base, volume.Path)
+		folder, err := safepath.OpenBeneath(store.Base, volume.Path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer folder.Close()
-		begun, err := mount.BeginDir(context.Background(), folder, volume.Name)
+		begun, err := filetree.BeginDir(context.Background(), folder, volume.Name)
 		if err != nil {
 			t.Fatal(err)
 		}

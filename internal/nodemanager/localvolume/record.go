@@ -12,7 +12,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 const (
@@ -50,7 +50,7 @@ func (r ownerRecord) fits(id string) bool {
 // keepRecord makes sure that a volume's directory tells whose it is. Where the disk
 // takes no such record, or has no room for it, the directory's name must do.
 func (s *Store) keepRecord(volume Volume) error {
-	dir, err := mount.OpenBeneath(s.Base, volume.directory())
+	dir, err := safepath.OpenBeneath(s.Base, volume.directory())
 	if err != nil {
 		return err
 	}

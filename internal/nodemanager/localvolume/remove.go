@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/filetree"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // defaultSlice is how long files are removed before others have their turn: long beside what
@@ -52,7 +54,7 @@ func (s *Store) Remove(ctx context.Context, volume Volume) error {
 	deleting, err := s.retire(folder, volume)
 	if errors.Is(err, os.ErrExist) {
 		// An earlier volume of this name was half removed when a crash came.
-		if err = mount.RemoveRetired(ctx, folder, volume.Name, until); err == nil {
+		if err = filetree.RemoveRetired(ctx, folder, volume.Name, until); err == nil {
 			deleting, err = s.retire(folder, volume)
 		}
 	}
@@ -70,17 +72,17 @@ func (s *Store) Remove(ctx context.Context, volume Volume) error {
 	if err := dropLimit(deleting, volume); err != nil {
 		return err
 	}
-	if err := mount.RemoveTreeUntil(ctx, deleting, volume.Name, until); err != nil {
+	if err := filetree.RemoveTreeUntil(ctx, deleting, volume.Name, until); err != nil {
 		return err
 	}
 	s.ledger.forget(volume.Name)
-	return mount.RemoveUnfinishedUntil(ctx, folder, volume.Name, until)
+	return filetree.RemoveUnfinishedUntil(ctx, folder, volume.Name, until)
 }
 
 // openToRemove opens the folder that a volume is removed from; nil where there is nothing to
 // remove.
 func (s *Store) openToRemove(volume Volume) (*os.File, error) {
-	folder, err := mount.OpenBeneath(s.Base, volume.Path)
+	folder, err := safepath.OpenBeneath(s.Base, volume.Path)
 	// On a disk that was accepted, and isn't there, a crash may have left half of it.
 	if errors.Is(err, os.ErrNotExist) && !volume.Provisioned && volume.Disk == nil {
 		return nil, nil //nolint:nilnil // nothing is an answer
@@ -107,7 +109,7 @@ func (s *Store) openToRemove(volume Volume) (*os.File, error) {
 // refuseUnknown is an error if a volume isn't in a folder that may be a mere mount point: no
 // disk was accepted there, and none left its marker.
 func refuseUnknown(folder *os.File, volume Volume) error {
-	there, err := mount.OpenAt(folder, volume.Name)
+	there, err := safepath.OpenAt(folder, volume.Name)
 	if err == nil {
 		return there.Close()
 	}
@@ -124,7 +126,7 @@ func refuseUnknown(folder *os.File, volume Volume) error {
 // retire moves a volume to where it is removed, unless it is being copied.
 func (s *Store) retire(folder *os.File, volume Volume) (deleting *os.File, err error) {
 	err = s.copies.unless(volume.directory(), func() (err error) {
-		deleting, err = mount.Retire(folder, volume.Name)
+		deleting, err = filetree.Retire(folder, volume.Name)
 		return err
 	})
 	return deleting, err
@@ -133,7 +135,7 @@ func (s *Store) retire(folder *os.File, volume Volume) (deleting *os.File, err e
 // refuseInUse is an error if a volume in a folder is mounted somewhere or holds a
 // mount, or if a loop device shows its image. None will until release is called.
 func refuseInUse(ctx context.Context, folder *os.File, volume Volume) (release func(), err error) {
-	dir, err := mount.OpenAt(folder, volume.Name)
+	dir, err := safepath.OpenAt(folder, volume.Name)
 	if errors.Is(err, os.ErrNotExist) {
 		return func() {}, nil
 	}

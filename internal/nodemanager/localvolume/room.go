@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // room is how much of a disk there is for volumes, in bytes.
@@ -92,7 +92,7 @@ func (s *Store) roomBeside(turn turn, folder *os.File, volume Volume, others Lis
 // checkGrowth says whether a volume, which takes up some bytes of its disk already, can
 // have all that it asks for. A copy may share what it takes up.
 func (s *Store) checkGrowth(turn turn, volume Volume, taken int64, others Lister) error {
-	folder, err := mount.OpenBeneath(s.Base, volume.Path)
+	folder, err := safepath.OpenBeneath(s.Base, volume.Path)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/duplicate"
 	"github.com/stowage-dev/stowage/internal/message"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/filetree"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // Errors that the spec of a LocalVolume or the state of its directory lead to.
@@ -68,10 +70,10 @@ func reasonOf(err error) string {
 		{device.ErrUnknownType, stowagev1alpha1.ReasonInvalid},
 		{duplicate.ErrTooDeep, stowagev1alpha1.ReasonInvalid},
 		{errQueued, stowagev1alpha1.ReasonPending},
-		{mount.ErrUnfinished, stowagev1alpha1.ReasonPending},
+		{filetree.ErrUnfinished, stowagev1alpha1.ReasonPending},
 		{errInUse, stowagev1alpha1.ReasonInUse},
 		{mount.ErrMounted, stowagev1alpha1.ReasonInUse},
-		{mount.ErrOutside, stowagev1alpha1.ReasonPathOutsideBase},
+		{safepath.ErrOutside, stowagev1alpha1.ReasonPathOutsideBase},
 	}
 	for _, candidate := range reasons {
 		if errors.Is(err, candidate.kind) {
@@ -89,10 +91,10 @@ func isTerminal(err error) bool {
 
 // messageOf is what the user reads.
 func messageOf(err error, base string) string {
-	if errors.Is(err, mount.ErrOutside) {
+	if errors.Is(err, safepath.ErrOutside) {
 		return fmt.Sprintf("%v: the node agent's --local-base is %s: use a path below it, or change the flag and the host path of the node agent's DaemonSet", err, base)
 	}
-	if errors.Is(err, mount.ErrUnfinished) {
+	if errors.Is(err, filetree.ErrUnfinished) {
 		return fmt.Sprintf("%v: removing goes on", err)
 	}
 	return err.Error()
@@ -122,12 +124,12 @@ func setCondition(volume *stowagev1alpha1.LocalVolume, kind, reason, text string
 	})
 }
 
-func isOutside(err error) bool { return errors.Is(err, mount.ErrOutside) }
+func isOutside(err error) bool { return errors.Is(err, safepath.ErrOutside) }
 
 // retryOf is when to try again after an error.
 func retryOf(err error) ctrl.Result {
 	switch {
-	case errors.Is(err, mount.ErrUnfinished):
+	case errors.Is(err, filetree.ErrUnfinished):
 		return ctrl.Result{RequeueAfter: sliceRetry}
 	case isTerminal(err):
 		return ctrl.Result{}

@@ -15,6 +15,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 func TestNamesAreThoseThatStowageMakesForTheClaim(t *testing.T) {
@@ -60,16 +61,16 @@ func TestABlockDeviceNeedsAnImage(t *testing.T) {
 
 func TestEachKindOfErrorHasItsReason(t *testing.T) {
 	tests := map[error]string{
-		errNotSupported:  stowagev1alpha1.ReasonNotSupported,
-		errInvalid:       stowagev1alpha1.ReasonInvalid,
-		errLost:          stowagev1alpha1.ReasonLost,
-		errExhausted:     stowagev1alpha1.ReasonExhausted,
-		errInUse:         stowagev1alpha1.ReasonInUse,
-		mount.ErrMounted: stowagev1alpha1.ReasonInUse,
-		mount.ErrOutside: stowagev1alpha1.ReasonPathOutsideBase,
-		errNoDisk:        stowagev1alpha1.ReasonUnavailable,
-		unix.ENOSPC:      stowagev1alpha1.ReasonExhausted,
-		unix.EDQUOT:      stowagev1alpha1.ReasonExhausted,
+		errNotSupported:     stowagev1alpha1.ReasonNotSupported,
+		errInvalid:          stowagev1alpha1.ReasonInvalid,
+		errLost:             stowagev1alpha1.ReasonLost,
+		errExhausted:        stowagev1alpha1.ReasonExhausted,
+		errInUse:            stowagev1alpha1.ReasonInUse,
+		mount.ErrMounted:    stowagev1alpha1.ReasonInUse,
+		safepath.ErrOutside: stowagev1alpha1.ReasonPathOutsideBase,
+		errNoDisk:           stowagev1alpha1.ReasonUnavailable,
+		unix.ENOSPC:         stowagev1alpha1.ReasonExhausted,
+		unix.EDQUOT:         stowagev1alpha1.ReasonExhausted,
 
 		device.ErrTooSmall:       stowagev1alpha1.ReasonInvalid,
 		device.ErrUnknownType:    stowagev1alpha1.ReasonInvalid,

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/device"
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // Modes of directories. Pods run as any user, so a volume is open to all; the
@@ -63,7 +63,7 @@ type Store struct {
 	// Base must exist: a missing one may be a disk that isn't mounted.
 	Base string
 	// FileSystems makes those in images.
-	FileSystems device.FileSystems
+	FileSystems filesystem.FileSystems
 	// Slice is how long files are removed before others have their turn. Default: two
 	// seconds.
 	Slice time.Duration
@@ -79,7 +79,7 @@ type Store struct {
 // Exists says whether a volume's directory is there, and in it its image, if it is
 // one.
 func (s *Store) Exists(volume Volume) (bool, error) {
-	dir, err := mount.OpenBeneath(s.Base, volume.directory())
+	dir, err := safepath.OpenBeneath(s.Base, volume.directory())
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
@@ -90,7 +90,7 @@ func (s *Store) Exists(volume Volume) (bool, error) {
 	if volume.Image == nil {
 		return true, nil
 	}
-	image, err := mount.OpenFileAt(dir, stowagev1alpha1.ImageFile)
+	image, err := safepath.OpenFileAt(dir, stowagev1alpha1.ImageFile)
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
@@ -133,7 +133,7 @@ func (s *Store) makeDirectory(ctx context.Context, volume Volume, others Lister)
 			return err
 		}
 	}
-	return mount.SyncDir(folder)
+	return safepath.SyncDir(folder)
 }
 
 // makeBeside makes a directory that isn't there.

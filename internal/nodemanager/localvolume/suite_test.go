@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/localvolume"
@@ -79,7 +79,7 @@ func newNode() *node {
 // options are those of a reconciler that sees LocalVolumes through a client.
 func (n *node) options(seen client.Client) localvolume.Options {
 	return localvolume.Options{
-		NodeName: n.name, Store: &localvolume.Store{Base: n.base, FileSystems: device.NewFileSystems(exec.New())},
+		NodeName: n.name, Store: &localvolume.Store{Base: n.base, FileSystems: filesystem.NewFileSystems(exec.New())},
 		Client: seen, Live: admin, Events: n.events,
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 const (
@@ -100,7 +100,7 @@ func isVolumeName(name string) bool {
 
 // describe tells of a volume in an open folder; nil where there is none of this name.
 func describe(folder *os.File, name string) (*stowagev1alpha1.UnrecordedVolume, error) {
-	dir, err := mount.OpenAt(folder, name)
+	dir, err := safepath.OpenAt(folder, name)
 	if isNoDirectory(err) {
 		return nil, nil //nolint:nilnil // none is an answer
 	}

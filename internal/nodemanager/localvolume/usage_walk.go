@@ -11,7 +11,8 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/filetree"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 const (
@@ -130,7 +131,7 @@ func (w *Walker) count(ctx context.Context, volume Volume) {
 	tree, err := w.measure(ctx, volume)
 	w.mu.Lock()
 	last, asked := w.known[volume.Name]
-	last.running, last.ended, last.tooLarge = false, w.clock.Now(), errors.Is(err, mount.ErrTooLarge)
+	last.running, last.ended, last.tooLarge = false, w.clock.Now(), errors.Is(err, filetree.ErrTooLarge)
 	if err == nil {
 		last.usage = &Usage{Bytes: tree.Bytes, Inodes: &tree.Inodes}
 	} else if last.tooLarge {
@@ -151,11 +152,11 @@ func (w *Walker) count(ctx context.Context, volume Volume) {
 	}
 }
 
-func (w *Walker) measure(ctx context.Context, volume Volume) (mount.Tree, error) {
-	dir, err := mount.OpenBeneath(w.base, volume.directory())
+func (w *Walker) measure(ctx context.Context, volume Volume) (filetree.Tree, error) {
+	dir, err := safepath.OpenBeneath(w.base, volume.directory())
 	if err != nil {
-		return mount.Tree{}, err
+		return filetree.Tree{}, err
 	}
 	defer dir.Close()
-	return mount.MeasureTree(ctx, dir, mostFiles)
+	return filetree.MeasureTree(ctx, dir, mostFiles)
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -43,13 +44,13 @@ func Show(mounter mount.Mounter, volume *os.File, part Part) error {
 // open opens the part: whatever it is by the time of the mount, this is what is mounted.
 func open(volume *os.File, part Part) (*os.File, error) {
 	if part.Fixed {
-		return mount.OpenWithin(volume, part.Path)
+		return safepath.OpenWithin(volume, part.Path)
 	}
 	top, err := volume.Stat()
 	if err != nil {
 		return nil, err
 	}
-	return mount.EnsureWithin(volume, part.Path, top.Mode().Perm()|madeMode)
+	return safepath.EnsureWithin(volume, part.Path, top.Mode().Perm()|madeMode)
 }
 
 // bind mounts a directory on a directory, and everything else on a file.
@@ -73,8 +74,8 @@ func explain(part Part, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, mount.ErrOutside):
-		return fmt.Errorf("%s: a symlink on the way there leads out of the volume: replace it by one that doesn't, relative to its own directory: %w", part.Written, mount.ErrOutside)
+	case errors.Is(err, safepath.ErrOutside):
+		return fmt.Errorf("%s: a symlink on the way there leads out of the volume: replace it by one that doesn't, relative to its own directory: %w", part.Written, safepath.ErrOutside)
 	case errors.Is(err, os.ErrNotExist):
 		return fmt.Errorf("%s isn't in the volume: add it there, or correct the pod: %w", part.Written, os.ErrNotExist)
 	case errors.Is(err, unix.EROFS):

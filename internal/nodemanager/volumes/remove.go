@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/filetree"
 )
 
 // Remove removes the directory of a volume whose data doesn't outlive its pod, with all
@@ -23,5 +24,5 @@ func Remove(ctx context.Context, mounter mount.Mounter, dir string) error {
 		return err
 	}
 	defer parent.Close()
-	return mount.RemoveTree(ctx, parent, filepath.Base(dir))
+	return filetree.RemoveTree(ctx, parent, filepath.Base(dir))
 }

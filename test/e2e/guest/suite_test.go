@@ -46,19 +46,26 @@ var targets = map[string]target{
 	// keep project quotas, let root grow a mounted ext4, and lose a disk that is mounted.
 	"e2e-local": {patience: 5 * time.Minute, timeout: 10 * time.Minute, packages: []Package{
 		{Path: "internal/quota"},
-		{Path: "internal/device"},
+		{Path: "internal/device/clouddisk"},
+		{Path: "internal/device/filesystem"},
+		{Path: "internal/device/loopdev"},
 		{Path: "internal/nodemanager/localvolume", Run: "Quota|Inodes"},
 		{Path: "internal/nodemanager/volumes/csi", Run: "Gr[eo]w|Scsi"},
 		{Path: "internal/nodemanager/volumes/emptydir", Run: "Quota"},
 		// What pods can make deep, in the memory of the node agent's container.
-		{Path: "internal/mount", Run: "Deep|Slices", Memory: agentMemory},
+		{Path: "internal/mount/filetree", Run: "Deep|Slices", Memory: agentMemory},
 		{Path: "internal/duplicate", Run: "SeveralNames", Memory: agentMemory},
 	}},
 	// The whole node side. The guest's kernel is older than most machines', with a mount
 	// table that nothing but the tests depends on.
 	"e2e-node": {patience: 15 * time.Minute, timeout: 40 * time.Minute, packages: []Package{
 		{Path: "internal/mount"},
-		{Path: "internal/device"},
+		{Path: "internal/mount/safepath"},
+		{Path: "internal/mount/filetree"},
+		{Path: "internal/mount/remote"},
+		{Path: "internal/device/clouddisk"},
+		{Path: "internal/device/filesystem"},
+		{Path: "internal/device/loopdev"},
 		{Path: "internal/ownership"},
 		// What is killed before each of its steps is `make kill-matrix`.
 		{Path: "internal/nodemanager", Skip: "AfterAKill|ThatIsKilled"},

@@ -16,6 +16,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/remote"
 	"github.com/stowage-dev/stowage/test/harness/guest"
 	"github.com/stowage-dev/stowage/test/harness/scenario"
 )
@@ -79,7 +80,7 @@ func refuses(err error, says ...string) error {
 func noClient(s *spec) {
 	volume := provisioned(s.good, "none", "")
 	scenario.Step("the error says that the kernel has none", func() error {
-		return refuses(s.publish(1, "web", volume), mount.ErrNoNFSClient.Error())
+		return refuses(s.publish(1, "web", volume), remote.ErrNoNFSClient.Error())
 	})
 	scenario.Step("the pod's directory goes", func() error { return s.unpublish(1, "web", volume) })
 }

@@ -8,8 +8,9 @@ import (
 	"path/filepath"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/filetree"
 )
 
 // Remove removes a cluster's folder with all that its volumes hold. It refuses
@@ -44,7 +45,7 @@ func removeTree(ctx context.Context, root string) error {
 		return fmt.Errorf("removing the folder of the cluster: %w", err)
 	}
 	defer parent.Close()
-	return mount.RemoveTree(ctx, parent, filepath.Base(root))
+	return filetree.RemoveTree(ctx, parent, filepath.Base(root))
 }
 
 // unmountVolumes takes away what an agent that is stopped left mounted. Loop devices
@@ -81,7 +82,7 @@ func detach(ctx context.Context, path string) error {
 		return err
 	}
 	defer image.Close()
-	loop, err := device.Find(image)
+	loop, err := loopdev.Find(image)
 	if loop == nil || err != nil {
 		return err
 	}

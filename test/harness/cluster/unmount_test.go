@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 )
 
 func TestALoopDeviceThatAPodSawDoesNotOutliveTheCluster(t *testing.T) {
@@ -40,7 +40,7 @@ func expectDetached(t *testing.T, path string, detach func(context.Context) erro
 		t.Fatal(err)
 	}
 	defer image.Close()
-	loop, err := device.Attach(t.Context(), image, device.ForBlock)
+	loop, err := loopdev.Attach(t.Context(), image, loopdev.ForBlock)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func expectDetached(t *testing.T, path string, detach func(context.Context) erro
 	if err := detach(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if left, err := device.Find(image); left != nil || err != nil {
+	if left, err := loopdev.Find(image); left != nil || err != nil {
 		t.Errorf("it is still attached: %v (%v)", left, err)
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/remote"
 	"github.com/stowage-dev/stowage/test/harness/apiserver"
 )
 
@@ -49,7 +49,7 @@ type Suite struct {
 // `<suite>.test run [flags of ginkgo]` starts the suite, with namespaces of its own. In any
 // other process, such as those of the Ginkgo CLI and of `go test`, it runs the tests.
 func Main(m *testing.M, suite Suite) {
-	mount.ServeCall()
+	remote.ServeCall()
 	parts := []string{runArgument, insideArgument, nodeArgument, tidyArgument}
 	if len(os.Args) < 2 || !slices.Contains(parts, os.Args[1]) {
 		os.Exit(m.Run())

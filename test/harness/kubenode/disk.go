@@ -9,7 +9,7 @@ import (
 	"k8s.io/mount-utils"
 	"k8s.io/utils/exec"
 
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 )
 
 // folders are what programs expect in /var.
@@ -54,7 +54,7 @@ func blockDevice(ctx context.Context, disk string) (path string, release func() 
 		return "", nil, err
 	}
 	defer image.Close()
-	loop, err := device.Attach(ctx, image, device.ForFileSystem)
+	loop, err := loopdev.Attach(ctx, image, loopdev.ForFileSystem)
 	if err != nil {
 		return "", nil, err
 	}

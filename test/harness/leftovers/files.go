@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/filetree"
 )
 
 // disks are mounts and loop devices, each of which may hold one of the other kind.
@@ -95,7 +96,7 @@ func removeFiles(ctx context.Context, folder string) error {
 		return err
 	}
 	defer parent.Close()
-	return mount.RemoveTree(ctx, parent, filepath.Base(folder))
+	return filetree.RemoveTree(ctx, parent, filepath.Base(folder))
 }
 
 // walk finds the files of a type in a folder, which may change meanwhile.

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/test/harness/owned"
 )
 
@@ -132,7 +132,7 @@ func lookAt(entry string) (l loop, err error) {
 func detachLoops(ctx context.Context, folder string) error {
 	loops, err := loopsOf(folder)
 	for _, loop := range slices.Backward(loops) {
-		opened, failure := device.LoopAt(fmt.Sprintf("%d:%d", unix.Major(loop.number), unix.Minor(loop.number)))
+		opened, failure := loopdev.LoopAt(fmt.Sprintf("%d:%d", unix.Major(loop.number), unix.Minor(loop.number)))
 		if opened != nil {
 			failure = opened.Detach(ctx)
 		}

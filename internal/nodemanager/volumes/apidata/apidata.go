@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/atomicdir"
 	"github.com/stowage-dev/stowage/internal/ownership"
@@ -139,9 +140,9 @@ func (p Plugin) ensureDir(dir string) error {
 	}
 	defer parent.Close()
 	if p.kind.InMemory {
-		return mount.EnsureDir(parent, filepath.Base(dir), mountPointMode)
+		return safepath.EnsureDir(parent, filepath.Base(dir), mountPointMode)
 	}
-	return mount.EnsureDir(parent, filepath.Base(dir), mode)
+	return safepath.EnsureDir(parent, filepath.Base(dir), mode)
 }
 
 // groupOf is the group that a pod's files belong to; nil if it asks for none.

@@ -8,7 +8,7 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 	"github.com/stowage-dev/stowage/internal/nodemanager/content"
 )
 
@@ -63,7 +63,7 @@ func holdsOnly(dir *os.File, wanted map[string]struct{}) bool {
 // isFile says whether a file is what is wanted. What isn't a file is never opened: a
 // pipe would block, and a device might act.
 func (w *writer) isFile(dir *os.File, name string, wanted content.File) bool {
-	place, err := mount.OpenFileAt(dir, name)
+	place, err := safepath.OpenFileAt(dir, name)
 	if err != nil {
 		return false
 	}

@@ -5,7 +5,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/filetree"
 )
 
 // linkNames makes what is to be seen at the top of the volume. A folder in the place
@@ -94,7 +94,7 @@ func (w *writer) remove(name string) error {
 		return err
 	}
 	defer parent.Close()
-	return mount.RemoveTree(w.ctx, parent, name)
+	return filetree.RemoveTree(w.ctx, parent, name)
 }
 
 func (w *writer) list() ([]string, error) {

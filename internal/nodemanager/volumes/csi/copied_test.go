@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
 )
@@ -44,7 +44,7 @@ func TestAnImageThatIsBeingCopiedIsShownToNoPod(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer image.Close()
-	held, err := device.Reserve(t.Context(), image)
+	held, err := loopdev.Reserve(t.Context(), image)
 	if err != nil {
 		t.Fatal(err)
 	}

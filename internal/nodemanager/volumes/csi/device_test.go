@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -96,7 +96,7 @@ func TestADeviceThatWasTakenAwayIsToldOfAndCleanedUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer image.Close()
-	loop, err := device.Find(image)
+	loop, err := loopdev.Find(image)
 	if err != nil || loop == nil {
 		t.Fatal(loop, err)
 	}

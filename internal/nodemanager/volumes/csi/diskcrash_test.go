@@ -11,7 +11,7 @@ import (
 
 	utilexec "k8s.io/utils/exec"
 
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -123,7 +123,7 @@ func zero(path string, at int64, length int) error {
 // dieWhileFormatting leaves half a file system on the disk.
 func (n *diskNode) dieWhileFormatting(leave func(string, func() error) error) {
 	n.Helper()
-	n.systems = device.NewFileSystems(cutWhileFormatting{utilexec.New(), leave})
+	n.systems = filesystem.NewFileSystems(cutWhileFormatting{utilexec.New(), leave})
 	n.restart()
 	if err := n.tryPublish("pod", n.spec()); !errors.Is(err, errCut) {
 		n.Fatalf("got %v", err)

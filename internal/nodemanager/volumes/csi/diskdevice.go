@@ -4,7 +4,7 @@ import (
 	"context"
 	"os"
 
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/clouddisk"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -53,7 +53,7 @@ func (d *Disks) publishDevice(ctx context.Context, spec volumes.Spec, target str
 
 // refuseReadOnly refuses a disk that can't be written and is to be. Once it is shown,
 // it may be the agent that protects it.
-func (d *Disks) refuseReadOnly(disk *device.Disk, place diskPlace, record diskRecord) error {
+func (d *Disks) refuseReadOnly(disk *clouddisk.Disk, place diskPlace, record diskRecord) error {
 	table, err := d.mounter.Table()
 	if err != nil || record.ForReaders || table.IsMountPoint(place.node) {
 		return err

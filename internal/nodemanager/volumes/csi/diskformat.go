@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/clouddisk"
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
@@ -23,7 +24,7 @@ const defaultSystem = "ext4"
 // it is ever mounted. The note holds only for the very attachment that it was written
 // in, by the kernel's sequence number of the disk and start of the machine: since then
 // the disk was nowhere else. Whatever the note doesn't speak of is never formatted.
-func (d *Disks) ensureSystem(ctx context.Context, disk *device.Disk, volume *corev1.PersistentVolume, place diskPlace) (string, error) {
+func (d *Disks) ensureSystem(ctx context.Context, disk *clouddisk.Disk, volume *corev1.PersistentVolume, place diskPlace) (string, error) {
 	made, err := d.finishHalf(ctx, disk, place)
 	if err != nil || made {
 		return fsTypeOf(volume), err
@@ -40,7 +41,7 @@ func fsTypeOf(volume *corev1.PersistentVolume) string {
 }
 
 // format makes the file system of a disk that is empty.
-func (d *Disks) format(ctx context.Context, disk *device.Disk, fsType string, place diskPlace) error {
+func (d *Disks) format(ctx context.Context, disk *clouddisk.Disk, fsType string, place diskPlace) error {
 	size, err := disk.Size()
 	if err != nil {
 		return err
@@ -74,7 +75,7 @@ func (d *Disks) format(ctx context.Context, disk *device.Disk, fsType string, pl
 
 // finishHalf makes a file system anew that a crash left half made, and says whether
 // there was one. A note of any other attachment is void.
-func (d *Disks) finishHalf(ctx context.Context, disk *device.Disk, place diskPlace) (made bool, err error) {
+func (d *Disks) finishHalf(ctx context.Context, disk *clouddisk.Disk, place diskPlace) (made bool, err error) {
 	half, err := place.half()
 	if half == nil || err != nil {
 		return false, err

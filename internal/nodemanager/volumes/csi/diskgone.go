@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -53,7 +53,7 @@ func checkDisk(table mount.Table, place diskPlace, record diskRecord) error {
 			"it is mounted again once it is back, for pods that are started then", volumes.ErrGone)
 	}
 	staged, mounted := table.At(place.system)
-	if mounted && device.HasStopped(staged) {
+	if mounted && filesystem.HasStopped(staged) {
 		return errReadOnly
 	}
 	return nil

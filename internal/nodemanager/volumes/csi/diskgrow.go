@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/clouddisk"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -35,7 +35,7 @@ func (d *Disks) grow(ctx context.Context, volume string) (int64, error) {
 	if record == nil {
 		return 0, fmt.Errorf("growing volume %s: %w", volume, volumes.ErrGone)
 	}
-	disk, err := device.DiskAt(record.Disk)
+	disk, err := clouddisk.DiskAt(record.Disk)
 	if err != nil {
 		return 0, fmt.Errorf("growing volume %s: %w", volume, err)
 	}

@@ -11,7 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/clouddisk"
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/gcemock/hotplug"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
@@ -26,7 +27,7 @@ type diskNode struct {
 	dir     string
 	cloud   *hotplug.Loop
 	mounter csi.DiskMounter
-	systems device.FileSystems
+	systems filesystem.FileSystems
 	disks   *csi.Disks
 	plugin  csi.Plugin
 	devices csi.DevicePlugin
@@ -69,8 +70,8 @@ func (n *diskNode) disk() hotplug.Device {
 func (n *diskNode) attach() { n.Helper(); n.must(n.cloud.Attach(context.Background(), n.disk())) }
 func (n *diskNode) detach() { n.Helper(); n.must(n.cloud.Detach(context.Background(), n.disk())) }
 
-func (n *diskNode) folder() device.DiskFolder {
-	return device.NewDiskFolder(filepath.Join(n.dir, "dev", "p", "z", "i"))
+func (n *diskNode) folder() clouddisk.DiskFolder {
+	return clouddisk.NewDiskFolder(filepath.Join(n.dir, "dev", "p", "z", "i"))
 }
 
 // path is that of the device, while it is attached.

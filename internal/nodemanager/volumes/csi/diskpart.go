@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/clouddisk"
 )
 
 // partitionAttribute is the attribute of volumes that are a partition of a disk, as
@@ -21,7 +21,7 @@ func isPart(volume *corev1.PersistentVolume) bool {
 
 // partOf is the partition that a volume is, or the whole disk. The disk is closed where it
 // isn't what is returned.
-func partOf(disk *device.Disk, volume *corev1.PersistentVolume) (*device.Disk, error) {
+func partOf(disk *clouddisk.Disk, volume *corev1.PersistentVolume) (*clouddisk.Disk, error) {
 	if !isPart(volume) {
 		return disk, nil
 	}

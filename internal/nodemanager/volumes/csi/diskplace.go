@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/clouddisk"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/volume"
 )
@@ -42,13 +42,13 @@ type diskRecord struct {
 	// Block: pods see it as a device.
 	Block bool `json:"block,omitempty"`
 	// ForReaders: nobody may write it, whatever pods say.
-	ForReaders bool                `json:"forReaders,omitempty"`
-	Disk       device.DiskIdentity `json:"disk"`
+	ForReaders bool                   `json:"forReaders,omitempty"`
+	Disk       clouddisk.DiskIdentity `json:"disk"`
 	// FSType is what is being made on it; in the note of that only.
 	FSType string `json:"fsType,omitempty"`
 }
 
-func recordOf(spec volumes.Spec, disk *device.Disk) diskRecord {
+func recordOf(spec volumes.Spec, disk *clouddisk.Disk) diskRecord {
 	volume := spec.PersistentVolume
 	return diskRecord{
 		Driver: volume.Spec.CSI.Driver, Handle: volume.Spec.CSI.VolumeHandle, Volume: volume.UID, Serial: spec.Attachment.Serial,

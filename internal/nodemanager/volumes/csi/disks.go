@@ -12,7 +12,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/clouddisk"
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/ownership"
@@ -33,8 +34,8 @@ type DiskMounter interface {
 // a time is done to each. A nil one serves no driver.
 type Disks struct {
 	mounter DiskMounter
-	systems device.FileSystems
-	finder  device.DiskFolder
+	systems filesystem.FileSystems
+	finder  clouddisk.DiskFolder
 	folder  string
 	drivers []string
 	owner   ownership.Owner
@@ -47,9 +48,9 @@ type Disks struct {
 type DiskOptions struct {
 	// Mounter mounts, and Systems makes file systems.
 	Mounter DiskMounter
-	Systems device.FileSystems
+	Systems filesystem.FileSystems
 	// Finder finds the disks.
-	Finder device.DiskFolder
+	Finder clouddisk.DiskFolder
 	// Folder is one of the agent's own, made if it doesn't exist: below it disks are
 	// shown, and what is known of them is written.
 	Folder string
@@ -131,7 +132,7 @@ func (d *Disks) acquire(ctx context.Context, volume string) (release func(), err
 }
 
 // open finds the disk of a volume, and waits for it if it is about to appear.
-func (d *Disks) open(ctx context.Context, spec volumes.Spec) (*device.Disk, error) {
+func (d *Disks) open(ctx context.Context, spec volumes.Spec) (*clouddisk.Disk, error) {
 	if spec.Attachment == nil {
 		return nil, errors.New("looking for the volume's disk: nothing says how it is found, as it isn't attached to this node")
 	}

@@ -13,7 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/clouddisk"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -161,7 +161,7 @@ func TestADiskIsNotTakenByItsNameAlone(t *testing.T) {
 	spec := n.spec(func(spec *volumes.Spec) { spec.Attachment.Serial = "another" })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := n.plugin.Publish(ctx, spec, n.at("pod")); !errors.Is(err, device.ErrOtherDisk) {
+	if err := n.plugin.Publish(ctx, spec, n.at("pod")); !errors.Is(err, clouddisk.ErrOtherDisk) {
 		t.Errorf("got %v", err)
 	}
 	spec.Attachment = nil

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/clouddisk"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
 )
@@ -32,7 +32,7 @@ func newScsiNode(t *testing.T) *scsiNode {
 	n := &scsiNode{diskNode: newDiskNode(t, imageBytes), links: t.TempDir()}
 	var err error
 	n.disks, err = csi.NewDisks(csi.DiskOptions{
-		Mounter: n.mounter, Systems: n.systems, Finder: device.DiskFolder{Path: n.links, Serials: device.HardwareSerials{}},
+		Mounter: n.mounter, Systems: n.systems, Finder: clouddisk.DiskFolder{Path: n.links, Serials: clouddisk.HardwareSerials{}},
 		Folder: filepath.Join(n.dir, "agent", "disks"), Drivers: n.disks.Drivers(),
 	})
 	n.must(err)
@@ -111,7 +111,7 @@ func TestAScsiDiskThatVanishesUnderItsMountIsToldOfAndMountedAgain(t *testing.T)
 	}
 	waiting, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := n.plugin.Publish(waiting, spec, n.at("pod")); !errors.Is(err, device.ErrNoDisk) {
+	if err := n.plugin.Publish(waiting, spec, n.at("pod")); !errors.Is(err, clouddisk.ErrNoDisk) {
 		t.Errorf("without it, mounting gave %v", err)
 	}
 	// The pod's process has its file open still, and the old file system with it.

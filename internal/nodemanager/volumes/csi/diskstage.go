@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/clouddisk"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -99,7 +99,7 @@ func (d *Disks) refuseShownElsewhere(place diskPlace, wanted diskRecord) error {
 }
 
 // stage mounts the file system on a disk, unless that was done before.
-func (d *Disks) stage(ctx context.Context, disk *device.Disk, spec volumes.Spec, place diskPlace) error {
+func (d *Disks) stage(ctx context.Context, disk *clouddisk.Disk, spec volumes.Spec, place diskPlace) error {
 	table, err := d.mounter.Table()
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (d *Disks) stage(ctx context.Context, disk *device.Disk, spec volumes.Spec,
 
 // systemOn finds out what file system is to be mounted, and how. On a disk that is
 // empty, it makes one.
-func (d *Disks) systemOn(ctx context.Context, disk *device.Disk, spec volumes.Spec, place diskPlace) (mount.FileSystem, error) {
+func (d *Disks) systemOn(ctx context.Context, disk *clouddisk.Disk, spec volumes.Spec, place diskPlace) (mount.FileSystem, error) {
 	volume, system := spec.PersistentVolume, mount.FileSystem{Source: disk.Path()}
 	readOnly, err := disk.IsReadOnly()
 	if err != nil {
@@ -154,7 +154,7 @@ func (d *Disks) systemOn(ctx context.Context, disk *device.Disk, spec volumes.Sp
 
 // systemToKeep is the file system of a disk that nobody may format, because nobody may
 // write it, or because it is a partition.
-func (d *Disks) systemToKeep(ctx context.Context, disk *device.Disk) (string, error) {
+func (d *Disks) systemToKeep(ctx context.Context, disk *clouddisk.Disk) (string, error) {
 	found, err := d.systems.Probe(ctx, disk.Path())
 	if err == nil && found == "" {
 		return "", errors.New("the volume's disk has no file system, and is for reading only, or is a partition: it isn't formatted")

@@ -7,7 +7,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/clouddisk"
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
@@ -45,8 +45,8 @@ func (d *Disks) letGo(ctx context.Context, place diskPlace, record diskRecord) (
 	if err != nil {
 		return false, err
 	}
-	disk, err := device.DiskAt(record.Disk)
-	gone := errors.Is(err, device.ErrNoDisk) || errors.Is(err, device.ErrOtherDisk)
+	disk, err := clouddisk.DiskAt(record.Disk)
+	gone := errors.Is(err, clouddisk.ErrNoDisk) || errors.Is(err, clouddisk.ErrOtherDisk)
 	if err != nil && !gone {
 		return false, err
 	}
@@ -65,7 +65,7 @@ func (d *Disks) letGo(ctx context.Context, place diskPlace, record diskRecord) (
 }
 
 // takeDown unmounts a disk that no pod has, and proves that nothing of it is left.
-func (d *Disks) takeDown(ctx context.Context, place diskPlace, record diskRecord, disk *device.Disk) error {
+func (d *Disks) takeDown(ctx context.Context, place diskPlace, record diskRecord, disk *clouddisk.Disk) error {
 	// No half-made file system leaves this node: nobody else knows that it isn't data.
 	if _, err := d.finishHalf(ctx, disk, place); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (d *Disks) takeDown(ctx context.Context, place diskPlace, record diskRecord
 }
 
 // refuseTaken is an error if a disk is mounted where the agent doesn't see it.
-func refuseTaken(disk *device.Disk) error {
+func refuseTaken(disk *clouddisk.Disk) error {
 	taken, err := disk.IsTaken()
 	if err == nil && taken {
 		err = fmt.Errorf("the volume's disk %s is still mounted, in a place or a mount namespace that isn't the agent's: "+
@@ -91,7 +91,7 @@ func refuseTaken(disk *device.Disk) error {
 
 // protectDisk keeps a device from being written while no pod that has it may, as far as the
 // attachment lets it be written at all. A file system's mount says by itself.
-func protectDisk(disk *device.Disk, record diskRecord, users []mount.Point) error {
+func protectDisk(disk *clouddisk.Disk, record diskRecord, users []mount.Point) error {
 	if record.ForReaders || !record.Block {
 		return nil
 	}

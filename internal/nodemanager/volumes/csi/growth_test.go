@@ -10,6 +10,7 @@ import (
 	utilexec "k8s.io/utils/exec"
 
 	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -90,7 +91,7 @@ func TestWhatGrewWhileNobodyHadItIsLargeBeforeAPodSeesIt(t *testing.T) {
 func TestAFileSystemThatCannotGrowIsShownAsItIs(t *testing.T) {
 	n := newNode(t, "ext4", imageBytes)
 	n.resize(t, 4*imageBytes)
-	n.systems = device.NewFileSystems(withoutGrowth{utilexec.New()})
+	n.systems = filesystem.NewFileSystems(withoutGrowth{utilexec.New()})
 	n.restart(t)
 	if room := roomIn(t, n.publish(t, "pod", n.spec())); room > imageBytes {
 		t.Errorf("it has %d bytes", room)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/ownership"
@@ -24,7 +25,7 @@ var errTurn = errors.New("another mount, unmount or growth of the same volume is
 // Images shows images for all pods of the node. One thing at a time is done to each.
 type Images struct {
 	mounter mount.Mounter
-	systems device.FileSystems
+	systems filesystem.FileSystems
 	folder  string
 	owner   ownership.Owner
 	turns   volumes.Turns
@@ -34,7 +35,7 @@ type Images struct {
 
 // NewImages returns Images that are shown below a folder of the agent's own, which is
 // made if it doesn't exist.
-func NewImages(mounter mount.Mounter, systems device.FileSystems, folder string) (*Images, error) {
+func NewImages(mounter mount.Mounter, systems filesystem.FileSystems, folder string) (*Images, error) {
 	if err := os.MkdirAll(folder, mountPointMode); err != nil {
 		return nil, fmt.Errorf("making the folder of images: %w", err)
 	}
@@ -138,7 +139,7 @@ func (i *Images) grow(ctx context.Context, volume string) (int64, error) {
 }
 
 // growSystem grows the file system on a device, if one is mounted.
-func growSystem(ctx context.Context, mounter mount.Mounter, systems device.FileSystems, path, at string) error {
+func growSystem(ctx context.Context, mounter mount.Mounter, systems filesystem.FileSystems, path, at string) error {
 	table, err := mounter.Table()
 	if err != nil {
 		return err

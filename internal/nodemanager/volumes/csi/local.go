@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -65,11 +65,11 @@ func (d LocalDriver) Open(ctx context.Context, volume *corev1.PersistentVolume) 
 }
 
 func (d LocalDriver) openDirectory(path string) (*os.File, error) {
-	dir, err := mount.OpenBeneath(d.Base, path)
+	dir, err := safepath.OpenBeneath(d.Base, path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf("the volume isn't on this node's disk (is the disk mounted?): %w", err)
-	case errors.Is(err, mount.ErrOutside):
+	case errors.Is(err, safepath.ErrOutside):
 		return nil, fmt.Errorf("the volume isn't below this node's --local-base: %w", err)
 	}
 	return dir, err
@@ -82,7 +82,7 @@ func (d LocalDriver) openImage(path string) (*os.File, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	image, err := mount.OpenFileAt(dir, stowagev1alpha1.ImageFile)
+	image, err := safepath.OpenFileAt(dir, stowagev1alpha1.ImageFile)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("the volume's image isn't on this node's disk: %w", err)
 	}

@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
 )
@@ -41,12 +41,12 @@ func TestALocalVolumeIsItsOwnDirectoryBelowTheBaseOrRefused(t *testing.T) {
 		"the folder of all":           {"pvc-1", base + "/fast", "Directory", true, nil},
 		"the base":                    {"base", base, "Directory", true, nil},
 		"no path":                     {"pvc-1", "", "Directory", true, nil},
-		"a relative path":             {"pvc-1", "base/fast/pvc-1", "Directory", true, mount.ErrOutside},
-		"outside the base":            {"pvc-1", dir + "/outside/pvc-1", "Directory", true, mount.ErrOutside},
+		"a relative path":             {"pvc-1", "base/fast/pvc-1", "Directory", true, safepath.ErrOutside},
+		"outside the base":            {"pvc-1", dir + "/outside/pvc-1", "Directory", true, safepath.ErrOutside},
 		"outside by dots":             {"pvc-1", base + "/../outside/pvc-1", "Directory", true, nil},
-		"outside by a symlink":        {"pvc-1", base + "/link/pvc-1", "Directory", true, mount.ErrOutside},
-		"a symlink itself":            {"pvc-3", base + "/fast/pvc-3", "Directory", true, mount.ErrOutside},
-		"a symlink to another volume": {"pvc-5", base + "/fast/pvc-5", "Directory", true, mount.ErrOutside},
+		"outside by a symlink":        {"pvc-1", base + "/link/pvc-1", "Directory", true, safepath.ErrOutside},
+		"a symlink itself":            {"pvc-3", base + "/fast/pvc-3", "Directory", true, safepath.ErrOutside},
+		"a symlink to another volume": {"pvc-5", base + "/fast/pvc-5", "Directory", true, safepath.ErrOutside},
 		"a file":                      {"pvc-6", base + "/fast/pvc-6", "Directory", true, nil},
 		"not there":                   {"pvc-4", base + "/fast/pvc-4", "Directory", true, os.ErrNotExist},
 		"of a layout to come":         {"pvc-1", base + "/fast/pvc-1", "Qcow2", true, volumes.ErrNotSupported},

@@ -12,7 +12,8 @@ import (
 	utilexec "k8s.io/utils/exec"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
@@ -24,7 +25,7 @@ const (
 	imageBytes = 16 * mebibyte
 )
 
-var systems = device.NewFileSystems(utilexec.New())
+var systems = filesystem.NewFileSystems(utilexec.New())
 
 func TestMain(m *testing.M) { mounttest.Main(m) }
 
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) { mounttest.Main(m) }
 type node struct {
 	dir, path string
 	mounter   mount.Mounter
-	systems   device.FileSystems
+	systems   filesystem.FileSystems
 	plugin    csi.Plugin
 	devices   csi.DevicePlugin
 }
@@ -80,7 +81,7 @@ func (n *node) resize(t *testing.T, bytes int64) {
 		t.Fatal(err)
 	}
 	defer image.Close()
-	if err := device.Allocate(image, bytes); err != nil {
+	if err := loopdev.Allocate(image, bytes); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -172,7 +173,7 @@ func (n *node) loop(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer image.Close()
-	found, err := device.Find(image)
+	found, err := loopdev.Find(image)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +212,7 @@ func (n *node) clean(t *testing.T) {
 	defer image.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if loop, err := device.Find(image); err != nil || loop != nil && loop.Detach(ctx) != nil {
+	if loop, err := loopdev.Find(image); err != nil || loop != nil && loop.Detach(ctx) != nil {
 		t.Errorf("the image is still attached (%v)", err)
 	}
 }

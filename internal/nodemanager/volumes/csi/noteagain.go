@@ -4,7 +4,7 @@ import (
 	"errors"
 	"os"
 
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
@@ -53,7 +53,7 @@ func imageSeen(table mount.Table, paths ...string) (*os.File, error) {
 // imageAt opens the image that the loop device of a major:minor shows or, where that is none,
 // the one at a path.
 func imageAt(number, path string) (*os.File, error) {
-	loop, err := device.LoopAt(number)
+	loop, err := loopdev.LoopAt(number)
 	if err != nil {
 		return nil, err
 	}
@@ -61,5 +61,5 @@ func imageAt(number, path string) (*os.File, error) {
 		defer loop.Close()
 		path = loop.Path()
 	}
-	return device.ImageOf(path)
+	return loopdev.ImageOf(path)
 }

@@ -8,7 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -70,7 +71,7 @@ func (p place) check(table mount.Table) error {
 		return errRemoved
 	}
 	staged, mounted := table.At(p.mount())
-	if mounted && device.HasStopped(staged) {
+	if mounted && filesystem.HasStopped(staged) {
 		return errReadOnly
 	}
 	return nil
@@ -86,7 +87,7 @@ func (p place) checkDevice(path string) error {
 		return errTakenAway
 	}
 	defer image.Close()
-	shows, err := device.Shows(path, image)
+	shows, err := loopdev.Shows(path, image)
 	if err == nil && !shows {
 		err = errTakenAway
 	}

@@ -5,7 +5,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -26,7 +26,7 @@ func (i *Images) publishDevice(ctx context.Context, image *os.File, spec volumes
 
 // bindDevice makes the device of an image, which is noted at a place, visible at target.
 func (i *Images) bindDevice(ctx context.Context, image *os.File, place place, target string, access mount.Access) error {
-	loop, err := device.Attach(ctx, image, device.ForBlock)
+	loop, err := loopdev.Attach(ctx, image, loopdev.ForBlock)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (i *Images) bindDevice(ctx context.Context, image *os.File, place place, ta
 
 // protect keeps a device from being written while no pod that has it may. It is one
 // for all pods: beside a pod that writes, another one that only reads could, too.
-func protect(loop *device.Loop, users []mount.Point) error {
+func protect(loop *loopdev.Loop, users []mount.Point) error {
 	writes := slices.ContainsFunc(users, func(user mount.Point) bool { return user.Access == mount.ReadWrite })
 	return loop.SetReadOnly(!writes)
 }

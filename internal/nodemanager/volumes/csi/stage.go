@@ -10,6 +10,8 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/volume"
@@ -19,7 +21,7 @@ import (
 // as large as the image is: growth that no pod saw is made good here. Anything else that
 // is mounted there is ErrOtherVolume.
 func (i *Images) stage(ctx context.Context, image *os.File, spec volumes.Spec, at string) error {
-	loop, err := device.Attach(ctx, image, device.ForFileSystem)
+	loop, err := loopdev.Attach(ctx, image, loopdev.ForFileSystem)
 	if err != nil {
 		return err
 	}
@@ -50,7 +52,7 @@ func (i *Images) stage(ctx context.Context, image *os.File, spec volumes.Spec, a
 }
 
 // systemOn finds out what file system is to be mounted, and how.
-func (i *Images) systemOn(ctx context.Context, loop *device.Loop, spec volumes.Spec) (mount.FileSystem, error) {
+func (i *Images) systemOn(ctx context.Context, loop *loopdev.Loop, spec volumes.Spec) (mount.FileSystem, error) {
 	found, err := i.systems.Probe(ctx, loop.Path())
 	if err != nil {
 		return mount.FileSystem{}, err
@@ -69,7 +71,7 @@ func (i *Images) systemOn(ctx context.Context, loop *device.Loop, spec volumes.S
 
 // prepare mends a file system that is mounted nowhere, and makes it as large as its device
 // if that is impossible later.
-func prepare(ctx context.Context, systems device.FileSystems, system mount.FileSystem) error {
+func prepare(ctx context.Context, systems filesystem.FileSystems, system mount.FileSystem) error {
 	if err := systems.Check(ctx, system.Source, system.Type); err != nil {
 		return err
 	}
@@ -88,7 +90,7 @@ func logGrowth(ctx context.Context, err error, doing string) {
 }
 
 // mountSystem mounts a file system, and makes it as large as its device.
-func mountSystem(ctx context.Context, mounter mount.Mounter, systems device.FileSystems, system mount.FileSystem, at string) error {
+func mountSystem(ctx context.Context, mounter mount.Mounter, systems filesystem.FileSystems, system mount.FileSystem, at string) error {
 	if err := os.Mkdir(at, mountPointMode); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("making the mount point: %w", err)
 	}

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/clouddisk"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -100,7 +100,7 @@ func (s *DiskStaging) Stage(ctx context.Context, spec volumes.Spec, staging stri
 }
 
 // stageDevice shows a disk's device in the staging directory, so that its number is kept.
-func (s *DiskStaging) stageDevice(disk *device.Disk, place stagedPlace, record diskRecord) error {
+func (s *DiskStaging) stageDevice(disk *clouddisk.Disk, place stagedPlace, record diskRecord) error {
 	if err := s.disks.refuseReadOnly(disk, place.diskPlace, record); err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (s *DiskStaging) noteTarget(place stagedPlace, target string) error {
 	return place.write(place.stagedFile(), place.stagedDisk)
 }
 
-func (s *DiskStaging) publishDevice(spec volumes.Spec, disk *device.Disk, place stagedPlace, record diskRecord, target string) error {
+func (s *DiskStaging) publishDevice(spec volumes.Spec, disk *clouddisk.Disk, place stagedPlace, record diskRecord, target string) error {
 	table, err := s.disks.mounter.Table()
 	if err != nil {
 		return err
@@ -176,7 +176,7 @@ func (s *DiskStaging) publishDevice(spec volumes.Spec, disk *device.Disk, place 
 }
 
 // protect keeps a device from being written while no pod that has it may.
-func (s *DiskStaging) protect(place stagedPlace, record diskRecord, disk *device.Disk) error {
+func (s *DiskStaging) protect(place stagedPlace, record diskRecord, disk *clouddisk.Disk) error {
 	users, err := s.usersOf(place, disk)
 	if err != nil {
 		return err
@@ -185,7 +185,7 @@ func (s *DiskStaging) protect(place stagedPlace, record diskRecord, disk *device
 }
 
 // usersOf is where a disk, or the file system on it, is mounted but where it is staged.
-func (s *DiskStaging) usersOf(place stagedPlace, disk *device.Disk) ([]mount.Point, error) {
+func (s *DiskStaging) usersOf(place stagedPlace, disk *clouddisk.Disk) ([]mount.Point, error) {
 	table, err := s.disks.mounter.Table()
 	if err != nil {
 		return nil, err

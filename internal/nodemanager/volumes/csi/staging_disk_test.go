@@ -12,7 +12,8 @@ import (
 	utilexec "k8s.io/utils/exec"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/clouddisk"
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
@@ -21,7 +22,7 @@ import (
 // kubeletDisk is a node of a cloud whose kubelet has one disk staged and published.
 type kubeletDisk struct {
 	*diskNode
-	finder device.DiskFolder
+	finder clouddisk.DiskFolder
 	staged *csi.DiskStaging
 }
 
@@ -135,7 +136,7 @@ func TestADiskIsNotStagedByItsNameAlone(t *testing.T) {
 	spec := n.spec(func(spec *volumes.Spec) { spec.Attachment.Serial = "another" })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := n.staged.Stage(ctx, spec, n.staging()); !errors.Is(err, device.ErrOtherDisk) {
+	if err := n.staged.Stage(ctx, spec, n.staging()); !errors.Is(err, clouddisk.ErrOtherDisk) {
 		t.Errorf("got %v", err)
 	}
 	spec.Attachment = nil
@@ -224,7 +225,7 @@ func TestAFileSystemThatIsHalfMadeIsMadeAnewWhenItIsStagedAgain(t *testing.T) {
 		for _, again := range []bool{true, false} {
 			t.Run(name, func(t *testing.T) {
 				n := newKubeletDisk(t, imageBytes)
-				n.systems = device.NewFileSystems(cutWhileFormatting{utilexec.New(), leave})
+				n.systems = filesystem.NewFileSystems(cutWhileFormatting{utilexec.New(), leave})
 				n.renew()
 				if err := n.stage(n.spec()); !errors.Is(err, errCut) {
 					t.Fatalf("got %v", err)
@@ -295,7 +296,7 @@ func TestAScsiDiskThatVanishesIsUnstagedAndStagedAgainWhenItIsBack(t *testing.T)
 	for name, kind := range diskKinds {
 		t.Run(name, func(t *testing.T) {
 			scsi := newScsiNode(t)
-			n := &kubeletDisk{diskNode: scsi.diskNode, finder: device.DiskFolder{Path: scsi.links, Serials: device.HardwareSerials{}}}
+			n := &kubeletDisk{diskNode: scsi.diskNode, finder: clouddisk.DiskFolder{Path: scsi.links, Serials: clouddisk.HardwareSerials{}}}
 			n.begin()
 			spec := scsi.scsiSpec(kind, func(spec *volumes.Spec) { spec.PersistentVolume.Name, spec.PersistentVolume.UID = "pvc-1", "" })
 			n.must(n.stage(spec), n.show(spec, "pod"))

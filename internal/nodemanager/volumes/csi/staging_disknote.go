@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/clouddisk"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -134,9 +134,9 @@ func (s *DiskStaging) refuseOther(place stagedPlace, wanted diskRecord) error {
 }
 
 // openStaged opens the disk that is staged; volumes.ErrGone if it is gone.
-func openStaged(record diskRecord) (*device.Disk, error) {
-	disk, err := device.DiskAt(record.Disk)
-	if errors.Is(err, device.ErrNoDisk) || errors.Is(err, device.ErrOtherDisk) {
+func openStaged(record diskRecord) (*clouddisk.Disk, error) {
+	disk, err := clouddisk.DiskAt(record.Disk)
+	if errors.Is(err, clouddisk.ErrNoDisk) || errors.Is(err, clouddisk.ErrOtherDisk) {
 		return nil, fmt.Errorf("%w: %w", volumes.ErrGone, err)
 	}
 	return disk, err

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/clouddisk"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -41,7 +41,7 @@ func (s *DiskStaging) Unpublish(_ context.Context, handle, target string) error 
 }
 
 // diskOf opens the disk of a record; nil if it is gone, or there is no record.
-func (s *DiskStaging) diskOf(record *diskRecord) (*device.Disk, error) {
+func (s *DiskStaging) diskOf(record *diskRecord) (*clouddisk.Disk, error) {
 	if record == nil {
 		return nil, nil
 	}

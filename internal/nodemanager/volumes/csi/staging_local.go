@@ -10,7 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -38,7 +39,7 @@ type stagedLocal struct {
 
 // NewLocalStaging returns what serves the kubelet's calls. Its records lie in a folder of
 // the agent's own, which is made if it doesn't exist.
-func NewLocalStaging(mounter mount.Mounter, systems device.FileSystems, local LocalDriver, folder string) (*LocalStaging, error) {
+func NewLocalStaging(mounter mount.Mounter, systems filesystem.FileSystems, local LocalDriver, folder string) (*LocalStaging, error) {
 	records, err := volumes.NewRecords[stagedLocal](folder)
 	if err != nil {
 		return nil, err
@@ -128,12 +129,12 @@ func (s *LocalStaging) refuseOther(source *os.File, wanted stagedLocal) error {
 // isShownBy says whether a mount is of the volume's directory, or image.
 func (r stagedLocal) isShownBy(point mount.Point, source *os.File) (bool, error) {
 	if r.Image && !r.Block {
-		loop, err := device.LoopAt(point.Device)
+		loop, err := loopdev.LoopAt(point.Device)
 		if loop == nil || err != nil {
 			return false, err
 		}
 		defer loop.Close()
-		return device.Shows(loop.Path(), source)
+		return loopdev.Shows(loop.Path(), source)
 	}
 	wanted, err := source.Stat()
 	if err != nil {
@@ -173,7 +174,7 @@ func (s *LocalStaging) stageDevice(ctx context.Context, image *os.File, staging 
 	if err := volumes.BindFileExactly(s.images.mounter, image, place(staging).image(), mount.ReadWrite); err != nil {
 		return err
 	}
-	loop, err := device.Attach(ctx, image, device.ForBlock)
+	loop, err := loopdev.Attach(ctx, image, loopdev.ForBlock)
 	if err != nil {
 		return err
 	}
@@ -204,7 +205,7 @@ func (s *LocalStaging) refuseSecondPod(spec volumes.Spec, image *os.File, target
 	if err != nil {
 		return err
 	}
-	loop, err := device.Find(image)
+	loop, err := loopdev.Find(image)
 	if loop == nil || err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -328,7 +329,7 @@ func TestADirectoryThatIsBeingCopiedIsNotStaged(t *testing.T) {
 func TestAnImageThatIsBeingCopiedIsNotStaged(t *testing.T) {
 	n := newKubeletNode(t, "ext4", imageBytes)
 	image := openImage(t, n)
-	held, err := device.Reserve(t.Context(), image)
+	held, err := loopdev.Reserve(t.Context(), image)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +338,7 @@ func TestAnImageThatIsBeingCopiedIsNotStaged(t *testing.T) {
 	}
 	held.Close()
 	n.stage(t, n.spec())
-	if held, err := device.Reserve(t.Context(), image); !errors.Is(err, device.ErrAttached) {
+	if held, err := loopdev.Reserve(t.Context(), image); !errors.Is(err, device.ErrAttached) {
 		held.Close()
 		t.Errorf("a copy that begins got %v", err)
 	}

@@ -8,7 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -100,7 +101,7 @@ func (s *LocalStaging) Check(_ context.Context, handle, path string) error {
 		return errRemovedDirectory
 	case !record.Image:
 		return nil
-	case device.HasStopped(staged):
+	case filesystem.HasStopped(staged):
 		return errReadOnly
 	}
 	return s.checkImage(record.Path, staged.Device)
@@ -129,7 +130,7 @@ func (s *LocalStaging) checkImage(path, number string) error {
 		return err
 	}
 	defer image.Close()
-	loop, err := device.LoopAt(number)
+	loop, err := loopdev.LoopAt(number)
 	if err != nil {
 		return err
 	}
@@ -137,7 +138,7 @@ func (s *LocalStaging) checkImage(path, number string) error {
 		return errTakenAway
 	}
 	defer loop.Close()
-	shows, err := device.Shows(loop.Path(), image)
+	shows, err := loopdev.Shows(loop.Path(), image)
 	if err == nil && !shows {
 		err = errRemoved
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -62,7 +62,7 @@ func (s *LocalStaging) letGo(ctx context.Context, record *stagedLocal, staging s
 	return volumes.UnbindFile(mounter, place(staging).image())
 }
 
-func (s *LocalStaging) refuseDeviceUsed(loop *device.Loop, staging string) error {
+func (s *LocalStaging) refuseDeviceUsed(loop *loopdev.Loop, staging string) error {
 	users, err := s.images.usersOf(staging, loop)
 	if err == nil && len(users) > 0 {
 		err = fmt.Errorf("%w: %s is mounted at %s", volumes.ErrInUse, loop.Path(), users[0].Path)
@@ -72,14 +72,14 @@ func (s *LocalStaging) refuseDeviceUsed(loop *device.Loop, staging string) error
 
 // loopOf finds the loop device of what is staged at a path; nil if it has none. The file
 // system that is mounted leads to it, or the note, and after a crash the record alone.
-func (s *LocalStaging) loopOf(record *stagedLocal, table mount.Table, staging string) (*device.Loop, error) {
+func (s *LocalStaging) loopOf(record *stagedLocal, table mount.Table, staging string) (*loopdev.Loop, error) {
 	ours := record != nil && record.Staging == staging
 	if staged, mounted := table.At(staging); mounted {
 		// A directory may lie on a loop device, too, which isn't its own.
 		if ours && !record.Image || staged.Root != "/" {
 			return nil, nil
 		}
-		return device.LoopAt(staged.Device)
+		return loopdev.LoopAt(staged.Device)
 	}
 	if loop, err := find(place(staging)); loop != nil || err != nil {
 		return loop, err
@@ -95,5 +95,5 @@ func (s *LocalStaging) loopOf(record *stagedLocal, table mount.Table, staging st
 		return nil, err
 	}
 	defer image.Close()
-	return device.Find(image)
+	return loopdev.Find(image)
 }

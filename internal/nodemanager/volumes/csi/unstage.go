@@ -5,7 +5,7 @@ import (
 	"errors"
 	"os"
 
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
@@ -36,17 +36,17 @@ func (i *Images) unstage(ctx context.Context, volume string) error {
 
 // find finds the loop device of the image that is shown at a place; nil if it has
 // none.
-func find(place place) (*device.Loop, error) {
+func find(place place) (*loopdev.Loop, error) {
 	image, err := place.noted()
 	if image == nil || err != nil {
 		return nil, err
 	}
 	defer image.Close()
-	return device.Find(image)
+	return loopdev.Find(image)
 }
 
 // letGo unmounts and detaches what no pod has any more, and says whether one has.
-func (i *Images) letGo(ctx context.Context, place place, loop *device.Loop) (left bool, err error) {
+func (i *Images) letGo(ctx context.Context, place place, loop *loopdev.Loop) (left bool, err error) {
 	defer loop.Close()
 	users, err := i.usersOf(place.mount(), loop)
 	if err != nil {
@@ -62,7 +62,7 @@ func (i *Images) letGo(ctx context.Context, place place, loop *device.Loop) (lef
 }
 
 // detach takes a loop device away, if there is one.
-func detach(ctx context.Context, loop *device.Loop) error {
+func detach(ctx context.Context, loop *loopdev.Loop) error {
 	if loop == nil {
 		return nil
 	}
@@ -74,7 +74,7 @@ func detach(ctx context.Context, loop *device.Loop) error {
 
 // usersOf is the mounts of pods that show a device, or the file system on it, which is
 // staged at a path.
-func (i *Images) usersOf(staged string, loop *device.Loop) ([]mount.Point, error) {
+func (i *Images) usersOf(staged string, loop *loopdev.Loop) ([]mount.Point, error) {
 	table, err := i.mounter.Table()
 	if err != nil {
 		return nil, err

@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 
 	"github.com/stowage-dev/stowage/internal/device"
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/filetree"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -20,7 +21,7 @@ func (p Plugin) publishOnDisk(ctx context.Context, spec volumes.Spec, dir string
 	}
 	defer parent.Close()
 	name := filepath.Base(dir)
-	existing, err := mount.OpenAt(parent, name)
+	existing, err := safepath.OpenAt(parent, name)
 	if err == nil {
 		return existing.Close()
 	}
@@ -28,7 +29,7 @@ func (p Plugin) publishOnDisk(ctx context.Context, spec volumes.Spec, dir string
 		return err
 	}
 	// It gets its name when all is right: whatever a crash leaves before isn't the volume.
-	begun, err := mount.BeginDir(ctx, parent, name)
+	begun, err := filetree.BeginDir(ctx, parent, name)
 	if err != nil {
 		return err
 	}
@@ -41,7 +42,7 @@ func (p Plugin) publishOnDisk(ctx context.Context, spec volumes.Spec, dir string
 			return err
 		}
 	}
-	return mount.FinishDir(parent, name)
+	return filetree.FinishDir(parent, name)
 }
 
 // limitOf is how many bytes a volume may have; 0: as many as there are.

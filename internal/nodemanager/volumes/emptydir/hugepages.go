@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/ownership"
 )
@@ -35,7 +36,7 @@ func (p Plugin) publishInHugePages(spec volumes.Spec, dir string) error {
 	}
 	settings = append(settings, ownership.LabelSettings(p.owner.Label(spec.Pod, spec.Volume.Name))...)
 	// The file system's own option for the mode takes no setgid.
-	system := mount.FileSystem{Type: "hugetlbfs", Source: "hugetlbfs", Settings: settings, Mode: mount.FileMode(mode)}
+	system := mount.FileSystem{Type: "hugetlbfs", Source: "hugetlbfs", Settings: settings, Mode: safepath.FileMode(mode)}
 	return p.mounter.FileSystem(system, dir)
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 	"github.com/stowage-dev/stowage/internal/quota"
 )
 
@@ -65,7 +65,7 @@ func limitedBy(dir *os.File, path string) (quota.Project, error) {
 // openPlain opens the directory at path, which no pod can replace; nil if there is none.
 // A file in its place is found by whoever removes it.
 func openPlain(path string) (*os.File, error) {
-	dir, err := mount.OpenBeneath(path, path)
+	dir, err := safepath.OpenBeneath(path, path)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 		return nil, nil
 	}

@@ -9,6 +9,7 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -20,7 +21,7 @@ func (p Plugin) publishInMemory(spec volumes.Spec, dir string) error {
 	}
 	mode, group := modeOf(spec)
 	return p.mounter.Tmpfs(dir, mount.TmpfsOptions{
-		Bytes: memoryOf(spec), Mode: mount.FileMode(mode), Group: group, NoSwap: true,
+		Bytes: memoryOf(spec), Mode: safepath.FileMode(mode), Group: group, NoSwap: true,
 		Label: p.owner.Label(spec.Pod, spec.Volume.Name),
 	})
 }
@@ -33,7 +34,7 @@ func (p Plugin) ensureMountPoint(dir string) (mounted bool, err error) {
 		return false, err
 	}
 	defer parent.Close()
-	if err := mount.EnsureDir(parent, filepath.Base(dir), mountPointMode); err != nil {
+	if err := safepath.EnsureDir(parent, filepath.Base(dir), mountPointMode); err != nil {
 		return false, err
 	}
 	table, err := p.mounter.Table()

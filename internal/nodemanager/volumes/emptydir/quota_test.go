@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/emptydir"
@@ -55,7 +55,7 @@ func mountDisk(t *testing.T, target, kind string, program []string, options stri
 	if output, err := exec.CommandContext(t.Context(), program[0], append(program[1:], image.Name())...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
-	loop, err := device.Attach(t.Context(), image, device.ForFileSystem)
+	loop, err := loopdev.Attach(t.Context(), image, loopdev.ForFileSystem)
 	if err != nil {
 		t.Fatal(err)
 	}

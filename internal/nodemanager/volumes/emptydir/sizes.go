@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/filetree"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -137,8 +137,8 @@ func measure(ctx context.Context, dir string) (int64, error) {
 	if err != nil || project != 0 {
 		return 0, err
 	}
-	tree, err := mount.MeasureTree(ctx, opened, mostFiles)
-	if errors.Is(err, mount.ErrTooLarge) {
+	tree, err := filetree.MeasureTree(ctx, opened, mostFiles)
+	if errors.Is(err, filetree.ErrTooLarge) {
 		return 0, fmt.Errorf("its sizeLimit isn't watched: %w", err)
 	}
 	return tree.Bytes, err

@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // dirMode and fileMode are those of what is made. A kubelet leaves a path of no type to the
@@ -31,7 +31,7 @@ func open(host *corev1.HostPathVolumeSource) (*os.File, error) {
 		return nil, err
 	}
 	path := filepath.Clean("/" + host.Path)
-	file, err := mount.OpenHost(path)
+	file, err := safepath.OpenHost(path)
 	if errors.Is(err, os.ErrNotExist) {
 		file, err = makeAt(path, kind)
 	}
@@ -63,7 +63,7 @@ func makeAt(path string, kind corev1.HostPathType) (*os.File, error) {
 // makeDir makes a directory with all that lead to it, each in the one that was opened
 // before: a path that is changed meanwhile leads nowhere else.
 func makeDir(path string) (*os.File, error) {
-	parent, err := mount.OpenHost(filepath.Dir(path))
+	parent, err := safepath.OpenHost(filepath.Dir(path))
 	if errors.Is(err, os.ErrNotExist) {
 		parent, err = makeDir(filepath.Dir(path))
 	}
@@ -72,18 +72,18 @@ func makeDir(path string) (*os.File, error) {
 	}
 	defer parent.Close()
 	name := filepath.Base(path)
-	if err := mount.MakeDir(parent, name, dirMode); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := safepath.MakeDir(parent, name, dirMode); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
 	}
-	return mount.OpenAt(parent, name)
+	return safepath.OpenAt(parent, name)
 }
 
 // makeFile makes an empty file. The directory that it lies in must be there.
 func makeFile(path string) (*os.File, error) {
-	parent, err := mount.OpenHost(filepath.Dir(path))
+	parent, err := safepath.OpenHost(filepath.Dir(path))
 	if err != nil {
 		return nil, err
 	}
 	defer parent.Close()
-	return mount.EnsureFile(parent, filepath.Base(path), fileMode)
+	return safepath.EnsureFile(parent, filepath.Base(path), fileMode)
 }

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/filetree"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -65,7 +65,7 @@ func checkHoldsNothing(path string, info os.FileInfo) error {
 			return err
 		}
 		defer opened.Close()
-		if empty, err = mount.IsEmpty(opened); err != nil {
+		if empty, err = filetree.IsEmpty(opened); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+	"github.com/stowage-dev/stowage/internal/mount/remote"
 )
 
 var errCut = errors.New("cut off")
@@ -33,7 +34,7 @@ func (d *dying) do(call func() error) error {
 	return errCut
 }
 
-func (d *dying) NFS(ctx context.Context, share mount.NFS, target string) error {
+func (d *dying) NFS(ctx context.Context, share remote.NFS, target string) error {
 	return d.do(func() error { return d.Servers.NFS(ctx, share, target) })
 }
 
@@ -54,11 +55,11 @@ func (d *dying) Unmount(ctx context.Context, path string) (done <-chan struct{},
 	})
 }
 
-func (d *dying) MakeFolder(ctx context.Context, base string, folder mount.Folder) error {
+func (d *dying) MakeFolder(ctx context.Context, base string, folder remote.Folder) error {
 	return d.do(func() error { return d.Servers.MakeFolder(ctx, base, folder) })
 }
 
-func (d *dying) RemoveFolder(ctx context.Context, base string, folder mount.Folder) error {
+func (d *dying) RemoveFolder(ctx context.Context, base string, folder remote.Folder) error {
 	return d.do(func() error { return d.Servers.RemoveFolder(ctx, base, folder) })
 }
 

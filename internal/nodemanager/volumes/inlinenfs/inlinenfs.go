@@ -7,7 +7,7 @@
 // made, and from then on the record decides: pod and backend may be changed, or gone. What
 // has no record isn't this node's, and is never removed.
 //
-// Shares are mounted by package nfs, and whatever asks a server is done by mount.Apart:
+// Shares are mounted by package nfs, and whatever asks a server is done by remote.Apart:
 // a server that hangs holds up its own volumes only.
 package inlinenfs
 
@@ -22,6 +22,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/remote"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/nfs"
 )
@@ -39,14 +40,14 @@ const (
 	dirMode = 0o750
 )
 
-// Folders makes and removes folders on a share that is mounted at base. mount.Apart is
+// Folders makes and removes folders on a share that is mounted at base. remote.Apart is
 // the real one.
 type Folders interface {
-	MakeFolder(ctx context.Context, base string, folder mount.Folder) error
-	RemoveFolder(ctx context.Context, base string, folder mount.Folder) error
+	MakeFolder(ctx context.Context, base string, folder remote.Folder) error
+	RemoveFolder(ctx context.Context, base string, folder remote.Folder) error
 }
 
-var _ Folders = mount.Apart{}
+var _ Folders = remote.Apart{}
 
 // Plugin is the volume type. Its zero value isn't usable: see New.
 type Plugin struct {
@@ -191,7 +192,7 @@ func explain(volume *record, err error) error {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		return fmt.Errorf("the server doesn't let this node act as root on %s:%s: export the share with no_root_squash, "+
 			"or set nfs.access.uid and gid of its StorageBackend to what the server makes of root, and let pods run as that user: %w", volume.Server, volume.Path, err)
-	case errors.Is(err, mount.ErrSilent):
+	case errors.Is(err, remote.ErrSilent):
 		return fmt.Errorf("the server %s doesn't answer: is it up, and reachable from this node?: %w", volume.Server, err)
 	default:
 		return err

@@ -14,6 +14,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+	"github.com/stowage-dev/stowage/internal/mount/remote"
 )
 
 //proves:inline/folder
@@ -154,12 +155,12 @@ type refusing struct {
 	err error
 }
 
-func (r refusing) MakeFolder(context.Context, string, mount.Folder) error   { return r.err }
-func (r refusing) RemoveFolder(context.Context, string, mount.Folder) error { return r.err }
+func (r refusing) MakeFolder(context.Context, string, remote.Folder) error   { return r.err }
+func (r refusing) RemoveFolder(context.Context, string, remote.Folder) error { return r.err }
 
 //proves:inline/gone
 func TestAnErrorOfTheServerSaysWhatToDoAndTheRecordStaysUntilTheFolderIsGone(t *testing.T) {
-	for says, err := range map[string]error{"doesn't answer": mount.ErrSilent, "no_root_squash": unix.EPERM} {
+	for says, err := range map[string]error{"doesn't answer": remote.ErrSilent, "no_root_squash": unix.EPERM} {
 		t.Run(says, func(t *testing.T) {
 			n := newNode(t)
 			n.restart(t, refusing{n.servers, err})

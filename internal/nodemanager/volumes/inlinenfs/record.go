@@ -17,6 +17,8 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/remote"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -100,13 +102,13 @@ func (r *record) check(id string) error {
 	}
 }
 
-func (r *record) folder() mount.Folder {
+func (r *record) folder() remote.Folder {
 	bits, err := strconv.ParseUint(r.Mode, 8, 32)
 	if err != nil {
 		// It was checked.
 		panic(err)
 	}
-	return mount.Folder{Parent: parentDir, Name: r.Folder, UID: int(r.UID), GID: int(r.GID), Mode: mount.FileMode(uint32(bits))}
+	return remote.Folder{Parent: parentDir, Name: r.Folder, UID: int(r.UID), GID: int(r.GID), Mode: safepath.FileMode(uint32(bits))}
 }
 
 // folderPath is where on the share the folder is.

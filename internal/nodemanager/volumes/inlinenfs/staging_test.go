@@ -10,6 +10,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/remote"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/inlinenfs"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/nfs"
@@ -161,15 +162,15 @@ func TestOnlyTheKubeletsHandlesAreOfPodsOwnVolumes(t *testing.T) {
 //proves:inline/staging
 func TestAFolderWhoseServerFailsIsRemovedLater(t *testing.T) {
 	n := newStaged(t)
-	n.renew(t, refusing{n.servers, mount.ErrSilent})
-	if err := n.show(n.spec()); !errors.Is(err, mount.ErrSilent) {
+	n.renew(t, refusing{n.servers, remote.ErrSilent})
+	if err := n.show(n.spec()); !errors.Is(err, remote.ErrSilent) {
 		t.Errorf("making it: %v", err)
 	}
 	n.renew(t, n.servers)
 	n.must(t, n.show(n.spec()))
-	n.renew(t, refusing{n.servers, mount.ErrSilent})
+	n.renew(t, refusing{n.servers, remote.ErrSilent})
 	for range 2 {
-		if err := n.hide(); !errors.Is(err, mount.ErrSilent) {
+		if err := n.hide(); !errors.Is(err, remote.ErrSilent) {
 			t.Errorf("removing it: %v", err)
 		}
 	}

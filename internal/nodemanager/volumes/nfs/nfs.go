@@ -4,7 +4,7 @@
 //
 // A directory is mounted once per node, in a folder of the agent's own, and from
 // there in each pod's. The mount table and the names of directories are all that
-// is remembered. Every call that waits for a server is made by mount.Apart and
+// is remembered. Every call that waits for a server is made by remote.Apart and
 // has a deadline: a server that hangs holds up its own volumes, and never for ever.
 package nfs
 
@@ -20,6 +20,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/remote"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -35,17 +36,17 @@ const (
 	mountPatience = 30 * time.Second
 )
 
-// Mounter mounts what a server may not let go of again. mount.Apart is the real
+// Mounter mounts what a server may not let go of again. remote.Apart is the real
 // one, and says how.
 type Mounter interface {
-	NFS(ctx context.Context, share mount.NFS, target string) error
+	NFS(ctx context.Context, share remote.NFS, target string) error
 	BindMount(ctx context.Context, source, target string, access mount.Access) error
 	Unbind(ctx context.Context, path string) error
 	Unmount(ctx context.Context, path string) (done <-chan struct{}, err error)
 	Table() (mount.Table, error)
 }
 
-var _ Mounter = mount.Apart{}
+var _ Mounter = remote.Apart{}
 
 // Plugin is the volume type. Its zero value isn't usable: see New.
 type Plugin struct {
@@ -193,7 +194,7 @@ func (p Plugin) unstage(ctx context.Context, key string) error {
 		<-done
 		release()
 	}()
-	if err != nil && !errors.Is(err, mount.ErrDetached) {
+	if err != nil && !errors.Is(err, remote.ErrDetached) {
 		return err
 	}
 	return errors.Join(err, volumes.RemoveEmptyDir(stage))

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/remote"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -29,7 +30,7 @@ type kernel struct {
 	done    chan struct{}
 }
 
-func (k *kernel) NFS(_ context.Context, share mount.NFS, target string) error {
+func (k *kernel) NFS(_ context.Context, share remote.NFS, target string) error {
 	k.tried = append(k.tried, share.Version)
 	if err := k.refuse[share.Version]; err != nil {
 		return err
@@ -52,7 +53,7 @@ func (k *kernel) Unbind(_ context.Context, path string) error {
 }
 
 func (k *kernel) Unmount(_ context.Context, path string) (<-chan struct{}, error) {
-	if k.unmount == nil || errors.Is(k.unmount, mount.ErrDetached) {
+	if k.unmount == nil || errors.Is(k.unmount, remote.ErrDetached) {
 		k.remove(path)
 	}
 	return k.done, k.unmount
@@ -181,9 +182,9 @@ func TestAnUnmountByForceIsToldOnceAndItsShareStaysTakenUntilTheKernelIsDone(t *
 	plugin, k, folder := newPlugin(t)
 	dir := filepath.Join(folder, "pod-1")
 	publish(t, plugin, ofBackend("nfs", "/srv", ""), dir)
-	k.unmount, k.done = mount.ErrDetached, make(chan struct{})
+	k.unmount, k.done = remote.ErrDetached, make(chan struct{})
 
-	if err := plugin.Unpublish(t.Context(), dir); !errors.Is(err, mount.ErrDetached) {
+	if err := plugin.Unpublish(t.Context(), dir); !errors.Is(err, remote.ErrDetached) {
 		t.Errorf("the first attempt: %v", err)
 	}
 	if err := plugin.Unpublish(t.Context(), dir); err != nil {
@@ -214,9 +215,9 @@ func TestTheBestVersionThatBothSpeakIsUsed(t *testing.T) {
 		"3, where paths differ":        {"", map[string]error{"4.2": unix.ENOENT, "4.1": unix.ENOENT, "4.0": unix.ENOENT}, []string{"4.2", "4.1", "4.0", "3"}, ""},
 		"none but the one asked for":   {"nfsvers=4.1", map[string]error{"4.1": unix.EPROTONOSUPPORT}, []string{"4.1"}, "doesn't speak version 4.1"},
 		"none below 4 if 4 is asked":   {"vers=4", map[string]error{"4.2": unix.ENOENT, "4.1": unix.ENOENT, "4.0": unix.ENOENT}, []string{"4.2", "4.1", "4.0"}, "no such directory"},
-		"none where no client is":      {"", map[string]error{"4.2": mount.ErrNoNFSClient}, []string{"4.2"}, "has no NFS client"},
+		"none where no client is":      {"", map[string]error{"4.2": remote.ErrNoNFSClient}, []string{"4.2"}, "has no NFS client"},
 		"none that the server refuses": {"", map[string]error{"4.2": unix.EACCES}, []string{"4.2"}, "refuses this node"},
-		"none of a silent server":      {"", map[string]error{"4.2": mount.ErrSilent}, []string{"4.2"}, "is it up"},
+		"none of a silent server":      {"", map[string]error{"4.2": remote.ErrSilent}, []string{"4.2"}, "is it up"},
 		"none after another error":     {"", map[string]error{"4.2": other}, []string{"4.2"}, "other"},
 	}
 	for name, test := range tests {

@@ -15,6 +15,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/remote"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -26,7 +27,7 @@ var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
 
 // share is a directory of an NFS server, as a volume asks for it.
 type share struct {
-	mount.NFS
+	remote.NFS
 	// access is what the pod may do; it isn't the share's.
 	access mount.Access
 }

@@ -12,6 +12,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/remote"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -197,7 +198,7 @@ func (s *Staging) Unstage(ctx context.Context, handle, staging string) error {
 		<-done
 		release()
 	}()
-	if err != nil && !errors.Is(err, mount.ErrDetached) {
+	if err != nil && !errors.Is(err, remote.ErrDetached) {
 		return err
 	}
 	return errors.Join(err, s.forget(handle, staging))

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/remote"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -204,8 +205,8 @@ func TestAServerThatHangsIsToldOfOnceAndItsPathStaysTakenUntilTheKernelIsDone(t 
 	s := newStaged(t)
 	spec := ofBackend("nfs", "/srv", "")
 	s.must(s.stage(spec), s.show(spec, "pod-1"), s.hide("pod-1"))
-	s.kernel.unmount, s.kernel.done = mount.ErrDetached, make(chan struct{})
-	if err := s.unstage(); !errors.Is(err, mount.ErrDetached) {
+	s.kernel.unmount, s.kernel.done = remote.ErrDetached, make(chan struct{})
+	if err := s.unstage(); !errors.Is(err, remote.ErrDetached) {
 		t.Errorf("the first attempt: %v", err)
 	}
 	gaveUp, cancel := context.WithCancel(t.Context())

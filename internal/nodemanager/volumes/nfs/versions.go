@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/remote"
 )
 
 // resolve finds the address of a server.
@@ -67,7 +67,7 @@ func explain(share *share, version string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, mount.ErrNoNFSClient):
+	case errors.Is(err, remote.ErrNoNFSClient):
 		return err
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
 		advice = "the server has no such directory, or doesn't export it"
@@ -84,7 +84,7 @@ func explain(share *share, version string, err error) error {
 			"or use mount option nolock, or nfsVersion 4.1"
 	case errors.Is(err, unix.ECONNREFUSED):
 		advice = "no NFS server runs there"
-	case errors.Is(err, mount.ErrSilent), errors.Is(err, unix.ETIMEDOUT), errors.Is(err, unix.EHOSTUNREACH), errors.Is(err, unix.ENETUNREACH), errors.Is(err, unix.EIO):
+	case errors.Is(err, remote.ErrSilent), errors.Is(err, unix.ETIMEDOUT), errors.Is(err, unix.EHOSTUNREACH), errors.Is(err, unix.ENETUNREACH), errors.Is(err, unix.EIO):
 		advice = "the server doesn't answer: is it up, and reachable from this node?"
 	}
 	if advice == "" {

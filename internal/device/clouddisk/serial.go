@@ -1,0 +1,85 @@
+package clouddisk
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// errNoSerial says that a disk doesn't tell its serial.
+var errNoSerial = errors.New("it tells no serial")
+
+// Serials tells which disk a device is. It is asked for a disk that is open, which
+// can't become another one meanwhile.
+type Serials interface {
+	// SerialOf is the serial of a disk.
+	SerialOf(disk *Disk) (string, error)
+}
+
+// SerialFolder has a file for each device, named as the kernel does, that holds its
+// serial: for disks that can't tell theirs, as those of a cloud that is only tried.
+type SerialFolder string
+
+// SerialOf implements Serials.
+func (f SerialFolder) SerialOf(disk *Disk) (string, error) {
+	serial, err := os.ReadFile(filepath.Join(string(f), disk.Name()))
+	if errors.Is(err, os.ErrNotExist) {
+		return "", errNoSerial
+	}
+	return strings.TrimSpace(string(serial)), err
+}
+
+// HardwareSerials asks the hardware, by way of the kernel, or of udev where the kernel
+// doesn't know: on NVMe, only udev's rules know the name that the cloud gave a disk.
+type HardwareSerials struct{}
+
+// SerialOf implements Serials.
+func (HardwareSerials) SerialOf(disk *Disk) (string, error) {
+	page, err := os.ReadFile(filepath.Join(entryOf(disk.Number), "device", "vpd_pg80"))
+	if err == nil {
+		return serialInPage(page)
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("reading SCSI page 0x80 of %s: %w", disk.Path(), err)
+	}
+	return serialInUdev("/run/udev/data/b" + disk.Number)
+}
+
+// serialInPage is the text of a SCSI unit's serial number page, behind its length.
+func serialInPage(page []byte) (string, error) {
+	const header, code = 4, 0x80
+	if len(page) < header || page[1] != code {
+		return "", errNoSerial
+	}
+	length := int(page[2])<<8 | int(page[3])
+	text := strings.Trim(string(page[header:min(header+length, len(page))]), " \x00")
+	if text == "" {
+		return "", errNoSerial
+	}
+	return text, nil
+}
+
+// serialInUdev is what udev noted of a device.
+func serialInUdev(path string) (string, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", errNoSerial
+	}
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		if serial, found := strings.CutPrefix(lines.Text(), "E:ID_SERIAL_SHORT="); found && serial != "" {
+			return serial, nil
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return "", err
+	}
+	return "", errNoSerial
+}

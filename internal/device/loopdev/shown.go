@@ -1,0 +1,44 @@
+package loopdev
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-dev/stowage/internal/device"
+)
+
+// Shows says whether the loop device at a path shows an image. It only looks: it
+// neither takes the device nor wakes programs that watch for writers. A partition shows none.
+func Shows(path string, image *os.File) (bool, error) {
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(image.Fd()), &stat); err != nil {
+		return false, fmt.Errorf("asking for the inode of %s: %w", image.Name(), err)
+	}
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return false, &os.PathError{Op: "opening", Path: path, Err: err}
+	}
+	opened := os.NewFile(uintptr(fd), path)
+	defer opened.Close()
+	// The kernel answers for a partition what it answers for the whole device.
+	if number, err := numberOfDevice(opened); err != nil || kernelsSysfs.loopAt(number) == "" {
+		return false, nil
+	}
+	info, err := unix.IoctlLoopGetStatus64(fd)
+	if errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENOTTY) {
+		return false, nil // it shows nothing, or is no loop device
+	}
+	if err != nil {
+		return false, fmt.Errorf("asking what %s shows: %w", path, err)
+	}
+	return (*status)(info).shows() == identityOf(stat), nil
+}
+
+// SetReadOnly makes the kernel refuse writes to the device, or take them again. It
+// remembers that for whoever gets the device next: take them before Detach.
+func (l *Loop) SetReadOnly(readOnly bool) error {
+	return device.SetReadOnly(l.file, l.Path(), readOnly)
+}

@@ -1,0 +1,50 @@
+package loopdev
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-dev/stowage/internal/device"
+)
+
+// maxSector is the largest unit that file systems are made for: see Format.
+const maxSector = 4096
+
+// sectorOf is the unit in which a device takes writes. On disks whose own is larger
+// than 512 bytes, direct I/O needs as large a one. Only what holds a file system
+// made for it gets it: whatever else lies on a device may be read with another
+// unit, and must find the same one each time.
+func sectorOf(backing *os.File, use Use) (uint32, error) {
+	var stat unix.Statx_t
+	err := unix.Statx(int(backing.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN|unix.STATX_SIZE, &stat)
+	if err != nil {
+		return 0, fmt.Errorf("asking for the size of %s: %w", backing.Name(), err)
+	}
+	align := stat.Dio_offset_align // 0 where nobody knows
+	if use == ForFileSystem && align > device.SectorBytes && align <= maxSector && stat.Size%uint64(align) == 0 {
+		return align, nil
+	}
+	return device.SectorBytes, nil
+}
+
+// setUse makes a device one of its use, also one that was attached for another.
+func (l *Loop) setUse(use Use) error {
+	info, err := unix.IoctlLoopGetStatus64(int(l.file.Fd()))
+	if err != nil {
+		return fmt.Errorf("asking what %s shows: %w", l.Path(), err)
+	}
+	wanted := info.Flags &^ unix.LO_FLAGS_AUTOCLEAR
+	if use == ForFileSystem {
+		wanted |= unix.LO_FLAGS_AUTOCLEAR
+	}
+	if wanted == info.Flags {
+		return nil
+	}
+	info.Flags = wanted
+	if err := unix.IoctlLoopSetStatus64(int(l.file.Fd()), info); err != nil {
+		return fmt.Errorf("saying how long %s stays: %w", l.Path(), err)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+// Package disks serves zonal and regional disks, their types, and storage pools: it lists
+// and reads them, and has the jobs that insert, delete, resize, update and label them. It
+// knows the limits that Google documents of each type, and what a disk can be made from.
+//
+// It never attaches a disk: package instances does.
+package disks
+
+import (
+	"google.golang.org/api/compute/v1"
+
+	"github.com/stowage-dev/stowage/internal/gcemock/engine"
+	"github.com/stowage-dev/stowage/internal/gcemock/wire"
+)
+
+// diskView is the disk as a client sees it.
+func diskView(r *wire.Request, row compute.Disk, users []string) *compute.Disk {
+	row.Kind = "compute#disk"
+	for _, link := range []*string{
+		&row.Zone, &row.Region, &row.Type, &row.SelfLink, &row.StoragePool,
+		&row.SourceSnapshot, &row.SourceImage, &row.SourceDisk, &row.SourceInstantSnapshot,
+	} {
+		*link = r.Link(*link)
+	}
+	row.ReplicaZones = r.Links(row.ReplicaZones)
+	row.Users = r.Links(users)
+	return &row
+}
+
+func getDisk(s *engine.Engine, r *wire.Request) (any, error) {
+	s.Lock()
+	defer s.Unlock()
+	row, err := s.FindDisk(r.Named("disks", "disk"))
+	if err != nil {
+		return nil, err
+	}
+	return diskView(r, row, s.UsersByDisk()[row.SelfLink]), nil
+}
+
+// disksBelow lists the disks of a zone, or of a whole project.
+func disksBelow(s *engine.Engine, r *wire.Request, scope string) []wire.Listed[*compute.Disk] {
+	users := s.UsersByDisk()
+	var all []wire.Listed[*compute.Disk]
+	for _, path := range s.Disks.Below(scope) {
+		row := s.Disks.Rows[path]
+		all = append(all, wire.Listed[*compute.Disk]{
+			Scope: wire.ScopeOf(path), Name: row.Name, Created: row.CreationTimestamp, Item: diskView(r, row, users[path]),
+		})
+	}
+	return all
+}
+
+func listDisks(s *engine.Engine, r *wire.Request) (any, error) {
+	s.Lock()
+	defer s.Unlock()
+	items, next, err := wire.Paged(r, disksBelow(s, r, r.Scope()))
+	if err != nil {
+		return nil, err
+	}
+	id := r.Scope() + "/disks"
+	return &compute.DiskList{Kind: "compute#diskList", Id: id, Items: items, NextPageToken: next, SelfLink: r.Link(id)}, nil
+}
+
+func aggregateDisks(s *engine.Engine, r *wire.Request) (any, error) {
+	s.Lock()
+	defer s.Unlock()
+	items, next, err := wire.Paged(r, disksBelow(s, r, wire.ProjectPath(r.Project)))
+	if err != nil {
+		return nil, err
+	}
+	id := wire.ProjectPath(r.Project) + "/aggregated/disks"
+	answer := &compute.DiskAggregatedList{
+		Kind: "compute#diskAggregatedList", Id: id, NextPageToken: next, SelfLink: r.Link(id),
+		Items: map[string]compute.DisksScopedList{},
+	}
+	for _, scope := range s.Options.Places.Scopes() {
+		var here compute.DisksScopedList
+		for _, item := range items {
+			if wire.ScopeOf(wire.Reference(item.SelfLink, r.Project)) == scope {
+				here.Disks = append(here.Disks, item)
+			}
+		}
+		if here.Disks == nil {
+			here.Warning = &compute.DisksScopedListWarning{
+				Code: wire.NoResults, Message: wire.NoResultsMessage(scope),
+				Data: []*compute.DisksScopedListWarningData{{Key: "scope", Value: scope}},
+			}
+		}
+		answer.Items[scope] = here
+	}
+	return answer, nil
+}

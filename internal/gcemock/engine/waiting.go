@@ -1,0 +1,36 @@
+package engine
+
+import "sync"
+
+// waiting wakes those who wait for operations.
+type waiting struct {
+	*sync.Mutex
+	channels map[string]chan struct{}
+}
+
+func newWaiting() waiting { return waiting{Mutex: &sync.Mutex{}, channels: map[string]chan struct{}{}} }
+
+// ended returns a channel that is closed once an operation has ended.
+func (w waiting) ended(path string, already bool) <-chan struct{} {
+	w.Lock()
+	defer w.Unlock()
+	channel, found := w.channels[path]
+	if !found {
+		channel = make(chan struct{})
+		if already {
+			close(channel)
+		} else {
+			w.channels[path] = channel
+		}
+	}
+	return channel
+}
+
+func (w waiting) wake(path string) {
+	w.Lock()
+	defer w.Unlock()
+	if channel, found := w.channels[path]; found {
+		close(channel)
+		delete(w.channels, path)
+	}
+}

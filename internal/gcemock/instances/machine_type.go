@@ -1,0 +1,77 @@
+package instances
+
+import (
+	"google.golang.org/api/compute/v1"
+
+	"github.com/stowage-dev/stowage/internal/gcemock/engine"
+	"github.com/stowage-dev/stowage/internal/gcemock/wire"
+)
+
+func machineType(r *wire.Request, zone, name string) *compute.MachineType {
+	kind, _ := machineKindOf(name)
+	path := wire.ZonePath(r.Project, zone) + "/machineTypes/" + name
+	return &compute.MachineType{
+		Kind: "compute#machineType", Id: wire.IDOf(path), Name: name, CreationTimestamp: wire.CatalogTime,
+		GuestCpus: kind.cpus, MemoryMb: kind.memoryMb, IsSharedCpu: kind.isSharedCore,
+		MaximumPersistentDisks: int64(kind.maxDisks), Zone: zone, SelfLink: r.Link(path),
+		ForceSendFields: []string{"IsSharedCpu"},
+	}
+}
+
+func getMachineType(_ *engine.Engine, r *wire.Request) (any, error) {
+	path := r.Named("machineTypes", "machineType")
+	if _, known := machineKindOf(wire.BaseName(path)); !known {
+		return nil, wire.NotFound(path)
+	}
+	return machineType(r, r.Zone, wire.BaseName(path)), nil
+}
+
+func machineTypesIn(r *wire.Request, zone string) (all []wire.Listed[*compute.MachineType]) {
+	for _, name := range machineTypes() {
+		all = append(all, wire.Listed[*compute.MachineType]{
+			Scope: "zones/" + zone, Name: name, Created: wire.CatalogTime, Item: machineType(r, zone, name),
+		})
+	}
+	return all
+}
+
+func listMachineTypes(_ *engine.Engine, r *wire.Request) (any, error) {
+	items, next, err := wire.Paged(r, machineTypesIn(r, r.Zone))
+	if err != nil {
+		return nil, err
+	}
+	id := r.Scope() + "/machineTypes"
+	return &compute.MachineTypeList{Kind: "compute#machineTypeList", Id: id, Items: items, NextPageToken: next, SelfLink: r.Link(id)}, nil
+}
+
+func aggregateMachineTypes(s *engine.Engine, r *wire.Request) (any, error) {
+	var all []wire.Listed[*compute.MachineType]
+	for _, zone := range s.Options.Places.Zones {
+		all = append(all, machineTypesIn(r, zone)...)
+	}
+	items, next, err := wire.Paged(r, all)
+	if err != nil {
+		return nil, err
+	}
+	id := wire.ProjectPath(r.Project) + "/aggregated/machineTypes"
+	answer := &compute.MachineTypeAggregatedList{
+		Kind: "compute#machineTypeAggregatedList", Id: id, NextPageToken: next, SelfLink: r.Link(id),
+		Items: map[string]compute.MachineTypesScopedList{},
+	}
+	for _, zone := range s.Options.Places.Zones {
+		var here compute.MachineTypesScopedList
+		for _, item := range items {
+			if item.Zone == zone {
+				here.MachineTypes = append(here.MachineTypes, item)
+			}
+		}
+		if here.MachineTypes == nil {
+			here.Warning = &compute.MachineTypesScopedListWarning{
+				Code: wire.NoResults, Message: wire.NoResultsMessage("zones/" + zone),
+				Data: []*compute.MachineTypesScopedListWarningData{{Key: "scope", Value: "zones/" + zone}},
+			}
+		}
+		answer.Items["zones/"+zone] = here
+	}
+	return answer, nil
+}

@@ -1,0 +1,89 @@
+package instances
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"google.golang.org/api/compute/v1"
+
+	"github.com/stowage-dev/stowage/internal/gcemock/disks"
+	"github.com/stowage-dev/stowage/internal/gcemock/engine"
+	"github.com/stowage-dev/stowage/internal/gcemock/state"
+	"github.com/stowage-dev/stowage/internal/gcemock/wire"
+)
+
+// mostWriters is how many instances can have a disk that is READ_WRITE_MANY.
+const mostWriters = 8
+
+// checkSharing checks that a disk can be attached beside the attachments that it has,
+// but for the one that an operation has taken itself.
+func checkSharing(s *engine.Engine, disk compute.Disk, asked state.Attachment, operation string) error {
+	if disk.AccessMode == disks.AccessRead && asked.Mode != state.ReadOnly {
+		return wire.Invalid("resource.mode", asked.Mode, "A disk with access mode READ_ONLY_MANY can only be attached as READ_ONLY.")
+	}
+	others := slices.DeleteFunc(s.AttachmentsOf(asked.Disk), func(other state.Attachment) bool {
+		return operation != "" && other.Taken == operation
+	})
+	if len(others) >= mostWriters && disk.AccessMode == disks.AccessMany {
+		return wire.InUse(asked.Disk, others[0].Instance)
+	}
+	for _, other := range others {
+		if other.Instance == asked.Instance || !canShare(disk.AccessMode, asked.Mode, other.Mode) {
+			return wire.InUse(asked.Disk, other.Instance)
+		}
+	}
+	return nil
+}
+
+// canShare reports whether two instances can have a disk at once in these modes.
+func canShare(accessMode, one, other string) bool {
+	switch accessMode {
+	case disks.AccessMany:
+		return true
+	case disks.AccessSingle:
+		return false
+	default:
+		// A writer of a persistent disk is alone.
+		return one == state.ReadOnly && other == state.ReadOnly
+	}
+}
+
+// checkPlace checks that a regional disk has a replica in an instance's zone.
+func checkPlace(disk compute.Disk, instance compute.Instance) error {
+	if disk.Region != "" && !slices.Contains(disk.ReplicaZones, instance.Zone) {
+		return wire.Invalid("resource.source", disk.SelfLink, "The disk has no replica in the zone of the instance.")
+	}
+	return nil
+}
+
+// checkTakes checks that an instance takes disks of a disk's type. Google says so only
+// in the operation.
+func checkTakes(s *engine.Engine, asked state.Attachment) error {
+	disk, instance := s.Disks.Rows[asked.Disk], s.Instances.Rows[asked.Instance]
+	if !machineOf(instance).takes(wire.BaseName(disk.Type)) {
+		return &wire.Error{
+			Status: http.StatusBadRequest, Reason: wire.ReasonInvalid, Code: "UNSUPPORTED_OPERATION",
+			Message: "[" + wire.BaseName(disk.Type) + "] features are not compatible for creating instance.",
+		}
+	}
+	return nil
+}
+
+// machineOf is what there is to know of an instance's machine type. One that no catalog
+// has, of an older state, takes all disks.
+func machineOf(instance compute.Instance) machineKind {
+	kind, known := machineKindOf(wire.BaseName(instance.MachineType))
+	if !known {
+		kind.persistent, kind.hyper, kind.maxDisks = true, true, mostDisks
+	}
+	return kind
+}
+
+// checkMachineType checks that a zone has a machine type.
+func checkMachineType(path, zone string) error {
+	if _, known := machineKindOf(wire.BaseName(path)); !known || !strings.HasPrefix(path, zone+"/machineTypes/") {
+		return wire.Invalid("resource.machineType", path, "The referenced machineType resource cannot be found.")
+	}
+	return nil
+}

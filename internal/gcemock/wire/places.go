@@ -1,0 +1,29 @@
+package wire
+
+import "slices"
+
+// Places are the projects and zones of a cloud.
+type Places struct{ Projects, Zones []string }
+
+// Regions are the regions of all zones, in order.
+func (p Places) Regions() (regions []string) {
+	for _, zone := range p.Zones {
+		regions = append(regions, RegionOf(zone))
+	}
+	slices.Sort(regions)
+	return slices.Compact(regions)
+}
+
+// HasRegion reports whether a zone of the region exists.
+func (p Places) HasRegion(name string) bool { return slices.Contains(p.Regions(), name) }
+
+// Scopes are the scopes of aggregated lists: all regions and zones.
+func (p Places) Scopes() (scopes []string) {
+	for _, region := range p.Regions() {
+		scopes = append(scopes, "regions/"+region)
+	}
+	for _, zone := range p.Zones {
+		scopes = append(scopes, "zones/"+zone)
+	}
+	return scopes
+}

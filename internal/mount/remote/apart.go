@@ -1,0 +1,195 @@
+// Package remote mounts, unmounts and uses what a server at the other end of a network
+// keeps. If the server is silent, the kernel waits, and the calling process can't be
+// stopped: so each call is made in a process of its own, for which a server has a bounded
+// number of places. The program cmd/stowage-mount is made of ServeCall.
+//
+// Volume types for NFS call it. It never returns before the process is gone, unless the
+// server is silent: then it is ErrSilent, and the caller must not take the call for done.
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+)
+
+// ErrSilent says that a file system's server didn't answer in time.
+var ErrSilent = errors.New("the server doesn't answer")
+
+// ErrDetached says that a mount was taken away without its server, which doesn't
+// answer: what wasn't written yet may be lost.
+var ErrDetached = errors.New("the server doesn't answer: the mount was detached without it, and what wasn't written to it yet may be lost")
+
+// Apart mounts and unmounts what a server at the other end of a network keeps. If
+// that is silent, the kernel waits, and whoever called it can't be stopped but by
+// killing its process. So each call is made in a process of its own: the agent
+// goes on, and knows when the kernel is really done.
+type Apart struct {
+	// Ask, Orderly and Force are how long a server may take to answer, to take
+	// what is left to write, and the kernel to do without the server.
+	Ask, Orderly, Force time.Duration
+	// Places are those of all calls of this program. Nil: calls aren't counted.
+	Places *Places
+}
+
+// NewApart returns an Apart for servers as they usually are. A program has one, so that its
+// calls are counted together.
+func NewApart() Apart {
+	return Apart{Ask: 20 * time.Second, Orderly: 30 * time.Second, Force: 5 * time.Second, Places: &Places{}}
+}
+
+// Table is what is mounted now.
+func (Apart) Table() (mount.Table, error) { return mount.Kernel{}.Table() }
+
+// NFS mounts a directory of an NFS server. When the context ends, the call is
+// killed; NFS returns once it is gone. It is ErrBusy where too many calls wait already.
+func (a Apart) NFS(ctx context.Context, share NFS, target string) error {
+	err := a.finish(ctx, request{Mount: &share, Target: target})
+	if errors.Is(err, unix.ENODEV) {
+		return ErrNoNFSClient
+	}
+	return err
+}
+
+// BindMount makes the directory source visible at target. It ends as NFS does.
+func (a Apart) BindMount(ctx context.Context, source, target string, access mount.Access) error {
+	return a.finish(ctx, request{Bind: source, Target: target, Access: access})
+}
+
+// finish makes a call that must not go on when it returns.
+func (a Apart) finish(ctx context.Context, asked request) error {
+	begun, err := a.start(ctx, asked)
+	if err != nil {
+		return err
+	}
+	err = begun.wait(ctx)
+	<-begun.gone
+	return err
+}
+
+// Unbind takes away all that is mounted at path or below it, where the same files
+// stay mounted elsewhere. A mount in use stays, unless its server is silent: then
+// whoever uses it can't even be killed. That is ErrDetached.
+func (a Apart) Unbind(ctx context.Context, path string) error {
+	unbinding := &unbinding{apart: a, ctx: ctx}
+	if err := mount.UnmountBelow(unbinding, path); err != nil {
+		return err
+	}
+	return unbinding.detached
+}
+
+// unbinding is a Mounter for one Unbind.
+type unbinding struct {
+	mount.Kernel
+	apart    Apart
+	ctx      context.Context
+	detached error
+}
+
+func (u *unbinding) Unmount(path string) error {
+	orderly := u.apart.take(u.ctx, path, 0)
+	if orderly.err == nil || !errors.Is(orderly.err, unix.EBUSY) {
+		return orderly.err
+	}
+	answers, err := u.apart.answers(u.ctx, path)
+	if answers || err != nil {
+		return errors.Join(orderly.err, err)
+	}
+	u.detached = ErrDetached
+	return u.apart.take(u.ctx, path, unix.MNT_DETACH).err
+}
+
+// Unmount takes away the mount at path, the last one of its file system, which may
+// have files to write. From a silent server it is taken by force: that is
+// ErrDetached. A mount in use is EBUSY, and stays.
+// It returns in bounded time. The channel is closed when the kernel is done with
+// the file system; until then, mounting it anew isn't safe.
+func (a Apart) Unmount(ctx context.Context, path string) (done <-chan struct{}, err error) {
+	var calls []*call
+	defer func() { done = after(calls) }()
+	answers, err := a.answers(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	if answers {
+		orderly := a.take(ctx, path, 0)
+		calls = append(calls, orderly.call)
+		if !errors.Is(orderly.err, ErrSilent) {
+			return nil, orderly.err
+		}
+	}
+	for _, flags := range []int{unix.MNT_FORCE, unix.MNT_DETACH} {
+		mounted, err := isMounted(path)
+		if err != nil {
+			return nil, err
+		}
+		if mounted {
+			calls = append(calls, a.take(ctx, path, flags).call)
+		}
+	}
+	mounted, err := isMounted(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case mounted:
+		return nil, fmt.Errorf("unmounting %s: %w, and the kernel doesn't let go of it", path, ErrSilent)
+	default:
+		return nil, ErrDetached
+	}
+}
+
+// attempt is an unmount that was tried; call is nil if it couldn't be.
+type attempt struct {
+	call *call
+	err  error
+}
+
+// take tries one way of unmounting.
+func (a Apart) take(ctx context.Context, path string, flags int) attempt {
+	begun, err := a.start(ctx, request{Unmount: true, Target: path, Flags: flags})
+	if err != nil {
+		return attempt{err: err}
+	}
+	patience := a.Force
+	if flags == 0 {
+		patience = a.Orderly
+	}
+	return attempt{begun, begun.waitFor(ctx, patience)}
+}
+
+// answers says whether the server of a mount does. An error of the file system is
+// an answer too.
+func (a Apart) answers(ctx context.Context, path string) (bool, error) {
+	begun, err := a.start(ctx, request{Ask: true, Target: path})
+	if err != nil {
+		return false, err
+	}
+	return !errors.Is(begun.waitFor(ctx, a.Ask), ErrSilent), nil
+}
+
+func isMounted(path string) (bool, error) {
+	table, err := mount.Kernel{}.Table()
+	return table.IsMountPoint(path), err
+}
+
+// after is closed when all of the calls are gone.
+func after(calls []*call) <-chan struct{} {
+	var wait sync.WaitGroup
+	for _, each := range calls {
+		if each != nil {
+			wait.Go(func() { <-each.gone })
+		}
+	}
+	done := make(chan struct{})
+	go func() {
+		wait.Wait()
+		close(done)
+	}()
+	return done
+}

@@ -1,0 +1,195 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// ErrBusy says that so many calls wait for a server, or for all servers, that no further
+// one begins until one of them ends.
+var ErrBusy = errors.New("no further call begins until one of them ends")
+
+// slowAfter is how long a call may take until its server counts as one that doesn't answer,
+// and how long a call waits for a place at most.
+const slowAfter = 5 * time.Second
+
+// mostRemovals is how many calls remove files of a server at once: each works for long,
+// also with a server that answers.
+const mostRemovals = 2
+
+// maxKnown is how many servers are remembered that answered last.
+const maxKnown = 1024
+
+// limits are how many calls run when one of a kind begins: of its server; of all servers, if
+// its own isn't known to answer; and of all servers, if it is. Pods can name servers
+// themselves, so the last places are kept for servers that did answer. Taking away has more
+// places than mounting, and taking away without the server has more still: pods that wait
+// for a silent server can go.
+type limits struct{ server, silent, total int }
+
+var (
+	toMount  = limits{4, 32, 48}
+	toAsk    = limits{6, 36, 52}
+	toDetach = limits{8, 40, 56}
+)
+
+// Places bounds the processes that wait for servers, each of which takes memory of the
+// agent. A call has its place until its process is gone, killed or not. Its zero value is
+// usable, and safe for several goroutines.
+type Places struct {
+	mu      sync.Mutex
+	servers map[string]*serverCalls
+	running int
+	// ended is closed when a call ends.
+	ended chan struct{}
+}
+
+// serverCalls are the calls that run for one server.
+type serverCalls struct {
+	running, removing int
+	// begun is when those began that aren't removals.
+	begun map[*place]time.Time
+	// answers: the last call that asked the server wasn't killed.
+	answers bool
+}
+
+// place is where one call runs.
+type place struct {
+	of      *Places
+	server  string
+	removes bool
+}
+
+// take waits for a place while the server's calls, and the others, still may be answered.
+// Else it is ErrBusy at once.
+func (p *Places) take(ctx context.Context, to peer, limit limits, removes bool) (*place, error) {
+	arrived := time.Now()
+	for {
+		taken, ended, busy := p.tryTake(to, limit, removes)
+		if taken != nil {
+			return taken, nil
+		}
+		switch err := awaitEnd(ctx, ended, p.patience(to, arrived)); {
+		case errors.Is(err, ErrBusy):
+			return nil, busy
+		case err != nil:
+			return nil, fmt.Errorf("%w (%w)", busy, err)
+		}
+	}
+}
+
+// tryTake returns a place, or else what tells that another call ended, and what is wrong.
+func (p *Places) tryTake(to peer, limit limits, removes bool) (*place, <-chan struct{}, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	of := p.of(to.key)
+	total := limit.silent
+	if of.answers {
+		total = limit.total
+	}
+	switch {
+	case of.running >= limit.server || removes && of.removing >= mostRemovals:
+		return nil, p.next(), fmt.Errorf("%d calls of this node wait for server %s: %w: look whether the server is up and this node reaches it", of.running, to.name, ErrBusy)
+	case p.running >= total:
+		return nil, p.next(), fmt.Errorf("%d calls of this node wait for their servers, and none begins for server %s: %w: look which servers of this node's volumes don't answer", p.running, to.name, ErrBusy)
+	}
+	taken := &place{p, to.key, removes}
+	p.running++
+	of.running++
+	if removes {
+		of.removing++
+	} else {
+		of.begun[taken] = time.Now()
+	}
+	return taken, nil, nil
+}
+
+// of is what is known of a server.
+func (p *Places) of(key string) *serverCalls {
+	if p.servers == nil {
+		p.servers = map[string]*serverCalls{}
+	}
+	if p.servers[key] == nil {
+		p.forgetIdle()
+		p.servers[key] = &serverCalls{begun: map[*place]time.Time{}}
+	}
+	return p.servers[key]
+}
+
+// forgetIdle makes room for another server.
+func (p *Places) forgetIdle() {
+	for key, idle := range p.servers {
+		if len(p.servers) < maxKnown {
+			return
+		}
+		if idle.running == 0 {
+			delete(p.servers, key)
+		}
+	}
+}
+
+func (p *Places) next() <-chan struct{} {
+	if p.ended == nil {
+		p.ended = make(chan struct{})
+	}
+	return p.ended
+}
+
+// patience is how long a call may still wait for a place: no longer than the oldest call of
+// its server may still be answered in time.
+func (p *Places) patience(to peer, arrived time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	oldest := arrived
+	for _, begun := range p.of(to.key).begun {
+		if begun.Before(oldest) {
+			oldest = begun
+		}
+	}
+	return slowAfter - time.Since(oldest)
+}
+
+// awaitEnd waits for the end of another call, or of the patience: that is ErrBusy.
+func awaitEnd(ctx context.Context, ended <-chan struct{}, patience time.Duration) error {
+	if patience <= 0 {
+		return ErrBusy
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return nil
+	case <-timer.C:
+		return ErrBusy
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// leave ends what a call has of its server, once its process is gone.
+func (at *place) leave() {
+	p := at.of
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	of := p.servers[at.server]
+	p.running--
+	of.running--
+	if at.removes {
+		of.removing--
+	}
+	delete(of.begun, at)
+	if p.ended != nil {
+		close(p.ended)
+		p.ended = nil
+	}
+}
+
+// note says whether the server answered a call.
+func (at *place) note(answers bool) {
+	at.of.mu.Lock()
+	defer at.of.mu.Unlock()
+	at.of.servers[at.server].answers = answers
+}

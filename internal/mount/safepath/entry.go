@@ -1,0 +1,25 @@
+package safepath
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// OpenToRead opens a directory below an open one, to list it: no symlink leads there,
+// and no mount (ErrMounted).
+func OpenToRead(dir *os.File, path string) (*os.File, error) {
+	return Openat2(dir, path, unix.O_RDONLY|unix.O_DIRECTORY, Beneath|unix.RESOLVE_NO_XDEV)
+}
+
+// OpenEntry opens what has a name in an open directory, whatever it is, to know and to
+// change its owner and mode: it can't be read or written, a symlink is opened itself,
+// and a device isn't told. What something is mounted on is ErrMounted.
+func OpenEntry(dir *os.File, name string) (*os.File, error) {
+	return Openat2(dir, name, unix.O_PATH|unix.O_NOFOLLOW, Beneath|unix.RESOLVE_NO_XDEV)
+}
+
+// Reopen opens an open directory again, to list it or to change its owner and mode.
+func Reopen(dir *os.File) (*os.File, error) {
+	return Openat2(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY, Beneath)
+}
