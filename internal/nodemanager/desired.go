@@ -27,8 +27,8 @@ type DesiredPod struct {
 	// event is the last one that told of a condition: one that says the same again, while
 	// only what is waited for has changed, is none.
 	event podEvent
-	// waits is what it has been waiting for.
-	waits longWaits
+	// wait is what it has been waiting for.
+	wait longWait
 }
 
 // HasTold says whether a condition was written although the pod, as the cache

@@ -8,19 +8,18 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
-// longWait is how long a pod waits for the same until its user is told by an event:
-// what conditions say isn't shown by kubectl describe.
-const longWait = time.Minute
+// longWaitTime is how long a pod waits for the same until an event is recorded: kubectl
+// describe doesn't show the messages of conditions.
+const longWaitTime = time.Minute
 
-// longWaits knows what a pod waits for, and what was told of that.
-type longWaits struct {
+// longWait is what a pod waits for, and since when.
+type longWait struct {
 	message string
 	since   time.Time
-	told    map[string]struct{}
 }
 
-// isNew says whether a pod has been waiting for the same for long, and nobody was told.
-func (w *longWaits) isNew(condition corev1.PodCondition, now time.Time) bool {
+// isLong reports whether a pod has been waiting for the same for long.
+func (w *longWait) isLong(condition corev1.PodCondition, now time.Time) bool {
 	if condition.Reason != stowagev1alpha1.ReasonPending {
 		w.message = ""
 		return false
@@ -28,19 +27,12 @@ func (w *longWaits) isNew(condition corev1.PodCondition, now time.Time) bool {
 	if condition.Message != w.message {
 		w.message, w.since = condition.Message, now
 	}
-	if _, told := w.told[w.message]; told || now.Sub(w.since) < longWait {
-		return false
-	}
-	if w.told == nil {
-		w.told = map[string]struct{}{}
-	}
-	w.told[w.message] = struct{}{}
-	return true
+	return now.Sub(w.since) >= longWaitTime
 }
 
-// tellLongWait tells, once, what keeps a pod waiting for long.
+// tellLongWait records once what keeps a pod waiting for long.
 func (r *Reconciler) tellLongWait(pod *corev1.Pod, wanted *DesiredPod, condition corev1.PodCondition) {
-	if wanted.waits.isNew(condition, r.Clock.Now()) {
+	if wanted.wait.isLong(condition, r.Clock.Now()) && r.longWaits.IsNew(pod.UID, condition.Message) {
 		r.tell(pod, podEvent{corev1.EventTypeWarning, failedMount, "Mounting", condition.Message})
 	}
 }

@@ -6,17 +6,20 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/event"
 )
 
 func TestWhatIsWaitedForLongIsToldOnce(t *testing.T) {
 	const pending, ready = stowagev1alpha1.ReasonPending, stowagev1alpha1.ReasonReady
 	start := time.Now()
-	var waits longWaits
+	var wait longWait
+	var recorded event.Once[types.UID]
 	for _, step := range []struct {
 		after           time.Duration
 		reason, message string
@@ -38,7 +41,8 @@ func TestWhatIsWaitedForLongIsToldOnce(t *testing.T) {
 		{470 * time.Second, pending, "for a server", true},
 	} {
 		condition := corev1.PodCondition{Reason: step.reason, Message: step.message}
-		if told := waits.isNew(condition, start.Add(step.after)); told != step.told {
+		told := wait.isLong(condition, start.Add(step.after)) && recorded.IsNew(somePod, step.message)
+		if told != step.told {
 			t.Errorf("after %s, of a pod that waits %s, it is told: %v", step.after, step.message, told)
 		}
 	}
@@ -55,12 +59,12 @@ func TestAPodThatWaitsLongForItsClaimHasAnEvent(t *testing.T) {
 		if _, err := bench.Reconcile(t.Context(), pod.UID); err != nil {
 			t.Fatal(err)
 		}
-		bench.Clock.(*clocktesting.FakeClock).Step(longWait)
+		bench.Clock.(*clocktesting.FakeClock).Step(longWaitTime)
 	}
 	close(recorder.Events)
 	var told []string
-	for event := range recorder.Events {
-		told = append(told, event)
+	for one := range recorder.Events {
+		told = append(told, one)
 	}
 	if len(told) != 1 || !strings.HasPrefix(told[0], "Warning FailedMount volume data: waiting for claim") {
 		t.Errorf("its events are %q", told)

@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+
+	"github.com/stowage-dev/stowage/internal/keyed"
 )
 
 const (
@@ -37,7 +39,7 @@ type Outcome struct {
 type Operations struct {
 	clock   clock.WithDelayedExecution
 	numbers *Numbers
-	locks   KeyedLock
+	locks   keyed.Locks
 	wait    sync.WaitGroup
 	mu      sync.Mutex
 	states  map[string]*operation

@@ -12,30 +12,6 @@ import (
 
 const somePod = types.UID("pod-1")
 
-func TestAKeyedLockHasOneHolderPerKey(t *testing.T) {
-	var locks KeyedLock
-	release, acquired := locks.TryAcquire("a")
-	if !acquired {
-		t.Fatal("a free key wasn't given")
-	}
-	if _, acquired := locks.TryAcquire("a"); acquired {
-		t.Error("a key was given twice")
-	}
-	if _, acquired := locks.TryAcquire("b"); !acquired {
-		t.Error("another key wasn't given")
-	}
-	release()
-	again, acquired := locks.TryAcquire("a")
-	if !acquired {
-		t.Error("a released key wasn't given")
-	}
-	release()
-	if _, acquired := locks.TryAcquire("a"); acquired {
-		t.Error("releasing twice took the key from the next holder")
-	}
-	again()
-}
-
 // gate is work that ends when it is told to.
 type gate chan error
 

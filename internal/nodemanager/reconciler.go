@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -28,6 +29,8 @@ type Reconciler struct {
 	troubles   Troubles
 	inUse      *InUse
 	losses     Losses
+	// longWaits are the events about waiting that pods have.
+	longWaits event.Once[types.UID]
 	// holding lets one pod at a time be given a volume that is for one alone.
 	holding sync.Mutex
 }
@@ -55,6 +58,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, uid types.UID) (reconcile.Re
 		return r.publish(ctx, pod)
 	}
 	r.desired.Forget(uid)
+	r.longWaits.Forget(uid)
 	r.losses.Forget(uid)
 	r.forgetObjects(uid)
 	return r.teardown(ctx, uid, pod)

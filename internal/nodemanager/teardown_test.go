@@ -204,7 +204,7 @@ func TestNothingIsRememberedOfAPodThatIsGone(t *testing.T) {
 	if err := bench.settle(t); err != nil {
 		t.Fatal(err)
 	}
-	if len(bench.troubles.pods) != 1 {
+	if len(bench.troubles.tries) != 1 {
 		t.Fatal("what keeps it was forgotten")
 	}
 	if err := os.Remove(stray); err != nil {
@@ -213,8 +213,8 @@ func TestNothingIsRememberedOfAPodThatIsGone(t *testing.T) {
 	if err := bench.settle(t); err != nil {
 		t.Fatal(err)
 	}
-	if len(bench.troubles.pods) != 0 || len(bench.operations.states) != 0 {
-		t.Errorf("left: %v, %v", bench.troubles.pods, bench.operations.states)
+	if len(bench.troubles.tries) != 0 || len(bench.operations.states) != 0 {
+		t.Errorf("left: %v, %v", bench.troubles.tries, bench.operations.states)
 	}
 }
 

@@ -6,52 +6,45 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stowage-dev/stowage/internal/event"
 )
 
-// Troubles remembers what was told of pods that can't be taken down, so that it is
-// told once, and how often they were tried. Its zero value is usable.
+// Troubles remembers which problems of pods that can't be taken down were recorded, so that
+// each is recorded once, and how often the pods were tried. Its zero value is usable.
 type Troubles struct {
-	mu   sync.Mutex
-	pods map[types.UID]*trouble
-}
-
-// trouble is one pod's.
-type trouble struct {
-	told  map[string]struct{}
-	tries int
+	recorded event.Once[types.UID]
+	mu       sync.Mutex
+	// tries is how often each pod was tried since its last new problem.
+	tries map[types.UID]int
 }
 
 // Note takes the errors of one pass and returns when to try again, as a problem that
-// stays is looked at less and less often, and those that were not told before,
+// stays is looked at less and less often, and those that were not recorded before,
 // joined.
-func (t *Troubles) Note(uid types.UID, problems []error) (again time.Duration, news error) {
+func (t *Troubles) Note(uid types.UID, problems []error) (again time.Duration, fresh error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.pods == nil {
-		t.pods = map[types.UID]*trouble{}
+	if t.tries == nil {
+		t.tries = map[types.UID]int{}
 	}
-	of, known := t.pods[uid]
-	if !known {
-		of = &trouble{told: map[string]struct{}{}}
-		t.pods[uid] = of
-	}
-	var fresh []error
+	var unrecorded []error
 	for _, problem := range problems {
-		if _, told := of.told[problem.Error()]; !told {
-			of.told[problem.Error()] = struct{}{}
-			fresh = append(fresh, problem)
+		if t.recorded.IsNew(uid, problem.Error()) {
+			unrecorded = append(unrecorded, problem)
 		}
 	}
-	of.tries++
-	if len(fresh) > 0 {
-		of.tries = 1
+	t.tries[uid]++
+	if len(unrecorded) > 0 {
+		t.tries[uid] = 1
 	}
-	return claimWait(of.tries), errors.Join(fresh...)
+	return claimWait(t.tries[uid]), errors.Join(unrecorded...)
 }
 
 // Forget notes that nothing is left of a pod.
 func (t *Troubles) Forget(uid types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.pods, uid)
+	delete(t.tries, uid)
+	t.recorded.Forget(uid)
 }

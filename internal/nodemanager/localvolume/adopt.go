@@ -14,7 +14,7 @@ import (
 
 // adoptFound takes a volume that is on its accepted disk for that of a LocalVolume which
 // was made again. Where it isn't there, nothing is made.
-func (s *Store) adoptFound(volume Volume, others Lister) error {
+func (s *Store) adoptFound(ctx context.Context, volume Volume, others Lister) error {
 	if err := s.confirm(volume); err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (s *Store) adoptFound(volume Volume, others Lister) error {
 			"delete this LocalVolume, and correct the PersistentVolume", errInvalid, volume.directory(),
 			there.Claim.UID, there.Layout, wanted.Claim.UID, wanted.Layout)
 	}
-	return s.adopt(volume, others)
+	return s.adopt(ctx, volume, others)
 }
 
 // isNoDirectory reports whether an error says that there is no directory of a name.
@@ -46,5 +46,5 @@ func (r *Reconciler) adopt(ctx context.Context, volume *stowagev1alpha1.LocalVol
 	if err != nil {
 		return err
 	}
-	return r.Store.adoptFound(there, r.othersOf(ctx, volume))
+	return r.Store.adoptFound(ctx, there, r.othersOf(ctx, volume))
 }

@@ -1,6 +1,7 @@
 package localvolume
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"time"
@@ -25,13 +26,13 @@ const (
 
 // roomAt finds out what room the disk of a backend's folder has beside the volumes
 // of the node.
-func (s *Store) roomAt(path string, reserved int64, volumes Lister) (room, error) {
+func (s *Store) roomAt(ctx context.Context, path string, reserved int64, volumes Lister) (room, error) {
 	folder, err := s.openFolder(path)
 	if err != nil {
 		return room{}, err
 	}
 	defer folder.Close()
-	turn, err := s.takeTurn(path)
+	turn, err := s.takeTurn(ctx, path)
 	if err != nil {
 		return room{}, err
 	}

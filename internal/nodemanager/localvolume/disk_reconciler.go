@@ -134,7 +134,7 @@ func (r *DiskReconciler) measure(ctx context.Context, disk *stowagev1alpha1.Loca
 	if disk.Spec.ReservedCapacity != nil {
 		reserved = disk.Spec.ReservedCapacity.Value()
 	}
-	measured, err := r.Store.roomAt(string(disk.Spec.Path), reserved, r.volumes(ctx))
+	measured, err := r.Store.roomAt(ctx, string(disk.Spec.Path), reserved, r.volumes(ctx))
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 // that can't have more keeps what it has, and can be mounted.
 func (r *Reconciler) grow(ctx context.Context, volume *stowagev1alpha1.LocalVolume) time.Duration {
 	if had := volume.Status.Capacity; had == nil || had.Cmp(volume.Spec.Capacity) < 0 {
-		if err := r.Store.Grant(r.volumeOf(volume), r.othersOf(ctx, volume)); err != nil {
+		if err := r.Store.Grant(ctx, r.volumeOf(volume), r.othersOf(ctx, volume)); err != nil {
 			setCondition(volume, stowagev1alpha1.GrantedCondition, reasonOf(err), messageOf(err, r.Store.Base))
 			return problemRetry
 		}
@@ -32,8 +32,8 @@ func setGranted(volume *stowagev1alpha1.LocalVolume) {
 // Grant gives a volume that was made the capacity that it asks for, if there is
 // room for it beside the others of the node. What was granted once is held for the
 // volume until its LocalVolume says so, or asks for less.
-func (s *Store) Grant(volume Volume, others Lister) error {
-	turn, err := s.takeTurn(volume.Path)
+func (s *Store) Grant(ctx context.Context, volume Volume, others Lister) error {
+	turn, err := s.takeTurn(ctx, volume.Path)
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func TestADiskThatAnswersNobodyHoldsUpNoOther(t *testing.T) {
 	for name, work := range map[string]func() error{
 		"making":    func() error { return store.Make(t.Context(), Volume{Path: well, Name: "pvc-1", Bytes: mi}, others) },
 		"an image":  func() error { return store.Make(t.Context(), newImage(base), others) },
-		"measuring": func() error { _, err := store.roomAt(well, 0, others); return err },
+		"measuring": func() error { _, err := store.roomAt(t.Context(), well, 0, others); return err },
 		"removing":  func() error { return store.Remove(t.Context(), Volume{Path: well, Name: "pvc-2"}) },
 		"copying": func() error {
 			end, err := store.copies.begin(filepath.Join(well, "pvc-1"), func() error { return nil })

@@ -49,7 +49,7 @@ func (s *Store) makeWhole(ctx context.Context, volume Volume, others Lister) err
 		return err
 	}
 	defer begun.close()
-	defer s.endDraft(begun, volume)
+	defer s.endDraft(ctx, begun, volume)
 	if err := s.fill(ctx, begun, volume); err != nil {
 		// Its room isn't given again before the draft is gone.
 		return errors.Join(err, mount.RemoveUnfinished(context.WithoutCancel(ctx), begun.folder, volume.Name))
@@ -64,7 +64,7 @@ func (s *Store) begin(ctx context.Context, volume Volume, others Lister) (*draft
 		return nil, err
 	}
 	if exists {
-		return nil, s.adopt(volume, others)
+		return nil, s.adopt(ctx, volume, others)
 	}
 	if err := s.checkImage(volume); err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (s *Store) begin(ctx context.Context, volume Volume, others Lister) (*draft
 // adopt makes sure that a volume which is there lies on its disk, and survives a loss
 // of power: the crash that it comes from may have been before that was done. An image
 // may have been asked to grow since.
-func (s *Store) adopt(volume Volume, others Lister) error {
+func (s *Store) adopt(ctx context.Context, volume Volume, others Lister) error {
 	folder, err := s.folderOf(volume)
 	if err != nil {
 		return err
@@ -97,13 +97,13 @@ func (s *Store) adopt(volume Volume, others Lister) error {
 	if err := mount.SyncDir(folder); err != nil || volume.Image == nil {
 		return err
 	}
-	return s.Grant(volume, others)
+	return s.Grant(ctx, volume, others)
 }
 
 // allocate makes the directory of a volume and, if it is one, the file of an image,
 // empty, if there is room for it.
 func (s *Store) allocate(ctx context.Context, begun *draft, volume Volume, others Lister) error {
-	turn, err := s.takeTurn(volume.Path)
+	turn, err := s.takeTurn(ctx, volume.Path)
 	if err != nil {
 		return err
 	}
@@ -201,8 +201,11 @@ func (s *Store) format(ctx context.Context, begun *draft, volume Volume) error {
 
 // endDraft ends what begin began: the volume has its name, or is gone. It waits for
 // those who count: they may be looking into the draft.
-func (s *Store) endDraft(begun *draft, volume Volume) {
-	defer s.locks.lock(begun.device)()
+func (s *Store) endDraft(ctx context.Context, begun *draft, volume Volume) {
+	// This context never ends, so there is no error.
+	if end, err := s.locks.Acquire(context.WithoutCancel(ctx), begun.device); err == nil {
+		defer end()
+	}
 	s.ledger.end(volume.Name)
 }
 

@@ -85,7 +85,7 @@ func TestInodesAreLimitedInProportionAndGrowWithTheVolume(t *testing.T) {
 			t.Errorf("it may have %d, want %d", before, share)
 		}
 		volume.Bytes *= 2
-		if err := store.Grant(volume, listing()); err != nil {
+		if err := store.Grant(t.Context(), volume, listing()); err != nil {
 			t.Fatal(err)
 		}
 		if _, after, share := inodesThere(t, volume); after != share || after < before*3/2 {

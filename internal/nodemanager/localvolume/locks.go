@@ -1,28 +1,9 @@
 package localvolume
 
-import "sync"
-
-// locks has a lock for each disk, by its device: volumes are given room one at a time,
-// and a disk that answers nobody holds up only those that are to lie on it. Its zero
-// value is usable.
-type locks struct {
-	mu sync.Mutex
-	of map[string]*sync.Mutex
-}
-
-func (l *locks) lock(device string) (unlock func()) {
-	l.mu.Lock()
-	if l.of == nil {
-		l.of = map[string]*sync.Mutex{}
-	}
-	if l.of[device] == nil {
-		l.of[device] = &sync.Mutex{}
-	}
-	lock := l.of[device]
-	l.mu.Unlock()
-	lock.Lock()
-	return lock.Unlock
-}
+import (
+	"context"
+	"sync"
+)
 
 // turn is the right to give room of a disk to volumes, and to count what was given.
 type turn struct {
@@ -30,14 +11,16 @@ type turn struct {
 	end          func()
 }
 
-// takeTurn waits until nobody else gives room of the disk that a folder lies on.
-func (s *Store) takeTurn(path string) (turn, error) {
+// takeTurn waits until no other volume is given room of the disk that a folder lies on.
+// A disk that hangs holds up only volumes that are to lie on it.
+func (s *Store) takeTurn(ctx context.Context, path string) (turn, error) {
 	places, err := s.places()
 	if err != nil {
 		return turn{}, err
 	}
 	device := places.device(path)
-	return turn{path: path, device: device, end: s.locks.lock(device)}, nil
+	end, err := s.locks.Acquire(ctx, device)
+	return turn{path: path, device: device, end: end}, err
 }
 
 // ledger is what a Store remembers of room that it gave. It is asked and written for a

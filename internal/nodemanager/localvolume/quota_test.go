@@ -122,7 +122,7 @@ func TestAQuotaGrowsWithItsVolumeAndIsMendedAfterACrash(t *testing.T) {
 			t.Fatal(err)
 		}
 		volume.Bytes = 32 * mi
-		if err := store.Grant(volume, listing()); err != nil {
+		if err := store.Grant(t.Context(), volume, listing()); err != nil {
 			t.Fatal(err)
 		}
 		if _, limit := projectThere(t, store, volume); limit != 32*mi {

@@ -9,6 +9,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/keyed"
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
@@ -69,7 +70,7 @@ type Store struct {
 	Slice time.Duration
 
 	// locks let one volume at a time be given room of a disk.
-	locks locks
+	locks keyed.Locks
 	// ledger is what was given, as far as disks and LocalVolumes don't show it.
 	ledger ledger
 	// copies are the volumes that are being copied.
@@ -138,7 +139,7 @@ func (s *Store) makeDirectory(ctx context.Context, volume Volume, others Lister)
 
 // makeBeside makes a directory that isn't there.
 func (s *Store) makeBeside(ctx context.Context, folder *os.File, volume Volume, others Lister) error {
-	turn, err := s.takeTurn(volume.Path)
+	turn, err := s.takeTurn(ctx, volume.Path)
 	if err != nil {
 		return err
 	}
