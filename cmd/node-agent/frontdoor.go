@@ -144,7 +144,7 @@ func backendsIn(live client.Reader) inlinenfs.Backends {
 
 // localDriver is where the local driver's volumes are.
 func localDriver(onDisks *localvolume.Reconciler) csi.LocalDriver {
-	return csi.LocalDriver{Base: onDisks.Store.Base, IsCopied: onDisks.Store.IsCopied, CheckDisk: onDisks.CheckDisk}
+	return csi.LocalDriver{Base: string(onDisks.Store.Base), IsCopied: onDisks.Store.IsCopied, CheckDisk: onDisks.CheckDisk}
 }
 
 // anywhere is what the kubelet is told for a driver whose volumes are as near to each

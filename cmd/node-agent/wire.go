@@ -52,7 +52,7 @@ const inlineDir = "inline-nfs"
 
 // addControllers adds what the agent does to its manager.
 func addControllers(ctx context.Context, mgr ctrl.Manager, options *options) error {
-	store := &localvolume.Store{Base: options.localBase, FileSystems: device.NewFileSystems(exec.New())}
+	store := localvolume.NewStore(options.localBase, device.NewFileSystems(exec.New()))
 	volumesOnDisks := localvolume.Options{
 		NodeName: options.nodeName,
 		Store:    store,

@@ -26,6 +26,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/backend/local"
+	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/localvolume"
@@ -174,7 +175,7 @@ func startDiskAgent(ctx context.Context, of agent, bytes int64) {
 	Expect(err).NotTo(HaveOccurred())
 	of.Client = mgr.GetClient()
 	options := localvolume.Options{
-		NodeName: of.node, Store: &localvolume.Store{Base: filepath.Join(of.base, of.node)},
+		NodeName: of.node, Store: localvolume.NewStore(filepath.Join(of.base, of.node), device.FileSystems{}),
 		Client: of, Live: agent{users, of.node, of.base}, Events: mgr.GetEventRecorder("agent"),
 	}
 	Expect(localvolume.NewReconciler(options).SetupWithManager(mgr)).To(Succeed())

@@ -18,7 +18,7 @@ func (s *Store) adoptFound(ctx context.Context, volume Volume, others Lister) er
 	if err := s.confirm(volume); err != nil {
 		return err
 	}
-	dir, err := mount.OpenBeneath(s.Base, volume.directory())
+	dir, err := s.Base.open(volume.directory())
 	if errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%w: %w", errLost, err)
 	}
@@ -42,9 +42,9 @@ func isNoDirectory(err error) bool {
 
 // adopt has a found volume adopted, on the disk that was accepted.
 func (r *Reconciler) adopt(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
-	there, err := r.onAcceptedDisk(ctx, volume)
+	there, err := r.finder.onAcceptedDisk(ctx, volume)
 	if err != nil {
 		return err
 	}
-	return r.Store.adoptFound(ctx, there, r.othersOf(ctx, volume))
+	return r.Store.adoptFound(ctx, there, othersOf(ctx, r.Client, r.NodeName, volume.Name))
 }

@@ -24,35 +24,30 @@ const (
 	calmDown = 10 * time.Second
 )
 
-// roomAt finds out what room the disk of a backend's folder has beside the volumes
-// of the node.
-func (s *Store) roomAt(ctx context.Context, path string, reserved int64, volumes Lister) (room, error) {
-	folder, err := s.openFolder(path)
-	if err != nil {
-		return room{}, err
-	}
-	defer folder.Close()
-	turn, err := s.takeTurn(ctx, path)
+// roomAt finds out what room the disk of a backend's open folder has beside the volumes
+// of the node. Of a volume it needs the path and what must stay free.
+func (r *Rooms) roomAt(ctx context.Context, folder *os.File, of Volume, volumes Lister) (room, error) {
+	turn, err := r.takeTurn(ctx, of.Path)
 	if err != nil {
 		return room{}, err
 	}
 	defer turn.end()
-	return s.roomBeside(turn, folder, Volume{Path: path, Reserved: reserved}, volumes)
+	return r.roomBeside(turn, folder, of, volumes)
 }
 
 // measure finds out what room the disk of an open folder has.
-func (s *Store) measure(turn turn, folder *os.File, reserved int64, volumes []Volume) (room, error) {
+func (r *Rooms) measure(turn turn, folder *os.File, reserved int64, volumes []Volume) (room, error) {
 	var stat unix.Statfs_t
 	if err := unix.Fstatfs(int(folder.Fd()), &stat); err != nil {
 		return room{}, fmt.Errorf("asking for the size of the disk at %s: %w", folder.Name(), err)
 	}
-	there, err := s.diskOf(turn)
+	there, err := r.diskOf(turn)
 	if err != nil {
 		return room{}, err
 	}
 	defer there.close()
 	there.shares = stat.Type == unix.XFS_SUPER_MAGIC || stat.Type == unix.BTRFS_SUPER_MAGIC
-	promised, err := s.promisedOn(there, volumes)
+	promised, err := r.promisedOn(there, volumes)
 	return room{
 		total:  int64(stat.Blocks) * stat.Frsize,
 		used:   int64(stat.Blocks-stat.Bfree) * stat.Frsize,

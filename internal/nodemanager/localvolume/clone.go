@@ -32,7 +32,7 @@ func (s *Store) copySource(ctx context.Context, begun *draft, volume Volume) err
 // mustBeThere is an error if there is nothing to copy. What is being removed doesn't
 // come back; what is lost may.
 func (s *Store) mustBeThere(source Volume) error {
-	exists, err := s.Exists(source)
+	exists, err := s.Base.Exists(source)
 	switch {
 	case err != nil || exists:
 		return err
@@ -45,7 +45,7 @@ func (s *Store) mustBeThere(source Volume) error {
 
 // copyDirectory copies a directory that nobody sees.
 func (s *Store) copyDirectory(ctx context.Context, to *os.File, volume Volume) error {
-	from, err := mount.OpenBeneath(s.Base, volume.Source.directory())
+	from, err := s.Base.open(volume.Source.directory())
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func refuseVisible(dir *os.File) error {
 // asked to be. Where the disk can share blocks that needs neither time nor an image
 // that nobody uses; elsewhere nobody may write it meanwhile.
 func (s *Store) copyImage(ctx context.Context, to *os.File, volume Volume) error {
-	from, err := s.openImage(*volume.Source)
+	from, err := s.Base.openImage(*volume.Source)
 	if err != nil {
 		return err
 	}

@@ -221,7 +221,7 @@ func TestACopyThatCanNotBeWrittenToTheDiskIsNotThere(t *testing.T) {
 	for layout, refused := range map[string]mounttest.Refusal{"Directory": noSync, "Image": mounttest.Sync} {
 		store, volume := newImageStore(base), copyNamed(sources(base)[layout], "pvc-1")
 		err := refused.Under(t, func() error { return store.Make(t.Context(), volume, listing()) })
-		if exists, there := store.Exists(volume); !errors.Is(err, unix.EIO) || exists || there != nil {
+		if exists, there := store.Base.Exists(volume); !errors.Is(err, unix.EIO) || exists || there != nil {
 			t.Errorf("%s: got %v, and it is there: %v (%v)", layout, err, exists, there)
 		}
 		mustHoldOnlySources(t, volume.Path)

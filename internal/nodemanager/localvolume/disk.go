@@ -25,6 +25,13 @@ var (
 	errNotWritable  = errors.New("the folder can't be written")
 )
 
+// Disks accepts the disks of a node, by a marker in the folder of a backend, and recognises
+// them.
+type Disks struct {
+	// Base is where the folders of all backends lie.
+	Base Base
+}
+
 // Disk is a backend's folder on this node as a Store sees it.
 type Disk struct {
 	// Name is the LocalDisk's.
@@ -40,20 +47,20 @@ type Disk struct {
 // Identify finds out whether the disk is there that was accepted, and accepts the
 // one that is there where none was. The marker is on the disk before anybody is
 // told of it: one that a crash kept from being told of is found again.
-func (s *Store) Identify(disk Disk, volumes Lister) (*stowagev1alpha1.DiskIdentity, error) {
+func (d Disks) Identify(disk Disk, volumes Lister) (*stowagev1alpha1.DiskIdentity, error) {
 	if disk.Known == nil {
-		return s.accept(disk, volumes)
+		return d.accept(disk, volumes)
 	}
-	there, err := s.recognise(disk)
+	there, err := d.recognise(disk)
 	if errors.Is(err, errNoDisk) && disk.Replaces == disk.Known.ID {
-		return s.accept(disk, volumes)
+		return d.accept(disk, volumes)
 	}
 	return there, err
 }
 
 // recognise makes sure that the disk is there that was accepted.
-func (s *Store) recognise(disk Disk) (*stowagev1alpha1.DiskIdentity, error) {
-	folder, err := s.openAccepted(disk.Path, disk.Known)
+func (d Disks) recognise(disk Disk) (*stowagev1alpha1.DiskIdentity, error) {
+	folder, err := d.openAccepted(disk.Path, disk.Known)
 	if err != nil {
 		return nil, wayOut(err, disk)
 	}
@@ -80,8 +87,8 @@ func prepareRemoval(folder *os.File) error {
 
 // openAccepted opens the folder of a disk that was accepted, and makes sure that it
 // is that disk's. What is done in the open folder is done on that disk.
-func (s *Store) openAccepted(path string, known *stowagev1alpha1.DiskIdentity) (*os.File, error) {
-	folder, err := s.openFolder(path)
+func (d Disks) openAccepted(path string, known *stowagev1alpha1.DiskIdentity) (*os.File, error) {
+	folder, err := d.openFolder(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s is missing: mount the disk", errNoDisk, path)
 	}
@@ -119,13 +126,13 @@ func checkIdentity(folder *os.File, known *stowagev1alpha1.DiskIdentity) error {
 }
 
 // accept takes the disk that is there for the backend's own from now on.
-func (s *Store) accept(disk Disk, volumes Lister) (*stowagev1alpha1.DiskIdentity, error) {
+func (d Disks) accept(disk Disk, volumes Lister) (*stowagev1alpha1.DiskIdentity, error) {
 	if disk.Known == nil && disk.Replaces != stowagev1alpha1.ReplacesUnknown {
-		if err := s.checkDiskIsNew(disk, volumes); err != nil {
+		if err := d.checkDiskIsNew(disk, volumes); err != nil {
 			return nil, wayOut(err, disk)
 		}
 	}
-	folder, err := s.ensureOwnFolder(disk.Path)
+	folder, err := d.ensureOwnFolder(disk.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -154,8 +161,8 @@ func (s *Store) accept(disk Disk, volumes Lister) (*stowagev1alpha1.DiskIdentity
 // checkDiskIsNew refuses a folder without a marker in which volumes were made, and
 // none of them is there: that is a disk which isn't mounted. Where some are there,
 // they were made before disks had markers.
-func (s *Store) checkDiskIsNew(disk Disk, volumes Lister) error {
-	if folder, err := s.openFolder(disk.Path); err == nil {
+func (d Disks) checkDiskIsNew(disk Disk, volumes Lister) error {
+	if folder, err := d.openFolder(disk.Path); err == nil {
 		there, err := readMarker(folder)
 		folder.Close()
 		if err != nil || there != nil {
@@ -166,13 +173,13 @@ func (s *Store) checkDiskIsNew(disk Disk, volumes Lister) error {
 	if err != nil {
 		return err
 	}
-	return s.checkDiskIsThere(disk.Path, listed)
+	return d.checkDiskIsThere(disk.Path, listed)
 }
 
 // openFolder opens a backend's folder, and says what is wrong with its path.
-func (s *Store) openFolder(path string) (*os.File, error) {
-	folder, err := mount.OpenBeneath(s.Base, path)
-	relative, outside := filepath.Rel(s.Base, path)
+func (d Disks) openFolder(path string) (*os.File, error) {
+	folder, err := d.Base.open(path)
+	relative, outside := filepath.Rel(string(d.Base), path)
 	switch {
 	case errors.Is(err, mount.ErrOutside) && outside == nil && filepath.IsLocal(relative):
 		return nil, fmt.Errorf("%w: %s: name the folder itself in another StorageBackend, or mount the disk there: links can be moved", errSymlink, path)
@@ -185,12 +192,12 @@ func (s *Store) openFolder(path string) (*os.File, error) {
 
 // ensureOwnFolder makes a backend's folder, in one that must be there: what is
 // missing above it may be a disk that isn't mounted.
-func (s *Store) ensureOwnFolder(path string) (*os.File, error) {
-	folder, err := s.openFolder(path)
+func (d Disks) ensureOwnFolder(path string) (*os.File, error) {
+	folder, err := d.openFolder(path)
 	if !errors.Is(err, os.ErrNotExist) {
 		return folder, err
 	}
-	parent, err := s.openFolder(filepath.Dir(path))
+	parent, err := d.openFolder(filepath.Dir(path))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s, which is to hold it, is missing: mount the disk, or create the folder", errPathMissing, filepath.Dir(path))
 	}

@@ -89,7 +89,7 @@ func (r *DiskReconciler) identify(ctx context.Context, disk *stowagev1alpha1.Loc
 			return err
 		}
 	}
-	there, err := r.Store.Identify(Disk{
+	there, err := r.Store.Disks.Identify(Disk{
 		Name: disk.Name, Path: string(disk.Spec.Path), Backend: disk.Spec.Backend,
 		Known: disk.Status.Identity, Replaces: disk.Spec.Replaces,
 	}, r.volumes(ctx))
@@ -134,7 +134,13 @@ func (r *DiskReconciler) measure(ctx context.Context, disk *stowagev1alpha1.Loca
 	if disk.Spec.ReservedCapacity != nil {
 		reserved = disk.Spec.ReservedCapacity.Value()
 	}
-	measured, err := r.Store.roomAt(ctx, string(disk.Spec.Path), reserved, r.volumes(ctx))
+	folder, err := r.Store.Disks.openFolder(string(disk.Spec.Path))
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	of := Volume{Path: string(disk.Spec.Path), Reserved: reserved}
+	measured, err := r.Store.Rooms.roomAt(ctx, folder, of, r.volumes(ctx))
 	if err != nil {
 		return err
 	}
@@ -148,7 +154,7 @@ func (r *DiskReconciler) measure(ctx context.Context, disk *stowagev1alpha1.Loca
 
 // volumes lists all volumes of the node.
 func (r *DiskReconciler) volumes(ctx context.Context) Lister {
-	return (&Reconciler{Options: r.Options}).othersOf(ctx, &stowagev1alpha1.LocalVolume{})
+	return othersOf(ctx, r.Client, r.NodeName, "")
 }
 
 // write writes the status, if it says something new, and tells of a new problem. The

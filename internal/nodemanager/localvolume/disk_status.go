@@ -37,7 +37,7 @@ func diskReasonOf(err error) string {
 }
 
 // setDiskReady says, in memory, whether volumes can be made on a disk.
-func setDiskReady(disk *stowagev1alpha1.LocalDisk, problem error, base string) {
+func setDiskReady(disk *stowagev1alpha1.LocalDisk, problem error, base Base) {
 	if problem != nil {
 		setDiskCondition(disk, stowagev1alpha1.ReadyCondition, diskReasonOf(problem), messageOf(problem, base))
 		return

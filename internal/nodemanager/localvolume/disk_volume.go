@@ -14,11 +14,17 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
+// diskFinder finds the LocalDisks of a node's volumes.
+type diskFinder struct {
+	nodeName string
+	client   client.Reader
+}
+
 // onDisk is what the store needs to know of a volume, with the disk that its
 // backend's folder was accepted on, if one was.
-func (r *Reconciler) onDisk(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (Volume, error) {
-	of := r.volumeOf(volume)
-	disk, err := r.findDisk(ctx, volume)
+func (f diskFinder) onDisk(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (Volume, error) {
+	of := volumeOf(volume)
+	disk, err := f.findDisk(ctx, volume)
 	if err == nil && disk != nil {
 		of.Disk = disk.Status.Identity
 	}
@@ -27,9 +33,9 @@ func (r *Reconciler) onDisk(ctx context.Context, volume *stowagev1alpha1.LocalVo
 
 // onAcceptedDisk is the same for a volume that is to be made: while no disk was
 // accepted it says why.
-func (r *Reconciler) onAcceptedDisk(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (Volume, error) {
-	of := r.volumeOf(volume)
-	disk, err := r.findDisk(ctx, volume)
+func (f diskFinder) onAcceptedDisk(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (Volume, error) {
+	of := volumeOf(volume)
+	disk, err := f.findDisk(ctx, volume)
 	if err != nil {
 		return of, err
 	}
@@ -53,21 +59,21 @@ func (r *Reconciler) onAcceptedDisk(ctx context.Context, volume *stowagev1alpha1
 
 // findDisk finds the disk that a volume is to lie on; nil while nobody made its
 // LocalDisk.
-func (r *Reconciler) findDisk(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (*stowagev1alpha1.LocalDisk, error) {
-	return r.findDiskWhere(ctx, func(disk *stowagev1alpha1.LocalDisk) bool {
+func (f diskFinder) findDisk(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (*stowagev1alpha1.LocalDisk, error) {
+	return f.findDiskWhere(ctx, func(disk *stowagev1alpha1.LocalDisk) bool {
 		return disk.Spec.Backend == volume.Spec.Backend && disk.Spec.Path == volume.Spec.Path
 	})
 }
 
 // findDiskWhere finds the first of the node's disks that is one of those; else nil. It is
 // the cache's own, which nobody may change.
-func (r *Reconciler) findDiskWhere(ctx context.Context, is func(*stowagev1alpha1.LocalDisk) bool) (*stowagev1alpha1.LocalDisk, error) {
+func (f diskFinder) findDiskWhere(ctx context.Context, is func(*stowagev1alpha1.LocalDisk) bool) (*stowagev1alpha1.LocalDisk, error) {
 	disks := &stowagev1alpha1.LocalDiskList{}
-	if err := r.Client.List(ctx, disks, client.UnsafeDisableDeepCopy); err != nil {
+	if err := f.client.List(ctx, disks, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the node's disks: %w", err)
 	}
 	for i := range disks.Items {
-		if disk := &disks.Items[i]; disk.Spec.NodeName == r.NodeName && is(disk) {
+		if disk := &disks.Items[i]; disk.Spec.NodeName == f.nodeName && is(disk) {
 			return disk, nil
 		}
 	}
@@ -80,21 +86,21 @@ func (r *Reconciler) findDiskWhere(ctx context.Context, is func(*stowagev1alpha1
 // folder, nobody knows of a disk.
 func (r *Reconciler) CheckDisk(ctx context.Context, directory string) error {
 	folder := filepath.Dir(directory)
-	disk, err := r.findDiskWhere(ctx, func(disk *stowagev1alpha1.LocalDisk) bool {
+	disk, err := r.finder.findDiskWhere(ctx, func(disk *stowagev1alpha1.LocalDisk) bool {
 		return string(disk.Spec.Path) == folder && disk.Status.Identity != nil
 	})
 	if disk == nil || err != nil {
 		return err
 	}
-	return r.Store.checkDisk(Volume{Path: folder, Disk: disk.Status.Identity})
+	return r.Store.Disks.checkDisk(Volume{Path: folder, Disk: disk.Status.Identity})
 }
 
 // checkDisk makes sure that the disk is there that a volume lies on.
-func (s *Store) checkDisk(volume Volume) error {
+func (d Disks) checkDisk(volume Volume) error {
 	if volume.Disk == nil {
 		return nil
 	}
-	folder, err := s.openAccepted(volume.Path, volume.Disk)
+	folder, err := d.openAccepted(volume.Path, volume.Disk)
 	if errors.Is(err, errSymlink) || errors.Is(err, errNotDirectory) {
 		return fmt.Errorf("%w: %w", errNoDisk, err)
 	}

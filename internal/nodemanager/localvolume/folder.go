@@ -14,13 +14,13 @@ import (
 // all missing: that is a disk which isn't mounted, and what is written there would
 // land on the disk below. A volume that is being removed is a sign of that, too: taken
 // for removed, it would be forgotten with its data.
-func (s *Store) checkDiskIsThere(path string, others []Volume) error {
+func (d Disks) checkDiskIsThere(path string, others []Volume) error {
 	missing := ""
 	for _, other := range others {
 		if other.Path != path || !other.Provisioned && !other.Removing {
 			continue
 		}
-		exists, err := s.Exists(other)
+		exists, err := d.Base.Exists(other)
 		if err != nil || exists {
 			return err
 		}
@@ -34,24 +34,24 @@ func (s *Store) checkDiskIsThere(path string, others []Volume) error {
 
 // folderOf opens the folder of a volume's backend, on the volume's disk. Where that
 // isn't known the folder is made.
-func (s *Store) folderOf(volume Volume) (*os.File, error) {
+func (d Disks) folderOf(volume Volume) (*os.File, error) {
 	if volume.Disk != nil {
-		return s.openAccepted(volume.Path, volume.Disk)
+		return d.openAccepted(volume.Path, volume.Disk)
 	}
-	return s.ensureFolder(volume.Path)
+	return d.ensureFolder(volume.Path)
 }
 
 // ensureFolder makes the folder of a backend below the base, and opens it. Its
 // name survives a loss of power, as that of the volume in it will.
-func (s *Store) ensureFolder(path string) (*os.File, error) {
-	folder, err := mount.OpenBeneath(s.Base, s.Base)
+func (d Disks) ensureFolder(path string) (*os.File, error) {
+	folder, err := d.Base.open(string(d.Base))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %s, the base of this node's volumes, is missing: create it, or mount the disk", errNoDisk, s.Base)
+		return nil, fmt.Errorf("%w: %s, the base of this node's volumes, is missing: create it, or mount the disk", errNoDisk, d.Base)
 	}
 	if err != nil {
 		return nil, err
 	}
-	relative, err := filepath.Rel(s.Base, path)
+	relative, err := filepath.Rel(string(d.Base), path)
 	if err != nil || !filepath.IsLocal(relative) {
 		folder.Close()
 		return nil, mount.ErrOutside

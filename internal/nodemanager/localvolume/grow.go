@@ -12,7 +12,7 @@ import (
 // that can't have more keeps what it has, and can be mounted.
 func (r *Reconciler) grow(ctx context.Context, volume *stowagev1alpha1.LocalVolume) time.Duration {
 	if had := volume.Status.Capacity; had == nil || had.Cmp(volume.Spec.Capacity) < 0 {
-		if err := r.Store.Grant(ctx, r.volumeOf(volume), r.othersOf(ctx, volume)); err != nil {
+		if err := r.Store.Grant(ctx, volumeOf(volume), othersOf(ctx, r.Client, r.NodeName, volume.Name)); err != nil {
 			setCondition(volume, stowagev1alpha1.GrantedCondition, reasonOf(err), messageOf(err, r.Store.Base))
 			return problemRetry
 		}
@@ -33,7 +33,7 @@ func setGranted(volume *stowagev1alpha1.LocalVolume) {
 // room for it beside the others of the node. What was granted once is held for the
 // volume until its LocalVolume says so, or asks for less.
 func (s *Store) Grant(ctx context.Context, volume Volume, others Lister) error {
-	turn, err := s.takeTurn(ctx, volume.Path)
+	turn, err := s.Rooms.takeTurn(ctx, volume.Path)
 	if err != nil {
 		return err
 	}
@@ -41,14 +41,14 @@ func (s *Store) Grant(ctx context.Context, volume Volume, others Lister) error {
 	if volume.Image != nil {
 		return s.growImage(turn, volume, others)
 	}
-	if s.ledger.has(volume.Name, volume.Bytes) < volume.Bytes {
-		if err := s.checkGrowth(turn, volume, volume.Used, others); err != nil {
+	if s.Rooms.has(volume.Name, volume.Bytes) < volume.Bytes {
+		if err := s.Rooms.checkGrowth(turn, volume, volume.Used, others); err != nil {
 			return err
 		}
 	}
-	if err := s.limit(volume, volume.Bytes); err != nil {
+	if err := limit(s.Base, volume, volume.Bytes); err != nil {
 		return err
 	}
-	s.ledger.grew(volume.Name, volume.Bytes)
+	s.Rooms.grew(volume.Name, volume.Bytes)
 	return nil
 }

@@ -71,8 +71,8 @@ func (r *Reconciler) see(volume *stowagev1alpha1.LocalVolume) (sight, error) {
 	if before := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.HealthyCondition); before != nil {
 		had = before.Reason
 	}
-	of := r.volumeOf(volume)
-	seen, err := r.Store.look(of, at, had)
+	of := volumeOf(volume)
+	seen, err := look(r.Store.Base, of, at, had)
 	if err != nil {
 		return seen, err
 	}

@@ -45,7 +45,7 @@ func TestADiskThatAnswersNobodyHoldsUpNoOther(t *testing.T) {
 	for name, work := range map[string]func() error{
 		"making":    func() error { return store.Make(t.Context(), Volume{Path: well, Name: "pvc-1", Bytes: mi}, others) },
 		"an image":  func() error { return store.Make(t.Context(), newImage(base), others) },
-		"measuring": func() error { _, err := store.roomAt(t.Context(), well, 0, others); return err },
+		"measuring": func() error { return measureRoom(t, store, well, others) },
 		"removing":  func() error { return store.Remove(t.Context(), Volume{Path: well, Name: "pvc-2"}) },
 		"copying": func() error {
 			end, err := store.copies.begin(filepath.Join(well, "pvc-1"), func() error { return nil })
@@ -69,7 +69,7 @@ func TestADiskThatAnswersNobodyHoldsUpNoOther(t *testing.T) {
 }
 
 func TestACountOfADiskThatAnswersNobodyHoldsUpNoOther(t *testing.T) {
-	walker := NewWalker(t.TempDir(), nil)
+	walker := NewWalker(Base(t.TempDir()), nil)
 	first := Volume{Path: "/base/hung", Name: "pvc-1"}
 	if !walker.isFirst(first) || walker.isFirst(Volume{Path: "/base/hung", Name: "pvc-2"}) {
 		t.Error("two of a folder are counted at once")
@@ -80,6 +80,16 @@ func TestACountOfADiskThatAnswersNobodyHoldsUpNoOther(t *testing.T) {
 	if next, found := walker.next("/base/hung"); !found || next.Name != "pvc-2" {
 		t.Errorf("next is %v", next)
 	}
+}
+
+func measureRoom(t *testing.T, store *Store, path string, others Lister) error {
+	folder, err := store.Disks.openFolder(path)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	_, err = store.Rooms.roomAt(t.Context(), folder, Volume{Path: path}, others)
+	return err
 }
 
 func mustEndSoon(t *testing.T, name string, work func() error) {

@@ -49,7 +49,7 @@ func (s *Store) makeWhole(ctx context.Context, volume Volume, others Lister) err
 		return err
 	}
 	defer begun.close()
-	defer s.endDraft(ctx, begun, volume)
+	defer s.Rooms.endDraft(ctx, begun.device, volume.Name)
 	if err := s.fill(ctx, begun, volume); err != nil {
 		// Its room isn't given again before the draft is gone.
 		return errors.Join(err, mount.RemoveUnfinished(context.WithoutCancel(ctx), begun.folder, volume.Name))
@@ -59,7 +59,7 @@ func (s *Store) makeWhole(ctx context.Context, volume Volume, others Lister) err
 
 // begin takes room for a volume, or returns nil for one that was made before a crash.
 func (s *Store) begin(ctx context.Context, volume Volume, others Lister) (*draft, error) {
-	exists, err := s.Exists(volume)
+	exists, err := s.Base.Exists(volume)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (s *Store) begin(ctx context.Context, volume Volume, others Lister) (*draft
 		return nil, err
 	}
 	begun := &draft{}
-	if begun.folder, err = s.folderOf(volume); err != nil {
+	if begun.folder, err = s.Disks.folderOf(volume); err != nil {
 		return nil, err
 	}
 	// What a crash left takes up room that is asked for here. It may be much.
@@ -89,7 +89,7 @@ func (s *Store) begin(ctx context.Context, volume Volume, others Lister) (*draft
 // of power: the crash that it comes from may have been before that was done. An image
 // may have been asked to grow since.
 func (s *Store) adopt(ctx context.Context, volume Volume, others Lister) error {
-	folder, err := s.folderOf(volume)
+	folder, err := s.Disks.folderOf(volume)
 	if err != nil {
 		return err
 	}
@@ -103,12 +103,12 @@ func (s *Store) adopt(ctx context.Context, volume Volume, others Lister) error {
 // allocate makes the directory of a volume and, if it is one, the file of an image,
 // empty, if there is room for it.
 func (s *Store) allocate(ctx context.Context, begun *draft, volume Volume, others Lister) error {
-	turn, err := s.takeTurn(ctx, volume.Path)
+	turn, err := s.Rooms.takeTurn(ctx, volume.Path)
 	if err != nil {
 		return err
 	}
 	defer turn.end()
-	there, err := s.roomBeside(turn, begun.folder, volume, others)
+	there, err := s.Rooms.roomBeside(turn, begun.folder, volume, others)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (s *Store) allocate(ctx context.Context, begun *draft, volume Volume, other
 		return err
 	}
 	if volume.Image == nil {
-		err = limitDraft(begun, volume)
+		err = limitDraft(begun.folder, begun.dir, volume)
 	} else {
 		begun.image, err = createImage(begun.dir, volume)
 	}
@@ -127,7 +127,7 @@ func (s *Store) allocate(ctx context.Context, begun *draft, volume Volume, other
 		return errors.Join(err, mount.RemoveUnfinished(context.WithoutCancel(ctx), begun.folder, volume.Name))
 	}
 	begun.device = turn.device
-	s.ledger.begin(volume.Name, begun)
+	s.Rooms.begin(volume.Name, begun.image)
 	return nil
 }
 
@@ -168,7 +168,7 @@ func (s *Store) fill(ctx context.Context, begun *draft, volume Volume) (err erro
 	switch {
 	case volume.Source != nil && volume.Image == nil:
 		if err = s.copySource(ctx, begun, volume); err == nil {
-			err = limitInodesOfCopy(begun, volume)
+			err = limitInodesOfCopy(begun.folder, begun.dir, volume)
 		}
 	case volume.Source != nil:
 		err = s.copySource(ctx, begun, volume)
@@ -197,16 +197,6 @@ func (s *Store) format(ctx context.Context, begun *draft, volume Volume) error {
 	}
 	// Where a disk can't write zeros at a stroke, programs make holes instead.
 	return extend(begun.image, volume)
-}
-
-// endDraft ends what begin began: the volume has its name, or is gone. It waits for
-// those who count: they may be looking into the draft.
-func (s *Store) endDraft(ctx context.Context, begun *draft, volume Volume) {
-	// This context never ends, so there is no error.
-	if end, err := s.locks.Acquire(context.WithoutCancel(ctx), begun.device); err == nil {
-		defer end()
-	}
-	s.ledger.end(volume.Name)
 }
 
 // checkImage says whether such an image, if it is one, can be made on this node.

@@ -27,7 +27,7 @@ const mi = 1 << 20
 const makeThere = "STOWAGE_TEST_MAKE_IMAGES_IN"
 
 func newImageStore(base string) *Store {
-	return &Store{Base: base, FileSystems: device.NewFileSystems(utilexec.New())}
+	return NewStore(base, device.NewFileSystems(utilexec.New()))
 }
 
 func newImage(base string) Volume {
@@ -181,7 +181,7 @@ func TestAnImageThatCanNotBeWrittenToTheDiskIsNotThere(t *testing.T) {
 	if !errors.Is(err, unix.EIO) {
 		t.Errorf("got %v", err)
 	}
-	if exists, err := store.Exists(volume); exists || err != nil {
+	if exists, err := store.Base.Exists(volume); exists || err != nil {
 		t.Errorf("it is there (%v)", err)
 	}
 	mustHoldNothing(t, volume.Path)
@@ -220,8 +220,8 @@ func TestImagesThatAreMadeAtOnceNeverGetMoreThanTheDiskHas(t *testing.T) {
 		if made := makeAtOnce(t, store, all); made != 6 {
 			t.Errorf("%d images were made where 6 fit", made)
 		}
-		if len(store.ledger.drafts) != 0 {
-			t.Errorf("drafts are left: %v", store.ledger.drafts)
+		if len(store.Rooms.drafts) != 0 {
+			t.Errorf("drafts are left: %v", store.Rooms.drafts)
 		}
 		for _, volume := range all {
 			if kept, err := isKept(store, volume); err != nil || kept == sparse {
@@ -234,7 +234,7 @@ func TestImagesThatAreMadeAtOnceNeverGetMoreThanTheDiskHas(t *testing.T) {
 // isKept says whether the disk keeps room for a volume's image; for one that wasn't
 // made the answer is that of all others.
 func isKept(store *Store, volume Volume) (bool, error) {
-	image, err := store.openImage(volume)
+	image, err := store.Base.openImage(volume)
 	if errors.Is(err, os.ErrNotExist) {
 		return !volume.Image.Sparse, nil
 	}
@@ -261,7 +261,7 @@ func TestManyImagesLeaveNoLoopDeviceAndNoMount(t *testing.T) {
 			if err := store.Make(t.Context(), volume, listing()); err != nil {
 				t.Error(err)
 			}
-			image, err := store.openImage(volume)
+			image, err := store.Base.openImage(volume)
 			if err != nil {
 				t.Error(err)
 				return

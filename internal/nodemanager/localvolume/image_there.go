@@ -12,8 +12,8 @@ import (
 )
 
 // openImage opens the image of a volume that was made.
-func (s *Store) openImage(volume Volume) (*os.File, error) {
-	dir, err := mount.OpenBeneath(s.Base, volume.directory())
+func (b Base) openImage(volume Volume) (*os.File, error) {
+	dir, err := b.open(volume.directory())
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func (s *Store) openImage(volume Volume) (*os.File, error) {
 // beside the others. What the file has is what was given, whoever was told of it.
 // What shows it, and what is in it, grow where it is mounted.
 func (s *Store) growImage(turn turn, volume Volume, others Lister) error {
-	image, err := s.openImage(volume)
+	image, err := s.Base.openImage(volume)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (s *Store) extendBeside(turn turn, image *os.File, volume Volume, others Li
 	if err != nil {
 		return err
 	}
-	if err := s.checkGrowth(turn, volume, taken, others); err != nil {
+	if err := s.Rooms.checkGrowth(turn, volume, taken, others); err != nil {
 		return err
 	}
 	return extend(image, volume)
@@ -75,12 +75,12 @@ func (s *Store) extendBeside(turn turn, image *os.File, volume Volume, others Li
 // have taken that: then it is errExhausted.
 func (s *Store) Mend(volume Volume) error {
 	if volume.Image == nil {
-		return s.limit(volume, volume.Has)
+		return limit(s.Base, volume, volume.Has)
 	}
 	if volume.Image.Sparse {
 		return nil
 	}
-	image, err := s.openImage(volume)
+	image, err := s.Base.openImage(volume)
 	if err != nil {
 		return err
 	}

@@ -8,12 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
 func TestWhatACopyLeftIsRemovedInSlicesBeforeItIsMadeAnew(t *testing.T) {
 	base := realDir(t)
-	store := &Store{Base: base, Slice: time.Nanosecond}
+	store := NewStore(base, device.FileSystems{})
+	store.Slice = time.Nanosecond
 	source := Volume{Path: filepath.Join(base, "fast"), Name: "pvc-1", Bytes: mi}
 	if err := store.Make(t.Context(), source, listing()); err != nil {
 		t.Fatal(err)

@@ -2,8 +2,24 @@ package localvolume
 
 import (
 	"context"
+	"os"
 	"sync"
+
+	"github.com/stowage-dev/stowage/internal/keyed"
 )
+
+// Rooms gives room of disks to volumes, one at a time on each disk, and remembers what it
+// gave until disks and LocalVolumes show it.
+type Rooms struct {
+	// Base is where the folders of all backends lie.
+	Base Base
+	// locks has a lock for each disk, by its device.
+	locks keyed.Locks
+	ledger
+}
+
+// NewRooms returns what gives room of the disks below a base directory.
+func NewRooms(base Base) *Rooms { return &Rooms{Base: base} }
 
 // turn is the right to give room of a disk to volumes, and to count what was given.
 type turn struct {
@@ -13,13 +29,13 @@ type turn struct {
 
 // takeTurn waits until no other volume is given room of the disk that a folder lies on.
 // A disk that hangs holds up only volumes that are to lie on it.
-func (s *Store) takeTurn(ctx context.Context, path string) (turn, error) {
-	places, err := s.places()
+func (r *Rooms) takeTurn(ctx context.Context, path string) (turn, error) {
+	places, err := r.places()
 	if err != nil {
 		return turn{}, err
 	}
 	device := places.device(path)
-	end, err := s.locks.Acquire(ctx, device)
+	end, err := r.locks.Acquire(ctx, device)
 	return turn{path: path, device: device, end: end}, err
 }
 
@@ -32,7 +48,7 @@ type ledger struct {
 	growth map[string]int64
 	// drafts are the volumes, by their names, that were given room and don't have their
 	// directories yet.
-	drafts map[string]*draft
+	drafts map[string]*draftRoom
 }
 
 // grew notes what a volume was given.
@@ -63,25 +79,36 @@ func (l *ledger) forget(name string) {
 	delete(l.growth, name)
 }
 
-func (l *ledger) begin(name string, begun *draft) {
+// begin notes that a volume was given room, during its disk's turn. The image is nil for
+// one that is a directory.
+func (l *ledger) begin(name string, image *os.File) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.drafts == nil {
-		l.drafts = map[string]*draft{}
+		l.drafts = map[string]*draftRoom{}
 	}
-	l.drafts[name] = begun
+	l.drafts[name] = &draftRoom{image: image}
 }
 
-func (l *ledger) end(name string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.drafts, name)
+// endDraft notes that a volume has its name, or is gone. It waits for those who count:
+// they may be looking into the draft.
+func (r *Rooms) endDraft(ctx context.Context, device, name string) {
+	// This context never ends, so there is no error.
+	if end, err := r.locks.Acquire(context.WithoutCancel(ctx), device); err == nil {
+		defer end()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.drafts, name)
 }
 
 // draft is the one of a volume, nil if it has none. It stays open while its disk's turn
 // is held.
-func (l *ledger) draft(name string) *draft {
+func (l *ledger) draft(name string) *draftRoom {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.drafts[name]
 }
+
+// draftRoom is the room of a volume that is being made. Its image is nil for a directory.
+type draftRoom struct{ image *os.File }

@@ -69,13 +69,13 @@ func (s *sight) add(reason, format string, arguments ...any) {
 }
 
 // look looks at a volume that is there. Had is the reason of its last trouble.
-func (s *Store) look(volume Volume, at *scene, had string) (seen sight, err error) {
-	dir, err := mount.OpenBeneath(s.Base, volume.directory())
+func look(base Base, volume Volume, at *scene, had string) (seen sight, err error) {
+	dir, err := base.open(volume.directory())
 	if err != nil {
 		return seen, err
 	}
 	defer dir.Close()
-	if err := s.lookAtDisk(&seen, volume, had); err != nil {
+	if err := lookAtDisk(base, &seen, volume, had); err != nil {
 		return seen, err
 	}
 	if volume.Image == nil {
@@ -89,8 +89,8 @@ func (s *Store) look(volume Volume, at *scene, had string) (seen sight, err erro
 
 // lookAtDisk looks at the file system that a volume's folder lies on. That of its own
 // directory tells of the quota, where it has one.
-func (s *Store) lookAtDisk(seen *sight, volume Volume, had string) error {
-	folder, err := mount.OpenBeneath(s.Base, volume.Path)
+func lookAtDisk(base Base, seen *sight, volume Volume, had string) error {
+	folder, err := base.open(volume.Path)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/stowage-dev/stowage/internal/mount"
 )
 
 // errImageMissing is that a volume's directory is there without its image.
@@ -13,14 +12,14 @@ var errImageMissing = fmt.Errorf("%w: its image is missing", errLost)
 // confirm makes sure that a volume which was made is there. It is errLost where its
 // disk is another, or doesn't have it. A disk that can't be asked now says neither.
 func (s *Store) confirm(volume Volume) error {
-	err := s.checkDisk(volume)
+	err := s.Disks.checkDisk(volume)
 	if errors.Is(err, errNoDisk) || errors.Is(err, errForeignDisk) {
 		return fmt.Errorf("%w: %s: %w", errLost, volume.directory(), err)
 	}
 	if err != nil {
 		return err
 	}
-	exists, err := s.Exists(volume)
+	exists, err := s.Base.Exists(volume)
 	if err != nil || exists {
 		return err
 	}
@@ -30,7 +29,7 @@ func (s *Store) confirm(volume Volume) error {
 
 // whatIsLost tells an image that is missing from a whole volume that is.
 func (s *Store) whatIsLost(volume Volume) error {
-	dir, err := mount.OpenBeneath(s.Base, volume.directory())
+	dir, err := s.Base.open(volume.directory())
 	if err != nil || volume.Image == nil {
 		return errLost
 	}

@@ -9,13 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
 
 func TestAVolumeIsLostOnlyIfItsDiskSaysSo(t *testing.T) {
 	base := realDir(t)
-	store := &Store{Base: base}
-	identity, err := store.Identify(Disk{Name: "fast", Path: filepath.Join(base, "fast"), Backend: "fast"}, listing())
+	store := NewStore(base, device.FileSystems{})
+	identity, err := store.Disks.Identify(Disk{Name: "fast", Path: filepath.Join(base, "fast"), Backend: "fast"}, listing())
 	if err != nil {
 		t.Fatal(err)
 	}

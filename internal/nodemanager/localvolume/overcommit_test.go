@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
 
@@ -15,7 +16,7 @@ func TestRoomIsNotPromisedTwiceBesideFilesThatAreNoVolumes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			base := newDisk(t, 100*mi)
 			write(t, filepath.Join(base, "other"), 40*mi)
-			store := &Store{Base: base}
+			store := NewStore(base, device.FileSystems{})
 			first := Volume{Path: base, Name: "pvc-1", Bytes: 40 * mi, Image: image}
 			if err := store.Make(t.Context(), first, listing()); err != nil {
 				t.Fatal(err)
@@ -35,7 +36,7 @@ func TestRoomIsNotPromisedTwiceBesideFilesThatAreNoVolumes(t *testing.T) {
 func TestWhatVolumesHaveWrittenIsNotKeptForThemAgain(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	base := newDisk(t, 100*mi)
-	store := &Store{Base: base}
+	store := NewStore(base, device.FileSystems{})
 	directory := Volume{Path: base, Name: "pvc-1", Bytes: 30 * mi}
 	sparse := Volume{Path: base, Name: "pvc-2", Bytes: 30 * mi, Image: &Image{Sparse: true}}
 	for _, volume := range []Volume{directory, sparse} {

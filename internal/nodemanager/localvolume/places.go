@@ -23,18 +23,18 @@ type places struct {
 }
 
 // places reads the mount table.
-func (s *Store) places() (places, error) {
-	base, err := os.OpenFile(s.Base, unix.O_PATH|unix.O_DIRECTORY, 0)
+func (r *Rooms) places() (places, error) {
+	base, err := os.OpenFile(string(r.Base), unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return places{}, fmt.Errorf("opening the base directory: %w", err)
 	}
 	defer base.Close()
 	resolved, err := os.Readlink(device.PathOf(base))
 	if err != nil {
-		return places{}, fmt.Errorf("asking where %s is: %w", s.Base, err)
+		return places{}, fmt.Errorf("asking where %s is: %w", r.Base, err)
 	}
 	table, err := mount.Kernel{}.Table()
-	return places{table: table, base: s.Base, resolved: resolved}, err
+	return places{table: table, base: string(r.Base), resolved: resolved}, err
 }
 
 // device is the major:minor of the file system that a folder below the base lies on,
@@ -68,7 +68,7 @@ func (p places) next(from mount.Point, path string) (next mount.Point, found boo
 
 // disk is the one that a folder lies on, and what else lies on it.
 type disk struct {
-	base   string
+	base   Base
 	places places
 	device string
 	// shares: files can have blocks in common.
@@ -79,15 +79,15 @@ type disk struct {
 }
 
 // diskOf is the disk whose turn it is.
-func (s *Store) diskOf(turn turn) (*disk, error) {
-	places, err := s.places()
+func (r *Rooms) diskOf(turn turn) (*disk, error) {
+	places, err := r.places()
 	if err != nil {
 		return nil, err
 	}
 	if device := places.device(turn.path); device != turn.device {
 		return nil, fmt.Errorf("%w: another disk was mounted at %s just now", errPending, turn.path)
 	}
-	return &disk{base: s.Base, places: places, device: turn.device, opened: map[string]*os.File{}}, nil
+	return &disk{base: r.Base, places: places, device: turn.device, opened: map[string]*os.File{}}, nil
 }
 
 // folder opens a backend's folder, if it lies on this disk: others aren't touched, one
@@ -100,7 +100,7 @@ func (d *disk) folder(path string) (*os.File, error) {
 	if d.places.device(path) != d.device {
 		return nil, nil //nolint:nilnil // none of this disk is an answer
 	}
-	folder, err := mount.OpenBeneath(d.base, path)
+	folder, err := d.base.open(path)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, mount.ErrOutside) {
 		return nil, nil //nolint:nilnil // as above
 	}

@@ -27,7 +27,7 @@ type promised struct {
 // promisedOn sums up the volumes that lie on a disk. What counts is that they are
 // there: they are made under the same lock as this is asked, so that no record is
 // needed which a crash could make wrong, or a cache show too late.
-func (s *Store) promisedOn(disk *disk, others []Volume) (promised, error) {
+func (r *Rooms) promisedOn(disk *disk, others []Volume) (promised, error) {
 	var sum promised
 	for _, other := range others {
 		folder, err := disk.folder(other.Path)
@@ -37,7 +37,7 @@ func (s *Store) promisedOn(disk *disk, others []Volume) (promised, error) {
 		if folder == nil {
 			continue
 		}
-		held, taken, err := s.heldBy(folder, other, disk.shares)
+		held, taken, err := r.heldBy(folder, other, disk.shares)
 		if err != nil {
 			return sum, err
 		}
@@ -51,8 +51,8 @@ func (s *Store) promisedOn(disk *disk, others []Volume) (promised, error) {
 // One of which nobody knows was given what it asked for, or will be now; what it asks
 // for beyond what it was given holds up no other. What an image was given it has,
 // whoever was told of it. What is lost may be restored, and keeps its room.
-func (s *Store) heldBy(folder *os.File, volume Volume, shares bool) (held, taken int64, err error) {
-	if begun := s.ledger.draft(volume.Name); begun != nil {
+func (r *Rooms) heldBy(folder *os.File, volume Volume, shares bool) (held, taken int64, err error) {
+	if begun := r.ledger.draft(volume.Name); begun != nil {
 		taken, err = begun.taken(volume)
 		return volume.Bytes, taken, err
 	}
@@ -63,7 +63,7 @@ func (s *Store) heldBy(folder *os.File, volume Volume, shares bool) (held, taken
 	case there != nil && volume.Image != nil:
 		held, taken = there.Size, there.Blocks*device.SectorBytes
 	default:
-		held, taken = s.heldByDirectory(volume), volume.Used
+		held, taken = r.heldByDirectory(volume), volume.Used
 	}
 	if volume.Copy && shares {
 		taken = 0
@@ -71,11 +71,11 @@ func (s *Store) heldBy(folder *os.File, volume Volume, shares bool) (held, taken
 	return held, taken, nil
 }
 
-func (s *Store) heldByDirectory(volume Volume) int64 {
+func (r *Rooms) heldByDirectory(volume Volume) int64 {
 	if volume.Has == 0 {
 		return volume.Bytes
 	}
-	return max(volume.Has, s.ledger.has(volume.Name, volume.Bytes))
+	return max(volume.Has, r.ledger.has(volume.Name, volume.Bytes))
 }
 
 // statIn asks for a volume's directory, or its image, in its open folder: nil if it
@@ -99,7 +99,7 @@ func (v Volume) statIn(folder *os.File) (*unix.Stat_t, error) {
 
 // taken is how much of the disk a draft takes up. An image has all of its room before
 // it is filled; of a copy that is under way nothing counts, as it may share blocks.
-func (d *draft) taken(volume Volume) (int64, error) {
+func (d *draftRoom) taken(volume Volume) (int64, error) {
 	if d.image == nil || volume.Copy {
 		return 0, nil
 	}

@@ -46,12 +46,12 @@ func makeDir(ctx context.Context, folder *os.File, volume Volume) error {
 
 // limitDraft is what makeDir does, for a directory that is filled before it is named. What
 // it is a copy of may have more files than go with its capacity: limitInodesOfCopy limits those.
-func limitDraft(begun *draft, volume Volume) error {
-	limited, err := mayLimit(begun.folder)
+func limitDraft(folder, dir *os.File, volume Volume) error {
+	limited, err := mayLimit(folder)
 	if err != nil || !limited {
 		return err
 	}
-	return quota.Begin(begun.dir, volume.Name, quota.Limits{Bytes: volume.Bytes + copyMargin})
+	return quota.Begin(dir, volume.Name, quota.Limits{Bytes: volume.Bytes + copyMargin})
 }
 
 // copyMargin is what a directory may have beyond its limit while it is filled: the copy holds
@@ -77,12 +77,12 @@ func limitCopy(dir *os.File, volume Volume) error {
 }
 
 // limitInodesOfCopy limits the inodes of a copy that is whole: to no less than it has.
-func limitInodesOfCopy(begun *draft, volume Volume) error {
-	there, err := findLimited(begun.dir, volume)
+func limitInodesOfCopy(folder, dir *os.File, volume Volume) error {
+	there, err := findLimited(dir, volume)
 	if there == nil || err != nil {
 		return err
 	}
-	share, err := quota.ShareOfInodes(begun.folder, volume.Bytes)
+	share, err := quota.ShareOfInodes(folder, volume.Bytes)
 	if err != nil {
 		return err
 	}
@@ -116,8 +116,8 @@ func projectOf(dir *os.File, volume Volume) (quota.Project, error) {
 
 // limit makes a number of bytes the limit of a volume's directory, and limits its inodes in
 // proportion, if it has a limit.
-func (s *Store) limit(volume Volume, bytes int64) error {
-	folder, err := mount.OpenBeneath(s.Base, volume.Path)
+func limit(base Base, volume Volume, bytes int64) error {
+	folder, err := base.open(volume.Path)
 	if err != nil {
 		return err
 	}

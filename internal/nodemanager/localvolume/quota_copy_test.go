@@ -74,7 +74,7 @@ func TestACopyThatIsLargerThanItsClaimIsNotMade(t *testing.T) {
 		copied := volume
 		copied.Name, copied.Source, copied.Bytes = "pvc-2", &volume, 8*mi
 		err := store.Make(t.Context(), copied, listing())
-		if exists, there := store.Exists(copied); !errors.Is(err, unix.EDQUOT) || exists || there != nil {
+		if exists, there := store.Base.Exists(copied); !errors.Is(err, unix.EDQUOT) || exists || there != nil {
 			t.Errorf("got %v, and it is there: %v (%v)", err, exists, there)
 		}
 	})

@@ -27,7 +27,7 @@ func onQuotaDisks(t *testing.T, test func(t *testing.T, store *Store, volume Vol
 			base := realDir(t)
 			mountQuotaDisk(t, base, kind, program)
 			volume := Volume{Path: filepath.Join(base, "fast"), Name: "pvc-1", Bytes: 16 * mi, Has: 16 * mi}
-			test(t, &Store{Base: base}, volume)
+			test(t, NewStore(base, device.FileSystems{}), volume)
 		})
 	}
 }
@@ -73,7 +73,7 @@ func sized(t *testing.T, image *os.File) string {
 // projectThere is the project of a volume's directory, and what it may take up.
 func projectThere(t *testing.T, store *Store, volume Volume) (quota.Project, int64) {
 	t.Helper()
-	dir, err := mount.OpenBeneath(store.Base, volume.directory())
+	dir, err := store.Base.open(volume.directory())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func projectThere(t *testing.T, store *Store, volume Volume) (quota.Project, int
 
 func mustLook(t *testing.T, store *Store, volume Volume) sight {
 	t.Helper()
-	seen, err := store.look(volume, &scene{}, "")
+	seen, err := look(store.Base, volume, &scene{}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestAQuotaGoesWithItsVolume(t *testing.T) {
 		if err := store.Remove(t.Context(), volume); err != nil {
 			t.Fatal(err)
 		}
-		folder, err := mount.OpenBeneath(store.Base, volume.Path)
+		folder, err := store.Base.open(volume.Path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +163,7 @@ func TestADraftWithAQuotaThatACrashLeftIsMadeAnew(t *testing.T) {
 		if err := os.Mkdir(volume.Path, folderMode); err != nil {
 			t.Fatal(err)
 		}
-		folder, err := mount.OpenBeneath(store.Base, volume.Path)
+		folder, err := store.Base.open(volume.Path)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -78,6 +78,7 @@ type Options struct {
 // Reconciler makes and removes volumes.
 type Reconciler struct {
 	Options
+	finder  diskFinder
 	scenes  scenes
 	lanes   *lanes
 	makings makings
@@ -93,7 +94,7 @@ func NewReconciler(options Options) *Reconciler {
 		options.Clock = clock.RealClock{}
 	}
 	return &Reconciler{
-		Options: options, lanes: newLanes(), walker: NewWalker(options.Store.Base, options.Clock), numbers: newVolumeNumbers(),
+		Options: options, finder: diskFinder{nodeName: options.NodeName, client: options.Client}, lanes: newLanes(), walker: NewWalker(options.Store.Base, options.Clock), numbers: newVolumeNumbers(),
 		rooms: wake.Rounds{Clock: clock.RealClock{}, Each: roomEach, Rest: roomRest},
 	}
 }
@@ -129,7 +130,7 @@ func (r *Reconciler) pass(ctx context.Context, stored *stowagev1alpha1.LocalVolu
 		result, err := r.ensureThere(ctx, volume)
 		r.look(ctx, volume, err)
 		if err == nil && outlivesObject(volume) {
-			err = keptIn(volume, r.volumeOf(volume).directory())
+			err = keptIn(volume, volumeOf(volume).directory())
 		}
 		return r.finish(ctx, stored, volume, result, err)
 	}
@@ -151,7 +152,7 @@ func (r *Reconciler) provision(ctx context.Context, stored, volume *stowagev1alp
 	}
 	err := r.make(making, volume)
 	if err == nil {
-		err = r.Store.keepRecord(r.volumeOf(volume))
+		err = r.Store.Base.keepRecord(volumeOf(volume))
 	}
 	if err != nil && isCutShort(making) {
 		return ctrl.Result{RequeueAfter: staleRetry}, nil
@@ -159,7 +160,7 @@ func (r *Reconciler) provision(ctx context.Context, stored, volume *stowagev1alp
 	if err == nil {
 		setCondition(volume, stowagev1alpha1.ProvisionedCondition, stowagev1alpha1.ReasonReady, "the volume is on its node's disk")
 		setCondition(volume, stowagev1alpha1.ReadyCondition, stowagev1alpha1.ReasonReady, "the volume can be mounted")
-		volume.Status.Path = r.volumeOf(volume).directory()
+		volume.Status.Path = volumeOf(volume).directory()
 		setGranted(volume)
 		r.lookAtNew(ctx, volume)
 		return r.finish(ctx, stored, volume, ctrl.Result{RequeueAfter: checkInterval}, nil)
@@ -178,25 +179,25 @@ func (r *Reconciler) make(ctx context.Context, volume *stowagev1alpha1.LocalVolu
 	if err != nil {
 		return err
 	}
-	wanted, err := r.onAcceptedDisk(ctx, volume)
+	wanted, err := r.finder.onAcceptedDisk(ctx, volume)
 	if err != nil {
 		return err
 	}
 	wanted.Source = source
-	return r.Store.Make(ctx, wanted, r.othersOf(ctx, volume))
+	return r.Store.Make(ctx, wanted, othersOf(ctx, r.Client, r.NodeName, volume.Name))
 }
 
 // ensureThere looks after a volume that was made: it may be missing, or be asked
 // to grow.
 func (r *Reconciler) ensureThere(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (ctrl.Result, error) {
-	there, err := r.onDisk(ctx, volume)
+	there, err := r.finder.onDisk(ctx, volume)
 	if err != nil {
 		return retryOf(err), err
 	}
 	if err := r.Store.confirm(there); err != nil {
 		return retryOf(err), err
 	}
-	if err := errors.Join(r.Store.Mend(there), r.Store.keepRecord(there)); err != nil {
+	if err := errors.Join(r.Store.Mend(there), r.Store.Base.keepRecord(there)); err != nil {
 		return retryOf(err), err
 	}
 	setCondition(volume, stowagev1alpha1.ReadyCondition, stowagev1alpha1.ReasonReady, "the volume can be mounted")

@@ -12,7 +12,6 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
-	"github.com/stowage-dev/stowage/internal/mount"
 )
 
 const (
@@ -49,8 +48,8 @@ func (r ownerRecord) fits(id string) bool {
 
 // keepRecord makes sure that a volume's directory tells whose it is. Where the disk
 // takes no such record, or has no room for it, the directory's name must do.
-func (s *Store) keepRecord(volume Volume) error {
-	dir, err := mount.OpenBeneath(s.Base, volume.directory())
+func (b Base) keepRecord(volume Volume) error {
+	dir, err := b.open(volume.directory())
 	if err != nil {
 		return err
 	}

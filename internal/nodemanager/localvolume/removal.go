@@ -27,7 +27,7 @@ func (r *Reconciler) remove(ctx context.Context, stored, volume *stowagev1alpha1
 	}
 	// Nothing was made for a spec that isn't served: there is nothing to remove.
 	if checkSpec(volume) == nil {
-		there, err := r.onDisk(ctx, volume)
+		there, err := r.finder.onDisk(ctx, volume)
 		if err == nil {
 			err = r.beginRemoval(ctx, volume, there)
 		}
@@ -61,9 +61,9 @@ func (r *Reconciler) mayRemove(volume *stowagev1alpha1.LocalVolume) error {
 	if volume.Spec.RemoveData || !served && !isProvisioned(volume) {
 		return nil
 	}
-	there := r.volumeOf(volume)
+	there := volumeOf(volume)
 	if !isProvisioned(volume) {
-		exists, err := r.Store.Exists(there)
+		exists, err := r.Store.Base.Exists(there)
 		if isOutside(err) {
 			return nil
 		}

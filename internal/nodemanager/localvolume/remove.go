@@ -73,14 +73,14 @@ func (s *Store) Remove(ctx context.Context, volume Volume) error {
 	if err := mount.RemoveTreeUntil(ctx, deleting, volume.Name, until); err != nil {
 		return err
 	}
-	s.ledger.forget(volume.Name)
+	s.Rooms.forget(volume.Name)
 	return mount.RemoveUnfinishedUntil(ctx, folder, volume.Name, until)
 }
 
 // openToRemove opens the folder that a volume is removed from; nil where there is nothing to
 // remove.
 func (s *Store) openToRemove(volume Volume) (*os.File, error) {
-	folder, err := mount.OpenBeneath(s.Base, volume.Path)
+	folder, err := s.Base.open(volume.Path)
 	// On a disk that was accepted, and isn't there, a crash may have left half of it.
 	if errors.Is(err, os.ErrNotExist) && !volume.Provisioned && volume.Disk == nil {
 		return nil, nil //nolint:nilnil // nothing is an answer

@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/stowage-dev/stowage/internal/mount"
 )
 
 // room is how much of a disk there is for volumes, in bytes.
@@ -81,23 +80,23 @@ func (r room) check(wanted, taken int64) error {
 
 // roomBeside is what room there is for a volume on the disk of its open folder, beside
 // all others that lie on that disk, whatever folder they lie in.
-func (s *Store) roomBeside(turn turn, folder *os.File, volume Volume, others Lister) (room, error) {
+func (r *Rooms) roomBeside(turn turn, folder *os.File, volume Volume, others Lister) (room, error) {
 	listed, err := others()
 	if err != nil {
 		return room{}, err
 	}
-	return s.measure(turn, folder, volume.Reserved, listed)
+	return r.measure(turn, folder, volume.Reserved, listed)
 }
 
 // checkGrowth says whether a volume, which takes up some bytes of its disk already, can
 // have all that it asks for. A copy may share what it takes up.
-func (s *Store) checkGrowth(turn turn, volume Volume, taken int64, others Lister) error {
-	folder, err := mount.OpenBeneath(s.Base, volume.Path)
+func (r *Rooms) checkGrowth(turn turn, volume Volume, taken int64, others Lister) error {
+	folder, err := r.Base.open(volume.Path)
 	if err != nil {
 		return err
 	}
 	defer folder.Close()
-	there, err := s.roomBeside(turn, folder, volume, others)
+	there, err := r.roomBeside(turn, folder, volume, others)
 	if err != nil {
 		return err
 	}

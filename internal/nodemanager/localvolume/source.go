@@ -24,7 +24,7 @@ func (r *Reconciler) sourceOf(ctx context.Context, volume *stowagev1alpha1.Local
 	if volume.Spec.Source == "" {
 		return nil, nil
 	}
-	if made, err := r.Store.Exists(r.volumeOf(volume)); made || err != nil {
+	if made, err := r.Store.Base.Exists(volumeOf(volume)); made || err != nil {
 		return nil, err
 	}
 	source := &stowagev1alpha1.LocalVolume{}
@@ -42,7 +42,7 @@ func (r *Reconciler) sourceOf(ctx context.Context, volume *stowagev1alpha1.Local
 	if !isProvisioned(source) {
 		return nil, fmt.Errorf("%w: LocalVolume %s, which is to be copied, isn't made yet", errQueued, source.Name)
 	}
-	of := r.volumeOf(source)
+	of := volumeOf(source)
 	// What is being removed isn't lost when it is missing: it doesn't come back.
 	of.Provisioned = of.Provisioned && source.DeletionTimestamp.IsZero()
 	return &of, nil

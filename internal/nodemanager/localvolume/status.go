@@ -88,7 +88,7 @@ func isTerminal(err error) bool {
 }
 
 // messageOf is what the user reads.
-func messageOf(err error, base string) string {
+func messageOf(err error, base Base) string {
 	if errors.Is(err, mount.ErrOutside) {
 		return fmt.Sprintf("%v: the node agent's --local-base is %s: use a path below it, or change the flag and the host path of the node agent's DaemonSet", err, base)
 	}

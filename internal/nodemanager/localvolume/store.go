@@ -9,7 +9,6 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
-	"github.com/stowage-dev/stowage/internal/keyed"
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
@@ -58,29 +57,42 @@ func (v Volume) directory() string { return filepath.Join(v.Path, v.Name) }
 // image is where its image lies, if it is one.
 func (v Volume) image() string { return filepath.Join(v.directory(), stowagev1alpha1.ImageFile) }
 
+// Base is the directory below which a node's local volumes lie. It must exist: a missing
+// one may be a disk that isn't mounted.
+type Base string
+
+// Open opens a folder below the base without following symlinks. A path that isn't below
+// it is mount.ErrOutside.
+func (b Base) open(path string) (*os.File, error) { return mount.OpenBeneath(string(b), path) }
+
 // Store makes and removes the directories and images of volumes below one base
 // directory.
 type Store struct {
-	// Base must exist: a missing one may be a disk that isn't mounted.
-	Base string
+	// Base is where all volumes lie.
+	Base Base
+	// Disks recognises the disks that folders lie on.
+	Disks Disks
+	// Rooms gives room of disks to volumes.
+	Rooms *Rooms
 	// FileSystems makes those in images.
 	FileSystems device.FileSystems
 	// Slice is how long files are removed before others have their turn. Default: two
 	// seconds.
 	Slice time.Duration
 
-	// locks let one volume at a time be given room of a disk.
-	locks keyed.Locks
-	// ledger is what was given, as far as disks and LocalVolumes don't show it.
-	ledger ledger
 	// copies are the volumes that are being copied.
 	copies copies
 }
 
+// NewStore returns a store of the volumes below a base directory.
+func NewStore(base string, systems device.FileSystems) *Store {
+	return &Store{Base: Base(base), Disks: Disks{Base: Base(base)}, Rooms: NewRooms(Base(base)), FileSystems: systems}
+}
+
 // Exists says whether a volume's directory is there, and in it its image, if it is
 // one.
-func (s *Store) Exists(volume Volume) (bool, error) {
-	dir, err := mount.OpenBeneath(s.Base, volume.directory())
+func (b Base) Exists(volume Volume) (bool, error) {
+	dir, err := b.open(volume.directory())
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
@@ -120,11 +132,11 @@ func (s *Store) Make(ctx context.Context, volume Volume, others Lister) error {
 // that it survives a loss of power is waited for afterwards, at the same time as for
 // theirs. The crash that an older one comes from may have been before that was done.
 func (s *Store) makeDirectory(ctx context.Context, volume Volume, others Lister) error {
-	exists, err := s.Exists(volume)
+	exists, err := s.Base.Exists(volume)
 	if err != nil {
 		return err
 	}
-	folder, err := s.folderOf(volume)
+	folder, err := s.Disks.folderOf(volume)
 	if err != nil {
 		return err
 	}
@@ -139,12 +151,12 @@ func (s *Store) makeDirectory(ctx context.Context, volume Volume, others Lister)
 
 // makeBeside makes a directory that isn't there.
 func (s *Store) makeBeside(ctx context.Context, folder *os.File, volume Volume, others Lister) error {
-	turn, err := s.takeTurn(ctx, volume.Path)
+	turn, err := s.Rooms.takeTurn(ctx, volume.Path)
 	if err != nil {
 		return err
 	}
 	defer turn.end()
-	there, err := s.roomBeside(turn, folder, volume, others)
+	there, err := s.Rooms.roomBeside(turn, folder, volume, others)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
@@ -24,7 +25,7 @@ func TestVolumesThatAreMadeAtOnceNeverGetMoreThanTheDiskHas(t *testing.T) {
 		for i := range asked {
 			all = append(all, Volume{Path: base, Name: fmt.Sprintf("pvc-%d", i), Bytes: gi})
 		}
-		if made := makeAtOnce(t, &Store{Base: base}, all); made != room {
+		if made := makeAtOnce(t, NewStore(base, device.FileSystems{}), all); made != room {
 			t.Fatalf("%d volumes were made where %d fit", made, room)
 		}
 	}
@@ -38,7 +39,7 @@ func TestOfAHundredVolumesThatAreMadeAtOnceThoseAreMadeThatFit(t *testing.T) {
 	for i := range asked {
 		all = append(all, Volume{Path: base, Name: fmt.Sprintf("pvc-%d", i), Bytes: gi})
 	}
-	if made := makeAtOnce(t, &Store{Base: base}, all); made != room {
+	if made := makeAtOnce(t, NewStore(base, device.FileSystems{}), all); made != room {
 		t.Errorf("%d volumes were made where %d fit", made, room)
 	}
 	dirs, err := filepath.Glob(filepath.Join(base, "pvc-*"))
@@ -78,7 +79,7 @@ func listing(others ...Volume) Lister {
 
 func TestAVolumeIsThereOnlyOnceItSurvivesALossOfPower(t *testing.T) {
 	base := t.TempDir()
-	store := &Store{Base: base}
+	store := NewStore(base, device.FileSystems{})
 	volume := Volume{Path: filepath.Join(base, "fast"), Name: "pvc-1", Bytes: 1}
 	unwritten := func() error { return store.Make(t.Context(), volume, listing()) }
 
@@ -86,7 +87,7 @@ func TestAVolumeIsThereOnlyOnceItSurvivesALossOfPower(t *testing.T) {
 	if err := mounttest.Sync.Under(t, unwritten); !errors.Is(err, unix.EIO) {
 		t.Errorf("got %v", err)
 	}
-	if exists, err := store.Exists(volume); err != nil || exists {
+	if exists, err := store.Base.Exists(volume); err != nil || exists {
 		t.Errorf("it was made in a folder whose name may be lost (%v)", err)
 	}
 	// nor its own is taken for written because it is there.

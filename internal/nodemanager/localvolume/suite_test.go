@@ -79,7 +79,7 @@ func newNode() *node {
 // options are those of a reconciler that sees LocalVolumes through a client.
 func (n *node) options(seen client.Client) localvolume.Options {
 	return localvolume.Options{
-		NodeName: n.name, Store: &localvolume.Store{Base: n.base, FileSystems: device.NewFileSystems(exec.New())},
+		NodeName: n.name, Store: localvolume.NewStore(n.base, device.NewFileSystems(exec.New())),
 		Client: seen, Live: admin, Events: n.events,
 	}
 }

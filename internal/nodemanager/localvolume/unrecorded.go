@@ -32,8 +32,8 @@ type namer func() (map[string]bool, error)
 // LocalVolume has. The folder is read before the LocalVolumes are listed: a directory
 // is made for a LocalVolume that is in the list, and is gone before it leaves that. So
 // only what is still there afterwards has none.
-func (s *Store) unrecorded(disk Disk, recorded namer) (*stowagev1alpha1.UnrecordedVolumes, error) {
-	folder, err := s.openAccepted(disk.Path, disk.Known)
+func (d Disks) unrecorded(disk Disk, recorded namer) (*stowagev1alpha1.UnrecordedVolumes, error) {
+	folder, err := d.openAccepted(disk.Path, disk.Known)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (r *DiskReconciler) lookForUnrecorded(ctx context.Context, stored, disk *st
 	if before := stored.Status.Identity; before != nil && disk.Status.Identity != nil && before.ID != disk.Status.Identity.ID {
 		disk.Status.Unrecorded = nil
 	}
-	found, err := r.Store.unrecorded(Disk{Path: string(disk.Spec.Path), Known: disk.Status.Identity}, func() (map[string]bool, error) {
+	found, err := r.Store.Disks.unrecorded(Disk{Path: string(disk.Spec.Path), Known: disk.Status.Identity}, func() (map[string]bool, error) {
 		return r.namesAt(ctx, disk.Spec.Path)
 	})
 	if err != nil {

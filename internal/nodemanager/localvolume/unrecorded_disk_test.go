@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/device"
 )
 
 func TestAVolumeWithoutALocalVolumeIsKnownByItsRecordOnARealDisk(t *testing.T) {
@@ -20,13 +21,13 @@ func TestAVolumeWithoutALocalVolumeIsKnownByItsRecordOnARealDisk(t *testing.T) {
 			}
 			nothing := func() (map[string]bool, error) { return nil, nil }
 
-			found, err := store.unrecorded(disk, nothing)
+			found, err := store.Disks.unrecorded(disk, nothing)
 
 			if err != nil || found.Count != 1 || found.Volumes[0] != want {
 				t.Fatalf("it finds %v, error %v", found, err)
 			}
 			everything := func() (map[string]bool, error) { return map[string]bool{volume.Name: true}, nil }
-			if found, err := store.unrecorded(disk, everything); err != nil || found.Count != 0 {
+			if found, err := store.Disks.unrecorded(disk, everything); err != nil || found.Count != 0 {
 				t.Errorf("beside its LocalVolume it finds %v, error %v", found, err)
 			}
 		})
@@ -37,12 +38,12 @@ func TestACopyOfAVolumeHasNoRecordOfItsOwn(t *testing.T) {
 	store, disk, volume := onRealDisk(t, "ext4")
 	copied := filepath.Join(volume.Path, "pvc-2")
 	record := make([]byte, maxRecord)
-	size, err := unix.Getxattr(filepath.Join(store.Base, "fast", volume.Name), recordName, record)
+	size, err := unix.Getxattr(filepath.Join(string(store.Base), "fast", volume.Name), recordName, record)
 	if err = errors.Join(err, os.Mkdir(copied, 0o700), unix.Setxattr(copied, recordName, record[:size], 0)); err != nil {
 		t.Fatal(err)
 	}
 
-	found, err := store.unrecorded(disk, func() (map[string]bool, error) { return nil, nil })
+	found, err := store.Disks.unrecorded(disk, func() (map[string]bool, error) { return nil, nil })
 
 	if err != nil || found.Count != 2 || found.Volumes[1] != (stowagev1alpha1.UnrecordedVolume{ID: "pvc-2"}) {
 		t.Errorf("it finds %v, error %v", found, err)
@@ -55,7 +56,7 @@ func TestAVolumeOnAReadOnlyDiskNeedsNoNewRecord(t *testing.T) {
 	if err := unix.Mount("", volume.Path, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.keepRecord(volume); err != nil {
+	if err := store.Base.keepRecord(volume); err != nil {
 		t.Errorf("on a read-only disk: %v", err)
 	}
 }
@@ -65,19 +66,19 @@ func onRealDisk(t *testing.T, fsType string) (*Store, Disk, Volume) {
 	t.Helper()
 	base := realDir(t)
 	mountNew(t, filepath.Join(base, "fast"), fsType, 512<<20)
-	store := &Store{Base: base}
+	store := NewStore(base, device.FileSystems{})
 	volume := Volume{
 		Path: filepath.Join(base, "fast"), Name: "pvc-1", Bytes: 1 << 20,
 		Owner: stowagev1alpha1.ClaimReference{Namespace: "shop", Name: "orders", UID: "1"},
 	}
 	none := func() ([]Volume, error) { return nil, nil }
 	disk := Disk{Name: "fast.1", Path: volume.Path, Backend: "fast"}
-	identity, err := store.Identify(disk, none)
+	identity, err := store.Disks.Identify(disk, none)
 	if err != nil {
 		t.Fatal(err)
 	}
 	disk.Known, volume.Disk = identity, identity
-	if err := errors.Join(store.Make(t.Context(), volume, none), store.keepRecord(volume)); err != nil {
+	if err := errors.Join(store.Make(t.Context(), volume, none), store.Base.keepRecord(volume)); err != nil {
 		t.Fatal(err)
 	}
 	return store, disk, volume

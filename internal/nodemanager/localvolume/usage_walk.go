@@ -24,7 +24,7 @@ const (
 // Walker counts what is in directories that have no quota, one of a folder after another
 // and slowly, apart from the passes over LocalVolumes, which go on meanwhile.
 type Walker struct {
-	base    string
+	base    Base
 	clock   clock.PassiveClock
 	counted chan event.TypedGenericEvent[*stowagev1alpha1.LocalVolume]
 	asked   chan Volume
@@ -45,7 +45,7 @@ type walk struct {
 }
 
 // NewWalker returns a walker of the volumes below a base directory. Start starts it.
-func NewWalker(base string, at clock.PassiveClock) *Walker {
+func NewWalker(base Base, at clock.PassiveClock) *Walker {
 	return &Walker{
 		base: base, clock: at, known: map[string]walk{}, waiting: map[string][]Volume{},
 		asked:   make(chan Volume, mostWaiting),
@@ -152,7 +152,7 @@ func (w *Walker) count(ctx context.Context, volume Volume) {
 }
 
 func (w *Walker) measure(ctx context.Context, volume Volume) (mount.Tree, error) {
-	dir, err := mount.OpenBeneath(w.base, volume.directory())
+	dir, err := w.base.open(volume.directory())
 	if err != nil {
 		return mount.Tree{}, err
 	}

@@ -11,20 +11,20 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
-// othersOf lists the node's other volumes, from the cache. That may be behind what
+// othersOf lists a node's volumes but for one, from the cache. That may be behind what
 // this process wrote, but not behind what it read: it has every volume that a pass
 // was made over.
-func (r *Reconciler) othersOf(ctx context.Context, volume *stowagev1alpha1.LocalVolume) Lister {
+func othersOf(ctx context.Context, reader client.Reader, node, volume string) Lister {
 	return func() ([]Volume, error) {
 		list := &stowagev1alpha1.LocalVolumeList{}
-		if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("listing the node's volumes: %w", err)
 		}
 		others := make([]Volume, 0, len(list.Items))
 		for i := range list.Items {
 			other := &list.Items[i]
-			if other.Name != volume.Name && other.Spec.NodeName == r.NodeName && checkName(other) == nil {
-				known := r.volumeOf(other)
+			if other.Name != volume && other.Spec.NodeName == node && checkName(other) == nil {
+				known := volumeOf(other)
 				// One that is being removed may be missing already.
 				known.Removing = known.Provisioned && !other.DeletionTimestamp.IsZero()
 				known.Provisioned = known.Provisioned && !known.Removing
@@ -36,7 +36,7 @@ func (r *Reconciler) othersOf(ctx context.Context, volume *stowagev1alpha1.Local
 }
 
 // volumeOf is what the store needs to know of a LocalVolume.
-func (r *Reconciler) volumeOf(volume *stowagev1alpha1.LocalVolume) Volume {
+func volumeOf(volume *stowagev1alpha1.LocalVolume) Volume {
 	of := Volume{
 		Path:        string(volume.Spec.Path),
 		Name:        volume.Name,

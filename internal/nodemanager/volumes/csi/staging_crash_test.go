@@ -94,7 +94,7 @@ func TestAVolumeThatIsStagedIsNotRemoved(t *testing.T) {
 	for name, kind := range localKinds {
 		t.Run(name, func(t *testing.T) {
 			n := newKubeletNode(t, "ext4", imageBytes)
-			store := &localvolume.Store{Base: n.driver.Base, FileSystems: systems}
+			store := localvolume.NewStore(n.driver.Base, systems)
 			volume := localvolume.Volume{Path: filepath.Dir(n.path), Name: "pvc-1", Bytes: imageBytes, Provisioned: true}
 			if name != "a directory" {
 				volume.Image = &localvolume.Image{FSType: "ext4"}
