@@ -6,11 +6,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // errUnwanted is that a volume was deleted while it was made.
@@ -46,15 +42,6 @@ func (m *makings) heed(volume client.Object) {
 	defer m.mu.Unlock()
 	if end := m.end[volume.GetUID()]; end != nil && !volume.GetDeletionTimestamp().IsZero() {
 		end(errUnwanted)
-	}
-}
-
-// heedDeletions is a handler that wakes nobody: who is cut short is woken by others.
-func (m *makings) heedDeletions() handler.EventHandler {
-	return handler.Funcs{
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			m.heed(e.ObjectNew)
-		},
 	}
 }
 

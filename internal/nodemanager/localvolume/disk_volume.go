@@ -2,7 +2,6 @@ package localvolume
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -93,19 +92,4 @@ func (r *Reconciler) CheckDisk(ctx context.Context, directory string) error {
 		return err
 	}
 	return r.Store.Disks.checkDisk(Volume{Path: folder, Disk: disk.Status.Identity})
-}
-
-// checkDisk makes sure that the disk is there that a volume lies on.
-func (d Disks) checkDisk(volume Volume) error {
-	if volume.Disk == nil {
-		return nil
-	}
-	folder, err := d.openAccepted(volume.Path, volume.Disk)
-	if errors.Is(err, errSymlink) || errors.Is(err, errNotDirectory) {
-		return fmt.Errorf("%w: %w", errNoDisk, err)
-	}
-	if err != nil {
-		return err
-	}
-	return folder.Close()
 }

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -19,26 +18,6 @@ import (
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
-// measuredLater wakes all disks of the node a moment after a volume came, changed or
-// went: backends may share a disk.
-func (r *DiskReconciler) measuredLater() handler.EventHandler {
-	wake := func(ctx context.Context, queue queue) {
-		disks := &stowagev1alpha1.LocalDiskList{}
-		if err := r.Client.List(ctx, disks, client.UnsafeDisableDeepCopy); err != nil {
-			// They are looked at again anyhow, only later.
-			logf.FromContext(ctx).Error(err, "listing disks to measure")
-		}
-		for _, disk := range disks.Items {
-			queue.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: disk.Name}}, diskDelay)
-		}
-	}
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, _ event.CreateEvent, queue queue) { wake(ctx, queue) },
-		UpdateFunc: func(ctx context.Context, _ event.UpdateEvent, queue queue) { wake(ctx, queue) },
-		DeleteFunc: func(ctx context.Context, _ event.DeleteEvent, queue queue) { wake(ctx, queue) },
-	}
-}
 
 // volumesOfDisk is the volumes that lie on a disk, or are to.
 func (r *Reconciler) volumesOfDisk(ctx context.Context, object client.Object) []reconcile.Request {

@@ -86,9 +86,6 @@ func (r *Reconciler) see(volume *stowagev1alpha1.LocalVolume) (sight, error) {
 	return seen, nil
 }
 
-// isFiles says whether a volume is files, of which there is a number, and no device.
-func (v Volume) isFiles() bool { return v.Image == nil || v.Image.FSType != "" }
-
 // counted is what is known of a directory without a quota.
 func (r *Reconciler) counted(volume *stowagev1alpha1.LocalVolume, of Volume) walk {
 	var told time.Time

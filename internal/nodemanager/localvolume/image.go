@@ -16,14 +16,6 @@ import (
 // imageMode lets none but root read or write an image: pods get what is in it.
 const imageMode = 0o600
 
-// Image is what a volume is that is an image: a file in the volume's directory.
-type Image struct {
-	// FSType is the file system in it; "" where pods get it as a block device.
-	FSType string
-	// Sparse: the disk keeps no room for what isn't written.
-	Sparse bool
-}
-
 // draft is a volume that is being made: its directory has another name. One that is a
 // directory has no image.
 type draft struct {

@@ -11,25 +11,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
-// openImage opens the image of a volume that was made.
-func (b Base) openImage(volume Volume) (*os.File, error) {
-	dir, err := b.open(volume.directory())
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	place, err := mount.OpenFileAt(dir, stowagev1alpha1.ImageFile)
-	if err != nil {
-		return nil, err
-	}
-	defer place.Close()
-	image, err := os.OpenFile(device.PathOf(place), os.O_RDWR, 0)
-	if err != nil {
-		return nil, fmt.Errorf("opening image %s: %w", volume.image(), err)
-	}
-	return image, nil
-}
-
 // growImage makes an image as large as it is asked to be, if there is room for it
 // beside the others. What the file has is what was given, whoever was told of it.
 // What shows it, and what is in it, grow where it is mounted.

@@ -6,9 +6,11 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
+
+// concurrentVolumes is how many volumes of a folder are worked on at once: most of the time
+// is spent on waiting for the API server, and for the disk to have written.
+const concurrentVolumes = 16
 
 // longPasses is how many of the passes over volumes of a folder may remove or copy files.
 const longPasses = concurrentVolumes / 2
@@ -33,15 +35,6 @@ type pass struct {
 	path, namespace string
 	// long: it removes files or copies them, which takes as long as a tenant makes it.
 	long bool
-}
-
-// passOf is the pass that a volume needs now.
-func passOf(volume *stowagev1alpha1.LocalVolume) pass {
-	copies := volume.Spec.Source != "" && !isProvisioned(volume)
-	return pass{
-		path: string(volume.Spec.Path), namespace: volume.Spec.ClaimRef.Namespace,
-		long: !volume.DeletionTimestamp.IsZero() || copies,
-	}
 }
 
 type lane struct {

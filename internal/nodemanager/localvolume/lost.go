@@ -3,11 +3,7 @@ package localvolume
 import (
 	"errors"
 	"fmt"
-
 )
-
-// errImageMissing is that a volume's directory is there without its image.
-var errImageMissing = fmt.Errorf("%w: its image is missing", errLost)
 
 // confirm makes sure that a volume which was made is there. It is errLost where its
 // disk is another, or doesn't have it. A disk that can't be asked now says neither.

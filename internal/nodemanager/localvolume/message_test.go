@@ -10,13 +10,12 @@ import (
 )
 
 // Names of a tenant's files are in errors, and the API server refuses what is too long.
-func TestWhatAVolumeAndADiskSayIsAsLongAsTheAPITakes(t *testing.T) {
+func TestTheMessagesOfAVolumeAreAsLongAsTheAPITakes(t *testing.T) {
 	const reason = ": no space left on device"
 	err := errors.New("copying /" + strings.Repeat("é/", 1<<20) + reason)
-	volume, disk := &stowagev1alpha1.LocalVolume{}, &stowagev1alpha1.LocalDisk{}
+	volume := &stowagev1alpha1.LocalVolume{}
 	setProblem(volume, stowagev1alpha1.ReasonUnavailable, messageOf(err, "/base"))
-	setDiskCondition(disk, stowagev1alpha1.ReadyCondition, stowagev1alpha1.ReasonUnavailable, err.Error())
-	for _, condition := range append(volume.Status.Conditions, disk.Status.Conditions...) {
+	for _, condition := range volume.Status.Conditions {
 		if len(condition.Message) > message.MaxCondition || !strings.HasSuffix(condition.Message, reason) {
 			t.Errorf("%s says %d bytes", condition.Type, len(condition.Message))
 		}

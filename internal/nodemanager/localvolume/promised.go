@@ -1,13 +1,8 @@
 package localvolume
 
 import (
-	"errors"
-	"fmt"
 	"os"
 
-	"golang.org/x/sys/unix"
-
-	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
 )
 
@@ -76,25 +71,6 @@ func (r *Rooms) heldByDirectory(volume Volume) int64 {
 		return volume.Bytes
 	}
 	return max(volume.Has, r.ledger.has(volume.Name, volume.Bytes))
-}
-
-// statIn asks for a volume's directory, or its image, in its open folder: nil if it
-// isn't there. It opens nothing: each volume that is made asks for all others.
-func (v Volume) statIn(folder *os.File) (*unix.Stat_t, error) {
-	name := v.Name
-	if v.Image != nil {
-		name += "/" + stowagev1alpha1.ImageFile
-	}
-	var stat unix.Stat_t
-	err := unix.Fstatat(int(folder.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW)
-	switch {
-	case errors.Is(err, unix.ENOENT):
-		return nil, nil //nolint:nilnil // absence is an answer
-	case err != nil:
-		return nil, fmt.Errorf("looking for volume %s: %w", v.Name, err)
-	default:
-		return &stat, nil
-	}
 }
 
 // taken is how much of the disk a draft takes up. An image has all of its room before

@@ -14,14 +14,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,35 +44,15 @@ const (
 	problemRetry = 30 * time.Second
 	// checkInterval is how often a volume is looked at that nothing happens to.
 	checkInterval = time.Minute
-	// concurrentVolumes is how many of a folder are worked on at once: most of the time is
-	// spent on waiting for the API server, and for the disk to have written. Workers are
-	// there for several disks that answer nobody.
-	concurrentVolumes, volumeWorkers = 16, 128
+	// volumeWorkers is how many volumes are worked on at once. They are there for several
+	// disks that hang.
+	volumeWorkers = 128
+	// sliceRetry is how soon a removal goes on that gave its place to others.
+	sliceRetry = 10 * time.Millisecond
 	// roomEach is how long volumes that wait for room leave each other, and roomRest how
 	// long they rest at least: each volume that goes wakes them.
 	roomEach, roomRest = 10 * time.Millisecond, time.Second
-	// defaultFSType is the file system of images that name none.
-	defaultFSType = "ext4"
 )
-
-// Options are what the reconcilers are made of.
-type Options struct {
-	// NodeName is the node whose volumes are made.
-	NodeName string
-	// Store makes them. Both reconcilers have the same.
-	Store *Store
-	// Client reads from a cache that holds this node's LocalVolumes and LocalDisks,
-	// and writes.
-	Client client.Client
-	// Live reads from the API server itself.
-	Live client.Reader
-	// Events tells users.
-	Events events.EventRecorder
-	// Clock is the time. Default: the machine's.
-	Clock clock.PassiveClock
-	// Metrics take the numbers of volumes and disks. Nil: nobody counts them.
-	Metrics prometheus.Registerer
-}
 
 // Reconciler makes and removes volumes.
 type Reconciler struct {
@@ -238,7 +217,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("localvolume").
 		For(&stowagev1alpha1.LocalVolume{}).
 		Watches(&stowagev1alpha1.LocalVolume{}, r.deletions()).
-		Watches(&stowagev1alpha1.LocalVolume{}, r.makings.heedDeletions()).
+		Watches(&stowagev1alpha1.LocalVolume{}, r.heedDeletions()).
 		Watches(&stowagev1alpha1.LocalDisk{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfDisk), onlyOtherDisks()).
 		WatchesRawSource(source.Channel(r.walker.counted, &handler.TypedEnqueueRequestForObject[*stowagev1alpha1.LocalVolume]{})).
 		WatchesRawSource(r.lanes).
@@ -248,7 +227,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // deletions wakes, in rounds, the volumes of the node for which a disk was too full.
 func (r *Reconciler) deletions() handler.EventHandler {
-	return handler.Funcs{DeleteFunc: func(ctx context.Context, _ event.DeleteEvent, queue queue) {
+	return handler.Funcs{DeleteFunc: func(ctx context.Context, _ event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		r.rooms.Wake(r.NodeName, queue, func() []reconcile.Request { return r.waitingForRoom(ctx) })
 	}}
 }

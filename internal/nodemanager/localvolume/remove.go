@@ -15,9 +15,6 @@ import (
 // it takes to begin, short beside what users wait for.
 const defaultSlice = 2 * time.Second
 
-// sliceRetry is how soon a removal goes on that gave its place to others.
-const sliceRetry = 10 * time.Millisecond
-
 // until is when a removal that begins now gives its place to others.
 func (s *Store) until() time.Time { return time.Now().Add(cmp.Or(s.Slice, defaultSlice)) }
 
@@ -152,4 +149,15 @@ func refuseInUse(ctx context.Context, folder *os.File, volume Volume) (release f
 		return func() {}, nil
 	}
 	return reserveImage(ctx, dir)
+}
+
+// checkRemovable returns why nothing of a volume can be removed now: then nothing is
+// begun, and the order can still be taken back.
+func (s *Store) checkRemovable(ctx context.Context, volume Volume) error {
+	folder, err := s.openUnused(ctx, volume)
+	if folder == nil || err != nil {
+		return err
+	}
+	folder.Close()
+	return s.copies.unless(volume.directory(), func() error { return nil })
 }

@@ -49,17 +49,6 @@ func (r *Reconciler) beginRemoval(ctx context.Context, volume *stowagev1alpha1.L
 	return nil
 }
 
-// checkRemovable returns why nothing of a volume can be removed now: then nothing is
-// begun, and the order can still be taken back.
-func (s *Store) checkRemovable(ctx context.Context, volume Volume) error {
-	folder, err := s.openUnused(ctx, volume)
-	if folder == nil || err != nil {
-		return err
-	}
-	folder.Close()
-	return s.copies.unless(volume.directory(), func() error { return nil })
-}
-
 // outlivesObject reports whether a volume was made whose object was deleted, and whose data
 // stays. It is looked after like any other: pods may use it.
 func outlivesObject(volume *stowagev1alpha1.LocalVolume) bool {

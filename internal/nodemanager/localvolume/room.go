@@ -1,13 +1,8 @@
 package localvolume
 
 import (
-	"errors"
 	"fmt"
 	"os"
-
-	"golang.org/x/sys/unix"
-	"k8s.io/apimachinery/pkg/api/resource"
-
 )
 
 // room is how much of a disk there is for volumes, in bytes.
@@ -104,20 +99,4 @@ func (r *Rooms) checkGrowth(turn turn, volume Volume, taken int64, others Lister
 		taken = 0
 	}
 	return there.check(volume.Bytes, taken)
-}
-
-// isNoRoom says whether the disk itself refused to hold more.
-func isNoRoom(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
-
-// quantity writes bytes the way users do, rounded to a tenth of a MiB or more.
-func quantity(bytes int64) string {
-	const gibibyte, mebibyte = 1 << 30, 1 << 20
-	switch {
-	case bytes%gibibyte != 0 && bytes > gibibyte:
-		return fmt.Sprintf("%.1fGi", float64(bytes)/gibibyte)
-	case bytes%mebibyte != 0 && bytes > mebibyte:
-		return fmt.Sprintf("%.1fMi", float64(bytes)/mebibyte)
-	default:
-		return resource.NewQuantity(bytes, resource.BinarySI).String()
-	}
 }

@@ -94,3 +94,12 @@ func isRefused(volume *stowagev1alpha1.LocalVolume) bool {
 	provisioned := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.ProvisionedCondition)
 	return provisioned != nil && (provisioned.Reason == stowagev1alpha1.ReasonInvalid || provisioned.Reason == stowagev1alpha1.ReasonNotSupported)
 }
+
+// adopt has a found volume adopted, on the disk that was accepted.
+func (r *Reconciler) adopt(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
+	there, err := r.finder.onAcceptedDisk(ctx, volume)
+	if err != nil {
+		return err
+	}
+	return r.Store.adoptFound(ctx, there, othersOf(ctx, r.Client, r.NodeName, volume.Name))
+}

@@ -2,12 +2,9 @@ package localvolume
 
 import (
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -20,35 +17,7 @@ import (
 )
 
 // Errors that the spec of a LocalVolume or the state of its directory lead to.
-var (
-	errNotSupported = errors.New("not supported by this version of Stowage")
-	errInvalid      = errors.New("the LocalVolume is invalid")
-	errLost         = errors.New("the volume is lost")
-	errKept         = errors.New("the object was deleted, and the data stays")
-	errQueued       = errors.New("waiting for its turn")
-	errPending      = errors.New("waiting")
-)
-
-// checkSpec says whether this version can make such a volume.
-func checkSpec(volume *stowagev1alpha1.LocalVolume) error {
-	if volume.Spec.VolumeMode == corev1.PersistentVolumeBlock && volume.Spec.Layout != stowagev1alpha1.LayoutImage {
-		return fmt.Errorf("volumeMode Block is %w in layout %s: use Filesystem, or layout Image", errNotSupported, volume.Spec.Layout)
-	}
-	return checkName(volume)
-}
-
-// checkName makes sure that the name is one that Stowage makes for this claim:
-// pvc-<uid>, or pvc-<uid>-<n> for a further attempt. A directory of that name can
-// be nobody else's, and so may be adopted, and removed.
-func checkName(volume *stowagev1alpha1.LocalVolume) error {
-	uid := string(volume.Spec.ClaimRef.UID)
-	attempt, found := strings.CutPrefix(volume.Name, "pvc-"+uid)
-	number, numbered := strings.CutPrefix(attempt, "-")
-	if uid == "" || !found || strings.Trim(number, "0123456789") != "" || numbered != (number != "") || !numbered && attempt != "" {
-		return fmt.Errorf("%w: its name must be pvc-%s, after the claim that it is for", errInvalid, uid)
-	}
-	return nil
-}
+var ()
 
 // reasonOf is the reason of the condition that tells of an error.
 func reasonOf(err error) string {
@@ -87,21 +56,6 @@ func isTerminal(err error) bool {
 	return slices.Contains(terminal, reasonOf(err))
 }
 
-// messageOf is what the user reads.
-func messageOf(err error, base Base) string {
-	if errors.Is(err, mount.ErrOutside) {
-		return fmt.Sprintf("%v: the node agent's --local-base is %s: use a path below it, or change the flag and the host path of the node agent's DaemonSet", err, base)
-	}
-	if errors.Is(err, mount.ErrUnfinished) {
-		return fmt.Sprintf("%v: removing goes on", err)
-	}
-	return err.Error()
-}
-
-func isProvisioned(volume *stowagev1alpha1.LocalVolume) bool {
-	return meta.IsStatusConditionTrue(volume.Status.Conditions, stowagev1alpha1.ProvisionedCondition)
-}
-
 // setProblem says in both conditions what is wrong; a volume that was made stays
 // one that was made.
 func setProblem(volume *stowagev1alpha1.LocalVolume, reason, message string) {
@@ -121,8 +75,6 @@ func setCondition(volume *stowagev1alpha1.LocalVolume, kind, reason, text string
 		Type: kind, Status: status, Reason: reason, Message: message.Cut(text, message.MaxCondition), ObservedGeneration: volume.Generation,
 	})
 }
-
-func isOutside(err error) bool { return errors.Is(err, mount.ErrOutside) }
 
 // retryOf is when to try again after an error.
 func retryOf(err error) ctrl.Result {

@@ -1,62 +1,16 @@
 package localvolume
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount"
 )
-
-func TestNamesAreThoseThatStowageMakesForTheClaim(t *testing.T) {
-	const uid = "0b7e9a52-0000-4000-8000-000000000001"
-	tests := map[string]bool{
-		"pvc-" + uid:         true,
-		"pvc-" + uid + "-2":  true,
-		"pvc-" + uid + "-12": true,
-		"pvc-" + uid + "-":   false,
-		"pvc-" + uid + "-x":  false,
-		"pvc-" + uid + "2":   false,
-		"pvc-" + uid + "/..": false,
-		"pvc-":               false,
-		"pvc-other":          false,
-		"fast":               false,
-		".":                  false,
-		"..":                 false,
-		"":                   false,
-		uid:                  false,
-	}
-	for name, valid := range tests {
-		volume := &stowagev1alpha1.LocalVolume{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec:       stowagev1alpha1.LocalVolumeSpec{ClaimRef: stowagev1alpha1.ClaimReference{UID: types.UID(uid)}},
-		}
-		if err := checkName(volume); (err == nil) != valid {
-			t.Errorf("%q: got %v", name, err)
-		}
-	}
-	nobody := &stowagev1alpha1.LocalVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-"}}
-	if checkName(nobody) == nil {
-		t.Error("a volume of no claim has a valid name")
-	}
-}
-
-func TestABlockDeviceNeedsAnImage(t *testing.T) {
-	spec := stowagev1alpha1.LocalVolumeSpec{Layout: stowagev1alpha1.LayoutDirectory, VolumeMode: corev1.PersistentVolumeBlock}
-	err := checkSpec(&stowagev1alpha1.LocalVolume{Spec: spec})
-	if !errors.Is(err, errNotSupported) || !strings.Contains(err.Error(), "layout Image") {
-		t.Errorf("got %v", err)
-	}
-}
 
 func TestEachKindOfErrorHasItsReason(t *testing.T) {
 	tests := map[error]string{
@@ -81,5 +35,12 @@ func TestEachKindOfErrorHasItsReason(t *testing.T) {
 		if got := reasonOf(fmt.Errorf("doing something: %w", err)); got != want {
 			t.Errorf("%v has reason %s, want %s", err, got, want)
 		}
+	}
+}
+
+func TestARemovalThatGaveItsPlaceToOthersGoesOnSoon(t *testing.T) {
+	err := fmt.Errorf("removing: %w", mount.ErrUnfinished)
+	if wait := retryOf(err).RequeueAfter; wait != sliceRetry {
+		t.Errorf("it goes on after %s", wait)
 	}
 }

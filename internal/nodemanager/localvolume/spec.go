@@ -4,12 +4,43 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
+
+// defaultFSType is the file system of images that name none.
+const defaultFSType = "ext4"
+
+// checkSpec says whether this version can make such a volume.
+func checkSpec(volume *stowagev1alpha1.LocalVolume) error {
+	if volume.Spec.VolumeMode == corev1.PersistentVolumeBlock && volume.Spec.Layout != stowagev1alpha1.LayoutImage {
+		return fmt.Errorf("volumeMode Block is %w in layout %s: use Filesystem, or layout Image", errNotSupported, volume.Spec.Layout)
+	}
+	return checkName(volume)
+}
+
+// checkName makes sure that the name is one that Stowage makes for this claim:
+// pvc-<uid>, or pvc-<uid>-<n> for a further attempt. A directory of that name can
+// be nobody else's, and so may be adopted, and removed.
+func checkName(volume *stowagev1alpha1.LocalVolume) error {
+	uid := string(volume.Spec.ClaimRef.UID)
+	attempt, found := strings.CutPrefix(volume.Name, "pvc-"+uid)
+	number, numbered := strings.CutPrefix(attempt, "-")
+	if uid == "" || !found || strings.Trim(number, "0123456789") != "" || numbered != (number != "") || !numbered && attempt != "" {
+		return fmt.Errorf("%w: its name must be pvc-%s, after the claim that it is for", errInvalid, uid)
+	}
+	return nil
+}
+
+func isProvisioned(volume *stowagev1alpha1.LocalVolume) bool {
+	return meta.IsStatusConditionTrue(volume.Status.Conditions, stowagev1alpha1.ProvisionedCondition)
+}
 
 // othersOf lists a node's volumes but for one, from the cache. That may be behind what
 // this process wrote, but not behind what it read: it has every volume that a pass
