@@ -85,3 +85,17 @@ func (r room) differs(a, b *resource.Quantity) bool {
 func inMebibytes(bytes int64) *resource.Quantity {
 	return resource.NewQuantity(bytes/mebibyte*mebibyte, resource.BinarySI)
 }
+
+// fullness is the reason and the message of the condition that says whether a disk has room
+// for volumes. Its numbers stay the same while the disk is used.
+func (r room) fullness() (reason, message string) {
+	switch {
+	case r.left() >= mebibyte:
+		return stowagev1alpha1.ReasonReady, "volumes can be given some of the disk"
+	case r.leftBytes() >= mebibyte:
+		return stowagev1alpha1.ReasonFull, "hardly any inodes are left on the disk: remove files, delete claims, or add a node or a disk"
+	default:
+		return stowagev1alpha1.ReasonFull, fmt.Sprintf("nothing is left of %s (%s reserved): delete claims, remove other files, or add a node or a disk",
+			quantity(r.total), quantity(r.reserved))
+	}
+}

@@ -2,7 +2,6 @@ package localvolume
 
 import (
 	"errors"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,18 +47,8 @@ func setDiskReady(disk *stowagev1alpha1.LocalDisk, problem error, base Base) {
 // setRoom says, in memory, whether a disk has room for volumes. How the disk is used
 // stands in the numbers of the status, which are written at intervals.
 func setRoom(disk *stowagev1alpha1.LocalDisk, room room) {
-	if room.left() >= mebibyte {
-		setDiskCondition(disk, stowagev1alpha1.HasRoomCondition, stowagev1alpha1.ReasonReady, "volumes can be given some of the disk")
-		return
-	}
-	if room.leftBytes() >= mebibyte {
-		setDiskCondition(disk, stowagev1alpha1.HasRoomCondition, stowagev1alpha1.ReasonFull,
-			"hardly any inodes are left on the disk: remove files, delete claims, or add a node or a disk")
-		return
-	}
-	setDiskCondition(disk, stowagev1alpha1.HasRoomCondition, stowagev1alpha1.ReasonFull,
-		fmt.Sprintf("nothing is left of %s (%s reserved): delete claims, remove other files, or add a node or a disk",
-			quantity(room.total), quantity(room.reserved)))
+	reason, message := room.fullness()
+	setDiskCondition(disk, stowagev1alpha1.HasRoomCondition, reason, message)
 }
 
 // setUnknownRoom says, in memory, that nobody knows a disk's room.

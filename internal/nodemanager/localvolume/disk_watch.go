@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -16,8 +15,6 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
-
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // volumesOfDisk is the volumes that lie on a disk, or are to.
 func (r *Reconciler) volumesOfDisk(ctx context.Context, object client.Object) []reconcile.Request {

@@ -4,10 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-
-	"k8s.io/apimachinery/pkg/api/meta"
-
-	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
 const gi = int64(1) << 30
@@ -62,18 +58,7 @@ func TestTheReasonForNoRoomStaysTheSameWhileTheDiskChanges(t *testing.T) {
 
 // fullness is what a LocalDisk says of a disk without room.
 func fullness(of room) string {
-	disk := &stowagev1alpha1.LocalDisk{}
 	of.free = 0
-	setRoom(disk, of)
-	return meta.FindStatusCondition(disk.Status.Conditions, stowagev1alpha1.HasRoomCondition).Message
-}
-
-func TestQuantitiesAreWrittenAsUsersDo(t *testing.T) {
-	for bytes, want := range map[int64]string{
-		0: "0", 1: "1", 1 << 20: "1Mi", 500 << 20: "500Mi", gi: "1Gi", 3 * gi / 2: "1.5Gi", 10*gi + 1: "10.0Gi", 1<<20 + 1: "1.0Mi",
-	} {
-		if got := quantity(bytes); got != want {
-			t.Errorf("%d is written %s, want %s", bytes, got, want)
-		}
-	}
+	_, message := of.fullness()
+	return message
 }

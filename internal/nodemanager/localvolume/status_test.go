@@ -19,6 +19,8 @@ func TestEachKindOfErrorHasItsReason(t *testing.T) {
 		errLost:          stowagev1alpha1.ReasonLost,
 		errExhausted:     stowagev1alpha1.ReasonExhausted,
 		errInUse:         stowagev1alpha1.ReasonInUse,
+		errQueued:        stowagev1alpha1.ReasonPending,
+		unix.EIO:         stowagev1alpha1.ReasonUnavailable,
 		mount.ErrMounted: stowagev1alpha1.ReasonInUse,
 		mount.ErrOutside: stowagev1alpha1.ReasonPathOutsideBase,
 		errNoDisk:        stowagev1alpha1.ReasonUnavailable,

@@ -20,10 +20,10 @@ func TestVolumesThatAreMadeAtOnceNeverGetMoreThanTheDiskHas(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	const rounds, room, asked = 30, 4, 16
 	for range rounds {
-		base := newDisk(t, room*gi)
+		base := newDisk(t, room*1024*mi)
 		var all []Volume
 		for i := range asked {
-			all = append(all, Volume{Path: base, Name: fmt.Sprintf("pvc-%d", i), Bytes: gi})
+			all = append(all, Volume{Path: base, Name: fmt.Sprintf("pvc-%d", i), Bytes: 1024*mi})
 		}
 		if made := makeAtOnce(t, NewStore(base, device.FileSystems{}), all); made != room {
 			t.Fatalf("%d volumes were made where %d fit", made, room)
@@ -34,10 +34,10 @@ func TestVolumesThatAreMadeAtOnceNeverGetMoreThanTheDiskHas(t *testing.T) {
 func TestOfAHundredVolumesThatAreMadeAtOnceThoseAreMadeThatFit(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	const room, asked = 37, 100
-	base := newDisk(t, room*gi)
+	base := newDisk(t, room*1024*mi)
 	var all []Volume
 	for i := range asked {
-		all = append(all, Volume{Path: base, Name: fmt.Sprintf("pvc-%d", i), Bytes: gi})
+		all = append(all, Volume{Path: base, Name: fmt.Sprintf("pvc-%d", i), Bytes: 1024*mi})
 	}
 	if made := makeAtOnce(t, NewStore(base, device.FileSystems{}), all); made != room {
 		t.Errorf("%d volumes were made where %d fit", made, room)
