@@ -17,9 +17,12 @@ import (
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/node/localdisk"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/diskagent"
+	localdiskstore "github.com/stowage-dev/stowage/internal/node/localdisk/store"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/volumeagent"
 	"github.com/stowage-dev/stowage/internal/nodemanager"
 	"github.com/stowage-dev/stowage/internal/nodemanager/localrecycling"
-	"github.com/stowage-dev/stowage/internal/nodemanager/localvolume"
 	"github.com/stowage-dev/stowage/internal/nodemanager/objects"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/configmap"
@@ -52,8 +55,8 @@ const inlineDir = "inline-nfs"
 
 // addControllers adds what the agent does to its manager.
 func addControllers(ctx context.Context, mgr ctrl.Manager, options *options) error {
-	store := localvolume.NewStore(options.localBase, device.NewFileSystems(exec.New()))
-	volumesOnDisks := localvolume.Options{
+	store := localdiskstore.NewStore(options.localBase, device.NewFileSystems(exec.New()))
+	volumesOnDisks := localdisk.Options{
 		NodeName: options.nodeName,
 		Store:    store,
 		Client:   mgr.GetClient(),
@@ -61,7 +64,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, options *options) err
 		Events:   recorderOf(mgr),
 		Metrics:  metrics.Registry,
 	}
-	onDisks := localvolume.NewReconciler(volumesOnDisks)
+	onDisks := volumeagent.NewReconciler(volumesOnDisks)
 	if err := onDisks.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("setting up local volumes: %w", err)
 	}
@@ -75,7 +78,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, options *options) err
 	if err := recyclings.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("setting up the recycling of volumes: %w", err)
 	}
-	if err := localvolume.NewDiskReconciler(volumesOnDisks).SetupWithManager(mgr); err != nil {
+	if err := diskagent.NewReconciler(volumesOnDisks).SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("setting up local disks: %w", err)
 	}
 	switch {
@@ -94,7 +97,7 @@ func recorderOf(mgr ctrl.Manager) events.EventRecorder {
 }
 
 // followPods adds the node manager, which begins once the guard lets it.
-func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks *localvolume.Reconciler) error {
+func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks *volumeagent.Reconciler) error {
 	if err := nodemanager.IndexPods(ctx, mgr); err != nil {
 		return err
 	}
@@ -190,7 +193,7 @@ func newObjects(mgr ctrl.Manager, nodeName string) (*objects.Reader, error) {
 
 // volumeTypes is the lists of what this agent can show pods as directories, and as
 // devices.
-func volumeTypes(options *options, onDisks *localvolume.Reconciler, disks *csi.Disks, owner ownership.Owner) (directories, devices volumes.Registry, err error) {
+func volumeTypes(options *options, onDisks *volumeagent.Reconciler, disks *csi.Disks, owner ownership.Owner) (directories, devices volumes.Registry, err error) {
 	mounter := mount.Kernel{}
 	servers := mount.NewApart()
 	shares, err := nfs.New(servers, filepath.Join(options.rootDir, nfsDir))

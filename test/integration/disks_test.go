@@ -29,7 +29,10 @@ import (
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
-	"github.com/stowage-dev/stowage/internal/nodemanager/localvolume"
+	"github.com/stowage-dev/stowage/internal/node/localdisk"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/diskagent"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/store"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/volumeagent"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -174,12 +177,12 @@ func startDiskAgent(ctx context.Context, of agent, bytes int64) {
 	})
 	Expect(err).NotTo(HaveOccurred())
 	of.Client = mgr.GetClient()
-	options := localvolume.Options{
-		NodeName: of.node, Store: localvolume.NewStore(filepath.Join(of.base, of.node), device.FileSystems{}),
+	options := localdisk.Options{
+		NodeName: of.node, Store: store.NewStore(filepath.Join(of.base, of.node), device.FileSystems{}),
 		Client: of, Live: agent{users, of.node, of.base}, Events: mgr.GetEventRecorder("agent"),
 	}
-	Expect(localvolume.NewReconciler(options).SetupWithManager(mgr)).To(Succeed())
-	Expect(localvolume.NewDiskReconciler(options).SetupWithManager(mgr)).To(Succeed())
+	Expect(volumeagent.NewReconciler(options).SetupWithManager(mgr)).To(Succeed())
+	Expect(diskagent.NewReconciler(options).SetupWithManager(mgr)).To(Succeed())
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); _ = mgr.Start(running) }()
