@@ -19,7 +19,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/node/localdisk"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/diskagent"
-	localdiskstore "github.com/stowage-dev/stowage/internal/node/localdisk/store"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/store"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/volumeagent"
 	"github.com/stowage-dev/stowage/internal/nodemanager"
 	"github.com/stowage-dev/stowage/internal/nodemanager/localrecycling"
@@ -55,10 +55,10 @@ const inlineDir = "inline-nfs"
 
 // addControllers adds what the agent does to its manager.
 func addControllers(ctx context.Context, mgr ctrl.Manager, options *options) error {
-	store := localdiskstore.NewStore(options.localBase, device.NewFileSystems(exec.New()))
+	made := store.NewStore(options.localBase, device.NewFileSystems(exec.New()))
 	volumesOnDisks := localdisk.Options{
 		NodeName: options.nodeName,
-		Store:    store,
+		Store:    made,
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
 		Events:   recorderOf(mgr),

@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/identity"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
-	localdiskroom "github.com/stowage-dev/stowage/internal/node/localdisk/room"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/room"
 )
 
 // diskReasonOf is the reason of a LocalDisk's condition that tells of an error.
@@ -49,8 +49,8 @@ func setDiskReady(disk *stowagev1alpha1.LocalDisk, problem error, base layout.Ba
 
 // setRoom says, in memory, whether a disk has room for volumes. How the disk is used
 // stands in the numbers of the status, which are written at intervals.
-func setRoom(disk *stowagev1alpha1.LocalDisk, room localdiskroom.Room) {
-	reason, message := room.Fullness()
+func setRoom(disk *stowagev1alpha1.LocalDisk, measured room.Room) {
+	reason, message := measured.Fullness()
 	setDiskCondition(disk, stowagev1alpha1.HasRoomCondition, reason, message)
 }
 

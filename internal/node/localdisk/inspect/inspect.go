@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
-	localdiskusage "github.com/stowage-dev/stowage/internal/node/localdisk/usage"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/usage"
 )
 
 // sceneAge is how old a view of all mounts and loop devices may be: volumes are looked
@@ -56,7 +56,7 @@ func (s *Snapshots) At(now time.Time) (*Snapshot, error) {
 // Report is what a look at a volume showed.
 type Report struct {
 	// Usage is nil where nobody knows.
-	Usage *localdiskusage.Usage
+	Usage *usage.Usage
 	// enforced: the capacity is a limit.
 	Enforced bool
 	// mostInodes is how many inodes it may have; 0 where that isn't limited.

@@ -14,18 +14,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
-	localdisklayout "github.com/stowage-dev/stowage/internal/node/localdisk/layout"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
 
 // copyThere tells a process of this test where it is to make copies until it is killed.
 const copyThere = "STOWAGE_TEST_COPY_IN"
 
 // sources are a volume of each layout that can be copied.
-func sources(base string) map[string]localdisklayout.Volume {
+func sources(base string) map[string]layout.Volume {
 	image := newImage(base)
 	image.Name, image.Provisioned = "pvc-image", true
-	directory := localdisklayout.Volume{Path: image.Path, Name: "pvc-directory", Bytes: 16 * mi, Provisioned: true}
-	return map[string]localdisklayout.Volume{"Directory": directory, "Image": image}
+	directory := layout.Volume{Path: image.Path, Name: "pvc-directory", Bytes: 16 * mi, Provisioned: true}
+	return map[string]layout.Volume{"Directory": directory, "Image": image}
 }
 
 // fillSources makes what is copied: an image with a file system, and many files.
@@ -50,7 +50,7 @@ func fillSources(t *testing.T, base string) {
 	}
 }
 
-func copyNamed(source localdisklayout.Volume, name string) localdisklayout.Volume {
+func copyNamed(source layout.Volume, name string) layout.Volume {
 	volume := source
 	volume.Name, volume.Source, volume.Provisioned = name, &source, false
 	return volume
@@ -72,13 +72,13 @@ func TestACopyIsWholeAndAloneAfterACrashAtAnyStep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			base := realDir(t)
 			fillSources(t, base)
-			for layout, source := range sources(base) {
+			for kind, source := range sources(base) {
 				if err := left(source.Path); err != nil {
 					t.Fatal(err)
 				}
 				mustCopy(t, base, copyNamed(source, "pvc-1"))
 				if err := newImageStore(base).Remove(t.Context(), copyNamed(source, "pvc-1")); err != nil {
-					t.Errorf("%s: %v", layout, err)
+					t.Errorf("%s: %v", kind, err)
 				}
 			}
 		})
@@ -124,8 +124,8 @@ func killWhileCopying(t *testing.T, base string) {
 		<-time.After(time.Duration(round) * 4 * time.Millisecond)
 		_ = child.Process.Kill()
 		_ = child.Wait()
-		for layout, source := range sources(base) {
-			volume := copyNamed(source, "pvc-"+strings.ToLower(layout[:1]))
+		for kind, source := range sources(base) {
+			volume := copyNamed(source, "pvc-"+strings.ToLower(kind[:1]))
 			mustCopy(t, base, volume)
 			if err := newImageStore(base).Remove(t.Context(), volume); err != nil {
 				t.Fatal(err)
@@ -139,8 +139,8 @@ func killWhileCopying(t *testing.T, base string) {
 func copyForEver(t *testing.T, base string) {
 	store := newImageStore(base)
 	for {
-		for layout, source := range sources(base) {
-			volume := copyNamed(source, "pvc-"+strings.ToLower(layout[:1]))
+		for kind, source := range sources(base) {
+			volume := copyNamed(source, "pvc-"+strings.ToLower(kind[:1]))
 			if err := errors.Join(store.Make(t.Context(), volume, listing()), store.Remove(t.Context(), volume)); err != nil {
 				t.Fatal(err)
 			}
@@ -167,7 +167,7 @@ func awaitCopy(t *testing.T, folder string) {
 
 // mustCopy makes a copy with a new agent, and fails unless it holds what its source
 // does.
-func mustCopy(t *testing.T, base string, volume localdisklayout.Volume) {
+func mustCopy(t *testing.T, base string, volume layout.Volume) {
 	t.Helper()
 	if err := newImageStore(base).Make(t.Context(), volume, listing()); err != nil {
 		t.Fatal(err)
@@ -184,7 +184,7 @@ func mustCopy(t *testing.T, base string, volume localdisklayout.Volume) {
 
 // mustHaveLinks fails unless each name of a file is one of the same file in the copy, which
 // has no other.
-func mustHaveLinks(t *testing.T, volume localdisklayout.Volume) {
+func mustHaveLinks(t *testing.T, volume layout.Volume) {
 	t.Helper()
 	for i := range 200 {
 		first, err := os.Stat(filepath.Join(volume.Directory(), fmt.Sprint(i), "file"))
@@ -219,11 +219,11 @@ func TestACopyThatCanNotBeWrittenToTheDiskIsNotThere(t *testing.T) {
 	base := realDir(t)
 	fillSources(t, base)
 	noSync := mounttest.Refusal{First: unix.SYS_SYNCFS, Last: unix.SYS_SYNCFS, Errno: unix.EIO}
-	for layout, refused := range map[string]mounttest.Refusal{"Directory": noSync, "Image": mounttest.Sync} {
-		store, volume := newImageStore(base), copyNamed(sources(base)[layout], "pvc-1")
+	for kind, refused := range map[string]mounttest.Refusal{"Directory": noSync, "Image": mounttest.Sync} {
+		store, volume := newImageStore(base), copyNamed(sources(base)[kind], "pvc-1")
 		err := refused.Under(t, func() error { return store.Make(t.Context(), volume, listing()) })
 		if exists, there := store.Base.Exists(volume); !errors.Is(err, unix.EIO) || exists || there != nil {
-			t.Errorf("%s: got %v, and it is there: %v (%v)", layout, err, exists, there)
+			t.Errorf("%s: got %v, and it is there: %v (%v)", kind, err, exists, there)
 		}
 		mustHoldOnlySources(t, volume.Path)
 	}
@@ -234,20 +234,20 @@ func TestAVolumeThatIsBeingCopiedIsNotRemoved(t *testing.T) {
 	base := realDir(t)
 	fillSources(t, base)
 	store := newImageStore(base)
-	for layout, source := range sources(base) {
+	for kind, source := range sources(base) {
 		end, err := store.copies.begin(source.Directory(), func() error { return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := store.Remove(t.Context(), source); !errors.Is(err, localdisklayout.ErrInUse) || !store.IsCopied(source.Directory()) {
-			t.Errorf("%s: while it is copied, removing it gave %v", layout, err)
+		if err := store.Remove(t.Context(), source); !errors.Is(err, layout.ErrInUse) || !store.IsCopied(source.Directory()) {
+			t.Errorf("%s: while it is copied, removing it gave %v", kind, err)
 		}
 		end()
 		if err := store.Remove(t.Context(), source); err != nil || store.IsCopied(source.Directory()) {
-			t.Errorf("%s: removing it gave %v", layout, err)
+			t.Errorf("%s: removing it gave %v", kind, err)
 		}
 		if err := store.Make(t.Context(), copyNamed(source, "pvc-1"), listing()); err == nil {
-			t.Errorf("%s: what is gone was copied", layout)
+			t.Errorf("%s: what is gone was copied", kind)
 		}
 	}
 }
@@ -260,7 +260,7 @@ func TestCopiesLeaveWorkersForOtherVolumes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := copying.begin("/b", nothing); !errors.Is(err, localdisklayout.ErrQueued) {
+	if _, err := copying.begin("/b", nothing); !errors.Is(err, layout.ErrQueued) {
 		t.Errorf("got %v", err)
 	}
 	copying.end("/a")

@@ -8,14 +8,14 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
-	localdisklimit "github.com/stowage-dev/stowage/internal/node/localdisk/limit"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/limit"
 	"github.com/stowage-dev/stowage/internal/quota"
 )
 
 // inodesThere is what a volume takes up, and may.
-func inodesThere(t *testing.T, volume layout.Volume) (used, limit, share int64) {
+func inodesThere(t *testing.T, volume layout.Volume) (used, most, share int64) {
 	t.Helper()
-	there, err := localdisklimit.Find(mounttest.Open(t, volume.Directory()), volume)
+	there, err := limit.Find(mounttest.Open(t, volume.Directory()), volume)
 	if err != nil || there == nil {
 		t.Fatal(there, err)
 	}
@@ -54,7 +54,7 @@ func asBefore(t *testing.T, store *Store, volume layout.Volume) (files int64) {
 		t.Fatal(err)
 	}
 	_, _, share := inodesThere(t, volume)
-	there, err := localdisklimit.Find(mounttest.Open(t, volume.Directory()), volume)
+	there, err := limit.Find(mounttest.Open(t, volume.Directory()), volume)
 	if err == nil {
 		err = there.Set(quota.Limits{Bytes: volume.Bytes})
 	}

@@ -11,18 +11,18 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
-	localdiskidentity "github.com/stowage-dev/stowage/internal/node/localdisk/identity"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/identity"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
 
 func TestAVolumeIsLostOnlyIfItsDiskSaysSo(t *testing.T) {
 	base := realDir(t)
 	store := NewStore(base, device.FileSystems{})
-	identity, err := store.Disks.Identify(localdiskidentity.Disk{Name: "fast", Path: filepath.Join(base, "fast"), Backend: "fast"}, listing())
+	accepted, err := store.Disks.Identify(identity.Disk{Name: "fast", Path: filepath.Join(base, "fast"), Backend: "fast"}, listing())
 	if err != nil {
 		t.Fatal(err)
 	}
-	volume := layout.Volume{Path: filepath.Join(base, "fast"), Name: "pvc-1", Bytes: mi, Disk: identity}
+	volume := layout.Volume{Path: filepath.Join(base, "fast"), Name: "pvc-1", Bytes: mi, Disk: accepted}
 	if err := store.Make(t.Context(), volume, listing()); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/inspect"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
-	localdisklimit "github.com/stowage-dev/stowage/internal/node/localdisk/limit"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/limit"
 	"github.com/stowage-dev/stowage/internal/quota"
 )
 
@@ -81,7 +81,7 @@ func projectThere(t *testing.T, store *Store, volume layout.Volume) (quota.Proje
 		t.Fatal(err)
 	}
 	defer dir.Close()
-	project, err := localdisklimit.ProjectOf(dir, volume)
+	project, err := limit.ProjectOf(dir, volume)
 	if err != nil {
 		t.Fatal(err)
 	}

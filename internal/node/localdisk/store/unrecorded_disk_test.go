@@ -10,7 +10,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
-	localdiskidentity "github.com/stowage-dev/stowage/internal/node/localdisk/identity"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/identity"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
 
@@ -64,7 +64,7 @@ func TestAVolumeOnAReadOnlyDiskNeedsNoNewRecord(t *testing.T) {
 }
 
 // onRealDisk is a volume on a disk of a type that was accepted.
-func onRealDisk(t *testing.T, fsType string) (*Store, localdiskidentity.Disk, layout.Volume) {
+func onRealDisk(t *testing.T, fsType string) (*Store, identity.Disk, layout.Volume) {
 	t.Helper()
 	base := realDir(t)
 	mountNew(t, filepath.Join(base, "fast"), fsType, 512<<20)
@@ -74,7 +74,7 @@ func onRealDisk(t *testing.T, fsType string) (*Store, localdiskidentity.Disk, la
 		Owner: stowagev1alpha1.ClaimReference{Namespace: "shop", Name: "orders", UID: "1"},
 	}
 	none := func() ([]layout.Volume, error) { return nil, nil }
-	disk := localdiskidentity.Disk{Name: "fast.1", Path: volume.Path, Backend: "fast"}
+	disk := identity.Disk{Name: "fast.1", Path: volume.Path, Backend: "fast"}
 	identity, err := store.Disks.Identify(disk, none)
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
-	localdiskstore "github.com/stowage-dev/stowage/internal/node/localdisk/store"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/store"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -95,23 +95,23 @@ func TestAVolumeThatIsStagedIsNotRemoved(t *testing.T) {
 	for name, kind := range localKinds {
 		t.Run(name, func(t *testing.T) {
 			n := newKubeletNode(t, "ext4", imageBytes)
-			store := localdiskstore.NewStore(n.driver.Base, systems)
+			made := store.NewStore(n.driver.Base, systems)
 			volume := layout.Volume{Path: filepath.Dir(n.path), Name: "pvc-1", Bytes: imageBytes, Provisioned: true}
 			if name != "a directory" {
 				volume.Image = &layout.Image{FSType: "ext4"}
 			}
 			n.stage(t, n.spec(kind))
-			if err := store.Remove(t.Context(), volume); err == nil {
+			if err := made.Remove(t.Context(), volume); err == nil {
 				t.Error("it was removed")
 			}
 			n.show(t, "pod", n.spec(kind))
-			if err := store.Remove(t.Context(), volume); err == nil {
+			if err := made.Remove(t.Context(), volume); err == nil {
 				t.Error("it was removed when a pod had it")
 			}
 			n.hide(t, "pod")
 			n.unstage(t)
 			n.mustBeClean(t)
-			if err := store.Remove(t.Context(), volume); err != nil {
+			if err := made.Remove(t.Context(), volume); err != nil {
 				t.Error(err)
 			}
 			if _, err := os.Lstat(n.path); !errors.Is(err, os.ErrNotExist) {
