@@ -32,7 +32,7 @@ type texts struct {
 func (o *Once[K]) IsNew(key K, text string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	of, fresh := o.of(key), sum(sha256.Sum256([]byte(text)))
+	of, fresh := o.of(key), sha256.Sum256([]byte(text))
 	if _, known := of.known[fresh]; known {
 		return false
 	}

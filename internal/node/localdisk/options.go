@@ -1,3 +1,7 @@
+// Package localdisk has what the agents of local disks share, which run on every node, beside
+// a kubelet or not: diskagent for LocalDisks, volumeagent for LocalVolumes, recycling for
+// scrubbed volumes. The packages below them, from the lowest: layout; identity, limit, room
+// and usage; inspect and store.
 package localdisk
 
 import (

@@ -1,3 +1,6 @@
+// Package diskagent reconciles the LocalDisks of one node. It accepts new disks, recognises
+// known ones, measures their room, and lists volumes on them that no LocalVolume has. It
+// writes the status of LocalDisks and markers on disks. It never touches a volume.
 package diskagent
 
 import (

@@ -1,3 +1,8 @@
+// Package identity tells disks apart. It accepts the disk of a backend's folder by a marker
+// that it writes there, and recognises the disk by that marker and its file system. It
+// refuses folders of other backends, of disks that aren't mounted and of copies, so that
+// nothing is written to the wrong disk. It finds volumes on a disk that no LocalVolume has.
+// It writes markers and folders only, and never touches a volume.
 package identity
 
 import (
@@ -66,7 +71,7 @@ func (d Disks) recognise(disk Disk) (*stowagev1alpha1.DiskIdentity, error) {
 		return nil, wayOut(err, disk)
 	}
 	defer folder.Close()
-	there, err := identityOf(folder, marker{ID: disk.Known.ID})
+	there, err := identityOf(folder, Marker{ID: disk.Known.ID})
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +153,7 @@ func (d Disks) accept(disk Disk, volumes layout.Lister) (*stowagev1alpha1.DiskId
 	}
 	// One that was given up under this id is a copy: its id would hide the next change.
 	if there == nil || disk.Known != nil && there.ID == disk.Known.ID {
-		there = &marker{ID: string(uuid.NewUUID()), Backend: disk.Backend}
+		there = &Marker{ID: string(uuid.NewUUID()), Backend: disk.Backend}
 		if err := writeMarker(folder, *there); err != nil {
 			return nil, err
 		}

@@ -23,8 +23,8 @@ const (
 	maxMarker = 4096
 )
 
-// marker is what a marker file says.
-type marker struct {
+// Marker is what a marker file says.
+type Marker struct {
 	// ID is random, made when the disk was accepted.
 	ID string `json:"id"`
 	// Backend is the name of the StorageBackend whose volumes lie beside the marker.
@@ -32,7 +32,7 @@ type marker struct {
 }
 
 // ReadMarker reads the marker in an open folder; nil where there is none.
-func ReadMarker(folder *os.File) (*marker, error) {
+func ReadMarker(folder *os.File) (*Marker, error) {
 	path := filepath.Join(folder.Name(), markerName)
 	// Not to wait for a writer, should it be a pipe.
 	fd, err := unix.Openat(int(folder.Fd()), markerName, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
@@ -48,7 +48,7 @@ func ReadMarker(folder *os.File) (*marker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the marker of the disk: %w", err)
 	}
-	read := &marker{}
+	read := &Marker{}
 	if err := json.Unmarshal(content, read); err != nil || read.ID == "" {
 		return nil, fmt.Errorf("%w: %s isn't one that Stowage wrote: restore it, or remove it if no volume lies beside it", ErrForeignDisk, path)
 	}
@@ -57,7 +57,7 @@ func ReadMarker(folder *os.File) (*marker, error) {
 
 // writeMarker puts a marker into an open folder, in place of one that is there. It
 // is there whole and survives a loss of power, or it isn't there.
-func writeMarker(folder *os.File, written marker) error {
+func writeMarker(folder *os.File, written Marker) error {
 	content, err := json.Marshal(written)
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func fileSystemOf(folder *os.File) (string, error) {
 }
 
 // identityOf is the identity of the disk that an open folder lies on.
-func identityOf(folder *os.File, of marker) (*stowagev1alpha1.DiskIdentity, error) {
+func identityOf(folder *os.File, of Marker) (*stowagev1alpha1.DiskIdentity, error) {
 	fileSystem, err := fileSystemOf(folder)
 	if err != nil {
 		return nil, err

@@ -19,9 +19,9 @@ const (
 	notFullAgain = 90
 )
 
-// trouble is something that is wrong with a volume. Its message has no numbers that
+// Trouble is something that is wrong with a volume. Its message has no numbers that
 // change: each other message is written and told of.
-type trouble struct{ reason, message string }
+type Trouble struct{ reason, message string }
 
 // gravity is the order of reasons, the gravest first.
 var gravity = []string{
@@ -30,12 +30,12 @@ var gravity = []string{
 }
 
 // Verdict is the reason and the message of the condition that tells of all troubles.
-func Verdict(troubles []trouble) (reason, message string) {
+func Verdict(troubles []Trouble) (reason, message string) {
 	if len(troubles) == 0 {
 		return stowagev1alpha1.ReasonReady, "nothing is known to be wrong with the volume"
 	}
 	sorted := slices.Clone(troubles)
-	slices.SortStableFunc(sorted, func(a, b trouble) int {
+	slices.SortStableFunc(sorted, func(a, b Trouble) int {
 		return slices.Index(gravity, a.reason) - slices.Index(gravity, b.reason)
 	})
 	var messages []string
@@ -89,14 +89,14 @@ func isBroken(err error) bool {
 
 // TroubleOf is the trouble that an error tells of; nil where it says nothing about the
 // volume's health.
-func TroubleOf(err error) []trouble {
+func TroubleOf(err error) []Trouble {
 	switch {
 	case errors.Is(err, layout.ErrImageMissing):
-		return []trouble{{stowagev1alpha1.ReasonImageMissing, err.Error()}}
+		return []Trouble{{stowagev1alpha1.ReasonImageMissing, err.Error()}}
 	case errors.Is(err, layout.ErrLost):
-		return []trouble{{stowagev1alpha1.ReasonLost, err.Error()}}
+		return []Trouble{{stowagev1alpha1.ReasonLost, err.Error()}}
 	case isBroken(err):
-		return []trouble{{stowagev1alpha1.ReasonIOError, fmt.Sprintf("the disk gives errors: look at the node's kernel log: %v", err)}}
+		return []Trouble{{stowagev1alpha1.ReasonIOError, fmt.Sprintf("the disk gives errors: look at the node's kernel log: %v", err)}}
 	default:
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 func TestTheGravestTroubleIsTheReasonAndAllAreToldOf(t *testing.T) {
-	reason, message := Verdict([]trouble{
+	reason, message := Verdict([]Trouble{
 		{stowagev1alpha1.ReasonVolumeNearlyFull, "full"}, {stowagev1alpha1.ReasonFileSystemReadOnly, "stopped"},
 	})
 	if reason != stowagev1alpha1.ReasonFileSystemReadOnly || message != "stopped; full" {

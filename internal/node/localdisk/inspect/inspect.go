@@ -1,3 +1,6 @@
+// Package inspect looks at a volume that was made: how much of it is used, whether its disk
+// or file system fails, and whether either is nearly full. It only reads. A disk that can't
+// be read is a problem of the volume; a look that fails for another reason says nothing.
 package inspect
 
 import (
@@ -63,11 +66,11 @@ type Report struct {
 	mostInodes int64
 	// uncounted: it has more files than are counted.
 	Uncounted bool
-	Troubles  []trouble
+	Troubles  []Trouble
 }
 
 func (s *Report) add(reason, format string, arguments ...any) {
-	s.Troubles = append(s.Troubles, trouble{reason, fmt.Sprintf(format, arguments...)})
+	s.Troubles = append(s.Troubles, Trouble{reason, fmt.Sprintf(format, arguments...)})
 }
 
 // Volume looks at a volume that is there. Had is the reason of its last trouble.

@@ -2,9 +2,8 @@ package layout
 
 import (
 	"errors"
-	"os"
-
 	"fmt"
+	"os"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"

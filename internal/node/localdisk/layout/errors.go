@@ -10,26 +10,29 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
-var ErrExhausted = errors.New("no room on the disk")
-
-var ErrInUse = errors.New("the volume is in use")
-
-var ErrNoDisk = errors.New("the disk isn't there")
-
-var ErrNotSupported = errors.New("not supported by this version of Stowage")
-
-var ErrInvalid = errors.New("the LocalVolume is invalid")
-
-var ErrLost = errors.New("the volume is lost")
-
-var ErrKept = errors.New("the object was deleted, and the data stays")
-
-var ErrQueued = errors.New("waiting for its turn")
-
-var ErrPending = errors.New("waiting")
-
-// ErrImageMissing is that a volume's directory is there without its image.
-var ErrImageMissing = fmt.Errorf("%w: its image is missing", ErrLost)
+// Kinds of errors. A condition's reason follows from them, and so does when to try again.
+var (
+	// ErrExhausted: the disk has no room for the volume.
+	ErrExhausted = errors.New("no room on the disk")
+	// ErrInUse: the volume is mounted, attached, or being copied.
+	ErrInUse = errors.New("the volume is in use")
+	// ErrNoDisk: the folder isn't on the disk that was accepted.
+	ErrNoDisk = errors.New("the disk isn't there")
+	// ErrNotSupported: a newer version may make such a volume.
+	ErrNotSupported = errors.New("not supported by this version of Stowage")
+	// ErrInvalid: only another spec cures it.
+	ErrInvalid = errors.New("the LocalVolume is invalid")
+	// ErrLost: the volume was made, and isn't on its disk.
+	ErrLost = errors.New("the volume is lost")
+	// ErrImageMissing is ErrLost of a volume whose directory is there without its image.
+	ErrImageMissing = fmt.Errorf("%w: its image is missing", ErrLost)
+	// ErrKept: the object was deleted without an order to remove the data.
+	ErrKept = errors.New("the object was deleted, and the data stays")
+	// ErrQueued: other volumes are worked on first.
+	ErrQueued = errors.New("waiting for its turn")
+	// ErrPending: something that another component does has yet to happen.
+	ErrPending = errors.New("waiting")
+)
 
 // MessageOf is what the user reads.
 func MessageOf(err error, base Base) string {
@@ -42,6 +45,7 @@ func MessageOf(err error, base Base) string {
 	return err.Error()
 }
 
+// IsOutside reports whether a path isn't below the base directory, or leads through a symlink.
 func IsOutside(err error) bool { return errors.Is(err, mount.ErrOutside) }
 
 // IsNoRoom says whether the disk itself refused to hold more.

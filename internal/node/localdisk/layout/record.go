@@ -23,16 +23,17 @@ const (
 	MaxRecord = 1024
 )
 
-// ownerRecord is what a volume's directory tells of the LocalVolume that it was made for.
-type ownerRecord struct {
+// OwnerRecord is what a volume's directory tells of the LocalVolume that it was made for.
+type OwnerRecord struct {
 	// ID is the volume's: the record of a directory that was copied is another's.
 	ID     string                         `json:"id"`
 	Claim  stowagev1alpha1.ClaimReference `json:"claim"`
 	Layout stowagev1alpha1.LocalLayout    `json:"layout"`
 }
 
-func RecordOf(volume Volume) ownerRecord {
-	record := ownerRecord{ID: volume.Name, Claim: volume.Owner, Layout: stowagev1alpha1.LayoutDirectory}
+// RecordOf is the record that a volume's directory should have.
+func RecordOf(volume Volume) OwnerRecord {
+	record := OwnerRecord{ID: volume.Name, Claim: volume.Owner, Layout: stowagev1alpha1.LayoutDirectory}
 	if volume.Image != nil {
 		record.Layout = stowagev1alpha1.LayoutImage
 	}
@@ -41,7 +42,7 @@ func RecordOf(volume Volume) ownerRecord {
 
 // fits reports whether a record can be that of a directory. What is in it goes into an
 // object of the API.
-func (r ownerRecord) fits(id string) bool {
+func (r OwnerRecord) fits(id string) bool {
 	return r.ID == id && r.Claim.UID != "" && len(r.Claim.UID) <= 64 && len(r.Claim.Namespace) <= 63 && len(r.Claim.Name) <= 253 &&
 		(r.Layout == stowagev1alpha1.LayoutDirectory || r.Layout == stowagev1alpha1.LayoutImage)
 }
@@ -72,7 +73,7 @@ func (b Base) KeepRecord(volume Volume) error {
 
 // ReadRecord reads the owner record of an open directory; nil where it has none of its
 // own that can be read.
-func ReadRecord(dir *os.File, id string) *ownerRecord {
+func ReadRecord(dir *os.File, id string) *OwnerRecord {
 	content, err := readAttribute(dir)
 	if err != nil {
 		return nil
@@ -80,8 +81,8 @@ func ReadRecord(dir *os.File, id string) *ownerRecord {
 	return parseRecord(content, id)
 }
 
-func parseRecord(content []byte, id string) *ownerRecord {
-	record := &ownerRecord{}
+func parseRecord(content []byte, id string) *OwnerRecord {
+	record := &OwnerRecord{}
 	if json.Unmarshal(content, record) != nil || !record.fits(id) {
 		return nil
 	}

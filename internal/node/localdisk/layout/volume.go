@@ -1,11 +1,14 @@
+// Package layout knows what a volume of the local backend is on a disk: its directory or
+// image, its name, and the record that says which claim owns it. All paths are opened below
+// one base directory, and through no symlink. The package also has the kinds of errors that
+// the agents of local disks share. It makes and removes nothing but the owner record.
 package layout
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
-
-	"fmt"
 
 	"golang.org/x/sys/unix"
 
@@ -76,6 +79,8 @@ type Image struct {
 // turn, so that it tells of every volume that was given room of it before.
 type Lister func() ([]Volume, error)
 
+// FolderMode is the mode of the folder of a backend: closed to all but root.
 const FolderMode = 0o700
 
+// VolumeMode is the mode of a volume: pods run as any user, and reach it by a mount alone.
 const VolumeMode = 0o777

@@ -1,3 +1,6 @@
+// Package limit gives the directories of volumes a project quota of bytes and inodes, where
+// their disk has quotas. A directory gets its quota before it gets its name, so that no crash
+// leaves a volume without a limit. A limit is never below what the volume holds.
 package limit
 
 import (
@@ -140,25 +143,25 @@ func Set(base layout.Base, volume layout.Volume, bytes int64) error {
 	return there.Set(quota.Limits{Bytes: bytes, Inodes: mayHave(share, there.Usage)})
 }
 
-// limited is a volume's directory that has a project, and what that takes up.
-type limited struct {
+// Limited is a volume's directory that has a project, and what that takes up.
+type Limited struct {
 	dir     *os.File
 	project quota.Project
 	Usage   quota.Usage
 }
 
 // Find returns nil for a directory that has no project.
-func Find(dir *os.File, volume layout.Volume) (*limited, error) {
+func Find(dir *os.File, volume layout.Volume) (*Limited, error) {
 	project, err := ProjectOf(dir, volume)
 	if err != nil || project == 0 {
 		return nil, err
 	}
 	usage, err := quota.Of(dir, project)
-	return &limited{dir: dir, project: project, Usage: usage}, err
+	return &Limited{dir: dir, project: project, Usage: usage}, err
 }
 
 // Set sets limits where they are others.
-func (l *limited) Set(limits quota.Limits) error {
+func (l *Limited) Set(limits quota.Limits) error {
 	sectors := (limits.Bytes + device.SectorBytes - 1) / device.SectorBytes
 	if l.Usage.Limit.Bytes/device.SectorBytes == sectors && l.Usage.Limit.Inodes == limits.Inodes {
 		return nil

@@ -1,3 +1,7 @@
+// Package room decides whether a disk has room for a volume, or for its growth. It counts
+// what is on the disk, what volumes were given, and what they have yet to write, and lets
+// one volume at a time be given room of a disk. It keeps no record: after a restart, the
+// disk and the LocalVolumes show what was given. It never writes to a disk.
 package room
 
 import (
@@ -24,8 +28,11 @@ func NewRooms(base layout.Base) *Rooms { return &Rooms{Base: base} }
 
 // Turn is the right to give room of a disk to volumes, and to count what was given.
 type Turn struct {
-	path, Device string
-	End          func()
+	path string
+	// Device is the major:minor of the disk.
+	Device string
+	// End gives the turn to the next volume.
+	End func()
 }
 
 // TakeTurn waits until no other volume is given room of the disk that a folder lies on.
@@ -40,16 +47,16 @@ func (r *Rooms) TakeTurn(ctx context.Context, path string) (Turn, error) {
 	return Turn{path: path, Device: device, End: end}, err
 }
 
-// ledger is what a Store remembers of room that it gave. It is asked and written for a
+// ledger is what is remembered of room that was given. It is asked and written for a
 // moment only, while no disk is waited for. Its zero value is usable.
 type ledger struct {
 	mu sync.Mutex
 	// growth is what was given to volumes that grew, by their names: what LocalVolumes
 	// say of it may not be written, or seen, yet.
 	growth map[string]int64
-	// Drafts are the volumes, by their names, that were given room and don't have their
+	// drafts are the volumes, by their names, that were given room and don't have their
 	// directories yet.
-	Drafts map[string]*draftRoom
+	drafts map[string]*draftRoom
 }
 
 // Grew notes what a volume was given.
@@ -85,10 +92,10 @@ func (l *ledger) Forget(name string) {
 func (l *ledger) BeginDraft(name string, image *os.File) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.Drafts == nil {
-		l.Drafts = map[string]*draftRoom{}
+	if l.drafts == nil {
+		l.drafts = map[string]*draftRoom{}
 	}
-	l.Drafts[name] = &draftRoom{image: image}
+	l.drafts[name] = &draftRoom{image: image}
 }
 
 // EndDraft notes that a volume has its name, or is gone. It waits for those who count:
@@ -100,7 +107,14 @@ func (r *Rooms) EndDraft(ctx context.Context, device, name string) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.Drafts, name)
+	delete(r.drafts, name)
+}
+
+// Unfinished returns how many volumes were given room and aren't made yet.
+func (l *ledger) Unfinished() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.drafts)
 }
 
 // draft is the one of a volume, nil if it has none. It stays open while its disk's turn
@@ -108,7 +122,7 @@ func (r *Rooms) EndDraft(ctx context.Context, device, name string) {
 func (l *ledger) draft(name string) *draftRoom {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.Drafts[name]
+	return l.drafts[name]
 }
 
 // draftRoom is the room of a volume that is being made. Its image is nil for a directory.

@@ -1,3 +1,6 @@
+// Package spec reads LocalVolumes: which volume each asks for, whether this version of
+// Stowage can make it, and which other volumes its node has. It refuses names that aren't
+// those of the claim, because a directory of such a name may belong to something else.
 package spec
 
 import (
@@ -6,10 +9,9 @@ import (
 	"fmt"
 	"strings"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
@@ -39,6 +41,7 @@ func checkName(volume *stowagev1alpha1.LocalVolume) error {
 	return nil
 }
 
+// IsProvisioned reports whether a volume was made.
 func IsProvisioned(volume *stowagev1alpha1.LocalVolume) bool {
 	return meta.IsStatusConditionTrue(volume.Status.Conditions, stowagev1alpha1.ProvisionedCondition)
 }

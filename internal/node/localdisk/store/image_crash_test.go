@@ -221,8 +221,8 @@ func TestImagesThatAreMadeAtOnceNeverGetMoreThanTheDiskHas(t *testing.T) {
 		if made := makeAtOnce(t, store, all); made != 6 {
 			t.Errorf("%d images were made where 6 fit", made)
 		}
-		if len(store.Rooms.Drafts) != 0 {
-			t.Errorf("drafts are left: %v", store.Rooms.Drafts)
+		if store.Rooms.Unfinished() != 0 {
+			t.Errorf("%d drafts are left", store.Rooms.Unfinished())
 		}
 		for _, volume := range all {
 			if kept, err := isKept(store, volume); err != nil || kept == sparse {

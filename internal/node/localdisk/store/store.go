@@ -1,3 +1,8 @@
+// Package store makes, copies, grows and removes the directories and images of volumes. A
+// volume that has its name is whole: it is filled under another name, and named when all of
+// it survives a loss of power. Removal goes in slices, and after a crash it goes on where it
+// stopped. The package never mounts anything, and never removes a directory that is mounted
+// somewhere, that holds a mount, or that is being copied.
 package store
 
 import (
@@ -12,14 +17,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/limit"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/room"
 )
-
-// Modes of directories. Pods run as any user, so a volume is open to all; the
-// folder around it is closed to all but root, so that other users of the node
-// can't get at volumes. Pods reach theirs by a mount, not by that path.
-const ()
-
-// Kinds of errors of a Store.
-var ()
 
 // Store makes and removes the directories and images of volumes below one base
 // directory.

@@ -1,3 +1,6 @@
+// Package turns lets a few passes at a time go over the volumes of one folder, and parks the
+// others until one ends. So a disk that hangs doesn't take up all workers, long removals
+// and copies leave room for new volumes, and namespaces have their turns one after the other.
 package turns
 
 import (
@@ -46,6 +49,7 @@ type lane struct {
 	longNext      bool
 }
 
+// NewLanes returns lanes in which no pass is.
 func NewLanes() *Lanes {
 	return &Lanes{byPath: map[string]*lane{}, called: map[reconcile.Request]Pass{}, parked: map[reconcile.Request]bool{}}
 }

@@ -11,6 +11,7 @@ import (
 // Metrics are the metrics of the node's volumes.
 type Metrics struct{ used, capacity, inodes *prometheus.GaugeVec }
 
+// NewMetrics returns metrics of no volume. Register registers them.
 func NewMetrics() *Metrics {
 	gauge := func(name, help string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "stowage_local_volume_" + name, Help: help},
@@ -23,6 +24,7 @@ func NewMetrics() *Metrics {
 	}
 }
 
+// Register adds the metrics to a registry; nil: they aren't exported.
 func (n *Metrics) Register(registerer prometheus.Registerer) error {
 	if registerer == nil {
 		return nil

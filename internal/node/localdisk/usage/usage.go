@@ -1,3 +1,7 @@
+// Package usage says how much of a volume is used: in its LocalVolume's status, when it is
+// news, and in metrics. Directories without a quota are counted file by file, one of each
+// folder at a time and apart from the passes of the reconciler, so that a disk that hangs
+// holds up no other.
 package usage
 
 import (

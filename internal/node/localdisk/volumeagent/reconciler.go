@@ -1,10 +1,7 @@
-// Package localvolume makes and removes the volumes of the local backend on one
-// node's disk, as LocalVolume objects ask for it. The node agent runs it on every
-// node, beside a kubelet or not.
-//
-// It never mounts anything, and never removes a directory that is mounted
-// somewhere, that holds a mount, or that isn't named after the claim. A volume
-// that was made once and is missing is reported as lost, never made again.
+// Package volumeagent reconciles the LocalVolumes of one node: it has volumes made, grown and
+// removed, and writes how they are to their status. It removes data only after
+// status.removing was written for an object whose spec orders it. A volume that was made
+// once and is missing is reported as lost, never made again.
 package volumeagent
 
 import (

@@ -18,9 +18,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/spec"
 )
 
-// Errors that the spec of a LocalVolume or the state of its directory lead to.
-var ()
-
 // reasonOf is the reason of the condition that tells of an error.
 func reasonOf(err error) string {
 	reasons := []struct {
