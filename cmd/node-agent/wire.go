@@ -19,10 +19,10 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/node/localdisk"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/diskagent"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/recycling"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/store"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/volumeagent"
 	"github.com/stowage-dev/stowage/internal/nodemanager"
-	"github.com/stowage-dev/stowage/internal/nodemanager/localrecycling"
 	"github.com/stowage-dev/stowage/internal/nodemanager/objects"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/configmap"
@@ -68,9 +68,9 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, options *options) err
 	if err := onDisks.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("setting up local volumes: %w", err)
 	}
-	recyclings := localrecycling.NewReconciler(localrecycling.Options{
+	recyclings := recycling.NewReconciler(recycling.Options{
 		NodeName: options.nodeName,
-		Folder:   localrecycling.Folder{Root: options.recycleRoot},
+		Folder:   recycling.Folder{Root: options.recycleRoot},
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
 		Clock:    clock.RealClock{},

@@ -47,7 +47,7 @@ var targets = map[string]target{
 	"e2e-local": {patience: 5 * time.Minute, timeout: 10 * time.Minute, packages: []Package{
 		{Path: "internal/quota"},
 		{Path: "internal/device"},
-		{Path: "internal/nodemanager/localvolume", Run: "Quota|Inodes"},
+		{Path: "internal/node/localdisk/store", Run: "Quota|Inodes"},
 		{Path: "internal/nodemanager/volumes/csi", Run: "Gr[eo]w|Scsi"},
 		{Path: "internal/nodemanager/volumes/emptydir", Run: "Quota"},
 		// What pods can make deep, in the memory of the node agent's container.
@@ -63,7 +63,8 @@ var targets = map[string]target{
 		// What is killed before each of its steps is `make kill-matrix`.
 		{Path: "internal/nodemanager", Skip: "AfterAKill|ThatIsKilled"},
 		{Path: "internal/nodemanager/subpath"},
-		{Path: "internal/nodemanager/localvolume"},
+		{Path: "internal/node/localdisk/store"},
+		{Path: "internal/node/localdisk/volumeagent"},
 		{Path: "internal/nodemanager/volumes"},
 		{Path: "internal/nodemanager/volumes/apidata"},
 		{Path: "internal/nodemanager/volumes/atomicdir"},

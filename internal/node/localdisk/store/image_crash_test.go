@@ -28,7 +28,10 @@ const mi = 1 << 20
 const makeThere = "STOWAGE_TEST_MAKE_IMAGES_IN"
 
 func newImageStore(base string) *Store {
-	return NewStore(base, device.NewFileSystems(utilexec.New()))
+	store := NewStore(base, device.NewFileSystems(utilexec.New()))
+	// However busy the machine is, a removal ends in one slice.
+	store.Slice = time.Hour
+	return store
 }
 
 func newImage(base string) layout.Volume {

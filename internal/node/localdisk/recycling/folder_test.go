@@ -1,4 +1,4 @@
-package localrecycling_test
+package recycling_test
 
 import (
 	"context"
@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/stowage-dev/stowage/internal/mount"
-	"github.com/stowage-dev/stowage/internal/nodemanager/localrecycling"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/recycling"
 )
 
 func confirmed(context.Context) error { return nil }
 
 // scratchWith is a directory below a root, with files in it.
-func scratchWith(t *testing.T, files ...string) (localrecycling.Folder, string) {
+func scratchWith(t *testing.T, files ...string) (recycling.Folder, string) {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -26,7 +26,7 @@ func scratchWith(t *testing.T, files ...string) (localrecycling.Folder, string) 
 	for _, file := range files {
 		put(t, filepath.Join(scratch, file))
 	}
-	return localrecycling.Folder{Root: root}, scratch
+	return recycling.Folder{Root: root}, scratch
 }
 
 func put(t *testing.T, file string) {

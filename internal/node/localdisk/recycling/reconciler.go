@@ -1,11 +1,11 @@
-// Package localrecycling empties directories of one node that static volumes of
+// Package recycling empties directories of one node that static volumes of
 // policy Recycle lie in, as LocalRecycling objects ask for it. The node agent runs it
 // on every node, beside a kubelet or not.
 //
 // It removes nothing without the manager's approval, which is never older than its own
 // question, nothing outside the agent's --recycle-root, nothing that is mounted
 // anywhere, and never the directory itself.
-package localrecycling
+package recycling
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package localrecycling_test
+package recycling_test
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
-	"github.com/stowage-dev/stowage/internal/nodemanager/localrecycling"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/recycling"
 	"github.com/stowage-dev/stowage/test/harness/apiserver"
 	"github.com/stowage-dev/stowage/test/harness/specs"
 )
@@ -54,7 +54,7 @@ type node struct {
 	clock                            *clocktesting.FakePassiveClock
 	live                             *before
 	slice                            time.Duration
-	agent                            *localrecycling.Reconciler
+	agent                            *recycling.Reconciler
 }
 
 func newNode() *node {
@@ -75,16 +75,16 @@ func newNode() *node {
 }
 
 // newAgent is an agent of the node that has just been started.
-func (n *node) newAgent() *localrecycling.Reconciler {
-	return localrecycling.NewReconciler(localrecycling.Options{
-		NodeName: n.name, Folder: localrecycling.Folder{Root: n.root, Slice: n.slice}, Client: admin, Live: n.live, Clock: n.clock,
+func (n *node) newAgent() *recycling.Reconciler {
+	return recycling.NewReconciler(recycling.Options{
+		NodeName: n.name, Folder: recycling.Folder{Root: n.root, Slice: n.slice}, Client: admin, Live: n.live, Clock: n.clock,
 	})
 }
 
 // asked creates a LocalRecycling of a directory, as the manager does.
 func (n *node) asked(path string) *stowagev1alpha1.LocalRecycling {
 	GinkgoHelper()
-	recycling := &stowagev1alpha1.LocalRecycling{
+	object := &stowagev1alpha1.LocalRecycling{
 		ObjectMeta: metav1.ObjectMeta{Name: "scratch-" + string(uuid.NewUUID())},
 		Spec: stowagev1alpha1.LocalRecyclingSpec{
 			NodeName: n.name, Path: stowagev1alpha1.AbsolutePath(path),
@@ -92,41 +92,41 @@ func (n *node) asked(path string) *stowagev1alpha1.LocalRecycling {
 			ClaimRef: stowagev1alpha1.ClaimReference{Namespace: "shop", Name: "orders", UID: uuid.NewUUID()},
 		},
 	}
-	Expect(admin.Create(context.Background(), recycling)).To(Succeed())
-	DeferCleanup(func() { Expect(client.IgnoreNotFound(admin.Delete(context.Background(), recycling))).To(Succeed()) })
-	return recycling
+	Expect(admin.Create(context.Background(), object)).To(Succeed())
+	DeferCleanup(func() { Expect(client.IgnoreNotFound(admin.Delete(context.Background(), object))).To(Succeed()) })
+	return object
 }
 
 // pass has an agent look at a LocalRecycling once, and reads it again.
-func pass(agent *localrecycling.Reconciler, recycling *stowagev1alpha1.LocalRecycling) ctrl.Result {
+func pass(agent *recycling.Reconciler, object *stowagev1alpha1.LocalRecycling) ctrl.Result {
 	GinkgoHelper()
-	result, err := agent.Reconcile(context.Background(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(recycling)})
+	result, err := agent.Reconcile(context.Background(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(object)})
 	Expect(err).NotTo(HaveOccurred())
-	read(recycling)
+	read(object)
 	return result
 }
 
-func read(recycling *stowagev1alpha1.LocalRecycling) {
+func read(object *stowagev1alpha1.LocalRecycling) {
 	GinkgoHelper()
-	Expect(client.IgnoreNotFound(admin.Get(context.Background(), client.ObjectKeyFromObject(recycling), recycling))).To(Succeed())
+	Expect(client.IgnoreNotFound(admin.Get(context.Background(), client.ObjectKeyFromObject(object), object))).To(Succeed())
 }
 
 // approve approves of what the agent asks, as the manager does.
-func approve(recycling *stowagev1alpha1.LocalRecycling) {
+func approve(object *stowagev1alpha1.LocalRecycling) {
 	GinkgoHelper()
-	read(recycling)
-	Expect(recycling.Status.Asking).NotTo(BeEmpty())
-	before := recycling.DeepCopy()
-	recycling.Spec.Approved = recycling.Status.Asking
-	Expect(admin.Patch(context.Background(), recycling, client.MergeFrom(before))).To(Succeed())
+	read(object)
+	Expect(object.Status.Asking).NotTo(BeEmpty())
+	before := object.DeepCopy()
+	object.Spec.Approved = object.Status.Asking
+	Expect(admin.Patch(context.Background(), object, client.MergeFrom(before))).To(Succeed())
 }
 
 // said is what the condition says: "<status> <reason>", and its message.
-func said(recycling *stowagev1alpha1.LocalRecycling) (verdict, message string) {
+func said(object *stowagev1alpha1.LocalRecycling) (verdict, message string) {
 	GinkgoHelper()
-	found := meta.FindStatusCondition(recycling.Status.Conditions, stowagev1alpha1.EmptiedCondition)
+	found := meta.FindStatusCondition(object.Status.Conditions, stowagev1alpha1.EmptiedCondition)
 	Expect(found).NotTo(BeNil())
-	Expect(found.ObservedGeneration).To(Equal(recycling.Generation))
+	Expect(found.ObservedGeneration).To(Equal(object.Generation))
 	return string(found.Status) + " " + found.Reason, found.Message
 }
 

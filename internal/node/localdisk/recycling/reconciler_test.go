@@ -1,4 +1,4 @@
-package localrecycling_test
+package recycling_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/nodemanager/localrecycling"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/recycling"
 )
 
 var _ = Describe("A directory that is to be emptied", func() {
@@ -23,15 +23,15 @@ var _ = Describe("A directory that is to be emptied", func() {
 		Expect(os.Chmod(n.scratch, 0o770)).To(Succeed())
 		neighbour := filepath.Join(n.root, "neighbour", "file")
 		write(neighbour)
-		recycling := n.asked(n.scratch)
-		pass(n.agent, recycling)
-		pass(n.agent, recycling)
+		object := n.asked(n.scratch)
+		pass(n.agent, object)
+		pass(n.agent, object)
 		Expect(filepath.Join(n.scratch, "dir", "file")).To(BeAnExistingFile())
 
-		approve(recycling)
-		pass(n.agent, recycling)
+		approve(object)
+		pass(n.agent, object)
 
-		verdict, _ := said(recycling)
+		verdict, _ := said(object)
 		Expect(verdict).To(Equal("True Ready"))
 		Expect(os.ReadDir(n.scratch)).To(BeEmpty())
 		info, err := os.Stat(n.scratch)
@@ -42,14 +42,14 @@ var _ = Describe("A directory that is to be emptied", func() {
 	})
 
 	It("is emptied once, whatever is written there later", func() {
-		recycling := n.asked(n.scratch)
-		pass(n.agent, recycling)
-		approve(recycling)
-		pass(n.agent, recycling)
+		object := n.asked(n.scratch)
+		pass(n.agent, object)
+		approve(object)
+		pass(n.agent, object)
 		later := filepath.Join(n.scratch, "later")
 		write(later)
-		for _, agent := range []*localrecycling.Reconciler{n.agent, n.newAgent()} {
-			pass(agent, recycling)
+		for _, agent := range []*recycling.Reconciler{n.agent, n.newAgent()} {
+			pass(agent, object)
 		}
 		Expect(later).To(BeAnExistingFile())
 	})
@@ -62,16 +62,16 @@ var _ = Describe("A directory that is to be emptied", func() {
 		Expect(os.Remove(filepath.Join(n.scratch, "link"))).To(Succeed())
 		n.slice = time.Nanosecond
 		n.agent = n.newAgent()
-		recycling := n.asked(n.scratch)
-		pass(n.agent, recycling)
-		approve(recycling)
-		Expect(pass(n.agent, recycling).RequeueAfter).To(BeNumerically("<", time.Second))
-		verdict, message := said(recycling)
+		object := n.asked(n.scratch)
+		pass(n.agent, object)
+		approve(object)
+		Expect(pass(n.agent, object).RequeueAfter).To(BeNumerically("<", time.Second))
+		verdict, message := said(object)
 		Expect([]string{verdict, message}).To(Equal([]string{"False Pending", "not all of it could be removed so far: removing goes on"}))
 
-		slices, written := 0, recycling.ResourceVersion
-		for pass(n.agent, recycling).RequeueAfter > 0 {
-			Expect(recycling.ResourceVersion).To(Equal(written))
+		slices, written := 0, object.ResourceVersion
+		for pass(n.agent, object).RequeueAfter > 0 {
+			Expect(object.ResourceVersion).To(Equal(written))
 			slices++
 		}
 		Expect(slices).To(BeNumerically(">", files/10))
@@ -80,29 +80,29 @@ var _ = Describe("A directory that is to be emptied", func() {
 
 	It("is emptied by agents that were started again, and have little time", func() {
 		n.slice = time.Nanosecond
-		recycling := n.asked(n.scratch)
+		object := n.asked(n.scratch)
 		for range 20 {
 			n.agent = n.newAgent()
-			pass(n.agent, recycling)
-			if isEmptied, _ := said(recycling); isEmptied == "True Ready" {
+			pass(n.agent, object)
+			if isEmptied, _ := said(object); isEmptied == "True Ready" {
 				break
 			}
-			approve(recycling)
-			pass(n.agent, recycling)
+			approve(object)
+			pass(n.agent, object)
 		}
 		Expect(os.ReadDir(n.scratch)).To(BeEmpty())
-		verdict, _ := said(recycling)
+		verdict, _ := said(object)
 		Expect(verdict).To(Equal("True Ready"))
 	})
 
 	DescribeTable("is refused",
 		func(path func() string, reason, message string) {
-			recycling := n.asked(path())
-			pass(n.agent, recycling)
-			verdict, told := said(recycling)
+			object := n.asked(path())
+			pass(n.agent, object)
+			verdict, told := said(object)
 			Expect(verdict).To(Equal("False " + reason))
 			Expect(told).To(ContainSubstring(message))
-			Expect(recycling.Status.Asking).To(BeEmpty())
+			Expect(object.Status.Asking).To(BeEmpty())
 			Expect(n.canary).To(BeAnExistingFile())
 		},
 		Entry("outside the root", func() string { return filepath.Dir(n.canary) }, stowagev1alpha1.ReasonPathOutsideRoot, "only directories below the agent's --recycle-root"),
@@ -114,17 +114,17 @@ var _ = Describe("A directory that is to be emptied", func() {
 
 	It("is refused by an agent that was given no root", func() {
 		n.root = ""
-		recycling := n.asked(n.scratch)
-		pass(n.newAgent(), recycling)
-		verdict, message := said(recycling)
+		object := n.asked(n.scratch)
+		pass(n.newAgent(), object)
+		verdict, message := said(object)
 		Expect(verdict).To(Equal("False NotSupported"))
 		Expect(message).To(ContainSubstring("started without --recycle-root"))
 	})
 
 	It("is another agent's if it is on another node", func() {
-		recycling := n.asked(n.scratch)
-		pass(newNode().agent, recycling)
-		Expect(recycling.Status).To(BeZero())
+		object := n.asked(n.scratch)
+		pass(newNode().agent, object)
+		Expect(object.Status).To(BeZero())
 	})
 
 	It("stays whole while it is mounted, or something in it, and is emptied when it isn't any more", func() {
@@ -132,13 +132,13 @@ var _ = Describe("A directory that is to be emptied", func() {
 		for _, mounted := range [][2]string{{n.scratch, filepath.Join(n.top, "target")}, {filepath.Dir(n.canary), filepath.Join(n.scratch, "dir")}} {
 			Expect(os.MkdirAll(mounted[1], 0o755)).To(Succeed())
 			bindMount(mounted[0], mounted[1])
-			recycling := n.asked(n.scratch)
-			Expect(pass(n.agent, recycling).RequeueAfter).To(BeNumerically(">", 0))
-			verdict, _ := said(recycling)
+			object := n.asked(n.scratch)
+			Expect(pass(n.agent, object).RequeueAfter).To(BeNumerically(">", 0))
+			verdict, _ := said(object)
 			Expect(verdict).To(Equal("False InUse"))
 			Expect(kernel.Unmount(mounted[1])).To(Succeed())
-			pass(n.agent, recycling)
-			Expect(recycling.Status.Asking).NotTo(BeEmpty())
+			pass(n.agent, object)
+			Expect(object.Status.Asking).NotTo(BeEmpty())
 		}
 		Expect(filepath.Join(n.scratch, "dir", "file")).To(BeAnExistingFile())
 		Expect(n.canary).To(BeAnExistingFile())
@@ -146,58 +146,58 @@ var _ = Describe("A directory that is to be emptied", func() {
 
 	It("stays whole if it is mounted after the agent asked", func() {
 		needsMounts()
-		recycling, target := n.asked(n.scratch), filepath.Join(n.top, "target")
-		pass(n.agent, recycling)
-		approve(recycling)
+		object, target := n.asked(n.scratch), filepath.Join(n.top, "target")
+		pass(n.agent, object)
+		approve(object)
 		Expect(os.Mkdir(target, 0o755)).To(Succeed())
 		bindMount(n.scratch, target)
-		pass(n.agent, recycling)
+		pass(n.agent, object)
 		Expect(filepath.Join(target, "dir", "file")).To(BeAnExistingFile())
 	})
 
 	It("is asked about anew by an agent that was started again, and an old approval is worth nothing", func() {
-		recycling := n.asked(n.scratch)
-		pass(n.agent, recycling)
-		approve(recycling)
+		object := n.asked(n.scratch)
+		pass(n.agent, object)
+		approve(object)
 		restarted := n.newAgent()
-		pass(restarted, recycling)
-		pass(restarted, recycling)
-		Expect(recycling.Status.Asking).NotTo(Equal(recycling.Spec.Approved))
+		pass(restarted, object)
+		pass(restarted, object)
+		Expect(object.Status.Asking).NotTo(Equal(object.Spec.Approved))
 		Expect(filepath.Join(n.scratch, "dir", "file")).To(BeAnExistingFile())
 
-		approve(recycling)
-		pass(restarted, recycling)
+		approve(object)
+		pass(restarted, object)
 		Expect(os.ReadDir(n.scratch)).To(BeEmpty())
 	})
 
 	It("is asked about anew when the approval comes late", func() {
-		recycling := n.asked(n.scratch)
-		pass(n.agent, recycling)
-		approve(recycling)
+		object := n.asked(n.scratch)
+		pass(n.agent, object)
+		approve(object)
 		n.clock.SetTime(n.clock.Now().Add(11 * time.Second))
-		pass(n.agent, recycling)
-		pass(n.agent, recycling)
-		Expect(recycling.Status.Asking).NotTo(Equal(recycling.Spec.Approved))
+		pass(n.agent, object)
+		pass(n.agent, object)
+		Expect(object.Status.Asking).NotTo(Equal(object.Spec.Approved))
 		Expect(os.ReadDir(n.scratch)).To(HaveLen(2))
 	})
 
 	DescribeTable("stays whole when, after it was approved,",
 		func(change func(*stowagev1alpha1.LocalRecycling)) {
-			recycling := n.asked(n.scratch)
-			pass(n.agent, recycling)
-			approve(recycling)
-			n.live.do = func() { change(recycling) }
-			pass(n.agent, recycling)
+			object := n.asked(n.scratch)
+			pass(n.agent, object)
+			approve(object)
+			n.live.do = func() { change(object) }
+			pass(n.agent, object)
 			Expect(filepath.Join(n.scratch, "dir", "file")).To(BeAnExistingFile())
 			Expect(filepath.Join(n.scratch, ".stowage-recycle")).NotTo(BeADirectory())
 		},
-		Entry("it is taken back", func(recycling *stowagev1alpha1.LocalRecycling) {
-			Expect(admin.Delete(context.Background(), recycling)).To(Succeed())
+		Entry("it is taken back", func(asked *stowagev1alpha1.LocalRecycling) {
+			Expect(admin.Delete(context.Background(), object)).To(Succeed())
 		}),
-		Entry("another agent of the node asks", func(recycling *stowagev1alpha1.LocalRecycling) {
-			other := recycling.DeepCopy()
+		Entry("another agent of the node asks", func(asked *stowagev1alpha1.LocalRecycling) {
+			other := object.DeepCopy()
 			other.Status.Asking = "another"
-			Expect(admin.Status().Patch(context.Background(), other, client.MergeFrom(recycling))).To(Succeed())
+			Expect(admin.Status().Patch(context.Background(), other, client.MergeFrom(object))).To(Succeed())
 		}),
 	)
 })

@@ -1,4 +1,4 @@
-package localrecycling
+package recycling
 
 import (
 	"cmp"
