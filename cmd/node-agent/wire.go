@@ -173,7 +173,10 @@ func begin(mgr ctrl.Manager, options *options, common nodemanager.Options) error
 	if err := mgr.Add(drivers); err != nil {
 		return err
 	}
-	if err := nodemanager.NewGrowth(common).SetupWithManager(mgr, mgr.GetCache()); err != nil {
+	if err := nodemanager.NewGrowth(nodemanager.GrowthOptions{
+		Volumes: common.Volumes, Devices: common.Devices, Mounter: common.Mounter, Client: common.Client, Live: common.Live,
+		Events: common.Events, Numbers: common.Numbers, Clock: common.Clock,
+	}).SetupWithManager(mgr, mgr.GetCache()); err != nil {
 		return err
 	}
 	return nodemanager.NewReconciler(common).SetupWithManager(mgr, mgr.GetCache())

@@ -5,8 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
 // Desired is what pods ask for, kept in memory only: after a restart it is made
@@ -53,19 +51,6 @@ type DesiredVolume struct {
 	Shown Shown
 }
 
-// ResolvedVolume is a volume of which all is known that is needed to mount it.
-type ResolvedVolume struct {
-	volumes.Spec
-	Plugin volumes.Plugin
-	// Refused says why it isn't mounted for a pod that never had it; nil if it is.
-	Refused error
-}
-
-// Location is where the volume lies in the pod's directory.
-func (v *ResolvedVolume) Location() Location {
-	return Location{Plugin: v.Plugin.Name(), Name: v.Name(), Block: v.IsBlock()}
-}
-
 // Want notes that a pod needs its volumes, and returns them, with what is known
 // of them from earlier passes: a pod's list of volumes never changes.
 func (d *Desired) Want(pod *corev1.Pod) *DesiredPod {
@@ -90,31 +75,4 @@ func (d *Desired) Forget(uid types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.pods, uid)
-}
-
-// NeedsVolumes says whether a pod's volumes must be there: until it is finished
-// or being deleted, and in any case while one of its containers runs.
-// A pod without container statuses has nothing that runs.
-func NeedsVolumes(pod *corev1.Pod) bool {
-	if hasRunningContainer(pod) {
-		return true
-	}
-	finished := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-	return !finished && pod.DeletionTimestamp == nil
-}
-
-func hasRunningContainer(pod *corev1.Pod) bool {
-	lists := [][]corev1.ContainerStatus{
-		pod.Status.InitContainerStatuses,
-		pod.Status.ContainerStatuses,
-		pod.Status.EphemeralContainerStatuses,
-	}
-	for _, statuses := range lists {
-		for _, status := range statuses {
-			if status.State.Running != nil {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -10,9 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -24,12 +27,31 @@ const (
 	growthConflictWait = 200 * time.Millisecond
 )
 
+// GrowthOptions are what a Growth is made of.
+type GrowthOptions struct {
+	// Volumes is the volume types that are served as directories, and Devices those
+	// that are served as block devices.
+	Volumes, Devices volumes.Registry
+	// Mounter reads the mount table.
+	Mounter mount.Mounter
+	// Client reads pods from a cache that holds this node's, and writes.
+	Client client.Client
+	// Live reads from the API server itself.
+	Live client.Reader
+	// Events tells users.
+	Events events.EventRecorder
+	// Numbers counts what is done; nil: it isn't counted.
+	Numbers *Numbers
+	// Clock is the time.
+	Clock clock.PassiveClock
+}
+
 // Growth finishes the expansion of volumes that are mounted on this node: it grows
 // their file systems and says in the claims' status what there is, as a kubelet does.
 // Its key is the claim. A node may only get claims, not watch them: so it looks when
 // a pod's volumes are mounted, when storage grows on this node, and now and then.
 type Growth struct {
-	Options
+	GrowthOptions
 	looks Looks
 	// settled are claims whose volumes' file systems grow when the claim says so, and not
 	// before: until then the volume need not be read.
@@ -37,7 +59,7 @@ type Growth struct {
 }
 
 // NewGrowth returns the reconciler of the claims of a node's pods.
-func NewGrowth(options Options) *Growth { return &Growth{Options: options} }
+func NewGrowth(options GrowthOptions) *Growth { return &Growth{GrowthOptions: options} }
 
 // growing is a volume that is mounted on this node, and may grow.
 type growing struct {
@@ -191,25 +213,4 @@ func (g *Growth) write(ctx context.Context, claim *corev1.PersistentVolumeClaim,
 		return fmt.Errorf("writing how claim %s grows: %w", client.ObjectKeyFromObject(claim), err)
 	}
 	return nil
-}
-
-// podsUsing is the node's pods that use a claim, as the cache has them: nobody may change
-// them.
-func podsUsing(ctx context.Context, cached client.Reader, claim client.ObjectKey) ([]corev1.Pod, error) {
-	pods := &corev1.PodList{}
-	if err := cached.List(ctx, pods, client.InNamespace(claim.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the pods that use claim %s: %w", claim, err)
-	}
-	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return !slices.Contains(claimsOf(&pod), claim) }), nil
-}
-
-// claimsOf is the claims behind a pod's volumes.
-func claimsOf(pod *corev1.Pod) []client.ObjectKey {
-	var claims []client.ObjectKey
-	for _, volume := range pod.Spec.Volumes {
-		if name := claimNameOf(pod, volume); name != "" {
-			claims = append(claims, client.ObjectKey{Namespace: pod.Namespace, Name: name})
-		}
-	}
-	return claims
 }

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -70,10 +69,6 @@ func (g *Growth) requestOfClaim(_ context.Context, volume *stowagev1alpha1.Local
 	return []reconcile.Request{{NamespacedName: claim}}
 }
 
-func claimOf(volume *stowagev1alpha1.LocalVolume) types.NamespacedName {
-	return types.NamespacedName{Namespace: volume.Spec.ClaimRef.Namespace, Name: volume.Spec.ClaimRef.Name}
-}
-
 // mountedVolumes passes pods whose volumes were just mounted, and those that were
 // there when the agent started.
 func mountedVolumes() predicate.Predicate {
@@ -84,15 +79,6 @@ func mountedVolumes() predicate.Predicate {
 		},
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}
-}
-
-func hasVolumes(pod *corev1.Pod) bool {
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == stowagev1alpha1.VolumesReadyCondition {
-			return condition.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }
 
 // grownStorage passes local volumes that were given more.

@@ -2,14 +2,12 @@ package nodemanager
 
 import (
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stowage-dev/stowage/internal/message"
 )
@@ -79,61 +77,4 @@ func setGrowthFailed(claim *corev1.PersistentVolumeClaim, problem error, hopeles
 		}
 	}
 	claim.Status.Conditions = append(claim.Status.Conditions, failed)
-}
-
-func (g *Growth) tellGrown(found *growing, has resource.Quantity) {
-	const note = "the file system of volume %s has grown: the claim has %s now"
-	for i := range found.pods {
-		g.Events.Eventf(&found.pods[i], found.claim, corev1.EventTypeNormal, fileSystemGrown, "Expanding", note, found.volume.Name, has.String())
-	}
-	g.Events.Eventf(found.claim, nil, corev1.EventTypeNormal, fileSystemGrown, "Expanding", note, found.volume.Name, has.String())
-}
-
-func (g *Growth) tellNotGrown(found *growing, problem error) {
-	for i := range found.pods {
-		g.Events.Eventf(&found.pods[i], found.claim, corev1.EventTypeWarning, growthFailed, "Expanding", "%v", problem)
-	}
-	g.Events.Eventf(found.claim, nil, corev1.EventTypeWarning, growthFailed, "Expanding", "%v", problem)
-}
-
-// Looks counts how often in a row something was looked at, so that it is looked at
-// less and less often. Its zero value is usable.
-type Looks struct {
-	mu     sync.Mutex
-	counts map[string]int
-}
-
-// Next is when to look again: soon, and then ever later, while something is expected;
-// rarely otherwise.
-func (l *Looks) Next(key string, expected bool) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !expected {
-		delete(l.counts, key)
-		return lastGrowthWait
-	}
-	if l.counts == nil {
-		l.counts = map[string]int{}
-	}
-	l.counts[key]++
-	return min(firstClaimWait<<min(l.counts[key]-1, 16), lastGrowthWait)
-}
-
-// Forget notes that it isn't looked at any more.
-func (l *Looks) Forget(key string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.counts, key)
-}
-
-// settled remembers claims, each with its volume. Its zero value is usable.
-type settled struct{ volumes sync.Map }
-
-func (s *settled) add(claim types.NamespacedName, volume string) { s.volumes.Store(claim, volume) }
-
-func (s *settled) forget(claim types.NamespacedName) { s.volumes.Delete(claim) }
-
-func (s *settled) has(claim types.NamespacedName, volume string) bool {
-	known, has := s.volumes.Load(claim)
-	return has && known == volume
 }

@@ -76,8 +76,8 @@ func newGrowthBench(t *testing.T, status corev1.ClaimResourceStatus, funcs inter
 	pod := podWith(claimVolume("data", false))
 	b.api = fake.NewClientBuilder().WithObjects(claim, volume, pod).WithStatusSubresource(claim).WithInterceptorFuncs(funcs).Build()
 	types := volumes.Registry{b.grower}
-	b.Growth = NewGrowth(Options{
-		NodeName: "n1", Volumes: types, Devices: types, Mounter: &mounttest.Fake{}, Client: b.api, Live: b.api,
+	b.Growth = NewGrowth(GrowthOptions{
+		Volumes: types, Devices: types, Mounter: &mounttest.Fake{}, Client: b.api, Live: b.api,
 		Events: events.NewFakeRecorder(100), Clock: clocktesting.NewFakeClock(time.Now()),
 	})
 	return b

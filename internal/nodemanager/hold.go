@@ -2,9 +2,6 @@ package nodemanager
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,13 +35,6 @@ func (r *Reconciler) ensureHeld(ctx context.Context, pod *corev1.Pod, resolved *
 	return waitFor("volume %s is ReadWriteOncePod, and pod %s has it on this node: delete that pod, or wait until it ends", at.Name, name)
 }
 
-// isForOnePod says whether no second pod may have the volume, not even on the same
-// node. Access modes of volumes without a claim don't exist.
-func isForOnePod(resolved *ResolvedVolume) bool {
-	volume := resolved.PersistentVolume
-	return volume != nil && slices.Contains(volume.Spec.AccessModes, corev1.ReadWriteOncePod)
-}
-
 // ownsName says whether another pod names a volume itself that has the directory which the
 // volume object would have there: it has that one, and not the object. checkName keeps both
 // from being in one pod.
@@ -57,38 +47,4 @@ func (r *Reconciler) ownsName(ctx context.Context, uid types.UID, resolved *Reso
 		return own.Name == resolved.Name() && claimNameOf(other, own) == "" &&
 			resolved.Plugin.CanHandle(volumes.Spec{Pod: other, Volume: own})
 	})
-}
-
-// HolderBeside finds another pod that has a volume; "" if none has. Pods that are not to
-// count are left out.
-func (t Tree) HolderBeside(uid types.UID, at Location, leftOut func(types.UID) bool) (types.UID, error) {
-	pods, err := t.Pods()
-	if err != nil {
-		return "", err
-	}
-	for _, other := range pods {
-		has, err := t.HasVolume(other, at)
-		if err != nil {
-			return "", fmt.Errorf("looking for pods that have volume %s: %w", at.Name, err)
-		}
-		if has && other != uid && !leftOut(other) {
-			return other, nil
-		}
-	}
-	return "", nil
-}
-
-// Hold makes the directory of a volume, or the file that its device is mounted on.
-func (t Tree) Hold(uid types.UID, at Location) error {
-	if err := t.EnsureParent(uid, at); err != nil {
-		return err
-	}
-	dir := t.VolumeDir(uid, at)
-	if at.Block {
-		return volumes.EnsureFile(dir)
-	}
-	if err := os.Mkdir(dir, dirMode); err != nil && !errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("noting that the pod has volume %s: %w", at.Name, err)
-	}
-	return nil
 }

@@ -40,6 +40,17 @@ type Disks interface {
 	Watch(ctx context.Context, tell func()) error
 }
 
+// InUseOptions are what an InUse is made of.
+type InUseOptions struct {
+	// NodeName is the node whose status is written.
+	NodeName string
+	// Disks are the volumes that must be attached; nil: none are.
+	Disks Disks
+	// Client writes, and Live reads from the API server itself.
+	Client client.Client
+	Live   client.Reader
+}
+
 // InUse says in the node's status which disks this node uses, so that nobody detaches
 // them: those that pods want and that are attached, from before they are touched, and
 // those that are mounted, until they aren't any more. What others say there stays.
@@ -47,7 +58,7 @@ type Disks interface {
 // What is wanted and isn't attached isn't in use: it may be on its way out for a pod
 // that went, and its detachment and the pod that wants it would wait for each other.
 type InUse struct {
-	Options
+	InUseOptions
 	mu     sync.Mutex
 	wanted map[types.UID]map[string]corev1.UniqueVolumeName
 	// reported is what the last report said of them, and attached what the node had then.
@@ -59,8 +70,8 @@ type InUse struct {
 }
 
 // NewInUse returns an InUse that has said nothing yet.
-func NewInUse(options Options) *InUse {
-	return &InUse{Options: options, wanted: map[types.UID]map[string]corev1.UniqueVolumeName{}, changed: make(chan struct{}, 1)}
+func NewInUse(options InUseOptions) *InUse {
+	return &InUse{InUseOptions: options, wanted: map[types.UID]map[string]corev1.UniqueVolumeName{}, changed: make(chan struct{}, 1)}
 }
 
 // Want notes which disk is behind a pod's volume. The first report after it is attached
@@ -236,10 +247,6 @@ func (u *InUse) names(attached []corev1.AttachedVolume) ([]corev1.UniqueVolumeNa
 	names = append(names, mounted...)
 	slices.Sort(names)
 	return slices.Compact(names), nil
-}
-
-func isAttached(attached []corev1.AttachedVolume, name corev1.UniqueVolumeName) bool {
-	return slices.ContainsFunc(attached, func(one corev1.AttachedVolume) bool { return one.Name == name })
 }
 
 func (u *InUse) isOurs(name corev1.UniqueVolumeName) bool {

@@ -2,9 +2,7 @@ package nodemanager
 
 import (
 	"context"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -79,18 +77,6 @@ func (l *Losses) lacks(paths []string) bool {
 		_, there := l.last[path]
 		return !there
 	})
-}
-
-// Mounted is where something is mounted in a pod's directory.
-func (t Tree) Mounted(table mount.Table, uid types.UID) []string {
-	var paths []string
-	below := t.PodDir(uid) + string(filepath.Separator)
-	for _, point := range table {
-		if strings.HasPrefix(point.Path, below) {
-			paths = append(paths, point.Path)
-		}
-	}
-	return paths
 }
 
 // watchMounts wakes the pods that mounts are gone of.

@@ -2,6 +2,7 @@ package nodemanager
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -44,7 +45,7 @@ type Numbers struct {
 // run is one operation that runs.
 type run struct {
 	volumeType string
-	kind       Kind
+	kind       fmt.Stringer
 	began      time.Time
 }
 
@@ -85,7 +86,7 @@ func NewNumbers(registerer prometheus.Registerer, mounter mount.Mounter) (*Numbe
 }
 
 // begin notes that an operation begins. What it returns is called with how it ended.
-func (n *Numbers) begin(volumeType string, kind Kind) (ended func(outcome string)) {
+func (n *Numbers) begin(volumeType string, kind fmt.Stringer) (ended func(outcome string)) {
 	if n == nil {
 		return func(string) {}
 	}

@@ -41,7 +41,7 @@ func NewReconciler(options Options) *Reconciler {
 		Options:    options,
 		resolver:   resolver{node: options.NodeName, cached: options.Client, live: options.Live, types: options.Volumes, devices: options.Devices},
 		operations: NewOperations(options.Clock, options.Numbers),
-		inUse:      NewInUse(options),
+		inUse:      NewInUse(InUseOptions{NodeName: options.NodeName, Disks: options.Disks, Client: options.Client, Live: options.Live}),
 	}
 }
 

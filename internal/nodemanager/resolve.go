@@ -2,7 +2,6 @@ package nodemanager
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,24 +10,8 @@ import (
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
-
-// waitError says what a volume waits for: nothing is wrong.
-type waitError struct{ message string }
-
-func (e *waitError) Error() string { return e.message }
-
-func waitFor(format string, arguments ...any) error {
-	return &waitError{message: fmt.Sprintf(format, arguments...)}
-}
-
-// isWait says whether an error is only something that takes its time.
-func isWait(err error) bool {
-	var wait *waitError
-	return errors.As(err, &wait)
-}
 
 // resolver finds out what a pod's volume is. It reads live: a node may get the
 // claims and volumes of its pods, but not list or watch them. The cache has the node.
@@ -165,41 +148,4 @@ func (r *resolver) checkAffinity(ctx context.Context, volume *corev1.PersistentV
 		return fmt.Errorf("volume %s can't be used on node %s: the node's labels don't match the volume's nodeAffinity", volume.Name, r.node)
 	}
 	return nil
-}
-
-// claimNameOf is the claim behind a pod's volume: the one that it names, or the one
-// that the manager makes for a generic ephemeral volume.
-func claimNameOf(pod *corev1.Pod, volume corev1.Volume) string {
-	switch {
-	case volume.PersistentVolumeClaim != nil:
-		return volume.PersistentVolumeClaim.ClaimName
-	case volume.Ephemeral != nil:
-		return ephemeral.VolumeClaimName(pod, &volume)
-	default:
-		return ""
-	}
-}
-
-// onlyReads says whether a pod uses a claim, which it may name more than once but
-// gets mounted once, without writing.
-func onlyReads(pod *corev1.Pod, claim string) bool {
-	for _, volume := range pod.Spec.Volumes {
-		readOnly := volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ReadOnly
-		if claimNameOf(pod, volume) == claim && !readOnly {
-			return false
-		}
-	}
-	return true
-}
-
-// accessOf is what a pod may do with a volume: it reads only if it says so, or
-// if the volume can't be written by anybody.
-func accessOf(volume *corev1.PersistentVolume, readOnly bool) mount.Access {
-	modes := volume.Spec.AccessModes
-	onlyReaders := len(modes) == 1 && modes[0] == corev1.ReadOnlyMany
-	csiReadOnly := volume.Spec.CSI != nil && volume.Spec.CSI.ReadOnly
-	if readOnly || onlyReaders || csiReadOnly {
-		return mount.ReadOnly
-	}
-	return mount.ReadWrite
 }

@@ -87,7 +87,7 @@ func (w *world) startAgent() (stop func() error) {
 	guard := &nodemanager.Guard{
 		NodeName: w.node, Live: mgr.GetAPIReader(), Clock: clock.RealClock{},
 		Begin: func() error {
-			return errors.Join(nodemanager.NewGrowth(options).SetupWithManager(mgr, nil), nodemanager.NewReconciler(options).SetupWithManager(mgr, nil))
+			return errors.Join(nodemanager.NewGrowth(growthOf(options)).SetupWithManager(mgr, nil), nodemanager.NewReconciler(options).SetupWithManager(mgr, nil))
 		},
 	}
 	Expect(mgr.Add(guard)).To(Succeed())
@@ -327,5 +327,13 @@ func eventsOf(ctx context.Context, pod *corev1.Pod, reason string) func() []stri
 			}
 		}
 		return notes
+	}
+}
+
+// growthOf is what grows volumes beside a reconciler.
+func growthOf(options nodemanager.Options) nodemanager.GrowthOptions {
+	return nodemanager.GrowthOptions{
+		Volumes: options.Volumes, Devices: options.Devices, Mounter: options.Mounter, Client: options.Client, Live: options.Live,
+		Events: options.Events, Numbers: options.Numbers, Clock: options.Clock,
 	}
 }
