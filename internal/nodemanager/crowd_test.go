@@ -183,7 +183,7 @@ func TestFiveHundredPodsAreServedBesideVolumesThatHangAndNothingOfItStays(t *tes
 	if after.goroutines > before.goroutines+slack || after.files > before.files+slack || after.bytes > before.bytes+slackBytes {
 		t.Errorf("before there were %+v, and afterwards there are %+v", before, after)
 	}
-	if known := len(n.operations.states) + len(n.desired.pods) + len(n.troubles.tries); known != 0 {
+	if known := n.operations.Known() + len(n.desired.pods) + len(n.troubles.tries); known != 0 {
 		t.Errorf("%d pods and operations are remembered", known)
 	}
 }

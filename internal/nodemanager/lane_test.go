@@ -53,16 +53,6 @@ func (c *crowd) await(t *testing.T, count int) {
 	eventually(t, fmt.Sprint(count, " operations run"), func() bool { return int(c.running.Load()) == count })
 }
 
-func eventually(t *testing.T, what string, isSo func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !isSo(); {
-		if time.Now().After(deadline) {
-			t.Fatal("it never came to be that " + what)
-		}
-		<-time.After(time.Millisecond)
-	}
-}
-
 func TestOnlySoManyOfATypeBeginAtOnceAndOtherTypesDoNotWaitForThem(t *testing.T) {
 	c := newCrowd(t)
 	if last := c.ask(t, "nfs", lanePlaces+5); !last.Queued {

@@ -9,14 +9,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
-func tableOf(paths ...string) mount.Table {
-	var table mount.Table
-	for _, path := range paths {
-		table = append(table, mount.Point{Path: path})
-	}
-	return table
-}
-
 func TestOnlyPodsWhoseMountsVanishedAreWoken(t *testing.T) {
 	tests := map[string]struct {
 		now   mount.Table

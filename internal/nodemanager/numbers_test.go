@@ -1,25 +1,18 @@
 package nodemanager
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
 func newNumbers(t *testing.T) (*Numbers, *prometheus.Registry, *mounttest.Fake) {
@@ -32,88 +25,13 @@ func newNumbers(t *testing.T) (*Numbers, *prometheus.Registry, *mounttest.Fake) 
 	return numbers, registry, mounter
 }
 
-// metricsOf is the metrics of a name: their values, or how many were observed, by their
-// labels' values.
-func metricsOf(t *testing.T, registry *prometheus.Registry, name string) map[string]float64 {
-	t.Helper()
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := map[string]float64{}
-	for _, family := range families {
-		if family.GetName() != name {
-			continue
-		}
-		for _, metric := range family.GetMetric() {
-			var labels []string
-			for _, label := range metric.GetLabel() {
-				labels = append(labels, label.GetValue())
-			}
-			key := strings.Join(labels, " ")
-			found[key] = metric.GetGauge().GetValue()
-			if histogram := metric.GetHistogram(); histogram != nil {
-				found[key] = float64(histogram.GetSampleCount())
-			}
-		}
-	}
-	return found
-}
-
-func mustServe(t *testing.T, registry *prometheus.Registry, name string, want map[string]float64) {
-	t.Helper()
-	if got := metricsOf(t, registry, name); fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("%s is %v, want %v", name, got, want)
-	}
-}
-
-func TestOperationsAreCountedByHowTheyEnded(t *testing.T) {
-	numbers, registry, _ := newNumbers(t)
-	operations := NewOperations(clocktesting.NewFakeClock(time.Now()), numbers)
-	task := Task{Kind: Mounting, Type: "kubernetes.io/nfs", Dir: "dir", Pod: somePod}
-	hangs := make(gate)
-	operations.Do(t.Context(), task, hangs.work)
-
-	mustServe(t, registry, "stowage_node_operations_running", map[string]float64{"mount kubernetes.io/nfs": 1})
-	if oldest := metricsOf(t, registry, "stowage_node_operation_oldest_seconds"); oldest["mount kubernetes.io/nfs"] <= 0 {
-		t.Errorf("nothing tells for how long it has been running: %v", oldest)
-	}
-	hangs <- nil
-	operations.Wait()
-	for _, err := range []error{errors.New("broken"), mount.ErrSilent, volumes.ErrGone, volumes.ErrNotSupported} {
-		task.Dir = err.Error()
-		operations.Do(t.Context(), task, func(context.Context) error { return err })
-	}
-	task.Dir, task.Pod = "cancelled", "pod-2"
-	operations.Do(t.Context(), task, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
-	operations.Cancel("pod-2")
-	operations.Wait()
-
-	want := map[string]float64{}
-	for _, outcome := range []string{outcomeOK, outcomeFailed, outcomeSilent, outcomeGone, outcomeNotSupported, outcomeCancelled} {
-		want["mount "+outcome+" kubernetes.io/nfs"] = 1
-	}
-	mustServe(t, registry, "stowage_node_operation_seconds", want)
-	mustServe(t, registry, "stowage_node_operations_running", map[string]float64{})
-}
-
-func TestWhatWaitsForItsTurnIsCounted(t *testing.T) {
-	numbers, registry, _ := newNumbers(t)
-	c := newCrowd(t)
-	c.numbers = numbers
-	c.ask(t, "nfs", lanePlaces+3)
-	mustServe(t, registry, "stowage_node_operations_queued", map[string]float64{"nfs": 3})
-	c.Cancel(somePod)
-	mustServe(t, registry, "stowage_node_operations_queued", map[string]float64{"nfs": 0})
-}
-
 func TestPodsVolumesAreCountedWhileTheyAreThere(t *testing.T) {
 	numbers, registry, _ := newNumbers(t)
-	pod := podOnNode(somePod)
+	pod := podWith()
 	numbers.setPod(pod, podNumbers{mounted: map[string]int{"a": 2}, pending: map[string]int{working: 1}})
-	numbers.setPod(podOnNode("pod-2"), podNumbers{mounted: map[string]int{"a": 1, "b": 1}, pending: map[string]int{failedMount: 2}})
+	numbers.setPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "pod-2"}}, podNumbers{mounted: map[string]int{"a": 1, "b": 1}, pending: map[string]int{"FailedMount": 2}})
 	mustServe(t, registry, "stowage_node_volumes_mounted", map[string]float64{"a": 3, "b": 1})
-	mustServe(t, registry, "stowage_node_volumes_pending", map[string]float64{working: 1, failedMount: 2})
+	mustServe(t, registry, "stowage_node_volumes_pending", map[string]float64{working: 1, "FailedMount": 2})
 	mustServe(t, registry, "stowage_node_pod_volumes_ready_seconds", map[string]float64{"": 0})
 
 	for range 2 {
@@ -129,7 +47,7 @@ func TestPodsVolumesAreCountedWhileTheyAreThere(t *testing.T) {
 
 func TestAPodThatHadItsVolumesBeforeIsNoMeasureOfHowLongThatTakes(t *testing.T) {
 	numbers, registry, _ := newNumbers(t)
-	pod := podOnNode(somePod)
+	pod := podWith()
 	pod.Status.Conditions = []corev1.PodCondition{{Type: stowagev1alpha1.VolumesReadyCondition, Status: corev1.ConditionTrue}}
 	numbers.setPod(pod, podNumbers{})
 	mustServe(t, registry, "stowage_node_pod_volumes_ready_seconds", map[string]float64{"": 0})

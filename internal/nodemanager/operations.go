@@ -151,6 +151,13 @@ func (o *Operations) Forget(pod types.UID) {
 	maps.DeleteFunc(o.states, func(_ string, state *operation) bool { return state.Pod == pod && state.phase == idle })
 }
 
+// Known returns how many operations wait, run, or failed and may be tried again.
+func (o *Operations) Known() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.states)
+}
+
 // IsRunning says whether anything runs, or waits for its turn, for a pod.
 func (o *Operations) IsRunning(pod types.UID) bool {
 	o.mu.Lock()

@@ -10,13 +10,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-const somePod = types.UID("pod-1")
-
-// gate is work that ends when it is told to.
-type gate chan error
-
-func (g gate) work(context.Context) error { return <-g }
-
 func TestOneVolumeHasOneOperationAndAnotherDoesNotWaitForIt(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	operations := NewOperations(clock, nil)

@@ -90,3 +90,12 @@ func (n *Numbers) sums() podNumbers {
 	}
 	return sums
 }
+
+// mountedOf is the numbers of a pod whose volumes are being taken away.
+func mountedOf(left []Location) podNumbers {
+	mounted := map[string]int{}
+	for _, at := range left {
+		mounted[at.Plugin]++
+	}
+	return podNumbers{mounted: mounted}
+}

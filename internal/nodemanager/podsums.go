@@ -31,12 +31,3 @@ func (r *Reconciler) numbersOf(pod *corev1.Pod, table mount.Table, wanted *Desir
 	}
 	return numbers
 }
-
-// mountedOf is the numbers of a pod whose volumes are being taken away.
-func mountedOf(left []Location) podNumbers {
-	mounted := map[string]int{}
-	for _, at := range left {
-		mounted[at.Plugin]++
-	}
-	return podNumbers{mounted: mounted}
-}

@@ -21,33 +21,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/hostpath"
 )
 
-// bound is a claim and its volume as a binder leaves them.
-func bound() (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
-	claim := &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data", UID: "claim-1"},
-		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "pv"},
-		Status:     corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
-	}
-	volume := &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: "pv"},
-		Spec: corev1.PersistentVolumeSpec{
-			ClaimRef:               &corev1.ObjectReference{Namespace: "default", Name: "data", UID: "claim-1"},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/srv/pv"}},
-		},
-	}
-	return claim, volume
-}
-
-func podWith(sources ...corev1.Volume) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: somePod}, Spec: corev1.PodSpec{Volumes: sources}}
-}
-
-func claimVolume(name string, readOnly bool) corev1.Volume {
-	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
-		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data", ReadOnly: readOnly},
-	}}
-}
-
 //proves:persistentVolumeClaim/bound
 func TestWhatAClaimTurnsOutToBe(t *testing.T) {
 	tests := map[string]struct {

@@ -213,8 +213,8 @@ func TestNothingIsRememberedOfAPodThatIsGone(t *testing.T) {
 	if err := bench.settle(t); err != nil {
 		t.Fatal(err)
 	}
-	if len(bench.troubles.tries) != 0 || len(bench.operations.states) != 0 {
-		t.Errorf("left: %v, %v", bench.troubles.tries, bench.operations.states)
+	if len(bench.troubles.tries) != 0 || bench.operations.Known() != 0 {
+		t.Errorf("left: %v, %v", bench.troubles.tries, bench.operations.Known())
 	}
 }
 
