@@ -2,7 +2,6 @@ package nodemanager
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -36,10 +35,6 @@ func (r *Reconciler) want(pod *corev1.Pod, wanted *DesiredPod) *attachments {
 
 func (r *Reconciler) isDisk(resolved *ResolvedVolume) bool {
 	return r.Disks != nil && r.Disks.Serves(resolved.PersistentVolume)
-}
-
-func nameInStatus(volume *corev1.PersistentVolume) corev1.UniqueVolumeName {
-	return volumes.UniqueName(volume.Spec.CSI.Driver, volume.Spec.CSI.VolumeHandle)
 }
 
 // await finds out how a disk is found, or says that it isn't attached yet. The order is
@@ -111,28 +106,4 @@ func (a *attachments) renounce(resolved *ResolvedVolume) {
 	if !a.operations.IsRunningAt(a.Tree.VolumeDir(pod, resolved.Location())) {
 		a.inUse.Renounce(pod, resolved.Spec.Volume.Name)
 	}
-}
-
-// checkAttachment makes sure that an attachment is what its name says.
-func checkAttachment(object *storagev1.VolumeAttachment, volume *corev1.PersistentVolume, node string) error {
-	source := object.Spec.Source.PersistentVolumeName
-	if object.Spec.Attacher != volume.Spec.CSI.Driver || object.Spec.NodeName != node || source == nil || *source != volume.Name {
-		return fmt.Errorf("VolumeAttachment %s has the name of volume %s and node %s, and is for another volume, driver or node: delete it",
-			object.Name, volume.Name, node)
-	}
-	return nil
-}
-
-// orGone is how far a volume is whose disk was found to be gone, which the user wants to
-// know first, while it is waited for.
-func orGone(gone error, at progress) progress {
-	switch {
-	case gone == nil:
-		return at
-	case at.err == nil || isWait(at.err) || errors.Is(at.err, volumes.ErrGone):
-		at.err = gone
-	default:
-		at.err = fmt.Errorf("%w; %w", gone, at.err)
-	}
-	return at
 }

@@ -150,3 +150,17 @@ func setPodCondition(pod *corev1.Pod, condition corev1.PodCondition, now time.Ti
 	pod.Status.Conditions = append(pod.Status.Conditions, condition)
 	return true
 }
+
+// orGone is how far a volume is whose disk was found to be gone, which the user wants to
+// know first, while it is waited for.
+func orGone(gone error, at progress) progress {
+	switch {
+	case gone == nil:
+		return at
+	case at.err == nil || isWait(at.err) || errors.Is(at.err, volumes.ErrGone):
+		at.err = gone
+	default:
+		at.err = fmt.Errorf("%w; %w", gone, at.err)
+	}
+	return at
+}

@@ -29,10 +29,3 @@ func (w *longWait) isLong(condition corev1.PodCondition, now time.Time) bool {
 	}
 	return now.Sub(w.since) >= longWaitTime
 }
-
-// tellLongWait records once what keeps a pod waiting for long.
-func (r *Reconciler) tellLongWait(pod *corev1.Pod, wanted *DesiredPod, condition corev1.PodCondition) {
-	if wanted.wait.isLong(condition, r.Clock.Now()) && r.longWaits.IsNew(pod.UID, condition.Message) {
-		r.tell(pod, podEvent{corev1.EventTypeWarning, failedMount, "Mounting", condition.Message})
-	}
-}

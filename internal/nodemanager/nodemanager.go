@@ -28,10 +28,6 @@ import (
 )
 
 const (
-	// firstClaimWait and lastClaimWait bound how long a pod waits before its
-	// claim is looked at again. A node may only get claims, not watch them.
-	firstClaimWait = 500 * time.Millisecond
-	lastClaimWait  = 10 * time.Second
 	// slowOperation is when a mount that still runs is worth a word to the user.
 	slowOperation = 5 * time.Second
 	// compareInterval is how often pods and directories are compared although

@@ -103,3 +103,20 @@ func mustServe(t *testing.T, registry *prometheus.Registry, name string, want ma
 		t.Errorf("%s is %v, want %v", name, got, want)
 	}
 }
+
+func podOnNode(uid types.UID) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: uid},
+		Spec: corev1.PodSpec{NodeName: "n1", Volumes: []corev1.Volume{
+			{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		}},
+	}
+}
+
+func deleting(pod *corev1.Pod, running bool) *corev1.Pod {
+	pod.DeletionTimestamp, pod.Finalizers = new(metav1.Now()), []string{"example.com/kept"}
+	if running {
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	}
+	return pod
+}

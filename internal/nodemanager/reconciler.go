@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -212,47 +210,4 @@ func progressOf(outcome Outcome) progress {
 	default:
 		return progress{again: slowOperation}
 	}
-}
-
-// claimWait is how long to wait before the n-th look at a claim.
-func claimWait(n int) time.Duration {
-	return min(firstClaimWait<<min(max(n-1, 0), 16), lastClaimWait)
-}
-
-// soonest is the first time at which one of the volumes wants to be looked at.
-func soonest(volumes []progress) time.Duration {
-	var first time.Duration
-	for _, volume := range volumes {
-		if volume.again > 0 && (first == 0 || volume.again < first) {
-			first = volume.again
-		}
-	}
-	return first
-}
-
-// ensureCondition writes the pod's condition and tells of it, if it says
-// something new.
-func (r *Reconciler) ensureCondition(ctx context.Context, pod *corev1.Pod, wanted *DesiredPod, condition corev1.PodCondition, states []progress) error {
-	changed := pod.DeepCopy()
-	if !setPodCondition(changed, condition, r.Clock.Now()) || wanted.HasTold(pod, condition) {
-		return nil
-	}
-	// Strategic: a merge patch would replace the conditions that others write.
-	err := r.Client.Status().Patch(ctx, changed, client.StrategicMergeFrom(pod))
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("writing the condition of pod %s: %w", client.ObjectKeyFromObject(pod), err)
-	}
-	wanted.Told, wanted.ToldAt = condition, pod.ResourceVersion
-	if event, ok := eventOf(condition, states); ok && event != wanted.event {
-		wanted.event = event
-		r.tell(pod, event)
-	}
-	return nil
-}
-
-func (r *Reconciler) tell(pod *corev1.Pod, event podEvent) {
-	r.Events.Eventf(pod, nil, event.kind, event.reason, event.action, "%s", event.note)
 }

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -78,23 +76,6 @@ func clientWith(funcs interceptor.Funcs, pods ...*corev1.Pod) client.Client {
 		builder = builder.WithObjects(pod)
 	}
 	return builder.Build()
-}
-
-func podOnNode(uid types.UID) *corev1.Pod {
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: uid},
-		Spec: corev1.PodSpec{NodeName: "n1", Volumes: []corev1.Volume{
-			{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-		}},
-	}
-}
-
-func deleting(pod *corev1.Pod, running bool) *corev1.Pod {
-	pod.DeletionTimestamp, pod.Finalizers = new(metav1.Now()), []string{"example.com/kept"}
-	if running {
-		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
-	}
-	return pod
 }
 
 func TestWhatTheCacheSaysIsNotEnoughForATeardown(t *testing.T) {

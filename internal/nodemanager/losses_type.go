@@ -1,19 +1,13 @@
 package nodemanager
 
 import (
-	"context"
 	"slices"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/stowage-dev/stowage/internal/mount"
 )
-
-// watchMountsRetry is how soon the mount table is watched again after that failed.
-const watchMountsRetry = 10 * time.Second
 
 // Losses notices mounts that are gone from pods' directories and that nobody asked the
 // agent to take away. It knows what each pass over a pod saw, and compares that with
@@ -77,30 +71,4 @@ func (l *Losses) lacks(paths []string) bool {
 		_, there := l.last[path]
 		return !there
 	})
-}
-
-// watchMounts wakes the pods that mounts are gone of.
-func (r *Reconciler) watchMounts(ctx context.Context, q queue) error {
-	look := func() {
-		table, err := r.Mounter.Table()
-		if err != nil {
-			logf.FromContext(ctx).Error(err, "looking for mounts that are gone")
-			return
-		}
-		for _, pod := range r.losses.Look(table) {
-			q.Add(pod)
-		}
-	}
-	go func() {
-		for ctx.Err() == nil {
-			if err := r.WatchMounts(ctx, look); err != nil {
-				logf.FromContext(ctx).Error(err, "watching the mount table")
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(watchMountsRetry):
-			}
-		}
-	}()
-	return nil
 }
