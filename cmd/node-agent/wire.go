@@ -23,7 +23,12 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/store"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/volumeagent"
 	"github.com/stowage-dev/stowage/internal/nodemanager"
+	"github.com/stowage-dev/stowage/internal/nodemanager/csinode"
+	"github.com/stowage-dev/stowage/internal/nodemanager/growth"
+	"github.com/stowage-dev/stowage/internal/nodemanager/guard"
+	nodemetrics "github.com/stowage-dev/stowage/internal/nodemanager/metrics"
 	"github.com/stowage-dev/stowage/internal/nodemanager/objects"
+	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/configmap"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
@@ -121,7 +126,7 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks
 	if err != nil {
 		return err
 	}
-	numbers, err := nodemanager.NewNumbers(metrics.Registry, mount.Kernel{})
+	numbers, err := nodemetrics.New(metrics.Registry, mount.Kernel{})
 	if err != nil {
 		return fmt.Errorf("setting up metrics of the node's volumes: %w", err)
 	}
@@ -141,21 +146,21 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks
 
 		WatchMounts: mount.Watch,
 	}
-	guard := &nodemanager.Guard{
+	waits := &guard.Guard{
 		NodeName: options.nodeName,
 		Live:     mgr.GetAPIReader(),
 		Clock:    clock.RealClock{},
 		Begin:    func() error { return begin(mgr, options, common) },
 	}
-	if err := mgr.AddReadyzCheck("follow-pods", guard.Ready); err != nil {
+	if err := mgr.AddReadyzCheck("follow-pods", waits.Ready); err != nil {
 		return err
 	}
-	return mgr.Add(guard)
+	return mgr.Add(waits)
 }
 
 // newTree finds what an earlier agent left, and withdraws what doesn't hold any more.
-func newTree(options *options) (nodemanager.Tree, error) {
-	tree, err := nodemanager.NewTree(options.rootDir)
+func newTree(options *options) (poddir.Tree, error) {
+	tree, err := poddir.NewTree(options.rootDir)
 	if err != nil {
 		return tree, err
 	}
@@ -169,11 +174,11 @@ func newTree(options *options) (nodemanager.Tree, error) {
 // begin adds the node manager to a manager that runs, once the node is known to have no
 // kubelet.
 func begin(mgr ctrl.Manager, options *options, common nodemanager.Options) error {
-	drivers := &nodemanager.Drivers{NodeName: options.nodeName, WantedOn: options.drivers, Client: mgr.GetClient(), Live: mgr.GetAPIReader()}
+	drivers := &csinode.Drivers{NodeName: options.nodeName, WantedOn: options.drivers, Client: mgr.GetClient(), Live: mgr.GetAPIReader()}
 	if err := mgr.Add(drivers); err != nil {
 		return err
 	}
-	if err := nodemanager.NewGrowth(nodemanager.GrowthOptions{
+	if err := growth.New(growth.Options{
 		Volumes: common.Volumes, Devices: common.Devices, Mounter: common.Mounter, Client: common.Client, Live: common.Live,
 		Events: common.Events, Numbers: common.Numbers, Clock: common.Clock,
 	}).SetupWithManager(mgr, mgr.GetCache()); err != nil {

@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/nodemanager/inuse"
+	"github.com/stowage-dev/stowage/internal/nodemanager/resolve"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -27,13 +29,13 @@ type attachments struct {
 func (r *Reconciler) want(pod *corev1.Pod, wanted *DesiredPod) *attachments {
 	for _, volume := range wanted.Volumes {
 		if resolved := volume.Resolved; resolved != nil && r.isDisk(resolved) {
-			r.inUse.Want(pod.UID, volume.Volume.Name, nameInStatus(resolved.PersistentVolume))
+			r.inUse.Want(pod.UID, volume.Volume.Name, inuse.NameInStatus(resolved.PersistentVolume))
 		}
 	}
 	return &attachments{Reconciler: r}
 }
 
-func (r *Reconciler) isDisk(resolved *ResolvedVolume) bool {
+func (r *Reconciler) isDisk(resolved *resolve.ResolvedVolume) bool {
 	return r.Disks != nil && r.Disks.Serves(resolved.PersistentVolume)
 }
 
@@ -41,7 +43,7 @@ func (r *Reconciler) isDisk(resolved *ResolvedVolume) bool {
 // what keeps a disk from being detached when it is about to be used: it is said to be in
 // use, by a write that fails if what is attached changed since it was read; then the
 // attachment is read from the API server.
-func (a *attachments) await(ctx context.Context, resolved *ResolvedVolume) error {
+func (a *attachments) await(ctx context.Context, resolved *resolve.ResolvedVolume) error {
 	if !a.isDisk(resolved) || resolved.Attachment != nil {
 		return nil
 	}
@@ -49,8 +51,8 @@ func (a *attachments) await(ctx context.Context, resolved *ResolvedVolume) error
 	if err != nil {
 		return err
 	}
-	name := nameInStatus(resolved.PersistentVolume)
-	if !isAttached(node.Status.VolumesAttached, name) || !slices.Contains(node.Status.VolumesInUse, name) {
+	name := inuse.NameInStatus(resolved.PersistentVolume)
+	if !inuse.IsAttached(node.Status.VolumesAttached, name) || !slices.Contains(node.Status.VolumesInUse, name) {
 		return a.waitForAttachment(resolved)
 	}
 	resolved.Attachment, err = a.findAttachment(ctx, resolved)
@@ -65,12 +67,12 @@ func (a *attachments) readNode(ctx context.Context) (*corev1.Node, error) {
 	return a.node, a.err
 }
 
-func (a *attachments) waitForAttachment(resolved *ResolvedVolume) error {
-	return waitFor("waiting for volume %s to be attached to node %s", resolved.PersistentVolume.Name, a.NodeName)
+func (a *attachments) waitForAttachment(resolved *resolve.ResolvedVolume) error {
+	return resolve.WaitFor("waiting for volume %s to be attached to node %s", resolved.PersistentVolume.Name, a.NodeName)
 }
 
 // findAttachment reads what the manager wrote of an attachment.
-func (a *attachments) findAttachment(ctx context.Context, resolved *ResolvedVolume) (*volumes.Attachment, error) {
+func (a *attachments) findAttachment(ctx context.Context, resolved *resolve.ResolvedVolume) (*volumes.Attachment, error) {
 	source := resolved.PersistentVolume.Spec.CSI
 	object, name := &storagev1.VolumeAttachment{}, attach.AttachmentName(source.Driver, source.VolumeHandle, a.NodeName)
 	err := a.Live.Get(ctx, client.ObjectKey{Name: name}, object)
@@ -81,7 +83,7 @@ func (a *attachments) findAttachment(ctx context.Context, resolved *ResolvedVolu
 	if err != nil {
 		return nil, fmt.Errorf("reading how volume %s is attached: %w", resolved.PersistentVolume.Name, err)
 	}
-	if err := checkAttachment(object, resolved.PersistentVolume, a.NodeName); err != nil {
+	if err := inuse.CheckAttachment(object, resolved.PersistentVolume, a.NodeName); err != nil {
 		return nil, err
 	}
 	if object.DeletionTimestamp != nil {
@@ -101,7 +103,7 @@ func (a *attachments) findAttachment(ctx context.Context, resolved *ResolvedVolu
 // renounce lets a disk go that is on its way out: it can be attached for this pod only
 // after that, and would never go while the pod says that it uses it. A mount that runs
 // may have found it before.
-func (a *attachments) renounce(resolved *ResolvedVolume) {
+func (a *attachments) renounce(resolved *resolve.ResolvedVolume) {
 	pod := resolved.Pod.UID
 	if !a.operations.IsRunningAt(a.Tree.VolumeDir(pod, resolved.Location())) {
 		a.inUse.Renounce(pod, resolved.Spec.Volume.Name)

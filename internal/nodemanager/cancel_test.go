@@ -8,6 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
+	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -23,7 +25,7 @@ func (silent) Path(dir string) string      { return dir }
 func (silent) IsPublished(mount.Table, volumes.Spec, string) (bool, error) { return false, nil }
 
 func (s silent) Publish(ctx context.Context, _ volumes.Spec, dir string) error {
-	if err := os.Mkdir(dir, dirMode); err != nil {
+	if err := os.Mkdir(dir, poddir.DirMode); err != nil {
 		return err
 	}
 	close(s.began)
@@ -34,16 +36,16 @@ func (s silent) Publish(ctx context.Context, _ volumes.Spec, dir string) error {
 func (silent) Unpublish(_ context.Context, dir string) error { return volumes.RemoveEmptyDir(dir) }
 
 func TestAPodThatIsDeletedWhileItsMountHangsGoesAtOnce(t *testing.T) {
-	pod := podOnNode(somePod)
+	pod := nodetest.PodOnNode(nodetest.SomePod)
 	api := clientWith(interceptor.Funcs{}, pod)
 	bench := newBench(t, api, api)
-	if err := os.RemoveAll(bench.Tree.PodDir(somePod)); err != nil {
+	if err := os.RemoveAll(bench.Tree.PodDir(nodetest.SomePod)); err != nil {
 		t.Fatal(err)
 	}
 	server := silent{began: make(chan struct{})}
 	bench.Volumes = volumes.Registry{server}
-	bench.resolver.types = bench.Volumes
-	if _, err := bench.Reconcile(t.Context(), somePod); err != nil {
+	bench.resolver.Types = bench.Volumes
+	if _, err := bench.Reconcile(t.Context(), nodetest.SomePod); err != nil {
 		t.Fatal(err)
 	}
 	<-server.began
@@ -55,7 +57,7 @@ func TestAPodThatIsDeletedWhileItsMountHangsGoesAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if left, err := bench.Tree.HasPod(somePod); err != nil || left {
+	if left, err := bench.Tree.HasPod(nodetest.SomePod); err != nil || left {
 		t.Errorf("its directory is left: %v (%v)", left, err)
 	}
 }

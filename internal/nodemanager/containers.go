@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stowage-dev/stowage/internal/nodemanager/container"
+	"github.com/stowage-dev/stowage/internal/nodemanager/podstatus"
+	"github.com/stowage-dev/stowage/internal/nodemanager/resolve"
 	"github.com/stowage-dev/stowage/internal/ownership"
 )
 
@@ -14,10 +16,10 @@ import (
 // whatever runs it, once all volumes are there. While one is known not to be, nothing is
 // written down, so that no container starts without it; while one isn't known of, as the
 // API server is down for example, what is written stays.
-func (r *Reconciler) ensureDescribed(pod *corev1.Pod, wanted *DesiredPod, states []progress) error {
+func (r *Reconciler) ensureDescribed(pod *corev1.Pod, wanted *DesiredPod, states []podstatus.Progress) error {
 	known := true
 	for i, at := range states {
-		if at.done {
+		if at.Done {
 			continue
 		}
 		if wanted.Volumes[i].Unresolved == nil {
@@ -62,7 +64,7 @@ func (r *Reconciler) describe(pod *corev1.Pod, wanted *DesiredPod) (container.Po
 }
 
 // placeOf is where a volume is on the node.
-func (r *Reconciler) placeOf(uid types.UID, resolved *ResolvedVolume) (container.Place, error) {
+func (r *Reconciler) placeOf(uid types.UID, resolved *resolve.ResolvedVolume) (container.Place, error) {
 	name := resolved.Name()
 	place := container.Place{
 		Path:   r.visibleAt(uid, resolved),

@@ -5,10 +5,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stowage-dev/stowage/internal/nodemanager/operations"
+	"github.com/stowage-dev/stowage/internal/nodemanager/podstatus"
+	"github.com/stowage-dev/stowage/internal/nodemanager/resolve"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
 // Desired is what pods ask for, kept in memory only: after a restart it is made
@@ -28,9 +31,9 @@ type DesiredPod struct {
 	ToldAt string
 	// event is the last one that told of a condition: one that says the same again, while
 	// only what is waited for has changed, is none.
-	event podEvent
+	event podstatus.PodEvent
 	// wait is what it has been waiting for.
-	wait longWait
+	wait podstatus.LongWait
 }
 
 // HasTold says whether a condition was written although the pod, as the cache
@@ -45,7 +48,7 @@ type DesiredVolume struct {
 	// Volume is how the pod asks for it.
 	Volume corev1.Volume
 	// Resolved is what it turned out to be; nil while its claim isn't bound.
-	Resolved *ResolvedVolume
+	Resolved *resolve.ResolvedVolume
 	// Unresolved says why not, as of the last look.
 	Unresolved error
 	// Waits counts how often in a row its claim, or its attachment, was looked at in
@@ -85,14 +88,14 @@ func (d *Desired) Forget(uid types.UID) {
 // cures it. A claim may be bound to another one some day; what a pod names never changes.
 // What may be allowed is looked at as often as a claim is.
 func (v *DesiredVolume) againAfter(err error, usual time.Duration) time.Duration {
-	var allowable mayBeAllowed
+	var allowable resolve.MayBeAllowed
 	switch {
 	case !errors.Is(err, volumes.ErrNotSupported):
 		return usual
 	case errors.As(err, &allowable):
-		return lastClaimWait
+		return podstatus.LastClaimWait
 	case v.Volume.PersistentVolumeClaim != nil || v.Volume.Ephemeral != nil:
-		return lastRetry
+		return operations.LastRetry
 	default:
 		return 0
 	}

@@ -7,10 +7,13 @@ import (
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
+	"github.com/stowage-dev/stowage/internal/nodemanager/podstatus"
 )
 
 func TestAPodThatWaitsLongForItsClaimHasAnEvent(t *testing.T) {
-	pod := podWith(claimVolume("data", false))
+	pod := nodetest.PodWith(nodetest.ClaimVolume("data", false))
 	pod.Spec.NodeName = "n1"
 	api := clientWith(interceptor.Funcs{}, pod)
 	bench := newBench(t, api, api)
@@ -20,7 +23,7 @@ func TestAPodThatWaitsLongForItsClaimHasAnEvent(t *testing.T) {
 		if _, err := bench.Reconcile(t.Context(), pod.UID); err != nil {
 			t.Fatal(err)
 		}
-		bench.Clock.(*clocktesting.FakeClock).Step(longWaitTime)
+		bench.Clock.(*clocktesting.FakeClock).Step(podstatus.LongWaitTime)
 	}
 	close(recorder.Events)
 	var told []string

@@ -1,9 +1,8 @@
 package nodemanager
 
 import (
-	"time"
-
 	"context"
+	"time"
 
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
