@@ -10,10 +10,12 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
+// IsAttached reports whether a node's status says that a disk is attached.
 func IsAttached(attached []corev1.AttachedVolume, name corev1.UniqueVolumeName) bool {
 	return slices.ContainsFunc(attached, func(one corev1.AttachedVolume) bool { return one.Name == name })
 }
 
+// NameInStatus is the name that a disk has in a node's status.
 func NameInStatus(volume *corev1.PersistentVolume) corev1.UniqueVolumeName {
 	return volumes.UniqueName(volume.Spec.CSI.Driver, volume.Spec.CSI.VolumeHandle)
 }

@@ -17,13 +17,16 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
+// SomePod is the UID of the pod in most tests.
 const SomePod = types.UID("pod-1")
 
 // Gate is work that ends when it is told to.
 type Gate chan error
 
+// Work returns what the test sends.
 func (g Gate) Work(context.Context) error { return <-g }
 
+// Eventually waits until something is so, at most 20 seconds.
 func Eventually(t *testing.T, what string, isSo func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !isSo(); {
@@ -34,12 +37,14 @@ func Eventually(t *testing.T, what string, isSo func() bool) {
 	}
 }
 
+// ClaimVolume is a pod's volume of claim data.
 func ClaimVolume(name string, readOnly bool) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data", ReadOnly: readOnly},
 	}}
 }
 
+// PodWith is a pod with these volumes.
 func PodWith(sources ...corev1.Volume) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: SomePod}, Spec: corev1.PodSpec{Volumes: sources}}
 }
@@ -61,6 +66,7 @@ func Bound() (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
 	return claim, volume
 }
 
+// TableOf is a mount table with these mount points.
 func TableOf(paths ...string) mount.Table {
 	var table mount.Table
 	for _, path := range paths {
@@ -97,6 +103,7 @@ func MetricsOf(t *testing.T, registry *prometheus.Registry, name string) map[str
 	return found
 }
 
+// MustServe makes sure that the metrics of a name are these.
 func MustServe(t *testing.T, registry *prometheus.Registry, name string, want map[string]float64) {
 	t.Helper()
 	if got := MetricsOf(t, registry, name); fmt.Sprint(got) != fmt.Sprint(want) {
@@ -104,6 +111,7 @@ func MustServe(t *testing.T, registry *prometheus.Registry, name string, want ma
 	}
 }
 
+// PodOnNode is a pod with an emptyDir on node n1.
 func PodOnNode(uid types.UID) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: uid},
@@ -113,6 +121,7 @@ func PodOnNode(uid types.UID) *corev1.Pod {
 	}
 }
 
+// Deleting makes a pod one that is being deleted.
 func Deleting(pod *corev1.Pod, running bool) *corev1.Pod {
 	pod.DeletionTimestamp, pod.Finalizers = new(metav1.Now()), []string{"example.com/kept"}
 	if running {

@@ -18,10 +18,11 @@ import (
 )
 
 const (
-	// firstRetry and LastRetry bound how long a failed operation waits before it
-	// is tried again; the time doubles with each failure.
+	// firstRetry is how long an operation waits after its first failure. The time doubles with
+	// each failure.
 	firstRetry = 500 * time.Millisecond
-	LastRetry  = 2 * time.Minute
+	// LastRetry is the longest that a failed operation waits.
+	LastRetry = 2 * time.Minute
 )
 
 // Outcome is what is known of the operation of one volume.

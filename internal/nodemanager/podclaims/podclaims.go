@@ -49,10 +49,12 @@ func PodsUsing(ctx context.Context, cached client.Reader, claim client.ObjectKey
 	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return !slices.Contains(ClaimsOf(&pod), claim) }), nil
 }
 
+// ClaimOf is the claim that a LocalVolume is for.
 func ClaimOf(volume *stowagev1alpha1.LocalVolume) types.NamespacedName {
 	return types.NamespacedName{Namespace: volume.Spec.ClaimRef.Namespace, Name: volume.Spec.ClaimRef.Name}
 }
 
+// HasVolumes reports whether a pod's condition says that all of its volumes are mounted.
 func HasVolumes(pod *corev1.Pod) bool {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == stowagev1alpha1.VolumesReadyCondition {

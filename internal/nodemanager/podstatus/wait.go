@@ -9,9 +9,10 @@ func ClaimWait(n int) time.Duration {
 
 // FirstClaimWait and LastClaimWait bound how long a pod waits before its
 // claim is looked at again. A node may only get claims, not watch them.
-const FirstClaimWait = 500 * time.Millisecond
-
-const LastClaimWait = 10 * time.Second
+const (
+	FirstClaimWait = 500 * time.Millisecond
+	LastClaimWait  = 10 * time.Second
+)
 
 // Soonest is the first time at which one of the volumes wants to be looked at.
 func Soonest(volumes []Progress) time.Duration {

@@ -10,6 +10,7 @@ type waitError struct{ message string }
 
 func (e *waitError) Error() string { return e.message }
 
+// WaitFor returns an error that says what a volume waits for: nothing is wrong. See IsWait.
 func WaitFor(format string, arguments ...any) error {
 	return &waitError{message: fmt.Sprintf(format, arguments...)}
 }

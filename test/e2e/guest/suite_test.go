@@ -62,6 +62,7 @@ var targets = map[string]target{
 		{Path: "internal/ownership"},
 		// What is killed before each of its steps is `make kill-matrix`.
 		{Path: "internal/nodemanager", Skip: "AfterAKill|ThatIsKilled"},
+		{Path: "internal/nodemanager/poddir"},
 		{Path: "internal/nodemanager/subpath"},
 		{Path: "internal/node/localdisk/store"},
 		{Path: "internal/node/localdisk/volumeagent"},
