@@ -19,7 +19,8 @@ OVERLAYS ?= default standalone
 PACKAGES  ?= ./test/integration ./internal/nodemanager ./controllers ./...
 TESTFLAGS ?=
 # What `make test-race` tests: where goroutines share memory.
-RACE_PACKAGES ?= ./internal/backend/... ./internal/binder ./internal/sharedread ./internal/csi ./internal/nodemanager \
+RACE_PACKAGES ?= ./internal/backend/... ./internal/binder ./internal/sharedread ./internal/keyed ./internal/event ./internal/csi \
+	./internal/nodemanager ./internal/nodemanager/metrics ./internal/nodemanager/operations \
 	./internal/gcemock/... ./test/integration
 # How often `make kill-matrix` and `make flakes` run, and what the latter makes.
 RUNS      ?= 1
@@ -157,7 +158,7 @@ e2e-nfs: build controlplane bin/ginkgo ## A whole Stowage with NFS volumes on tw
 e2e-local: bin/ginkgo ## Tests of local volumes that need another kernel than the machine's, for quotas and growth, in a User Mode Linux guest. Needs root; installs Debian packages.
 	@hack/need.sh guests filesystems
 	@rm -rf bin/test/e2e-local && mkdir -p bin/test/e2e-local
-	@go test -c -o bin/test/e2e-local/ ./internal/quota ./internal/device/clouddisk ./internal/device/filesystem ./internal/device/loopdev ./internal/nodemanager/volumes/csi ./internal/nodemanager/volumes/emptydir ./internal/nodemanager/localvolume ./internal/mount/filetree ./internal/duplicate
+	@go test -c -o bin/test/e2e-local/ ./internal/quota ./internal/device/clouddisk ./internal/device/filesystem ./internal/device/loopdev ./internal/nodemanager/volumes/csi ./internal/nodemanager/volumes/emptydir ./internal/node/localdisk/store ./internal/mount/filetree ./internal/duplicate
 	@$(BUILD_SUITE) ./test/e2e/guest
 	@STOWAGE_E2E_TARGET=e2e-local exec bin/test/e2e/guest.test run $(SELECTED)
 
@@ -165,7 +166,7 @@ e2e-local: bin/ginkgo ## Tests of local volumes that need another kernel than th
 e2e-node: controlplane bin/ginkgo ## All tests of the node side, in a User Mode Linux guest, whose mount table they may break. Needs root; installs Debian packages.
 	@hack/need.sh guests filesystems
 	@rm -rf bin/test/e2e-node && mkdir -p bin/test/e2e-node
-	@go test -c -o bin/test/e2e-node/ ./internal/mount ./internal/mount/safepath ./internal/mount/filetree ./internal/mount/remote ./internal/device/clouddisk ./internal/device/filesystem ./internal/device/loopdev ./internal/ownership ./internal/nodemanager $$(go list ./internal/nodemanager/volumes/... | grep -E '/(volumes|apidata|atomicdir|csi|emptydir|hostpath|inlinenfs|local|nfs)$$') ./internal/nodemanager/subpath ./internal/nodemanager/localvolume
+	@go test -c -o bin/test/e2e-node/ ./internal/mount ./internal/mount/safepath ./internal/mount/filetree ./internal/mount/remote ./internal/device/clouddisk ./internal/device/filesystem ./internal/device/loopdev ./internal/ownership ./internal/nodemanager $$(go list ./internal/nodemanager/volumes/... | grep -E '/(volumes|apidata|atomicdir|csi|emptydir|hostpath|inlinenfs|local|nfs)$$') ./internal/nodemanager/poddir ./internal/nodemanager/subpath ./internal/node/localdisk/store ./internal/node/localdisk/volumeagent
 	@$(BUILD_SUITE) ./test/e2e/guest
 	@STOWAGE_E2E_TARGET=e2e-node exec bin/test/e2e/guest.test run $(SELECTED)
 

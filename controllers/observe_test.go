@@ -10,7 +10,6 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/wake"
-	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
 var _ = Describe("A cloud that does not answer what became of a machine", func() {

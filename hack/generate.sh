@@ -10,7 +10,7 @@ bin/controller-gen crd paths=./api/... output:crd:dir=config/crd
 bin/controller-gen rbac:roleName=stowage-manager "paths=./controllers/...;./cmd/manager" output:rbac:dir=config/rbac
 agent_role=$(mktemp -d)
 trap 'rm -rf "$agent_role"' EXIT
-bin/controller-gen rbac:roleName=stowage-node-agent "paths=./internal/nodemanager/...;./cmd/node-agent" "output:rbac:dir=$agent_role"
+bin/controller-gen rbac:roleName=stowage-node-agent "paths=./internal/node/...;./internal/nodemanager/...;./cmd/node-agent" "output:rbac:dir=$agent_role"
 cat "$agent_role/role.yaml" >config/rbac/node_agent_role.yaml
 mkdir -p docs
 bin/crd-ref-docs --config hack/api-reference.yaml --source-path api/v1alpha1 \

@@ -18,8 +18,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/program"
 )
 
-// growth is a volume that the agent made, mounted by a pod, and asked to grow.
-type growth struct {
+// growing is a volume that the agent made, mounted by a pod, and asked to grow.
+type growing struct {
 	*process
 	api   client.Client
 	local *stowagev1alpha1.LocalVolume
@@ -36,14 +36,14 @@ const (
 )
 
 // newGrowth has a running agent make a volume, and mount it for a pod.
-func newGrowth(t *testing.T) *growth {
+func newGrowth(t *testing.T) *growing {
 	t.Helper()
 	server := startServer(t)
 	scheme, err := program.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &growth{process: newProcess(t, server), bytes: smallest}
+	g := &growing{process: newProcess(t, server), bytes: smallest}
 	if g.api, err = client.New(server.config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
@@ -80,17 +80,19 @@ func newGrowth(t *testing.T) *growth {
 	return g
 }
 
-func (g *growth) read(t *testing.T, object client.Object) {
+func (g *growing) read(t *testing.T, object client.Object) {
 	t.Helper()
 	if err := g.api.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (g *growth) image() string { return filepath.Join(g.local.Status.Path, stowagev1alpha1.ImageFile) }
+func (g *growing) image() string {
+	return filepath.Join(g.local.Status.Path, stowagev1alpha1.ImageFile)
+}
 
 // seen is where the pod sees the volume, "" if it doesn't.
-func (g *growth) seen() string {
+func (g *growing) seen() string {
 	mounts, _ := filepath.Glob(filepath.Join(g.root, "pods", "*", "volumes", "kubernetes.io~csi", "data", "mount"))
 	if len(mounts) != 1 || roomIn(mounts[0]) == roomIn(g.root) {
 		return ""
@@ -106,7 +108,7 @@ func roomIn(path string) int64 {
 
 // ask asks for more, as a manager does: of the agent first, which has to be running,
 // then of the node.
-func (g *growth) ask(t *testing.T) {
+func (g *growing) ask(t *testing.T) {
 	t.Helper()
 	g.bytes += step
 	g.read(t, g.local)
@@ -123,7 +125,7 @@ func (g *growth) ask(t *testing.T) {
 }
 
 // leaveToNode says in the claim that the file system has yet to grow.
-func (g *growth) leaveToNode(t *testing.T) {
+func (g *growing) leaveToNode(t *testing.T) {
 	t.Helper()
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "data"}}
 	g.read(t, volume)
@@ -142,7 +144,7 @@ func (g *growth) leaveToNode(t *testing.T) {
 }
 
 // awaitGrown waits until the claim, and the pod, have what was asked for.
-func (g *growth) awaitGrown(t *testing.T) {
+func (g *growing) awaitGrown(t *testing.T) {
 	t.Helper()
 	await(t, "the claim has what it asked for", func() bool {
 		g.read(t, g.claim)
@@ -214,7 +216,7 @@ func TestAnAgentThatIsKilledWhileAFileSystemGrowsFinishesIt(t *testing.T) {
 }
 
 // shown is how large the loop device of the image is.
-func (g *growth) shown(t *testing.T) int64 {
+func (g *growing) shown(t *testing.T) int64 {
 	t.Helper()
 	loop := g.loopOf(t, g.image())
 	if loop == nil {

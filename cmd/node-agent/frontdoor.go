@@ -17,7 +17,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/device/clouddisk"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/remote"
-	"github.com/stowage-dev/stowage/internal/nodemanager/localvolume"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/volumeagent"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/inlinenfs"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/nfs"
@@ -35,7 +35,7 @@ type served struct {
 }
 
 // serveKubelet adds what a kubelet has volumes mounted by: a server for each driver.
-func serveKubelet(mgr ctrl.Manager, options *options, onDisks *localvolume.Reconciler) error {
+func serveKubelet(mgr ctrl.Manager, options *options, onDisks *volumeagent.Reconciler) error {
 	calls, err := frontdoor.NewCalls(metrics.Registry)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func checkMountsSeen(dir string) error {
 }
 
 // servedDrivers is the list of drivers that kubelets are offered.
-func servedDrivers(options *options, onDisks *localvolume.Reconciler, live client.Reader) ([]served, error) {
+func servedDrivers(options *options, onDisks *volumeagent.Reconciler, live client.Reader) ([]served, error) {
 	records := func(driver string) string { return filepath.Join(options.rootDir, stagedDir, driver) }
 	shares, err := stagedShares(options, records(stowagev1alpha1.NFSDriver), live)
 	if err != nil {
@@ -144,8 +144,8 @@ func backendsIn(live client.Reader) inlinenfs.Backends {
 }
 
 // localDriver is where the local driver's volumes are.
-func localDriver(onDisks *localvolume.Reconciler) csi.LocalDriver {
-	return csi.LocalDriver{Base: onDisks.Store.Base, IsCopied: onDisks.Store.IsCopied, CheckDisk: onDisks.CheckDisk}
+func localDriver(onDisks *volumeagent.Reconciler) csi.LocalDriver {
+	return csi.LocalDriver{Base: string(onDisks.Store.Base), IsCopied: onDisks.Store.IsCopied, CheckDisk: onDisks.CheckDisk}
 }
 
 // anywhere is what the kubelet is told for a driver whose volumes are as near to each

@@ -19,10 +19,18 @@ import (
 	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/remote"
+	"github.com/stowage-dev/stowage/internal/node/localdisk"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/diskagent"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/recycling"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/store"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/volumeagent"
 	"github.com/stowage-dev/stowage/internal/nodemanager"
-	"github.com/stowage-dev/stowage/internal/nodemanager/localrecycling"
-	"github.com/stowage-dev/stowage/internal/nodemanager/localvolume"
+	"github.com/stowage-dev/stowage/internal/nodemanager/csinode"
+	"github.com/stowage-dev/stowage/internal/nodemanager/growth"
+	"github.com/stowage-dev/stowage/internal/nodemanager/guard"
+	nodemetrics "github.com/stowage-dev/stowage/internal/nodemanager/metrics"
 	"github.com/stowage-dev/stowage/internal/nodemanager/objects"
+	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/configmap"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
@@ -54,22 +62,22 @@ const inlineDir = "inline-nfs"
 
 // addControllers adds what the agent does to its manager.
 func addControllers(ctx context.Context, mgr ctrl.Manager, options *options) error {
-	store := &localvolume.Store{Base: options.localBase, FileSystems: filesystem.NewFileSystems(exec.New())}
-	volumesOnDisks := localvolume.Options{
+	made := store.NewStore(options.localBase, filesystem.NewFileSystems(exec.New()))
+	volumesOnDisks := localdisk.Options{
 		NodeName: options.nodeName,
-		Store:    store,
+		Store:    made,
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
 		Events:   recorderOf(mgr),
 		Metrics:  metrics.Registry,
 	}
-	onDisks := localvolume.NewReconciler(volumesOnDisks)
+	onDisks := volumeagent.NewReconciler(volumesOnDisks)
 	if err := onDisks.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("setting up local volumes: %w", err)
 	}
-	recyclings := localrecycling.NewReconciler(localrecycling.Options{
+	recyclings := recycling.NewReconciler(recycling.Options{
 		NodeName: options.nodeName,
-		Folder:   localrecycling.Folder{Root: options.recycleRoot},
+		Folder:   recycling.Folder{Root: options.recycleRoot},
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
 		Clock:    clock.RealClock{},
@@ -77,7 +85,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, options *options) err
 	if err := recyclings.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("setting up the recycling of volumes: %w", err)
 	}
-	if err := localvolume.NewDiskReconciler(volumesOnDisks).SetupWithManager(mgr); err != nil {
+	if err := diskagent.NewReconciler(volumesOnDisks).SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("setting up local disks: %w", err)
 	}
 	switch {
@@ -96,7 +104,7 @@ func recorderOf(mgr ctrl.Manager) events.EventRecorder {
 }
 
 // followPods adds the node manager, which begins once the guard lets it.
-func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks *localvolume.Reconciler) error {
+func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks *volumeagent.Reconciler) error {
 	if err := nodemanager.IndexPods(ctx, mgr); err != nil {
 		return err
 	}
@@ -120,7 +128,7 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks
 	if err != nil {
 		return err
 	}
-	numbers, err := nodemanager.NewNumbers(metrics.Registry, mount.Kernel{})
+	numbers, err := nodemetrics.New(metrics.Registry, mount.Kernel{})
 	if err != nil {
 		return fmt.Errorf("setting up metrics of the node's volumes: %w", err)
 	}
@@ -140,21 +148,21 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks
 
 		WatchMounts: mount.Watch,
 	}
-	guard := &nodemanager.Guard{
+	waits := &guard.Guard{
 		NodeName: options.nodeName,
 		Live:     mgr.GetAPIReader(),
 		Clock:    clock.RealClock{},
 		Begin:    func() error { return begin(mgr, options, common) },
 	}
-	if err := mgr.AddReadyzCheck("follow-pods", guard.Ready); err != nil {
+	if err := mgr.AddReadyzCheck("follow-pods", waits.Ready); err != nil {
 		return err
 	}
-	return mgr.Add(guard)
+	return mgr.Add(waits)
 }
 
 // newTree finds what an earlier agent left, and withdraws what doesn't hold any more.
-func newTree(options *options) (nodemanager.Tree, error) {
-	tree, err := nodemanager.NewTree(options.rootDir)
+func newTree(options *options) (poddir.Tree, error) {
+	tree, err := poddir.NewTree(options.rootDir)
 	if err != nil {
 		return tree, err
 	}
@@ -168,11 +176,14 @@ func newTree(options *options) (nodemanager.Tree, error) {
 // begin adds the node manager to a manager that runs, once the node is known to have no
 // kubelet.
 func begin(mgr ctrl.Manager, options *options, common nodemanager.Options) error {
-	drivers := &nodemanager.Drivers{NodeName: options.nodeName, WantedOn: options.drivers, Client: mgr.GetClient(), Live: mgr.GetAPIReader()}
+	drivers := &csinode.Drivers{NodeName: options.nodeName, WantedOn: options.drivers, Client: mgr.GetClient(), Live: mgr.GetAPIReader()}
 	if err := mgr.Add(drivers); err != nil {
 		return err
 	}
-	if err := nodemanager.NewGrowth(common).SetupWithManager(mgr, mgr.GetCache()); err != nil {
+	if err := growth.New(growth.Options{
+		Volumes: common.Volumes, Devices: common.Devices, Mounter: common.Mounter, Client: common.Client, Live: common.Live,
+		Events: common.Events, Numbers: common.Numbers, Clock: common.Clock,
+	}).SetupWithManager(mgr, mgr.GetCache()); err != nil {
 		return err
 	}
 	return nodemanager.NewReconciler(common).SetupWithManager(mgr, mgr.GetCache())
@@ -192,7 +203,7 @@ func newObjects(mgr ctrl.Manager, nodeName string) (*objects.Reader, error) {
 
 // volumeTypes is the lists of what this agent can show pods as directories, and as
 // devices.
-func volumeTypes(options *options, onDisks *localvolume.Reconciler, disks *csi.Disks, owner ownership.Owner) (directories, devices volumes.Registry, err error) {
+func volumeTypes(options *options, onDisks *volumeagent.Reconciler, disks *csi.Disks, owner ownership.Owner) (directories, devices volumes.Registry, err error) {
 	mounter := mount.Kernel{}
 	servers := remote.NewApart()
 	shares, err := nfs.New(servers, filepath.Join(options.rootDir, nfsDir))

@@ -14,7 +14,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/stowage-dev/stowage/internal/nodemanager"
+	"github.com/stowage-dev/stowage/internal/nodemanager/resolve"
 )
 
 // target is what is written, and sources are the folders whose tests count. The program
@@ -38,7 +38,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	text, err := newDocument(found, nodemanager.InsteadOf()).render(prose)
+	text, err := newDocument(found, resolve.InsteadOf()).render(prose)
 	if err != nil {
 		return err
 	}

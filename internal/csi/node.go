@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/stowage-dev/stowage/internal/nodemanager"
+	"github.com/stowage-dev/stowage/internal/keyed"
 )
 
 // workPatience is how long the work for one call may take, whose own parts have shorter
@@ -22,7 +22,7 @@ type Node struct {
 	driver Driver
 	inform Informer
 	// locks has the volumes for which a call is under way.
-	locks nodemanager.KeyedLock
+	locks keyed.Locks
 	sizes *sizes
 	// within is the folder in which volumes are mounted.
 	within string

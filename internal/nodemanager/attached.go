@@ -2,7 +2,6 @@ package nodemanager
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -11,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stowage-dev/stowage/internal/nodemanager/inuse"
+	"github.com/stowage-dev/stowage/internal/nodemanager/resolve"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/volume"
 )
@@ -28,25 +29,21 @@ type attachments struct {
 func (r *Reconciler) want(pod *corev1.Pod, wanted *DesiredPod) *attachments {
 	for _, volume := range wanted.Volumes {
 		if resolved := volume.Resolved; resolved != nil && r.isDisk(resolved) {
-			r.inUse.Want(pod.UID, volume.Volume.Name, nameInStatus(resolved.PersistentVolume))
+			r.inUse.Want(pod.UID, volume.Volume.Name, inuse.NameInStatus(resolved.PersistentVolume))
 		}
 	}
 	return &attachments{Reconciler: r}
 }
 
-func (r *Reconciler) isDisk(resolved *ResolvedVolume) bool {
+func (r *Reconciler) isDisk(resolved *resolve.ResolvedVolume) bool {
 	return r.Disks != nil && r.Disks.Serves(resolved.PersistentVolume)
-}
-
-func nameInStatus(pv *corev1.PersistentVolume) corev1.UniqueVolumeName {
-	return volume.UniqueName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)
 }
 
 // await finds out how a disk is found, or says that it isn't attached yet. The order is
 // what keeps a disk from being detached when it is about to be used: it is said to be in
 // use, by a write that fails if what is attached changed since it was read; then the
 // attachment is read from the API server.
-func (a *attachments) await(ctx context.Context, resolved *ResolvedVolume) error {
+func (a *attachments) await(ctx context.Context, resolved *resolve.ResolvedVolume) error {
 	if !a.isDisk(resolved) || resolved.Attachment != nil {
 		return nil
 	}
@@ -54,8 +51,8 @@ func (a *attachments) await(ctx context.Context, resolved *ResolvedVolume) error
 	if err != nil {
 		return err
 	}
-	name := nameInStatus(resolved.PersistentVolume)
-	if !isAttached(node.Status.VolumesAttached, name) || !slices.Contains(node.Status.VolumesInUse, name) {
+	name := inuse.NameInStatus(resolved.PersistentVolume)
+	if !inuse.IsAttached(node.Status.VolumesAttached, name) || !slices.Contains(node.Status.VolumesInUse, name) {
 		return a.waitForAttachment(resolved)
 	}
 	resolved.Attachment, err = a.findAttachment(ctx, resolved)
@@ -70,12 +67,12 @@ func (a *attachments) readNode(ctx context.Context) (*corev1.Node, error) {
 	return a.node, a.err
 }
 
-func (a *attachments) waitForAttachment(resolved *ResolvedVolume) error {
-	return waitFor("waiting for volume %s to be attached to node %s", resolved.PersistentVolume.Name, a.NodeName)
+func (a *attachments) waitForAttachment(resolved *resolve.ResolvedVolume) error {
+	return resolve.WaitFor("waiting for volume %s to be attached to node %s", resolved.PersistentVolume.Name, a.NodeName)
 }
 
 // findAttachment reads what the manager wrote of an attachment.
-func (a *attachments) findAttachment(ctx context.Context, resolved *ResolvedVolume) (*volumes.Attachment, error) {
+func (a *attachments) findAttachment(ctx context.Context, resolved *resolve.ResolvedVolume) (*volumes.Attachment, error) {
 	source := resolved.PersistentVolume.Spec.CSI
 	object, name := &storagev1.VolumeAttachment{}, volume.AttachmentName(source.Driver, source.VolumeHandle, a.NodeName)
 	err := a.Live.Get(ctx, client.ObjectKey{Name: name}, object)
@@ -86,7 +83,7 @@ func (a *attachments) findAttachment(ctx context.Context, resolved *ResolvedVolu
 	if err != nil {
 		return nil, fmt.Errorf("reading how volume %s is attached: %w", resolved.PersistentVolume.Name, err)
 	}
-	if err := checkAttachment(object, resolved.PersistentVolume, a.NodeName); err != nil {
+	if err := inuse.CheckAttachment(object, resolved.PersistentVolume, a.NodeName); err != nil {
 		return nil, err
 	}
 	if object.DeletionTimestamp != nil {
@@ -106,33 +103,9 @@ func (a *attachments) findAttachment(ctx context.Context, resolved *ResolvedVolu
 // renounce lets a disk go that is on its way out: it can be attached for this pod only
 // after that, and would never go while the pod says that it uses it. A mount that runs
 // may have found it before.
-func (a *attachments) renounce(resolved *ResolvedVolume) {
+func (a *attachments) renounce(resolved *resolve.ResolvedVolume) {
 	pod := resolved.Pod.UID
 	if !a.operations.IsRunningAt(a.Tree.VolumeDir(pod, resolved.Location())) {
 		a.inUse.Renounce(pod, resolved.Spec.Volume.Name)
 	}
-}
-
-// checkAttachment makes sure that an attachment is what its name says.
-func checkAttachment(object *storagev1.VolumeAttachment, volume *corev1.PersistentVolume, node string) error {
-	source := object.Spec.Source.PersistentVolumeName
-	if object.Spec.Attacher != volume.Spec.CSI.Driver || object.Spec.NodeName != node || source == nil || *source != volume.Name {
-		return fmt.Errorf("VolumeAttachment %s has the name of volume %s and node %s, and is for another volume, driver or node: delete it",
-			object.Name, volume.Name, node)
-	}
-	return nil
-}
-
-// orGone is how far a volume is whose disk was found to be gone, which the user wants to
-// know first, while it is waited for.
-func orGone(gone error, at progress) progress {
-	switch {
-	case gone == nil:
-		return at
-	case at.err == nil || isWait(at.err) || errors.Is(at.err, volumes.ErrGone):
-		at.err = gone
-	default:
-		at.err = fmt.Errorf("%w; %w", gone, at.err)
-	}
-	return at
 }

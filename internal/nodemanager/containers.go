@@ -1,13 +1,14 @@
 package nodemanager
 
 import (
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stowage-dev/stowage/internal/nodemanager/container"
+	"github.com/stowage-dev/stowage/internal/nodemanager/podstatus"
+	"github.com/stowage-dev/stowage/internal/nodemanager/resolve"
 	"github.com/stowage-dev/stowage/internal/ownership"
 )
 
@@ -15,10 +16,10 @@ import (
 // whatever runs it, once all volumes are there. While one is known not to be, nothing is
 // written down, so that no container starts without it; while one isn't known of, as the
 // API server is down for example, what is written stays.
-func (r *Reconciler) ensureDescribed(pod *corev1.Pod, wanted *DesiredPod, states []progress) error {
+func (r *Reconciler) ensureDescribed(pod *corev1.Pod, wanted *DesiredPod, states []podstatus.Progress) error {
 	known := true
 	for i, at := range states {
-		if at.done {
+		if at.Done {
 			continue
 		}
 		if wanted.Volumes[i].Unresolved == nil {
@@ -63,7 +64,7 @@ func (r *Reconciler) describe(pod *corev1.Pod, wanted *DesiredPod) (container.Po
 }
 
 // placeOf is where a volume is on the node.
-func (r *Reconciler) placeOf(uid types.UID, resolved *ResolvedVolume) (container.Place, error) {
+func (r *Reconciler) placeOf(uid types.UID, resolved *resolve.ResolvedVolume) (container.Place, error) {
 	name := resolved.Name()
 	place := container.Place{
 		Path:   r.visibleAt(uid, resolved),
@@ -76,26 +77,4 @@ func (r *Reconciler) placeOf(uid types.UID, resolved *ResolvedVolume) (container
 	var err error
 	place.Device, err = container.NumbersOf(place.Path)
 	return place, err
-}
-
-// WithdrawContainers removes what was written down of a pod's containers.
-func (t Tree) WithdrawContainers(uid types.UID) error {
-	return t.eachContainer(uid, container.Withdraw)
-}
-
-// RemoveContainers removes that, and the directories of the containers.
-func (t Tree) RemoveContainers(uid types.UID) error {
-	return t.eachContainer(uid, container.Remove)
-}
-
-func (t Tree) eachContainer(uid types.UID, do func(dir string) error) error {
-	names, err := t.list(t.containersDir(uid))
-	if err != nil {
-		return fmt.Errorf("listing the pod's containers: %w", err)
-	}
-	var problems []error
-	for _, name := range names {
-		problems = append(problems, do(t.ContainerDir(uid, name)))
-	}
-	return errors.Join(problems...)
 }

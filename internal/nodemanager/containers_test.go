@@ -11,6 +11,9 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
+	"github.com/stowage-dev/stowage/internal/nodemanager/podstatus"
+	"github.com/stowage-dev/stowage/internal/nodemanager/resolve"
 	"github.com/stowage-dev/stowage/internal/nodemanager/subpath"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/emptydir"
 )
@@ -18,32 +21,32 @@ import (
 // described is a reconciler that has written down what a pod's container sees.
 func described(t *testing.T) (*bench, *corev1.Pod, string) {
 	t.Helper()
-	pod := podOnNode(somePod)
+	pod := nodetest.PodOnNode(nodetest.SomePod)
 	pod.Spec.Containers = []corev1.Container{{Name: "main", VolumeMounts: []corev1.VolumeMount{{Name: "scratch", MountPath: "/tmp"}}}}
 	bench := newBench(t, clientWith(interceptor.Funcs{}, pod), clientWith(interceptor.Funcs{}, pod))
 	if err := bench.settle(t); err != nil {
 		t.Fatal(err)
 	}
-	return bench, pod, filepath.Join(bench.Tree.PodDir(somePod), "containers", "main", "mounts.json")
+	return bench, pod, filepath.Join(bench.Tree.PodDir(nodetest.SomePod), "containers", "main", "mounts.json")
 }
 
 func TestWhatAContainerSeesIsWrittenDownWhileItIsThere(t *testing.T) {
 	tests := map[string]struct {
-		at         progress
+		at         podstatus.Progress
 		unresolved error
 		stays      bool
 	}{
-		"it is there":       {progress{done: true}, nil, true},
-		"it isn't known of": {progress{err: errors.New("down")}, errors.New("down"), true},
-		"it was unmounted":  {progress{}, nil, false},
-		"it can't be shown": {progress{err: errors.New("disk full")}, nil, false},
+		"it is there":       {podstatus.Progress{Done: true}, nil, true},
+		"it isn't known of": {podstatus.Progress{Err: errors.New("down")}, errors.New("down"), true},
+		"it was unmounted":  {podstatus.Progress{}, nil, false},
+		"it can't be shown": {podstatus.Progress{Err: errors.New("disk full")}, nil, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			bench, pod, path := described(t)
 			wanted := bench.desired.Want(pod)
 			wanted.Volumes[0].Unresolved = test.unresolved
-			if err := bench.ensureDescribed(pod, wanted, []progress{test.at}); err != nil {
+			if err := bench.ensureDescribed(pod, wanted, []podstatus.Progress{test.at}); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := os.Stat(path); (err == nil) != test.stays {
@@ -55,13 +58,13 @@ func TestWhatAContainerSeesIsWrittenDownWhileItIsThere(t *testing.T) {
 
 func TestAVolumeWaitsForItsPartsToBeTakenAway(t *testing.T) {
 	bench, _, written := described(t)
-	mounter, target := bench.Mounter.(*mounttest.Fake), bench.Tree.SubPath(somePod, "scratch", "main", 0)
+	mounter, target := bench.Mounter.(*mounttest.Fake), bench.Tree.SubPath(nodetest.SomePod, "scratch", "main", 0)
 	if err := errors.Join(os.MkdirAll(target, 0o750), mounter.Tmpfs(target, mount.TmpfsOptions{})); err != nil {
 		t.Fatal(err)
 	}
 	mounter.Refuse(target, errors.New("busy"))
 	for range 3 {
-		_, problems := bench.ensureGone(t.Context(), somePod)
+		_, problems := bench.ensureGone(t.Context(), nodetest.SomePod)
 		bench.operations.Wait()
 		if _, err := os.Stat(written); !os.IsNotExist(err) {
 			t.Errorf("it is still written down (%v)", err)
@@ -71,9 +74,9 @@ func TestAVolumeWaitsForItsPartsToBeTakenAway(t *testing.T) {
 		}
 	}
 	mounter.Refuse(target, nil)
-	bench.operations.Forget(somePod)
+	bench.operations.Forget(nodetest.SomePod)
 	for range 5 {
-		if again, problems := bench.ensureGone(t.Context(), somePod); again == 0 && problems == nil {
+		if again, problems := bench.ensureGone(t.Context(), nodetest.SomePod); again == 0 && problems == nil {
 			return
 		}
 		bench.operations.Wait()
@@ -90,10 +93,10 @@ func TestNoPartIsMadeInTheDirectoryUnderAVolumeThatWasUnmounted(t *testing.T) {
 	resolved := *bench.desired.Want(pod).Volumes[0].Resolved
 	resolved.Volume = pod.Spec.Volumes[0]
 	resolved.Plugin = emptydir.New(kernel)
-	err := bench.showParts(t.Context(), somePod, &resolved, []subpath.Part{{
-		Path: "logs", Written: "subPath logs", Target: bench.Tree.SubPath(somePod, "scratch", "main", 0),
+	err := bench.showParts(t.Context(), nodetest.SomePod, &resolved, []subpath.Part{{
+		Path: "logs", Written: "subPath logs", Target: bench.Tree.SubPath(nodetest.SomePod, "scratch", "main", 0),
 	}})
-	if !isWait(err) {
+	if !resolve.IsWait(err) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(filepath.Dir(bench.canary), "logs")); !os.IsNotExist(err) {

@@ -18,6 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
+	"github.com/stowage-dev/stowage/internal/nodemanager/operations"
+	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/emptydir"
 )
@@ -50,7 +53,7 @@ type busyNode struct {
 
 func newBusyNode(t *testing.T) *busyNode {
 	t.Helper()
-	tree, err := NewTree(t.TempDir())
+	tree, err := poddir.NewTree(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +96,7 @@ func (n *busyNode) add(count int, name string, source corev1.VolumeSource) (uids
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for i := range count {
-		pod := podOnNode(types.UID(fmt.Sprint(name, "-", i)))
+		pod := nodetest.PodOnNode(types.UID(fmt.Sprint(name, "-", i)))
 		pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: source}}
 		n.pods[pod.UID] = pod
 		uids = append(uids, pod.UID)
@@ -128,7 +131,7 @@ func (n *busyNode) look(t *testing.T, uids []types.UID) {
 func (n *busyNode) mounted(uids []types.UID) int {
 	count := 0
 	for _, uid := range uids {
-		if _, err := os.Stat(n.Tree.VolumeDir(uid, Location{Plugin: "kubernetes.io/empty-dir", Name: "data"})); err == nil {
+		if _, err := os.Stat(n.Tree.VolumeDir(uid, poddir.Location{Plugin: "kubernetes.io/empty-dir", Name: "data"})); err == nil {
 			count++
 		}
 	}
@@ -152,28 +155,28 @@ func burdenNow(t *testing.T) burden {
 
 func TestFiveHundredPodsAreServedBesideVolumesThatHangAndNothingOfItStays(t *testing.T) {
 	mounttest.NeedsRoot(t) // a published directory is root's
-	const pods, hanging, slack, slackBytes = 500, laneLimit + 50, 40, 64 << 20
+	const pods, hanging, slack, slackBytes = 500, operations.LaneLimit + 50, 40, 64 << 20
 	n := newBusyNode(t)
 	before := burdenNow(t)
 	stuckPods := n.add(hanging, "stuck", corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{Server: "silent", Path: "/"}})
-	for range laneLimit/lanePlaces + 2 {
+	for range operations.LaneLimit/operations.LanePlaces + 2 {
 		n.look(t, stuckPods)
-		n.clock.Step(placeLoan)
+		n.clock.Step(operations.PlaceLoan)
 	}
-	eventually(t, "as many hang as may", func() bool { return n.stuck.running.Load() == laneLimit })
+	nodetest.Eventually(t, "as many hang as may", func() bool { return n.stuck.running.Load() == operations.LaneLimit })
 
 	well := n.add(pods, "well", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
-	eventually(t, "all others are served", func() bool { n.look(t, well); return n.mounted(well) == pods })
+	nodetest.Eventually(t, "all others are served", func() bool { n.look(t, well); return n.mounted(well) == pods })
 	under := burdenNow(t)
-	if under.goroutines > before.goroutines+laneLimit+slack || under.files > before.files+slack || under.bytes > before.bytes+slackBytes {
+	if under.goroutines > before.goroutines+operations.LaneLimit+slack || under.files > before.files+slack || under.bytes > before.bytes+slackBytes {
 		t.Errorf("before there were %+v, and with volumes that hang there are %+v", before, under)
 	}
 
 	n.removeAll()
-	eventually(t, "the others go while those hang", func() bool { n.look(t, well); return n.mounted(well) == 0 })
+	nodetest.Eventually(t, "the others go while those hang", func() bool { n.look(t, well); return n.mounted(well) == 0 })
 	close(n.stuck.letGo)
 	n.operations.Wait()
-	eventually(t, "nothing is left", func() bool {
+	nodetest.Eventually(t, "nothing is left", func() bool {
 		n.look(t, append(stuckPods, well...))
 		left, err := n.Tree.Pods()
 		return err == nil && len(left) == 0
@@ -183,7 +186,7 @@ func TestFiveHundredPodsAreServedBesideVolumesThatHangAndNothingOfItStays(t *tes
 	if after.goroutines > before.goroutines+slack || after.files > before.files+slack || after.bytes > before.bytes+slackBytes {
 		t.Errorf("before there were %+v, and afterwards there are %+v", before, after)
 	}
-	if known := len(n.operations.states) + len(n.desired.pods) + len(n.troubles.pods); known != 0 {
+	if known := n.operations.Known() + len(n.desired.pods) + len(n.troubles.Tries); known != 0 {
 		t.Errorf("%d pods and operations are remembered", known)
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/nodemanager"
+	"github.com/stowage-dev/stowage/internal/nodemanager/csinode"
 )
 
 var _ = Describe("What a node's CSINode says", func() {
 	var (
 		w       *world
-		drivers *nodemanager.Drivers
+		drivers *csinode.Drivers
 	)
 
 	BeforeEach(func(ctx SpecContext) {
@@ -22,7 +22,7 @@ var _ = Describe("What a node's CSINode says", func() {
 		// With the node's own credential.
 		own, err := client.New(w.user, client.Options{Scheme: types})
 		Expect(err).NotTo(HaveOccurred())
-		drivers = &nodemanager.Drivers{NodeName: w.node, Client: own, Live: own, Wanted: []storagev1.CSINodeDriver{
+		drivers = &csinode.Drivers{NodeName: w.node, Client: own, Live: own, Wanted: []storagev1.CSINodeDriver{
 			{Name: "disks.example.com", NodeID: w.node, TopologyKeys: []string{"zone"}, Allocatable: &storagev1.VolumeNodeResources{Count: new(int32(3))}},
 		}}
 	})

@@ -1,11 +1,16 @@
 package nodemanager
 
 import (
+	"errors"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/stowage-dev/stowage/internal/nodemanager/operations"
+	"github.com/stowage-dev/stowage/internal/nodemanager/podstatus"
+	"github.com/stowage-dev/stowage/internal/nodemanager/resolve"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -26,9 +31,9 @@ type DesiredPod struct {
 	ToldAt string
 	// event is the last one that told of a condition: one that says the same again, while
 	// only what is waited for has changed, is none.
-	event podEvent
-	// waits is what it has been waiting for.
-	waits longWaits
+	event podstatus.PodEvent
+	// wait is what it has been waiting for.
+	wait podstatus.LongWait
 }
 
 // HasTold says whether a condition was written although the pod, as the cache
@@ -43,7 +48,7 @@ type DesiredVolume struct {
 	// Volume is how the pod asks for it.
 	Volume corev1.Volume
 	// Resolved is what it turned out to be; nil while its claim isn't bound.
-	Resolved *ResolvedVolume
+	Resolved *resolve.ResolvedVolume
 	// Unresolved says why not, as of the last look.
 	Unresolved error
 	// Waits counts how often in a row its claim, or its attachment, was looked at in
@@ -51,19 +56,6 @@ type DesiredVolume struct {
 	Waits int
 	// Shown is what is known of what it shows.
 	Shown Shown
-}
-
-// ResolvedVolume is a volume of which all is known that is needed to mount it.
-type ResolvedVolume struct {
-	volumes.Spec
-	Plugin volumes.Plugin
-	// Refused says why it isn't mounted for a pod that never had it; nil if it is.
-	Refused error
-}
-
-// Location is where the volume lies in the pod's directory.
-func (v *ResolvedVolume) Location() Location {
-	return Location{Plugin: v.Plugin.Name(), Name: v.Name(), Block: v.IsBlock()}
 }
 
 // Want notes that a pod needs its volumes, and returns them, with what is known
@@ -92,29 +84,19 @@ func (d *Desired) Forget(uid types.UID) {
 	delete(d.pods, uid)
 }
 
-// NeedsVolumes says whether a pod's volumes must be there: until it is finished
-// or being deleted, and in any case while one of its containers runs.
-// A pod without container statuses has nothing that runs.
-func NeedsVolumes(pod *corev1.Pod) bool {
-	if hasRunningContainer(pod) {
-		return true
+// againAfter is when to try again what failed: as usual, unless only another volume
+// cures it. A claim may be bound to another one some day; what a pod names never changes.
+// What may be allowed is looked at as often as a claim is.
+func (v *DesiredVolume) againAfter(err error, usual time.Duration) time.Duration {
+	var allowable resolve.MayBeAllowed
+	switch {
+	case !errors.Is(err, volumes.ErrNotSupported):
+		return usual
+	case errors.As(err, &allowable):
+		return podstatus.LastClaimWait
+	case v.Volume.PersistentVolumeClaim != nil || v.Volume.Ephemeral != nil:
+		return operations.LastRetry
+	default:
+		return 0
 	}
-	finished := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-	return !finished && pod.DeletionTimestamp == nil
-}
-
-func hasRunningContainer(pod *corev1.Pod) bool {
-	lists := [][]corev1.ContainerStatus{
-		pod.Status.InitContainerStatuses,
-		pod.Status.ContainerStatuses,
-		pod.Status.EphemeralContainerStatuses,
-	}
-	for _, statuses := range lists {
-		for _, status := range statuses {
-			if status.State.Running != nil {
-				return true
-			}
-		}
-	}
-	return false
 }

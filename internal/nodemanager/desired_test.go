@@ -5,6 +5,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
+	"github.com/stowage-dev/stowage/internal/nodemanager/podclaims"
+	"github.com/stowage-dev/stowage/internal/nodemanager/resolve"
 )
 
 func TestWhichPodsNeedTheirVolumes(t *testing.T) {
@@ -38,7 +42,7 @@ func TestWhichPodsNeedTheirVolumes(t *testing.T) {
 			if test.deleting {
 				pod.DeletionTimestamp = new(metav1.Now())
 			}
-			if got := NeedsVolumes(pod); got != test.want {
+			if got := podclaims.NeedsVolumes(pod); got != test.want {
 				t.Errorf("got %v", got)
 			}
 		})
@@ -47,16 +51,16 @@ func TestWhichPodsNeedTheirVolumes(t *testing.T) {
 
 func TestWhatIsDesiredIsRememberedUntilItIsForgotten(t *testing.T) {
 	var desired Desired
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: somePod}, Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "a"}, {Name: "b"}}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: nodetest.SomePod}, Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "a"}, {Name: "b"}}}}
 	wanted := desired.Want(pod)
 	if len(wanted.Volumes) != 2 || wanted.Volumes[1].Volume.Name != "b" {
 		t.Fatalf("got %+v", wanted)
 	}
-	wanted.Volumes[0].Resolved = &ResolvedVolume{}
+	wanted.Volumes[0].Resolved = &resolve.ResolvedVolume{}
 	if desired.Want(pod).Volumes[0].Resolved == nil {
 		t.Error("what was found out is gone")
 	}
-	desired.Forget(somePod)
+	desired.Forget(nodetest.SomePod)
 	if desired.Want(pod).Volumes[0].Resolved != nil {
 		t.Error("it wasn't forgotten")
 	}

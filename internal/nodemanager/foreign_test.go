@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
 )
 
 // inPod is a path in the directory of the node's pod.
 func (n *killedNode) inPod(names ...string) string {
-	return filepath.Join(append([]string{n.root(), "pods", string(somePod)}, names...)...)
+	return filepath.Join(append([]string{n.root(), "pods", string(nodetest.SomePod)}, names...)...)
 }
 
 // precious is what the node's host folder holds.

@@ -2,22 +2,21 @@ package nodemanager
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/stowage-dev/stowage/internal/nodemanager/podclaims"
+	"github.com/stowage-dev/stowage/internal/nodemanager/resolve"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
 // ensureHeld makes a pod the one that has a volume which is for one pod alone, or
 // says that another one has it. What tells is the volume's directory in a pod's: it
 // is made here, before anything is mounted, and outlives this process.
-func (r *Reconciler) ensureHeld(ctx context.Context, pod *corev1.Pod, resolved *ResolvedVolume) error {
-	if !isForOnePod(resolved) {
+func (r *Reconciler) ensureHeld(ctx context.Context, pod *corev1.Pod, resolved *resolve.ResolvedVolume) error {
+	if !resolve.IsForOnePod(resolved) {
 		return nil
 	}
 	// Pods are looked at beside each other.
@@ -35,60 +34,19 @@ func (r *Reconciler) ensureHeld(ctx context.Context, pod *corev1.Pod, resolved *
 	if other, err := r.findPod(ctx, holder); err == nil && other != nil {
 		name = other.Name
 	}
-	return waitFor("volume %s is ReadWriteOncePod, and pod %s has it on this node: delete that pod, or wait until it ends", at.Name, name)
-}
-
-// isForOnePod says whether no second pod may have the volume, not even on the same
-// node. Access modes of volumes without a claim don't exist.
-func isForOnePod(resolved *ResolvedVolume) bool {
-	volume := resolved.PersistentVolume
-	return volume != nil && slices.Contains(volume.Spec.AccessModes, corev1.ReadWriteOncePod)
+	return resolve.WaitFor("volume %s is ReadWriteOncePod, and pod %s has it on this node: delete that pod, or wait until it ends", at.Name, name)
 }
 
 // ownsName says whether another pod names a volume itself that has the directory which the
 // volume object would have there: it has that one, and not the object. checkName keeps both
 // from being in one pod.
-func (r *Reconciler) ownsName(ctx context.Context, uid types.UID, resolved *ResolvedVolume) bool {
+func (r *Reconciler) ownsName(ctx context.Context, uid types.UID, resolved *resolve.ResolvedVolume) bool {
 	other, err := r.findPod(ctx, uid)
 	if err != nil || other == nil || resolved.IsBlock() {
 		return false
 	}
 	return slices.ContainsFunc(other.Spec.Volumes, func(own corev1.Volume) bool {
-		return own.Name == resolved.Name() && claimNameOf(other, own) == "" &&
+		return own.Name == resolved.Name() && podclaims.ClaimNameOf(other, own) == "" &&
 			resolved.Plugin.CanHandle(volumes.Spec{Pod: other, Volume: own})
 	})
-}
-
-// HolderBeside finds another pod that has a volume; "" if none has. Pods that are not to
-// count are left out.
-func (t Tree) HolderBeside(uid types.UID, at Location, leftOut func(types.UID) bool) (types.UID, error) {
-	pods, err := t.Pods()
-	if err != nil {
-		return "", err
-	}
-	for _, other := range pods {
-		has, err := t.HasVolume(other, at)
-		if err != nil {
-			return "", fmt.Errorf("looking for pods that have volume %s: %w", at.Name, err)
-		}
-		if has && other != uid && !leftOut(other) {
-			return other, nil
-		}
-	}
-	return "", nil
-}
-
-// Hold makes the directory of a volume, or the file that its device is mounted on.
-func (t Tree) Hold(uid types.UID, at Location) error {
-	if err := t.EnsureParent(uid, at); err != nil {
-		return err
-	}
-	dir := t.VolumeDir(uid, at)
-	if at.Block {
-		return volumes.EnsureFile(dir)
-	}
-	if err := os.Mkdir(dir, dirMode); err != nil && !errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("noting that the pod has volume %s: %w", at.Name, err)
-	}
-	return nil
 }

@@ -52,7 +52,7 @@ func (w *world) resizeImage(claim *corev1.PersistentVolumeClaim, bytes int64) {
 	Expect(os.Truncate(w.imageOf(claim), bytes)).To(Succeed())
 }
 
-// isAttached says whether the image of a claim has a loop device.
+// IsAttached says whether the image of a claim has a loop device.
 func (w *world) isAttached(claim *corev1.PersistentVolumeClaim) bool {
 	GinkgoHelper()
 	image, err := os.Open(w.imageOf(claim))

@@ -20,6 +20,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/gcemock/hotplug"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/inuse"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
 	"github.com/stowage-dev/stowage/internal/volume"
 )
@@ -96,7 +97,7 @@ func (n *killedNode) disks(kernel mount.Kernel) (*csi.Disks, error) {
 }
 
 // orNone is no disks at all where there are none.
-func orNone(disks *csi.Disks) Disks {
+func orNone(disks *csi.Disks) inuse.Disks {
 	if disks == nil {
 		return nil
 	}

@@ -24,6 +24,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/content"
+	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
+	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/configmap"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
@@ -100,7 +102,7 @@ func (n *killedNode) settle(ctx context.Context) error {
 			<-time.After(kernelPause) // nothing tells when the kernel is done
 		}
 		before := ended.Load()
-		result, err := reconciler.Reconcile(ctx, somePod)
+		result, err := reconciler.Reconcile(ctx, nodetest.SomePod)
 		if err != nil {
 			return err
 		}
@@ -122,7 +124,7 @@ func (n *killedNode) mostPasses() int {
 
 func (n *killedNode) isSettled(ctx context.Context, reconciler *Reconciler, api client.Client) bool {
 	if n.Leaves {
-		has, err := reconciler.Tree.HasPod(somePod)
+		has, err := reconciler.Tree.HasPod(nodetest.SomePod)
 		return err == nil && !has
 	}
 	pod := &corev1.Pod{}
@@ -150,7 +152,7 @@ func told(reconciler *Reconciler) string {
 func (n *killedNode) restart(ctx context.Context) (*Reconciler, client.Client, error) {
 	pod, objects := n.pod()
 	if n.Leaves {
-		deleting(pod, false)
+		nodetest.Deleting(pod, false)
 	}
 	api := clientWith(interceptor.Funcs{}, pod)
 	for _, object := range objects {
@@ -158,7 +160,7 @@ func (n *killedNode) restart(ctx context.Context) (*Reconciler, client.Client, e
 			return nil, nil, err
 		}
 	}
-	tree, err := NewTree(n.root())
+	tree, err := poddir.NewTree(n.root())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device/filesystem"
+	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
 )
 
 // imageBytes is enough for an ext4.
@@ -33,13 +34,13 @@ var killedVolumes = map[string]corev1.VolumeSource{
 		{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "part/token"}},
 	}}},
 	"hostPath":           {HostPath: &corev1.HostPathVolumeSource{}},
-	"local":              claimVolume("", false).VolumeSource,
-	"csi local":          claimVolume("", false).VolumeSource,
-	"csi image":          claimVolume("", false).VolumeSource,
-	"csi image as block": claimVolume("", false).VolumeSource,
-	killedDisk:           claimVolume("", false).VolumeSource,
-	killedEmptyDisk:      claimVolume("", false).VolumeSource,
-	killedBlockDisk:      claimVolume("", false).VolumeSource,
+	"local":              nodetest.ClaimVolume("", false).VolumeSource,
+	"csi local":          nodetest.ClaimVolume("", false).VolumeSource,
+	"csi image":          nodetest.ClaimVolume("", false).VolumeSource,
+	"csi image as block": nodetest.ClaimVolume("", false).VolumeSource,
+	killedDisk:           nodetest.ClaimVolume("", false).VolumeSource,
+	killedEmptyDisk:      nodetest.ClaimVolume("", false).VolumeSource,
+	killedBlockDisk:      nodetest.ClaimVolume("", false).VolumeSource,
 }
 
 // follows says whether a volume shows what changes while its pod runs.
@@ -56,7 +57,7 @@ func (n *killedNode) volumeOf(name string) (corev1.Volume, []client.Object) {
 	if volume.PersistentVolumeClaim == nil {
 		return volume, nil
 	}
-	claim, object := bound()
+	claim, object := nodetest.Bound()
 	claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
 	object.Spec.AccessModes = claim.Spec.AccessModes
 	switch name {
@@ -115,7 +116,7 @@ func (n *killedNode) prepare(t *testing.T) {
 // pod is the node's pod, with a container that sees the whole volume and a part of it.
 func (n *killedNode) pod() (*corev1.Pod, []client.Object) {
 	volume, objects := n.volumeOf(n.Volume)
-	pod := podOnNode(somePod)
+	pod := nodetest.PodOnNode(nodetest.SomePod)
 	pod.Labels = map[string]string{"color": n.value()}
 	container := corev1.Container{Name: "main"}
 	if strings.HasSuffix(n.Volume, " as block") {

@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
 )
 
 func TestAFileWhereOnlyDirectoriesShouldBeStaysAndIsToldOf(t *testing.T) {
@@ -16,10 +18,10 @@ func TestAFileWhereOnlyDirectoriesShouldBeStaysAndIsToldOf(t *testing.T) {
 		"volumeDevices", "volumeDevices/kubernetes.io~csi", "volume-subpaths", "volume-subpaths/scratch", "containers", "containers/main",
 	} {
 		t.Run(at, func(t *testing.T) {
-			pod := deleting(podOnNode(somePod), false)
+			pod := nodetest.Deleting(nodetest.PodOnNode(nodetest.SomePod), false)
 			api := clientWith(interceptor.Funcs{}, pod)
 			bench := newBench(t, api, api)
-			file := filepath.Join(bench.Tree.PodDir(somePod), at)
+			file := filepath.Join(bench.Tree.PodDir(nodetest.SomePod), at)
 			if err := errors.Join(os.RemoveAll(file), os.MkdirAll(filepath.Dir(file), 0o750), os.WriteFile(file, []byte("hello"), 0o600)); err != nil {
 				t.Fatal(err)
 			}

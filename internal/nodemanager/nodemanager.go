@@ -24,14 +24,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/inuse"
+	"github.com/stowage-dev/stowage/internal/nodemanager/metrics"
+	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
 const (
-	// firstClaimWait and lastClaimWait bound how long a pod waits before its
-	// claim is looked at again. A node may only get claims, not watch them.
-	firstClaimWait = 500 * time.Millisecond
-	lastClaimWait  = 10 * time.Second
 	// slowOperation is when a mount that still runs is worth a word to the user.
 	slowOperation = 5 * time.Second
 	// compareInterval is how often pods and directories are compared although
@@ -44,13 +43,13 @@ type Options struct {
 	// NodeName is the node whose pods are served.
 	NodeName string
 	// Tree is where their directories lie.
-	Tree Tree
+	Tree poddir.Tree
 	// Volumes is the volume types that are served as directories, and Devices those
 	// that are served as block devices.
 	Volumes, Devices volumes.Registry
 	// Disks are those of their volumes that must be attached to the node first; nil:
 	// none are.
-	Disks Disks
+	Disks inuse.Disks
 	// Objects reads what volumes show that are made of objects of the API server, and
 	// what variables in subPathExpr are taken from; nil: no type in Volumes shows any, and
 	// those are plain values and fields of the pod.
@@ -68,7 +67,7 @@ type Options struct {
 	// Events tells users.
 	Events events.EventRecorder
 	// Numbers counts what is done; nil: nobody asks.
-	Numbers *Numbers
+	Numbers *metrics.Metrics
 	// Clock tells how long operations take.
 	Clock clock.WithDelayedExecution
 }

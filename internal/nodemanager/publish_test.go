@@ -11,16 +11,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
+	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/hostpath"
 )
 
 func TestAFailedMountLooksAtItsClaimAgain(t *testing.T) {
-	claim, broken := bound()
+	claim, broken := nodetest.Bound()
 	broken.Spec.HostPath.Path, broken.Spec.HostPath.Type = filepath.Join(t.TempDir(), "missing"), new(corev1.HostPathDirectory)
 	whole := broken.DeepCopy()
 	whole.Name, whole.Spec.HostPath.Path = "pv2", t.TempDir()
-	pod := podWith(claimVolume("data", false))
+	pod := nodetest.PodWith(nodetest.ClaimVolume("data", false))
 	pod.Spec.NodeName = "n1"
 	api := clientWith(interceptor.Funcs{}, pod)
 	for _, object := range []client.Object{claim, broken, whole} {
@@ -30,7 +32,7 @@ func TestAFailedMountLooksAtItsClaimAgain(t *testing.T) {
 	}
 	bench := newBench(t, api, api)
 	bench.Volumes = volumes.Registry{hostpath.New(bench.Mounter, t.TempDir())}
-	bench.resolver.types = bench.Volumes
+	bench.resolver.Types = bench.Volumes
 	if err := bench.settle(t); err != nil {
 		t.Fatal(err)
 	}
@@ -59,18 +61,18 @@ func TestATreeIsWhereTheMountTableShowsIt(t *testing.T) {
 	if err := os.Symlink(dir, link); err != nil {
 		t.Fatal(err)
 	}
-	tree, err := NewTree(filepath.Join(link, "agent"))
+	tree, err := poddir.NewTree(filepath.Join(link, "agent"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := filepath.Join(dir, "agent", "pods", "pod-1", "volumes", "kubernetes.io~csi", "pv")
-	if got := tree.VolumeDir(somePod, Location{Plugin: "kubernetes.io/csi", Name: "pv"}); got != want {
+	if got := tree.VolumeDir(nodetest.SomePod, poddir.Location{Plugin: "kubernetes.io/csi", Name: "pv"}); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
 func TestAPodWithoutVolumesIsReady(t *testing.T) {
-	pod := podOnNode(somePod)
+	pod := nodetest.PodOnNode(nodetest.SomePod)
 	pod.Spec.Volumes = nil
 	api := clientWith(interceptor.Funcs{}, pod)
 	bench := newBench(t, api, api)

@@ -5,15 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/inuse"
+	"github.com/stowage-dev/stowage/internal/nodemanager/operations"
+	"github.com/stowage-dev/stowage/internal/nodemanager/podclaims"
+	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
+	"github.com/stowage-dev/stowage/internal/nodemanager/podstatus"
+	"github.com/stowage-dev/stowage/internal/nodemanager/resolve"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -22,12 +27,14 @@ import (
 // again under its old name is another one.
 type Reconciler struct {
 	Options
-	resolver   resolver
+	resolver   resolve.Resolver
 	desired    Desired
-	operations *Operations
-	troubles   Troubles
-	inUse      *InUse
-	losses     Losses
+	operations *operations.Operations
+	troubles   podstatus.Problems
+	inUse      *inuse.InUse
+	losses     poddir.Losses
+	// longWaits are the events about waiting that pods have.
+	longWaits event.Once[types.UID]
 	// holding lets one pod at a time be given a volume that is for one alone.
 	holding sync.Mutex
 }
@@ -36,9 +43,9 @@ type Reconciler struct {
 func NewReconciler(options Options) *Reconciler {
 	return &Reconciler{
 		Options:    options,
-		resolver:   resolver{node: options.NodeName, cached: options.Client, live: options.Live, types: options.Volumes, devices: options.Devices},
-		operations: NewOperations(options.Clock, options.Numbers),
-		inUse:      NewInUse(options),
+		resolver:   resolve.Resolver{Node: options.NodeName, Cached: options.Client, Live: options.Live, Types: options.Volumes, Devices: options.Devices},
+		operations: operations.New(options.Clock, options.Numbers),
+		inUse:      inuse.New(inuse.Options{NodeName: options.NodeName, Disks: options.Disks, Client: options.Client, Live: options.Live}),
 	}
 }
 
@@ -51,10 +58,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, uid types.UID) (reconcile.Re
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if pod != nil && NeedsVolumes(pod) {
+	if pod != nil && podclaims.NeedsVolumes(pod) {
 		return r.publish(ctx, pod)
 	}
 	r.desired.Forget(uid)
+	r.longWaits.Forget(uid)
 	r.losses.Forget(uid)
 	r.forgetObjects(uid)
 	return r.teardown(ctx, uid, pod)
@@ -86,33 +94,33 @@ func (r *Reconciler) publish(ctx context.Context, pod *corev1.Pod) (reconcile.Re
 	}
 	attachments := r.want(pod, wanted)
 	r.lookAtContents(ctx, pod, wanted)
-	states := make([]progress, 0, len(wanted.Volumes))
+	states := make([]podstatus.Progress, 0, len(wanted.Volumes))
 	for _, volume := range wanted.Volumes {
 		at := r.ensureSubPaths(ctx, pod, volume, table, r.advance(ctx, pod, volume, table, attachments))
-		at.name = volume.Volume.Name
+		at.Name = volume.Volume.Name
 		states = append(states, at)
 	}
 	if err := r.ensureDescribed(pod, wanted, states); err != nil {
 		return reconcile.Result{}, err
 	}
-	r.Numbers.setPod(pod, r.numbersOf(pod, table, wanted, states))
-	if condition, ok := conditionOf(states); ok {
+	r.Numbers.SetPod(pod, r.numbersOf(pod, table, wanted, states))
+	if condition, ok := podstatus.ConditionOf(states); ok {
 		r.tellLongWait(pod, wanted, condition)
 		if err := r.ensureCondition(ctx, pod, wanted, condition, states); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
 	if r.losses.Note(began, pod.UID, r.Tree.Mounted(table, pod.UID)) {
-		return reconcile.Result{RequeueAfter: firstClaimWait}, nil
+		return reconcile.Result{RequeueAfter: podstatus.FirstClaimWait}, nil
 	}
-	return reconcile.Result{RequeueAfter: soonest(states)}, nil
+	return reconcile.Result{RequeueAfter: podstatus.Soonest(states)}, nil
 }
 
 // advance brings one volume a step further. Each step first looks whether it is
 // done already, so that a new process continues where the last one died.
-func (r *Reconciler) advance(ctx context.Context, pod *corev1.Pod, volume *DesiredVolume, table mount.Table, disks *attachments) progress {
+func (r *Reconciler) advance(ctx context.Context, pod *corev1.Pod, volume *DesiredVolume, table mount.Table, disks *attachments) podstatus.Progress {
 	if volume.Unresolved != nil {
-		return progress{err: volume.Unresolved, again: volume.againAfter(volume.Unresolved, claimWait(volume.Waits))}
+		return podstatus.Progress{Err: volume.Unresolved, Again: volume.againAfter(volume.Unresolved, podstatus.ClaimWait(volume.Waits))}
 	}
 	// The operation runs on when this pass is over: it has its own copy.
 	resolved := volume.Resolved
@@ -125,9 +133,9 @@ func (r *Reconciler) advance(ctx context.Context, pod *corev1.Pod, volume *Desir
 		again := *resolved
 		again.Attachment = nil
 		volume.Resolved = &again
-		return orGone(err, r.mount(ctx, pod, volume, dir, disks))
+		return podstatus.OrGone(err, r.mount(ctx, pod, volume, dir, disks))
 	case err != nil:
-		return progress{err: err, again: lastClaimWait}
+		return podstatus.Progress{Err: err, Again: podstatus.LastClaimWait}
 	case published:
 		return r.follow(ctx, pod, volume, dir)
 	}
@@ -135,7 +143,7 @@ func (r *Reconciler) advance(ctx context.Context, pod *corev1.Pod, volume *Desir
 }
 
 // mount mounts a volume, once it is attached and it is known what it shows.
-func (r *Reconciler) mount(ctx context.Context, pod *corev1.Pod, volume *DesiredVolume, dir string, disks *attachments) progress {
+func (r *Reconciler) mount(ctx context.Context, pod *corev1.Pod, volume *DesiredVolume, dir string, disks *attachments) podstatus.Progress {
 	resolved := volume.Resolved
 	err := disks.await(ctx, resolved)
 	if err == nil {
@@ -143,10 +151,10 @@ func (r *Reconciler) mount(ctx context.Context, pod *corev1.Pod, volume *Desired
 	}
 	if err != nil {
 		volume.Waits++
-		return progress{err: err, again: claimWait(volume.Waits)}
+		return podstatus.Progress{Err: err, Again: podstatus.ClaimWait(volume.Waits)}
 	}
 	volume.Waits = 0
-	task := Task{Kind: Mounting, Type: resolved.Plugin.Name(), Dir: dir, Pod: pod.UID}
+	task := operations.Task{Kind: operations.Mounting, Type: resolved.Plugin.Name(), Dir: dir, Pod: pod.UID}
 	outcome := r.operations.Do(ctx, task, func(ctx context.Context) error {
 		if err := r.Tree.EnsureParent(pod.UID, resolved.Location()); err != nil {
 			return err
@@ -159,7 +167,7 @@ func (r *Reconciler) mount(ctx context.Context, pod *corev1.Pod, volume *Desired
 		volume.Resolved = nil
 	}
 	at := progressOf(outcome)
-	at.again = volume.againAfter(outcome.Err, at.again)
+	at.Again = volume.againAfter(outcome.Err, at.Again)
 	return at
 }
 
@@ -168,7 +176,7 @@ func (r *Reconciler) ensureResolved(ctx context.Context, pod *corev1.Pod, volume
 	if volume.Resolved != nil {
 		return nil
 	}
-	resolved, err := r.resolver.resolve(ctx, pod, volume.Volume)
+	resolved, err := r.resolver.Resolve(ctx, pod, volume.Volume)
 	if err == nil {
 		err = r.checkFirst(pod, resolved)
 	}
@@ -185,7 +193,7 @@ func (r *Reconciler) ensureResolved(ctx context.Context, pod *corev1.Pod, volume
 
 // checkFirst refuses a volume that may not be mounted for the first time. The
 // directory, which outlives this process, tells whether it was mounted before.
-func (r *Reconciler) checkFirst(pod *corev1.Pod, resolved *ResolvedVolume) error {
+func (r *Reconciler) checkFirst(pod *corev1.Pod, resolved *resolve.ResolvedVolume) error {
 	if resolved.Refused == nil {
 		return nil
 	}
@@ -197,58 +205,15 @@ func (r *Reconciler) checkFirst(pod *corev1.Pod, resolved *ResolvedVolume) error
 }
 
 // progressOf is how far a volume is whose operation was asked for.
-func progressOf(outcome Outcome) progress {
+func progressOf(outcome operations.Outcome) podstatus.Progress {
 	switch {
 	case outcome.Err != nil:
-		return progress{err: outcome.Err, again: outcome.RetryAfter}
+		return podstatus.Progress{Err: outcome.Err, Again: outcome.RetryAfter}
 	case outcome.QueuedFor >= slowOperation:
-		return progress{err: waitFor("waiting for its turn: many volumes of its type are being mounted or unmounted"), again: slowOperation}
+		return podstatus.Progress{Err: resolve.WaitFor("waiting for its turn: many volumes of its type are being mounted or unmounted"), Again: slowOperation}
 	case outcome.RunningFor >= slowOperation:
-		return progress{err: waitFor("mounting takes long: does the storage answer?"), again: slowOperation}
+		return podstatus.Progress{Err: resolve.WaitFor("mounting takes long: does the storage answer?"), Again: slowOperation}
 	default:
-		return progress{again: slowOperation}
+		return podstatus.Progress{Again: slowOperation}
 	}
-}
-
-// claimWait is how long to wait before the n-th look at a claim.
-func claimWait(n int) time.Duration {
-	return min(firstClaimWait<<min(max(n-1, 0), 16), lastClaimWait)
-}
-
-// soonest is the first time at which one of the volumes wants to be looked at.
-func soonest(volumes []progress) time.Duration {
-	var first time.Duration
-	for _, volume := range volumes {
-		if volume.again > 0 && (first == 0 || volume.again < first) {
-			first = volume.again
-		}
-	}
-	return first
-}
-
-// ensureCondition writes the pod's condition and tells of it, if it says
-// something new.
-func (r *Reconciler) ensureCondition(ctx context.Context, pod *corev1.Pod, wanted *DesiredPod, condition corev1.PodCondition, states []progress) error {
-	changed := pod.DeepCopy()
-	if !setPodCondition(changed, condition, r.Clock.Now()) || wanted.HasTold(pod, condition) {
-		return nil
-	}
-	// Strategic: a merge patch would replace the conditions that others write.
-	err := r.Client.Status().Patch(ctx, changed, client.StrategicMergeFrom(pod))
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("writing the condition of pod %s: %w", client.ObjectKeyFromObject(pod), err)
-	}
-	wanted.Told, wanted.ToldAt = condition, pod.ResourceVersion
-	if event, ok := eventOf(condition, states); ok && event != wanted.event {
-		wanted.event = event
-		r.tell(pod, event)
-	}
-	return nil
-}
-
-func (r *Reconciler) tell(pod *corev1.Pod, event podEvent) {
-	r.Events.Eventf(pod, nil, event.kind, event.reason, event.action, "%s", event.note)
 }

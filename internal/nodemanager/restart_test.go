@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stowage-dev/stowage/internal/nodemanager"
+	"github.com/stowage-dev/stowage/internal/nodemanager/guard"
 )
 
 var _ = Describe("The agent", func() {
@@ -170,12 +170,12 @@ var _ = Describe("The agent", func() {
 		w.register(ctx)
 		kubelet(ctx, w)
 		ended := make(chan error, 1)
-		guard := &nodemanager.Guard{NodeName: w.node, Live: w.newManager().GetAPIReader(), Clock: realClock, Begin: func() error {
+		waits := &guard.Guard{NodeName: w.node, Live: w.newManager().GetAPIReader(), Clock: realClock, Begin: func() error {
 			Fail("pods are followed")
 			return nil
 		}}
-		go func() { ended <- guard.Start(ctx) }()
-		Eventually(ended).Should(Receive(MatchError(nodemanager.ErrKubelet)))
+		go func() { ended <- waits.Start(ctx) }()
+		Eventually(ended).Should(Receive(MatchError(guard.ErrKubelet)))
 	},
 		Entry("which registered it", func(ctx context.Context, w *world) {
 			node := &corev1.Node{}

@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/nodemanager/podclaims"
+	"github.com/stowage-dev/stowage/internal/nodemanager/podstatus"
 )
 
 const (
@@ -85,7 +87,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, localVolumes cache.Ca
 
 // podsOf is the pods of this node that use a local volume.
 func (r *Reconciler) podsOf(ctx context.Context, volume *stowagev1alpha1.LocalVolume) []types.UID {
-	pods, err := podsUsing(ctx, r.Client, claimOf(volume))
+	pods, err := podclaims.PodsUsing(ctx, r.Client, podclaims.ClaimOf(volume))
 	if err != nil {
 		// They are looked at anyhow, only later.
 		logf.FromContext(ctx).Error(err, "looking for the pods of a volume")
@@ -115,7 +117,7 @@ func podHandler() handler.TypedEventHandler[client.Object, types.UID] {
 	return handler.TypedFuncs[client.Object, types.UID]{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { q.Add(e.Object.GetUID()) },
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-			if isEcho(e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)) {
+			if podstatus.IsEcho(e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)) {
 				return
 			}
 			q.Add(e.ObjectOld.GetUID())

@@ -16,6 +16,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/stowage-dev/stowage/internal/nodemanager/content"
+	"github.com/stowage-dev/stowage/internal/nodemanager/operations"
+	"github.com/stowage-dev/stowage/internal/nodemanager/podstatus"
+	"github.com/stowage-dev/stowage/internal/nodemanager/resolve"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -93,7 +96,7 @@ func (r *Reconciler) lookAtContents(ctx context.Context, pod *corev1.Pod, wanted
 func (r *Reconciler) lookAtContent(ctx context.Context, pod *corev1.Pod, volume *DesiredVolume) {
 	files, renew, err := content.Of(ctx, r.Objects, pod, volume.Volume)
 	if isUnreadable(err) {
-		err = waitFor("waiting: %v", err)
+		err = resolve.WaitFor("waiting: %v", err)
 	}
 	volume.Shown.err, volume.Shown.renew = err, renew
 	if err != nil {
@@ -106,42 +109,42 @@ func (r *Reconciler) lookAtContent(ctx context.Context, pod *corev1.Pod, volume 
 }
 
 // follow makes a mounted volume show what it should by now.
-func (r *Reconciler) follow(ctx context.Context, pod *corev1.Pod, volume *DesiredVolume, dir string) progress {
+func (r *Reconciler) follow(ctx context.Context, pod *corev1.Pod, volume *DesiredVolume, dir string) podstatus.Progress {
 	resolved, shown := volume.Resolved, &volume.Shown
 	refresher, follows := resolved.Plugin.(volumes.Refresher)
 	if !follows {
-		return progress{done: true}
+		return podstatus.Progress{Done: true}
 	}
 	if shown.err != nil {
 		return r.stays(pod, volume, shown.err, staleInterval)
 	}
 	if shown.shows(resolved.Files) {
 		shown.told = false
-		return progress{done: true, again: r.untilRenewal(shown)}
+		return podstatus.Progress{Done: true, Again: r.untilRenewal(shown)}
 	}
-	task := Task{Kind: Refreshing, Type: refresher.Name(), Dir: dir, Pod: pod.UID}
+	task := operations.Task{Kind: operations.Refreshing, Type: refresher.Name(), Dir: dir, Pod: pod.UID}
 	outcome := r.operations.Do(ctx, task, func(ctx context.Context) error {
 		return shown.by(resolved.Files, func() error { return refresher.Refresh(ctx, resolved.Spec, dir) })
 	})
 	if outcome.Err != nil {
 		return r.stays(pod, volume, outcome.Err, outcome.RetryAfter)
 	}
-	return progress{done: true, again: slowOperation}
+	return podstatus.Progress{Done: true, Again: slowOperation}
 }
 
 // stays is how far a volume is that can't show what it should. What it shows stays, and
 // it counts as mounted: its pod runs with it. The user is told once.
-func (r *Reconciler) stays(pod *corev1.Pod, volume *DesiredVolume, err error, again time.Duration) progress {
+func (r *Reconciler) stays(pod *corev1.Pod, volume *DesiredVolume, err error, again time.Duration) podstatus.Progress {
 	if !volume.Shown.told {
 		volume.Shown.told = true
 		r.tell(pod, refreshFailed(volume.Volume.Name, err))
 	}
-	return progress{done: true, again: again}
+	return podstatus.Progress{Done: true, Again: again}
 }
 
 // refreshFailed tells that a running pod's volume can't show what it should.
-func refreshFailed(volume string, err error) podEvent {
-	return podEvent{corev1.EventTypeWarning, failedMount, "Refreshing", fmt.Sprintf("volume %s shows what it did before: %v", volume, err)}
+func refreshFailed(volume string, err error) podstatus.PodEvent {
+	return podstatus.PodEvent{Kind: corev1.EventTypeWarning, Reason: podstatus.FailedMount, Action: "Refreshing", Note: fmt.Sprintf("volume %s shows what it did before: %v", volume, err)}
 }
 
 // untilRenewal is when a token that a volume shows is to be renewed; 0: it has none.
@@ -149,7 +152,7 @@ func (r *Reconciler) untilRenewal(shown *Shown) time.Duration {
 	if shown.renew.IsZero() {
 		return 0
 	}
-	return max(shown.renew.Sub(r.Clock.Now()), firstClaimWait)
+	return max(shown.renew.Sub(r.Clock.Now()), podstatus.FirstClaimWait)
 }
 
 // forgetObjects drops what was read for a pod.

@@ -14,6 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/internal/nodemanager/content"
+	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
+	"github.com/stowage-dev/stowage/internal/nodemanager/operations"
+	"github.com/stowage-dev/stowage/internal/nodemanager/podstatus"
 )
 
 var (
@@ -61,11 +64,11 @@ func TestAVolumeFollowsThePodsLabels(t *testing.T) {
 func TestWhatChangesWhileAVolumeIsMountedIsShownAfterwards(t *testing.T) {
 	s := newShowing(t, fromConfigMap())
 	s.boards.held = make(chan struct{})
-	if _, err := s.Reconcile(t.Context(), somePod); err != nil {
+	if _, err := s.Reconcile(t.Context(), nodetest.SomePod); err != nil {
 		t.Fatal(err)
 	}
 	s.source.value = "two"
-	if _, err := s.Reconcile(t.Context(), somePod); err != nil {
+	if _, err := s.Reconcile(t.Context(), nodetest.SomePod); err != nil {
 		t.Fatal(err)
 	}
 	close(s.boards.held)
@@ -129,7 +132,7 @@ func TestARefreshThatFailsIsRepeatedAndToldOfOnceEachTime(t *testing.T) {
 		}
 
 		s.boards.err = nil
-		s.clock.Step(lastRetry)
+		s.clock.Step(operations.LastRetry)
 		s.settle(t)
 
 		if s.board() != value {
@@ -145,7 +148,7 @@ func TestARefreshThatWasCutOffIsRepeatedThoughTheOldFilesAreBack(t *testing.T) {
 	s.settle(t)
 	s.source.value, s.boards.err = "one", nil
 	refreshes := s.boards.refreshes
-	s.clock.Step(lastRetry)
+	s.clock.Step(operations.LastRetry)
 
 	s.settle(t)
 
@@ -170,7 +173,7 @@ func TestAPodWaitsForWhatItShows(t *testing.T) {
 			s := newShowing(t, fromConfigMap())
 			s.source.err = test.cause
 			again := s.settle(t)
-			if s.board() != "nothing" || s.ready(t) != test.reason || again == 0 || again > lastClaimWait {
+			if s.board() != "nothing" || s.ready(t) != test.reason || again == 0 || again > podstatus.LastClaimWait {
 				t.Errorf("it shows %s, is %s, and is looked at again after %s", s.board(), s.ready(t), again)
 			}
 			if told := s.told(); len(told) != test.told {
@@ -202,14 +205,14 @@ func TestWhatAPodShowedIsForgottenOnceItNeedsItNoMore(t *testing.T) {
 	}
 	deletePod(t, s)
 	s.settle(t)
-	if !slices.Contains(s.source.forgotten, somePod) {
+	if !slices.Contains(s.source.forgotten, nodetest.SomePod) {
 		t.Error("it wasn't forgotten")
 	}
 }
 
 func deletePod(t *testing.T, s *showing) {
 	t.Helper()
-	if err := s.api.Delete(t.Context(), podOnNode(somePod)); err != nil {
+	if err := s.api.Delete(t.Context(), nodetest.PodOnNode(nodetest.SomePod)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -19,6 +19,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/content"
+	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
+	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -90,14 +92,14 @@ type showing struct {
 
 func newShowing(t *testing.T, volume corev1.VolumeSource) *showing {
 	t.Helper()
-	pod := podOnNode(somePod)
+	pod := nodetest.PodOnNode(nodetest.SomePod)
 	pod.Spec.Volumes = []corev1.Volume{{Name: "board", VolumeSource: volume}}
 	clock := clocktesting.NewFakeClock(time.Now())
 	s := &showing{
 		api: clientWith(interceptor.Funcs{}, pod), clock: clock, source: &origin{value: "one", clock: clock},
 		boards: &boards{}, events: events.NewFakeRecorder(100),
 	}
-	tree, err := NewTree(t.TempDir())
+	tree, err := poddir.NewTree(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +108,7 @@ func newShowing(t *testing.T, volume corev1.VolumeSource) *showing {
 }
 
 // restart replaces the reconciler by one that knows nothing.
-func (s *showing) restart(tree Tree) {
+func (s *showing) restart(tree poddir.Tree) {
 	s.Reconciler = NewReconciler(Options{
 		NodeName: "n1", Tree: tree, Mounter: &mounttest.Fake{}, Volumes: volumes.Registry{s.boards}, Objects: s.source,
 		Client: s.api, Live: s.api, Events: s.events, Clock: s.clock,
@@ -119,7 +121,7 @@ func (s *showing) settle(t *testing.T) time.Duration {
 	t.Helper()
 	var again time.Duration
 	for range 4 {
-		result, err := s.Reconcile(t.Context(), somePod)
+		result, err := s.Reconcile(t.Context(), nodetest.SomePod)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +133,7 @@ func (s *showing) settle(t *testing.T) time.Duration {
 
 // board is what the pod sees in its volume.
 func (s *showing) board() string {
-	data, err := os.ReadFile(filepath.Join(s.Tree.VolumeDir(somePod, Location{Plugin: s.boards.Name(), Name: "board"}), "key"))
+	data, err := os.ReadFile(filepath.Join(s.Tree.VolumeDir(nodetest.SomePod, poddir.Location{Plugin: s.boards.Name(), Name: "board"}), "key"))
 	if err != nil {
 		return "nothing"
 	}

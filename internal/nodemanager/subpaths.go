@@ -14,6 +14,10 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/container"
 	"github.com/stowage-dev/stowage/internal/nodemanager/content"
 	"github.com/stowage-dev/stowage/internal/nodemanager/environment"
+	"github.com/stowage-dev/stowage/internal/nodemanager/operations"
+	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
+	"github.com/stowage-dev/stowage/internal/nodemanager/podstatus"
+	"github.com/stowage-dev/stowage/internal/nodemanager/resolve"
 	"github.com/stowage-dev/stowage/internal/nodemanager/subpath"
 )
 
@@ -24,8 +28,8 @@ const leftType = "subPath"
 // is published. A part that was removed from the volume meanwhile, or whose volume was
 // mounted anew, is mounted again when its container doesn't run: one that runs has it,
 // whatever becomes of the mount, and one that is over needs none.
-func (r *Reconciler) ensureSubPaths(ctx context.Context, pod *corev1.Pod, volume *DesiredVolume, table mount.Table, at progress) progress {
-	if !at.done || volume.Resolved.IsBlock() {
+func (r *Reconciler) ensureSubPaths(ctx context.Context, pod *corev1.Pod, volume *DesiredVolume, table mount.Table, at podstatus.Progress) podstatus.Progress {
+	if !at.Done || volume.Resolved.IsBlock() {
 		return at
 	}
 	resolved := *volume.Resolved
@@ -35,20 +39,20 @@ func (r *Reconciler) ensureSubPaths(ctx context.Context, pod *corev1.Pod, volume
 	}
 	parts, err := r.partsOf(ctx, pod, &resolved, missing)
 	if isUnreadable(err) {
-		err = waitFor("waiting: %v", err)
+		err = resolve.WaitFor("waiting: %v", err)
 	}
 	if err != nil {
 		volume.Waits++
-		return progress{err: err, again: claimWait(volume.Waits)}
+		return podstatus.Progress{Err: err, Again: podstatus.ClaimWait(volume.Waits)}
 	}
-	task := Task{Kind: Mounting, Type: resolved.Plugin.Name(), Dir: r.Tree.SubPathsDir(pod.UID, resolved.Name()), Pod: pod.UID}
+	task := operations.Task{Kind: operations.Mounting, Type: resolved.Plugin.Name(), Dir: r.Tree.SubPathsDir(pod.UID, resolved.Name()), Pod: pod.UID}
 	return progressOf(r.operations.Do(ctx, task, func(ctx context.Context) error {
 		return r.showParts(ctx, pod.UID, &resolved, parts)
 	}))
 }
 
 // missingParts is what containers ask for of a volume and don't have.
-func (r *Reconciler) missingParts(pod *corev1.Pod, resolved *ResolvedVolume, table mount.Table) []subpath.Wanted {
+func (r *Reconciler) missingParts(pod *corev1.Pod, resolved *resolve.ResolvedVolume, table mount.Table) []subpath.Wanted {
 	visible := r.visibleAt(pod.UID, resolved)
 	var missing []subpath.Wanted
 	for _, wanted := range subpath.Of(pod, resolved.Volume.Name) {
@@ -70,7 +74,7 @@ func (r *Reconciler) missingParts(pod *corev1.Pod, resolved *ResolvedVolume, tab
 }
 
 // partsOf finds out what the paths of parts come to.
-func (r *Reconciler) partsOf(ctx context.Context, pod *corev1.Pod, resolved *ResolvedVolume, missing []subpath.Wanted) ([]subpath.Part, error) {
+func (r *Reconciler) partsOf(ctx context.Context, pod *corev1.Pod, resolved *resolve.ResolvedVolume, missing []subpath.Wanted) ([]subpath.Part, error) {
 	parts := make([]subpath.Part, 0, len(missing))
 	for _, wanted := range missing {
 		part := subpath.Part{
@@ -96,7 +100,7 @@ func (r *Reconciler) partsOf(ctx context.Context, pod *corev1.Pod, resolved *Res
 }
 
 // showParts mounts parts of a volume. It runs beside the passes.
-func (r *Reconciler) showParts(ctx context.Context, uid types.UID, resolved *ResolvedVolume, parts []subpath.Part) error {
+func (r *Reconciler) showParts(ctx context.Context, uid types.UID, resolved *resolve.ResolvedVolume, parts []subpath.Part) error {
 	visible := r.visibleAt(uid, resolved)
 	open, err := safepath.OpenBeneath(r.Tree.PodDir(uid), visible)
 	if err != nil {
@@ -111,7 +115,7 @@ func (r *Reconciler) showParts(ctx context.Context, uid types.UID, resolved *Res
 	}
 	published, err := resolved.Plugin.IsPublished(table, resolved.Spec, r.Tree.VolumeDir(uid, resolved.Location()))
 	if err == nil && !published {
-		err = waitFor("the volume was unmounted meanwhile: it is mounted again first")
+		err = resolve.WaitFor("the volume was unmounted meanwhile: it is mounted again first")
 	}
 	for _, part := range parts {
 		if err == nil {
@@ -143,13 +147,13 @@ func (r *Reconciler) checkShown(visible string, parts []subpath.Part) error {
 }
 
 // visibleAt is where a pod sees a volume.
-func (r *Reconciler) visibleAt(uid types.UID, resolved *ResolvedVolume) string {
+func (r *Reconciler) visibleAt(uid types.UID, resolved *resolve.ResolvedVolume) string {
 	return resolved.Plugin.Path(r.Tree.VolumeDir(uid, resolved.Location()))
 }
 
 // accessIn is what a pod's containers may do with a volume at most: of two volumes with
 // the same claim, one may be only for reading.
-func accessIn(resolved *ResolvedVolume) mount.Access {
+func accessIn(resolved *resolve.ResolvedVolume) mount.Access {
 	claim := resolved.Volume.PersistentVolumeClaim
 	if claim != nil && claim.ReadOnly || content.Shows(resolved.Volume) {
 		return mount.ReadOnly
@@ -159,13 +163,13 @@ func accessIn(resolved *ResolvedVolume) mount.Access {
 
 // ensurePartsGone takes away what is mounted of parts of a pod's volumes, which comes
 // before the volumes themselves. What there is, the directories and the mount table tell.
-func (r *Reconciler) ensurePartsGone(ctx context.Context, uid types.UID, found []Location) (states []progress, problems []error) {
+func (r *Reconciler) ensurePartsGone(ctx context.Context, uid types.UID, found []poddir.Location) (states []podstatus.Progress, problems []error) {
 	left, err := r.Tree.SubPaths(uid)
 	if err != nil {
 		return nil, []error{err}
 	}
 	for _, name := range left {
-		task := Task{Kind: Unmounting, Type: leftType, Dir: r.Tree.SubPathsDir(uid, name), Pod: uid}
+		task := operations.Task{Kind: operations.Unmounting, Type: leftType, Dir: r.Tree.SubPathsDir(uid, name), Pod: uid}
 		for _, at := range found {
 			if at.Name == name {
 				task.Type = at.Plugin

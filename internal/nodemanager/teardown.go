@@ -13,6 +13,10 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/stowage-dev/stowage/internal/nodemanager/operations"
+	"github.com/stowage-dev/stowage/internal/nodemanager/podclaims"
+	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
+	"github.com/stowage-dev/stowage/internal/nodemanager/podstatus"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -37,8 +41,8 @@ func (r *Reconciler) teardown(ctx context.Context, uid types.UID, cached *corev1
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if pod != nil && NeedsVolumes(pod) {
-		return reconcile.Result{RequeueAfter: firstClaimWait}, nil
+	if pod != nil && podclaims.NeedsVolumes(pod) {
+		return reconcile.Result{RequeueAfter: podstatus.FirstClaimWait}, nil
 	}
 	again, problems := r.ensureGone(ctx, uid)
 	if len(problems) > 0 {
@@ -57,7 +61,7 @@ func (r *Reconciler) forget(uid types.UID) {
 	r.operations.Forget(uid)
 	r.troubles.Forget(uid)
 	r.inUse.Forget(uid)
-	r.Numbers.forgetPod(uid)
+	r.Numbers.ForgetPod(uid)
 }
 
 // tellTroubles tells what is new of what keeps a pod, which is nil if it is gone
@@ -68,7 +72,7 @@ func (r *Reconciler) tellTroubles(ctx context.Context, uid types.UID, pod *corev
 		return again
 	}
 	if pod != nil {
-		r.tell(pod, unmountFailed(news))
+		r.tell(pod, podstatus.UnmountFailed(news))
 	}
 	logf.FromContext(ctx).Error(news, "tearing down a pod's volumes", "podUID", uid)
 	return again
@@ -114,14 +118,14 @@ func (r *Reconciler) ensureGone(ctx context.Context, uid types.UID) (again time.
 	if err != nil {
 		return 0, []error{err}
 	}
-	r.Numbers.setLeft(uid, found)
+	r.Numbers.SetLeft(uid, found)
 	states, problems := r.ensurePartsGone(ctx, uid, found)
 	if err := r.Tree.RemoveContainers(uid); err != nil {
 		problems = append(problems, err)
 	}
 	for _, at := range found {
 		if r.hasParts(uid, at.Name) {
-			states = append(states, progress{again: slowOperation})
+			states = append(states, podstatus.Progress{Again: slowOperation})
 			continue
 		}
 		plugin, known := r.findType(at)
@@ -130,7 +134,7 @@ func (r *Reconciler) ensureGone(ctx context.Context, uid types.UID) (again time.
 			problems = append(problems, fmt.Errorf("volume %s has the unknown type %s: remove %s by hand", at.Name, at.Plugin, dir))
 			continue
 		}
-		task := Task{Kind: Unmounting, Type: at.Plugin, Dir: dir, Pod: uid}
+		task := operations.Task{Kind: operations.Unmounting, Type: at.Plugin, Dir: dir, Pod: uid}
 		outcome := r.operations.Do(ctx, task, func(ctx context.Context) error { return plugin.Unpublish(ctx, dir) })
 		if outcome.Err != nil {
 			problems = append(problems, fmt.Errorf("volume %s: %w", at.Name, outcome.Err))
@@ -138,7 +142,7 @@ func (r *Reconciler) ensureGone(ctx context.Context, uid types.UID) (again time.
 		states = append(states, progressOf(outcome))
 	}
 	if len(states) > 0 || len(problems) > 0 {
-		return soonest(states), problems
+		return podstatus.Soonest(states), problems
 	}
 	if running {
 		return slowOperation, nil
@@ -150,7 +154,7 @@ func (r *Reconciler) ensureGone(ctx context.Context, uid types.UID) (again time.
 }
 
 // findType finds the type of a volume that has a directory.
-func (r *Reconciler) findType(at Location) (volumes.Plugin, bool) {
+func (r *Reconciler) findType(at poddir.Location) (volumes.Plugin, bool) {
 	if at.Block {
 		return r.Devices.Named(at.Plugin)
 	}

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +17,10 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
+	"github.com/stowage-dev/stowage/internal/nodemanager/operations"
+	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
+	"github.com/stowage-dev/stowage/internal/nodemanager/podstatus"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/emptydir"
 )
@@ -32,12 +34,12 @@ type bench struct {
 
 func newBench(t *testing.T, cached, live client.Client) *bench {
 	t.Helper()
-	tree, err := NewTree(t.TempDir())
+	tree, err := poddir.NewTree(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := Location{Plugin: "kubernetes.io/empty-dir", Name: "scratch"}
-	canary := filepath.Join(tree.VolumeDir(somePod, at), "canary")
+	at := poddir.Location{Plugin: "kubernetes.io/empty-dir", Name: "scratch"}
+	canary := filepath.Join(tree.VolumeDir(nodetest.SomePod, at), "canary")
 	if err := os.MkdirAll(filepath.Dir(canary), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +64,7 @@ func (b *bench) settle(t *testing.T) error {
 	t.Helper()
 	var err error
 	for range 5 {
-		_, err = b.Reconcile(t.Context(), somePod)
+		_, err = b.Reconcile(t.Context(), nodetest.SomePod)
 		b.operations.Wait()
 	}
 	return err
@@ -80,23 +82,6 @@ func clientWith(funcs interceptor.Funcs, pods ...*corev1.Pod) client.Client {
 	return builder.Build()
 }
 
-func podOnNode(uid types.UID) *corev1.Pod {
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: uid},
-		Spec: corev1.PodSpec{NodeName: "n1", Volumes: []corev1.Volume{
-			{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-		}},
-	}
-}
-
-func deleting(pod *corev1.Pod, running bool) *corev1.Pod {
-	pod.DeletionTimestamp, pod.Finalizers = new(metav1.Now()), []string{"example.com/kept"}
-	if running {
-		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
-	}
-	return pod
-}
-
 func TestWhatTheCacheSaysIsNotEnoughForATeardown(t *testing.T) {
 	none := interceptor.Funcs{}
 	down := interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
@@ -107,13 +92,13 @@ func TestWhatTheCacheSaysIsNotEnoughForATeardown(t *testing.T) {
 		alive        bool
 	}{
 		"gone from both":                               {clientWith(none), clientWith(none), false},
-		"not in the cache, but alive":                  {clientWith(none), clientWith(none, podOnNode(somePod)), true},
+		"not in the cache, but alive":                  {clientWith(none), clientWith(none, nodetest.PodOnNode(nodetest.SomePod)), true},
 		"not in the cache, and the API server is down": {clientWith(none), clientWith(down), true},
-		"deleting in both":                             {clientWith(none, deleting(podOnNode(somePod), false)), clientWith(none, deleting(podOnNode(somePod), false)), false},
-		"deleting, and its containers run by now":      {clientWith(none, deleting(podOnNode(somePod), false)), clientWith(none, deleting(podOnNode(somePod), true)), true},
-		"deleting, and the API server is down":         {clientWith(none, deleting(podOnNode(somePod), false)), clientWith(down), true},
-		"created again under its name":                 {clientWith(none, podOnNode("pod-2")), clientWith(none, podOnNode("pod-2")), false},
-		"alive in both":                                {clientWith(none, podOnNode(somePod)), clientWith(none, podOnNode(somePod)), true},
+		"deleting in both":                             {clientWith(none, nodetest.Deleting(nodetest.PodOnNode(nodetest.SomePod), false)), clientWith(none, nodetest.Deleting(nodetest.PodOnNode(nodetest.SomePod), false)), false},
+		"deleting, and its containers run by now":      {clientWith(none, nodetest.Deleting(nodetest.PodOnNode(nodetest.SomePod), false)), clientWith(none, nodetest.Deleting(nodetest.PodOnNode(nodetest.SomePod), true)), true},
+		"deleting, and the API server is down":         {clientWith(none, nodetest.Deleting(nodetest.PodOnNode(nodetest.SomePod), false)), clientWith(down), true},
+		"created again under its name":                 {clientWith(none, nodetest.PodOnNode("pod-2")), clientWith(none, nodetest.PodOnNode("pod-2")), false},
+		"alive in both":                                {clientWith(none, nodetest.PodOnNode(nodetest.SomePod)), clientWith(none, nodetest.PodOnNode(nodetest.SomePod)), true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +112,7 @@ func TestWhatTheCacheSaysIsNotEnoughForATeardown(t *testing.T) {
 }
 
 func TestADeletionIsFinishedOnlyForThePodItWasMeantFor(t *testing.T) {
-	old, pod := deleting(podOnNode(somePod), false), podOnNode("pod-2")
+	old, pod := nodetest.Deleting(nodetest.PodOnNode(nodetest.SomePod), false), nodetest.PodOnNode("pod-2")
 	old.Finalizers = nil
 	var deleted []client.DeleteOption
 	api := interceptor.Funcs{Delete: func(_ context.Context, _ client.WithWatch, _ client.Object, options ...client.DeleteOption) error {
@@ -140,7 +125,7 @@ func TestADeletionIsFinishedOnlyForThePodItWasMeantFor(t *testing.T) {
 	}
 	var asked client.DeleteOptions
 	asked.ApplyOptions(deleted)
-	if *asked.GracePeriodSeconds != 0 || *asked.Preconditions.UID != somePod {
+	if *asked.GracePeriodSeconds != 0 || *asked.Preconditions.UID != nodetest.SomePod {
 		t.Errorf("asked for %+v", asked)
 	}
 }
@@ -148,7 +133,7 @@ func TestADeletionIsFinishedOnlyForThePodItWasMeantFor(t *testing.T) {
 func TestAVolumeOfAnUnknownTypeKeepsThePodsDirectory(t *testing.T) {
 	bench := newBench(t, clientWith(interceptor.Funcs{}), clientWith(interceptor.Funcs{}))
 	bench.Volumes = nil
-	if _, problems := bench.ensureGone(t.Context(), somePod); len(problems) == 0 {
+	if _, problems := bench.ensureGone(t.Context(), nodetest.SomePod); len(problems) == 0 {
 		t.Error("nothing is said of it")
 	}
 	if !bench.alive() {
@@ -160,7 +145,7 @@ func TestWhatKeepsAPodIsToldOnceAndLookedAtLessAndLessOften(t *testing.T) {
 	tests := map[string]func(*testing.T, *bench){
 		"a volume of an unknown type": func(_ *testing.T, bench *bench) { bench.Volumes = nil },
 		"a file in its directory": func(t *testing.T, bench *bench) {
-			if err := os.WriteFile(filepath.Join(bench.Tree.PodDir(somePod), "stray"), nil, 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(bench.Tree.PodDir(nodetest.SomePod), "stray"), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -175,12 +160,12 @@ func TestWhatKeepsAPodIsToldOnceAndLookedAtLessAndLessOften(t *testing.T) {
 	}
 	for name, spoil := range tests {
 		t.Run(name, func(t *testing.T) {
-			pod := deleting(podOnNode(somePod), false)
+			pod := nodetest.Deleting(nodetest.PodOnNode(nodetest.SomePod), false)
 			bench := newBench(t, clientWith(interceptor.Funcs{}, pod), clientWith(interceptor.Funcs{}, pod))
 			spoil(t, bench)
 			var again time.Duration
 			for range 20 {
-				result, err := bench.Reconcile(t.Context(), somePod)
+				result, err := bench.Reconcile(t.Context(), nodetest.SomePod)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -188,7 +173,7 @@ func TestWhatKeepsAPodIsToldOnceAndLookedAtLessAndLessOften(t *testing.T) {
 				again = max(again, result.RequeueAfter)
 				bench.Clock.(*clocktesting.FakeClock).Step(result.RequeueAfter)
 			}
-			if told := len(bench.Events.(*events.FakeRecorder).Events); told != 1 || again < lastClaimWait {
+			if told := len(bench.Events.(*events.FakeRecorder).Events); told != 1 || again < podstatus.LastClaimWait {
 				t.Errorf("%d events were sent, and the longest wait is %s", told, again)
 			}
 		})
@@ -197,14 +182,14 @@ func TestWhatKeepsAPodIsToldOnceAndLookedAtLessAndLessOften(t *testing.T) {
 
 func TestNothingIsRememberedOfAPodThatIsGone(t *testing.T) {
 	bench := newBench(t, clientWith(interceptor.Funcs{}), clientWith(interceptor.Funcs{}))
-	stray := filepath.Join(bench.Tree.PodDir(somePod), "stray")
+	stray := filepath.Join(bench.Tree.PodDir(nodetest.SomePod), "stray")
 	if err := os.WriteFile(stray, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := bench.settle(t); err != nil {
 		t.Fatal(err)
 	}
-	if len(bench.troubles.pods) != 1 {
+	if len(bench.troubles.Tries) != 1 {
 		t.Fatal("what keeps it was forgotten")
 	}
 	if err := os.Remove(stray); err != nil {
@@ -213,8 +198,8 @@ func TestNothingIsRememberedOfAPodThatIsGone(t *testing.T) {
 	if err := bench.settle(t); err != nil {
 		t.Fatal(err)
 	}
-	if len(bench.troubles.pods) != 0 || len(bench.operations.states) != 0 {
-		t.Errorf("left: %v, %v", bench.troubles.pods, bench.operations.states)
+	if len(bench.troubles.Tries) != 0 || bench.operations.Known() != 0 {
+		t.Errorf("left: %v, %v", bench.troubles.Tries, bench.operations.Known())
 	}
 }
 
@@ -224,7 +209,7 @@ func TestNothingIsToldTwiceWhileTheCacheIsBehind(t *testing.T) {
 		patches++
 		return nil
 	}}
-	pod := podOnNode(somePod)
+	pod := nodetest.PodOnNode(nodetest.SomePod)
 	bench := newBench(t, clientWith(behind, pod), clientWith(behind, pod))
 	if err := bench.settle(t); err != nil {
 		t.Fatal(err)
@@ -240,20 +225,20 @@ func TestADeletionIsNotFinishedWhileAMountThatWasBegunStillRuns(t *testing.T) {
 		deleted++
 		return nil
 	}}
-	pod := deleting(podOnNode(somePod), false)
+	pod := nodetest.Deleting(nodetest.PodOnNode(nodetest.SomePod), false)
 	bench := newBench(t, clientWith(api, pod), clientWith(api, pod))
-	if err := os.RemoveAll(bench.Tree.PodDir(somePod)); err != nil {
+	if err := os.RemoveAll(bench.Tree.PodDir(nodetest.SomePod)); err != nil {
 		t.Fatal(err)
 	}
-	hangs := make(gate)
-	bench.operations.Do(t.Context(), Task{Kind: Mounting, Dir: "a volume's directory", Pod: somePod}, hangs.work)
+	hangs := make(nodetest.Gate)
+	bench.operations.Do(t.Context(), operations.Task{Kind: operations.Mounting, Dir: "a volume's directory", Pod: nodetest.SomePod}, hangs.Work)
 
-	if _, err := bench.Reconcile(t.Context(), somePod); err != nil || deleted != 0 {
+	if _, err := bench.Reconcile(t.Context(), nodetest.SomePod); err != nil || deleted != 0 {
 		t.Errorf("it was finished %d times (%v)", deleted, err)
 	}
 	hangs <- nil
 	bench.operations.Wait()
-	if _, err := bench.Reconcile(t.Context(), somePod); err != nil || deleted != 1 {
+	if _, err := bench.Reconcile(t.Context(), nodetest.SomePod); err != nil || deleted != 1 {
 		t.Errorf("it was finished %d times (%v)", deleted, err)
 	}
 }

@@ -11,6 +11,10 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
+	"github.com/stowage-dev/stowage/internal/nodemanager/operations"
+	"github.com/stowage-dev/stowage/internal/nodemanager/podstatus"
+	"github.com/stowage-dev/stowage/internal/nodemanager/resolve"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -29,9 +33,9 @@ func TestWhoeverUsesATypeThatIsNotServedIsToldWhatToUseInstead(t *testing.T) {
 		if volume.CSI != nil {
 			volume.CSI.Driver = "driver.example.com"
 		}
-		name := setField(volume.VolumeSource)
+		name := resolve.SetField(volume.VolumeSource)
 		says := "volume of type " + name
-		err := errUnserved(volumes.Spec{Volume: volume})
+		err := resolve.ErrUnserved(volumes.Spec{Volume: volume})
 		isAdvice := strings.Contains(err.Error(), "not supported by this version of Stowage: ")
 		isServed := slices.Contains(served, name)
 		if !errors.Is(err, volumes.ErrNotSupported) || !strings.HasPrefix(err.Error(), says) || isAdvice == isServed {
@@ -75,7 +79,7 @@ func TestWhatIsUsedInsteadDependsOnTheDriverAndTheMode(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			for _, says := range test.says {
-				if got := errUnserved(test.spec).Error(); !strings.Contains(got, says) {
+				if got := resolve.ErrUnserved(test.spec).Error(); !strings.Contains(got, says) {
 					t.Errorf("%q doesn't say %q", got, says)
 				}
 			}
@@ -88,8 +92,8 @@ func TestATypeThatIsNotServedIsToldOfOnceAndNotTriedAgainUnlessAClaimMayBeBoundA
 	memory := corev1.Volume{Name: "memory", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: "Tape"}}}
 	for name, volume := range map[string]corev1.Volume{"by its type": disk, "when it is mounted": memory} {
 		t.Run(name, func(t *testing.T) {
-			waiting := claimVolume("data", false)
-			api := clientWith(interceptor.Funcs{}, podWith(volume, waiting))
+			waiting := nodetest.ClaimVolume("data", false)
+			api := clientWith(interceptor.Funcs{}, nodetest.PodWith(volume, waiting))
 			bench := newBench(t, api, api)
 			told := bench.Events.(*events.FakeRecorder).Events
 			if err := bench.settle(t); err != nil {
@@ -97,7 +101,7 @@ func TestATypeThatIsNotServedIsToldOfOnceAndNotTriedAgainUnlessAClaimMayBeBoundA
 			}
 
 			// What the other volume waits for changes.
-			claim, _ := bound()
+			claim, _ := nodetest.Bound()
 			claim.Status.Phase = corev1.ClaimPending
 			if err := api.Create(t.Context(), claim); err != nil {
 				t.Fatal(err)
@@ -118,17 +122,17 @@ func TestATypeThatIsNotServedIsToldOfOnceAndNotTriedAgainUnlessAClaimMayBeBoundA
 
 func TestWhenWhatIsNotServedIsLookedAtAgain(t *testing.T) {
 	own := DesiredVolume{Volume: corev1.Volume{VolumeSource: corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{}}}}
-	ofClaim := DesiredVolume{Volume: claimVolume("data", false)}
-	if again := own.againAfter(volumes.ErrNotSupported, firstClaimWait); again != 0 {
+	ofClaim := DesiredVolume{Volume: nodetest.ClaimVolume("data", false)}
+	if again := own.againAfter(volumes.ErrNotSupported, podstatus.FirstClaimWait); again != 0 {
 		t.Errorf("a pod's own: after %s", again)
 	}
-	if again := ofClaim.againAfter(volumes.ErrNotSupported, firstClaimWait); again != lastRetry {
+	if again := ofClaim.againAfter(volumes.ErrNotSupported, podstatus.FirstClaimWait); again != operations.LastRetry {
 		t.Errorf("a claim's: after %s", again)
 	}
-	if again := ofClaim.againAfter(mayBeAllowed{volumes.ErrNotSupported}, firstClaimWait); again != lastClaimWait {
+	if again := ofClaim.againAfter(resolve.MayBeAllowed{Err: volumes.ErrNotSupported}, podstatus.FirstClaimWait); again != podstatus.LastClaimWait {
 		t.Errorf("what may be allowed is tried again after %s", again)
 	}
-	if again := own.againAfter(errors.New("other"), firstClaimWait); again != firstClaimWait {
+	if again := own.againAfter(errors.New("other"), podstatus.FirstClaimWait); again != podstatus.FirstClaimWait {
 		t.Errorf("what can be cured: after %s", again)
 	}
 }

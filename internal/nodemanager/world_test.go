@@ -28,7 +28,10 @@ import (
 	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager"
+	"github.com/stowage-dev/stowage/internal/nodemanager/growth"
+	"github.com/stowage-dev/stowage/internal/nodemanager/guard"
 	"github.com/stowage-dev/stowage/internal/nodemanager/objects"
+	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/configmap"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
@@ -76,7 +79,7 @@ func (w *world) startAgent() (stop func() error) {
 	mgr := w.newManager()
 	ctx, cancel := context.WithCancel(context.Background())
 	Expect(nodemanager.IndexPods(ctx, mgr)).To(Succeed())
-	tree, err := nodemanager.NewTree(w.root)
+	tree, err := poddir.NewTree(w.root)
 	Expect(err).NotTo(HaveOccurred())
 	disks := w.disks()
 	directories, devices := w.types(disks)
@@ -85,13 +88,13 @@ func (w *world) startAgent() (stop func() error) {
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(),
 		Events: mgr.GetEventRecorder("agent"), Clock: clock.RealClock{},
 	}
-	guard := &nodemanager.Guard{
+	waits := &guard.Guard{
 		NodeName: w.node, Live: mgr.GetAPIReader(), Clock: clock.RealClock{},
 		Begin: func() error {
-			return errors.Join(nodemanager.NewGrowth(options).SetupWithManager(mgr, nil), nodemanager.NewReconciler(options).SetupWithManager(mgr, nil))
+			return errors.Join(growth.New(growthOf(options)).SetupWithManager(mgr, nil), nodemanager.NewReconciler(options).SetupWithManager(mgr, nil))
 		},
 	}
-	Expect(mgr.Add(guard)).To(Succeed())
+	Expect(mgr.Add(waits)).To(Succeed())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
 	stopped := false
@@ -328,5 +331,13 @@ func eventsOf(ctx context.Context, pod *corev1.Pod, reason string) func() []stri
 			}
 		}
 		return notes
+	}
+}
+
+// growthOf is what grows volumes beside a reconciler.
+func growthOf(options nodemanager.Options) growth.Options {
+	return growth.Options{
+		Volumes: options.Volumes, Devices: options.Devices, Mounter: options.Mounter, Client: options.Client, Live: options.Live,
+		Events: options.Events, Numbers: options.Numbers, Clock: options.Clock,
 	}
 }

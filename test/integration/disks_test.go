@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -28,7 +30,10 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend/local"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
-	"github.com/stowage-dev/stowage/internal/nodemanager/localvolume"
+	"github.com/stowage-dev/stowage/internal/node/localdisk"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/diskagent"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/store"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/volumeagent"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -173,12 +178,12 @@ func startDiskAgent(ctx context.Context, of agent, bytes int64) {
 	})
 	Expect(err).NotTo(HaveOccurred())
 	of.Client = mgr.GetClient()
-	options := localvolume.Options{
-		NodeName: of.node, Store: &localvolume.Store{Base: filepath.Join(of.base, of.node)},
+	options := localdisk.Options{
+		NodeName: of.node, Store: store.NewStore(filepath.Join(of.base, of.node), filesystem.FileSystems{}),
 		Client: of, Live: agent{users, of.node, of.base}, Events: mgr.GetEventRecorder("agent"),
 	}
-	Expect(localvolume.NewReconciler(options).SetupWithManager(mgr)).To(Succeed())
-	Expect(localvolume.NewDiskReconciler(options).SetupWithManager(mgr)).To(Succeed())
+	Expect(volumeagent.NewReconciler(options).SetupWithManager(mgr)).To(Succeed())
+	Expect(diskagent.NewReconciler(options).SetupWithManager(mgr)).To(Succeed())
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); _ = mgr.Start(running) }()

@@ -17,7 +17,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/nodemanager/localrecycling"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/recycling"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -93,8 +93,8 @@ func startAgent(node, root string) {
 		Controller: ctrlconfig.Controller{SkipNameValidation: &skipNames},
 	})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(localrecycling.NewReconciler(localrecycling.Options{
-		NodeName: node, Folder: localrecycling.Folder{Root: root},
+	Expect(recycling.NewReconciler(recycling.Options{
+		NodeName: node, Folder: recycling.Folder{Root: root},
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{},
 	}).SetupWithManager(mgr)).To(Succeed())
 	ctx, stop := context.WithCancel(context.Background())

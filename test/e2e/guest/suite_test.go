@@ -49,7 +49,7 @@ var targets = map[string]target{
 		{Path: "internal/device/clouddisk"},
 		{Path: "internal/device/filesystem"},
 		{Path: "internal/device/loopdev"},
-		{Path: "internal/nodemanager/localvolume", Run: "Quota|Inodes"},
+		{Path: "internal/node/localdisk/store", Run: "Quota|Inodes"},
 		{Path: "internal/nodemanager/volumes/csi", Run: "Gr[eo]w|Scsi"},
 		{Path: "internal/nodemanager/volumes/emptydir", Run: "Quota"},
 		// What pods can make deep, in the memory of the node agent's container.
@@ -69,8 +69,10 @@ var targets = map[string]target{
 		{Path: "internal/ownership"},
 		// What is killed before each of its steps is `make kill-matrix`.
 		{Path: "internal/nodemanager", Skip: "AfterAKill|ThatIsKilled"},
+		{Path: "internal/nodemanager/poddir"},
 		{Path: "internal/nodemanager/subpath"},
-		{Path: "internal/nodemanager/localvolume"},
+		{Path: "internal/node/localdisk/store"},
+		{Path: "internal/node/localdisk/volumeagent"},
 		{Path: "internal/nodemanager/volumes"},
 		{Path: "internal/nodemanager/volumes/apidata"},
 		{Path: "internal/nodemanager/volumes/atomicdir"},

@@ -8,7 +8,8 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount"
-	"github.com/stowage-dev/stowage/internal/nodemanager/localvolume"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/store"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -94,23 +95,23 @@ func TestAVolumeThatIsStagedIsNotRemoved(t *testing.T) {
 	for name, kind := range localKinds {
 		t.Run(name, func(t *testing.T) {
 			n := newKubeletNode(t, "ext4", imageBytes)
-			store := &localvolume.Store{Base: n.driver.Base, FileSystems: systems}
-			volume := localvolume.Volume{Path: filepath.Dir(n.path), Name: "pvc-1", Bytes: imageBytes, Provisioned: true}
+			made := store.NewStore(n.driver.Base, systems)
+			volume := layout.Volume{Path: filepath.Dir(n.path), Name: "pvc-1", Bytes: imageBytes, Provisioned: true}
 			if name != "a directory" {
-				volume.Image = &localvolume.Image{FSType: "ext4"}
+				volume.Image = &layout.Image{FSType: "ext4"}
 			}
 			n.stage(t, n.spec(kind))
-			if err := store.Remove(t.Context(), volume); err == nil {
+			if err := made.Remove(t.Context(), volume); err == nil {
 				t.Error("it was removed")
 			}
 			n.show(t, "pod", n.spec(kind))
-			if err := store.Remove(t.Context(), volume); err == nil {
+			if err := made.Remove(t.Context(), volume); err == nil {
 				t.Error("it was removed when a pod had it")
 			}
 			n.hide(t, "pod")
 			n.unstage(t)
 			n.mustBeClean(t)
-			if err := store.Remove(t.Context(), volume); err != nil {
+			if err := made.Remove(t.Context(), volume); err != nil {
 				t.Error(err)
 			}
 			if _, err := os.Lstat(n.path); !errors.Is(err, os.ErrNotExist) {

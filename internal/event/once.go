@@ -1,0 +1,63 @@
+package event
+
+import (
+	"crypto/sha256"
+	"sync"
+)
+
+// maxTexts is how many texts Once remembers of one key. Texts have parts that users and
+// servers choose: without a bound, texts that never repeat would fill the memory. It is more
+// than the volumes of a pod, which all may have a problem at the same time.
+const maxTexts = 1024
+
+// Once remembers what was recorded for each key, such as a pod, so that it is recorded once.
+// The caller forgets keys that are gone. Of a key it remembers the last 1024 texts: one that
+// is older counts as new again. Its zero value is usable. All methods are safe for concurrent
+// use.
+type Once[K comparable] struct {
+	mu    sync.Mutex
+	texts map[K]*texts
+}
+
+// sum stands for a text: texts may be long, and a sum never is.
+type sum = [sha256.Size]byte
+
+// texts are one key's, oldest first.
+type texts struct {
+	known map[sum]struct{}
+	order []sum
+}
+
+// IsNew reports whether a text wasn't recorded for a key yet, and notes that it is now.
+func (o *Once[K]) IsNew(key K, text string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	of, fresh := o.of(key), sha256.Sum256([]byte(text))
+	if _, known := of.known[fresh]; known {
+		return false
+	}
+	if len(of.order) == maxTexts {
+		delete(of.known, of.order[0])
+		of.order = append(of.order[:0], of.order[1:]...)
+	}
+	of.known[fresh] = struct{}{}
+	of.order = append(of.order, fresh)
+	return true
+}
+
+func (o *Once[K]) of(key K) *texts {
+	if o.texts == nil {
+		o.texts = map[K]*texts{}
+	}
+	if o.texts[key] == nil {
+		o.texts[key] = &texts{known: map[sum]struct{}{}}
+	}
+	return o.texts[key]
+}
+
+// Forget drops what was recorded for a key.
+func (o *Once[K]) Forget(key K) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.texts, key)
+}

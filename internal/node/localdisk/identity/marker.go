@@ -1,0 +1,112 @@
+package identity
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
+)
+
+const (
+	// markerName is the file in a backend's folder that tells its disk from others.
+	markerName = ".stowage-disk"
+	// newMarkerName is a marker's name until all of it is on the disk.
+	newMarkerName = markerName + ".new"
+	// maxMarker is how much of a marker is read.
+	maxMarker = 4096
+)
+
+// Marker is what a marker file says.
+type Marker struct {
+	// ID is random, made when the disk was accepted.
+	ID string `json:"id"`
+	// Backend is the name of the StorageBackend whose volumes lie beside the marker.
+	Backend string `json:"backend"`
+}
+
+// ReadMarker reads the marker in an open folder; nil where there is none.
+func ReadMarker(folder *os.File) (*Marker, error) {
+	path := filepath.Join(folder.Name(), markerName)
+	// Not to wait for a writer, should it be a pipe.
+	fd, err := unix.Openat(int(folder.Fd()), markerName, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ENOENT) {
+		return nil, nil //nolint:nilnil // no marker is an answer
+	}
+	if err != nil {
+		return nil, &os.PathError{Op: "opening", Path: path, Err: err}
+	}
+	file := os.NewFile(uintptr(fd), path)
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, maxMarker))
+	if err != nil {
+		return nil, fmt.Errorf("reading the marker of the disk: %w", err)
+	}
+	read := &Marker{}
+	if err := json.Unmarshal(content, read); err != nil || read.ID == "" {
+		return nil, fmt.Errorf("%w: %s isn't one that Stowage wrote: restore it, or remove it if no volume lies beside it", ErrForeignDisk, path)
+	}
+	return read, nil
+}
+
+// writeMarker puts a marker into an open folder, in place of one that is there. It
+// is there whole and survives a loss of power, or it isn't there.
+func writeMarker(folder *os.File, written Marker) error {
+	content, err := json.Marshal(written)
+	if err != nil {
+		return err
+	}
+	at, path := int(folder.Fd()), filepath.Join(folder.Name(), newMarkerName)
+	if err := unix.Unlinkat(at, newMarkerName, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+		return notWritable(&os.PathError{Op: "removing", Path: path, Err: err})
+	}
+	fd, err := unix.Openat(at, newMarkerName, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o644)
+	if err != nil {
+		return notWritable(&os.PathError{Op: "making", Path: path, Err: err})
+	}
+	file := os.NewFile(uintptr(fd), path)
+	_, err = file.Write(append(content, '\n'))
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return notWritable(fmt.Errorf("writing %s: %w", path, err))
+	}
+	if err := unix.Renameat(at, newMarkerName, at, markerName); err != nil {
+		return notWritable(&os.PathError{Op: "naming", Path: path, Err: err})
+	}
+	return safepath.SyncDir(folder)
+}
+
+// fileSystemOf is the identity of the file system that an open folder lies on, for
+// those that keep one on the disk. Others make one up, from the device's number for
+// example, that is another after the next start: those have none here.
+func fileSystemOf(folder *os.File) (string, error) {
+	var stat unix.Statfs_t
+	if err := unix.Fstatfs(int(folder.Fd()), &stat); err != nil {
+		return "", fmt.Errorf("asking for the file system of %s: %w", folder.Name(), err)
+	}
+	name := map[uint32]string{unix.EXT4_SUPER_MAGIC: "ext4", unix.BTRFS_SUPER_MAGIC: "btrfs"}[uint32(stat.Type)]
+	if name == "" {
+		return "", nil
+	}
+	return fmt.Sprintf("%s:%08x%08x", name, uint32(stat.Fsid.Val[0]), uint32(stat.Fsid.Val[1])), nil
+}
+
+// identityOf is the identity of the disk that an open folder lies on.
+func identityOf(folder *os.File, of Marker) (*stowagev1alpha1.DiskIdentity, error) {
+	fileSystem, err := fileSystemOf(folder)
+	if err != nil {
+		return nil, err
+	}
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(folder.Fd()), &stat); err != nil {
+		return nil, fmt.Errorf("asking for the disk of %s: %w", folder.Name(), err)
+	}
+	return &stowagev1alpha1.DiskIdentity{
+		ID: of.ID, FileSystem: fileSystem, Device: fmt.Sprintf("%d:%d", unix.Major(stat.Dev), unix.Minor(stat.Dev)),
+	}, nil
+}

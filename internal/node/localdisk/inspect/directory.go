@@ -1,0 +1,25 @@
+package inspect
+
+import (
+	"os"
+
+	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/limit"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/usage"
+)
+
+// checkDirectory looks at a volume that is a directory. One without a quota has to be
+// walked to know what it takes up.
+func (s *Report) checkDirectory(dir *os.File, volume layout.Volume) error {
+	if err := checkReads(dir); err != nil {
+		return err
+	}
+	there, err := limit.Find(dir, volume)
+	if there == nil || err != nil {
+		return err
+	}
+	s.Enforced = true
+	s.Usage = &usage.Usage{Bytes: there.Usage.Bytes, Size: there.Usage.Limit.Bytes, Inodes: &there.Usage.Inodes}
+	s.mostInodes = there.Usage.Limit.Inodes
+	return nil
+}

@@ -1,0 +1,200 @@
+// Package limit gives the directories of volumes a project quota of bytes and inodes, where
+// their disk has quotas. A directory gets its quota before it gets its name, so that no crash
+// leaves a volume without a limit. A limit is never below what the volume holds.
+package limit
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/mount/filetree"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
+	"github.com/stowage-dev/stowage/internal/quota"
+)
+
+// MakeDir makes the directory of a volume that is no image. Where its disk keeps
+// project quotas it gets one before it gets its name, so that no crash leaves a
+// volume without.
+func MakeDir(ctx context.Context, folder *os.File, volume layout.Volume) error {
+	limited, err := mayLimit(folder)
+	if err != nil {
+		return err
+	}
+	if !limited {
+		return safepath.EnsureDir(folder, volume.Name, layout.VolumeMode)
+	}
+	dir, err := filetree.BeginDir(ctx, folder, volume.Name)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	inodes, err := quota.ShareOfInodes(folder, volume.Bytes)
+	if err != nil {
+		return err
+	}
+	if err := quota.Begin(dir, volume.Name, quota.Limits{Bytes: volume.Bytes, Inodes: inodes}); err != nil {
+		return err
+	}
+	if err := os.Chmod(device.PathOf(dir), layout.VolumeMode); err != nil {
+		return fmt.Errorf("letting pods into %s: %w", volume.Directory(), err)
+	}
+	if err := safepath.SyncDir(dir); err != nil {
+		return err
+	}
+	return filetree.FinishDir(folder, volume.Name)
+}
+
+// SetOnDraft is what MakeDir does, for a directory that is filled before it is named. What
+// it is a copy of may have more files than go with its capacity: SetInodesOfCopy limits those.
+func SetOnDraft(folder, dir *os.File, volume layout.Volume) error {
+	limited, err := mayLimit(folder)
+	if err != nil || !limited {
+		return err
+	}
+	return quota.Begin(dir, volume.Name, quota.Limits{Bytes: volume.Bytes + copyMargin})
+}
+
+// copyMargin is what a directory may have beyond its limit while it is filled: the copy holds
+// files by further names, and xfs needs more room for the sharing of blocks than they take.
+const copyMargin = 64 << 20
+
+// copySlack is how much larger than its limit a directory may be once it is filled: names take
+// up more where they were written in another order. It keeps its limit all the same.
+const copySlack = 1 << 20
+
+// SetOnCopy gives a directory that was filled the limit of bytes that it is to have. One that
+// takes up more, because its source had no limit, is EDQUOT.
+func SetOnCopy(dir *os.File, volume layout.Volume) error {
+	there, err := Find(dir, volume)
+	if there == nil || err != nil {
+		return err
+	}
+	if there.Usage.Bytes > volume.Bytes+copySlack {
+		return fmt.Errorf("what is copied takes up %s, and the claim requests %s: create the claim anew, and request more: %w",
+			layout.Quantity(there.Usage.Bytes), layout.Quantity(volume.Bytes), unix.EDQUOT)
+	}
+	return there.Set(quota.Limits{Bytes: volume.Bytes, Inodes: there.Usage.Limit.Inodes})
+}
+
+// SetInodesOfCopy limits the inodes of a copy that is whole: to no less than it has.
+func SetInodesOfCopy(folder, dir *os.File, volume layout.Volume) error {
+	there, err := Find(dir, volume)
+	if there == nil || err != nil {
+		return err
+	}
+	share, err := quota.ShareOfInodes(folder, volume.Bytes)
+	if err != nil {
+		return err
+	}
+	return there.Set(quota.Limits{Bytes: volume.Bytes, Inodes: max(share, there.Usage.Inodes)})
+}
+
+// mayLimit says whether volumes in a folder get quotas: their disk keeps them, and the
+// folder isn't itself in a project, out of which the kernel moves nothing.
+func mayLimit(folder *os.File) (bool, error) {
+	enforced, err := quota.Enforced(folder)
+	if err != nil || !enforced {
+		return false, err
+	}
+	project, err := quota.ProjectOf(folder)
+	return project == 0, err
+}
+
+// ProjectOf is the project of a volume's directory that was chosen for it, 0 where it
+// has none. Pods can note another in a directory that they own.
+func ProjectOf(dir *os.File, volume layout.Volume) (quota.Project, error) {
+	enforced, err := quota.Enforced(dir)
+	if err != nil || !enforced {
+		return 0, err
+	}
+	project, err := quota.ProjectOf(dir)
+	if err != nil || !project.MayBeOf(volume.Name) {
+		return 0, err
+	}
+	return project, nil
+}
+
+// Set makes a number of bytes the limit of a volume's directory, and limits its inodes in
+// proportion, if it has a limit.
+func Set(base layout.Base, volume layout.Volume, bytes int64) error {
+	folder, err := base.Open(volume.Path)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	dir, err := safepath.OpenAt(folder, volume.Name)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	there, err := Find(dir, volume)
+	if there == nil || err != nil {
+		return err
+	}
+	// The folder's: of a directory in a project, the kernel tells what the project may have.
+	share, err := quota.ShareOfInodes(folder, bytes)
+	if err != nil {
+		return err
+	}
+	return there.Set(quota.Limits{Bytes: bytes, Inodes: mayHave(share, there.Usage)})
+}
+
+// Limited is a volume's directory that has a project, and what that takes up.
+type Limited struct {
+	dir     *os.File
+	project quota.Project
+	Usage   quota.Usage
+}
+
+// Find returns nil for a directory that has no project.
+func Find(dir *os.File, volume layout.Volume) (*Limited, error) {
+	project, err := ProjectOf(dir, volume)
+	if err != nil || project == 0 {
+		return nil, err
+	}
+	usage, err := quota.Of(dir, project)
+	return &Limited{dir: dir, project: project, Usage: usage}, err
+}
+
+// Set sets limits where they are others.
+func (l *Limited) Set(limits quota.Limits) error {
+	sectors := (limits.Bytes + device.SectorBytes - 1) / device.SectorBytes
+	if l.Usage.Limit.Bytes/device.SectorBytes == sectors && l.Usage.Limit.Inodes == limits.Inodes {
+		return nil
+	}
+	return quota.SetLimits(l.dir, l.project, limits)
+}
+
+// mayHave is how many inodes a volume may have whose share that is. One that was made
+// before inodes were limited keeps what it has, and some room for more; and none is taken
+// what it was given.
+func mayHave(share int64, usage quota.Usage) int64 {
+	const room = 10 // a tenth
+	if share != 0 && usage.Limit.Inodes == 0 {
+		return max(share, usage.Inodes+usage.Inodes/room)
+	}
+	return max(share, usage.Limit.Inodes)
+}
+
+// Remove removes the limits of a volume's directory, which is to be removed: after
+// that, nothing tells whose they were.
+func Remove(folder *os.File, volume layout.Volume) error {
+	dir, err := safepath.OpenAt(folder, volume.Name)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	there, err := Find(dir, volume)
+	if there == nil || err != nil {
+		return err
+	}
+	return there.Set(quota.Limits{})
+}

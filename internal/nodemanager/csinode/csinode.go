@@ -1,0 +1,146 @@
+// Package csinode writes to the node's CSINode which of Stowage's drivers serve the node, with
+// their topology keys and limits, and that the agent follows pods. Entries of other drivers
+// stay as they are.
+package csinode
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+)
+
+const (
+	// driversInterval is how often it is looked whether the CSINode says what it should,
+	// and driversRetry how soon after that failed.
+	driversInterval = time.Minute
+	driversRetry    = 2 * time.Second
+)
+
+// Drivers says in the node's CSINode which drivers serve it, what of its topology they go
+// by, and how many of their volumes it takes: schedulers don't give it more; and that the
+// agent follows pods. That is the kubelet's, where there is one. What others say there
+// stays.
+//
+// It is a runnable of the agent's controller manager. Its zero value isn't usable.
+type Drivers struct {
+	// NodeName is the node that they serve.
+	NodeName string
+	// Wanted are the drivers. WantedOn, where it is set, says which they are from the node
+	// as it is.
+	Wanted   []storagev1.CSINodeDriver
+	WantedOn func(node *corev1.Node) []storagev1.CSINodeDriver
+	// Client writes, and Live reads from the API server itself.
+	Client client.Client
+	Live   client.Reader
+}
+
+// Start implements manager.Runnable.
+func (d *Drivers) Start(ctx context.Context) error {
+	for {
+		next := driversInterval
+		if err := d.Ensure(ctx); err != nil && ctx.Err() == nil {
+			next = driversRetry
+			logf.FromContext(ctx).Error(err, "saying which drivers serve the node")
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(next):
+		}
+	}
+}
+
+// Ensure makes the CSINode say it, or returns an error, after which part of it may be
+// said.
+func (d *Drivers) Ensure(ctx context.Context) error {
+	if d.WantedOn != nil {
+		of := &corev1.Node{}
+		if err := d.Live.Get(ctx, client.ObjectKey{Name: d.NodeName}, of); err != nil {
+			return fmt.Errorf("reading node %s: %w", d.NodeName, err)
+		}
+		d.Wanted = d.WantedOn(of)
+	}
+	node := &storagev1.CSINode{}
+	err := d.Live.Get(ctx, client.ObjectKey{Name: d.NodeName}, node)
+	if apierrors.IsNotFound(err) {
+		return d.create(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("reading CSINode %s: %w", d.NodeName, err)
+	}
+	// What is said of a driver can't be changed, only taken back and said anew.
+	if err := d.update(ctx, node, slices.DeleteFunc(slices.Clone(node.Spec.Drivers), d.isOutdated)); err != nil {
+		return err
+	}
+	if err := d.mark(ctx, node); err != nil {
+		return err
+	}
+	drivers := slices.Clone(node.Spec.Drivers)
+	for _, wanted := range d.Wanted {
+		if !slices.ContainsFunc(drivers, func(said storagev1.CSINodeDriver) bool { return said.Name == wanted.Name }) {
+			drivers = append(drivers, wanted)
+		}
+	}
+	return d.update(ctx, node, drivers)
+}
+
+// mark says that the agent follows pods, so that who attaches what to the node is known.
+func (d *Drivers) mark(ctx context.Context, node *storagev1.CSINode) error {
+	if node.Annotations[stowagev1alpha1.FollowsPodsAnnotation] == "true" {
+		return nil
+	}
+	metav1.SetMetaDataAnnotation(&node.ObjectMeta, stowagev1alpha1.FollowsPodsAnnotation, "true")
+	if err := d.Client.Update(ctx, node); err != nil {
+		return fmt.Errorf("marking CSINode %s: %w", d.NodeName, err)
+	}
+	return nil
+}
+
+// isOutdated tells whether what is said of a driver isn't what should be.
+func (d *Drivers) isOutdated(said storagev1.CSINodeDriver) bool {
+	return slices.ContainsFunc(d.Wanted, func(wanted storagev1.CSINodeDriver) bool {
+		return wanted.Name == said.Name && !equality.Semantic.DeepEqual(wanted, said)
+	})
+}
+
+// create creates the CSINode, which goes when its Node does.
+func (d *Drivers) create(ctx context.Context) error {
+	owner := &corev1.Node{}
+	if err := d.Live.Get(ctx, client.ObjectKey{Name: d.NodeName}, owner); err != nil {
+		return fmt.Errorf("reading node %s: %w", d.NodeName, err)
+	}
+	err := d.Client.Create(ctx, &storagev1.CSINode{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: d.NodeName, Annotations: map[string]string{stowagev1alpha1.FollowsPodsAnnotation: "true"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: owner.Name, UID: owner.UID}},
+		},
+		Spec: storagev1.CSINodeSpec{Drivers: d.Wanted},
+	})
+	if err != nil {
+		return fmt.Errorf("creating CSINode %s: %w", d.NodeName, err)
+	}
+	return nil
+}
+
+// update writes the drivers, unless they are there, or somebody else was quicker.
+func (d *Drivers) update(ctx context.Context, node *storagev1.CSINode, drivers []storagev1.CSINodeDriver) error {
+	if equality.Semantic.DeepEqual(node.Spec.Drivers, drivers) {
+		return nil
+	}
+	node.Spec.Drivers = drivers
+	if err := d.Client.Update(ctx, node); err != nil {
+		return fmt.Errorf("writing the drivers of CSINode %s: %w", d.NodeName, err)
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+package growth
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/nodemanager/podclaims"
+)
+
+const (
+	// concurrentGrowths is how many file systems grow at once.
+	concurrentGrowths = 4
+	// firstGrowthLook is how long after a pod got its volumes it is looked whether they
+	// grow: not while others wait for theirs.
+	firstGrowthLook = time.Second
+)
+
+// SetupWithManager adds the reconciler to a manager, which may be running. With a
+// cache of this node's LocalVolumes, it looks as soon as the storage of one has grown.
+func (g *Growth) SetupWithManager(mgr manager.Manager, localVolumes cache.Cache) error {
+	blueprint := ctrl.NewControllerManagedBy(mgr).
+		Named("volume-growth").
+		Watches(&corev1.Pod{}, claimHandler(), builder.WithPredicates(mountedVolumes())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrentGrowths})
+	if localVolumes != nil {
+		blueprint = blueprint.WatchesRawSource(source.Kind(localVolumes, &stowagev1alpha1.LocalVolume{},
+			handler.TypedEnqueueRequestsFromMapFunc(g.requestOfClaim), grownStorage()))
+	}
+	return blueprint.Complete(g)
+}
+
+// claimHandler maps a pod to its claims, a moment later.
+func claimHandler() handler.EventHandler {
+	wake := func(object client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		for _, claim := range podclaims.ClaimsOf(object.(*corev1.Pod)) {
+			queue.AddAfter(reconcile.Request{NamespacedName: claim}, firstGrowthLook)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			wake(e.Object, queue)
+		},
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			wake(e.ObjectNew, queue)
+		},
+	}
+}
+
+// requestOfClaim is the claim of a volume whose storage has grown. The manager is
+// about to say so in the claim.
+func (g *Growth) requestOfClaim(_ context.Context, volume *stowagev1alpha1.LocalVolume) []reconcile.Request {
+	claim := podclaims.ClaimOf(volume)
+	g.looks.Forget(claim.String())
+	return []reconcile.Request{{NamespacedName: claim}}
+}
+
+// mountedVolumes passes pods whose volumes were just mounted, and those that were
+// there when the agent started.
+func mountedVolumes() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return podclaims.HasVolumes(e.Object.(*corev1.Pod)) },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return !podclaims.HasVolumes(e.ObjectOld.(*corev1.Pod)) && podclaims.HasVolumes(e.ObjectNew.(*corev1.Pod))
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+}
+
+// grownStorage passes local volumes that were given more.
+func grownStorage() predicate.TypedPredicate[*stowagev1alpha1.LocalVolume] {
+	given := func(volume *stowagev1alpha1.LocalVolume) resource.Quantity {
+		if volume.Status.Capacity == nil {
+			return resource.Quantity{}
+		}
+		return *volume.Status.Capacity
+	}
+	return predicate.TypedFuncs[*stowagev1alpha1.LocalVolume]{
+		CreateFunc: func(event.TypedCreateEvent[*stowagev1alpha1.LocalVolume]) bool { return false },
+		UpdateFunc: func(e event.TypedUpdateEvent[*stowagev1alpha1.LocalVolume]) bool {
+			before, now := given(e.ObjectOld), given(e.ObjectNew)
+			return before.Cmp(now) < 0
+		},
+		DeleteFunc: func(event.TypedDeleteEvent[*stowagev1alpha1.LocalVolume]) bool { return false },
+	}
+}

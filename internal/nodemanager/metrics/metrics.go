@@ -1,0 +1,176 @@
+// Package metrics has the metrics of the volumes of a node's pods: operations that run, how
+// long they took and how they ended, volumes that are mounted or waited for, and the usage of
+// claims by the names of the kubelet's metrics. A file system that hangs is left out.
+package metrics
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/remote"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+)
+
+// How an operation ended, in metrics.
+const (
+	OutcomeOK           = "OK"
+	OutcomeCancelled    = "Cancelled"
+	OutcomeNotSupported = "NotSupported"
+	OutcomeGone         = "Gone"
+	OutcomeSilent       = "Silent"
+	OutcomeFailed       = "Failed"
+)
+
+// Metrics are the metrics of the node manager. Of a nil one, all methods do nothing.
+type Metrics struct {
+	seconds   *prometheus.HistogramVec
+	podReady  prometheus.Histogram
+	waiting   *prometheus.GaugeVec
+	runningOf *prometheus.Desc
+	oldestOf  *prometheus.Desc
+	pendingOf *prometheus.Desc
+	mountedOf *prometheus.Desc
+	claims    claimMetrics
+	mounter   mount.Mounter
+	usages    *usages
+
+	mu    sync.Mutex
+	runs  map[*run]struct{}
+	pods  map[types.UID]Pod
+	times map[types.UID]podTime
+}
+
+// run is one operation that runs.
+type run struct {
+	volumeType string
+	kind       fmt.Stringer
+	began      time.Time
+}
+
+// New makes the metrics and registers them. The mounter reads the mount table.
+func New(registerer prometheus.Registerer, mounter mount.Mounter) (*Metrics, error) {
+	ofOperation := []string{"type", "operation"}
+	n := &Metrics{
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "stowage_node_operation_seconds",
+			Help: "How long one attempt to mount, unmount, refresh or grow a volume took, by volume type, operation and outcome " +
+				"(OK, Failed, NotSupported, Gone: its disk is, Silent: its server is, or Cancelled).",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 9),
+		}, append(ofOperation, "outcome")),
+		podReady: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "stowage_node_pod_volumes_ready_seconds",
+			Help:    "How long it took from when a pod was first seen until all of its volumes were there.",
+			Buckets: prometheus.ExponentialBuckets(0.01, 3, 10),
+		}),
+		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "stowage_node_operations_queued",
+			Help: "Operations that wait until others of their volume type are over.",
+		}, []string{"type"}),
+		runningOf: prometheus.NewDesc("stowage_node_operations_running", "Operations that run now.", ofOperation, nil),
+		oldestOf: prometheus.NewDesc("stowage_node_operation_oldest_seconds",
+			"For how long the operation has been running that began first of those that run now.", ofOperation, nil),
+		pendingOf: prometheus.NewDesc("stowage_node_volumes_pending",
+			"Volumes that pods of this node wait for, by the reason (Pending, NotSupported, FailedMount, or Working while they are mounted).",
+			[]string{"reason"}, nil),
+		mountedOf: prometheus.NewDesc("stowage_node_volumes_mounted", "Volumes that pods of this node have, by type.", []string{"type"}, nil),
+		claims:    newClaimMetrics(), mounter: mounter, usages: newUsages(),
+		runs: map[*run]struct{}{}, pods: map[types.UID]Pod{}, times: map[types.UID]podTime{},
+	}
+	var problems []error
+	for _, collector := range []prometheus.Collector{n.seconds, n.podReady, n.waiting, n} {
+		problems = append(problems, registerer.Register(collector))
+	}
+	return n, errors.Join(problems...)
+}
+
+// Begin notes that an operation begins. What it returns is called with how it ended.
+func (n *Metrics) Begin(volumeType string, kind fmt.Stringer) (ended func(outcome string)) {
+	if n == nil {
+		return func(string) {}
+	}
+	began := &run{volumeType: volumeType, kind: kind, began: time.Now()}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.runs[began] = struct{}{}
+	return func(outcome string) {
+		n.seconds.WithLabelValues(volumeType, kind.String(), outcome).Observe(time.Since(began.began).Seconds())
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.runs, began)
+	}
+}
+
+// SetQueued sets how many operations of a volume type wait for their turn.
+func (n *Metrics) SetQueued(volumeType string, count int) {
+	if n != nil {
+		n.waiting.WithLabelValues(volumeType).Set(float64(count))
+	}
+}
+
+// OutcomeOf is how an operation ended.
+func OutcomeOf(err error, cancelled bool) string {
+	switch {
+	case err == nil:
+		return OutcomeOK
+	case cancelled:
+		return OutcomeCancelled
+	case errors.Is(err, volumes.ErrNotSupported):
+		return OutcomeNotSupported
+	case errors.Is(err, volumes.ErrGone):
+		return OutcomeGone
+	case errors.Is(err, remote.ErrSilent), errors.Is(err, remote.ErrBusy), errors.Is(err, remote.ErrDetached):
+		return OutcomeSilent
+	default:
+		return OutcomeFailed
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (n *Metrics) Describe(descriptions chan<- *prometheus.Desc) {
+	of := n.claims
+	for _, description := range []*prometheus.Desc{
+		n.runningOf, n.oldestOf, n.pendingOf, n.mountedOf,
+		of.capacity, of.available, of.used, of.inodes, of.inodesFree, of.inodesUsed, of.abnormal,
+	} {
+		descriptions <- description
+	}
+}
+
+// Collect implements prometheus.Collector: it tells how things stand now.
+func (n *Metrics) Collect(metrics chan<- prometheus.Metric) {
+	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
+		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	}
+	n.collectRuns(gauge)
+	sums := n.sums()
+	for reason, count := range sums.Pending {
+		gauge(n.pendingOf, float64(count), reason)
+	}
+	for volumeType, count := range sums.Mounted {
+		gauge(n.mountedOf, float64(count), volumeType)
+	}
+	n.collectClaims(metrics, sums)
+}
+
+// collectRuns tells what runs now, and for how long.
+func (n *Metrics) collectRuns(gauge func(desc *prometheus.Desc, value float64, labels ...string)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	type operation struct{ volumeType, kind string }
+	counts, oldest := map[operation]int{}, map[operation]time.Duration{}
+	for run := range n.runs {
+		of := operation{run.volumeType, run.kind.String()}
+		counts[of]++
+		oldest[of] = max(oldest[of], time.Since(run.began))
+	}
+	for of, count := range counts {
+		gauge(n.runningOf, float64(count), of.volumeType, of.kind)
+		gauge(n.oldestOf, oldest[of].Seconds(), of.volumeType, of.kind)
+	}
+}

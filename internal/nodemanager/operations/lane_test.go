@@ -1,0 +1,192 @@
+package operations
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
+)
+
+// crowd is operations of which each hangs until it is let go.
+type crowd struct {
+	*Operations
+	clock   *clocktesting.FakeClock
+	running atomic.Int32
+	letGo   chan struct{}
+}
+
+func newCrowd(t *testing.T) *crowd {
+	t.Helper()
+	clock := clocktesting.NewFakeClock(time.Now())
+	c := &crowd{Operations: New(clock, nil), clock: clock, letGo: make(chan struct{})}
+	t.Cleanup(func() { close(c.letGo); c.Wait() })
+	return c
+}
+
+func (c *crowd) work(context.Context) error {
+	c.running.Add(1)
+	defer c.running.Add(-1)
+	<-c.letGo
+	return nil
+}
+
+// ask asks for mounts of a type, each of another volume.
+func (c *crowd) ask(t *testing.T, volumeType string, count int) (last Outcome) {
+	t.Helper()
+	for i := range count {
+		task := Task{Kind: Mounting, Type: volumeType, Dir: fmt.Sprint(volumeType, i), Pod: nodetest.SomePod}
+		last = c.Do(t.Context(), task, c.work)
+	}
+	return last
+}
+
+// await waits until so many run.
+func (c *crowd) await(t *testing.T, count int) {
+	t.Helper()
+	nodetest.Eventually(t, fmt.Sprint(count, " operations run"), func() bool { return int(c.running.Load()) == count })
+}
+
+func TestOnlySoManyOfATypeBeginAtOnceAndOtherTypesDoNotWaitForThem(t *testing.T) {
+	c := newCrowd(t)
+	if last := c.ask(t, "nfs", LanePlaces+5); !last.Queued {
+		t.Errorf("one too many has %+v", last)
+	}
+	c.await(t, LanePlaces)
+	if last := c.ask(t, "secret", 1); !last.Running {
+		t.Errorf("one of another type has %+v", last)
+	}
+	c.await(t, LanePlaces+1)
+
+	c.clock.Step(PlaceLoan / 2)
+	if last := c.ask(t, "nfs", LanePlaces+5); last.QueuedFor != PlaceLoan/2 {
+		t.Errorf("it has %+v", last)
+	}
+	for range 6 {
+		c.letGo <- struct{}{}
+	}
+	// Whoever was let go, the five that waited have begun.
+	nodetest.Eventually(t, "nobody waits", func() bool { return c.ask(t, "nfs", LanePlaces+5).Running })
+}
+
+func TestWhatTakesLongLendsItsPlaceToTheNextButNotWithoutEnd(t *testing.T) {
+	c := newCrowd(t)
+	c.ask(t, "nfs", LaneLimit+LanePlaces)
+	for running := LanePlaces; running < LaneLimit; running += LanePlaces {
+		c.await(t, running)
+		c.clock.Step(PlaceLoan)
+	}
+	c.await(t, LaneLimit)
+	c.clock.Step(PlaceLoan)
+	if last := c.ask(t, "nfs", LaneLimit+LanePlaces); !last.Queued {
+		t.Errorf("one more than may hang has %+v", last)
+	}
+	if running := int(c.running.Load()); running != LaneLimit {
+		t.Errorf("%d run, and %d may", running, LaneLimit)
+	}
+}
+
+func TestAMountThatWaitsForItsTurnIsDroppedByItsUnmount(t *testing.T) {
+	c := newCrowd(t)
+	c.ask(t, "nfs", LanePlaces)
+	task := Task{Kind: Mounting, Type: "nfs", Dir: "late", Pod: "pod-2"}
+	c.Do(t.Context(), task, func(context.Context) error { t.Error("it was mounted"); return nil })
+	if !c.IsRunning("pod-2") || !c.IsRunningAt("late") {
+		t.Error("a mount that is about to begin isn't known")
+	}
+
+	task.Kind = Unmounting
+	unmounted := make(chan struct{})
+	outcome := c.Do(t.Context(), task, func(context.Context) error { close(unmounted); return nil })
+
+	if !outcome.Queued {
+		t.Errorf("it has %+v", outcome)
+	}
+	c.await(t, LanePlaces)
+	c.letGo <- struct{}{}
+	<-unmounted
+}
+
+func TestAMountThatWaitsForItsTurnIsDroppedWithItsPod(t *testing.T) {
+	c := newCrowd(t)
+	c.ask(t, "nfs", LanePlaces)
+	task := Task{Kind: Mounting, Type: "nfs", Dir: "late", Pod: "pod-2"}
+	c.Do(t.Context(), task, func(context.Context) error { t.Error("it was mounted"); return nil })
+
+	c.Cancel("pod-2")
+
+	if c.IsRunning("pod-2") {
+		t.Error("it waits still")
+	}
+	if len(c.states) != LanePlaces {
+		t.Errorf("%d operations are known", len(c.states))
+	}
+}
+
+func TestAfterAShutdownNothingBegins(t *testing.T) {
+	c := newCrowd(t)
+	c.ask(t, "nfs", LanePlaces)
+	late := Task{Kind: Mounting, Type: "nfs", Dir: "late", Pod: nodetest.SomePod}
+	mustNot := func(context.Context) error { t.Error("it was mounted"); return nil }
+	c.Do(t.Context(), late, mustNot)
+	stopped := make(chan struct{})
+	go func() { c.Stop(); close(stopped) }()
+	nodetest.Eventually(t, "what waited is dropped", func() bool { return !c.IsRunningAt("late") })
+	c.Do(t.Context(), late, mustNot)
+	for range LanePlaces {
+		c.letGo <- struct{}{}
+	}
+	<-stopped
+}
+
+func TestWhateverIsAskedForAtOnceOneThingIsDoneToAVolumeAtATime(t *testing.T) {
+	const dirs, askers, rounds = 3 * LanePlaces, 8, 400
+	operations := New(clock.RealClock{}, nil)
+	var busy [dirs]atomic.Int32
+	var running, most atomic.Int32
+	var asking sync.WaitGroup
+	for asker := range askers {
+		asking.Go(func() {
+			pod := types.UID(fmt.Sprint("pod-", asker))
+			for range rounds {
+				at := rand.IntN(dirs)
+				task := Task{Kind: Kind(rand.IntN(3)), Type: "nfs", Dir: fmt.Sprint(at), Pod: pod}
+				operations.Do(t.Context(), task, func(ctx context.Context) error {
+					if busy[at].Add(1) > 1 {
+						t.Errorf("two things are done to volume %d", at)
+					}
+					defer busy[at].Add(-1)
+					for now := running.Add(1); now > most.Load(); {
+						most.Store(now)
+					}
+					defer running.Add(-1)
+					select {
+					case <-ctx.Done():
+						return ctx.Err()
+					case <-time.After(time.Millisecond):
+						return nil
+					}
+				})
+				if rand.IntN(4) == 0 {
+					operations.Cancel(pod)
+				}
+			}
+		})
+	}
+	asking.Wait()
+	operations.Wait()
+	if at := operations.laneOf("nfs"); at.lent != 0 || at.running != 0 || len(at.waiting) != 0 {
+		t.Errorf("left in the lane: %+v", at)
+	}
+	if len(operations.states) != 0 || most.Load() > LanePlaces {
+		t.Errorf("%d operations are left, and %d ran at once", len(operations.states), most.Load())
+	}
+}

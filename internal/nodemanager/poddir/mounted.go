@@ -1,0 +1,22 @@
+package poddir
+
+import (
+	"path/filepath"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+)
+
+// Mounted is where something is mounted in a pod's directory.
+func (t Tree) Mounted(table mount.Table, uid types.UID) []string {
+	var paths []string
+	below := t.PodDir(uid) + string(filepath.Separator)
+	for _, point := range table {
+		if strings.HasPrefix(point.Path, below) {
+			paths = append(paths, point.Path)
+		}
+	}
+	return paths
+}

@@ -1,0 +1,170 @@
+// Package podstatus says in a pod's condition and events how far its volumes are: what they
+// wait for, what failed, and when to look again. A problem that stays is recorded once. The
+// package only decides; the reconciler writes.
+package podstatus
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/message"
+	"github.com/stowage-dev/stowage/internal/nodemanager/resolve"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+)
+
+// Reasons of events. Those that the kubelet uses for the same mean the same.
+const (
+	FailedMount   = "FailedMount"
+	failedUnmount = "FailedUnmount"
+	mounted       = "SuccessfulMountVolume"
+	// sizeLimitExceeded is the reason of the condition, too.
+	sizeLimitExceeded = "SizeLimitExceeded"
+)
+
+// Progress is how far one volume is.
+type Progress struct {
+	// Name that the pod has for the volume.
+	Name string
+	// done: it is mounted.
+	Done bool
+	// Err says why not, or what it waits for; nil while work goes on as it should.
+	Err error
+	// Again is when to look again; 0: something will happen that tells.
+	Again time.Duration
+}
+
+// String says what is wrong, or waited for.
+func (p Progress) String() string { return fmt.Sprintf("volume %s: %v", p.Name, p.Err) }
+
+// ConditionOf sums up how far a pod's volumes are. ok is false while work goes
+// on of which there is nothing to tell: what was said before stays.
+func ConditionOf(volumes []Progress) (condition corev1.PodCondition, ok bool) {
+	condition = corev1.PodCondition{
+		Type:    stowagev1alpha1.VolumesReadyCondition,
+		Status:  corev1.ConditionTrue,
+		Reason:  stowagev1alpha1.ReasonReady,
+		Message: fmt.Sprintf("all volumes are mounted (%d)", len(volumes)),
+	}
+	var messages []string
+	working := false
+	for _, volume := range volumes {
+		switch {
+		case volume.Err != nil:
+			messages = append(messages, volume.String())
+			condition.Reason = worse(condition.Reason, ReasonOf(volume.Err))
+		case !volume.Done:
+			working = true
+		}
+	}
+	if len(messages) > 0 {
+		condition.Status = corev1.ConditionFalse
+		condition.Message = message.Cut(strings.Join(messages, "; "), message.MaxCondition)
+		return condition, true
+	}
+	return condition, !working
+}
+
+// ReasonOf is the reason for which a volume isn't mounted.
+func ReasonOf(err error) string {
+	switch {
+	case resolve.IsWait(err):
+		return stowagev1alpha1.ReasonPending
+	case errors.Is(err, volumes.ErrNotSupported):
+		return stowagev1alpha1.ReasonNotSupported
+	case errors.Is(err, volumes.ErrOverLimit):
+		return sizeLimitExceeded
+	default:
+		return FailedMount
+	}
+}
+
+// worse is the reason that a user wants to see first.
+func worse(a, b string) string {
+	severity := map[string]int{
+		stowagev1alpha1.ReasonReady:        0,
+		stowagev1alpha1.ReasonPending:      1,
+		sizeLimitExceeded:                  2,
+		stowagev1alpha1.ReasonNotSupported: 3,
+		FailedMount:                        4,
+	}
+	if severity[a] > severity[b] {
+		return a
+	}
+	return b
+}
+
+// PodEvent is what users are told about a pod.
+type PodEvent struct {
+	Kind, Reason, Action, Note string
+}
+
+// EventOf is the event that tells of a new condition; none for waiting, which
+// the condition itself tells.
+func EventOf(condition corev1.PodCondition, volumes []Progress) (PodEvent, bool) {
+	switch condition.Reason {
+	case stowagev1alpha1.ReasonReady:
+		return PodEvent{Kind: corev1.EventTypeNormal, Reason: mounted, Action: "Mounting", Note: condition.Message}, true
+	case stowagev1alpha1.ReasonPending:
+		return PodEvent{}, false
+	case sizeLimitExceeded:
+		return PodEvent{Kind: corev1.EventTypeWarning, Reason: sizeLimitExceeded, Action: "Measuring", Note: wrongWith(volumes)}, true
+	default:
+		return PodEvent{Kind: corev1.EventTypeWarning, Reason: FailedMount, Action: "Mounting", Note: wrongWith(volumes)}, true
+	}
+}
+
+// wrongWith says what is wrong with the volumes that don't just wait.
+func wrongWith(volumes []Progress) string {
+	var messages []string
+	for _, volume := range volumes {
+		if volume.Err != nil && !resolve.IsWait(volume.Err) {
+			messages = append(messages, volume.String())
+		}
+	}
+	return strings.Join(messages, "; ")
+}
+
+// UnmountFailed tells that a pod's volumes can't be taken away.
+func UnmountFailed(err error) PodEvent {
+	return PodEvent{Kind: corev1.EventTypeWarning, Reason: failedUnmount, Action: "Unmounting", Note: err.Error()}
+}
+
+// SetPodCondition sets the condition in the pod, and says whether that changed it.
+func SetPodCondition(pod *corev1.Pod, condition corev1.PodCondition, now time.Time) bool {
+	condition.LastTransitionTime = metav1.NewTime(now)
+	for i, old := range pod.Status.Conditions {
+		if old.Type != condition.Type {
+			continue
+		}
+		if old.Status == condition.Status {
+			condition.LastTransitionTime = old.LastTransitionTime
+		}
+		if old.Status == condition.Status && old.Reason == condition.Reason && old.Message == condition.Message {
+			return false
+		}
+		pod.Status.Conditions[i] = condition
+		return true
+	}
+	pod.Status.Conditions = append(pod.Status.Conditions, condition)
+	return true
+}
+
+// OrGone is how far a volume is whose disk was found to be gone, which the user wants to
+// know first, while it is waited for.
+func OrGone(gone error, at Progress) Progress {
+	switch {
+	case gone == nil:
+		return at
+	case at.Err == nil || resolve.IsWait(at.Err) || errors.Is(at.Err, volumes.ErrGone):
+		at.Err = gone
+	default:
+		at.Err = fmt.Errorf("%w; %w", gone, at.Err)
+	}
+	return at
+}

@@ -1,0 +1,98 @@
+package podstatus
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stowage-dev/stowage/internal/nodemanager/resolve"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+)
+
+func TestAPodsConditionSumsUpItsVolumes(t *testing.T) {
+	waits := Progress{Name: "data", Err: resolve.WaitFor("waiting for claim default/data to be bound")}
+	fails := Progress{Name: "logs", Err: errors.New("mounting: broken")}
+	unserved := Progress{Name: "config", Err: fmt.Errorf("volume of type configMap is %w", volumes.ErrNotSupported)}
+	full := Progress{Name: "scratch", Err: fmt.Errorf("it takes up too much: %w", volumes.ErrOverLimit)}
+	done, works := Progress{Name: "done", Done: true}, Progress{Name: "works"}
+	tests := map[string]struct {
+		volumes []Progress
+		want    string
+		event   string
+	}{
+		"no volumes":             {nil, "True Ready all volumes are mounted (0)", "Normal SuccessfulMountVolume"},
+		"all mounted":            {[]Progress{done, done}, "True Ready all volumes are mounted (2)", "Normal SuccessfulMountVolume"},
+		"one still being worked": {[]Progress{done, works}, "", ""},
+		"waiting":                {[]Progress{done, waits}, "False Pending volume data: waiting for claim default/data to be bound", ""},
+		"waiting and working":    {[]Progress{works, waits}, "False Pending volume data: waiting for claim default/data to be bound", ""},
+		"failed":                 {[]Progress{fails, done}, "False FailedMount volume logs: mounting: broken", "Warning FailedMount"},
+		"not served":             {[]Progress{unserved}, "False NotSupported volume config: volume of type configMap is not supported by this version of Stowage", "Warning FailedMount"},
+		"too much in it":         {[]Progress{full, waits, done}, "False SizeLimitExceeded volume scratch: it takes up too much: the volume has more than it may; volume data: waiting for claim default/data to be bound", "Warning SizeLimitExceeded"},
+		"the worst is the reason": {
+			[]Progress{waits, fails, unserved},
+			"False FailedMount volume data: waiting for claim default/data to be bound; volume logs: mounting: broken; " +
+				"volume config: volume of type configMap is not supported by this version of Stowage", "Warning FailedMount",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			condition, ok := ConditionOf(test.volumes)
+			got, told := "", ""
+			if ok {
+				got = fmt.Sprintf("%s %s %s", condition.Status, condition.Reason, condition.Message)
+				if event, ok := EventOf(condition, test.volumes); ok {
+					told = event.Kind + " " + event.Reason
+				}
+			}
+			if got != test.want || told != test.event {
+				t.Errorf("got %q and event %q, want %q and %q", got, told, test.want, test.event)
+			}
+		})
+	}
+}
+
+func TestAConditionIsSetOnlyIfItSaysSomethingNew(t *testing.T) {
+	pod := &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}}
+	start := time.Now()
+	steps := []struct {
+		status  corev1.ConditionStatus
+		message string
+		changed bool
+		since   time.Time
+	}{
+		{corev1.ConditionFalse, "waiting", true, start},
+		{corev1.ConditionFalse, "waiting", false, start},
+		{corev1.ConditionFalse, "waiting for something else", true, start},
+		{corev1.ConditionTrue, "mounted", true, start.Add(3 * time.Minute)},
+	}
+	for i, step := range steps {
+		condition := corev1.PodCondition{Type: "x", Status: step.status, Message: step.message}
+		if changed := SetPodCondition(pod, condition, start.Add(time.Duration(i)*time.Minute)); changed != step.changed {
+			t.Errorf("step %d: changed is %v", i, changed)
+		}
+		if since := pod.Status.Conditions[1].LastTransitionTime; !since.Time.Equal(step.since) {
+			t.Errorf("step %d: it is said to be so since %s", i, since)
+		}
+	}
+	if len(pod.Status.Conditions) != 2 || pod.Status.Conditions[0].Type != corev1.PodReady {
+		t.Errorf("the pod's conditions are %+v", pod.Status.Conditions)
+	}
+}
+
+func TestWhenToLookAgain(t *testing.T) {
+	for n, want := range map[int]time.Duration{0: 500 * time.Millisecond, 1: 500 * time.Millisecond, 2: time.Second, 5: 8 * time.Second, 6: 10 * time.Second, 100: 10 * time.Second} {
+		if got := ClaimWait(n); got != want {
+			t.Errorf("look %d comes after %s, want %s", n, got, want)
+		}
+	}
+	volumes := []Progress{{Done: true}, {Again: time.Second}, {Again: time.Millisecond}, {}}
+	if got := Soonest(volumes); got != time.Millisecond {
+		t.Errorf("the soonest is %s", got)
+	}
+	if got := Soonest(volumes[:1]); got != 0 {
+		t.Errorf("nothing is to come, but after %s", got)
+	}
+}

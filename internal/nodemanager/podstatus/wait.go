@@ -1,0 +1,26 @@
+package podstatus
+
+import "time"
+
+// ClaimWait is how long to wait before the n-th look at a claim.
+func ClaimWait(n int) time.Duration {
+	return min(FirstClaimWait<<min(max(n-1, 0), 16), LastClaimWait)
+}
+
+// FirstClaimWait and LastClaimWait bound how long a pod waits before its
+// claim is looked at again. A node may only get claims, not watch them.
+const (
+	FirstClaimWait = 500 * time.Millisecond
+	LastClaimWait  = 10 * time.Second
+)
+
+// Soonest is the first time at which one of the volumes wants to be looked at.
+func Soonest(volumes []Progress) time.Duration {
+	var first time.Duration
+	for _, volume := range volumes {
+		if volume.Again > 0 && (first == 0 || volume.Again < first) {
+			first = volume.Again
+		}
+	}
+	return first
+}

@@ -1,0 +1,51 @@
+package resolve
+
+import (
+	"cmp"
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/inlinenfs"
+)
+
+// isInline says whether a pod names a volume of the nfs driver itself, without a claim.
+// Stowage's other drivers have none: there, a volume takes room that is to be asked for.
+func isInline(volume corev1.Volume) bool {
+	return volume.CSI != nil && volume.CSI.Driver == stowagev1alpha1.NFSDriver
+}
+
+// resolveInline completes what is known of a volume for which the pod names a
+// StorageBackend, and nothing else: any pod may have such volumes, also one that may not
+// name an NFS server. One that it has already is its own, whatever becomes of the backend.
+func (r *Resolver) resolveInline(ctx context.Context, resolved *ResolvedVolume) error {
+	source := resolved.Volume.CSI
+	name, err := inlinenfs.BackendNamedBy(source)
+	if err != nil {
+		return err
+	}
+	if source.ReadOnly != nil && *source.ReadOnly {
+		resolved.Access = mount.ReadOnly
+	}
+	backend := &stowagev1alpha1.StorageBackend{}
+	err = r.get(ctx, client.ObjectKey{Name: name}, backend, "StorageBackend "+name)
+	if err != nil && !IsWait(err) {
+		return err
+	}
+	resolved.Refused = cmp.Or(err, checkAllowsInline(backend))
+	if resolved.Refused == nil {
+		resolved.Backend = backend
+	}
+	return nil
+}
+
+// checkAllowsInline says why a pod can't begin to use a backend without a claim.
+func checkAllowsInline(backend *stowagev1alpha1.StorageBackend) error {
+	if backend.DeletionTimestamp != nil {
+		return WaitFor("StorageBackend %s is being deleted: name another one", backend.Name)
+	}
+	return inlinenfs.CheckAllows(backend)
+}

@@ -1,0 +1,103 @@
+package resolve
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/csi-translation-lib/plugins"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+)
+
+const (
+	// useOurs is what can be had instead of other storage.
+	useOurs = "use a claim of a StorageClass of Stowage's"
+	// useKubelet is for storage that others mount, for kubelets only.
+	useKubelet = "run the pod on a node with a kubelet, or " + useOurs
+	// removedUpstream is for types whose code isn't part of Kubernetes any more.
+	removedUpstream = "no node of this version of Kubernetes mounts it: " + useOurs
+)
+
+// insteadOf is what to use instead of a type that isn't served, by its name in the API.
+var insteadOf = map[string]string{
+	"awsElasticBlockStore": ofDriver(plugins.AWSEBSDriverName),
+	"azureDisk":            ofDriver(plugins.AzureDiskDriverName),
+	"azureFile":            ofDriver(plugins.AzureFileDriverName),
+	"cinder":               ofDriver(plugins.CinderDriverName),
+	"portworxVolume":       ofDriver(plugins.PortworxDriverName),
+	"vsphereVolume":        ofDriver(plugins.VSphereDriverName),
+
+	"fc":         "the kubelet mounts it: " + useKubelet,
+	"flexVolume": "the kubelet mounts it: " + useKubelet,
+	"iscsi":      "the kubelet mounts it: " + useKubelet,
+
+	"cephfs":               removedUpstream,
+	"flocker":              removedUpstream,
+	"glusterfs":            removedUpstream,
+	"photonPersistentDisk": removedUpstream,
+	"quobyte":              removedUpstream,
+	"rbd":                  removedUpstream,
+	"scaleIO":              removedUpstream,
+	"storageos":            removedUpstream,
+
+	"gitRepo": "use an emptyDir, and an init container that clones the repository into it",
+	"image":   "the container runtime mounts it: use an emptyDir, and an init container of that image that copies its files into it",
+}
+
+// Of an existing disk, what to do depends on how it is asked for.
+const (
+	// existingByPod is for one that a pod names itself: whoever may create a pod could have
+	// any disk of a project.
+	existingByPod = "make a PersistentVolume of the disk, and name its claim: disks that pods name themselves are never attached here"
+	// existingByClaim is for one of a volume object.
+	existingByClaim = "its disk is attached and mounted by CSI driver " + plugins.GCEPDDriverName + ", which needs a kubelet: " +
+		"set gce.existingDisks on the StorageBackend of the disk's project and zone to have Stowage do it, or run the pod on a node with a kubelet"
+)
+
+// ofDriver is what to use instead of a type that a CSI driver took over.
+func ofDriver(driver string) string {
+	return "CSI driver " + driver + " mounts it, which needs a kubelet: " + useKubelet
+}
+
+// ErrUnserved says that a volume is of a type that isn't served, and what to use
+// instead.
+func ErrUnserved(spec volumes.Spec) error {
+	err := fmt.Errorf("volume of type %s is %w", typeOf(spec), volumes.ErrNotSupported)
+	if instead := insteadOfVolume(spec); instead != "" {
+		err = fmt.Errorf("%w: %s", err, instead)
+	}
+	return err
+}
+
+func insteadOfVolume(spec volumes.Spec) string {
+	switch instead, driver := insteadOf[sourceName(spec)], driverOf(spec); {
+	case instead != "":
+		return instead
+	case spec.PersistentVolume != nil && spec.PersistentVolume.Spec.GCEPersistentDisk != nil:
+		return existingByClaim
+	case spec.PersistentVolume == nil && spec.Volume.GCEPersistentDisk != nil:
+		return existingByPod
+	case isOfStowage(driver) && spec.PersistentVolume == nil:
+		return "use a generic ephemeral volume (ephemeral.volumeClaimTemplate) with a StorageClass of that driver: it lives as long as the pod, too"
+	case driver != "" && !isOfStowage(driver):
+		return "that driver needs a kubelet: " + useKubelet
+	case spec.IsBlock():
+		return "use volumeMode Filesystem, or a volume that is a disk: of a gce backend, or of a local one with layout Image"
+	default:
+		return ""
+	}
+}
+
+func isOfStowage(driver string) bool {
+	return slices.Contains([]string{stowagev1alpha1.NFSDriver, stowagev1alpha1.LocalDriver, stowagev1alpha1.GCEDriver}, driver)
+}
+
+// MayBeAllowed is a refusal that ends once an administrator allows what is refused.
+type MayBeAllowed struct{ Err error }
+
+// Error implements error.
+func (m MayBeAllowed) Error() string { return m.Err.Error() }
+
+// Unwrap implements errors.Unwrap.
+func (m MayBeAllowed) Unwrap() error { return m.Err }
