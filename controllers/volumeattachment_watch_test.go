@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/stowage-dev/stowage/controllers/node"
 	"github.com/stowage-dev/stowage/controllers/volumeattachment"
+	"github.com/stowage-dev/stowage/internal/attachintent"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
@@ -20,7 +20,7 @@ var _ = DescribeTable("A node that changes wakes the attachments to it",
 		before := Node("node-1")
 		after := before.DeepCopy()
 		change(after)
-		Expect(node.OnlyNewUse.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(wakes))
+		Expect(attachintent.OnlyNewUse.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(wakes))
 	},
 	Entry("not when it says that it is alive", func(node *corev1.Node) {
 		node.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(time.Now())

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/stowage-dev/stowage/internal/attach"
+	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
@@ -24,7 +25,7 @@ import (
 // that decides what is attached to them. A resync passes, too.
 var newNodeState = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*corev1.Node), e.ObjectNew.(*corev1.Node)
-	return before.ResourceVersion == after.ResourceVersion || OnlyNewUse.Update(e) || !equality.Semantic.DeepEqual(annotationsThatCount(before), annotationsThatCount(after))
+	return before.ResourceVersion == after.ResourceVersion || attachintent.OnlyNewUse.Update(e) || !equality.Semantic.DeepEqual(annotationsThatCount(before), annotationsThatCount(after))
 }}
 
 // annotationsThatCount are those that decide who attaches, and the kubelet's version,
@@ -173,14 +174,3 @@ func nodesOfPods(pods []corev1.Pod) []reconcile.Request {
 	}
 	return requests
 }
-
-// OnlyNewUse lets pass nodes that come or go, and those of which something changed that
-// decides whether a volume can be attached to or detached from them. A node tells every
-// few seconds that nothing did.
-var OnlyNewUse = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	before, after := e.ObjectOld.(*corev1.Node), e.ObjectNew.(*corev1.Node)
-	return before.UID != after.UID || before.Spec.ProviderID != after.Spec.ProviderID ||
-		attach.ConditionOf(before) != attach.ConditionOf(after) ||
-		!slices.Equal(before.Status.VolumesInUse, after.Status.VolumesInUse) ||
-		!equality.Semantic.DeepEqual(before.Status.VolumesAttached, after.Status.VolumesAttached)
-}}

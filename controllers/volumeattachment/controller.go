@@ -26,8 +26,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/controllers/node"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/liveread"
@@ -118,7 +118,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&storagev1.VolumeAttachment{}, builder.WithPredicates(ExceptOwnWords)).
 		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(r.othersOfVolume), builder.WithPredicates(wake.OnlyEnds)).
 		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.attachmentsOfVolume), builder.WithPredicates(onlyNewStates)).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.attachmentsOfNode), builder.WithPredicates(node.OnlyNewUse)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.attachmentsOfNode), builder.WithPredicates(attachintent.OnlyNewUse)).
 		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.attachmentsOfBackend), wake.OnlyNewSpecs()).
 		WatchesRawSource(source.Func(r.waking.Start)).
 		WithOptions(controller.Options{

@@ -25,8 +25,9 @@ import (
 )
 
 const (
-	// SnapshotKind and SnapshotGroup are those of a data source that is a snapshot.
-	SnapshotKind      = "VolumeSnapshot"
+	// SnapshotKind is the kind of a data source that is a snapshot.
+	SnapshotKind = "VolumeSnapshot"
+	// SnapshotGroup is the API group of snapshots.
 	SnapshotGroup     = "snapshot.storage.k8s.io"
 	withoutDataSource = "create the claim without dataSource"
 )

@@ -32,8 +32,8 @@ const (
 	defaultAuditInterval = time.Hour
 	// auditTimeout is how long a backend has to list a page of what it holds.
 	auditTimeout = 5 * time.Minute
-	// Audits is how many backends are asked at once.
-	Audits = 4
+	// audits is how many backends are asked at once.
+	audits = 4
 	// auditRetry is how soon storage that didn't answer is asked again, and how soon
 	// is looked again whether a pod still uses an orphan.
 	auditRetry = 5 * time.Minute
@@ -161,6 +161,6 @@ func (r *Auditor) SetupWithManager(mgr ctrl.Manager) error {
 		Named("storagebackend-audit").
 		For(&stowagev1alpha1.StorageBackend{}, wake.OnlyNewBackends()).
 		WatchesRawSource(source.Func(r.waking.Start)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: Audits}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: audits}).
 		Complete(r)
 }

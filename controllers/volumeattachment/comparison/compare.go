@@ -21,7 +21,6 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
-	"github.com/stowage-dev/stowage/controllers/storagebackend/audit"
 	"github.com/stowage-dev/stowage/controllers/volumeattachment"
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
@@ -35,6 +34,8 @@ import (
 )
 
 const (
+	// comparisons is how many backends are asked at once.
+	comparisons = 4
 	// defaultAttachmentCheck is how often what is attached is compared with what is
 	// recorded.
 	defaultAttachmentCheck = time.Minute
@@ -230,6 +231,6 @@ func (r *Comparer) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("volumeattachment-compare").
 		For(&stowagev1alpha1.StorageBackend{}, wake.OnlyNewBackends()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: audit.Audits}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: comparisons}).
 		Complete(r)
 }

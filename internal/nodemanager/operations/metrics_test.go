@@ -6,12 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stowage-dev/stowage/internal/mount/remote"
-
 	"github.com/prometheus/client_golang/prometheus"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+	"github.com/stowage-dev/stowage/internal/mount/remote"
 	"github.com/stowage-dev/stowage/internal/nodemanager/metrics"
 	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"

@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/stowage-dev/stowage/internal/mount/safepath"
-
 	"golang.org/x/sys/unix"
 
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
 

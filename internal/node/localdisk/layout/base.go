@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/stowage-dev/stowage/internal/mount/safepath"
-
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // Base is the directory below which a node's local volumes lie. It must exist: a missing

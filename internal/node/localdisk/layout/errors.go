@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/stowage-dev/stowage/internal/mount/filetree"
-	"github.com/stowage-dev/stowage/internal/mount/safepath"
-
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/stowage-dev/stowage/internal/mount/filetree"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // Kinds of errors. A condition's reason follows from them, and so does when to try again.

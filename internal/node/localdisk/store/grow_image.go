@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/stowage-dev/stowage/internal/device/loopdev"
-	"github.com/stowage-dev/stowage/internal/mount/safepath"
-
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/limit"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/room"

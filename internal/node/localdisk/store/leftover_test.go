@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/stowage-dev/stowage/internal/device/filesystem"
-
 	"github.com/stowage-dev/stowage/internal/mount/filetree"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/stowage-dev/stowage/internal/device/filesystem"
-
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/mount/safepath"
-
 	"github.com/stowage-dev/stowage/internal/node/localdisk/identity"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/limit"

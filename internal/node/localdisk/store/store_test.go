@@ -9,10 +9,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/stowage-dev/stowage/internal/device/filesystem"
-
 	"golang.org/x/sys/unix"
 
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"

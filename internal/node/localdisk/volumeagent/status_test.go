@@ -5,14 +5,13 @@ import (
 	"os"
 	"testing"
 
-	"github.com/stowage-dev/stowage/internal/mount/filetree"
-	"github.com/stowage-dev/stowage/internal/mount/safepath"
-
 	"golang.org/x/sys/unix"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/filetree"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
 
