@@ -6,7 +6,7 @@
 //	volumeattachment        attach and detach, and compare with what backends say is attached
 //	node                    decide which volumes a node gets and gives up
 //	storagebackend          probe backends, keep their StorageClasses; audit: orphans, lost volumes
-//	localvolume             LocalDisks and their free space, LocalVolumes whose node is gone
+//	localvolume             LocalDisks and their free space, LocalVolumes without a node
 //	ephemeral               make the claims of generic ephemeral volumes
 //	volumeattributesclass   protect VolumeAttributesClasses in use
 //
@@ -45,31 +45,31 @@ import (
 
 // Options are what the reconcilers need beside the manager.
 type Options struct {
-	// Scope says which claims and volumes are acted on.
+	// Scope decides which claims and volumes are reconciled.
 	Scope reconciler.Scope
 	// Backends are the kinds of storage that are served.
 	Backends *backend.Registry
-	// Recycler empties volumes of policy Recycle that people made. Nil: nobody does.
+	// Recycler empties volumes of policy Recycle that people made. Nil: their phase becomes
+	// Failed.
 	Recycler backend.Recycler
-	// Namespace is the manager's own, where it publishes what room nodes have. Empty:
-	// nowhere.
+	// Namespace is the manager's own, where it publishes the free space of nodes. Empty: it
+	// publishes nothing.
 	Namespace string
-	// ForceDetachAfter is how long a node must have been not Ready, or gone, until
-	// volumes of drivers other than Stowage's are taken from it. A StorageBackend says it
-	// of its own.
+	// ForceDetachAfter is how long a node must have been not Ready, or gone, until volumes of
+	// foreign drivers are detached from it by force. A StorageBackend sets it for its own.
 	ForceDetachAfter time.Duration
-	// AttachmentCheckInterval is how often what backends say is attached is compared with
-	// what is recorded. Zero: every minute.
+	// AttachmentCheckInterval is how often the attachments in backends are compared with the
+	// recorded ones. Zero: every minute.
 	AttachmentCheckInterval time.Duration
-	// Clock tells the time. Nil: the machine's.
+	// Clock returns the time. Nil: the machine's.
 	Clock clock.PassiveClock
-	// Metrics take the numbers of backends' calls. Nil: nobody counts them.
+	// Metrics registers the metrics of backends' calls. Nil: they are not counted.
 	Metrics prometheus.Registerer
 }
 
-// ClientOptions are those of the manager's client. A reconcile waits until the
-// cache has seen what this process wrote to the object: without that, every bind
-// would wake itself too early and write again what it wrote already.
+// ClientOptions are those of the manager's client. A reconcile waits until the cache shows
+// this process's writes to the object. Without that, every bind would trigger a reconcile on
+// stale data, which repeats the write.
 func ClientOptions() client.Options {
 	return client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}}
 }
@@ -114,7 +114,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	return nil
 }
 
-// dependenciesOf is what a manager's reconcilers are made of.
+// dependenciesOf returns what a manager's reconcilers are made of.
 func dependenciesOf(ctx context.Context, mgr ctrl.Manager, options Options) (reconciler.Dependencies, error) {
 	live := liveread.Of(mgr)
 	backends, err := opener.New(ctx, options.Backends, options.Recycler, options.Metrics)
