@@ -1,6 +1,6 @@
 // Package ephemeral makes the claims of pods' generic ephemeral volumes, in scope=cluster
-// instead of kube-controller-manager. The pod owns its claim, so the garbage collector
-// removes it. It never takes over a claim of the same name that another made.
+// instead of kube-controller-manager. The pod owns its claim, so the garbage collector removes
+// it. It never takes over an existing claim of the same name.
 package ephemeral
 
 import (
@@ -29,9 +29,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// Reconciler makes the claims of pods' generic ephemeral volumes, and deletes
-// them when their pod is gone. It runs in scope=cluster only: elsewhere
-// kube-controller-manager makes them and its garbage collector deletes them.
+// Reconciler makes the claims of pods' generic ephemeral volumes, and deletes them when their
+// pod is gone. It runs in scope=cluster only: elsewhere kube-controller-manager makes them and
+// its garbage collector deletes them.
 type Reconciler struct {
 	client client.Client
 	live   client.Reader
@@ -39,7 +39,7 @@ type Reconciler struct {
 	told   stowageevent.Last
 }
 
-// errForeignClaim says that a claim has the name of a pod's, and is another's.
+// errForeignClaim means that a claim has the name of a pod's claim, and is not the pod's.
 var errForeignClaim = errors.New("which exists and is not this pod's: rename the volume, or delete that claim")
 
 // New makes the reconciler.
@@ -51,8 +51,8 @@ func New(deps reconciler.Dependencies) *Reconciler {
 // +kubebuilder:rbac:groups="",resources=pods/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create;delete
 
-// Reconcile makes the claims that one pod's ephemeral volumes call for. The pod
-// needs no node yet: the scheduler waits for its claims.
+// Reconcile makes the claims of one pod's ephemeral volumes. The pod needs no node yet: the
+// scheduler waits for its claims.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	pod := &corev1.Pod{}
 	err := r.client.Get(ctx, request.NamespacedName, pod)
@@ -68,8 +68,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, r.ensureClaims(ctx, pod)
 }
 
-// ensureClaims makes the claims that are missing, and tells once of those that
-// can't be made. It tries again where something other than a change may help.
+// ensureClaims makes the missing claims, and records one event about those that cannot be
+// made. It retries if something other than a change of the pod may help.
 func (r *Reconciler) ensureClaims(ctx context.Context, pod *corev1.Pod) error {
 	var refused, failed []error
 	for i := range pod.Spec.Volumes {
@@ -89,8 +89,8 @@ func (r *Reconciler) ensureClaims(ctx context.Context, pod *corev1.Pod) error {
 	return errors.Join(failed...)
 }
 
-// ensureClaim makes one volume's claim, owned by the pod. A claim of that name
-// that isn't the pod's is never used: its data would be somebody else's.
+// ensureClaim makes one volume's claim, owned by the pod. A claim of that name that is not the
+// pod's is never used: its data belongs to another user.
 func (r *Reconciler) ensureClaim(ctx context.Context, pod *corev1.Pod, volume *corev1.Volume) error {
 	claim := &corev1.PersistentVolumeClaim{}
 	key := client.ObjectKey{Namespace: pod.Namespace, Name: ephemeral.VolumeClaimName(pod, volume)}
@@ -114,8 +114,8 @@ func (r *Reconciler) ensureClaim(ctx context.Context, pod *corev1.Pod, volume *c
 	return wrap.Error(client.IgnoreAlreadyExists(r.client.Create(ctx, claim)), "creating claim %s for pod %s", key, pod.Name)
 }
 
-// removeClaims deletes the claims of a pod that is gone, for clusters without a
-// garbage collector. That the pod is gone is believed when read live.
+// removeClaims deletes the claims of a deleted pod, for clusters without a garbage collector.
+// A stale cache could miss the pod, so a live read confirms the deletion.
 func (r *Reconciler) removeClaims(ctx context.Context, name client.ObjectKey) error {
 	claims := &corev1.PersistentVolumeClaimList{}
 	if err := r.client.List(ctx, claims, client.InNamespace(name.Namespace), client.MatchingFields{index.ClaimsByPod: name.Name}); err != nil {
@@ -138,8 +138,8 @@ func (r *Reconciler) removeClaims(ctx context.Context, name client.ObjectKey) er
 	return nil
 }
 
-// SetupWithManager watches pods as they come and go: their volumes don't change;
-// and claims of the names that pods need, whoever owns them.
+// SetupWithManager watches the creation and deletion of pods; their volumes do not change. It
+// also watches claims with the names that pods need, whatever their owner.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	comeAndGo := predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 	return ctrl.NewControllerManagedBy(mgr).
@@ -150,7 +150,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// podsOfClaim are the pods with an ephemeral volume whose claim has this name.
+// podsOfClaim returns the pods with an ephemeral volume of this claim name.
 func (r *Reconciler) podsOfClaim(ctx context.Context, claim client.Object) []reconcile.Request {
 	pods := &corev1.PodList{}
 	err := r.client.List(ctx, pods, client.InNamespace(claim.GetNamespace()), client.MatchingFields{index.PodsByClaim: claim.GetName()},
