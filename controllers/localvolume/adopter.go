@@ -29,9 +29,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// Adopter makes LocalVolumes again that are gone, where an agent found the
-// volume on its accepted disk and a PersistentVolume stands for it. It never removes
-// anything, and never makes a volume: what isn't on the disk becomes Lost.
+// Adopter recreates LocalVolumes that were deleted, if an agent finds the volume on its
+// accepted disk and a PersistentVolume refers to it. It never removes anything, and never
+// creates storage: a volume that is not on the disk becomes Lost.
 type Adopter struct {
 	client client.Client
 	live   client.Reader
@@ -49,8 +49,8 @@ func NewAdopter(deps reconciler.Dependencies) *Adopter {
 // +kubebuilder:rbac:groups=stowage.dev,resources=localdisks;storagebackends,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=persistentvolumes;nodes,verbs=get;list;watch
 
-// Reconcile gives a volume object its LocalVolume back. The cache decides that there is
-// something to do, live reads what.
+// Reconcile recreates the LocalVolume of a PersistentVolume. The cache decides whether there
+// is work to do, live reads decide what.
 func (r *Adopter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	pv, err := Found(ctx, r.client, request.Name, &corev1.PersistentVolume{})
 	if err != nil || pv == nil || !standsForLocal(pv) {
@@ -74,8 +74,8 @@ func (r *Adopter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	return ctrl.Result{}, err
 }
 
-// adopt makes the LocalVolume, if that is right by live reads. Its name is the volume's
-// id, so of two leaders one makes it.
+// adopt creates the LocalVolume, if live reads confirm it. Its name is the volume's id, so of
+// two leaders one creates it.
 func (r *Adopter) adopt(ctx context.Context, cached *corev1.PersistentVolume) error {
 	pv, err := Found(ctx, r.live, cached.Name, &corev1.PersistentVolume{})
 	if err != nil || pv == nil || pv.UID != cached.UID || !standsForLocal(pv) {
@@ -113,8 +113,8 @@ func (r *Adopter) adopt(ctx context.Context, cached *corev1.PersistentVolume) er
 	return nil
 }
 
-// alone refuses a volume that another volume object stands for, too: which of the two
-// policies decides over the data isn't known.
+// alone refuses a volume that another PersistentVolume refers to, too: nothing says which of
+// the two reclaim policies applies to the data.
 func (r *Adopter) alone(ctx context.Context, pv *corev1.PersistentVolume) error {
 	standing, err := r.shared.Handles.Get(ctx, struct{}{})
 	if err != nil {
@@ -128,8 +128,8 @@ func (r *Adopter) alone(ctx context.Context, pv *corev1.PersistentVolume) error 
 	return nil
 }
 
-// diskOffering finds the disk on which a volume was found, of a node that the volume
-// object allows; nil where there is none.
+// diskOffering returns the disk on which a volume was found, of a node that the
+// PersistentVolume allows, or nil.
 func (r *Adopter) diskOffering(ctx context.Context, reader client.Reader, pv *corev1.PersistentVolume) (*stowagev1alpha1.LocalDisk, error) {
 	disks := &stowagev1alpha1.LocalDiskList{}
 	if err := reader.List(ctx, disks, client.MatchingLabels{stowagev1alpha1.BackendLabel: index.BackendOf(pv)[0]}); err != nil {
@@ -157,8 +157,8 @@ func (r *Adopter) diskOffering(ctx context.Context, reader client.Reader, pv *co
 	return offering, nil
 }
 
-// allocateAsBackend has an image keep room as new ones of its backend do: neither the
-// volume object nor the disk tells how it was made.
+// allocateAsBackend sets the allocation of an image to that of its backend: neither the
+// PersistentVolume nor the disk records the original one.
 func (r *Adopter) allocateAsBackend(ctx context.Context, made *stowagev1alpha1.LocalVolume) error {
 	if made.Spec.Layout != stowagev1alpha1.LayoutImage {
 		return nil
@@ -170,7 +170,7 @@ func (r *Adopter) allocateAsBackend(ctx context.Context, made *stowagev1alpha1.L
 	return wrap.Error(err, "reading StorageBackend %s", made.Spec.Backend)
 }
 
-// SetupWithManager watches volume objects, and what agents find on their disks.
+// SetupWithManager watches PersistentVolumes, and what agents find on their disks.
 func (r *Adopter) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("localvolume-adoption").
@@ -181,7 +181,7 @@ func (r *Adopter) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// VolumesFoundOn are the volume objects of a disk's backend that it may have volumes of.
+// VolumesFoundOn returns those PersistentVolumes of a disk's backend that the disk may store.
 func (r *Adopter) VolumesFoundOn(ctx context.Context, object client.Object) []reconcile.Request {
 	disk := object.(*stowagev1alpha1.LocalDisk)
 	if disk.Status.Unrecorded == nil || disk.Status.Unrecorded.Count == 0 {
@@ -204,8 +204,7 @@ func (r *Adopter) VolumesFoundOn(ctx context.Context, object client.Object) []re
 	return requests
 }
 
-// onlyOtherFinds lets pass disks on which other volumes were found, and those that turn
-// Ready.
+// onlyOtherFinds passes disks on which other volumes were found, and those that become Ready.
 func onlyOtherFinds() builder.WatchesOption {
 	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, now := e.ObjectOld.(*stowagev1alpha1.LocalDisk), e.ObjectNew.(*stowagev1alpha1.LocalDisk)

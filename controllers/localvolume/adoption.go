@@ -16,20 +16,20 @@ import (
 	"github.com/stowage-dev/stowage/internal/provisioned"
 )
 
-// uidLength is how long the UIDs are that API servers give.
+// uidLength is the length of the UIDs that API servers generate.
 const uidLength = 36
 
-// standsForLocal reports whether a volume object stands for a volume on a node's disk.
-// One that is being deleted gives nothing back: its policy could remove what a person
-// kept by taking a finalizer off.
+// standsForLocal reports whether a PersistentVolume refers to a volume on a node's disk. One
+// that is being deleted recreates nothing: its policy could remove data that a person kept by
+// removing a finalizer.
 func standsForLocal(pv *corev1.PersistentVolume) bool {
 	return pv.DeletionTimestamp.IsZero() && pv.Spec.CSI != nil && pv.Spec.CSI.Driver == stowagev1alpha1.LocalDriver &&
 		pv.Spec.CSI.VolumeHandle != "" && len(index.BackendOf(pv)) > 0
 }
 
-// offer returns what the agent found on a disk of a volume that has no LocalVolume. A
-// disk that has more than its status names offers those after the last that it names,
-// too: the agent adopts nothing that isn't there.
+// offer returns what the agent found on a disk for a volume without a LocalVolume. The status
+// may list only some of the volumes. Those that sort after the last listed one count as
+// offered, too: the agent adopts nothing that is not there.
 func offer(disk *stowagev1alpha1.LocalDisk, handle string) (stowagev1alpha1.UnrecordedVolume, bool) {
 	there := disk.Status.Unrecorded
 	if there == nil || disk.Status.Identity == nil || !meta.IsStatusConditionTrue(disk.Status.Conditions, stowagev1alpha1.ReadyCondition) {
@@ -46,8 +46,8 @@ func offer(disk *stowagev1alpha1.LocalDisk, handle string) (stowagev1alpha1.Unre
 	}
 }
 
-// localVolumeFor is the LocalVolume of a volume that was found on a disk, with the
-// identity that it had. It is Invalid where volume object and disk don't agree.
+// localVolumeFor returns the LocalVolume of a volume that was found on a disk, with its
+// original identity. It is Invalid if PersistentVolume and disk do not agree.
 func localVolumeFor(pv *corev1.PersistentVolume, disk *stowagev1alpha1.LocalDisk, there stowagev1alpha1.UnrecordedVolume) (*stowagev1alpha1.LocalVolume, error) {
 	source := pv.Spec.CSI
 	at := path.Join(string(disk.Spec.Path), there.ID)
@@ -81,8 +81,8 @@ func localVolumeFor(pv *corev1.PersistentVolume, disk *stowagev1alpha1.LocalDisk
 	return volume, nil
 }
 
-// originalClaim is the claim that a found volume was made for: as its owner record says,
-// else as the volume object does. The volume's id has the claim's UID in any case.
+// originalClaim returns the claim that a found volume was made for, from its owner record,
+// else from the PersistentVolume. The volume's id contains the claim's UID in any case.
 func originalClaim(pv *corev1.PersistentVolume, there stowagev1alpha1.UnrecordedVolume) (stowagev1alpha1.ClaimReference, error) {
 	if claim := there.ClaimRef(); provisioned.IsVolumeIDOf(there.ID, claim.UID) && claim.Namespace != "" && claim.Name != "" {
 		return claim, nil

@@ -18,13 +18,13 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// nodeAnnotation of a CSIStorageCapacity of ours names its node, whose name may be too
+// nodeAnnotation names the node of a CSIStorageCapacity of ours. The node's name may be too
 // long for a label.
 const nodeAnnotation = "stowage.dev/node"
 
-// publish tells the scheduler, for each class that waits for it, what room a node
-// has: one that has none, or whose disk isn't Ready, is told of with 0, and what isn't
-// to be told any more goes.
+// publish writes the free space of a node for the scheduler, for each class that waits for a
+// consumer. It is 0 if the disk is full or not Ready. Objects that are not needed any more are
+// deleted.
 func (r *DiskReconciler) publish(ctx context.Context, p *pair) error {
 	if r.namespace == "" {
 		return nil
@@ -47,7 +47,7 @@ func (r *DiskReconciler) publish(ctx context.Context, p *pair) error {
 			}
 			continue
 		}
-		// A class, or a label of the node, that was changed: the next pass makes it anew.
+		// The class, or a label of the node, was changed: the next pass creates it again.
 		if err := r.client.Delete(ctx, had, client.Preconditions{UID: &had.UID}); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting CSIStorageCapacity %s: %w", had.Name, err)
 		}
@@ -60,7 +60,7 @@ func (r *DiskReconciler) publish(ctx context.Context, p *pair) error {
 	return nil
 }
 
-// capacities are what is to be published of a disk, by name.
+// capacities returns the wanted objects of a disk, by name.
 func (r *DiskReconciler) capacities(ctx context.Context, p *pair) (map[string]*storagev1.CSIStorageCapacity, error) {
 	wanted := map[string]*storagev1.CSIStorageCapacity{}
 	if p.disk == nil || !p.belongs() {
@@ -82,8 +82,8 @@ func (r *DiskReconciler) capacities(ctx context.Context, p *pair) (map[string]*s
 	return wanted, nil
 }
 
-// serves tells whether the scheduler asks for the node's room for claims of a class:
-// it doesn't where volumes are made before it chooses.
+// serves reports whether the scheduler considers the node's free space for claims of a class.
+// It does not if volumes are provisioned before it chooses a node.
 func (p *pair) serves(class *storagev1.StorageClass) bool {
 	return class.Provisioner == stowagev1alpha1.LocalDriver && class.DeletionTimestamp.IsZero() &&
 		class.Parameters[stowagev1alpha1.BackendParameter] == p.object.Name &&
@@ -108,14 +108,13 @@ func (r *DiskReconciler) capacityOf(p *pair, class *storagev1.StorageClass) (*st
 	return capacity, wrap.Error(err, "owning CSIStorageCapacity %s", capacity.Name)
 }
 
-// sameTarget compares what Kubernetes doesn't let change in a capacity, and the owner:
-// that of a disk which was made anew is another.
+// sameTarget compares the immutable fields of a capacity, and the owner: a recreated disk is
+// another owner.
 func sameTarget(had, want *storagev1.CSIStorageCapacity) bool {
 	return had.StorageClassName == want.StorageClassName && equality.Semantic.DeepEqual(had.NodeTopology, want.NodeTopology) &&
 		equality.Semantic.DeepEqual(had.OwnerReferences, want.OwnerReferences)
 }
 
-// correct has a capacity say what is there now.
 func (r *DiskReconciler) correct(ctx context.Context, had, want *storagev1.CSIStorageCapacity) error {
 	if equality.Semantic.DeepEqual(had.Capacity, want.Capacity) && equality.Semantic.DeepEqual(had.MaximumVolumeSize, want.MaximumVolumeSize) {
 		return nil

@@ -1,7 +1,7 @@
-// Package localvolume has the manager's part of local storage: a LocalDisk for each node of
-// a backend, its free space as CSIStorageCapacity, LocalVolumes whose node is gone, and
-// LocalVolumes for PersistentVolumes that lost theirs (Adopter). It writes API objects
-// only: the node agent makes and removes the data.
+// Package localvolume has the manager's part of local storage. It keeps a LocalDisk for each
+// node of a backend, and publishes its free space as CSIStorageCapacity. It releases
+// LocalVolumes after their node is gone, and recreates those that PersistentVolumes lost
+// (Adopter). It writes API objects only: the node agent makes and removes the data.
 package localvolume
 
 import (
@@ -34,19 +34,19 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// removals is how many volumes that are to go are looked at once: each waits until the
-// cache has seen what was written to it.
+// removals is the number of concurrent reconciles of volumes that are being removed. Each
+// waits until the cache shows its own writes.
 const removals = 8
 
-// Reconciler looks after volumes that are to be removed: it tells the owner of
-// one that a claim is bound to, and lets one go whose node isn't part of the cluster any
-// more, so that no agent can remove it. All others are the agents' own.
+// Reconciler handles volumes that are being removed. It records an event for the owner of a
+// volume that a claim is bound to. It releases a volume after its node was deleted, because no
+// agent can remove it. The agents handle all others.
 type Reconciler struct {
 	client client.Client
 	live   client.Reader
 	clock  clock.PassiveClock
 	events events.EventRecorder
-	// told remembers the volumes whose owners an event reached.
+	// told remembers the volumes with an event to their owners.
 	told stowageevent.Last
 }
 
@@ -61,8 +61,9 @@ func New(deps reconciler.Dependencies) *Reconciler {
 // +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes;persistentvolumes;persistentvolumeclaims,verbs=get;list;watch
 
-// Reconcile tells of data that goes under a claim. It notes that the node of a volume which
-// is to go is gone, and lets the volume go as its backend says. A node that exists is never given up, Ready or not.
+// Reconcile records the loss of data under a bound claim. It records that the node of a volume
+// is gone, and releases the volume by its backend's policy. A node that exists is never given
+// up, Ready or not.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	volume := &stowagev1alpha1.LocalVolume{}
 	if err := r.client.Get(ctx, request.NamespacedName, volume); err != nil {
@@ -93,8 +94,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, r.forget(ctx, volume)
 }
 
-// isNodeGone tells whether there is no such node, as is read live where the cache
-// says so.
+// isNodeGone reports whether there is no such node. A live read confirms it, because the cache
+// may be stale.
 func (r *Reconciler) isNodeGone(ctx context.Context, name string) (bool, error) {
 	for _, reader := range []client.Reader{r.client, r.live} {
 		err := reader.Get(ctx, client.ObjectKey{Name: name}, &corev1.Node{})
@@ -106,8 +107,8 @@ func (r *Reconciler) isNodeGone(ctx context.Context, name string) (bool, error) 
 	return true, nil
 }
 
-// policyOf is what the backend says of volumes whose node is gone. Without a backend
-// they wait.
+// policyOf returns the backend's policy for volumes of deleted nodes. Without a backend they
+// wait.
 func (r *Reconciler) policyOf(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (stowagev1alpha1.NodeGone, error) {
 	object, err := Found(ctx, r.client, volume.Spec.Backend, &stowagev1alpha1.StorageBackend{})
 	if err != nil || object == nil || object.Spec.Local == nil {
@@ -116,8 +117,8 @@ func (r *Reconciler) policyOf(ctx context.Context, volume *stowagev1alpha1.Local
 	return object.Spec.Local.NodeGone, nil
 }
 
-// note writes down since when the node is gone, and what to do about it; or that it
-// is back. The version keeps it from writing over what an agent says meanwhile.
+// note records since when the node is gone, and what to do about it; or that it is back. The
+// resourceVersion protects what an agent writes meanwhile.
 func (r *Reconciler) note(ctx context.Context, volume *stowagev1alpha1.LocalVolume, gone bool, policy stowagev1alpha1.NodeGone) error {
 	before := volume.DeepCopy()
 	var changed bool
@@ -151,8 +152,8 @@ func adviceOnNode(volume *stowagev1alpha1.LocalVolume, policy stowagev1alpha1.No
 		"or remove the finalizer %s from LocalVolume %s", gone, volume.Spec.Backend, stowagev1alpha1.LocalVolumeFinalizer, volume.Name)
 }
 
-// untilForgotten is how long the volume is held yet, if it isn't held for ever. One
-// that was never made has no data: nobody could write to it.
+// untilForgotten returns how long the volume is still kept, if it is not kept for ever. A
+// volume that was never provisioned has no data: no pod could write to it.
 func (r *Reconciler) untilForgotten(volume *stowagev1alpha1.LocalVolume, policy stowagev1alpha1.NodeGone) (left time.Duration, forgets bool) {
 	if !meta.IsStatusConditionTrue(volume.Status.Conditions, stowagev1alpha1.ProvisionedCondition) {
 		return 0, true
@@ -164,7 +165,7 @@ func (r *Reconciler) untilForgotten(volume *stowagev1alpha1.LocalVolume, policy 
 	return max(0, policy.After.Duration-r.clock.Since(since.LastTransitionTime.Time)), true
 }
 
-// forget lets a volume go, whatever is left of it on its node.
+// forget releases a volume, whatever is left of it on its node.
 func (r *Reconciler) forget(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
 	before := volume.DeepCopy()
 	controllerutil.RemoveFinalizer(volume, stowagev1alpha1.LocalVolumeFinalizer)
@@ -180,8 +181,8 @@ func (r *Reconciler) forget(ctx context.Context, volume *stowagev1alpha1.LocalVo
 	return nil
 }
 
-// SetupWithManager watches volumes that are being deleted, and what may bring them
-// further.
+// SetupWithManager watches volumes that are being deleted, and the nodes and backends that
+// they wait for.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("localvolume").
@@ -194,7 +195,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 func isDeleted(object client.Object) bool { return object.GetDeletionTimestamp() != nil }
 
-// onlyComingAndGoing lets pass nodes that appear and that go: their heartbeats change
+// onlyComingAndGoing passes nodes that are created or deleted: their heartbeats change
 // nothing.
 func onlyComingAndGoing() builder.WatchesOption {
 	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})

@@ -31,15 +31,15 @@ import (
 )
 
 const (
-	// diskWorkers is how many disks are worked on at once.
+	// diskWorkers is the number of concurrent reconciles.
 	diskWorkers = 8
-	// nameHash is how many hexadecimal digits stand for a name that may be too long.
+	// nameHash is the number of hexadecimal digits that stand for a name that may be too long.
 	nameHash = 16
 )
 
-// DiskReconciler keeps a LocalDisk for every node of every local backend, and
-// publishes the room that the nodes' agents say they have, for the scheduler. Its
-// requests name a backend and, as namespace, a node.
+// DiskReconciler keeps a LocalDisk for every node of every local backend, and publishes the
+// free space that the nodes' agents report, for the scheduler. Its requests name a backend
+// and, as namespace, a node.
 type DiskReconciler struct {
 	client client.Client
 	live   client.Reader
@@ -58,7 +58,7 @@ func NewDiskReconciler(deps reconciler.Dependencies) *DiskReconciler {
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=csistoragecapacities,verbs=get;list;watch;create;patch;delete,namespace=stowage-system
 
-// Reconcile looks after one backend's disk on one node.
+// Reconcile creates, updates or removes one backend's disk on one node.
 func (r *DiskReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	pair, err := r.read(ctx, r.client, request)
 	if err != nil {
@@ -78,13 +78,14 @@ func (r *DiskReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 	return ctrl.Result{}, r.publish(ctx, pair)
 }
 
-// pair is a backend on a node; what doesn't exist is nil.
+// pair is a backend on a node; an object that does not exist is nil.
 type pair struct {
 	name   string
 	object *stowagev1alpha1.StorageBackend
 	node   *corev1.Node
 	disk   *stowagev1alpha1.LocalDisk
-	// inUse: the node has volumes of the backend, if only to remove them.
+	// inUse is true if the node has volumes of the backend, even volumes that are being
+	// removed.
 	inUse bool
 }
 
@@ -110,7 +111,7 @@ func (r *DiskReconciler) read(ctx context.Context, reader client.Reader, request
 	return p, nil
 }
 
-// Found reads a cluster-scoped object; nil where it doesn't exist.
+// Found reads a cluster-scoped object. It returns nil if there is none.
 func Found[T client.Object](ctx context.Context, reader client.Reader, name string, object T) (T, error) {
 	var none T
 	if err := reader.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
@@ -119,7 +120,7 @@ func Found[T client.Object](ctx context.Context, reader client.Reader, name stri
 	return object, nil
 }
 
-// belongs tells whether new volumes of the backend may lie on the node.
+// belongs reports whether new volumes of the backend may be on the node.
 func (p *pair) belongs() bool {
 	return p.object != nil && p.object.Spec.Local != nil && p.object.DeletionTimestamp.IsZero() &&
 		p.node != nil && p.node.DeletionTimestamp.IsZero() && backend.LiesOn(p.object.Spec.Local, p.node) &&
@@ -140,9 +141,9 @@ func (r *DiskReconciler) create(ctx context.Context, p *pair) error {
 	return wrap.Error(client.IgnoreAlreadyExists(r.client.Create(ctx, disk)), "creating LocalDisk %s", p.name)
 }
 
-// update has the disk follow the backend. A disk that was given up, and is in use all
-// the same, isn't given up any more: else the next time that it isn't mounted, what
-// is there then would be taken for its successor.
+// update copies the backend's settings to the disk. It clears Replaces if the disk that was
+// given up is in use after all. Otherwise, the next time that this disk is not mounted,
+// whatever is in its place would count as its successor.
 func (r *DiskReconciler) update(ctx context.Context, p *pair) error {
 	before := p.disk.DeepCopy()
 	p.disk.Spec.ReservedCapacity = p.object.Spec.Local.ReservedCapacity
@@ -156,8 +157,8 @@ func (r *DiskReconciler) update(ctx context.Context, p *pair) error {
 	return wrap.Error(client.IgnoreNotFound(err), "updating LocalDisk %s", p.name)
 }
 
-// remove removes the disk of a node that isn't the backend's any more, as is read
-// live: with it goes what tells an unmounted disk from an empty one.
+// remove deletes the disk of a node that left the backend, after a live read. Without the
+// object, nothing distinguishes an unmounted disk from an empty one.
 func (r *DiskReconciler) remove(ctx context.Context, p *pair, request ctrl.Request) error {
 	now, err := r.read(ctx, r.live, request)
 	if err != nil || now.belongs() || now.inUse {
@@ -171,8 +172,8 @@ func (r *DiskReconciler) remove(ctx context.Context, p *pair, request ctrl.Reque
 	return nil
 }
 
-// LocalDiskName is the name of the disk of a backend on a node. It is the same every
-// time, and that of no other pair: the part after the last dot is the node's.
+// LocalDiskName returns the name of the disk of a backend on a node. It is deterministic and
+// unique to the pair: the part after the last dot is the node's.
 func LocalDiskName(name, node string) string { return name + "." + hashOf(node) }
 
 func hashOf(name string) string {
@@ -196,7 +197,7 @@ func (r *DiskReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return controlled.Complete(r)
 }
 
-// onlyDeletions lets pass objects that go.
+// onlyDeletions passes deleted objects.
 func onlyDeletions() builder.WatchesOption {
 	return builder.WithPredicates(predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },

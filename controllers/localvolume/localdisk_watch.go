@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
-// PairOfDisk is the backend and the node that a LocalDisk is of.
+// PairOfDisk returns the backend and the node of a LocalDisk.
 func PairOfDisk(_ context.Context, object client.Object) []reconcile.Request {
 	disk := object.(*stowagev1alpha1.LocalDisk)
 	return []reconcile.Request{requestForPair(disk.Spec.Backend, disk.Spec.NodeName)}
@@ -24,8 +24,8 @@ func pairOfLocalVolume(_ context.Context, object client.Object) []reconcile.Requ
 	return []reconcile.Request{requestForPair(volume.Spec.Backend, volume.Spec.NodeName)}
 }
 
-// PairOfCapacity is the pair that a capacity tells of: it names the node itself,
-// because the LocalDisk may be gone.
+// PairOfCapacity returns the pair of a capacity. The capacity itself names the node, because
+// the LocalDisk may be gone.
 func (r *DiskReconciler) PairOfCapacity(_ context.Context, object client.Object) []reconcile.Request {
 	name, node := object.GetLabels()[stowagev1alpha1.BackendLabel], object.GetAnnotations()[nodeAnnotation]
 	if name == "" || node == "" || object.GetNamespace() != r.namespace {
@@ -34,7 +34,6 @@ func (r *DiskReconciler) PairOfCapacity(_ context.Context, object client.Object)
 	return []reconcile.Request{requestForPair(name, node)}
 }
 
-// pairsOfNode is a node with every local backend.
 func (r *DiskReconciler) pairsOfNode(ctx context.Context, node client.Object) []reconcile.Request {
 	objects := &stowagev1alpha1.StorageBackendList{}
 	if err := r.client.List(ctx, objects, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
@@ -49,7 +48,7 @@ func (r *DiskReconciler) pairsOfNode(ctx context.Context, node client.Object) []
 	return requests
 }
 
-// PairsOfBackend is a backend with every node, and with nodes that are gone.
+// PairsOfBackend returns a backend with every node, and with nodes that are gone.
 func (r *DiskReconciler) PairsOfBackend(ctx context.Context, object client.Object) []reconcile.Request {
 	if object.(*stowagev1alpha1.StorageBackend).Spec.Local == nil {
 		return nil
@@ -57,7 +56,7 @@ func (r *DiskReconciler) PairsOfBackend(ctx context.Context, object client.Objec
 	return r.pairsOf(ctx, object.GetName())
 }
 
-// pairsOfClass is the backend of a class with every node.
+// pairsOfClass returns the backend of a class with every node.
 func (r *DiskReconciler) pairsOfClass(ctx context.Context, object client.Object) []reconcile.Request {
 	class := object.(*storagev1.StorageClass)
 	if class.Provisioner != stowagev1alpha1.LocalDriver {

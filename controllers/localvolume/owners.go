@@ -11,9 +11,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// tellOwners tells the volume object and the claim of data that goes under them: a person
-// deleted the LocalVolume, and ordered its data to be removed, while a claim is bound to
-// the volume. The manager orders it for volumes alone that no claim has any more.
+// tellOwners records events for the PersistentVolume and the claim of data that is being
+// removed under them. A person deleted the LocalVolume with spec.removeData while a claim is
+// bound to the volume. The manager sets removeData only for volumes that no claim has.
 func (r *Reconciler) tellOwners(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
 	pv, err := r.boundVolume(ctx, volume)
 	if err != nil || pv == nil {
@@ -36,8 +36,8 @@ func (r *Reconciler) tellOwners(ctx context.Context, volume *stowagev1alpha1.Loc
 	return nil
 }
 
-// boundVolume is the volume object that stands for a volume and that a claim is bound to;
-// nil where there is none, as is read live where the cache says otherwise.
+// boundVolume returns the PersistentVolume that refers to a volume and has a bound claim, or
+// nil. A live read confirms it, because the cache may be stale.
 func (r *Reconciler) boundVolume(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (*corev1.PersistentVolume, error) {
 	var pv *corev1.PersistentVolume
 	for _, reader := range []client.Reader{r.client, r.live} {
@@ -50,7 +50,7 @@ func (r *Reconciler) boundVolume(ctx context.Context, volume *stowagev1alpha1.Lo
 	return pv, nil
 }
 
-// isBoundTo tells whether a claim is bound to the volume object that stands for a volume.
+// isBoundTo reports whether a claim is bound to the PersistentVolume of a volume.
 func isBoundTo(pv *corev1.PersistentVolume, volume *stowagev1alpha1.LocalVolume) bool {
 	return pv.Spec.CSI != nil && pv.Spec.CSI.Driver == stowagev1alpha1.LocalDriver && pv.Spec.CSI.VolumeHandle == volume.Name &&
 		pv.Status.Phase == corev1.VolumeBound && pv.Spec.ClaimRef != nil && pv.DeletionTimestamp.IsZero()
