@@ -18,7 +18,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// create makes the attachments that are missing.
 func (r *Reconciler) create(ctx context.Context, seen *nodeView, plan []attach.Step, again *later) error {
 	var failures []error
 	for _, step := range plan {
@@ -38,10 +37,10 @@ func (r *Reconciler) create(ctx context.Context, seen *nodeView, plan []attach.S
 	return errors.Join(failures...)
 }
 
-// reserve sees to it that no other node gets a volume that one at a time can have: no
-// other worker, because of the reservation, and none that was given it by another
-// manager, because attachments are read live after it. For our own drivers whoever
-// attaches reads them, later than here: see VolumeAttachmentReconciler.awaitTurn.
+// reserve keeps a volume that one node at a time can have from all other nodes. The
+// reservation excludes other workers. The live read of attachments after it excludes nodes
+// that another manager chose. For our own drivers the attach itself makes that read, later:
+// see awaitTurn of package volumeattachment.
 func (r *Reconciler) reserve(ctx context.Context, seen *nodeView, volume attach.Volume) (free bool, err error) {
 	if !volume.SingleNode {
 		return true, nil
@@ -60,8 +59,8 @@ func (r *Reconciler) reserve(ctx context.Context, seen *nodeView, volume attach.
 	return true, nil
 }
 
-// createAttachment makes one. One of that name that the list didn't show yet is read
-// first: the cache shows what this process made when asked for it by name.
+// createAttachment creates one. It first reads the name, which the list may not show yet: the
+// cache shows this process's own writes in reads by name.
 func (r *Reconciler) createAttachment(ctx context.Context, seen *nodeView, volume attach.Volume) error {
 	name := volume.AttachmentName(seen.Name)
 	err := r.client.Get(ctx, client.ObjectKey{Name: name}, &storagev1.VolumeAttachment{}, client.UnsafeDisableDeepCopy)
@@ -87,8 +86,8 @@ func (r *Reconciler) createAttachment(ctx context.Context, seen *nodeView, volum
 	return nil
 }
 
-// prepare has an attachment of one of our drivers bear from the start what is written
-// on it before anything is attached: that saves a write.
+// prepare adds to an attachment of one of our drivers what must be on it before the attach:
+// that saves a write.
 func (r *Reconciler) prepare(ctx context.Context, seen *nodeView, object *storagev1.VolumeAttachment) error {
 	name := object.Spec.Source.PersistentVolumeName
 	if name == nil || !backend.NeedsAttach(object.Spec.Attacher) {

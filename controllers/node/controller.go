@@ -1,10 +1,10 @@
-// Package node is the reconciler of Nodes: it decides which volumes a node gets, and which
-// it gives up. It makes and deletes VolumeAttachments, and keeps status.volumesAttached of
-// Nodes, in scope=cluster instead of kube-controller-manager's attach/detach controller.
+// Package node is the reconciler of Nodes: it decides which volumes a node gets, and which it
+// gives up. It makes and deletes VolumeAttachments, and keeps status.volumesAttached of Nodes,
+// in scope=cluster instead of kube-controller-manager's attach/detach controller.
 //
-// A node is shown a volume after it is attached, and told that it isn't before it is
-// detached. It detaches by force only where the policy of the backend allows it, and calls
-// no backend otherwise: package volumeattachment does. Decisions are in internal/attach.
+// It adds a volume to volumesAttached after the attach, and removes it before the detach. It
+// detaches by force only if the policy of the backend allows it. It does not attach or detach
+// itself: package volumeattachment does. Decisions are in internal/attach.
 package node
 
 import (
@@ -35,29 +35,30 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
-// nodeWorkers is how many nodes are worked on at once.
+// nodeWorkers is the number of concurrent reconciles.
 const nodeWorkers = 32
 
-// Reconciler decides what is attached to a node: it compares what the node's pods
-// want with what the node has, makes and deletes VolumeAttachments for every driver of
-// the cluster, and keeps node.status.volumesAttached. Whoever serves a driver attaches
-// and detaches. It runs in scope=cluster only: elsewhere kube-controller-manager decides.
+// Reconciler decides what is attached to a node: it compares what the node's pods want with
+// what the node has. It creates and deletes VolumeAttachments for every driver of the cluster,
+// and keeps node.status.volumesAttached. The driver's attacher attaches and detaches. It runs
+// in scope=cluster only: elsewhere kube-controller-manager decides.
 type Reconciler struct {
 	client client.Client
 	live   client.Reader
 	shared liveread.Reads
-	// allTold is read live, for all who ask at the same time.
+	// allTold is a live read of volumesAttached, shared by concurrent reconciles.
 	allTold *sharedread.Reads[struct{}, toldVolumes]
 	storage *opener.Opener
-	// patience is how long a node must have been not Ready, or gone, until volumes of
-	// other people's drivers are taken from it.
+	// patience is how long a node must have been not Ready, or gone, until volumes of foreign
+	// drivers are detached from it by force.
 	patience time.Duration
 	clock    clock.PassiveClock
 	events   events.EventRecorder
 
 	reserved memory.Reservations
 	made     memory.MadeAttachments
-	// missing is when each node was first seen to be gone, reported when it was last told.
+	// missing is when each node was first seen to be gone, reported when its volumesAttached
+	// was last written.
 	missing, reported wake.Instants
 	told              memory.ToldOnce
 	waking            wake.Source
@@ -80,8 +81,8 @@ func New(deps reconciler.Dependencies) *Reconciler {
 // +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get;list;watch
 // +kubebuilder:rbac:groups="";events.k8s.io,resources=events,verbs=create;patch;update
 
-// Reconcile brings one node as far as it can go now. What is made, what the node is told
-// and what is deleted can each be cut off: the next pass finds out what is left to do.
+// Reconcile brings one node as far as possible now. A crash may interrupt the creates, the
+// status write and the deletes: the next pass finds what is left to do.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	seen, err := r.look(ctx, cachedNode{r}, request.Name)
 	if err != nil {
@@ -102,8 +103,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return again.result(plan), nil
 }
 
-// leave tells the node what it has and what it hasn't any more, and then deletes the
-// attachments of the latter: never before.
+// leave updates volumesAttached before it deletes VolumeAttachments, never after.
 func (r *Reconciler) leave(ctx context.Context, seen *nodeView, plan []attach.Step, again *later) error {
 	if err := r.report(ctx, seen, plan, again); err != nil {
 		return again.afterConflict(err)
@@ -117,7 +117,7 @@ func (r *Reconciler) leave(ctx context.Context, seen *nodeView, plan []attach.St
 	return errors.Join(failures...)
 }
 
-// later gathers when to look at a node again.
+// later collects the delay before the next pass.
 type later struct{ after time.Duration }
 
 func (l *later) in(after time.Duration) {
@@ -126,8 +126,8 @@ func (l *later) in(after time.Duration) {
 	}
 }
 
-// afterConflict has the node looked at again soon where somebody else wrote what was
-// decided on: the decision is to be made anew.
+// afterConflict retries soon after a conflict: the decision must be made again from what the
+// other writer wrote.
 func (l *later) afterConflict(err error) error {
 	if apierrors.IsConflict(err) {
 		l.in(wake.AfterConflict)
@@ -136,8 +136,8 @@ func (l *later) afterConflict(err error) error {
 	return err
 }
 
-// result is when to look again at all that a plan waits for. The end of an attachment
-// wakes who waits for it; that a node isn't told of a volume any more doesn't.
+// result returns when to check again what a plan waits for. The deletion of an attachment
+// wakes its waiters; the removal from volumesAttached of another node does not.
 func (l *later) result(plan []attach.Step) ctrl.Result {
 	for _, step := range plan {
 		if step.Action != attach.Wait {
@@ -151,7 +151,7 @@ func (l *later) result(plan []attach.Step) ctrl.Result {
 	return ctrl.Result{RequeueAfter: l.after}
 }
 
-// SetupWithManager watches nodes and all that decides what is attached to one.
+// SetupWithManager watches nodes and everything that decides what is attached to one.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("node").

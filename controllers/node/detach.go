@@ -15,8 +15,8 @@ import (
 
 var errNodeChanged = errors.New("it is not as it was when a volume was to leave it")
 
-// remove deletes one attachment: the very one, in the very version, that was decided
-// on. Whoever serves its driver detaches, and then lets the object go.
+// remove deletes one attachment: the very object and version that the decision was based on.
+// The driver's attacher detaches, and then removes its finalizer.
 func (r *Reconciler) remove(ctx context.Context, seen *nodeView, step attach.Step) error {
 	object := step.Attachment
 	if err := r.confirmLeft(ctx, seen, step); err != nil {
@@ -30,9 +30,10 @@ func (r *Reconciler) remove(ctx context.Context, seen *nodeView, step attach.Ste
 	return nil
 }
 
-// confirmLeft returns a conflict where a node may touch a volume that the cache doesn't
-// show it to have: an earlier manager may have told it a moment ago. Where this pass
-// withdrew the volume, that write was the proof; where it is forced, nobody asks.
+// confirmLeft returns a conflict if a node may touch a volume that the cache does not show on
+// it. An earlier manager may have added the volume to volumesAttached a moment ago. If this
+// pass removed the volume from volumesAttached, that write was the proof. By force, the node's
+// status does not matter.
 func (r *Reconciler) confirmLeft(ctx context.Context, seen *nodeView, step attach.Step) error {
 	if step.Withdrawn || step.Forced {
 		return nil

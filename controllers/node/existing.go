@@ -18,8 +18,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
-// lookAtDrivers finds out whether Stowage itself attaches disks to the node that
-// somebody else made. Without a backend that allows it, nothing more is asked.
+// lookAtDrivers finds out whether Stowage attaches existing disks to the node. Without a
+// backend that allows it, it reads nothing else.
 func (r *Reconciler) lookAtDrivers(ctx context.Context, from nodeSource, seen *nodeView) error {
 	if seen.Node == nil {
 		return nil
@@ -37,15 +37,14 @@ func (r *Reconciler) lookAtDrivers(ctx context.Context, from nodeSource, seen *n
 	return err
 }
 
-// newDrivers lets pass CSINodes that come or go, or say something new of drivers.
+// newDrivers passes CSINodes that are created or deleted, or have changed drivers.
 var newDrivers = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*storagev1.CSINode), e.ObjectNew.(*storagev1.CSINode)
 	return before.Annotations[stowagev1alpha1.FollowsPodsAnnotation] != after.Annotations[stowagev1alpha1.FollowsPodsAnnotation] ||
 		!equality.Semantic.DeepEqual(before.Spec, after.Spec)
 }}
 
-// newExisting lets pass backends that allow existing disks to be attached, or don't any
-// more.
+// newExisting passes backends that begin or stop to allow existing disks.
 var newExisting = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return attachintent.AllowsExisting(e.Object) },
 	UpdateFunc: func(e event.UpdateEvent) bool {

@@ -19,9 +19,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
-// plan decides what to do for a node. Where something may be done by force, all is read
-// live and decided anew: a cache that is behind knows neither that the node is Ready
-// again nor that a pod wants the volume.
+// plan decides the steps for a node. Before anything by force, it reads everything live and
+// decides again. A stale cache shows neither that the node is Ready again nor that a pod wants
+// the volume.
 func (r *Reconciler) plan(ctx context.Context, seen *nodeView) (*nodeView, []attach.Step, error) {
 	if seen.Node != nil || len(seen.Attachments) == 0 {
 		r.missing.Forget(seen.Name)
@@ -31,8 +31,8 @@ func (r *Reconciler) plan(ctx context.Context, seen *nodeView) (*nodeView, []att
 	if err != nil || !anyForced(forced) {
 		return seen, forced, err
 	}
-	// What the cloud said a moment ago is not asked again: answers that take longer than a
-	// pass waits would be late each time.
+	// The cloud's answers of a moment ago are kept. An answer that takes longer than a pass
+	// waits would be late each time.
 	heard := seen.heard
 	if seen, err = r.look(ctx, liveNode{r}, seen.Name); err != nil {
 		return nil, nil, err
@@ -42,8 +42,8 @@ func (r *Reconciler) plan(ctx context.Context, seen *nodeView) (*nodeView, []att
 	return seen, plan, err
 }
 
-// force replaces waits for a node that may be forced by what force does, and says of
-// the others when to look again.
+// force replaces waits for a node that may be forced by the forced steps. The other waits get
+// the time of the next check.
 func (r *Reconciler) force(ctx context.Context, seen *nodeView, plan []attach.Step) ([]attach.Step, error) {
 	condition := attach.ConditionOf(seen.Node)
 	if seen.Node != nil && condition.Ready {
@@ -79,8 +79,8 @@ func anyForced(plan []attach.Step) bool {
 	return false
 }
 
-// mayForce asks the policy of whoever serves the volume: the StorageBackend of ours,
-// and this manager's own for the drivers of others, whose cloud nobody here can ask.
+// mayForce applies the policy for the volume: that of our StorageBackend, or this manager's
+// own for foreign drivers. It cannot query their cloud.
 func (r *Reconciler) mayForce(ctx context.Context, seen *nodeView, step attach.Step, condition attach.NodeCondition) (attach.Force, error) {
 	if !backend.NeedsAttach(step.Volume.Driver) {
 		if seen.Node == nil {
@@ -90,7 +90,7 @@ func (r *Reconciler) mayForce(ctx context.Context, seen *nodeView, step attach.S
 	}
 	object, err := r.backendOf(ctx, step)
 	if err != nil || object == nil {
-		// Without the backend nobody detaches, and nothing is to be said of it.
+		// Without the backend no detach is possible, and there is nothing to report.
 		return attach.Force{After: wake.WithoutAnswer}, err
 	}
 	machine, err := r.observe(ctx, seen, step.Attachment, object)
@@ -108,8 +108,8 @@ func (r *Reconciler) mayForce(ctx context.Context, seen *nodeView, step attach.S
 	return r.orNothingAttached(ctx, seen, step, object, may)
 }
 
-// orNothingAttached allows what time and cloud don't, where the backend says that the
-// volume isn't attached to the machine. The detach asks the backend again.
+// orNothingAttached allows what time and cloud do not, if the backend reports that the volume
+// is not attached to the machine. The detach checks that with the backend again.
 func (r *Reconciler) orNothingAttached(ctx context.Context, seen *nodeView, step attach.Step, of *stowagev1alpha1.StorageBackend, refused attach.Force) (attach.Force, error) {
 	if step.Attachment == nil {
 		return refused, nil
@@ -153,8 +153,8 @@ func (r *Reconciler) openFor(seen *nodeView, of *stowagev1alpha1.StorageBackend)
 	return r.storage.Open(of, func() { r.waking.Add(types.NamespacedName{Name: seen.Name}) })
 }
 
-// BackendOf finds the StorageBackend of a volume of ours, by what was written before it
-// was attached or by the volume object; nil where nothing tells any more.
+// BackendOf finds the StorageBackend of a volume of ours, from the attachment's annotation or
+// from the PersistentVolume. It returns nil if neither is left.
 func (r *Reconciler) backendOf(ctx context.Context, step attach.Step) (*stowagev1alpha1.StorageBackend, error) {
 	name, err := r.backendName(ctx, step)
 	if err != nil || name == "" {
@@ -190,7 +190,7 @@ func (r *Reconciler) backendName(ctx context.Context, step attach.Step) (string,
 	return "", nil
 }
 
-// observe asks a backend what became of the machine that a node is, or was.
+// observe queries a backend for the state of the machine that a node is, or was.
 func (r *Reconciler) observe(ctx context.Context, seen *nodeView, object *storagev1.VolumeAttachment, of *stowagev1alpha1.StorageBackend) (backend.Machine, error) {
 	machineID := machineOf(seen, object)
 	about := "machine " + of.Name + " " + machineID.ProviderID
@@ -204,13 +204,13 @@ func (r *Reconciler) observe(ctx context.Context, seen *nodeView, object *storag
 	}
 	machine, err := backend.Observe(ctx, opened, machineID)
 	if err == nil {
-		// Also that the cloud doesn't answer: it is asked, and named in the log, once a pass.
+		// It also records that the cloud does not answer: each pass calls it and logs it once.
 		seen.heard[about] = machine
 	}
 	return machine, err
 }
 
-// machineOf is the machine that a volume is attached to: another one may have the
+// machineOf returns the machine that a volume is attached to: another machine may have the
 // node's name by now.
 func machineOf(seen *nodeView, object *storagev1.VolumeAttachment) backend.NodeIdentity {
 	identity := backend.NodeIdentity{Name: seen.Name}

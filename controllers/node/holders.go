@@ -14,8 +14,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
-// lookElsewhere finds out which other nodes have volumes that are wanted here and that
-// one node at a time can have.
+// lookElsewhere finds the other nodes that have wanted volumes which one node at a time can
+// have.
 func (r *Reconciler) lookElsewhere(ctx context.Context, _ nodeSource, seen *nodeView) error {
 	for _, volume := range seen.Wanted {
 		if !volume.SingleNode || seen.isAttached(volume) {
@@ -32,7 +32,7 @@ func (r *Reconciler) lookElsewhere(ctx context.Context, _ nodeSource, seen *node
 	return nil
 }
 
-// isAttached tells of a volume that the node has it: nobody else is asked.
+// isAttached reports whether the node has a volume: then other nodes do not matter.
 func (s *nodeView) isAttached(volume attach.Volume) bool {
 	name := volume.AttachmentName(s.Name)
 	return slices.ContainsFunc(s.Attachments, func(attachment attach.Attachment) bool {
@@ -40,8 +40,8 @@ func (s *nodeView) isAttached(volume attach.Volume) bool {
 	})
 }
 
-// holdersOf are the nodes that have a volume, as far as the cache and this process
-// know: by attachments, by what they were told, and by reservation.
+// holdersOf returns the nodes that have a volume, as far as the cache and this process know:
+// by attachments, by volumesAttached, and by reservation.
 func (r *Reconciler) holdersOf(ctx context.Context, volume attach.Volume) ([]attach.Holder, error) {
 	storages, err := r.storagesOf(ctx, volume)
 	if err != nil {
@@ -70,8 +70,8 @@ func (r *Reconciler) holdersOf(ctx context.Context, volume attach.Volume) ([]att
 	return holders, nil
 }
 
-// storagesOf is what the attachments of a volume are found by: several volume objects
-// may stand for the same storage.
+// storagesOf returns the index values of a volume's attachments: several PersistentVolumes may
+// refer to the same storage.
 func (r *Reconciler) storagesOf(ctx context.Context, volume attach.Volume) ([]string, error) {
 	own := volume.Source.PersistentVolumeName
 	storages := []string{string(volume.Name)}
@@ -94,8 +94,8 @@ func (r *Reconciler) storagesOf(ctx context.Context, volume attach.Volume) ([]st
 	return storages, nil
 }
 
-// holdersIndeed are the other nodes that have a volume, read live: a cache that is
-// behind would give it to two.
+// holdersIndeed returns the other nodes that have a volume, read live: with a stale cache, two
+// nodes could get it.
 func (r *Reconciler) holdersIndeed(ctx context.Context, volume attach.Volume, node string) ([]attach.Holder, error) {
 	if !volume.NeedsAttachment() {
 		return r.toldIndeed(ctx, volume, node)
@@ -117,7 +117,8 @@ func (r *Reconciler) holdersIndeed(ctx context.Context, volume attach.Volume, no
 	return without(holders, node), nil
 }
 
-// toldIndeed are the other nodes that were told of a volume that has no attachments.
+// toldIndeed returns the other nodes with a volume in volumesAttached that needs no
+// attachment.
 func (r *Reconciler) toldIndeed(ctx context.Context, volume attach.Volume, node string) ([]attach.Holder, error) {
 	told, err := r.allTold.Get(ctx, struct{}{})
 	if err != nil {
@@ -130,7 +131,7 @@ func (r *Reconciler) toldIndeed(ctx context.Context, volume attach.Volume, node 
 	return without(holders, node), nil
 }
 
-// toldVolumes are the nodes that were told of each volume.
+// toldVolumes maps each volume to the nodes that have it in volumesAttached.
 type toldVolumes map[corev1.UniqueVolumeName][]string
 
 func listTold(ctx context.Context, live client.Reader) (toldVolumes, error) {

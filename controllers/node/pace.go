@@ -14,18 +14,17 @@ import (
 )
 
 const (
-	// gathering is how long a node is left alone after something became of one of its
-	// attachments: what becomes of others meanwhile is looked at in the same pass.
+	// gathering is the delay of a reconcile after a change of one of a node's attachments: one
+	// pass then handles the changes of several.
 	gathering = 100 * time.Millisecond
-	// reportPause is how long after a node was told something it isn't told more, while
-	// still more is on its way to it: all of that is told in one write.
+	// reportPause is the pause after a write of volumesAttached while more attachments are in
+	// flight: one write then covers all of them.
 	reportPause = 200 * time.Millisecond
-	// onItsWay is how long an attachment counts as on its way. What takes longer holds
-	// nothing up.
+	// onItsWay is how long an attachment counts as in flight. A slower one delays nothing.
 	onItsWay = 5 * time.Second
 )
 
-// gathered wakes whom a map function names a moment after what happened.
+// gathered adds the requests of a map function to the queue after a short delay.
 func gathered(whom func(context.Context, client.Object) []reconcile.Request) handler.EventHandler {
 	wake := func(ctx context.Context, object client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		for _, request := range whom(ctx, object) {
@@ -45,8 +44,8 @@ func gathered(whom func(context.Context, client.Object) []reconcile.Request) han
 	}
 }
 
-// pauseOf is how long to wait before a node is told what it has; 0 where it is to be told
-// now. What it hasn't any more is never kept from it.
+// pauseOf returns how long to wait before volumesAttached is written; 0 means now. A removal
+// from it is never delayed.
 func (r *Reconciler) pauseOf(seen *nodeView, plan []attach.Step) time.Duration {
 	left := r.reported.Last(seen.Name).Add(reportPause).Sub(seen.Now)
 	if left <= 0 || left > reportPause || !isMoreOnItsWay(seen, plan) {

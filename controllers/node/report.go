@@ -17,9 +17,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// report tells a node, in one write, what it has and what it hasn't any more. The write
-// carries the version of the node that was looked at: if the node began to use a volume
-// since, nothing is written, and all is decided anew.
+// report writes volumesAttached of a node, once for all additions and removals. The write
+// carries the resourceVersion that the plan was based on. If the node began to use a volume
+// since, the write fails and the plan is made again.
 func (r *Reconciler) report(ctx context.Context, seen *nodeView, plan []attach.Step, again *later) error {
 	if seen.Node == nil {
 		r.reported.Forget(seen.Name)
@@ -43,9 +43,9 @@ func (r *Reconciler) report(ctx context.Context, seen *nodeView, plan []attach.S
 	return wrap.Error(err, "telling node %s which volumes are attached to it", seen.Name)
 }
 
-// confirm leaves out of a plan what would tell a node of volumes that it doesn't have,
-// or not for long: an earlier manager may have had them detached, and the cache has yet
-// to show it. What this process asked for, nobody else had detached.
+// confirm drops Report steps for volumes that the node does not have, or will soon lose. An
+// earlier manager may have deleted the attachment, and the cache has yet to show it.
+// Attachments that this process created need no live read.
 func (r *Reconciler) confirm(ctx context.Context, seen *nodeView, plan []attach.Step, again *later) ([]attach.Step, error) {
 	var confirmed []attach.Step
 	for _, step := range plan {
@@ -69,7 +69,8 @@ func (r *Reconciler) confirm(ctx context.Context, seen *nodeView, plan []attach.
 	return confirmed, nil
 }
 
-// isAttachedIndeed asks the API server itself whether an attachment stands.
+// isAttachedIndeed reports, from a live read, whether an attachment is attached and not being
+// deleted.
 func (r *Reconciler) isAttachedIndeed(ctx context.Context, object *storagev1.VolumeAttachment) (bool, error) {
 	current := &storagev1.VolumeAttachment{}
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(object), current)
@@ -82,8 +83,8 @@ func (r *Reconciler) isAttachedIndeed(ctx context.Context, object *storagev1.Vol
 	return current.UID == object.UID && current.Status.Attached && current.DeletionTimestamp.IsZero(), nil
 }
 
-// volumesAttachedPatch replaces the list, which is what Kubernetes makes of every patch
-// of it, in the very version of the node that it was made from.
+// volumesAttachedPatch replaces the whole list, as every patch of this list does, in the
+// version of the node that the new list was made from.
 func volumesAttachedPatch(node *corev1.Node, told []corev1.AttachedVolume) client.Patch {
 	type status struct {
 		VolumesAttached []corev1.AttachedVolume `json:"volumesAttached"`

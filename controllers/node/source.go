@@ -11,9 +11,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
-// cachedNode looks at the cache, whose objects nobody changes. Lists don't wait until
-// the cache shows all that this process wrote, which is always something: what matters
-// of that is read by its name.
+// cachedNode reads the cache; its objects must not be changed. Lists do not wait until the
+// cache shows all writes of this process, because there is always one in flight. Where an own
+// write matters, the object is read by name.
 type cachedNode struct{ *Reconciler }
 
 func (c cachedNode) get(ctx context.Context, key client.ObjectKey, object client.Object) error {
@@ -32,7 +32,7 @@ func (c cachedNode) attachmentsOn(ctx context.Context, node string) ([]storagev1
 	return attachments.Items, err
 }
 
-// liveNode looks at the API server itself, before something is done by force.
+// liveNode reads the API server itself, before a step by force.
 type liveNode struct{ *Reconciler }
 
 func (l liveNode) get(ctx context.Context, key client.ObjectKey, object client.Object) error {

@@ -12,8 +12,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/attachintent"
 )
 
-// tell tells the pods of a node what their volumes wait for: once for each situation,
-// however often it is looked at.
+// tell records events for pods: what their volumes wait for, once for each situation.
 func (r *Reconciler) tell(ctx context.Context, seen *nodeView, plan []attach.Step) {
 	type telling struct {
 		pod  *corev1.Pod
@@ -49,7 +48,7 @@ func nodesIn(holders []attach.Holder) []string {
 	return slices.Compact(nodes)
 }
 
-// blockersOf are the pods for which other nodes have a volume.
+// blockersOf returns the pods for which other nodes have a volume.
 func (r *Reconciler) blockersOf(ctx context.Context, step attach.Step) []corev1.Pod {
 	var blockers []corev1.Pod
 	pods, err := r.podsOf(ctx, step.Volume)

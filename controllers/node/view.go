@@ -18,23 +18,24 @@ type nodeView struct {
 	attach.View
 	// users are the pods that want each of the wanted volumes.
 	users map[corev1.UniqueVolumeName][]*corev1.Pod
-	// attached are the wanted volumes that everybody sees the node to have, or to get.
+	// attached are the wanted volumes with an attachment to the node, or in its
+	// volumesAttached: all workers see them.
 	attached map[corev1.UniqueVolumeName]bool
-	// existing is true where Stowage itself attaches disks that somebody else made.
+	// existing is true if Stowage attaches existing disks to this node.
 	existing bool
-	// heard are the answers of clouds in this pass, by what they are about.
+	// heard are the answers of clouds in this pass, by subject.
 	heard map[string]any
 }
 
-// nodeSource is where a node is looked at: the cache, or the API server itself.
+// nodeSource is the source of reads about a node: the cache, or the API server itself.
 type nodeSource interface {
 	get(ctx context.Context, key client.ObjectKey, object client.Object) error
 	podsOn(ctx context.Context, node string) ([]corev1.Pod, error)
 	attachmentsOn(ctx context.Context, node string) ([]storagev1.VolumeAttachment, error)
 }
 
-// look reads what decides what is attached to a node: as much as the node has pods,
-// and those have volumes, however large the cluster is.
+// look reads what decides what is attached to a node. Its cost depends on the node's pods and
+// their volumes, not on the size of the cluster.
 func (r *Reconciler) look(ctx context.Context, from nodeSource, name string) (*nodeView, error) {
 	seen := &nodeView{
 		View:  attach.View{Name: name, Now: r.clock.Now(), Holders: map[corev1.UniqueVolumeName][]attach.Holder{}},
@@ -62,7 +63,7 @@ func (r *Reconciler) look(ctx context.Context, from nodeSource, name string) (*n
 	return seen, nil
 }
 
-// lookAtAttachments finds out what the node's attachments are of.
+// lookAtAttachments finds the volumes of the node's attachments.
 func (r *Reconciler) lookAtAttachments(ctx context.Context, from nodeSource, seen *nodeView) error {
 	attachments, err := from.attachmentsOn(ctx, seen.Name)
 	if err != nil {
@@ -91,8 +92,8 @@ func (r *Reconciler) lookAtAttachments(ctx context.Context, from nodeSource, see
 	return nil
 }
 
-// lookAtReports finds the volumes among what the node was told whose names say nothing:
-// those of drivers that are programs on the node have the volume object's in the end.
+// lookAtReports resolves names in volumesAttached that contain no driver and handle. Names of
+// FlexVolume drivers end with the name of the PersistentVolume.
 func (r *Reconciler) lookAtReports(ctx context.Context, from nodeSource, seen *nodeView) error {
 	if seen.Node == nil {
 		return nil
@@ -116,13 +117,14 @@ func (r *Reconciler) lookAtReports(ctx context.Context, from nodeSource, seen *n
 	return nil
 }
 
-// awaits tells whether the node is to get a volume, and nobody sees it yet.
+// awaits reports whether a pod wants a volume that has neither an attachment to the node nor
+// an entry in its volumesAttached yet.
 func (s *nodeView) awaits(name corev1.UniqueVolumeName) bool {
 	_, wanted := s.users[name]
 	return wanted && !s.attached[name]
 }
 
-// find reads an object that may not be there.
+// find reads an object, and reports whether it exists.
 func find(ctx context.Context, from nodeSource, key client.ObjectKey, object client.Object) (bool, error) {
 	err := from.get(ctx, key, object)
 	switch {

@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
-// lookAtPods finds out what the node's pods want attached.
+// lookAtPods finds the volumes that the node's pods want.
 func (r *Reconciler) lookAtPods(ctx context.Context, from nodeSource, seen *nodeView) error {
 	pods, err := from.podsOn(ctx, seen.Name)
 	if err != nil {
@@ -37,7 +37,6 @@ func (r *Reconciler) lookAtPods(ctx context.Context, from nodeSource, seen *node
 	return nil
 }
 
-// want notes that a pod wants a volume.
 func (s *nodeView) want(volume attach.Volume, pod *corev1.Pod) {
 	if _, known := s.users[volume.Name]; !known {
 		s.Wanted = append(s.Wanted, volume)
@@ -51,8 +50,8 @@ type podVolume struct {
 	source *corev1.Volume
 }
 
-// wantedVolume is what one of a pod's volumes is to its node. A claim that isn't bound
-// yet, and a volume that isn't known yet, wake the node once they are.
+// wantedVolume returns the volume on the node of one of a pod's volumes. If the claim is not
+// bound or the PersistentVolume is missing, their next event wakes the node.
 func wantedVolume(ctx context.Context, from nodeSource, seen *nodeView, asked podVolume) (attach.Volume, bool, error) {
 	volume, attachable, err := attach.Volume{}, false, error(nil)
 	switch {
@@ -72,7 +71,7 @@ func wantedVolume(ctx context.Context, from nodeSource, seen *nodeView, asked po
 	return volume, attach.Required(driver), nil
 }
 
-// claimedVolume finds the volume that the claim of one of a pod's volumes is bound to.
+// claimedVolume returns the volume that the claim of one of a pod's volumes is bound to.
 func claimedVolume(ctx context.Context, from nodeSource, seen *nodeView, asked podVolume) (attach.Volume, bool, error) {
 	pod, source := asked.pod, asked.source
 	key := client.ObjectKey{Namespace: pod.Namespace, Name: volume.ClaimName(pod, source)}
@@ -94,8 +93,8 @@ func claimedVolume(ctx context.Context, from nodeSource, seen *nodeView, asked p
 	return translated(ctx)(attach.OfPersistentVolume(pv))
 }
 
-// translated passes on what a volume is. One that nobody can translate is nothing to
-// attach, and no reason to leave the node's other volumes.
+// translated turns a translation error into a volume that is not attached: one bad volume must
+// not block the node's other volumes.
 func translated(ctx context.Context) func(attach.Volume, bool, error) (attach.Volume, bool, error) {
 	return func(volume attach.Volume, attachable bool, err error) (attach.Volume, bool, error) {
 		if err != nil {

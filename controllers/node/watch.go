@@ -21,46 +21,46 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// newNodeState lets pass nodes that come or go, and those of which something changed
-// that decides what is attached to them. A resync passes, too.
+// newNodeState passes nodes that are created or deleted, and changes that decide what is
+// attached to them. A resync passes, too.
 var newNodeState = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*corev1.Node), e.ObjectNew.(*corev1.Node)
 	return before.ResourceVersion == after.ResourceVersion || attachintent.OnlyNewUse.Update(e) || !equality.Semantic.DeepEqual(annotationsThatCount(before), annotationsThatCount(after))
 }}
 
-// annotationsThatCount are those that decide who attaches, and the kubelet's version,
-// which tells whether there is one.
+// annotationsThatCount are the annotations that decide which component attaches, and the
+// kubelet's version, which is empty without a kubelet.
 func annotationsThatCount(node *corev1.Node) [3]string {
 	return [3]string{node.Annotations[attach.ManagedAnnotation], node.Annotations[attach.KeepTerminatedAnnotation], node.Status.NodeInfo.KubeletVersion}
 }
 
-// newWants lets pass pods that come, go, are placed, or stop. What else their nodes
-// report of them changes nothing of what they want.
+// newWants passes pods that are created, deleted, scheduled or stopped. Other changes of their
+// status do not change the wanted volumes.
 var newWants = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
 	return before.UID != after.UID || before.Spec.NodeName != after.Spec.NodeName || attach.HasStopped(before) != attach.HasStopped(after)
 }}
 
-// newBindings lets pass claims that come to be bound, or not to be.
+// newBindings passes claims that become bound or lose their volume.
 var newBindings = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*corev1.PersistentVolumeClaim), e.ObjectNew.(*corev1.PersistentVolumeClaim)
 	return before.UID != after.UID || before.Spec.VolumeName != after.Spec.VolumeName || before.Status.Phase != after.Status.Phase
 }}
 
-// newClaimRefs lets pass volumes that come, go, or are tied to another claim, or whose access
-// modes change.
+// newClaimRefs passes volumes that are created, deleted, or tied to another claim, or have
+// other access modes.
 var newClaimRefs = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*corev1.PersistentVolume), e.ObjectNew.(*corev1.PersistentVolume)
 	return before.UID != after.UID || !slices.Equal(index.ClaimRefOf(before), index.ClaimRefOf(after)) ||
 		!slices.Equal(before.Spec.AccessModes, after.Spec.AccessModes)
 }}
 
-// newNeeds lets pass drivers whose word on attaching is a new one.
+// newNeeds passes drivers with a changed attachRequired.
 var newNeeds = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	return attach.Required(e.ObjectOld.(*storagev1.CSIDriver)) != attach.Required(e.ObjectNew.(*storagev1.CSIDriver))
 }}
 
-// nodeOfPod wakes a pod's node, where the pod has a volume that may be attached.
+// nodeOfPod wakes a pod's node, if the pod has a volume that may be attached.
 func nodeOfPod(_ context.Context, object client.Object) []reconcile.Request {
 	pod := object.(*corev1.Pod)
 	if pod.Spec.NodeName == "" || len(index.ClaimsOf(pod)) == 0 && !slices.ContainsFunc(pod.Spec.Volumes, func(volume corev1.Volume) bool { return attach.IsInline(&volume) }) {
@@ -73,7 +73,6 @@ func nodeOfAttachment(_ context.Context, object client.Object) []reconcile.Reque
 	return []reconcile.Request{wake.RequestNamed(object.(*storagev1.VolumeAttachment).Spec.NodeName)}
 }
 
-// nodesOfClaim wakes the nodes of a claim's pods.
 func (r *Reconciler) nodesOfClaim(ctx context.Context, object client.Object) []reconcile.Request {
 	pods := &corev1.PodList{}
 	err := r.client.List(ctx, pods, client.InNamespace(object.GetNamespace()), client.MatchingFields{index.PodsByClaim: object.GetName()},
@@ -84,7 +83,6 @@ func (r *Reconciler) nodesOfClaim(ctx context.Context, object client.Object) []r
 	return nodesOfPods(pods.Items)
 }
 
-// nodesOfVolume wakes the nodes of the pods of the claim that a volume is tied to.
 func (r *Reconciler) nodesOfVolume(ctx context.Context, object client.Object) []reconcile.Request {
 	ref := object.(*corev1.PersistentVolume).Spec.ClaimRef
 	if ref == nil {
@@ -95,7 +93,7 @@ func (r *Reconciler) nodesOfVolume(ctx context.Context, object client.Object) []
 	return r.nodesOfClaim(ctx, claim)
 }
 
-// nodesWaitingFor wakes the nodes whose pods want what an attachment was of.
+// nodesWaitingFor wakes the nodes with pods that want the volume of a deleted attachment.
 func (r *Reconciler) nodesWaitingFor(ctx context.Context, object client.Object) []reconcile.Request {
 	source := object.(*storagev1.VolumeAttachment).Spec.Source
 	volume := attach.Volume{Source: source}
@@ -109,7 +107,7 @@ func (r *Reconciler) nodesWaitingFor(ctx context.Context, object client.Object) 
 	return nodesOfPods(pods)
 }
 
-// allNodes wakes every node: drivers come and go rarely.
+// allNodes wakes every node: drivers and backends change rarely.
 func (r *Reconciler) allNodes(ctx context.Context, _ client.Object) []reconcile.Request {
 	nodes := &corev1.NodeList{}
 	if err := r.client.List(ctx, nodes, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
@@ -122,8 +120,8 @@ func (r *Reconciler) allNodes(ctx context.Context, _ client.Object) []reconcile.
 	return requests
 }
 
-// podsOf are the pods that name a volume: through the claims of all volume objects that
-// stand for it, or themselves.
+// podsOf returns the pods with a volume: through the claims of all PersistentVolumes that
+// refer to it, or as inline volume.
 func (r *Reconciler) podsOf(ctx context.Context, volume attach.Volume) ([]corev1.Pod, error) {
 	if volume.Source.PersistentVolumeName == nil {
 		pods := &corev1.PodList{}
@@ -150,7 +148,7 @@ func (r *Reconciler) podsOf(ctx context.Context, volume attach.Volume) ([]corev1
 	return found, nil
 }
 
-// objectsOf are the volume objects that stand for the same storage as one.
+// objectsOf returns the PersistentVolumes that refer to the same storage.
 func (r *Reconciler) objectsOf(ctx context.Context, name string) ([]corev1.PersistentVolume, error) {
 	pv := &corev1.PersistentVolume{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, pv, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
