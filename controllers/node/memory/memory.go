@@ -1,6 +1,6 @@
-// Package memory has what the reconciler of nodes remembers between passes, because the
-// cache doesn't show it yet: which node has a volume reserved, which attachments this
-// process made, which situations of a node an event told of. All of it may be lost at any
+// Package memory has what the reconciler of nodes remembers between passes, because the cache
+// does not show it yet. That is which node has a volume reserved, which attachments this
+// process made, and which situations of a node have an event. All of it may be lost at any
 // time; live reads decide then.
 package memory
 
@@ -11,15 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Reservations keep two nodes from being given one volume at the same time by this
-// process: who reserved it has it until its attachment is in the cache, where everybody
-// sees it. Its zero value is usable.
+// Reservations keep this process from giving one volume to two nodes at the same time. A
+// reservation lasts until the attachment is in the cache, where all workers see it. The zero
+// value is usable.
 type Reservations struct {
 	mu sync.Mutex
 	by map[corev1.UniqueVolumeName]string
 }
 
-// Take reserves a volume for a node, unless another one has it.
+// Take reserves a volume for a node, unless another one has it. It reports whether the node
+// has it now.
 func (r *Reservations) Take(volume corev1.UniqueVolumeName, node string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -33,7 +34,7 @@ func (r *Reservations) Take(volume corev1.UniqueVolumeName, node string) bool {
 	return true
 }
 
-// Holder is the node that a volume is reserved for.
+// Holder returns the node that a volume is reserved for.
 func (r *Reservations) Holder(volume corev1.UniqueVolumeName) (node string, taken bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -41,7 +42,7 @@ func (r *Reservations) Holder(volume corev1.UniqueVolumeName) (node string, take
 	return node, taken
 }
 
-// Drop gives back what a node reserved and didn't get.
+// Drop releases a reservation of a node that did not get the volume.
 func (r *Reservations) Drop(volume corev1.UniqueVolumeName, node string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,7 +51,7 @@ func (r *Reservations) Drop(volume corev1.UniqueVolumeName, node string) {
 	}
 }
 
-// Settle drops all of a node's but those that it still awaits.
+// Settle drops all reservations of a node but those that it still awaits.
 func (r *Reservations) Settle(node string, awaits func(corev1.UniqueVolumeName) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,8 +62,8 @@ func (r *Reservations) Settle(node string, awaits func(corev1.UniqueVolumeName) 
 	}
 }
 
-// MadeAttachments are those that this process made and nobody has deleted yet, as far
-// as it knows. Its zero value is usable.
+// MadeAttachments are the attachments that this process created and has not deleted. The zero
+// value is usable.
 type MadeAttachments struct{ uids sync.Map }
 
 // Add remembers one that was made.
@@ -77,14 +78,14 @@ func (m *MadeAttachments) Has(uid types.UID) bool {
 	return has
 }
 
-// ToldOnce remembers which situations of a node were told, for as long as they last. Its
+// ToldOnce remembers which situations of a node have an event, for as long as they last. The
 // zero value is usable.
 type ToldOnce struct {
 	mu   sync.Mutex
 	told map[string]map[string]bool
 }
 
-// News returns those of a node's situations that weren't told yet; the others are over.
+// News maps each of a node's situations to true if it is new. It forgets all other situations.
 func (t *ToldOnce) News(node string, situations []string) map[string]bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
