@@ -1,10 +1,10 @@
 // Package persistentvolume is the reconciler of PersistentVolumes. It sets their phases,
-// protects them while they are bound, and reclaims them: storage is deleted, kept or
-// recycled as the reclaim policy says, within the undelete window of the backend.
+// protects them while they are bound, and reclaims them. Storage is deleted, kept or recycled
+// as the reclaim policy says, within the undelete window of the backend.
 //
-// It deletes storage only after live reads: of the volume, of its claim, of other volumes
-// with the same handle, of attachments and of nodes. It never binds, and writes to a claim
-// only that its volume goes.
+// It deletes storage only after live reads: of the volume, of its claim, of other volumes with
+// the same handle, of attachments and of nodes. It never binds. The only thing that it writes
+// to a claim is the condition that its volume is being deleted.
 package persistentvolume
 
 import (
@@ -37,8 +37,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// Reconciler keeps the phases of volumes true. Reclaimer and Recycler have the steps for
-// those whose claim is gone.
+// Reconciler keeps the phases of volumes. Reclaimer and Recycler have the steps after the
+// deletion of their claim.
 type Reconciler struct {
 	client  client.Client
 	live    client.Reader
@@ -52,7 +52,7 @@ type Reconciler struct {
 	reclaimer *reclaim.Reclaimer
 }
 
-// New makes the reconciler. The index is the one that the reconciler of claims keeps.
+// New makes the reconciler. It shares the index with the reconciler of claims.
 func New(deps reconciler.Dependencies, index *binder.Index) *Reconciler {
 	r := &Reconciler{client: deps.Client, live: deps.Live, scope: deps.Scope, storage: deps.Storage, index: index}
 	r.recycler = recycle.New(deps, r.waking.Add, &r.told)
@@ -60,8 +60,8 @@ func New(deps reconciler.Dependencies, index *binder.Index) *Reconciler {
 	return r
 }
 
-// volumeStep brings a volume further; it tells whether the pass is over, and when
-// to look again.
+// volumeStep is one step for a volume. It returns whether the pass is over, and when to
+// reconcile again.
 type volumeStep func(context.Context, *corev1.PersistentVolume) (done bool, result ctrl.Result, err error)
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get;list;watch;update;patch;delete
@@ -92,8 +92,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// steps are what a volume needs, in order. In scope=classes phases and protection
-// are kube-controller-manager's.
+// steps are the steps for a volume, in order. In scope=classes kube-controller-manager keeps
+// phases and protection.
 func (r *Reconciler) steps() []volumeStep {
 	if r.scope == reconciler.ClassesScope {
 		return []volumeStep{r.reclaimer.EnsureReclaimable, r.reclaimer.RemoveAttachFinalizer, r.reclaimer.Reclaim}
@@ -104,9 +104,9 @@ func (r *Reconciler) steps() []volumeStep {
 	}
 }
 
-// ensurePhase writes the phase that the volume and its claim call for. A volume
-// tied to a claim that isn't bound to it yet is left alone: the claim's reconciler
-// is at work on both, or was and will be again.
+// ensurePhase writes the phase that follows from the volume and its claim. It skips a volume
+// that is tied to a claim which is not bound to it yet. The claim's reconciler writes both,
+// now or on its next pass.
 func (r *Reconciler) ensurePhase(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
 	ref := pv.Spec.ClaimRef
 	if ref == nil || ref.UID == "" {
@@ -129,8 +129,8 @@ func (r *Reconciler) ensurePhase(ctx context.Context, pv *corev1.PersistentVolum
 	}
 }
 
-// ensureAvailable says of a free volume that it is, unless a claim is about to be
-// bound to it: the two writes would only meet.
+// ensureAvailable sets a free volume to Available, unless a claim is about to be bound to it:
+// the two writes would conflict.
 func (r *Reconciler) ensureAvailable(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
 	if pv.Status.Phase != corev1.VolumeAvailable && pv.DeletionTimestamp.IsZero() && r.index.Promised(pv.Name) {
 		return true, ctrl.Result{RequeueAfter: wake.AfterContention}, nil
@@ -138,9 +138,9 @@ func (r *Reconciler) ensureAvailable(ctx context.Context, pv *corev1.PersistentV
 	return false, ctrl.Result{}, patch.SetPhase(ctx, r.client, pv, corev1.VolumeAvailable, "")
 }
 
-// ensureBound says of a volume that its claim is bound to it. Whoever bound the claim
-// said so before: where it isn't so, the cache is most likely behind, and what it
-// holds is not what to write on.
+// ensureBound sets a volume to Bound. The bind wrote that phase before it wrote the claim. If
+// the cache shows another phase, the cache is most likely stale, and a live read has to
+// confirm it before the write.
 func (r *Reconciler) ensureBound(ctx context.Context, pv *corev1.PersistentVolume) error {
 	if pv.Status.Phase == corev1.VolumeBound {
 		return nil
@@ -153,9 +153,9 @@ func (r *Reconciler) ensureBound(ctx context.Context, pv *corev1.PersistentVolum
 	return patch.SetPhase(ctx, r.client, pv, corev1.VolumeBound, "")
 }
 
-// claimOf finds the claim that a reference means, nil where it is gone: deleted,
-// or deleted and made again under the same name. The cache may be behind the
-// claim's creation: that a claim is gone is believed when read live.
+// claimOf finds the claim of a reference. It returns nil if the claim was deleted, even if it
+// was recreated under the same name. The cache may not show a new claim yet, so a live read
+// confirms that it is gone.
 func (r *Reconciler) claimOf(ctx context.Context, ref *corev1.ObjectReference) (*corev1.PersistentVolumeClaim, error) {
 	key := client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
 	for _, reader := range []client.Reader{r.client, r.live} {
@@ -171,7 +171,7 @@ func (r *Reconciler) claimOf(ctx context.Context, ref *corev1.ObjectReference) (
 	return nil, nil
 }
 
-// release marks a volume whose claim is gone. Its data stays as it is.
+// release sets a volume without its claim to Released. Its data stays as it is.
 func (r *Reconciler) release(ctx context.Context, pv *corev1.PersistentVolume) error {
 	if pv.Status.Phase == corev1.VolumeFailed {
 		return nil
@@ -179,12 +179,12 @@ func (r *Reconciler) release(ctx context.Context, pv *corev1.PersistentVolume) e
 	return patch.SetPhase(ctx, r.client, pv, corev1.VolumeReleased, "")
 }
 
-// releaseUnbound releases a deleted volume whose claim isn't bound to it yet: it
+// releaseUnbound releases a deleted volume if its claim is not bound to it yet. The claim
 // never will be, and each would wait for the other.
 //
-// A bind may be under way. It writes the volume's phase before the claim: where the
-// phase isn't Bound yet, that write comes too late once this one is made. Where it
-// is, the claim is written first, so that the bind's last write conflicts.
+// A bind may be in flight. It writes the volume's phase before the claim. If the phase is not
+// Bound yet, this write makes the bind's phase write conflict. If it is, this writes the claim
+// first, so that the bind's last write conflicts.
 func (r *Reconciler) releaseUnbound(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
 	ref := pv.Spec.ClaimRef
 	claim := &corev1.PersistentVolumeClaim{}
@@ -202,7 +202,8 @@ func (r *Reconciler) releaseUnbound(ctx context.Context, pv *corev1.PersistentVo
 	return false, ctrl.Result{}, r.release(ctx, pv)
 }
 
-// fence writes to the claim what its own reconciler will find: the volume goes.
+// fence writes to the claim that the volume is being deleted. It changes the resourceVersion
+// that a bind needs.
 func (r *Reconciler) fence(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
 	before := claim.DeepCopy()
 	reason, message := bindable.OldVolume(pv, claim)
@@ -213,9 +214,9 @@ func (r *Reconciler) fence(ctx context.Context, claim *corev1.PersistentVolumeCl
 	return wrap.Error(client.IgnoreNotFound(err), "taking volume %s from claim %s/%s", pv.Name, claim.Namespace, claim.Name)
 }
 
-// unbind frees a volume that was tied to a claim which took another one. Storage
-// that a provisioner made for the claim and no pod used is released, to be reclaimed;
-// what a person made becomes available again.
+// unbind frees a volume that was tied to a claim which took another one. Storage that a
+// provisioner made for the claim and no pod used is released, to be reclaimed; what a person
+// made becomes available again.
 func (r *Reconciler) unbind(ctx context.Context, pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) error {
 	if provisioned.MadeFor(pv, claim) {
 		return r.release(ctx, pv)
@@ -230,7 +231,7 @@ func (r *Reconciler) unbind(ctx context.Context, pv *corev1.PersistentVolume, cl
 	return patch.SetPhase(ctx, r.client, pv, corev1.VolumeAvailable, "")
 }
 
-// SetupWithManager watches volumes and what decides over them.
+// SetupWithManager watches volumes and what decides about them.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	building := ctrl.NewControllerManagedBy(mgr).
 		Named("persistentvolume").
@@ -253,5 +254,5 @@ func (r *Reconciler) openFor(pv *corev1.PersistentVolume, object *stowagev1alpha
 	return r.storage.Open(object, func() { r.waking.Add(key) })
 }
 
-// volumeWorkers is how many volumes are worked on at once.
+// volumeWorkers is the number of concurrent reconciles.
 const volumeWorkers = 32

@@ -13,9 +13,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/provisioned"
 )
 
-// ensureMigrated marks a volume with the CSI driver that took over its in-tree
-// provisioner: without the mark the sidecars of that driver leave the volume alone. It
-// removes the finalizers of deleters that don't delete this volume.
+// ensureMigrated marks a volume with the CSI driver that took over its in-tree provisioner:
+// without the mark the sidecars of that driver ignore the volume. It removes the finalizers of
+// deleters that do not delete this volume.
 func (r *Reconciler) ensureMigrated(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
 	if pv.Annotations[volume.AnnDynamicallyProvisioned] == "" {
 		return false, ctrl.Result{}, nil
@@ -31,9 +31,9 @@ func (r *Reconciler) ensureMigrated(ctx context.Context, pv *corev1.PersistentVo
 	return false, ctrl.Result{}, patch.Volume(ctx, r.client, before, pv, "marking the driver of")
 }
 
-// uselessFinalizers are those of a volume with an in-tree provisioner that no deleter
-// removes: kubernetes.io/pv-controller, unless a person is yet to be told that nothing
-// deletes the storage, and external-provisioner's where no CSI driver took the type over.
+// uselessFinalizers are those of a volume with an in-tree provisioner that no deleter removes.
+// One is kubernetes.io/pv-controller, unless an event has yet to say that nothing deletes the
+// storage. The other is external-provisioner's, if no CSI driver took over the type.
 func uselessFinalizers(pv *corev1.PersistentVolume) []string {
 	provisioner := pv.Annotations[volume.AnnDynamicallyProvisioned]
 	switch {

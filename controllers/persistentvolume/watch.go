@@ -15,9 +15,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
-// NewTies lets pass claims that come, go, or are being deleted, and those that name
-// another volume or complete their binding: of a claim a volume reads nothing else.
-// A resync, in which nothing differs, passes too.
+// NewTies passes claims that are created or deleted, and those that name another volume or
+// complete their binding. A volume reads nothing else of a claim. A resync, in which nothing
+// differs, passes too.
 var NewTies = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*corev1.PersistentVolumeClaim), e.ObjectNew.(*corev1.PersistentVolumeClaim)
 	return before.ResourceVersion == after.ResourceVersion || before.UID != after.UID ||
@@ -25,8 +25,8 @@ var NewTies = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
 }}
 
-// volumesOfClaim wakes the volumes tied to a claim, the one that it is bound to
-// and any that it left. One that was untied from a claim may wait for its end.
+// volumesOfClaim wakes the volumes tied to a claim, the one that it is bound to and any that
+// it left. A volume that was untied from a claim may wait for its deletion.
 func (r *Reconciler) volumesOfClaim(ctx context.Context, object client.Object) []reconcile.Request {
 	volumes := &corev1.PersistentVolumeList{}
 	if err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByClaim: client.ObjectKeyFromObject(object).String()}, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
@@ -44,8 +44,7 @@ func (r *Reconciler) volumeOfLocalVolume(_ context.Context, object client.Object
 	return []reconcile.Request{wake.Request(object)}
 }
 
-// volumesOfBackend wakes the volumes of a backend, because the time for which a
-// deleted claim's data is kept may have changed.
+// volumesOfBackend wakes the volumes of a backend: the undelete window may have changed.
 func (r *Reconciler) volumesOfBackend(ctx context.Context, object client.Object) []reconcile.Request {
 	volumes := &corev1.PersistentVolumeList{}
 	if err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByBackend: object.GetName()}, wake.Unhurried); err != nil {
