@@ -22,8 +22,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
-// attacherFinalizerOf is the finalizer that a volume object of a driver of ours, or of an
-// existing disk, has while it may be attached; "" for all others.
+// attacherFinalizerOf returns the finalizer of a PersistentVolume of a driver of ours, or of
+// an existing disk, while it may be attached; "" for all others.
 func attacherFinalizerOf(pv *corev1.PersistentVolume) string {
 	switch {
 	case attachintent.NeedsAttach(pv):
@@ -35,8 +35,8 @@ func attacherFinalizerOf(pv *corev1.PersistentVolume) string {
 	}
 }
 
-// RemoveAttachFinalizer lets a deleted volume go that no attachment is of: until then
-// the object says what is attached.
+// RemoveAttachFinalizer removes the finalizer of a deleted volume without attachments. Until
+// then the object is the record of what is attached.
 func (r *Reclaimer) RemoveAttachFinalizer(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
 	finalizer := attacherFinalizerOf(pv)
 	if pv.DeletionTimestamp.IsZero() || finalizer == "" || !controllerutil.ContainsFinalizer(pv, finalizer) {
@@ -49,7 +49,7 @@ func (r *Reclaimer) RemoveAttachFinalizer(ctx context.Context, pv *corev1.Persis
 	if len(attachments.Items) > 0 {
 		return false, ctrl.Result{}, nil
 	}
-	// The cache only saves the question.
+	// The list from the cache only saves live reads.
 	all, err := r.shared.Attachments.Get(ctx, struct{}{})
 	if err != nil || len(all.Volume[pv.Name]) > 0 {
 		return false, ctrl.Result{}, err
@@ -59,7 +59,7 @@ func (r *Reclaimer) RemoveAttachFinalizer(ctx context.Context, pv *corev1.Persis
 	return false, ctrl.Result{}, patch.Volume(ctx, r.client, before, pv, "letting go of detached")
 }
 
-// detached returns an error of kind InProgress while there is an attachment of a volume.
+// detached returns an error of kind InProgress while a volume has an attachment.
 func (r *Reclaimer) detached(ctx context.Context, pv *corev1.PersistentVolume) error {
 	if !attachintent.NeedsAttach(pv) {
 		return nil
@@ -74,8 +74,8 @@ func (r *Reclaimer) detached(ctx context.Context, pv *corev1.PersistentVolume) e
 	return nil
 }
 
-// detachedIndeed asks the API server itself, and the nodes: one that uses a volume may
-// do so though its attachment is gone, because somebody took the finalizer off.
+// detachedIndeed checks attachments and nodes, live. A node may use a volume although its
+// attachment is gone, because a person may have removed the finalizer.
 func (r *Reclaimer) detachedIndeed(ctx context.Context, pv *corev1.PersistentVolume) error {
 	if !attachintent.NeedsAttach(pv) {
 		return nil

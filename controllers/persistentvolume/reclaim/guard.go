@@ -18,10 +18,10 @@ import (
 	"github.com/stowage-dev/stowage/internal/uses"
 )
 
-// reclaimable tells whether a volume that no claim holds is to go, with its
-// storage. Nobody but its claim's end condemns a volume: without a claimRef, or
-// reserved by a person for a claim to come, it stays. What a person deleted can't
-// be bound any more, whoever it is reserved for, and its policy holds.
+// reclaimable reports whether a volume without a claim must be deleted with its storage. Only
+// the deletion of its claim leads to that. A volume without a claimRef, or reserved by a
+// person for a future claim, stays. A volume that a person deleted cannot be bound any more,
+// even if it is reserved, and its policy applies.
 func reclaimable(pv *corev1.PersistentVolume) bool {
 	switch {
 	case !provisioned.MayDelete(pv):
@@ -33,9 +33,9 @@ func reclaimable(pv *corev1.PersistentVolume) bool {
 	}
 }
 
-// deletedElsewhere reports whether another program deletes the storage of a volume that
-// no driver of Stowage made: the provisioner that made it or, of a static volume, the
-// provisioner of its CSI driver. Those do so only while the volume is Released.
+// deletedElsewhere reports whether another program deletes the storage of a volume that no
+// driver of Stowage made. That is the provisioner that made it or, for a static volume, the
+// provisioner of its CSI driver. They do so only while the volume is Released.
 func deletedElsewhere(pv *corev1.PersistentVolume) bool {
 	provisioner := pv.Annotations[volume.AnnDynamicallyProvisioned]
 	switch {
@@ -48,8 +48,8 @@ func deletedElsewhere(pv *corev1.PersistentVolume) bool {
 	}
 }
 
-// unused returns an error where a volume's storage is not to be removed yet, because it
-// is another's, too, or attached.
+// unused returns an error if a volume's storage must not be removed yet, because another
+// volume refers to it or it is attached.
 func (r *Reclaimer) unused(ctx context.Context, pv *corev1.PersistentVolume) error {
 	if err := r.alone(ctx, pv); err != nil {
 		return err
@@ -57,7 +57,7 @@ func (r *Reclaimer) unused(ctx context.Context, pv *corev1.PersistentVolume) err
 	return r.detached(ctx, pv)
 }
 
-// unusedIndeed asks the API server itself.
+// unusedIndeed does the same from live reads.
 func (r *Reclaimer) unusedIndeed(ctx context.Context, pv *corev1.PersistentVolume) error {
 	if err := r.aloneIndeed(ctx, pv); err != nil {
 		return err
@@ -65,8 +65,8 @@ func (r *Reclaimer) unusedIndeed(ctx context.Context, pv *corev1.PersistentVolum
 	return r.detachedIndeed(ctx, pv)
 }
 
-// alone returns an error where another volume object stands for the same storage:
-// its data would be removed too.
+// alone returns an error if another PersistentVolume refers to the same storage: it would lose
+// its data.
 func (r *Reclaimer) alone(ctx context.Context, pv *corev1.PersistentVolume) error {
 	volumes := &corev1.PersistentVolumeList{}
 	if err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByHandle: index.HandleOf(pv)[0]}, client.UnsafeDisableDeepCopy); err != nil {
@@ -75,8 +75,8 @@ func (r *Reclaimer) alone(ctx context.Context, pv *corev1.PersistentVolume) erro
 	return standsAlone(pv, liveread.GroupByHandle(volumes.Items))
 }
 
-// aloneIndeed asks the API server itself: a volume object that the cache has not seen
-// yet would lose its data.
+// aloneIndeed does the same from a live read: the cache may not show a new PersistentVolume,
+// which would lose its data.
 func (r *Reclaimer) aloneIndeed(ctx context.Context, pv *corev1.PersistentVolume) error {
 	all, err := r.shared.Handles.Get(ctx, struct{}{})
 	if err != nil {
@@ -85,8 +85,8 @@ func (r *Reclaimer) aloneIndeed(ctx context.Context, pv *corev1.PersistentVolume
 	return standsAlone(pv, all)
 }
 
-// standsAlone returns an error where another volume object stands for the same storage:
-// its data would be removed too.
+// standsAlone returns an error if another PersistentVolume refers to the same storage: it
+// would lose its data.
 func standsAlone(pv *corev1.PersistentVolume, all liveread.ByHandle) error {
 	other := all.Beside(pv)
 	if other == "" {
@@ -95,13 +95,13 @@ func standsAlone(pv *corev1.PersistentVolume, all liveread.ByHandle) error {
 	return backend.Conflict.Errorf("volume %s stands for the same storage: delete it first, or set the policy of %s to Retain", other, pv.Name)
 }
 
-// retainedFor is how long the data of a volume is still kept: from the end of its
-// claim or, where that didn't condemn it, from its deletion. Without a window no
-// clock is asked: the API server's may be ahead of this one.
+// retainedFor returns how long the data of a volume is still kept. The window begins when the
+// claim was deleted or, for a volume that was deleted without being Released, with that
+// deletion. Without a window no clock is read: the API server's may be ahead of this one.
 func (r *Reclaimer) retainedFor(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend) time.Duration {
 	window, from := object.Spec.Deletion.RetainFor.Duration, pv.Status.LastPhaseTransitionTime
-	// A Released volume is deleted by this reconciler when the window is over,
-	// which must not open it again.
+	// This reconciler deletes a Released volume at the end of the window, which must not start
+	// the window again.
 	if pv.Status.Phase != corev1.VolumeReleased && from.Before(pv.DeletionTimestamp) {
 		from = pv.DeletionTimestamp
 	}

@@ -1,7 +1,7 @@
-// Package reclaim does with the storage of a volume what its reclaim policy says, once no
-// claim holds it: delete it, after the backend's undelete window, or keep it. Storage is
-// deleted only after live reads say that no claim, no other volume object, no attachment
-// and no node has it.
+// Package reclaim applies the reclaim policy to the storage of a volume, once no claim holds
+// it. It deletes the storage after the backend's undelete window, or keeps it. It deletes only
+// after live reads confirm that no claim, no other PersistentVolume, no attachment and no node
+// has the storage.
 package reclaim
 
 import (
@@ -35,8 +35,7 @@ import (
 // Open opens a backend for calls that a volume waits for: an answer wakes the volume.
 type Open func(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend) (backend.Backend, error)
 
-// Reclaimer does with the storage of a volume what its reclaim policy says, once no claim
-// holds it.
+// Reclaimer applies the reclaim policy to the storage of a volume, once no claim holds it.
 type Reclaimer struct {
 	client   client.Client
 	live     client.Reader
@@ -57,8 +56,8 @@ func New(deps reconciler.Dependencies, open Open, recycler *recycle.Recycler, to
 	}
 }
 
-// EnsureProtected adds the finalizer to a volume that was created while the
-// admission plug-in was off.
+// EnsureProtected adds the finalizer to a volume that was created while the admission plug-in
+// was off.
 func (r *Reclaimer) EnsureProtected(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
 	if !pv.DeletionTimestamp.IsZero() || controllerutil.ContainsFinalizer(pv, uses.VolumeProtection) {
 		return false, ctrl.Result{}, nil
@@ -68,9 +67,9 @@ func (r *Reclaimer) EnsureProtected(ctx context.Context, pv *corev1.PersistentVo
 	return false, ctrl.Result{}, patch.Volume(ctx, r.client, before, pv, "protecting")
 }
 
-// RemoveProtection lets a deleted volume go that no claim is bound to. Where
-// somebody took the claim off the volume, the claim is about to tie it again. From a
-// volume that is yet to be reclaimed the last write takes both finalizers.
+// RemoveProtection removes the protection of a deleted volume without a bound claim. If a
+// person removed the claimRef, the bound claim is about to tie the volume again. For a volume
+// that is yet to be reclaimed, the last write removes both finalizers.
 func (r *Reclaimer) RemoveProtection(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
 	if pv.DeletionTimestamp.IsZero() || pv.Status.Phase == corev1.VolumeBound || controllerutil.ContainsFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) ||
 		!slices.ContainsFunc(pv.Finalizers, isProtection) {
@@ -94,16 +93,15 @@ func (r *Reclaimer) RemoveProtection(ctx context.Context, pv *corev1.PersistentV
 	return false, ctrl.Result{}, nil
 }
 
-// isProtection reports whether a finalizer only keeps a volume until no claim is bound to
-// it. That of in-tree deleters, of which kube-controller-manager has none any more, would
-// keep a volume for ever.
+// isProtection reports whether a finalizer only keeps a volume until no claim is bound to it.
+// The finalizer of in-tree deleters would keep a volume for ever: kube-controller-manager has
+// no such deleter any more.
 func isProtection(finalizer string) bool {
 	return finalizer == uses.VolumeProtection || finalizer == volume.PVDeletionInTreeProtectionFinalizer
 }
 
-// EnsureReclaimable adds the finalizer to a volume that one of Stowage's drivers
-// made and that lost it, as in a restored backup: without it nobody would remove
-// its storage.
+// EnsureReclaimable adds the finalizer to a volume that one of Stowage's drivers made and that
+// lost it, as in a restored backup. Without it nothing would remove its storage.
 func (r *Reclaimer) EnsureReclaimable(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
 	if !pv.DeletionTimestamp.IsZero() || !provisioned.Here(pv) || !backend.IsOurs(pv.Spec.CSI.Driver) ||
 		controllerutil.ContainsFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
@@ -114,12 +112,12 @@ func (r *Reclaimer) EnsureReclaimable(ctx context.Context, pv *corev1.Persistent
 	return false, ctrl.Result{}, patch.Volume(ctx, r.client, before, pv, "keeping")
 }
 
-// Reclaim removes the storage of a released volume whose policy is Delete, in an
-// order that survives a crash anywhere and two leaders at once:
+// Reclaim removes the storage of a released volume of policy Delete, in an order that survives
+// a crash anywhere and two leaders at once:
 //
 //	decide, from a live read
-//	DELETE the volume object, with the uid and resourceVersion of that read: the
-//	  point of no return. Our finalizer holds the object, nobody binds it again
+//	DELETE the PersistentVolume, with the uid and resourceVersion of that read: the
+//	  point of no return. Our finalizer keeps the object, and nothing binds it again
 //	decide again, from a live read: a person may have chosen Retain meanwhile
 //	remove the storage
 //	remove the finalizer
@@ -149,8 +147,7 @@ func (r *Reclaimer) Reclaim(ctx context.Context, pv *corev1.PersistentVolume) (b
 	return true, result, err
 }
 
-// removeStorage removes the storage of a volume that nobody claims, once the time
-// for which it is to be kept is over.
+// removeStorage removes the storage of a volume without a claim, after the undelete window.
 func (r *Reclaimer) removeStorage(ctx context.Context, pv *corev1.PersistentVolume) (ctrl.Result, error) {
 	object, opened, err := r.backendFor(ctx, pv)
 	if err != nil {
@@ -183,8 +180,8 @@ func (r *Reclaimer) removeStorage(ctx context.Context, pv *corev1.PersistentVolu
 	return ctrl.Result{}, nil
 }
 
-// tellEnd tells what became of a volume's storage. A backend whose record of it was gone
-// removed nothing.
+// tellEnd records what became of a volume's storage. A backend without a record of it removed
+// nothing.
 func (r *Reclaimer) tellEnd(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend, remains string) {
 	if remains != "" {
 		r.events.Eventf(pv, nil, corev1.EventTypeWarning, "VolumeFailedDelete", "Delete",
@@ -212,8 +209,7 @@ func (r *Reclaimer) backendFor(ctx context.Context, pv *corev1.PersistentVolume)
 	return object, opened, err
 }
 
-// waitOrFail tells that something goes on that the removal of storage waits for, or why
-// the storage is still there.
+// waitOrFail records what the removal of storage waits for, or why it failed.
 func (r *Reclaimer) waitOrFail(pv *corev1.PersistentVolume, err error) (ctrl.Result, error) {
 	if backend.Unfinished(err) {
 		r.tell(pv, corev1.EventTypeNormal, "VolumeDelete", err)
@@ -222,22 +218,22 @@ func (r *Reclaimer) waitOrFail(pv *corev1.PersistentVolume, err error) (ctrl.Res
 	return ctrl.Result{}, r.failDelete(pv, err)
 }
 
-// failDelete tells the volume's reader why its storage is still there, and
-// returns the error, so that it is tried again ever more slowly.
+// failDelete records on the volume why its storage is still there, and returns the error, so
+// that it is retried with backoff.
 func (r *Reclaimer) failDelete(pv *corev1.PersistentVolume, err error) error {
 	r.tell(pv, corev1.EventTypeWarning, "VolumeFailedDelete", err)
 	return fmt.Errorf("deleting the storage of volume %s: %w", pv.Name, err)
 }
 
-// tell sends an event of a volume's deletion, unless it was the last that was sent.
+// tell records an event of a volume's deletion, unless it equals the last one.
 func (r *Reclaimer) tell(pv *corev1.PersistentVolume, kind, reason string, err error) {
 	if r.told.IsNews(client.ObjectKeyFromObject(pv), err.Error()) {
 		r.events.Eventf(pv, nil, kind, reason, "Delete", "%v", err)
 	}
 }
 
-// letGo removes the finalizer of a volume that no claim holds, and that of its
-// protection with it: the last write.
+// letGo removes the reclaim finalizer of a volume without a claim, and that of its protection
+// with it: the last write.
 func (r *Reclaimer) letGo(ctx context.Context, pv *corev1.PersistentVolume) error {
 	before := pv.DeepCopy()
 	if !controllerutil.RemoveFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
@@ -249,9 +245,8 @@ func (r *Reclaimer) letGo(ctx context.Context, pv *corev1.PersistentVolume) erro
 	return patch.Volume(ctx, r.client, before, pv, "letting go of")
 }
 
-// reclaimForeign reclaims released volumes that no driver of Stowage made: those of
-// policy Recycle, as far as that goes. A provisioner of their own deletes the others, or
-// a person does.
+// reclaimForeign reclaims released volumes that no driver of Stowage made. It recycles those
+// of policy Recycle, if possible. Their own provisioner, or a person, deletes the others.
 func (r *Reclaimer) reclaimForeign(ctx context.Context, pv *corev1.PersistentVolume) (ctrl.Result, error) {
 	if r.scope == reconciler.ClassesScope || !pv.DeletionTimestamp.IsZero() || pv.Status.Phase != corev1.VolumeReleased {
 		return ctrl.Result{}, nil

@@ -16,8 +16,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
-// retain lets a deleted volume object go whose data a person wants to keep. The wish is
-// written down where the data is first: once the object is gone nothing else tells it
+// retain releases a deleted PersistentVolume without policy Delete: its data must stay. The
+// backend records that first. Once the object is gone, nothing else distinguishes the data
 // from an orphan, which an audit may remove.
 func (r *Reclaimer) retain(ctx context.Context, pv *corev1.PersistentVolume) (ctrl.Result, error) {
 	place, err := r.noteRetained(ctx, pv)
@@ -39,8 +39,8 @@ func (r *Reclaimer) retain(ctx context.Context, pv *corev1.PersistentVolume) (ct
 	return ctrl.Result{}, nil
 }
 
-// noteRetained has the backend note that a volume is kept, and tells where its data
-// is. A backend that can't be opened audits nothing.
+// noteRetained makes the backend record that a volume is kept, and returns where its data is.
+// A backend that cannot be opened audits nothing.
 func (r *Reclaimer) noteRetained(ctx context.Context, pv *corev1.PersistentVolume) (place string, err error) {
 	names := index.BackendOf(pv)
 	if len(names) == 0 {
