@@ -10,18 +10,18 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
-// directory is one of a server, or of nodes. Two names of one server aren't known to be
-// one.
+// directory is a directory of a server, or of nodes. Two names of one server are not
+// recognised as one.
 type directory struct {
 	server string
-	// onNode: it is a node's own. Node is which, if that is known.
+	// onNode is true if it is a node's own. Node is that node, if known.
 	onNode bool
 	node   nodeLabel
 	path   string
 }
 
-// directoryOf is where a volume lies, if it lies in a directory: of those made by
-// drivers, where the attributes of the usual ones say so.
+// directoryOf returns the directory of a volume, if it has one. For CSI volumes it reads the
+// attributes of common drivers.
 func directoryOf(pv *corev1.PersistentVolume) directory {
 	switch {
 	case pv.Spec.NFS != nil:
@@ -41,8 +41,8 @@ func directoryOf(pv *corev1.PersistentVolume) directory {
 	}
 }
 
-// directoryOfBackend is where the volumes of a StorageBackend lie: of a local one, on
-// whichever nodes.
+// directoryOfBackend returns the directory that has the volumes of a StorageBackend. That of a
+// local backend may be on any node.
 func directoryOfBackend(object *stowagev1alpha1.StorageBackend) directory {
 	switch {
 	case object.Spec.NFS != nil:
@@ -54,7 +54,7 @@ func directoryOfBackend(object *stowagev1alpha1.StorageBackend) directory {
 	}
 }
 
-// meets tells whether one of two directories is, or is in, the other.
+// meets reports whether one of two directories is, or is in, the other.
 func (d directory) meets(other directory) bool {
 	if d.onNode {
 		return other.onNode && !d.node.isOther(other.node) && (d.isIn(other) || other.isIn(d))

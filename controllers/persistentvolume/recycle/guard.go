@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/uses"
 )
 
-// whyNotRecyclable says why nobody can empty a volume: "" for nothing.
+// whyNotRecyclable returns why a volume cannot be emptied, or "".
 func (r *Recycler) whyNotRecyclable(pv *corev1.PersistentVolume) string {
 	switch {
 	case pathOnNode(pv) != "":
@@ -28,11 +28,11 @@ func (r *Recycler) whyNotRecyclable(pv *corev1.PersistentVolume) string {
 	}
 }
 
-// checkUnused returns an error, from live reads, where the data of a volume to be
-// recycled is used, or is others', too.
+// checkUnused returns an error, from live reads, if the data of a volume to be recycled is in
+// use, or belongs to another volume, too.
 func (r *Recycler) checkUnused(ctx context.Context, pv *corev1.PersistentVolume) error {
 	ref := pv.Spec.ClaimRef
-	// A pod whose containers have ended may have the volume mounted still.
+	// A pod may still have the volume mounted after its containers ended.
 	used, err := uses.UsedByPod(ctx, r.live, stowagev1alpha1.ClaimReference{Namespace: ref.Namespace, Name: ref.Name}, uses.IsFinished)
 	switch {
 	case err != nil:
@@ -44,8 +44,8 @@ func (r *Recycler) checkUnused(ctx context.Context, pv *corev1.PersistentVolume)
 	}
 }
 
-// checkApart returns an error where another volume, or a StorageBackend, is in the
-// directory of a volume, or around it.
+// checkApart returns an error if another volume, or a StorageBackend, is in the directory of a
+// volume, or around it.
 func (r *Recycler) checkApart(ctx context.Context, pv *corev1.PersistentVolume) error {
 	volumes, backends := &corev1.PersistentVolumeList{}, &stowagev1alpha1.StorageBackendList{}
 	for _, list := range []client.ObjectList{volumes, backends} {

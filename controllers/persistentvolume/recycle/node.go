@@ -18,23 +18,22 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// errAsked says that it is the node agent's turn.
+// errAsked means that the next step is the node agent's.
 var errAsked = errors.New("waiting for the node's agent")
 
 // +kubebuilder:rbac:groups=stowage.dev,resources=localrecyclings,verbs=get;list;watch;create;patch;delete
 
-// recycleOnNode has a node's agent empty the directory of a volume, as it was decided
-// on from live reads, and makes the volume available again:
+// recycleOnNode makes a node's agent empty the directory of a volume, and makes the volume
+// available again. Live reads decided it before:
 //
 //	create a LocalRecycling with the uid and resourceVersion of that read
-//	the agent says that it can: the next pass, which decided anew, approves
-//	the agent empties the directory, and says so
-//	take the claim off the volume, with that same resourceVersion
+//	the agent reports that it can: the next pass, which decided again, approves
+//	the agent empties the directory, and reports it
+//	remove the claimRef of the volume, with that same resourceVersion
 //	delete the LocalRecycling
 //
-// Who is late, after another freed the volume, approves and frees nothing: each write
-// demands what was read before the decision. And what is written to the volume ends the
-// LocalRecycling.
+// A stale leader does no harm: each write carries the resourceVersion that it was decided on.
+// A change of the volume ends the LocalRecycling.
 func (r *Recycler) recycleOnNode(ctx context.Context, pv *corev1.PersistentVolume) (ctrl.Result, error) {
 	err := r.emptyOnNode(ctx, pv)
 	switch {
@@ -72,7 +71,7 @@ func (r *Recycler) emptyOnNode(ctx context.Context, pv *corev1.PersistentVolume)
 	return r.followUp(ctx, pv, recycling)
 }
 
-// isAbout tells whether a request asks for what is decided now.
+// isAbout reports whether a LocalRecycling matches the current decision.
 func isAbout(recycling *stowagev1alpha1.LocalRecycling, pv *corev1.PersistentVolume, node string) bool {
 	wanted := recyclingOf(pv, node)
 	wanted.Spec.Approved = recycling.Spec.Approved
@@ -92,7 +91,8 @@ func recyclingOf(pv *corev1.PersistentVolume, node string) *stowagev1alpha1.Loca
 	}
 }
 
-// askNode asks the node's agent whether it can empty the directory.
+// askNode creates the LocalRecycling, by which the node's agent checks whether it can empty
+// the directory.
 func (r *Recycler) askNode(ctx context.Context, pv *corev1.PersistentVolume, node string) error {
 	err := r.client.Create(ctx, recyclingOf(pv, node))
 	switch {
@@ -109,8 +109,8 @@ func awaitAgent(node string) error {
 	return fmt.Errorf("%w: Stowage's node agent of %s is asked to empty the directory", errAsked, node)
 }
 
-// followUp takes what the agent says. What it asks is approved: that the volume is to be
-// emptied was decided just now, from reads after it asked.
+// followUp acts on the agent's status. It approves a request of the agent: this pass decided
+// to empty the volume, from reads after the request.
 func (r *Recycler) followUp(ctx context.Context, pv *corev1.PersistentVolume, recycling *stowagev1alpha1.LocalRecycling) error {
 	emptied := meta.FindStatusCondition(recycling.Status.Conditions, stowagev1alpha1.EmptiedCondition)
 	asking := recycling.Status.Asking
@@ -130,8 +130,8 @@ func (r *Recycler) followUp(ctx context.Context, pv *corev1.PersistentVolume, re
 	}
 }
 
-// approve lets the agent go ahead. The request was read after the decision began, so
-// what the agent asked may be newer than the first reads: it is all decided once more.
+// approve lets the agent continue. The LocalRecycling was read after the decision began, so
+// the agent's request may be newer than the first reads: the decision is repeated.
 func (r *Recycler) approve(ctx context.Context, pv *corev1.PersistentVolume, recycling *stowagev1alpha1.LocalRecycling) error {
 	if err := r.confirmRecycling(ctx, pv); err != nil {
 		return err
@@ -145,8 +145,8 @@ func (r *Recycler) approve(ctx context.Context, pv *corev1.PersistentVolume, rec
 	return awaitAgent(recycling.Spec.NodeName)
 }
 
-// EnsureNotRecycling takes back what was asked of a node's agent for a volume that isn't
-// to be emptied any more: a person changed it, or a crash came after it was freed.
+// EnsureNotRecycling deletes the LocalRecycling of a volume that must not be emptied any more.
+// A person changed the volume, or a crash came after it was freed.
 func (r *Recycler) EnsureNotRecycling(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
 	if recyclable(pv) {
 		return false, ctrl.Result{}, nil
@@ -154,8 +154,7 @@ func (r *Recycler) EnsureNotRecycling(ctx context.Context, pv *corev1.Persistent
 	return false, ctrl.Result{}, r.EndRecycling(ctx, pv.Name)
 }
 
-// EndRecycling takes back, or clears away, what was asked of a node's agent for a volume
-// that isn't to be emptied any more, or is.
+// EndRecycling deletes the LocalRecycling of a volume, before or after the volume was emptied.
 func (r *Recycler) EndRecycling(ctx context.Context, volume string) error {
 	recycling := &stowagev1alpha1.LocalRecycling{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: volume}, recycling); err != nil {
@@ -164,8 +163,8 @@ func (r *Recycler) EndRecycling(ctx context.Context, volume string) error {
 	return r.takeBack(ctx, recycling)
 }
 
-// takeBack deletes a request. An agent that is at it stops at its next look; what it
-// does meanwhile ends before it looks at another request for the same volume.
+// takeBack deletes a LocalRecycling. An agent that works on it stops at its next check. It
+// finishes what it does meanwhile before it starts another one for the same volume.
 func (r *Recycler) takeBack(ctx context.Context, recycling *stowagev1alpha1.LocalRecycling) error {
 	err := r.client.Delete(ctx, recycling, client.Preconditions{UID: &recycling.UID})
 	return wrap.Error(client.IgnoreNotFound(err), "deleting LocalRecycling %s", recycling.Name)

@@ -13,18 +13,18 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// nodeLabel is a label that tells one node from all others. Its zero value tells none.
+// nodeLabel is a label that identifies one node. The zero value identifies none.
 type nodeLabel struct{ key, value string }
 
-// nodeLabels are the labels that tell nodes from each other.
+// nodeLabels are the labels that identify nodes.
 var nodeLabels = []string{stowagev1alpha1.TopologyNodeLabel, corev1.LabelHostname}
 
-// isOther tells whether two labels are known to be of two nodes.
+// isOther reports whether two labels certainly identify two nodes.
 func (l nodeLabel) isOther(other nodeLabel) bool {
 	return l.key != "" && l.key == other.key && l.value != other.value
 }
 
-// pathOnNode is the path of a volume that a person says is on a node, "" of any other.
+// pathOnNode returns the path of a static volume on a node, or "" for any other volume.
 func pathOnNode(pv *corev1.PersistentVolume) string {
 	switch {
 	case pv.Spec.HostPath != nil:
@@ -36,7 +36,7 @@ func pathOnNode(pv *corev1.PersistentVolume) string {
 	}
 }
 
-// whyNotOnNode says why no node's agent can empty a volume: "" for nothing.
+// whyNotOnNode returns why no node's agent can empty a volume, or "".
 func whyNotOnNode(pv *corev1.PersistentVolume) string {
 	const anyDirectory = corev1.HostPathUnset
 	kind := anyDirectory
@@ -55,8 +55,8 @@ func whyNotOnNode(pv *corev1.PersistentVolume) string {
 	}
 }
 
-// labelOfNode is the label of the one node that a volume is tied to. Which nodes a
-// wider affinity admits may be different tomorrow: the data would be where nobody looks.
+// labelOfNode returns the label of the one node that a volume is tied to. A wider affinity may
+// admit other nodes tomorrow: the agent would look for the data on the wrong node.
 func labelOfNode(pv *corev1.PersistentVolume) nodeLabel {
 	affinity := pv.Spec.NodeAffinity
 	if affinity == nil || affinity.Required == nil || len(affinity.Required.NodeSelectorTerms) != 1 {
@@ -72,7 +72,7 @@ func labelOfNode(pv *corev1.PersistentVolume) nodeLabel {
 	return nodeLabel{}
 }
 
-// nodeOf reads, live, which Node object a volume is tied to.
+// nodeOf reads, live, the name of the node that a volume is tied to.
 func (r *Recycler) nodeOf(ctx context.Context, pv *corev1.PersistentVolume) (string, error) {
 	label, nodes := labelOfNode(pv), &corev1.NodeList{}
 	if err := r.live.List(ctx, nodes, client.MatchingLabels{label.key: label.value}); err != nil {

@@ -1,7 +1,7 @@
 // Package recycle empties volumes of policy Recycle, which people made, so that other claims
-// can have them: NFS volumes from the manager, hostPath volumes by the node agent through a
-// LocalRecycling. It decides from live reads, once more after the directory has the name of
-// this process's token, and gives the volume up where it can't be emptied.
+// can have them. The manager empties NFS volumes itself, and hostPath volumes through the node
+// agent and a LocalRecycling. It decides from live reads, and again after the directory has
+// the name of this process's token. A volume that cannot be emptied becomes Failed.
 package recycle
 
 import (
@@ -39,7 +39,7 @@ type Recycler struct {
 	told    *event.Last
 }
 
-// New makes a recycler. An answer to a call wakes the volume.
+// New makes a recycler. It calls wake for a volume when a call has an answer.
 func New(deps reconciler.Dependencies, wake func(types.NamespacedName), told *event.Last) *Recycler {
 	return &Recycler{client: deps.Client, live: deps.Live, storage: deps.Storage, wake: wake, events: deps.Events, told: told}
 }
@@ -47,16 +47,16 @@ func New(deps reconciler.Dependencies, wake func(types.NamespacedName), told *ev
 // recyclingsPerServer is how many directories of one server are emptied at once.
 const recyclingsPerServer = 4
 
-// Recycle empties the directory of a released volume whose policy is Recycle, and
-// makes the volume available again, in an order that survives a crash anywhere and two
-// leaders at once. What is on a node, that node's agent empties; else:
+// Recycle empties the directory of a released volume of policy Recycle, and makes the volume
+// available again. The order survives a crash anywhere and two leaders at once. A directory on
+// a node is emptied by that node's agent; else:
 //
 //	decide, from live reads
-//	give the volume object this manager's token, with the resourceVersion of that read:
-//	  another who is at it can't end it any more
-//	have the directory emptied: it is made ready under the token's name; decide again,
-//	  from live reads; then the data goes
-//	take the claim off the volume, with the resourceVersion of what was decided on
+//	write this manager's token to the PersistentVolume, with the resourceVersion of that
+//	  read: another manager that recycles it cannot finish any more
+//	prepare the directory under the token's name; decide again, from live reads; then
+//	  remove the data
+//	remove the claimRef of the volume, with the resourceVersion of what was decided on
 func (r *Recycler) Recycle(ctx context.Context, pv *corev1.PersistentVolume) (ctrl.Result, error) {
 	current := &corev1.PersistentVolume{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(pv), current); err != nil {
@@ -86,7 +86,7 @@ func (r *Recycler) Recycle(ctx context.Context, pv *corev1.PersistentVolume) (ct
 	return ctrl.Result{}, r.free(ctx, current)
 }
 
-// recyclable tells whether a volume is to be emptied, for the next claim.
+// recyclable reports whether a volume must be emptied for the next claim.
 func recyclable(pv *corev1.PersistentVolume) bool {
 	return pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle &&
 		pv.DeletionTimestamp.IsZero() && pv.Status.Phase == corev1.VolumeReleased && uses.WasClaimed(pv)
@@ -102,14 +102,14 @@ func (r *Recycler) ensureToken(ctx context.Context, pv *corev1.PersistentVolume)
 	return patch.Volume(ctx, r.client, before, pv, "beginning to recycle")
 }
 
-// empty has the volume's directory emptied, in turn.
+// empty empties the volume's directory, through the queue.
 func (r *Recycler) empty(ctx context.Context, pv *corev1.PersistentVolume) error {
 	share, key := pv.Spec.NFS, client.ObjectKeyFromObject(pv)
 	recycler := r.storage.Recycler
 	if r.storage.Queue != nil {
 		target := backendqueue.Target{
 			Name: "NFS server " + share.Server, Limit: recyclingsPerServer,
-			// What was emptied for one claim's end is no answer for the next one's.
+			// The answer for one claim must not count for the next claim of the volume.
 			Version: string(pv.UID) + "/" + pv.ResourceVersion,
 		}
 		recycler = r.storage.Queue.ServeRecycler(target, recycler, func() { r.wake(key) })
@@ -122,8 +122,8 @@ func (r *Recycler) empty(ctx context.Context, pv *corev1.PersistentVolume) error
 	})
 }
 
-// confirmRecycling decides once more, now that there is a place that the data is
-// moved to: nothing was changed in the volume, or in what else decides.
+// confirmRecycling decides again, after the target directory of the data was prepared. The
+// volume, and everything else that decides, must be unchanged.
 func (r *Recycler) confirmRecycling(ctx context.Context, decided *corev1.PersistentVolume) error {
 	current := &corev1.PersistentVolume{}
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(decided), current)
@@ -136,8 +136,8 @@ func (r *Recycler) confirmRecycling(ctx context.Context, decided *corev1.Persist
 	return r.checkUnused(ctx, current)
 }
 
-// free takes the claim off a volume that is empty. What a person wrote of it stays, as
-// for every volume that comes free.
+// free removes the claimRef of an empty volume. A claimRef that a person wrote keeps its name,
+// as for every volume that becomes free.
 func (r *Recycler) free(ctx context.Context, pv *corev1.PersistentVolume) error {
 	before := pv.DeepCopy()
 	delete(pv.Annotations, stowagev1alpha1.RecyclingAnnotation)
@@ -150,8 +150,8 @@ func (r *Recycler) free(ctx context.Context, pv *corev1.PersistentVolume) error 
 	return nil
 }
 
-// recycleLater tells, once, why a volume isn't recycled yet. What only a person can
-// cure makes it Failed.
+// recycleLater records, once, why a volume is not recycled yet. A problem that only a person
+// can solve makes the volume Failed.
 func (r *Recycler) recycleLater(ctx context.Context, pv *corev1.PersistentVolume, err error) (ctrl.Result, error) {
 	switch {
 	case errors.Is(err, backend.Invalid):
@@ -175,7 +175,7 @@ func (r *Recycler) tellRecycling(pv *corev1.PersistentVolume, kind, reason strin
 	}
 }
 
-// giveUpRecycling leaves a volume to a person.
+// giveUpRecycling sets a volume to Failed: a person has to act.
 func (r *Recycler) giveUpRecycling(ctx context.Context, pv *corev1.PersistentVolume, why string) error {
 	message := why + ": remove its data by hand, then take spec.claimRef off the PersistentVolume, or delete it"
 	if err := patch.SetPhase(ctx, r.client, pv, corev1.VolumeFailed, message); err != nil {
