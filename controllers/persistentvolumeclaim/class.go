@@ -15,8 +15,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// findClass looks up the claim's class. A class that isn't there is no error yet:
-// a volume of that class may be.
+// findClass looks up the claim's class. A missing class is no error yet: a volume of that
+// class may exist.
 func (r *Reconciler) findClass(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	name := storageclass.Of(scope.Claim)
 	if name == "" {
@@ -30,8 +30,8 @@ func (r *Reconciler) findClass(ctx context.Context, scope *step.Scope) (*step.Wa
 	return nil, nil
 }
 
-// assignDefaultClass gives the default class to a claim that was created before
-// there was one. A claim that names the class "" wants none, and gets none.
+// assignDefaultClass gives the default class to a claim that was created before there was one.
+// A claim that names the class "" wants none, and gets none.
 func (r *Reconciler) assignDefaultClass(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	claim := scope.Claim
 	if scope.Volume != nil || volume.PersistentVolumeClaimHasClass(claim) {
@@ -48,12 +48,12 @@ func (r *Reconciler) assignDefaultClass(ctx context.Context, scope *step.Scope) 
 	before := claim.DeepCopy()
 	claim.Spec.StorageClassName = &class.Name
 	err := r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	// The change wakes the claim, which then begins anew, with its class.
+	// The update wakes the claim, and the next pass has the class.
 	return &step.Wait{}, wrap.Error(err, "giving claim %s/%s the default class %s", claim.Namespace, claim.Name, class.Name)
 }
 
-// DefaultOf is the default class: of several the newest, then the first by name,
-// as Kubernetes chooses.
+// DefaultOf returns the default class: of several the newest, then the first by name, as
+// Kubernetes chooses.
 func DefaultOf(classes []storagev1.StorageClass) *storagev1.StorageClass {
 	defaults := slices.DeleteFunc(slices.Clone(classes), func(class storagev1.StorageClass) bool { return !storageclass.IsDefault(&class) })
 	if len(defaults) == 0 {

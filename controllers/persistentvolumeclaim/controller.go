@@ -1,11 +1,11 @@
 // Package persistentvolumeclaim is the reconciler of PersistentVolumeClaims. It matches a
-// claim with a volume, ties the two together, has a backend provision a volume where none
-// fits, expands bound claims, and protects claims that pods use.
+// claim with a volume, ties the two together, and provisions a volume from a backend if none
+// fits. It expands bound claims, and protects claims that pods use.
 //
-// It writes claims, their status, and the claimRef, finalizers and phase of volumes. Before
-// a backend is called, the intent is on the claim; before a claim goes, what the intent
-// began is removed. It never deletes a PersistentVolume, and never mounts. The index of
-// volumes in internal/binder decides what fits.
+// It writes claims, their status, and the claimRef, finalizers and phase of volumes. Before it
+// calls a backend, it writes the pending operation to the claim. Before a claim is released,
+// it removes what that operation created. It never deletes a PersistentVolume, and never
+// mounts. The index of volumes in internal/binder decides what fits.
 package persistentvolumeclaim
 
 import (
@@ -44,22 +44,22 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
-// Reconciler brings claims as far as they can go. Binder, Provisioner, Expander and
-// Protector have the steps; the reconciler has their order, and says why a claim waits.
+// Reconciler brings claims as far as possible. Binder, Provisioner, Expander and Protector
+// have the steps; the reconciler has their order, and records why a claim waits.
 type Reconciler struct {
 	client  client.Client
 	scope   reconciler.Scope
 	storage *opener.Opener
-	// Index has the volumes, and what claims wait for. SetupWithManager has an informer
-	// fill it.
+	// Index has the volumes and the pending claims. SetupWithManager connects an informer that
+	// fills it.
 	Index   *binder.Index
 	waking  wake.Source
 	refresh refresh
-	// patience is with backends that are at work.
+	// patience limits the wait for backends that are at work.
 	patience patience
 	events   events.EventRecorder
 	told     event.Last
-	// rooms wakes the claims of a backend whose disks have more room.
+	// rooms wakes the claims of a backend after its disks got more free space.
 	rooms wake.Rounds
 
 	protector   *protection.Protector
@@ -104,7 +104,7 @@ func New(deps reconciler.Dependencies) *Reconciler {
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	claim := &corev1.PersistentVolumeClaim{}
 	scope := &step.Scope{Claim: claim, Wish: binder.Wish{Claim: claim}}
-	// What the index keeps for a claim that doesn't come for it goes to the next.
+	// A tentative reservation that the claim did not use goes to the next claim.
 	defer func() {
 		if !scope.Asked {
 			r.Index.Leave(request.NamespacedName)
@@ -131,8 +131,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// steps are what a claim needs, in order. In scope=classes kube-controller-manager
-// matches, binds and protects; Stowage provisions what it is told to.
+// steps are the steps for a claim, in order. In scope=classes kube-controller-manager matches,
+// binds and protects; Stowage provisions on its request.
 func (r *Reconciler) steps(claim *corev1.PersistentVolumeClaim) []step.Func {
 	switch {
 	case !claim.DeletionTimestamp.IsZero() && r.scope == reconciler.ClusterScope:
@@ -154,9 +154,8 @@ func (r *Reconciler) steps(claim *corev1.PersistentVolumeClaim) []step.Func {
 	}
 }
 
-// findNode looks up the node on which the claim's first consumer was placed, for
-// classes that wait for it: by the scheduler, or by whoever wrote the node's name
-// into the pod, of which no scheduler hears.
+// findNode looks up the node of the claim's first consumer, for classes that wait for it. The
+// scheduler chose it, or the pod was created with a node name, which no scheduler sees.
 func (r *Reconciler) findNode(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	if !storageclass.WaitsForConsumer(scope.Class) {
 		return nil, nil
@@ -169,7 +168,7 @@ func (r *Reconciler) findNode(ctx context.Context, scope *step.Scope) (*step.Wai
 		scope.Wish.Delayed = true
 		return nil, nil
 	}
-	// The scheduler writes the annotation where no volume that exists suits the pod.
+	// The scheduler writes the annotation if no existing volume suits the pod.
 	scope.Wish.Provisioning = scope.Claim.Annotations[step.AnnSelectedNode] != "" && scope.Class.Provisioner != provisioning.NoProvisioner
 	node := &corev1.Node{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
@@ -182,7 +181,7 @@ func (r *Reconciler) findNode(ctx context.Context, scope *step.Scope) (*step.Wai
 	return nil, nil
 }
 
-// selectedNode is the node that the claim's pod was placed on, and by whom.
+// selectedNode returns the node of the claim's pod, and what chose it.
 func (r *Reconciler) selectedNode(ctx context.Context, claim *corev1.PersistentVolumeClaim) (name, by string, err error) {
 	if node := claim.Annotations[step.AnnSelectedNode]; node != "" {
 		return node, "the scheduler", nil
@@ -198,7 +197,7 @@ func (r *Reconciler) selectedNode(ctx context.Context, claim *corev1.PersistentV
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	for _, pod := range placed {
-		// One pod on a node that isn't there doesn't hold up the others.
+		// One pod on a missing node must not block the others.
 		if name, by = pod.Spec.NodeName, "pod "+pod.Name; r.client.Get(ctx, client.ObjectKey{Name: name}, &corev1.Node{}) == nil {
 			break
 		}
@@ -206,7 +205,7 @@ func (r *Reconciler) selectedNode(ctx context.Context, claim *corev1.PersistentV
 	return name, by, nil
 }
 
-// SetupWithManager watches claims and all that may bring one further.
+// SetupWithManager watches claims and everything that a claim may wait for.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("persistentvolumeclaim").
@@ -231,6 +230,5 @@ func (r *Reconciler) openFor(claim *corev1.PersistentVolumeClaim, object *stowag
 	return r.storage.Open(object, func() { r.waking.Add(key) })
 }
 
-// claimWorkers is how many claims are worked on at once: most of the time
-// of a bind is waiting for the API server.
+// claimWorkers is the number of concurrent reconciles: a bind mostly waits for the API server.
 const claimWorkers = 32

@@ -8,8 +8,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/migration"
 )
 
-// ensureMigrated marks a claim with the CSI driver that took over the in-tree provisioner
-// which its annotation names: without the mark the sidecars of that driver leave it alone.
+// ensureMigrated marks a claim with the CSI driver that took over the in-tree provisioner in
+// its annotation. Without the mark the sidecars of that driver ignore the claim.
 func (r *Reconciler) ensureMigrated(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	marked := *scope.Claim
 	marked.Annotations = maps.Clone(marked.Annotations)

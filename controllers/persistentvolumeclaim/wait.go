@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// rarely is after which part of its age a claim whose backend has no room, or
-	// is away, asks again; rarest is the longest.
+	// rarely is the part of a claim's age between two attempts, if its backend is full or
+	// unavailable; rarest is the longest interval.
 	rarely = 4
 	rarest = 5 * time.Minute
 )
 
-// tell writes the condition and, where it says something new, sends the event.
+// tell writes the condition and, if it is new, records the event.
 func (r *Reconciler) tell(ctx context.Context, claim *corev1.PersistentVolumeClaim, waiting *step.Wait) (ctrl.Result, error) {
 	if !waiting.Patient {
 		r.patience.forget(client.ObjectKeyFromObject(claim))
@@ -51,10 +51,10 @@ func (r *Reconciler) tell(ctx context.Context, claim *corev1.PersistentVolumeCla
 	return ctrl.Result{RequeueAfter: waiting.After}, nil
 }
 
-// writeWait tells whether it is news: another reason, or another warning. That the
-// volumes which don't fit are others now changes the condition alone. In
-// scope=classes conditions are the binder's; and of a bound claim the condition is
-// True, whatever else is being cleaned up.
+// writeWait reports whether there is news: another reason, or another warning. A change of the
+// volumes that do not fit changes the condition alone. In scope=classes
+// kube-controller-manager owns the conditions. The condition of a bound claim stays True,
+// whatever else is being cleaned up.
 func (r *Reconciler) writeWait(ctx context.Context, claim *corev1.PersistentVolumeClaim, waiting *step.Wait) (news bool, err error) {
 	if r.scope == reconciler.ClassesScope || binder.Completed(claim) && waiting.Phase == "" {
 		return r.told.IsNews(client.ObjectKeyFromObject(claim), waiting.Message), nil
@@ -71,7 +71,7 @@ func (r *Reconciler) writeWait(ctx context.Context, claim *corev1.PersistentVolu
 		news = changed && (waiting.Warning && !waiting.Counts || bindable.Reason(before) != waiting.Reason)
 	}
 	changed = clearVolume(&claim.Status) || changed
-	// A claim that isn't bound is Pending, whatever somebody wrote before.
+	// An unbound claim is Pending, whatever its status said before.
 	if phase := cmp.Or(waiting.Phase, corev1.ClaimPending); claim.Status.Phase != phase {
 		claim.Status.Phase = phase
 		changed, news = true, true
@@ -85,8 +85,8 @@ func (r *Reconciler) writeWait(ctx context.Context, claim *corev1.PersistentVolu
 	return news, nil
 }
 
-// clearVolume removes, in memory, what a claim that is not bound says of its volume, and
-// reports whether it said anything.
+// clearVolume removes, in memory, the volume's fields from the status of an unbound claim, and
+// reports whether there were any.
 func clearVolume(status *corev1.PersistentVolumeClaimStatus) bool {
 	if status.Capacity == nil && status.AccessModes == nil && status.CurrentVolumeAttributesClassName == nil {
 		return false

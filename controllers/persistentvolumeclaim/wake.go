@@ -14,28 +14,27 @@ import (
 )
 
 const (
-	// refreshAfter is how soon claims that wait look again what to say after the
-	// volumes of their class changed; refreshEach is added for each that waits, so
-	// that thousands cost no more than a few.
+	// refreshAfter is the delay after a change of a class's volumes, before pending claims
+	// check again what to report. refreshEach is added for each pending claim, so that
+	// thousands cost no more than a few.
 	refreshAfter = time.Second
 	refreshEach  = 50 * time.Millisecond
-	// UntilTold is how long a backend is at work before its claim says so.
+	// UntilTold is how long a backend works before the claim's condition says so.
 	UntilTold = 2 * time.Second
-	// roomEach is how long claims that wait for room leave each other, and roomRest how
-	// long a backend's claims rest at least: agents write about free room at any time.
+	// roomEach is the interval between claims that wait for free space, and roomRest the
+	// minimum for a backend's round. Agents may report free space at any time.
 	roomEach, roomRest = 10 * time.Millisecond, time.Second
 )
 
-// refresh says when the claims of a class are to say anew why they wait. All methods
-// can be called at once.
+// refresh stores when the claims of a class report again why they wait. All methods can be
+// called concurrently.
 type refresh struct {
 	clock clock.PassiveClock
 	mu    sync.Mutex
 	next  map[string]time.Time
 }
 
-// left is how long it is until claims of a class begin to look again; zero where
-// none is to.
+// left returns the time until the claims of a class begin to check again; zero if none will.
 func (r *refresh) left(class string) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,11 +54,10 @@ func (r *refresh) set(class string, within time.Duration) {
 	r.next[class] = r.clock.Now().Add(within)
 }
 
-// enqueueForRefresh has the claims that wait for volumes of a class look again why:
-// none of them gets a changed volume that the index doesn't keep for it, but what
-// their conditions tell of it may be wrong now. They look one after another, none
-// before quiet is over and all before it has passed a second time: so no event is
-// missed while it lasts.
+// enqueueForRefresh schedules the pending claims of a class: their conditions may be outdated.
+// None of them gets the changed volume, unless the index reserves it. They run one after
+// another: none before quiet is over, and all before it has passed a second time. So no event
+// is missed meanwhile.
 func (r *Reconciler) enqueueForRefresh(pv *corev1.PersistentVolume, queue wake.Queue) {
 	class := volume.GetPersistentVolumeClass(pv)
 	if r.refresh.left(class) > 0 {
@@ -75,9 +73,9 @@ func (r *Reconciler) enqueueForRefresh(pv *corev1.PersistentVolume, queue wake.Q
 	}
 }
 
-// patience remembers since when claims wait for what mostly is over soon, so that it
-// isn't told, and unsaid again, of each. Its zero value has none. All methods can be
-// called at once.
+// patience records since when claims wait for something that is usually short. Their
+// conditions then need not change twice. The zero value has no patience. All methods can be
+// called concurrently.
 type patience struct {
 	clock clock.PassiveClock
 	lasts time.Duration
@@ -85,7 +83,7 @@ type patience struct {
 	since map[types.NamespacedName]time.Time
 }
 
-// left is how long a claim may still wait without a word.
+// left returns how long a claim may still wait without a condition.
 func (p *patience) left(of types.NamespacedName) time.Duration {
 	if p.lasts == 0 {
 		return 0

@@ -31,8 +31,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
-// ClaimEvents tells the index who asks for volumes by name and who waits no more,
-// and wakes the claim, in this order: no claim takes what an older one asks for.
+// ClaimEvents updates the index with the claims that name volumes and those that are no longer
+// pending, and then wakes the claim. In this order no claim takes a volume that an older one
+// names.
 func (r *Reconciler) ClaimEvents() handler.EventHandler {
 	note := func(ctx context.Context, object client.Object, gone bool, queue wake.Queue) {
 		claim := object.(*corev1.PersistentVolumeClaim)
@@ -47,7 +48,7 @@ func (r *Reconciler) ClaimEvents() handler.EventHandler {
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue wake.Queue) {
 			if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() {
-				// Deleted and made anew while nobody watched.
+				// The claim was deleted and recreated while the watch was interrupted.
 				note(ctx, e.ObjectOld, true, queue)
 			}
 			note(ctx, e.ObjectNew, false, queue)
@@ -63,10 +64,9 @@ func (r *Reconciler) ClaimEvents() handler.EventHandler {
 	}
 }
 
-// saysMore tells whether a claim changed in more than its conditions: woken by its
-// own words, its reconciler would ask a backend that fails again and again, without
-// a pause. A resync, in which nothing differs, passes, and so does a condition that
-// somebody removed.
+// saysMore reports whether a claim changed in more than its conditions. If its own conditions
+// woke it, its reconciler would call a failing backend again and again, without backoff. A
+// resync, in which nothing differs, passes, and so does the removal of the condition.
 func saysMore(before, after *corev1.PersistentVolumeClaim) bool {
 	return before.ResourceVersion == after.ResourceVersion || bindable.Reason(after) == "" ||
 		!equality.Semantic.DeepEqual(before.Spec, after.Spec) ||
@@ -74,15 +74,15 @@ func saysMore(before, after *corev1.PersistentVolumeClaim) bool {
 		!equality.Semantic.DeepEqual(wake.WithoutVersion(before.ObjectMeta), wake.WithoutVersion(after.ObjectMeta))
 }
 
-// begins tells whether a claim changed in nothing but that its volume is begun: whoever
-// wrote that goes on without being woken.
+// begins reports whether a claim changed only because provisioning began: the reconcile that
+// wrote this continues without an event.
 func begins(before, after *corev1.PersistentVolumeClaim) bool {
 	return !provisioned.HasIntent(before) && provisioned.HasIntent(after) && after.DeletionTimestamp.IsZero() &&
 		equality.Semantic.DeepEqual(before.Spec, after.Spec) && equality.Semantic.DeepEqual(before.Status, after.Status) &&
 		equality.Semantic.DeepEqual(withoutIntent(before), withoutIntent(after))
 }
 
-// withoutIntent is a claim's metadata but for what is written when its volume is begun.
+// withoutIntent returns a claim's metadata without what is written when provisioning begins.
 func withoutIntent(claim *corev1.PersistentVolumeClaim) metav1.ObjectMeta {
 	stripped := claim.DeepCopy()
 	provisioned.ClearIntent(stripped)
@@ -97,8 +97,8 @@ func withoutConditions(status corev1.PersistentVolumeClaimStatus) corev1.Persist
 	return status
 }
 
-// NoteAsking keeps what the index knows of a claim's spec.volumeName. It tells
-// whether others who name the volume may have it now.
+// NoteAsking updates the index with a claim's spec.volumeName. It reports whether others that
+// name the volume may have it now.
 func (r *Reconciler) NoteAsking(claim *corev1.PersistentVolumeClaim, gone bool) (freed bool) {
 	going := !claim.DeletionTimestamp.IsZero() && !binder.Completed(claim)
 	if gone || going || claim.Spec.VolumeName != "" {
@@ -111,9 +111,9 @@ func (r *Reconciler) NoteAsking(claim *corev1.PersistentVolumeClaim, gone bool) 
 	return false
 }
 
-// VolumeEvents keeps the index of volumes, which wakes the claim that a new one
-// suits best, and wakes the claims that the volume concerns by name, in this order:
-// whoever is woken finds the volume in the index.
+// VolumeEvents updates the index of volumes, which wakes the best claim for a new one. It then
+// wakes the claims that the volume concerns by name. In this order they find the volume in the
+// index.
 func (r *Reconciler) VolumeEvents() handler.EventHandler {
 	put := func(ctx context.Context, object client.Object, queue wake.Queue) {
 		pv := object.(*corev1.PersistentVolume)
@@ -141,8 +141,8 @@ func (r *Reconciler) VolumeEvents() handler.EventHandler {
 	}
 }
 
-// enqueueNaming wakes the claims that name a volume, whether they are bound to it
-// or wait for it.
+// enqueueNaming wakes the claims that name a volume, whether they are bound to it or wait for
+// it.
 func (r *Reconciler) enqueueNaming(ctx context.Context, volume string, queue wake.Queue) {
 	claims := &corev1.PersistentVolumeClaimList{}
 	if err := r.client.List(ctx, claims, client.MatchingFields{index.ClaimsByVolume: volume}, wake.Unhurried); err != nil {
@@ -159,8 +159,8 @@ func enqueueReferredClaim(pv *corev1.PersistentVolume, queue wake.Queue) {
 	}
 }
 
-// waitingClaims are the claims of a class that aren't bound yet: the cache's own,
-// which are not to be changed.
+// waitingClaims returns the unbound claims of a class. They are shared with the cache and must
+// not be changed.
 func (r *Reconciler) waitingClaims(ctx context.Context, class string) []corev1.PersistentVolumeClaim {
 	claims := &corev1.PersistentVolumeClaimList{}
 	if err := r.client.List(ctx, claims, client.MatchingFields{index.ClaimsByClass: index.ClassKey(class)}, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
@@ -169,8 +169,8 @@ func (r *Reconciler) waitingClaims(ctx context.Context, class string) []corev1.P
 	return claims.Items
 }
 
-// claimsWaitingForClass wakes the claims of a class and, where it is the default,
-// those without one.
+// claimsWaitingForClass wakes the claims of a class and, if it is the default, those without a
+// class.
 func (r *Reconciler) claimsWaitingForClass(ctx context.Context, class client.Object) []reconcile.Request {
 	requests := wake.Requests(r.waitingClaims(ctx, class.GetName()))
 	if storageclass.IsDefault(class.(*storagev1.StorageClass)) {
@@ -179,14 +179,13 @@ func (r *Reconciler) claimsWaitingForClass(ctx context.Context, class client.Obj
 	return requests
 }
 
-// claimsWaitingForBackend wakes the claims whose class may name the backend; each
-// looks for itself whether it does.
+// claimsWaitingForBackend wakes all claims of classes with this backend.
 func (r *Reconciler) claimsWaitingForBackend(ctx context.Context, object client.Object) []reconcile.Request {
 	return r.claimsOfClassesWith(ctx, object.GetName())
 }
 
-// diskEvents wakes, in rounds, the claims whose class may name the backend of a disk that
-// has more room than before.
+// diskEvents wakes, in rounds, the claims of classes with the backend of a disk that has more
+// free space than before.
 func (r *Reconciler) diskEvents() handler.EventHandler {
 	enqueue := func(ctx context.Context, object client.Object, queue wake.Queue) {
 		name := object.(*stowagev1alpha1.LocalDisk).Spec.Backend
@@ -212,8 +211,8 @@ func (r *Reconciler) claimsOfClassesWith(ctx context.Context, name string) []rec
 	return requests
 }
 
-// claimsWaitingForNode wakes the claims that a new node may bring further: those
-// that wait for a consumer's node, and those whose storage may lie on nodes.
+// claimsWaitingForNode wakes the claims that a new node may help. Those are claims that
+// wait for a consumer's node, and claims of Stowage's drivers: their storage may be on nodes.
 func (r *Reconciler) claimsWaitingForNode(ctx context.Context, _ client.Object) []reconcile.Request {
 	classes := &storagev1.StorageClassList{}
 	if err := r.client.List(ctx, classes, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
@@ -228,8 +227,8 @@ func (r *Reconciler) claimsWaitingForNode(ctx context.Context, _ client.Object) 
 	return requests
 }
 
-// onlyUsableBackends lets pass backends that can be used again, too: who was refused
-// by one that was away doesn't wait for its next try.
+// onlyUsableBackends also passes backends that become Ready: claims that failed meanwhile must
+// not wait for their next retry.
 func onlyUsableBackends() builder.WatchesOption {
 	return builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool { return !isUsable(e.ObjectOld) && isUsable(e.ObjectNew) },
@@ -240,8 +239,8 @@ func isUsable(object client.Object) bool {
 	return meta.IsStatusConditionTrue(object.(*stowagev1alpha1.StorageBackend).Status.Conditions, stowagev1alpha1.ReadyCondition)
 }
 
-// onlyNewNodes lets pass nodes that appear and nodes whose labels change: their
-// heartbeats bring no claim further.
+// onlyNewNodes passes nodes that are created or have changed labels: their heartbeats help no
+// claim.
 func onlyNewNodes() builder.WatchesOption {
 	return builder.WithPredicates(predicate.LabelChangedPredicate{}, predicate.Funcs{
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
@@ -257,8 +256,8 @@ func claimsOfPod(_ context.Context, object client.Object) []reconcile.Request {
 	return requests
 }
 
-// ClaimOfLocalVolume wakes the claim of a LocalVolume of which its node's agent said
-// something. That it was created brings no claim further.
+// ClaimOfLocalVolume wakes the claim of a LocalVolume after the node agent wrote its status.
+// The creation alone helps no claim.
 func (r *Reconciler) ClaimOfLocalVolume(_ context.Context, object client.Object) []reconcile.Request {
 	r.storage.Renew(object.GetName())
 	made := object.(*stowagev1alpha1.LocalVolume)
