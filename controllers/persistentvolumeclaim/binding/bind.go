@@ -1,6 +1,6 @@
 // Package binding finds the volume that a claim gets and ties the two to each other, in four
-// writes that can each be repeated. It also ties again what somebody untied, and finds lost
-// volumes. What fits is decided in internal/binder.
+// writes that can each be repeated. It also restores a binding that a person removed, and
+// finds lost volumes. What fits is decided in internal/binder.
 package binding
 
 import (
@@ -36,7 +36,7 @@ type Binder struct {
 	scope  reconciler.Scope
 	index  *binder.Index
 	events events.EventRecorder
-	// mismatches are what was last told of volumes that a controller tied to a claim.
+	// mismatches has the last event of each claim about volumes that a controller tied to it.
 	mismatches event.Last
 	protector  *protection.Protector
 }
@@ -46,11 +46,11 @@ func New(deps reconciler.Dependencies, index *binder.Index, protector *protectio
 	return &Binder{client: deps.Client, live: deps.Live, scope: deps.Scope, index: index, events: deps.Events, protector: protector}
 }
 
-// Forget drops what was told of a claim that is gone.
+// Forget drops the last event of a deleted claim.
 func (r *Binder) Forget(claim types.NamespacedName) { r.mismatches.Forget(claim) }
 
-// Bind ties volume and claim to each other, in four writes of which each is left
-// out where it already holds, so that a crash after any of them is resumed:
+// Bind ties volume and claim to each other, in four writes. Each is skipped if it already
+// holds, so that a crash after any of them is resumed:
 //
 //  1. the volume's claimRef with the claim's UID: the point of no return;
 //  2. the volume's phase;
@@ -72,15 +72,15 @@ func (r *Binder) Bind(ctx context.Context, scope *step.Scope) (*step.Wait, error
 	return nil, r.SetClaimBound(ctx, claim, pv)
 }
 
-// bindVolume returns the volume as it is then. The one that it is given may be the
-// cache's and the index's own, and is not changed.
+// bindVolume returns the volume after the write. Its argument may be shared with the cache and
+// the index, and is not changed.
 func (r *Binder) bindVolume(ctx context.Context, pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, error) {
 	tied := *pv
 	tied.Annotations = maps.Clone(pv.Annotations)
 	changed := binder.BindVolume(&tied, claim)
 	if r.scope == reconciler.ClusterScope && pv.DeletionTimestamp.IsZero() && (changed || !binder.Completed(claim)) {
-		// In this very write, and also where a person tied the volume to the claim: a
-		// volume that goes before it is protected goes from its claim.
+		// The finalizer must be in this very write, even if a person tied the volume to the
+		// claim. A volume that is deleted before it is protected would leave its claim.
 		tied.Finalizers = slices.Clone(pv.Finalizers)
 		changed = controllerutil.AddFinalizer(&tied, uses.VolumeProtection) || changed
 	}
@@ -88,8 +88,8 @@ func (r *Binder) bindVolume(ctx context.Context, pv *corev1.PersistentVolume, cl
 		return pv, nil
 	}
 	written := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: pv.Name}}
-	// The resourceVersion is the fence: of two who read the volume as free,
-	// one writes.
+	// The resourceVersion is the fence: of two workers that read the volume as free, one
+	// succeeds.
 	if err := r.client.Patch(ctx, written, patch.ClaimRef(pv, &tied)); err != nil {
 		return nil, fmt.Errorf("binding volume %s to claim %s/%s: %w", pv.Name, claim.Namespace, claim.Name, err)
 	}
@@ -107,9 +107,9 @@ func (r *Binder) setVolumeBound(ctx context.Context, pv *corev1.PersistentVolume
 	return written, nil
 }
 
-// bindClaim writes the claim's side, and with it clears the intent of the
-// provisioning that made this very volume: the volume object answers for the
-// storage from here on.
+// bindClaim writes the claim's side. If provisioning made this very volume, the same write
+// clears the pending operation: from here on the PersistentVolume is the record of the
+// storage.
 func (r *Binder) bindClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
 	before := *claim
 	before.Annotations, before.Finalizers = maps.Clone(claim.Annotations), slices.Clone(claim.Finalizers)
@@ -126,7 +126,7 @@ func (r *Binder) bindClaim(ctx context.Context, claim *corev1.PersistentVolumeCl
 	return nil
 }
 
-// SetClaimBound reports what the claim got.
+// SetClaimBound writes the status of a bound claim.
 func (r *Binder) SetClaimBound(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
 	before := claim.Status
 	unused, err := r.protector.SetUnused(ctx, claim)
@@ -145,9 +145,8 @@ func (r *Binder) SetClaimBound(ctx context.Context, claim *corev1.PersistentVolu
 	return nil
 }
 
-// SetBound sets a claim's status in memory and tells whether it changed. A bound
-// claim's capacity is not touched: while a file system grows it is the node's to
-// write.
+// SetBound sets a claim's status in memory and reports whether it changed. It does not touch
+// the capacity of a bound claim: while a file system grows, the node writes it.
 func SetBound(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) bool {
 	status, class := &claim.Status, pv.Spec.VolumeAttributesClassName
 	changed := bindable.Set(claim, boundCondition(pv))
@@ -156,7 +155,7 @@ func SetBound(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) 
 		changed = true
 	}
 	if !slices.Equal(status.AccessModes, pv.Spec.AccessModes) || !ptr.Equal(status.CurrentVolumeAttributesClassName, class) {
-		// Copies: what the API server answers is decoded into them.
+		// Copies: the client decodes the API server's answer into them.
 		status.AccessModes, status.CurrentVolumeAttributesClassName = slices.Clone(pv.Spec.AccessModes), nil
 		if class != nil {
 			status.CurrentVolumeAttributesClassName = ptr.To(*class)
@@ -167,8 +166,8 @@ func SetBound(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) 
 	return changed
 }
 
-// usableCapacity is what a claim that is bound to a volume has: of one that grew, and
-// whose file system no node has grown since, no more than before.
+// usableCapacity returns the capacity of a claim that is bound to a volume. After a growth it
+// stays the earlier one until a node has grown the file system.
 func usableCapacity(pv *corev1.PersistentVolume) corev1.ResourceList {
 	capacity := maps.Clone(pv.Spec.Capacity)
 	if had, err := resource.ParseQuantity(pv.Annotations[step.AnnPreResizeCapacity]); err == nil {
@@ -177,7 +176,7 @@ func usableCapacity(pv *corev1.PersistentVolume) corev1.ResourceList {
 	return capacity
 }
 
-// TellProvisioned sends the event that a volume was made for a claim.
+// TellProvisioned records the event that a volume was provisioned for a claim.
 func (r *Binder) TellProvisioned(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
 	r.events.Eventf(claim, pv, corev1.EventTypeNormal, "ProvisioningSucceeded", "Provision", "Successfully provisioned volume %s", pv.Name)
 }

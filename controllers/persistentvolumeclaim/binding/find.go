@@ -34,10 +34,9 @@ func (r *Binder) FindVolume(_ context.Context, scope *step.Scope) (*step.Wait, e
 	return nil, nil
 }
 
-// FindBoundVolume finds the volume of a claim that was bound before, and calls
-// the claim Lost where the volume is gone or another's. The cache may be behind
-// the binding: before anything is called lost, the volume is read live. What it
-// finds may share memory with the cache: it is not to be changed.
+// FindBoundVolume finds the volume of a claim that was bound before. The claim is Lost if the
+// volume is gone or tied to another claim. The cache may not show the binding yet, so a live
+// read comes before Lost. The volume may share memory with the cache: it must not be changed.
 func (r *Binder) FindBoundVolume(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	claim := scope.Claim
 	key := client.ObjectKey{Name: claim.Spec.VolumeName}
@@ -66,15 +65,16 @@ func (r *Binder) FindBoundVolume(ctx context.Context, scope *step.Scope) (*step.
 	}
 }
 
-// HoldVolume ties a deleted claim's volume to it again where somebody untied it: the
-// data is the claim's until its end, and Released then, not anybody's.
+// HoldVolume ties a deleted claim's volume to it again if a person removed the claimRef. The
+// data belongs to the claim until the claim is gone. Then the volume must be Released, not
+// available to others.
 func (r *Binder) HoldVolume(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	if !binder.Completed(scope.Claim) {
 		return nil, nil
 	}
 	waiting, err := r.FindBoundVolume(ctx, scope)
 	if waiting != nil || err != nil {
-		// What is lost keeps no claim from going.
+		// A lost volume must not block the deletion of its claim.
 		return nil, err
 	}
 	_, err = r.bindVolume(ctx, scope.Volume, scope.Claim)

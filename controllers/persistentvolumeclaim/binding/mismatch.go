@@ -14,9 +14,10 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
-// TellMismatches says which volumes that are reserved for a claim don't fit: when it takes
-// another volume, because nothing else would tell, and at once where a controller tied
-// the volume, which no person expects. While the claim waits its condition does.
+// TellMismatches records which volumes that are reserved for a claim do not fit. It does so
+// when the claim takes another volume, because nothing else would show it. If a controller
+// tied the volume, which no person expects, it does so at once. While the claim waits, its
+// condition shows it.
 func (r *Binder) TellMismatches(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	if scope.Volume != nil && binder.TiedTo(scope.Volume, scope.Claim) {
 		return nil, nil
@@ -24,8 +25,8 @@ func (r *Binder) TellMismatches(ctx context.Context, scope *step.Scope) (*step.W
 	return nil, r.TellUnfit(ctx, scope, scope.Volume != nil)
 }
 
-// TellUnfit tells of volumes that are tied to the claim, once, and of those that are
-// reserved by name, if asked.
+// TellUnfit records events about volumes that are tied to the claim, once, and about those
+// that are reserved by name, if ofReserved.
 func (r *Binder) TellUnfit(ctx context.Context, scope *step.Scope, ofReserved bool) error {
 	claim, reserved := scope.Claim, &corev1.PersistentVolumeList{}
 	key := client.ObjectKeyFromObject(claim)
