@@ -1,4 +1,4 @@
-// Package expansion grows the volumes of bound claims: the backend first, then, where a file
+// Package expansion grows the volumes of bound claims: the backend first, then, if a file
 // system has to grow, the node. It follows Kubernetes' recovery from failed expansions, and
 // leaves volumes of other drivers to their resizers.
 package expansion
@@ -40,17 +40,16 @@ func New(deps reconciler.Dependencies, open step.Open) *Expander {
 	return &Expander{client: deps.Client, live: deps.Live, scope: deps.Scope, open: open, events: deps.Events}
 }
 
-// Expand gives a bound claim what it asks for beyond what it has:
+// Expand grows a bound claim to its request:
 //
-//  1. the claim says which size is being made: from here on that one is finished, or
-//     known to have failed, before another is begun;
+//  1. the claim records the target size: from here on that attempt must finish, or be
+//     known to have failed, before another begins;
 //  2. the backend grows the storage;
-//  3. the volume object says what there is;
-//  4. the claim says what it has or, where a node has to grow the file system, that
-//     this is the node's to do, and to say.
+//  3. the PersistentVolume records the new size;
+//  4. the claim records its new size. If a node has to grow the file system, it records
+//     instead that this is pending on the node.
 //
-// Each is left out where it already holds, so that a crash after any of them is
-// resumed.
+// Each is skipped if it already holds, so that a crash after any of them is resumed.
 func (r *Expander) Expand(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	claim := scope.Claim
 	pv, err := r.shownVolume(ctx, scope)
@@ -64,7 +63,7 @@ func (r *Expander) Expand(ctx context.Context, scope *step.Scope) (*step.Wait, e
 	case !mayExpand(claim):
 		return nil, nil
 	}
-	// Only saves the question: whose the volume is now is read live.
+	// The check above only saves live reads: a live read decides which claim has the volume.
 	current := &corev1.PersistentVolume{}
 	err = r.live.Get(ctx, client.ObjectKeyFromObject(pv), current)
 	if err != nil || !binder.TiedTo(current, claim) || !isServed(current) {
@@ -103,9 +102,9 @@ func (r *Expander) expandVolume(ctx context.Context, claim *corev1.PersistentVol
 	return nil, r.finishExpansion(ctx, claim, pv, worth)
 }
 
-// ensureExpansionNoted writes down which size the backend is asked for, before it is.
-// Where that was written before, the claim is read live: the cache of a new leader
-// may show one that is gone, or that was finished since.
+// ensureExpansionNoted records the target size before the backend is called. If it was
+// recorded before, the claim is read live. The cache of a new leader may show a claim that is
+// gone, or an expansion that was finished since.
 func (r *Expander) ensureExpansionNoted(ctx context.Context, claim *corev1.PersistentVolumeClaim, goal resource.Quantity) (*step.Wait, error) {
 	if !isNoted(claim, goal) {
 		if waiting, err := r.awaitAllowed(ctx, claim); waiting != nil || err != nil {
@@ -124,8 +123,8 @@ func (r *Expander) ensureExpansionNoted(ctx context.Context, claim *corev1.Persi
 	return nil, nil
 }
 
-// awaitAllowed refuses what the claim's class doesn't allow, where no API server did.
-// A class that is gone allowed it when the request was made.
+// awaitAllowed refuses what the claim's class does not allow, in case no API server did. A
+// deleted class allowed it when the request was made.
 func (r *Expander) awaitAllowed(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*step.Wait, error) {
 	class := &storagev1.StorageClass{}
 	err := r.client.Get(ctx, client.ObjectKey{Name: storageclass.Of(claim)}, class)
@@ -140,8 +139,8 @@ func (r *Expander) awaitAllowed(ctx context.Context, claim *corev1.PersistentVol
 	return nil, nil
 }
 
-// backendHolding opens the backend that a volume lies in. Whatever is wrong with it
-// is no fault of the request: it is tried again.
+// backendHolding opens the backend of a volume. Its errors are not the request's fault: the
+// expansion is retried.
 func (r *Expander) backendHolding(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) (backend.Backend, error) {
 	name := index.BackendOf(pv)[0]
 	object := &stowagev1alpha1.StorageBackend{}
@@ -155,8 +154,7 @@ func (r *Expander) backendHolding(ctx context.Context, claim *corev1.PersistentV
 	return opened, nil
 }
 
-// shownVolume is the claim's volume as the cache shows it, nil where it doesn't. It
-// is not to be changed.
+// shownVolume returns the claim's volume from the cache, or nil. It must not be changed.
 func (r *Expander) shownVolume(ctx context.Context, scope *step.Scope) (*corev1.PersistentVolume, error) {
 	if scope.Volume != nil {
 		return scope.Volume, nil
@@ -169,7 +167,7 @@ func (r *Expander) shownVolume(ctx context.Context, scope *step.Scope) (*corev1.
 	return pv, nil
 }
 
-// isServed tells whether a volume lies in a StorageBackend.
+// isServed reports whether a volume is in a StorageBackend.
 func isServed(pv *corev1.PersistentVolume) bool {
 	return len(index.BackendOf(pv)) > 0 && backend.IsOurs(pv.Spec.CSI.Driver)
 }

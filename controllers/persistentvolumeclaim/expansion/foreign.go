@@ -17,8 +17,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
-// leaveToExpander leaves a volume that Stowage does not serve to the resizer of its
-// driver. In scope=classes kube-controller-manager does.
+// leaveToExpander leaves a volume that Stowage does not serve to the resizer of its driver. In
+// scope=classes kube-controller-manager does that.
 func (r *Expander) leaveToExpander(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) (*step.Wait, error) {
 	if r.scope == reconciler.ClassesScope {
 		return nil, nil
@@ -39,16 +39,16 @@ func (r *Expander) leaveToExpander(ctx context.Context, claim *corev1.Persistent
 	return waitForForeignExpander(), nil
 }
 
-// expandedElsewhere reports whether a volume may have a program that grows it: its CSI or
-// FlexVolume driver, or a provisioner that made it.
+// expandedElsewhere reports whether a foreign program may grow a volume: its CSI or FlexVolume
+// driver, or a provisioner that made it.
 func expandedElsewhere(pv *corev1.PersistentVolume) bool {
 	provisioner := pv.Annotations[volume.AnnDynamicallyProvisioned]
 	return pv.Spec.CSI != nil && !backend.IsOurs(pv.Spec.CSI.Driver) || pv.Spec.FlexVolume != nil ||
 		provisioner != "" && !migration.IsInTree(provisioner) && !backend.IsOurs(provisioner)
 }
 
-// annResizer of a claim names the CSI driver whose external-resizer grows the volume of an
-// in-tree type: of a csi source the resizer reads the driver.
+// annResizer of a claim names a CSI driver: its external-resizer grows the volume of an
+// in-tree type. For a CSI source the resizer reads the driver from there.
 const annResizer = "volume.kubernetes.io/storage-resizer"
 
 func waitForNoExpander(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) *step.Wait {
@@ -71,8 +71,8 @@ func waitForAllowance(class *storagev1.StorageClass) *step.Wait {
 	}
 }
 
-// waitAfterFailedExpansion says when a failed growth is tried again: an infeasible
-// one not before its request is changed.
+// waitAfterFailedExpansion returns when a failed expansion is retried: an infeasible one not
+// before its request changes.
 func waitAfterFailedExpansion(err error) *step.Wait {
 	switch kind := backend.KindOf(err); {
 	case isInfeasible(err):

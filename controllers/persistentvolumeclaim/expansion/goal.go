@@ -9,15 +9,13 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// asksForMore tells whether a bound claim asks for more than it has.
 func asksForMore(claim *corev1.PersistentVolumeClaim) bool {
 	has, bound := claim.Status.Capacity[corev1.ResourceStorage]
 	return bound && claim.Status.Phase == corev1.ClaimBound && has.Cmp(requested(claim)) < 0
 }
 
-// mayExpand tells whether the manager has to do with a claim that asks for more: not
-// while a node grows the file system, and not with a request that is known to fail,
-// until it is changed.
+// mayExpand reports whether the manager must act on a claim that requests more. It must not
+// while a node grows the file system, nor on an infeasible request that has not changed.
 func mayExpand(claim *corev1.PersistentVolumeClaim) bool {
 	switch ResizeStatus(claim) {
 	case corev1.PersistentVolumeClaimNodeResizePending, corev1.PersistentVolumeClaimNodeResizeInProgress:
@@ -30,9 +28,9 @@ func mayExpand(claim *corev1.PersistentVolumeClaim) bool {
 	}
 }
 
-// goalOf is the capacity that a claim's volume is to have. A size that a backend was
-// asked for comes first until its outcome is known: else a claim could be given much
-// and ask, and be counted, for less. A volume never shrinks.
+// goalOf returns the target capacity of a claim's volume. A size that is in flight in the
+// backend comes first until its outcome is known. Otherwise a claim could get a large size,
+// and then request less and count for less. A volume never shrinks.
 func goalOf(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) resource.Quantity {
 	goal := requested(claim)
 	tried, known := claim.Status.AllocatedResources[corev1.ResourceStorage]
@@ -45,8 +43,7 @@ func goalOf(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) re
 	return goal
 }
 
-// hasFailed tells whether the last answer of the backend was that the volume is as
-// it was.
+// hasFailed reports whether the backend's last answer was that the volume did not change.
 func hasFailed(claim *corev1.PersistentVolumeClaim) bool {
 	return slices.ContainsFunc(claim.Status.Conditions, func(condition corev1.PersistentVolumeClaimCondition) bool {
 		return condition.Type == corev1.PersistentVolumeClaimControllerResizeError && condition.Status == corev1.ConditionTrue &&
@@ -54,7 +51,7 @@ func hasFailed(claim *corev1.PersistentVolumeClaim) bool {
 	})
 }
 
-// isInfeasible tells of an error that no repeat of the same request mends.
+// isInfeasible reports whether a retry of the same request cannot succeed.
 func isInfeasible(err error) bool {
 	return slices.Contains([]backend.ErrorKind{backend.Invalid, backend.Conflict, backend.NotFound}, backend.KindOf(err))
 }
@@ -63,7 +60,7 @@ func requested(claim *corev1.PersistentVolumeClaim) resource.Quantity {
 	return claim.Spec.Resources.Requests[corev1.ResourceStorage]
 }
 
-// ResizeStatus is how far an expansion of a claim is; empty where none is under way.
+// ResizeStatus returns the state of a claim's expansion; empty if there is none.
 func ResizeStatus(claim *corev1.PersistentVolumeClaim) corev1.ClaimResourceStatus {
 	return claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage]
 }

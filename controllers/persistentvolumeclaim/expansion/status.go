@@ -22,18 +22,18 @@ import (
 )
 
 const (
-	// AnnNodeExpansionNotRequired of a claim says that its growth took no step on any
-	// node: kubelets don't look for one.
+	// AnnNodeExpansionNotRequired of a claim means that its expansion needs no step on a node:
+	// kubelets skip it.
 	AnnNodeExpansionNotRequired = "volume.kubernetes.io/node-expansion-not-required"
 )
 
-// ResizeConditions tell of an expansion, and go with it.
+// ResizeConditions are the conditions of an expansion, and are removed with it.
 var ResizeConditions = []corev1.PersistentVolumeClaimConditionType{
 	corev1.PersistentVolumeClaimResizing, corev1.PersistentVolumeClaimFileSystemResizePending,
 	corev1.PersistentVolumeClaimControllerResizeError, corev1.PersistentVolumeClaimNodeResizeError,
 }
 
-// isNoted tells whether a claim says that its volume is being given a size.
+// isNoted reports whether a claim records that its volume is growing to a size.
 func isNoted(claim *corev1.PersistentVolumeClaim, goal resource.Quantity) bool {
 	tried, known := claim.Status.AllocatedResources[corev1.ResourceStorage]
 	return known && tried.Cmp(goal) == 0 && ResizeStatus(claim) == corev1.PersistentVolumeClaimControllerResizeInProgress
@@ -56,7 +56,6 @@ func (r *Expander) noteExpansion(ctx context.Context, claim *corev1.PersistentVo
 	return nil
 }
 
-// failExpansion says on the claim what a backend's error means for it.
 func (r *Expander) failExpansion(ctx context.Context, claim *corev1.PersistentVolumeClaim, problem error) (*step.Wait, error) {
 	if backend.Unfinished(problem) {
 		return &step.Wait{After: wake.WithoutAnswer}, nil
@@ -80,8 +79,8 @@ func (r *Expander) failExpansion(ctx context.Context, claim *corev1.PersistentVo
 	return waitAfterFailedExpansion(problem), nil
 }
 
-// ensureVolumeSize writes what the storage has into the volume object and, with it,
-// what that is worth, and what its file system had.
+// ensureVolumeSize writes the new size to the PersistentVolume. It also records whether the
+// size is enforced, and the earlier size of the file system.
 func (r *Expander) ensureVolumeSize(
 	ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, expanded backend.Expansion, worth string,
 ) error {
@@ -102,7 +101,7 @@ func (r *Expander) ensureVolumeSize(
 	return wrap.Error(err, "setting the capacity of volume %s to %s", pv.Name, expanded.Capacity.String())
 }
 
-// leaveToNode says that a node is to grow the file system, and stops there.
+// leaveToNode records that a node has to grow the file system, and stops there.
 func (r *Expander) leaveToNode(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
 	_, err := r.writeExpansion(ctx, claim, func() {
 		setAnnotation(claim, AnnNodeExpansionNotRequired, "")
@@ -120,7 +119,7 @@ func (r *Expander) leaveToNode(ctx context.Context, claim *corev1.PersistentVolu
 	return nil
 }
 
-// finishExpansion tells the claim what it has, and what that is worth.
+// finishExpansion records the claim's new size, and whether it is enforced.
 func (r *Expander) finishExpansion(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, worth string) error {
 	has := pv.Spec.Capacity[corev1.ResourceStorage]
 	_, err := r.writeExpansion(ctx, claim, func() {
@@ -141,7 +140,7 @@ func (r *Expander) finishExpansion(ctx context.Context, claim *corev1.Persistent
 	return nil
 }
 
-// forgetEarlierSize takes the mark off a volume whose file system a node has grown.
+// forgetEarlierSize removes the mark of a volume after a node has grown its file system.
 func (r *Expander) forgetEarlierSize(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
 	has, grown := claim.Status.Capacity[corev1.ResourceStorage], pv.Spec.Capacity[corev1.ResourceStorage]
 	if pv.Annotations[step.AnnPreResizeCapacity] == "" || claim.Status.Phase != corev1.ClaimBound || has.Cmp(grown) < 0 {
@@ -153,9 +152,9 @@ func (r *Expander) forgetEarlierSize(ctx context.Context, claim *corev1.Persiste
 	return wrap.Error(err, "removing the mark of a growth from volume %s", pv.Name)
 }
 
-// writeExpansion changes a claim's status as set says, if that changes it, and tells
-// whether it did. The resourceVersion is the fence: nodes and other leaders write of
-// the same growth, and who changed the request meanwhile is heard first.
+// writeExpansion writes the changes that set makes to a claim's status, and reports whether
+// there were any. The resourceVersion is the fence: nodes and other leaders write about the
+// same expansion, and a changed request has to be read first.
 func (r *Expander) writeExpansion(ctx context.Context, claim *corev1.PersistentVolumeClaim, set func()) (changed bool, err error) {
 	before := claim.DeepCopy()
 	set()
@@ -166,15 +165,14 @@ func (r *Expander) writeExpansion(ctx context.Context, claim *corev1.PersistentV
 	return err == nil, wrap.Error(err, "writing how claim %s/%s grows", claim.Namespace, claim.Name)
 }
 
-// RemoveConditions removes conditions of these types, in memory, and reports whether there
-// were any.
+// RemoveConditions removes conditions of these types, in memory.
 func RemoveConditions(claim *corev1.PersistentVolumeClaim, kinds ...corev1.PersistentVolumeClaimConditionType) {
 	claim.Status.Conditions = slices.DeleteFunc(claim.Status.Conditions, func(condition corev1.PersistentVolumeClaimCondition) bool {
 		return slices.Contains(kinds, condition.Type)
 	})
 }
 
-// setStorage sets the entry of storage, in a map that may not be there.
+// setStorage sets the entry of storage, in a map that may be nil.
 func setStorage[M ~map[corev1.ResourceName]V, V any](entries *M, value V) {
 	if *entries == nil {
 		*entries = M{}
@@ -182,8 +180,8 @@ func setStorage[M ~map[corev1.ResourceName]V, V any](entries *M, value V) {
 	(*entries)[corev1.ResourceStorage] = value
 }
 
-// setAnnotation sets an annotation in memory, or removes it where the value is empty,
-// and tells whether that changed it.
+// setAnnotation sets an annotation in memory, or removes it if the value is empty. It reports
+// whether that changed anything.
 func setAnnotation(object metav1.Object, key, value string) (changed bool) {
 	annotations := object.GetAnnotations()
 	if annotations[key] == value {
