@@ -1,6 +1,6 @@
 // Package protection keeps claims that pods use from being deleted, and sets the condition
-// since when no pod refers to a claim. That a claim is unused it believes only when read
-// live.
+// since when no pod refers to a claim. Before it releases a claim, a live read confirms that
+// no pod uses it.
 package protection
 
 import (
@@ -39,14 +39,14 @@ func (r *Protector) EnsureProtected(ctx context.Context, scope *step.Scope) (*st
 	controllerutil.AddFinalizer(scope.Claim, uses.ClaimProtection)
 	err := r.client.Patch(ctx, scope.Claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsNotFound(err) {
-		// The cache still shows a claim that is gone: there is nothing to bring further.
+		// The cache still shows a deleted claim: there is nothing left to do.
 		return &step.Wait{}, nil
 	}
 	return nil, wrap.Error(err, "protecting claim %s/%s", scope.Claim.Namespace, scope.Claim.Name)
 }
 
-// AwaitUnused keeps a deleted claim while a pod uses it. The cache only saves the
-// question: that no pod uses the claim is believed when read live.
+// AwaitUnused keeps a deleted claim while a pod uses it. The cache only saves live reads: a
+// live read has to confirm that no pod uses the claim.
 func (r *Protector) AwaitUnused(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	claim := scope.Claim
 	cached, err := r.CachedPods(ctx, claim)

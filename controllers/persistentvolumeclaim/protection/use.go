@@ -14,10 +14,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
-// SetUnused sets, in memory, the condition that tells since when no pod refers to
-// a bound claim, and tells whether it changed. The cache is enough: a pod that it
-// has not seen yet wakes the claim, and whoever removes what is long unused only
-// waits longer.
+// SetUnused sets, in memory, the condition since when no pod refers to a bound claim, and
+// reports whether it changed. The cache is enough: a pod that it does not show yet wakes the
+// claim, and a cleanup of unused claims only waits longer.
 func (r *Protector) SetUnused(ctx context.Context, claim *corev1.PersistentVolumeClaim) (changed bool, err error) {
 	pods, err := r.CachedPods(ctx, claim)
 	if err != nil {
@@ -34,8 +33,8 @@ func (r *Protector) SetUnused(ctx context.Context, claim *corev1.PersistentVolum
 	return bindable.SetCondition(claim, condition), nil
 }
 
-// CachedPods are the pods that name a claim: the cache's own, which are not to be
-// changed.
+// CachedPods returns the pods that name a claim. They are shared with the cache and must not
+// be changed.
 func (r *Protector) CachedPods(ctx context.Context, claim *corev1.PersistentVolumeClaim) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
 	err := r.client.List(ctx, pods, client.InNamespace(claim.Namespace), client.MatchingFields{index.PodsByClaim: claim.Name},
