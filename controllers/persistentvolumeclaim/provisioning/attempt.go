@@ -14,9 +14,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// countAttempt gives the next volume of a claim an id of its own, after one was undone
-// or is another object's to remove. An intent that is still there then is undone under
-// the new id, where there is nothing, and counted once more.
+// countAttempt gives the next volume of a claim a new id, after an earlier one was undone or
+// belongs to another PersistentVolume. A pending operation that remains after a crash is
+// undone under the new id, where there is nothing, and counted again.
 func (r *Provisioner) countAttempt(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	before := claim.DeepCopy()
 	bindable.SetCondition(claim, corev1.PersistentVolumeClaimCondition{
@@ -27,8 +27,8 @@ func (r *Provisioner) countAttempt(ctx context.Context, claim *corev1.Persistent
 	return wrap.Error(err, "counting the attempts of claim %s/%s", claim.Namespace, claim.Name)
 }
 
-// beginAnew counts the attempt of a claim whose volume was undone, or is another
-// object's to remove, and then clears its intent.
+// beginAnew counts the attempt of a claim after its volume was undone, or turned out to be
+// another PersistentVolume's. It then clears the pending operation.
 func (r *Provisioner) beginAnew(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	if err := r.countAttempt(ctx, claim); err != nil {
 		return err

@@ -24,10 +24,10 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// resume looks, live, at a claim for which a backend was called before: the cache
-// of a new leader may show a claim that is gone, an intent that was undone, or no
-// volume object where there is one. What was begun in another backend, because the
-// class was made anew, is undone first.
+// resume checks, live, a claim for which a backend was called before. The cache of a new
+// leader may show a deleted claim, a pending operation that was undone, or miss the
+// PersistentVolume. If the class was recreated with another backend, the operation in the
+// earlier backend is undone first.
 func (r *Provisioner) resume(ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend) (*step.Wait, error) {
 	claim := scope.Claim
 	if !controllerutil.ContainsFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer) {
@@ -51,9 +51,9 @@ func (r *Provisioner) resume(ctx context.Context, scope *step.Scope, object *sto
 	return nil, nil
 }
 
-// isCurrent tells, from a live read, whether a claim is there still with the intent
-// that the cache shows: one that was undone meanwhile must not be begun again, under an
-// id that nobody looks for any more.
+// isCurrent reports, from a live read, whether a claim still has the pending operation that
+// the cache shows. One that was undone meanwhile must not begin again, under an id that no
+// cleanup looks for any more.
 func (r *Provisioner) isCurrent(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
 	current := &corev1.PersistentVolumeClaim{}
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(claim), current)
@@ -65,8 +65,8 @@ func (r *Provisioner) isCurrent(ctx context.Context, claim *corev1.PersistentVol
 		current.Annotations[stowagev1alpha1.ProvisioningAnnotation] == claim.Annotations[stowagev1alpha1.ProvisioningAnnotation], nil
 }
 
-// ensureIntent writes down, before the backend is called, that it will be: from
-// here on the claim can't vanish without its storage being looked for.
+// ensureIntent records the pending operation before the backend is called: from here on the
+// claim cannot be deleted without a cleanup of its storage.
 func (r *Provisioner) ensureIntent(ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend) error {
 	claim := scope.Claim
 	before := claim.DeepCopy()
@@ -91,15 +91,14 @@ func (r *Provisioner) ensureIntent(ctx context.Context, scope *step.Scope, objec
 	return r.binder.TellUnfit(ctx, scope, true)
 }
 
-// SettleProvisioning ends what an intent began: where a volume object records the
-// storage there is nothing to do; else what the backend may have made is removed.
+// SettleProvisioning ends a pending operation. If a PersistentVolume records the storage,
+// there is nothing to do; else it removes what the backend may have created.
 func (r *Provisioner) SettleProvisioning(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	claim := scope.Claim
 	if !controllerutil.ContainsFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer) {
 		return nil, nil
 	}
-	// Read live: a volume object that the cache has not seen yet would have its
-	// storage removed.
+	// Read live: with a stale cache, a new PersistentVolume would lose its storage.
 	recorded := &corev1.PersistentVolume{}
 	err := r.live.Get(ctx, client.ObjectKey{Name: provisioned.VolumeID(claim)}, recorded)
 	if err == nil {
@@ -130,9 +129,9 @@ func (r *Provisioner) undo(ctx context.Context, claim *corev1.PersistentVolumeCl
 	return nil, nil
 }
 
-// deleteUnrecorded removes what a backend may have made for a claim. A call whose
-// outcome nobody knows may still take effect, after a deletion that found nothing:
-// so the call is repeated until its outcome is known, and then undone.
+// deleteUnrecorded removes what a backend may have created for a claim. A call with an unknown
+// outcome may still take effect after a deletion that found nothing. So the call is repeated
+// until its outcome is known, and then undone.
 func (r *Provisioner) deleteUnrecorded(ctx context.Context, claim *corev1.PersistentVolumeClaim, opened backend.Backend) error {
 	noted, err := provisioned.IntentOf(claim)
 	if err != nil || !noted.Undoing {
@@ -147,8 +146,8 @@ func (r *Provisioner) deleteUnrecorded(ctx context.Context, claim *corev1.Persis
 	return opened.Delete(ctx, provisioned.VolumeID(claim))
 }
 
-// makeFinal repeats the call that may have been made for a claim until nothing of
-// it goes on any more.
+// makeFinal repeats the call that may have been made for a claim until nothing of it is in
+// flight any more.
 func (r *Provisioner) makeFinal(ctx context.Context, claim *corev1.PersistentVolumeClaim, noted provisioned.Intent, opened backend.Backend) error {
 	current, err := r.isCurrent(ctx, claim)
 	switch {
@@ -166,15 +165,14 @@ func (r *Provisioner) makeFinal(ctx context.Context, claim *corev1.PersistentVol
 		}
 	}
 	_, err = opened.Provision(ctx, request)
-	// Unavailable tells only of the repeat: the call before it may still take effect.
+	// Unavailable is only about the repeat: the call before it may still take effect.
 	if err != nil && (backend.KindOf(err) == "" || backend.Unfinished(err) || errors.Is(err, backend.Unavailable)) {
 		return fmt.Errorf("making sure that nothing is still being made before it is removed: %w", err)
 	}
 	return nil
 }
 
-// writeIntent replaces the annotation of a claim that has an intent, where it says
-// something else.
+// writeIntent updates the annotation of a claim with a pending operation, if it differs.
 func (r *Provisioner) writeIntent(ctx context.Context, claim *corev1.PersistentVolumeClaim, noted provisioned.Intent) error {
 	text, err := json.Marshal(noted)
 	if err != nil {
@@ -189,7 +187,7 @@ func (r *Provisioner) writeIntent(ctx context.Context, claim *corev1.PersistentV
 	return wrap.Error(err, "writing the intent of claim %s/%s", claim.Namespace, claim.Name)
 }
 
-// startOver undoes what was begun for a claim that is to have another volume.
+// startOver undoes a pending operation, so that the claim can get another volume.
 func (r *Provisioner) startOver(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*step.Wait, error) {
 	if waiting, err := r.undo(ctx, claim); waiting != nil || err != nil {
 		return waiting, err
@@ -197,8 +195,8 @@ func (r *Provisioner) startOver(ctx context.Context, claim *corev1.PersistentVol
 	return nil, r.beginAnew(ctx, claim)
 }
 
-// intendedBackend is the backend that the intent names or, where somebody took
-// the annotation away, the one that the claim's class names.
+// intendedBackend returns the backend that the annotation names or, if a person removed the
+// annotation, the one that the claim's class names.
 func (r *Provisioner) intendedBackend(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
 	noted, err := provisioned.IntentOf(claim)
 	if err == nil && noted.Backend != "" {
@@ -211,8 +209,7 @@ func (r *Provisioner) intendedBackend(ctx context.Context, claim *corev1.Persist
 	return class.Parameters[stowagev1alpha1.BackendParameter], nil
 }
 
-// RemoveFinalizers lets the claim go, or marks what an intent began as ended. It
-// is the last write.
+// RemoveFinalizers releases the claim, or ends its pending operation. It is the last write.
 func (r *Provisioner) RemoveFinalizers(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	claim := scope.Claim
 	if claim.DeletionTimestamp.IsZero() && !provisioned.HasIntent(claim) {
@@ -230,7 +227,7 @@ func (r *Provisioner) RemoveFinalizers(ctx context.Context, scope *step.Scope) (
 	return nil, wrap.Error(client.IgnoreNotFound(err), "removing the finalizers of claim %s/%s", claim.Namespace, claim.Name)
 }
 
-// waitForCleanup keeps the claim until the backend says that nothing is left.
+// waitForCleanup keeps the claim until the backend reports that nothing is left.
 func waitForCleanup(err error) *step.Wait {
 	waiting := &step.Wait{Reason: "ProvisioningCleanup", Message: err.Error(), After: wake.WithoutAnswer}
 	if !backend.Unfinished(err) {
@@ -239,7 +236,7 @@ func waitForCleanup(err error) *step.Wait {
 	return waiting
 }
 
-// NameOf is the name of a node; empty of none.
+// NameOf returns the name of a node, or "" for nil.
 func NameOf(node *corev1.Node) string {
 	if node == nil {
 		return ""

@@ -1,7 +1,7 @@
-// Package provisioning has backends make volumes for claims. The intent is on the claim
-// before a backend is called, and goes after a volume object answers for the storage, or
-// after the backend removed it. Where a node can't have the volume, the scheduler is asked
-// for another.
+// Package provisioning provisions volumes for claims from backends. The pending operation is
+// on the claim before a backend is called. It is removed after a PersistentVolume records the
+// storage, or after the backend removed it. If a node cannot have the volume, the scheduler
+// chooses another.
 package provisioning
 
 import (
@@ -38,8 +38,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// Provisioner has backends make volumes, and removes what was begun for claims that don't
-// need it any more.
+// Provisioner provisions volumes from backends, and removes storage of claims that do not need
+// it any more.
 type Provisioner struct {
 	client client.Client
 	live   client.Reader
@@ -47,20 +47,20 @@ type Provisioner struct {
 	scope  reconciler.Scope
 	index  *binder.Index
 	open   step.Open
-	// untilRefresh is how long it is until the claims of a class look again.
+	// untilRefresh returns the time until the claims of a class check again.
 	untilRefresh func(class string) time.Duration
 	binder       *binding.Binder
 	protector    *protection.Protector
 	events       events.EventRecorder
 }
 
-// Parts are what a provisioner is made of beside the dependencies of all reconcilers.
+// Parts are the parts of a provisioner beside the dependencies of all reconcilers.
 type Parts struct {
 	// Index explains why no volume fits.
 	Index *binder.Index
 	// Open opens backends.
 	Open step.Open
-	// UntilRefresh is how long it is until the claims of a class look again.
+	// UntilRefresh returns the time until the claims of a class check again.
 	UntilRefresh func(class string) time.Duration
 	Binder       *binding.Binder
 	Protector    *protection.Protector
@@ -74,11 +74,11 @@ func New(deps reconciler.Dependencies, parts Parts) *Provisioner {
 	}
 }
 
-// NoProvisioner is the provisioner of classes whose volumes are made by hand.
+// NoProvisioner is the provisioner of classes with handmade volumes.
 const NoProvisioner = "kubernetes.io/no-provisioner"
 
-// AwaitProvisionRequest waits, in scope=classes, until kube-controller-manager
-// asks one of Stowage's drivers for the claim's volume.
+// AwaitProvisionRequest waits, in scope=classes, until kube-controller-manager requests the
+// claim's volume from one of Stowage's drivers.
 func (r *Provisioner) AwaitProvisionRequest(_ context.Context, scope *step.Scope) (*step.Wait, error) {
 	if !backend.IsOurs(scope.Claim.Annotations[volume.AnnStorageProvisioner]) {
 		return &step.Wait{}, nil
@@ -86,8 +86,8 @@ func (r *Provisioner) AwaitProvisionRequest(_ context.Context, scope *step.Scope
 	return nil, nil
 }
 
-// FindMadeVolume finds, in scope=classes, the volume that was made for the claim
-// and that kube-controller-manager has yet to bind.
+// FindMadeVolume finds, in scope=classes, the volume that was provisioned for the claim and
+// that kube-controller-manager has yet to bind.
 func (r *Provisioner) FindMadeVolume(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	pv := &corev1.PersistentVolume{}
 	err := r.client.Get(ctx, client.ObjectKey{Name: provisioned.VolumeID(scope.Claim)}, pv)
@@ -97,8 +97,8 @@ func (r *Provisioner) FindMadeVolume(ctx context.Context, scope *step.Scope) (*s
 	return nil, wrap.Error(client.IgnoreNotFound(err), "reading volume %s", provisioned.VolumeID(scope.Claim))
 }
 
-// Provision makes a volume for a claim that none fits, or leaves that to the
-// provisioner whose it is.
+// Provision provisions a volume for a claim that no volume fits, or leaves that to a foreign
+// provisioner.
 func (r *Provisioner) Provision(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	switch {
 	case scope.Volume != nil:
@@ -106,8 +106,8 @@ func (r *Provisioner) Provision(ctx context.Context, scope *step.Scope) (*step.W
 	case scope.Wish.Delayed:
 		return r.waitForPlacement(ctx, scope.Claim)
 	case r.scope == reconciler.ClassesScope && (scope.Class == nil || scope.Class.Provisioner != scope.Claim.Annotations[volume.AnnStorageProvisioner]):
-		// The class is gone, or was made anew for somebody else: whoever asked is to
-		// ask again.
+		// The class was deleted, or recreated with another provisioner:
+		// kube-controller-manager has to request the volume again.
 		return &step.Wait{}, nil
 	case scope.Class == nil || scope.Class.Provisioner == NoProvisioner:
 		return r.waitUnmatched(scope), nil
@@ -125,7 +125,7 @@ func (r *Provisioner) Provision(ctx context.Context, scope *step.Scope) (*step.W
 	return r.make(ctx, scope, object, request)
 }
 
-// prepare finds the claim's backend and says what is asked of it.
+// prepare finds the claim's backend and builds the request to it.
 func (r *Provisioner) prepare(ctx context.Context, scope *step.Scope) (*stowagev1alpha1.StorageBackend, backend.Request, error) {
 	request := RequestFrom(scope.Claim)
 	request.Node, request.Topologies = scope.Wish.Node, scope.Class.AllowedTopologies
@@ -151,8 +151,8 @@ func (r *Provisioner) prepare(ctx context.Context, scope *step.Scope) (*stowagev
 	return object, request, err
 }
 
-// RequestFrom is what a claim asks of a backend, on whatever node, and as a copy of it
-// doesn't know what.
+// RequestFrom returns a claim's request to a backend, without a node. For a clone or a restore
+// it has no details of the source.
 func RequestFrom(claim *corev1.PersistentVolumeClaim) backend.Request {
 	request := backend.Request{
 		ID:          provisioned.VolumeID(claim),
@@ -169,8 +169,8 @@ func RequestFrom(claim *corev1.PersistentVolumeClaim) backend.Request {
 	return request
 }
 
-// ownersAnnotations are those that the claim's owner wrote: what controllers note on
-// a claim meanwhile is nothing to ask a backend for.
+// ownersAnnotations returns the annotations that the claim's owner wrote. Those of controllers
+// must not reach a backend.
 func ownersAnnotations(claim *corev1.PersistentVolumeClaim) map[string]string {
 	kept := maps.Clone(claim.Annotations)
 	maps.DeleteFunc(kept, func(key, _ string) bool {
@@ -180,8 +180,8 @@ func ownersAnnotations(claim *corev1.PersistentVolumeClaim) map[string]string {
 	return kept
 }
 
-// refuse returns the reason for which a claim is refused before any backend is
-// asked: nothing may be created for it.
+// refuse returns why a claim is refused before any backend is called: nothing may be created
+// for it.
 func refuse(scope *step.Scope, object *stowagev1alpha1.StorageBackend) error {
 	claim := scope.Claim
 	switch {
@@ -201,8 +201,8 @@ func refuse(scope *step.Scope, object *stowagev1alpha1.StorageBackend) error {
 	return nil
 }
 
-// make has the backend make the volume. That it was asked to is written down
-// first, so that no crash leaves storage of which nobody knows.
+// make calls the backend to create the volume. The pending operation is recorded first, so
+// that no crash leaves unrecorded storage.
 func (r *Provisioner) make(
 	ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend, request backend.Request,
 ) (*step.Wait, error) {
@@ -231,9 +231,9 @@ func (r *Provisioner) make(
 	return r.ensureVolume(ctx, scope, NewVolume(scope, object, request, made))
 }
 
-// awaitUsable reads the backend once more, live, now that the intent is written: a
-// backend that is let go looks for intents after its deletion. Each side writes
-// before it reads, so one of them sees the other.
+// awaitUsable reads the backend again, live, after the pending operation was recorded. The
+// deletion of a backend looks for pending operations. Each side writes before it reads, so one
+// of them sees the other.
 func (r *Provisioner) awaitUsable(ctx context.Context, object *stowagev1alpha1.StorageBackend) (*step.Wait, error) {
 	current, err := r.shared.Backends.Get(ctx, object.Name)
 	switch {
@@ -247,11 +247,12 @@ func (r *Provisioner) awaitUsable(ctx context.Context, object *stowagev1alpha1.S
 	return nil, nil
 }
 
-// ensureVolume creates the volume object, tied to the claim from its birth. A
-// crash before the claim's own write finds it there.
+// ensureVolume creates the PersistentVolume, already tied to the claim. After a crash before
+// the claim's own write, the next pass finds it.
 func (r *Provisioner) ensureVolume(ctx context.Context, scope *step.Scope, pv *corev1.PersistentVolume) (*step.Wait, error) {
 	if r.scope == reconciler.ClusterScope {
-		// As Kubernetes' admission plug-in does: the write that binds has nothing to add.
+		// Kubernetes' admission plug-in does the same: the write that binds has nothing to
+		// add.
 		controllerutil.AddFinalizer(pv, uses.VolumeProtection)
 	}
 	err := r.client.Create(ctx, pv)
@@ -260,7 +261,7 @@ func (r *Provisioner) ensureVolume(ctx context.Context, scope *step.Scope, pv *c
 			return waiting, err
 		}
 		waiting := waitForBackend(backend.Conflict.Errorf("a volume %s exists and is not this claim's: delete it", pv.Name))
-		// Its end wakes the claim that it names.
+		// Its deletion wakes the claim that it names.
 		waiting.After = wake.WithoutAnswer
 		return waiting, nil
 	}
@@ -268,15 +269,15 @@ func (r *Provisioner) ensureVolume(ctx context.Context, scope *step.Scope, pv *c
 		return nil, fmt.Errorf("creating volume %s: %w", pv.Name, err)
 	}
 	if r.scope == reconciler.ClassesScope {
-		// In scope=cluster the write that binds the claim tells.
+		// In scope=cluster the write that binds the claim records the event.
 		r.binder.TellProvisioned(scope.Claim, pv)
 	}
 	scope.Volume = pv
 	return nil, nil
 }
 
-// findRecorded looks, live, for the volume object that was created for the claim
-// before. One that is being deleted can't be bound any more.
+// findRecorded looks, live, for the PersistentVolume that was created for the claim before.
+// One that is being deleted cannot be bound any more.
 func (r *Provisioner) findRecorded(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	recorded := &corev1.PersistentVolume{}
 	err := r.live.Get(ctx, client.ObjectKey{Name: provisioned.VolumeID(scope.Claim)}, recorded)
@@ -284,7 +285,7 @@ func (r *Provisioner) findRecorded(ctx context.Context, scope *step.Scope) (*ste
 	case err != nil:
 		return nil, wrap.Error(client.IgnoreNotFound(err), "reading volume %s", provisioned.VolumeID(scope.Claim))
 	case !recorded.DeletionTimestamp.IsZero():
-		// Its storage is the volume object's to remove.
+		// Its storage is removed with that PersistentVolume.
 		return waitForOldVolume(recorded, scope.Claim), r.beginAnew(ctx, scope.Claim)
 	case binder.TiedTo(recorded, scope.Claim):
 		scope.Volume = recorded
@@ -292,12 +293,12 @@ func (r *Provisioner) findRecorded(ctx context.Context, scope *step.Scope) (*ste
 	return nil, nil
 }
 
-// NewVolume is the volume object for storage that a backend made, tied to its claim.
+// NewVolume returns the PersistentVolume for storage that a backend made, tied to its claim.
 func NewVolume(scope *step.Scope, object *stowagev1alpha1.StorageBackend, request backend.Request, made *backend.Volume) *corev1.PersistentVolume {
 	claim, class := scope.Claim, scope.Class
 	driver := backend.DriverOf(object)
-	// Kubernetes keeps a csi source from being changed: what deletion needs to
-	// know is safe there, also when class and claim are gone.
+	// A CSI source is immutable: what the deletion needs is safe there, even after class and
+	// claim are gone.
 	attributes := maps.Clone(made.Attributes)
 	if attributes == nil {
 		attributes = map[string]string{}
@@ -327,15 +328,14 @@ func NewVolume(scope *step.Scope, object *stowagev1alpha1.StorageBackend, reques
 	}
 	controllerutil.AddFinalizer(pv, stowagev1alpha1.ReclaimFinalizer)
 	if attachintent.NeedsAttach(pv) {
-		// From the start: that saves the write when it is first attached.
+		// Set from the start, the finalizer needs no write at the first attach.
 		controllerutil.AddFinalizer(pv, attachintent.Finalizer(driver))
 	}
 	binder.BindVolume(pv, claim)
 	return pv
 }
 
-// markProvisioner tells a foreign provisioner that the claim's volume is its to
-// make.
+// markProvisioner requests the claim's volume from a foreign provisioner.
 func (r *Provisioner) markProvisioner(ctx context.Context, scope *step.Scope) error {
 	before := scope.Claim.DeepCopy()
 	if !setProvisioner(scope.Claim, scope.Class) {
@@ -345,9 +345,9 @@ func (r *Provisioner) markProvisioner(ctx context.Context, scope *step.Scope) er
 	return wrap.Error(err, "naming the provisioner of claim %s/%s", scope.Claim.Namespace, scope.Claim.Name)
 }
 
-// setProvisioner sets, in memory, the annotations that name the provisioner, the older one
-// for programs that read only that, and reports whether they changed. Where the newer one
-// is right both were written before, or a person did without the older one.
+// setProvisioner sets, in memory, the annotations that name the provisioner, the older one for
+// programs that read only that, and reports whether they changed. If the newer one is right,
+// both were written before, or a person chose to omit the older one.
 func setProvisioner(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) bool {
 	provisioner := provisionerOf(class)
 	if claim.Annotations[volume.AnnStorageProvisioner] == provisioner {

@@ -27,11 +27,11 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// maxPodsNamed is how many pods a claim names before it says that there are others.
+// maxPodsNamed is how many pods a message names; it only mentions that there are others.
 const maxPodsNamed = 3
 
-// waitForPlacement says what a claim waits for whose pod has no node yet: for a
-// pod, or for the scheduler. In scope=classes kube-controller-manager says it.
+// waitForPlacement explains the wait of a claim before its pod has a node: for a pod, or for
+// the scheduler. In scope=classes kube-controller-manager reports it.
 func (r *Provisioner) waitForPlacement(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*step.Wait, error) {
 	if r.scope == reconciler.ClassesScope {
 		return &step.Wait{}, nil
@@ -56,9 +56,9 @@ func (r *Provisioner) waitForPlacement(ctx context.Context, claim *corev1.Persis
 	return waitForScheduler(names), nil
 }
 
-// retryElsewhere says what an error of Provision means. Where the node that the
-// scheduler chose can't have the volume, and another may, the scheduler is asked
-// again. Of a pod that was placed by hand no scheduler hears: the error is told.
+// retryElsewhere handles an error of Provision. If the scheduler's node cannot have the
+// volume, and another may, the scheduler has to choose again. A pod with a node name of its
+// own never passes a scheduler: then the claim's condition and event have the error.
 func (r *Provisioner) retryElsewhere(ctx context.Context, scope *step.Scope, cause error) (*step.Wait, error) {
 	if !concernsChoice(scope, cause) {
 		return waitForBackend(cause), nil
@@ -67,14 +67,14 @@ func (r *Provisioner) retryElsewhere(ctx context.Context, scope *step.Scope, cau
 	if err != nil {
 		return nil, err
 	}
-	// The outcome is known: nothing is being made there any more.
+	// The outcome is known: nothing is in flight there any more.
 	noted.Undoing, noted.Leaving, noted.Because = true, scope.Wish.Node.Name, message.Cut(cause.Error(), message.MaxNote)
 	return r.leaveNode(ctx, scope.Claim, noted)
 }
 
-// leaveForbiddenNode says what it means that a claim is refused before its backend is
-// asked. A node of the scheduler's choice that the class doesn't allow is left: the
-// class was made anew since, with other zones.
+// leaveForbiddenNode handles the refusal of a claim before its backend is called. It leaves a
+// node that the scheduler chose and the class does not allow: the class was recreated with
+// other zones.
 func (r *Provisioner) leaveForbiddenNode(ctx context.Context, scope *step.Scope, cause error) (*step.Wait, error) {
 	if !concernsChoice(scope, cause) {
 		return waitForBackend(cause), nil
@@ -82,17 +82,16 @@ func (r *Provisioner) leaveForbiddenNode(ctx context.Context, scope *step.Scope,
 	return r.leaveUnlessMade(ctx, scope, scope.Wish.Node.Name, cause.Error())
 }
 
-// concernsChoice tells whether an error says that the node that the scheduler chose
-// can't have the volume.
+// concernsChoice reports whether an error means that the node of the scheduler's choice cannot
+// have the volume.
 func concernsChoice(scope *step.Scope, cause error) bool {
 	node := NameOf(scope.Wish.Node)
 	refused := errors.Is(cause, backend.Exhausted) || errors.Is(cause, backend.WrongNode)
 	return refused && node != "" && scope.Claim.Annotations[step.AnnSelectedNode] == node
 }
 
-// LeaveMissingNode has the scheduler choose again where the node of its choice is
-// gone. The cache may be behind the node's creation: that it is gone is believed
-// when read live.
+// LeaveMissingNode makes the scheduler choose again if its node was deleted. The cache may not
+// show a new node yet, so a live read confirms that the node is gone.
 func (r *Provisioner) LeaveMissingNode(ctx context.Context, scope *step.Scope, node, placedBy string) (*step.Wait, error) {
 	if scope.Claim.Annotations[step.AnnSelectedNode] != node {
 		return waitForNode(node, placedBy), nil
@@ -105,20 +104,20 @@ func (r *Provisioner) LeaveMissingNode(ctx context.Context, scope *step.Scope, n
 		return &step.Wait{After: wake.AfterContention}, nil
 	}
 	waiting, err := r.leaveUnlessMade(ctx, scope, node, "the node does not exist")
-	// Where the volume was made in time no other is taken.
+	// If the volume was provisioned in time, no other is taken.
 	scope.Wish.Delayed = scope.Volume != nil
 	return waiting, err
 }
 
-// leaveUnlessMade leaves a node, unless the volume was made there in time: then that is
-// bound. How a call ended that was begun there isn't known: it is repeated before what it
-// made is removed.
+// leaveUnlessMade leaves a node, unless the volume was provisioned there in time: then that
+// volume is bound. The outcome of a call that began there is unknown: it is repeated before
+// its storage is removed.
 func (r *Provisioner) leaveUnlessMade(ctx context.Context, scope *step.Scope, node, because string) (*step.Wait, error) {
 	waiting, err := r.findRecorded(ctx, scope)
 	if waiting != nil || err != nil || scope.Volume != nil {
 		return waiting, err
 	}
-	// Without an annotation that can be read the class tells where to look.
+	// Without a readable annotation the class names the backend.
 	noted, _ := provisioned.IntentOf(scope.Claim)
 	if noted.Leaving == "" {
 		noted.Leaving, noted.Because = node, message.Cut(because, message.MaxNote)
@@ -128,9 +127,9 @@ func (r *Provisioner) leaveUnlessMade(ctx context.Context, scope *step.Scope, no
 
 // leaveNode gives a node up, in an order that survives a crash anywhere:
 //
-//	write down which node, and why: what was begun is not used any more
-//	remove what was begun
-//	take the scheduler's choice and the intent off the claim, in one write
+//	record which node, and why: the storage of this attempt is not used any more
+//	remove that storage
+//	remove the scheduler's choice and the pending operation from the claim, in one write
 func (r *Provisioner) leaveNode(ctx context.Context, claim *corev1.PersistentVolumeClaim, noted provisioned.Intent) (*step.Wait, error) {
 	if controllerutil.ContainsFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer) {
 		if err := r.writeIntent(ctx, claim, noted); err != nil {
@@ -151,8 +150,7 @@ func (r *Provisioner) leaveNode(ctx context.Context, claim *corev1.PersistentVol
 	return waitForOtherNode(noted), r.removeSelectedNode(ctx, claim, noted.Leaving)
 }
 
-// removeSelectedNode asks the scheduler for another node, unless it chose one
-// meanwhile.
+// removeSelectedNode makes the scheduler choose another node, unless it did so meanwhile.
 func (r *Provisioner) removeSelectedNode(ctx context.Context, claim *corev1.PersistentVolumeClaim, node string) error {
 	if provisioned.HasIntent(claim) {
 		if err := r.countAttempt(ctx, claim); err != nil {
@@ -172,7 +170,7 @@ func (r *Provisioner) removeSelectedNode(ctx context.Context, claim *corev1.Pers
 	return wrap.Error(err, "asking for another node than %s for claim %s/%s", node, claim.Namespace, claim.Name)
 }
 
-// ClaimsPlacedOn are those that wait and for which the scheduler chose a node.
+// ClaimsPlacedOn returns the unbound claims for which the scheduler chose the node.
 func (r *Provisioner) ClaimsPlacedOn(ctx context.Context, node client.Object) []reconcile.Request {
 	claims := &corev1.PersistentVolumeClaimList{}
 	if err := r.client.List(ctx, claims, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
@@ -183,7 +181,7 @@ func (r *Provisioner) ClaimsPlacedOn(ctx context.Context, node client.Object) []
 	}))
 }
 
-// GoneNodes lets pass nodes that go.
+// GoneNodes passes deleted nodes.
 var GoneNodes = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(event.UpdateEvent) bool { return false },

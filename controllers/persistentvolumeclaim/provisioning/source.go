@@ -32,8 +32,8 @@ const (
 	withoutDataSource = "create the claim without dataSource"
 )
 
-// populated tells whether a claim's data comes from a populator: a program that knows
-// the kind of object which the claim names, fills a volume, and ties it to the claim.
+// populated reports whether a claim's data comes from a populator. That is a program that
+// knows the kind of the claim's data source, fills a volume, and ties it to the claim.
 func populated(claim *corev1.PersistentVolumeClaim) bool {
 	source := provisioned.DataSource(claim)
 	if source == nil {
@@ -52,8 +52,8 @@ func waitForPopulator(claim *corev1.PersistentVolumeClaim) *step.Wait {
 	}
 }
 
-// sourceOf finds the volume that a claim's is to be a copy of, nil for none. Whatever
-// keeps it from being copied is an error: no empty volume takes its place.
+// sourceOf returns the volume that a claim's volume is cloned from, or nil for none. Anything
+// that prevents the clone is an error: no empty volume takes its place.
 func (r *Provisioner) sourceOf(ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend) (*backend.Source, error) {
 	ref := provisioned.DataSource(scope.Claim)
 	switch {
@@ -80,8 +80,8 @@ func (r *Provisioner) sourceOf(ctx context.Context, scope *step.Scope, object *s
 	return r.copied(ctx, source, object)
 }
 
-// fillFrom says in a request what the volume is to begin with. Once a backend was
-// asked, the volume that is copied may go: what was begun is looked for all the same.
+// fillFrom sets the source of a request. Once a backend was called, the source may be deleted:
+// the pending operation is still completed or undone.
 func (r *Provisioner) fillFrom(ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend, request *backend.Request) error {
 	source, err := r.sourceOf(ctx, scope, object)
 	if err != nil && controllerutil.ContainsFinalizer(scope.Claim, stowagev1alpha1.ProvisioningFinalizer) {
@@ -91,7 +91,7 @@ func (r *Provisioner) fillFrom(ctx context.Context, scope *step.Scope, object *s
 	return err
 }
 
-// ClaimsCopying wakes the claims that wait for a claim which they are to be copies of.
+// ClaimsCopying wakes the claims that wait for the source of their clone.
 func (r *Provisioner) ClaimsCopying(ctx context.Context, source client.Object) []reconcile.Request {
 	claims := &corev1.PersistentVolumeClaimList{}
 	err := r.client.List(ctx, claims, client.InNamespace(source.GetNamespace()), client.MatchingFields{index.ClaimsBySource: source.GetName()}, wake.Unhurried)
@@ -101,13 +101,13 @@ func (r *Provisioner) ClaimsCopying(ctx context.Context, source client.Object) [
 	return wake.Requests(claims.Items)
 }
 
-// NewPhases lets pass claims that come, go, or get another phase.
+// NewPhases passes claims that are created or deleted, or have a new phase.
 var NewPhases = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*corev1.PersistentVolumeClaim), e.ObjectNew.(*corev1.PersistentVolumeClaim)
 	return before.UID != after.UID || before.Status.Phase != after.Status.Phase
 }}
 
-// copyable returns why one claim's volume can't become a copy of the other's.
+// copyable returns why one claim's volume cannot become a clone of the other's.
 func copyable(claim, source *corev1.PersistentVolumeClaim) error {
 	wanted, has := claim.Spec.Resources.Requests[corev1.ResourceStorage], source.Status.Capacity[corev1.ResourceStorage]
 	switch {
@@ -125,7 +125,7 @@ func copyable(claim, source *corev1.PersistentVolumeClaim) error {
 	return nil
 }
 
-// copied is the volume of a bound claim, if it lies in the backend.
+// copied returns the volume of a bound claim, if it is in the backend.
 func (r *Provisioner) copied(ctx context.Context, source *corev1.PersistentVolumeClaim, object *stowagev1alpha1.StorageBackend) (*backend.Source, error) {
 	pv := &corev1.PersistentVolume{}
 	err := r.client.Get(ctx, client.ObjectKey{Name: source.Spec.VolumeName}, pv)

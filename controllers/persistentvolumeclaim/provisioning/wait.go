@@ -37,8 +37,8 @@ func waitForForeignProvisioner(driver string) *step.Wait {
 	}
 }
 
-// waitForGoneProvisioner says that no program makes volumes of a class. A volume of the
-// class that comes wakes the claim.
+// waitForGoneProvisioner means that no program provisions volumes of a class. A new volume of
+// the class wakes the claim.
 func waitForGoneProvisioner(class *storagev1.StorageClass) *step.Wait {
 	return &step.Wait{
 		Reason: step.ProvisioningFailed, Event: step.ProvisioningFailed, Warning: true,
@@ -47,7 +47,6 @@ func waitForGoneProvisioner(class *storagev1.StorageClass) *step.Wait {
 	}
 }
 
-// waitForBackend says what a backend's error means for the claim.
 func waitForBackend(err error) *step.Wait {
 	if backend.Unfinished(err) {
 		return &step.Wait{
@@ -58,7 +57,7 @@ func waitForBackend(err error) *step.Wait {
 	failed := &step.Wait{Reason: step.ProvisioningFailed, Message: err.Error(), Event: step.ProvisioningFailed, Warning: true}
 	switch backend.KindOf(err) {
 	case backend.Invalid, backend.Conflict, backend.WrongNode:
-		// Nothing but a change of an object that the claim watches helps.
+		// Only a change of an object that the claim watches helps.
 	case backend.Exhausted, backend.Unavailable:
 		failed.After, failed.Rarer = wake.WithoutAnswer, true
 		failed.Message += fmt.Sprintf(" (tried again every %s, and more rarely later)", wake.WithoutAnswer)
@@ -69,7 +68,7 @@ func waitForBackend(err error) *step.Wait {
 	return failed
 }
 
-// waitForOldVolume says why a claim doesn't get a volume object that goes.
+// waitForOldVolume explains why a claim does not get a volume that is being deleted.
 func waitForOldVolume(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) *step.Wait {
 	reason, message := bindable.OldVolume(pv, claim)
 	return &step.Wait{Reason: reason, Event: step.ProvisioningFailed, Warning: true, Message: message}
@@ -79,7 +78,7 @@ func waitForVolume(why string) *step.Wait {
 	return &step.Wait{Reason: "NoMatchingVolume", Event: "FailedBinding", Message: why}
 }
 
-// waitUnmatched says why no volume fits and none is made.
+// waitUnmatched explains why no volume fits and none is provisioned.
 func (r *Provisioner) waitUnmatched(scope *step.Scope) *step.Wait {
 	why := r.index.Explain(scope.Wish)
 	name := storageclass.Of(scope.Claim)
@@ -99,14 +98,14 @@ func (r *Provisioner) waitUnmatched(scope *step.Scope) *step.Wait {
 	return waiting
 }
 
-// provisionerOf is the provisioner that makes volumes of a class: the CSI driver that took
-// over an in-tree one, or the one that the class names.
+// provisionerOf returns the provisioner of a class: the CSI driver that took over an in-tree
+// one, or the one that the class names.
 func provisionerOf(class *storagev1.StorageClass) string {
 	return cmp.Or(migration.DriverOf(class.Provisioner), class.Provisioner)
 }
 
-// isGone reports whether the provisioner of a class was part of Kubernetes, and no CSI
-// driver took it over.
+// isGone reports whether the provisioner of a class was in-tree, and no CSI driver took it
+// over.
 func isGone(class *storagev1.StorageClass) bool {
 	return migration.IsInTree(class.Provisioner) && migration.DriverOf(class.Provisioner) == ""
 }
