@@ -1,6 +1,6 @@
-// Package step has what the steps of the claims' reconciler share: the scope of one pass
-// over a claim, and the Wait by which a step says why the claim can't go on now, and when to
-// look again.
+// Package step has what the steps of the claims' reconciler share. Scope is the state of one
+// pass over a claim. With a Wait a step explains why the claim cannot proceed, and when to
+// reconcile again.
 package step
 
 import (
@@ -19,29 +19,29 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// Wait says why a claim can't go on now: what its condition and its event tell,
-// and what makes Stowage look again.
+// Wait is why a claim cannot proceed: the content of its condition and its event, and when to
+// reconcile again.
 type Wait struct {
 	// Reason and message of the condition Bindable.
 	Reason, Message string
-	// Event is the reason of the event; empty where none is due.
+	// Event is the reason of the event; empty means no event.
 	Event string
-	// Warning events tell of what somebody has to mend.
+	// Warning events need action by a person.
 	Warning bool
-	// Phase of the claim meanwhile.
+	// Phase of the claim meanwhile. Empty: Pending.
 	Phase corev1.PersistentVolumeClaimPhase
-	// After is when to look again. Zero: when something changes.
+	// After is when to reconcile again. Zero: when something changes.
 	After time.Duration
-	// Rarer has a claim look again the more rarely, the older it is.
+	// Rarer makes the interval grow with the age of the claim.
 	Rarer bool
-	// Counts tells that the message counts volumes, which come and go: that alone is no
-	// news.
+	// Counts means that the message counts volumes, which change often: a new count alone is
+	// no reason for an event.
 	Counts bool
-	// Patient waits are told only once they have lasted: mostly they are over sooner.
+	// Patient waits are reported only after a while: most are over sooner.
 	Patient bool
-	// Yields keeps a failure that was told before: nothing else is known yet.
+	// Yields keeps an earlier failure in the condition: nothing else is known yet.
 	Yields bool
-	// Retry is an error after which to look again, ever more slowly.
+	// Retry is an error that is retried with backoff.
 	Retry error
 }
 
@@ -54,19 +54,19 @@ type Scope struct {
 	Class  *storagev1.StorageClass
 	Wish   binder.Wish
 	Volume *corev1.PersistentVolume
-	// Asked tells that the index was asked for a volume.
+	// Asked is true if the index searched a volume for the claim.
 	Asked bool
 }
 
-// Func brings a claim further. It returns a wait where it can't go on yet,
-// and nil where the next step may run.
+// Func is one step for a claim. It returns a Wait if the claim cannot proceed, and nil if the
+// next step may run.
 type Func func(context.Context, *Scope) (*Wait, error)
 
 // AnnSelectedNode names the node that the scheduler chose for a claim's first consumer.
 const AnnSelectedNode = volume.AnnSelectedNode
 
-// Annotate replaces the annotations of a claim. It returns a wait where the cache still
-// shows a claim that is gone.
+// Annotate replaces the annotations of a claim. It returns a Wait if the cache still shows a
+// deleted claim.
 func Annotate(ctx context.Context, writer client.Client, claim *corev1.PersistentVolumeClaim, annotations map[string]string) (*Wait, error) {
 	before := claim.DeepCopy()
 	claim.Annotations = annotations
@@ -80,6 +80,6 @@ func Annotate(ctx context.Context, writer client.Client, claim *corev1.Persisten
 // Open opens a backend for calls that a claim waits for: an answer wakes the claim.
 type Open func(claim *corev1.PersistentVolumeClaim, object *stowagev1alpha1.StorageBackend) (backend.Backend, error)
 
-// AnnPreResizeCapacity of a volume is what its file system had before the volume
-// grew: what a claim has that is bound to it before a node grew the file system.
+// AnnPreResizeCapacity of a volume is the size of its file system before the volume grew. It
+// is the capacity of a claim that is bound before a node grows the file system.
 const AnnPreResizeCapacity = "volume.alpha.kubernetes.io/pre-resize-capacity"
