@@ -1,6 +1,6 @@
-// Package reconciler has what all reconcilers are made of: one Dependencies value, from
-// which each constructor takes what it needs, and the Scope. Setup fills it from the
-// manager, and specs from a world of their own.
+// Package reconciler has what all reconcilers are made of: one Dependencies value, from which
+// each constructor takes what it needs, and the Scope. Setup fills it from the manager, and
+// specs from a world of their own.
 package reconciler
 
 import (
@@ -26,30 +26,30 @@ type Dependencies struct {
 	Storage *opener.Opener
 	// Events sends events.
 	Events events.EventRecorder
-	// Patience is how long a backend is at work before its claim says so.
+	// Patience is how long a backend works before its claim's condition says so.
 	Patience time.Duration
-	// Clock is the time.
+	// Clock returns the time.
 	Clock clock.PassiveClock
-	// Scope says which claims and volumes are acted on.
+	// Scope decides which claims and volumes are reconciled.
 	Scope Scope
-	// Namespace is the manager's own, where it publishes what room nodes have. Empty:
-	// nowhere.
+	// Namespace is the manager's own, where it publishes the free space of nodes. Empty: it
+	// publishes nothing.
 	Namespace string
-	// ForceDetachAfter is how long a node must have been not Ready, or gone, until
-	// volumes of drivers other than Stowage's are taken from it.
+	// ForceDetachAfter is how long a node must have been not Ready, or gone, until volumes of
+	// foreign drivers are detached from it by force.
 	ForceDetachAfter time.Duration
-	// AttachmentCheckInterval is how often what backends say is attached is compared with
-	// what is recorded. Zero: every minute.
+	// AttachmentCheckInterval is how often the attachments in backends are compared with the
+	// recorded ones. Zero: every minute.
 	AttachmentCheckInterval time.Duration
 }
 
-// Scope says which claims and volumes Stowage acts on.
+// Scope decides which claims and volumes Stowage reconciles.
 type Scope string
 
-// ClassesScope acts only on claims and volumes of Stowage's own drivers and
-// leaves binding, phases and protection to kube-controller-manager.
+// ClassesScope covers only claims and volumes of Stowage's own drivers and leaves binding,
+// phases and protection to kube-controller-manager.
 const ClassesScope Scope = "classes"
 
-// ClusterScope acts on every claim and volume of the cluster, instead of
+// ClusterScope covers every claim and volume of the cluster, instead of
 // kube-controller-manager's volume controllers.
 const ClusterScope Scope = "cluster"
