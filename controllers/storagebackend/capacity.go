@@ -17,14 +17,13 @@ import (
 
 const (
 	mebi = 1 << 20
-	// sumDelay is how long after the room on a disk changed that of all disks is
-	// added up.
+	// sumDelay is the delay after a change of one disk's space, before the space of all disks
+	// is added up.
 	sumDelay = 10 * time.Second
 )
 
-// reportCapacity tells how much the backend can hold, where it can say. While the
-// storage doesn't answer, what it said last stays; of disks on nodes, those that
-// are there count.
+// reportCapacity sets the backend's capacity, if the backend can report it. While the storage
+// does not answer, the last value stays. Of disks on nodes, the existing ones count.
 func (r *Reconciler) reportCapacity(ctx context.Context, object *stowagev1alpha1.StorageBackend, opened backend.Backend) {
 	reporter, can := backend.As[backend.CapacityReporter](opened)
 	if !can {
@@ -46,14 +45,14 @@ func (r *Reconciler) reportCapacity(ctx context.Context, object *stowagev1alpha1
 	}
 }
 
-// rounded is a quantity in whole MiB: people read it, and a few bytes more are no
-// reason to write. Used rounded up, total would be more than there is.
+// rounded returns a quantity in whole MiB: people read it, and a few bytes are no reason for a
+// write. It rounds down, because a total that is rounded up would exceed the space.
 func rounded(quantity resource.Quantity) *resource.Quantity {
 	return resource.NewQuantity(quantity.Value()/mebi*mebi, resource.BinarySI)
 }
 
-// probedSoon wakes the backend of a disk: at once where the disk turned good or bad,
-// and after a while where its numbers changed, so that those of many are written once.
+// probedSoon wakes the backend of a disk: at once if the disk's readiness changed, else after
+// a delay. One write then covers the changes of many disks.
 func probedSoon() handler.EventHandler {
 	enqueue := func(object client.Object, queue wake.Queue, after time.Duration) {
 		queue.AddAfter(wake.RequestNamed(object.(*stowagev1alpha1.LocalDisk).Spec.Backend), after)
@@ -76,7 +75,6 @@ func probedSoon() handler.EventHandler {
 	}
 }
 
-// readiness is what a disk's condition Ready says.
 func readiness(object client.Object) string {
 	ready := meta.FindStatusCondition(object.(*stowagev1alpha1.LocalDisk).Status.Conditions, stowagev1alpha1.ReadyCondition)
 	if ready == nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// ensureClass keeps the StorageClass that the spec asks for, and removes one that
-// it asked for before. A class that isn't the backend's own is never touched, nor is a copy.
+// ensureClass keeps the StorageClass of the spec, and removes an earlier one with another
+// name. It never touches a class that the backend does not own, nor a copy.
 func (r *Reconciler) ensureClass(ctx context.Context, object *stowagev1alpha1.StorageBackend) error {
 	name := classNameOf(object)
 	if err := r.removeClassesBut(ctx, object, name); err != nil {
@@ -60,7 +60,7 @@ func (r *Reconciler) ensureClass(ctx context.Context, object *stowagev1alpha1.St
 	return nil
 }
 
-// newClass makes, in memory, the class that the spec asks for.
+// newClass builds the class of the spec, in memory.
 func (r *Reconciler) newClass(object *stowagev1alpha1.StorageBackend, name string) (*storagev1.StorageClass, error) {
 	template := object.Spec.StorageClass
 	policy := template.ReclaimPolicy
@@ -82,21 +82,20 @@ func (r *Reconciler) newClass(object *stowagev1alpha1.StorageBackend, name strin
 	return class, nil
 }
 
-// sameImmutable compares what Kubernetes doesn't let change in a class. It differs
-// where the backend's zones changed, and where the spec's class was removed and set
-// again between two looks: the old class would go on deleting data that is to be
-// retained now.
+// sameImmutable compares the immutable fields of a class. They differ if the backend's zones
+// changed, or if the spec's class was removed and set again between two passes. The old class
+// would otherwise continue to delete data that must be retained now.
 func sameImmutable(class, wanted *storagev1.StorageClass) bool {
 	return class.Provisioner == wanted.Provisioner && maps.Equal(class.Parameters, wanted.Parameters) &&
 		ptr.Equal(class.ReclaimPolicy, wanted.ReclaimPolicy) && ptr.Equal(class.VolumeBindingMode, wanted.VolumeBindingMode) &&
 		equality.Semantic.DeepEqual(class.AllowedTopologies, wanted.AllowedTopologies)
 }
 
-// replaceClass makes a class anew, with the labels and annotations that others gave it.
-// After a crash between the two writes the next pass finds no class.
+// replaceClass recreates a class, with its foreign labels and annotations. After a crash
+// between the two writes the next pass finds no class.
 func (r *Reconciler) replaceClass(ctx context.Context, class, wanted *storagev1.StorageClass) error {
 	others := maps.Clone(class.Annotations)
-	delete(others, storageclass.AnnDefaultClass) // the spec says that
+	delete(others, storageclass.AnnDefaultClass) // the spec decides this
 	wanted.Labels, wanted.Annotations = merged(class.Labels, wanted.Labels), merged(others, wanted.Annotations)
 	if err := r.removeClass(ctx, class); err != nil {
 		return err
@@ -104,7 +103,6 @@ func (r *Reconciler) replaceClass(ctx context.Context, class, wanted *storagev1.
 	return wrap.Error(r.client.Create(ctx, wanted), "creating StorageClass %s anew", wanted.Name)
 }
 
-// merged is what either has; the second has the last word.
 func merged(before, wanted map[string]string) map[string]string {
 	both := maps.Clone(before)
 	if both == nil {
@@ -123,7 +121,6 @@ func (r *Reconciler) updateClass(ctx context.Context, object *stowagev1alpha1.St
 	return wrap.Error(r.client.Patch(ctx, class, client.MergeFrom(before)), "updating StorageClass %s", class.Name)
 }
 
-// setMutable sets, in memory, what Kubernetes lets change in a class.
 func setMutable(class *storagev1.StorageClass, template *stowagev1alpha1.StorageClassTemplate) {
 	metav1.SetMetaDataAnnotation(&class.ObjectMeta, stowagev1alpha1.KeptAsAnnotation, class.Name)
 	class.AllowVolumeExpansion = ptr.To(template.AllowVolumeExpansion)
@@ -158,21 +155,21 @@ func (r *Reconciler) removeClassesBut(ctx context.Context, object *stowagev1alph
 	return nil
 }
 
-// isCopy reports whether a class is a copy of one that Stowage keeps.
-// Its owner was copied, too.
+// isCopy reports whether a class is a copy of one that Stowage keeps. The copy has the same
+// owner reference.
 func isCopy(class *storagev1.StorageClass) bool {
 	kept, known := class.Annotations[stowagev1alpha1.KeptAsAnnotation]
 	return known && kept != class.Name
 }
 
-// removeClass deletes a class as it was looked at: one that was made anew meanwhile, or
-// that somebody took for their own, stays.
+// removeClass deletes a class in the version that was read: a class that was recreated, or
+// that a person changed meanwhile, stays.
 func (r *Reconciler) removeClass(ctx context.Context, class *storagev1.StorageClass) error {
 	err := r.client.Delete(ctx, class, client.Preconditions{UID: &class.UID, ResourceVersion: &class.ResourceVersion})
 	return wrap.Error(client.IgnoreNotFound(err), "deleting StorageClass %s", class.Name)
 }
 
-// classNameOf is the name of the class that a backend asks for; empty for none.
+// classNameOf returns the name of the class that a backend's spec defines, or "".
 func classNameOf(object *stowagev1alpha1.StorageBackend) string {
 	switch template := object.Spec.StorageClass; {
 	case template == nil:
@@ -184,8 +181,8 @@ func classNameOf(object *stowagev1alpha1.StorageBackend) string {
 	}
 }
 
-// bindingModeOf is when claims of the class are provisioned: storage that isn't
-// everywhere waits for the pod that says where.
+// bindingModeOf returns when claims of the class are provisioned: storage that is not
+// everywhere waits for the node of the pod.
 func bindingModeOf(object *stowagev1alpha1.StorageBackend) storagev1.VolumeBindingMode {
 	switch {
 	case object.Spec.StorageClass.VolumeBindingMode != "":

@@ -1,7 +1,7 @@
-// Package storagebackend is the reconciler of StorageBackends: it probes them, adds up
-// their capacity, keeps the StorageClass of those that ask for one, and lets a deleted
-// backend go once nothing needs it. It writes the backend's status and the class. It never
-// creates or deletes volumes; package audit compares what backends hold with the cluster.
+// Package storagebackend is the reconciler of StorageBackends. It probes them, adds up their
+// capacity, keeps the StorageClass of their spec, and releases a deleted backend once nothing
+// needs it. It writes the backend's status and the class. It never creates or deletes volumes;
+// package audit compares what backends hold with the cluster.
 package storagebackend
 
 import (
@@ -35,21 +35,20 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// probeInterval is how often a backend is asked whether its storage answers.
 const probeInterval = time.Minute
 
-// countDelay is how long after a volume came or went they are counted.
+// countDelay is the delay after a volume was created or deleted, before volumes are counted.
 const countDelay = time.Second
 
-// probeTimeout is how long storage has to answer, and probes how many are asked at
-// once: what hangs holds up none of the others.
+// probeTimeout is how long storage has to answer, and probes how many run at once: a hanging
+// one must not block the others.
 const (
 	probeTimeout = 20 * time.Second
 	probes       = 8
 )
 
-// Reconciler tells in a StorageBackend's status whether it can be
-// used, keeps its StorageClass, and keeps the object while volumes need it.
+// Reconciler sets in a StorageBackend's status whether it can be used, keeps its StorageClass,
+// and keeps the object while volumes need it.
 type Reconciler struct {
 	client  client.Client
 	live    client.Reader
@@ -74,7 +73,7 @@ func New(deps reconciler.Dependencies) *Reconciler {
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch;create;update;patch;delete
 // +kubebuilder:rbac:groups="",resources=persistentvolumes;persistentvolumeclaims;nodes,verbs=get;list;watch
 
-// Reconcile brings one backend's status and class up to date.
+// Reconcile updates one backend's status and class.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (_ ctrl.Result, err error) {
 	object := &stowagev1alpha1.StorageBackend{}
 	if err := r.client.Get(ctx, request.NamespacedName, object); err != nil {
@@ -105,7 +104,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (_ ctr
 	return ctrl.Result{RequeueAfter: probeInterval}, nil
 }
 
-// describe sets what the spec alone tells.
+// describe sets what follows from the spec alone.
 func (r *Reconciler) describe(object *stowagev1alpha1.StorageBackend) {
 	object.Status.ObservedGeneration = object.Generation
 	object.Status.Type = backend.TypeOf(object)
@@ -123,7 +122,7 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, object *stowagev1alpha
 	return wrap.Error(err, "adding the finalizer of StorageBackend %s", object.Name)
 }
 
-// accept opens the backend, which tells whether this version can serve the spec.
+// accept opens the backend. That fails if this version cannot serve the spec.
 func (r *Reconciler) accept(object *stowagev1alpha1.StorageBackend) backend.Backend {
 	opened, err := r.storage.Registry.Open(object)
 	if err != nil {
@@ -147,7 +146,6 @@ func (r *Reconciler) probe(ctx context.Context, object *stowagev1alpha1.StorageB
 	r.set(object, stowagev1alpha1.ReachableCondition, prober.Probe(ctx))
 }
 
-// countVolumes counts the volume objects that use the backend.
 func (r *Reconciler) countVolumes(ctx context.Context, object *stowagev1alpha1.StorageBackend) error {
 	volumes := &corev1.PersistentVolumeList{}
 	if err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByBackend: object.Name}); err != nil {
@@ -170,7 +168,7 @@ func (r *Reconciler) set(object *stowagev1alpha1.StorageBackend, condition strin
 	setCondition(object, condition, metav1.ConditionFalse, reason, err.Error())
 }
 
-// setReady rolls the named conditions up: the first that isn't True speaks.
+// setReady combines the named conditions: the first that is not True decides.
 func setReady(object *stowagev1alpha1.StorageBackend) {
 	for _, name := range []string{
 		stowagev1alpha1.AcceptedCondition, stowagev1alpha1.ReachableCondition, stowagev1alpha1.StorageClassReadyCondition,
@@ -189,7 +187,7 @@ func setCondition(object *stowagev1alpha1.StorageBackend, name string, status me
 	})
 }
 
-// writeStatus writes what changed, and tells of a backend that turned unusable.
+// writeStatus writes what changed, and records an event if the backend became unusable.
 func (r *Reconciler) writeStatus(ctx context.Context, object, before *stowagev1alpha1.StorageBackend) error {
 	if equality.Semantic.DeepEqual(object.Status, before.Status) {
 		return nil
@@ -208,7 +206,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, object, before *stowagev1a
 	return nil
 }
 
-// SetupWithManager watches backends and what their status tells of.
+// SetupWithManager watches backends and what their status depends on.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("storagebackend").
@@ -222,8 +220,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// countedLater wakes the backend of a volume that comes or goes, after a moment:
-// those of many claims are counted, and written, once.
+// countedLater wakes the backend of a volume that is created or deleted, after a delay: one
+// count, and one write, covers many.
 func countedLater() handler.EventHandler {
 	count := func(object client.Object, queue wake.Queue) {
 		for _, name := range index.BackendOf(object.(*corev1.PersistentVolume)) {
@@ -240,7 +238,7 @@ func backendOfLocalVolume(_ context.Context, object client.Object) []reconcile.R
 	return []reconcile.Request{wake.RequestNamed(object.(*stowagev1alpha1.LocalVolume).Spec.Backend)}
 }
 
-// localBackends wakes the backends that live on nodes.
+// localBackends wakes the backends with storage on nodes.
 func (r *Reconciler) localBackends(ctx context.Context, _ client.Object) []reconcile.Request {
 	objects := &stowagev1alpha1.StorageBackendList{}
 	if err := r.client.List(ctx, objects, wake.Unhurried); err != nil {

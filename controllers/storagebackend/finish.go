@@ -19,8 +19,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// finish lets a deleted backend go once nothing needs it: its class goes first,
-// so that nothing new comes; then its volumes are waited for.
+// finish releases a deleted backend once nothing needs it. It deletes the class first, so that
+// no new volumes come, and then waits for the volumes.
 func (r *Reconciler) finish(ctx context.Context, object *stowagev1alpha1.StorageBackend) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(object, stowagev1alpha1.BackendInUseFinalizer) {
 		return ctrl.Result{}, nil
@@ -28,8 +28,8 @@ func (r *Reconciler) finish(ctx context.Context, object *stowagev1alpha1.Storage
 	if err := r.removeClassesBut(ctx, object, ""); err != nil {
 		return ctrl.Result{}, err
 	}
-	// The cache only saves the question: that nothing needs the backend is believed
-	// when read live.
+	// The cache only saves live reads: a live read has to confirm that nothing needs the
+	// backend.
 	for _, reader := range []client.Reader{r.client, r.live} {
 		user, err := findUser(ctx, reader, object.Name)
 		if err != nil {
@@ -47,9 +47,9 @@ func (r *Reconciler) finish(ctx context.Context, object *stowagev1alpha1.Storage
 	return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "removing the finalizer of StorageBackend %s", object.Name)
 }
 
-// findUser finds what still needs a backend, and says what to do about it: its
-// volumes, claims for which it may have been called and, where neither answers for
-// them, records of volumes on nodes, and attachments of disks that it didn't make.
+// findUser finds what still needs a backend, and returns advice about it. That is a volume, or
+// a claim for which the backend may have been called. It may also be a LocalVolume without
+// either, or an attachment of an existing disk.
 func findUser(ctx context.Context, reader client.Reader, name string) (string, error) {
 	volumes, claims, records := &corev1.PersistentVolumeList{}, &corev1.PersistentVolumeClaimList{}, &stowagev1alpha1.LocalVolumeList{}
 	attachments := &storagev1.VolumeAttachmentList{}
