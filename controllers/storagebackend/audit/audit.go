@@ -1,7 +1,7 @@
-// Package audit compares what backends hold with what the cluster records: volumes of
-// claims that are gone (orphans), and volume objects whose storage is missing. It writes
-// the audit into the backend's status, and removes an orphan only where the backend allows
-// it, after a waiting time and live reads.
+// Package audit compares what backends hold with what the cluster records. It finds volumes of
+// deleted claims (orphans), and PersistentVolumes without storage. It writes the audit into
+// the backend's status. It removes an orphan only if the backend allows it, after a waiting
+// time and live reads.
 package audit
 
 import (
@@ -30,18 +30,18 @@ import (
 const (
 	// defaultAuditInterval is the default in the API, for objects older than it.
 	defaultAuditInterval = time.Hour
-	// auditTimeout is how long a backend has to list a page of what it holds.
+	// auditTimeout is how long a backend has to list one page.
 	auditTimeout = 5 * time.Minute
-	// audits is how many backends are asked at once.
+	// audits is the number of concurrent reconciles.
 	audits = 4
-	// auditRetry is how soon storage that didn't answer is asked again, and how soon
-	// is looked again whether a pod still uses an orphan.
+	// auditRetry is the delay before storage that did not answer is called again, and before
+	// the next check whether a pod still uses an orphan.
 	auditRetry = 5 * time.Minute
 )
 
-// Auditor compares what backends hold with what the cluster records,
-// tells the difference, and removes orphans where it is asked to. It is apart from
-// the reconciler that probes, because a list may take minutes.
+// Auditor compares what backends hold with what the cluster records, reports the difference,
+// and removes orphans if the spec allows it. It is apart from the reconciler that probes,
+// because a list may take minutes.
 type Auditor struct {
 	client  client.Client
 	live    client.Reader
@@ -50,7 +50,7 @@ type Auditor struct {
 	events  events.EventRecorder
 	waking  wake.Source
 	passes  auditPasses
-	// failed and stuck are the audits, and the removals, that were told of.
+	// failed and stuck have the last events about audits, and about removals.
 	failed, stuck event.Last
 }
 
@@ -69,7 +69,7 @@ func New(deps reconciler.Dependencies) *Auditor {
 // +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=persistentvolumes;persistentvolumeclaims;pods,verbs=get;list;watch
 
-// Reconcile audits one backend when it is time to.
+// Reconcile audits one backend when it is due.
 func (r *Auditor) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	object := &stowagev1alpha1.StorageBackend{}
 	if err := r.client.Get(ctx, request.NamespacedName, object); err != nil {
@@ -88,7 +88,7 @@ func (r *Auditor) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	}
 	opened, err := r.storage.Open(object, func() { r.waking.Add(request.NamespacedName) })
 	if err != nil {
-		// The condition Accepted says so, and a new spec wakes.
+		// The condition Accepted shows it, and a new spec wakes.
 		return ctrl.Result{}, nil //nolint:nilerr // told by the reconciler that probes
 	}
 	if _, can := backend.As[backend.Lister](opened); !can {
@@ -116,9 +116,9 @@ func (r *Auditor) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	return r.removeOrphans(ctx, object, opened)
 }
 
-// untilAudit is how long the next audit can wait. What is being removed is looked
-// after at once: after a crash, too. A clock that was ahead puts nothing off for
-// longer than the interval.
+// untilAudit returns the time until the next audit. Orphans that are being removed make it due
+// at once, also after a crash. A clock that was ahead delays nothing for longer than the
+// interval.
 func untilAudit(object *stowagev1alpha1.StorageBackend, now time.Time) time.Duration {
 	last := object.Status.Audit
 	if last == nil || len(removing(last.Orphans)) > 0 {
@@ -131,7 +131,7 @@ func untilAudit(object *stowagev1alpha1.StorageBackend, now time.Time) time.Dura
 	return min(interval, last.Time.Add(interval).Sub(now))
 }
 
-// retryLater tells, once, that an audit was not possible.
+// retryLater records, once, that an audit was not possible.
 func (r *Auditor) retryLater(object *stowagev1alpha1.StorageBackend, err error) (ctrl.Result, error) {
 	if r.failed.IsNews(client.ObjectKeyFromObject(object), err.Error()) {
 		r.events.Eventf(object, nil, corev1.EventTypeWarning, "AuditFailed", "Audit", "%v (tried again every %s)", err, auditRetry)
@@ -139,7 +139,7 @@ func (r *Auditor) retryLater(object *stowagev1alpha1.StorageBackend, err error) 
 	return ctrl.Result{RequeueAfter: auditRetry}, nil
 }
 
-// measure serves what the last audit found, also where another leader made it.
+// measure exports the last audit as metrics, even if another leader made it.
 func (r *Auditor) measure(object *stowagev1alpha1.StorageBackend) {
 	if r.storage.Metrics != nil && object.Status.Audit != nil {
 		r.storage.Metrics.Audited(object.Name, ptr.Deref(object.Status.Orphans, 0), ptr.Deref(object.Status.LostVolumes, 0))
@@ -155,7 +155,7 @@ func (r *Auditor) forget(name types.NamespacedName) {
 	}
 }
 
-// SetupWithManager watches backends. All else is looked at when an audit is due.
+// SetupWithManager watches backends. Everything else is read when an audit is due.
 func (r *Auditor) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("storagebackend-audit").

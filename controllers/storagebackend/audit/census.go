@@ -20,23 +20,23 @@ import (
 // census is what the cluster records of the storage of one backend.
 type census struct {
 	driver string
-	// living are the volumes that the claims which are there are bound to, "" where
-	// they aren't; making those of them for which storage may be on its way, by UID.
+	// living maps the UIDs of live claims to the volumes that they are bound to, or "". making
+	// has those of them with a pending operation.
 	living map[types.UID]string
 	making map[types.UID]bool
-	// recorded are the driver and handle of all volume objects.
+	// recorded has the driver and handle of all PersistentVolumes.
 	recorded map[string]bool
-	// made are the volume objects of the backend that are to have storage.
+	// made are the PersistentVolumes of the backend that must have storage.
 	made []madeVolume
 }
 
-// madeVolume is a volume object whose storage one of Stowage's drivers made.
+// madeVolume is a PersistentVolume with storage from one of Stowage's drivers.
 type madeVolume struct {
 	uid          types.UID
 	name, handle string
 }
 
-// takeCensus asks the cache, or the API server itself: claims first.
+// takeCensus reads the cache, or the API server itself: claims first.
 func takeCensus(ctx context.Context, reader client.Reader, object *stowagev1alpha1.StorageBackend) (census, error) {
 	c := census{
 		driver: backend.DriverOf(object),
@@ -62,8 +62,8 @@ func takeCensus(ctx context.Context, reader client.Reader, object *stowagev1alph
 	return c, nil
 }
 
-// add counts a volume object. One that is being deleted still records its storage,
-// but may lose it at any moment.
+// add counts a PersistentVolume. One that is being deleted still records its storage, but may
+// lose it at any moment.
 func (c *census) add(pv *corev1.PersistentVolume, name string) {
 	for _, handle := range index.HandleOf(pv) {
 		c.recorded[handle] = true
@@ -73,19 +73,17 @@ func (c *census) add(pv *corev1.PersistentVolume, name string) {
 	}
 }
 
-// knows tells whether something in the cluster answers for what a backend holds.
+// knows reports whether the cluster has a record of a volume that a backend holds.
 func (c *census) knows(held backend.Held) bool {
 	return c.recorded[volume.Key(c.driver, held.ID)] || c.making[held.Claim.UID]
 }
 
-// orphans are those of the held volumes that nothing answers for, and that nobody
-// said to keep.
+// orphans returns the held volumes without a record that no person marked to be kept.
 func (c *census) orphans(held []backend.Held) []backend.Held {
 	return slices.DeleteFunc(slices.Clone(held), func(volume backend.Held) bool { return volume.Retained || c.knows(volume) })
 }
 
-// retained counts the held volumes that nothing answers for because a person said to
-// keep them.
+// retained counts the held volumes without a record that a person marked to be kept.
 func (c *census) retained(held []backend.Held) int32 {
 	count := int32(0)
 	for _, volume := range held {
@@ -96,17 +94,17 @@ func (c *census) retained(held []backend.Held) int32 {
 	return count
 }
 
-// allRetained reports whether a person said of each of these volumes to keep it.
+// allRetained reports whether a person marked all of these volumes to be kept.
 func allRetained(volumes []backend.Held) bool {
 	return !slices.ContainsFunc(volumes, func(volume backend.Held) bool { return !volume.Retained })
 }
 
-// notHeld are the volume objects whose storage isn't held.
+// notHeld returns the PersistentVolumes without storage in the backend.
 func notHeld(made []madeVolume, held map[string]bool) []madeVolume {
 	return slices.DeleteFunc(slices.Clone(made), func(pv madeVolume) bool { return held[pv.handle] })
 }
 
-// both are the names, in order, of the volumes that are in both lists.
+// both returns the sorted names of the volumes in both lists.
 func both(some, others []madeVolume) []string {
 	there := make(map[madeVolume]bool, len(others))
 	for _, volume := range others {

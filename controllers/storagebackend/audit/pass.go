@@ -13,23 +13,21 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// passKept is for how long an audit that was held up goes on where it was: what it read
-// is no older then than where it reads on.
+// passKept is how long an interrupted audit can resume: its earlier pages are no older then.
 const passKept = time.Hour
 
-// auditPass is an audit of which some pages were read. A restart begins anew.
+// auditPass is an audit of which some pages were read. After a restart it begins again.
 //
-// The order keeps what changes meanwhile out of it. What is lost was there before the
-// backend was asked for the first page: the cache may be behind, which only shortens
-// that. What nothing records was held before the cluster is asked, live, after the last
-// page; and the cache didn't know it when its page was asked for, so that a volume that
-// is removed while further pages are read isn't among it. Nothing is judged before the
-// last page.
+// The order excludes changes during the audit. A lost volume existed before the first page was
+// requested: a stale cache only shortens that time. An orphan was held before the cluster is
+// read, live, after the last page. It was also unknown to the cache when its page was
+// requested. So a volume that is removed while further pages are read is not an orphan.
+// Nothing is decided before the last page.
 type auditPass struct {
 	uid types.UID
-	// made are the volume objects that were there before the first page.
+	// made are the PersistentVolumes that existed before the first page.
 	made []madeVolume
-	// held are the ids on the pages so far, unknown those that the cache didn't know.
+	// held are the ids on the pages so far, unknown those that the cache did not know.
 	held    map[string]bool
 	unknown []backend.Held
 	// next is the id after which the next page begins: "" after the last.
@@ -37,13 +35,13 @@ type auditPass struct {
 	read time.Time
 }
 
-// auditPasses are the audits that go on, by backend. Its zero value is usable.
+// auditPasses are the unfinished audits, by backend. The zero value is usable.
 type auditPasses struct {
 	mu     sync.Mutex
 	passes map[types.NamespacedName]*auditPass
 }
 
-// goingOn is the audit of a backend that goes on, nil for none.
+// goingOn returns the unfinished audit of a backend, or nil.
 func (p *auditPasses) goingOn(object *stowagev1alpha1.StorageBackend, now time.Time) *auditPass {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,8 +71,8 @@ func (p *auditPasses) forget(name types.NamespacedName) {
 	delete(p.passes, name)
 }
 
-// readPage reads one more page of what a backend holds. After an error the same page is
-// read again.
+// readPage reads one more page of what a backend holds. After an error the same page is read
+// again.
 func (r *Auditor) readPage(ctx context.Context, object *stowagev1alpha1.StorageBackend, opened backend.Backend) (*auditPass, error) {
 	known, err := takeCensus(ctx, r.client, object)
 	if err != nil {
@@ -101,12 +99,12 @@ func (r *Auditor) readPage(ctx context.Context, object *stowagev1alpha1.StorageB
 	return pass, nil
 }
 
-// compare finds out what the backend holds and nothing records, and the reverse.
+// compare finds orphans and lost volumes.
 func (r *Auditor) compare(ctx context.Context, object *stowagev1alpha1.StorageBackend, pass *auditPass) (findings, error) {
 	found := findings{held: pass.held, retained: int32(len(pass.unknown))}
 	lost := notHeld(pass.made, pass.held)
 	if len(lost) == 0 && allRetained(pass.unknown) {
-		// The cache only saves the question: it knows of all that is held.
+		// The cache only saves live reads: it has records of all held volumes.
 		return found, nil
 	}
 	now, err := takeCensus(ctx, r.live, object)

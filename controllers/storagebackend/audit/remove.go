@@ -15,10 +15,11 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
-// removeOrphans removes what the status says is being removed. That was written
-// before, so whoever gives such storage a volume object first reads, or is read: the
-// cluster is asked again, live, after the write. An id is never used again, so two
-// auditors remove nothing that one of them would not.
+// removeOrphans removes the orphans that the status marks as being removed. The mark was
+// written before, and the cluster is read again, live, after that write. A
+// PersistentVolume for such storage that exists before the read keeps the storage. Before a
+// later one is created, its creator can read the mark. Ids are never reused, so two auditors
+// remove nothing that one of them would not.
 func (r *Auditor) removeOrphans(ctx context.Context, object *stowagev1alpha1.StorageBackend, opened backend.Backend) (ctrl.Result, error) {
 	due := removing(object.Status.Audit.Orphans)
 	if len(due) == 0 {
@@ -63,8 +64,8 @@ func (r *Auditor) removeOrphan(ctx context.Context, opened backend.Backend, held
 	return opened.Delete(ctx, held.ID)
 }
 
-// failRemoval tells, once, why orphans are still there, and returns the error, so
-// that it is tried again ever more slowly.
+// failRemoval records, once, why orphans are still there, and returns the error, so that it is
+// retried with backoff.
 func (r *Auditor) failRemoval(object *stowagev1alpha1.StorageBackend, err error) error {
 	if r.stuck.IsNews(client.ObjectKeyFromObject(object), err.Error()) {
 		r.events.Eventf(object, nil, corev1.EventTypeWarning, "OrphanNotRemoved", "Audit", "%v", err)

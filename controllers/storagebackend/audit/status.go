@@ -22,28 +22,28 @@ import (
 )
 
 const (
-	// MaxListed is how many of each kind the status names, as the API allows.
+	// MaxListed is how many of each kind the status names: the limit of the API.
 	MaxListed = 100
 	// maxNamed is how many an event names.
 	maxNamed = 3
 )
 
-// findings are what an audit found.
+// findings are the results of an audit.
 type findings struct {
-	// held are the ids of all that the backend holds, orphans what nothing answers for,
-	// lost the volume objects without storage.
+	// held are the ids of all that the backend holds, orphans those without a record, lost the
+	// PersistentVolumes without storage.
 	held    map[string]bool
 	orphans []backend.Held
 	lost    []string
-	// retained is how many would be orphans, had nobody said to keep them.
+	// retained is the number of volumes without a record that a person marked to be kept.
 	retained int32
-	// living are the claims that are there, and the volumes that they are bound to.
+	// living maps the UIDs of live claims to the volumes that they are bound to.
 	living map[types.UID]string
 }
 
-// record writes what was found to the backend's status, with the version of a live
-// read: of two auditors one writes, and what is to be removed is decided by what the
-// spec says now. It returns nil where the backend is gone, or is to go.
+// record writes the findings to the backend's status, with the version of a live read. So of
+// two auditors one writes, and the current spec decides what is removed. It returns nil if the
+// backend is deleted, or is being deleted.
 func (r *Auditor) record(ctx context.Context, audited *stowagev1alpha1.StorageBackend, found findings) (*stowagev1alpha1.StorageBackend, error) {
 	object := &stowagev1alpha1.StorageBackend{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(audited), object); err != nil {
@@ -69,8 +69,8 @@ func (r *Auditor) record(ctx context.Context, audited *stowagev1alpha1.StorageBa
 	return object, nil
 }
 
-// auditStatus is what the status says of findings. Since when something is an orphan
-// is kept there, so that no restart and no change of leaders shortens it.
+// auditStatus returns the status of findings. It keeps the time since when something is an
+// orphan, so that no restart and no change of leaders shortens it.
 func auditStatus(object *stowagev1alpha1.StorageBackend, found findings, now metav1.Time) *stowagev1alpha1.AuditStatus {
 	seen := map[backend.Held]metav1.Time{}
 	if last := object.Status.Audit; last != nil {
@@ -99,8 +99,8 @@ func auditStatus(object *stowagev1alpha1.StorageBackend, found findings, now met
 	return status
 }
 
-// shownAs is what the status says of what a backend holds. Whose it is stands in a record,
-// which others may have written: a name that can be no claim's is cut.
+// shownAs returns what the status shows of a held volume. The claim's name comes from a record
+// that others may have written: a name that is too long for a claim is cut.
 func shownAs(held backend.Held) backend.Held {
 	const longest = 253
 	held.Claim.Namespace = message.Cut(held.Claim.Namespace, longest)
@@ -109,16 +109,16 @@ func shownAs(held backend.Held) backend.Held {
 	return held
 }
 
-// removable tells whether an orphan may be removed at all: its id is that of a claim
-// which is gone, or bound to another volume. Storage of a claim that lost its volume
-// object is still wanted. What lies on a node without a record is a person's to judge:
-// after a cluster was restored, that is all that was made since.
+// removable reports whether an orphan may be removed at all. Its id must be that of a deleted
+// claim, or of one that is bound to another volume. A claim that lost its PersistentVolume
+// still needs the storage. A person decides about storage on a node without a record. After a
+// restore of the cluster, that is everything made since the backup.
 func removable(held backend.Held, living map[types.UID]string) bool {
 	bound, lives := living[held.Claim.UID]
 	return held.Node == "" && provisioned.IsVolumeIDOf(held.ID, held.Claim.UID) && (!lives || bound != "" && bound != held.ID)
 }
 
-// HeldAs is what the backend told of an orphan.
+// HeldAs returns the backend's description of an orphan.
 func HeldAs(orphan stowagev1alpha1.Orphan) backend.Held {
 	return backend.Held{ID: orphan.ID, Node: orphan.NodeName, Claim: stowagev1alpha1.ClaimReference{
 		Namespace: orphan.ClaimNamespace, Name: orphan.ClaimName, UID: orphan.ClaimUID,
@@ -129,7 +129,7 @@ func removing(orphans []stowagev1alpha1.Orphan) []stowagev1alpha1.Orphan {
 	return slices.DeleteFunc(slices.Clone(orphans), func(orphan stowagev1alpha1.Orphan) bool { return !orphan.Removing })
 }
 
-// tellNews sends events of what an earlier audit did not find.
+// tellNews records events about findings that are new.
 func (r *Auditor) tellNews(before, after *stowagev1alpha1.StorageBackend) {
 	last := before.Status.Audit
 	if last == nil {
@@ -146,7 +146,7 @@ func (r *Auditor) tellNews(before, after *stowagev1alpha1.StorageBackend) {
 	}
 }
 
-// tellRemoved sends events of orphans that were being removed, and are gone.
+// tellRemoved records events about orphans that were being removed, and are gone.
 func (r *Auditor) tellRemoved(before, after *stowagev1alpha1.StorageBackend, held map[string]bool) {
 	if before.Status.Audit == nil {
 		return
@@ -159,7 +159,7 @@ func (r *Auditor) tellRemoved(before, after *stowagev1alpha1.StorageBackend, hel
 	}
 }
 
-// IsNews tells whether more are found than were, or others.
+// IsNews reports whether there are more findings than before, or others.
 func isNews(count int32, before *int32, known, listed []string) bool {
 	return count > ptr.Deref(before, 0) ||
 		slices.ContainsFunc(listed, func(name string) bool { return !slices.Contains(known, name) && len(known) < MaxListed })
