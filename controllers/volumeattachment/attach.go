@@ -19,31 +19,31 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// attaching is what an attachment that is wanted needs.
+// attaching is the state of one attach.
 type attaching struct {
 	attachment *storagev1.VolumeAttachment
 	pv         *corev1.PersistentVolume
-	// volume is the volume object as the driver knows it, which is another than pv where
-	// the disk is an existing one.
+	// volume is the PersistentVolume as the driver knows it. It differs from pv for an
+	// existing disk.
 	volume   *corev1.PersistentVolume
 	node     *corev1.Node
 	attacher backend.Attacher
-	// refused is what the backend answered.
+	// refused is the error of the backend's call.
 	refused error
-	// over is true where nothing is left to do in this pass.
+	// over is true if nothing is left to do in this pass.
 	over bool
 }
 
 // attach attaches a volume to a node, in an order that survives a crash anywhere:
 //
-//	write what is to be attached, and to which machine, with the finalizer
-//	keep the volume object
-//	look, live, that all of it still holds, and that nobody came first
+//	record what is attached, and to which machine, with the finalizer
+//	protect the PersistentVolume
+//	confirm, live, that all of it still holds, and that no other attachment came first
 //	attach
-//	say so
+//	set status.attached
 //
-// A crash before the last write has the call repeated, and one whose attachment is
-// deleted meanwhile has what may be attached detached.
+// After a crash before the last write, the call is repeated. If the attachment is deleted
+// meanwhile, what may be attached is detached.
 func (r *Reconciler) attach(ctx context.Context, attachment *storagev1.VolumeAttachment) (ctrl.Result, error) {
 	switch {
 	case !backend.NeedsAttach(attachment.Spec.Attacher):
@@ -74,8 +74,8 @@ func (r *Reconciler) end(ctx context.Context, attachment *storagev1.VolumeAttach
 	return wrap.Error(client.IgnoreNotFound(err), "deleting attachment %s", attachment.Name)
 }
 
-// getNode reads the node. The cache may be behind its registration: that it isn't there
-// is believed when read live.
+// getNode reads the node. The cache may not show a new node yet, so a live read confirms that
+// there is none.
 func (r *Reconciler) getNode(ctx context.Context, a *attaching) error {
 	key := client.ObjectKey{Name: a.attachment.Spec.NodeName}
 	for _, reader := range []client.Reader{r.client, r.live} {
@@ -96,8 +96,9 @@ func (r *Reconciler) getNode(ctx context.Context, a *attaching) error {
 	return backend.WrongNode.Errorf("there is no node %s: nothing is attached until it registers, or the attachment is deleted", key.Name)
 }
 
-// ensureSameMachine ends an attachment to a machine that isn't its node's any more:
-// another one registered under the name. Whoever needs the volume asks for it anew.
+// ensureSameMachine deletes an attachment to a machine that is not its node's any more:
+// another machine registered under the name. The attachment is created again if a pod needs
+// the volume.
 func (r *Reconciler) ensureSameMachine(ctx context.Context, a *attaching) error {
 	intent, err := attachintent.Of(a.attachment)
 	if err != nil {
@@ -107,7 +108,7 @@ func (r *Reconciler) ensureSameMachine(ctx context.Context, a *attaching) error 
 	if !isAnotherMachine(a.node, instance) {
 		return nil
 	}
-	// The cache may be behind the attachment, and show the node as it was before.
+	// The cache of nodes may be older than the attachment, and show the former machine.
 	if a.node, err = r.liveNode(ctx, a.node.Name); err != nil || a.node == nil {
 		a.over = err == nil
 		return err
@@ -119,26 +120,26 @@ func (r *Reconciler) ensureSameMachine(ctx context.Context, a *attaching) error 
 	return r.end(ctx, a.attachment)
 }
 
-// isAnotherMachine tells whether a node is, for certain, not the machine that is meant.
+// isAnotherMachine reports whether a node is certainly not the given machine.
 func isAnotherMachine(node *corev1.Node, instance string) bool {
 	return instance != "" && node.Spec.ProviderID != "" && node.Spec.ProviderID != instance
 }
 
-// endWhereAttached ends the pass where all is done. An attachment that lost what it
-// says, or its finalizer, goes on.
+// endWhereAttached ends the pass if all is done. An attachment that lost its annotation or its
+// finalizer goes on.
 func (r *Reconciler) endWhereAttached(ctx context.Context, a *attaching) error {
 	a.over = a.attachment.Status.Attached && a.attachment.Annotations[stowagev1alpha1.AttachmentAnnotation] != "" &&
 		controllerutil.ContainsFinalizer(a.attachment, attachintent.Finalizer(a.attachment.Spec.Attacher))
 	if !a.over {
 		return nil
 	}
-	// Another leader may have failed where this one didn't.
+	// Another leader may have recorded an error where this one succeeded.
 	return r.setAttached(ctx, a.attachment, a.attachment.Status.AttachmentMetadata)
 }
 
-// getVolume reads the volume object, live: one that is being deleted may lose its
-// storage, and whoever removes that first looks, live, whether there is an attachment.
-// One of the two sees the other.
+// getVolume reads the PersistentVolume, live. One that is being deleted may lose its storage,
+// and the removal of the storage reads, live, whether there is an attachment. One of the two
+// sees the other.
 func (r *Reconciler) getVolume(ctx context.Context, a *attaching) error {
 	names := index.AttachmentVolume(a.attachment)
 	if len(names) == 0 {
@@ -166,9 +167,8 @@ func (r *Reconciler) getVolume(ctx context.Context, a *attaching) error {
 	return r.isWhatWasMeant(a)
 }
 
-// isWhatWasMeant returns an error where a volume object of the same name stands for
-// other storage than when the attachment was prepared: what is attached has to be
-// detached first.
+// isWhatWasMeant returns an error if the PersistentVolume's name now refers to other storage
+// than when the attachment was prepared. The earlier storage has to be detached first.
 func (r *Reconciler) isWhatWasMeant(a *attaching) error {
 	intent, err := attachintent.Of(a.attachment)
 	if err != nil || intent == nil || intent.Volume == a.volume.Spec.CSI.VolumeHandle {
@@ -183,7 +183,7 @@ func (r *Reconciler) getAttacher(ctx context.Context, a *attaching) error {
 		return r.getExistingAttacher(ctx, a)
 	}
 	if volume.IsDiskPath(a.volume.Spec.CSI.VolumeHandle) {
-		// The backend would attach any disk of the project by it.
+		// The backend would attach any disk of the project by its path.
 		return backend.Conflict.Errorf("%q is no id of a volume: nothing is attached for it", a.volume.Spec.CSI.VolumeHandle)
 	}
 	names := index.BackendOf(a.pv)
@@ -198,7 +198,6 @@ func (r *Reconciler) getAttacher(ctx context.Context, a *attaching) error {
 	return nil
 }
 
-// getBackend reads and opens a StorageBackend that attaches.
 func (r *Reconciler) getBackend(ctx context.Context, attachment *storagev1.VolumeAttachment, name string) (*stowagev1alpha1.StorageBackend, backend.Backend, error) {
 	object := &stowagev1alpha1.StorageBackend{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
@@ -217,8 +216,8 @@ func (r *Reconciler) getBackend(ctx context.Context, attachment *storagev1.Volum
 	return object, opened, nil
 }
 
-// ensurePrepared writes down what is about to be attached: whatever becomes of this
-// process, somebody detaches it.
+// ensurePrepared records what is about to be attached: after a crash here, the record is
+// enough for the detach.
 func (r *Reconciler) ensurePrepared(ctx context.Context, a *attaching) error {
 	before := a.attachment.DeepCopy()
 	if !attachintent.Prepare(a.attachment, a.volume, a.node) {
@@ -232,9 +231,9 @@ func (r *Reconciler) ensurePrepared(ctx context.Context, a *attaching) error {
 	return wrap.Error(err, "preparing attachment %s", a.attachment.Name)
 }
 
-// ensureVolumeKept keeps the volume object while it may be attached. One that is being
-// deleted can't be given a finalizer any more: a claim keeps it, and what the
-// attachment says is enough to detach it.
+// ensureVolumeKept protects the PersistentVolume while it may be attached. One that is being
+// deleted cannot get a finalizer any more: its claim still protects it, and the attachment's
+// record is enough to detach it.
 func (r *Reconciler) ensureVolumeKept(ctx context.Context, a *attaching) error {
 	before := a.pv.DeepCopy()
 	if !a.pv.DeletionTimestamp.IsZero() || !controllerutil.AddFinalizer(a.pv, attachintent.Finalizer(a.attachment.Spec.Attacher)) {
@@ -244,7 +243,6 @@ func (r *Reconciler) ensureVolumeKept(ctx context.Context, a *attaching) error {
 	return wrap.Error(err, "keeping volume %s", a.pv.Name)
 }
 
-// callAttach has the backend attach, and says so.
 func (r *Reconciler) callAttach(ctx context.Context, a *attaching) error {
 	if a.attachment.Status.Attached {
 		return nil

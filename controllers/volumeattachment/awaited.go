@@ -16,8 +16,8 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 
-// mayOnlyAwait tells whether a node lists a volume as in use only because a pod came back
-// to it, and waits for the very detach that would wait for the node. The pods are read
+// mayOnlyAwait reports whether a volume in use is only a pending mount. A pod then came back
+// to the node, and waits for the very detach that would wait for the node. The pods are read
 // live.
 func (r *Reconciler) mayOnlyAwait(ctx context.Context, leaves *leaving, node *corev1.Node) (bool, error) {
 	name := volume.UniqueName(leaves.attachment.Spec.Attacher, leaves.volume)
@@ -43,7 +43,7 @@ func (r *Reconciler) mayOnlyAwait(ctx context.Context, leaves *leaving, node *co
 	return attach.OnlyAwaited(users), nil
 }
 
-// claimsTo are the claims of all volume objects that stand for the storage.
+// claimsTo returns the claims of all PersistentVolumes that refer to the storage.
 func (r *Reconciler) claimsTo(ctx context.Context, leaves *leaving) ([]types.NamespacedName, error) {
 	volumes := &corev1.PersistentVolumeList{}
 	handle := volume.Key(leaves.attachment.Spec.Attacher, leaves.volume)

@@ -1,10 +1,10 @@
-// Package volumeattachment is the reconciler of VolumeAttachments of Stowage's drivers: it
-// has backends attach and detach, and compares what backends say is attached with what is
-// recorded (Comparer).
+// Package volumeattachment is the reconciler of VolumeAttachments of Stowage's drivers. It
+// attaches and detaches through backends. It also compares what backends report as attached
+// with what is recorded (Comparer).
 //
-// It writes attachments and their status. The backend, the volume and the machine are
-// written down before anything is attached. Of a volume that one node can have, the oldest
-// attachment comes first. It never decides which node gets a volume: package node does.
+// It writes attachments and their status. It records the backend, the volume and the machine
+// before the attach. If one node at a time can have a volume, the oldest attachment comes
+// first. It never decides which node gets a volume: package node does.
 package volumeattachment
 
 import (
@@ -36,18 +36,18 @@ import (
 )
 
 const (
-	// attachmentWorkers is how many attachments are worked on at once.
+	// attachmentWorkers is the number of concurrent reconciles.
 	attachmentWorkers = 128
-	// attachBackoff is how soon what failed is tried again, and attachBackoffMax how
-	// late: a pod waits for it.
+	// attachBackoff is the first delay of a retry, and attachBackoffMax the last: a pod waits
+	// for it.
 	attachBackoff    = 500 * time.Millisecond
 	attachBackoffMax = time.Minute
 )
 
-// Reconciler does what the VolumeAttachments of Stowage's drivers ask
-// for, in both scopes: it attaches volumes to nodes and, once the node has let go of
-// them, detaches them. Who needs what where is decided by who makes and deletes the
-// attachments: the node reconciler, or kube-controller-manager.
+// Reconciler carries out the VolumeAttachments of Stowage's drivers, in both scopes. It
+// attaches volumes to nodes and, once the node has released them, detaches them. The node
+// reconciler, or kube-controller-manager, decides what is attached where: it creates and
+// deletes the attachments.
 type Reconciler struct {
 	client  client.Client
 	live    client.Reader
@@ -57,10 +57,10 @@ type Reconciler struct {
 	clock   clock.PassiveClock
 	events  events.EventRecorder
 	told    event.Last
-	// forced are the attachments of which was told that their nodes aren't asked.
+	// forced are the attachments with an event about a detach by force.
 	forced event.Last
-	// refused and unfinished are since when calls are refused for what usually passes, and
-	// since when work goes on, by attachment.
+	// refused is since when calls fail with an error that is usually short, and unfinished
+	// since when work is in flight, by attachment.
 	refused, unfinished wake.Instants
 }
 
@@ -82,7 +82,7 @@ func New(deps reconciler.Dependencies) *Reconciler {
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get;list;watch
 
-// Reconcile brings one attachment as far as it can go now.
+// Reconcile brings one attachment as far as possible now.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	attachment := &storagev1.VolumeAttachment{}
 	if err := r.client.Get(ctx, request.NamespacedName, attachment); err != nil {

@@ -21,23 +21,23 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// leaving is what an attachment that was deleted needs.
+// leaving is the state of one detach.
 type leaving struct {
 	attachment *storagev1.VolumeAttachment
-	// pv is nil where the volume object is gone.
+	// pv is nil if the PersistentVolume is gone.
 	pv *corev1.PersistentVolume
 	// from is the machine that it may be attached to, volume its id in the backend.
 	from   backend.NodeIdentity
 	volume string
 	object *stowagev1alpha1.StorageBackend
 	opened backend.Backend
-	// refused is what the backend answered.
+	// refused is the error of the backend's call.
 	refused error
 }
 
-// detach takes a volume from a node, once that may be, and then the finalizer from its
-// attachment: the last write. The attachment is read live: one of the same name may
-// have been made and attached since the cache looked.
+// detach detaches a volume from a node, once that is safe, and then removes the finalizer of
+// its attachment: the last write. It reads the attachment live: one of the same name may have
+// been created and attached since the cache was updated.
 func (r *Reconciler) detach(ctx context.Context, cached *storagev1.VolumeAttachment) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(cached, attachintent.Finalizer(cached.Spec.Attacher)) {
 		return ctrl.Result{}, nil
@@ -55,7 +55,7 @@ func (r *Reconciler) detach(ctx context.Context, cached *storagev1.VolumeAttachm
 	return r.take(ctx, &leaving{attachment: attachment})
 }
 
-// take has the backend detach, where that may be.
+// take detaches through the backend, if that is safe.
 func (r *Reconciler) take(ctx context.Context, leaves *leaving) (ctrl.Result, error) {
 	if err := r.findOut(ctx, leaves); err != nil {
 		return r.failDetach(ctx, leaves, err)
@@ -78,8 +78,8 @@ func (r *Reconciler) take(ctx context.Context, leaves *leaving) (ctrl.Result, er
 	return r.finish(ctx, leaves, attacher.Detach(ctx, leaves.volume, leaves.from))
 }
 
-// finish removes the finalizer where the backend says that the volume is detached. What
-// was decided since the call doesn't matter: the node has the volume no more.
+// finish removes the finalizer if the backend reports that the volume is detached. Decisions
+// since the call do not matter: the node does not have the volume any more.
 func (r *Reconciler) finish(ctx context.Context, leaves *leaving, refused error) (ctrl.Result, error) {
 	if leaves.refused = refused; refused != nil {
 		return r.failDetach(ctx, leaves, refused)
@@ -87,9 +87,9 @@ func (r *Reconciler) finish(ctx context.Context, leaves *leaving, refused error)
 	return ctrl.Result{}, r.letGo(ctx, leaves.attachment)
 }
 
-// stay keeps an attachment whose volume may not be detached, unless the backend says that
-// the volume isn't attached to that machine and won't be: then nothing is left to detach.
-// An attachment that is deleted attaches nothing anew.
+// stay keeps an attachment while its volume must not be detached. It releases the attachment
+// if the backend reports that the volume is not attached to that machine and will not be. Then
+// nothing is left to detach: a deleted attachment never attaches again.
 func (r *Reconciler) stay(ctx context.Context, leaves *leaving, attacher backend.Attacher, may attach.Force) (ctrl.Result, error) {
 	is, err := attacher.IsAttached(ctx, leaves.volume, leaves.from)
 	switch {
@@ -103,8 +103,8 @@ func (r *Reconciler) stay(ctx context.Context, leaves *leaving, attacher backend
 	return ctrl.Result{RequeueAfter: may.After}, r.setDetachError(ctx, leaves, backend.Conflict.Errorf("%s", may.Reason))
 }
 
-// findOut finds what is to be detached, and from where: by what was written before it
-// was attached, and by the volume object.
+// findOut finds what to detach, and from which machine: from the record on the attachment, and
+// from the PersistentVolume.
 func (r *Reconciler) findOut(ctx context.Context, leaves *leaving) error {
 	attachment := leaves.attachment
 	var err error
@@ -121,7 +121,6 @@ func (r *Reconciler) findOut(ctx context.Context, leaves *leaving) error {
 	return err
 }
 
-// findVolume reads the volume object of an attachment; nil where there is none.
 func (r *Reconciler) findVolume(ctx context.Context, attachment *storagev1.VolumeAttachment) (*corev1.PersistentVolume, error) {
 	for _, name := range index.AttachmentVolume(attachment) {
 		for _, reader := range []client.Reader{r.client, r.live} {
@@ -138,10 +137,10 @@ func (r *Reconciler) findVolume(ctx context.Context, attachment *storagev1.Volum
 	return nil, nil
 }
 
-// Believable is what was written on an attachment before anything was attached. Users
-// can write annotations: where the attachment's name, which is made of the volume's id,
-// says otherwise, and where nothing is written, the volume object is asked. Of an existing
-// disk no record tells whose it is: there the name has to agree.
+// Believable returns the verified record of what an attachment attached. Users can write
+// annotations. If the attachment's name, a hash of the volume's id, does not agree, or there
+// is no annotation, the PersistentVolume counts. An existing disk has no owner record: there
+// the name has to agree.
 func Believable(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume) (*attachintent.Intent, error) {
 	intent, err := attachintent.Of(attachment)
 	if err == nil && intent != nil &&
@@ -159,7 +158,7 @@ func Believable(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVol
 	return said, nil
 }
 
-// letGo removes the finalizer of an attachment that nothing is attached by any more.
+// letGo removes the finalizer of an attachment that attaches nothing any more.
 func (r *Reconciler) letGo(ctx context.Context, attachment *storagev1.VolumeAttachment) error {
 	before := attachment.DeepCopy()
 	controllerutil.RemoveFinalizer(attachment, attachintent.Finalizer(attachment.Spec.Attacher))

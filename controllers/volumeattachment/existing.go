@@ -19,8 +19,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
-// translateExisting finds out which disk is meant, from the node as it is now: whoever
-// made the attachment may not know yet that another driver serves the node.
+// translateExisting finds the disk, from the node as it is now: the attachment may have been
+// created before another driver began to serve the node.
 func (r *Reconciler) translateExisting(ctx context.Context, a *attaching) error {
 	node, err := r.liveNode(ctx, a.attachment.Spec.NodeName)
 	if err != nil {
@@ -46,8 +46,8 @@ func (r *Reconciler) translateExisting(ctx context.Context, a *attaching) error 
 	return nil
 }
 
-// getExistingAttacher finds the backend by which a disk is attached: the one that was
-// written down before, or the only one that is for the disk's project and zone.
+// getExistingAttacher finds the backend that attaches a disk: the one in the attachment's
+// record, or the only one for the disk's project and zone.
 func (r *Reconciler) getExistingAttacher(ctx context.Context, a *attaching) error {
 	name, err := r.existingBackend(ctx, a)
 	if err != nil {
@@ -95,7 +95,7 @@ func (r *Reconciler) existingBackend(ctx context.Context, a *attaching) (string,
 	}
 }
 
-// checkExistingBackend looks, live, whether a backend is for a disk.
+// checkExistingBackend checks, live, whether a backend is for a disk.
 func (r *Reconciler) checkExistingBackend(ctx context.Context, name string, volume *corev1.PersistentVolume) error {
 	object, err := r.shared.Backends.Get(ctx, name)
 	switch {
@@ -110,8 +110,7 @@ func (r *Reconciler) checkExistingBackend(ctx context.Context, name string, volu
 	return nil
 }
 
-// whyNotFor says why a backend isn't one by which an existing disk is attached; "" where
-// it is.
+// whyNotFor returns why a backend does not attach an existing disk, or "".
 func whyNotFor(object *stowagev1alpha1.StorageBackend, volume *corev1.PersistentVolume) string {
 	parts := strings.Split(volume.Spec.CSI.VolumeHandle, "/")
 	spec := object.Spec.GCE
@@ -126,9 +125,8 @@ func whyNotFor(object *stowagev1alpha1.StorageBackend, volume *corev1.Persistent
 	return ""
 }
 
-// confirmExisting looks again, once it is written down by which backend a disk is
-// attached: whoever lets a deleted backend go looks for what was written down. One of
-// the two sees the other.
+// confirmExisting checks the backend of a disk again, after it was recorded: the deletion of a
+// backend looks for these records. One of the two sees the other.
 func (r *Reconciler) confirmExisting(ctx context.Context, a *attaching) error {
 	if !attachintent.IsExisting(a.attachment, a.pv) {
 		return nil
@@ -136,9 +134,9 @@ func (r *Reconciler) confirmExisting(ctx context.Context, a *attaching) error {
 	return r.checkExistingBackend(ctx, a.volume.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute], a.volume)
 }
 
-// comesAfterGoogle returns an error where Google's driver has, or is asked for, the same
-// existing disk: on the same node always, on others unless it is only read. Google's
-// attacher doesn't look who came first, so that it does.
+// comesAfterGoogle returns an error if an attachment of Google's driver exists for the same
+// existing disk. On the same node it always does, on others unless this volume is read-only.
+// Google's attacher does not check for other attachments, so this one must.
 func (a *attaching) comesAfterGoogle(all liveread.Attachments) error {
 	if !attachintent.IsExisting(a.attachment, a.pv) {
 		return nil

@@ -13,19 +13,19 @@ import (
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
-// noForce says that a volume is detached because its node has let go of it.
+// noForce allows a detach because the node has released the volume.
 var noForce = attach.Force{Allowed: true}
 
-// mayDetach decides whether a volume can be taken from its node: once the node neither
-// uses it nor was told that it can, or by force where the policy allows it. The node is
-// read live: kube-controller-manager, too, may have decided on what isn't so any more.
+// mayDetach decides whether a volume can be detached from its node. It can once the node has
+// it in neither volumesInUse nor volumesAttached, or by force if the policy allows it. The
+// node is read live: kube-controller-manager, too, may have decided on outdated state.
 func (r *Reconciler) mayDetach(ctx context.Context, leaves *leaving) (attach.Force, error) {
 	node, err := r.liveNode(ctx, leaves.from.Name)
 	if err != nil {
 		return attach.Force{}, err
 	}
 	if node != nil && isAnotherMachine(node, leaves.from.ProviderID) {
-		// What a machine says that has the name by now says nothing of the one before it.
+		// The status of a new machine of the same name shows nothing about the earlier one.
 		node = nil
 	}
 	now := r.clock.Now()
@@ -53,13 +53,12 @@ func (r *Reconciler) mayDetach(ctx context.Context, leaves *leaving) (attach.For
 	}
 	may := attach.MayForce(condition, attach.PolicyOf(leaves.object.Spec.Attachment), now)
 	if !may.Allowed && may.After == 0 {
-		// What the volume's pods tell wakes nobody.
+		// A change of the volume's pods triggers no reconcile.
 		may.After = retryRefused
 	}
 	return may, nil
 }
 
-// liveNode reads a node live; nil where there is none.
 func (r *Reconciler) liveNode(ctx context.Context, name string) (*corev1.Node, error) {
 	node, err := r.shared.Nodes.Get(ctx, name)
 	switch {
@@ -71,8 +70,9 @@ func (r *Reconciler) liveNode(ctx context.Context, name string) (*corev1.Node, e
 	return node, nil
 }
 
-// tellForced tells, and counts, that a node isn't asked: before the call, because by its
-// answer the node may be Ready again, and once, however often the call is repeated.
+// tellForced records an event, and counts, that a detach is by force. It does so before the
+// call, because the node may be Ready again when it returns. It does so once, however often
+// the call is repeated.
 func (r *Reconciler) tellForced(leaves *leaving, why attach.Force) {
 	if why == noForce || !r.forced.IsNews(client.ObjectKeyFromObject(leaves.attachment), string(leaves.attachment.UID)) {
 		return

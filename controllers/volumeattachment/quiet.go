@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// quietRefused is how long a refusal that usually passes is kept quiet: kubelets wait
+	// quietRefused is how long an error that is usually short is not written: kubelets wait
 	// longer and longer for an attachment that has an error.
 	quietRefused = 30 * time.Second
-	// quietUnfinished is how long work may go on until an event says so.
+	// quietUnfinished is how long work may be in flight until an event says so.
 	quietUnfinished = 2 * time.Minute
 )
 
-// quiet returns when to call again after an answer that is no error for now; 0 where the
-// answer is to be told as an error. What is queued wakes its attachment.
+// quiet returns when to call again after an error that is not reported yet; 0 if it must be
+// reported. A queued call wakes its attachment.
 func (r *Reconciler) quiet(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume, err error) time.Duration {
 	now := r.clock.Now()
 	switch {
@@ -36,7 +36,8 @@ func (r *Reconciler) quiet(attachment *storagev1.VolumeAttachment, pv *corev1.Pe
 	case errors.Is(err, backend.NotReady) && now.Sub(r.refused.Since(attachment.Name, now)) < quietRefused:
 		return RetryUnfinished
 	case !errors.Is(err, backend.NotReady):
-		// Another reason: an event has it, and the next that usually passes gets its time.
+		// This is another kind of error, and an event has it. The next error that is usually
+		// short gets its full time.
 		r.refused.Forget(attachment.Name)
 	}
 	return 0

@@ -21,18 +21,18 @@ import (
 )
 
 const (
-	// retryRefused is how soon is tried again what a backend refused: whatever is in
-	// the way may end without telling.
+	// retryRefused is the delay before the retry of a refused call: the obstacle may disappear
+	// without an event.
 	retryRefused = 30 * time.Second
-	// retryInvalid is how soon is tried again what somebody has to change first: most
-	// changes wake, those in a cloud don't.
+	// retryInvalid is the delay before the retry of a call that needs action by a person. Most
+	// such changes wake the attachment, those in a cloud do not.
 	retryInvalid = 5 * time.Minute
-	// RetryUnfinished is how soon is asked again for work that goes on, after a backend
-	// has waited for it as long as it does: a pod waits for it.
+	// RetryUnfinished is the delay before the next call for work in flight. The backend has
+	// already waited for the work as long as it can, and a pod waits for it.
 	RetryUnfinished = 3 * time.Second
 )
 
-// Reasons of events, as Kubernetes' own controllers have them.
+// Reasons of events, as Kubernetes' own controllers use them.
 const (
 	reasonFailedDetach = "FailedDetachVolume"
 	reasonForcedDetach = "ForcedDetachVolume"
@@ -40,8 +40,8 @@ const (
 	ReasonDetached     = "VolumeDetachedElsewhere"
 )
 
-// attachmentStatusPatch changes an attachment's status, and that of no other which has
-// its name by then.
+// attachmentStatusPatch changes an attachment's status. The UID protects the next attachment
+// of the same name.
 func attachmentStatusPatch(attachment *storagev1.VolumeAttachment, status any) client.Patch {
 	return patch.Written{Kind: types.MergePatchType, Body: struct {
 		Metadata patch.Identity `json:"metadata"`
@@ -49,24 +49,23 @@ func attachmentStatusPatch(attachment *storagev1.VolumeAttachment, status any) c
 	}{patch.Identity{UID: attachment.UID}, status}}
 }
 
-// VolumeError is a storagev1.VolumeError of which nothing stays that was said before.
+// VolumeError is a storagev1.VolumeError that replaces all fields of an earlier one.
 type VolumeError struct {
 	Time      metav1.Time `json:"time"`
 	Message   string      `json:"message"`
 	ErrorCode *int32      `json:"errorCode"`
 }
 
-// codes are what Kubernetes knows kinds of errors by: gRPC's numbers. The kubelet reads
-// that of Exhausted, and learns how many devices its node has room for.
+// codes are gRPC's numbers for kinds of errors, which Kubernetes uses. The kubelet reads that
+// of Exhausted, and updates how many devices its node can have.
 var codes = map[backend.ErrorKind]int32{
 	backend.Invalid: 3, backend.NotFound: 5, backend.Exhausted: 8, backend.WrongNode: 9, backend.Conflict: 9,
 	backend.NotReady: 14, backend.Unavailable: 14,
 }
 
-// saidOf is what an attachment says of an error.
 func saidOf(err error) string { return message.Cut(err.Error(), message.MaxStatus) }
 
-// NewVolumeError is an error as the status of an attachment has it, cut to what fits.
+// NewVolumeError returns an error for the status of an attachment, cut to the API's limit.
 func NewVolumeError(err error, now time.Time) *VolumeError {
 	said := &VolumeError{Time: metav1.NewTime(now), Message: saidOf(err)}
 	if code, known := codes[backend.KindOf(err)]; known {
@@ -75,8 +74,8 @@ func NewVolumeError(err error, now time.Time) *VolumeError {
 	return said
 }
 
-// setAttached says that an attachment is there, and what the node needs to find the
-// device: one write, which takes an earlier error away.
+// setAttached sets status.attached, and the metadata by which the node finds the device: one
+// write, which also removes an earlier error.
 func (r *Reconciler) setAttached(ctx context.Context, attachment *storagev1.VolumeAttachment, metadata map[string]string) error {
 	changed := patch.Changes(attachment.Status.AttachmentMetadata, metadata, func(a, b string) bool { return a == b })
 	if attachment.Status.Attached && len(changed) == 0 && attachment.Status.AttachError == nil {
@@ -91,7 +90,7 @@ func (r *Reconciler) setAttached(ctx context.Context, attachment *storagev1.Volu
 	return wrap.Error(client.IgnoreNotFound(err), "noting that attachment %s is attached", attachment.Name)
 }
 
-// failAttach says, once, why an attachment isn't there yet, and when it is tried again.
+// failAttach records, once, why the attach failed, and returns when to retry.
 func (r *Reconciler) failAttach(ctx context.Context, attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume, err error) (ctrl.Result, error) {
 	if wait := r.quiet(attachment, pv, err); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
@@ -111,7 +110,7 @@ func (r *Reconciler) failAttach(ctx context.Context, attachment *storagev1.Volum
 	return r.retryOf(err, fmt.Errorf("attaching %s: %w", attachment.Name, err))
 }
 
-// failDetach says, once, why an attachment is still there.
+// failDetach records, once, why an attachment is still there.
 func (r *Reconciler) failDetach(ctx context.Context, leaves *leaving, err error) (ctrl.Result, error) {
 	if wait := r.quiet(leaves.attachment, leaves.pv, err); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
@@ -142,14 +141,14 @@ func (r *Reconciler) setDetachError(ctx context.Context, leaves *leaving, err er
 	return nil
 }
 
-// isInVain tells of a call that wasn't made, because the storage asked to be left alone:
-// it adds nothing to what was said before.
+// isInVain reports whether a call was not made, because the storage requested a pause: the
+// error adds nothing to the recorded one.
 func isInVain(said *storagev1.VolumeError, err error) bool {
 	return said != nil && !backend.PausedUntil(err).IsZero()
 }
 
-// retryOf says when what failed is tried again: at a time of its own where a backend
-// refused it or wants to be left alone, else ever more slowly.
+// retryOf returns when to retry: at a fixed time if a backend refused the call or requested a
+// pause, else with backoff.
 func (r *Reconciler) retryOf(err, told error) (ctrl.Result, error) {
 	if until := backend.PausedUntil(err); !until.IsZero() {
 		return ctrl.Result{RequeueAfter: max(until.Sub(r.clock.Now()), attachBackoff)}, nil
@@ -164,8 +163,8 @@ func (r *Reconciler) retryOf(err, told error) (ctrl.Result, error) {
 	}
 }
 
-// tell sends an event of an attachment, of its volume where there is one, and of more,
-// unless it was the last that was sent.
+// tell records an event on an attachment, on its PersistentVolume if there is one, and on more
+// objects, unless it equals the last one.
 func (r *Reconciler) tell(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume, reason, message string, more ...runtime.Object) {
 	if !r.told.IsNews(client.ObjectKeyFromObject(attachment), message) {
 		return
@@ -178,8 +177,8 @@ func (r *Reconciler) tell(attachment *storagev1.VolumeAttachment, pv *corev1.Per
 	}
 }
 
-// tellOfFailure sends the event of a failure, and where somebody has to change something,
-// to the volume's claim, too: its namespace is all that most users see.
+// tellOfFailure records the event of a failure. If a person has to act, the volume's claim
+// gets it, too: most users see only the claim's namespace.
 func (r *Reconciler) tellOfFailure(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume, err error, reason, message string) {
 	var claim []runtime.Object
 	if backend.KindOf(err) == backend.Invalid && pv != nil && pv.Spec.ClaimRef != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
-// awaitTurn looks, live, that the attachment is still wanted and prepared, and that of
-// a volume which one node at a time can have no older attachment is left. Which is the
-// older everybody sees alike, so of two leaders, and of two nodes, one attaches.
+// awaitTurn confirms, live, that the attachment is still wanted and prepared. If one node at a
+// time can have the volume, no older attachment may be left. All readers agree on which is
+// older, so of two leaders, and of two nodes, one attaches.
 func (r *Reconciler) awaitTurn(ctx context.Context, a *attaching) error {
 	all, err := r.shared.Attachments.Get(ctx, struct{}{})
 	if err != nil {
@@ -45,14 +45,14 @@ func (r *Reconciler) awaitTurn(ctx context.Context, a *attaching) error {
 	return nil
 }
 
-// isStillWanted tells whether what was read is the attachment, and to be attached.
+// isStillWanted reports whether a live object is the attachment, and not being deleted.
 func (a *attaching) isStillWanted(current *storagev1.VolumeAttachment) bool {
 	return current.UID == a.attachment.UID && current.DeletionTimestamp.IsZero() &&
 		controllerutil.ContainsFinalizer(current, attachintent.Finalizer(current.Spec.Attacher))
 }
 
-// comesAfter returns an error where another attachment of the storage was there first:
-// it is older, or has it already, which is more than to be older in the same second.
+// comesAfter returns an error if another attachment of the storage came first. It is older, or
+// already attached, which counts even if both were created in the same second.
 func (a *attaching) comesAfter(other *storagev1.VolumeAttachment) error {
 	if other.UID == a.attachment.UID || other.Spec.Attacher != a.attachment.Spec.Attacher ||
 		!other.Status.Attached && attach.Older(other, a.attachment) > 0 {

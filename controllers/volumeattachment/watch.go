@@ -17,10 +17,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
-// ExceptOwnWords lets pass attachments that changed in more than in why they fail: woken
-// by its own words, an attachment would have a backend that fails asked again and again,
-// without a pause. A resync, in which nothing differs, passes, and so does an error that
-// somebody removed.
+// ExceptOwnWords passes attachments that changed in more than their errors. If its own error
+// woke it, an attachment would call a failing backend again and again, without backoff. A
+// resync, in which nothing differs, passes, and so does the removal of an error.
 var ExceptOwnWords = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*storagev1.VolumeAttachment), e.ObjectNew.(*storagev1.VolumeAttachment)
 	return before.ResourceVersion == after.ResourceVersion || !saysWhyItFails(after) && saysWhyItFails(before) ||
@@ -38,19 +37,19 @@ func withoutErrors(status storagev1.VolumeAttachmentStatus) storagev1.VolumeAtta
 	return status
 }
 
-// onlyNewStates lets pass volumes that come, go, are deleted, or change their phase.
+// onlyNewStates passes volumes that are created or deleted, or have a new phase.
 var onlyNewStates = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*corev1.PersistentVolume), e.ObjectNew.(*corev1.PersistentVolume)
 	return before.Status.Phase != after.Status.Phase || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
 }}
 
-// isUnsettled tells of an attachment that waits for something: it is ours, and to be
+// isUnsettled reports whether an attachment waits for something: it is ours, and must be
 // attached or detached.
 func isUnsettled(attachment *storagev1.VolumeAttachment) bool {
 	return backend.IsOurs(attachment.Spec.Attacher) && (!attachment.DeletionTimestamp.IsZero() || !attachment.Status.Attached)
 }
 
-// othersOfVolume wakes the attachments of the same storage as one that is gone.
+// othersOfVolume wakes the attachments of the same storage as a deleted one.
 func (r *Reconciler) othersOfVolume(ctx context.Context, object client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, name := range index.AttachmentVolume(object) {
@@ -61,8 +60,8 @@ func (r *Reconciler) othersOfVolume(ctx context.Context, object client.Object) [
 	return requests
 }
 
-// standingFor are the names of the volume objects that stand for the same storage as
-// one, itself included.
+// standingFor returns the names of the PersistentVolumes that refer to the same storage,
+// including the given one.
 func (r *Reconciler) standingFor(ctx context.Context, name string) []string {
 	pv, volumes := &corev1.PersistentVolume{}, &corev1.PersistentVolumeList{}
 	names := []string{name}
@@ -80,19 +79,19 @@ func (r *Reconciler) standingFor(ctx context.Context, name string) []string {
 	return names
 }
 
-// attachmentsOfVolume wakes the attachments that wait for something of a volume.
+// attachmentsOfVolume wakes the attachments that wait for a volume.
 func (r *Reconciler) attachmentsOfVolume(ctx context.Context, object client.Object) []reconcile.Request {
 	return r.unsettled(ctx, client.MatchingFields{index.AttachmentsByVolume: object.GetName()})
 }
 
-// attachmentsOfNode wakes those that wait for something of a node, and those that are
-// there: the node may be another machine by now.
+// attachmentsOfNode wakes all attachments of a node, also the attached ones: the node may be
+// another machine by now.
 func (r *Reconciler) attachmentsOfNode(ctx context.Context, object client.Object) []reconcile.Request {
 	return r.ours(ctx, func(*storagev1.VolumeAttachment) bool { return true }, client.MatchingFields{index.AttachmentsByNode: object.GetName()})
 }
 
-// attachmentsOfBackend wakes all that wait: which of them wait for this backend is
-// found out by looking.
+// attachmentsOfBackend wakes all attachments that wait: each checks whether it waits for this
+// backend.
 func (r *Reconciler) attachmentsOfBackend(ctx context.Context, _ client.Object) []reconcile.Request {
 	return r.unsettled(ctx)
 }
