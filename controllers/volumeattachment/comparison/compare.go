@@ -1,6 +1,6 @@
-// Package comparison compares what backends say is attached with the VolumeAttachments: it
-// sets attachments of volumes that were detached elsewhere to detached, and detaches
-// dangling ones, which no VolumeAttachment is of, after live reads and a waiting time.
+// Package comparison compares what backends report as attached with the VolumeAttachments. It
+// sets the attachments of volumes that were detached elsewhere to detached. It detaches
+// dangling ones, which have no VolumeAttachment, after live reads and a waiting time.
 package comparison
 
 import (
@@ -34,18 +34,17 @@ import (
 )
 
 const (
-	// comparisons is how many backends are asked at once.
+	// comparisons is the number of concurrent reconciles.
 	comparisons = 4
-	// defaultAttachmentCheck is how often what is attached is compared with what is
-	// recorded.
+	// defaultAttachmentCheck is the default interval of comparisons.
 	defaultAttachmentCheck = time.Minute
-	// attachmentCheckTimeout is how long a backend has to tell what is attached.
+	// attachmentCheckTimeout is how long a backend has to list its attachments.
 	attachmentCheckTimeout = time.Minute
 )
 
-// Comparer compares what a backend says is attached with what
-// VolumeAttachments record. What somebody detached behind our back is attached again;
-// what nobody asks for is told, and detached once its node has let go of it.
+// Comparer compares the attachments in a backend with the VolumeAttachments. A volume that was
+// detached elsewhere is attached again. A dangling attachment gets an event, and is detached
+// once its node has released it.
 type Comparer struct {
 	client   client.Client
 	live     client.Reader
@@ -54,11 +53,11 @@ type Comparer struct {
 	interval time.Duration
 	clock    clock.PassiveClock
 	events   events.EventRecorder
-	// failed are the comparisons that were told of.
+	// failed has the last events about failed comparisons.
 	failed event.Last
 
 	mu sync.Mutex
-	// seen is since when attachments that nobody asks for are seen, by backend.
+	// seen is since when dangling attachments are seen, by backend.
 	seen map[string]map[backend.Attached]sighting
 }
 
@@ -79,7 +78,7 @@ func New(deps reconciler.Dependencies) *Comparer {
 	}
 }
 
-// Reconcile compares what one backend says, and looks again after the interval.
+// Reconcile compares the attachments of one backend, and repeats that after the interval.
 func (r *Comparer) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	object := &stowagev1alpha1.StorageBackend{}
 	if err := r.client.Get(ctx, request.NamespacedName, object); err != nil {
@@ -91,7 +90,7 @@ func (r *Comparer) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	}
 	opened, err := r.storage.Open(object, func() {})
 	if err != nil {
-		// The condition Accepted says so, and a new spec wakes.
+		// The condition Accepted shows it, and a new spec wakes.
 		return ctrl.Result{}, nil //nolint:nilerr // told by the reconciler that probes
 	}
 	lister, can := backend.As[backend.AttachmentLister](opened)
@@ -104,8 +103,8 @@ func (r *Comparer) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	return ctrl.Result{RequeueAfter: r.interval}, nil
 }
 
-// compare finds out what differs. What is recorded is read before the backend is asked,
-// and what is asked for after it: what changes meanwhile is in neither difference.
+// compare finds the differences. It reads the recorded attachments before the call of the
+// backend, and the requested ones after it: changes meanwhile are in neither difference.
 func (r *Comparer) compare(ctx context.Context, object *stowagev1alpha1.StorageBackend, lister backend.AttachmentLister) error {
 	recorded, err := r.recorded(ctx, object)
 	if err != nil {
@@ -133,8 +132,9 @@ func (r *Comparer) compare(ctx context.Context, object *stowagev1alpha1.StorageB
 	return r.endStrays(ctx, object, held)
 }
 
-// mayBeAttached asks by name for what a list doesn't show: labels by which it is listed may
-// have been replaced. A backend that can't say now is asked at the next comparison.
+// mayBeAttached queries the backend by name for a volume that its list does not show: the
+// labels that the list uses may have been replaced. On an error, the next comparison repeats
+// it.
 func (r *Comparer) mayBeAttached(ctx context.Context, object *stowagev1alpha1.StorageBackend, missing recordedAttachment) bool {
 	opened, err := r.storage.Direct(object)
 	if err != nil {
@@ -152,15 +152,15 @@ func (r *Comparer) mayBeAttached(ctx context.Context, object *stowagev1alpha1.St
 	return is || err != nil
 }
 
-// recordedAttachment is an attachment that says of itself that it is there.
+// recordedAttachment is an attachment with status.attached.
 type recordedAttachment struct {
 	*storagev1.VolumeAttachment
 	pv     *corev1.PersistentVolume
 	intent *attachintent.Intent
 }
 
-// recorded are the attachments of a backend's volumes that say they are there, and that
-// nobody deleted.
+// recorded returns the attachments of a backend's volumes with status.attached that are not
+// being deleted.
 func (r *Comparer) recorded(ctx context.Context, object *stowagev1alpha1.StorageBackend) ([]recordedAttachment, error) {
 	attachments := &storagev1.VolumeAttachmentList{}
 	if err := r.client.List(ctx, attachments); err != nil {
@@ -173,7 +173,7 @@ func (r *Comparer) recorded(ctx context.Context, object *stowagev1alpha1.Storage
 			continue
 		}
 		pv := r.volumeOf(ctx, attachment)
-		// What others made a backend never lists: nobody knows where else it should be.
+		// A backend never lists existing disks: their absence from the list shows nothing.
 		if intent, err := volumeattachment.Believable(attachment, pv); err == nil && intent.Backend == object.Name && !volume.IsDiskPath(intent.Volume) {
 			found = append(found, recordedAttachment{attachment, pv, intent})
 		}
@@ -181,7 +181,7 @@ func (r *Comparer) recorded(ctx context.Context, object *stowagev1alpha1.Storage
 	return found, nil
 }
 
-// VolumeOf is the volume object of an attachment, nil where the cache has none.
+// VolumeOf returns the PersistentVolume of an attachment from the cache, or nil.
 func (r *Comparer) volumeOf(ctx context.Context, attachment *storagev1.VolumeAttachment) *corev1.PersistentVolume {
 	for _, name := range index.AttachmentVolume(attachment) {
 		pv := &corev1.PersistentVolume{}
@@ -192,8 +192,8 @@ func (r *Comparer) volumeOf(ctx context.Context, attachment *storagev1.VolumeAtt
 	return nil
 }
 
-// isHeld tells whether a backend holds an attachment that is recorded. Where nobody
-// knows the machine any more, any will do.
+// isHeld reports whether a backend holds a recorded attachment. If its machine is unknown, any
+// machine counts.
 func isHeld(held []backend.Attached, recorded recordedAttachment) bool {
 	instance := attachintent.InstanceOf(recorded.VolumeAttachment, recorded.intent)
 	return slices.ContainsFunc(held, func(attached backend.Attached) bool {
@@ -201,8 +201,8 @@ func isHeld(held []backend.Attached, recorded recordedAttachment) bool {
 	})
 }
 
-// repair says of an attachment that it isn't there any more: its reconciler attaches it
-// again. Whatever became of it since it was recorded keeps this write out.
+// repair clears status.attached: the reconciler of the attachment attaches it again. Any
+// change since the attachment was read prevents this write.
 func (r *Comparer) repair(ctx context.Context, missing recordedAttachment) error {
 	current := &storagev1.VolumeAttachment{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(missing), current); err != nil {
@@ -226,7 +226,7 @@ func (r *Comparer) repair(ctx context.Context, missing recordedAttachment) error
 	return nil
 }
 
-// SetupWithManager watches backends. All else is looked at when it is time to.
+// SetupWithManager watches backends. Everything else is read when a comparison is due.
 func (r *Comparer) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("volumeattachment-compare").

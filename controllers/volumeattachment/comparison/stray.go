@@ -22,13 +22,13 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// endStrays tells of what is attached though no VolumeAttachment asks for it, and has
-// it detached once it was seen so for a whole interval.
+// endStrays records events about dangling attachments, and detaches those that were seen for a
+// whole interval.
 //
-// Nothing is detached here: a VolumeAttachment is made, and deleted by its reconciler,
-// which takes the volume from the node as any other. Whoever wants the volume there
-// meanwhile finds that attachment in the way, because all have the same name, and none
-// is detached that somebody just asked for.
+// It detaches nothing itself. It creates a VolumeAttachment; the reconciler of
+// VolumeAttachments deletes it and then detaches the volume like any other. If a pod needs the
+// volume there meanwhile, its attachment has the same name and cannot be created. So no volume
+// is detached that was just requested.
 func (r *Comparer) endStrays(ctx context.Context, object *stowagev1alpha1.StorageBackend, held []backend.Attached) error {
 	strays, err := r.strays(ctx, object, held)
 	if err != nil {
@@ -55,8 +55,7 @@ func (r *Comparer) endStrays(ctx context.Context, object *stowagev1alpha1.Storag
 	return nil
 }
 
-// strays are what is attached that no attachment is of. The cache only saves the
-// question.
+// strays returns the dangling attachments. The cache only saves live reads.
 func (r *Comparer) strays(ctx context.Context, object *stowagev1alpha1.StorageBackend, held []backend.Attached) ([]backend.Attached, error) {
 	attachments := &storagev1.VolumeAttachmentList{}
 	if err := r.client.List(ctx, attachments, client.UnsafeDisableDeepCopy); err != nil {
@@ -92,7 +91,7 @@ func (r *Comparer) unasked(ctx context.Context, object *stowagev1alpha1.StorageB
 	return unasked, nil
 }
 
-// mayBeOn tells whether an attachment is to a machine, as far as anybody knows.
+// mayBeOn reports whether an attachment is, or may be, to a machine.
 func mayBeOn(attachment *storagev1.VolumeAttachment, providerID string) bool {
 	intent, err := attachintent.Of(attachment)
 	instance := attachintent.InstanceOf(attachment, intent)
@@ -105,13 +104,13 @@ func (r *Comparer) volumesFor(ctx context.Context, driver, id string) ([]corev1.
 	return volumes.Items, wrap.Error(err, "listing the volumes of handle %s", id)
 }
 
-// sighting is since when something is seen, and whether it was seen before.
+// sighting is when a dangling attachment was first seen, and whether it was seen before.
 type sighting struct {
 	since time.Time
 	again bool
 }
 
-// see notes what is seen now of a backend.
+// see stores the dangling attachments of a backend and returns when each was first seen.
 func (r *Comparer) see(name string, strays []backend.Attached) map[backend.Attached]sighting {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,8 +131,7 @@ func (r *Comparer) see(name string, strays []backend.Attached) map[backend.Attac
 	return now
 }
 
-// nodeOf finds the node that is a machine; nil where the machine is none of the
-// cluster's.
+// nodeOf finds the node of a machine. It returns nil if the machine is not in the cluster.
 func (r *Comparer) nodeOf(ctx context.Context, providerID string) (*corev1.Node, error) {
 	nodes := &corev1.NodeList{}
 	if err := r.client.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
@@ -158,7 +156,7 @@ func (r *Comparer) tellOfStray(object *stowagev1alpha1.StorageBackend, stray bac
 		what+"it is detached after %s, unless node %s uses it", stray.ID, stray.ProviderID, r.interval, node.Name)
 }
 
-// end makes an attachment that is to be deleted.
+// end creates an attachment that its reconciler deletes.
 func (r *Comparer) end(ctx context.Context, object *stowagev1alpha1.StorageBackend, stray backend.Attached, node *corev1.Node) error {
 	said, err := json.Marshal(attachintent.Intent{Backend: object.Name, Volume: stray.ID, Instance: stray.ProviderID})
 	if err != nil {
@@ -168,7 +166,7 @@ func (r *Comparer) end(ctx context.Context, object *stowagev1alpha1.StorageBacke
 	if err != nil {
 		return err
 	}
-	// Where the volume object is gone, what is written on the attachment is enough.
+	// If the PersistentVolume is gone, the record on the attachment is enough.
 	objectName := stray.ID
 	for i := range volumes {
 		objectName = volumes[i].Name
