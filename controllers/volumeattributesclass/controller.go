@@ -1,6 +1,6 @@
-// Package volumeattributesclass protects VolumeAttributesClasses with a finalizer while
-// claims or volumes use them, in scope=cluster instead of kube-controller-manager. It
-// writes nothing but the finalizer, and removes it only after a live list.
+// Package volumeattributesclass protects VolumeAttributesClasses with a finalizer while claims
+// or volumes use them, in scope=cluster instead of kube-controller-manager. It writes nothing
+// but the finalizer, and removes it only after a live list.
 package volumeattributesclass
 
 import (
@@ -28,9 +28,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// Reconciler protects VolumeAttributesClasses from deletion
-// while they are used. It runs in scope=cluster only: elsewhere
-// kube-controller-manager does it.
+// Reconciler protects VolumeAttributesClasses from deletion while they are used. It runs in
+// scope=cluster only: elsewhere kube-controller-manager does it.
 type Reconciler struct {
 	client client.Client
 	live   client.Reader
@@ -71,8 +70,8 @@ func (r *Reconciler) ensureProtected(ctx context.Context, class *storagev1.Volum
 	return r.patch(ctx, class, before, "protecting")
 }
 
-// removeProtection lets a deleted class go that nothing uses. The cache only saves
-// the question: that nothing uses the class is believed when read live.
+// removeProtection releases a deleted class that nothing uses. The cache only saves live
+// reads: a live read has to confirm that nothing uses the class.
 func (r *Reconciler) removeProtection(ctx context.Context, class *storagev1.VolumeAttributesClass) error {
 	before := class.DeepCopy()
 	if !controllerutil.RemoveFinalizer(class, uses.AttributesClassProtection) {
@@ -121,7 +120,7 @@ func (r *Reconciler) patch(ctx context.Context, class, before *storagev1.VolumeA
 	return wrap.Error(client.IgnoreNotFound(err), "%s VolumeAttributesClass %s", doing, class.Name)
 }
 
-// SetupWithManager watches classes, and claims and volumes that let go of one.
+// SetupWithManager watches classes, and claims and volumes that stop to name one.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	named := handler.EnqueueRequestsFromMapFunc(attributesClasses)
 	lettingGo := builder.WithPredicates(predicate.Funcs{
