@@ -12,19 +12,19 @@ import (
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
-// Attachment is a VolumeAttachment, and the volume that it is of.
+// Attachment is a VolumeAttachment and its volume.
 type Attachment struct {
 	Object *storagev1.VolumeAttachment
-	// Foreign says that it is none of ours to delete: it has another name than a node
-	// waits for, or attaches what the pods of a node can't want.
+	// Foreign is true if the attachment is not ours to delete. Either its name is not the one
+	// that a node waits for, or it attaches what pods of a node cannot request.
 	Foreign bool
-	// Volume has no Name where nobody can tell it any more: the volume object is gone,
-	// and the node neither uses nor was told of a volume that it could be.
+	// Volume has no Name if it is unknown: the PersistentVolume is gone, and the node's status
+	// lists no volume that it could be.
 	Volume Volume
 }
 
-// OfAttachment finds out what a VolumeAttachment is of. Its volume object and its node
-// are nil where they are gone.
+// OfAttachment finds the volume of a VolumeAttachment. The PersistentVolume and the node are
+// nil if they are gone.
 func OfAttachment(object *storagev1.VolumeAttachment, pv *corev1.PersistentVolume, node *corev1.Node) Attachment {
 	source := object.Spec.Source
 	switch {
@@ -43,7 +43,7 @@ func OfAttachment(object *storagev1.VolumeAttachment, pv *corev1.PersistentVolum
 			return Attachment{Object: object, Volume: volume}
 		}
 	}
-	// The volume object is gone, or is another one of the same name by now.
+	// The PersistentVolume is gone, or is another one of the same name by now.
 	volume := Volume{Driver: object.Spec.Attacher, Source: source}
 	if node != nil {
 		volume.Name, volume.Handle = nameAmong(node, object)
@@ -51,7 +51,8 @@ func OfAttachment(object *storagev1.VolumeAttachment, pv *corev1.PersistentVolum
 	return Attachment{Object: object, Volume: volume}
 }
 
-// ofInlineSpec knows what pods name themselves, and Kubernetes once attached.
+// ofInlineSpec handles inline volumes of pods, of the types that Kubernetes once attached
+// itself.
 func ofInlineSpec(object *storagev1.VolumeAttachment, spec *corev1.PersistentVolumeSpec) Attachment {
 	if spec.CSI == nil || !translator.IsMigratedCSIDriverByName(spec.CSI.Driver) {
 		return Attachment{Object: object, Foreign: true}
@@ -61,21 +62,19 @@ func ofInlineSpec(object *storagev1.VolumeAttachment, spec *corev1.PersistentVol
 	return Attachment{Object: object, Volume: volume, Foreign: !isOf(object, volume)}
 }
 
-// isOf tells whether an attachment is one of a volume.
 func isOf(object *storagev1.VolumeAttachment, volume Volume) bool {
 	return object.Spec.Attacher == volume.Driver && object.Name == volume.AttachmentName(object.Spec.NodeName)
 }
 
-// hasHashedName tells whether an attachment is named as those of a controller of nodes
-// are.
+// hasHashedName reports whether an attachment has a name as an attach/detach controller makes
+// it.
 func hasHashedName(object *storagev1.VolumeAttachment) bool {
 	hash, named := strings.CutPrefix(object.Name, volume.AttachmentPrefix)
 	decoded, err := hex.DecodeString(hash)
 	return named && err == nil && len(decoded) == 32
 }
 
-// nameAmong finds the volume that an attachment is of among those that its node
-// knows of.
+// nameAmong finds the volume of an attachment in the status of its node.
 func nameAmong(node *corev1.Node, object *storagev1.VolumeAttachment) (name corev1.UniqueVolumeName, handle string) {
 	for _, name := range namesIn(node) {
 		driver, handle, is := volume.ParseUniqueName(name)

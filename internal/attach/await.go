@@ -7,14 +7,13 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// MayOnlyAwait tells of a node that lists a volume as in use, and isn't told of it any
-// more, that it may be a pod which came back and waits, because a kubelet lists that, too.
-// The pod waits for this very detach: both would wait for ever. The volume's pods have to
-// say so, see OnlyAwaited.
+// MayOnlyAwait reports whether a volume in volumesInUse, but not in volumesAttached, may be a
+// pending mount: a kubelet also lists what its pods wait for. Such a pod came back and waits
+// for this very detach: both would wait for ever. OnlyAwaited has to confirm it.
 //
-// It is not so where the volume may have been withdrawn by force while it was mounted:
-// from a node that wasn't Ready, and has become so since, or by the taint, which
-// kube-controller-manager believes of Ready nodes, too.
+// It is false if the volume may have been removed from volumesAttached by force while it was
+// mounted. That happens to a node that was not Ready and became Ready since. It also happens
+// by the taint, which kube-controller-manager honors on Ready nodes, too.
 func MayOnlyAwait(node *corev1.Node, name corev1.UniqueVolumeName, attachment *storagev1.VolumeAttachment) bool {
 	condition, deleted := ConditionOf(node), attachment.DeletionTimestamp
 	return !Told(node, name) && !attachment.CreationTimestamp.Before(&node.CreationTimestamp) &&
@@ -22,18 +21,18 @@ func MayOnlyAwait(node *corev1.Node, name corev1.UniqueVolumeName, attachment *s
 		deleted != nil && !condition.Since.IsZero() && condition.Since.Before(deleted.Add(-settles))
 }
 
-// OnlyAwaited tells whether the pods of a node that name a volume all wait for it, and
-// there is one. Where none waits, what the node lists is mounted: its pod may be gone, and
-// who deleted the attachment didn't ask the node.
+// OnlyAwaited reports whether all of a node's pods with a volume wait for it, and there is at
+// least one. Without one, a volume that the node lists is mounted. Its pod may be gone, and
+// nothing may have checked the node before the attachment was deleted.
 func OnlyAwaited(pods []*corev1.Pod) bool {
 	return slices.ContainsFunc(pods, hasYetToMount) && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
-		// One that ended, and that nobody deletes, can be left lying for months.
+		// A pod that ended, and is not deleted, may exist for months.
 		return !hasYetToMount(pod) && (pod.DeletionTimestamp != nil || !HasStopped(pod))
 	})
 }
 
-// hasYetToMount tells of a pod that none of its containers has ever begun: a node mounts
-// all volumes of a pod before that.
+// hasYetToMount reports whether none of a pod's containers has ever started: a node mounts all
+// volumes of a pod before that.
 func hasYetToMount(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && (pod.Status.Phase == corev1.PodPending || pod.Status.Phase == "") &&
 		!slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {

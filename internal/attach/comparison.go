@@ -11,16 +11,15 @@ import (
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
-// comparison is a View with what Plan asks it again and again.
+// comparison is a View with indexes for the repeated lookups of Plan.
 type comparison struct {
 	View
-	// isWanted are the names of wanted volumes, and wantedNames those of their
-	// attachments.
+	// isWanted are the names of wanted volumes, and wantedNames those of their attachments.
 	isWanted    map[corev1.UniqueVolumeName]bool
 	wantedNames map[string]bool
 	// attachments are the node's, by name.
 	attachments map[string]*storagev1.VolumeAttachment
-	// used and reported are what the node uses, and what it was told of.
+	// used and reported are the node's volumesInUse and volumesAttached.
 	used, reported map[corev1.UniqueVolumeName]bool
 }
 
@@ -50,14 +49,14 @@ func newComparison(view View) *comparison {
 	return c
 }
 
-// wants tells whether pods want what an attachment is of. Its name tells, too: the
-// volume object may be one that was made anew.
+// wants reports whether pods want the volume of an attachment. The name of the attachment
+// counts, too: the PersistentVolume may have been recreated.
 func (c *comparison) wants(attachment Attachment) bool {
 	return c.wantedNames[attachment.Object.Name] || c.isWanted[attachment.Volume.Name]
 }
 
-// hasByOtherName tells of an existing disk that the node has it by the name of another
-// driver still, which served the node before: that one takes it away first.
+// hasByOtherName reports whether the node still has an existing disk by the name of another
+// driver, which served the node before. That driver detaches it first.
 func (c *comparison) hasByOtherName(wanted Volume) bool {
 	if wanted.Driver != stowagev1alpha1.GCEDriver && wanted.Driver != googleDriver {
 		return false
@@ -75,8 +74,8 @@ func (c *comparison) hasByOtherName(wanted Volume) bool {
 	return false
 }
 
-// isOtherNameOf tells whether an attachment is, or may be, of an existing disk by the
-// name of the other of the two drivers that attach such disks.
+// isOtherNameOf reports whether an attachment is, or may be, of the same existing disk by the
+// name of the other driver that attaches such disks.
 func isOtherNameOf(volume Volume, attachment Attachment) bool {
 	object := attachment.Object
 	if object.Spec.Attacher == volume.Driver || object.Spec.Attacher != stowagev1alpha1.GCEDriver && object.Spec.Attacher != googleDriver {
@@ -86,13 +85,14 @@ func isOtherNameOf(volume Volume, attachment Attachment) bool {
 	return own != nil && other != nil && *own == *other || mayBeSameDisk(volume, object.Spec.Attacher, attachment.Volume.Handle)
 }
 
-// isOff tells of a node that somebody promised that its machine is off.
+// isOff reports whether the out-of-service taint promises that the node's machine is off, and
+// the node is not Ready.
 func (c *comparison) isOff() bool {
 	condition := ConditionOf(c.Node)
 	return condition.OutOfService && !condition.Ready
 }
 
-// settling is how long the node may still take to tell what it uses.
+// settling returns how long the node's volumesInUse may still be incomplete.
 func (c *comparison) settling(object *storagev1.VolumeAttachment) time.Duration {
 	if !object.CreationTimestamp.Before(&c.Node.CreationTimestamp) {
 		return 0
@@ -100,7 +100,7 @@ func (c *comparison) settling(object *storagev1.VolumeAttachment) time.Duration 
 	return c.Node.CreationTimestamp.Add(settles).Sub(c.Now)
 }
 
-// understand finds out what a name in volumesAttached stands for.
+// understand finds the volume of a name in volumesAttached.
 func (c *comparison) understand(name corev1.UniqueVolumeName) (Volume, bool) {
 	if driver, handle, is := volume.ParseUniqueName(name); is {
 		return Volume{Name: name, Driver: driver, Handle: handle}, true

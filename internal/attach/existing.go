@@ -15,32 +15,32 @@ import (
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
-// An existing disk is one of Google's that somebody made beforehand, and that a volume
-// object of source gcePersistentDisk names. Behind a kubelet it belongs to Google's CSI
-// driver; to a node whose agent follows pods Stowage attaches it, under the name of its
-// own driver and the disk's full path.
+// An existing disk is a disk of Google's cloud that Stowage did not make, and that a
+// PersistentVolume with a gcePersistentDisk source names. On a node with a kubelet, Google's
+// CSI driver attaches it. On a node without one, if the agent follows pods, Stowage attaches
+// it, under the name of its own driver and the disk's full path.
 
-// googleDriver is Google's CSI driver, and unspecified what it says of a disk's project
-// or zone that the volume object doesn't tell.
+// googleDriver is Google's CSI driver. unspecified is its placeholder for a project or zone
+// that the PersistentVolume does not name.
 const (
 	googleDriver = plugins.GCEPDDriverName
 	unspecified  = plugins.UnspecifiedValue
 )
 
-// zoneLabels are those that tell where a disk or a node is, and zoneSeparator stands
-// between the zones of a disk that is in several.
+// zoneLabels are the zone labels of volumes and nodes. zoneSeparator separates the zones of a
+// regional disk.
 var zoneLabels = []string{corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone}
 
 const zoneSeparator = "__"
 
-// IsExisting tells whether a volume object is of an existing disk.
+// IsExisting reports whether a PersistentVolume is of an existing disk.
 func IsExisting(pv *corev1.PersistentVolume) bool {
 	return pv != nil && pv.Spec.GCEPersistentDisk != nil
 }
 
-// AttachesExisting tells whether Stowage attaches existing disks to a node: its agent
-// follows pods, it has no kubelet, and Google's driver isn't there. One executor serves
-// a node; on all others nothing changes.
+// AttachesExisting reports whether Stowage attaches existing disks to a node: its agent
+// follows pods, it has no kubelet, and Google's driver is not there. One driver serves a node;
+// on all others nothing changes.
 func AttachesExisting(node *corev1.Node, drivers *storagev1.CSINode) bool {
 	has := func(name string) bool {
 		return slices.ContainsFunc(drivers.Spec.Drivers, func(driver storagev1.CSINodeDriver) bool { return driver.Name == name })
@@ -50,10 +50,10 @@ func AttachesExisting(node *corev1.Node, drivers *storagev1.CSINode) bool {
 		has(stowagev1alpha1.GCEDriver) && !has(googleDriver)
 }
 
-// TranslateExisting makes of a volume object of an existing disk what Stowage's driver
-// knows it by on a node. A disk is attached within its project and zone: it is where the
-// node's machine is, or the node can't have it. What the volume object says of its zone
-// has to agree: another disk there may have the same name.
+// TranslateExisting returns the PersistentVolume of an existing disk with the source of
+// Stowage's driver. A disk can only be attached within its project and zone, so those of the
+// node's machine apply. The zone of the PersistentVolume has to agree: another disk in the
+// node's zone may have the same name.
 func TranslateExisting(pv *corev1.PersistentVolume, node *corev1.Node) (*corev1.PersistentVolume, error) {
 	project, zone, err := placeOf(node)
 	if err != nil {
@@ -66,14 +66,13 @@ func TranslateExisting(pv *corev1.PersistentVolume, node *corev1.Node) (*corev1.
 	if err != nil {
 		return nil, fmt.Errorf("finding out what disk volume %s is: %w", pv.Name, err)
 	}
-	// Topology is said in the words of Google's driver there, which this node doesn't have.
+	// The translation uses topology keys of Google's driver, which this node does not have.
 	translated.Spec.NodeAffinity = pv.Spec.NodeAffinity.DeepCopy()
 	translated.Spec.CSI.Driver = stowagev1alpha1.GCEDriver
 	translated.Spec.CSI.VolumeHandle = volume.DiskPath(project, zone, pv.Spec.GCEPersistentDisk.PDName)
 	return translated, nil
 }
 
-// placeOf is the project and the zone of a node's machine.
 func placeOf(node *corev1.Node) (project, zone string, err error) {
 	rest, is := strings.CutPrefix(node.Spec.ProviderID, "gce://")
 	parts := strings.Split(rest, "/")
@@ -101,8 +100,7 @@ func checkZone(pv *corev1.PersistentVolume, node *corev1.Node, zone string) erro
 	return nil
 }
 
-// OfExisting tells what a volume object of an existing disk is to a node that Stowage
-// attaches it to.
+// OfExisting returns the volume of an existing disk on a node that Stowage attaches it to.
 func OfExisting(pv *corev1.PersistentVolume, node *corev1.Node) (Volume, bool, error) {
 	translated, err := TranslateExisting(pv, node)
 	if err != nil {
@@ -113,9 +111,9 @@ func OfExisting(pv *corev1.PersistentVolume, node *corev1.Node) (Volume, bool, e
 	return volume, true, nil
 }
 
-// mayBeSameDisk tells whether a volume may be the same disk as one that is known by
-// another driver's name: to Stowage by its full path, to Google's driver by as much of
-// it as the volume object tells.
+// mayBeSameDisk reports whether a volume may be the same disk as one with another driver's
+// name. Stowage knows a disk by its full path, Google's driver by the parts that the
+// PersistentVolume names.
 func mayBeSameDisk(volume Volume, driver, handle string) bool {
 	own, other := strings.Split(volume.Handle, "/"), strings.Split(handle, "/")
 	drivers := []string{volume.Driver, driver}
@@ -130,9 +128,9 @@ func mayBeSameDisk(volume Volume, driver, handle string) bool {
 	return true
 }
 
-// UsesSameDisk tells whether an attachment is one of Google's driver for what may be the
-// same existing disk as a volume. That of another volume object is known by its name,
-// which is made of what Google's driver may know the disk by.
+// UsesSameDisk reports whether an attachment of Google's driver may be of the same existing
+// disk as a volume. An attachment of another PersistentVolume is recognised by its name, a
+// hash of one of the handles that Google's driver may use for the disk.
 func UsesSameDisk(object *storagev1.VolumeAttachment, pv *corev1.PersistentVolume) bool {
 	if object.Spec.Attacher != googleDriver {
 		return false

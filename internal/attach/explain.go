@@ -8,9 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Explain tells a pod's user why the pod's volume isn't attached yet: what a step
-// waits for. Blockers are the pods that use the volume on the nodes that hold it; of
-// those in other namespaces no more is told than how many there are.
+// Explain returns why a pod's volume is not attached yet, for the pod's user. Blockers are the
+// pods that use the volume on the nodes that have it. Of those in other namespaces the text
+// has only the number: their names are not this user's to see.
 func Explain(step Step, pod *corev1.Pod, blockers []corev1.Pod) string {
 	switch step.Cause {
 	case NodeOff:

@@ -1,9 +1,9 @@
-// Package attach decides which volumes are attached to which nodes, and when one may
-// be taken from a node that didn't let go of it.
+// Package attach decides which volumes are attached to which nodes, and when a volume may be
+// detached by force.
 //
-// The reconcilers of nodes and of attachments read the cluster and the backends, call
-// it, and do what it says. It is pure: it has no client and no clock of its own, and
-// never attaches anything.
+// The reconcilers of nodes and of attachments read the cluster and the backends, call it, and
+// carry out its steps. It is pure: it has no client and no clock of its own, and never
+// attaches anything.
 package attach
 
 import (
@@ -18,68 +18,67 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// askAgain is how soon a cloud is asked again what became of a machine: it tells
-// nobody of itself.
+// askAgain is the interval of calls to a cloud about a machine: clouds send no events.
 const askAgain = 30 * time.Second
 
-// NeverForce is what AttachmentPolicy.forceDetachAfter says for no force at all.
+// NeverForce is the value of AttachmentPolicy.forceDetachAfter that disables force by time.
 const NeverForce = "Never"
 
-// NodeCondition is what is known of the machine that a volume is attached to, and of
-// its Node object.
+// NodeCondition is the state of the machine that a volume is attached to, and of its Node
+// object.
 type NodeCondition struct {
-	// Exists is true where there is a Node object of that machine.
+	// Exists is true if there is a Node object of that machine.
 	Exists bool
-	// Ready is true where the Node object says so. Unknown is not Ready.
+	// Ready is true if the Node object is Ready. Unknown is not Ready.
 	Ready bool
-	// Since is when the node became Ready, or stopped being so. Zero: nobody knows.
+	// Since is when the node became Ready, or stopped being so. Zero: unknown.
 	Since time.Time
-	// MissingSince is when the Node object was first seen to be missing. Zero: nobody
-	// knows. It is asked only where the policy says that MissingCounts.
+	// MissingSince is when the Node object was first seen to be missing. Zero: unknown. It
+	// only matters if the policy sets MissingCounts.
 	MissingSince time.Time
-	// OutOfService is true where a person, or a program that fences machines, gave the
-	// node the taint that promises that the machine is off.
+	// OutOfService is true if the node has the out-of-service taint, which promises that the
+	// machine is off. A person or a fencing program sets it.
 	OutOfService bool
-	// Machine is what the cloud says.
+	// Machine is the answer of the cloud.
 	Machine backend.Machine
 }
 
-// Policy says when volumes may be taken from a node that didn't let go of them.
+// Policy is when volumes may be detached by force from a node that still uses them.
 type Policy struct {
-	// Never is true where time alone doesn't allow it.
+	// Never is true if time alone does not allow it.
 	Never bool
 	// After is how long a node must have been not Ready.
 	After time.Duration
-	// MissingCounts is true where a missing Node object is like one that isn't Ready:
-	// for drivers of others, whose cloud can't be asked. Where it can be, it decides.
+	// MissingCounts is true if a missing Node object is like one that is not Ready. It is for
+	// foreign drivers: their cloud cannot be queried. For our own drivers the cloud decides.
 	MissingCounts bool
 }
 
-// Force says whether a volume may be taken from a node.
+// Force is the decision whether a volume may be detached from a node by force.
 type Force struct {
 	Allowed bool
-	// Reason tells a person why, or why not and what would change it.
+	// Reason is why, or why not and what would change it, for people.
 	Reason string
-	// After is when it is worth looking again where nothing happens. Zero: never.
+	// After is when to check again if nothing happens. Zero: never.
 	After time.Duration
 }
 
-// PolicyOf is what a StorageBackend says. What it says is validated; were it not, no
-// time would be long enough.
+// PolicyOf returns the policy of a StorageBackend. The API server validates it; an invalid
+// duration would mean Never.
 func PolicyOf(policy stowagev1alpha1.AttachmentPolicy) Policy {
 	after, err := time.ParseDuration(policy.ForceDetachAfter)
 	return Policy{Never: err != nil, After: after}
 }
 
-// ConditionOf is what a Node object tells; nil is one that is missing. Whoever can ask
-// a cloud adds the Machine.
+// ConditionOf returns the state of a Node object; nil is a missing one. The caller adds the
+// Machine if it can query a cloud.
 func ConditionOf(node *corev1.Node) NodeCondition {
 	if node == nil {
 		return NodeCondition{}
 	}
 	condition := NodeCondition{
 		Exists: true,
-		// A node that never said whether it is Ready isn't, since there is one.
+		// A node that never reported Ready has not been Ready since its creation.
 		Since: node.CreationTimestamp.Time,
 		OutOfService: slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
 			return taint.Key == corev1.TaintNodeOutOfService
@@ -94,11 +93,11 @@ func ConditionOf(node *corev1.Node) NodeCondition {
 	return condition
 }
 
-// MayForce decides whether a volume that a node may still use can be detached from it.
-// Whoever writes to a disk that another node has mounted destroys it, so:
+// MayForce decides whether a volume that a node may still use can be detached from it. A write
+// to a disk that another node has mounted destroys the data, so:
 //
-//	a Ready node is never forced, whatever else is said of it;
-//	one that isn't is, once its machine is known, or promised, to be off;
+//	a Ready node is never forced, whatever the taint or the cloud says;
+//	one that is not Ready is, once its machine is known, or promised, to be off;
 //	else only time allows it, and only while there is a Node object to go by.
 func MayForce(node NodeCondition, policy Policy, now time.Time) Force {
 	switch {
@@ -125,10 +124,9 @@ func MayForce(node NodeCondition, policy Policy, now time.Time) Force {
 	}
 }
 
-// whatHelps is how a person allows what time doesn't.
+// whatHelps is how a person allows what time does not.
 const whatHelps = "once its machine is off for certain, give the node the taint " + corev1.TaintNodeOutOfService
 
-// forceAfter decides by time.
 func forceAfter(node NodeCondition, policy Policy, now time.Time) Force {
 	since, state := node.Since, "not Ready"
 	if !node.Exists {
@@ -147,11 +145,11 @@ func forceAfter(node NodeCondition, policy Policy, now time.Time) Force {
 	return Force{Allowed: true, Reason: fmt.Sprintf("the node is %s since %s, which is longer than %s", state, since.UTC().Format(time.RFC3339), policy.After)}
 }
 
-// HasLetGo tells whether a node has let go of a volume whose attachment was deleted, for
-// certain; where it may yet tell that it hasn't, it says when it will have told.
+// HasLetGo reports whether a node has certainly released a volume after the deletion of its
+// attachment. If the node's status may still change that, after is when it will be certain.
 //
 // A Node object that is younger than the attachment begins with an empty volumesInUse,
-// whatever is mounted: it is believed once the node had time to fill it in.
+// whatever is mounted. It counts once the node had time to fill it in.
 func HasLetGo(node *corev1.Node, name corev1.UniqueVolumeName, attachment *storagev1.VolumeAttachment, now time.Time) (letGo bool, after time.Duration) {
 	registered := node.CreationTimestamp.Time
 	switch condition := ConditionOf(node); {

@@ -10,27 +10,27 @@ import (
 // View is what is known of one node.
 type View struct {
 	Name string
-	// Node is nil where there is no such object.
+	// Node is nil if there is no such object.
 	Node *corev1.Node
 	// Wanted are the volumes that its pods want, each once.
 	Wanted []Volume
 	// Attachments are all of the node's.
 	Attachments []Attachment
-	// Known are volumes whose names in volumesAttached tell nobody what they are.
+	// Known are the volumes of names in volumesAttached without a driver and handle.
 	Known []Volume
-	// Holders are other nodes that have volumes which are wanted here and are for one
-	// node at a time.
+	// Holders are other nodes that have volumes which pods want here, and which one node at a
+	// time can have.
 	Holders map[corev1.UniqueVolumeName][]Holder
-	// Now is the time.
+	// Now is the time of the pass.
 	Now time.Time
 }
 
-// Plan compares what the pods of a node want with what the node has, and says what to
-// do about the difference. Nothing in it is done by force.
+// Plan compares what the pods of a node want with what the node has, and returns the steps for
+// the difference. None of them is by force.
 //
-// A volume leaves a node in two steps, in this order, however often they are
-// interrupted: it is withdrawn from volumesAttached while it isn't in volumesInUse,
-// and then its attachment is deleted.
+// A volume leaves a node in two steps, always in this order. First it is removed from
+// volumesAttached while it is not in volumesInUse. Then its attachment is deleted. The order
+// holds however often the steps are interrupted.
 func Plan(view View) []Step {
 	if view.Node != nil && !IsManaged(view.Node) {
 		return nil
@@ -48,12 +48,12 @@ func Plan(view View) []Step {
 	return append(steps, node.forget()...)
 }
 
-// approach brings a wanted volume further.
+// approach returns the next step for a wanted volume.
 func (c *comparison) approach(volume Volume) []Step {
 	own := c.attachments[volume.AttachmentName(c.Name)]
 	switch {
 	case c.Node == nil:
-		// Nobody is there to use it, or to be told.
+		// There is no node to use it, and no status to write.
 		return nil
 	case !volume.NeedsAttachment() && c.reported[volume.Name]:
 		return nil
@@ -78,9 +78,9 @@ func (c *comparison) approach(volume Volume) []Step {
 	}
 }
 
-// await waits for a volume to be attached. Two managers that both took themselves for
-// the leader may have asked for it on two nodes: whose attachment is younger gives way,
-// because the drivers of others don't look who came first.
+// await waits for a volume to be attached. Two managers that both believed to be the leader
+// may have created attachments on two nodes. The younger attachment gives way, because foreign
+// drivers do not check which came first.
 func (c *comparison) await(volume Volume, own *storagev1.VolumeAttachment) []Step {
 	for _, holder := range c.Holders[volume.Name] {
 		if holder.Attachment != nil && Older(holder.Attachment, own) < 0 {
@@ -90,7 +90,7 @@ func (c *comparison) await(volume Volume, own *storagev1.VolumeAttachment) []Ste
 	return c.withdraw(volume)
 }
 
-// leave brings the attachment of a volume that no pod wants to its end.
+// leave returns the next step for an attachment of a volume that no pod wants.
 func (c *comparison) leave(attachment Attachment) []Step {
 	volume, object := attachment.Volume, attachment.Object
 	leaves := !object.DeletionTimestamp.IsZero()
@@ -110,8 +110,8 @@ func (c *comparison) leave(attachment Attachment) []Step {
 	}
 }
 
-// forget withdraws what the node was told of, and what neither a pod wants nor an
-// attachment stands for. What isn't understood stays.
+// forget removes entries of volumesAttached that no pod wants and that have no attachment. An
+// entry that is not understood stays.
 func (c *comparison) forget() []Step {
 	if c.Node == nil {
 		return nil
@@ -131,7 +131,7 @@ func (c *comparison) forget() []Step {
 	return steps
 }
 
-// withdraw takes a volume from what the node was told, unless the node uses it.
+// withdraw removes a volume from volumesAttached, unless the node uses it.
 func (c *comparison) withdraw(volume Volume) []Step {
 	if !c.reported[volume.Name] || c.used[volume.Name] {
 		return nil
@@ -139,7 +139,8 @@ func (c *comparison) withdraw(volume Volume) []Step {
 	return []Step{{Action: Withdraw, Volume: volume}}
 }
 
-// remove withdraws a volume and deletes its attachment, unless the node uses it.
+// remove removes a volume from volumesAttached and deletes its attachment, unless the node
+// uses it.
 func (c *comparison) remove(volume Volume, object *storagev1.VolumeAttachment) []Step {
 	if c.used[volume.Name] {
 		return nil

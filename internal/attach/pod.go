@@ -6,9 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// HasStopped tells of a pod that its containers are done for good: it ended, or it is
-// deleted and none of them runs. What it had mounted may still be: that is for its
-// node to tell, in volumesInUse.
+// HasStopped reports whether a pod's containers have stopped for good: it ended, or it is
+// deleted and none of them runs. Its volumes may still be mounted: volumesInUse of its node
+// shows that.
 func HasStopped(pod *corev1.Pod) bool {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return true
@@ -18,13 +18,13 @@ func HasStopped(pod *corev1.Pod) bool {
 	), mayRun)
 }
 
-// mayRun counts a container of which nothing is said as one that runs.
+// mayRun counts a container without a state as running.
 func mayRun(status corev1.ContainerStatus) bool {
 	return status.State.Terminated == nil && status.State.Waiting == nil
 }
 
-// Wants tells whether a pod's volumes are to be attached to its node. Some nodes want
-// the volumes of their pods kept as long as the pods' objects are there.
+// Wants reports whether a pod's volumes should be attached to its node. Some nodes keep the
+// volumes of their pods as long as the pods' objects exist.
 func Wants(pod *corev1.Pod, node *corev1.Node) bool {
 	return pod.Spec.NodeName != "" && (!HasStopped(pod) || keepsTerminated(node))
 }

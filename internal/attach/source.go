@@ -11,12 +11,12 @@ import (
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
-// translator knows which CSI driver serves which of the volume types that Kubernetes
-// once attached itself. Every kubelet that is supported has handed all of them over.
+// translator knows which CSI driver serves which in-tree volume type. Every supported kubelet
+// has migrated all of them.
 var translator = csitranslation.New()
 
-// OfPersistentVolume tells what a volume object is to nodes. False says that it is
-// nothing that gets attached, whatever its driver wants; see Required for that.
+// OfPersistentVolume returns the volume of a PersistentVolume on nodes. False means that its
+// type is never attached, whatever its driver wants; see Required for that.
 func OfPersistentVolume(pv *corev1.PersistentVolume) (Volume, bool, error) {
 	source := pv.Spec.PersistentVolumeSource
 	found := Volume{SingleNode: !volume.AllowsMultiAttach(pv.Spec.AccessModes)}
@@ -43,8 +43,8 @@ func OfPersistentVolume(pv *corev1.PersistentVolume) (Volume, bool, error) {
 	return found, true, nil
 }
 
-// OfInline tells what a volume that a pod names itself is to nodes. An inline CSI
-// volume is never attached.
+// OfInline returns the volume of a pod's inline volume on nodes. An inline CSI volume is never
+// attached.
 func OfInline(inline *corev1.Volume, namespace string) (Volume, bool, error) {
 	switch {
 	case inline.ISCSI != nil:
@@ -65,7 +65,7 @@ func OfInline(inline *corev1.Volume, namespace string) (Volume, bool, error) {
 	return volume, true, nil
 }
 
-// IsInline tells whether OfInline may know a pod's volume, without the work.
+// IsInline reports cheaply whether OfInline may return a volume.
 func IsInline(inline *corev1.Volume) bool {
 	return inline.ISCSI != nil || inline.FC != nil || inline.FlexVolume != nil || translator.IsInlineMigratable(inline)
 }
@@ -79,7 +79,7 @@ func ofCSI(pv *corev1.PersistentVolume, source *corev1.CSIPersistentVolumeSource
 	}
 }
 
-// named is a volume that many nodes may have, because nothing says otherwise.
+// named is a volume that many nodes may have, because nothing forbids it.
 func named(name corev1.UniqueVolumeName) (Volume, bool, error) {
 	return Volume{Name: name}, name != "", nil
 }
@@ -88,7 +88,7 @@ func iscsiName(portal, iqn string, lun int32) corev1.UniqueVolumeName {
 	return corev1.UniqueVolumeName(fmt.Sprintf("%s%s:%s:%d", iscsiPrefix, portal, iqn, lun))
 }
 
-// fcName is empty where the source names no device.
+// fcName is empty if the source names no device.
 func fcName(source *corev1.FCVolumeSource) corev1.UniqueVolumeName {
 	switch {
 	case len(source.TargetWWNs) > 0 && source.Lun != nil:
@@ -100,7 +100,7 @@ func fcName(source *corev1.FCVolumeSource) corev1.UniqueVolumeName {
 	}
 }
 
-// flexName has the driver in the place of the plug-in: each is one to the kubelet.
+// flexName has the driver in place of the plug-in: to the kubelet each driver is a plug-in.
 func flexName(driver, name string) corev1.UniqueVolumeName {
 	return corev1.UniqueVolumeName(driver + "/" + name)
 }

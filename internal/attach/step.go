@@ -11,14 +11,13 @@ import (
 type Action string
 
 const (
-	// Create makes the VolumeAttachment that asks for a volume to be attached.
+	// Create creates a VolumeAttachment, which requests the attach of a volume.
 	Create Action = "Create"
-	// Report puts an attached volume into node.status.volumesAttached, whereupon the
-	// node may use it.
+	// Report adds an attached volume to node.status.volumesAttached: then the node may use it.
 	Report Action = "Report"
-	// Withdraw takes a volume out of there, whereupon the node begins no new use.
+	// Withdraw removes a volume from volumesAttached: then the node begins no new use.
 	Withdraw Action = "Withdraw"
-	// Delete deletes a VolumeAttachment, which asks for its volume to be detached.
+	// Delete deletes a VolumeAttachment, which requests the detach of its volume.
 	Delete Action = "Delete"
 	// Wait does nothing, for the step's Cause.
 	Wait Action = "Wait"
@@ -28,20 +27,20 @@ const (
 type Cause string
 
 const (
-	// Elsewhere says that another node has a volume that is for one node at a time.
+	// Elsewhere means that another node has a volume that is for one node at a time.
 	Elsewhere Cause = "Elsewhere"
-	// Leaving says that the volume is still being detached from this very node, which
-	// an earlier pod made it leave.
+	// Leaving means that the volume is still being detached from this very node, after an
+	// earlier pod ended.
 	Leaving Cause = "Leaving"
-	// NodeOff says that the node was declared to be off: nothing starts there.
+	// NodeOff means that the node was declared to be off: nothing starts there.
 	NodeOff Cause = "NodeOff"
-	// InUse says that no pod needs the volume any more, and the node still uses it.
+	// InUse means that no pod needs the volume any more, and the node still uses it.
 	InUse Cause = "InUse"
-	// NodeGone says that no pod needs the volume any more, and that there is no Node
-	// object that could tell whether it is used.
+	// NodeGone means that no pod needs the volume any more, and that there is no Node object
+	// that could show whether it is used.
 	NodeGone Cause = "NodeGone"
-	// Settling says that no pod needs the volume any more, and that the node has
-	// registered anew and may not have told yet what it uses.
+	// Settling means that no pod needs the volume any more, and that the node registered again
+	// and may not have reported yet what it uses.
 	Settling Cause = "Settling"
 )
 
@@ -49,37 +48,37 @@ const (
 type Step struct {
 	Action Action
 	Volume Volume
-	// Attachment is what Delete deletes, or would if it hadn't to wait.
+	// Attachment is the object that Delete deletes, or that a Wait would delete.
 	Attachment *storagev1.VolumeAttachment
-	// Withdrawn says that this plan withdraws what Delete deletes. Where it doesn't,
-	// the volume isn't in volumesAttached as far as is known, and the API server has to
-	// say so, too: an earlier manager may have put it there.
+	// Withdrawn is true if this plan removes the volume of a Delete from volumesAttached. If
+	// not, the cache shows that it is not there, and a live read has to confirm that: an
+	// earlier manager may have added it.
 	Withdrawn bool
-	// Holders are the nodes that it waits for, where it is Elsewhere.
+	// Holders are the nodes that an Elsewhere waits for.
 	Holders []Holder
 	// Cause of a Wait.
 	Cause Cause
-	// After is when to look again, where nothing else tells.
+	// After is when to check again, if no event triggers it.
 	After time.Duration
-	// Forced says that the node may still be using the volume.
+	// Forced means that the node may still be using the volume.
 	Forced bool
 }
 
-// Holder is another node that has a volume, will have it, or isn't done with it.
+// Holder is another node that has a volume, will have it, or has not released it.
 type Holder struct {
 	Node string
-	// Attachment is by what it has it. Nil: the node was told of it all the same, or
-	// is about to get one.
+	// Attachment is the object by which it has the volume. Nil: only volumesAttached lists it,
+	// or an attachment is about to be created.
 	Attachment *storagev1.VolumeAttachment
 }
 
-// Forcible tells of a wait that it is for a node to let go of a volume, which can be
-// taken from it by force where MayForce allows it.
+// Forcible reports whether a step waits for a node to release a volume: MayForce may allow a
+// detach by force.
 func (s Step) Forcible() bool {
 	return s.Action == Wait && (s.Cause == InUse || s.Cause == NodeGone || s.Cause == Settling)
 }
 
-// ByForce is what to do for it by force: what Plan would, were the volume not in use.
+// ByForce returns the steps for it by force: those of Plan if the volume were not in use.
 func (s Step) ByForce(node *corev1.Node) []Step {
 	var steps []Step
 	reported := node != nil && Told(node, s.Volume.Name)

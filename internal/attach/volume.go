@@ -10,33 +10,31 @@ import (
 
 // Volume is storage that a node has only while it is attached to it.
 type Volume struct {
-	// Name is what the kubelet calls it, in node.status.volumesAttached and
-	// volumesInUse.
+	// Name is the kubelet's name of it, in node.status.volumesAttached and volumesInUse.
 	Name corev1.UniqueVolumeName
-	// Driver is the CSI driver that attaches it. Empty: nobody does, the node itself
-	// logs in to where the storage is, and waits only until its name is in
-	// volumesAttached.
+	// Driver is the CSI driver that attaches it. Empty: no driver does. The node itself logs
+	// in to the storage, and waits only until the name is in volumesAttached.
 	Driver string
-	// Handle is what the driver knows it by.
+	// Handle is the driver's name of it.
 	Handle string
-	// Source is what its VolumeAttachments say that they attach.
+	// Source is the source in the spec of its VolumeAttachments.
 	Source storagev1.VolumeAttachmentSource
 	// SingleNode is true of what no two nodes may have at the same time.
 	SingleNode bool
 }
 
-// NeedsAttachment tells whether a VolumeAttachment has to ask somebody to attach it.
+// NeedsAttachment reports whether a driver attaches it, on behalf of a VolumeAttachment.
 func (v Volume) NeedsAttachment() bool { return v.Driver != "" }
 
-// AttachmentName is the name of its VolumeAttachment for a node.
+// AttachmentName returns the name of its VolumeAttachment for a node.
 func (v Volume) AttachmentName(node string) string {
 	return volume.AttachmentName(v.Driver, v.Handle, node)
 }
 
-// Key is what all volume objects of the same storage have in common.
+// Key returns what all PersistentVolumes of the same storage have in common.
 func (v Volume) Key() string { return volume.Key(v.Driver, v.Handle) }
 
-// String is what people know the volume by: its volume object, where it has one.
+// String returns the name for people: that of its PersistentVolume, if it has one.
 func (v Volume) String() string {
 	switch {
 	case v.Source.PersistentVolumeName != nil:
@@ -48,14 +46,14 @@ func (v Volume) String() string {
 	}
 }
 
-// Parts of the kubelet's names of volumes that no CSI driver attaches.
+// Prefixes of the kubelet's names of volumes that no CSI driver attaches.
 const (
 	iscsiPrefix = "kubernetes.io/iscsi/"
 	fcPrefix    = "kubernetes.io/fc/"
 )
 
-// Required tells whether volumes of a driver are attached at all. A driver that nobody
-// described (nil) counts as one that attaches: the kubelet thinks so, too, and waits.
+// Required reports whether volumes of a driver are attached at all. A driver without a
+// CSIDriver object (nil) counts as one that attaches: the kubelet assumes so, too, and waits.
 func Required(driver *storagev1.CSIDriver) bool {
 	return driver == nil || ptr.Deref(driver.Spec.AttachRequired, true)
 }
