@@ -1,6 +1,6 @@
 // Package attachintent has what a VolumeAttachment of Stowage's drivers carries from before
-// anything is attached: the backend, the volume and the machine, and the finalizer. A
-// detach needs no other object. The reconcilers of nodes and attachments use it.
+// the attach: the backend, the volume and the machine, and the finalizer. A detach needs no
+// other object. The reconcilers of nodes and attachments use it.
 package attachintent
 
 import (
@@ -17,26 +17,25 @@ import (
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
-// Intent is what an attachment says before anything is attached: all that a
-// detach needs when the volume object and the Node object are gone.
+// Intent is the content of an attachment's annotation, written before the attach. It is all
+// that a detach needs after the PersistentVolume and the Node object are gone.
 type Intent struct {
 	// Backend is the name of the StorageBackend, Volume the id in it.
 	Backend string `json:"backend"`
 	Volume  string `json:"volume"`
-	// Instance is the provider's id of the node's machine. Another one may have the
-	// node's name by the time of the detach.
+	// Instance is the provider's id of the node's machine. At the time of the detach another
+	// machine may have the node's name.
 	Instance string `json:"instance,omitempty"`
 }
 
-// Finalizer is the one that Kubernetes' external-attacher uses for a driver, on
+// Finalizer returns the finalizer that Kubernetes' external-attacher uses for a driver, on
 // attachments and on volumes.
 func Finalizer(driver string) string {
 	return "external-attacher/" + strings.ReplaceAll(driver, ".", "-")
 }
 
-// Prepare sets on an attachment of one of our drivers what has to be there
-// before anything is attached, and tells whether it wasn't. Whoever makes an attachment
-// saves a write by preparing it.
+// Prepare sets what an attachment of one of our drivers needs before the attach, and reports
+// whether it changed anything. Calling it before the create saves a write.
 func Prepare(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume, node *corev1.Node) bool {
 	if !backend.NeedsAttach(attachment.Spec.Attacher) || pv.Spec.CSI == nil {
 		return false
@@ -57,8 +56,8 @@ func Prepare(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume
 	return true
 }
 
-// nameInstance adds the machine to what was written while its node had no provider's id:
-// without it, nothing would say later where the volume is.
+// nameInstance adds the machine if the node had no provider's id at the first write. Without
+// it, nothing would show later where the volume is.
 func nameInstance(attachment *storagev1.VolumeAttachment, node *corev1.Node) bool {
 	intent, err := Of(attachment)
 	if err != nil || intent == nil || intent.Instance != "" || node.Spec.ProviderID == "" {
@@ -73,7 +72,7 @@ func nameInstance(attachment *storagev1.VolumeAttachment, node *corev1.Node) boo
 	return true
 }
 
-// Of reads what an attachment says; nil where it says nothing.
+// Of reads the annotation of an attachment. It returns nil if there is none.
 func Of(attachment *storagev1.VolumeAttachment) (*Intent, error) {
 	said := attachment.Annotations[stowagev1alpha1.AttachmentAnnotation]
 	if said == "" {
@@ -86,12 +85,10 @@ func Of(attachment *storagev1.VolumeAttachment) (*Intent, error) {
 	return intent, nil
 }
 
-// Handle is the driver and handle of what an attachment attaches, as HandleOf gives
-// them of a volume.
+// Handle returns the driver and handle of the attached volume, in the format of HandleOf.
 func (i *Intent) Handle(driver string) string { return volume.Key(driver, i.Volume) }
 
-// InstanceOf is the provider's id of the machine that an attachment is on; empty where
-// nobody knows it.
+// InstanceOf returns the provider's id of an attachment's machine, or "" if unknown.
 func InstanceOf(attachment *storagev1.VolumeAttachment, intent *Intent) string {
 	if instance := attachment.Status.AttachmentMetadata[backend.InstanceMetadata]; instance != "" || intent == nil {
 		return instance

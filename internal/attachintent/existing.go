@@ -21,19 +21,19 @@ func AllowsExisting(object client.Object) bool {
 	return spec.GCE != nil && spec.GCE.ExistingDisks
 }
 
-// IsByExisting tells whether a backend attached, or is about to attach, a disk that it
-// didn't make.
+// IsByExisting reports whether a backend attached, or is about to attach, a disk that it did
+// not make.
 func IsByExisting(attachment *storagev1.VolumeAttachment, name string) bool {
 	intent, err := Of(attachment)
 	return err == nil && intent != nil && intent.Backend == name && volume.IsDiskPath(intent.Volume)
 }
 
-// IsExisting tells whether an attachment of ours is of a disk that somebody else made.
+// IsExisting reports whether an attachment of ours is of a disk that Stowage did not make.
 func IsExisting(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume) bool {
 	return attach.IsExisting(pv) && attachment.Spec.Attacher == stowagev1alpha1.GCEDriver
 }
 
-// AttacherOf is what attaches volumes in a backend.
+// AttacherOf returns the backend's ability to attach volumes, or an error.
 func AttacherOf(opened backend.Backend, name string) (backend.Attacher, error) {
 	attacher, can := backend.As[backend.Attacher](opened)
 	if !can {
@@ -47,5 +47,5 @@ func NeedsAttach(pv *corev1.PersistentVolume) bool {
 	return pv.Spec.CSI != nil && backend.NeedsAttach(pv.Spec.CSI.Driver)
 }
 
-// ReasonFailedAttach is the reason of the event that Kubernetes' own controller sends, too.
+// ReasonFailedAttach is the event reason that Kubernetes' own controller uses, too.
 const ReasonFailedAttach = "FailedAttachVolume"

@@ -11,9 +11,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/attach"
 )
 
-// OnlyNewUse lets pass nodes that come or go, and those of which something changed that
-// decides whether a volume can be attached to or detached from them. A node tells every
-// few seconds that nothing did.
+// OnlyNewUse passes nodes that are created or deleted, and changes that decide whether a
+// volume can be attached or detached. The node's status is also updated every few seconds
+// without such a change.
 var OnlyNewUse = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*corev1.Node), e.ObjectNew.(*corev1.Node)
 	return before.UID != after.UID || before.Spec.ProviderID != after.Spec.ProviderID ||
