@@ -1,5 +1,5 @@
-// Package bindable sets the condition Bindable of claims, and others, in memory: why a
-// claim waits, in words that fit the API's limits. Callers write the status.
+// Package bindable sets the condition Bindable and other conditions of claims, in memory: why
+// a claim waits, cut to the limits of the API. Callers write the status.
 package bindable
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/provisioned"
 )
 
-// OldVolume says why a claim doesn't get a volume object that is being deleted.
+// OldVolume returns why a claim does not get a volume that is being deleted.
 func OldVolume(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (reason, message string) {
 	const terminating = "VolumeTerminating"
 	switch {
@@ -28,14 +28,14 @@ func OldVolume(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim)
 	}
 }
 
-// Set sets the condition in memory and tells whether it changed.
+// Set sets the condition in memory and reports whether it changed.
 func Set(claim *corev1.PersistentVolumeClaim, condition corev1.PersistentVolumeClaimCondition) bool {
 	condition.Type = stowagev1alpha1.BindableCondition
 	return SetCondition(claim, condition)
 }
 
-// SetCondition sets any condition in memory and tells whether it changed. When
-// it was probed last is when it was last written: kubectl shows both times.
+// SetCondition sets any condition in memory and reports whether it changed. The time of the
+// last probe is that of the last write: kubectl shows both times.
 func SetCondition(claim *corev1.PersistentVolumeClaim, condition corev1.PersistentVolumeClaimCondition) bool {
 	condition.Message = message.Cut(condition.Message, message.MaxCondition)
 	for i, known := range claim.Status.Conditions {
@@ -59,7 +59,7 @@ func SetCondition(claim *corev1.PersistentVolumeClaim, condition corev1.Persiste
 	return true
 }
 
-// Reason is why the claim was last said to wait.
+// Reason returns the reason of the condition Bindable, or "".
 func Reason(claim *corev1.PersistentVolumeClaim) string {
 	for _, condition := range claim.Status.Conditions {
 		if condition.Type == stowagev1alpha1.BindableCondition {
