@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Ask notes that a claim names a volume in spec.volumeName: no claim that takes
-// what comes is given the volume while the claim could have it, or has it and the
-// volume was untied by mistake.
+// Ask records that a claim names a volume in spec.volumeName. Other claims do not get the
+// volume while this claim could have it. Nor do they while this claim is bound to it and the
+// volume lost its claimRef by mistake.
 func (x *Index) Ask(claim *corev1.PersistentVolumeClaim) {
 	x.mu.Lock()
 	defer x.unlock()
@@ -24,7 +24,7 @@ func (x *Index) Ask(claim *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// Unask forgets what Ask noted, and tells whether others may have the volume now.
+// Unask forgets what Ask recorded, and reports whether others may have the volume now.
 func (x *Index) Unask(claim *corev1.PersistentVolumeClaim) (freed bool) {
 	x.mu.Lock()
 	defer x.unlock()
@@ -43,13 +43,12 @@ func (x *Index) Unask(claim *corev1.PersistentVolumeClaim) (freed bool) {
 	return v != nil
 }
 
-// asks finds the claim among those that name a volume; -1 where it doesn't.
+// asks returns the position of the claim among those that name a volume, or -1.
 func (x *Index) asks(volume string, claim types.UID) int {
 	return slices.IndexFunc(x.asked[volume], func(other *corev1.PersistentVolumeClaim) bool { return other.UID == claim })
 }
 
-// askedBy is a claim other than this one that names the volume, and has it or
-// could have it.
+// askedBy returns another claim that names the volume and has it, or could have it.
 func (x *Index) askedBy(v *stocked, claim types.UID) *corev1.PersistentVolumeClaim {
 	for _, other := range x.asked[v.name] {
 		if other.UID != claim && (Completed(other) || suitsByName(Fit(v.pv, Wish{Claim: other}))) {
@@ -59,14 +58,14 @@ func (x *Index) askedBy(v *stocked, claim types.UID) *corev1.PersistentVolumeCla
 	return nil
 }
 
-// heldByOther tells whether a claim other than this one is bound to the volume,
-// which may have been untied by mistake.
+// heldByOther reports whether another claim is bound to the volume. The volume may have lost
+// its claimRef by mistake.
 func (x *Index) heldByOther(v *stocked, claim types.UID) bool {
 	return slices.ContainsFunc(x.asked[v.name], func(other *corev1.PersistentVolumeClaim) bool {
 		return other.UID != claim && Completed(other)
 	})
 }
 
-// suitsByName tells of a claim that names its volume whether the cause leaves it
-// to the claim: whoever wrote the name is not asked for labels too.
+// suitsByName reports whether a claim that names its volume may have it despite the cause.
+// Such a claim need not match labels: its spec.volumeName overrides the selector.
 func suitsByName(cause Cause) bool { return cause == Fits || cause == OtherLabels }

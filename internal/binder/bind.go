@@ -6,9 +6,9 @@ import (
 	"k8s.io/component-helpers/storage/volume"
 )
 
-// BindVolume ties a volume to a claim: the point of no return. The annotation
-// says that a controller, not a person, chose the claim, so that the choice is
-// undone when the claim goes. It tells whether anything changed.
+// BindVolume ties a volume to a claim: the point of no return. The annotation records that a
+// controller, not a person, chose the claim, so that the choice is undone when the claim is
+// deleted. It reports whether anything changed.
 func BindVolume(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	if TiedTo(pv, claim) {
 		return false
@@ -29,9 +29,8 @@ func BindVolume(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim
 	return true
 }
 
-// UnbindVolume takes back what BindVolume did and leaves what a person wrote: a
-// reference without the annotation keeps its name and loses its UID. It tells
-// whether anything changed.
+// UnbindVolume undoes BindVolume and keeps what a person wrote: a claimRef without the
+// annotation keeps its name and loses its UID. It reports whether anything changed.
 func UnbindVolume(pv *corev1.PersistentVolume) bool {
 	if pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID == "" {
 		return false
@@ -46,8 +45,8 @@ func UnbindVolume(pv *corev1.PersistentVolume) bool {
 	return true
 }
 
-// BindClaim ties a claim to a volume, once the volume is tied to the claim. It
-// tells whether anything changed.
+// BindClaim ties a claim to a volume, once the volume is tied to the claim. It reports whether
+// anything changed.
 func BindClaim(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) bool {
 	changed := false
 	if claim.Spec.VolumeName == "" {
@@ -62,8 +61,8 @@ func BindClaim(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume)
 	return changed
 }
 
-// Completed tells whether binding a claim went past its last spec write: from
-// then on a missing volume means lost data, not a volume still to come.
+// Completed reports whether binding a claim is past its last spec write. From then on a
+// missing volume means lost data, not a volume still to come.
 func Completed(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Spec.VolumeName != "" && claim.Annotations[volume.AnnBindCompleted] != ""
 }

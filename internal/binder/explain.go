@@ -10,16 +10,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// maxNamed is how many claims an explanation names before it only counts.
+// maxNamed is how many claims an explanation names. With more, it only counts.
 const maxNamed = 3
 
-// Explain says, for the owner of a claim that got no volume, what was considered
-// and why each group of volumes was not given to it. The text depends on nothing
-// but the volumes and the claims, so it is the same until one of them changes: a
-// volume that is just being bound counts as reserved already.
+// Explain lists, for the owner of an unbound claim, the considered volumes and why each group
+// of them does not fit. The text depends only on the volumes and the claims, so it is
+// the same until one of them changes. A volume that is being bound already counts as reserved.
 //
-// It counts by kind, and looks at single volumes only where a selector or a node
-// makes it: thousands of claims may ask.
+// It counts by kind, and inspects single volumes only for a selector or a node: there may be
+// thousands of unbound claims.
 func (x *Index) Explain(wish Wish) string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -44,8 +43,8 @@ func (t *tally) text(wish Wish, class string) string {
 	return strings.Join(sentences, "; ")
 }
 
-// chosenTexts says of each volume that somebody reserved for this claim why it
-// isn't bound: no other cause would be looked for first.
+// chosenTexts explains why each volume that is reserved for this claim is not bound. The user
+// looks for this cause first.
 func (t *tally) chosenTexts(wish Wish) []string {
 	var sentences []string
 	for v, cause := range t.chosen {
@@ -57,7 +56,7 @@ func (t *tally) chosenTexts(wish Wish) []string {
 	return sentences
 }
 
-// nearest are the causes, the one that is mended most easily first.
+// nearest are the causes, from the easiest to the hardest to resolve.
 var nearest = []Cause{
 	Fits, TooSmall, OtherLabels, OtherNode, OtherAttributesClass, OtherAccessModes, OtherVolumeMode, Reserved, Failed, Deleting,
 }
@@ -90,7 +89,7 @@ func (t *tally) ownersText() string {
 	return strings.Join(slices.Sorted(maps.Keys(t.owners)), ", ")
 }
 
-// describe says what is wrong with a volume for a claim.
+// describe returns why a volume does not suit a claim.
 func describe(cause Cause, wish Wish, held size) string {
 	claim := wish.Claim
 	switch cause {

@@ -1,10 +1,10 @@
 // Package binder decides which volume a claim gets.
 //
-// It is pure: it holds no client and no clock, it reads volumes and claims and
-// answers. Index keeps the free volumes and the waiting claims in order: it finds
-// the smallest volume that fits a claim, the largest waiting claim that fits a new
-// volume, and says, from the same rules, why a claim got none. BindVolume and
-// BindClaim say what the objects look like once they are tied to each other.
+// It is pure: it holds no client and no clock; it reads volumes and claims and answers. Index
+// keeps the free volumes and the pending claims in order. It finds the smallest volume that
+// fits a claim, and the largest pending claim that fits a new volume. By the same rules it
+// explains why a claim got none. BindVolume and BindClaim set the fields of objects that are
+// tied to each other.
 //
 // The claim reconciler calls it; nothing here writes to the API server.
 package binder
@@ -17,32 +17,31 @@ import (
 	"k8s.io/component-helpers/storage/volume"
 )
 
-// Wish is what a claim asks of a volume.
+// Wish is a claim's request for a volume.
 type Wish struct {
-	// Claim that asks.
+	// Claim is the claim that requests the volume.
 	Claim *corev1.PersistentVolumeClaim
-	// Node that the claim's pod was placed on. Nil: none yet, or it doesn't
-	// matter.
+	// Node is the node of the claim's pod. Nil: there is none yet, or it does not matter.
 	Node *corev1.Node
-	// Delayed is true where the claim waits for its first consumer, and no node
-	// is chosen: only volumes made for this very claim are taken.
+	// Delayed is true if the claim waits for its first consumer and no node is chosen yet. The
+	// claim then gets only a volume with a claimRef to it.
 	Delayed bool
-	// Provisioning is true where the scheduler chose the node for a volume that is yet
-	// to be made: only volumes made for this very claim are taken.
+	// Provisioning is true if the scheduler chose the node for a volume that is yet to be
+	// provisioned. The claim then gets only a volume with a claimRef to it.
 	Provisioning bool
 }
 
-// onlyOwn tells whether nothing is taken but what was made for this very claim. A
-// claim that is to begin with certain data, a copy or a restore, isn't given any
-// empty volume that happens to fit: its user would take it for the data.
+// onlyOwn reports whether the claim gets only a volume with a claimRef to it. A claim with a
+// data source, such as a clone or a restore, must not get an empty volume that happens to fit.
+// Its user would take the empty volume for the data.
 func (w Wish) onlyOwn() bool {
 	return w.Delayed || w.Provisioning || w.Claim.Spec.DataSource != nil || w.Claim.Spec.DataSourceRef != nil
 }
 
-// Cause says why a volume isn't given to a claim.
+// Cause is why a volume is not given to a claim.
 type Cause string
 
-// Causes, in the order in which they are asked; Fits is the absence of one.
+// Causes, in the order of the checks; Fits is the absence of one.
 const (
 	Fits                 Cause = ""
 	Deleting             Cause = "being deleted"
@@ -58,15 +57,14 @@ const (
 	OtherNode            Cause = "not usable on the pod's node"
 )
 
-// Fit tells whether a volume suits a wish and, if not, the first cause. A volume
-// that was made for the claim by name is asked neither for its class nor for its
-// labels: whoever wrote the name chose it.
+// Fit returns the first cause why a volume does not suit a request, or Fits. A volume with a
+// claimRef to the claim need not match its class or its labels: the claimRef overrides them.
 func Fit(pv *corev1.PersistentVolume, wish Wish) Cause {
 	s := seekerOf(wish)
 	return s.fit(stock(pv))
 }
 
-// seeker is a wish, with all that is compared read from it once.
+// seeker is a candidate claim: a request with all compared fields read once.
 type seeker struct {
 	claim    types.NamespacedName
 	uid      types.UID
@@ -92,7 +90,7 @@ func seekerOf(wish Wish) seeker {
 	}
 }
 
-// fit asks everything, in the order of the causes.
+// fit checks everything, in the order of the causes.
 func (s *seeker) fit(v *stocked) Cause {
 	chosen := s.chosenFor(v.pv)
 	if cause := v.lost(); cause != Fits {
@@ -110,8 +108,7 @@ func (s *seeker) fit(v *stocked) Cause {
 	return s.fitInKind(v, chosen)
 }
 
-// fitInKind asks what remains to be asked of a volume whose class and kind are
-// right.
+// fitInKind checks the rest for a volume of the right class and kind.
 func (s *seeker) fitInKind(v *stocked, chosen bool) Cause {
 	switch {
 	case !chosen && s.selector != nil && !s.selector.Matches(labels.Set(v.pv.Labels)):
@@ -132,9 +129,9 @@ func (s *seeker) tiedTo(pv *corev1.PersistentVolume) bool {
 	return s.chosenFor(pv) && pv.Spec.ClaimRef.UID == s.uid
 }
 
-// ReservedFor tells whether a volume's claimRef names this very claim: by name
-// where the reference has no UID, which is how people reserve a volume for a
-// claim that doesn't exist yet, else by name and UID.
+// ReservedFor reports whether a volume's claimRef names this very claim: by name if the
+// reference has no UID, else by name and UID. Without a UID, people reserve a volume for a
+// claim that does not exist yet.
 func ReservedFor(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	return names(pv.Spec.ClaimRef, types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}, claim.UID)
 }
@@ -143,14 +140,14 @@ func names(ref *corev1.ObjectReference, claim types.NamespacedName, uid types.UI
 	return ref != nil && ref.Namespace == claim.Namespace && ref.Name == claim.Name && (ref.UID == "" || ref.UID == uid)
 }
 
-// TiedTo tells whether a volume is bound to this very claim, by UID: the point of
-// no return of binding is behind it.
+// TiedTo reports whether a volume is bound to this very claim, by UID: binding is past its
+// point of no return.
 func TiedTo(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	return ReservedFor(pv, claim) && pv.Spec.ClaimRef.UID == claim.UID
 }
 
-// selectorOf is nil for a claim that has no selector. The API server refuses
-// claims whose selector can't be parsed.
+// selectorOf returns nil for a claim without a selector. The API server refuses claims with an
+// invalid selector.
 func selectorOf(selector *metav1.LabelSelector) labels.Selector {
 	if selector == nil {
 		return nil

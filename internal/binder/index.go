@@ -8,39 +8,36 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Index holds the cluster's volumes in the order in which claims take them (per
-// class and kind, by capacity, then age, then name) and the claims that wait for
-// one. An informer feeds it with Put and Remove; workers take volumes with Take.
-// Volumes that it returns are shared: they are not to be changed. All methods can
-// be called at once.
+// Index holds the cluster's volumes in the order in which claims take them: per class and
+// kind, by capacity, then age, then name. It also holds the pending claims. An informer feeds
+// it with Put and Remove; workers reserve volumes with Take. Returned volumes are shared and
+// must not be changed. All methods can be called concurrently.
 type Index struct {
 	mu sync.Mutex
-	// volumes are all that there are, by name.
+	// volumes are all volumes, by name.
 	volumes map[string]*stocked
 	// classes hold the same volumes in order.
 	classes map[string]*shelves
-	// named are those whose claimRef names a claim.
+	// named are the volumes by the claim that their claimRef names.
 	named map[types.NamespacedName][]*stocked
-	// taken are the volumes that a worker is binding: what the API server may
-	// know already and the informer doesn't. A taking ends with GiveBack, or as
-	// soon as the informer shows another version of the volume: the write was
-	// seen then, or it will meet a conflict, and the volume is kept for the claim
-	// to try again.
+	// taken are the volumes that a worker is binding: the API server may have the write
+	// already, and the informer not yet. A reservation ends with GiveBack, or when the
+	// informer shows another version of the volume. Then either the write was seen, or it will
+	// meet a conflict. The volume is kept for the claim to retry.
 	taken map[string]taking
-	// takers are the volumes that are taken, by claim: a claim takes one.
+	// takers are the reserved volumes, by claim: a claim reserves one.
 	takers map[types.UID]string
 	// asked are the claims that name a volume, bound to it or not.
 	asked map[string][]*corev1.PersistentVolumeClaim
-	// waiting are the claims that got no volume.
+	// waiting are the pending claims.
 	waiting waitingRoom
-	// woken are those of them that got one since, to be told once the index is
-	// unlocked.
+	// woken are the claims that got a volume since. They are woken after the unlock.
 	woken []types.NamespacedName
 	wake  func(claim types.NamespacedName)
 }
 
-// NewIndex makes an empty index. It calls wake with a claim that waited as soon as
-// it keeps a volume for it: the claim is to Take it, or to Leave.
+// NewIndex returns an empty index. It calls wake for a pending claim as soon as it reserves a
+// volume for it, tentatively: the claim must then call Take or Leave.
 func NewIndex(wake func(claim types.NamespacedName)) *Index {
 	return &Index{
 		volumes: map[string]*stocked{},
@@ -54,8 +51,8 @@ func NewIndex(wake func(claim types.NamespacedName)) *Index {
 	}
 }
 
-// Put adds a volume or replaces what was known of it. Where it is free it is kept
-// for the largest waiting claim that it fits.
+// Put adds or replaces a volume. A free volume is kept for the largest pending claim that it
+// fits.
 func (x *Index) Put(pv *corev1.PersistentVolume) {
 	x.mu.Lock()
 	defer x.unlock()
@@ -117,8 +114,8 @@ func (x *Index) isPromised(name string) bool {
 	return taken || x.waiting.offers[name] != nil
 }
 
-// reshelve moves a volume that was promised, or is no more: who looks for a volume
-// doesn't go past all that are promised to others.
+// reshelve reindexes a volume after its reservation began or ended. A search skips reserved
+// volumes that way.
 func (x *Index) reshelve(name string) {
 	v := x.volumes[name]
 	if v == nil || v.promised == x.isPromised(name) {
@@ -129,7 +126,8 @@ func (x *Index) reshelve(name string) {
 	x.classes[v.class].put(v)
 }
 
-// unlock lets others in and then wakes whom the index found a volume for.
+// unlock releases the lock, and then wakes the claims that got a volume: the callback runs
+// without the lock.
 func (x *Index) unlock() {
 	woken := x.woken
 	x.woken = nil

@@ -8,8 +8,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// kind is all of a volume, or of what a claim asks for, that takes few values:
-// what the index keeps apart, so that a search looks only at what may fit.
+// kind is the part of a volume or a request that takes few values. The index is split by it,
+// so that a search only visits volumes that may fit.
 type kind struct {
 	mode       corev1.PersistentVolumeMode
 	access     accessModes
@@ -32,8 +32,7 @@ func kindAskedBy(claim *corev1.PersistentVolumeClaim) kind {
 	}
 }
 
-// gives tells whether volumes of this kind can serve what is asked and, if not,
-// the first cause.
+// gives returns the first cause why volumes of this kind do not serve a request, or Fits.
 func (k kind) gives(asked kind) Cause {
 	switch {
 	case k.mode != asked.mode:
@@ -57,7 +56,7 @@ var knownAccessModes = [...]corev1.PersistentVolumeAccessMode{
 	corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOncePod,
 }
 
-// unknownAccessMode stands for what the API server doesn't let pass today.
+// unknownAccessMode stands for modes that the API server does not admit today.
 const unknownAccessMode accessModes = 1 << len(knownAccessModes)
 
 func accessModesOf(modes []corev1.PersistentVolumeAccessMode) accessModes {
@@ -68,7 +67,6 @@ func accessModesOf(modes []corev1.PersistentVolumeAccessMode) accessModes {
 	return set
 }
 
-// count is how many there are.
 func (m accessModes) count() int { return bits.OnesCount8(uint8(m)) }
 
 func bitOf(mode corev1.PersistentVolumeAccessMode) accessModes {

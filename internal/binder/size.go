@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// size is an amount of storage in bytes, rounded up. Decimal quantities reach beyond what
-// int64 counts: those are compared as they are written.
+// size is an amount of storage in bytes, rounded up. Decimal quantities can exceed int64;
+// those are compared exactly.
 type size struct {
 	bytes  int64
 	beyond *resource.Quantity
@@ -29,7 +29,7 @@ func (s size) compare(other size) int {
 	return s.beyond.Cmp(*other.beyond)
 }
 
-// String writes a size as people write it in claims: 5Gi.
+// String formats a size as in claims: 5Gi.
 func (s size) String() string {
 	if s.beyond != nil {
 		return s.beyond.String()
@@ -37,10 +37,10 @@ func (s size) String() string {
 	return resource.NewQuantity(s.bytes, resource.BinarySI).String()
 }
 
-// RequestOf is how much a claim asks for.
+// RequestOf returns the storage request of a claim.
 func RequestOf(claim *corev1.PersistentVolumeClaim) resource.Quantity {
 	return claim.Spec.Resources.Requests[corev1.ResourceStorage]
 }
 
-// Bytes writes an amount of storage as people write it in claims: 5Gi.
+// Bytes formats an amount of storage as in claims: 5Gi.
 func Bytes(quantity resource.Quantity) string { return sizeOf(quantity).String() }

@@ -10,8 +10,7 @@ import (
 
 const treeDegree = 32
 
-// stocked is a volume as the index keeps it: with all that is compared read from
-// it once.
+// stocked is an indexed volume, with all compared fields read once.
 type stocked struct {
 	pv      *corev1.PersistentVolume
 	name    string
@@ -19,7 +18,7 @@ type stocked struct {
 	kind    kind
 	size    size
 	created int64
-	// promised tells that it is being bound, or kept for a claim.
+	// promised is true if the volume is reserved: it is being bound, or kept for a claim.
 	promised bool
 }
 
@@ -34,7 +33,7 @@ func stock(pv *corev1.PersistentVolume) *stocked {
 	}
 }
 
-// lost tells why nobody at all gets the volume.
+// lost returns the cause why no claim at all gets the volume, or Fits.
 func (v *stocked) lost() Cause {
 	switch {
 	case !v.pv.DeletionTimestamp.IsZero():
@@ -45,8 +44,8 @@ func (v *stocked) lost() Cause {
 	return Fits
 }
 
-// before orders volumes as claims take them: the smallest, that with the fewest access
-// modes, the oldest, the first by name.
+// before orders volumes as claims take them: the smallest, that with the fewest access modes,
+// the oldest, the first by name.
 func (v *stocked) before(other *stocked) bool {
 	return cmp.Or(
 		v.size.compare(other.size),
@@ -56,14 +55,14 @@ func (v *stocked) before(other *stocked) bool {
 	) < 0
 }
 
-// stockFrom stands before every volume of at least this size.
+// stockFrom sorts before every volume of at least this size.
 func stockFrom(least size) *stocked { return &stocked{size: least, created: math.MinInt64} }
 
-// shelves are the volumes of one class: the free ones in order, by kind, and those
-// that no claim gets which hasn't got them already.
+// shelves is the index of one class: the free volumes in order, by kind, and those that no
+// other claim gets.
 type shelves struct {
 	free map[kind]*btree.BTreeG[*stocked]
-	// promised are those that would be free, but for the claim that comes for them.
+	// promised are the volumes that are reserved, and have no claimRef yet.
 	promised map[string]*stocked
 	// kept are those with a claimRef.
 	kept map[string]*stocked
@@ -115,8 +114,8 @@ func (s *shelves) empty() bool {
 	return len(s.free) == 0 && len(s.promised) == 0 && len(s.kept) == 0 && s.lost[Deleting] == 0 && s.lost[Failed] == 0
 }
 
-// search goes through the free volumes that may fit a seeker, in order within each
-// kind, until found returns true in each.
+// search visits the free volumes that may fit a candidate, in order within each kind, until
+// found returns true in each.
 func (s *shelves) search(seeker *seeker, found func(*stocked) bool) {
 	for kind, tree := range s.free {
 		if kind.gives(seeker.kind) == Fits {

@@ -6,20 +6,20 @@ import (
 	"k8s.io/component-helpers/storage/volume"
 )
 
-// taking is a claim that a worker binds to a version of a volume.
+// taking is a reservation: a claim that a worker binds to a version of a volume.
 type taking struct {
 	seeker
 	version string
 }
 
-// Take finds the volume for a wish and keeps every other claim from taking it,
-// until the index sees the volume tied to a claim or GiveBack is called. Where no
-// volume fits it returns nil, and the claim waits for one, until it asks again or
-// leaves; one that takes only its own isn't offered others.
+// Take finds the volume for a request and reserves it, until the index sees the volume tied to
+// a claim or GiveBack is called. If no volume fits, it returns nil, and the claim is pending
+// until it calls Take or Leave again. A claim that takes only its own volume does not become
+// pending.
 //
-// What the claim took before and still fits comes first, then a volume tied or
-// reserved to it by a claimRef, then the smallest of those that fit; among equals
-// the oldest, then the first by name.
+// A volume that the claim reserved before and still fits comes first. Then comes a volume with
+// a claimRef to it, then the smallest of those that fit. Among equals the oldest comes first,
+// then the first by name.
 func (x *Index) Take(wish Wish) *corev1.PersistentVolume {
 	x.mu.Lock()
 	defer x.unlock()
@@ -47,9 +47,8 @@ func (x *Index) Take(wish Wish) *corev1.PersistentVolume {
 	return found.pv
 }
 
-// TakeNamed takes the volume of this name for the claim that asks for it by
-// spec.volumeName. It tells why not where the volume is another's; nil and Fits
-// mean that there is no such volume.
+// TakeNamed reserves the volume that the claim names in spec.volumeName. If the claim cannot
+// have it, it returns the cause; nil and Fits mean that there is no such volume.
 func (x *Index) TakeNamed(wish Wish) (*corev1.PersistentVolume, Cause) {
 	x.mu.Lock()
 	defer x.unlock()
@@ -73,8 +72,7 @@ func (x *Index) TakeNamed(wish Wish) (*corev1.PersistentVolume, Cause) {
 	return v.pv, Fits
 }
 
-// GiveBack ends what Take began where the volume wasn't tied to the claim after
-// all.
+// GiveBack ends the reservation of Take if the volume was not tied to the claim after all.
 func (x *Index) GiveBack(name string, claim types.UID) {
 	x.mu.Lock()
 	defer x.unlock()
@@ -83,7 +81,8 @@ func (x *Index) GiveBack(name string, claim types.UID) {
 	}
 }
 
-// take notes that a worker binds a volume. Whoever it was kept for looks further.
+// take reserves a volume for a worker. A claim that it was tentatively reserved for looks for
+// another.
 func (x *Index) take(v *stocked, s *seeker) {
 	if s.tiedTo(v.pv) {
 		return
@@ -99,7 +98,7 @@ func (x *Index) take(v *stocked, s *seeker) {
 	}
 }
 
-// letGo ends a taking, and keeps the volume for who waits.
+// letGo releases a volume, and offers it to the pending claims.
 func (x *Index) letGo(name string) {
 	x.release(name)
 	if v := x.volumes[name]; v != nil {
@@ -115,8 +114,8 @@ func (x *Index) release(name string) {
 	}
 }
 
-// findTaken finds the volume that the claim took before, in a pass that the
-// informer hasn't seen the end of, and lets go of one that it can't use any more.
+// findTaken finds the volume that the claim reserved in an earlier pass. The informer may not
+// show the end of that pass yet. It releases a volume that the claim cannot use any more.
 func (x *Index) findTaken(s *seeker) *stocked {
 	name, takes := x.takers[s.uid]
 	if !takes {
@@ -129,8 +128,8 @@ func (x *Index) findTaken(s *seeker) *stocked {
 	return nil
 }
 
-// findNamed finds the volume whose claimRef names the claim: one that a controller tied to
-// it already, on whatever node and in whatever phase, or the smallest that fits.
+// findNamed finds a volume with a claimRef to the claim. One that a controller tied to it
+// already comes first, on any node and in any phase, then the smallest that fits.
 func (x *Index) findNamed(s *seeker) *stocked {
 	var tied, reserved *stocked
 	for _, v := range x.named[s.claim] {
@@ -152,7 +151,7 @@ func (s *seeker) suitsTied(v *stocked) bool {
 	return v.pv.DeletionTimestamp.IsZero() && v.kind.gives(s.kind) == Fits && v.size.compare(s.size) >= 0
 }
 
-// findFree finds the smallest volume that nobody has or could claim before.
+// findFree finds the smallest volume that no other claim has, or has a better right to.
 func (x *Index) findFree(s *seeker) *stocked {
 	class := x.classes[s.class]
 	if class == nil {
@@ -169,8 +168,8 @@ func (x *Index) findFree(s *seeker) *stocked {
 	return best
 }
 
-// free tells whether a claim may have a volume that fits it: no claimRef ties it,
-// nobody binds it, it is kept for nobody else, and nobody asks for it by name.
+// free reports whether a claim may have a volume that fits it. It may if no claimRef ties the
+// volume, no worker binds it, it is not kept for another claim, and no other claim names it.
 func (x *Index) free(v *stocked, s *seeker) bool {
 	w := x.waiting.offers[v.name]
 	return v.pv.Spec.ClaimRef == nil && x.available(v, s.uid) && (w == nil || w.claim == s.claim) && x.askedBy(v, s.uid) == nil
@@ -181,7 +180,7 @@ func (x *Index) available(v *stocked, claim types.UID) bool {
 	return !taken || by.uid == claim
 }
 
-// first is the one of two volumes that claims take first; a may be nil.
+// first returns the one of two volumes that claims take first; a may be nil.
 func first(a, b *stocked) *stocked {
 	if a == nil || b.before(a) {
 		return b
@@ -189,8 +188,8 @@ func first(a, b *stocked) *stocked {
 	return a
 }
 
-// Promised tells whether a free volume is kept for a claim, is being bound to it, is
-// tied to it since or isn't known yet: its next phase may be Bound.
+// Promised reports whether a free volume's next phase may be Bound. It may if the volume is
+// kept for a claim, is being bound, was tied since, or is not known yet.
 func (x *Index) Promised(name string) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -2,17 +2,15 @@ package binder
 
 import "maps"
 
-// tally counts the volumes of a class by the cause for which a claim can't have
-// them.
+// tally counts the volumes of a class by the cause why a claim cannot have them.
 type tally struct {
 	counts map[Cause]int
-	// owners are claims for which volumes are reserved: all, or more than are
-	// named.
+	// owners are claims for which volumes are reserved: all of them, or maxNamed+1.
 	owners map[string]bool
-	// largest of those that are too small: the nearest miss.
+	// largest is the largest of those that are too small: the nearest miss.
 	largest *stocked
-	// chosen are the volumes that are reserved for this very claim, of whatever
-	// class, and why each can't be had.
+	// chosen are the volumes of any class that are reserved for this claim, each with the
+	// cause why it cannot be had.
 	chosen map[*stocked]Cause
 }
 
@@ -56,8 +54,8 @@ func (t *tally) addChosen(named []*stocked, s *seeker) {
 	}
 }
 
-// addKept counts volumes with a claimRef. Only a few are looked at: enough to tell
-// whether their owners can be named.
+// addKept counts volumes with a claimRef. It reads the owners of only a few: enough to decide
+// whether the explanation can name them.
 func (t *tally) addKept(kept map[string]*stocked, s *seeker) {
 	reserved := len(kept)
 	for v := range t.chosen {
@@ -76,8 +74,8 @@ func (t *tally) addKept(kept map[string]*stocked, s *seeker) {
 	}
 }
 
-// addBySize counts free volumes of the right kind. Those that are large enough are
-// few: another claim asks for each by name.
+// addBySize counts free volumes of the right kind. Those that are large enough are few:
+// another claim names each.
 func (x *Index) addBySize(t *tally, class *shelves, of kind, s *seeker) {
 	free, large := class.free[of], 0
 	free.AscendGreaterOrEqual(stockFrom(s.size), func(v *stocked) bool {
@@ -117,8 +115,8 @@ func (t *tally) own(claim string) {
 	}
 }
 
-// owner is the other claim that a volume without a claimRef is about to be bound
-// to; empty where there is none.
+// owner returns the other claim that a volume without a claimRef is about to be bound to, or
+// "".
 func (x *Index) owner(v *stocked, s *seeker) string {
 	if by, taken := x.taken[v.name]; taken && by.uid != s.uid {
 		return by.claim.String()

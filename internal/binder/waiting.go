@@ -8,16 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// waiter is a claim that got no volume.
+// waiter is a pending claim.
 type waiter struct {
 	seeker
-	// offer is the volume that is kept for it until it comes; empty while it
-	// still waits.
+	// offer is the volume that is tentatively reserved for the claim, until it calls Take.
+	// Empty: there is none.
 	offer string
 }
 
-// before orders waiters so that, going down, volumes are given to the largest first,
-// then the oldest, then the first by name.
+// before orders pending claims. A descending walk serves the largest first, then the oldest,
+// then the first by name.
 func (w *waiter) before(other *waiter) bool {
 	return cmp.Or(
 		w.size.compare(other.size),
@@ -27,19 +27,17 @@ func (w *waiter) before(other *waiter) bool {
 	) < 0
 }
 
-// waitersUpTo stands behind every waiter that asks for no more than this size.
+// waitersUpTo sorts after every pending claim that requests no more than this size.
 func waitersUpTo(most size) *waiter {
 	return &waiter{seeker: seeker{size: most, created: math.MinInt64}}
 }
 
-// waitingRoom holds the claims that got no volume, in the order in which a new one
-// is given to them.
+// waitingRoom holds the pending claims, in the order in which they get a new volume.
 type waitingRoom struct {
 	waiters map[types.NamespacedName]*waiter
-	// queues are the waiters without an offer, by class and by the kind of volume
-	// that they ask for.
+	// queues are the claims without a tentative reservation, by class and requested kind.
 	queues map[string]map[kind]*btree.BTreeG[*waiter]
-	// offers are the waiters with one, by volume.
+	// offers are the claims with a tentative reservation, by volume.
 	offers map[string]*waiter
 }
 
@@ -76,15 +74,15 @@ func (r *waitingRoom) leave(claim types.NamespacedName) (offer string) {
 	return w.offer
 }
 
-// serve keeps a volume for a waiter.
+// serve reserves a volume for a pending claim, tentatively.
 func (r *waitingRoom) serve(w *waiter, v *stocked) {
 	w.offer = v.name
 	r.waiters[w.claim] = w
 	r.offers[v.name] = w
 }
 
-// withdraw ends the offer of a volume and returns whose it was: neither waiting
-// nor served. Nil where there was none.
+// withdraw ends the tentative reservation of a volume and returns its claim, which is then
+// neither pending nor served. It returns nil if there was none.
 func (r *waitingRoom) withdraw(volume string) *waiter {
 	w := r.offers[volume]
 	if w == nil {
@@ -107,7 +105,7 @@ func (r *waitingRoom) dequeue(w *waiter) {
 	}
 }
 
-// heir is the first of those that wait for such a volume.
+// heir returns the best pending claim for a volume.
 func (r *waitingRoom) heir(v *stocked) *waiter {
 	var heir *waiter
 	for kind, queue := range r.queues[v.class] {
@@ -127,7 +125,7 @@ func (r *waitingRoom) heir(v *stocked) *waiter {
 	return heir
 }
 
-// Leave forgets that a claim waits. What was kept for it is kept for the next.
+// Leave forgets a pending claim. Its volume goes to the next claim.
 func (x *Index) Leave(claim types.NamespacedName) {
 	x.mu.Lock()
 	defer x.unlock()
@@ -140,22 +138,21 @@ func (x *Index) leave(claim types.NamespacedName) {
 	}
 }
 
-// takeBack forgets that a claim waits, and returns the volume that was kept for it;
-// nil where there was none.
+// takeBack forgets a pending claim, and returns the volume that was kept for it, or nil.
 func (x *Index) takeBack(claim types.NamespacedName) *stocked {
 	name := x.waiting.leave(claim)
 	x.reshelve(name)
 	return x.volumes[name]
 }
 
-// withdraw ends the offer of a volume and returns whose it was.
+// withdraw ends the tentative reservation of a volume and returns its claim.
 func (x *Index) withdraw(name string) *waiter {
 	w := x.waiting.withdraw(name)
 	x.reshelve(name)
 	return w
 }
 
-// Waiting are the claims that wait for a volume of a class.
+// Waiting returns the claims that are pending for a class.
 func (x *Index) Waiting(class string) []types.NamespacedName {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -169,8 +166,7 @@ func (x *Index) Waiting(class string) []types.NamespacedName {
 	return claims
 }
 
-// offer keeps a volume, where it is free, for the first of those that wait for
-// such a one, and wakes it.
+// offer reserves a free volume tentatively for the best pending claim, and wakes the claim.
 func (x *Index) offer(v *stocked) {
 	if x.waiting.offers[v.name] != nil || v.lost() != Fits || v.pv.Spec.ClaimRef != nil {
 		return
@@ -183,8 +179,7 @@ func (x *Index) offer(v *stocked) {
 	x.serve(heir, v)
 }
 
-// revise looks again at a volume that changed, and at the claim that it was kept
-// for.
+// revise checks a changed volume again, and the claim that it was kept for.
 func (x *Index) revise(v *stocked) {
 	w := x.waiting.offers[v.name]
 	if w != nil && w.fit(v) == Fits && x.free(v, &w.seeker) {
@@ -197,8 +192,8 @@ func (x *Index) revise(v *stocked) {
 	}
 }
 
-// settle finds another volume for a claim that lost the one which was kept for it,
-// or lets it wait again.
+// settle finds another volume for a claim that lost its tentative reservation. If there is
+// none, the claim is pending again.
 func (x *Index) settle(w *waiter) {
 	if v := x.findFree(&w.seeker); v != nil {
 		x.serve(w, v)
@@ -207,8 +202,8 @@ func (x *Index) settle(w *waiter) {
 	x.waiting.join(w)
 }
 
-// keep keeps a volume for a claim that tried to bind an older version of it, to
-// try again.
+// keep reserves a volume tentatively for a claim that tried to bind an older version of it,
+// for a retry.
 func (x *Index) keep(v *stocked, s seeker) {
 	if x.waiting.waiters[s.claim] == nil && s.fit(v) == Fits && x.free(v, &s) {
 		x.serve(&waiter{seeker: s}, v)
