@@ -1,5 +1,5 @@
-// Package event sends events that the API server takes. Programs make a recorder of it for all
-// of their controllers; it decides nothing about what is told, and when.
+// Package event sends events that the API server accepts. Each program makes one recorder for
+// all of its controllers. It does not decide what is recorded, or when.
 package event
 
 import (
@@ -11,11 +11,11 @@ import (
 	"github.com/stowage-dev/stowage/internal/message"
 )
 
-// bounded cuts what an event can't have.
+// bounded cuts notes to the limit of the API.
 type bounded struct{ events.EventRecorder }
 
-// Bounded returns a recorder that cuts notes which are too long for another one. The API
-// server refuses such events, and then users see nothing.
+// Bounded wraps a recorder and cuts notes that are too long. The API server refuses such
+// events, and then users see nothing.
 func Bounded(of events.EventRecorder) events.EventRecorder { return bounded{of} }
 
 // Eventf sends one event.

@@ -6,14 +6,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Last remembers what was recorded last of an object where no condition does, so that
-// the same is not told on every pass. Its zero value is usable.
+// Last remembers the last text that was recorded for an object without a condition, so that
+// not every pass repeats it. The zero value is usable.
 type Last struct {
 	mu    sync.Mutex
 	texts map[types.NamespacedName]string
 }
 
-// IsNews notes a text and tells whether it differs from the last one.
+// IsNews stores a text and reports whether it differs from the last one.
 func (t *Last) IsNews(of types.NamespacedName, text string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -27,7 +27,7 @@ func (t *Last) IsNews(of types.NamespacedName, text string) bool {
 	return true
 }
 
-// Forget drops what was told of an object that is gone.
+// Forget drops the text of a deleted object.
 func (t *Last) Forget(of types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

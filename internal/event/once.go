@@ -5,15 +5,14 @@ import (
 	"sync"
 )
 
-// maxTexts is how many texts Once remembers of one key. Texts have parts that users and
-// servers choose: without a bound, texts that never repeat would fill the memory. It is more
-// than the volumes of a pod, which all may have a problem at the same time.
+// maxTexts is the number of texts that Once remembers for each key. Users and servers choose
+// parts of the texts: without a bound, texts that never repeat would fill the memory. It is
+// more than the volumes of a pod, which may all have a problem at once.
 const maxTexts = 1024
 
 // Once remembers what was recorded for each key, such as a pod, so that it is recorded once.
-// The caller forgets keys that are gone. Of a key it remembers the last 1024 texts: one that
-// is older counts as new again. Its zero value is usable. All methods are safe for concurrent
-// use.
+// The caller forgets deleted keys. Once remembers the last 1024 texts of a key; an older one
+// counts as new again. The zero value is usable. All methods are safe for concurrent use.
 type Once[K comparable] struct {
 	mu    sync.Mutex
 	texts map[K]*texts
@@ -28,7 +27,7 @@ type texts struct {
 	order []sum
 }
 
-// IsNew reports whether a text wasn't recorded for a key yet, and notes that it is now.
+// IsNew reports whether a text was not recorded for a key yet, and stores it.
 func (o *Once[K]) IsNew(key K, text string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

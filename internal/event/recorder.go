@@ -5,7 +5,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// RecorderOf sends the manager's events.
+// RecorderOf returns a recorder that sends the manager's events.
 func RecorderOf(mgr ctrl.Manager) events.EventRecorder {
 	return Bounded(mgr.GetEventRecorder("stowage-manager"))
 }
