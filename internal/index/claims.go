@@ -9,8 +9,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/storageclass"
 )
 
-// ClaimsOf are the names of the claims that a pod uses, those of its generic
-// ephemeral volumes included.
+// ClaimsOf returns the names of the claims that a pod uses, including those of its generic
+// ephemeral volumes.
 func ClaimsOf(pod *corev1.Pod) []string {
 	var names []string
 	for _, source := range pod.Spec.Volumes {
@@ -24,7 +24,7 @@ func ClaimsOf(pod *corev1.Pod) []string {
 	return names
 }
 
-// VolumeOf is the name of the volume that a claim is bound to or asks for.
+// VolumeOf returns the name of the volume that a claim is bound to or requests.
 func VolumeOf(claim *corev1.PersistentVolumeClaim) []string {
 	if claim.Spec.VolumeName == "" {
 		return nil
@@ -32,7 +32,7 @@ func VolumeOf(claim *corev1.PersistentVolumeClaim) []string {
 	return []string{claim.Spec.VolumeName}
 }
 
-// WaitingClass is the index value of a claim that isn't bound: its class.
+// WaitingClass is the index value of an unbound claim: its class.
 func WaitingClass(claim *corev1.PersistentVolumeClaim) []string {
 	if binder.Completed(claim) {
 		return nil
@@ -40,11 +40,10 @@ func WaitingClass(claim *corev1.PersistentVolumeClaim) []string {
 	return []string{ClassKey(storageclass.Of(claim))}
 }
 
-// ClassKey makes a class an index value; claims without a class have one too.
+// ClassKey turns a class into an index value. Claims without a class have one, too.
 func ClassKey(class string) string { return "class/" + class }
 
-// AwaitedSource is the name of the claim that an unbound claim's volume is to be a
-// copy of.
+// AwaitedSource returns the name of the claim that an unbound claim's volume is cloned from.
 func AwaitedSource(claim *corev1.PersistentVolumeClaim) []string {
 	source := provisioned.DataSource(claim)
 	if source == nil || source.Kind != provisioned.ClaimKind || claim.Spec.VolumeName != "" {
@@ -53,7 +52,7 @@ func AwaitedSource(claim *corev1.PersistentVolumeClaim) []string {
 	return []string{source.Name}
 }
 
-// PodOf is the name of the pod that controls a claim.
+// PodOf returns the name of the pod that controls a claim.
 func PodOf(claim *corev1.PersistentVolumeClaim) []string {
 	owner := metav1.GetControllerOf(claim)
 	if owner == nil || owner.Kind != "Pod" || owner.APIVersion != corev1.SchemeGroupVersion.String() {

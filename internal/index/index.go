@@ -1,5 +1,5 @@
-// Package index has the field indexes of the manager's cache: their names, the values by
-// which objects are found, and Add, which adds them. All functions are pure.
+// Package index has the field indexes of the manager's cache: their names, the functions that
+// compute their values, and Add, which registers them. The value functions are pure.
 package index
 
 import (
@@ -13,7 +13,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
-// Names of the cache's field indexes.
+// Names of the field indexes of the cache.
 const (
 	PodsByClaim         = "stowage.claim"
 	ClaimsByVolume      = "stowage.volume"
@@ -27,20 +27,21 @@ const (
 	VolumesByAttributes = "stowage.attributes"
 	VolumesByNode       = "stowage.node"
 	CapacitiesByDisk    = "stowage.disk"
-	// Attachments are known by the volume object and by the node that they are of.
+	// Attachments are indexed by their PersistentVolume and by their node.
 	AttachmentsByVolume = "stowage.volume"
 	AttachmentsByNode   = "stowage.node"
-	// PodsByNode is the API server's own name of the same, which can be asked, too.
+	// PodsByNode is the API server's own field selector of the same meaning, so live reads can
+	// use it, too.
 	PodsByNode = "spec.nodeName"
-	// PodsByVolume finds pods by what they name themselves, and NodesByVolume nodes by
-	// what they were told: both by the kubelet's name of it.
+	// PodsByVolume finds pods by their inline volumes, and NodesByVolume finds nodes by their
+	// volumesAttached. Both use the kubelet's name of the volume.
 	PodsByVolume  = "stowage.volume"
 	NodesByVolume = "stowage.volume"
-	// AttachmentsByStorage is AttachmentsByVolume, and finds what pods name, too.
+	// AttachmentsByStorage is AttachmentsByVolume plus inline volumes.
 	AttachmentsByStorage = "stowage.storage"
 )
 
-// Add adds the field indexes that the reconcilers look things up by.
+// Add adds the field indexes that the reconcilers use.
 func Add(ctx context.Context, indexer client.FieldIndexer) error {
 	indexes := []struct {
 		object client.Object

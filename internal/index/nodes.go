@@ -12,12 +12,12 @@ import (
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
-// NodeOfIndexedPod is the name of the node that a pod is on; empty where it has none.
+// NodeOfIndexedPod returns the name of a pod's node. It is empty if the pod has no node.
 func NodeOfIndexedPod(object client.Object) []string {
 	return []string{object.(*corev1.Pod).Spec.NodeName}
 }
 
-// InlineVolumesOf are the kubelet's names of the volumes that a pod names itself.
+// InlineVolumesOf returns the kubelet's names of a pod's inline volumes.
 func InlineVolumesOf(object client.Object) []string {
 	pod := object.(*corev1.Pod)
 	var names []string
@@ -32,7 +32,7 @@ func InlineVolumesOf(object client.Object) []string {
 	return names
 }
 
-// VolumesToldTo are the names of the volumes that a node was told of.
+// VolumesToldTo returns the names in a node's volumesAttached.
 func VolumesToldTo(object client.Object) []string {
 	told := object.(*corev1.Node).Status.VolumesAttached
 	names := make([]string, 0, len(told))
@@ -42,8 +42,8 @@ func VolumesToldTo(object client.Object) []string {
 	return names
 }
 
-// AttachmentStorage is what an attachment is found by: its volume object, or the
-// kubelet's name of what a pod names itself.
+// AttachmentStorage returns the index value of an attachment: the name of its
+// PersistentVolume, or the kubelet's name of an inline volume.
 func AttachmentStorage(object client.Object) []string {
 	source := object.(*storagev1.VolumeAttachment).Spec.Source
 	switch {
@@ -56,7 +56,7 @@ func AttachmentStorage(object client.Object) []string {
 	}
 }
 
-// AttachmentVolume is the name of the volume object that an attachment is of.
+// AttachmentVolume returns the name of an attachment's PersistentVolume.
 func AttachmentVolume(object client.Object) []string {
 	if name := object.(*storagev1.VolumeAttachment).Spec.Source.PersistentVolumeName; name != nil {
 		return []string{*name}
@@ -64,17 +64,17 @@ func AttachmentVolume(object client.Object) []string {
 	return nil
 }
 
-// AttachmentNode is the name of the node that an attachment is for.
+// AttachmentNode returns the name of an attachment's node.
 func AttachmentNode(object client.Object) []string {
 	return []string{object.(*storagev1.VolumeAttachment).Spec.NodeName}
 }
 
-// NodeOfLocalVolume is the index value of a LocalVolume: its node.
+// NodeOfLocalVolume returns the node of a LocalVolume.
 func NodeOfLocalVolume(object client.Object) []string {
 	return []string{object.(*stowagev1alpha1.LocalVolume).Spec.NodeName}
 }
 
-// DiskOfCapacity is the index value of a capacity of ours: the disk that it tells of.
+// DiskOfCapacity returns the disk of a CSIStorageCapacity that Stowage published.
 func DiskOfCapacity(object client.Object) []string {
 	if object.GetLabels()[stowagev1alpha1.BackendLabel] == "" {
 		return nil

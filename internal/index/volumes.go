@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
-// HandleOf is the driver and handle of a volume with a csi source.
+// HandleOf returns the driver and handle of a CSI volume.
 func HandleOf(pv *corev1.PersistentVolume) []string {
 	if pv.Spec.CSI == nil {
 		return nil
@@ -18,7 +18,7 @@ func HandleOf(pv *corev1.PersistentVolume) []string {
 	return []string{volume.Key(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)}
 }
 
-// ClaimRefOf is the namespace and name of the claim that a volume is tied to.
+// ClaimRefOf returns the namespace and name in a volume's claimRef.
 func ClaimRefOf(pv *corev1.PersistentVolume) []string {
 	if pv.Spec.ClaimRef == nil {
 		return nil
@@ -26,7 +26,7 @@ func ClaimRefOf(pv *corev1.PersistentVolume) []string {
 	return []string{pv.Spec.ClaimRef.Namespace + "/" + pv.Spec.ClaimRef.Name}
 }
 
-// BackendOf is the name of the StorageBackend that a volume lies in.
+// BackendOf returns the name of a volume's StorageBackend.
 func BackendOf(pv *corev1.PersistentVolume) []string {
 	if pv.Spec.CSI == nil || pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute] == "" {
 		return nil
@@ -34,7 +34,7 @@ func BackendOf(pv *corev1.PersistentVolume) []string {
 	return []string{pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute]}
 }
 
-// AttributesOf are the names of the VolumeAttributesClasses of a claim or a volume.
+// AttributesOf returns the names of the VolumeAttributesClasses of a claim or a volume.
 func AttributesOf(object client.Object) []string {
 	switch typed := object.(type) {
 	case *corev1.PersistentVolumeClaim:
@@ -46,8 +46,8 @@ func AttributesOf(object client.Object) []string {
 	}
 }
 
-// AttributesOfClaim are the VolumeAttributesClasses that a claim asks for, has, or
-// is being changed to.
+// AttributesOfClaim returns the VolumeAttributesClasses that a claim requests, has, or is
+// changing to.
 func AttributesOfClaim(claim *corev1.PersistentVolumeClaim) []string {
 	var names []string
 	for _, name := range []*string{claim.Spec.VolumeAttributesClassName, claim.Status.CurrentVolumeAttributesClassName} {
@@ -61,7 +61,7 @@ func AttributesOfClaim(claim *corev1.PersistentVolumeClaim) []string {
 	return distinct(names)
 }
 
-// AttributesOfVolume is the VolumeAttributesClass that a volume has.
+// AttributesOfVolume returns the VolumeAttributesClass of a volume.
 func AttributesOfVolume(pv *corev1.PersistentVolume) []string {
 	if pv.Spec.VolumeAttributesClassName == nil {
 		return nil
@@ -69,7 +69,7 @@ func AttributesOfVolume(pv *corev1.PersistentVolume) []string {
 	return distinct([]string{*pv.Spec.VolumeAttributesClassName})
 }
 
-// distinct sorts names and leaves out those that say nothing new, or nothing.
+// distinct sorts names and drops duplicates and empty names.
 func distinct(names []string) []string {
 	slices.Sort(names)
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
