@@ -11,9 +11,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/index"
 )
 
-// Attachments are all attachments, by what AttachmentStorage finds them by, which is the
-// name of a volume object; by their node; and those that say so by the storage that they
-// are of: several volume objects may stand for the same.
+// Attachments groups all VolumeAttachments by their index value in AttachmentStorage (usually
+// the PersistentVolume), by node, and by storage handle if their annotation names it. Several
+// PersistentVolumes may refer to the same storage.
 type Attachments struct {
 	Volume map[string][]*storagev1.VolumeAttachment
 	Node   map[string][]*storagev1.VolumeAttachment
@@ -22,7 +22,7 @@ type Attachments struct {
 	Google []*storagev1.VolumeAttachment
 }
 
-// GroupAttachments groups attachments by what they are found by.
+// GroupAttachments groups attachments.
 func GroupAttachments(all []storagev1.VolumeAttachment) Attachments {
 	grouped := Attachments{
 		Volume: make(map[string][]*storagev1.VolumeAttachment, len(all)),
@@ -46,7 +46,6 @@ func GroupAttachments(all []storagev1.VolumeAttachment) Attachments {
 	return grouped
 }
 
-// listAttachments lists all attachments of the cluster, live.
 func listAttachments(ctx context.Context, live client.Reader) (Attachments, error) {
 	attachments := &storagev1.VolumeAttachmentList{}
 	if err := live.List(ctx, attachments); err != nil {

@@ -1,6 +1,6 @@
-// Package liveread reads from the API server itself what a cache may not show yet. Reads
-// that many reconciles need at the same time are made once for all of them. Destructive
-// steps depend on it: an answer is never older than its question.
+// Package liveread reads from the API server what a cache may not show yet. Concurrent
+// reconciles share one read. Destructive steps depend on it: an answer is never older than the
+// call.
 package liveread
 
 import (
@@ -17,24 +17,24 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// Reads are the reads of the API server itself that many claims or volumes need
-// at the same time, each of which would be as costly as the cluster is large.
+// Reads are live reads that many claims or volumes need at the same time. Unshared, each would
+// cost as much as the cluster is large.
 type Reads struct {
-	// Backends reads one, by name.
+	// Backends reads one backend by name.
 	Backends *sharedread.Reads[string, *stowagev1alpha1.StorageBackend]
-	// Pods lists those of a namespace.
+	// Pods lists the pods of a namespace.
 	Pods *sharedread.Reads[string, []corev1.Pod]
-	// Handles lists all volumes, by what storage they stand for.
+	// Handles lists all volumes, by storage handle.
 	Handles *sharedread.Reads[struct{}, ByHandle]
-	// Attachments lists all, by what they are of.
+	// Attachments lists all attachments.
 	Attachments *sharedread.Reads[struct{}, Attachments]
-	// Users lists all nodes, by what they use.
+	// Users lists all nodes, by the volumes that they use.
 	Users *sharedread.Reads[struct{}, Users]
-	// Nodes reads one, by name.
+	// Nodes reads one node by name.
 	Nodes *sharedread.Reads[string, *corev1.Node]
 }
 
-// ByHandle are the volumes that stand for the same storage, by its handle.
+// ByHandle groups the volumes that refer to the same storage, by its handle.
 type ByHandle map[string][]volumeIdentity
 
 type volumeIdentity struct {
@@ -42,7 +42,7 @@ type volumeIdentity struct {
 	UID  types.UID
 }
 
-// New makes the shared reads of a reader of the API server itself.
+// New returns shared reads over a live reader.
 func New(live client.Reader) Reads {
 	return Reads{
 		Backends: sharedread.New(func(ctx context.Context, name string) (*stowagev1alpha1.StorageBackend, error) {
@@ -76,7 +76,7 @@ func New(live client.Reader) Reads {
 	}
 }
 
-// GroupByHandle groups volumes by the storage that they stand for.
+// GroupByHandle groups volumes by the storage that they refer to.
 func GroupByHandle(volumes []corev1.PersistentVolume) ByHandle {
 	found := make(ByHandle, len(volumes))
 	for i := range volumes {
@@ -87,8 +87,7 @@ func GroupByHandle(volumes []corev1.PersistentVolume) ByHandle {
 	return found
 }
 
-// Beside is the name of another volume object that stands for the same storage; "" where
-// there is none.
+// Beside returns the name of another volume that refers to the same storage, or "".
 func (s ByHandle) Beside(pv *corev1.PersistentVolume) string {
 	for _, handle := range index.HandleOf(pv) {
 		for _, other := range s[handle] {

@@ -11,19 +11,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Of is a reader of the API server itself, past the manager's cache.
+// Of returns a reader that bypasses the manager's cache.
 func Of(mgr ctrl.Manager) client.Reader { return Checked(mgr.GetAPIReader()) }
 
-// Checked is a reader for names that users wrote: where no object can have a name, there is
-// none that has it.
+// Checked returns a reader for names that users wrote. A name that no object can have is
+// NotFound.
 func Checked(reader client.Reader) client.Reader { return possibleNames{reader} }
 
-// possibleNames is a reader for names that users wrote, into annotations and references.
-// There is no object with a name that no object can have, such as "a/b": the client
-// refuses to ask for it, with an error that would be tried again for ever.
+// possibleNames is a reader for names that users wrote into annotations and references. For an
+// impossible name such as "a/b" the client returns an error of its own, and the reconciler
+// would retry it for ever.
 type possibleNames struct{ client.Reader }
 
-// Get returns NotFound where the name or the namespace can't be one.
+// Get returns NotFound if the name or the namespace is impossible.
 func (r possibleNames) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 	if !isPossible(key) {
 		kind := object.GetObjectKind().GroupVersionKind()

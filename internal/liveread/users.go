@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Users are the names of the nodes that use a volume, or were told that they can, by
-// what the kubelet calls it.
+// Users maps the kubelet's name of a volume to a node that has it in volumesInUse or
+// volumesAttached.
 type Users map[corev1.UniqueVolumeName]string
 
 func listUsers(ctx context.Context, live client.Reader) (Users, error) {
