@@ -1,6 +1,5 @@
-// Package migration knows which CSI driver took over which of the volume types that were
-// part of Kubernetes: kube-controller-manager hands their volumes to the sidecars of that
-// driver, and so does Stowage in its place.
+// Package migration knows which CSI driver took over an in-tree volume type of Kubernetes.
+// Like kube-controller-manager, Stowage hands such volumes to the sidecars of that driver.
 //
 // It is pure. The reconcilers of claims and volumes call it; it never writes.
 package migration
@@ -14,14 +13,14 @@ import (
 	csitranslation "k8s.io/csi-translation-lib"
 )
 
-// inTreePrefix begins the names of provisioners that are, or were, part of Kubernetes.
+// inTreePrefix begins the names of all provisioners that are, or were, in-tree.
 const inTreePrefix = "kubernetes.io/"
 
-// translator has only types whose migration is complete: no version of Kubernetes that is
-// supported serves any of them itself.
+// translator has only completely migrated types: no supported version of Kubernetes serves any
+// of them itself.
 var translator = csitranslation.New()
 
-// IsInTree reports whether a provisioner is, or was, part of Kubernetes.
+// IsInTree reports whether a provisioner is, or was, in-tree.
 func IsInTree(provisioner string) bool { return strings.HasPrefix(provisioner, inTreePrefix) }
 
 // DriverOf returns the CSI driver that took over an in-tree provisioner, or "".
@@ -47,15 +46,15 @@ func DriverOfVolume(pv *corev1.PersistentVolume) string {
 	return DriverOf(provisioner)
 }
 
-// MarkVolume sets or removes, in memory, the annotation that names the driver which took
-// over the provisioner of a volume, and reports whether it changed.
+// MarkVolume sets or removes, in memory, the annotation that names the driver which took over
+// the provisioner of a volume. It reports whether the annotation changed.
 func MarkVolume(pv *corev1.PersistentVolume) bool {
 	provisioner, provisioned := pv.Annotations[volume.AnnDynamicallyProvisioned]
 	return provisioned && mark(&pv.ObjectMeta, provisioner)
 }
 
-// MarkClaim does the same for a claim, by the provisioner that its annotation names, or
-// the older annotation.
+// MarkClaim does the same for a claim, by the provisioner in its annotation, or in the older
+// annotation.
 func MarkClaim(claim *corev1.PersistentVolumeClaim) bool {
 	provisioner, asked := claim.Annotations[volume.AnnStorageProvisioner]
 	if !asked {
