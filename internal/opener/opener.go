@@ -1,5 +1,5 @@
-// Package opener opens the backends of StorageBackend objects for the reconcilers. Calls
-// are measured, and made in turn, so that no worker waits for slow storage.
+// Package opener opens the backends of StorageBackend objects for the reconcilers. It measures
+// and queues calls, so that no worker waits for slow storage.
 package opener
 
 import (
@@ -21,16 +21,16 @@ type Opener struct {
 	*backend.Registry
 	// Queue makes and measures the calls. Nil: the caller makes them, and waits.
 	Queue *backendqueue.Queue
-	// Metrics are of what reconcilers find out. Nil: nothing is measured.
+	// Metrics count what reconcilers find. Nil: nothing is measured.
 	Metrics *metrics.Metrics
-	// Recycler empties volumes of policy Recycle. Nil: they are given up. Token tells
-	// this process from all others that recycle.
+	// Recycler empties volumes of policy Recycle. Nil: their phase becomes Failed. Token
+	// distinguishes this process from all others that recycle.
 	Recycler backend.Recycler
 	Token    string
 }
 
-// New makes an opener whose queue works until the context ends. Without a registerer
-// nothing is measured.
+// New returns an opener. Its queue works until the context ends. Without a registerer nothing
+// is measured.
 func New(ctx context.Context, backends *backend.Registry, recycler backend.Recycler, registerer prometheus.Registerer) (*Opener, error) {
 	o := &Opener{Registry: backends, Recycler: recycler, Token: string(uuid.NewUUID())}
 	var err error
@@ -41,8 +41,8 @@ func New(ctx context.Context, backends *backend.Registry, recycler backend.Recyc
 	return o, wrap.Error(err, "registering the metrics of backends")
 }
 
-// Open makes the backend that an object describes. Wake has the caller look again, once
-// there is an answer to a call that returned backend.Queued.
+// Open opens the backend of a StorageBackend. Wake must reconcile the caller's object again:
+// it is called when a call that returned backend.Queued has an answer.
 func (o *Opener) Open(object *stowagev1alpha1.StorageBackend, wake func()) (backend.Backend, error) {
 	opened, err := o.Registry.Open(object)
 	if err == nil && o.Queue != nil {
@@ -51,7 +51,7 @@ func (o *Opener) Open(object *stowagev1alpha1.StorageBackend, wake func()) (back
 	return opened, err
 }
 
-// Direct makes the backend that an object describes, whose calls the caller waits for.
+// Direct opens the backend of a StorageBackend. The caller waits for its calls.
 func (o *Opener) Direct(object *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
 	opened, err := o.Registry.Open(object)
 	if err == nil && o.Queue != nil {
@@ -60,8 +60,7 @@ func (o *Opener) Direct(object *stowagev1alpha1.StorageBackend) (backend.Backend
 	return opened, err
 }
 
-// Renew says that something happened to a volume, of which a backend's earlier answers
-// don't know.
+// Renew discards a backend's earlier answers about a volume, which became outdated.
 func (o *Opener) Renew(id string) {
 	if o.Queue != nil {
 		o.Queue.Discard(id)
