@@ -1,5 +1,5 @@
-// Package patch writes patches out by hand, for writes that every bind makes, and fences
-// each with the resourceVersion or the UID of the object that it was decided on.
+// Package patch builds patches by hand, for writes that every bind makes. It fences each with
+// the resourceVersion or the UID of the object that the decision was based on.
 package patch
 
 import (
@@ -16,9 +16,8 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
-// Written is a patch that is written out, as those are that every bind takes.
-// One that is computed from two objects costs more than all the rest of a bind:
-// a deep copy, two encodings, two decodings and a comparison.
+// Written is a handwritten patch. A patch that is computed from two objects costs more than
+// all the rest of a bind. It takes a deep copy, two encodings, two decodings and a comparison.
 type Written struct {
 	Kind types.PatchType
 	Body any
@@ -30,9 +29,9 @@ func (p Written) Type() types.PatchType { return p.Kind }
 // Data implements client.Patch.
 func (p Written) Data(client.Object) ([]byte, error) { return json.Marshal(p.Body) }
 
-// Metadata says what changes in metadata, and of which version.
+// Metadata is the change of metadata, and the version that it applies to.
 type Metadata struct {
-	// ResourceVersion is the fence: of two who read the same version, one writes.
+	// ResourceVersion is the fence: of two writers that read the same version, one succeeds.
 	ResourceVersion string             `json:"resourceVersion"`
 	Annotations     map[string]*string `json:"annotations,omitempty"`
 	Finalizers      []string           `json:"finalizers,omitzero"`
@@ -49,7 +48,6 @@ func metadataChange(before, after metav1.Object) Metadata {
 	return change
 }
 
-// specPatch changes metadata and spec.
 func specPatch[S any](metadata Metadata, spec S) client.Patch {
 	return Written{types.MergePatchType, struct {
 		Metadata Metadata `json:"metadata"`
@@ -57,8 +55,8 @@ func specPatch[S any](metadata Metadata, spec S) client.Patch {
 	}{metadata, spec}}
 }
 
-// ClaimRef ties a volume to the claim of after. Null is what must not stay of
-// an earlier reference.
+// ClaimRef ties a volume to the claim of after. Explicit nulls remove the fields of an earlier
+// reference.
 func ClaimRef(before, after *corev1.PersistentVolume) client.Patch {
 	type reference struct {
 		*corev1.ObjectReference
@@ -79,7 +77,7 @@ func VolumeName(before, after *corev1.PersistentVolumeClaim) client.Patch {
 	return specPatch(metadataChange(before, after), spec{after.Spec.VolumeName})
 }
 
-// VolumePhase sets a volume's phase and why.
+// VolumePhase sets a volume's phase and message.
 func VolumePhase(pv *corev1.PersistentVolume, phase corev1.PersistentVolumePhase, message string) client.Patch {
 	type status struct {
 		Phase   corev1.PersistentVolumePhase `json:"phase"`
@@ -92,15 +90,15 @@ func VolumePhase(pv *corev1.PersistentVolume, phase corev1.PersistentVolumePhase
 	}{Metadata{ResourceVersion: pv.ResourceVersion}, status{Phase: phase, Message: message}}}
 }
 
-// BoundStatus sets what a claim got: what differs, because the rest may be
-// another's to write now. It is a strategic one, because a merge patch would
-// replace the conditions of others.
+// BoundStatus writes the fields of a bound claim's status that differ: another writer may own
+// the rest by now. It is a strategic merge patch, because a JSON merge patch would replace the
+// conditions of other writers.
 func BoundStatus(before corev1.PersistentVolumeClaimStatus, after *corev1.PersistentVolumeClaim) client.Patch {
 	type status struct {
 		Phase       corev1.PersistentVolumeClaimPhase          `json:"phase,omitempty"`
 		AccessModes []corev1.PersistentVolumeAccessMode        `json:"accessModes,omitempty"`
 		Capacity    map[corev1.ResourceName]*resource.Quantity `json:"capacity,omitempty"`
-		// Class points to nil where the claim has none any more.
+		// Class points to nil if the claim has no class any more.
 		Class      **string                                `json:"currentVolumeAttributesClassName,omitempty"`
 		Conditions []corev1.PersistentVolumeClaimCondition `json:"conditions"`
 	}
@@ -123,27 +121,27 @@ func BoundStatus(before corev1.PersistentVolumeClaimStatus, after *corev1.Persis
 	}{Identity{after.UID}, change}}
 }
 
-// Identity is the fence of a status that doesn't depend on the object's version: what
-// is said of one object is not said of the next that has its name.
+// Identity fences a status write that does not depend on the object's version. It must not
+// reach the next object of the same name.
 type Identity struct {
 	UID types.UID `json:"uid"`
 }
 
-// ClaimStatus is the patch from before to after, of this very claim.
+// ClaimStatus is the patch from before to after, fenced by the UID of the claim.
 func ClaimStatus(before *corev1.PersistentVolumeClaim, options ...client.MergeFromOption) client.Patch {
 	anybody := before.DeepCopy()
 	anybody.UID = ""
 	return client.StrategicMergeFrom(anybody, options...)
 }
 
-// ownConditions are those that a bound claim gets here.
+// ownConditions are the conditions that Stowage writes to a bound claim.
 func ownConditions(claim *corev1.PersistentVolumeClaim) []corev1.PersistentVolumeClaimCondition {
 	return slices.DeleteFunc(slices.Clone(claim.Status.Conditions), func(condition corev1.PersistentVolumeClaimCondition) bool {
 		return condition.Type != stowagev1alpha1.BindableCondition && condition.Type != corev1.PersistentVolumeClaimUnused
 	})
 }
 
-// Changes are the new values of what differs, and nil for what is gone.
+// Changes returns the new values of keys that differ, and nil for removed keys.
 func Changes[K comparable, V any](before, after map[K]V, equal func(a, b V) bool) map[K]*V {
 	changed := map[K]*V{}
 	for key, value := range after {

@@ -10,8 +10,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// SetPhase sets a volume's phase and why, where they differ. A volume that is gone is no
-// error.
+// SetPhase sets a volume's phase and message if they differ. A deleted volume is no error.
 func SetPhase(ctx context.Context, writer client.Client, pv *corev1.PersistentVolume, phase corev1.PersistentVolumePhase, why string) error {
 	why = message.Cut(why, message.MaxStatus)
 	if pv.Status.Phase == phase && pv.Status.Message == why {
@@ -21,8 +20,8 @@ func SetPhase(ctx context.Context, writer client.Client, pv *corev1.PersistentVo
 	return wrap.Error(client.IgnoreNotFound(err), "setting volume %s to %s", pv.Name, phase)
 }
 
-// Volume writes what changed in a volume, in the version that the change was decided on.
-// Doing is a gerund for the error. A volume that is gone is no error.
+// Volume writes the changes of a volume, fenced by the version that the decision was based on.
+// Doing is a gerund for the error. A deleted volume is no error.
 func Volume(ctx context.Context, writer client.Client, before, pv *corev1.PersistentVolume, doing string) error {
 	err := writer.Patch(ctx, pv, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	return wrap.Error(client.IgnoreNotFound(err), "%s volume %s", doing, pv.Name)
