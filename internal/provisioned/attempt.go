@@ -1,7 +1,7 @@
-// Package provisioned has the words of dynamic provisioning: the intent that a claim
-// carries from before a backend is called, the attempts, and the ids of volumes that follow
-// from a claim's UID. Reconcilers of claims and volumes, and the audit, read by them whose
-// storage something is. It writes nothing.
+// Package provisioned has the vocabulary of dynamic provisioning: pending operations,
+// attempts, and volume ids. A claim carries the pending operation from before a backend is
+// called. The ids follow from the claim's UID. Reconcilers of claims and volumes, and the
+// audit, use the package to find the claim that storage belongs to. It writes nothing.
 package provisioned
 
 import (
@@ -20,29 +20,30 @@ import (
 // AttemptFormat is the message of the condition that counts attempts.
 const AttemptFormat = "attempt %d: what was begun for the claim before is undone"
 
-// AttemptOf is which volume of a claim is being made. It is kept in the status, where
-// users can't write: by changing it they could have volumes made that nobody counts.
+// AttemptOf returns the number of the attempt to provision a claim's volume. It is in the
+// status, which users cannot write: by changing it they could create volumes that nothing
+// counts.
 func AttemptOf(claim *corev1.PersistentVolumeClaim) int {
 	attempt := 1
 	for _, condition := range claim.Status.Conditions {
 		if condition.Type == stowagev1alpha1.AttemptCondition {
-			// What can't be read is the first attempt.
+			// An unreadable message counts as the first attempt.
 			_, _ = fmt.Sscanf(condition.Message, AttemptFormat, &attempt)
 		}
 	}
 	return max(1, attempt)
 }
 
-// VolumeID is the id of the volume that is made for a claim. Whatever a user writes
-// as the attempt, it is one of this claim's.
+// VolumeID returns the id of the volume that is provisioned for a claim. Whatever the attempt,
+// the id belongs to this claim.
 func VolumeID(claim *corev1.PersistentVolumeClaim) string {
 	return backend.VolumeID(claim.UID, AttemptOf(claim))
 }
 
-// IsVolumeIDOf tells whether an id is what backend.VolumeID makes for a claim.
+// IsVolumeIDOf reports whether backend.VolumeID makes an id for a claim.
 func IsVolumeIDOf(id string, claim types.UID) bool { return attemptIn(id, claim) > 0 }
 
-// attemptIn is which volume of a claim an id means, 0 for none.
+// attemptIn returns the attempt that an id of a claim means, or 0 if it is not the claim's.
 func attemptIn(id string, claim types.UID) int {
 	rest, fits := strings.CutPrefix(id, backend.VolumeID(claim, 1))
 	switch {
@@ -58,18 +59,19 @@ func attemptIn(id string, claim types.UID) int {
 	return attempt
 }
 
-// Here tells whether a volume was made by one of Stowage's drivers.
+// Here reports whether one of Stowage's drivers provisioned a volume.
 func Here(pv *corev1.PersistentVolume) bool {
 	driver := pv.Annotations[volume.AnnDynamicallyProvisioned]
 	return driver != "" && pv.Spec.CSI != nil && pv.Spec.CSI.Driver == driver &&
 		pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute] != ""
 }
 
-// MadeFor reports whether a provisioner, ours or another's, made a volume for a claim: if
-// the claim took another one, be it a later one that was made for it, no pod has used it.
+// MadeFor reports whether a provisioner, ours or a foreign one, made a volume for a claim. If
+// the claim took another volume, even a later one that was made for it, no pod has used this
+// one.
 //
-// Other provisioners name their volumes as they like. A volume that is older than the
-// claim had another use before, and its data is not theirs to delete.
+// Foreign provisioners choose their volume names freely. A volume that is older than the claim
+// had another use before, and its data must not be deleted.
 func MadeFor(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	driver := pv.Annotations[volume.AnnDynamicallyProvisioned]
 	switch {
@@ -82,9 +84,9 @@ func MadeFor(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) b
 	}
 }
 
-// IsUndone tells whether a volume was made for an earlier attempt of a claim: a leader
-// that is late recorded it, and its storage may be gone. It is reclaimed once the claim
-// has another, or is gone itself.
+// IsUndone reports whether a volume was made for an earlier attempt of a claim. A stale leader
+// recorded it, and its storage may be gone. It is reclaimed once the claim has another volume,
+// or is gone itself.
 func IsUndone(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	return IsVolumeIDOf(pv.Name, claim.UID) && MadeFor(pv, claim) && attemptIn(pv.Name, claim.UID) < AttemptOf(claim)
 }
@@ -94,8 +96,8 @@ func MayDelete(pv *corev1.PersistentVolume) bool {
 	return pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
 }
 
-// DataSource is what a claim wants its volume to begin with, nil for nothing. The API
-// server copies one of the two fields to the other where both can say it.
+// DataSource returns the object that a claim's volume is filled from, or nil. The API server
+// copies one of the two fields to the other if both can express it.
 func DataSource(claim *corev1.PersistentVolumeClaim) *corev1.TypedObjectReference {
 	if ref := claim.Spec.DataSourceRef; ref != nil {
 		return ref

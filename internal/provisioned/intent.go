@@ -10,22 +10,22 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
-// Intent is the content of the annotation on a claim for which a backend may
-// have been called: enough to find the backend again. Users can write it, so it
-// only says where to look. What may be removed there is computed from the
-// claim's UID, and the backend's own record of the owner has to agree.
+// Intent is the content of the annotation of a pending operation, on a claim for which a
+// backend may have been called. It suffices to find the backend again. Users can write it, so
+// it only points to a backend. What may be removed there is computed from the claim's UID, and
+// the backend's own record of the owner has to agree.
 type Intent struct {
 	Backend string `json:"backend"`
 	Node    string `json:"node,omitempty"`
-	// Topologies are what the class allowed: a backend that chooses a place for the
-	// volume chooses the same for a repeat, though the class is gone or made anew by then.
+	// Topologies are the allowed topologies of the class. A backend that chooses a topology
+	// chooses the same in a repeat, even if the class was deleted or recreated meanwhile.
 	Topologies []corev1.TopologySelectorTerm `json:"topologies,omitempty"`
 	Attempt    int                           `json:"attempt"`
-	// Undoing says that nothing is being made any more: what is there is removed,
-	// and Provision, which would make it again, is not repeated.
+	// Undoing means that provisioning is being undone: the storage is removed, and Provision,
+	// which would create it again, is not repeated.
 	Undoing bool `json:"undoing,omitempty"`
-	// Leaving is the node that can't have the volume, Because is why: once nothing
-	// is left of what was begun, the scheduler is asked for another.
+	// Leaving is the node that cannot have the volume, and Because is the reason. Once nothing
+	// is left of the attempt, the scheduler chooses another node.
 	Leaving string `json:"leaving,omitempty"`
 	Because string `json:"because,omitempty"`
 }
@@ -39,14 +39,14 @@ func IntentOf(claim *corev1.PersistentVolumeClaim) (Intent, error) {
 	return noted, nil
 }
 
-// HasIntent tells whether anything on a claim says that a backend may have been
-// called for it.
+// HasIntent reports whether a backend may have been called for a claim, by its annotation or
+// its finalizer.
 func HasIntent(claim *corev1.PersistentVolumeClaim) bool {
 	_, noted := claim.Annotations[stowagev1alpha1.ProvisioningAnnotation]
 	return noted || controllerutil.ContainsFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer)
 }
 
-// ClearIntent takes the intent off a claim, in memory, and tells whether there
+// ClearIntent removes the pending operation from a claim, in memory, and reports whether there
 // was one.
 func ClearIntent(claim *corev1.PersistentVolumeClaim) bool {
 	noted := HasIntent(claim)
