@@ -1,5 +1,5 @@
-// Package room answers how much space a LocalDisk has for volumes, and which changes of a
-// disk give more of it.
+// Package room answers how much space a LocalDisk has for volumes, and which changes of a disk
+// add space.
 package room
 
 import (
@@ -12,7 +12,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
-// OnlyMore lets pass disks that turn Ready, and those with more room than before.
+// OnlyMore passes disks that become Ready, and those with more space than before.
 func OnlyMore() builder.WatchesOption {
 	return builder.WithPredicates(predicate.Funcs{
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
@@ -24,7 +24,7 @@ func OnlyMore() builder.WatchesOption {
 	})
 }
 
-// Of is what may be given of a disk to volumes now.
+// Of returns the space that volumes can reserve on a disk now.
 func Of(disk *stowagev1alpha1.LocalDisk) resource.Quantity {
 	if !IsReady(disk) || disk.Status.Available == nil {
 		return *resource.NewQuantity(0, resource.BinarySI)
@@ -32,7 +32,7 @@ func Of(disk *stowagev1alpha1.LocalDisk) resource.Quantity {
 	return *disk.Status.Available
 }
 
-// IsReady reports whether the agent of a disk's node says that the disk can be used.
+// IsReady reports whether the node agent reports the disk as usable.
 func IsReady(disk *stowagev1alpha1.LocalDisk) bool {
 	return meta.IsStatusConditionTrue(disk.Status.Conditions, stowagev1alpha1.ReadyCondition)
 }
