@@ -12,8 +12,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// Claimed tells, from live reads, whether the volume is still a claim's: bound to
-// it, or about to be.
+// Claimed reports, from live reads, whether a claim is bound to the volume or is about to be.
 func Claimed(ctx context.Context, live client.Reader, pv *corev1.PersistentVolume) (bool, error) {
 	if !WasClaimed(pv) {
 		return UsedByClaim(ctx, live, pv)
@@ -27,13 +26,13 @@ func Claimed(ctx context.Context, live client.Reader, pv *corev1.PersistentVolum
 	return Holds(claim, pv), nil
 }
 
-// WasClaimed tells whether a volume is tied to one certain claim, living or gone.
+// WasClaimed reports whether a volume is tied to a certain claim, live or deleted.
 func WasClaimed(pv *corev1.PersistentVolume) bool {
 	return pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID != ""
 }
 
-// Holds tells whether the claim that a volume is tied to is bound to it, or may yet
-// be: nothing binds a volume that is being deleted.
+// Holds reports whether the claim that a volume is tied to is bound to it, or may yet be.
+// Nothing binds a volume that is being deleted.
 func Holds(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) bool {
 	switch {
 	case claim.UID != pv.Spec.ClaimRef.UID:
@@ -45,8 +44,8 @@ func Holds(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) boo
 	}
 }
 
-// UsedByClaim tells whether a claim is bound to a volume that lost its side of the
-// binding. One that only asks for the volume doesn't hold it.
+// UsedByClaim reports whether a claim is bound to a volume that lost its claimRef. A claim
+// that only requests the volume does not count.
 func UsedByClaim(ctx context.Context, reader client.Reader, pv *corev1.PersistentVolume, options ...client.ListOption) (bool, error) {
 	claims := &corev1.PersistentVolumeClaimList{}
 	if err := reader.List(ctx, claims, options...); err != nil {

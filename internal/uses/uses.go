@@ -1,5 +1,5 @@
 // Package uses answers which pods use a claim, or may still use its storage, and has the
-// finalizers that protect what is used. Pods count as users until they can't have a volume
+// finalizers that protect what is used. Pods count as users until they cannot have a volume
 // mounted any more.
 package uses
 
@@ -23,36 +23,35 @@ import (
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
-// RefersTo tells whether one of a pod's volumes is this claim. A claim that only
-// has the name of a generic ephemeral volume is not.
+// RefersTo reports whether one of a pod's volumes is this claim. A claim that only has the
+// name of a generic ephemeral volume does not count.
 func RefersTo(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(source corev1.Volume) bool {
 		return volume.ClaimName(pod, &source) == claim.Name && (source.Ephemeral == nil || ephemeral.VolumeIsForPod(pod, claim) == nil)
 	})
 }
 
-// IsFinished tells whether a pod's containers ended for good.
+// IsFinished reports whether a pod's containers ended for good, by its phase.
 func IsFinished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// HasEnded tells of finished pods, and of deleted ones none of whose containers
-// runs any more.
+// HasEnded reports whether a pod is finished, or is deleted and has no running container.
 func HasEnded(pod *corev1.Pod) bool {
 	return IsFinished(pod) || !pod.DeletionTimestamp.IsZero() &&
 		!slices.ContainsFunc(pod.Status.ContainerStatuses, func(status corev1.ContainerStatus) bool { return status.State.Running != nil })
 }
 
-// isShutDown tells whether a deleted pod's node is done with it, or somebody gave
-// the node up: only the pod's finalizers keep the object.
+// isShutDown reports whether a deleted pod's grace period is over: its node is done with it,
+// or the deletion was forced. Only finalizers keep such an object.
 func isShutDown(pod *corev1.Pod) bool {
 	return !pod.DeletionTimestamp.IsZero() && ptr.Deref(pod.DeletionGracePeriodSeconds, 1) == 0
 }
 
-// Of tells of pods whether they keep a claim from being deleted: those with a
-// node, because nothing starts a pod whose claim is being deleted, and until their
-// object is gone, because a pod that ended may still have its volumes mounted. A
-// pod whose own claim it is must not wait for the claim that waits for the pod.
+// Of returns a function that reports whether a pod protects a claim from deletion. Only pods
+// with a node do, because no pod starts while its claim is being deleted. They do until their
+// object is gone, because a pod that ended may still have its volumes mounted. A pod that owns
+// the claim does not, once it is shut down: each would wait for the other.
 func Of(claim *corev1.PersistentVolumeClaim) func(corev1.Pod) bool {
 	return func(pod corev1.Pod) bool {
 		waitedFor := metav1.IsControlledBy(claim, &pod) && isShutDown(&pod)
@@ -60,8 +59,8 @@ func Of(claim *corev1.PersistentVolumeClaim) func(corev1.Pod) bool {
 	}
 }
 
-// OnlyNew lets pass pods that come, go, or are placed, and their end: what else
-// their nodes report of them matters to no claim.
+// OnlyNew passes pods that are created, deleted, scheduled or finished. No other change in
+// their status matters to a claim.
 var OnlyNew = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
 	return before.UID != after.UID || before.Spec.NodeName != after.Spec.NodeName ||
@@ -69,9 +68,8 @@ var OnlyNew = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		IsFinished(before) != IsFinished(after) || HasEnded(before) != HasEnded(after) || isShutDown(before) != isShutDown(after)
 }}
 
-// UsedByPod tells whether a pod that isn't done may have mounted the storage of a
-// claim that is gone. One that is younger than the next claim of that name has that
-// one's.
+// UsedByPod reports whether a pod that is not done may have mounted the storage of a deleted
+// claim. A pod that is younger than the next claim of that name uses the next claim.
 func UsedByPod(ctx context.Context, live client.Reader, gone stowagev1alpha1.ClaimReference, isDone func(*corev1.Pod) bool) (bool, error) {
 	key := client.ObjectKey{Namespace: gone.Namespace, Name: gone.Name}
 	next, pods := &corev1.PersistentVolumeClaim{}, &corev1.PodList{}
@@ -92,17 +90,17 @@ func UsedByPod(ctx context.Context, live client.Reader, gone stowagev1alpha1.Cla
 	return false, nil
 }
 
-// ErrKept says of an orphan that a pod may use it.
+// ErrKept is the reason why an orphan stays: a pod may use it.
 var ErrKept = errors.New("a pod may use it")
 
-// VolumeProtection is Kubernetes' own, which its admission plug-in adds: a
-// volume isn't deleted while a claim is bound to it.
+// VolumeProtection is a finalizer of Kubernetes, which its admission plug-in adds: a volume is
+// not deleted while a claim is bound to it.
 const VolumeProtection = "kubernetes.io/pv-protection"
 
-// ClaimProtection is Kubernetes' own, which its admission plug-in adds: a
-// claim isn't deleted while a pod uses it.
+// ClaimProtection is a finalizer of Kubernetes, which its admission plug-in adds: a claim is
+// not deleted while a pod uses it.
 const ClaimProtection = "kubernetes.io/pvc-protection"
 
-// AttributesClassProtection is Kubernetes' own, which its admission plug-in adds: a
-// VolumeAttributesClass isn't deleted while a claim or a volume names it.
+// AttributesClassProtection is a finalizer of Kubernetes, which its admission plug-in adds: a
+// VolumeAttributesClass is not deleted while a claim or a volume names it.
 const AttributesClassProtection = "kubernetes.io/vac-protection"
