@@ -5,14 +5,13 @@ import (
 	"time"
 )
 
-// Instants remember when something was, by the name of whom it was about. Their zero
-// value is usable.
+// Instants records a time for each name. The zero value is usable.
 type Instants struct {
 	mu    sync.Mutex
 	times map[string]time.Time
 }
 
-// Since returns when it was first, which is now if it wasn't before.
+// Since returns the recorded time. If there is none, it records and returns now.
 func (i *Instants) Since(name string, now time.Time) time.Time {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -23,7 +22,7 @@ func (i *Instants) Since(name string, now time.Time) time.Time {
 	return now
 }
 
-// Note says that it is now.
+// Note records now.
 func (i *Instants) Note(name string, now time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -37,14 +36,14 @@ func (i *Instants) set(name string, now time.Time) {
 	i.times[name] = now
 }
 
-// Last returns when it was last; zero if it never was.
+// Last returns the recorded time, or zero if there is none.
 func (i *Instants) Last(name string) time.Time {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.times[name]
 }
 
-// Forget says that it is so no longer.
+// Forget drops the recorded time.
 func (i *Instants) Forget(name string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -7,32 +7,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// OnlyNewSpecs lets pass backends whose spec changes: what a probe writes into
-// their status brings no claim further.
+// OnlyNewSpecs passes backends with a changed spec. A probe writes only their status, and that
+// helps no claim.
 func OnlyNewSpecs() builder.WatchesOption {
 	return builder.WithPredicates(predicate.GenerationChangedPredicate{})
 }
 
-// OnlyNewBackends lets pass what people change in a backend, and not the status
-// that the reconciler writes itself.
+// OnlyNewBackends passes changes of a backend's spec. The reconciler writes the status itself
+// and would wake itself.
 func OnlyNewBackends() builder.ForOption {
 	return builder.WithPredicates(predicate.GenerationChangedPredicate{})
 }
 
-// OnlyNodeLabels lets pass nodes that come, go or change their labels.
+// OnlyNodeLabels passes nodes that are created or deleted, or have changed labels.
 func OnlyNodeLabels() builder.WatchesOption {
 	return builder.WithPredicates(predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool { return predicate.LabelChangedPredicate{}.Update(e) },
 	})
 }
 
-// WithoutVersion is metadata without what every write changes.
+// WithoutVersion returns metadata without the fields that change with every write.
 func WithoutVersion(metadata metav1.ObjectMeta) metav1.ObjectMeta {
 	metadata.ResourceVersion, metadata.ManagedFields = "", nil
 	return metadata
 }
 
-// OnlyEnds lets pass attachments that are gone: another may have waited for that.
+// OnlyEnds passes deleted attachments: another attachment may wait for the deletion.
 var OnlyEnds = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(event.UpdateEvent) bool { return false },

@@ -7,12 +7,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Request is the request to reconcile an object.
+// Request returns the request to reconcile an object.
 func Request(object client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 }
 
-// Requests are the requests to reconcile claims.
+// Requests returns the requests to reconcile claims.
 func Requests(claims []corev1.PersistentVolumeClaim) []reconcile.Request {
 	requests := make([]reconcile.Request, 0, len(claims))
 	for i := range claims {
@@ -21,11 +21,11 @@ func Requests(claims []corev1.PersistentVolumeClaim) []reconcile.Request {
 	return requests
 }
 
-// RequestNamed is the request to reconcile a cluster-scoped object.
+// RequestNamed returns the request to reconcile a cluster-scoped object.
 func RequestNamed(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
 
-// Unhurried reads for a map function, which has no use for waiting: whom it wakes
-// waits for itself.
+// Unhurried is for the reads of map functions, which need not wait for the cache: the
+// reconcile that they start waits for it.
 const Unhurried = client.DisableReadYourWritesConsistency

@@ -2,13 +2,13 @@ package wake
 
 import "time"
 
-// AfterConflict is how soon what met a conflict is looked at again: the
-// cache needs a moment to see what the other writer wrote.
+// AfterConflict is the delay before a retry after a conflict. The cache needs a moment to show
+// what the other writer wrote.
 const AfterConflict = 50 * time.Millisecond
 
-// AfterContention is how soon is tried again what another is just at work on.
+// AfterContention is the delay before a retry if another worker holds the object.
 const AfterContention = time.Second
 
-// WithoutAnswer is how soon a backend that doesn't tell when it is done is
-// asked again; those that do wake who asked.
+// WithoutAnswer is the delay before the next call to a backend that does not report when its
+// work is done. Other backends wake the caller.
 const WithoutAnswer = 30 * time.Second

@@ -1,8 +1,8 @@
-// Package wake paces how often objects look again that all wait for the same thing, such
-// as room on the disks of a backend. Each change of that thing may help any of them:
-// without a pace, the cost is changes times objects. The reconciler of claims and the
-// node agent's reconciler of local volumes use it. It decides when objects are
-// reconciled, and never which of them gets something.
+// Package wake paces how often objects are reconciled that all wait for the same thing, such
+// as free space on the disks of a backend. Each change of that thing may help any of them:
+// without a pace, the cost is changes times objects. The reconciler of claims and the node
+// agent's reconciler of LocalVolumes use it. It decides when objects are reconciled, and never
+// which of them gets something.
 package wake
 
 import (
@@ -14,33 +14,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Rounds wakes the objects of a group one after another, in rounds that don't overlap. A
-// change starts a round, at once where none is under way, and else when the last one is
-// over; a round that has yet to begin covers later changes. So each object looks again
-// after each change, and a group costs one object per Each at most. All methods can be
-// called concurrently.
+// Rounds wakes the objects of a group one after another, in rounds that do not overlap. A
+// change starts a round at once, or after the current round if there is one. A round that has
+// not begun covers later changes. So each object is reconciled after each change, and a group
+// costs at most one object per Each. All methods can be called concurrently.
 type Rounds struct {
-	// Clock is the time, and begins rounds.
+	// Clock returns the time and starts delayed rounds.
 	Clock clock.WithDelayedExecution
-	// Each is how long a round lasts for each object in it.
+	// Each is the time that a round takes for each object in it.
 	Each time.Duration
-	// Rest is how long a round lasts at least.
+	// Rest is the minimum time of a round.
 	Rest time.Duration
 
 	mu sync.Mutex
-	// last is, by group, the round that begins last.
+	// last is the latest round of each group, begun or planned.
 	last map[string]round
 }
 
-// round is of one group. Its end is known when it begins.
+// round is one round of a group. Its end is known when it begins.
 type round struct {
 	planned bool
 	end     time.Time
 }
 
-// Wake adds the objects of a group to a queue, each in its turn. It lists them when their
-// round begins, and no sooner: a queue keeps the earlier of two times of an object, so that
-// one which is still to be woken by the round before would miss the next.
+// Wake adds the objects of a group to a queue, spread over a round. It lists them only when
+// their round begins, because a queue keeps the earlier of two times of an object. An object
+// that the previous round has yet to wake would miss the next round.
 func (r *Rounds) Wake(group string, queue workqueue.TypedDelayingInterface[reconcile.Request], list func() []reconcile.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,8 +58,8 @@ func (r *Rounds) Wake(group string, queue workqueue.TypedDelayingInterface[recon
 	}
 }
 
-// begin begins a group's round. One of no objects is none. The lock is held: a change that
-// comes meanwhile may be one that the list doesn't have.
+// begin starts a round. Without objects there is no round. The lock is held: a change that
+// comes meanwhile may be missing in the list.
 func (r *Rounds) begin(group string, now time.Time, queue workqueue.TypedDelayingInterface[reconcile.Request], list func() []reconcile.Request) {
 	objects := list()
 	if len(objects) == 0 {

@@ -12,19 +12,19 @@ import (
 // Queue is the queue of a controller.
 type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// Source adds claims, or volumes, to their queue from outside of any event: where the
-// index found a volume that another claim let go, or a backend has an answer. Its
-// zero value wakes nobody.
+// Source adds claims or volumes to their queue without an event of the API server. For
+// example, the index found a released volume, or a backend has an answer. The zero value does
+// nothing.
 type Source struct{ queue atomic.Pointer[Queue] }
 
-// Start is the source that knows the queue. Nobody waits before it runs, because
-// no worker does.
+// Start stores the queue. Add loses nothing before Start runs, because no worker runs before
+// then.
 func (w *Source) Start(_ context.Context, queue Queue) error {
 	w.queue.Store(&queue)
 	return nil
 }
 
-// Add has an object reconciled now. Before Start it does nothing.
+// Add requests that an object is reconciled now. Before Start it does nothing.
 func (w *Source) Add(name types.NamespacedName) {
 	if queue := w.queue.Load(); queue != nil {
 		(*queue).Add(reconcile.Request{NamespacedName: name})
