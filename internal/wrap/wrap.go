@@ -1,9 +1,9 @@
-// Package wrap adds to errors what was being done.
+// Package wrap adds context to errors: the operation that failed.
 package wrap
 
 import "fmt"
 
-// Error adds what was being done to an error, and nothing to none.
+// Error adds context to an error. Nil stays nil.
 func Error(err error, format string, arguments ...any) error {
 	if err == nil {
 		return nil
