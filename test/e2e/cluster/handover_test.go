@@ -30,8 +30,8 @@ func handedOver(n *namespace) {
 	scenario.Step("the pods go", watched.end)
 }
 
-// handTo has Stowage installed otherwise, in the order that design.md gives: whatever
-// gives way goes first.
+// handTo installs Stowage in the other scope, in the order of
+// docs/design/scopes-and-compatibility.md: the component that gives way goes first.
 func (n *namespace) handTo(overlay string) {
 	if overlay == kube.InsteadOfIt {
 		scenario.Step("kube-controller-manager's volume controllers are switched off", func() error {
