@@ -130,7 +130,7 @@ func (w *nodeWorld) becomesNotReady(node *corev1.Node) {
 func (w *nodeWorld) toldTo(node *corev1.Node) []string {
 	GinkgoHelper()
 	w.get(node)
-	return index.VolumesToldTo(node)
+	return index.VolumesAttachedTo(node)
 }
 
 func (w *nodeWorld) attachmentsOf(node string) []*storagev1.VolumeAttachment {
@@ -187,7 +187,7 @@ func (c nodeIndexes) List(ctx context.Context, list client.ObjectList, options .
 	case *corev1.PodList:
 		values = map[string]client.IndexerFunc{index.PodsByNode: index.NodeOfIndexedPod, index.PodsByVolume: index.InlineVolumesOf}[wanted.Field]
 	case *corev1.NodeList:
-		values = index.VolumesToldTo
+		values = index.VolumesAttachedTo
 	case *storagev1.VolumeAttachmentList:
 		values = map[string]client.IndexerFunc{index.AttachmentsByStorage: index.AttachmentStorage, index.AttachmentsByNode: index.AttachmentNode}[wanted.Field]
 	}

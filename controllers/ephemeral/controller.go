@@ -33,10 +33,10 @@ import (
 // pod is gone. It runs in scope=cluster only: elsewhere kube-controller-manager makes them and
 // its garbage collector deletes them.
 type Reconciler struct {
-	client client.Client
-	live   client.Reader
-	events events.EventRecorder
-	told   stowageevent.Last
+	client   client.Client
+	live     client.Reader
+	events   events.EventRecorder
+	recorded stowageevent.Last
 }
 
 // errForeignClaim means that a claim has the name of a pod's claim, and is not the pod's.
@@ -58,7 +58,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	err := r.client.Get(ctx, request.NamespacedName, pod)
 	switch {
 	case apierrors.IsNotFound(err):
-		r.told.Forget(request.NamespacedName)
+		r.recorded.Forget(request.NamespacedName)
 		return ctrl.Result{}, r.removeClaims(ctx, request.NamespacedName)
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("reading pod %s: %w", request.NamespacedName, err)
@@ -83,7 +83,7 @@ func (r *Reconciler) ensureClaims(ctx context.Context, pod *corev1.Pod) error {
 		}
 	}
 	why := errors.Join(refused...)
-	if why != nil && r.told.IsNews(client.ObjectKeyFromObject(pod), string(pod.UID)+why.Error()) {
+	if why != nil && r.recorded.IsNews(client.ObjectKeyFromObject(pod), string(pod.UID)+why.Error()) {
 		r.events.Eventf(pod, nil, corev1.EventTypeWarning, "FailedBinding", "CreateClaim", "%v", why)
 	}
 	return errors.Join(failed...)

@@ -33,11 +33,11 @@ import (
 // accepted disk and a PersistentVolume refers to it. It never removes anything, and never
 // creates storage: a volume that is not on the disk becomes Lost.
 type Adopter struct {
-	client client.Client
-	live   client.Reader
-	shared liveread.Reads
-	events events.EventRecorder
-	told   stowageevent.Last
+	client   client.Client
+	live     client.Reader
+	shared   liveread.Reads
+	events   events.EventRecorder
+	recorded stowageevent.Last
 }
 
 // NewAdopter makes the reconciler.
@@ -54,7 +54,7 @@ func NewAdopter(deps reconciler.Dependencies) *Adopter {
 func (r *Adopter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	pv, err := Found(ctx, r.client, request.Name, &corev1.PersistentVolume{})
 	if err != nil || pv == nil || !standsForLocal(pv) {
-		r.told.Forget(request.NamespacedName)
+		r.recorded.Forget(request.NamespacedName)
 		return ctrl.Result{}, err
 	}
 	recorded, err := Found(ctx, r.client, pv.Spec.CSI.VolumeHandle, &stowagev1alpha1.LocalVolume{})
@@ -66,7 +66,7 @@ func (r *Adopter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 		err = r.adopt(ctx, pv)
 	}
 	if errors.Is(err, backend.Invalid) || errors.Is(err, backend.Conflict) {
-		if r.told.IsNews(request.NamespacedName, err.Error()) {
+		if r.recorded.IsNews(request.NamespacedName, err.Error()) {
 			r.events.Eventf(pv, nil, corev1.EventTypeWarning, "LocalVolumeNotAdopted", "Adopt", "its LocalVolume is gone and isn't made again: %v", err)
 		}
 		return ctrl.Result{}, nil

@@ -46,8 +46,8 @@ type Reconciler struct {
 	live   client.Reader
 	clock  clock.PassiveClock
 	events events.EventRecorder
-	// told remembers the volumes with an event to their owners.
-	told stowageevent.Last
+	// recorded remembers the volumes with an event to their owners.
+	recorded stowageevent.Last
 }
 
 // New makes the reconciler.
@@ -67,7 +67,7 @@ func New(deps reconciler.Dependencies) *Reconciler {
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	volume := &stowagev1alpha1.LocalVolume{}
 	if err := r.client.Get(ctx, request.NamespacedName, volume); err != nil {
-		r.told.Forget(request.NamespacedName)
+		r.recorded.Forget(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if volume.DeletionTimestamp.IsZero() || !volume.Spec.RemoveData ||

@@ -46,9 +46,9 @@ type Reconciler struct {
 	client client.Client
 	live   client.Reader
 	shared liveread.Reads
-	// allTold is a live read of volumesAttached, shared by concurrent reconciles.
-	allTold *sharedread.Reads[struct{}, toldVolumes]
-	storage *opener.Opener
+	// allAttached is a live read of volumesAttached, shared by concurrent reconciles.
+	allAttached *sharedread.Reads[struct{}, volumesAttached]
+	storage     *opener.Opener
 	// patience is how long a node must have been not Ready, or gone, until volumes of foreign
 	// drivers are detached from it by force.
 	patience time.Duration
@@ -60,7 +60,7 @@ type Reconciler struct {
 	// missing is when each node was first seen to be gone, reported when its volumesAttached
 	// was last written.
 	missing, reported wake.Instants
-	told              memory.ToldOnce
+	recorded          memory.Recorded
 	waking            wake.Source
 }
 
@@ -69,7 +69,9 @@ func New(deps reconciler.Dependencies) *Reconciler {
 	return &Reconciler{
 		client: deps.Client, live: deps.Live, shared: deps.Reads, storage: deps.Storage,
 		patience: deps.ForceDetachAfter, clock: deps.Clock, events: deps.Events,
-		allTold: sharedread.New(func(ctx context.Context, _ struct{}) (toldVolumes, error) { return listTold(ctx, deps.Live) }),
+		allAttached: sharedread.New(func(ctx context.Context, _ struct{}) (volumesAttached, error) {
+			return listVolumesAttached(ctx, deps.Live)
+		}),
 	}
 }
 

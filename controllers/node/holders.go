@@ -98,7 +98,7 @@ func (r *Reconciler) storagesOf(ctx context.Context, volume attach.Volume) ([]st
 // nodes could get it.
 func (r *Reconciler) holdersIndeed(ctx context.Context, volume attach.Volume, node string) ([]attach.Holder, error) {
 	if !volume.NeedsAttachment() {
-		return r.toldIndeed(ctx, volume, node)
+		return r.attachedLive(ctx, volume, node)
 	}
 	storages, err := r.storagesOf(ctx, volume)
 	if err != nil {
@@ -117,35 +117,35 @@ func (r *Reconciler) holdersIndeed(ctx context.Context, volume attach.Volume, no
 	return without(holders, node), nil
 }
 
-// toldIndeed returns the other nodes with a volume in volumesAttached that needs no
+// attachedLive returns the other nodes with a volume in volumesAttached that needs no
 // attachment.
-func (r *Reconciler) toldIndeed(ctx context.Context, volume attach.Volume, node string) ([]attach.Holder, error) {
-	told, err := r.allTold.Get(ctx, struct{}{})
+func (r *Reconciler) attachedLive(ctx context.Context, volume attach.Volume, node string) ([]attach.Holder, error) {
+	nodes, err := r.allAttached.Get(ctx, struct{}{})
 	if err != nil {
 		return nil, err
 	}
 	var holders []attach.Holder
-	for _, other := range told[volume.Name] {
+	for _, other := range nodes[volume.Name] {
 		holders = append(holders, attach.Holder{Node: other})
 	}
 	return without(holders, node), nil
 }
 
-// toldVolumes maps each volume to the nodes that have it in volumesAttached.
-type toldVolumes map[corev1.UniqueVolumeName][]string
+// volumesAttached maps each volume to the nodes that have it in volumesAttached.
+type volumesAttached map[corev1.UniqueVolumeName][]string
 
-func listTold(ctx context.Context, live client.Reader) (toldVolumes, error) {
+func listVolumesAttached(ctx context.Context, live client.Reader) (volumesAttached, error) {
 	nodes := &corev1.NodeList{}
 	if err := live.List(ctx, nodes); err != nil {
 		return nil, fmt.Errorf("listing the nodes: %w", err)
 	}
-	told := toldVolumes{}
+	byVolume := volumesAttached{}
 	for i := range nodes.Items {
 		for _, attached := range nodes.Items[i].Status.VolumesAttached {
-			told[attached.Name] = append(told[attached.Name], nodes.Items[i].Name)
+			byVolume[attached.Name] = append(byVolume[attached.Name], nodes.Items[i].Name)
 		}
 	}
-	return told, nil
+	return byVolume, nil
 }
 
 func without(holders []attach.Holder, node string) []attach.Holder {

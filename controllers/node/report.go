@@ -33,13 +33,13 @@ func (r *Reconciler) report(ctx context.Context, seen *nodeView, plan []attach.S
 	if err != nil {
 		return err
 	}
-	told, changed := attach.Reported(seen.Node, confirmed)
+	attached, changed := attach.Reported(seen.Node, confirmed)
 	if !changed {
 		return nil
 	}
 	r.reported.Note(seen.Name, r.clock.Now())
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: seen.Name}}
-	err = r.client.Status().Patch(ctx, node, volumesAttachedPatch(seen.Node, told))
+	err = r.client.Status().Patch(ctx, node, volumesAttachedPatch(seen.Node, attached))
 	return wrap.Error(err, "telling node %s which volumes are attached to it", seen.Name)
 }
 
@@ -85,12 +85,12 @@ func (r *Reconciler) isAttachedIndeed(ctx context.Context, object *storagev1.Vol
 
 // volumesAttachedPatch replaces the whole list, as every patch of this list does, in the
 // version of the node that the new list was made from.
-func volumesAttachedPatch(node *corev1.Node, told []corev1.AttachedVolume) client.Patch {
+func volumesAttachedPatch(node *corev1.Node, attached []corev1.AttachedVolume) client.Patch {
 	type status struct {
 		VolumesAttached []corev1.AttachedVolume `json:"volumesAttached"`
 	}
 	return patch.Written{Kind: types.MergePatchType, Body: struct {
 		Metadata patch.Metadata `json:"metadata"`
 		Status   status         `json:"status"`
-	}{patch.Metadata{ResourceVersion: node.ResourceVersion}, status{told}}}
+	}{patch.Metadata{ResourceVersion: node.ResourceVersion}, status{attached}}}
 }

@@ -29,7 +29,7 @@ func (r *Reconciler) tell(ctx context.Context, seen *nodeView, plan []attach.Ste
 			situations = append(situations, situation)
 		}
 	}
-	for situation, isNew := range r.told.News(seen.Name, situations) {
+	for situation, isNew := range r.recorded.News(seen.Name, situations) {
 		if !isNew {
 			continue
 		}

@@ -98,18 +98,18 @@ func (r *Reconciler) lookAtReports(ctx context.Context, from nodeSource, seen *n
 	if seen.Node == nil {
 		return nil
 	}
-	for _, told := range seen.Node.Status.VolumesAttached {
-		at := strings.LastIndexByte(string(told.Name), '/')
-		if strings.HasPrefix(string(told.Name), "kubernetes.io/") || at < 0 {
+	for _, attached := range seen.Node.Status.VolumesAttached {
+		at := strings.LastIndexByte(string(attached.Name), '/')
+		if strings.HasPrefix(string(attached.Name), "kubernetes.io/") || at < 0 {
 			continue
 		}
 		pv := &corev1.PersistentVolume{}
-		found, err := find(ctx, from, client.ObjectKey{Name: string(told.Name[at+1:])}, pv)
+		found, err := find(ctx, from, client.ObjectKey{Name: string(attached.Name[at+1:])}, pv)
 		if err != nil {
 			return err
 		}
 		if found {
-			if volume, attachable, err := attach.OfPersistentVolume(pv); err == nil && attachable && volume.Name == told.Name {
+			if volume, attachable, err := attach.OfPersistentVolume(pv); err == nil && attachable && volume.Name == attached.Name {
 				seen.Known = append(seen.Known, volume)
 			}
 		}

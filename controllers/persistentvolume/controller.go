@@ -40,13 +40,13 @@ import (
 // Reconciler keeps the phases of volumes. Reclaimer and Recycler have the steps after the
 // deletion of their claim.
 type Reconciler struct {
-	client  client.Client
-	live    client.Reader
-	scope   reconciler.Scope
-	storage *opener.Opener
-	index   *binder.Index
-	waking  wake.Source
-	told    event.Last
+	client   client.Client
+	live     client.Reader
+	scope    reconciler.Scope
+	storage  *opener.Opener
+	index    *binder.Index
+	waking   wake.Source
+	recorded event.Last
 
 	recycler  *recycle.Recycler
 	reclaimer *reclaim.Reclaimer
@@ -55,8 +55,8 @@ type Reconciler struct {
 // New makes the reconciler. It shares the index with the reconciler of claims.
 func New(deps reconciler.Dependencies, index *binder.Index) *Reconciler {
 	r := &Reconciler{client: deps.Client, live: deps.Live, scope: deps.Scope, storage: deps.Storage, index: index}
-	r.recycler = recycle.New(deps, r.waking.Add, &r.told)
-	r.reclaimer = reclaim.New(deps, r.openFor, r.recycler, &r.told)
+	r.recycler = recycle.New(deps, r.waking.Add, &r.recorded)
+	r.reclaimer = reclaim.New(deps, r.openFor, r.recycler, &r.recorded)
 	return r
 }
 
@@ -74,7 +74,7 @@ type volumeStep func(context.Context, *corev1.PersistentVolume) (done bool, resu
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	pv := &corev1.PersistentVolume{}
 	if err := r.client.Get(ctx, request.NamespacedName, pv); err != nil {
-		r.told.Forget(request.NamespacedName)
+		r.recorded.Forget(request.NamespacedName)
 		if client.IgnoreNotFound(err) != nil || r.scope == reconciler.ClassesScope {
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}

@@ -58,7 +58,7 @@ type Reconciler struct {
 	// patience limits the wait for backends that are at work.
 	patience patience
 	events   events.EventRecorder
-	told     event.Last
+	recorded event.Last
 	// rooms wakes the claims of a backend after its disks got more free space.
 	rooms wake.Rounds
 
@@ -111,7 +111,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 	}()
 	if err := r.client.Get(ctx, request.NamespacedName, claim); err != nil {
-		r.told.Forget(request.NamespacedName)
+		r.recorded.Forget(request.NamespacedName)
 		r.binder.Forget(request.NamespacedName)
 		r.patience.forget(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)

@@ -57,7 +57,7 @@ func (r *Reconciler) tell(ctx context.Context, claim *corev1.PersistentVolumeCla
 // whatever else is being cleaned up.
 func (r *Reconciler) writeWait(ctx context.Context, claim *corev1.PersistentVolumeClaim, waiting *step.Wait) (news bool, err error) {
 	if r.scope == reconciler.ClassesScope || binder.Completed(claim) && waiting.Phase == "" {
-		return r.told.IsNews(client.ObjectKeyFromObject(claim), waiting.Message), nil
+		return r.recorded.IsNews(client.ObjectKeyFromObject(claim), waiting.Message), nil
 	}
 	if waiting.Yields && bindable.Reason(claim) == step.ProvisioningFailed {
 		return false, nil

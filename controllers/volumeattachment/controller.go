@@ -49,14 +49,14 @@ const (
 // reconciler, or kube-controller-manager, decides what is attached where: it creates and
 // deletes the attachments.
 type Reconciler struct {
-	client  client.Client
-	live    client.Reader
-	shared  liveread.Reads
-	storage *opener.Opener
-	waking  wake.Source
-	clock   clock.PassiveClock
-	events  events.EventRecorder
-	told    event.Last
+	client   client.Client
+	live     client.Reader
+	shared   liveread.Reads
+	storage  *opener.Opener
+	waking   wake.Source
+	clock    clock.PassiveClock
+	events   events.EventRecorder
+	recorded event.Last
 	// forced are the attachments with an event about a detach by force.
 	forced event.Last
 	// refused is since when calls fail with an error that is usually short, and unfinished

@@ -45,7 +45,7 @@ func (r *Reconciler) quiet(attachment *storagev1.VolumeAttachment, pv *corev1.Pe
 
 // forget drops what is remembered of an attachment that is attached, or gone.
 func (r *Reconciler) forget(of types.NamespacedName) {
-	r.told.Forget(of)
+	r.recorded.Forget(of)
 	r.forced.Forget(of)
 	r.refused.Forget(of.Name)
 	r.unfinished.Forget(of.Name)

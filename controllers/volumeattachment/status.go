@@ -149,7 +149,7 @@ func isInVain(said *storagev1.VolumeError, err error) bool {
 
 // retryOf returns when to retry: at a fixed time if a backend refused the call or requested a
 // pause, else with backoff.
-func (r *Reconciler) retryOf(err, told error) (ctrl.Result, error) {
+func (r *Reconciler) retryOf(err, returned error) (ctrl.Result, error) {
 	if until := backend.PausedUntil(err); !until.IsZero() {
 		return ctrl.Result{RequeueAfter: max(until.Sub(r.clock.Now()), attachBackoff)}, nil
 	}
@@ -159,14 +159,14 @@ func (r *Reconciler) retryOf(err, told error) (ctrl.Result, error) {
 	case backend.NotFound, backend.Conflict, backend.Exhausted, backend.WrongNode:
 		return ctrl.Result{RequeueAfter: retryRefused}, nil
 	default:
-		return ctrl.Result{}, told
+		return ctrl.Result{}, returned
 	}
 }
 
 // tell records an event on an attachment, on its PersistentVolume if there is one, and on more
 // objects, unless it equals the last one.
 func (r *Reconciler) tell(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume, reason, message string, more ...runtime.Object) {
-	if !r.told.IsNews(client.ObjectKeyFromObject(attachment), message) {
+	if !r.recorded.IsNews(client.ObjectKeyFromObject(attachment), message) {
 		return
 	}
 	for _, object := range append(more, attachment) {

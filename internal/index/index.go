@@ -74,7 +74,7 @@ func Add(ctx context.Context, indexer client.FieldIndexer) error {
 		}},
 		{&corev1.Pod{}, PodsByNode, NodeOfIndexedPod},
 		{&corev1.Pod{}, PodsByVolume, InlineVolumesOf},
-		{&corev1.Node{}, NodesByVolume, VolumesToldTo},
+		{&corev1.Node{}, NodesByVolume, VolumesAttachedTo},
 		{&storagev1.VolumeAttachment{}, AttachmentsByStorage, AttachmentStorage},
 		{&storagev1.VolumeAttachment{}, AttachmentsByVolume, AttachmentVolume},
 		{&storagev1.VolumeAttachment{}, AttachmentsByNode, AttachmentNode},

@@ -32,11 +32,11 @@ func InlineVolumesOf(object client.Object) []string {
 	return names
 }
 
-// VolumesToldTo returns the names in a node's volumesAttached.
-func VolumesToldTo(object client.Object) []string {
-	told := object.(*corev1.Node).Status.VolumesAttached
-	names := make([]string, 0, len(told))
-	for _, attached := range told {
+// VolumesAttachedTo returns the names in a node's volumesAttached.
+func VolumesAttachedTo(object client.Object) []string {
+	volumes := object.(*corev1.Node).Status.VolumesAttached
+	names := make([]string, 0, len(volumes))
+	for _, attached := range volumes {
 		names = append(names, string(attached.Name))
 	}
 	return names

@@ -78,27 +78,27 @@ func (m *MadeAttachments) Has(uid types.UID) bool {
 	return has
 }
 
-// ToldOnce remembers which situations of a node have an event, for as long as they last. The
+// Recorded remembers which situations of a node have an event, for as long as they last. The
 // zero value is usable.
-type ToldOnce struct {
-	mu   sync.Mutex
-	told map[string]map[string]bool
+type Recorded struct {
+	mu     sync.Mutex
+	events map[string]map[string]bool
 }
 
 // News maps each of a node's situations to true if it is new. It forgets all other situations.
-func (t *ToldOnce) News(node string, situations []string) map[string]bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (r *Recorded) News(node string, situations []string) map[string]bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	news, lasting := map[string]bool{}, map[string]bool{}
 	for _, situation := range situations {
-		news[situation] = !t.told[node][situation]
+		news[situation] = !r.events[node][situation]
 		lasting[situation] = true
 	}
-	if t.told == nil {
-		t.told = map[string]map[string]bool{}
+	if r.events == nil {
+		r.events = map[string]map[string]bool{}
 	}
-	if t.told[node] = lasting; len(lasting) == 0 {
-		delete(t.told, node)
+	if r.events[node] = lasting; len(lasting) == 0 {
+		delete(r.events, node)
 	}
 	return news
 }

@@ -45,14 +45,14 @@ type Reclaimer struct {
 	recycler *recycle.Recycler
 	clock    clock.PassiveClock
 	events   events.EventRecorder
-	told     *event.Last
+	recorded *event.Last
 }
 
 // New makes a reclaimer.
-func New(deps reconciler.Dependencies, open Open, recycler *recycle.Recycler, told *event.Last) *Reclaimer {
+func New(deps reconciler.Dependencies, open Open, recycler *recycle.Recycler, recorded *event.Last) *Reclaimer {
 	return &Reclaimer{
 		client: deps.Client, live: deps.Live, shared: deps.Reads, scope: deps.Scope, open: open, recycler: recycler,
-		clock: deps.Clock, events: deps.Events, told: told,
+		clock: deps.Clock, events: deps.Events, recorded: recorded,
 	}
 }
 
@@ -227,7 +227,7 @@ func (r *Reclaimer) failDelete(pv *corev1.PersistentVolume, err error) error {
 
 // tell records an event of a volume's deletion, unless it equals the last one.
 func (r *Reclaimer) tell(pv *corev1.PersistentVolume, kind, reason string, err error) {
-	if r.told.IsNews(client.ObjectKeyFromObject(pv), err.Error()) {
+	if r.recorded.IsNews(client.ObjectKeyFromObject(pv), err.Error()) {
 		r.events.Eventf(pv, nil, kind, reason, "Delete", "%v", err)
 	}
 }

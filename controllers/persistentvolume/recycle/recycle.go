@@ -31,17 +31,17 @@ import (
 
 // Recycler empties volumes of policy Recycle, so that other claims can have them.
 type Recycler struct {
-	client  client.Client
-	live    client.Reader
-	storage *opener.Opener
-	wake    func(types.NamespacedName)
-	events  events.EventRecorder
-	told    *event.Last
+	client   client.Client
+	live     client.Reader
+	storage  *opener.Opener
+	wake     func(types.NamespacedName)
+	events   events.EventRecorder
+	recorded *event.Last
 }
 
 // New makes a recycler. It calls wake for a volume when a call has an answer.
-func New(deps reconciler.Dependencies, wake func(types.NamespacedName), told *event.Last) *Recycler {
-	return &Recycler{client: deps.Client, live: deps.Live, storage: deps.Storage, wake: wake, events: deps.Events, told: told}
+func New(deps reconciler.Dependencies, wake func(types.NamespacedName), recorded *event.Last) *Recycler {
+	return &Recycler{client: deps.Client, live: deps.Live, storage: deps.Storage, wake: wake, events: deps.Events, recorded: recorded}
 }
 
 // recyclingsPerServer is how many directories of one server are emptied at once.
@@ -145,7 +145,7 @@ func (r *Recycler) free(ctx context.Context, pv *corev1.PersistentVolume) error 
 	if err := patch.Volume(ctx, r.client, before, pv, "freeing"); err != nil {
 		return err
 	}
-	r.told.Forget(client.ObjectKeyFromObject(pv))
+	r.recorded.Forget(client.ObjectKeyFromObject(pv))
 	r.events.Eventf(pv, nil, corev1.EventTypeNormal, "VolumeRecycled", "Recycle", "the data of volume %s is removed: it can be claimed again", pv.Name)
 	return nil
 }
@@ -170,7 +170,7 @@ func (r *Recycler) recycleLater(ctx context.Context, pv *corev1.PersistentVolume
 }
 
 func (r *Recycler) tellRecycling(pv *corev1.PersistentVolume, kind, reason string, err error) {
-	if r.told.IsNews(client.ObjectKeyFromObject(pv), err.Error()) {
+	if r.recorded.IsNews(client.ObjectKeyFromObject(pv), err.Error()) {
 		r.events.Eventf(pv, nil, kind, reason, "Recycle", "%v", err)
 	}
 }

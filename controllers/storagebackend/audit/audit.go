@@ -89,7 +89,7 @@ func (r *Auditor) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	opened, err := r.storage.Open(object, func() { r.waking.Add(request.NamespacedName) })
 	if err != nil {
 		// The condition Accepted shows it, and a new spec wakes.
-		return ctrl.Result{}, nil //nolint:nilerr // told by the reconciler that probes
+		return ctrl.Result{}, nil //nolint:nilerr // the reconciler that probes reports it
 	}
 	if _, can := backend.As[backend.Lister](opened); !can {
 		return ctrl.Result{}, nil

@@ -91,7 +91,7 @@ func (r *Comparer) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	opened, err := r.storage.Open(object, func() {})
 	if err != nil {
 		// The condition Accepted shows it, and a new spec wakes.
-		return ctrl.Result{}, nil //nolint:nilerr // told by the reconciler that probes
+		return ctrl.Result{}, nil //nolint:nilerr // the reconciler that probes reports it
 	}
 	lister, can := backend.As[backend.AttachmentLister](opened)
 	if !can {
