@@ -36,12 +36,7 @@ func listRegions(s *engine.Engine, r *wire.Request) (any, error) {
 	for _, name := range s.Options.Places.Regions() {
 		all = append(all, wire.Listed[*compute.Region]{Name: name, Item: region(s, r, name)})
 	}
-	items, next, err := wire.Paged(r, all)
-	if err != nil {
-		return nil, err
-	}
-	id := wire.ProjectPath(r.Project) + "/regions"
-	return &compute.RegionList{Kind: "compute#regionList", Id: id, Items: items, NextPageToken: next, SelfLink: r.Link(id)}, nil
+	return wire.List(r, "regionList", wire.ProjectPath(r.Project)+"/regions", all)
 }
 
 // region is a region as a client sees it. The store is locked.
@@ -80,10 +75,5 @@ func listZones(s *engine.Engine, r *wire.Request) (any, error) {
 	for _, name := range s.Options.Places.Zones {
 		all = append(all, wire.Listed[*compute.Zone]{Name: name, Item: zone(r, name)})
 	}
-	items, next, err := wire.Paged(r, all)
-	if err != nil {
-		return nil, err
-	}
-	id := wire.ProjectPath(r.Project) + "/zones"
-	return &compute.ZoneList{Kind: "compute#zoneList", Id: id, Items: items, NextPageToken: next, SelfLink: r.Link(id)}, nil
+	return wire.List(r, "zoneList", wire.ProjectPath(r.Project)+"/zones", all)
 }

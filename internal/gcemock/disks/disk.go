@@ -52,40 +52,11 @@ func disksBelow(s *engine.Engine, r *wire.Request, scope string) []wire.Listed[*
 func listDisks(s *engine.Engine, r *wire.Request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
-	items, next, err := wire.Paged(r, disksBelow(s, r, r.Scope()))
-	if err != nil {
-		return nil, err
-	}
-	id := r.Scope() + "/disks"
-	return &compute.DiskList{Kind: "compute#diskList", Id: id, Items: items, NextPageToken: next, SelfLink: r.Link(id)}, nil
+	return wire.List(r, "diskList", r.Scope()+"/disks", disksBelow(s, r, r.Scope()))
 }
 
 func aggregateDisks(s *engine.Engine, r *wire.Request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
-	items, next, err := wire.Paged(r, disksBelow(s, r, wire.ProjectPath(r.Project)))
-	if err != nil {
-		return nil, err
-	}
-	id := wire.ProjectPath(r.Project) + "/aggregated/disks"
-	answer := &compute.DiskAggregatedList{
-		Kind: "compute#diskAggregatedList", Id: id, NextPageToken: next, SelfLink: r.Link(id),
-		Items: map[string]compute.DisksScopedList{},
-	}
-	for _, scope := range s.Options.Places.Scopes() {
-		var here compute.DisksScopedList
-		for _, item := range items {
-			if wire.ScopeOf(wire.Reference(item.SelfLink, r.Project)) == scope {
-				here.Disks = append(here.Disks, item)
-			}
-		}
-		if here.Disks == nil {
-			here.Warning = &compute.DisksScopedListWarning{
-				Code: wire.NoResults, Message: wire.NoResultsMessage(scope),
-				Data: []*compute.DisksScopedListWarningData{{Key: "scope", Value: scope}},
-			}
-		}
-		answer.Items[scope] = here
-	}
-	return answer, nil
+	return wire.AggregatedList(r, "diskAggregatedList", "disks", s.Options.Places.Scopes(), disksBelow(s, r, wire.ProjectPath(r.Project)))
 }

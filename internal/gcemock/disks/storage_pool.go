@@ -88,11 +88,7 @@ func listPools(s *engine.Engine, r *wire.Request) (any, error) {
 		row := s.Pools.Rows[path]
 		all = append(all, wire.Listed[*compute.StoragePool]{Name: row.Name, Created: row.CreationTimestamp, Item: poolView(s, r, row)})
 	}
-	items, next, err := wire.Paged(r, all)
-	if err != nil {
-		return nil, err
-	}
-	return &compute.StoragePoolList{Kind: "compute#storagePoolList", Id: id, Items: items, NextPageToken: next, SelfLink: r.Link(id)}, nil
+	return wire.List(r, "storagePoolList", id, all)
 }
 
 func listPoolDisks(s *engine.Engine, r *wire.Request) (any, error) {
@@ -111,14 +107,7 @@ func listPoolDisks(s *engine.Engine, r *wire.Request) (any, error) {
 			CreationTimestamp: row.CreationTimestamp, AttachedInstances: r.Links(users[row.SelfLink]),
 		}})
 	}
-	items, next, err := wire.Paged(r, all)
-	if err != nil {
-		return nil, err
-	}
-	id := pool + "/listDisks"
-	return &compute.StoragePoolListDisks{
-		Kind: "compute#storagePoolListDisks", Id: id, Items: items, NextPageToken: next, SelfLink: r.Link(id),
-	}, nil
+	return wire.List(r, "storagePoolListDisks", pool+"/listDisks", all)
 }
 
 func getPoolType(_ *engine.Engine, r *wire.Request) (any, error) {
@@ -134,12 +123,7 @@ func listPoolTypes(_ *engine.Engine, r *wire.Request) (any, error) {
 	for _, name := range poolTypes {
 		all = append(all, wire.Listed[*compute.StoragePoolType]{Name: name, Created: wire.CatalogTime, Item: poolType(r, name)})
 	}
-	items, next, err := wire.Paged(r, all)
-	if err != nil {
-		return nil, err
-	}
-	id := r.Scope() + "/storagePoolTypes"
-	return &compute.StoragePoolTypeList{Kind: "compute#storagePoolTypeList", Id: id, Items: items, NextPageToken: next, SelfLink: r.Link(id)}, nil
+	return wire.List(r, "storagePoolTypeList", r.Scope()+"/storagePoolTypes", all)
 }
 
 func poolType(r *wire.Request, name string) *compute.StoragePoolType {

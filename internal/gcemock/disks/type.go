@@ -51,14 +51,11 @@ func getDiskType(_ *engine.Engine, r *wire.Request) (any, error) {
 
 func listDiskTypes(_ *engine.Engine, r *wire.Request) (any, error) {
 	id := r.Scope() + "/diskTypes"
-	items, next, err := wire.Paged(r, diskTypesIn(r, wire.ScopeOf(id)))
-	if err != nil {
-		return nil, err
-	}
+	kind := "diskTypeList"
 	if r.Region != "" {
-		return &compute.RegionDiskTypeList{Kind: "compute#regionDiskTypeList", Id: id, Items: items, NextPageToken: next, SelfLink: r.Link(id)}, nil
+		kind = "regionDiskTypeList"
 	}
-	return &compute.DiskTypeList{Kind: "compute#diskTypeList", Id: id, Items: items, NextPageToken: next, SelfLink: r.Link(id)}, nil
+	return wire.List(r, kind, id, diskTypesIn(r, wire.ScopeOf(id)))
 }
 
 func aggregateDiskTypes(s *engine.Engine, r *wire.Request) (any, error) {
@@ -66,29 +63,5 @@ func aggregateDiskTypes(s *engine.Engine, r *wire.Request) (any, error) {
 	for _, scope := range s.Options.Places.Scopes() {
 		all = append(all, diskTypesIn(r, scope)...)
 	}
-	items, next, err := wire.Paged(r, all)
-	if err != nil {
-		return nil, err
-	}
-	id := wire.ProjectPath(r.Project) + "/aggregated/diskTypes"
-	answer := &compute.DiskTypeAggregatedList{
-		Kind: "compute#diskTypeAggregatedList", Id: id, NextPageToken: next, SelfLink: r.Link(id),
-		Items: map[string]compute.DiskTypesScopedList{},
-	}
-	for _, scope := range s.Options.Places.Scopes() {
-		var here compute.DiskTypesScopedList
-		for _, item := range items {
-			if wire.ScopeOf(wire.Reference(item.SelfLink, r.Project)) == scope {
-				here.DiskTypes = append(here.DiskTypes, item)
-			}
-		}
-		if here.DiskTypes == nil {
-			here.Warning = &compute.DiskTypesScopedListWarning{
-				Code: wire.NoResults, Message: wire.NoResultsMessage(scope),
-				Data: []*compute.DiskTypesScopedListWarningData{{Key: "scope", Value: scope}},
-			}
-		}
-		answer.Items[scope] = here
-	}
-	return answer, nil
+	return wire.AggregatedList(r, "diskTypeAggregatedList", "diskTypes", s.Options.Places.Scopes(), all)
 }

@@ -73,12 +73,5 @@ func (s *Engine) listOperations(r *wire.Request) (any, error) {
 		view := operationView(r, s.Operations.Rows[path])
 		all = append(all, wire.Listed[*compute.Operation]{Name: view.Name, Created: view.InsertTime, Item: view})
 	}
-	items, next, err := wire.Paged(r, all)
-	if err != nil {
-		return nil, err
-	}
-	id := r.Scope() + "/operations"
-	return &compute.OperationList{
-		Kind: "compute#operationList", Id: id, Items: items, NextPageToken: next, SelfLink: r.Link(id),
-	}, nil
+	return wire.List(r, "operationList", r.Scope()+"/operations", all)
 }

@@ -48,7 +48,7 @@ func instancesBelow(s *engine.Engine, r *wire.Request, scope string) []wire.List
 	for _, path := range s.Instances.Below(scope) {
 		row := s.Instances.Rows[path]
 		all = append(all, wire.Listed[*compute.Instance]{
-			Scope: wire.ZoneOf(path), Name: row.Name, Created: row.CreationTimestamp, Item: instanceView(s, r, row),
+			Scope: wire.ScopeOf(path), Name: row.Name, Created: row.CreationTimestamp, Item: instanceView(s, r, row),
 		})
 	}
 	return all
@@ -57,44 +57,13 @@ func instancesBelow(s *engine.Engine, r *wire.Request, scope string) []wire.List
 func listInstances(s *engine.Engine, r *wire.Request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
-	items, next, err := wire.Paged(r, instancesBelow(s, r, r.Scope()))
-	if err != nil {
-		return nil, err
-	}
-	id := r.Scope() + "/instances"
-	return &compute.InstanceList{
-		Kind: "compute#instanceList", Id: id, Items: items, NextPageToken: next, SelfLink: r.Link(id),
-	}, nil
+	return wire.List(r, "instanceList", r.Scope()+"/instances", instancesBelow(s, r, r.Scope()))
 }
 
 func aggregateInstances(s *engine.Engine, r *wire.Request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
-	items, next, err := wire.Paged(r, instancesBelow(s, r, wire.ProjectPath(r.Project)))
-	if err != nil {
-		return nil, err
-	}
-	id := wire.ProjectPath(r.Project) + "/aggregated/instances"
-	answer := &compute.InstanceAggregatedList{
-		Kind: "compute#instanceAggregatedList", Id: id, NextPageToken: next, SelfLink: r.Link(id),
-		Items: map[string]compute.InstancesScopedList{},
-	}
-	for _, zone := range s.Options.Places.Zones {
-		var here compute.InstancesScopedList
-		for _, item := range items {
-			if wire.BaseName(item.Zone) == zone {
-				here.Instances = append(here.Instances, item)
-			}
-		}
-		if here.Instances == nil {
-			here.Warning = &compute.InstancesScopedListWarning{
-				Code: wire.NoResults, Message: wire.NoResultsMessage("zones/" + zone),
-				Data: []*compute.InstancesScopedListWarningData{{Key: "scope", Value: "zones/" + zone}},
-			}
-		}
-		answer.Items["zones/"+zone] = here
-	}
-	return answer, nil
+	return wire.AggregatedList(r, "instanceAggregatedList", "instances", s.Options.Places.ZoneScopes(), instancesBelow(s, r, wire.ProjectPath(r.Project)))
 }
 
 func setStatus(s *engine.Engine, instance, status string) {

@@ -36,12 +36,7 @@ func machineTypesIn(r *wire.Request, zone string) (all []wire.Listed[*compute.Ma
 }
 
 func listMachineTypes(_ *engine.Engine, r *wire.Request) (any, error) {
-	items, next, err := wire.Paged(r, machineTypesIn(r, r.Zone))
-	if err != nil {
-		return nil, err
-	}
-	id := r.Scope() + "/machineTypes"
-	return &compute.MachineTypeList{Kind: "compute#machineTypeList", Id: id, Items: items, NextPageToken: next, SelfLink: r.Link(id)}, nil
+	return wire.List(r, "machineTypeList", r.Scope()+"/machineTypes", machineTypesIn(r, r.Zone))
 }
 
 func aggregateMachineTypes(s *engine.Engine, r *wire.Request) (any, error) {
@@ -49,29 +44,5 @@ func aggregateMachineTypes(s *engine.Engine, r *wire.Request) (any, error) {
 	for _, zone := range s.Options.Places.Zones {
 		all = append(all, machineTypesIn(r, zone)...)
 	}
-	items, next, err := wire.Paged(r, all)
-	if err != nil {
-		return nil, err
-	}
-	id := wire.ProjectPath(r.Project) + "/aggregated/machineTypes"
-	answer := &compute.MachineTypeAggregatedList{
-		Kind: "compute#machineTypeAggregatedList", Id: id, NextPageToken: next, SelfLink: r.Link(id),
-		Items: map[string]compute.MachineTypesScopedList{},
-	}
-	for _, zone := range s.Options.Places.Zones {
-		var here compute.MachineTypesScopedList
-		for _, item := range items {
-			if item.Zone == zone {
-				here.MachineTypes = append(here.MachineTypes, item)
-			}
-		}
-		if here.MachineTypes == nil {
-			here.Warning = &compute.MachineTypesScopedListWarning{
-				Code: wire.NoResults, Message: wire.NoResultsMessage("zones/" + zone),
-				Data: []*compute.MachineTypesScopedListWarningData{{Key: "scope", Value: "zones/" + zone}},
-			}
-		}
-		answer.Items["zones/"+zone] = here
-	}
-	return answer, nil
+	return wire.AggregatedList(r, "machineTypeAggregatedList", "machineTypes", s.Options.Places.ZoneScopes(), all)
 }

@@ -29,14 +29,14 @@ const keepOperations = 24 * time.Hour
 // held, then commit: what was committed is there after a restart, whole or not at all.
 type Store struct {
 	mutex       sync.Mutex
-	Disks       table[compute.Disk]
-	Instances   table[compute.Instance]
-	Snapshots   table[compute.Snapshot]
-	Images      table[compute.Image]
-	Instants    table[compute.InstantSnapshot]
-	Pools       table[compute.StoragePool]
-	Attachments table[Attachment]
-	Operations  table[Operation]
+	Disks       Table[compute.Disk]
+	Instances   Table[compute.Instance]
+	Snapshots   Table[compute.Snapshot]
+	Images      Table[compute.Image]
+	Instants    Table[compute.InstantSnapshot]
+	Pools       Table[compute.StoragePool]
+	Attachments Table[Attachment]
+	Operations  Table[Operation]
 	// Requests has the operation of each request id.
 	Requests map[string]string
 	// Closed stores don't change any more: the folder may be another server's.

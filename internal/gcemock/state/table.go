@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// table has the rows of one kind by path, and knows which changed since they were
+// Table has the rows of one kind by path, and knows which changed since they were
 // written. Rows go in and out by value; what they point to is replaced, not changed.
-type table[T any] struct {
+type Table[T any] struct {
 	Rows    map[string]T
 	changed map[string]struct{}
 }
@@ -27,12 +27,14 @@ type anyTable interface {
 	written()
 }
 
-func (t *table[T]) Get(path string) (row T, found bool) {
+// Get returns the row at a path.
+func (t *Table[T]) Get(path string) (row T, found bool) {
 	row, found = t.Rows[path]
 	return row, found
 }
 
-func (t *table[T]) Put(path string, row T) {
+// Put adds the row at a path, or replaces it.
+func (t *Table[T]) Put(path string, row T) {
 	if t.Rows == nil {
 		t.Rows = map[string]T{}
 	}
@@ -40,12 +42,13 @@ func (t *table[T]) Put(path string, row T) {
 	t.mark(path)
 }
 
-func (t *table[T]) Remove(path string) {
+// Remove removes the row at a path. A path without a row is no error.
+func (t *Table[T]) Remove(path string) {
 	delete(t.Rows, path)
 	t.mark(path)
 }
 
-func (t *table[T]) mark(path string) {
+func (t *Table[T]) mark(path string) {
 	if t.changed == nil {
 		t.changed = map[string]struct{}{}
 	}
@@ -53,7 +56,7 @@ func (t *table[T]) mark(path string) {
 }
 
 // Below returns the paths of the rows whose path begins with a collection, in order.
-func (t *table[T]) Below(collection string) []string {
+func (t *Table[T]) Below(collection string) []string {
 	var paths []string
 	for path := range t.Rows {
 		if strings.HasPrefix(path, collection+"/") {
@@ -64,15 +67,15 @@ func (t *table[T]) Below(collection string) []string {
 	return paths
 }
 
-func (t *table[T]) changes() (map[string]*json.RawMessage, error) {
+func (t *Table[T]) changes() (map[string]*json.RawMessage, error) {
 	return t.encode(maps.Keys(t.changed))
 }
 
-func (t *table[T]) all() (map[string]*json.RawMessage, error) {
+func (t *Table[T]) all() (map[string]*json.RawMessage, error) {
 	return t.encode(maps.Keys(t.Rows))
 }
 
-func (t *table[T]) encode(paths func(func(string) bool)) (map[string]*json.RawMessage, error) {
+func (t *Table[T]) encode(paths func(func(string) bool)) (map[string]*json.RawMessage, error) {
 	encoded := map[string]*json.RawMessage{}
 	for path := range paths {
 		row, found := t.Rows[path]
@@ -89,7 +92,7 @@ func (t *table[T]) encode(paths func(func(string) bool)) (map[string]*json.RawMe
 	return encoded, nil
 }
 
-func (t *table[T]) load(path string, text *json.RawMessage) error {
+func (t *Table[T]) load(path string, text *json.RawMessage) error {
 	if text == nil {
 		delete(t.Rows, path)
 		return nil
@@ -105,4 +108,4 @@ func (t *table[T]) load(path string, text *json.RawMessage) error {
 	return nil
 }
 
-func (t *table[T]) written() { t.changed = nil }
+func (t *Table[T]) written() { t.changed = nil }

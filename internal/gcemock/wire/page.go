@@ -8,16 +8,7 @@ import (
 	"strings"
 )
 
-const (
-	maxPage = 500
-	// NoResults is the code of the warning on a scope that has nothing on a page.
-	NoResults = "NO_RESULTS_ON_PAGE"
-)
-
-// NoResultsMessage is what that warning says.
-func NoResultsMessage(scope string) string {
-	return "There are no results for scope '" + scope + "' on this page."
-}
+const maxPage = 500
 
 // Listed is a resource in a list, with what lists are ordered by.
 type Listed[T any] struct {
@@ -26,9 +17,9 @@ type Listed[T any] struct {
 	Item                 T
 }
 
-// Paged picks what a client asked for: what the filter lets through, in order, from
+// paged returns what a client asked for: what the filter lets through, in order, from
 // where the page before ended.
-func Paged[T any](r *Request, all []Listed[T]) (items []T, next string, err error) {
+func paged[T any](r *Request, all []Listed[T]) (page []Listed[T], next string, err error) {
 	query := r.URL.Query()
 	keep, err := parseFilter(query.Get("filter"))
 	if err != nil {
@@ -47,17 +38,16 @@ func Paged[T any](r *Request, all []Listed[T]) (items []T, next string, err erro
 	if err != nil {
 		return nil, "", err
 	}
-	var last Listed[T]
 	for _, one := range all {
 		if after != nil && less(one, *after) <= 0 || !keep.holds(one.Item) {
 			continue
 		}
-		if len(items) == size {
-			return items, token(last), nil
+		if len(page) == size {
+			return page, token(page[size-1]), nil
 		}
-		items, last = append(items, one.Item), one
+		page = append(page, one)
 	}
-	return items, "", nil
+	return page, "", nil
 }
 
 func pageSize(text string) (int, error) {

@@ -22,6 +22,11 @@ func (p Places) Scopes() (scopes []string) {
 	for _, region := range p.Regions() {
 		scopes = append(scopes, "regions/"+region)
 	}
+	return append(scopes, p.ZoneScopes()...)
+}
+
+// ZoneScopes are those of resources that only zones have.
+func (p Places) ZoneScopes() (scopes []string) {
 	for _, zone := range p.Zones {
 		scopes = append(scopes, "zones/"+zone)
 	}
