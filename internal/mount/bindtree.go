@@ -1,11 +1,14 @@
 package mount
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // threadMountinfo is mountinfo of the calling thread, which may be in a mount
@@ -143,3 +146,68 @@ func openSame(file *os.File, path string) (*os.File, error) {
 	}
 	return there, nil
 }
+
+// Bind implements Mounter.
+func (Kernel) Bind(source *os.File, target string, access Access) error {
+	tree, err := clone(source, access, Private, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(tree)
+	return Attach(tree, target)
+}
+
+// cloneLinked clones a tree of mounts that goes on changing with its source.
+func cloneLinked(source *os.File, options TreeOptions) (tree int, err error) {
+	table, err := readTable()
+	if err != nil {
+		return -1, err
+	}
+	from, err := originOf(source, table)
+	if err != nil {
+		return -1, err
+	}
+	if from.mount.Group == 0 && (options.Propagation == Shared || from.mount.Master == 0) {
+		return -1, fmt.Errorf("%s lies in the mount at %s: %w", from.path, from.mount.Path, ErrNotShared)
+	}
+	shows, err := from.shows(options.Except, table)
+	if err == nil && shows {
+		err = fmt.Errorf("%s, which lies in %s or the other way round: %w", options.Except, from.path, ErrShows)
+	}
+	if err != nil {
+		return -1, err
+	}
+	return clone(source, options.Access, options.Propagation, unix.AT_RECURSIVE)
+}
+
+// shows says whether the tree of mounts shows a folder of this machine, or a part of it, by
+// whatever path: all that is mounted there later would come with it.
+func (o origin) shows(folder string, table Table) (bool, error) {
+	opened, err := safepath.OpenHost(folder)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer opened.Close()
+	there, err := originOf(opened, table)
+	if err != nil {
+		return false, err
+	}
+	visible := []Point{{Device: o.mount.Device, Root: o.root}}
+	for _, point := range table.Below(o.path) {
+		if point.Path != o.path {
+			visible = append(visible, point)
+		}
+	}
+	for _, point := range visible {
+		if point.Device == there.mount.Device && (within(there.root, point.Root) || within(point.Root, there.root)) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// propagationFlags are what a clone of a shared mount is given. It is shared with it as it is.
+var propagationFlags = map[Propagation]uint64{Private: unix.MS_PRIVATE, Slave: unix.MS_SLAVE, Shared: 0}

@@ -7,20 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FileSystem is a file system on a block device, and how it is mounted.
-type FileSystem struct {
-	// Type is its type, such as ext4, and Source the path of its device.
-	Type, Source string
-	// Settings are options of the file system.
-	Settings []Setting
-	// Attributes are those of the mount: MOUNT_ATTR_NOEXEC and its like.
-	Attributes int
-	// Access is what may be done with the file system, by whatever mount of it.
-	Access Access
-	// Mode is that of its top directory from the moment that it is mounted; 0: its own.
-	Mode os.FileMode
-}
-
 // FileSystem implements Mounter.
 func (Kernel) FileSystem(system FileSystem, target string) error {
 	context, err := unix.Fsopen(system.Type, unix.FSOPEN_CLOEXEC)

@@ -3,12 +3,8 @@ package mount
 import (
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // Kernel is the Mounter of the running system. It needs Linux 5.12, for mounts
@@ -30,16 +26,6 @@ func (Kernel) Check() error {
 		return fmt.Errorf("trying a mount (the node agent must run as root, or privileged): %w", err)
 	}
 	return unix.Close(tree)
-}
-
-// Bind implements Mounter.
-func (Kernel) Bind(source *os.File, target string, access Access) error {
-	tree, err := clone(source, access, Private, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(tree)
-	return Attach(tree, target)
 }
 
 // Tmpfs implements Mounter.
@@ -69,19 +55,6 @@ func (Kernel) Tmpfs(target string, options TmpfsOptions) error {
 	}
 	defer unix.Close(tree)
 	return Attach(tree, target)
-}
-
-func (o TmpfsOptions) settings() map[string]string {
-	settings := map[string]string{
-		"source": "tmpfs", "mode": strconv.FormatUint(uint64(safepath.ModeBits(o.Mode)), 8), "gid": strconv.Itoa(o.Group),
-	}
-	if o.Bytes > 0 {
-		settings["size"] = strconv.FormatInt(o.Bytes, 10)
-	}
-	if o.Label != "" {
-		settings["context"] = o.Label
-	}
-	return settings
 }
 
 // Attach puts a mount that isn't anywhere yet at target. Until then, a crash
@@ -124,4 +97,14 @@ func Unmount(path string, flags int) error {
 // Table implements Mounter.
 func (Kernel) Table() (Table, error) {
 	return readTable()
+}
+
+// SetApart implements Mounter.
+func (Kernel) SetApart(path string) error {
+	err := unix.MountSetattr(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, &unix.MountAttr{Propagation: unix.MS_PRIVATE})
+	// EINVAL: nothing is mounted there.
+	if err == nil || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return fmt.Errorf("setting the mount at %s apart: %w", path, err)
 }

@@ -19,16 +19,6 @@ import (
 // ErrMounted says that something is mounted where nothing may be: package safepath has the same.
 var ErrMounted = safepath.ErrMounted
 
-// Access is what may be done through a mount.
-type Access int
-
-const (
-	// ReadWrite lets the mount be written as far as the file system does.
-	ReadWrite Access = iota
-	// ReadOnly refuses every write through this mount.
-	ReadOnly
-)
-
 // Mounter mounts and unmounts. Kernel is the real one; package mounttest has
 // one for tests without root. All are safe for concurrent use.
 type Mounter interface {
@@ -56,30 +46,4 @@ type Mounter interface {
 	SetApart(path string) error
 	// Table is what is mounted now.
 	Table() (Table, error)
-}
-
-// TreeOptions say how a tree of mounts is bound.
-type TreeOptions struct {
-	Access Access
-	// Except is a folder: nothing that is mounted at it, or below, is carried over. A tree
-	// that shows it can only be Private (ErrShows).
-	Except string
-	// Propagation says what becomes of what is mounted later. Slave and Shared need a
-	// source whose mount tells of that (ErrNotShared).
-	Propagation Propagation
-}
-
-// TmpfsOptions say how a file system in memory is made.
-type TmpfsOptions struct {
-	// Bytes is its size. 0: the kernel's default, half of the memory.
-	Bytes int64
-	// Mode is the permission of its top directory, with setgid and the sticky bit, and
-	// Group what it belongs to.
-	Mode  os.FileMode
-	Group int
-	// Label is the SELinux label that all of its files have; empty: the kernel's choice.
-	Label string
-	// NoSwap keeps it from ever being written to a disk, where the kernel can do that:
-	// Linux 6.4, outside of user namespaces.
-	NoSwap bool
 }

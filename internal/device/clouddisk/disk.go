@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -37,17 +36,6 @@ type Disk struct {
 	// name is the kernel's, such as sdb.
 	name string
 	DiskIdentity
-}
-
-// DiskIdentity is what the kernel knows a disk by while it is attached.
-type DiskIdentity struct {
-	// Number is major:minor, as the mount table shows it.
-	Number string `json:"number"`
-	// Sequence is never given to a second disk until the machine boots again; ""
-	// where the kernel gives none, which is before Linux 5.15.
-	Sequence string `json:"sequence,omitempty"`
-	// Boot is which start of the machine that was.
-	Boot string `json:"boot"`
 }
 
 // openDisk opens what a path leads to, if that is a whole block device.
@@ -85,38 +73,6 @@ func (d *Disk) identify() error {
 	d.DiskIdentity, err = identityOfDisk(number)
 	return err
 }
-
-func entryOf(number string) string { return "/sys/dev/block/" + number }
-
-func identityOfDisk(number string) (DiskIdentity, error) {
-	boot, err := BootID()
-	if err != nil {
-		return DiskIdentity{}, err
-	}
-	sequence, err := os.ReadFile(filepath.Join(entryOf(number), "diskseq"))
-	if errors.Is(err, os.ErrNotExist) {
-		sequence, err = sequenceOfWhole(number)
-	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return DiskIdentity{}, fmt.Errorf("asking for the sequence number of disk %s: %w", number, err)
-	}
-	return DiskIdentity{Number: number, Sequence: strings.TrimSpace(string(sequence)), Boot: boot}, nil
-}
-
-// IsThere says whether the disk that was known by this is still the one that the
-// kernel knows by it: nobody has taken it away since, nor given it back.
-func (i DiskIdentity) IsThere() (bool, error) {
-	if _, err := os.Lstat(entryOf(i.Number)); errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	} else if err != nil {
-		return false, fmt.Errorf("asking whether disk %s is there: %w", i.Number, err)
-	}
-	now, err := identityOfDisk(i.Number)
-	return now == i, err
-}
-
-// IsProven says whether IsThere can tell a disk from another one that got its number.
-func (i DiskIdentity) IsProven() bool { return i.Sequence != "" && i.Boot != "" }
 
 // Path is the path of the device.
 func (d *Disk) Path() string { return "/dev/" + d.name }
@@ -193,13 +149,4 @@ func DiskAt(identity DiskIdentity) (*Disk, error) {
 		return nil, fmt.Errorf("opening disk %s: %w now", identity.Number, ErrOtherDisk)
 	}
 	return disk, nil
-}
-
-// BootID is another one each time that the machine boots.
-func BootID() (string, error) {
-	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return "", fmt.Errorf("reading which boot of the machine this is: %w", err)
-	}
-	return strings.TrimSpace(string(id)), nil
 }

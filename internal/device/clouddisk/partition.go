@@ -1,7 +1,6 @@
 package clouddisk
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -32,17 +31,4 @@ func (d *Disk) Part(number int) (*Disk, error) {
 		return part, nil
 	}
 	return nil, fmt.Errorf("disk %s has no partition %d", d.Path(), number)
-}
-
-// sequenceOfWhole is the sequence number of the disk that a partition is on; an error of
-// os.ErrNotExist if the device is no partition.
-func sequenceOfWhole(number string) ([]byte, error) {
-	entry, err := filepath.EvalSymlinks(entryOf(number))
-	if err != nil {
-		return nil, err
-	}
-	if _, err := os.Stat(filepath.Join(entry, "partition")); err != nil {
-		return nil, errors.Join(os.ErrNotExist, err)
-	}
-	return os.ReadFile(filepath.Join(filepath.Dir(entry), "diskseq"))
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 
 	"github.com/stowage-dev/stowage/internal/device"
 )
@@ -31,19 +30,6 @@ func (f FileSystems) CheckEmpty(ctx context.Context, path string) error {
 		return fmt.Errorf("looking whether %s is empty: %w: %s", path, device.ErrFormatted, found)
 	}
 	return checkEnds(path)
-}
-
-// Remake makes a file system where an earlier Format was cut off. It looks at nothing
-// that lies there: the caller knows that it is Format's.
-func (f FileSystems) Remake(ctx context.Context, path, fsType string, bytes int64) error {
-	if err := f.CheckType(fsType, bytes); err != nil {
-		return err
-	}
-	arguments := slices.Clone(kinds[fsType].format)
-	if fsType == "xfs" {
-		arguments = append(arguments, "-f")
-	}
-	return f.make(ctx, path, fsType, arguments)
 }
 
 // checkEnds is ErrFormatted unless the ends of a disk are zero.

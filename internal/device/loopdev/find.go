@@ -6,16 +6,7 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/stowage-dev/stowage/internal/device"
 )
-
-// identity is what a file is known by while it exists.
-type identity struct{ device, inode uint64 }
-
-func identityOf(stat unix.Stat_t) identity {
-	return identity{device: stat.Dev, inode: stat.Ino}
-}
 
 // Find finds the loop device of an image and opens it, or returns nil. While it is
 // open it shows this image: the kernel takes away no device that is open. One that
@@ -63,26 +54,24 @@ func isAttached(name string) bool {
 	return err == nil
 }
 
-// status is what the kernel tells of a loop device.
-type status unix.LoopInfo64
-
-func (s *status) shows() identity { return identity{device: s.Device, inode: s.Inode} }
-
-func (s *status) refuseForeign(path string) error {
-	if s.Offset != 0 || s.Sizelimit != 0 || s.Flags&unix.LO_FLAGS_READ_ONLY != 0 {
-		return fmt.Errorf("%s shows only a part of the image, or can't be written: %w: detach it (losetup --detach %s)", path, device.ErrForeign, path)
+// LoopAt opens the loop device that the mount table shows as major:minor; nil if that is
+// none, or shows nothing; a partition of one is none. While it is open it shows what it shows.
+func LoopAt(number string) (*Loop, error) {
+	name := kernelsSysfs.loopAt(number)
+	if name == "" {
+		return nil, nil
 	}
-	return nil
-}
-
-// status asks what a loop device shows; nil if it shows nothing.
-func (l *Loop) status() (*status, error) {
-	info, err := unix.IoctlLoopGetStatus64(int(l.file.Fd()))
-	if errors.Is(err, unix.ENXIO) {
+	loop, err := openLoop(name, unix.O_RDONLY)
+	if errors.Is(err, unix.ENXIO) || errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("asking what %s shows: %w", l.Path(), err)
+		return nil, err
 	}
-	return (*status)(info), nil
+	shown, err := loop.status()
+	if shown == nil || err != nil {
+		loop.Close()
+		return nil, err
+	}
+	return loop, nil
 }

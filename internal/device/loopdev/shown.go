@@ -6,8 +6,6 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/stowage-dev/stowage/internal/device"
 )
 
 // Shows says whether the loop device at a path shows an image. It only looks: it
@@ -35,10 +33,4 @@ func Shows(path string, image *os.File) (bool, error) {
 		return false, fmt.Errorf("asking what %s shows: %w", path, err)
 	}
 	return (*status)(info).shows() == identityOf(stat), nil
-}
-
-// SetReadOnly makes the kernel refuse writes to the device, or take them again. It
-// remembers that for whoever gets the device next: take them before Detach.
-func (l *Loop) SetReadOnly(readOnly bool) error {
-	return device.SetReadOnly(l.file, l.Path(), readOnly)
 }

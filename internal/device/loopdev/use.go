@@ -9,6 +9,18 @@ import (
 	"github.com/stowage-dev/stowage/internal/device"
 )
 
+// Use is what a loop device is for.
+type Use int
+
+const (
+	// ForFileSystem has the kernel take the device away with its last user, so that
+	// none is left behind by a crash. Keep the Loop open until it is mounted.
+	ForFileSystem Use = iota
+	// ForBlock keeps the device until Detach, also while nothing has it open: pods use it
+	// by its path.
+	ForBlock
+)
+
 // maxSector is the largest unit that file systems are made for: see Format.
 const maxSector = 4096
 

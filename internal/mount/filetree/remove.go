@@ -10,27 +10,17 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
-const (
-	// readBatch is how many names are read before they are removed.
-	readBatch = 1024
-	// maxDepth is how many directories are held open at once. Whoever fills a
-	// volume can nest deeper than this process may open files.
-	maxDepth = 64
-	// DeletingDir holds what is being removed, under the name that it had.
-	DeletingDir = ".deleting"
-)
+// DeletingDir holds what is being removed, under the name that it had.
+const DeletingDir = ".deleting"
 
 // PrepareRemoval makes the folder that Retire moves directories to, so that it is there
 // once the disk is full.
@@ -77,25 +67,6 @@ func RemoveTree(ctx context.Context, parent *os.File, name string) error {
 	return RemoveTreeUntil(ctx, parent, name, time.Time{})
 }
 
-// refuseMounts is an error if the mount table shows a mount in the directory.
-func refuseMounts(dir *os.File) error {
-	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()))
-	if err != nil {
-		return fmt.Errorf("asking where %s is: %w", dir.Name(), err)
-	}
-	table, err := mount.Kernel{}.Table()
-	if err != nil {
-		return err
-	}
-	if points := table.Below(path); len(points) > 0 {
-		return fmt.Errorf("removing %s: %s: %w", dir.Name(), points[0].Path, mount.ErrMounted)
-	}
-	return nil
-}
-
-// ownersMode lets the owner of a directory that is being removed remove what it holds.
-const ownersMode = 0o700
-
 // empty removes all that a directory holds.
 func (r *removal) empty(dir *os.File, depth int) error {
 	for {
@@ -109,22 +80,6 @@ func (r *removal) empty(dir *os.File, depth int) error {
 			}
 		}
 	}
-}
-
-// some lists the first names in a directory: from the start each time, because removing
-// moves what a listing continues with.
-func (r *removal) some(dir *os.File) ([]string, error) {
-	if err := r.ctx.Err(); err != nil {
-		return nil, fmt.Errorf("removing %s: %w", dir.Name(), err)
-	}
-	if _, err := dir.Seek(0, io.SeekStart); err != nil {
-		return nil, err
-	}
-	names, err := dir.Readdirnames(readBatch)
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return names, err
 }
 
 // remove removes one entry of a directory.
@@ -169,48 +124,24 @@ func (r *removal) moveToTop(dir *os.File, name string) bool {
 	return err == nil
 }
 
-// unlinkAnyway removes one name, and changes first what keeps the owner of the directory
-// from that: on shares where root acts as another user, its mode; on btrfs, that it is a
-// snapshot for reading only.
-func unlinkAnyway(dir *os.File, name string, flags int) error {
-	err := unlink(dir, name, flags)
-	switch {
-	case errors.Is(err, unix.EACCES) && unix.Fchmod(int(dir.Fd()), ownersMode) == nil,
-		errors.Is(err, unix.EROFS) && makeWritable(dir) == nil:
-		err = unlink(dir, name, flags)
+// RemoveTreeUntil does what RemoveTree does, and after the time until it stops between two
+// files: that is ErrUnfinished. However little time there is, each call gets on. The zero
+// time is no limit.
+func RemoveTreeUntil(ctx context.Context, parent *os.File, name string, until time.Time) error {
+	top, err := safepath.OpenToRead(parent, name)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
 	}
-	return err
-}
-
-// openAnyway opens a directory that is to be emptied, whatever its mode.
-func openAnyway(dir *os.File, name string) (*os.File, error) {
-	child, err := safepath.OpenToRead(dir, name)
-	if errors.Is(err, unix.EACCES) && makePassable(dir, name) == nil {
-		child, err = safepath.OpenToRead(dir, name)
-	}
-	return child, err
-}
-
-// makePassable lets the owner of a directory look into it and change it.
-func makePassable(dir *os.File, name string) error {
-	child, err := safepath.Openat2(dir, name, unix.O_PATH|unix.O_DIRECTORY, safepath.Beneath|unix.RESOLVE_NO_XDEV)
 	if err != nil {
 		return err
 	}
-	defer child.Close()
-	// What is open only as a path can't be changed but by its link in /proc.
-	return os.Chmod(fmt.Sprintf("/proc/self/fd/%d", child.Fd()), ownersMode)
-}
-
-// unlink removes one name; one that is gone is a success.
-func unlink(dir *os.File, name string, flags int) error {
-	err := unix.Unlinkat(int(dir.Fd()), name, flags)
-	switch {
-	case err == nil || errors.Is(err, unix.ENOENT):
-		return nil
-	case errors.Is(err, unix.EBUSY):
-		return fmt.Errorf("removing %s: %w", safepath.NameOf(dir, name), mount.ErrMounted)
-	default:
-		return &os.PathError{Op: "removing", Path: safepath.NameOf(dir, name), Err: err}
+	defer top.Close()
+	if err := refuseMounts(top); err != nil {
+		return err
 	}
+	removal := removal{ctx: ctx, top: top, until: until}
+	if err := removal.empty(top, 1); err != nil {
+		return err
+	}
+	return unlink(parent, name, unix.AT_REMOVEDIR)
 }

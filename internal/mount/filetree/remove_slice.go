@@ -3,39 +3,17 @@ package filetree
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/stowage-dev/stowage/internal/mount/safepath"
+	"github.com/stowage-dev/stowage/internal/mount"
 )
 
 // ErrUnfinished says that a removal stopped because of the time. What was removed stays
 // removed, and a repeat goes on from there.
 var ErrUnfinished = errors.New("not all of it could be removed so far")
-
-// RemoveTreeUntil does what RemoveTree does, and after the time until it stops between two
-// files: that is ErrUnfinished. However little time there is, each call gets on. The zero
-// time is no limit.
-func RemoveTreeUntil(ctx context.Context, parent *os.File, name string, until time.Time) error {
-	top, err := safepath.OpenToRead(parent, name)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer top.Close()
-	if err := refuseMounts(top); err != nil {
-		return err
-	}
-	removal := removal{ctx: ctx, top: top, until: until}
-	if err := removal.empty(top, 1); err != nil {
-		return err
-	}
-	return unlink(parent, name, unix.AT_REMOVEDIR)
-}
 
 // removal is one tree that is being removed.
 type removal struct {
@@ -57,6 +35,38 @@ func (r *removal) get() error {
 	r.done++
 	if r.done > r.steps && r.isLate() {
 		return ErrUnfinished
+	}
+	return nil
+}
+
+// some lists the first names in a directory: from the start each time, because removing
+// moves what a listing continues with.
+func (r *removal) some(dir *os.File) ([]string, error) {
+	if err := r.ctx.Err(); err != nil {
+		return nil, fmt.Errorf("removing %s: %w", dir.Name(), err)
+	}
+	if _, err := dir.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	names, err := dir.Readdirnames(readBatch)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return names, err
+}
+
+// refuseMounts is an error if the mount table shows a mount in the directory.
+func refuseMounts(dir *os.File) error {
+	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()))
+	if err != nil {
+		return fmt.Errorf("asking where %s is: %w", dir.Name(), err)
+	}
+	table, err := mount.Kernel{}.Table()
+	if err != nil {
+		return err
+	}
+	if points := table.Below(path); len(points) > 0 {
+		return fmt.Errorf("removing %s: %s: %w", dir.Name(), points[0].Path, mount.ErrMounted)
 	}
 	return nil
 }

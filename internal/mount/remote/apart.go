@@ -9,6 +9,7 @@ package remote
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -192,4 +193,61 @@ func after(calls []*call) <-chan struct{} {
 		close(done)
 	}()
 	return done
+}
+
+// start begins a call, once there is a place for it: else it is ErrBusy.
+func (a Apart) start(ctx context.Context, asked request) (*call, error) {
+	argument, err := json.Marshal(asked)
+	if err != nil {
+		return nil, err
+	}
+	at, err := a.placeFor(ctx, asked)
+	if err != nil {
+		return nil, err
+	}
+	begun, started := &call{place: at, gone: make(chan struct{})}, make(chan error)
+	go begun.run(string(argument), !asked.Unmount, started)
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("starting a process for a mount: %w", err)
+	}
+	return begun, nil
+}
+
+func (a Apart) placeFor(ctx context.Context, asked request) (*place, error) {
+	table, err := mount.Kernel{}.Table()
+	if err != nil {
+		return nil, err
+	}
+	places := a.Places
+	if places == nil {
+		places = &Places{}
+	}
+	return places.take(ctx, asked.peer(table), asked.limits(), asked.Remove != nil)
+}
+
+// MakeFolder makes a folder on the share that is mounted at base, unless it is there. It
+// is there with its owner and its mode or not at all, whenever whoever makes it dies.
+func (a Apart) MakeFolder(ctx context.Context, base string, folder Folder) error {
+	ctx, cancel := context.WithTimeout(ctx, a.Ask)
+	defer cancel()
+	return a.finish(ctx, request{Make: &folder, Target: base})
+}
+
+// RemoveFolder removes a folder from the share that is mounted at base, with all that it
+// holds, as RemoveTree does. First it is renamed, so that nobody finds half of it. It is
+// a success if the folder isn't there. It ends when the folder is gone or the server is
+// silent; what was removed by then stays removed.
+func (a Apart) RemoveFolder(ctx context.Context, base string, folder Folder) error {
+	for {
+		err := a.removeSlice(ctx, base, folder)
+		if !errors.Is(err, unix.EINPROGRESS) {
+			return err
+		}
+	}
+}
+
+func (a Apart) removeSlice(ctx context.Context, base string, folder Folder) error {
+	ctx, cancel := context.WithTimeout(ctx, removalSlice+a.Ask)
+	defer cancel()
+	return a.finish(ctx, request{Remove: &folder, Target: base})
 }

@@ -36,33 +36,6 @@ type Folder struct {
 	Mode     os.FileMode
 }
 
-// MakeFolder makes a folder on the share that is mounted at base, unless it is there. It
-// is there with its owner and its mode or not at all, whenever whoever makes it dies.
-func (a Apart) MakeFolder(ctx context.Context, base string, folder Folder) error {
-	ctx, cancel := context.WithTimeout(ctx, a.Ask)
-	defer cancel()
-	return a.finish(ctx, request{Make: &folder, Target: base})
-}
-
-// RemoveFolder removes a folder from the share that is mounted at base, with all that it
-// holds, as RemoveTree does. First it is renamed, so that nobody finds half of it. It is
-// a success if the folder isn't there. It ends when the folder is gone or the server is
-// silent; what was removed by then stays removed.
-func (a Apart) RemoveFolder(ctx context.Context, base string, folder Folder) error {
-	for {
-		err := a.removeSlice(ctx, base, folder)
-		if !errors.Is(err, unix.EINPROGRESS) {
-			return err
-		}
-	}
-}
-
-func (a Apart) removeSlice(ctx context.Context, base string, folder Folder) error {
-	ctx, cancel := context.WithTimeout(ctx, removalSlice+a.Ask)
-	defer cancel()
-	return a.finish(ctx, request{Remove: &folder, Target: base})
-}
-
 // Make does what Apart.MakeFolder does, in this process: it waits for the server, however
 // long that takes.
 func (f Folder) Make(ctx context.Context, base string) error {

@@ -6,10 +6,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
-// peer is the server that a call may wait for. Its key is its address: a server has as many
-// names as a tenant likes.
-type peer struct{ key, name string }
-
 // peer is the server that a call asks. What lies on no server is its own.
 func (r request) peer(table mount.Table) peer {
 	if r.Mount != nil {

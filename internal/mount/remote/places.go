@@ -193,3 +193,7 @@ func (at *place) note(answers bool) {
 	defer at.of.mu.Unlock()
 	at.of.servers[at.server].answers = answers
 }
+
+// peer is the server that a call may wait for. Its key is its address: a server has as many
+// names as a tenant likes.
+type peer struct{ key, name string }

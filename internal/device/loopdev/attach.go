@@ -1,0 +1,165 @@
+// Package loopdev allocates images and attaches them to loop devices. The LocalVolume
+// reconciler and the volume types of the node agent call it.
+//
+// An image is known by its device and inode, never by its path, and has at most one loop
+// device. It never takes a device that shows another image, and never writes to one.
+package loopdev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-dev/stowage/internal/device"
+)
+
+const (
+	// attempts is how often a free loop device is asked for: each time another
+	// program may be quicker to take it.
+	attempts     = 100
+	attemptPause = 2 * time.Millisecond
+	// detachPatience is how long others, such as udev, may look at a device that
+	// is to go.
+	detachPatience = 5 * time.Second
+	detachRetry    = 20 * time.Millisecond
+)
+
+// Attach makes an image appear as a block device, and holds it open. One that
+// appears already is found again, with the size that the image has now: a crash is
+// made good by a repeat. The image need not be open for reading. An image that is
+// being removed is ErrGone, one that is reserved ErrReserved.
+func Attach(ctx context.Context, image *os.File, use Use) (*Loop, error) {
+	locked, err := lock(ctx, image)
+	if err != nil {
+		return nil, err
+	}
+	defer locked.Close()
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(locked.Fd()), &stat); err != nil {
+		return nil, fmt.Errorf("asking for the inode of %s: %w", image.Name(), err)
+	}
+	if stat.Nlink == 0 {
+		return nil, fmt.Errorf("attaching %s: %w", image.Name(), device.ErrGone)
+	}
+	loop, err := Find(image)
+	if err == nil && loop == nil {
+		loop, err = attachNew(ctx, image, use)
+	} else if err == nil {
+		err = loop.Resize()
+	}
+	if err == nil {
+		err = loop.setUse(use)
+	}
+	if err != nil && loop != nil {
+		loop.Close()
+		loop = nil
+	}
+	return loop, err
+}
+
+// attachNew takes a loop device that is free.
+func attachNew(ctx context.Context, image *os.File, use Use) (*Loop, error) {
+	control, err := os.OpenFile("/dev/loop-control", unix.O_RDWR, 0)
+	if err != nil {
+		return nil, fmt.Errorf("asking for a loop device (is the node's /dev mounted, and the kernel's module loop loaded?): %w", err)
+	}
+	defer control.Close()
+	for range attempts {
+		number, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
+		if err != nil {
+			return nil, fmt.Errorf("asking for a free loop device: %w", err)
+		}
+		loop, err := configure(number, image, use)
+		if !isTaken(err) {
+			return loop, err
+		}
+		select {
+		case <-time.After(attemptPause):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("attaching %s: %w", image.Name(), ctx.Err())
+		}
+	}
+	return nil, fmt.Errorf("attaching %s: others took each of %d loop devices that were free", image.Name(), attempts)
+}
+
+// isTaken says whether another program was quicker: it took the device, or removed
+// it, or looks at it still.
+func isTaken(err error) bool {
+	for _, errno := range []error{unix.EBUSY, unix.EAGAIN, unix.ENXIO, unix.ENODEV} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
+}
+
+// configure makes a free loop device show an image, and holds it open.
+func configure(number int, image *os.File, use Use) (*Loop, error) {
+	// The device keeps this opening of the file, and must not keep another's lock.
+	backing, err := device.Reopen(image, unix.O_RDWR)
+	if err != nil {
+		return nil, err
+	}
+	defer backing.Close()
+	loop, err := openLoop(fmt.Sprintf("loop%d", number), unix.O_RDWR)
+	if err != nil {
+		return nil, err
+	}
+	sector, err := sectorOf(backing, use)
+	if err != nil {
+		loop.Close()
+		return nil, err
+	}
+	config := &unix.LoopConfig{Fd: uint32(backing.Fd()), Size: sector}
+	config.Info.Flags = unix.LO_FLAGS_AUTOCLEAR | unix.LO_FLAGS_DIRECT_IO
+	copy(config.Info.File_name[:len(config.Info.File_name)-1], image.Name())
+	if err := unix.IoctlLoopConfigure(int(loop.file.Fd()), config); err != nil {
+		loop.Close()
+		return nil, fmt.Errorf("attaching %s to %s: %w", image.Name(), loop.Path(), err)
+	}
+	// Who had the device before may have been cut off before taking writes again.
+	if err := loop.SetReadOnly(false); err != nil {
+		loop.Close()
+		return nil, err
+	}
+	return loop, nil
+}
+
+// Detach takes the device away, and lets go of it. While others have it open, or
+// it is mounted, that is ErrInUse: the device goes with the last of them.
+func (l *Loop) Detach(ctx context.Context) error {
+	defer l.Close()
+	before, err := l.status()
+	if before == nil || err != nil {
+		return err
+	}
+	if err := unix.IoctlSetInt(int(l.file.Fd()), unix.LOOP_CLR_FD, 0); err != nil && !errors.Is(err, unix.ENXIO) {
+		return fmt.Errorf("detaching %s: %w", l.Path(), err)
+	}
+	l.Close()
+	return l.awaitGone(ctx, before.shows())
+}
+
+// awaitGone waits until a loop device doesn't show a file any more.
+func (l *Loop) awaitGone(ctx context.Context, shown identity) error {
+	ctx, cancel := context.WithTimeout(ctx, detachPatience)
+	defer cancel()
+	tick := time.NewTicker(detachRetry)
+	defer tick.Stop()
+	for {
+		again, err := openIfShows(l.name, shown)
+		if again == nil || err != nil {
+			return err
+		}
+		again.Close()
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("detaching %s: %w", l.Path(), device.ErrInUse)
+		}
+	}
+}
