@@ -113,7 +113,7 @@ func servedDrivers(options *options, onDisks *volumeagent.Reconciler, live clien
 
 // stagedShares serves volumes of the nfs driver, and those that pods name themselves.
 func stagedShares(options *options, records string, live client.Reader) (frontdoor.Inliner, error) {
-	servers := remote.NewApart()
+	servers := remote.NewCalls()
 	claimed, err := nfs.NewStaging(servers, records)
 	if err != nil {
 		return nil, err

@@ -205,7 +205,7 @@ func newObjects(mgr ctrl.Manager, nodeName string) (*objects.Reader, error) {
 // devices.
 func volumeTypes(options *options, onDisks *volumeagent.Reconciler, disks *csi.Disks, owner ownership.Owner) (directories, devices volumes.Registry, err error) {
 	mounter := mount.Kernel{}
-	servers := remote.NewApart()
+	servers := remote.NewCalls()
 	shares, err := nfs.New(servers, filepath.Join(options.rootDir, nfsDir))
 	if err != nil {
 		return nil, nil, err

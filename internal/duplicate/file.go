@@ -65,7 +65,7 @@ func File(ctx context.Context, to, from *os.File) error {
 	for at := int64(0); at < size && err == nil; {
 		var begin, end int64
 		if begin, end, err = nextData(from, at, size); err == nil {
-			err = section(ctx, to, from, begin, end)
+			err = copySection(ctx, to, from, begin, end)
 			at = end
 		}
 	}
@@ -89,12 +89,12 @@ func nextData(from *os.File, at, size int64) (begin, end int64, err error) {
 }
 
 // section copies what lies between two places.
-func section(ctx context.Context, to, from *os.File, begin, end int64) error {
+func copySection(ctx context.Context, to, from *os.File, begin, end int64) error {
 	for begin < end {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		copied, err := some(to, from, begin, min(end-begin, atOnce))
+		copied, err := copySome(to, from, begin, min(end-begin, atOnce))
 		if err == nil && copied == 0 {
 			err = io.ErrUnexpectedEOF
 		}
@@ -107,7 +107,7 @@ func section(ctx context.Context, to, from *os.File, begin, end int64) error {
 }
 
 // some copies a part, in the kernel where it can.
-func some(to, from *os.File, at, bytes int64) (int64, error) {
+func copySome(to, from *os.File, at, bytes int64) (int64, error) {
 	for {
 		read, written := at, at
 		copied, err := unix.CopyFileRange(int(from.Fd()), &read, int(to.Fd()), &written, int(bytes), 0)
@@ -115,14 +115,14 @@ func some(to, from *os.File, at, bytes int64) (int64, error) {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case isAny(err, unix.EOPNOTSUPP, unix.ENOSYS, unix.EXDEV, unix.EINVAL):
-			return buffer(to, from, at, min(bytes, buffered))
+			return copyBuffered(to, from, at, min(bytes, buffered))
 		default:
 			return int64(copied), err
 		}
 	}
 }
 
-func buffer(to, from *os.File, at, bytes int64) (int64, error) {
+func copyBuffered(to, from *os.File, at, bytes int64) (int64, error) {
 	part := make([]byte, bytes)
 	read, err := from.ReadAt(part, at)
 	if err != nil && !errors.Is(err, io.EOF) {

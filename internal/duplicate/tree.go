@@ -36,7 +36,7 @@ func Tree(ctx context.Context, to, from *os.File) error {
 	defer into.Close()
 	tree := tree{ctx: ctx, links: links{top: into}}
 	defer tree.links.close()
-	if err := tree.all(into, from); err != nil {
+	if err := tree.copyTop(into, from); err != nil {
 		return err
 	}
 	if err := unix.Syncfs(int(into.Fd())); err != nil {
@@ -56,7 +56,7 @@ type tree struct {
 
 // all copies the top directory. What is removed from the copy goes before the copy gets its
 // times.
-func (t *tree) all(to, from *os.File) error {
+func (t *tree) copyTop(to, from *os.File) error {
 	listed, err := reopen(from, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (t *tree) all(to, from *os.File) error {
 	if err := t.links.end(t.ctx); err != nil {
 		return err
 	}
-	return describe(to, listed)
+	return copyMetadata(to, listed)
 }
 
 // content copies what is in a directory.
@@ -113,20 +113,20 @@ func (t *tree) entry(to, from *os.File, name string) error {
 	}
 	defer entry.Close()
 	if stat.Nlink == 1 {
-		return t.once(to, entry, name, stat)
+		return t.copyOnce(to, entry, name, stat)
 	}
 	copied, err := t.links.link(to, name, stat)
 	if copied || err != nil {
 		return err
 	}
-	if err := t.once(to, entry, name, stat); err != nil {
+	if err := t.copyOnce(to, entry, name, stat); err != nil {
 		return err
 	}
 	return t.links.hold(to, name, stat)
 }
 
 // once copies what is no directory, for its first name.
-func (t *tree) once(to, from *os.File, name string, stat unix.Stat_t) error {
+func (t *tree) copyOnce(to, from *os.File, name string, stat unix.Stat_t) error {
 	if stat.Mode&unix.S_IFMT == unix.S_IFREG {
 		return t.file(to, from, name)
 	}
@@ -153,7 +153,7 @@ func (t *tree) subdirectory(to, entry *os.File, name string) error {
 	if err := t.content(made, from); err != nil {
 		return err
 	}
-	return describe(made, from)
+	return copyMetadata(made, from)
 }
 
 func (t *tree) file(to, from *os.File, name string) error {
@@ -178,7 +178,7 @@ func (t *tree) file(to, from *os.File, name string) error {
 	if err != nil {
 		return err
 	}
-	return describe(made, content)
+	return copyMetadata(made, content)
 }
 
 // special makes what is neither a file nor a directory.
@@ -201,7 +201,7 @@ func special(to, from *os.File, name string, stat unix.Stat_t) error {
 		return err
 	}
 	defer made.Close()
-	return describe(made, from)
+	return copyMetadata(made, from)
 }
 
 // create opens what was, or is, made in a directory of the copy.

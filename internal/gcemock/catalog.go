@@ -21,7 +21,7 @@ func getProject(_ *engine.Engine, r *wire.Request) (any, error) {
 
 func getRegion(s *engine.Engine, r *wire.Request) (any, error) {
 	name := r.PathValue("name")
-	if !s.Options.Places.HasRegion(name) {
+	if !s.Options.Locations.HasRegion(name) {
 		return nil, wire.NotFound(wire.ProjectPath(r.Project) + "/regions/" + name)
 	}
 	s.Lock()
@@ -33,7 +33,7 @@ func listRegions(s *engine.Engine, r *wire.Request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
 	var all []wire.Listed[*compute.Region]
-	for _, name := range s.Options.Places.Regions() {
+	for _, name := range s.Options.Locations.Regions() {
 		all = append(all, wire.Listed[*compute.Region]{Name: name, Item: region(s, r, name)})
 	}
 	return wire.List(r, "regionList", wire.ProjectPath(r.Project)+"/regions", all)
@@ -46,7 +46,7 @@ func region(s *engine.Engine, r *wire.Request, name string) *compute.Region {
 		Kind: "compute#region", Id: wire.IDOf(path), Name: name, CreationTimestamp: wire.CatalogTime,
 		Description: name, Status: "UP", SelfLink: r.Link(path),
 	}
-	for _, zone := range s.Options.Places.Zones {
+	for _, zone := range s.Options.Locations.Zones {
 		if wire.RegionOf(zone) == name {
 			region.Zones = append(region.Zones, r.Link(wire.ZonePath(r.Project, zone)))
 		}
@@ -72,7 +72,7 @@ func getZone(_ *engine.Engine, r *wire.Request) (any, error) { return zone(r, r.
 
 func listZones(s *engine.Engine, r *wire.Request) (any, error) {
 	var all []wire.Listed[*compute.Zone]
-	for _, name := range s.Options.Places.Zones {
+	for _, name := range s.Options.Locations.Zones {
 		all = append(all, wire.Listed[*compute.Zone]{Name: name, Item: zone(r, name)})
 	}
 	return wire.List(r, "zoneList", wire.ProjectPath(r.Project)+"/zones", all)

@@ -63,7 +63,7 @@ type Server struct {
 // when it was closed, or killed, go on. They stop with the context. Call Close in the end.
 func New(ctx context.Context, options Options) (*Server, error) {
 	opened, err := engine.Open(ctx, engine.Options{
-		Folder: options.Folder, Places: wire.Places{Projects: options.Projects, Zones: options.Zones}, Latency: options.Latency,
+		Folder: options.Folder, Locations: wire.Locations{Projects: options.Projects, Zones: options.Zones}, Latency: options.Latency,
 		QuotaGb: options.QuotaGb, Attacher: options.Attacher, Log: options.Log, Now: options.Now,
 	}, jobs())
 	if err != nil {

@@ -96,7 +96,7 @@ func (s calls) answer(r *http.Request, route engine.Route, version string) (answ
 	if err := s.token.authorize(r); err != nil {
 		return nil, false, err
 	}
-	call, err := wire.Read(r, wire.Method{Name: route.Method, Version: version, Changes: s.engine.Jobs[route.Method] != nil}, s.engine.Options.Places)
+	call, err := wire.Read(r, wire.Method{Name: route.Method, Version: version, Changes: s.engine.Jobs[route.Method] != nil}, s.engine.Options.Locations)
 	if err != nil {
 		return nil, false, err
 	}

@@ -100,7 +100,7 @@ func (Kernel) Table() (Table, error) {
 }
 
 // SetApart implements Mounter.
-func (Kernel) SetApart(path string) error {
+func (Kernel) MakePrivate(path string) error {
 	err := unix.MountSetattr(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, &unix.MountAttr{Propagation: unix.MS_PRIVATE})
 	// EINVAL: nothing is mounted there.
 	if err == nil || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) {

@@ -43,7 +43,7 @@ type Mounter interface {
 	Unmount(path string) error
 	// SetApart has what is mounted and unmounted below the topmost mount at path show
 	// nowhere else from now on. A path where nothing is mounted is a success.
-	SetApart(path string) error
+	MakePrivate(path string) error
 	// Table is what is mounted now.
 	Table() (Table, error)
 }

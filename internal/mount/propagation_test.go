@@ -184,7 +184,7 @@ type inseparable struct {
 	refused error
 }
 
-func (i inseparable) SetApart(string) error { return i.refused }
+func (i inseparable) MakePrivate(string) error { return i.refused }
 
 func TestATreeFollowsOnlyWhatIsShared(t *testing.T) {
 	mounttest.NeedsRoot(t)

@@ -11,7 +11,7 @@ func UnmountBelow(mounter Mounter, path string) error {
 	table, err := mounter.Table()
 	for err == nil && len(table.Below(path)) > 0 {
 		points := table.Below(path)
-		if err := setApart(mounter, table.SharedBeyond(path)); err != nil {
+		if err := makePrivate(mounter, table.SharedBeyond(path)); err != nil {
 			return err
 		}
 		// A mount that lies under another one can be reached only in a later round,
@@ -30,9 +30,9 @@ func UnmountBelow(mounter Mounter, path string) error {
 
 // setApart comes before the first of them is unmounted: what is unmounted below one goes
 // from all that it is shared with. Where that can't be, none is unmounted.
-func setApart(mounter Mounter, points []Point) error {
+func makePrivate(mounter Mounter, points []Point) error {
 	for _, point := range points {
-		if err := mounter.SetApart(point.Path); err != nil {
+		if err := mounter.MakePrivate(point.Path); err != nil {
 			return err
 		}
 	}

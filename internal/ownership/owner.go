@@ -17,8 +17,8 @@ import (
 const (
 	// firstWord is when a tree takes so long that it is worth a word, and laterWord how
 	// long it is until the next one.
-	firstWord = 30 * time.Second
-	laterWord = time.Minute
+	firstReport = 30 * time.Second
+	nextReport = time.Minute
 )
 
 // Reasons of events: those that the kubelet uses for the same.
@@ -40,14 +40,14 @@ type Owner struct {
 
 // Give gives the volume in an open directory to the group of a pod, if it has one. It
 // comes before the pod sees the volume, and is repeated until it succeeds.
-func (o Owner) Give(ctx context.Context, pod *corev1.Pod, volume string, dir *os.File) error {
+func (o Owner) ApplyFSGroup(ctx context.Context, pod *corev1.Pod, volume string, dir *os.File) error {
 	group, wanted := GroupOf(pod, mount.ReadWrite)
 	if !wanted {
 		return nil
 	}
-	report := &report{owner: o, pod: pod, volume: volume}
-	report.next = o.now().Add(firstWord)
-	refused, err := group.Give(ctx, dir, func(files int64) { report.note(ctx, files) })
+	report := &progress{owner: o, pod: pod, volume: volume}
+	report.next = o.now().Add(firstReport)
+	refused, err := group.Apply(ctx, dir, func(files int64) { report.update(ctx, files) })
 	if err != nil {
 		return fmt.Errorf("giving the volume to the pod's fsGroup: %w", err)
 	}
@@ -59,13 +59,13 @@ func (o Owner) Give(ctx context.Context, pod *corev1.Pod, volume string, dir *os
 }
 
 // TellOther tells that a volume, which another pod uses, isn't given to a pod's group.
-func (o Owner) TellOther(ctx context.Context, pod *corev1.Pod, volume string, dir *os.File) error {
+func (o Owner) ReportOtherGroup(ctx context.Context, pod *corev1.Pod, volume string, dir *os.File) error {
 	group, wanted := GroupOf(pod, mount.ReadWrite)
 	stat, err := statOf(dir)
 	if err != nil || !wanted || int(stat.Gid) == group.ID {
 		return err
 	}
-	o.tell(ctx, pod, alreadyHasOne, fmt.Sprintf("volume %s is used by another pod and belongs to group %d, so it isn't given to fsGroup %d: "+
+	o.record(ctx, pod, alreadyHasOne, fmt.Sprintf("volume %s is used by another pod and belongs to group %d, so it isn't given to fsGroup %d: "+
 		"have its pods ask for the same fsGroup", volume, stat.Gid, group.ID))
 	return nil
 }
@@ -77,7 +77,7 @@ func (o Owner) now() time.Time {
 	return o.Clock.Now()
 }
 
-func (o Owner) tell(ctx context.Context, pod *corev1.Pod, reason, note string) {
+func (o Owner) record(ctx context.Context, pod *corev1.Pod, reason, note string) {
 	logf.FromContext(ctx).Info("fsGroup of a pod", "pod", pod.Namespace+"/"+pod.Name, "note", note)
 	if o.Events != nil {
 		o.Events.Eventf(pod, nil, corev1.EventTypeWarning, reason, "Mounting", "%s", note)
@@ -85,19 +85,19 @@ func (o Owner) tell(ctx context.Context, pod *corev1.Pod, reason, note string) {
 }
 
 // report tells how far one volume is.
-type report struct {
+type progress struct {
 	owner  Owner
 	pod    *corev1.Pod
 	volume string
 	next   time.Time
 }
 
-func (r *report) note(ctx context.Context, files int64) {
+func (r *progress) update(ctx context.Context, files int64) {
 	now := r.owner.now()
 	if now.Before(r.next) {
 		return
 	}
-	r.next = now.Add(laterWord)
-	r.owner.tell(ctx, r.pod, inProgress, fmt.Sprintf("giving volume %s to the pod's fsGroup takes long: %d files so far; "+
+	r.next = now.Add(nextReport)
+	r.owner.record(ctx, r.pod, inProgress, fmt.Sprintf("giving volume %s to the pod's fsGroup takes long: %d files so far; "+
 		"with fsGroupChangePolicy OnRootMismatch it isn't done again when the volume has the group already", r.volume, files))
 }

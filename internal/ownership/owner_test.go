@@ -42,7 +42,7 @@ func TestATreeThatTakesLongIsToldOfNowAndThen(t *testing.T) {
 			recorder := events.NewFakeRecorder(10)
 			owner := ownership.Owner{Events: recorder, Clock: &hurry{step: test.step}}
 			pod := podWith(&corev1.PodSecurityContext{FSGroup: new(int64(someGroup))})
-			if err := owner.Give(t.Context(), pod, "data", mounttest.Open(t, top)); err != nil {
+			if err := owner.ApplyFSGroup(t.Context(), pod, "data", mounttest.Open(t, top)); err != nil {
 				t.Fatal(err)
 			}
 			mustBe(t, top, someGroup, 0o2770)
@@ -63,7 +63,7 @@ func TestAPodWithoutAGroupLeavesItsVolumeAsItIs(t *testing.T) {
 	before, err := os.Stat(top)
 	must(t, err)
 	for _, pod := range []*corev1.Pod{nil, podWith(nil)} {
-		must(t, (ownership.Owner{}).Give(t.Context(), pod, "data", mounttest.Open(t, top)))
+		must(t, (ownership.Owner{}).ApplyFSGroup(t.Context(), pod, "data", mounttest.Open(t, top)))
 	}
 	if after, err := os.Stat(top); err != nil || after.Mode() != before.Mode() {
 		t.Errorf("its mode is %v (%v)", after.Mode(), err)

@@ -40,7 +40,7 @@ const (
 //
 // As with chown(1), a program that is changed loses setuid, setgid and its capabilities:
 // who had it run as one group would have it run as another.
-func (g Group) Give(ctx context.Context, dir *os.File, seen func(files int64)) (refused int64, err error) {
+func (g Group) Apply(ctx context.Context, dir *os.File, seen func(files int64)) (refused int64, err error) {
 	top, err := safepath.OpenToRead(dir, ".")
 	if err != nil {
 		return 0, err
@@ -58,7 +58,7 @@ func (g Group) Give(ctx context.Context, dir *os.File, seen func(files int64)) (
 	if err := w.begin(stat); err != nil {
 		return 0, err
 	}
-	if err := w.through(); err != nil {
+	if err := w.entries(); err != nil {
 		return w.refused, err
 	}
 	return w.refused, w.change(top)
@@ -72,25 +72,25 @@ type walk struct {
 	seen           func(files int64)
 	files, refused int64
 	// deep are directories that lay too deep, and are begun from the top.
-	deep []*place
+	deep []*entry
 }
 
 // place is what has a name in the tree, by its way from the top; nil is the top.
-type place struct {
-	parent *place
+type entry struct {
+	parent *entry
 	name   string
 	// length is that of its path.
 	length int
 }
 
-func (p *place) at(name string) *place {
+func (p *entry) at(name string) *entry {
 	if p == nil {
-		return &place{nil, name, len(name)}
+		return &entry{nil, name, len(name)}
 	}
-	return &place{p, name, p.length + len("/") + len(name)}
+	return &entry{p, name, p.length + len("/") + len(name)}
 }
 
-func (p *place) path() string {
+func (p *entry) path() string {
 	if p.parent == nil {
 		return p.name
 	}
@@ -107,7 +107,7 @@ func (w *walk) begin(stat *unix.Stat_t) error {
 }
 
 // through goes through the tree, but for its top.
-func (w *walk) through() error {
+func (w *walk) entries() error {
 	if err := w.list(w.top, nil, 1); err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (w *walk) through() error {
 }
 
 // descend begins anew with a directory that lay too deep.
-func (w *walk) descend(at *place) error {
+func (w *walk) descend(at *entry) error {
 	dir, err := safepath.OpenToRead(w.top, at.path())
 	if isElsewhere(err) {
 		return nil
@@ -135,7 +135,7 @@ func (w *walk) descend(at *place) error {
 }
 
 // list gives away what a directory holds.
-func (w *walk) list(dir *os.File, at *place, depth int) error {
+func (w *walk) list(dir *os.File, at *entry, depth int) error {
 	for {
 		if err := w.ctx.Err(); err != nil {
 			return fmt.Errorf("giving %s to group %d: %w", w.top.Name(), w.group.ID, err)
@@ -148,7 +148,7 @@ func (w *walk) list(dir *os.File, at *place, depth int) error {
 			return fmt.Errorf("listing %s: %w", dir.Name(), err)
 		}
 		for _, name := range names {
-			if err := w.give(dir, at.at(name), depth); err != nil {
+			if err := w.apply(dir, at.at(name), depth); err != nil {
 				return err
 			}
 		}
@@ -157,7 +157,7 @@ func (w *walk) list(dir *os.File, at *place, depth int) error {
 }
 
 // give gives away one entry of a directory, with all that it holds.
-func (w *walk) give(dir *os.File, at *place, depth int) error {
+func (w *walk) apply(dir *os.File, at *entry, depth int) error {
 	var stat unix.Stat_t
 	err := unix.Fstatat(int(dir.Fd()), at.name, &stat, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT)
 	if isElsewhere(err) {
@@ -168,7 +168,7 @@ func (w *walk) give(dir *os.File, at *place, depth int) error {
 	}
 	w.files++
 	if stat.Mode&unix.S_IFMT == unix.S_IFDIR {
-		return w.giveDir(dir, at, depth)
+		return w.applyDir(dir, at, depth)
 	}
 	// Most have it already. What takes this one's place meanwhile is who changes it's.
 	if w.group.has(&stat) {
@@ -187,7 +187,7 @@ func (w *walk) give(dir *os.File, at *place, depth int) error {
 
 // giveDir gives away a directory, and then what it holds: what is made in it from then on
 // has the group anyhow.
-func (w *walk) giveDir(dir *os.File, at *place, depth int) error {
+func (w *walk) applyDir(dir *os.File, at *entry, depth int) error {
 	child, err := safepath.OpenToRead(dir, at.name)
 	if isElsewhere(err) {
 		return nil

@@ -26,7 +26,7 @@ func nobody(int64) {}
 // give gives a tree away, which must work.
 func give(t *testing.T, path string, group ownership.Group) {
 	t.Helper()
-	if refused, err := group.Give(t.Context(), mounttest.Open(t, path), nobody); err != nil || refused > 0 {
+	if refused, err := group.Apply(t.Context(), mounttest.Open(t, path), nobody); err != nil || refused > 0 {
 		t.Fatalf("%d refused, %v", refused, err)
 	}
 }
@@ -137,7 +137,7 @@ func TestATreeThatWasGivenHalfWayIsGivenAgain(t *testing.T) {
 			plain := file(t, 0o600, top, "plain")
 			give(t, top, ownership.Group{ID: someGroup})
 			ctx, cancel := context.WithCancel(t.Context())
-			_, err := ownership.Group{ID: 2}.Give(ctx, mounttest.Open(t, top), func(int64) { cancel() })
+			_, err := ownership.Group{ID: 2}.Apply(ctx, mounttest.Open(t, top), func(int64) { cancel() })
 			if !errors.Is(err, context.Canceled) {
 				t.Fatalf("got %v", err)
 			}
@@ -178,7 +178,7 @@ func TestATreeIsGivenAsDeepAsAPathIsLong(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	top := folder(t, 0o700, t.TempDir(), "top")
 	reached, beyond := nest(t, top, 1800), nest(t, folder(t, 0o700, top, "beyond"), 3000)
-	refused, err := ownership.Group{ID: someGroup}.Give(t.Context(), mounttest.Open(t, top), nobody)
+	refused, err := ownership.Group{ID: someGroup}.Apply(t.Context(), mounttest.Open(t, top), nobody)
 	if err != nil || refused != 1 {
 		t.Errorf("%d refused, %v", refused, err)
 	}
@@ -210,7 +210,7 @@ func TestFilesThatTheKernelKeepsAreCounted(t *testing.T) {
 	top := folder(t, 0o700, t.TempDir(), "top")
 	kept, plain := file(t, 0o600, top, "kept"), file(t, 0o600, top, "plain")
 	setFlags(t, kept, immutable)
-	refused, err := ownership.Group{ID: someGroup}.Give(t.Context(), mounttest.Open(t, top), nobody)
+	refused, err := ownership.Group{ID: someGroup}.Apply(t.Context(), mounttest.Open(t, top), nobody)
 	if err != nil || refused != 1 {
 		t.Errorf("%d refused, %v", refused, err)
 	}

@@ -33,7 +33,7 @@ func ByOwnToken(config *rest.Config, _ *http.Client) (metricsserver.Filter, erro
 	if err != nil {
 		return nil, err
 	}
-	readers := &readers{asker: asker.RESTClient(), answers: cache.NewLRUExpireCache(maxAnswers)}
+	readers := &filter{client: asker.RESTClient(), answers: cache.NewLRUExpireCache(maxAnswers)}
 	return func(log logr.Logger, handler http.Handler) (http.Handler, error) {
 		return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 			status, err := readers.statusFor(request)
@@ -50,28 +50,28 @@ func ByOwnToken(config *rest.Config, _ *http.Client) (metricsserver.Filter, erro
 }
 
 // readers are the clients that metrics are served to.
-type readers struct {
-	asker   rest.Interface
+type filter struct {
+	client   rest.Interface
 	answers *cache.LRUExpireCache
 }
 
 // question identifies what is asked, without the token itself.
-type question struct {
+type reviewKey struct {
 	token        [sha256.Size]byte
 	method, path string
 }
 
 // statusFor is 200 for a request that is to be served.
-func (r *readers) statusFor(request *http.Request) (int, error) {
+func (r *filter) statusFor(request *http.Request) (int, error) {
 	token, isBearer := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer ")
 	if !isBearer || token == "" {
 		return http.StatusUnauthorized, nil
 	}
-	asked := question{sha256.Sum256([]byte(token)), request.Method, request.URL.Path}
+	asked := reviewKey{sha256.Sum256([]byte(token)), request.Method, request.URL.Path}
 	if known, found := r.answers.Get(asked); found {
 		return known.(int), nil
 	}
-	status, err := r.ask(request.Context(), token, asked)
+	status, err := r.review(request.Context(), token, asked)
 	switch {
 	case err != nil:
 		return http.StatusServiceUnavailable, err
@@ -84,13 +84,13 @@ func (r *readers) statusFor(request *http.Request) (int, error) {
 }
 
 // ask asks the API server, as the client.
-func (r *readers) ask(ctx context.Context, token string, asked question) (int, error) {
+func (r *filter) review(ctx context.Context, token string, asked reviewKey) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: asked.path, Verb: strings.ToLower(asked.method)},
 	}}
-	err := r.asker.Post().Resource("selfsubjectaccessreviews").SetHeader("Authorization", "Bearer "+token).
+	err := r.client.Post().Resource("selfsubjectaccessreviews").SetHeader("Authorization", "Bearer "+token).
 		Body(review).Do(ctx).Into(review)
 	switch {
 	case apierrors.IsUnauthorized(err):

@@ -14,7 +14,7 @@ const (
 	linkPrefix = "google-"
 	// lookAgain is how often a disk is looked for although nothing was heard of it: no
 	// event comes from a folder of another machine's.
-	lookAgain = 500 * time.Millisecond
+	recheckEvery = 500 * time.Millisecond
 )
 
 // DiskFolder is where disks are found by their names, and how they tell that they are
@@ -65,7 +65,7 @@ func (f DiskFolder) Await(ctx context.Context, name, serial string) (*Disk, erro
 		return nil, err
 	}
 	defer stop()
-	tick := time.NewTicker(lookAgain)
+	tick := time.NewTicker(recheckEvery)
 	defer tick.Stop()
 	for {
 		disk, err := f.Open(name, serial)

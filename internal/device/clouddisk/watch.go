@@ -22,21 +22,21 @@ func (f DiskFolder) watch() (changes <-chan struct{}, stop func(), err error) {
 	}
 	// Non-blocking, and so one that Close ends a Read of.
 	events := os.NewFile(uintptr(fd), "inotify")
-	w := &watcher{folder: f.Path, events: events, descriptor: fd, told: make(chan struct{}, 1)}
+	w := &watcher{folder: f.Path, events: events, descriptor: fd, changed: make(chan struct{}, 1)}
 	if err := w.add(); err != nil {
 		events.Close()
 		return nil, nil, err
 	}
 	var running sync.WaitGroup
 	running.Go(w.listen)
-	return w.told, func() { events.Close(); running.Wait() }, nil
+	return w.changed, func() { events.Close(); running.Wait() }, nil
 }
 
 type watcher struct {
 	folder     string
 	events     *os.File
 	descriptor int
-	told       chan struct{}
+	changed       chan struct{}
 }
 
 // add listens to what there is. What is listened to already stays so.
@@ -70,7 +70,7 @@ func (w *watcher) listen() {
 			return
 		}
 		select {
-		case w.told <- struct{}{}:
+		case w.changed <- struct{}{}:
 		default:
 		}
 	}

@@ -54,7 +54,7 @@ func keepRoom(file *os.File, bytes int64) error {
 
 // checkRoom is for file systems that say yes, and keep no room all the same.
 func checkRoom(file *os.File, bytes int64) error {
-	taken, err := Taken(file)
+	taken, err := AllocatedBytes(file)
 	if err == nil && taken < bytes {
 		err = device.ErrCannotAllocate
 	}
@@ -63,7 +63,7 @@ func checkRoom(file *os.File, bytes int64) error {
 
 // Taken is how many bytes of the disk are kept for a file, or written. That is more
 // than its length where Allocate was cut off.
-func Taken(file *os.File) (int64, error) {
+func AllocatedBytes(file *os.File) (int64, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(file.Fd()), &stat); err != nil {
 		return 0, fmt.Errorf("asking what %s takes up: %w", file.Name(), err)

@@ -24,7 +24,7 @@ const (
 	attemptPause = 2 * time.Millisecond
 	// detachPatience is how long others, such as udev, may look at a device that
 	// is to go.
-	detachPatience = 5 * time.Second
+	detachTimeout = 5 * time.Second
 	detachRetry    = 20 * time.Millisecond
 )
 
@@ -141,17 +141,17 @@ func (l *Loop) Detach(ctx context.Context) error {
 		return fmt.Errorf("detaching %s: %w", l.Path(), err)
 	}
 	l.Close()
-	return l.awaitGone(ctx, before.shows())
+	return l.awaitGone(ctx, before.backing())
 }
 
 // awaitGone waits until a loop device doesn't show a file any more.
 func (l *Loop) awaitGone(ctx context.Context, shown identity) error {
-	ctx, cancel := context.WithTimeout(ctx, detachPatience)
+	ctx, cancel := context.WithTimeout(ctx, detachTimeout)
 	defer cancel()
 	tick := time.NewTicker(detachRetry)
 	defer tick.Stop()
 	for {
-		again, err := openIfShows(l.name, shown)
+		again, err := openIfBackedBy(l.name, shown)
 		if again == nil || err != nil {
 			return err
 		}

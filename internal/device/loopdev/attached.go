@@ -24,7 +24,7 @@ func ReadAttached() (Attached, error) {
 			continue // it is going away just now, and if not, it is found another time
 		}
 		if status, err := loop.status(); err == nil && status != nil {
-			attached[status.shows()] = name
+			attached[status.backing()] = name
 		}
 		loop.Close()
 	}
@@ -42,5 +42,5 @@ func (a Attached) Find(image *os.File) (*Loop, error) {
 	if !found {
 		return nil, nil
 	}
-	return openIfShows(name, identityOf(stat))
+	return openIfBackedBy(name, identityOf(stat))
 }

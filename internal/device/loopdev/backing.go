@@ -32,7 +32,7 @@ func ImageOf(path string) (*os.File, error) {
 		return nil, fmt.Errorf("opening the file that %s shows: %w", path, err)
 	}
 	// The name may be another file's by now.
-	shows, err := Shows(path, image)
+	shows, err := IsBackedBy(path, image)
 	if err == nil && !shows {
 		err = fmt.Errorf("%s shows a file that was %s once: find out where that is, or detach the device (losetup --detach %s)", path, image.Name(), path)
 	}
@@ -41,4 +41,31 @@ func ImageOf(path string) (*os.File, error) {
 		return nil, err
 	}
 	return image, nil
+}
+
+// Shows says whether the loop device at a path shows an image. It only looks: it
+// neither takes the device nor wakes programs that watch for writers. A partition shows none.
+func IsBackedBy(path string, image *os.File) (bool, error) {
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(image.Fd()), &stat); err != nil {
+		return false, fmt.Errorf("asking for the inode of %s: %w", image.Name(), err)
+	}
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return false, &os.PathError{Op: "opening", Path: path, Err: err}
+	}
+	opened := os.NewFile(uintptr(fd), path)
+	defer opened.Close()
+	// The kernel answers for a partition what it answers for the whole device.
+	if number, err := numberOfDevice(opened); err != nil || kernelsSysfs.loopAt(number) == "" {
+		return false, nil
+	}
+	info, err := unix.IoctlLoopGetStatus64(fd)
+	if errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENOTTY) {
+		return false, nil // it shows nothing, or is no loop device
+	}
+	if err != nil {
+		return false, fmt.Errorf("asking what %s shows: %w", path, err)
+	}
+	return (*status)(info).backing() == identityOf(stat), nil
 }

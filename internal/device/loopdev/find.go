@@ -21,7 +21,7 @@ func Find(image *os.File) (*Loop, error) {
 		return nil, err
 	}
 	for _, name := range attached {
-		loop, err := openIfShows(name, identityOf(stat))
+		loop, err := openIfBackedBy(name, identityOf(stat))
 		if loop != nil || err != nil {
 			return loop, err
 		}
@@ -30,7 +30,7 @@ func Find(image *os.File) (*Loop, error) {
 }
 
 // openIfShows opens a loop device, if it shows a file; else it returns nil.
-func openIfShows(name string, wanted identity) (*Loop, error) {
+func openIfBackedBy(name string, wanted identity) (*Loop, error) {
 	// Not for writing: each close after that has udev look at the device.
 	loop, err := openLoop(name, unix.O_RDONLY)
 	if errors.Is(err, unix.ENXIO) || errors.Is(err, os.ErrNotExist) && !isAttached(name) {
@@ -40,7 +40,7 @@ func openIfShows(name string, wanted identity) (*Loop, error) {
 		return nil, err
 	}
 	status, err := loop.status()
-	if err == nil && status != nil && status.shows() == wanted {
+	if err == nil && status != nil && status.backing() == wanted {
 		if err = status.refuseForeign(loop.Path()); err == nil {
 			return loop, nil
 		}

@@ -17,7 +17,7 @@ const (
 	lockRetry = 10 * time.Millisecond
 	// lockPatience is longer than anybody holds it who attaches. Who copies an image,
 	// or removes it, may take long.
-	lockPatience = 3 * time.Second
+	lockTimeout = 3 * time.Second
 )
 
 // Reserve keeps an image from being attached until the file that it returns is
@@ -48,7 +48,7 @@ func lock(ctx context.Context, image *os.File) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	patient, cancel := context.WithTimeoutCause(ctx, lockPatience, device.ErrReserved)
+	patient, cancel := context.WithTimeoutCause(ctx, lockTimeout, device.ErrReserved)
 	defer cancel()
 	if err := awaitLock(patient, file); err != nil {
 		file.Close()

@@ -83,7 +83,7 @@ func identityOf(stat unix.Stat_t) identity {
 // status is what the kernel tells of a loop device.
 type status unix.LoopInfo64
 
-func (s *status) shows() identity { return identity{device: s.Device, inode: s.Inode} }
+func (s *status) backing() identity { return identity{device: s.Device, inode: s.Inode} }
 
 func (s *status) refuseForeign(path string) error {
 	if s.Offset != 0 || s.Sizelimit != 0 || s.Flags&unix.LO_FLAGS_READ_ONLY != 0 {

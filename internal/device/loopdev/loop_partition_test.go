@@ -60,7 +60,7 @@ func TestAPartitionOfALoopDeviceIsNotTheDevice(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	image := devicetest.NewImage(t, devicetest.Mebibyte)
 	path, number := partitioned(t, image)
-	if shows, err := loopdev.Shows(path, image); shows || err != nil {
+	if shows, err := loopdev.IsBackedBy(path, image); shows || err != nil {
 		t.Errorf("%s is taken for the whole: %v", path, err)
 	}
 	if found, err := loopdev.ImageOf(path); found != nil || err != nil {

@@ -58,5 +58,5 @@ func listDisks(s *engine.Engine, r *wire.Request) (any, error) {
 func aggregateDisks(s *engine.Engine, r *wire.Request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
-	return wire.AggregatedList(r, "diskAggregatedList", "disks", s.Options.Places.Scopes(), disksBelow(s, r, wire.ProjectPath(r.Project)))
+	return wire.AggregatedList(r, "diskAggregatedList", "disks", s.Options.Locations.Scopes(), disksBelow(s, r, wire.ProjectPath(r.Project)))
 }

@@ -108,7 +108,7 @@ func checkReplicas(s *engine.Engine, disk compute.Disk) error {
 	for _, zone := range disk.ReplicaZones {
 		name := wire.BaseName(zone)
 		isHere := zone == wire.ZonePath(wire.ProjectOf(disk.SelfLink), name) && wire.RegionOf(name) == wire.BaseName(disk.Region)
-		if !isHere || !slices.Contains(s.Options.Places.Zones, name) {
+		if !isHere || !slices.Contains(s.Options.Locations.Zones, name) {
 			return wire.Invalid("resource.replicaZones", zone, "It is no zone of the region.")
 		}
 	}

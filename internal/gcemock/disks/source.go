@@ -109,7 +109,7 @@ func clonedBy(s *engine.Engine, disk *compute.Disk) (Source, int64, error) {
 		return Source{}, 0, wire.NotReady(path)
 	case wire.BaseName(row.Type) != wire.BaseName(disk.Type):
 		return Source{}, 0, wire.Invalid("resource.type", disk.Type, "A clone has the type of its source disk.")
-	case !isCloneablePlace(row, disk):
+	case !isCloneableTo(row, disk):
 		return Source{}, 0, wire.Invalid("resource.sourceDisk", path, "The source disk is in another location than its clone.")
 	}
 	disk.SourceDiskId = strconv.FormatUint(row.Id, 10)
@@ -118,7 +118,7 @@ func clonedBy(s *engine.Engine, disk *compute.Disk) (Source, int64, error) {
 
 // isCloneablePlace reports whether a disk can be cloned to where its clone is to be:
 // within its zone or region, or from a zone to a regional disk that has a replica there.
-func isCloneablePlace(from compute.Disk, clone *compute.Disk) bool {
+func isCloneableTo(from compute.Disk, clone *compute.Disk) bool {
 	if from.Zone != "" && clone.Region != "" {
 		return slices.Contains(clone.ReplicaZones, from.Zone)
 	}

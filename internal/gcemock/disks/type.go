@@ -60,8 +60,8 @@ func listDiskTypes(_ *engine.Engine, r *wire.Request) (any, error) {
 
 func aggregateDiskTypes(s *engine.Engine, r *wire.Request) (any, error) {
 	var all []wire.Listed[*compute.DiskType]
-	for _, scope := range s.Options.Places.Scopes() {
+	for _, scope := range s.Options.Locations.Scopes() {
 		all = append(all, diskTypesIn(r, scope)...)
 	}
-	return wire.AggregatedList(r, "diskTypeAggregatedList", "diskTypes", s.Options.Places.Scopes(), all)
+	return wire.AggregatedList(r, "diskTypeAggregatedList", "diskTypes", s.Options.Locations.Scopes(), all)
 }

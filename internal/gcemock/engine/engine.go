@@ -24,7 +24,7 @@ type Options struct {
 	// Folder keeps all that exists. It belongs to one engine at a time.
 	Folder string
 	// Places are the projects and zones that there are.
-	Places wire.Places
+	Locations wire.Locations
 	// Latency is how long an operation takes.
 	Latency time.Duration
 	// QuotaGb limits the size of all disks of a project in a region; 0: no limit.
@@ -45,7 +45,7 @@ type Engine struct {
 	Faults   *fault.Set
 	Jobs     map[string]func() Job
 	busy     keyedLock
-	waiting  waiting
+	waiters  waiters
 
 	ctx     context.Context
 	stop    context.CancelFunc

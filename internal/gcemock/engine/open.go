@@ -25,7 +25,7 @@ func Open(ctx context.Context, options Options, jobs map[string]func() Job) (*En
 	ctx, stop := context.WithCancel(ctx)
 	s := &Engine{
 		Options: options, Store: opened, Contents: state.Contents{Folder: options.Folder},
-		Faults: fault.NewSet(), Jobs: jobs, waiting: newWaiting(), ctx: ctx, stop: stop,
+		Faults: fault.NewSet(), Jobs: jobs, waiters: newWaiters(), ctx: ctx, stop: stop,
 	}
 	s.Faults.SetLatency(fault.Latency{Operation: options.Latency})
 	s.restoreDevices(ctx)

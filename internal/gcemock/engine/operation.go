@@ -49,7 +49,7 @@ func (s *Engine) waitOperation(r *wire.Request) (any, error) {
 	// With the lock held, so that it doesn't end between being seen and waited for.
 	s.Lock()
 	row, err := s.findOperation(r)
-	ended := s.waiting.ended(row.Public.SelfLink, err != nil || row.Public.Status == state.StatusDone)
+	ended := s.waiters.ended(row.Public.SelfLink, err != nil || row.Public.Status == state.StatusDone)
 	s.Unlock()
 	if err != nil {
 		return nil, err

@@ -90,7 +90,7 @@ func (s *Engine) perform(path string, job Job, failure *wire.Error) error {
 
 // end makes the outcome of an operation seen, and the operation DONE with it.
 func (s *Engine) end(path string, job Job, begun bool, failed error) error {
-	defer s.waiting.wake(path)
+	defer s.waiters.wake(path)
 	return s.Update(func() error {
 		row, _ := s.Operations.Get(path)
 		switch {

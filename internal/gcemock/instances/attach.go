@@ -115,7 +115,7 @@ func checkAttachable(s *engine.Engine, asked state.Attachment, operation string)
 	case disk.Status != state.StatusReady:
 		return wire.NotReady(asked.Disk)
 	}
-	if err := checkPlace(disk, instance); err != nil {
+	if err := checkReplicaZone(disk, instance); err != nil {
 		return err
 	}
 	if err := checkSharing(s, disk, asked, operation); err != nil {
@@ -150,16 +150,16 @@ func (j *attachDisk) Begin(s *engine.Engine, operation string) error {
 	if err := checkAttachable(s, j.Asked, operation); err != nil {
 		return err
 	}
-	if err := checkTakes(s, j.Asked); err != nil {
+	if err := checkDiskType(s, j.Asked); err != nil {
 		return err
 	}
-	takeAttachment(s, j.Asked, operation)
+	reserveAttachment(s, j.Asked, operation)
 	return nil
 }
 
 // takeAttachment keeps a disk for an operation. A crash before it is done leaves that
 // known, so that no other gets the disk while the device may already be there.
-func takeAttachment(s *engine.Engine, asked state.Attachment, operation string) {
+func reserveAttachment(s *engine.Engine, asked state.Attachment, operation string) {
 	asked.Taken = operation
 	asked.Index = freeIndex(s, asked.Path(), asked.Instance)
 	s.Attachments.Put(asked.Path(), asked)

@@ -83,10 +83,10 @@ func (j *insertInstance) Work(ctx context.Context, s *engine.Engine) error {
 			if err := checkAttachable(s, disk, ""); err != nil {
 				return err
 			}
-			if err := checkTakes(s, disk); err != nil {
+			if err := checkDiskType(s, disk); err != nil {
 				return err
 			}
-			takeAttachment(s, disk, j.Instance.SelfLink)
+			reserveAttachment(s, disk, j.Instance.SelfLink)
 			return nil
 		})
 		if err != nil {

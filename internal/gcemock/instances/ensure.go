@@ -13,7 +13,7 @@ import (
 
 // Ensure makes an instance that runs, at once, unless it is there.
 func Ensure(s *engine.Engine, project, zone, name, machineType string) error {
-	if !slices.Contains(s.Options.Places.Projects, project) || !slices.Contains(s.Options.Places.Zones, zone) {
+	if !slices.Contains(s.Options.Locations.Projects, project) || !slices.Contains(s.Options.Locations.Zones, zone) {
 		return fmt.Errorf("making instance %s: there is no zone %s in project %s", name, zone, project)
 	}
 	path := wire.ZonePath(project, zone) + "/instances/" + name

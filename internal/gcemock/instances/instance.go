@@ -63,7 +63,7 @@ func listInstances(s *engine.Engine, r *wire.Request) (any, error) {
 func aggregateInstances(s *engine.Engine, r *wire.Request) (any, error) {
 	s.Lock()
 	defer s.Unlock()
-	return wire.AggregatedList(r, "instanceAggregatedList", "instances", s.Options.Places.ZoneScopes(), instancesBelow(s, r, wire.ProjectPath(r.Project)))
+	return wire.AggregatedList(r, "instanceAggregatedList", "instances", s.Options.Locations.ZoneScopes(), instancesBelow(s, r, wire.ProjectPath(r.Project)))
 }
 
 func setStatus(s *engine.Engine, instance, status string) {

@@ -116,7 +116,7 @@ func (m machineSeries) maxDisks(cpus int64) int {
 }
 
 // takes reports whether instances of this machine type take disks of a type.
-func (k machineKind) takes(diskType string) bool {
+func (k machineKind) supports(diskType string) bool {
 	if strings.HasPrefix(diskType, "hyperdisk-") {
 		return k.hyper
 	}

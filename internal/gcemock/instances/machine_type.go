@@ -41,8 +41,8 @@ func listMachineTypes(_ *engine.Engine, r *wire.Request) (any, error) {
 
 func aggregateMachineTypes(s *engine.Engine, r *wire.Request) (any, error) {
 	var all []wire.Listed[*compute.MachineType]
-	for _, zone := range s.Options.Places.Zones {
+	for _, zone := range s.Options.Locations.Zones {
 		all = append(all, machineTypesIn(r, zone)...)
 	}
-	return wire.AggregatedList(r, "machineTypeAggregatedList", "machineTypes", s.Options.Places.ZoneScopes(), all)
+	return wire.AggregatedList(r, "machineTypeAggregatedList", "machineTypes", s.Options.Locations.ZoneScopes(), all)
 }

@@ -50,7 +50,7 @@ func canShare(accessMode, one, other string) bool {
 }
 
 // checkPlace checks that a regional disk has a replica in an instance's zone.
-func checkPlace(disk compute.Disk, instance compute.Instance) error {
+func checkReplicaZone(disk compute.Disk, instance compute.Instance) error {
 	if disk.Region != "" && !slices.Contains(disk.ReplicaZones, instance.Zone) {
 		return wire.Invalid("resource.source", disk.SelfLink, "The disk has no replica in the zone of the instance.")
 	}
@@ -59,9 +59,9 @@ func checkPlace(disk compute.Disk, instance compute.Instance) error {
 
 // checkTakes checks that an instance takes disks of a disk's type. Google says so only
 // in the operation.
-func checkTakes(s *engine.Engine, asked state.Attachment) error {
+func checkDiskType(s *engine.Engine, asked state.Attachment) error {
 	disk, instance := s.Disks.Rows[asked.Disk], s.Instances.Rows[asked.Instance]
-	if !machineOf(instance).takes(wire.BaseName(disk.Type)) {
+	if !machineOf(instance).supports(wire.BaseName(disk.Type)) {
 		return &wire.Error{
 			Status: http.StatusBadRequest, Reason: wire.ReasonInvalid, Code: "UNSUPPORTED_OPERATION",
 			Message: "[" + wire.BaseName(disk.Type) + "] features are not compatible for creating instance.",

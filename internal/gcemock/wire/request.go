@@ -58,7 +58,7 @@ type Method struct {
 }
 
 // Read takes in a request, and checks that its project, zone and region exist.
-func Read(r *http.Request, called Method, at Places) (*Request, error) {
+func Read(r *http.Request, called Method, at Locations) (*Request, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, MaxBody))
 	if err != nil {
 		return nil, fmt.Errorf("reading the request: %w", err)

@@ -73,7 +73,7 @@ func (m *measurement) walk(dir *os.File, depth int) error {
 		}
 		var below []string
 		for _, name := range names {
-			isDir, err := m.look(dir, name)
+			isDir, err := m.inspect(dir, name)
 			if err != nil {
 				return err
 			}
@@ -93,7 +93,7 @@ func (m *measurement) walk(dir *os.File, depth int) error {
 }
 
 // look counts one entry of a directory, and says whether to go into it.
-func (m *measurement) look(dir *os.File, name string) (isDir bool, err error) {
+func (m *measurement) inspect(dir *os.File, name string) (isDir bool, err error) {
 	var stat unix.Stat_t
 	err = unix.Fstatat(int(dir.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT)
 	if errors.Is(err, unix.ENOENT) {

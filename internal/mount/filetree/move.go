@@ -49,7 +49,7 @@ func IsEmpty(dir *os.File) (bool, error) {
 
 // TakeDir opens the directory name in an open one, and makes it, for its owner alone,
 // unless it is there. Anything else that has the name gets another one, which is random.
-func TakeDir(parent *os.File, name string) (*os.File, error) {
+func OpenOrMakeDir(parent *os.File, name string) (*os.File, error) {
 	found, err := safepath.OpenAt(parent, name)
 	if errors.Is(err, safepath.ErrOutside) || errors.Is(err, unix.ENOTDIR) {
 		if err := rename(parent, name, name+"-"+rand.Text()); err != nil {

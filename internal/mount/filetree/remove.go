@@ -70,7 +70,7 @@ func RemoveTree(ctx context.Context, parent *os.File, name string) error {
 // empty removes all that a directory holds.
 func (r *removal) empty(dir *os.File, depth int) error {
 	for {
-		names, err := r.some(dir)
+		names, err := r.batch(dir)
 		if err != nil || len(names) == 0 {
 			return err
 		}
@@ -86,7 +86,7 @@ func (r *removal) empty(dir *os.File, depth int) error {
 func (r *removal) remove(dir *os.File, name string, depth int) error {
 	err := unlinkAnyway(dir, name, 0)
 	if err == nil || depth >= maxDepth && errors.Is(err, unix.EISDIR) && r.moveToTop(dir, name) {
-		return r.get()
+		return r.count()
 	}
 	if !errors.Is(err, unix.EISDIR) {
 		return err
@@ -108,7 +108,7 @@ func (r *removal) remove(dir *os.File, name string, depth int) error {
 	if err != nil {
 		return err
 	}
-	return r.get()
+	return r.count()
 }
 
 // moveToTop moves a directory to the top of the tree, where it is found again, and tells

@@ -67,7 +67,7 @@ func (r *removal) emptyDeep(top *os.File) error {
 // empty, which it opens. It is nil if there is none.
 func (r *removal) emptyUntilChild(dir *os.File) (child *os.File, err error) {
 	for {
-		names, err := r.some(dir)
+		names, err := r.batch(dir)
 		if err != nil || len(names) == 0 {
 			return nil, err
 		}
@@ -80,7 +80,7 @@ func (r *removal) emptyUntilChild(dir *os.File) (child *os.File, err error) {
 				return openAnyway(dir, name)
 			}
 			if err == nil {
-				err = r.get()
+				err = r.count()
 			}
 			if err != nil {
 				return nil, err
@@ -99,7 +99,7 @@ func (d *descent) down(child *os.File) error {
 		d.above, d.partial = append(d.above[:0], d.above[maxRemembered/2:]...), true
 	}
 	d.above = append(d.above, id)
-	d.leave()
+	d.closeHere()
 	d.here = child
 	return nil
 }
@@ -124,7 +124,7 @@ func (d *descent) up() error {
 		return err
 	}
 	d.above = d.above[:len(d.above)-1]
-	d.leave()
+	d.closeHere()
 	d.here = parent
 	if len(d.above) == 0 && !d.partial {
 		d.restart()
@@ -134,11 +134,11 @@ func (d *descent) up() error {
 
 // restart begins again at the top.
 func (d *descent) restart() {
-	d.leave()
+	d.closeHere()
 	d.here, d.above, d.partial = d.top, nil, false
 }
 
-func (d *descent) leave() {
+func (d *descent) closeHere() {
 	if d.here != d.top {
 		d.here.Close()
 	}

@@ -31,7 +31,7 @@ func (r *removal) isLate() bool { return !r.until.IsZero() && time.Now().After(r
 // get counts one entry that is gone from where it was, and returns ErrUnfinished once the
 // time is up. The way down to the entries of a deep tree may take all of the time: there, as
 // much is removed as the way was long, or no call would ever get on.
-func (r *removal) get() error {
+func (r *removal) count() error {
 	r.done++
 	if r.done > r.steps && r.isLate() {
 		return ErrUnfinished
@@ -41,7 +41,7 @@ func (r *removal) get() error {
 
 // some lists the first names in a directory: from the start each time, because removing
 // moves what a listing continues with.
-func (r *removal) some(dir *os.File) ([]string, error) {
+func (r *removal) batch(dir *os.File) ([]string, error) {
 	if err := r.ctx.Err(); err != nil {
 		return nil, fmt.Errorf("removing %s: %w", dir.Name(), err)
 	}

@@ -48,7 +48,7 @@ func (f *Fake) BindTree(source *os.File, target string, options mount.TreeOption
 }
 
 // SetApart implements mount.Mounter. All of its mounts are apart.
-func (*Fake) SetApart(string) error { return nil }
+func (*Fake) MakePrivate(string) error { return nil }
 
 // Tmpfs implements mount.Mounter.
 func (f *Fake) Tmpfs(target string, _ mount.TmpfsOptions) error {

@@ -31,7 +31,7 @@ func HasProgram() bool { return programOfCalls() != "/proc/self/exe" }
 // call is a kernel call in a process of its own.
 type call struct {
 	process *os.Process
-	place   *place
+	slot   *slot
 	// gone is closed when the process is; err is set before.
 	gone chan struct{}
 	err  error
@@ -43,7 +43,7 @@ type call struct {
 // with the thread that started it, and so with this program: no call goes on that nothing
 // waits for.
 func (c *call) run(argument string, asks bool, started chan<- error) {
-	defer c.place.leave()
+	defer c.slot.release()
 	defer close(c.gone)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -62,7 +62,7 @@ func (c *call) run(argument string, asks bool, started chan<- error) {
 	}
 	c.err = outcome(child.Wait(), output.Bytes())
 	if asks {
-		c.place.note(!c.killed.Load())
+		c.slot.setAnswers(!c.killed.Load())
 	}
 }
 

@@ -13,12 +13,12 @@ import (
 
 // A call that hangs is one that was stopped: it ends when it is killed, and not before.
 func TestACallKeepsItsPlaceUntilItsProcessIsGone(t *testing.T) {
-	places := &Places{}
-	at, err := places.take(t.Context(), peer{"a", "a"}, toMount, false)
+	places := &Slots{}
+	at, err := places.acquire(t.Context(), peer{"a", "a"}, toMount, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	begun, started := &call{place: at, gone: make(chan struct{})}, make(chan error)
+	begun, started := &call{slot: at, gone: make(chan struct{})}, make(chan error)
 	go begun.run(`{"Ask":true,"Target":"/"}`, true, started)
 	if err := <-started; err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func TestACallKeepsItsPlaceUntilItsProcessIsGone(t *testing.T) {
 	// The place is left last, after the call is known to be over.
 	for deadline := time.After(10 * time.Second); ; {
 		places.mu.Lock()
-		running, ended := places.running, places.next()
+		running, ended := places.running, places.nextEnd()
 		places.mu.Unlock()
 		if running == 0 {
 			return
@@ -47,9 +47,9 @@ func TestACallThatIsRefusedSaysSo(t *testing.T) {
 	if _, err := parseRequest(`{"Ask":true,"Target":"/","New":1}`); err == nil || !strings.Contains(err.Error(), "version") {
 		t.Errorf("got %v", err)
 	}
-	full := &Places{}
+	full := &Slots{}
 	for range toAsk.server {
-		at, err := full.take(t.Context(), peer{"overlay", "overlay"}, toAsk, false)
+		at, err := full.acquire(t.Context(), peer{"overlay", "overlay"}, toAsk, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +61,7 @@ func TestACallThatIsRefusedSaysSo(t *testing.T) {
 	}
 	own := request{Ask: true, Target: "/"}.peer(table)
 	full.servers[own.key] = full.servers["overlay"]
-	apart := Apart{Ask: time.Minute, Places: full}
+	apart := Calls{AnswerTimeout: time.Minute, Slots: full}
 	if _, err := apart.answers(t.Context(), "/"); !errors.Is(err, ErrBusy) {
 		t.Errorf("asking gave %v", err)
 	}

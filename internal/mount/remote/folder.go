@@ -67,7 +67,7 @@ func (f Folder) makeIn(ctx context.Context, parent *os.File) error {
 		return err
 	}
 	defer unfinished.Close()
-	if err := f.giveAway(unfinished); err != nil {
+	if err := f.setOwner(unfinished); err != nil {
 		return err
 	}
 	at := int(parent.Fd())
@@ -79,7 +79,7 @@ func (f Folder) makeIn(ctx context.Context, parent *os.File) error {
 
 // giveAway sets owner and mode. Where the owner is the right one already, a server that
 // doesn't let its clients act as root isn't asked for more than it grants.
-func (f Folder) giveAway(dir *os.File) error {
+func (f Folder) setOwner(dir *os.File) error {
 	writable, err := safepath.Reopen(dir)
 	if err != nil {
 		return err

@@ -42,7 +42,7 @@ func TestNFS(t *testing.T) { guest.RunSpecs(t, "NFS") }
 
 // services are what each node serves.
 func services() ([]any, error) {
-	plugin, err := nfs.New(remote.NewApart(), filepath.Join(pluginDir, "nfs"))
+	plugin, err := nfs.New(remote.NewCalls(), filepath.Join(pluginDir, "nfs"))
 	if err != nil {
 		return nil, err
 	}

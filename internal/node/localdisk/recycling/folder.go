@@ -134,7 +134,7 @@ func takeOver(ctx context.Context, dir, mine *os.File, attempt string, until tim
 		return err
 	}
 	defer all.Close()
-	left, err := filetree.TakeDir(mine, recycling)
+	left, err := filetree.OpenOrMakeDir(mine, recycling)
 	if err != nil {
 		return err
 	}
@@ -171,12 +171,12 @@ func refuseInUse(dir *os.File) error {
 
 // makeAside makes an attempt's directory, and opens it.
 func makeAside(dir *os.File, attempt string) (*os.File, error) {
-	all, err := filetree.TakeDir(dir, recycling)
+	all, err := filetree.OpenOrMakeDir(dir, recycling)
 	if err != nil {
 		return nil, err
 	}
 	defer all.Close()
-	return filetree.TakeDir(all, attempt)
+	return filetree.OpenOrMakeDir(all, attempt)
 }
 
 // leave takes away what an attempt made to work in, unless something is in it.

@@ -81,5 +81,5 @@ func (d *draftRoom) taken(volume layout.Volume) (int64, error) {
 	if d.image == nil || volume.Copy {
 		return 0, nil
 	}
-	return loopdev.Taken(d.image)
+	return loopdev.AllocatedBytes(d.image)
 }

@@ -44,7 +44,7 @@ func (s *Store) extendBeside(turn room.Turn, image *os.File, volume layout.Volum
 		return err
 	}
 	// That is more than its size where a crash cut off its growth: it is its own.
-	taken, err := loopdev.Taken(image)
+	taken, err := loopdev.AllocatedBytes(image)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func give(ctx context.Context, owner ownership.Owner, spec volumes.Spec, source 
 	if !isGiven(spec) {
 		return nil
 	}
-	return owner.Give(ctx, spec.Pod, spec.Name(), source)
+	return owner.ApplyFSGroup(ctx, spec.Pod, spec.Name(), source)
 }
 
 // giveDirectory gives away a directory while it is mounted for the pod, so that nobody

@@ -87,7 +87,7 @@ func (p place) checkDevice(path string) error {
 		return errTakenAway
 	}
 	defer image.Close()
-	shows, err := loopdev.Shows(path, image)
+	shows, err := loopdev.IsBackedBy(path, image)
 	if err == nil && !shows {
 		err = errTakenAway
 	}

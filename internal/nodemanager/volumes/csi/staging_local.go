@@ -134,7 +134,7 @@ func (r stagedLocal) isShownBy(point mount.Point, source *os.File) (bool, error)
 			return false, err
 		}
 		defer loop.Close()
-		return loopdev.Shows(loop.Path(), source)
+		return loopdev.IsBackedBy(loop.Path(), source)
 	}
 	wanted, err := source.Stat()
 	if err != nil {

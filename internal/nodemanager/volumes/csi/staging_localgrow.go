@@ -138,7 +138,7 @@ func (s *LocalStaging) checkImage(path, number string) error {
 		return errTakenAway
 	}
 	defer loop.Close()
-	shows, err := loopdev.Shows(loop.Path(), image)
+	shows, err := loopdev.IsBackedBy(loop.Path(), image)
 	if err == nil && !shows {
 		err = errRemoved
 	}

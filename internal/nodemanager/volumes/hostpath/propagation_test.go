@@ -100,7 +100,7 @@ func TestAVolumeThatFollowsTheNodeIsFoundAndTakenAwayByTheNextAgent(t *testing.T
 	}
 	mustBePublished(t, plugin, spec, dir)
 	// An agent that died after it had set the mounts apart, and before it unmounted them.
-	if err := kernel.SetApart(dir); err != nil {
+	if err := kernel.MakePrivate(dir); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {

@@ -47,7 +47,7 @@ type Folders interface {
 	RemoveFolder(ctx context.Context, base string, folder remote.Folder) error
 }
 
-var _ Folders = remote.Apart{}
+var _ Folders = remote.Calls{}
 
 // Plugin is the volume type. Its zero value isn't usable: see New.
 type Plugin struct {

@@ -36,9 +36,9 @@ func (p Plugin) give(ctx context.Context, spec volumes.Spec, source *os.File, di
 		return err
 	}
 	if used {
-		return p.owner.TellOther(ctx, spec.Pod, spec.Name(), source)
+		return p.owner.ReportOtherGroup(ctx, spec.Pod, spec.Name(), source)
 	}
-	return p.owner.Give(ctx, spec.Pod, spec.Name(), source)
+	return p.owner.ApplyFSGroup(ctx, spec.Pod, spec.Name(), source)
 }
 
 // isUsedBeside says whether another pod has the directory, or a part of it: it is mounted

@@ -46,7 +46,7 @@ type Mounter interface {
 	Table() (mount.Table, error)
 }
 
-var _ Mounter = remote.Apart{}
+var _ Mounter = remote.Calls{}
 
 // Plugin is the volume type. Its zero value isn't usable: see New.
 type Plugin struct {

@@ -18,7 +18,7 @@ import (
 )
 
 // apart is patient enough for a busy machine.
-var apart = remote.Apart{Ask: time.Minute, Orderly: time.Minute, Force: time.Minute}
+var apart = remote.Calls{AnswerTimeout: time.Minute, UnmountTimeout: time.Minute, ForceTimeout: time.Minute}
 
 // tmpfs mounts a file system in memory.
 func tmpfs(t *testing.T, path string) {
@@ -82,13 +82,13 @@ func TestAMountInUseIsNotTakenApartFromAServerThatAnswers(t *testing.T) {
 
 func TestAMountWhoseServerIsSilentIsTakenByForceAndThatIsTold(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	for name, unmount := range map[string]func(remote.Apart, string) error{
-		"the last": func(apart remote.Apart, path string) error {
+	for name, unmount := range map[string]func(remote.Calls, string) error{
+		"the last": func(apart remote.Calls, path string) error {
 			done, err := apart.Unmount(t.Context(), path)
 			<-done
 			return err
 		},
-		"one of several": func(apart remote.Apart, path string) error { return apart.Unbind(t.Context(), path) },
+		"one of several": func(apart remote.Calls, path string) error { return apart.Unbind(t.Context(), path) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			target := mounttest.TempDir(t)
@@ -100,7 +100,7 @@ func TestAMountWhoseServerIsSilentIsTakenByForceAndThatIsTold(t *testing.T) {
 			defer user.Close()
 			// Nobody answers that fast.
 			impatient := apart
-			impatient.Ask = 0
+			impatient.AnswerTimeout = 0
 
 			if err := unmount(impatient, target); !errors.Is(err, remote.ErrDetached) {
 				t.Errorf("got %v", err)

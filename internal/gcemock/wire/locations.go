@@ -3,10 +3,10 @@ package wire
 import "slices"
 
 // Places are the projects and zones of a cloud.
-type Places struct{ Projects, Zones []string }
+type Locations struct{ Projects, Zones []string }
 
 // Regions are the regions of all zones, in order.
-func (p Places) Regions() (regions []string) {
+func (p Locations) Regions() (regions []string) {
 	for _, zone := range p.Zones {
 		regions = append(regions, RegionOf(zone))
 	}
@@ -15,10 +15,10 @@ func (p Places) Regions() (regions []string) {
 }
 
 // HasRegion reports whether a zone of the region exists.
-func (p Places) HasRegion(name string) bool { return slices.Contains(p.Regions(), name) }
+func (p Locations) HasRegion(name string) bool { return slices.Contains(p.Regions(), name) }
 
 // Scopes are the scopes of aggregated lists: all regions and zones.
-func (p Places) Scopes() (scopes []string) {
+func (p Locations) Scopes() (scopes []string) {
 	for _, region := range p.Regions() {
 		scopes = append(scopes, "regions/"+region)
 	}
@@ -26,7 +26,7 @@ func (p Places) Scopes() (scopes []string) {
 }
 
 // ZoneScopes are those of resources that only zones have.
-func (p Places) ZoneScopes() (scopes []string) {
+func (p Locations) ZoneScopes() (scopes []string) {
 	for _, zone := range p.Zones {
 		scopes = append(scopes, "zones/"+zone)
 	}

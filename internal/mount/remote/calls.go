@@ -31,26 +31,26 @@ var ErrDetached = errors.New("the server doesn't answer: the mount was detached 
 // that is silent, the kernel waits, and whoever called it can't be stopped but by
 // killing its process. So each call is made in a process of its own: the agent
 // goes on, and knows when the kernel is really done.
-type Apart struct {
+type Calls struct {
 	// Ask, Orderly and Force are how long a server may take to answer, to take
 	// what is left to write, and the kernel to do without the server.
-	Ask, Orderly, Force time.Duration
+	AnswerTimeout, UnmountTimeout, ForceTimeout time.Duration
 	// Places are those of all calls of this program. Nil: calls aren't counted.
-	Places *Places
+	Slots *Slots
 }
 
 // NewApart returns an Apart for servers as they usually are. A program has one, so that its
 // calls are counted together.
-func NewApart() Apart {
-	return Apart{Ask: 20 * time.Second, Orderly: 30 * time.Second, Force: 5 * time.Second, Places: &Places{}}
+func NewCalls() Calls {
+	return Calls{AnswerTimeout: 20 * time.Second, UnmountTimeout: 30 * time.Second, ForceTimeout: 5 * time.Second, Slots: &Slots{}}
 }
 
 // Table is what is mounted now.
-func (Apart) Table() (mount.Table, error) { return mount.Kernel{}.Table() }
+func (Calls) Table() (mount.Table, error) { return mount.Kernel{}.Table() }
 
 // NFS mounts a directory of an NFS server. When the context ends, the call is
 // killed; NFS returns once it is gone. It is ErrBusy where too many calls wait already.
-func (a Apart) NFS(ctx context.Context, share NFS, target string) error {
+func (a Calls) NFS(ctx context.Context, share NFS, target string) error {
 	err := a.finish(ctx, request{Mount: &share, Target: target})
 	if errors.Is(err, unix.ENODEV) {
 		return ErrNoNFSClient
@@ -59,12 +59,12 @@ func (a Apart) NFS(ctx context.Context, share NFS, target string) error {
 }
 
 // BindMount makes the directory source visible at target. It ends as NFS does.
-func (a Apart) BindMount(ctx context.Context, source, target string, access mount.Access) error {
+func (a Calls) BindMount(ctx context.Context, source, target string, access mount.Access) error {
 	return a.finish(ctx, request{Bind: source, Target: target, Access: access})
 }
 
 // finish makes a call that must not go on when it returns.
-func (a Apart) finish(ctx context.Context, asked request) error {
+func (a Calls) finish(ctx context.Context, asked request) error {
 	begun, err := a.start(ctx, asked)
 	if err != nil {
 		return err
@@ -77,8 +77,8 @@ func (a Apart) finish(ctx context.Context, asked request) error {
 // Unbind takes away all that is mounted at path or below it, where the same files
 // stay mounted elsewhere. A mount in use stays, unless its server is silent: then
 // whoever uses it can't even be killed. That is ErrDetached.
-func (a Apart) Unbind(ctx context.Context, path string) error {
-	unbinding := &unbinding{apart: a, ctx: ctx}
+func (a Calls) Unbind(ctx context.Context, path string) error {
+	unbinding := &unbinding{calls: a, ctx: ctx}
 	if err := mount.UnmountBelow(unbinding, path); err != nil {
 		return err
 	}
@@ -88,22 +88,22 @@ func (a Apart) Unbind(ctx context.Context, path string) error {
 // unbinding is a Mounter for one Unbind.
 type unbinding struct {
 	mount.Kernel
-	apart    Apart
+	calls    Calls
 	ctx      context.Context
 	detached error
 }
 
 func (u *unbinding) Unmount(path string) error {
-	orderly := u.apart.take(u.ctx, path, 0)
+	orderly := u.calls.tryUnmount(u.ctx, path, 0)
 	if orderly.err == nil || !errors.Is(orderly.err, unix.EBUSY) {
 		return orderly.err
 	}
-	answers, err := u.apart.answers(u.ctx, path)
+	answers, err := u.calls.answers(u.ctx, path)
 	if answers || err != nil {
 		return errors.Join(orderly.err, err)
 	}
 	u.detached = ErrDetached
-	return u.apart.take(u.ctx, path, unix.MNT_DETACH).err
+	return u.calls.tryUnmount(u.ctx, path, unix.MNT_DETACH).err
 }
 
 // Unmount takes away the mount at path, the last one of its file system, which may
@@ -111,7 +111,7 @@ func (u *unbinding) Unmount(path string) error {
 // ErrDetached. A mount in use is EBUSY, and stays.
 // It returns in bounded time. The channel is closed when the kernel is done with
 // the file system; until then, mounting it anew isn't safe.
-func (a Apart) Unmount(ctx context.Context, path string) (done <-chan struct{}, err error) {
+func (a Calls) Unmount(ctx context.Context, path string) (done <-chan struct{}, err error) {
 	var calls []*call
 	defer func() { done = after(calls) }()
 	answers, err := a.answers(ctx, path)
@@ -119,7 +119,7 @@ func (a Apart) Unmount(ctx context.Context, path string) (done <-chan struct{}, 
 		return nil, err
 	}
 	if answers {
-		orderly := a.take(ctx, path, 0)
+		orderly := a.tryUnmount(ctx, path, 0)
 		calls = append(calls, orderly.call)
 		if !errors.Is(orderly.err, ErrSilent) {
 			return nil, orderly.err
@@ -131,7 +131,7 @@ func (a Apart) Unmount(ctx context.Context, path string) (done <-chan struct{}, 
 			return nil, err
 		}
 		if mounted {
-			calls = append(calls, a.take(ctx, path, flags).call)
+			calls = append(calls, a.tryUnmount(ctx, path, flags).call)
 		}
 	}
 	mounted, err := isMounted(path)
@@ -152,26 +152,26 @@ type attempt struct {
 }
 
 // take tries one way of unmounting.
-func (a Apart) take(ctx context.Context, path string, flags int) attempt {
+func (a Calls) tryUnmount(ctx context.Context, path string, flags int) attempt {
 	begun, err := a.start(ctx, request{Unmount: true, Target: path, Flags: flags})
 	if err != nil {
 		return attempt{err: err}
 	}
-	patience := a.Force
+	patience := a.ForceTimeout
 	if flags == 0 {
-		patience = a.Orderly
+		patience = a.UnmountTimeout
 	}
 	return attempt{begun, begun.waitFor(ctx, patience)}
 }
 
 // answers says whether the server of a mount does. An error of the file system is
 // an answer too.
-func (a Apart) answers(ctx context.Context, path string) (bool, error) {
+func (a Calls) answers(ctx context.Context, path string) (bool, error) {
 	begun, err := a.start(ctx, request{Ask: true, Target: path})
 	if err != nil {
 		return false, err
 	}
-	return !errors.Is(begun.waitFor(ctx, a.Ask), ErrSilent), nil
+	return !errors.Is(begun.waitFor(ctx, a.AnswerTimeout), ErrSilent), nil
 }
 
 func isMounted(path string) (bool, error) {
@@ -196,16 +196,16 @@ func after(calls []*call) <-chan struct{} {
 }
 
 // start begins a call, once there is a place for it: else it is ErrBusy.
-func (a Apart) start(ctx context.Context, asked request) (*call, error) {
+func (a Calls) start(ctx context.Context, asked request) (*call, error) {
 	argument, err := json.Marshal(asked)
 	if err != nil {
 		return nil, err
 	}
-	at, err := a.placeFor(ctx, asked)
+	at, err := a.slotFor(ctx, asked)
 	if err != nil {
 		return nil, err
 	}
-	begun, started := &call{place: at, gone: make(chan struct{})}, make(chan error)
+	begun, started := &call{slot: at, gone: make(chan struct{})}, make(chan error)
 	go begun.run(string(argument), !asked.Unmount, started)
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("starting a process for a mount: %w", err)
@@ -213,22 +213,22 @@ func (a Apart) start(ctx context.Context, asked request) (*call, error) {
 	return begun, nil
 }
 
-func (a Apart) placeFor(ctx context.Context, asked request) (*place, error) {
+func (a Calls) slotFor(ctx context.Context, asked request) (*slot, error) {
 	table, err := mount.Kernel{}.Table()
 	if err != nil {
 		return nil, err
 	}
-	places := a.Places
+	places := a.Slots
 	if places == nil {
-		places = &Places{}
+		places = &Slots{}
 	}
-	return places.take(ctx, asked.peer(table), asked.limits(), asked.Remove != nil)
+	return places.acquire(ctx, asked.peer(table), asked.limits(), asked.Remove != nil)
 }
 
 // MakeFolder makes a folder on the share that is mounted at base, unless it is there. It
 // is there with its owner and its mode or not at all, whenever whoever makes it dies.
-func (a Apart) MakeFolder(ctx context.Context, base string, folder Folder) error {
-	ctx, cancel := context.WithTimeout(ctx, a.Ask)
+func (a Calls) MakeFolder(ctx context.Context, base string, folder Folder) error {
+	ctx, cancel := context.WithTimeout(ctx, a.AnswerTimeout)
 	defer cancel()
 	return a.finish(ctx, request{Make: &folder, Target: base})
 }
@@ -237,7 +237,7 @@ func (a Apart) MakeFolder(ctx context.Context, base string, folder Folder) error
 // holds, as RemoveTree does. First it is renamed, so that nobody finds half of it. It is
 // a success if the folder isn't there. It ends when the folder is gone or the server is
 // silent; what was removed by then stays removed.
-func (a Apart) RemoveFolder(ctx context.Context, base string, folder Folder) error {
+func (a Calls) RemoveFolder(ctx context.Context, base string, folder Folder) error {
 	for {
 		err := a.removeSlice(ctx, base, folder)
 		if !errors.Is(err, unix.EINPROGRESS) {
@@ -246,8 +246,8 @@ func (a Apart) RemoveFolder(ctx context.Context, base string, folder Folder) err
 	}
 }
 
-func (a Apart) removeSlice(ctx context.Context, base string, folder Folder) error {
-	ctx, cancel := context.WithTimeout(ctx, removalSlice+a.Ask)
+func (a Calls) removeSlice(ctx context.Context, base string, folder Folder) error {
+	ctx, cancel := context.WithTimeout(ctx, removalSlice+a.AnswerTimeout)
 	defer cancel()
 	return a.finish(ctx, request{Remove: &folder, Target: base})
 }

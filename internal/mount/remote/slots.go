@@ -18,7 +18,7 @@ const slowAfter = 5 * time.Second
 
 // mostRemovals is how many calls remove files of a server at once: each works for long,
 // also with a server that answers.
-const mostRemovals = 2
+const maxRemovals = 2
 
 // maxKnown is how many servers are remembered that answered last.
 const maxKnown = 1024
@@ -39,7 +39,7 @@ var (
 // Places bounds the processes that wait for servers, each of which takes memory of the
 // agent. A call has its place until its process is gone, killed or not. Its zero value is
 // usable, and safe for several goroutines.
-type Places struct {
+type Slots struct {
 	mu      sync.Mutex
 	servers map[string]*serverCalls
 	running int
@@ -51,24 +51,24 @@ type Places struct {
 type serverCalls struct {
 	running, removing int
 	// begun is when those began that aren't removals.
-	begun map[*place]time.Time
+	begun map[*slot]time.Time
 	// answers: the last call that asked the server wasn't killed.
 	answers bool
 }
 
 // place is where one call runs.
-type place struct {
-	of      *Places
+type slot struct {
+	of      *Slots
 	server  string
 	removes bool
 }
 
 // take waits for a place while the server's calls, and the others, still may be answered.
 // Else it is ErrBusy at once.
-func (p *Places) take(ctx context.Context, to peer, limit limits, removes bool) (*place, error) {
+func (p *Slots) acquire(ctx context.Context, to peer, limit limits, removes bool) (*slot, error) {
 	arrived := time.Now()
 	for {
-		taken, ended, busy := p.tryTake(to, limit, removes)
+		taken, ended, busy := p.tryAcquire(to, limit, removes)
 		if taken != nil {
 			return taken, nil
 		}
@@ -82,7 +82,7 @@ func (p *Places) take(ctx context.Context, to peer, limit limits, removes bool) 
 }
 
 // tryTake returns a place, or else what tells that another call ended, and what is wrong.
-func (p *Places) tryTake(to peer, limit limits, removes bool) (*place, <-chan struct{}, error) {
+func (p *Slots) tryAcquire(to peer, limit limits, removes bool) (*slot, <-chan struct{}, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	of := p.of(to.key)
@@ -91,12 +91,12 @@ func (p *Places) tryTake(to peer, limit limits, removes bool) (*place, <-chan st
 		total = limit.total
 	}
 	switch {
-	case of.running >= limit.server || removes && of.removing >= mostRemovals:
-		return nil, p.next(), fmt.Errorf("%d calls of this node wait for server %s: %w: look whether the server is up and this node reaches it", of.running, to.name, ErrBusy)
+	case of.running >= limit.server || removes && of.removing >= maxRemovals:
+		return nil, p.nextEnd(), fmt.Errorf("%d calls of this node wait for server %s: %w: look whether the server is up and this node reaches it", of.running, to.name, ErrBusy)
 	case p.running >= total:
-		return nil, p.next(), fmt.Errorf("%d calls of this node wait for their servers, and none begins for server %s: %w: look which servers of this node's volumes don't answer", p.running, to.name, ErrBusy)
+		return nil, p.nextEnd(), fmt.Errorf("%d calls of this node wait for their servers, and none begins for server %s: %w: look which servers of this node's volumes don't answer", p.running, to.name, ErrBusy)
 	}
-	taken := &place{p, to.key, removes}
+	taken := &slot{p, to.key, removes}
 	p.running++
 	of.running++
 	if removes {
@@ -108,19 +108,19 @@ func (p *Places) tryTake(to peer, limit limits, removes bool) (*place, <-chan st
 }
 
 // of is what is known of a server.
-func (p *Places) of(key string) *serverCalls {
+func (p *Slots) of(key string) *serverCalls {
 	if p.servers == nil {
 		p.servers = map[string]*serverCalls{}
 	}
 	if p.servers[key] == nil {
 		p.forgetIdle()
-		p.servers[key] = &serverCalls{begun: map[*place]time.Time{}}
+		p.servers[key] = &serverCalls{begun: map[*slot]time.Time{}}
 	}
 	return p.servers[key]
 }
 
 // forgetIdle makes room for another server.
-func (p *Places) forgetIdle() {
+func (p *Slots) forgetIdle() {
 	for key, idle := range p.servers {
 		if len(p.servers) < maxKnown {
 			return
@@ -131,7 +131,7 @@ func (p *Places) forgetIdle() {
 	}
 }
 
-func (p *Places) next() <-chan struct{} {
+func (p *Slots) nextEnd() <-chan struct{} {
 	if p.ended == nil {
 		p.ended = make(chan struct{})
 	}
@@ -140,7 +140,7 @@ func (p *Places) next() <-chan struct{} {
 
 // patience is how long a call may still wait for a place: no longer than the oldest call of
 // its server may still be answered in time.
-func (p *Places) patience(to peer, arrived time.Time) time.Duration {
+func (p *Slots) patience(to peer, arrived time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	oldest := arrived
@@ -170,7 +170,7 @@ func awaitEnd(ctx context.Context, ended <-chan struct{}, patience time.Duration
 }
 
 // leave ends what a call has of its server, once its process is gone.
-func (at *place) leave() {
+func (at *slot) release() {
 	p := at.of
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -188,7 +188,7 @@ func (at *place) leave() {
 }
 
 // note says whether the server answered a call.
-func (at *place) note(answers bool) {
+func (at *slot) setAnswers(answers bool) {
 	at.of.mu.Lock()
 	defer at.of.mu.Unlock()
 	at.of.servers[at.server].answers = answers

@@ -15,10 +15,10 @@ import (
 func server(name string) peer { return peer{"address of " + name, name} }
 
 // fill takes places for a server until it gets none, and returns why.
-func fill(t *testing.T, places *Places, name string, limit limits) (taken []*place, why error) {
+func fill(t *testing.T, places *Slots, name string, limit limits) (taken []*slot, why error) {
 	t.Helper()
 	for {
-		at, err := places.take(t.Context(), server(name), limit, false)
+		at, err := places.acquire(t.Context(), server(name), limit, false)
 		if err != nil {
 			return taken, err
 		}
@@ -28,13 +28,13 @@ func fill(t *testing.T, places *Places, name string, limit limits) (taken []*pla
 
 func TestASilentServerHasNoMoreCallsThanItsPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		places := &Places{}
+		places := &Slots{}
 		mounts, err := fill(t, places, "nfs1", toMount)
 		if len(mounts) != toMount.server || !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "server nfs1:") {
 			t.Errorf("%d calls began, then %v", len(mounts), err)
 		}
 		began := time.Now()
-		if _, err := places.take(t.Context(), server("nfs1"), toMount, false); !errors.Is(err, ErrBusy) || time.Since(began) > 0 {
+		if _, err := places.acquire(t.Context(), server("nfs1"), toMount, false); !errors.Is(err, ErrBusy) || time.Since(began) > 0 {
 			t.Errorf("one more waited %s, then %v", time.Since(began), err)
 		}
 		asks, err := fill(t, places, "nfs1", toAsk)
@@ -46,7 +46,7 @@ func TestASilentServerHasNoMoreCallsThanItsPlaces(t *testing.T) {
 			t.Errorf("%d calls more can take away without the server", len(detaches))
 		}
 		for _, other := range []string{"nfs2", "nfs3"} {
-			if _, err := places.take(t.Context(), server(other), toMount, false); err != nil {
+			if _, err := places.acquire(t.Context(), server(other), toMount, false); err != nil {
 				t.Errorf("server %s waits for another: %v", other, err)
 			}
 		}
@@ -55,13 +55,13 @@ func TestASilentServerHasNoMoreCallsThanItsPlaces(t *testing.T) {
 
 func TestSilentServersLeavePlacesToThoseThatAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		places := &Places{}
-		known, err := places.take(t.Context(), server("nfs"), toMount, false)
+		places := &Slots{}
+		known, err := places.acquire(t.Context(), server("nfs"), toMount, false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		known.note(true)
-		known.leave()
+		known.setAnswers(true)
+		known.release()
 		silent := 0
 		for i := range 100 {
 			taken, err := fill(t, places, fmt.Sprint("silent", i), toDetach)
@@ -75,10 +75,10 @@ func TestSilentServersLeavePlacesToThoseThatAnswer(t *testing.T) {
 		if silent != toDetach.silent {
 			t.Errorf("%d calls wait for silent servers", silent)
 		}
-		if _, err := places.take(t.Context(), server("unknown"), toMount, false); !errors.Is(err, ErrBusy) {
+		if _, err := places.acquire(t.Context(), server("unknown"), toMount, false); !errors.Is(err, ErrBusy) {
 			t.Errorf("a server that never answered: %v", err)
 		}
-		if _, err := places.take(t.Context(), server("nfs"), toMount, false); err != nil {
+		if _, err := places.acquire(t.Context(), server("nfs"), toMount, false); err != nil {
 			t.Errorf("a server that answers: %v", err)
 		}
 	})
@@ -86,20 +86,20 @@ func TestSilentServersLeavePlacesToThoseThatAnswer(t *testing.T) {
 
 func TestACallWaitsForAServerThatAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		places := &Places{}
+		places := &Slots{}
 		taken, _ := fill(t, places, "nfs", limits{4, 32, 48})
 		for _, old := range taken {
-			old.leave()
+			old.release()
 		}
 		for range toMount.server {
-			at, err := places.take(t.Context(), server("nfs"), toMount, false)
+			at, err := places.acquire(t.Context(), server("nfs"), toMount, false)
 			if err != nil {
 				t.Fatal(err)
 			}
-			time.AfterFunc(time.Second, at.leave)
+			time.AfterFunc(time.Second, at.release)
 		}
 		began := time.Now()
-		if _, err := places.take(t.Context(), server("nfs"), toMount, false); err != nil || time.Since(began) != time.Second {
+		if _, err := places.acquire(t.Context(), server("nfs"), toMount, false); err != nil || time.Since(began) != time.Second {
 			t.Errorf("it waited %s, then %v", time.Since(began), err)
 		}
 	})
@@ -107,15 +107,15 @@ func TestACallWaitsForAServerThatAnswers(t *testing.T) {
 
 func TestACallThatIsNotWantedWaitsForNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		places := &Places{}
+		places := &Slots{}
 		for range toMount.server {
-			if _, err := places.take(t.Context(), server("nfs"), toMount, false); err != nil {
+			if _, err := places.acquire(t.Context(), server("nfs"), toMount, false); err != nil {
 				t.Fatal(err)
 			}
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := places.take(ctx, server("nfs"), toMount, false); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrBusy) {
+		if _, err := places.acquire(ctx, server("nfs"), toMount, false); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrBusy) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -123,29 +123,29 @@ func TestACallThatIsNotWantedWaitsForNoPlace(t *testing.T) {
 
 func TestRemovalsLeavePlacesToMounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		places := &Places{}
-		for range mostRemovals {
-			if _, err := places.take(t.Context(), server("nfs"), toMount, true); err != nil {
+		places := &Slots{}
+		for range maxRemovals {
+			if _, err := places.acquire(t.Context(), server("nfs"), toMount, true); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := places.take(t.Context(), server("nfs"), toMount, true); !errors.Is(err, ErrBusy) {
+		if _, err := places.acquire(t.Context(), server("nfs"), toMount, true); !errors.Is(err, ErrBusy) {
 			t.Errorf("one more removal: %v", err)
 		}
-		if _, err := places.take(t.Context(), server("nfs"), toMount, false); err != nil {
+		if _, err := places.acquire(t.Context(), server("nfs"), toMount, false); err != nil {
 			t.Errorf("a mount: %v", err)
 		}
 	})
 }
 
 func TestServersThatWereNamedOnceAreForgotten(t *testing.T) {
-	places := &Places{}
+	places := &Slots{}
 	for i := range 10 * maxKnown {
-		at, err := places.take(t.Context(), server(fmt.Sprint(i)), toMount, false)
+		at, err := places.acquire(t.Context(), server(fmt.Sprint(i)), toMount, false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		at.leave()
+		at.release()
 	}
 	if len(places.servers) > maxKnown {
 		t.Errorf("%d are remembered", len(places.servers))

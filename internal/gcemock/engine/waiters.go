@@ -3,15 +3,15 @@ package engine
 import "sync"
 
 // waiting wakes those who wait for operations.
-type waiting struct {
+type waiters struct {
 	*sync.Mutex
 	channels map[string]chan struct{}
 }
 
-func newWaiting() waiting { return waiting{Mutex: &sync.Mutex{}, channels: map[string]chan struct{}{}} }
+func newWaiters() waiters { return waiters{Mutex: &sync.Mutex{}, channels: map[string]chan struct{}{}} }
 
 // ended returns a channel that is closed once an operation has ended.
-func (w waiting) ended(path string, already bool) <-chan struct{} {
+func (w waiters) ended(path string, already bool) <-chan struct{} {
 	w.Lock()
 	defer w.Unlock()
 	channel, found := w.channels[path]
@@ -26,7 +26,7 @@ func (w waiting) ended(path string, already bool) <-chan struct{} {
 	return channel
 }
 
-func (w waiting) wake(path string) {
+func (w waiters) wake(path string) {
 	w.Lock()
 	defer w.Unlock()
 	if channel, found := w.channels[path]; found {

@@ -16,7 +16,7 @@ const maxAttribute = 64 << 10
 // describe gives a copy the owner, the mode, the extended attributes and the times of
 // its original, in this order: a new owner takes away the right to run as the owner,
 // and an access list changes the mode. Both may be open only to be known.
-func describe(to, from *os.File) error {
+func copyMetadata(to, from *os.File) error {
 	var stat unix.Stat_t
 	err := unix.Fstat(int(from.Fd()), &stat)
 	if err == nil {
