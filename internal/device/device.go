@@ -26,7 +26,7 @@ var (
 	ErrReserved = errors.New("it is being copied or removed, and can't be used meanwhile")
 	// ErrInUse says that a loop device is still open.
 	ErrInUse = errors.New("the loop device is in use")
-	// ErrForeign says that somebody else attached an image in another way.
+	// ErrForeign says that another program attached an image in another way.
 	ErrForeign = errors.New("the loop device isn't one of Stowage's")
 	// ErrGone says that an image has no name any more: it is being removed.
 	ErrGone = errors.New("the image was removed")
@@ -60,7 +60,7 @@ func Reopen(file *os.File, flags int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), file.Name()), nil
 }
 
-// SetReadOnly makes the kernel refuse writes to a device, or take them again.
+// SetReadOnly makes the kernel refuse writes to a device, or accept them again.
 func SetReadOnly(device *os.File, path string, readOnly bool) error {
 	refuse := 0
 	if readOnly {

@@ -2,8 +2,8 @@
 // original does. The LocalVolume reconciler makes clones of volumes with it.
 //
 // It never follows a symlink, never leaves the tree or the mount that it was given,
-// and changes nothing in the original, which nobody may write meanwhile. After an
-// error there may be half a copy: whoever called removes it.
+// and never changes the original, which must not be written meanwhile. After an error
+// there may be half a copy: the caller removes it.
 package duplicate
 
 import (
@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// atOnce is how much is copied before it is asked whether to go on.
+	// atOnce is how many bytes are copied between two checks of the context.
 	atOnce = 16 << 20
 	// buffered is how much is held in memory where the kernel doesn't copy itself.
 	buffered = 1 << 20
@@ -32,9 +32,9 @@ var (
 	ErrTooDeep = errors.New("directories lie too deep in each other")
 )
 
-// Share makes an empty file have the content of another one at a stroke: both have
-// the same blocks until one of them is written there. What others write meanwhile is
-// in it wholly or not at all, in the order in which it was written.
+// Share makes an empty file share all blocks of another one, at one moment: each stays shared
+// until one of the files is written there. A concurrent write is in it wholly or not at all,
+// in the order of the writes.
 func Share(to, from *os.File) error {
 	for {
 		err := unix.IoctlFileClone(int(to.Fd()), int(from.Fd()))
@@ -88,7 +88,7 @@ func nextData(from *os.File, at, size int64) (begin, end int64, err error) {
 	return begin, min(end, size), err
 }
 
-// section copies what lies between two places.
+// copySection copies the bytes between two offsets.
 func copySection(ctx context.Context, to, from *os.File, begin, end int64) error {
 	for begin < end {
 		if err := ctx.Err(); err != nil {
@@ -106,7 +106,7 @@ func copySection(ctx context.Context, to, from *os.File, begin, end int64) error
 	return nil
 }
 
-// some copies a part, in the kernel where it can.
+// copySome copies a part, in the kernel where that can be.
 func copySome(to, from *os.File, at, bytes int64) (int64, error) {
 	for {
 		read, written := at, at

@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount/filetree"
 )
 
-// identity tells a file from every other, whatever its names are.
+// identity identifies a file, whatever its names are.
 type identity struct{ device, inode uint64 }
 
 // key is the name under which a file is held.
@@ -60,7 +60,7 @@ func (l *links) release(key string, of unix.Stat_t) error {
 	return wrap(err, "releasing", l.held, key)
 }
 
-// hold keeps the first name of a copy for those that come.
+// hold keeps the first name of a copy for further links.
 func (l *links) hold(in *os.File, name string, of unix.Stat_t) error {
 	if l.held == nil {
 		if err := l.begin(); err != nil {
@@ -71,7 +71,8 @@ func (l *links) hold(in *os.File, name string, of unix.Stat_t) error {
 	return wrap(unix.Linkat(int(in.Fd()), name, int(l.held.Fd()), key, 0), "holding", in, name)
 }
 
-// begin makes the directory, whose name is none in the tree: a tenant can't guess it.
+// begin makes the directory. Its name is random: a tenant can't guess it, so the tree can't
+// have it.
 func (l *links) begin() error {
 	name := ".stowage-links-" + rand.Text()
 	if err := unix.Mkdirat(int(l.top.Fd()), name, 0o700); err != nil {

@@ -13,9 +13,9 @@ import (
 // maxAttribute is the most that the kernel keeps under one name, and for a list.
 const maxAttribute = 64 << 10
 
-// describe gives a copy the owner, the mode, the extended attributes and the times of
-// its original, in this order: a new owner takes away the right to run as the owner,
-// and an access list changes the mode. Both may be open only to be known.
+// copyMetadata copies the owner, the mode, the extended attributes and the times, in this
+// order: a new owner clears setuid, and an access list changes the mode. Both files may be
+// open with O_PATH.
 func copyMetadata(to, from *os.File) error {
 	var stat unix.Stat_t
 	err := unix.Fstat(int(from.Fd()), &stat)
@@ -32,7 +32,7 @@ func copyMetadata(to, from *os.File) error {
 		err = unix.UtimesNanoAt(int(to.Fd()), "", []unix.Timespec{stat.Atim, stat.Mtim}, unix.AT_EMPTY_PATH)
 	}
 	if err != nil {
-		return fmt.Errorf("describing the copy of %s: %w", from.Name(), err)
+		return fmt.Errorf("copying owner, mode and times of %s: %w", from.Name(), err)
 	}
 	return nil
 }

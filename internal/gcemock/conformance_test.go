@@ -126,7 +126,7 @@ func (d description) responseOf(answer recorded) (method string, form schema) {
 	return "", schema{}
 }
 
-// fits says whether a path is one of a pattern with parts such as {zone}.
+// fits reports whether a path is one of a pattern with parts such as {zone}.
 func fits(path, pattern string) bool {
 	parts, wanted := strings.Split(path, "/"), strings.Split(pattern, "/")
 	return slices.EqualFunc(parts, wanted, func(part, want string) bool {

@@ -81,7 +81,7 @@ func (s calls) refuseMethod(w http.ResponseWriter, r *http.Request) {
 	wire.Respond(w, nil, err)
 }
 
-// serve answers a call, or makes it go wrong as it was told to.
+// serve answers a call, or makes it go wrong as it is configured to.
 func (s calls) serve(w http.ResponseWriter, r *http.Request, route engine.Route, version string) {
 	answer, lost, err := s.answer(r, route, version)
 	s.engine.Options.Log.V(1).Info("answered", "method", route.Method, "path", r.URL.Path, "error", err, "lost", lost)

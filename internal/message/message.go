@@ -1,6 +1,6 @@
 // Package message bounds texts that were made from what others wrote: names of files, answers
-// of servers, output of programs. The API server refuses an object whose condition, event or
-// status is too long, and then nothing of it is seen.
+// of servers, output of programs. The API server refuses an object with a condition, event or
+// status that is too long, and then nothing of it is visible.
 //
 // Controllers and node agents cut texts with it where these leave them, and errors where they
 // take a path up. It reads nothing and keeps nothing.

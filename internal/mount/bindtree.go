@@ -15,8 +15,8 @@ import (
 // namespace of its own.
 const threadMountinfo = "/proc/thread-self/mountinfo"
 
-// BindTree implements Mounter. What isn't carried over is never mounted at target, not
-// even for a moment: whoever looks for the users of a mount would count it.
+// BindTree implements Mounter. What isn't carried over is never mounted at target, not even
+// for a moment: a check for users of that mount would count it.
 func (Kernel) BindTree(source *os.File, target string, options TreeOptions) error {
 	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", source.Fd()))
 	if err != nil {
@@ -47,8 +47,8 @@ func clone(source *os.File, access Access, propagation Propagation, depth uint) 
 	if err != nil {
 		return -1, fmt.Errorf("cloning the mount of %s: %w", source.Name(), err)
 	}
-	// A clone of a shared mount takes part in what is mounted and unmounted at source:
-	// whatever is taken away from the clone is taken away from there, too.
+	// A clone of a shared mount is in its peer group: an unmount in the clone would
+	// propagate to the source.
 	attributes := &unix.MountAttr{Propagation: propagationFlags[propagation]}
 	if access == ReadOnly {
 		attributes.Attr_set = unix.MOUNT_ATTR_RDONLY
@@ -87,7 +87,7 @@ func onThreadOfItsOwn(work func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		// Never unlocked: the thread ends with the goroutine. The program's first one
-		// doesn't end, and is what /proc/self speaks of: it is kept from the next attempt.
+		// doesn't end, and /proc/self describes it: lock it until the next attempt is done.
 		runtime.LockOSThread()
 		if unix.Gettid() == unix.Getpid() {
 			defer runtime.UnlockOSThread()
@@ -99,19 +99,19 @@ func onThreadOfItsOwn(work func() error) error {
 	return <-done
 }
 
-// leaveNamespace gives the calling thread a mount namespace of its own, which is gone
-// with the thread. What is unmounted there stays mounted elsewhere.
+// leaveNamespace moves the calling thread into a mount namespace of its own, which ends with
+// the thread. Unmounts there don't propagate.
 func leaveNamespace() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("making a mount namespace: %w", err)
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("setting a mount namespace apart: %w", err)
+		return fmt.Errorf("making a mount namespace private: %w", err)
 	}
 	return nil
 }
 
-// detachBelow takes away what the calling thread sees mounted at a folder or below it.
+// detachBelow unmounts, for the calling thread alone, everything at a folder or below it.
 func detachBelow(folder string) error {
 	table, err := readTableOf(threadMountinfo)
 	if err != nil {
@@ -180,8 +180,8 @@ func cloneLinked(source *os.File, options TreeOptions) (tree int, err error) {
 	return clone(source, options.Access, options.Propagation, unix.AT_RECURSIVE)
 }
 
-// shows says whether the tree of mounts shows a folder of this machine, or a part of it, by
-// whatever path: all that is mounted there later would come with it.
+// shows reports whether the tree of mounts contains a folder of this machine, or a part of it,
+// under whatever path: all later mounts in the folder would come with it.
 func (o origin) shows(folder string, table Table) (bool, error) {
 	opened, err := safepath.OpenHost(folder)
 	if errors.Is(err, os.ErrNotExist) {
@@ -209,5 +209,6 @@ func (o origin) shows(folder string, table Table) (bool, error) {
 	return false, nil
 }
 
-// propagationFlags are what a clone of a shared mount is given. It is shared with it as it is.
+// propagationFlags are the flags of a clone. A clone of a shared mount is shared with it as it
+// is.
 var propagationFlags = map[Propagation]uint64{Private: unix.MS_PRIVATE, Slave: unix.MS_SLAVE, Shared: 0}

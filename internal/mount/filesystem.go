@@ -57,8 +57,8 @@ var attributes = map[string]struct{ set, clear int }{
 	"diratime":    {0, unix.MOUNT_ATTR_NODIRATIME},
 }
 
-// SetAttribute sets what a mount option asks for in the attributes of a mount, and
-// says whether it is one that is about them.
+// SetAttribute applies a mount option to the attributes of a mount. It reports whether the
+// option is one of a mount, and not of its file system.
 func SetAttribute(before int, option string) (after int, known bool) {
 	attribute, known := attributes[option]
 	return before&^attribute.clear | attribute.set, known

@@ -14,7 +14,7 @@ type Kernel struct{}
 
 var _ Mounter = Kernel{}
 
-// Check says whether this process may mount and sees the mount table.
+// Check reports why this process may not mount, or can't see the mount table.
 func (Kernel) Check() error {
 	if _, err := readTable(); err != nil {
 		return err
@@ -57,8 +57,8 @@ func (Kernel) Tmpfs(target string, options TmpfsOptions) error {
 	return Attach(tree, target)
 }
 
-// Attach puts a mount that isn't anywhere yet at target. Until then, a crash
-// takes it away with its descriptor.
+// Attach mounts a detached tree at target. Before that, a crash drops the tree with its
+// descriptor.
 func Attach(tree int, target string) error {
 	at, err := unix.Open(target, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -77,13 +77,13 @@ func (Kernel) Unmount(path string) error {
 	return Unmount(path, 0)
 }
 
-// Detach takes away the topmost mount at path, also one that is in use: whoever uses it
-// keeps it until they let go. It is for what nothing can be written to any more.
+// Detach unmounts the topmost mount at path, also one that is in use: open files stay usable
+// until they are closed. It is for file systems that can't be written any more.
 func (Kernel) Detach(path string) error {
 	return Unmount(path, unix.MNT_DETACH)
 }
 
-// Unmount takes away the topmost mount at path, as Mounter.Unmount does, with flags of
+// Unmount unmounts the topmost mount at path, as Mounter.Unmount does, with flags of
 // umount2(2). It may wait for a server.
 func Unmount(path string, flags int) error {
 	err := unix.Unmount(path, flags|unix.UMOUNT_NOFOLLOW)
@@ -99,12 +99,12 @@ func (Kernel) Table() (Table, error) {
 	return readTable()
 }
 
-// SetApart implements Mounter.
+// MakePrivate implements Mounter.
 func (Kernel) MakePrivate(path string) error {
 	err := unix.MountSetattr(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, &unix.MountAttr{Propagation: unix.MS_PRIVATE})
 	// EINVAL: nothing is mounted there.
 	if err == nil || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) {
 		return nil
 	}
-	return fmt.Errorf("setting the mount at %s apart: %w", path, err)
+	return fmt.Errorf("making the mount at %s private: %w", path, err)
 }

@@ -34,16 +34,15 @@ type Mounter interface {
 	// Tmpfs mounts a new file system in memory at target, an existing directory.
 	// It isn't idempotent either.
 	Tmpfs(target string, options TmpfsOptions) error
-	// FileSystem mounts the file system of a device at target, an existing directory,
-	// where nobody may have mounted it yet. It isn't idempotent either.
+	// FileSystem mounts the file system of a device at target, an existing directory where
+	// nothing may be mounted yet. It isn't idempotent either.
 	FileSystem(system FileSystem, target string) error
-	// Unmount takes away the topmost mount at path. A path where nothing is
-	// mounted, or that doesn't exist, is a success. A mount in use is an error
-	// (EBUSY), and stays.
+	// Unmount unmounts the topmost mount at path. A path where nothing is mounted, or that
+	// doesn't exist, is a success. A mount in use is an error (EBUSY), and stays.
 	Unmount(path string) error
-	// SetApart has what is mounted and unmounted below the topmost mount at path show
-	// nowhere else from now on. A path where nothing is mounted is a success.
+	// MakePrivate stops the propagation of mounts and unmounts below the topmost mount at
+	// path. A path where nothing is mounted is a success.
 	MakePrivate(path string) error
-	// Table is what is mounted now.
+	// Table returns what is mounted now.
 	Table() (Table, error)
 }

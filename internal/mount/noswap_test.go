@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
 
-// isSwappable says whether the mount table shows that a file system in memory may be
+// isSwappable reports whether the mount table shows that a file system in memory may be
 // written to a disk.
 func isSwappable(t *testing.T, path string) bool {
 	t.Helper()

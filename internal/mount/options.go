@@ -34,10 +34,10 @@ const (
 type TreeOptions struct {
 	Access Access
 	// Except is a folder: nothing that is mounted at it, or below, is carried over. A tree
-	// that shows it can only be Private (ErrShows).
+	// that contains it can only be Private (ErrShows).
 	Except string
-	// Propagation says what becomes of what is mounted later. Slave and Shared need a
-	// source whose mount tells of that (ErrNotShared).
+	// Propagation is what becomes of what is mounted later. Slave and Shared need a source
+	// whose mount is shared (ErrNotShared).
 	Propagation Propagation
 }
 

@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Visible is where the open directory, or a part of it, is mounted elsewhere,
-// and what is mounted below it: an empty list says that nobody reaches its files
-// through a mount of its own.
+// Visible lists where the open directory, or a part of it, is mounted elsewhere, and what is
+// mounted below it. An empty list says that no other mount reaches its files.
 func Visible(dir *os.File) ([]Point, error) {
 	table, err := readTable()
 	if err != nil {

@@ -7,14 +7,15 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
-// ErrNotShared says that the kernel tells no other mount of what is mounted in a directory.
+// ErrNotShared says that a directory lies in a mount that isn't shared: what is mounted there
+// propagates nowhere.
 var ErrNotShared = errors.New("what is mounted there shows nowhere else")
 
 // ErrShows says that a tree of mounts shows a folder which must be left out of it.
 var ErrShows = errors.New("the tree shows a folder that must be left out")
 
-// CheckShared is ErrNotShared if nobody outside of this mount namespace sees what is mounted
-// in a folder.
+// CheckShared returns ErrNotShared if mounts in a folder don't propagate out of this mount
+// namespace.
 func CheckShared(folder string) error {
 	opened, err := safepath.OpenHost(folder)
 	if err != nil {

@@ -15,7 +15,7 @@ type Setting struct {
 	Value string
 }
 
-// Apply gives the setting to a file system that is being opened: a descriptor of fsopen(2).
+// Apply sets the option of a file system that is being opened: a descriptor of fsopen(2).
 func (s Setting) Apply(context int) error {
 	if s.Value == "" {
 		return unix.FsconfigSetFlag(context, s.Key)
@@ -23,9 +23,9 @@ func (s Setting) Apply(context int) error {
 	return unix.FsconfigSetString(context, s.Key, s.Value)
 }
 
-// Explain adds what the kernel has to say of an error.
+// Explain adds the messages of the kernel to an error.
 func Explain(context int, err error) error {
-	var said []string
+	var messages []string
 	buffer := make([]byte, 1024)
 	for {
 		n, readErr := unix.Read(context, buffer)
@@ -34,10 +34,10 @@ func Explain(context int, err error) error {
 		}
 		// Each message begins with a letter for how bad it is.
 		_, message, _ := strings.Cut(strings.TrimSpace(string(buffer[:n])), " ")
-		said = append(said, message)
+		messages = append(messages, message)
 	}
-	if len(said) == 0 {
+	if len(messages) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w (%s)", err, strings.Join(said, "; "))
+	return fmt.Errorf("%w (%s)", err, strings.Join(messages, "; "))
 }

@@ -21,7 +21,7 @@ const mountinfo = "/proc/self/mountinfo"
 // has no empty part, so no file name can be mistaken for it.
 const deletedMark = "//deleted"
 
-// maxShownLine is how much of a line that can't be read is told, in bytes.
+// maxShownLine is how much of an unreadable line an error quotes, in bytes.
 const maxShownLine = 300
 
 // Point is one mount.
@@ -40,22 +40,21 @@ type Point struct {
 	FSType, Source string
 	// Address is that of the server, where the file system is NFS.
 	Address string
-	// Access is what may be done through this mount, and SystemAccess with the file
-	// system, through whatever mount: after errors, the kernel writes to none any more.
+	// Access is what may be done through this mount, and SystemAccess with the file system,
+	// through whatever mount: after errors, the kernel writes through none.
 	Access, SystemAccess Access
-	// StopsOnErrors: it is one to which the kernel writes no more after errors. Not every
-	// kernel shows that it has stopped.
+	// StopsOnErrors: after errors, the kernel stops writing to the file system. Not every
+	// kernel shows in the table that it has stopped.
 	StopsOnErrors bool
-	// Group is the number of the mounts that show below them what is mounted and unmounted
-	// below one of them, and Master that of those which it follows so without telling
-	// them. 0: none.
+	// Group is the mount's peer group: mounts and unmounts below one member propagate to all.
+	// Master is the peer group that propagates to this mount, but not back. 0: none.
 	Group, Master int
 }
 
 // Table is all mounts of a mount namespace.
 type Table []Point
 
-// At is the topmost mount at path.
+// At returns the topmost mount at path.
 func (t Table) At(path string) (Point, bool) {
 	var at []Point
 	for _, point := range t {
@@ -72,14 +71,14 @@ func (t Table) At(path string) (Point, bool) {
 	return Point{}, false
 }
 
-// IsMountPoint says whether anything is mounted at path.
+// IsMountPoint reports whether anything is mounted at path.
 func (t Table) IsMountPoint(path string) bool {
 	_, found := t.At(path)
 	return found
 }
 
-// Below is what is mounted at path or below it, each mount before the one that
-// it is mounted on: the order in which to unmount.
+// Below lists what is mounted at path or below it, each mount before the one that it is
+// mounted on: the order in which to unmount.
 func (t Table) Below(path string) []Point {
 	var below []Point
 	for _, point := range t {
@@ -92,8 +91,8 @@ func (t Table) Below(path string) []Point {
 	return below
 }
 
-// Shows is where a directory of a file system is visible, wholly or in part:
-// the mounts of that device whose root is the directory, or lies below it.
+// Shows lists where a directory of a file system is visible, wholly or in part: the mounts of
+// that device that have the directory, or one below it, as their root.
 func (t Table) Shows(device, root string) []Point {
 	var shows []Point
 	for _, point := range t {
@@ -104,8 +103,8 @@ func (t Table) Shows(device, root string) []Point {
 	return shows
 }
 
-// SharedBeyond is what is mounted at path or below it and shows below it what is mounted
-// elsewhere, and the other way round.
+// SharedBeyond lists the mounts at path or below it that share a peer group with a mount
+// elsewhere.
 func (t Table) SharedBeyond(path string) []Point {
 	beyond := map[int]bool{}
 	for _, point := range t {
@@ -116,7 +115,7 @@ func (t Table) SharedBeyond(path string) []Point {
 	return slices.DeleteFunc(t.Below(path), func(point Point) bool { return !beyond[point.Group] })
 }
 
-// Around is the topmost mount at path, or at the nearest directory above it.
+// Around returns the topmost mount at path, or at the nearest directory above it.
 func (t Table) Around(path string) (Point, bool) {
 	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
 		if point, found := t.At(at); found || at == "/" || at == "." {
@@ -157,16 +156,16 @@ func (t Table) depths() map[int]int {
 	return depths
 }
 
-// within says whether path is dir or lies below it.
+// within reports whether path is dir or lies below it.
 func within(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// tables are read by many at once when many mount: each needs one that is younger than its
-// own last step, and reading them costs as much as mounting.
+// tables shares reads between operations: each needs a table that is younger than its own last
+// step, and a read costs as much as a mount.
 var tables = sharedread.New(func(context.Context, struct{}) (Table, error) { return readTableOf(mountinfo) })
 
-// readTable reads what is mounted now. Nobody may change what it returns.
+// readTable reads what is mounted now. Callers share the result: don't change it.
 func readTable() (Table, error) { return tables.Get(context.Background(), struct{}{}) }
 
 func readTableOf(mountinfo string) (Table, error) {
@@ -240,7 +239,7 @@ func addressIn(fsType string, options []string) string {
 	return ""
 }
 
-// parseGroups reads the fields of which there are as many as there is to say.
+// parseGroups reads the optional fields, of which a line has any number.
 func (p *Point) parseGroups(fields []string) (err error) {
 	for _, field := range fields {
 		name, number, _ := strings.Cut(field, ":")

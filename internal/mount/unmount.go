@@ -4,9 +4,9 @@ import (
 	"fmt"
 )
 
-// UnmountBelow takes away every mount at path and below it, the latest first, and none
-// elsewhere that they are shared with.
-// It is a success only if the mount table then shows none.
+// UnmountBelow unmounts everything at path and below it, the latest mount first. Mounts
+// elsewhere stay, also of the same peer group. It succeeds only if the mount table then shows
+// none.
 func UnmountBelow(mounter Mounter, path string) error {
 	table, err := mounter.Table()
 	for err == nil && len(table.Below(path)) > 0 {
@@ -28,8 +28,8 @@ func UnmountBelow(mounter Mounter, path string) error {
 	return err
 }
 
-// setApart comes before the first of them is unmounted: what is unmounted below one goes
-// from all that it is shared with. Where that can't be, none is unmounted.
+// makePrivate comes before the first unmount: an unmount below a shared mount propagates to
+// its whole peer group. Where it fails, nothing is unmounted.
 func makePrivate(mounter Mounter, points []Point) error {
 	for _, point := range points {
 		if err := mounter.MakePrivate(point.Path); err != nil {

@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watchPause is how long after a change the next ones are waited for, to tell of all
+// watchPause is how long after a change the next ones are waited for, to report all
 // at once.
 const watchPause = 100 * time.Millisecond
 
-// Watch tells that the mount table of this process's mount namespace changed, ten
-// times a second at most, until the context ends. A change before the call may be
-// missed, one after it isn't. It waits in the kernel, and costs nothing meanwhile.
-func Watch(ctx context.Context, tell func()) error {
-	// Not an os.File: Go's runtime would listen to it, too, and a change is told once.
+// Watch calls notify after the mount table of this process's mount namespace changed, ten
+// times a second at most, until the context ends. It may miss a change before the call, but
+// none after it. It waits in the kernel, and costs nothing meanwhile.
+func Watch(ctx context.Context, notify func()) error {
+	// Not an os.File: Go's runtime would listen to it, too, and the kernel reports a change once.
 	table, err := unix.Open(mountinfo, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("watching the mount table: %w", err)
@@ -29,7 +29,7 @@ func Watch(ctx context.Context, tell func()) error {
 		return fmt.Errorf("watching the mount table: %w", err)
 	}
 	defer ends.Close()
-	// What the context's end closes is noticed by whoever waits in the kernel.
+	// Closing this end wakes the poll in the kernel.
 	defer context.AfterFunc(ctx, func() { end.Close() })()
 	defer end.Close()
 	watched := []unix.PollFd{
@@ -46,11 +46,11 @@ func Watch(ctx context.Context, tell func()) error {
 			return nil
 		case <-time.After(watchPause):
 		}
-		// What changed meanwhile is told of with the first.
+		// One call covers what changed meanwhile.
 		if err := poll(watched[:1], 0); err != nil {
 			return fmt.Errorf("looking whether the mount table changed: %w", err)
 		}
-		tell()
+		notify()
 	}
 }
 

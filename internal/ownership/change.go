@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/device"
 )
 
-// change gives away one file, and only that: it is open.
+// change changes the group and mode of one open file, and of no other.
 func (w *walk) change(file *os.File) error {
 	stat, err := statOf(file)
 	if err != nil || w.group.has(stat) {
@@ -29,14 +29,14 @@ func (w *walk) change(file *os.File) error {
 	case unix.S_IFDIR:
 		wanted = w.group.DirMode(stat.Mode)
 	default:
-		// Whose program it is may have changed since that was looked at.
+		// The owner may have changed since the mode was read.
 		wanted = w.group.fileMode(stat.Mode) &^ (unix.S_ISUID | unix.S_ISGID)
 	}
 	return w.setMode(file, wanted)
 }
 
-// setMode goes by the open file, also where that can't be read: fchmod takes none that is
-// open only to be known, and fchmodat2 needs Linux 6.6.
+// setMode goes by the open file, also where it can't be read: fchmod takes no O_PATH file, and
+// fchmodat2 needs Linux 6.6.
 func (w *walk) setMode(file *os.File, mode uint32) error {
 	if err := unix.Chmod(device.PathOf(file), mode); err != nil {
 		return w.unlessRefused(&os.PathError{Op: "changing the mode of", Path: file.Name(), Err: err})
@@ -61,8 +61,8 @@ func statOf(file *os.File) (*unix.Stat_t, error) {
 	return stat, nil
 }
 
-// isReadOnly says whether nothing on the file system of a directory, or through this
-// mount of it, can be changed.
+// isReadOnly reports whether the file system of a directory, or this mount of it, refuses
+// changes.
 func isReadOnly(dir *os.File) (bool, error) {
 	var system unix.Statfs_t
 	if err := unix.Fstatfs(int(dir.Fd()), &system); err != nil {

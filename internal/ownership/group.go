@@ -1,10 +1,10 @@
-// Package ownership decides who may use the files of a pod's volume, and sees to it: it
-// gives them to the group that the pod's securityContext names as fsGroup, and knows the
-// SELinux label that they are to be seen with and the groups that the pod's processes
-// are to have. Volume types call it before a pod sees a volume.
+// Package ownership decides and sets which group may use the files of a pod's volume: the
+// fsGroup of the pod's securityContext. It also computes the SELinux label of the files and
+// the supplemental groups of the pod's processes. Volume types call it before a pod sees a
+// volume.
 //
-// What is decided is pure, and apart from what changes files. Nothing is done to volumes
-// of pods that ask for nothing.
+// Decisions are pure, and separate from changes of files. It never touches the volume of a
+// pod without an fsGroup.
 package ownership
 
 import (
@@ -23,18 +23,18 @@ const (
 	anyRuns   = 0o111
 )
 
-// Group is a group that files are given to.
+// Group is a group that files are to belong to.
 type Group struct {
 	// ID is its number.
 	ID int
 	// Access is what it may do with them.
 	Access mount.Access
-	// OnMismatch: nothing is done where the top directory is right. It becomes so last,
-	// so all that it holds was right, once.
+	// OnMismatch: change nothing if the top directory is right. It is changed last, so all
+	// below it was right, once.
 	OnMismatch bool
 }
 
-// GroupOf is the group that a pod's volumes are given to; false if it has none.
+// GroupOf is the fsGroup of a pod; false if it has none.
 func GroupOf(pod *corev1.Pod, access mount.Access) (Group, bool) {
 	if pod == nil || pod.Spec.SecurityContext == nil || pod.Spec.SecurityContext.FSGroup == nil {
 		return Group{}, false
@@ -47,8 +47,8 @@ func GroupOf(pod *corev1.Pod, access mount.Access) (Group, bool) {
 	}, true
 }
 
-// IsForOneNode says whether pods of one node alone can write a volume: one that others
-// may write from elsewhere isn't given to anybody's group.
+// IsForOneNode reports whether only the pods of one node can write a volume. A volume that
+// other nodes may write gets no pod's group.
 func IsForOneNode(volume *corev1.PersistentVolume) bool {
 	for _, mode := range volume.Spec.AccessModes {
 		if mode == corev1.ReadWriteOnce || mode == corev1.ReadWriteOncePod {
@@ -58,14 +58,14 @@ func IsForOneNode(volume *corev1.PersistentVolume) bool {
 	return false
 }
 
-// DirMode is the mode that a directory has for the group, which what is made in it is
-// given to, too. All that it allows already stays.
+// DirMode is the mode that a directory has for the group, which new entries inherit. It takes
+// no permission away.
 func (g Group) DirMode(mode uint32) uint32 {
 	return mode&allBits | g.bits() | mayPass | unix.S_ISGID
 }
 
-// fileMode is the mode that a file has for the group: it may run what its owner, or
-// anybody else, may.
+// fileMode is the mode that a file has for the group, which may run what the owner or others
+// may run.
 func (g Group) fileMode(mode uint32) uint32 {
 	wanted := mode&allBits | g.bits()
 	if mode&anyRuns != 0 {
@@ -84,7 +84,7 @@ func (g Group) bits() uint32 {
 	return mayRead | mayWrite
 }
 
-// has says whether there is nothing to do for a file. Devices are nobody's to give.
+// has reports whether a file needs no change. Devices are never changed.
 func (g Group) has(stat *unix.Stat_t) bool {
 	mine := int(stat.Gid) == g.ID
 	switch stat.Mode & unix.S_IFMT {

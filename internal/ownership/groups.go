@@ -7,14 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// groupAnnotation is the group that may use a volume's files, which whoever made the
-// volume noted.
+// groupAnnotation is the group that may use a volume's files, set by the administrator or the
+// provisioner.
 const groupAnnotation = "pv.beta.kubernetes.io/gid"
 
-// SupplementalGroups is the groups that a pod's processes are to have besides their own,
-// for the container runtime: the pod's fsGroup and supplementalGroups, and the groups
-// that its volumes name. They are in order, each once. An annotation that isn't a group's
-// number is nobody's.
+// SupplementalGroups lists the groups of a pod's processes besides their own, for the
+// container runtime: the pod's fsGroup and supplementalGroups, and the groups that its volumes
+// name. They are in order, each once. An annotation that isn't a group's number is ignored.
 func SupplementalGroups(pod *corev1.Pod, volumes []*corev1.PersistentVolume) []int64 {
 	var groups []int64
 	if security := pod.Spec.SecurityContext; security != nil {

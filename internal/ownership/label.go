@@ -20,7 +20,7 @@ const (
 // selinuxFolder is where the kernel shows SELinux, if it has it.
 const selinuxFolder = "/sys/fs/selinux"
 
-// HasSELinux says whether files have SELinux labels on this node.
+// HasSELinux reports whether files have SELinux labels on this node.
 func HasSELinux() bool {
 	var system unix.Statfs_t
 	return unix.Statfs(selinuxFolder, &system) == nil && system.Type == unix.SELINUX_MAGIC

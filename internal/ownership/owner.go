@@ -18,7 +18,7 @@ const (
 	// firstWord is when a tree takes so long that it is worth a word, and laterWord how
 	// long it is until the next one.
 	firstReport = 30 * time.Second
-	nextReport = time.Minute
+	nextReport  = time.Minute
 )
 
 // Reasons of events: those that the kubelet uses for the same.
@@ -27,19 +27,19 @@ const (
 	alreadyHasOne = "AlreadyMountedVolume"
 )
 
-// Owner gives volumes to their pods' groups, and tells users of it. Its zero value tells
-// nobody but the log, on a node without SELinux.
+// Owner applies the fsGroup of pods to volumes, and reports it to users. Its zero value writes
+// to the log alone, on a node without SELinux.
 type Owner struct {
-	// Events tells users; nil: nobody is told.
+	// Events records events; nil: there are none.
 	Events events.EventRecorder
-	// Clock tells how long it takes; nil: the real one.
+	// Clock measures the duration; nil: the real one.
 	Clock clock.PassiveClock
 	// SELinux: files have labels on this node.
 	SELinux bool
 }
 
-// Give gives the volume in an open directory to the group of a pod, if it has one. It
-// comes before the pod sees the volume, and is repeated until it succeeds.
+// ApplyFSGroup gives the volume in an open directory to the fsGroup of a pod, if it has one.
+// It comes before the pod sees the volume, and is repeated until it succeeds.
 func (o Owner) ApplyFSGroup(ctx context.Context, pod *corev1.Pod, volume string, dir *os.File) error {
 	group, wanted := GroupOf(pod, mount.ReadWrite)
 	if !wanted {
@@ -58,7 +58,8 @@ func (o Owner) ApplyFSGroup(ctx context.Context, pod *corev1.Pod, volume string,
 	return nil
 }
 
-// TellOther tells that a volume, which another pod uses, isn't given to a pod's group.
+// ReportOtherGroup records an event if a volume, which another pod uses, doesn't have the
+// fsGroup of a pod.
 func (o Owner) ReportOtherGroup(ctx context.Context, pod *corev1.Pod, volume string, dir *os.File) error {
 	group, wanted := GroupOf(pod, mount.ReadWrite)
 	stat, err := statOf(dir)
@@ -84,7 +85,7 @@ func (o Owner) record(ctx context.Context, pod *corev1.Pod, reason, note string)
 	}
 }
 
-// report tells how far one volume is.
+// progress reports how far the change of one volume is.
 type progress struct {
 	owner  Owner
 	pod    *corev1.Pod

@@ -16,30 +16,30 @@ import (
 const (
 	// readBatch is how many names are read before they are looked at.
 	readBatch = 1024
-	// maxDepth is how many directories are held open at once. Whoever fills a volume can
-	// nest deeper than this process may open files.
+	// maxDepth is how many directories are held open at once: a tenant can nest deeper than
+	// this process may open files.
 	maxDepth = 64
 	// longestPath is that of a directory which the kernel opens at once. What lies
 	// deeper is left as it is.
 	longestPath = unix.PathMax - 256
 )
 
-// Give gives an open directory, and all that it holds, to the group. It may find what an
-// earlier call, cut off at any point, left. seen is told now and then how many files were
-// looked at; refused is how many stay as they are: those that are marked immutable, all
-// on a file system without owners, and directories that lie deeper than a path is long.
+// Apply gives an open directory, and all that it holds, to the group. It repeats an earlier
+// call that stopped at any point. It calls seen now and then with the number of files so far.
+// refused is how many files stay as they are: immutable ones, all on a file system without
+// owners, and directories deeper than a path is long.
 //
-// Pods may change the tree meanwhile. Each file is opened before it is looked at and
-// changed, through no symlink and no mount, so that no other takes its place: whatever
-// they rename or swap, nothing but what has a name in the tree is changed, and a symlink
-// itself, never what it leads to. Devices are left alone.
+// Pods may change the tree meanwhile. Each file is opened before it is inspected and changed,
+// through no symlink and no mount, so that no other replaces it. Whatever pods rename or swap,
+// only files with a name in the tree change, and a symlink itself, never its target. Devices
+// never change.
 //
-// A file that has another name elsewhere is changed there, too. No pod can give it one:
-// the kernel links only within one mount, and a pod's shows the volume alone. Who can is
-// the administrator, or a pod that was shown more of the disk by a hostPath.
+// A hard link elsewhere to a file changes, too. No pod can make one: the kernel links only
+// within one mount, and a pod's mount is the volume alone. The administrator can, and a pod
+// that sees more of the disk by a hostPath.
 //
-// As with chown(1), a program that is changed loses setuid, setgid and its capabilities:
-// who had it run as one group would have it run as another.
+// As with chown(1), a changed program loses setuid, setgid and its capabilities: a program
+// that ran as one group would run as another.
 func (g Group) Apply(ctx context.Context, dir *os.File, seen func(files int64)) (refused int64, err error) {
 	top, err := safepath.OpenToRead(dir, ".")
 	if err != nil {
@@ -64,7 +64,7 @@ func (g Group) Apply(ctx context.Context, dir *os.File, seen func(files int64)) 
 	return w.refused, w.change(top)
 }
 
-// walk is one tree that is being given to a group.
+// walk is one tree that is being changed.
 type walk struct {
 	ctx            context.Context
 	group          Group
@@ -75,7 +75,7 @@ type walk struct {
 	deep []*entry
 }
 
-// place is what has a name in the tree, by its way from the top; nil is the top.
+// entry is a name in the tree, by its way from the top; nil is the top.
 type entry struct {
 	parent *entry
 	name   string
@@ -97,8 +97,8 @@ func (p *entry) path() string {
 	return p.parent.path() + "/" + p.name
 }
 
-// begin makes the top directory one that is nobody's: files that were given to one group
-// half way must not pass for the other's.
+// begin clears setgid of a top directory with another group: a tree that is changed half way
+// must not pass for that group's.
 func (w *walk) begin(stat *unix.Stat_t) error {
 	if int(stat.Gid) == w.group.ID || stat.Mode&unix.S_ISGID == 0 {
 		return nil
@@ -106,7 +106,7 @@ func (w *walk) begin(stat *unix.Stat_t) error {
 	return w.setMode(w.top, stat.Mode&allBits&^unix.S_ISGID)
 }
 
-// through goes through the tree, but for its top.
+// entries changes the tree, but for its top.
 func (w *walk) entries() error {
 	if err := w.list(w.top, nil, 1); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (w *walk) descend(at *entry) error {
 	return w.list(dir, at, 1)
 }
 
-// list gives away what a directory holds.
+// list changes all that a directory holds.
 func (w *walk) list(dir *os.File, at *entry, depth int) error {
 	for {
 		if err := w.ctx.Err(); err != nil {
@@ -156,7 +156,7 @@ func (w *walk) list(dir *os.File, at *entry, depth int) error {
 	}
 }
 
-// give gives away one entry of a directory, with all that it holds.
+// apply changes one entry of a directory, with all that it holds.
 func (w *walk) apply(dir *os.File, at *entry, depth int) error {
 	var stat unix.Stat_t
 	err := unix.Fstatat(int(dir.Fd()), at.name, &stat, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT)
@@ -170,7 +170,7 @@ func (w *walk) apply(dir *os.File, at *entry, depth int) error {
 	if stat.Mode&unix.S_IFMT == unix.S_IFDIR {
 		return w.applyDir(dir, at, depth)
 	}
-	// Most have it already. What takes this one's place meanwhile is who changes it's.
+	// Most have it already. A file that replaces this one meanwhile gets its group from the pod.
 	if w.group.has(&stat) {
 		return nil
 	}
@@ -185,8 +185,8 @@ func (w *walk) apply(dir *os.File, at *entry, depth int) error {
 	return w.change(entry)
 }
 
-// giveDir gives away a directory, and then what it holds: what is made in it from then on
-// has the group anyhow.
+// applyDir changes a directory, and then what it holds: new entries inherit the group from
+// then on.
 func (w *walk) applyDir(dir *os.File, at *entry, depth int) error {
 	child, err := safepath.OpenToRead(dir, at.name)
 	if isElsewhere(err) {
@@ -210,8 +210,8 @@ func (w *walk) applyDir(dir *os.File, at *entry, depth int) error {
 	return w.list(child, at, depth+1)
 }
 
-// isElsewhere says that something isn't in the tree any more, or not part of it: it is
-// gone, became another kind of file, or a mount.
+// isElsewhere reports whether an entry isn't part of the tree: it is gone, became another kind
+// of file, or a mount point.
 func isElsewhere(err error) bool {
 	for _, kind := range []error{os.ErrNotExist, safepath.ErrOutside, mount.ErrMounted, unix.ENOTDIR} {
 		if errors.Is(err, kind) {

@@ -29,16 +29,16 @@ const (
 // It asks the API server with the client's own bearer token (SelfSubjectAccessReview). So
 // this program needs no right to ask what other users may do.
 func ByOwnToken(config *rest.Config, _ *http.Client) (metricsserver.Filter, error) {
-	asker, err := authorizationclient.NewForConfig(rest.AnonymousClientConfig(config))
+	client, err := authorizationclient.NewForConfig(rest.AnonymousClientConfig(config))
 	if err != nil {
 		return nil, err
 	}
-	readers := &filter{client: asker.RESTClient(), answers: cache.NewLRUExpireCache(maxAnswers)}
+	filter := &filter{client: client.RESTClient(), answers: cache.NewLRUExpireCache(maxAnswers)}
 	return func(log logr.Logger, handler http.Handler) (http.Handler, error) {
 		return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-			status, err := readers.statusFor(request)
+			status, err := filter.statusFor(request)
 			if err != nil {
-				log.Error(err, "asking the API server who may read metrics")
+				log.Error(err, "asking the API server whether a client may read metrics")
 			}
 			if status != http.StatusOK {
 				http.Error(w, http.StatusText(status), status)
@@ -49,13 +49,13 @@ func ByOwnToken(config *rest.Config, _ *http.Client) (metricsserver.Filter, erro
 	}, nil
 }
 
-// readers are the clients that metrics are served to.
+// filter serves metrics to clients that may read them.
 type filter struct {
-	client   rest.Interface
+	client  rest.Interface
 	answers *cache.LRUExpireCache
 }
 
-// question identifies what is asked, without the token itself.
+// reviewKey identifies a review, without the token itself.
 type reviewKey struct {
 	token        [sha256.Size]byte
 	method, path string
@@ -67,28 +67,28 @@ func (r *filter) statusFor(request *http.Request) (int, error) {
 	if !isBearer || token == "" {
 		return http.StatusUnauthorized, nil
 	}
-	asked := reviewKey{sha256.Sum256([]byte(token)), request.Method, request.URL.Path}
-	if known, found := r.answers.Get(asked); found {
+	key := reviewKey{sha256.Sum256([]byte(token)), request.Method, request.URL.Path}
+	if known, found := r.answers.Get(key); found {
 		return known.(int), nil
 	}
-	status, err := r.review(request.Context(), token, asked)
+	status, err := r.review(request.Context(), token, key)
 	switch {
 	case err != nil:
 		return http.StatusServiceUnavailable, err
 	case status == http.StatusOK:
-		r.answers.Add(asked, status, allowedFor)
+		r.answers.Add(key, status, allowedFor)
 	default:
-		r.answers.Add(asked, status, deniedFor)
+		r.answers.Add(key, status, deniedFor)
 	}
 	return status, nil
 }
 
-// ask asks the API server, as the client.
-func (r *filter) review(ctx context.Context, token string, asked reviewKey) (int, error) {
+// review asks the API server, with the client's token.
+func (r *filter) review(ctx context.Context, token string, key reviewKey) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: asked.path, Verb: strings.ToLower(asked.method)},
+		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: key.path, Verb: strings.ToLower(key.method)},
 	}}
 	err := r.client.Post().Resource("selfsubjectaccessreviews").SetHeader("Authorization", "Bearer "+token).
 		Body(review).Do(ctx).Into(review)

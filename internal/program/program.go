@@ -29,8 +29,8 @@ type Options struct {
 	Kubeconfig string
 	// MetricsAddress is where Prometheus metrics are served; "0" for nowhere.
 	MetricsAddress string
-	// MetricsSecure serves metrics over TLS, to clients whom the API server
-	// knows and lets read /metrics.
+	// MetricsSecure serves metrics over TLS, to clients that the API server
+	// authenticates and lets read /metrics.
 	MetricsSecure bool
 	// ProbeAddress is where /healthz and /readyz are served; "0" for nowhere.
 	ProbeAddress string
@@ -51,7 +51,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet, metricsPort, probePort int) {
 	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", metricsPort),
 		"Address to serve Prometheus metrics on, as host:port; 0 for nowhere.")
 	flags.BoolVar(&o.MetricsSecure, "metrics-secure", false,
-		"Serve metrics over TLS, to clients whom RBAC lets GET /metrics.")
+		"Serve metrics over TLS, to clients that RBAC lets GET /metrics.")
 	flags.StringVar(&o.ProbeAddress, "health-probe-bind-address", fmt.Sprintf("127.0.0.1:%d", probePort),
 		"Address to serve /healthz and /readyz on, as host:port; 0 for nowhere.")
 	flags.IntVar(&o.LogLevel, "log-level", 0, "How much to log: 0 for operators, 1 for developers, 2 for more.")

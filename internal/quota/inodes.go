@@ -35,8 +35,8 @@ func ShareOfInodes(dir *os.File, bytes int64) (int64, error) {
 	return max(fewestInodes, int64(inodes*(float64(bytes)/size))), nil
 }
 
-// mostInodes is how many inodes xfs makes at most. It makes them as they are needed, and what
-// statfs tells shrinks while the disk is filled: the limits of volumes would shrink with it.
+// mostInodes is how many inodes xfs makes at most. It makes them on demand, and the number in
+// statfs shrinks while the disk fills up: limits of volumes would shrink with it.
 func mostInodes(dir *os.File) (float64, error) {
 	answer := &geometry{}
 	if err := ioctl(dir, getGeometry, unsafe.Pointer(answer)); err != nil {

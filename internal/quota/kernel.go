@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What the kernel calls these things: see quotactl(2), and xfs/linux headers of its
-// "quota manager", whose calls ext4 has, too.
+// Numbers of the kernel: see quotactl(2), and the xfs/linux headers of its "quota manager".
+// ext4 has the same calls.
 const (
 	projectQuota = 2 // PRJQUOTA
 
@@ -97,7 +97,7 @@ func setAttributes(dir *os.File, wanted *attributes) error {
 	return ioctl(dir, putAttributes, unsafe.Pointer(wanted))
 }
 
-// ioctl opens the directory anew: one that is a place to start from takes no calls.
+// ioctl opens the directory anew: one that is open with O_PATH takes no calls.
 func ioctl(dir *os.File, call uintptr, argument unsafe.Pointer) error {
 	fd, err := unix.Openat(int(dir.Fd()), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

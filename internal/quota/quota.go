@@ -4,7 +4,7 @@
 //
 // The node agent limits volumes with it. It never turns quotas on: a file system has
 // them from when it was mounted, with option prjquota. Nor does it keep a record: the
-// project of a directory is noted in its inode.
+// project of a directory is in its inode.
 package quota
 
 import (
@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrFull is that there is no project which isn't somebody's.
+// ErrFull says that every project is in use.
 var ErrFull = errors.New("no project of the file system's quotas is free")
 
 const (
@@ -31,9 +31,9 @@ const (
 // Project is the number of a project, one on each file system. 0 is none.
 type Project uint32
 
-// MayBeOf says whether a project is one that Begin may have chosen for a name. Who owns
-// a directory can note any other in it: such a one is not to be limited, as it is
-// somebody else's.
+// MayBeOf reports whether Begin may have chosen a project for a name. The owner of a directory
+// can set any other project: that is never limited, because it may belong to another
+// directory.
 func (p Project) MayBeOf(name string) bool {
 	for i := range Project(tries) {
 		if p == candidate(name, i) {
@@ -60,8 +60,8 @@ type Usage struct {
 // Limits are what a project may take up at most. 0 is no limit.
 type Limits struct{ Bytes, Inodes int64 }
 
-// Enforced says whether the file system that a directory lies on keeps projects
-// within their limits. A kernel or a file system that has no quotas doesn't.
+// Enforced reports whether the file system of a directory keeps projects within their limits.
+// A kernel or a file system without quotas doesn't.
 func Enforced(dir *os.File) (bool, error) {
 	state, err := stateOf(dir)
 	for _, none := range []error{unix.ENOSYS, unix.ENOTSUP, unix.ESRCH, unix.EINVAL, unix.ENOTTY, unix.ENODEV} {
@@ -76,9 +76,9 @@ func Enforced(dir *os.File) (bool, error) {
 	return state.flags&enforced == enforced, nil
 }
 
-// Begin makes a directory, which must be empty, one of a project of its own, which
-// may have so much. The name is what the project is chosen by, so that a repeat
-// after a crash takes the same one. Nobody else may choose at the same time.
+// Begin puts an empty directory into a project of its own with these limits. It derives the
+// project from the name, so that a repeat after a crash gets the same one. Not safe for
+// concurrent use on one file system.
 func Begin(dir *os.File, name string, limits Limits) error {
 	project, err := choose(dir, name)
 	if err != nil {
@@ -91,7 +91,7 @@ func Begin(dir *os.File, name string, limits Limits) error {
 	return setProject(dir, project)
 }
 
-// choose finds a project that has nothing. One with a limit alone is what a crash left.
+// choose finds a project without files. A crash leaves one with a limit alone.
 func choose(dir *os.File, name string) (Project, error) {
 	for i := range Project(tries) {
 		project := candidate(name, i)
@@ -141,7 +141,7 @@ func Of(dir *os.File, project Project) (Usage, error) {
 	quota := diskQuota{version: quotaVersion}
 	err := control(dir, getQuota, project, &quota)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) {
-		return Usage{}, nil // nobody asked for anything of this project yet
+		return Usage{}, nil // the project has no limit and no file yet
 	}
 	if err != nil {
 		return Usage{}, fmt.Errorf("asking what project %d of %s takes up: %w", project, dir.Name(), err)
@@ -152,8 +152,8 @@ func Of(dir *os.File, project Project) (Usage, error) {
 	}, nil
 }
 
-// SetLimits says how much a project may take up. The kernel counts in whole blocks: a limit
-// of bytes is rounded up to 512. One below what is taken up already takes nothing away.
+// SetLimits limits a project. The kernel counts in whole blocks: a limit of bytes is rounded
+// up to 512. A limit below the usage removes nothing.
 func SetLimits(dir *os.File, project Project, limits Limits) error {
 	quota := diskQuota{version: quotaVersion, flags: ofProject, fields: fieldBlockHard | fieldInodeHard, project: uint32(project)}
 	quota.blockHard = uint64(limits.Bytes+sectorBytes-1) / sectorBytes

@@ -29,8 +29,8 @@ var (
 	ErrOtherDisk = errors.New("it is another disk")
 )
 
-// Disk is a disk that was attached to this machine, held open: so long, neither its
-// name in /dev nor its number becomes another one's.
+// Disk is a disk that was attached to this machine, held open: meanwhile, no other disk gets
+// its name in /dev or its number.
 type Disk struct {
 	file *os.File
 	// name is the kernel's, such as sdb.
@@ -83,7 +83,7 @@ func (d *Disk) Name() string { return d.name }
 // Device is major:minor of the device, as the mount table shows it.
 func (d *Disk) Device() string { return d.Number }
 
-// Close lets go of the disk.
+// Close closes the disk.
 func (d *Disk) Close() error { return d.file.Close() }
 
 // Size is how many bytes the disk has now.
@@ -95,7 +95,7 @@ func (d *Disk) Size() (int64, error) {
 	return size, nil
 }
 
-// Rescan has the kernel ask the disk for its size, where it doesn't hear of it.
+// Rescan has the kernel read the size of the disk again: some buses don't report a change.
 func (d *Disk) Rescan() error {
 	for _, ask := range []string{"device/rescan", "device/rescan_controller", "device/device/rescan_controller"} {
 		err := os.WriteFile(filepath.Join(entryOf(d.Number), ask), []byte("1"), 0)
@@ -106,7 +106,7 @@ func (d *Disk) Rescan() error {
 	return nil
 }
 
-// IsReadOnly says whether the kernel refuses to write to the disk.
+// IsReadOnly reports whether the kernel refuses to write to the disk.
 func (d *Disk) IsReadOnly() (bool, error) {
 	readOnly, err := unix.IoctlGetInt(int(d.file.Fd()), unix.BLKROGET)
 	if err != nil {
@@ -115,8 +115,8 @@ func (d *Disk) IsReadOnly() (bool, error) {
 	return readOnly != 0, nil
 }
 
-// IsTaken says whether somebody has the disk for himself: a file system on it is
-// mounted, in whatever mount namespace, or a program makes or mends one.
+// IsTaken reports whether the disk is opened exclusively: its file system is mounted, in
+// whatever mount namespace, or a program makes or repairs one.
 func (d *Disk) IsTaken() (bool, error) {
 	fd, err := unix.Open(d.Path(), unix.O_RDONLY|unix.O_EXCL|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if errors.Is(err, unix.EBUSY) {
@@ -128,7 +128,7 @@ func (d *Disk) IsTaken() (bool, error) {
 	return false, unix.Close(fd)
 }
 
-// SetReadOnly makes the kernel refuse writes to the disk, or take them again.
+// SetReadOnly makes the kernel refuse writes to the disk, or accept them again.
 func (d *Disk) SetReadOnly(readOnly bool) error {
 	return device.SetReadOnly(d.file, d.Path(), readOnly)
 }

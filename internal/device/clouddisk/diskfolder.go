@@ -12,23 +12,22 @@ import (
 const (
 	// linkPrefix begins the names of links to disks, as Google's udev rules make them.
 	linkPrefix = "google-"
-	// lookAgain is how often a disk is looked for although nothing was heard of it: no
-	// event comes from a folder of another machine's.
+	// recheckEvery is how often Await tries without an event: a folder on another machine
+	// sends none.
 	recheckEvery = 500 * time.Millisecond
 )
 
-// DiskFolder is where disks are found by their names, and how they tell that they are
-// the right ones.
+// DiskFolder finds disks by their names, and proves them by their serials.
 type DiskFolder struct {
 	// Path of the folder with the links google-<name>, such as /dev/disk/by-id.
 	Path string
-	// Serials tells which disk a device is.
+	// Serials reads the serial of a device.
 	Serials Serials
 }
 
-// NewDiskFolder returns the folder at a path. One in /dev has the machine's own disks,
-// which are asked for their serials; another one is a cloud's that is only tried,
-// which writes them into its folder serial.
+// NewDiskFolder returns the folder at a path. One in /dev has the machine's own disks: the
+// hardware has their serials. Another one is that of a simulated cloud, which writes them into
+// its folder serial.
 func NewDiskFolder(path string) DiskFolder {
 	if path == "/dev" || strings.HasPrefix(path, "/dev/") {
 		return DiskFolder{Path: path, Serials: HardwareSerials{}}
@@ -36,9 +35,9 @@ func NewDiskFolder(path string) DiskFolder {
 	return DiskFolder{Path: path, Serials: SerialFolder(filepath.Join(path, "serial"))}
 }
 
-// Open opens the disk with a name, if it has the serial too: a name alone may lead to
-// a disk that had it before. The serial is read after opening, as only a disk that is
-// open stays the one that it is.
+// Open opens the disk with a name, if it has the serial, too: a name alone may lead to an
+// earlier disk of that name. It reads the serial after opening, as only an open disk can't be
+// replaced.
 func (f DiskFolder) Open(name, serial string) (*Disk, error) {
 	if !diskName.MatchString(name) || serial == "" {
 		return nil, fmt.Errorf("looking for a disk: %q with serial %q names none", name, serial)
@@ -81,9 +80,9 @@ func (f DiskFolder) Await(ctx context.Context, name, serial string) (*Disk, erro
 	}
 }
 
-// Watch tells each time that devices came or went, until the context ends. It may
-// tell for nothing.
-func (f DiskFolder) Watch(ctx context.Context, tell func()) error {
+// Watch calls notify each time that devices came or went, until the context ends, and
+// sometimes for no reason.
+func (f DiskFolder) Watch(ctx context.Context, notify func()) error {
 	changes, stop, err := f.watch()
 	if err != nil {
 		return err
@@ -92,7 +91,7 @@ func (f DiskFolder) Watch(ctx context.Context, tell func()) error {
 	for {
 		select {
 		case <-changes:
-			tell()
+			notify()
 		case <-ctx.Done():
 			return nil
 		}

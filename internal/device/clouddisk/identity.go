@@ -15,7 +15,7 @@ type DiskIdentity struct {
 	// Sequence is never given to a second disk until the machine boots again; ""
 	// where the kernel gives none, which is before Linux 5.15.
 	Sequence string `json:"sequence,omitempty"`
-	// Boot is which start of the machine that was.
+	// Boot identifies that boot of the machine.
 	Boot string `json:"boot"`
 }
 
@@ -36,8 +36,8 @@ func identityOfDisk(number string) (DiskIdentity, error) {
 	return DiskIdentity{Number: number, Sequence: strings.TrimSpace(string(sequence)), Boot: boot}, nil
 }
 
-// IsThere says whether the disk that was known by this is still the one that the
-// kernel knows by it: nobody has taken it away since, nor given it back.
+// IsThere reports whether the disk of this identity is still attached. A disk that was
+// detached and attached again has another one.
 func (i DiskIdentity) IsThere() (bool, error) {
 	if _, err := os.Lstat(entryOf(i.Number)); errors.Is(err, os.ErrNotExist) {
 		return false, nil
@@ -48,10 +48,11 @@ func (i DiskIdentity) IsThere() (bool, error) {
 	return now == i, err
 }
 
-// IsProven says whether IsThere can tell a disk from another one that got its number.
+// IsProven reports whether IsThere can distinguish the disk from another one that got its
+// number.
 func (i DiskIdentity) IsProven() bool { return i.Sequence != "" && i.Boot != "" }
 
-// BootID is another one each time that the machine boots.
+// BootID identifies this boot of the machine.
 func BootID() (string, error) {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// errNoSerial says that a disk doesn't tell its serial.
-var errNoSerial = errors.New("it tells no serial")
+// errNoSerial says that a disk has no serial.
+var errNoSerial = errors.New("it has no serial")
 
-// Serials tells which disk a device is. It is asked for a disk that is open, which
-// can't become another one meanwhile.
+// Serials reads the serials of disks. A disk is open meanwhile, so that no other can replace
+// it.
 type Serials interface {
 	// SerialOf is the serial of a disk.
 	SerialOf(disk *Disk) (string, error)
 }
 
-// SerialFolder has a file for each device, named as the kernel does, that holds its
-// serial: for disks that can't tell theirs, as those of a cloud that is only tried.
+// SerialFolder has a file with the serial for each device, named as the kernel names it: for
+// disks of a simulated cloud, which have no serial.
 type SerialFolder string
 
 // SerialOf implements Serials.
@@ -62,7 +62,7 @@ func serialInPage(page []byte) (string, error) {
 	return text, nil
 }
 
-// serialInUdev is what udev noted of a device.
+// serialInUdev is what udev recorded of a device.
 func serialInUdev(path string) (string, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {

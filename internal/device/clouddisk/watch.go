@@ -13,8 +13,8 @@ import (
 // arrivals are the changes of a folder by which devices come and go.
 const arrivals = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_TO | unix.IN_MOVED_FROM | unix.IN_ONLYDIR
 
-// watch listens for changes of the folder, or of what it will be made in, and of /dev,
-// where the kernel's own names are. The channel gets one word for any number of them.
+// watch listens for changes of the folder, or of the folder that it will be made in, and of
+// /dev with the kernel's own names. The channel gets one element for any number of them.
 func (f DiskFolder) watch() (changes <-chan struct{}, stop func(), err error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
@@ -36,10 +36,10 @@ type watcher struct {
 	folder     string
 	events     *os.File
 	descriptor int
-	changed       chan struct{}
+	changed    chan struct{}
 }
 
-// add listens to what there is. What is listened to already stays so.
+// add watches the folders that exist. A second watch of one changes nothing.
 func (w *watcher) add() error {
 	for _, path := range []string{"/dev", w.folder} {
 		for {
@@ -57,15 +57,14 @@ func (w *watcher) add() error {
 	return nil
 }
 
-// listen passes on that something changed, until the watch is stopped.
+// listen reports changes until the watch is stopped.
 func (w *watcher) listen() {
 	buffer := make([]byte, 64<<10)
 	for {
 		if _, err := w.events.Read(buffer); err != nil {
 			return
 		}
-		// Between the making of the folder and here, something may have come into it:
-		// whoever is told looks.
+		// A folder may have got entries before it was watched: the receiver inspects it.
 		if err := w.add(); err != nil {
 			return
 		}

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isBlank says whether a path is a file to which nothing was ever written: as it has
-// nothing but holes, or room that was kept for it, there is nothing to be found in it.
-// Not of all such files a file system tells that.
+// isBlank reports whether a path is a file to which nothing was ever written: it consists of
+// holes or of reserved space, so there is nothing to find. Some file systems can't tell: then
+// it is false.
 func isBlank(path string) (bool, error) {
 	file, err := os.Open(path)
 	if err != nil {

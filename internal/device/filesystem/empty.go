@@ -12,15 +12,14 @@ import (
 )
 
 const (
-	// emptyHead and emptyTail is how much at the ends of a disk must be zero for it to
+	// emptyHead and emptyTail are how much at the ends of a disk must be zero for it to
 	// count as empty.
 	emptyHead = 4 << 20
 	emptyTail = 1 << 20
 )
 
-// CheckEmpty is ErrFormatted if there is anything on a disk: a signature that is known,
-// or a single byte at its beginning or its end. What a program keeps on a disk without
-// any signature is no less its data.
+// CheckEmpty returns ErrFormatted if there is anything on a disk: a known signature, or a
+// single byte at its beginning or its end. Data without a signature is data, too.
 func (f FileSystems) CheckEmpty(ctx context.Context, path string) error {
 	found, err := f.Probe(ctx, path)
 	if err != nil {
@@ -32,7 +31,7 @@ func (f FileSystems) CheckEmpty(ctx context.Context, path string) error {
 	return checkEnds(path)
 }
 
-// checkEnds is ErrFormatted unless the ends of a disk are zero.
+// checkEnds returns ErrFormatted unless the ends of a disk are zero.
 func checkEnds(path string) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -44,7 +43,7 @@ func checkEnds(path string) error {
 		return fmt.Errorf("asking for the size of %s: %w", path, err)
 	}
 	if size == 0 {
-		return fmt.Errorf("%s has no bytes: it can't be told whether it holds data", path)
+		return fmt.Errorf("%s has a size of 0 bytes: whether it holds data is unknown", path)
 	}
 	head := io.NewSectionReader(file, 0, emptyHead)
 	tail := io.NewSectionReader(file, max(0, size-emptyTail), emptyTail)

@@ -1,5 +1,5 @@
 // Package filesystem looks for, makes, checks and grows file systems on devices and images,
-// by the programs of this machine, whose memory and output are bounded. The LocalVolume
+// with the programs of this machine, and bounds their memory and output. The LocalVolume
 // reconciler and the volume types of the node agent call it; package mount mounts.
 //
 // It never formats what holds data, or might.
@@ -23,14 +23,14 @@ type FileSystems struct {
 	checks *checks
 }
 
-// NewFileSystems returns FileSystems that run programs by exec. A process has one, whose
+// NewFileSystems returns FileSystems that run programs by exec. A process has one: its
 // copies count their checks together.
 func NewFileSystems(exec utilexec.Interface) FileSystems {
 	return FileSystems{exec: exec, checks: newChecks(memoryLimit)}
 }
 
-// CheckType says whether file systems of a type can be made and looked after on this
-// node, in this many bytes: else it is ErrUnknownType, ErrNoTool or ErrTooSmall.
+// CheckType reports why file systems of a type can't be made and maintained on this node, in
+// this many bytes: ErrUnknownType, ErrNoTool or ErrTooSmall.
 func (f FileSystems) CheckType(fsType string, bytes int64) error {
 	kind, known := kinds[fsType]
 	if !known {
@@ -46,9 +46,9 @@ func (f FileSystems) CheckType(fsType string, bytes int64) error {
 	return programs{Interface: f.exec}.check(needed...)
 }
 
-// Check looks for errors of a file system that isn't mounted, and mends what can be
-// mended without a person; the rest is ErrDamaged. A type that mends itself when it
-// is mounted is a success.
+// Check looks for errors of a file system that isn't mounted, and repairs what needs no
+// decision; the rest is ErrDamaged. A type that repairs itself when it is mounted is a
+// success.
 func (f FileSystems) Check(ctx context.Context, path, fsType string) error {
 	fsck := kinds[fsType].fsck
 	if fsck == "" {

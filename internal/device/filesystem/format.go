@@ -9,9 +9,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/device"
 )
 
-// Format makes a file system on a device, or in an image, of this many bytes. What
-// holds anything that is known is ErrFormatted, and left as it is. After an error
-// there may be half a file system.
+// Format makes a file system on a device, or in an image, of this many bytes. It leaves
+// anything that it recognises as it is: that is ErrFormatted. After an error there may be half
+// a file system.
 func (f FileSystems) Format(ctx context.Context, path, fsType string, bytes int64) error {
 	if err := f.CheckType(fsType, bytes); err != nil {
 		return err
@@ -44,8 +44,8 @@ func (f FileSystems) make(ctx context.Context, path, fsType string, arguments []
 	return nil
 }
 
-// Remake makes a file system where an earlier Format was cut off. It looks at nothing
-// that lies there: the caller knows that it is Format's.
+// Remake makes a file system where an earlier Format didn't finish. It doesn't probe: the
+// caller knows that the content is Format's.
 func (f FileSystems) Remake(ctx context.Context, path, fsType string, bytes int64) error {
 	if err := f.CheckType(fsType, bytes); err != nil {
 		return err

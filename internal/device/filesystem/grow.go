@@ -18,8 +18,8 @@ import (
 var errNeedsPrivilege = errors.New("the kernel grows a mounted ext4 only for a process that has CAP_SYS_RESOURCE: " +
 	"give it to the node agent, or have the volume mounted anew, which grows it before")
 
-// Grow makes the file system on a device, which is mounted at a path, as large as
-// the device. One that is so large already is a success.
+// Grow makes the file system on a device, which is mounted at a path, as large as the device.
+// One that is as large already is a success.
 func (f FileSystems) Grow(ctx context.Context, path, mountedAt, fsType string) error {
 	run := f.programs(ctx)
 	kind, known := kinds[fsType]
@@ -41,10 +41,10 @@ func (f FileSystems) Grow(ctx context.Context, path, mountedAt, fsType string) e
 	return nil
 }
 
-// GrowBeforeMount makes the file system on a device, which is mounted nowhere, as large as
-// the device, if the kernel would refuse that to this process once it is mounted. Where the
-// kernel wouldn't, Grow is safer: its journal outlives a process that is killed. A file
-// system that has errors is ErrDamaged.
+// GrowBeforeMount makes the file system on a device, which is mounted nowhere, as large as the
+// device, if the kernel would refuse that to this process once it is mounted. Otherwise Grow
+// is safer: its journal outlives a process that is killed. A file system with errors is
+// ErrDamaged.
 func (f FileSystems) GrowBeforeMount(ctx context.Context, path, fsType string) error {
 	kind := kinds[fsType]
 	if !kind.asksForPrivilege || isPrivileged() {
@@ -68,7 +68,7 @@ func (f FileSystems) GrowBeforeMount(ctx context.Context, path, fsType string) e
 	return nil
 }
 
-// isPrivileged says whether this process has CAP_SYS_RESOURCE.
+// isPrivileged reports whether this process has CAP_SYS_RESOURCE.
 func isPrivileged() bool {
 	var has [2]unix.CapUserData
 	err := unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &has[0])
@@ -84,8 +84,8 @@ const (
 	leastBlockSize, largestBlockShift               = 1024, 6
 )
 
-// isSmaller says whether an ext4 leaves room for a block at the end of its device. What
-// it reads may be a tenant's.
+// isSmaller reports whether an ext4 leaves space for a block at the end of its device. A
+// tenant may have written what it reads.
 func isSmaller(path string) (bool, error) {
 	device, err := os.Open(path)
 	if err != nil {

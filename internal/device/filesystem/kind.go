@@ -9,7 +9,7 @@ const (
 	fsckStatuses = 64
 )
 
-// kind is what to know of a type of file system.
+// kind is a type of file system.
 type kind struct {
 	// minimum is how many bytes it needs.
 	minimum int64

@@ -12,8 +12,8 @@ import (
 	utilexec "k8s.io/utils/exec"
 )
 
-// ErrChecking says that as many file systems are being checked as the memory of this node's
-// agent allows. Trying again later helps.
+// ErrChecking says that too many file systems are being checked for the memory of this node's
+// agent. Try again later.
 var ErrChecking = errors.New("other file systems are being checked on this node, and memory for more is missing until one of these checks ends")
 
 // What checks may take of the memory that this process and its children have together. What
@@ -57,11 +57,11 @@ func (c *checks) run(ctx context.Context, run programs, name string, arguments .
 	return output, err
 }
 
-// within runs a program with no more memory than that, if it is one of few that do.
-func within(run programs, turns chan struct{}, bytes int64, name string, arguments []string) ([]byte, error) {
+// within runs a program with no more memory than that, if a slot is free.
+func within(run programs, slots chan struct{}, bytes int64, name string, arguments []string) ([]byte, error) {
 	select {
-	case turns <- struct{}{}:
-		defer func() { <-turns }()
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
 	default:
 		return nil, ErrChecking
 	}
@@ -72,8 +72,8 @@ func within(run programs, turns chan struct{}, bytes int64, name string, argumen
 	return run.Command("prlimit", limited...).CombinedOutput()
 }
 
-// wantsMemory reports whether a check may have ended for want of memory: it could do nothing,
-// or was ended by a signal. What it says of the file system is an answer.
+// wantsMemory reports whether a check may have ended for lack of memory: a signal ended it, or
+// it could do nothing. A verdict on the file system is an answer.
 func wantsMemory(err error) bool {
 	var exit utilexec.ExitError
 	if !errors.As(err, &exit) {
@@ -82,7 +82,7 @@ func wantsMemory(err error) bool {
 	return !exit.Exited() || exit.ExitStatus()&fsckUnable != 0
 }
 
-// noLimit is above what the kernel says where there is none.
+// noLimit is above the kernel's number for "no limit".
 const noLimit = 1 << 60
 
 // memoryLimit is how much memory the control groups of this process allow: see the kernel's

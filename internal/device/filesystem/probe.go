@@ -9,9 +9,9 @@ import (
 	mountutils "k8s.io/mount-utils"
 )
 
-// Probe tells what a device or an image holds: the type of a file system, another
-// word for what else is known, such as partitions; "" where nothing is known. What
-// can't be read is an error, and never taken for empty.
+// Probe returns what a device or an image holds: the type of a file system, another word for
+// other known content, such as partitions, or "". What can't be read is an error, and never
+// counts as empty.
 func (f FileSystems) Probe(ctx context.Context, path string) (string, error) {
 	run := f.programs(ctx)
 	if err := run.check("blkid"); err != nil {

@@ -38,7 +38,7 @@ func (p programs) Command(name string, arguments ...string) utilexec.Cmd {
 	return program{Cmd: p.CommandContext(p.ctx, name, arguments...)}
 }
 
-// check says whether the programs are there.
+// check reports a program that isn't installed.
 func (p programs) check(names ...string) error {
 	for _, name := range names {
 		if _, err := p.LookPath(name); err != nil {

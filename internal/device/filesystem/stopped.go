@@ -8,9 +8,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
-// HasStopped says whether the kernel writes no more to a file system that may be written,
-// because it found errors. Before Linux 6.15 there are kernels, such as late ones of 6.1,
-// whose mount table doesn't show that: of ext4, the errors themselves are asked for.
+// HasStopped reports whether the kernel has stopped writing to a writable file system because
+// of errors. The mount table doesn't show that before Linux 6.15, for example late in 6.1:
+// there, ext4's count of errors does.
 func HasStopped(mounted mount.Point) bool {
 	if mounted.Access == mount.ReadOnly {
 		return false
@@ -18,8 +18,8 @@ func HasStopped(mounted mount.Point) bool {
 	return mounted.SystemAccess == mount.ReadOnly || mounted.StopsOnErrors && HasErrors(mounted.Device)
 }
 
-// HasErrors says whether ext4 noted errors of the file system on a device, by its
-// major:minor. A check of the file system ends them.
+// HasErrors reports whether ext4 counted errors of the file system on a device, given as
+// major:minor. A check of the file system resets the count.
 func HasErrors(device string) bool {
 	block, err := filepath.EvalSymlinks("/sys/dev/block/" + device)
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 	"github.com/stowage-dev/stowage/internal/device"
 )
 
-// noCopyOnWrite is the flag of files whose blocks are written in place: see
+// noCopyOnWrite is the flag of files with blocks that are written in place: see
 // ioctl_iflags(2).
 const noCopyOnWrite = 0x00800000
 
-// Allocate makes a file this many bytes long, and has the disk keep room for all of
-// them, read as zeros where nothing was written. What the file holds stays, and a
-// longer one stays as long. A file system that can't promise room is
-// ErrCannotAllocate, a full one ENOSPC: then the file is as long as it was.
+// Allocate makes a file this many bytes long, and reserves disk space for all of them, read as
+// zeros where nothing was written. It keeps the content, and never shortens a file. A file
+// system that can't reserve space is ErrCannotAllocate, a full one ENOSPC: then the file is as
+// long as it was.
 func Allocate(file *os.File, bytes int64) error {
 	info, err := file.Stat()
 	if err != nil {
@@ -37,7 +37,7 @@ func Allocate(file *os.File, bytes int64) error {
 	return errors.Join(fmt.Errorf("allocating %s: %w", file.Name(), err), file.Truncate(info.Size()))
 }
 
-// keepRoom has the disk keep room for a file of this length, whatever its length is.
+// keepRoom reserves disk space for a file of this length, whatever its length is.
 func keepRoom(file *os.File, bytes int64) error {
 	for {
 		err := unix.Fallocate(int(file.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, bytes)
@@ -52,7 +52,7 @@ func keepRoom(file *os.File, bytes int64) error {
 	}
 }
 
-// checkRoom is for file systems that say yes, and keep no room all the same.
+// checkRoom finds file systems that report success and reserve nothing.
 func checkRoom(file *os.File, bytes int64) error {
 	taken, err := AllocatedBytes(file)
 	if err == nil && taken < bytes {
@@ -61,8 +61,8 @@ func checkRoom(file *os.File, bytes int64) error {
 	return err
 }
 
-// Taken is how many bytes of the disk are kept for a file, or written. That is more
-// than its length where Allocate was cut off.
+// AllocatedBytes is how much disk space is reserved for a file, or written. A crash in
+// Allocate leaves more than the length of the file.
 func AllocatedBytes(file *os.File) (int64, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(file.Fd()), &stat); err != nil {
@@ -71,8 +71,8 @@ func AllocatedBytes(file *os.File) (int64, error) {
 	return stat.Blocks * device.SectorBytes, nil
 }
 
-// IsAllocated says whether the disk keeps room for all of a file. Room for what
-// describes the file counts too, so that a small hole may be missed.
+// IsAllocated reports whether disk space is reserved for all of a file. The count includes the
+// file system's own blocks for the file, so it may miss a small hole.
 func IsAllocated(file *os.File) (bool, error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -85,9 +85,9 @@ func IsAllocated(file *os.File) (bool, error) {
 	return err == nil, err
 }
 
-// WriteInPlace has the file system write a file, which must be empty, in place
-// from now on. Elsewhere than on btrfs that is so anyhow. There each write would
-// need new room, which a full disk doesn't have, however much it kept.
+// WriteInPlace has btrfs write a file, which must be empty, in place from now on; other file
+// systems do so anyhow. Otherwise each write would need new space, which a full disk doesn't
+// have, whatever was reserved.
 func WriteInPlace(file *os.File) error {
 	flags, err := unix.IoctlGetInt(int(file.Fd()), unix.FS_IOC_GETFLAGS)
 	if err == nil {

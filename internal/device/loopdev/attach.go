@@ -18,20 +18,20 @@ import (
 )
 
 const (
-	// attempts is how often a free loop device is asked for: each time another
-	// program may be quicker to take it.
+	// attempts is how often Attach tries a free loop device: each time another
+	// program may be quicker.
 	attempts     = 100
 	attemptPause = 2 * time.Millisecond
 	// detachPatience is how long others, such as udev, may look at a device that
 	// is to go.
 	detachTimeout = 5 * time.Second
-	detachRetry    = 20 * time.Millisecond
+	detachRetry   = 20 * time.Millisecond
 )
 
-// Attach makes an image appear as a block device, and holds it open. One that
-// appears already is found again, with the size that the image has now: a crash is
-// made good by a repeat. The image need not be open for reading. An image that is
-// being removed is ErrGone, one that is reserved ErrReserved.
+// Attach attaches an image to a loop device, and holds the device open. An image that is
+// attached already keeps its device, which gets the size that the image has now: a repeat
+// after a crash. The image need not be open for reading. An image that is being removed is
+// ErrGone, a reserved one ErrReserved.
 func Attach(ctx context.Context, image *os.File, use Use) (*Loop, error) {
 	locked, err := lock(ctx, image)
 	if err != nil {
@@ -61,7 +61,7 @@ func Attach(ctx context.Context, image *os.File, use Use) (*Loop, error) {
 	return loop, err
 }
 
-// attachNew takes a loop device that is free.
+// attachNew attaches a free loop device.
 func attachNew(ctx context.Context, image *os.File, use Use) (*Loop, error) {
 	control, err := os.OpenFile("/dev/loop-control", unix.O_RDWR, 0)
 	if err != nil {
@@ -86,8 +86,8 @@ func attachNew(ctx context.Context, image *os.File, use Use) (*Loop, error) {
 	return nil, fmt.Errorf("attaching %s: others took each of %d loop devices that were free", image.Name(), attempts)
 }
 
-// isTaken says whether another program was quicker: it took the device, or removed
-// it, or looks at it still.
+// isTaken reports whether another program was quicker: it attached the device, or removed it,
+// or still has it open.
 func isTaken(err error) bool {
 	for _, errno := range []error{unix.EBUSY, unix.EAGAIN, unix.ENXIO, unix.ENODEV} {
 		if errors.Is(err, errno) {
@@ -97,7 +97,7 @@ func isTaken(err error) bool {
 	return false
 }
 
-// configure makes a free loop device show an image, and holds it open.
+// configure attaches an image to a free loop device, and holds it open.
 func configure(number int, image *os.File, use Use) (*Loop, error) {
 	// The device keeps this opening of the file, and must not keep another's lock.
 	backing, err := device.Reopen(image, unix.O_RDWR)
@@ -121,7 +121,7 @@ func configure(number int, image *os.File, use Use) (*Loop, error) {
 		loop.Close()
 		return nil, fmt.Errorf("attaching %s to %s: %w", image.Name(), loop.Path(), err)
 	}
-	// Who had the device before may have been cut off before taking writes again.
+	// A crash may have left the device read-only with its image before.
 	if err := loop.SetReadOnly(false); err != nil {
 		loop.Close()
 		return nil, err
@@ -129,8 +129,8 @@ func configure(number int, image *os.File, use Use) (*Loop, error) {
 	return loop, nil
 }
 
-// Detach takes the device away, and lets go of it. While others have it open, or
-// it is mounted, that is ErrInUse: the device goes with the last of them.
+// Detach detaches the device, and closes it. While others have it open, or it is mounted, that
+// is ErrInUse: the device detaches with the last of them.
 func (l *Loop) Detach(ctx context.Context) error {
 	defer l.Close()
 	before, err := l.status()
@@ -144,7 +144,7 @@ func (l *Loop) Detach(ctx context.Context) error {
 	return l.awaitGone(ctx, before.backing())
 }
 
-// awaitGone waits until a loop device doesn't show a file any more.
+// awaitGone waits until a file doesn't back the loop device any more.
 func (l *Loop) awaitGone(ctx context.Context, shown identity) error {
 	ctx, cancel := context.WithTimeout(ctx, detachTimeout)
 	defer cancel()

@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Attached is which loop device showed which file at one moment. Who looks for many
-// files asks for it once, instead of looking at every device for each.
+// Attached maps backing files to loop devices, at one moment: a search for many files reads
+// every device once, and not once for each file.
 type Attached map[identity]string
 
-// ReadAttached looks at every loop device.
+// ReadAttached reads every loop device.
 func ReadAttached() (Attached, error) {
 	names, err := kernelsSysfs.attached()
 	if err != nil {
@@ -31,8 +31,8 @@ func ReadAttached() (Attached, error) {
 	return attached, nil
 }
 
-// Find finds the loop device that shows an image and opens it, or returns nil. What
-// became of it since is heeded: a device that shows another file now isn't it.
+// Find finds the loop device of an image and opens it, or returns nil. A device that has got
+// another backing file since isn't it.
 func (a Attached) Find(image *os.File) (*Loop, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(image.Fd()), &stat); err != nil {

@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ImageOf opens the file that the loop device at a path shows, to know it by, and to
-// mount it; nil if it is no loop device, or shows nothing. A file that lost its name is an
-// error.
+// ImageOf opens the backing file of the loop device at a path, to identify and to mount it;
+// nil for any other device. A file without a name is an error.
 func ImageOf(path string) (*os.File, error) {
 	var stat unix.Stat_t
 	if err := unix.Stat(path, &stat); err != nil {
@@ -43,8 +42,8 @@ func ImageOf(path string) (*os.File, error) {
 	return image, nil
 }
 
-// Shows says whether the loop device at a path shows an image. It only looks: it
-// neither takes the device nor wakes programs that watch for writers. A partition shows none.
+// IsBackedBy reports whether an image backs the loop device at a path. It doesn't attach the
+// device, and doesn't wake programs that watch for writers. It is false for a partition.
 func IsBackedBy(path string, image *os.File) (bool, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(image.Fd()), &stat); err != nil {

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Find finds the loop device of an image and opens it, or returns nil. While it is
-// open it shows this image: the kernel takes away no device that is open. One that
-// somebody else attached, that shows only a part or can't be written, is ErrForeign.
+// Find finds the loop device of an image and opens it, or returns nil. While it is open the
+// image backs it: the kernel detaches no open device. One that another program attached, with
+// only a part of the image or read-only, is ErrForeign.
 func Find(image *os.File) (*Loop, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(image.Fd()), &stat); err != nil {
@@ -29,7 +29,7 @@ func Find(image *os.File) (*Loop, error) {
 	return nil, nil
 }
 
-// openIfShows opens a loop device, if it shows a file; else it returns nil.
+// openIfBackedBy opens a loop device, if a file backs it; else it returns nil.
 func openIfBackedBy(name string, wanted identity) (*Loop, error) {
 	// Not for writing: each close after that has udev look at the device.
 	loop, err := openLoop(name, unix.O_RDONLY)
@@ -54,8 +54,8 @@ func isAttached(name string) bool {
 	return err == nil
 }
 
-// LoopAt opens the loop device that the mount table shows as major:minor; nil if that is
-// none, or shows nothing; a partition of one is none. While it is open it shows what it shows.
+// LoopAt opens the loop device that the mount table shows as major:minor; nil for any other
+// device, for a partition of one, and for one without a backing file.
 func LoopAt(number string) (*Loop, error) {
 	name := kernelsSysfs.loopAt(number)
 	if name == "" {

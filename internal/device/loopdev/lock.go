@@ -13,17 +13,16 @@ import (
 )
 
 const (
-	// lockRetry is how often a lock is tried that another holds, who is done soon.
+	// lockRetry is the interval at which a lock of another program is tried.
 	lockRetry = 10 * time.Millisecond
-	// lockPatience is longer than anybody holds it who attaches. Who copies an image,
-	// or removes it, may take long.
+	// lockTimeout is longer than any attach holds the lock. A copy or a removal of an image
+	// may hold it for long.
 	lockTimeout = 3 * time.Second
 )
 
-// Reserve keeps an image from being attached until the file that it returns is
-// closed. An image that is attached is ErrAttached, one that somebody else reserved
-// ErrReserved. Whoever removes one holds it until its name is gone, and so no loop
-// device comes up meanwhile.
+// Reserve keeps an image from being attached until the returned file is closed. An attached
+// image is ErrAttached, one that another caller reserved ErrReserved. A removal holds it until
+// the name is gone, so that no loop device appears meanwhile.
 func Reserve(ctx context.Context, image *os.File) (*os.File, error) {
 	held, err := lock(ctx, image)
 	if err != nil {
@@ -41,8 +40,8 @@ func Reserve(ctx context.Context, image *os.File) (*os.File, error) {
 	return held, nil
 }
 
-// lock locks an image, by a lock that ends with the file returned. It is the
-// kernel's, so that it holds between processes, and none outlives its process.
+// lock locks an image until the returned file is closed. The lock is the kernel's: it holds
+// between processes, and none outlives its process.
 func lock(ctx context.Context, image *os.File) (*os.File, error) {
 	file, err := device.Reopen(image, unix.O_RDONLY)
 	if err != nil {

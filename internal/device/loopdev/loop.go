@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/device"
 )
 
-// Loop is a loop device that is held open, and so shows what it shows.
+// Loop is a loop device that is held open, and so keeps its backing file.
 type Loop struct {
 	file *os.File
 	// name is the kernel's, such as loop0, and number major:minor.
@@ -24,8 +24,8 @@ func (l *Loop) Path() string { return "/dev/" + l.name }
 // Device is major:minor of the device, as the mount table shows it.
 func (l *Loop) Device() string { return l.number }
 
-// Close lets go of the device. One that was attached ForFileSystem, and that is
-// neither mounted nor open elsewhere, is gone then.
+// Close closes the device. One that was attached ForFileSystem, and that is neither mounted
+// nor open elsewhere, then detaches.
 func (l *Loop) Close() error { return l.file.Close() }
 
 // Resize makes the device as large as its image is now.
@@ -45,13 +45,13 @@ func (l *Loop) Size() (int64, error) {
 	return size, nil
 }
 
-// SetReadOnly makes the kernel refuse writes to the device, or take them again. It
-// remembers that for whoever gets the device next: take them before Detach.
+// SetReadOnly makes the kernel refuse writes to the device, or accept them again. The kernel
+// keeps that for the next image of the device: accept them before Detach.
 func (l *Loop) SetReadOnly(readOnly bool) error {
 	return device.SetReadOnly(l.file, l.Path(), readOnly)
 }
 
-// openLoop opens the loop device that the kernel gives a name.
+// openLoop opens the loop device with this name of the kernel's.
 func openLoop(name string, flags int) (*Loop, error) {
 	loop := &Loop{name: name}
 	fd, err := unix.Open(loop.Path(), flags|unix.O_CLOEXEC, 0)
@@ -80,7 +80,7 @@ func identityOf(stat unix.Stat_t) identity {
 	return identity{device: stat.Dev, inode: stat.Ino}
 }
 
-// status is what the kernel tells of a loop device.
+// status is the kernel's status of a loop device.
 type status unix.LoopInfo64
 
 func (s *status) backing() identity { return identity{device: s.Device, inode: s.Inode} }
@@ -92,7 +92,7 @@ func (s *status) refuseForeign(path string) error {
 	return nil
 }
 
-// status asks what a loop device shows; nil if it shows nothing.
+// status reads the status of a loop device; nil if it has no backing file.
 func (l *Loop) status() (*status, error) {
 	info, err := unix.IoctlLoopGetStatus64(int(l.file.Fd()))
 	if errors.Is(err, unix.ENXIO) {

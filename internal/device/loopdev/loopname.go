@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sysfs is where the kernel says what it calls devices. Neither a loop device's name nor
-// its minor number follows from the other: with the kernel's parameter loop.max_part, minor
-// numbers between those of two loop devices are partitions'.
+// sysfs has the kernel's names of devices. A loop device's minor number doesn't follow from
+// its name: with the kernel's parameter loop.max_part, the minor numbers between those of two
+// loop devices are those of partitions.
 type sysfs string
 
 // kernelsSysfs is the machine's.
@@ -36,7 +36,7 @@ func (s sysfs) numberOf(name string) (string, error) {
 	return strings.TrimSpace(string(number)), err
 }
 
-// attached are the names of the loop devices that show something.
+// attached lists the names of the loop devices that have a backing file.
 func (s sysfs) attached() ([]string, error) {
 	entries, err := filepath.Glob(filepath.Join(string(s), "block", "loop*", "loop"))
 	var names []string
@@ -64,7 +64,7 @@ func (s sysfs) check(name, number string) error {
 	return nil
 }
 
-// isLoop says whether a whole loop device is called so.
+// isLoop reports whether a whole loop device is called so.
 func isLoop(name string) bool {
 	number, found := strings.CutPrefix(name, "loop")
 	_, err := strconv.ParseUint(number, 10, 32)

@@ -24,24 +24,23 @@ const (
 // maxSector is the largest unit that file systems are made for: see Format.
 const maxSector = 4096
 
-// sectorOf is the unit in which a device takes writes. On disks whose own is larger
-// than 512 bytes, direct I/O needs as large a one. Only what holds a file system
-// made for it gets it: whatever else lies on a device may be read with another
-// unit, and must find the same one each time.
+// sectorOf is the sector size of a device. On disks with sectors larger than 512 bytes,
+// direct I/O needs as large ones. Only a device for a file system made for it gets them:
+// other content may depend on the sector size, and must find the same one each time.
 func sectorOf(backing *os.File, use Use) (uint32, error) {
 	var stat unix.Statx_t
 	err := unix.Statx(int(backing.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN|unix.STATX_SIZE, &stat)
 	if err != nil {
 		return 0, fmt.Errorf("asking for the size of %s: %w", backing.Name(), err)
 	}
-	align := stat.Dio_offset_align // 0 where nobody knows
+	align := stat.Dio_offset_align // 0 where it is unknown
 	if use == ForFileSystem && align > device.SectorBytes && align <= maxSector && stat.Size%uint64(align) == 0 {
 		return align, nil
 	}
 	return device.SectorBytes, nil
 }
 
-// setUse makes a device one of its use, also one that was attached for another.
+// setUse sets the use of a device, also of one that was attached for another.
 func (l *Loop) setUse(use Use) error {
 	info, err := unix.IoctlLoopGetStatus64(int(l.file.Fd()))
 	if err != nil {

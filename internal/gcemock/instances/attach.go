@@ -98,7 +98,7 @@ func freeDeviceName(s *engine.Engine, instance string) string {
 	}
 }
 
-// checkAttachable says whether a disk can be attached, but for what an operation has
+// checkAttachable reports whether a disk can be attached, but for what an operation has
 // taken itself.
 func checkAttachable(s *engine.Engine, asked state.Attachment, operation string) error {
 	instance, found := s.Instances.Get(asked.Instance)

@@ -6,7 +6,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/gcemock/wire"
 )
 
-// setAutoDelete says whether a disk is deleted with its instance.
+// setAutoDelete reports whether a disk is deleted with its instance.
 type setAutoDelete struct {
 	engine.Quick
 	Instance, Device string

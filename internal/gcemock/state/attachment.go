@@ -72,7 +72,7 @@ func (s *Store) RefuseUsers(disk string) error {
 	return nil
 }
 
-// IsPowered says whether an instance has devices: while it is stopped, it has none.
+// IsPowered reports whether an instance has devices: while it is stopped, it has none.
 func (s *Store) IsPowered(instance string) bool {
 	status := s.Instances.Rows[instance].Status
 	return status == StatusInstanceRunning || status == StatusStaging

@@ -24,7 +24,7 @@ func (c both) holds(fields any) bool   { return c.left.holds(fields) && c.right.
 func (c either) holds(fields any) bool { return c.left.holds(fields) || c.right.holds(fields) }
 func (c not) holds(fields any) bool    { return !c.inner.holds(fields) }
 
-// holds says whether a resource passes, by what a client would see of it.
+// holds reports whether a resource passes, by what a client would see of it.
 func (f filter) holds(resource any) bool {
 	if f.root == nil {
 		return true

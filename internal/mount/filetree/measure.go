@@ -21,7 +21,7 @@ const (
 	mostLinks = 100_000
 )
 
-// ErrTooLarge is that a tree has more files, or nests deeper, than was to be looked at.
+// ErrTooLarge says that a tree has more files, or nests deeper, than may be inspected.
 var ErrTooLarge = errors.New("too large to be measured")
 
 // Tree is what a directory and all below it take up.
@@ -29,9 +29,9 @@ type Tree struct {
 	Bytes, Inodes int64
 }
 
-// MeasureTree counts what a directory takes up, looking at no more than so many files.
-// It follows no symlink and crosses no mount, and half of the time it rests, so that
-// others get at the disk. What changes meanwhile may be missed.
+// MeasureTree counts what a directory takes up, and inspects at most so many files. It follows
+// no symlink and crosses no mount. It pauses half of the time, so that others get at the disk.
+// It may miss what changes meanwhile.
 func MeasureTree(ctx context.Context, dir *os.File, most int64) (Tree, error) {
 	top, err := safepath.OpenToRead(dir, ".")
 	if err != nil {
@@ -92,7 +92,7 @@ func (m *measurement) walk(dir *os.File, depth int) error {
 	}
 }
 
-// look counts one entry of a directory, and says whether to go into it.
+// inspect counts one entry of a directory, and reports whether it is a directory.
 func (m *measurement) inspect(dir *os.File, name string) (isDir bool, err error) {
 	var stat unix.Stat_t
 	err = unix.Fstatat(int(dir.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT)
@@ -139,7 +139,7 @@ func (m *measurement) descend(dir *os.File, name string, depth int) error {
 	return m.walk(child, depth+1)
 }
 
-// rest waits as long as work took.
+// rest pauses for as long as the work took.
 func (m *measurement) rest(worked time.Duration) error {
 	pause := time.NewTimer(worked)
 	defer pause.Stop()

@@ -16,11 +16,10 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
-// MoveAll moves all that an open directory holds, but for one name, into another
-// directory of the same file system. Symlinks are moved, never followed; what
-// something is mounted on is ErrMounted, and stays. A target that was removed is
-// fs.ErrNotExist, also to processes that have it open: nothing is moved any more. After the time
-// until it stops, as RemoveTreeUntil does.
+// MoveAll moves all entries of an open directory, but for one name, into another directory of
+// the same file system. It moves symlinks and never follows them. A mount point is ErrMounted,
+// and stays. A target that was removed is fs.ErrNotExist, also while processes have it open:
+// then nothing moves any more. After the time until it stops, as RemoveTreeUntil does.
 func MoveAll(ctx context.Context, from, to *os.File, except string, until time.Time) error {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -41,14 +40,14 @@ func MoveAll(ctx context.Context, from, to *os.File, except string, until time.T
 	}
 }
 
-// IsEmpty tells whether an open directory holds nothing.
+// IsEmpty reports whether an open directory holds nothing.
 func IsEmpty(dir *os.File) (bool, error) {
 	names, err := firstNames(dir, "")
 	return len(names) == 0, err
 }
 
-// TakeDir opens the directory name in an open one, and makes it, for its owner alone,
-// unless it is there. Anything else that has the name gets another one, which is random.
+// OpenOrMakeDir opens the directory name in an open one. Where it is missing, it makes the
+// directory, for its owner alone. Anything else of that name gets another, random name.
 func OpenOrMakeDir(parent *os.File, name string) (*os.File, error) {
 	found, err := safepath.OpenAt(parent, name)
 	if errors.Is(err, safepath.ErrOutside) || errors.Is(err, unix.ENOTDIR) {

@@ -27,8 +27,8 @@ const DeletingDir = ".deleting"
 func PrepareRemoval(parent *os.File) error { return safepath.EnsureDir(parent, DeletingDir, 0o700) }
 
 // Retire moves the directory name out of an open directory into its ".deleting"
-// folder, and returns that folder, for RemoveTree. Whoever looks for the
-// directory by its path doesn't find it from then on. It is a success if the
+// folder, and returns that folder, for RemoveTree. From then on, the
+// directory isn't at its path. It is a success if the
 // directory was moved before, or isn't there; where both are, it is os.ErrExist.
 func Retire(parent *os.File, name string) (*os.File, error) {
 	if err := PrepareRemoval(parent); err != nil {
@@ -46,9 +46,8 @@ func Retire(parent *os.File, name string) (*os.File, error) {
 	return deleting, nil
 }
 
-// RemoveRetired removes what is left of a directory of this name that Retire moved
-// away, and whose removal was cut off. After the time until it stops, as RemoveTreeUntil
-// does.
+// RemoveRetired removes the rest of a directory that Retire moved away, after a crash or the
+// end of the time. After the time until it stops, as RemoveTreeUntil does.
 func RemoveRetired(ctx context.Context, parent *os.File, name string, until time.Time) error {
 	deleting, err := safepath.OpenAt(parent, DeletingDir)
 	if err != nil {
@@ -111,9 +110,9 @@ func (r *removal) remove(dir *os.File, name string, depth int) error {
 	return r.count()
 }
 
-// moveToTop moves a directory to the top of the tree, where it is found again, and tells
-// whether it did. Some file systems can't move some directories, such as those of another
-// project. A tenant can't guess the name.
+// moveToTop moves a directory to the top of the tree, where the removal finds it again, and
+// reports whether that succeeded. Some file systems can't move some directories, such as those
+// of another project. A tenant can't guess the name.
 func (r *removal) moveToTop(dir *os.File, name string) bool {
 	to := ".moved-" + rand.Text()
 	err := unix.Renameat2(int(dir.Fd()), name, int(r.top.Fd()), to, unix.RENAME_NOREPLACE)
@@ -124,9 +123,9 @@ func (r *removal) moveToTop(dir *os.File, name string) bool {
 	return err == nil
 }
 
-// RemoveTreeUntil does what RemoveTree does, and after the time until it stops between two
-// files: that is ErrUnfinished. However little time there is, each call gets on. The zero
-// time is no limit.
+// RemoveTreeUntil does what RemoveTree does, and stops between two files after the time until:
+// that is ErrUnfinished. However little time there is, each call makes progress. The zero time
+// is no limit.
 func RemoveTreeUntil(ctx context.Context, parent *os.File, name string, until time.Time) error {
 	top, err := safepath.OpenToRead(parent, name)
 	if errors.Is(err, os.ErrNotExist) {

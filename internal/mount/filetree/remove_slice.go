@@ -25,12 +25,12 @@ type removal struct {
 	done, steps int
 }
 
-// isLate says whether the time is up.
+// isLate reports whether the time is up.
 func (r *removal) isLate() bool { return !r.until.IsZero() && time.Now().After(r.until) }
 
-// get counts one entry that is gone from where it was, and returns ErrUnfinished once the
-// time is up. The way down to the entries of a deep tree may take all of the time: there, as
-// much is removed as the way was long, or no call would ever get on.
+// count counts one entry that was removed or moved, and returns ErrUnfinished once the time is
+// up. In a deep tree, the way down may take all of the time: there, a call removes as many
+// entries as it entered directories, or no call would ever make progress.
 func (r *removal) count() error {
 	r.done++
 	if r.done > r.steps && r.isLate() {
@@ -39,8 +39,8 @@ func (r *removal) count() error {
 	return nil
 }
 
-// some lists the first names in a directory: from the start each time, because removing
-// moves what a listing continues with.
+// batch lists the first names in a directory: from the start each time, because removing moves
+// what a listing continues with.
 func (r *removal) batch(dir *os.File) ([]string, error) {
 	if err := r.ctx.Err(); err != nil {
 		return nil, fmt.Errorf("removing %s: %w", dir.Name(), err)

@@ -26,8 +26,8 @@ func BeginDir(ctx context.Context, parent *os.File, name string) (*os.File, erro
 	return safepath.OpenAt(parent, unfinished)
 }
 
-// FinishDir gives a directory of BeginDir its name, which must be free. Whoever has
-// it open, or something in it, goes on with it.
+// FinishDir gives a directory of BeginDir its name, which must be free. Open files in it stay
+// valid.
 func FinishDir(parent *os.File, name string) error {
 	at := int(parent.Fd())
 	if err := unix.Renameat2(at, safepath.UnfinishedPrefix+name, at, name, unix.RENAME_NOREPLACE); err != nil {

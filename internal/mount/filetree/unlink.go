@@ -32,9 +32,9 @@ func unlink(dir *os.File, name string, flags int) error {
 	}
 }
 
-// unlinkAnyway removes one name, and changes first what keeps the owner of the directory
-// from that: on shares where root acts as another user, its mode; on btrfs, that it is a
-// snapshot for reading only.
+// unlinkAnyway removes one name. It first changes what keeps the owner of the directory from
+// that: its mode, on shares where root acts as another user; on btrfs, that the directory is a
+// read-only snapshot.
 func unlinkAnyway(dir *os.File, name string, flags int) error {
 	err := unlink(dir, name, flags)
 	switch {

@@ -61,7 +61,7 @@ func run(m *testing.M) (status int) {
 	}
 }
 
-// MayMount says whether tests may really mount. It needs Main.
+// MayMount reports whether tests may really mount. It needs Main.
 func MayMount() bool {
 	return os.Getenv(inNamespace) != "" && (mount.Kernel{}).Check() == nil
 }

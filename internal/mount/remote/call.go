@@ -31,7 +31,7 @@ func HasProgram() bool { return programOfCalls() != "/proc/self/exe" }
 // call is a kernel call in a process of its own.
 type call struct {
 	process *os.Process
-	slot   *slot
+	slot    *slot
 	// gone is closed when the process is; err is set before.
 	gone chan struct{}
 	err  error
@@ -39,9 +39,8 @@ type call struct {
 	killed atomic.Bool
 }
 
-// run makes the call, and keeps its place until the process is gone. The process is killed
-// with the thread that started it, and so with this program: no call goes on that nothing
-// waits for.
+// run makes the call, and keeps its slot until the process is gone. The process dies with the
+// thread that started it, and so with this program: no call outlives its caller.
 func (c *call) run(argument string, asks bool, started chan<- error) {
 	defer c.slot.release()
 	defer close(c.gone)
@@ -50,7 +49,7 @@ func (c *call) run(argument string, asks bool, started chan<- error) {
 	var output bytes.Buffer
 	child := &exec.Cmd{
 		Path: programOfCalls(), Args: []string{callName, argument}, Stdout: &output,
-		// It does one thing after the other, and needs no thread for more.
+		// It makes one call, and more threads would only take memory.
 		Env:         append(os.Environ(), "GOMAXPROCS=1"),
 		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 	}
@@ -77,8 +76,8 @@ func outcome(err error, output []byte) error {
 	return failure
 }
 
-// wait returns how the call ended. When the context ends first, the call is
-// killed, which the kernel heeds when it can.
+// wait returns how the call ended. The end of the context kills the process, as soon as the
+// kernel can.
 func (c *call) wait(ctx context.Context) error {
 	select {
 	case <-c.gone:
@@ -90,7 +89,7 @@ func (c *call) wait(ctx context.Context) error {
 	}
 }
 
-// waitFor waits no longer than that.
+// waitFor is wait with a timeout.
 func (c *call) waitFor(ctx context.Context, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -1,10 +1,10 @@
 // Package remote mounts, unmounts and uses what a server at the other end of a network
-// keeps. If the server is silent, the kernel waits, and the calling process can't be
-// stopped: so each call is made in a process of its own, for which a server has a bounded
-// number of places. The program cmd/stowage-mount is made of ServeCall.
+// keeps. While a server is silent, the kernel waits, and a signal can't stop the calling
+// process. So each call runs in a process of its own, and each server has a bounded number
+// of slots for them. The program cmd/stowage-mount consists of ServeCall.
 //
 // Volume types for NFS call it. It never returns before the process is gone, unless the
-// server is silent: then it is ErrSilent, and the caller must not take the call for done.
+// server is silent: then it is ErrSilent, and the call may still have an effect.
 package remote
 
 import (
@@ -23,33 +23,32 @@ import (
 // ErrSilent says that a file system's server didn't answer in time.
 var ErrSilent = errors.New("the server doesn't answer")
 
-// ErrDetached says that a mount was taken away without its server, which doesn't
-// answer: what wasn't written yet may be lost.
+// ErrDetached says that a mount was detached because its server doesn't answer: unwritten data
+// may be lost.
 var ErrDetached = errors.New("the server doesn't answer: the mount was detached without it, and what wasn't written to it yet may be lost")
 
-// Apart mounts and unmounts what a server at the other end of a network keeps. If
-// that is silent, the kernel waits, and whoever called it can't be stopped but by
-// killing its process. So each call is made in a process of its own: the agent
-// goes on, and knows when the kernel is really done.
+// Calls mounts and unmounts what a server at the other end of a network keeps. Each call runs
+// in a process of its own, which can be killed: the agent goes on, and knows when the kernel
+// is really done.
 type Calls struct {
-	// Ask, Orderly and Force are how long a server may take to answer, to take
-	// what is left to write, and the kernel to do without the server.
+	// AnswerTimeout bounds how long a server may take to answer, UnmountTimeout how long to
+	// take unwritten data, and ForceTimeout how long the kernel may take without the server.
 	AnswerTimeout, UnmountTimeout, ForceTimeout time.Duration
-	// Places are those of all calls of this program. Nil: calls aren't counted.
+	// Slots are those of all calls of this program. Nil: calls aren't counted.
 	Slots *Slots
 }
 
-// NewApart returns an Apart for servers as they usually are. A program has one, so that its
-// calls are counted together.
+// NewCalls returns the Calls for ordinary servers. A program has one, so that its calls are
+// counted together.
 func NewCalls() Calls {
 	return Calls{AnswerTimeout: 20 * time.Second, UnmountTimeout: 30 * time.Second, ForceTimeout: 5 * time.Second, Slots: &Slots{}}
 }
 
-// Table is what is mounted now.
+// Table returns what is mounted now.
 func (Calls) Table() (mount.Table, error) { return mount.Kernel{}.Table() }
 
-// NFS mounts a directory of an NFS server. When the context ends, the call is
-// killed; NFS returns once it is gone. It is ErrBusy where too many calls wait already.
+// NFS mounts a directory of an NFS server. The end of the context kills the call; NFS returns
+// once the process is gone. It is ErrBusy where too many calls wait already.
 func (a Calls) NFS(ctx context.Context, share NFS, target string) error {
 	err := a.finish(ctx, request{Mount: &share, Target: target})
 	if errors.Is(err, unix.ENODEV) {
@@ -63,7 +62,7 @@ func (a Calls) BindMount(ctx context.Context, source, target string, access moun
 	return a.finish(ctx, request{Bind: source, Target: target, Access: access})
 }
 
-// finish makes a call that must not go on when it returns.
+// finish makes a call that has ended when it returns.
 func (a Calls) finish(ctx context.Context, asked request) error {
 	begun, err := a.start(ctx, asked)
 	if err != nil {
@@ -74,9 +73,9 @@ func (a Calls) finish(ctx context.Context, asked request) error {
 	return err
 }
 
-// Unbind takes away all that is mounted at path or below it, where the same files
-// stay mounted elsewhere. A mount in use stays, unless its server is silent: then
-// whoever uses it can't even be killed. That is ErrDetached.
+// Unbind unmounts everything at path or below it, where the same files stay mounted elsewhere.
+// A mount in use stays, unless its server is silent: then not even SIGKILL ends its users.
+// That is ErrDetached.
 func (a Calls) Unbind(ctx context.Context, path string) error {
 	unbinding := &unbinding{calls: a, ctx: ctx}
 	if err := mount.UnmountBelow(unbinding, path); err != nil {
@@ -106,11 +105,10 @@ func (u *unbinding) Unmount(path string) error {
 	return u.calls.tryUnmount(u.ctx, path, unix.MNT_DETACH).err
 }
 
-// Unmount takes away the mount at path, the last one of its file system, which may
-// have files to write. From a silent server it is taken by force: that is
-// ErrDetached. A mount in use is EBUSY, and stays.
-// It returns in bounded time. The channel is closed when the kernel is done with
-// the file system; until then, mounting it anew isn't safe.
+// Unmount unmounts the last mount of a file system, at path, which may have files to write.
+// From a silent server it unmounts by force: that is ErrDetached. A mount in use is EBUSY, and
+// stays. It returns in bounded time. The channel is closed when the kernel is done with the
+// file system; until then, mounting it anew isn't safe.
 func (a Calls) Unmount(ctx context.Context, path string) (done <-chan struct{}, err error) {
 	var calls []*call
 	defer func() { done = after(calls) }()
@@ -151,7 +149,7 @@ type attempt struct {
 	err  error
 }
 
-// take tries one way of unmounting.
+// tryUnmount unmounts with flags of umount2(2).
 func (a Calls) tryUnmount(ctx context.Context, path string, flags int) attempt {
 	begun, err := a.start(ctx, request{Unmount: true, Target: path, Flags: flags})
 	if err != nil {
@@ -164,8 +162,8 @@ func (a Calls) tryUnmount(ctx context.Context, path string, flags int) attempt {
 	return attempt{begun, begun.waitFor(ctx, patience)}
 }
 
-// answers says whether the server of a mount does. An error of the file system is
-// an answer too.
+// answers reports whether the server of a mount answers. An error of the file system is an
+// answer, too.
 func (a Calls) answers(ctx context.Context, path string) (bool, error) {
 	begun, err := a.start(ctx, request{Ask: true, Target: path})
 	if err != nil {
@@ -179,7 +177,7 @@ func isMounted(path string) (bool, error) {
 	return table.IsMountPoint(path), err
 }
 
-// after is closed when all of the calls are gone.
+// after returns a channel that is closed when all of the calls are gone.
 func after(calls []*call) <-chan struct{} {
 	var wait sync.WaitGroup
 	for _, each := range calls {
@@ -195,7 +193,7 @@ func after(calls []*call) <-chan struct{} {
 	return done
 }
 
-// start begins a call, once there is a place for it: else it is ErrBusy.
+// start begins a call, once there is a slot for it: else it is ErrBusy.
 func (a Calls) start(ctx context.Context, asked request) (*call, error) {
 	argument, err := json.Marshal(asked)
 	if err != nil {
@@ -225,8 +223,8 @@ func (a Calls) slotFor(ctx context.Context, asked request) (*slot, error) {
 	return places.acquire(ctx, asked.peer(table), asked.limits(), asked.Remove != nil)
 }
 
-// MakeFolder makes a folder on the share that is mounted at base, unless it is there. It
-// is there with its owner and its mode or not at all, whenever whoever makes it dies.
+// MakeFolder makes a folder on the share that is mounted at base, unless it is there. A crash
+// leaves it with its owner and its mode, or not at all.
 func (a Calls) MakeFolder(ctx context.Context, base string, folder Folder) error {
 	ctx, cancel := context.WithTimeout(ctx, a.AnswerTimeout)
 	defer cancel()
@@ -234,8 +232,8 @@ func (a Calls) MakeFolder(ctx context.Context, base string, folder Folder) error
 }
 
 // RemoveFolder removes a folder from the share that is mounted at base, with all that it
-// holds, as RemoveTree does. First it is renamed, so that nobody finds half of it. It is
-// a success if the folder isn't there. It ends when the folder is gone or the server is
+// holds, as RemoveTree does. First it renames the folder, so that no half of it is visible at
+// its path. A missing folder is a success. It ends when the folder is gone or the server is
 // silent; what was removed by then stays removed.
 func (a Calls) RemoveFolder(ctx context.Context, base string, folder Folder) error {
 	for {

@@ -18,8 +18,8 @@ const (
 	// removalSlice is how long one process removes files. The next one goes on, and a
 	// server that is only slow isn't taken for a silent one.
 	removalSlice = 10 * time.Second
-	// foldersMode is that of the directory that folders lie in: those who know a
-	// folder's name go through it, and nobody lists the others'.
+	// foldersMode is that of the directory that folders lie in: a process that knows the
+	// name of a folder can open it, but can't list the others.
 	foldersMode = 0o711
 )
 
@@ -28,16 +28,16 @@ const (
 // rename only to a name that is free: folders are made and removed without.
 type Folder struct {
 	// Parent is the directory of the share that all of its folders lie in, and Name is
-	// the folder's in it, which nobody else's may ever be.
+	// the folder's in it, which no other folder may ever have.
 	Parent, Name string
-	// UID and GID are whose it is made, and Mode is its permissions, with setgid and the
+	// UID and GID are its owner and group, and Mode is its permissions, with setgid and the
 	// sticky bit.
 	UID, GID int
 	Mode     os.FileMode
 }
 
-// Make does what Apart.MakeFolder does, in this process: it waits for the server, however
-// long that takes.
+// Make does what Calls.MakeFolder does, in this process: it waits for the server, however long
+// that takes.
 func (f Folder) Make(ctx context.Context, base string) error {
 	share, err := openShare(base)
 	if err != nil {
@@ -59,8 +59,7 @@ func (f Folder) Make(ctx context.Context, base string) error {
 	return f.makeIn(ctx, parent)
 }
 
-// makeIn gives the folder its name last. A name that nobody else has needs no care for
-// what it replaces.
+// makeIn gives the folder its name last. The name is unique, so the rename replaces nothing.
 func (f Folder) makeIn(ctx context.Context, parent *os.File) error {
 	unfinished, err := filetree.BeginDir(ctx, parent, f.Name)
 	if err != nil {
@@ -77,8 +76,8 @@ func (f Folder) makeIn(ctx context.Context, parent *os.File) error {
 	return nil
 }
 
-// giveAway sets owner and mode. Where the owner is the right one already, a server that
-// doesn't let its clients act as root isn't asked for more than it grants.
+// setOwner sets owner and mode. It leaves an owner that is right already: a server that
+// squashes root refuses even that change.
 func (f Folder) setOwner(dir *os.File) error {
 	writable, err := safepath.Reopen(dir)
 	if err != nil {
@@ -101,8 +100,7 @@ func (f Folder) setOwner(dir *os.File) error {
 	return nil
 }
 
-// removeFor removes the folder, or as much of it as there is time for: then it is
-// EINPROGRESS.
+// removeFor removes the folder, or as much of it as there is time for: then it is EINPROGRESS.
 func (f Folder) removeFor(limit time.Duration, base string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -113,8 +111,8 @@ func (f Folder) removeFor(limit time.Duration, base string) error {
 	return err
 }
 
-// Remove does what Apart.RemoveFolder does, in this process. It looks at the context
-// between one file and the next.
+// Remove does what Calls.RemoveFolder does, in this process. It checks the context between one
+// file and the next.
 func (f Folder) Remove(ctx context.Context, base string) error {
 	share, err := openShare(base)
 	if err != nil {
@@ -183,8 +181,8 @@ func openShare(base string) (*os.File, error) {
 	return share, nil
 }
 
-// ensureAndOpen makes a directory, which others may make at the same time, from other
-// machines, too.
+// ensureAndOpen makes a directory, which others may make at the same time, also from other
+// machines.
 func ensureAndOpen(parent *os.File, name string, mode os.FileMode) (*os.File, error) {
 	found, err := safepath.OpenAt(parent, name)
 	if !errors.Is(err, os.ErrNotExist) {

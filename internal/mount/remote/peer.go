@@ -6,7 +6,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
-// peer is the server that a call asks. What lies on no server is its own.
+// peer is the server that a call waits for. A path on a local file system has its source as
+// peer.
 func (r request) peer(table mount.Table) peer {
 	if r.Mount != nil {
 		return peer{r.Mount.Address.String(), r.Mount.Server}

@@ -14,9 +14,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
-// callName is what a process is called that makes one kernel call, and the program that it
-// runs, in the folder of the program that starts it. Where that isn't, the process runs the
-// same program: it works as well, and takes ten times the memory.
+// callName is the name of a process that makes one kernel call, and of its program, which lies
+// beside the program that starts it. Where it is missing, the process runs the same program:
+// that works as well, and takes ten times the memory.
 const callName = "stowage-mount"
 
 // request is what a process is to do.
@@ -52,9 +52,8 @@ func (e *callError) Unwrap() error {
 	return e.Errno
 }
 
-// ServeCall makes the call that this process was started for, and ends the
-// process; it returns if it was started for something else. Programs that use
-// Apart call it before anything else.
+// ServeCall makes the call that this process was started for, and ends the process; in any
+// other process it returns. Programs that use Calls call it before anything else.
 func ServeCall() {
 	if len(os.Args) != 2 || os.Args[0] != callName {
 		return
@@ -75,7 +74,7 @@ func ServeCall() {
 }
 
 // parseRequest reads what a process is to do. The program may be of another version than the
-// one that started it: what it doesn't know it doesn't do by half.
+// one that started it: unknown fields are an error, so that no call is half of what was meant.
 func parseRequest(text string) (asked request, err error) {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.DisallowUnknownFields()
@@ -103,8 +102,8 @@ func (r request) do() error {
 	}
 }
 
-// bind asks the server first, whatever the kernel remembers: a directory that the
-// server has lost can be bound, too, and then nobody would be told.
+// bind first asks the server, whatever the kernel caches: otherwise a directory that the
+// server has lost could be bound, without an error.
 func (r request) bind() error {
 	source, err := os.OpenFile(r.Bind, unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {

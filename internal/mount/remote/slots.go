@@ -8,26 +8,25 @@ import (
 	"time"
 )
 
-// ErrBusy says that so many calls wait for a server, or for all servers, that no further
-// one begins until one of them ends.
+// ErrBusy says that too many calls wait for a server, or for all servers: no further call
+// begins until one of them ends.
 var ErrBusy = errors.New("no further call begins until one of them ends")
 
-// slowAfter is how long a call may take until its server counts as one that doesn't answer,
-// and how long a call waits for a place at most.
+// slowAfter is how long a call may take until its server counts as silent, and how long a call
+// waits for a slot at most.
 const slowAfter = 5 * time.Second
 
-// mostRemovals is how many calls remove files of a server at once: each works for long,
-// also with a server that answers.
+// maxRemovals is how many calls remove files of a server at once: each works for long, also
+// with a server that answers.
 const maxRemovals = 2
 
 // maxKnown is how many servers are remembered that answered last.
 const maxKnown = 1024
 
-// limits are how many calls run when one of a kind begins: of its server; of all servers, if
-// its own isn't known to answer; and of all servers, if it is. Pods can name servers
-// themselves, so the last places are kept for servers that did answer. Taking away has more
-// places than mounting, and taking away without the server has more still: pods that wait
-// for a silent server can go.
+// limits are how many calls may run when one of a kind begins: of its server; of all servers,
+// if its own isn't known to answer; and of all servers, if it is. Pods can name servers
+// themselves, so the last slots are for servers that did answer. Unmounts have more slots than
+// mounts, and detaches have more still: pods that wait for a silent server can go.
 type limits struct{ server, silent, total int }
 
 var (
@@ -36,9 +35,9 @@ var (
 	toDetach = limits{8, 40, 56}
 )
 
-// Places bounds the processes that wait for servers, each of which takes memory of the
-// agent. A call has its place until its process is gone, killed or not. Its zero value is
-// usable, and safe for several goroutines.
+// Slots bounds the processes that wait for servers, each of which takes memory of the agent. A
+// call has its slot until its process is gone, killed or not. Its zero value is usable. It is
+// safe for concurrent use.
 type Slots struct {
 	mu      sync.Mutex
 	servers map[string]*serverCalls
@@ -56,15 +55,15 @@ type serverCalls struct {
 	answers bool
 }
 
-// place is where one call runs.
+// slot is that of one call.
 type slot struct {
 	of      *Slots
 	server  string
 	removes bool
 }
 
-// take waits for a place while the server's calls, and the others, still may be answered.
-// Else it is ErrBusy at once.
+// acquire waits for a slot while the calls of the server, and the others, may still be
+// answered. Else it is ErrBusy at once.
 func (p *Slots) acquire(ctx context.Context, to peer, limit limits, removes bool) (*slot, error) {
 	arrived := time.Now()
 	for {
@@ -81,7 +80,8 @@ func (p *Slots) acquire(ctx context.Context, to peer, limit limits, removes bool
 	}
 }
 
-// tryTake returns a place, or else what tells that another call ended, and what is wrong.
+// tryAcquire returns a slot; or a channel that is closed when another call ends, and what is
+// wrong.
 func (p *Slots) tryAcquire(to peer, limit limits, removes bool) (*slot, <-chan struct{}, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,7 +107,7 @@ func (p *Slots) tryAcquire(to peer, limit limits, removes bool) (*slot, <-chan s
 	return taken, nil, nil
 }
 
-// of is what is known of a server.
+// of returns what is known of a server.
 func (p *Slots) of(key string) *serverCalls {
 	if p.servers == nil {
 		p.servers = map[string]*serverCalls{}
@@ -138,8 +138,8 @@ func (p *Slots) nextEnd() <-chan struct{} {
 	return p.ended
 }
 
-// patience is how long a call may still wait for a place: no longer than the oldest call of
-// its server may still be answered in time.
+// patience is how long a call may still wait for a slot: no longer than the oldest call of its
+// server may still be answered in time.
 func (p *Slots) patience(to peer, arrived time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -169,7 +169,7 @@ func awaitEnd(ctx context.Context, ended <-chan struct{}, patience time.Duration
 	}
 }
 
-// leave ends what a call has of its server, once its process is gone.
+// release frees the slot, once the process of its call is gone.
 func (at *slot) release() {
 	p := at.of
 	p.mu.Lock()
@@ -187,13 +187,13 @@ func (at *slot) release() {
 	}
 }
 
-// note says whether the server answered a call.
+// setAnswers records whether the server answered a call.
 func (at *slot) setAnswers(answers bool) {
 	at.of.mu.Lock()
 	defer at.of.mu.Unlock()
 	at.of.servers[at.server].answers = answers
 }
 
-// peer is the server that a call may wait for. Its key is its address: a server has as many
-// names as a tenant likes.
+// peer is the server that a call may wait for. Its key is its address: tenants can give a
+// server any number of names.
 type peer struct{ key, name string }

@@ -12,9 +12,9 @@ func OpenToRead(dir *os.File, path string) (*os.File, error) {
 	return Openat2(dir, path, unix.O_RDONLY|unix.O_DIRECTORY, Beneath|unix.RESOLVE_NO_XDEV)
 }
 
-// OpenEntry opens what has a name in an open directory, whatever it is, to know and to
-// change its owner and mode: it can't be read or written, a symlink is opened itself,
-// and a device isn't told. What something is mounted on is ErrMounted.
+// OpenEntry opens an entry of an open directory, of whatever kind, to inspect it and to change
+// its owner and mode. The file can't be read or written; a symlink is opened itself; a
+// device's driver isn't called. A mount point is ErrMounted.
 func OpenEntry(dir *os.File, name string) (*os.File, error) {
 	return Openat2(dir, name, unix.O_PATH|unix.O_NOFOLLOW, Beneath|unix.RESOLVE_NO_XDEV)
 }

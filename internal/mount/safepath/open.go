@@ -33,8 +33,8 @@ const UnfinishedPrefix = ".new-"
 const Beneath = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
 
 // OpenBeneath opens the directory at path, which must be base or lie below it,
-// with no symlink between the two. The file can't be read: it is a place to
-// start from. A missing directory is fs.ErrNotExist, one outside is ErrOutside.
+// with no symlink between the two. The file can't be read: openat(2) starts
+// from it. A missing directory is fs.ErrNotExist, one outside is ErrOutside.
 func OpenBeneath(base, path string) (*os.File, error) {
 	relative, err := filepath.Rel(base, path)
 	if err != nil || !filepath.IsLocal(relative) {
@@ -133,8 +133,7 @@ func makeDir(dir *os.File, name string, mode os.FileMode) error {
 	return nil
 }
 
-// setMode gives a directory its mode: the umask took bits away from what mkdir was
-// told. It opens the directory first, because fchmodat that follows no symlink
+// setMode gives a directory its mode: the umask removed bits from that of mkdir. It opens the directory first, because fchmodat that follows no symlink
 // needs Linux 6.6.
 func setMode(parent *os.File, name string, mode os.FileMode) error {
 	dir, err := Openat2(parent, name, unix.O_RDONLY|unix.O_DIRECTORY, Beneath)

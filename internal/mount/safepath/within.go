@@ -18,7 +18,7 @@ const staysBeneath = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS
 // OpenWithin opens what lies at path below an open directory: a directory, a file, or
 // a socket or device, which isn't touched. Symlinks are followed as long as they don't
 // lead out, or start at the root: those are ErrOutside. The file can't be read or
-// written: it is a place to start from, or to mount.
+// written: it is to be mounted, or to open what lies below it.
 func OpenWithin(dir *os.File, path string) (*os.File, error) {
 	if !filepath.IsLocal(path) {
 		return nil, fmt.Errorf("opening %s below %s: %w", path, dir.Name(), ErrOutside)
@@ -28,8 +28,8 @@ func OpenWithin(dir *os.File, path string) (*os.File, error) {
 
 // EnsureWithin opens what lies at path as OpenWithin does, and makes what is missing
 // of it, all of it directories of exactly this mode. Each is made in the directory that
-// was opened before it, and belongs to the group that its parent passes on. Where whoever
-// writes there removes or replaces one meanwhile, that is an error, to be tried again.
+// was opened before it, and belongs to the group that its parent passes on. Where a pod
+// removes or replaces one meanwhile, that is an error: try again.
 func EnsureWithin(dir *os.File, path string, mode os.FileMode) (*os.File, error) {
 	found, err := OpenWithin(dir, path)
 	if !errors.Is(err, os.ErrNotExist) {
