@@ -71,7 +71,7 @@ func TestAKilledProgramGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
-func TestAProgramThatIsToldToEndEnds(t *testing.T) {
+func TestAProgramEndsOnSIGTERM(t *testing.T) {
 	program, service := start(t, "--folder", t.TempDir(), "--latency=1h")
 	if _, err := service.Disks.Insert("demo", "europe-west3-a", &compute.Disk{Name: "data", SizeGb: 10}).Do(); err != nil {
 		t.Fatal(err)

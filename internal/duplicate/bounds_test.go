@@ -153,7 +153,7 @@ func TestAFileOfAsManyNamesAsAFileCanHaveIsCopied(t *testing.T) {
 	}
 }
 
-func TestACopyOfATreeThatIsGivenUpHalfwayCanBeMadeAnew(t *testing.T) {
+func TestACopyOfATreeThatIsCancelledHalfwayCanBeMadeAnew(t *testing.T) {
 	for step := 1; step < 8; step++ {
 		from := t.TempDir()
 		write(t, filepath.Join(from, "one"), 0, nil)

@@ -19,7 +19,7 @@ import (
 
 const mebibyte = 1 << 20
 
-// shares tells which file systems let files share blocks.
+// shares lists which file systems let files share blocks.
 var shares = map[string]bool{"ext4": false, "xfs": true, "btrfs": true}
 
 func TestMain(m *testing.M) { mounttest.Main(m) }
@@ -58,7 +58,7 @@ func TestFilesShareBlocksWhereTheFileSystemCan(t *testing.T) {
 	})
 }
 
-func TestACopyThatIsGivenUpEnds(t *testing.T) {
+func TestACopyThatIsCancelledEnds(t *testing.T) {
 	dir := t.TempDir()
 	over, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -71,7 +71,7 @@ func plant(t *testing.T, dir string) {
 	}
 }
 
-// survey tells of each name in a tree what it is.
+// survey describes each name in a tree.
 func survey(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found, names := map[string]string{}, map[uint64]string{}
@@ -157,7 +157,7 @@ func TestAPipeNeverHoldsACopyUp(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(time.Minute):
-		t.Error("it waits for somebody at the other end")
+		t.Error("it waits for a process at the other end")
 	}
 }
 

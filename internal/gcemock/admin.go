@@ -57,11 +57,11 @@ func (s admin) addFault(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	asked, err := fault.Parse(text, methods())
+	requested, err := fault.Parse(text, methods())
 	if err != nil {
 		return nil, wire.Invalid("fault", string(text), err.Error())
 	}
-	return s.faults.Add(asked), nil
+	return s.faults.Add(requested), nil
 }
 
 // removeFaults takes away one fault, or all; operations that were stuck go on.
@@ -84,10 +84,10 @@ func (s admin) getLatency(*http.Request) (any, error) {
 }
 
 func (s admin) setLatency(r *http.Request) (any, error) {
-	var asked latencyBody
-	if err := json.NewDecoder(io.LimitReader(r.Body, wire.MaxBody)).Decode(&asked); err != nil {
+	var requested latencyBody
+	if err := json.NewDecoder(io.LimitReader(r.Body, wire.MaxBody)).Decode(&requested); err != nil {
 		return nil, wire.Invalid("latency", "", err.Error())
 	}
-	s.faults.SetLatency(fault.Latency{Answer: time.Duration(asked.Answer), Operation: time.Duration(asked.Operation)})
+	s.faults.SetLatency(fault.Latency{Answer: time.Duration(requested.Answer), Operation: time.Duration(requested.Operation)})
 	return s.getLatency(r)
 }

@@ -10,7 +10,7 @@ import (
 // token is the bearer token that each call must carry. Empty: any, or none.
 type token string
 
-// authorize checks who calls, where that was asked for.
+// authorize checks the token of a call, where one is required.
 func (t token) authorize(r *http.Request) error {
 	if t == "" {
 		return nil
@@ -25,9 +25,9 @@ func (t token) authorize(r *http.Request) error {
 	}
 }
 
-// exchange gives who shows a service account's key an access token, as Google's token
-// endpoint does: put its URL into the key as token_uri. Where a token is asked for,
-// every key is a stranger's.
+// exchange answers a service account's key with an access token, as Google's token endpoint
+// does: put its URL into the key as token_uri. Where calls must carry a token, it refuses
+// every key.
 func (t token) exchange(w http.ResponseWriter, r *http.Request) {
 	if err := r.ParseForm(); err != nil || r.PostForm.Get("assertion") == "" || t != "" {
 		w.Header().Set("Content-Type", "application/json")

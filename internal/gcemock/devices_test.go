@@ -41,8 +41,8 @@ func openWired(t *testing.T) (*cloud, *sockets) {
 
 func socketOf(device hotplug.Device) string { return device.Instance + "/" + device.Name }
 
-// hold keeps the next call from going on, until letGo is called; held tells of it.
-func (s *sockets) hold() (held <-chan struct{}, letGo func()) {
+// hold keeps the next call from going on, until release is called; held is closed once it waits.
+func (s *sockets) hold() (held <-chan struct{}, release func()) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.gate, s.held = make(chan struct{}), make(chan struct{})
@@ -132,7 +132,7 @@ func TestDevicesComeAndGoWithAttachments(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeDoneToADeviceIsNotSaidToBeDone(t *testing.T) {
+func TestAFailureOfADeviceFailsItsOperation(t *testing.T) {
 	c, wired := openWired(t)
 	c.makeInstance("node")
 	c.makeDisk("data")
@@ -182,14 +182,14 @@ func TestAnAttachmentThatWasUnderWayHasNoDeviceBeforeItGoesOn(t *testing.T) {
 	c := open(t, set)
 	c.makeInstance("node")
 	c.makeDisk("data")
-	held, letGo := wired.hold()
+	held, release := wired.hold()
 	operation, err := c.attach("node", "data", "READ_WRITE").Do()
 	if err != nil {
 		t.Fatal(err)
 	}
 	<-held
 	crashed := copyFolder(t, set.Folder)
-	letGo()
+	release()
 	c.done(operation, nil)
 
 	wired = newSockets(t)

@@ -41,7 +41,7 @@ type Options struct {
 	Token string
 	// Attacher makes devices appear on instances. Nil: there are none to see.
 	Attacher hotplug.Attacher
-	// Log tells what was asked for and how it ended.
+	// Log gets each call and each operation that ends in error.
 	Log logr.Logger
 	// Now is the clock. Nil: the machine's.
 	Now func() time.Time
@@ -90,10 +90,10 @@ func (s *Server) EnsureInstance(project, zone, name, machineType string) error {
 func ParseFault(text []byte) (Fault, error) { return fault.Parse(text, methods()) }
 
 // Inject arms a fault.
-func (s *Server) Inject(asked Fault) error {
-	if err := asked.Check(methods()); err != nil {
+func (s *Server) Inject(requested Fault) error {
+	if err := requested.Check(methods()); err != nil {
 		return err
 	}
-	s.engine.Faults.Add(asked)
+	s.engine.Faults.Add(requested)
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// serviceAccountKey makes a key, good for nothing, of which a token endpoint is told.
+// serviceAccountKey makes a key without an account, with a token endpoint.
 func serviceAccountKey(t *testing.T, tokens string) []byte {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)

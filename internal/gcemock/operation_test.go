@@ -102,7 +102,7 @@ func TestARequestIsRememberedForADayAndOverRestarts(t *testing.T) {
 	c.refused(err, http.StatusConflict, "alreadyExists")
 }
 
-func TestOneOfTwoWhoAttachAtOnceLoses(t *testing.T) {
+func TestOneOfTwoAttachesAtOnceFails(t *testing.T) {
 	c := open(t, options(t))
 	c.makeInstance("one")
 	c.makeInstance("two")
@@ -175,7 +175,7 @@ func TestSnapshotsKeepWhatDisksHeld(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsHearsOfTheEndAtOnce(t *testing.T) {
+func TestAWaitReturnsWhenTheOperationEnds(t *testing.T) {
 	instant := options(t)
 	instant.Latency = 0
 	c := open(t, instant)

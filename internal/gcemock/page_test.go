@@ -51,7 +51,7 @@ func TestFiltersHoldForWholeListsNotForPages(t *testing.T) {
 	}
 }
 
-func TestTheNewestComeFirstIfTheyAreToldTo(t *testing.T) {
+func TestTheNewestComeFirstIfTheOrderSaysSo(t *testing.T) {
 	c := open(t, options(t))
 	for _, name := range []string{"b", "c", "a"} {
 		c.makeDisk(name)

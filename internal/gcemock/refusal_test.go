@@ -23,8 +23,8 @@ func TestBadRequestsAreRefusedAsGoogleDoes(t *testing.T) {
 	insert := func(disk compute.Disk) func() error {
 		return func() error { _, err := c.Disks.Insert(project, zone, &disk).Do(); return err }
 	}
-	attach := func(instance string, asked compute.AttachedDisk) func() error {
-		return func() error { _, err := c.Instances.AttachDisk(project, zone, instance, &asked).Do(); return err }
+	attach := func(instance string, requested compute.AttachedDisk) func() error {
+		return func() error { _, err := c.Instances.AttachDisk(project, zone, instance, &requested).Do(); return err }
 	}
 	manyLabels := map[string]string{}
 	for i := range 65 {
@@ -107,7 +107,7 @@ func TestADisksQuotaIsKept(t *testing.T) {
 	}
 }
 
-func TestAnInstanceTakesAsManyDisksAsItsTypeAllows(t *testing.T) {
+func TestAnInstanceHasAsManyDisksAsItsTypeAllows(t *testing.T) {
 	c := open(t, options(t))
 	if err := c.mock.EnsureInstance(project, zone, "small", "e2-micro"); err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestAnInstanceTakesAsManyDisksAsItsTypeAllows(t *testing.T) {
 	}
 }
 
-func TestOnlyWhoHasTheTokenIsServed(t *testing.T) {
+func TestOnlyCallsWithTheTokenAreServed(t *testing.T) {
 	guarded := options(t)
 	guarded.Token = "right"
 	c := open(t, guarded)

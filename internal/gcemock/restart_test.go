@@ -73,7 +73,7 @@ func TestACrashAtAnyMomentLeavesWhatCanGoOn(t *testing.T) {
 		second, secondErr := c.attach("two", name, "READ_WRITE").Do()
 		copies = append(copies, copyFolder(t, set.Folder), copyFolder(t, set.Folder))
 		c.ended(first, firstErr)
-		if secondErr == nil { // else the first was done before it was asked
+		if secondErr == nil { // else the first was done before it was requested
 			c.ended(second, secondErr)
 		}
 		detach, err := c.detach(filepath.Base(c.disk(name).Users[0]), name).Do()

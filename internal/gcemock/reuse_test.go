@@ -29,7 +29,7 @@ func anew(t *testing.T, method string, begin func(*cloud) (*compute.Operation, e
 	return c, ended
 }
 
-func TestAnOperationIsOnWhatHadTheNameWhenItWasAskedFor(t *testing.T) {
+func TestAnOperationIsOnTheResourceThatHadTheNameAtItsStart(t *testing.T) {
 	for method, begin := range map[string]func(*cloud) (*compute.Operation, error){
 		"disks.resize": func(c *cloud) (*compute.Operation, error) {
 			return c.Disks.Resize(project, zone, "data", &compute.DisksResizeRequest{SizeGb: 20}).Do()
@@ -62,7 +62,7 @@ func TestAnOperationIsOnWhatHadTheNameWhenItWasAskedFor(t *testing.T) {
 	}
 }
 
-func TestADetachmentIsOfTheDiskThatWasAttachedWhenItWasAskedFor(t *testing.T) {
+func TestADetachIsOfTheDiskThatWasAttachedAtItsStart(t *testing.T) {
 	c := open(t, options(t))
 	c.makeInstance("node")
 	c.makeDisk("data")
@@ -128,14 +128,14 @@ func TestADiskThatGoesWithItsInstanceWhileItGrowsIsNotBroughtBack(t *testing.T) 
 	c.done(c.Instances.Insert(project, zone, &compute.Instance{
 		Name: "owner", Disks: []*compute.AttachedDisk{{Source: diskLink("data"), AutoDelete: true}},
 	}).Do())
-	held, letGo := wired.hold()
+	held, release := wired.hold()
 	growing, err := c.Disks.Resize(project, zone, "data", &compute.DisksResizeRequest{SizeGb: 20}).Do()
 	if err != nil {
 		t.Fatal(err)
 	}
 	<-held
 	c.done(c.Instances.Delete(project, zone, "owner").Do())
-	letGo()
+	release()
 	c.ended(growing, nil)
 	if list, err := c.Disks.List(project, zone).Do(); err != nil || len(list.Items) != 0 {
 		t.Errorf("there are %+v %v", list, err)

@@ -55,7 +55,7 @@ func readDescription(t *testing.T) description {
 	return read
 }
 
-// faultsOf tells where a value isn't what a schema says.
+// faultsOf lists where a value isn't what a schema says.
 func (d description) faultsOf(value any, want schema, at string) []string {
 	if want.Ref != "" {
 		return d.faultsOf(value, d.Schemas[want.Ref], at)

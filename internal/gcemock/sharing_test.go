@@ -95,7 +95,7 @@ func TestAnAccessModeChangesWhileNothingUsesTheDisk(t *testing.T) {
 	c.refused(err, http.StatusBadRequest, "invalid")
 }
 
-func TestAMachineTakesTheDisksOfItsSeries(t *testing.T) {
+func TestAMachineSupportsTheDisksOfItsSeries(t *testing.T) {
 	c := open(t, options(t))
 	c.makeHyperdisk("fast", "hyperdisk-balanced", "")
 	c.makeDisk("persistent")
@@ -156,7 +156,7 @@ func TestARegionalDiskNeedsTwoZonesOfItsRegion(t *testing.T) {
 	c.refused(err, http.StatusBadRequest, "invalid")
 }
 
-func TestAFourthGenerationMachineTakesAsManyDisksAsItsCPUsAllow(t *testing.T) {
+func TestAFourthGenerationMachineHasAsManyDisksAsItsCPUsAllow(t *testing.T) {
 	c := open(t, options(t))
 	if err := c.mock.EnsureInstance(project, zone, "node", "c4a-standard-1"); err != nil {
 		t.Fatal(err)

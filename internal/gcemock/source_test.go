@@ -92,7 +92,7 @@ func TestAnInstantSnapshotGoesWithItsDisk(t *testing.T) {
 	}
 }
 
-func TestAStoragePoolTakesDisksUpToItsSize(t *testing.T) {
+func TestAStoragePoolHasDisksUpToItsSize(t *testing.T) {
 	c := open(t, options(t))
 	c.done(c.StoragePools.Insert(project, zone, &compute.StoragePool{
 		Name: "pool", StoragePoolType: "zones/" + zone + "/storagePoolTypes/hyperdisk-balanced", PoolProvisionedCapacityGb: 10240,
@@ -116,7 +116,7 @@ func TestAStoragePoolTakesDisksUpToItsSize(t *testing.T) {
 	c.done(c.StoragePools.Delete(project, zone, "pool").Do())
 }
 
-func TestADiskThatGoesWithItsInstanceCanBeToldToStay(t *testing.T) {
+func TestADiskThatGoesWithItsInstanceCanBeSetToStay(t *testing.T) {
 	c := open(t, options(t))
 	c.makeInstance("node")
 	for _, name := range []string{"stays", "goes"} {

@@ -70,7 +70,7 @@ func TestAPathOutsideTheAPIIsNoAnswerOfTheAPI(t *testing.T) {
 	}
 }
 
-func TestAFieldThatSaysNothingIsNotRefused(t *testing.T) {
+func TestAnEmptyFieldIsNotRefused(t *testing.T) {
 	c := open(t, options(t))
 	status, answer := c.call(http.MethodPost, "/compute/beta/projects/"+project+"/zones/"+zone+"/disks",
 		`{"name":"a","sizeGb":"10","multiWriter":false,"resourcePolicies":[],"diskEncryptionKey":null,"status":"READY"}`)

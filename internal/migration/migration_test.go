@@ -30,7 +30,7 @@ func TestEachTypeThatKubernetesHandedOverHasItsDriver(t *testing.T) {
 	}
 }
 
-func TestTheTypeOfAVolumeTellsItsDriver(t *testing.T) {
+func TestTheTypeOfAVolumeDecidesItsDriver(t *testing.T) {
 	disk := Volume("disk")
 	disk.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: "disk"}}
 	for want, pv := range map[string]*corev1.PersistentVolume{"pd.csi.storage.gke.io": disk, "": Volume("directory")} {

@@ -66,7 +66,7 @@ func TestAMountIsFoundAndUnmountedWhateverItsNameIs(t *testing.T) {
 	}
 }
 
-func TestUnmountTakesTheTopmostMountAway(t *testing.T) {
+func TestUnmountUnmountsTheTopmostMount(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	dir := mounttest.TempDir(t)
 	first, second, target := mounttest.MakeDir(t, dir, "first"), mounttest.MakeDir(t, dir, "second"), mounttest.MakeDir(t, dir, "target")
@@ -84,7 +84,7 @@ func TestUnmountTakesTheTopmostMountAway(t *testing.T) {
 	}
 }
 
-func TestUnmountBelowTakesAwayWhatIsMountedOverAndInside(t *testing.T) {
+func TestUnmountBelowUnmountsWhatIsMountedOverAndInside(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	dir := mounttest.TempDir(t)
 	source, target := mounttest.MakeDir(t, dir, "source"), mounttest.MakeDir(t, dir, "target")

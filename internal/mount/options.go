@@ -37,7 +37,7 @@ type TreeOptions struct {
 	// that contains it can only be Private (ErrShows).
 	Except string
 	// Propagation is what becomes of what is mounted later. Slave and Shared need a source
-	// whose mount is shared (ErrNotShared).
+	// in a shared mount (ErrNotShared).
 	Propagation Propagation
 }
 

@@ -41,7 +41,7 @@ func bindLinked(t *testing.T, propagation mount.Propagation) tree {
 	return bound
 }
 
-func TestWhatIsMountedAtTheSourceLaterShowsInATreeThatFollowsIt(t *testing.T) {
+func TestALaterMountAtTheSourcePropagatesToASlave(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	for name, propagation := range map[string]mount.Propagation{"slave": mount.Slave, "shared": mount.Shared} {
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestWhatIsMountedAtTheSourceLaterShowsInATreeThatFollowsIt(t *testing.T) {
 	}
 }
 
-func TestWhatIsMountedInATreeShowsAtItsSourceOnlyIfItIsShared(t *testing.T) {
+func TestAMountInATreePropagatesToItsSourceOnlyIfItIsShared(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	for name, test := range map[string]struct {
 		propagation mount.Propagation
@@ -84,7 +84,7 @@ func TestWhatIsMountedInATreeShowsAtItsSourceOnlyIfItIsShared(t *testing.T) {
 	}
 }
 
-func TestATreeIsTakenAwayWithoutWhatItsSourceHasMounted(t *testing.T) {
+func TestUnmountingATreeLeavesTheMountsOfItsSource(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	for name, propagation := range map[string]mount.Propagation{"private": mount.Private, "slave": mount.Slave, "shared": mount.Shared} {
 		t.Run(name, func(t *testing.T) {
@@ -166,7 +166,7 @@ func otherNamespace(t *testing.T) (table func() string) {
 	}
 }
 
-func TestATreeThatCannotBeSetApartIsNotTakenAway(t *testing.T) {
+func TestATreeThatCannotBeMadePrivateIsNotUnmounted(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	bound := bindLinked(t, mount.Shared)
 	refused := errors.New("refused")
@@ -206,7 +206,7 @@ func TestATreeFollowsOnlyWhatIsShared(t *testing.T) {
 	}
 }
 
-func TestATreeThatShowsTheFolderToLeaveOutDoesNotFollowItsSource(t *testing.T) {
+func TestATreeWithTheFolderToLeaveOutCannotPropagate(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	dir, outer := newShared(t), newShared(t)
 	agent, beside, alias := mounttest.MakeDir(t, dir, "agent"), mounttest.MakeDir(t, dir, "beside"), mounttest.MakeDir(t, outer, "alias")

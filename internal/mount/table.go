@@ -17,7 +17,7 @@ import (
 // proc_pid_mountinfo(5).
 const mountinfo = "/proc/self/mountinfo"
 
-// deletedMark ends the root of a mount whose source was removed. A real path
+// deletedMark ends the root of a mount with a source that was removed. A real path
 // has no empty part, so no file name can be mistaken for it.
 const deletedMark = "//deleted"
 

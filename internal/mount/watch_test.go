@@ -10,7 +10,7 @@ import (
 )
 
 // watch begins a watch, which ends with the test.
-func watch(t *testing.T) (told <-chan struct{}) {
+func watch(t *testing.T) (reported <-chan struct{}) {
 	t.Helper()
 	changes, ended := make(chan struct{}, 1000), make(chan error)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -39,25 +39,25 @@ func mountAndUnmount(t *testing.T, dir string) {
 	}
 }
 
-// awaitWatch changes something until the watch tells, as it begins when it can.
-func awaitWatch(t *testing.T, told <-chan struct{}, dir string) {
+// awaitWatch changes something until the watch reports it, as it begins when it can.
+func awaitWatch(t *testing.T, reported <-chan struct{}, dir string) {
 	t.Helper()
 	for range 100 {
 		mountAndUnmount(t, dir)
 		select {
-		case <-told:
+		case <-reported:
 			return
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
-	t.Fatal("nothing was told of mounts")
+	t.Fatal("no mount was reported")
 }
 
-func TestAWatchTellsOfMountsOnceForAllThatComeTogether(t *testing.T) {
+func TestAWatchReportsMountsOnceForAllThatComeTogether(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	dir := t.TempDir()
-	told := watch(t)
-	awaitWatch(t, told, dir)
+	reported := watch(t)
+	awaitWatch(t, reported, dir)
 	const changes = 200
 	began := time.Now()
 	for range changes / 2 {
@@ -66,7 +66,7 @@ func TestAWatchTellsOfMountsOnceForAllThatComeTogether(t *testing.T) {
 	count := 0
 	for quiet := false; !quiet; {
 		select {
-		case <-told:
+		case <-reported:
 			count++
 		case <-time.After(time.Second):
 			quiet = true
@@ -74,30 +74,30 @@ func TestAWatchTellsOfMountsOnceForAllThatComeTogether(t *testing.T) {
 	}
 	// Others of this machine may mount at the same time.
 	if most := int(time.Since(began)/(100*time.Millisecond)) + 1; count == 0 || count > most {
-		t.Errorf("of %d changes it told %d times, and may %d times", changes, count, most)
+		t.Errorf("of %d changes it reported %d, and may report %d", changes, count, most)
 	}
 }
 
-func TestAnUnmountByHandIsToldOfWithinASecond(t *testing.T) {
+func TestAnUnmountByHandIsReportedWithinASecond(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	dir := t.TempDir()
-	told := watch(t)
-	awaitWatch(t, told, dir)
+	reported := watch(t)
+	awaitWatch(t, reported, dir)
 	if err := (mount.Kernel{}).Tmpfs(dir, mount.TmpfsOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	awaitTold(t, told)
+	awaitReport(t, reported)
 	if err := (mount.Kernel{}).Unmount(dir); err != nil {
 		t.Fatal(err)
 	}
-	awaitTold(t, told)
+	awaitReport(t, reported)
 }
 
-func awaitTold(t *testing.T, told <-chan struct{}) {
+func awaitReport(t *testing.T, reported <-chan struct{}) {
 	t.Helper()
 	select {
-	case <-told:
+	case <-reported:
 	case <-time.After(time.Second):
-		t.Fatal("it wasn't told of")
+		t.Fatal("no report came")
 	}
 }

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// firstWord is when a tree takes so long that it is worth a word, and laterWord how
-	// long it is until the next one.
+	// firstReport is how long a change of a tree takes before its first event, and
+	// nextReport the interval of further events.
 	firstReport = 30 * time.Second
 	nextReport  = time.Minute
 )

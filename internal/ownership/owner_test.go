@@ -26,16 +26,16 @@ func (h *hurry) Now() time.Time {
 
 func (h *hurry) Since(then time.Time) time.Duration { return h.now.Sub(then) }
 
-func TestATreeThatTakesLongIsToldOfNowAndThen(t *testing.T) {
+func TestATreeThatTakesLongIsReportedNowAndThen(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	tests := map[string]struct {
-		step time.Duration
-		told int
+		step   time.Duration
+		events int
 	}{"it is quick": {time.Millisecond, 0}, "it takes long": {20 * time.Second, 2}}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			top := folder(t, 0o700, t.TempDir(), "top")
-			// One look at the clock for each directory, and one before.
+			// One reading of the clock for each directory, and one before.
 			for _, dir := range []string{"a", "b", "c", "d", "e"} {
 				_ = file(t, 0o600, folder(t, 0o700, top, dir), "plain")
 			}
@@ -46,12 +46,12 @@ func TestATreeThatTakesLongIsToldOfNowAndThen(t *testing.T) {
 				t.Fatal(err)
 			}
 			mustBe(t, top, someGroup, 0o2770)
-			if len(recorder.Events) != test.told {
+			if len(recorder.Events) != test.events {
 				t.Errorf("%d events were sent", len(recorder.Events))
 			}
 			for len(recorder.Events) > 0 {
-				if told := <-recorder.Events; !strings.Contains(told, "VolumePermissionChangeInProgress") || !strings.Contains(told, "OnRootMismatch") {
-					t.Errorf("told was %s", told)
+				if event := <-recorder.Events; !strings.Contains(event, "VolumePermissionChangeInProgress") || !strings.Contains(event, "OnRootMismatch") {
+					t.Errorf("the event was %s", event)
 				}
 			}
 		})

@@ -42,17 +42,17 @@ func TestAGroupIsWhatThePodAsksFor(t *testing.T) {
 	}
 }
 
-func TestWhatManyNodesMayWriteIsGivenToNobody(t *testing.T) {
+func TestAVolumeThatManyNodesMayWriteGetsNoGroup(t *testing.T) {
 	tests := map[string]struct {
 		modes []corev1.PersistentVolumeAccessMode
 		given bool
 	}{
-		"one node":           {[]corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, true},
-		"one pod":            {[]corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}, true},
-		"one among others":   {[]corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany, corev1.ReadWriteOnce}, true},
-		"many nodes":         {[]corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, false},
-		"readers only":       {[]corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany}, false},
-		"nothing is told of": {nil, false},
+		"one node":         {[]corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, true},
+		"one pod":          {[]corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}, true},
+		"one among others": {[]corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany, corev1.ReadWriteOnce}, true},
+		"many nodes":       {[]corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, false},
+		"readers only":     {[]corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany}, false},
+		"it has no modes":  {nil, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestAPodsProcessesHaveTheGroupsOfItsVolumesOnce(t *testing.T) {
 }
 
 //proves:every/SELinux
-func TestAVolumeIsMountedWithALabelIfAllWhoSeeItAgree(t *testing.T) {
+func TestAVolumeIsMountedWithALabelIfAllItsContainersAgree(t *testing.T) {
 	level := func(level string) *corev1.SELinuxOptions { return &corev1.SELinuxOptions{Type: "spc_t", Level: level} }
 	recursive := &corev1.PodSecurityContext{SELinuxOptions: level("s0:c1,c2"), SELinuxChangePolicy: new(corev1.SELinuxChangePolicyRecursive)}
 	tests := map[string]struct {
@@ -90,16 +90,16 @@ func TestAVolumeIsMountedWithALabelIfAllWhoSeeItAgree(t *testing.T) {
 		seen []*corev1.SELinuxOptions
 		want string
 	}{
-		"nothing is said":   {nil, []*corev1.SELinuxOptions{nil}, ""},
-		"the pod says it":   {&corev1.PodSecurityContext{SELinuxOptions: level("s0:c1,c2")}, []*corev1.SELinuxOptions{nil}, "system_u:object_r:container_file_t:s0:c1,c2"},
-		"its containers do": {nil, []*corev1.SELinuxOptions{level("s0:c3"), level("s0:c3")}, "system_u:object_r:container_file_t:s0:c3"},
-		"with a user":       {nil, []*corev1.SELinuxOptions{{User: "staff_u", Level: "s0"}}, "staff_u:object_r:container_file_t:s0"},
-		"two differ":        {nil, []*corev1.SELinuxOptions{level("s0:c3"), level("s0:c4")}, ""},
-		"one is left open":  {nil, []*corev1.SELinuxOptions{level("s0:c3"), nil}, ""},
-		"no level":          {nil, []*corev1.SELinuxOptions{{Type: "container_t"}}, ""},
-		"nobody sees it":    {&corev1.PodSecurityContext{SELinuxOptions: level("s0")}, nil, ""},
-		"file by file":      {recursive, []*corev1.SELinuxOptions{nil}, ""},
-		"one replaces it":   {&corev1.PodSecurityContext{SELinuxOptions: level("s0")}, []*corev1.SELinuxOptions{level("s0:c5")}, "system_u:object_r:container_file_t:s0:c5"},
+		"nothing is said":      {nil, []*corev1.SELinuxOptions{nil}, ""},
+		"the pod says it":      {&corev1.PodSecurityContext{SELinuxOptions: level("s0:c1,c2")}, []*corev1.SELinuxOptions{nil}, "system_u:object_r:container_file_t:s0:c1,c2"},
+		"its containers do":    {nil, []*corev1.SELinuxOptions{level("s0:c3"), level("s0:c3")}, "system_u:object_r:container_file_t:s0:c3"},
+		"with a user":          {nil, []*corev1.SELinuxOptions{{User: "staff_u", Level: "s0"}}, "staff_u:object_r:container_file_t:s0"},
+		"two differ":           {nil, []*corev1.SELinuxOptions{level("s0:c3"), level("s0:c4")}, ""},
+		"one is left open":     {nil, []*corev1.SELinuxOptions{level("s0:c3"), nil}, ""},
+		"no level":             {nil, []*corev1.SELinuxOptions{{Type: "container_t"}}, ""},
+		"no container sees it": {&corev1.PodSecurityContext{SELinuxOptions: level("s0")}, nil, ""},
+		"file by file":         {recursive, []*corev1.SELinuxOptions{nil}, ""},
+		"one replaces it":      {&corev1.PodSecurityContext{SELinuxOptions: level("s0")}, []*corev1.SELinuxOptions{level("s0:c5")}, "system_u:object_r:container_file_t:s0:c5"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -38,7 +38,7 @@ func TestWhatIsSwappedMeanwhileLeadsNowhereElse(t *testing.T) {
 	})
 	volume := mounttest.Open(t, top)
 	for i := range walks {
-		_, err := ownership.Group{ID: someGroup + i%2}.Apply(t.Context(), volume, nobody)
+		_, err := ownership.Group{ID: someGroup + i%2}.Apply(t.Context(), volume, ignoreProgress)
 		must(t, err)
 	}
 	if made := swaps(); made < 2*walks {
@@ -88,7 +88,7 @@ func TestDirectoriesThatMoveAreNoError(t *testing.T) {
 	volume := mounttest.Open(t, top)
 	deadline := time.Now().Add(2 * time.Second)
 	for time.Now().Before(deadline) {
-		_, err := ownership.Group{ID: someGroup}.Apply(t.Context(), volume, nobody)
+		_, err := ownership.Group{ID: someGroup}.Apply(t.Context(), volume, ignoreProgress)
 		must(t, err)
 	}
 	if swaps() == 0 {

@@ -21,12 +21,12 @@ const (
 	immutable = 0x10
 )
 
-func nobody(int64) {}
+func ignoreProgress(int64) {}
 
 // give gives a tree away, which must work.
 func give(t *testing.T, path string, group ownership.Group) {
 	t.Helper()
-	if refused, err := group.Apply(t.Context(), mounttest.Open(t, path), nobody); err != nil || refused > 0 {
+	if refused, err := group.Apply(t.Context(), mounttest.Open(t, path), ignoreProgress); err != nil || refused > 0 {
 		t.Fatalf("%d refused, %v", refused, err)
 	}
 }
@@ -71,7 +71,7 @@ func mustBe(t *testing.T, path string, group, mode uint32) {
 }
 
 //proves:every/fsGroup
-func TestAWholeTreeIsGivenToTheGroup(t *testing.T) {
+func TestAWholeTreeGetsTheGroup(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	top := folder(t, 0o700, t.TempDir(), "top")
 	outside := file(t, 0o600, t.TempDir(), "outside")
@@ -91,7 +91,7 @@ func TestAWholeTreeIsGivenToTheGroup(t *testing.T) {
 	mustBe(t, outside, 0, 0o600)
 }
 
-func TestWhoOnlyReadsGetsNoRightToWrite(t *testing.T) {
+func TestAGroupThatOnlyReadsGetsNoRightToWrite(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	top := folder(t, 0o500, t.TempDir(), "top")
 	plain := file(t, 0o400, top, "plain")
@@ -129,7 +129,7 @@ func TestATreeWhoseTopIsRightIsLeftAloneIfThePodSaysSo(t *testing.T) {
 // A walk that is cut off is noticed by the next one, whichever group that is for.
 //
 //proves:every/fsGroup
-func TestATreeThatWasGivenHalfWayIsGivenAgain(t *testing.T) {
+func TestATreeThatWasChangedHalfWayIsChangedAgain(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	for name, next := range map[string]int{"to the same group": 2, "to the group that it had before": someGroup} {
 		t.Run(name, func(t *testing.T) {
@@ -174,11 +174,11 @@ func TestATreeThatCannotBeWrittenIsLeftAlone(t *testing.T) {
 	mustBe(t, plain, 0, 0o600)
 }
 
-func TestATreeIsGivenAsDeepAsAPathIsLong(t *testing.T) {
+func TestATreeIsChangedAsDeepAsAPathIsLong(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	top := folder(t, 0o700, t.TempDir(), "top")
 	reached, beyond := nest(t, top, 1800), nest(t, folder(t, 0o700, top, "beyond"), 3000)
-	refused, err := ownership.Group{ID: someGroup}.Apply(t.Context(), mounttest.Open(t, top), nobody)
+	refused, err := ownership.Group{ID: someGroup}.Apply(t.Context(), mounttest.Open(t, top), ignoreProgress)
 	if err != nil || refused != 1 {
 		t.Errorf("%d refused, %v", refused, err)
 	}
@@ -210,7 +210,7 @@ func TestFilesThatTheKernelKeepsAreCounted(t *testing.T) {
 	top := folder(t, 0o700, t.TempDir(), "top")
 	kept, plain := file(t, 0o600, top, "kept"), file(t, 0o600, top, "plain")
 	setFlags(t, kept, immutable)
-	refused, err := ownership.Group{ID: someGroup}.Apply(t.Context(), mounttest.Open(t, top), nobody)
+	refused, err := ownership.Group{ID: someGroup}.Apply(t.Context(), mounttest.Open(t, top), ignoreProgress)
 	if err != nil || refused != 1 {
 		t.Errorf("%d refused, %v", refused, err)
 	}

@@ -20,8 +20,8 @@ import (
 
 const mebibyte = 1 << 20
 
-// someUser is one that has no rights, and leave tells a process of this test, which is
-// one of that user's, to have the directory that it has open leave its project.
+// someUser is one that has no rights, and leave has a process of this test, which is
+// one of that user, remove the directory that it has open from its project.
 const (
 	someUser = 12345
 	leave    = "STOWAGE_TEST_LEAVE_PROJECT"

@@ -68,7 +68,7 @@ func TestNoTwoDirectoriesHaveOneProject(t *testing.T) {
 	})
 }
 
-func TestAProjectThatACrashLeftWithoutFilesIsTakenAgain(t *testing.T) {
+func TestAProjectThatACrashLeftWithoutFilesIsUsedAgain(t *testing.T) {
 	onEach(t, func(t *testing.T, disk string) {
 		first := begin(t, disk, "pvc-1", mebibyte)
 		before := projectOf(t, first)
@@ -85,7 +85,7 @@ func TestAProjectThatACrashLeftWithoutFilesIsTakenAgain(t *testing.T) {
 
 func TestOthersEnforceNothing(t *testing.T) {
 	if enforced(t, mounttest.Open(t, t.TempDir())) {
-		t.Error("the machine's own disk has project quotas: this test can't tell")
+		t.Error("the machine's own disk has project quotas: this test proves nothing")
 	}
 	for kind, how := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -100,9 +100,9 @@ func TestOthersEnforceNothing(t *testing.T) {
 	}
 }
 
-// TestWhoOwnsADirectoryCanLeaveItsProject is what users are told of: the kernel lets
-// the owner of a file have another project note it, but not from a user namespace.
-func TestWhoOwnsADirectoryCanLeaveItsProject(t *testing.T) {
+// TestTheOwnerOfADirectoryCanLeaveItsProject is what the documentation says: the kernel lets
+// the owner of a file set another project, but not from a user namespace.
+func TestTheOwnerOfADirectoryCanLeaveItsProject(t *testing.T) {
 	onEach(t, func(t *testing.T, disk string) {
 		dir := begin(t, disk, "pvc-1", 8*mebibyte)
 		own := mkdir(t, dir.Name(), "own")
@@ -116,7 +116,7 @@ func TestWhoOwnsADirectoryCanLeaveItsProject(t *testing.T) {
 			t.Errorf("as the owner: %v", err)
 		}
 		if err := leaveAsSomeUser(t, dir.Name(), 0); err == nil || !strings.Contains(err.Error(), unix.EPERM.Error()) {
-			t.Errorf("as somebody else: %v", err)
+			t.Errorf("as another user: %v", err)
 		}
 	})
 }

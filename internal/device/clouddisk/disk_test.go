@@ -97,7 +97,7 @@ func TestADiskWithAnotherSerialIsNotTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := finder.Open("data", "data"); !errors.Is(err, clouddisk.ErrOtherDisk) {
-		t.Errorf("a disk that tells no serial gave %v", err)
+		t.Errorf("a disk without a serial gave %v", err)
 	}
 }
 
@@ -137,20 +137,20 @@ func TestADiskThatAppearsLaterIsWaitedFor(t *testing.T) {
 	disk.Close()
 }
 
-func TestItIsToldWhenADiskComesAndGoes(t *testing.T) {
+func TestAWatchReportsDisksThatComeAndGo(t *testing.T) {
 	c := newCloud(t)
-	told, ended := make(chan struct{}, 100), make(chan error, 1)
+	changed, ended := make(chan struct{}, 100), make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() { ended <- clouddisk.NewDiskFolder(c.folder).Watch(ctx, func() { told <- struct{}{} }) }()
+	go func() { ended <- clouddisk.NewDiskFolder(c.folder).Watch(ctx, func() { changed <- struct{}{} }) }()
 	await := func(name string) {
 		t.Helper()
 		for {
 			select {
-			case <-told:
+			case <-changed:
 			case <-time.After(20 * time.Second):
-				t.Fatal("nothing was told")
+				t.Fatal("no change was reported")
 			}
-			// What is told may be of the folder that it will be in.
+			// The change may be of the folder that it will be in.
 			if _, err := os.Lstat(filepath.Join(c.folder, "google-data")); (err == nil) == (name == "came") {
 				return
 			}

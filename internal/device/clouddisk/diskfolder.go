@@ -52,7 +52,7 @@ func (f DiskFolder) Open(name, serial string) (*Disk, error) {
 	}
 	disk.Close()
 	if err == nil || errors.Is(err, errNoSerial) {
-		return nil, fmt.Errorf("%s%s leads to %s, whose serial is %q and not %q: %w", linkPrefix, name, disk.Path(), found, serial, ErrOtherDisk)
+		return nil, fmt.Errorf("%s%s leads to %s with serial %q, not %q: %w", linkPrefix, name, disk.Path(), found, serial, ErrOtherDisk)
 	}
 	return nil, fmt.Errorf("asking %s for its serial: %w", disk.Path(), err)
 }

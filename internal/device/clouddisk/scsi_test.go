@@ -36,7 +36,7 @@ func linkTo(t *testing.T, path, name string) clouddisk.DiskFolder {
 	return clouddisk.DiskFolder{Path: folder, Serials: clouddisk.HardwareSerials{}}
 }
 
-func TestAScsiDiskTellsItsSerialItself(t *testing.T) {
+func TestTheSerialOfAScsiDiskIsInItsPage(t *testing.T) {
 	path, _ := scsiDisk(t)
 	finder, serial := linkTo(t, path, "data"), serialOf(t, path)
 	disk, err := finder.Open("data", serial)
@@ -87,7 +87,7 @@ func serialOf(t *testing.T, path string) string {
 	return strings.TrimSpace(string(page[4:]))
 }
 
-func TestAScsiDiskThatIsTakenAwayIsNotThere(t *testing.T) {
+func TestAScsiDiskThatWasRemovedIsNotThere(t *testing.T) {
 	path, host := scsiDisk(t)
 	disk, err := linkTo(t, path, "data").Open("data", serialOf(t, path))
 	if err != nil {

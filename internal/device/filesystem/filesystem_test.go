@@ -113,7 +113,7 @@ func TestOnlyWhatCanBeMadeIsTried(t *testing.T) {
 	}
 }
 
-func TestAFaultIsMendedOrToldBeforeAFileSystemIsMounted(t *testing.T) {
+func TestAFaultIsRepairedOrReportedBeforeAFileSystemIsMounted(t *testing.T) {
 	devicetest.Needs(t, "mkfs.ext4", "debugfs")
 	image := devicetest.NewImage(t, 16*devicetest.Mebibyte)
 	path := image.Name()
@@ -170,7 +170,7 @@ func TestAMountedFileSystemGrowsToTheSizeOfItsDevice(t *testing.T) {
 	}
 }
 
-func TestAFileSystemThatNobodyMountedGrowsWithoutPrivileges(t *testing.T) {
+func TestAnUnmountedFileSystemGrowsWithoutPrivileges(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	devicetest.Needs(t, "mkfs.ext4", "resize2fs")
 	image := devicetest.NewImage(t, 16*devicetest.Mebibyte)

@@ -22,8 +22,8 @@ const (
 	// program may be quicker.
 	attempts     = 100
 	attemptPause = 2 * time.Millisecond
-	// detachPatience is how long others, such as udev, may look at a device that
-	// is to go.
+	// detachTimeout is how long others, such as udev, may have a device open that is
+	// to be detached.
 	detachTimeout = 5 * time.Second
 	detachRetry   = 20 * time.Millisecond
 )

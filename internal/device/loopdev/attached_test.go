@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
 
-func TestOneLookFindsTheDevicesOfAllImages(t *testing.T) {
+func TestOneReadFindsTheDevicesOfAllImages(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	first, second, none := devicetest.NewImage(t, devicetest.Mebibyte), devicetest.NewImage(t, devicetest.Mebibyte), devicetest.NewImage(t, devicetest.Mebibyte)
 	one, other := devicetest.Attach(t, first, loopdev.ForBlock), devicetest.Attach(t, second, loopdev.ForBlock)
@@ -29,7 +29,7 @@ func TestOneLookFindsTheDevicesOfAllImages(t *testing.T) {
 	}
 }
 
-func TestADeviceThatShowsAnotherFileSinceIsNotFound(t *testing.T) {
+func TestADeviceThatAnotherFileBacksSinceIsNotFound(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	image := devicetest.NewImage(t, devicetest.Mebibyte)
 	loop := devicetest.Attach(t, image, loopdev.ForBlock)

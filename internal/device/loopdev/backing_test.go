@@ -46,7 +46,7 @@ func TestAFileThatHasTheNameOfADevicesImageByNowIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoDeviceShowsNoImage(t *testing.T) {
+func TestNoImageBacksWhatIsNoDevice(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)

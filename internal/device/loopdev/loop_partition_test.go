@@ -43,7 +43,7 @@ func partitioned(t *testing.T, image *os.File) (path, number string) {
 	return loop.Path() + "p1", strings.TrimSpace(string(read))
 }
 
-// addPartition has the kernel add partition 1 of a device. It is told, and reads no table: not
+// addPartition has the kernel add partition 1 of a device. It reads no table: not
 // each kernel knows each kind of table.
 func addPartition(t *testing.T, whole *os.File) {
 	t.Helper()

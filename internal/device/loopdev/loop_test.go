@@ -59,7 +59,7 @@ func TestADeviceForAFileSystemGoesWithItsLastUser(t *testing.T) {
 	devicetest.MustBeDetached(t, image)
 }
 
-func TestADeviceForAFileSystemThatNobodyMountedGoes(t *testing.T) {
+func TestADeviceForAFileSystemDetachesIfItIsNeverMounted(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	image := devicetest.NewImage(t, devicetest.Mebibyte)
 	devicetest.Attach(t, image, loopdev.ForFileSystem).Close()
@@ -82,7 +82,7 @@ func TestADeviceForAPodStaysUntilItIsDetached(t *testing.T) {
 	}
 }
 
-func TestADeviceThatSomebodyHasOpenIsNotTakenAway(t *testing.T) {
+func TestAnOpenDeviceIsNotDetached(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	image := devicetest.NewImage(t, devicetest.Mebibyte)
 	loop := devicetest.Attach(t, image, loopdev.ForBlock)
@@ -216,7 +216,7 @@ func TestAnImageThatGrewIsAttachedAnewWithItsSize(t *testing.T) {
 	}
 }
 
-func TestADeviceServesTheUseThatItWasAskedForLast(t *testing.T) {
+func TestADeviceHasItsLatestUse(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	image := devicetest.NewImage(t, devicetest.Mebibyte)
 	loop := devicetest.Attach(t, image, loopdev.ForFileSystem)
@@ -267,7 +267,7 @@ func TestAnImageThatIsAttachedIsNotRemoved(t *testing.T) {
 	held.Close()
 }
 
-func TestADeviceThatSomebodyLeftReadOnlyCanBeWrittenByTheNext(t *testing.T) {
+func TestADeviceThatWasLeftReadOnlyIsWritableForItsNextImage(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	loop := devicetest.Attach(t, devicetest.NewImage(t, devicetest.Mebibyte), loopdev.ForBlock)
 	if err := errors.Join(loop.SetReadOnly(true), loop.Detach(t.Context())); err != nil {

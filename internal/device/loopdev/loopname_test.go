@@ -52,7 +52,7 @@ func TestALoopDeviceIsFoundByTheKernelsNumber(t *testing.T) {
 	}
 }
 
-func TestOnlyWholeLoopDevicesAreLookedAt(t *testing.T) {
+func TestOnlyWholeLoopDevicesAreFound(t *testing.T) {
 	names, err := shifted(t).attached()
 	if err != nil || !slices.Equal(names, []string{"loop0", "loop1"}) {
 		t.Errorf("got %v, %v", names, err)

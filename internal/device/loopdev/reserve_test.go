@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 )
 
-func TestWhoWantsAnImageThatIsReservedIsToldAndNotHeldUpForEver(t *testing.T) {
+func TestAttachingAReservedImageFailsInBoundedTime(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	image := devicetest.NewImage(t, devicetest.Mebibyte)
 	held, err := loopdev.Reserve(t.Context(), image)

@@ -68,9 +68,9 @@ type labelDisk struct {
 }
 
 func newLabelDisk(r *wire.Request) (engine.Job, error) {
-	var asked compute.ZoneSetLabelsRequest
-	err := r.Into(&asked)
-	return &labelDisk{Path: r.Named("disks", "resource"), Labels: asked.Labels, Fingerprint: asked.LabelFingerprint}, err
+	var requested compute.ZoneSetLabelsRequest
+	err := r.Into(&requested)
+	return &labelDisk{Path: r.Named("disks", "resource"), Labels: requested.Labels, Fingerprint: requested.LabelFingerprint}, err
 }
 
 func (j *labelDisk) Locks() []string { return []string{j.Path} }

@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/gcemock/wire"
 )
 
-// physicalBlockSize is what Google's disks have unless told otherwise.
+// physicalBlockSize is Google's default, and the only size served.
 const physicalBlockSize = 4096
 
 // QuotaMetric is the quota that --quota-gb sets.
@@ -26,26 +26,26 @@ type insertDisk struct {
 }
 
 func newInsertDisk(r *wire.Request) (engine.Job, error) {
-	var asked compute.Disk
-	err := r.IntoServed(&asked, "accessMode", "architecture", "description", "labels", "name", "physicalBlockSizeBytes",
+	var requested compute.Disk
+	err := r.IntoServed(&requested, "accessMode", "architecture", "description", "labels", "name", "physicalBlockSizeBytes",
 		"provisionedIops", "provisionedThroughput", "replicaZones", "sizeGb", "sourceDisk", "sourceImage",
 		"sourceInstantSnapshot", "sourceSnapshot", "storagePool", "type")
 	if err != nil {
 		return nil, err
 	}
 	made := compute.Disk{
-		Name: asked.Name, Description: asked.Description, SizeGb: asked.SizeGb, Labels: asked.Labels,
-		Type:                   cmp.Or(wire.Reference(asked.Type, r.Project), r.Scope()+"/diskTypes/pd-standard"),
-		SourceSnapshot:         wire.Reference(asked.SourceSnapshot, r.Project),
-		SourceImage:            wire.Reference(cmp.Or(asked.SourceImage, r.URL.Query().Get("sourceImage")), r.Project),
-		SourceDisk:             wire.Reference(asked.SourceDisk, r.Project),
-		SourceInstantSnapshot:  wire.Reference(asked.SourceInstantSnapshot, r.Project),
-		StoragePool:            wire.Reference(asked.StoragePool, r.Project),
-		PhysicalBlockSizeBytes: cmp.Or(asked.PhysicalBlockSizeBytes, physicalBlockSize),
-		ProvisionedIops:        asked.ProvisionedIops, ProvisionedThroughput: asked.ProvisionedThroughput,
-		AccessMode: asked.AccessMode, Architecture: asked.Architecture,
-		SelfLink: r.Scope() + "/disks/" + asked.Name, Id: wire.NewID(),
-		LabelFingerprint: wire.FingerprintOf(asked.Labels), Status: state.StatusCreating,
+		Name: requested.Name, Description: requested.Description, SizeGb: requested.SizeGb, Labels: requested.Labels,
+		Type:                   cmp.Or(wire.Reference(requested.Type, r.Project), r.Scope()+"/diskTypes/pd-standard"),
+		SourceSnapshot:         wire.Reference(requested.SourceSnapshot, r.Project),
+		SourceImage:            wire.Reference(cmp.Or(requested.SourceImage, r.URL.Query().Get("sourceImage")), r.Project),
+		SourceDisk:             wire.Reference(requested.SourceDisk, r.Project),
+		SourceInstantSnapshot:  wire.Reference(requested.SourceInstantSnapshot, r.Project),
+		StoragePool:            wire.Reference(requested.StoragePool, r.Project),
+		PhysicalBlockSizeBytes: cmp.Or(requested.PhysicalBlockSizeBytes, physicalBlockSize),
+		ProvisionedIops:        requested.ProvisionedIops, ProvisionedThroughput: requested.ProvisionedThroughput,
+		AccessMode: requested.AccessMode, Architecture: requested.Architecture,
+		SelfLink: r.Scope() + "/disks/" + requested.Name, Id: wire.NewID(),
+		LabelFingerprint: wire.FingerprintOf(requested.Labels), Status: state.StatusCreating,
 	}
 	if made.PhysicalBlockSizeBytes != physicalBlockSize {
 		return nil, wire.Invalid("resource.physicalBlockSizeBytes", "", "Must be 4096.")
@@ -55,7 +55,7 @@ func newInsertDisk(r *wire.Request) (engine.Job, error) {
 	} else {
 		made.Region = r.Scope()
 	}
-	for _, zone := range asked.ReplicaZones {
+	for _, zone := range requested.ReplicaZones {
 		made.ReplicaZones = append(made.ReplicaZones, wire.Reference(zone, r.Project))
 	}
 	return &insertDisk{Disk: made}, nil

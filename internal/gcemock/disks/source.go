@@ -60,7 +60,7 @@ func SettleSource(s *engine.Engine, disk *compute.Disk) (Source, error) {
 	return found, nil
 }
 
-// errNoSource refuses a disk whose source does not exist.
+// errNoSource refuses a disk with a source that does not exist.
 func errNoSource(kind, path string) error {
 	return wire.Invalid("resource.source"+strings.ToUpper(kind[:1])+kind[1:], path,
 		"The referenced "+kind+" resource cannot be found.")
@@ -116,8 +116,8 @@ func clonedBy(s *engine.Engine, disk *compute.Disk) (Source, int64, error) {
 	return Source{Path: path, ID: row.Id}, row.SizeGb, nil
 }
 
-// isCloneablePlace reports whether a disk can be cloned to where its clone is to be:
-// within its zone or region, or from a zone to a regional disk that has a replica there.
+// isCloneableTo reports whether a disk can be cloned to the location of its clone: within its
+// zone or region, or from a zone to a regional disk that has a replica there.
 func isCloneableTo(from compute.Disk, clone *compute.Disk) bool {
 	if from.Zone != "" && clone.Region != "" {
 		return slices.Contains(clone.ReplicaZones, from.Zone)

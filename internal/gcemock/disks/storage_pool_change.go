@@ -19,20 +19,20 @@ type insertPool struct {
 }
 
 func newInsertPool(r *wire.Request) (engine.Job, error) {
-	var asked compute.StoragePool
-	err := r.IntoServed(&asked, "capacityProvisioningType", "description", "labels", "name", "performanceProvisioningType",
+	var requested compute.StoragePool
+	err := r.IntoServed(&requested, "capacityProvisioningType", "description", "labels", "name", "performanceProvisioningType",
 		"poolProvisionedCapacityGb", "poolProvisionedIops", "poolProvisionedThroughput", "storagePoolType")
 	if err != nil {
 		return nil, err
 	}
 	return &insertPool{Pool: compute.StoragePool{
-		Name: asked.Name, Description: asked.Description, Labels: asked.Labels, LabelFingerprint: wire.FingerprintOf(asked.Labels),
-		CapacityProvisioningType:    cmp.Or(asked.CapacityProvisioningType, "STANDARD"),
-		PerformanceProvisioningType: cmp.Or(asked.PerformanceProvisioningType, "STANDARD"),
-		PoolProvisionedCapacityGb:   asked.PoolProvisionedCapacityGb, PoolProvisionedIops: asked.PoolProvisionedIops,
-		PoolProvisionedThroughput: asked.PoolProvisionedThroughput,
-		StoragePoolType:           wire.Reference(asked.StoragePoolType, r.Project),
-		Zone:                      r.Scope(), SelfLink: r.Scope() + "/storagePools/" + asked.Name, Id: wire.NewID(), State: state.StatusCreating,
+		Name: requested.Name, Description: requested.Description, Labels: requested.Labels, LabelFingerprint: wire.FingerprintOf(requested.Labels),
+		CapacityProvisioningType:    cmp.Or(requested.CapacityProvisioningType, "STANDARD"),
+		PerformanceProvisioningType: cmp.Or(requested.PerformanceProvisioningType, "STANDARD"),
+		PoolProvisionedCapacityGb:   requested.PoolProvisionedCapacityGb, PoolProvisionedIops: requested.PoolProvisionedIops,
+		PoolProvisionedThroughput: requested.PoolProvisionedThroughput,
+		StoragePoolType:           wire.Reference(requested.StoragePoolType, r.Project),
+		Zone:                      r.Scope(), SelfLink: r.Scope() + "/storagePools/" + requested.Name, Id: wire.NewID(), State: state.StatusCreating,
 	}}, nil
 }
 

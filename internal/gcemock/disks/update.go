@@ -26,20 +26,20 @@ type updateDisk struct {
 }
 
 func newResizeDisk(r *wire.Request) (engine.Job, error) {
-	var asked compute.DisksResizeRequest
-	if err := r.Into(&asked); err != nil {
+	var requested compute.DisksResizeRequest
+	if err := r.Into(&requested); err != nil {
 		return nil, err
 	}
-	if asked.SizeGb == 0 {
+	if requested.SizeGb == 0 {
 		return nil, wire.Invalid("sizeGb", "0", "A size is required.")
 	}
-	return &updateDisk{Path: r.Named("disks", "disk"), SizeGb: asked.SizeGb}, nil
+	return &updateDisk{Path: r.Named("disks", "disk"), SizeGb: requested.SizeGb}, nil
 }
 
 // newUpdateDisk reads a request to change the fields that its mask names.
 func newUpdateDisk(r *wire.Request) (engine.Job, error) {
-	var asked compute.Disk
-	if err := r.Into(&asked); err != nil {
+	var requested compute.Disk
+	if err := r.Into(&requested); err != nil {
 		return nil, err
 	}
 	wanted := &updateDisk{Path: r.Named("disks", "disk")}
@@ -48,13 +48,13 @@ func newUpdateDisk(r *wire.Request) (engine.Job, error) {
 	for _, field := range mask {
 		switch field {
 		case "sizeGb":
-			wanted.SizeGb = asked.SizeGb
+			wanted.SizeGb = requested.SizeGb
 		case "provisionedIops":
-			wanted.Iops = asked.ProvisionedIops
+			wanted.Iops = requested.ProvisionedIops
 		case "provisionedThroughput":
-			wanted.Throughput = asked.ProvisionedThroughput
+			wanted.Throughput = requested.ProvisionedThroughput
 		case "accessMode":
-			wanted.AccessMode = asked.AccessMode
+			wanted.AccessMode = requested.AccessMode
 		case "":
 			return nil, wire.Invalid("updateMask", "", "A mask with the fields to update is required.")
 		default:

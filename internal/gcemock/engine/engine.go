@@ -23,7 +23,7 @@ import (
 type Options struct {
 	// Folder keeps all that exists. It belongs to one engine at a time.
 	Folder string
-	// Places are the projects and zones that there are.
+	// Locations are the projects and zones that exist.
 	Locations wire.Locations
 	// Latency is how long an operation takes.
 	Latency time.Duration
@@ -31,7 +31,7 @@ type Options struct {
 	QuotaGb int64
 	// Attacher makes devices appear on instances. Nil: there are none to see.
 	Attacher hotplug.Attacher
-	// Log tells what was asked for and how it ended.
+	// Log gets each call and each operation that ends in error.
 	Log logr.Logger
 	// Now is the clock. Nil: the machine's.
 	Now func() time.Time

@@ -12,7 +12,7 @@ type keyedLock struct {
 	held  map[string]chan struct{}
 }
 
-// lock waits until nobody holds any of the keys, and returns what lets go of them.
+// lock waits until all of the keys are free, and returns what releases them.
 func (k *keyedLock) lock(keys []string) (unlock func()) {
 	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
 	for _, key := range keys {

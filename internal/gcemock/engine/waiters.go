@@ -2,7 +2,7 @@ package engine
 
 import "sync"
 
-// waiting wakes those who wait for operations.
+// waiters wakes the calls that wait for operations.
 type waiters struct {
 	*sync.Mutex
 	channels map[string]chan struct{}

@@ -120,11 +120,11 @@ type Set struct {
 func NewSet() *Set { return &Set{} }
 
 // Add arms a fault, which was checked.
-func (f *Set) Add(asked Fault) Armed {
+func (f *Set) Add(requested Fault) Armed {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	f.last++
-	armed := &Armed{Fault: asked, ID: f.last, Left: asked.Count, removed: make(chan struct{})}
+	armed := &Armed{Fault: requested, ID: f.last, Left: requested.Count, removed: make(chan struct{})}
 	f.armed = append(f.armed, armed)
 	return *armed
 }

@@ -13,8 +13,8 @@ const serials = "serial"
 
 // Folder has what instances can see of their devices, in <project>/<zone>/<instance>
 // below it: a link google-<name> to the device, and in serial/<device> the serial. The
-// serial is there before the link is, and until the device vanished, so that whoever
-// has the device open reads the serial of what it opened.
+// serial is there before the link is, and until the device vanished: a client that
+// has the device open reads the serial of that device.
 type Folder string
 
 func (f Folder) of(device Device) string {
@@ -82,7 +82,7 @@ func (f Folder) targets() (map[string]int, error) {
 	return targets, nil
 }
 
-// replace makes a file under another name and puts it in its place, so that nobody
+// replace makes a file under another name and renames it, so that no reader
 // sees half of it.
 func replace(path string, write func(string) error) error {
 	fresh := filepath.Join(filepath.Dir(path), ".new-"+filepath.Base(path))

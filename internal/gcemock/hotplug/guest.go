@@ -25,7 +25,7 @@ const (
 type Guests struct {
 	// Sockets is the folder in which the guests were started (uml_dir).
 	Sockets string
-	// Folder tells what was attached. The guests see it, under the same path.
+	// Folder records what was attached. The guests see it, under the same path.
 	Folder Folder
 }
 
@@ -59,7 +59,7 @@ func (g Guests) plug(ctx context.Context, device Device, free string) (letter st
 		return "", fmt.Errorf("attaching %s: a guest has %d disks at most", device.Name, len(letters))
 	}
 	letter = free[:1]
-	// Before the device is there: whoever opens it finds the serial.
+	// Before the device is there: a program that opens it finds the serial.
 	if err := g.Folder.writeSerial(device, "ubd"+letter); err != nil {
 		return "", err
 	}
@@ -115,7 +115,7 @@ func (g Guests) Detach(ctx context.Context, device Device) error {
 	return g.Folder.removeSerial(device)
 }
 
-// unplug takes a device away, once nobody has it open.
+// unplug removes a device, once no process has it open.
 func (g Guests) unplug(ctx context.Context, device Device, letter string) error {
 	patience, cancel := context.WithTimeout(ctx, detachPatience)
 	defer cancel()
@@ -134,7 +134,7 @@ func (g Guests) unplug(ctx context.Context, device Device, letter string) error 
 	}
 }
 
-// forget removes what was told of a device that is gone.
+// forget removes the record of a device that is gone.
 func (g Guests) forget(device Device) error {
 	return errors.Join(g.Folder.removeLink(device), g.Folder.removeSerial(device))
 }

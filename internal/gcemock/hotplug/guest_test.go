@@ -18,13 +18,13 @@ import (
 //go:embed testdata/guest.sh
 var guestScript string
 
-// guest is a machine with a kernel of its own, which does what it is told.
+// guest is a machine with a kernel of its own, which runs commands of the test.
 type guest struct {
 	*testing.T
 	*uml.Guest
 	hotplug.Guests
-	shared string
-	asked  int
+	shared    string
+	requested int
 }
 
 func boot(t *testing.T) *guest {
@@ -61,8 +61,8 @@ func boot(t *testing.T) *guest {
 // say has the guest's shell run a command, and returns what it printed.
 func (g *guest) say(command string) string {
 	g.Helper()
-	g.asked++
-	ask, answer := filepath.Join(g.shared, fmt.Sprintf("ask-%d", g.asked)), filepath.Join(g.shared, fmt.Sprintf("answer-%d", g.asked))
+	g.requested++
+	ask, answer := filepath.Join(g.shared, fmt.Sprintf("ask-%d", g.requested)), filepath.Join(g.shared, fmt.Sprintf("answer-%d", g.requested))
 	if err := os.WriteFile(ask+".new", []byte(command), 0o600); err != nil {
 		g.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestADiskToReadCannotBeWrittenInAGuest(t *testing.T) {
 	}
 }
 
-func TestADeadGuestHasNoDisksAndTakesNone(t *testing.T) {
+func TestADeadGuestHasNoDisksAndGetsNone(t *testing.T) {
 	g := boot(t)
 	data := newDevice(t, "node", "data")
 	attach(t, g.Guests, data)

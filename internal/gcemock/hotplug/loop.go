@@ -19,17 +19,17 @@ type Loop struct {
 	mutex sync.Mutex
 }
 
-// NewLoop returns a Loop that tells in a folder what it attached.
+// NewLoop returns a Loop that records in a folder what it attached.
 func NewLoop(folder Folder) *Loop { return &Loop{folder: folder} }
 
 // Attach implements Attacher.
-func (l *Loop) Attach(ctx context.Context, asked Device) error {
+func (l *Loop) Attach(ctx context.Context, requested Device) error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	if err := os.MkdirAll(l.folder.of(asked), 0o755); err != nil {
+	if err := os.MkdirAll(l.folder.of(requested), 0o755); err != nil {
 		return err
 	}
-	image, err := os.Open(asked.Image)
+	image, err := os.Open(requested.Image)
 	if err != nil {
 		return err
 	}
@@ -39,35 +39,35 @@ func (l *Loop) Attach(ctx context.Context, asked Device) error {
 		return err
 	}
 	defer loop.Close()
-	if err := loop.SetReadOnly(asked.ReadOnly); err != nil {
+	if err := loop.SetReadOnly(requested.ReadOnly); err != nil {
 		return err
 	}
-	return l.tell(asked, loop)
+	return l.record(requested, loop)
 }
 
-func (l *Loop) tell(asked Device, loop *loopdev.Loop) error {
-	if err := l.folder.writeSerial(asked, filepath.Base(loop.Path())); err != nil {
+func (l *Loop) record(requested Device, loop *loopdev.Loop) error {
+	if err := l.folder.writeSerial(requested, filepath.Base(loop.Path())); err != nil {
 		return err
 	}
-	return l.folder.writeLink(asked, loop.Path())
+	return l.folder.writeLink(requested, loop.Path())
 }
 
 // Detach implements Attacher.
-func (l *Loop) Detach(ctx context.Context, asked Device) error {
+func (l *Loop) Detach(ctx context.Context, requested Device) error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	if err := l.folder.removeLink(asked); err != nil {
+	if err := l.folder.removeLink(requested); err != nil {
 		return err
 	}
-	if err := l.detach(ctx, asked); err != nil {
+	if err := l.detach(ctx, requested); err != nil {
 		return err
 	}
-	return l.folder.removeSerial(asked)
+	return l.folder.removeSerial(requested)
 }
 
-// detach takes the device of an image away, unless other instances have it.
-func (l *Loop) detach(ctx context.Context, asked Device) error {
-	image, err := os.Open(asked.Image)
+// detach detaches the device of an image, unless other instances have it.
+func (l *Loop) detach(ctx context.Context, requested Device) error {
+	image, err := os.Open(requested.Image)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -84,12 +84,12 @@ func (l *Loop) detach(ctx context.Context, asked Device) error {
 		loop.Close()
 		return err
 	}
-	return l.takeAway(ctx, asked, image, loop)
+	return l.detachUnused(ctx, requested, image, loop)
 }
 
-// takeAway detaches a device that nobody uses. One that is used would go with its last
-// user; it is made to stay instead, as the cloud says that it does.
-func (l *Loop) takeAway(ctx context.Context, asked Device, image *os.File, loop *loopdev.Loop) error {
+// detachUnused detaches an unused device. A used one would detach with its last user: it is
+// attached again, because the cloud still has it attached.
+func (l *Loop) detachUnused(ctx context.Context, requested Device, image *os.File, loop *loopdev.Loop) error {
 	if err := loop.SetReadOnly(false); err != nil {
 		return err
 	}
@@ -103,16 +103,16 @@ func (l *Loop) takeAway(ctx context.Context, asked Device, image *os.File, loop 
 	}
 	defer kept.Close()
 	return errors.Join(
-		fmt.Errorf("detaching %s: %w: unmount it first", asked.Name, ErrInUse),
-		kept.SetReadOnly(asked.ReadOnly), l.tell(asked, kept),
+		fmt.Errorf("detaching %s: %w: unmount it first", requested.Name, ErrInUse),
+		kept.SetReadOnly(requested.ReadOnly), l.record(requested, kept),
 	)
 }
 
 // Resize implements Attacher.
-func (l *Loop) Resize(_ context.Context, asked Device) error {
+func (l *Loop) Resize(_ context.Context, requested Device) error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	image, err := os.Open(asked.Image)
+	image, err := os.Open(requested.Image)
 	if err != nil {
 		return err
 	}

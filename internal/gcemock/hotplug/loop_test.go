@@ -37,7 +37,7 @@ func TestADiskAppearsAsALoopDeviceUnderItsNameAndSerial(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(filepath.Dir(link), "serial", "*")); err != nil || len(left) > 0 {
 		t.Errorf("serials are left: %v %v", left, err)
 	}
-	// The number may have gone to somebody else's file at once.
+	// The number may have gone to another program's file at once.
 	shown, err := os.ReadFile("/sys/block/" + filepath.Base(target) + "/loop/backing_file")
 	if isThere(link) || err == nil && strings.TrimSpace(string(shown)) == disk.Image {
 		t.Errorf("%s or %s is still there", link, target)
@@ -81,7 +81,7 @@ func TestALoopDeviceThatIsUsedStays(t *testing.T) {
 	}
 }
 
-func TestReadersShareALoopDeviceThatNobodyCanWrite(t *testing.T) {
+func TestReadersShareAReadOnlyLoopDevice(t *testing.T) {
 	needs(t)
 	folder := t.TempDir()
 	loops, one := hotplug.NewLoop(hotplug.Folder(folder)), newDevice(t, "one", "data")

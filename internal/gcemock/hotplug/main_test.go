@@ -50,7 +50,7 @@ func linkOf(folder string, device hotplug.Device) string {
 	return filepath.Join(folder, device.Project, device.Zone, device.Instance, "google-"+device.Name)
 }
 
-// serialOf is what is told of the device that a link leads to.
+// serialOf is the recorded serial of the device that a link leads to.
 func serialOf(t *testing.T, link string) string {
 	t.Helper()
 	target, err := os.Readlink(link)

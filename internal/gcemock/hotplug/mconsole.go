@@ -21,8 +21,8 @@ const (
 	consoleVersion  = 2
 	consoleMaxData  = 512
 	consolePatience = 10 * time.Second
-	// consoleLook is how often it is looked whether a guest that doesn't answer lives.
-	consoleLook = 200 * time.Millisecond
+	// consoleCheck is how often a guest that does not answer is checked for its process.
+	consoleCheck = 200 * time.Millisecond
 )
 
 type consoleRequest struct {
@@ -43,7 +43,7 @@ var errRefused = errors.New("the guest refused")
 func command(ctx context.Context, socket, text string) (string, error) {
 	answer, err := exchange(ctx, socket, text)
 	if err != nil {
-		return "", fmt.Errorf("telling a guest %q: %w", text, err)
+		return "", fmt.Errorf("sending %q to a guest: %w", text, err)
 	}
 	return answer, nil
 }
@@ -115,11 +115,11 @@ func readReply(ctx context.Context, connection *net.UnixConn, socket string) (st
 	}
 }
 
-// readPart waits for a datagram. Datagrams don't tell that the other end is gone: a
-// guest that is killed meanwhile is looked for.
+// readPart waits for a datagram. A closed socket sends none: a
+// killed guest is detected by its process.
 func readPart(ctx context.Context, connection *net.UnixConn, socket string, buffer []byte) (int, error) {
 	for {
-		if err := connection.SetReadDeadline(time.Now().Add(consoleLook)); err != nil {
+		if err := connection.SetReadDeadline(time.Now().Add(consoleCheck)); err != nil {
 			return 0, err
 		}
 		size, err := connection.Read(buffer)

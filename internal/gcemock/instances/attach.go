@@ -24,22 +24,22 @@ type attachDisk struct {
 }
 
 func newAttachDisk(r *wire.Request) (engine.Job, error) {
-	var asked compute.AttachedDisk
-	err := r.IntoServed(&asked, "autoDelete", "boot", "deviceName", "forceAttach", "initializeParams", "interface", "mode",
+	var requested compute.AttachedDisk
+	err := r.IntoServed(&requested, "autoDelete", "boot", "deviceName", "forceAttach", "initializeParams", "interface", "mode",
 		"source", "type")
 	if err != nil {
 		return nil, err
 	}
-	return attachJob(r, r.Named("instances", "instance"), &asked)
+	return attachJob(r, r.Named("instances", "instance"), &requested)
 }
 
-func attachJob(r *wire.Request, instance string, asked *compute.AttachedDisk) (*attachDisk, error) {
-	if err := refuseAttachment(r, asked); err != nil {
+func attachJob(r *wire.Request, instance string, requested *compute.AttachedDisk) (*attachDisk, error) {
+	if err := refuseAttachment(r, requested); err != nil {
 		return nil, err
 	}
 	row := state.Attachment{
-		Instance: instance, Disk: wire.Reference(asked.Source, r.Project), DeviceName: asked.DeviceName,
-		Mode: cmp.Or(asked.Mode, state.ReadWrite), Boot: asked.Boot, AutoDelete: asked.AutoDelete,
+		Instance: instance, Disk: wire.Reference(requested.Source, r.Project), DeviceName: requested.DeviceName,
+		Mode: cmp.Or(requested.Mode, state.ReadWrite), Boot: requested.Boot, AutoDelete: requested.AutoDelete,
 	}
 	switch {
 	case row.Disk == "":
@@ -49,27 +49,27 @@ func attachJob(r *wire.Request, instance string, asked *compute.AttachedDisk) (*
 	case row.DeviceName != "" && !wire.DeviceName.MatchString(row.DeviceName):
 		return nil, wire.Invalid("resource.deviceName", row.DeviceName, "Must be a match of regex '"+strings.Trim(wire.DeviceName.String(), "^$")+"'")
 	case wire.ProjectOf(row.Disk) != wire.ProjectOf(instance) || wire.ZoneOf(row.Disk) != "" && wire.ZoneOf(row.Disk) != wire.ZoneOf(instance):
-		return nil, wire.Invalid("resource.source", asked.Source, "Disk and instance must be in the same zone and project.")
+		return nil, wire.Invalid("resource.source", requested.Source, "Disk and instance must be in the same zone and project.")
 	}
 	return &attachDisk{Instance: instance, Asked: row}, nil
 }
 
 // refuseAttachment refuses attachments that this server does not serve, or Google.
-func refuseAttachment(r *wire.Request, asked *compute.AttachedDisk) error {
-	isForced := r.URL.Query().Get("forceAttach") == "true" || asked.ForceAttach
+func refuseAttachment(r *wire.Request, requested *compute.AttachedDisk) error {
+	isForced := r.URL.Query().Get("forceAttach") == "true" || requested.ForceAttach
 	switch {
-	case isForced && wire.Segment(wire.Reference(asked.Source, r.Project), "regions") != "":
+	case isForced && wire.Segment(wire.Reference(requested.Source, r.Project), "regions") != "":
 		return wire.NotServed("forceAttach")
 	case isForced:
 		return wire.Invalid("forceAttach", "true", "Only regional disks can be attached by force.")
-	case asked.DiskEncryptionKey != nil:
+	case requested.DiskEncryptionKey != nil:
 		return wire.NotServed("field diskEncryptionKey of attached disks")
-	case asked.InitializeParams != nil:
+	case requested.InitializeParams != nil:
 		return wire.NotServed("field initializeParams of attached disks")
-	case asked.Type != "" && asked.Type != "PERSISTENT":
-		return wire.NotServed("disks of type " + asked.Type)
-	case asked.Interface != "" && asked.Interface != state.SCSI:
-		return wire.NotServed("interface " + asked.Interface)
+	case requested.Type != "" && requested.Type != "PERSISTENT":
+		return wire.NotServed("disks of type " + requested.Type)
+	case requested.Interface != "" && requested.Interface != state.SCSI:
+		return wire.NotServed("interface " + requested.Interface)
 	}
 	return nil
 }
@@ -98,38 +98,38 @@ func freeDeviceName(s *engine.Engine, instance string) string {
 	}
 }
 
-// checkAttachable reports whether a disk can be attached, but for what an operation has
-// taken itself.
-func checkAttachable(s *engine.Engine, asked state.Attachment, operation string) error {
-	instance, found := s.Instances.Get(asked.Instance)
+// checkAttachable reports why a disk can't be attached. It ignores what the operation has
+// reserved itself.
+func checkAttachable(s *engine.Engine, requested state.Attachment, operation string) error {
+	instance, found := s.Instances.Get(requested.Instance)
 	if !found {
-		return wire.NotFound(asked.Instance)
+		return wire.NotFound(requested.Instance)
 	}
 	if !slices.Contains([]string{state.StatusInstanceRunning, state.StatusTerminated, state.StatusProvisioning}, instance.Status) {
-		return wire.NotReady(asked.Instance)
+		return wire.NotReady(requested.Instance)
 	}
-	disk, err := s.SameDisk(asked.Disk, asked.DiskID)
+	disk, err := s.SameDisk(requested.Disk, requested.DiskID)
 	switch {
 	case err != nil:
 		return err
 	case disk.Status != state.StatusReady:
-		return wire.NotReady(asked.Disk)
+		return wire.NotReady(requested.Disk)
 	}
 	if err := checkReplicaZone(disk, instance); err != nil {
 		return err
 	}
-	if err := checkSharing(s, disk, asked, operation); err != nil {
+	if err := checkSharing(s, disk, requested, operation); err != nil {
 		return err
 	}
-	if other, taken := s.Attachments.Get(asked.Path()); taken && (operation == "" || other.Taken != operation) {
-		return wire.Invalid("resource.deviceName", asked.DeviceName, "The device name is already in use on the instance.")
+	if other, taken := s.Attachments.Get(requested.Path()); taken && (operation == "" || other.Taken != operation) {
+		return wire.Invalid("resource.deviceName", requested.DeviceName, "The device name is already in use on the instance.")
 	}
-	return checkRoom(s, instance, asked, operation)
+	return checkRoom(s, instance, requested, operation)
 }
 
-func checkRoom(s *engine.Engine, instance compute.Instance, asked state.Attachment, operation string) error {
+func checkRoom(s *engine.Engine, instance compute.Instance, requested state.Attachment, operation string) error {
 	others := 0
-	for _, row := range s.AttachedTo(asked.Instance) {
+	for _, row := range s.AttachedTo(requested.Instance) {
 		if operation == "" || row.Taken != operation {
 			others++
 		}
@@ -157,12 +157,12 @@ func (j *attachDisk) Begin(s *engine.Engine, operation string) error {
 	return nil
 }
 
-// takeAttachment keeps a disk for an operation. A crash before it is done leaves that
-// known, so that no other gets the disk while the device may already be there.
-func reserveAttachment(s *engine.Engine, asked state.Attachment, operation string) {
-	asked.Taken = operation
-	asked.Index = freeIndex(s, asked.Path(), asked.Instance)
-	s.Attachments.Put(asked.Path(), asked)
+// reserveAttachment reserves a disk for an operation. It survives a crash, so that no other
+// operation gets the disk while the device may already be there.
+func reserveAttachment(s *engine.Engine, requested state.Attachment, operation string) {
+	requested.Taken = operation
+	requested.Index = freeIndex(s, requested.Path(), requested.Instance)
+	s.Attachments.Put(requested.Path(), requested)
 }
 
 func freeIndex(s *engine.Engine, path, instance string) int64 {

@@ -21,18 +21,18 @@ type insertInstance struct {
 }
 
 func newInsertInstance(r *wire.Request) (engine.Job, error) {
-	var asked compute.Instance
-	if err := r.Into(&asked); err != nil {
+	var requested compute.Instance
+	if err := r.Into(&requested); err != nil {
 		return nil, err
 	}
-	path := r.Scope() + "/instances/" + asked.Name
+	path := r.Scope() + "/instances/" + requested.Name
 	made := &insertInstance{Instance: compute.Instance{
-		Name: asked.Name, Description: asked.Description, Labels: asked.Labels, Metadata: asked.Metadata,
-		MachineType: cmp.Or(wire.Reference(asked.MachineType, r.Project), r.Scope()+"/machineTypes/e2-standard-2"),
+		Name: requested.Name, Description: requested.Description, Labels: requested.Labels, Metadata: requested.Metadata,
+		MachineType: cmp.Or(wire.Reference(requested.MachineType, r.Project), r.Scope()+"/machineTypes/e2-standard-2"),
 		Zone:        r.Scope(), SelfLink: path, Id: wire.NewID(), Status: state.StatusProvisioning,
-		LabelFingerprint: wire.FingerprintOf(asked.Labels), Hostname: asked.Hostname,
+		LabelFingerprint: wire.FingerprintOf(requested.Labels), Hostname: requested.Hostname,
 	}}
-	for _, disk := range asked.Disks {
+	for _, disk := range requested.Disks {
 		attach, err := attachJob(r, path, disk)
 		if err != nil {
 			return nil, err

@@ -8,11 +8,11 @@ import (
 	"github.com/stowage-dev/stowage/internal/gcemock/wire"
 )
 
-// detachDisk takes a disk from an instance, whatever the guest does with it.
+// detachDisk detaches a disk from an instance, whatever the guest does with it.
 type detachDisk struct {
 	engine.Quick
 	Instance, Device string
-	// Disk is the one that was there when it was asked for.
+	// Disk is the one that was attached when the call was accepted.
 	Disk   string
 	DiskID uint64 `json:",string"`
 }
@@ -59,7 +59,7 @@ func (j *detachDisk) Work(ctx context.Context, s *engine.Engine) error {
 
 func (j *detachDisk) Finish(s *engine.Engine) { dropAttachment(s, j.path()) }
 
-// dropAttachment makes a disk free again, as far as this instance goes.
+// dropAttachment removes an attachment from its instance and its disk.
 func dropAttachment(s *engine.Engine, path string) {
 	row, _ := s.Attachments.Get(path)
 	s.Attachments.Remove(path)

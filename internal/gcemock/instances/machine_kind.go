@@ -115,7 +115,7 @@ func (m machineSeries) maxDisks(cpus int64) int {
 	return mostDisks
 }
 
-// takes reports whether instances of this machine type take disks of a type.
+// supports reports whether instances of this kind can have disks of a type.
 func (k machineKind) supports(diskType string) bool {
 	if strings.HasPrefix(diskType, "hyperdisk-") {
 		return k.hyper

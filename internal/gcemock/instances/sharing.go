@@ -18,19 +18,19 @@ const mostWriters = 8
 
 // checkSharing checks that a disk can be attached beside the attachments that it has,
 // but for the one that an operation has taken itself.
-func checkSharing(s *engine.Engine, disk compute.Disk, asked state.Attachment, operation string) error {
-	if disk.AccessMode == disks.AccessRead && asked.Mode != state.ReadOnly {
-		return wire.Invalid("resource.mode", asked.Mode, "A disk with access mode READ_ONLY_MANY can only be attached as READ_ONLY.")
+func checkSharing(s *engine.Engine, disk compute.Disk, requested state.Attachment, operation string) error {
+	if disk.AccessMode == disks.AccessRead && requested.Mode != state.ReadOnly {
+		return wire.Invalid("resource.mode", requested.Mode, "A disk with access mode READ_ONLY_MANY can only be attached as READ_ONLY.")
 	}
-	others := slices.DeleteFunc(s.AttachmentsOf(asked.Disk), func(other state.Attachment) bool {
+	others := slices.DeleteFunc(s.AttachmentsOf(requested.Disk), func(other state.Attachment) bool {
 		return operation != "" && other.Taken == operation
 	})
 	if len(others) >= mostWriters && disk.AccessMode == disks.AccessMany {
-		return wire.InUse(asked.Disk, others[0].Instance)
+		return wire.InUse(requested.Disk, others[0].Instance)
 	}
 	for _, other := range others {
-		if other.Instance == asked.Instance || !canShare(disk.AccessMode, asked.Mode, other.Mode) {
-			return wire.InUse(asked.Disk, other.Instance)
+		if other.Instance == requested.Instance || !canShare(disk.AccessMode, requested.Mode, other.Mode) {
+			return wire.InUse(requested.Disk, other.Instance)
 		}
 	}
 	return nil
@@ -49,7 +49,7 @@ func canShare(accessMode, one, other string) bool {
 	}
 }
 
-// checkPlace checks that a regional disk has a replica in an instance's zone.
+// checkReplicaZone checks that a regional disk has a replica in an instance's zone.
 func checkReplicaZone(disk compute.Disk, instance compute.Instance) error {
 	if disk.Region != "" && !slices.Contains(disk.ReplicaZones, instance.Zone) {
 		return wire.Invalid("resource.source", disk.SelfLink, "The disk has no replica in the zone of the instance.")
@@ -57,10 +57,10 @@ func checkReplicaZone(disk compute.Disk, instance compute.Instance) error {
 	return nil
 }
 
-// checkTakes checks that an instance takes disks of a disk's type. Google says so only
-// in the operation.
-func checkDiskType(s *engine.Engine, asked state.Attachment) error {
-	disk, instance := s.Disks.Rows[asked.Disk], s.Instances.Rows[asked.Instance]
+// checkDiskType checks that an instance supports a disk's type. Google refuses that only in
+// the operation.
+func checkDiskType(s *engine.Engine, requested state.Attachment) error {
+	disk, instance := s.Disks.Rows[requested.Disk], s.Instances.Rows[requested.Instance]
 	if !machineOf(instance).supports(wire.BaseName(disk.Type)) {
 		return &wire.Error{
 			Status: http.StatusBadRequest, Reason: wire.ReasonInvalid, Code: "UNSUPPORTED_OPERATION",
@@ -70,8 +70,8 @@ func checkDiskType(s *engine.Engine, asked state.Attachment) error {
 	return nil
 }
 
-// machineOf is what there is to know of an instance's machine type. One that no catalog
-// has, of an older state, takes all disks.
+// machineOf is the kind of an instance's machine type. An unknown one, of an older state,
+// supports all disks.
 func machineOf(instance compute.Instance) machineKind {
 	kind, known := machineKindOf(wire.BaseName(instance.MachineType))
 	if !known {

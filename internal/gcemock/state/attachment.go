@@ -22,8 +22,8 @@ type Attachment struct {
 	Boot, AutoDelete bool
 	// Index is its place among the instance's disks.
 	Index int64
-	// Taken is the operation that attaches it and isn't done: nobody else may take the
-	// disk, and clients don't see it yet.
+	// Taken is the operation that attaches it and isn't done: the disk is reserved for it,
+	// and clients don't see the attachment yet.
 	Taken string
 }
 

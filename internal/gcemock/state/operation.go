@@ -16,7 +16,7 @@ type Operation struct {
 	// Method and Job say what to do, also after a restart.
 	Method string
 	Job    json.RawMessage
-	// RequestID and Request tell a request that is sent again.
+	// RequestID and Request identify a request that is sent again.
 	RequestID, Request string
 	// Failure is the error that it is to end in, by a fault.
 	Failure *wire.Error

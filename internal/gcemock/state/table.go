@@ -55,7 +55,7 @@ func (t *Table[T]) mark(path string) {
 	t.changed[path] = struct{}{}
 }
 
-// Below returns the paths of the rows whose path begins with a collection, in order.
+// Below returns the paths of the rows of a collection, in order.
 func (t *Table[T]) Below(collection string) []string {
 	var paths []string
 	for path := range t.Rows {

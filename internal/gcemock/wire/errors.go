@@ -86,7 +86,7 @@ func NotFound(path string) error {
 	return &Error{Status: http.StatusNotFound, Reason: ReasonNotFound, Message: fmt.Sprintf("The resource '%s' was not found", path)}
 }
 
-// Exists refuses to make a resource whose path another one has.
+// Exists refuses to make a resource at a path that another one has.
 func Exists(path string) error {
 	return &Error{Status: http.StatusConflict, Reason: ReasonExists, Message: fmt.Sprintf("The resource '%s' already exists", path)}
 }

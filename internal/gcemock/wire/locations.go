@@ -2,7 +2,7 @@ package wire
 
 import "slices"
 
-// Places are the projects and zones of a cloud.
+// Locations are the projects and zones of a cloud.
 type Locations struct{ Projects, Zones []string }
 
 // Regions are the regions of all zones, in order.

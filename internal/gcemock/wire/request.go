@@ -31,7 +31,7 @@ const (
 // Versions are the versions of the API. Each serves the same methods and forms: those of v1.
 var Versions = []string{stable, "beta", "alpha"}
 
-// Request is a call: whom it is for, and how to say where things are.
+// Request is a call with its method and its project, zone or region.
 type Request struct {
 	*http.Request
 	// MethodName is its name in Google's documentation, such as disks.insert.
@@ -145,7 +145,7 @@ func (r *Request) Links(paths []string) (links []string) {
 	return links
 }
 
-// Fingerprint tells requests apart that carry the same id.
+// Fingerprint differs between requests that share an id by mistake.
 func (r *Request) Fingerprint() string {
 	query := r.URL.Query()
 	query.Del("requestId")

@@ -60,5 +60,5 @@ func Respond(w http.ResponseWriter, answer any, err error) {
 	}
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n')) // who hung up hears nothing
+	_, _ = w.Write(append(text, '\n')) // a client that hung up gets nothing
 }

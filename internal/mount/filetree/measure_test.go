@@ -64,7 +64,7 @@ func TestMeasuringFollowsNoSymlinkAndCrossesNoMount(t *testing.T) {
 	}
 }
 
-func TestATreeThatIsTooLargeIsGivenUp(t *testing.T) {
+func TestATreeThatIsTooLargeIsNotMeasured(t *testing.T) {
 	dir, deep := t.TempDir(), t.TempDir()
 	for i := range 20 {
 		store(t, filepath.Join(dir, strconv.Itoa(i)), 1)

@@ -12,7 +12,7 @@ import (
 // maxRemembered is how many levels of a tree a removal remembers, in 16 MiB.
 const maxRemembered = 1 << 20
 
-// identity tells a directory from every other on this machine.
+// identity identifies a directory on this machine.
 type identity struct{ device, inode uint64 }
 
 func identityOf(dir *os.File) (identity, error) {

@@ -30,7 +30,7 @@ func removeInSlices(t *testing.T, base string, atMost int) (int, error) {
 	return atMost, fmt.Errorf("%d slices: %w", atMost, filetree.ErrUnfinished)
 }
 
-func TestARemovalGivesWayWhenItsTimeIsUpAndEachCallGetsOn(t *testing.T) {
+func TestARemovalStopsWhenItsTimeIsUpAndEachCallMakesProgress(t *testing.T) {
 	base := mounttest.TempDir(t)
 	const folders, files = 10, 30
 	for i := range folders {

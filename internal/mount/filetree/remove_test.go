@@ -252,7 +252,7 @@ func makeDeep(t *testing.T, base string, depth int) {
 	dir.Close()
 }
 
-func TestARemovalThatIsCutOffIsContinued(t *testing.T) {
+func TestARemovalThatWasInterruptedIsContinued(t *testing.T) {
 	base := mounttest.TempDir(t)
 	mounttest.WriteFile(t, mounttest.MakeDir(t, base, "tree", "a"), "file", "")
 	cancelled, cancel := context.WithCancel(t.Context())

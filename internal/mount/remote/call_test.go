@@ -12,7 +12,7 @@ import (
 )
 
 // A call that hangs is one that was stopped: it ends when it is killed, and not before.
-func TestACallKeepsItsPlaceUntilItsProcessIsGone(t *testing.T) {
+func TestACallKeepsItsSlotUntilItsProcessIsGone(t *testing.T) {
 	places := &Slots{}
 	at, err := places.acquire(t.Context(), peer{"a", "a"}, toMount, false)
 	if err != nil {
@@ -43,7 +43,7 @@ func TestACallKeepsItsPlaceUntilItsProcessIsGone(t *testing.T) {
 	}
 }
 
-func TestACallThatIsRefusedSaysSo(t *testing.T) {
+func TestARefusedCallReturnsTheKernelsError(t *testing.T) {
 	if _, err := parseRequest(`{"Ask":true,"Target":"/","New":1}`); err == nil || !strings.Contains(err.Error(), "version") {
 		t.Errorf("got %v", err)
 	}
@@ -61,11 +61,11 @@ func TestACallThatIsRefusedSaysSo(t *testing.T) {
 	}
 	own := request{Ask: true, Target: "/"}.peer(table)
 	full.servers[own.key] = full.servers["overlay"]
-	apart := Calls{AnswerTimeout: time.Minute, Slots: full}
-	if _, err := apart.answers(t.Context(), "/"); !errors.Is(err, ErrBusy) {
+	calls := Calls{AnswerTimeout: time.Minute, Slots: full}
+	if _, err := calls.answers(t.Context(), "/"); !errors.Is(err, ErrBusy) {
 		t.Errorf("asking gave %v", err)
 	}
-	if _, err := apart.Unmount(t.Context(), "/"); !errors.Is(err, ErrBusy) {
+	if _, err := calls.Unmount(t.Context(), "/"); !errors.Is(err, ErrBusy) {
 		t.Errorf("unmounting gave %v", err)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount/remote"
 )
 
-// apart is patient enough for a busy machine.
-var apart = remote.Calls{AnswerTimeout: time.Minute, UnmountTimeout: time.Minute, ForceTimeout: time.Minute}
+// calls is patient enough for a busy machine.
+var calls = remote.Calls{AnswerTimeout: time.Minute, UnmountTimeout: time.Minute, ForceTimeout: time.Minute}
 
 // tmpfs mounts a file system in memory.
 func tmpfs(t *testing.T, path string) {
@@ -28,35 +28,35 @@ func tmpfs(t *testing.T, path string) {
 	}
 }
 
-func TestWhatIsMountedApartIsSeenByAll(t *testing.T) {
+func TestAMountOfACallIsVisibleToAll(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	dir := mounttest.TempDir(t)
 	source, target := mounttest.MakeDir(t, dir, "source"), mounttest.MakeDir(t, dir, "target")
 	mounttest.WriteFile(t, source, "file", "hello")
 
-	if err := apart.BindMount(t.Context(), source, target, mount.ReadOnly); err != nil {
+	if err := calls.BindMount(t.Context(), source, target, mount.ReadOnly); err != nil {
 		t.Fatal(err)
 	}
 	mounttest.MustHold(t, filepath.Join(target, "file"), "hello")
 	if err := os.WriteFile(filepath.Join(target, "file"), nil, 0o600); !errors.Is(err, unix.EROFS) {
 		t.Errorf("writing gave %v", err)
 	}
-	if err := apart.Unbind(t.Context(), target); err != nil {
+	if err := calls.Unbind(t.Context(), target); err != nil {
 		t.Error(err)
 	}
 	mounttest.MustNotExist(t, filepath.Join(target, "file"))
 }
 
-func TestAnErrorOfACallApartIsTheKernels(t *testing.T) {
+func TestTheErrorOfACallIsTheKernels(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	dir := mounttest.TempDir(t)
-	err := apart.BindMount(t.Context(), filepath.Join(dir, "missing"), dir, mount.ReadWrite)
+	err := calls.BindMount(t.Context(), filepath.Join(dir, "missing"), dir, mount.ReadWrite)
 	if !errors.Is(err, unix.ENOENT) || !strings.Contains(err.Error(), "missing") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestAMountInUseIsNotTakenApartFromAServerThatAnswers(t *testing.T) {
+func TestAMountInUseIsNotDetachedFromAServerThatAnswers(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	target := mounttest.TempDir(t)
 	tmpfs(t, target)
@@ -67,10 +67,10 @@ func TestAMountInUseIsNotTakenApartFromAServerThatAnswers(t *testing.T) {
 	}
 	defer user.Close()
 
-	if err := apart.Unbind(t.Context(), target); !errors.Is(err, unix.EBUSY) {
+	if err := calls.Unbind(t.Context(), target); !errors.Is(err, unix.EBUSY) {
 		t.Errorf("Unbind gave %v", err)
 	}
-	done, err := apart.Unmount(t.Context(), target)
+	done, err := calls.Unmount(t.Context(), target)
 	if !errors.Is(err, unix.EBUSY) {
 		t.Errorf("Unmount gave %v", err)
 	}
@@ -80,15 +80,15 @@ func TestAMountInUseIsNotTakenApartFromAServerThatAnswers(t *testing.T) {
 	}
 }
 
-func TestAMountWhoseServerIsSilentIsTakenByForceAndThatIsTold(t *testing.T) {
+func TestAMountOfASilentServerIsDetachedAndThatIsReported(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	for name, unmount := range map[string]func(remote.Calls, string) error{
-		"the last": func(apart remote.Calls, path string) error {
-			done, err := apart.Unmount(t.Context(), path)
+		"the last": func(calls remote.Calls, path string) error {
+			done, err := calls.Unmount(t.Context(), path)
 			<-done
 			return err
 		},
-		"one of several": func(apart remote.Calls, path string) error { return apart.Unbind(t.Context(), path) },
+		"one of several": func(calls remote.Calls, path string) error { return calls.Unbind(t.Context(), path) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			target := mounttest.TempDir(t)
@@ -98,8 +98,8 @@ func TestAMountWhoseServerIsSilentIsTakenByForceAndThatIsTold(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer user.Close()
-			// Nobody answers that fast.
-			impatient := apart
+			// No server answers that fast.
+			impatient := calls
 			impatient.AnswerTimeout = 0
 
 			if err := unmount(impatient, target); !errors.Is(err, remote.ErrDetached) {
@@ -117,7 +117,7 @@ func TestACallThatTakesTooLongIsKilled(t *testing.T) {
 	dir := mounttest.TempDir(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := apart.BindMount(ctx, dir, dir, mount.ReadWrite); err != nil && !errors.Is(err, remote.ErrSilent) {
+	if err := calls.BindMount(ctx, dir, dir, mount.ReadWrite); err != nil && !errors.Is(err, remote.ErrSilent) {
 		t.Errorf("got %v", err)
 	}
 	if err := mount.UnmountBelow(mount.Kernel{}, dir); err != nil {
@@ -125,14 +125,14 @@ func TestACallThatTakesTooLongIsKilled(t *testing.T) {
 	}
 }
 
-func TestAKernelWithoutAnNFSClientSaysSo(t *testing.T) {
+func TestAKernelWithoutAnNFSClientIsReported(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	known, err := os.ReadFile("/proc/filesystems")
 	if err != nil || strings.Contains(string(known), "nfs") {
 		t.Skip("this kernel has an NFS client: make e2e-nfs has one that hasn't")
 	}
 	share := remote.NFS{Server: "nfs.example.com", Address: netip.MustParseAddr("192.0.2.1"), Path: "/srv", Version: "4.2"}
-	if err := apart.NFS(t.Context(), share, mounttest.TempDir(t)); !errors.Is(err, remote.ErrNoNFSClient) {
+	if err := calls.NFS(t.Context(), share, mounttest.TempDir(t)); !errors.Is(err, remote.ErrNoNFSClient) {
 		t.Errorf("got %v", err)
 	}
 }

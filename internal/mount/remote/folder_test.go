@@ -34,7 +34,7 @@ func newShare(t *testing.T) string {
 
 func mustMakeFolder(t *testing.T, share string) (path string) {
 	t.Helper()
-	if err := apart.MakeFolder(t.Context(), share, folder); err != nil {
+	if err := calls.MakeFolder(t.Context(), share, folder); err != nil {
 		t.Fatal(err)
 	}
 	path = filepath.Join(share, folder.Parent, folder.Name)
@@ -57,7 +57,7 @@ func mustBeWhole(t *testing.T, path string) {
 
 func mustRemoveFolder(t *testing.T, share string) {
 	t.Helper()
-	if err := apart.RemoveFolder(t.Context(), share, folder); err != nil {
+	if err := calls.RemoveFolder(t.Context(), share, folder); err != nil {
 		t.Fatal(err)
 	}
 	left := namesIn(t, share, folder.Parent)
@@ -100,14 +100,14 @@ func TestAFolderIsRemovedWithAllThatItHoldsAndNothingElse(t *testing.T) {
 		if err := errors.Join(os.Symlink(filepath.Dir(outside), filepath.Join(path, "way-out")), os.Symlink("../beside", filepath.Join(path, "aside"))); err != nil {
 			t.Fatal(err)
 		}
-		if err := apart.RemoveFolder(t.Context(), share, folder); err != nil {
+		if err := calls.RemoveFolder(t.Context(), share, folder); err != nil {
 			t.Fatal(err)
 		}
 		mounttest.MustNotExist(t, path)
 		mounttest.MustHold(t, beside, "another's")
 		mounttest.MustHold(t, outside, "precious")
 	}
-	if err := apart.RemoveFolder(t.Context(), share, folder); err != nil {
+	if err := calls.RemoveFolder(t.Context(), share, folder); err != nil {
 		t.Errorf("removing what is gone gave %v", err)
 	}
 }
@@ -116,7 +116,7 @@ func TestWhereNoShareIsMountedNothingIsMadeAndNothingCountsAsRemoved(t *testing.
 	mounttest.NeedsRoot(t)
 	dir := mounttest.TempDir(t)
 	for name, err := range map[string]error{
-		"making": apart.MakeFolder(t.Context(), dir, folder), "removing": apart.RemoveFolder(t.Context(), dir, folder),
+		"making": calls.MakeFolder(t.Context(), dir, folder), "removing": calls.RemoveFolder(t.Context(), dir, folder),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "nothing is mounted there") {
 			t.Errorf("%s gave %v", name, err)
@@ -131,7 +131,7 @@ func TestAFolderOnWhichSomethingIsMountedStays(t *testing.T) {
 	tmpfs(t, inner)
 	t.Cleanup(func() { mounttest.Unmount(t, filepath.Join(share, folder.Parent, ".deleting", folder.Name, "inner")) })
 	file := mounttest.WriteFile(t, inner, "file", "precious")
-	if err := apart.RemoveFolder(t.Context(), share, folder); err == nil || !strings.Contains(err.Error(), mount.ErrMounted.Error()) {
+	if err := calls.RemoveFolder(t.Context(), share, folder); err == nil || !strings.Contains(err.Error(), mount.ErrMounted.Error()) {
 		t.Errorf("got %v", err)
 	}
 	mounttest.MustHold(t, strings.Replace(file, folder.Name, filepath.Join(".deleting", folder.Name), 1), "precious")
@@ -156,10 +156,10 @@ func TestWhatIsNoFolderIsNeverFollowedOrRemoved(t *testing.T) {
 			if err := prepare(share); err != nil {
 				t.Fatal(err)
 			}
-			if err := apart.MakeFolder(t.Context(), share, folder); err == nil {
+			if err := calls.MakeFolder(t.Context(), share, folder); err == nil {
 				t.Error("making it succeeds")
 			}
-			if err := apart.RemoveFolder(t.Context(), share, folder); err == nil {
+			if err := calls.RemoveFolder(t.Context(), share, folder); err == nil {
 				t.Error("removing it succeeds")
 			}
 			if _, err := os.Lstat(filepath.Join(share, folder.Parent, folder.Name)); err != nil {
@@ -175,7 +175,7 @@ func TestAFolderIsWholeOrNotThereWheneverItsMakerIsKilled(t *testing.T) {
 	path := filepath.Join(share, folder.Parent, folder.Name)
 	for patience := 2 * time.Millisecond; patience < 2*time.Second; patience *= 2 {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		made := apart.MakeFolder(ctx, share, folder)
+		made := calls.MakeFolder(ctx, share, folder)
 		cancel()
 		if _, err := os.Lstat(path); made == nil || err == nil {
 			mustBeWhole(t, path)
@@ -183,13 +183,13 @@ func TestAFolderIsWholeOrNotThereWheneverItsMakerIsKilled(t *testing.T) {
 		mounttest.WriteFile(t, mustMakeFolder(t, share), "file", "hello")
 
 		ctx, cancel = context.WithTimeout(t.Context(), patience)
-		_ = apart.RemoveFolder(ctx, share, folder) // whether it ended in time or not
+		_ = calls.RemoveFolder(ctx, share, folder) // whether it ended in time or not
 		cancel()
 		mustRemoveFolder(t, share)
 	}
 }
 
-func TestWhatAKilledProcessLeftIsTakenAway(t *testing.T) {
+func TestTheRestOfAKilledProcessIsRemoved(t *testing.T) {
 	for name, left := range map[string]string{"half made": ".new-one", "half removed": ".deleting/one"} {
 		t.Run(name, func(t *testing.T) {
 			share := newShare(t)

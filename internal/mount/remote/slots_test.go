@@ -26,7 +26,7 @@ func fill(t *testing.T, places *Slots, name string, limit limits) (taken []*slot
 	}
 }
 
-func TestASilentServerHasNoMoreCallsThanItsPlaces(t *testing.T) {
+func TestASilentServerHasNoMoreCallsThanItsSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		places := &Slots{}
 		mounts, err := fill(t, places, "nfs1", toMount)
@@ -53,7 +53,7 @@ func TestASilentServerHasNoMoreCallsThanItsPlaces(t *testing.T) {
 	})
 }
 
-func TestSilentServersLeavePlacesToThoseThatAnswer(t *testing.T) {
+func TestSilentServersLeaveSlotsToThoseThatAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		places := &Slots{}
 		known, err := places.acquire(t.Context(), server("nfs"), toMount, false)
@@ -105,7 +105,7 @@ func TestACallWaitsForAServerThatAnswers(t *testing.T) {
 	})
 }
 
-func TestACallThatIsNotWantedWaitsForNoPlace(t *testing.T) {
+func TestACancelledCallWaitsForNoSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		places := &Slots{}
 		for range toMount.server {
@@ -121,7 +121,7 @@ func TestACallThatIsNotWantedWaitsForNoPlace(t *testing.T) {
 	})
 }
 
-func TestRemovalsLeavePlacesToMounts(t *testing.T) {
+func TestRemovalsLeaveSlotsToMounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		places := &Slots{}
 		for range maxRemovals {
