@@ -40,7 +40,7 @@ var (
 	ErrTooSmall = errors.New("too small for the file system")
 	// ErrFormatted says that there is data where a file system was to be made.
 	ErrFormatted = errors.New("it holds data already")
-	// ErrDamaged says that a file system has errors that aren't mended by itself.
+	// ErrDamaged says that a file system has errors that need a person to repair.
 	ErrDamaged = errors.New("the file system is damaged")
 )
 

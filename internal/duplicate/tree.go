@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-dev/stowage/internal/message"
+	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
@@ -29,7 +27,7 @@ const (
 // and pipes are made anew as what they are: they hold no data. A mount in the tree is
 // mount.ErrMounted. All of it survives a loss of power when Tree returns.
 func Tree(ctx context.Context, to, from *os.File) error {
-	into, err := reopen(to, unix.O_RDONLY|unix.O_DIRECTORY)
+	into, err := device.Reopen(to, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
@@ -57,7 +55,7 @@ type tree struct {
 // copyTop copies the top directory. It removes the directory of links before it sets the times
 // of the copy.
 func (t *tree) copyTop(to, from *os.File) error {
-	listed, err := reopen(from, unix.O_RDONLY|unix.O_DIRECTORY)
+	listed, err := device.Reopen(from, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
@@ -136,7 +134,7 @@ func (t *tree) copyOnce(to, from *os.File, name string, stat unix.Stat_t) error 
 // subdirectory copies a directory, and then its metadata: each new name changes the times. It
 // closes the entry before it copies the content, which saves one open file for each level.
 func (t *tree) subdirectory(to, entry *os.File, name string) error {
-	from, err := reopen(entry, unix.O_RDONLY|unix.O_DIRECTORY)
+	from, err := device.Reopen(entry, unix.O_RDONLY|unix.O_DIRECTORY)
 	entry.Close()
 	if err != nil {
 		return err
@@ -157,7 +155,7 @@ func (t *tree) subdirectory(to, entry *os.File, name string) error {
 }
 
 func (t *tree) file(to, from *os.File, name string) error {
-	content, err := reopen(from, unix.O_RDONLY)
+	content, err := device.Reopen(from, unix.O_RDONLY)
 	if err != nil {
 		return err
 	}
@@ -210,26 +208,12 @@ func create(dir *os.File, name string, flags int) (*os.File, error) {
 	if err != nil {
 		return nil, wrap(err, "making", dir, name)
 	}
-	return os.NewFile(uintptr(fd), nameIn(dir, name)), nil
-}
-
-// reopen opens the very file that is open here, to read it.
-func reopen(file *os.File, flags int) (*os.File, error) {
-	fd, err := unix.Open("/proc/self/fd/"+strconv.Itoa(int(file.Fd())), flags|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &os.PathError{Op: "opening", Path: file.Name(), Err: err}
-	}
-	return os.NewFile(uintptr(fd), file.Name()), nil
+	return os.NewFile(uintptr(fd), safepath.NameOf(dir, name)), nil
 }
 
 func wrap(err error, doing string, dir *os.File, name string) error {
 	if err == nil {
 		return nil
 	}
-	return &os.PathError{Op: doing, Path: nameIn(dir, name), Err: err}
-}
-
-// nameIn is the path of a name in a directory, for errors: of a long one, the end.
-func nameIn(dir *os.File, name string) string {
-	return message.End(filepath.Join(dir.Name(), name), message.MaxPath)
+	return &os.PathError{Op: doing, Path: safepath.NameOf(dir, name), Err: err}
 }

@@ -64,7 +64,7 @@ func (s admin) addFault(r *http.Request) (any, error) {
 	return s.faults.Add(requested), nil
 }
 
-// removeFaults takes away one fault, or all; operations that were stuck go on.
+// removeFaults removes one fault, or all; operations that were stuck go on.
 func (s admin) removeFaults(r *http.Request) (any, error) {
 	id := 0
 	if text := r.PathValue("id"); text != "" {

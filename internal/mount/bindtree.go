@@ -18,9 +18,9 @@ const threadMountinfo = "/proc/thread-self/mountinfo"
 // BindTree implements Mounter. What isn't carried over is never mounted at target, not even
 // for a moment: a check for users of that mount would count it.
 func (Kernel) BindTree(source *os.File, target string, options TreeOptions) error {
-	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", source.Fd()))
+	path, err := safepath.PathOf(source)
 	if err != nil {
-		return fmt.Errorf("asking where %s is: %w", source.Name(), err)
+		return err
 	}
 	var tree int
 	switch {

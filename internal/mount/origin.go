@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // Visible lists where the open directory, or a part of it, is mounted elsewhere, and what is
@@ -31,9 +33,9 @@ type origin struct {
 }
 
 func originOf(dir *os.File, table Table) (origin, error) {
-	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()))
+	path, err := safepath.PathOf(dir)
 	if err != nil {
-		return origin{}, fmt.Errorf("asking where %s is: %w", dir.Name(), err)
+		return origin{}, err
 	}
 	var stat unix.Statx_t
 	if err := unix.Statx(int(dir.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &stat); err != nil {

@@ -24,7 +24,7 @@ type tree struct {
 func bindLinked(t *testing.T, propagation mount.Propagation) tree {
 	t.Helper()
 	source := newShared(t)
-	// A place whose mounts are shared, too, as the agent's own directory is on most hosts.
+	// A directory with shared mounts, as the agent's own directory is on most hosts.
 	bound := tree{source: source, inner: mounttest.MakeDir(t, source, "inner"), target: mounttest.MakeDir(t, newShared(t), "target")}
 	mountTmpfs(t, bound.inner)
 	mounttest.WriteFile(t, bound.inner, "file", "hello")
@@ -178,7 +178,7 @@ func TestATreeThatCannotBeMadePrivateIsNotUnmounted(t *testing.T) {
 	}
 }
 
-// inseparable is a kernel that can't set mounts apart.
+// inseparable is a kernel that refuses to make mounts private.
 type inseparable struct {
 	mount.Kernel
 	refused error

@@ -26,11 +26,10 @@ func HasSELinux() bool {
 	return unix.Statfs(selinuxFolder, &system) == nil && system.Type == unix.SELINUX_MAGIC
 }
 
-// Label is the SELinux label that all files of a pod's volume are to be seen with, for
-// the mount option context. It is empty where that isn't for one mount to say: where a
-// container that sees the volume names no level, which the container runtime then
-// chooses, where two of them name different ones, or where the pod wants its files
-// labelled one by one. Those volumes are left to the runtime.
+// Label is the SELinux label of all files of a pod's volume, for the mount option context. It
+// is empty where one mount can't decide it: a container with the volume names no level, so
+// that the container runtime chooses one; two containers name different ones; or the pod wants
+// its files labelled one by one. The runtime labels those volumes.
 func Label(pod *corev1.Pod, volume string) string {
 	if pod == nil || labelsFiles(pod.Spec.SecurityContext) {
 		return ""
@@ -46,8 +45,8 @@ func Label(pod *corev1.Pod, volume string) string {
 	return label
 }
 
-// LabelForOne is the label of a volume object that one pod alone can use; others may be
-// seen with another one by a pod beside it.
+// LabelForOne is the label of a volume object that only one pod can use; a second pod could
+// need another label for the others.
 func (o Owner) LabelForOne(pod *corev1.Pod, name string, volume *corev1.PersistentVolume) string {
 	modes := volume.Spec.AccessModes
 	if len(modes) != 1 || modes[0] != corev1.ReadWriteOncePod {

@@ -9,12 +9,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 const (
-	// readBatch is how many names are read before they are looked at.
+	// readBatch is how many names are read before they are inspected.
 	readBatch = 1024
 	// maxDepth is how many directories are held open at once: a tenant can nest deeper than
 	// this process may open files.
@@ -25,7 +24,7 @@ const (
 )
 
 // Apply gives an open directory, and all that it holds, to the group. It repeats an earlier
-// call that stopped at any point. It calls seen now and then with the number of files so far.
+// call that stopped at any point. It calls report now and then with the number of files so far.
 // refused is how many files stay as they are: immutable ones, all on a file system without
 // owners, and directories deeper than a path is long.
 //
@@ -40,7 +39,7 @@ const (
 //
 // As with chown(1), a changed program loses setuid, setgid and its capabilities: a program
 // that ran as one group would run as another.
-func (g Group) Apply(ctx context.Context, dir *os.File, seen func(files int64)) (refused int64, err error) {
+func (g Group) Apply(ctx context.Context, dir *os.File, report func(files int64)) (refused int64, err error) {
 	top, err := safepath.OpenToRead(dir, ".")
 	if err != nil {
 		return 0, err
@@ -54,7 +53,7 @@ func (g Group) Apply(ctx context.Context, dir *os.File, seen func(files int64)) 
 	if err != nil || readOnly {
 		return 0, err
 	}
-	w := &walk{ctx: ctx, group: g, top: top, seen: seen}
+	w := &walk{ctx: ctx, group: g, top: top, report: report}
 	if err := w.begin(stat); err != nil {
 		return 0, err
 	}
@@ -69,7 +68,7 @@ type walk struct {
 	ctx            context.Context
 	group          Group
 	top            *os.File
-	seen           func(files int64)
+	report         func(files int64)
 	files, refused int64
 	// deep are directories that lay too deep, and are begun from the top.
 	deep []*entry
@@ -124,7 +123,7 @@ func (w *walk) entries() error {
 // descend begins anew with a directory that lay too deep.
 func (w *walk) descend(at *entry) error {
 	dir, err := safepath.OpenToRead(w.top, at.path())
-	if isElsewhere(err) {
+	if safepath.IsElsewhere(err) {
 		return nil
 	}
 	if err != nil {
@@ -152,7 +151,7 @@ func (w *walk) list(dir *os.File, at *entry, depth int) error {
 				return err
 			}
 		}
-		w.seen(w.files)
+		w.report(w.files)
 	}
 }
 
@@ -160,7 +159,7 @@ func (w *walk) list(dir *os.File, at *entry, depth int) error {
 func (w *walk) apply(dir *os.File, at *entry, depth int) error {
 	var stat unix.Stat_t
 	err := unix.Fstatat(int(dir.Fd()), at.name, &stat, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT)
-	if isElsewhere(err) {
+	if safepath.IsElsewhere(err) {
 		return nil
 	}
 	if err != nil {
@@ -175,7 +174,7 @@ func (w *walk) apply(dir *os.File, at *entry, depth int) error {
 		return nil
 	}
 	entry, err := safepath.OpenEntry(dir, at.name)
-	if isElsewhere(err) {
+	if safepath.IsElsewhere(err) {
 		return nil
 	}
 	if err != nil {
@@ -189,7 +188,7 @@ func (w *walk) apply(dir *os.File, at *entry, depth int) error {
 // then on.
 func (w *walk) applyDir(dir *os.File, at *entry, depth int) error {
 	child, err := safepath.OpenToRead(dir, at.name)
-	if isElsewhere(err) {
+	if safepath.IsElsewhere(err) {
 		return nil
 	}
 	if err != nil {
@@ -208,15 +207,4 @@ func (w *walk) applyDir(dir *os.File, at *entry, depth int) error {
 		return nil
 	}
 	return w.list(child, at, depth+1)
-}
-
-// isElsewhere reports whether an entry isn't part of the tree: it is gone, became another kind
-// of file, or a mount point.
-func isElsewhere(err error) bool {
-	for _, kind := range []error{os.ErrNotExist, safepath.ErrOutside, mount.ErrMounted, unix.ENOTDIR} {
-		if errors.Is(err, kind) {
-			return true
-		}
-	}
-	return false
 }

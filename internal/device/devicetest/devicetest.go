@@ -23,7 +23,7 @@ const Mebibyte = 1 << 20
 // FileSystems run the programs of this machine.
 var FileSystems = filesystem.NewFileSystems(utilexec.New())
 
-// Needs skips a test whose programs are missing, so that it is seen.
+// Needs skips a test without its programs, with a message.
 func Needs(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, program := range programs {

@@ -18,7 +18,7 @@ type kind struct {
 	// would leave an image full of holes. The unit is 4 KiB, which every disk can
 	// write directly.
 	format, formatImage []string
-	// grow is what makes it larger, and fsck what mends it; "": mounting does.
+	// grow is what makes it larger, and fsck what repairs it; "": mounting does.
 	grow, fsck string
 	// asksForPrivilege is true where a kernel grows it, while it is mounted, only for a
 	// process that has CAP_SYS_RESOURCE.

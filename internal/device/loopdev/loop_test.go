@@ -171,13 +171,13 @@ func TestAnImageIsFoundByItsInodeAndNotByItsPath(t *testing.T) {
 	if found := devicetest.Find(t, other); found != nil {
 		t.Errorf("%s is taken for that of another file", found.Path())
 	}
-	// A place to start from is enough.
-	place, err := os.OpenFile(moved, unix.O_PATH, 0)
+	// A file that is open with O_PATH is enough.
+	byPath, err := os.OpenFile(moved, unix.O_PATH, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer place.Close()
-	again, err := loopdev.Attach(t.Context(), place, loopdev.ForBlock)
+	defer byPath.Close()
+	again, err := loopdev.Attach(t.Context(), byPath, loopdev.ForBlock)
 	if err != nil {
 		t.Fatal(err)
 	}

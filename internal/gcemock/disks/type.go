@@ -14,16 +14,16 @@ import (
 
 // diskType is a type of disks as a client sees it in a scope, such as zones/<zone>.
 func diskType(r *wire.Request, scope, name string) *compute.DiskType {
-	kind, place := diskKinds[name], wire.ProjectPath(r.Project)+"/"+scope
-	path := place + "/diskTypes/" + name
+	kind, location := diskKinds[name], wire.ProjectPath(r.Project)+"/"+scope
+	path := location + "/diskTypes/" + name
 	view := &compute.DiskType{
 		Kind: "compute#diskType", Id: wire.IDOf(path), Name: name, Description: kind.description, CreationTimestamp: wire.CatalogTime,
 		ValidDiskSize: fmt.Sprintf("%dGB-%dGB", kind.minGb, kind.maxGb), DefaultDiskSizeGb: kind.defaultGb, SelfLink: r.Link(path),
 	}
 	if strings.HasPrefix(scope, "zones/") {
-		view.Zone = r.Link(place)
+		view.Zone = r.Link(location)
 	} else {
-		view.Region = r.Link(place)
+		view.Region = r.Link(location)
 		view.ValidDiskSize = fmt.Sprintf("%dGB-%dGB", kind.regionalMinGb, kind.maxGb)
 	}
 	return view

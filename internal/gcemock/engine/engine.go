@@ -1,5 +1,5 @@
 // Package engine runs operations: it accepts a change, keeps it as a job, runs it after the
-// latency that is set, and makes its outcome seen, also after a restart. It answers what
+// latency that is set, and publishes its outcome, also after a restart. It answers what
 // clients ask about operations, and makes devices appear on instances that run.
 //
 // Packages disks, snapshots and instances give it their jobs. It never knows what a job
@@ -85,7 +85,7 @@ func (s *Engine) Pause(ctx context.Context, duration time.Duration) error {
 // Job is what one operation does. It is kept as JSON, and taken up again after a
 // restart from Begin on: every method but Accept finds its own work done and goes on.
 type Job interface {
-	// Accept checks a request, and makes what can be seen at once. The store is locked.
+	// Accept checks a request, and makes what is visible at once. The store is locked.
 	Accept(s *Engine) (Target, error)
 	// Locks are the paths that no other job may touch from Begin to Finish.
 	Locks() []string
@@ -94,7 +94,7 @@ type Job interface {
 	Begin(s *Engine, operation string) error
 	// Work does what takes time: files and devices. The store isn't locked.
 	Work(ctx context.Context, s *Engine) error
-	// Finish makes the change seen. The store is locked.
+	// Finish publishes the change. The store is locked.
 	Finish(s *Engine)
 	// Undo takes back what Accept and Begin did. The store is locked.
 	Undo(s *Engine, operation string)

@@ -46,7 +46,7 @@ func (s *Engine) findOperation(r *wire.Request) (state.Operation, error) {
 
 // waitOperation answers once the operation has ended, or after a while as it is then.
 func (s *Engine) waitOperation(r *wire.Request) (any, error) {
-	// With the lock held, so that it doesn't end between being seen and waited for.
+	// With the lock held, so that it doesn't end between the check and the wait.
 	s.Lock()
 	row, err := s.findOperation(r)
 	ended := s.waiters.ended(row.Public.SelfLink, err != nil || row.Public.Status == state.StatusDone)

@@ -21,7 +21,7 @@ func (s *Engine) resume() {
 	}
 }
 
-// start runs an operation on its own, once it is let go of. The store is locked, and open.
+// start runs an operation in a goroutine of its own. The store is locked, and open.
 func (s *Engine) start(row state.Operation, stuck <-chan struct{}) {
 	s.running.Go(func() {
 		if err := s.run(row, stuck); err != nil && s.ctx.Err() == nil {
@@ -40,7 +40,7 @@ func (s *Engine) run(row state.Operation, stuck <-chan struct{}) error {
 	}
 	total := s.Faults.Latency().Operation + row.Delay
 	if row.Public.Status == state.StatusPending {
-		// A quarter of the time it waits for its turn.
+		// It is PENDING for a quarter of the time.
 		if err := s.Pause(s.ctx, total/4); err != nil {
 			return err
 		}
@@ -88,7 +88,7 @@ func (s *Engine) perform(path string, job Job, failure *wire.Error) error {
 	return s.end(path, job, begun, err)
 }
 
-// end makes the outcome of an operation seen, and the operation DONE with it.
+// end publishes the outcome of an operation, and marks it DONE, in one change.
 func (s *Engine) end(path string, job Job, begun bool, failed error) error {
 	defer s.waiters.wake(path)
 	return s.Update(func() error {

@@ -98,7 +98,7 @@ type Armed struct {
 	ID int `json:"id"`
 	// Left is how many calls it is still for.
 	Left int `json:"left,omitempty"`
-	// removed is closed when it is taken away.
+	// removed is closed when it is removed.
 	removed chan struct{}
 }
 
@@ -129,7 +129,7 @@ func (f *Set) Add(requested Fault) Armed {
 	return *armed
 }
 
-// Remove takes faults away: one, or all for 0. It says whether there were any.
+// Remove removes one fault, or all for 0. It reports whether there were any.
 func (f *Set) Remove(id int) bool {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()

@@ -76,7 +76,7 @@ func order[T any](by string) (func(a, b Listed[T]) int, error) {
 }
 
 // A token names the last resource of a page. The next page begins after where it is,
-// or was: nothing is seen twice or missed because of what came or went meanwhile.
+// or was: resources that come or go meanwhile make no duplicate and no gap.
 func token[T any](last Listed[T]) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(last.Scope + "\n" + last.Created + "\n" + last.Name))
 }

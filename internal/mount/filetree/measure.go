@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
@@ -128,8 +127,7 @@ func (m *measurement) count(stat *unix.Stat_t) {
 
 func (m *measurement) descend(dir *os.File, name string, depth int) error {
 	child, err := safepath.OpenToRead(dir, name)
-	// What is gone, became a symlink, or was mounted over isn't the tree's any more.
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, safepath.ErrOutside) || errors.Is(err, mount.ErrMounted) || errors.Is(err, unix.ENOTDIR) {
+	if safepath.IsElsewhere(err) {
 		return nil
 	}
 	if err != nil {

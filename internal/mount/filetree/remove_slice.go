@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
 // ErrUnfinished says that a removal stopped because of the time. What was removed stays
@@ -57,9 +58,9 @@ func (r *removal) batch(dir *os.File) ([]string, error) {
 
 // refuseMounts is an error if the mount table shows a mount in the directory.
 func refuseMounts(dir *os.File) error {
-	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()))
+	path, err := safepath.PathOf(dir)
 	if err != nil {
-		return fmt.Errorf("asking where %s is: %w", dir.Name(), err)
+		return err
 	}
 	table, err := mount.Kernel{}.Table()
 	if err != nil {

@@ -47,7 +47,7 @@ func (f *Fake) BindTree(source *os.File, target string, options mount.TreeOption
 	return f.Bind(source, target, options.Access)
 }
 
-// SetApart implements mount.Mounter. All of its mounts are apart.
+// MakePrivate implements mount.Mounter. All of its mounts are private.
 func (*Fake) MakePrivate(string) error { return nil }
 
 // Tmpfs implements mount.Mounter.

@@ -19,7 +19,7 @@ func Bind(t *testing.T, source, target string, access mount.Access) {
 	})
 }
 
-// Unmount takes away the topmost mount at path.
+// Unmount unmounts the topmost mount at path.
 func Unmount(t *testing.T, path string) {
 	t.Helper()
 	if err := (mount.Kernel{}).Unmount(path); err != nil {

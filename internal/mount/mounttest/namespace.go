@@ -66,7 +66,7 @@ func MayMount() bool {
 	return os.Getenv(inNamespace) != "" && (mount.Kernel{}).Check() == nil
 }
 
-// NeedsRoot skips a test that can't really mount, so that it is seen.
+// NeedsRoot skips a test that can not really mount, with a message.
 func NeedsRoot(t testing.TB) {
 	t.Helper()
 	if !MayMount() {

@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount/remote"
 )
 
-// Servers does what remote.Apart does, and starts no processes for it: its NFS servers are
+// Servers does what remote.Calls does, and starts no processes for it: its NFS servers are
 // directories of this machine, which always answer. What a server has at a path lies at
 // Root, then the server's name, then the path. It needs root.
 type Servers struct {
@@ -41,12 +41,12 @@ func (s Servers) BindMount(_ context.Context, source, target string, access moun
 	return s.Bind(from, target, access)
 }
 
-// Unbind takes away all that is mounted at path or below it.
+// Unbind unmounts everything at path or below it.
 func (s Servers) Unbind(_ context.Context, path string) error {
 	return mount.UnmountBelow(s.Kernel, path)
 }
 
-// Unmount takes away the mount at path. The kernel is done with it then.
+// Unmount unmounts the mount at path. The kernel is done with it then.
 func (s Servers) Unmount(_ context.Context, path string) (done <-chan struct{}, err error) {
 	over := make(chan struct{})
 	close(over)

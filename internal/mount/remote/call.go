@@ -35,7 +35,7 @@ type call struct {
 	// gone is closed when the process is; err is set before.
 	gone chan struct{}
 	err  error
-	// killed: the server hadn't answered when the call was given up.
+	// killed: the server hadn't answered when the call was killed.
 	killed atomic.Bool
 }
 

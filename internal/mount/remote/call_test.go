@@ -13,8 +13,8 @@ import (
 
 // A call that hangs is one that was stopped: it ends when it is killed, and not before.
 func TestACallKeepsItsSlotUntilItsProcessIsGone(t *testing.T) {
-	places := &Slots{}
-	at, err := places.acquire(t.Context(), peer{"a", "a"}, toMount, false)
+	slots := &Slots{}
+	at, err := slots.acquire(t.Context(), peer{"a", "a"}, toMount, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,18 +27,18 @@ func TestACallKeepsItsSlotUntilItsProcessIsGone(t *testing.T) {
 	if begun.err != nil {
 		t.Error(begun.err)
 	}
-	// The place is left last, after the call is known to be over.
+	// The slot is released last, after the call is known to be over.
 	for deadline := time.After(10 * time.Second); ; {
-		places.mu.Lock()
-		running, ended := places.running, places.nextEnd()
-		places.mu.Unlock()
+		slots.mu.Lock()
+		running, ended := slots.running, slots.nextEnd()
+		slots.mu.Unlock()
 		if running == 0 {
 			return
 		}
 		select {
 		case <-ended:
 		case <-deadline:
-			t.Fatalf("%d places are taken", running)
+			t.Fatalf("%d slots are taken", running)
 		}
 	}
 }

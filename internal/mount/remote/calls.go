@@ -216,11 +216,11 @@ func (a Calls) slotFor(ctx context.Context, asked request) (*slot, error) {
 	if err != nil {
 		return nil, err
 	}
-	places := a.Slots
-	if places == nil {
-		places = &Slots{}
+	slots := a.Slots
+	if slots == nil {
+		slots = &Slots{}
 	}
-	return places.acquire(ctx, asked.peer(table), asked.limits(), asked.Remove != nil)
+	return slots.acquire(ctx, asked.peer(table), asked.limits(), asked.Remove != nil)
 }
 
 // MakeFolder makes a folder on the share that is mounted at base, unless it is there. A crash

@@ -14,11 +14,11 @@ import (
 
 func server(name string) peer { return peer{"address of " + name, name} }
 
-// fill takes places for a server until it gets none, and returns why.
-func fill(t *testing.T, places *Slots, name string, limit limits) (taken []*slot, why error) {
+// fill takes slots for a server until it gets none, and returns why.
+func fill(t *testing.T, slots *Slots, name string, limit limits) (taken []*slot, why error) {
 	t.Helper()
 	for {
-		at, err := places.acquire(t.Context(), server(name), limit, false)
+		at, err := slots.acquire(t.Context(), server(name), limit, false)
 		if err != nil {
 			return taken, err
 		}
@@ -28,25 +28,25 @@ func fill(t *testing.T, places *Slots, name string, limit limits) (taken []*slot
 
 func TestASilentServerHasNoMoreCallsThanItsSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		places := &Slots{}
-		mounts, err := fill(t, places, "nfs1", toMount)
+		slots := &Slots{}
+		mounts, err := fill(t, slots, "nfs1", toMount)
 		if len(mounts) != toMount.server || !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "server nfs1:") {
 			t.Errorf("%d calls began, then %v", len(mounts), err)
 		}
 		began := time.Now()
-		if _, err := places.acquire(t.Context(), server("nfs1"), toMount, false); !errors.Is(err, ErrBusy) || time.Since(began) > 0 {
+		if _, err := slots.acquire(t.Context(), server("nfs1"), toMount, false); !errors.Is(err, ErrBusy) || time.Since(began) > 0 {
 			t.Errorf("one more waited %s, then %v", time.Since(began), err)
 		}
-		asks, err := fill(t, places, "nfs1", toAsk)
+		asks, err := fill(t, slots, "nfs1", toAsk)
 		if len(asks) != toAsk.server-toMount.server || !errors.Is(err, ErrBusy) {
-			t.Errorf("%d calls more can take away, then %v", len(asks), err)
+			t.Errorf("%d calls more can unmount, then %v", len(asks), err)
 		}
-		detaches, _ := fill(t, places, "nfs1", toDetach)
+		detaches, _ := fill(t, slots, "nfs1", toDetach)
 		if len(detaches) != toDetach.server-toAsk.server {
-			t.Errorf("%d calls more can take away without the server", len(detaches))
+			t.Errorf("%d calls more can detach", len(detaches))
 		}
 		for _, other := range []string{"nfs2", "nfs3"} {
-			if _, err := places.acquire(t.Context(), server(other), toMount, false); err != nil {
+			if _, err := slots.acquire(t.Context(), server(other), toMount, false); err != nil {
 				t.Errorf("server %s waits for another: %v", other, err)
 			}
 		}
@@ -55,8 +55,8 @@ func TestASilentServerHasNoMoreCallsThanItsSlots(t *testing.T) {
 
 func TestSilentServersLeaveSlotsToThoseThatAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		places := &Slots{}
-		known, err := places.acquire(t.Context(), server("nfs"), toMount, false)
+		slots := &Slots{}
+		known, err := slots.acquire(t.Context(), server("nfs"), toMount, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +64,7 @@ func TestSilentServersLeaveSlotsToThoseThatAnswer(t *testing.T) {
 		known.release()
 		silent := 0
 		for i := range 100 {
-			taken, err := fill(t, places, fmt.Sprint("silent", i), toDetach)
+			taken, err := fill(t, slots, fmt.Sprint("silent", i), toDetach)
 			if silent += len(taken); len(taken) == 0 {
 				if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), fmt.Sprint("silent", i)) {
 					t.Errorf("got %v", err)
@@ -75,10 +75,10 @@ func TestSilentServersLeaveSlotsToThoseThatAnswer(t *testing.T) {
 		if silent != toDetach.silent {
 			t.Errorf("%d calls wait for silent servers", silent)
 		}
-		if _, err := places.acquire(t.Context(), server("unknown"), toMount, false); !errors.Is(err, ErrBusy) {
+		if _, err := slots.acquire(t.Context(), server("unknown"), toMount, false); !errors.Is(err, ErrBusy) {
 			t.Errorf("a server that never answered: %v", err)
 		}
-		if _, err := places.acquire(t.Context(), server("nfs"), toMount, false); err != nil {
+		if _, err := slots.acquire(t.Context(), server("nfs"), toMount, false); err != nil {
 			t.Errorf("a server that answers: %v", err)
 		}
 	})
@@ -86,20 +86,20 @@ func TestSilentServersLeaveSlotsToThoseThatAnswer(t *testing.T) {
 
 func TestACallWaitsForAServerThatAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		places := &Slots{}
-		taken, _ := fill(t, places, "nfs", limits{4, 32, 48})
+		slots := &Slots{}
+		taken, _ := fill(t, slots, "nfs", limits{4, 32, 48})
 		for _, old := range taken {
 			old.release()
 		}
 		for range toMount.server {
-			at, err := places.acquire(t.Context(), server("nfs"), toMount, false)
+			at, err := slots.acquire(t.Context(), server("nfs"), toMount, false)
 			if err != nil {
 				t.Fatal(err)
 			}
 			time.AfterFunc(time.Second, at.release)
 		}
 		began := time.Now()
-		if _, err := places.acquire(t.Context(), server("nfs"), toMount, false); err != nil || time.Since(began) != time.Second {
+		if _, err := slots.acquire(t.Context(), server("nfs"), toMount, false); err != nil || time.Since(began) != time.Second {
 			t.Errorf("it waited %s, then %v", time.Since(began), err)
 		}
 	})
@@ -107,15 +107,15 @@ func TestACallWaitsForAServerThatAnswers(t *testing.T) {
 
 func TestACancelledCallWaitsForNoSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		places := &Slots{}
+		slots := &Slots{}
 		for range toMount.server {
-			if _, err := places.acquire(t.Context(), server("nfs"), toMount, false); err != nil {
+			if _, err := slots.acquire(t.Context(), server("nfs"), toMount, false); err != nil {
 				t.Fatal(err)
 			}
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := places.acquire(ctx, server("nfs"), toMount, false); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrBusy) {
+		if _, err := slots.acquire(ctx, server("nfs"), toMount, false); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrBusy) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -123,32 +123,32 @@ func TestACancelledCallWaitsForNoSlot(t *testing.T) {
 
 func TestRemovalsLeaveSlotsToMounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		places := &Slots{}
+		slots := &Slots{}
 		for range maxRemovals {
-			if _, err := places.acquire(t.Context(), server("nfs"), toMount, true); err != nil {
+			if _, err := slots.acquire(t.Context(), server("nfs"), toMount, true); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := places.acquire(t.Context(), server("nfs"), toMount, true); !errors.Is(err, ErrBusy) {
+		if _, err := slots.acquire(t.Context(), server("nfs"), toMount, true); !errors.Is(err, ErrBusy) {
 			t.Errorf("one more removal: %v", err)
 		}
-		if _, err := places.acquire(t.Context(), server("nfs"), toMount, false); err != nil {
+		if _, err := slots.acquire(t.Context(), server("nfs"), toMount, false); err != nil {
 			t.Errorf("a mount: %v", err)
 		}
 	})
 }
 
 func TestServersThatWereNamedOnceAreForgotten(t *testing.T) {
-	places := &Slots{}
+	slots := &Slots{}
 	for i := range 10 * maxKnown {
-		at, err := places.acquire(t.Context(), server(fmt.Sprint(i)), toMount, false)
+		at, err := slots.acquire(t.Context(), server(fmt.Sprint(i)), toMount, false)
 		if err != nil {
 			t.Fatal(err)
 		}
 		at.release()
 	}
-	if len(places.servers) > maxKnown {
-		t.Errorf("%d are remembered", len(places.servers))
+	if len(slots.servers) > maxKnown {
+		t.Errorf("%d are remembered", len(slots.servers))
 	}
 }
 

@@ -1,6 +1,8 @@
 package safepath
 
 import (
+	"errors"
+	"fmt"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -22,4 +24,24 @@ func OpenEntry(dir *os.File, name string) (*os.File, error) {
 // Reopen opens an open directory again, to list it or to change its owner and mode.
 func Reopen(dir *os.File) (*os.File, error) {
 	return Openat2(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY, Beneath)
+}
+
+// IsElsewhere reports whether the error of an open says that the name isn't part of its
+// directory: it is gone, became another kind of file, or a mount point.
+func IsElsewhere(err error) bool {
+	for _, kind := range []error{os.ErrNotExist, ErrOutside, ErrMounted, unix.ENOTDIR} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// PathOf is where an open file is now.
+func PathOf(file *os.File) (string, error) {
+	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", file.Fd()))
+	if err != nil {
+		return "", fmt.Errorf("asking where %s is: %w", file.Name(), err)
+	}
+	return path, nil
 }

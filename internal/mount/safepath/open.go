@@ -133,8 +133,8 @@ func makeDir(dir *os.File, name string, mode os.FileMode) error {
 	return nil
 }
 
-// setMode gives a directory its mode: the umask removed bits from that of mkdir. It opens the directory first, because fchmodat that follows no symlink
-// needs Linux 6.6.
+// setMode gives a directory its mode: the umask removed bits from that of mkdir. It opens the
+// directory first, because fchmodat that follows no symlink needs Linux 6.6.
 func setMode(parent *os.File, name string, mode os.FileMode) error {
 	dir, err := Openat2(parent, name, unix.O_RDONLY|unix.O_DIRECTORY, Beneath)
 	if err != nil {
