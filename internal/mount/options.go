@@ -21,12 +21,12 @@ const (
 type Propagation int
 
 const (
-	// Private: neither side sees those of the other.
+	// Private propagates none of them.
 	Private Propagation = iota
-	// Slave: the bind mount sees those of the source. What is mounted at the source later can
-	// be written there as at the source, also where the bind mount is read-only.
+	// Slave propagates those of the source to the bind mount. What is mounted at the source
+	// later can be written there as at the source, also where the bind mount is read-only.
 	Slave
-	// Shared: each side sees those of the other.
+	// Shared propagates them both ways.
 	Shared
 )
 
