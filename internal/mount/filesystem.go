@@ -9,28 +9,15 @@ import (
 
 // FileSystem implements Mounter.
 func (Kernel) FileSystem(system FileSystem, target string) error {
-	context, err := unix.Fsopen(system.Type, unix.FSOPEN_CLOEXEC)
-	if err != nil {
-		return fmt.Errorf("opening the file system %s (is its module loaded?): %w", system.Type, err)
-	}
-	defer unix.Close(context)
 	settings := append([]Setting{{"source", system.Source}}, system.Settings...)
 	if system.Access == ReadOnly {
 		settings = append(settings, Setting{Key: "ro"})
 		// What the mount table shows of a mount is its own, not its file system's.
 		system.Attributes |= unix.MOUNT_ATTR_RDONLY
 	}
-	for _, setting := range settings {
-		if err := setting.Apply(context); err != nil {
-			return fmt.Errorf("setting option %s=%s of %s: %w", setting.Key, setting.Value, system.Type, Explain(context, err))
-		}
-	}
-	if err := unix.FsconfigCreate(context); err != nil {
-		return fmt.Errorf("mounting %s on %s: %w", system.Type, system.Source, Explain(context, err))
-	}
-	tree, err := unix.Fsmount(context, unix.FSMOUNT_CLOEXEC, system.Attributes)
+	tree, err := Create(system.Type, settings, system.Attributes)
 	if err != nil {
-		return fmt.Errorf("making a mount of %s: %w", system.Source, err)
+		return fmt.Errorf("mounting %s: %w", system.Source, err)
 	}
 	defer unix.Close(tree)
 	if system.Mode != 0 {

@@ -30,28 +30,14 @@ func (Kernel) Check() error {
 
 // Tmpfs implements Mounter.
 func (Kernel) Tmpfs(target string, options TmpfsOptions) error {
-	context, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
+	settings := options.settings()
+	tree, err := Create("tmpfs", settings, 0)
+	if options.NoSwap && errors.Is(err, unix.EINVAL) {
+		// This kernel, or this user namespace, can't.
+		tree, err = Create("tmpfs", settings[:len(settings)-1], 0)
+	}
 	if err != nil {
-		return fmt.Errorf("opening tmpfs: %w", err)
-	}
-	defer unix.Close(context)
-	for key, value := range options.settings() {
-		if err := unix.FsconfigSetString(context, key, value); err != nil {
-			return fmt.Errorf("setting %s of tmpfs to %s: %w", key, value, err)
-		}
-	}
-	if options.NoSwap {
-		// EINVAL: this kernel, or this user namespace, can't.
-		if err := (Setting{Key: "noswap"}).Apply(context); err != nil && !errors.Is(err, unix.EINVAL) {
-			return fmt.Errorf("keeping a tmpfs from being swapped: %w", err)
-		}
-	}
-	if err := unix.FsconfigCreate(context); err != nil {
-		return fmt.Errorf("making a tmpfs: %w", err)
-	}
-	tree, err := unix.Fsmount(context, unix.FSMOUNT_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("making a mount of the tmpfs: %w", err)
+		return err
 	}
 	defer unix.Close(tree)
 	return Attach(tree, target)

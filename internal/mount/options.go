@@ -56,15 +56,19 @@ type TmpfsOptions struct {
 	NoSwap bool
 }
 
-func (o TmpfsOptions) settings() map[string]string {
-	settings := map[string]string{
-		"source": "tmpfs", "mode": strconv.FormatUint(uint64(safepath.ModeBits(o.Mode)), 8), "gid": strconv.Itoa(o.Group),
+// settings end with noswap, where it is wanted: not every kernel has it.
+func (o TmpfsOptions) settings() []Setting {
+	settings := []Setting{
+		{"source", "tmpfs"}, {"mode", strconv.FormatUint(uint64(safepath.ModeBits(o.Mode)), 8)}, {"gid", strconv.Itoa(o.Group)},
 	}
 	if o.Bytes > 0 {
-		settings["size"] = strconv.FormatInt(o.Bytes, 10)
+		settings = append(settings, Setting{"size", strconv.FormatInt(o.Bytes, 10)})
 	}
 	if o.Label != "" {
-		settings["context"] = o.Label
+		settings = append(settings, Setting{"context", o.Label})
+	}
+	if o.NoSwap {
+		settings = append(settings, Setting{Key: "noswap"})
 	}
 	return settings
 }

@@ -40,25 +40,12 @@ func (n NFS) Source() string {
 
 // mount mounts the directory at target. It may take for ever.
 func (n NFS) mount(target string) error {
-	context, err := unix.Fsopen("nfs", unix.FSOPEN_CLOEXEC)
-	if err != nil {
-		return fmt.Errorf("opening the file system nfs: %w", err)
-	}
-	defer unix.Close(context)
 	settings := append([]mount.Setting{
 		{Key: "source", Value: n.Source()}, {Key: "addr", Value: n.Address.String()}, {Key: "vers", Value: n.Version},
 	}, n.Settings...)
-	for _, setting := range settings {
-		if err := setting.Apply(context); err != nil {
-			return fmt.Errorf("setting option %s=%s of NFS: %w", setting.Key, setting.Value, mount.Explain(context, err))
-		}
-	}
-	if err := unix.FsconfigCreate(context); err != nil {
-		return fmt.Errorf("mounting %s with version %s: %w", n.Source(), n.Version, mount.Explain(context, err))
-	}
-	tree, err := unix.Fsmount(context, unix.FSMOUNT_CLOEXEC, n.Attributes)
+	tree, err := mount.Create("nfs", settings, n.Attributes)
 	if err != nil {
-		return fmt.Errorf("making a mount of %s: %w", n.Source(), err)
+		return fmt.Errorf("mounting %s with version %s: %w", n.Source(), n.Version, err)
 	}
 	defer unix.Close(tree)
 	return mount.Attach(tree, target)
