@@ -16,7 +16,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/ownership"
 )
 
-// walks is how often a tree is given away while others swap what is in it.
+// walks is how often a tree is changed while others swap what is in it.
 const walks = 300
 
 // A pod that has the volume swaps names all the time: a file, and a directory, each for a

@@ -118,7 +118,7 @@ func TestATreeWhoseTopIsRightIsLeftAloneIfThePodSaysSo(t *testing.T) {
 		must(t, errors.Join(os.Lchown(late, 0, 0), spoil()))
 		give(t, top, once)
 		if look(t, late).Gid != someGroup {
-			t.Errorf("%s was wrong, and the tree wasn't given away", name)
+			t.Errorf("%s was wrong, and the tree wasn't changed", name)
 		}
 	}
 	must(t, os.Lchown(late, 0, 0))
@@ -126,7 +126,7 @@ func TestATreeWhoseTopIsRightIsLeftAloneIfThePodSaysSo(t *testing.T) {
 	mustBe(t, late, someGroup, 0o660)
 }
 
-// A walk that is cut off is noticed by the next one, whichever group that is for.
+// The next walk notices an interrupted one, whichever group that is for.
 //
 //proves:every/fsGroup
 func TestATreeThatWasChangedHalfWayIsChangedAgain(t *testing.T) {

@@ -57,7 +57,7 @@ func (c Contents) Copy(from, to uint64, sizeGb int64) error {
 		return err
 	}
 	defer source.Close()
-	// A crash in the middle is made good by a repeat, from the start.
+	// After a crash in the middle, a repeat starts over.
 	target, err := os.OpenFile(c.Path(to), os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
