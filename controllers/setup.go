@@ -6,7 +6,7 @@
 //	volumeattachment        attach and detach, and compare with what backends say is attached
 //	node                    decide which volumes a node gets and gives up
 //	storagebackend          probe backends, keep their StorageClasses; audit: orphans, lost volumes
-//	nodevolume             NodeDisks and their free space, NodeVolumes without a node
+//	nodevolume              NodeDisks and their free space, NodeVolumes without a node
 //	ephemeral               make the claims of generic ephemeral volumes
 //	volumeattributesclass   protect VolumeAttributesClasses in use
 //
