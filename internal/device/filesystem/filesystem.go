@@ -1,5 +1,5 @@
 // Package filesystem looks for, makes, checks and grows file systems on devices and images,
-// with the programs of this machine, and bounds their memory and output. The LocalVolume
+// with the programs of this machine, and bounds their memory and output. The NodeVolume
 // reconciler and the volume types of the node agent call it; package mount mounts.
 //
 // It never formats what holds data, or might.
