@@ -146,7 +146,7 @@ func (l *later) result(plan []attach.Step) ctrl.Result {
 			continue
 		}
 		l.in(step.After)
-		if slices.ContainsFunc(step.Holders, func(holder attach.Holder) bool { return holder.Attachment == nil }) {
+		if slices.ContainsFunc(step.OtherNodes, func(holder attach.OtherNode) bool { return holder.Attachment == nil }) {
 			l.in(wake.AfterContention)
 		}
 	}

@@ -35,7 +35,7 @@ func (r *Reconciler) remove(ctx context.Context, seen *nodeView, step attach.Ste
 // pass removed the volume from volumesAttached, that write was the proof. By force, the node's
 // status does not matter.
 func (r *Reconciler) confirmLeft(ctx context.Context, seen *nodeView, step attach.Step) error {
-	if step.Withdrawn || step.Forced {
+	if step.Unmarked || step.Forced {
 		return nil
 	}
 	node := &corev1.Node{}
@@ -43,7 +43,7 @@ func (r *Reconciler) confirmLeft(ctx context.Context, seen *nodeView, step attac
 	switch {
 	case err != nil && !apierrors.IsNotFound(err):
 		return fmt.Errorf("reading node %s: %w", seen.Name, err)
-	case err != nil || node.UID != seen.Node.UID || !attach.Lets(node, step.Volume.Name):
+	case err != nil || node.UID != seen.Node.UID || !attach.IsUnused(node, step.Volume.Name):
 		return apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, seen.Name, errNodeChanged)
 	}
 	return nil

@@ -28,12 +28,12 @@ func (r *Reconciler) lookAtDrivers(ctx context.Context, from nodeSource, seen *n
 	if err := r.client.List(ctx, backends, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the StorageBackends: %w", err)
 	}
-	if !slices.ContainsFunc(backends.Items, func(object stowagev1alpha1.StorageBackend) bool { return attachintent.AllowsExisting(&object) }) {
+	if !slices.ContainsFunc(backends.Items, func(object stowagev1alpha1.StorageBackend) bool { return attachintent.AllowsInTreeDisks(&object) }) {
 		return nil
 	}
 	drivers := &storagev1.CSINode{}
 	found, err := find(ctx, from, client.ObjectKey{Name: seen.Name}, drivers)
-	seen.existing = found && attach.AttachesExisting(seen.Node, drivers)
+	seen.existing = found && attach.AttachesInTreeDisks(seen.Node, drivers)
 	return err
 }
 
@@ -46,11 +46,11 @@ var newDrivers = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 
 // newExisting passes backends that begin or stop to allow existing disks.
 var newExisting = predicate.Funcs{
-	CreateFunc: func(e event.CreateEvent) bool { return attachintent.AllowsExisting(e.Object) },
+	CreateFunc: func(e event.CreateEvent) bool { return attachintent.AllowsInTreeDisks(e.Object) },
 	UpdateFunc: func(e event.UpdateEvent) bool {
-		return attachintent.AllowsExisting(e.ObjectOld) != attachintent.AllowsExisting(e.ObjectNew)
+		return attachintent.AllowsInTreeDisks(e.ObjectOld) != attachintent.AllowsInTreeDisks(e.ObjectNew)
 	},
-	DeleteFunc: func(e event.DeleteEvent) bool { return attachintent.AllowsExisting(e.Object) },
+	DeleteFunc: func(e event.DeleteEvent) bool { return attachintent.AllowsInTreeDisks(e.Object) },
 }
 
 func nodeOfDrivers(_ context.Context, object client.Object) []reconcile.Request {

@@ -17,7 +17,7 @@ import (
 // lookElsewhere finds the other nodes that have wanted volumes which one node at a time can
 // have.
 func (r *Reconciler) lookElsewhere(ctx context.Context, _ nodeSource, seen *nodeView) error {
-	for _, volume := range seen.Wanted {
+	for _, volume := range seen.Desired {
 		if !volume.SingleNode || seen.isAttached(volume) {
 			continue
 		}
@@ -26,7 +26,7 @@ func (r *Reconciler) lookElsewhere(ctx context.Context, _ nodeSource, seen *node
 			return err
 		}
 		if holders = without(holders, seen.Name); len(holders) > 0 {
-			seen.Holders[volume.Name] = holders
+			seen.OtherNodes[volume.Name] = holders
 		}
 	}
 	return nil
@@ -42,19 +42,19 @@ func (s *nodeView) isAttached(volume attach.Volume) bool {
 
 // holdersOf returns the nodes that have a volume, as far as the cache and this process know:
 // by attachments, by volumesAttached, and by reservation.
-func (r *Reconciler) holdersOf(ctx context.Context, volume attach.Volume) ([]attach.Holder, error) {
+func (r *Reconciler) holdersOf(ctx context.Context, volume attach.Volume) ([]attach.OtherNode, error) {
 	storages, err := r.storagesOf(ctx, volume)
 	if err != nil {
 		return nil, err
 	}
-	var holders []attach.Holder
+	var holders []attach.OtherNode
 	for _, storage := range storages {
 		attachments := &storagev1.VolumeAttachmentList{}
 		if err := r.client.List(ctx, attachments, client.MatchingFields{index.AttachmentsByStorage: storage}, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("listing the attachments of volume %s: %w", volume, err)
 		}
 		for i := range attachments.Items {
-			holders = append(holders, attach.Holder{Node: attachments.Items[i].Spec.NodeName, Attachment: &attachments.Items[i]})
+			holders = append(holders, attach.OtherNode{Node: attachments.Items[i].Spec.NodeName, Attachment: &attachments.Items[i]})
 		}
 	}
 	nodes := &corev1.NodeList{}
@@ -62,10 +62,10 @@ func (r *Reconciler) holdersOf(ctx context.Context, volume attach.Volume) ([]att
 		return nil, fmt.Errorf("listing the nodes that were told of volume %s: %w", volume, err)
 	}
 	for i := range nodes.Items {
-		holders = append(holders, attach.Holder{Node: nodes.Items[i].Name})
+		holders = append(holders, attach.OtherNode{Node: nodes.Items[i].Name})
 	}
 	if node, taken := r.reserved.Holder(volume.Name); taken {
-		holders = append(holders, attach.Holder{Node: node})
+		holders = append(holders, attach.OtherNode{Node: node})
 	}
 	return holders, nil
 }
@@ -96,7 +96,7 @@ func (r *Reconciler) storagesOf(ctx context.Context, volume attach.Volume) ([]st
 
 // holdersIndeed returns the other nodes that have a volume, read live: with a stale cache, two
 // nodes could get it.
-func (r *Reconciler) holdersIndeed(ctx context.Context, volume attach.Volume, node string) ([]attach.Holder, error) {
+func (r *Reconciler) holdersIndeed(ctx context.Context, volume attach.Volume, node string) ([]attach.OtherNode, error) {
 	if !volume.NeedsAttachment() {
 		return r.attachedLive(ctx, volume, node)
 	}
@@ -108,10 +108,10 @@ func (r *Reconciler) holdersIndeed(ctx context.Context, volume attach.Volume, no
 	if err != nil {
 		return nil, err
 	}
-	var holders []attach.Holder
+	var holders []attach.OtherNode
 	for _, storage := range storages {
 		for _, object := range all.Volume[storage] {
-			holders = append(holders, attach.Holder{Node: object.Spec.NodeName, Attachment: object})
+			holders = append(holders, attach.OtherNode{Node: object.Spec.NodeName, Attachment: object})
 		}
 	}
 	return without(holders, node), nil
@@ -119,14 +119,14 @@ func (r *Reconciler) holdersIndeed(ctx context.Context, volume attach.Volume, no
 
 // attachedLive returns the other nodes with a volume in volumesAttached that needs no
 // attachment.
-func (r *Reconciler) attachedLive(ctx context.Context, volume attach.Volume, node string) ([]attach.Holder, error) {
+func (r *Reconciler) attachedLive(ctx context.Context, volume attach.Volume, node string) ([]attach.OtherNode, error) {
 	nodes, err := r.allAttached.Get(ctx, struct{}{})
 	if err != nil {
 		return nil, err
 	}
-	var holders []attach.Holder
+	var holders []attach.OtherNode
 	for _, other := range nodes[volume.Name] {
-		holders = append(holders, attach.Holder{Node: other})
+		holders = append(holders, attach.OtherNode{Node: other})
 	}
 	return without(holders, node), nil
 }
@@ -148,6 +148,6 @@ func listVolumesAttached(ctx context.Context, live client.Reader) (volumesAttach
 	return byVolume, nil
 }
 
-func without(holders []attach.Holder, node string) []attach.Holder {
-	return slices.DeleteFunc(holders, func(holder attach.Holder) bool { return holder.Node == node })
+func without(holders []attach.OtherNode, node string) []attach.OtherNode {
+	return slices.DeleteFunc(holders, func(holder attach.OtherNode) bool { return holder.Node == node })
 }

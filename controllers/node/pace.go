@@ -52,7 +52,7 @@ func (r *Reconciler) pauseOf(seen *nodeView, plan []attach.Step) time.Duration {
 		return 0
 	}
 	for _, step := range plan {
-		if step.Action == attach.Withdraw || step.Action == attach.Delete {
+		if step.Action == attach.UnmarkAttached || step.Action == attach.Delete {
 			return 0
 		}
 	}

@@ -33,7 +33,7 @@ func (r *Reconciler) report(ctx context.Context, seen *nodeView, plan []attach.S
 	if err != nil {
 		return err
 	}
-	attached, changed := attach.Reported(seen.Node, confirmed)
+	attached, changed := attach.VolumesAttached(seen.Node, confirmed)
 	if !changed {
 		return nil
 	}
@@ -51,7 +51,7 @@ func (r *Reconciler) confirm(ctx context.Context, seen *nodeView, plan []attach.
 	for _, step := range plan {
 		is, err := true, error(nil)
 		switch {
-		case step.Action != attach.Report:
+		case step.Action != attach.MarkAttached:
 		case step.Attachment == nil:
 			is, err = r.reserve(ctx, seen, step.Volume)
 		case !r.made.Has(step.Attachment.UID):

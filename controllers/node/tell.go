@@ -20,11 +20,11 @@ func (r *Reconciler) tell(ctx context.Context, seen *nodeView, plan []attach.Ste
 	}
 	tellings, situations := map[string]telling{}, []string{}
 	for _, step := range plan {
-		if step.Action != attach.Wait || step.Cause != attach.Elsewhere && step.Cause != attach.NodeOff {
+		if step.Action != attach.Wait || step.Cause != attach.AttachedElsewhere && step.Cause != attach.NodeOff {
 			continue
 		}
 		for _, pod := range seen.users[step.Volume.Name] {
-			situation := strings.Join(append([]string{string(pod.UID), string(step.Volume.Name), string(step.Cause)}, nodesIn(step.Holders)...), " ")
+			situation := strings.Join(append([]string{string(pod.UID), string(step.Volume.Name), string(step.Cause)}, nodesIn(step.OtherNodes)...), " ")
 			tellings[situation] = telling{pod, step}
 			situations = append(situations, situation)
 		}
@@ -39,7 +39,7 @@ func (r *Reconciler) tell(ctx context.Context, seen *nodeView, plan []attach.Ste
 	}
 }
 
-func nodesIn(holders []attach.Holder) []string {
+func nodesIn(holders []attach.OtherNode) []string {
 	var nodes []string
 	for _, holder := range holders {
 		nodes = append(nodes, holder.Node)
@@ -56,7 +56,7 @@ func (r *Reconciler) blockersOf(ctx context.Context, step attach.Step) []corev1.
 		ctrl.LoggerFrom(ctx).Error(err, "listing pods", "volume", step.Volume.String())
 	}
 	for i := range pods {
-		if slices.Contains(nodesIn(step.Holders), pods[i].Spec.NodeName) && attach.Wants(&pods[i], nil) {
+		if slices.Contains(nodesIn(step.OtherNodes), pods[i].Spec.NodeName) && attach.NeedsVolumes(&pods[i], nil) {
 			blockers = append(blockers, pods[i])
 		}
 	}

@@ -38,7 +38,7 @@ type nodeSource interface {
 // their volumes, not on the size of the cluster.
 func (r *Reconciler) look(ctx context.Context, from nodeSource, name string) (*nodeView, error) {
 	seen := &nodeView{
-		View:  attach.View{Name: name, Now: r.clock.Now(), Holders: map[corev1.UniqueVolumeName][]attach.Holder{}},
+		View:  attach.View{Name: name, Now: r.clock.Now(), OtherNodes: map[corev1.UniqueVolumeName][]attach.OtherNode{}},
 		users: map[corev1.UniqueVolumeName][]*corev1.Pod{}, attached: map[corev1.UniqueVolumeName]bool{},
 		heard: map[string]any{},
 	}
@@ -86,8 +86,8 @@ func (r *Reconciler) lookAtAttachments(ctx context.Context, from nodeSource, see
 		}
 		seen.Attachments = append(seen.Attachments, attach.OfAttachment(object, pv, seen.Node))
 	}
-	for _, volume := range seen.Wanted {
-		seen.attached[volume.Name] = names[volume.AttachmentName(seen.Name)] || seen.Node != nil && attach.Told(seen.Node, volume.Name)
+	for _, volume := range seen.Desired {
+		seen.attached[volume.Name] = names[volume.AttachmentName(seen.Name)] || seen.Node != nil && attach.IsMarkedAttached(seen.Node, volume.Name)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func (r *Reconciler) lookAtPods(ctx context.Context, from nodeSource, seen *node
 		return fmt.Errorf("listing the pods of node %s: %w", seen.Name, err)
 	}
 	for i := range pods {
-		if !attach.Wants(&pods[i], seen.Node) {
+		if !attach.NeedsVolumes(&pods[i], seen.Node) {
 			continue
 		}
 		for j := range pods[i].Spec.Volumes {
@@ -39,7 +39,7 @@ func (r *Reconciler) lookAtPods(ctx context.Context, from nodeSource, seen *node
 
 func (s *nodeView) want(volume attach.Volume, pod *corev1.Pod) {
 	if _, known := s.users[volume.Name]; !known {
-		s.Wanted = append(s.Wanted, volume)
+		s.Desired = append(s.Desired, volume)
 	}
 	s.users[volume.Name] = append(s.users[volume.Name], pod)
 }
@@ -87,8 +87,8 @@ func claimedVolume(ctx context.Context, from nodeSource, seen *nodeView, asked p
 	if err != nil || !found || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != claim.UID {
 		return attach.Volume{}, false, err
 	}
-	if seen.existing && attach.IsExisting(pv) {
-		return translated(ctx)(attach.OfExisting(pv, seen.Node))
+	if seen.existing && attach.IsInTreeDisk(pv) {
+		return translated(ctx)(attach.OfInTreeDisk(pv, seen.Node))
 	}
 	return translated(ctx)(attach.OfPersistentVolume(pv))
 }

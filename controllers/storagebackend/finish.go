@@ -74,7 +74,7 @@ func findUser(ctx context.Context, reader client.Reader, name string) (string, e
 		}
 	}
 	for i := range attachments.Items {
-		if attachment := &attachments.Items[i]; attachintent.IsByExisting(attachment, name) {
+		if attachment := &attachments.Items[i]; attachintent.IsInTreeDiskBy(attachment, name) {
 			return fmt.Sprintf("VolumeAttachment %s of an existing disk: delete the pods of node %s that use it", attachment.Name, attachment.Spec.NodeName), nil
 		}
 	}

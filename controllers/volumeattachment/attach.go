@@ -153,7 +153,7 @@ func (r *Reconciler) getVolume(ctx context.Context, a *attaching) error {
 		return fmt.Errorf("reading volume %s: %w", names[0], err)
 	}
 	a.pv, a.volume = pv, pv
-	if attachintent.IsExisting(a.attachment, pv) {
+	if attachintent.IsInTreeDisk(a.attachment, pv) {
 		if err := r.translateExisting(ctx, a); err != nil {
 			return err
 		}
@@ -179,7 +179,7 @@ func (r *Reconciler) isWhatWasMeant(a *attaching) error {
 }
 
 func (r *Reconciler) getAttacher(ctx context.Context, a *attaching) error {
-	if attachintent.IsExisting(a.attachment, a.pv) {
+	if attachintent.IsInTreeDisk(a.attachment, a.pv) {
 		return r.getExistingAttacher(ctx, a)
 	}
 	if volume.IsDiskPath(a.volume.Spec.CSI.VolumeHandle) {

@@ -21,7 +21,7 @@ import (
 // live.
 func (r *Reconciler) mayOnlyAwait(ctx context.Context, leaves *leaving, node *corev1.Node) (bool, error) {
 	name := volume.UniqueName(leaves.attachment.Spec.Attacher, leaves.volume)
-	if leaves.pv == nil || !attach.MayOnlyAwait(node, name, leaves.attachment) {
+	if leaves.pv == nil || !attach.MayBePendingMount(node, name, leaves.attachment) {
 		return false, nil
 	}
 	claims, err := r.claimsTo(ctx, leaves)
@@ -40,7 +40,7 @@ func (r *Reconciler) mayOnlyAwait(ctx context.Context, leaves *leaving, node *co
 			users = append(users, &pods.Items[i])
 		}
 	}
-	return attach.OnlyAwaited(users), nil
+	return attach.ArePendingMounts(users), nil
 }
 
 // claimsTo returns the claims of all PersistentVolumes that refer to the storage.

@@ -31,11 +31,11 @@ func (r *Reconciler) translateExisting(ctx context.Context, a *attaching) error 
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading CSINode %s: %w", drivers.Name, err)
 	}
-	if err != nil || node == nil || !attach.AttachesExisting(node, drivers) {
+	if err != nil || node == nil || !attach.AttachesInTreeDisks(node, drivers) {
 		return backend.WrongNode.Errorf("node %s isn't one whose agent follows pods, without a kubelet and CSI driver %s: nothing is attached to it by %s",
 			a.attachment.Spec.NodeName, attachintent.GoogleDriver, stowagev1alpha1.GCEDriver)
 	}
-	if a.volume, err = attach.TranslateExisting(a.pv, node); err != nil {
+	if a.volume, err = attach.TranslateInTreeDisk(a.pv, node); err != nil {
 		return backend.WrongNode.Errorf("%w", err)
 	}
 	a.node = node
@@ -117,7 +117,7 @@ func whyNotFor(object *stowagev1alpha1.StorageBackend, volume *corev1.Persistent
 	switch {
 	case !object.DeletionTimestamp.IsZero():
 		return "is being deleted"
-	case !attachintent.AllowsExisting(object):
+	case !attachintent.AllowsInTreeDisks(object):
 		return "doesn't set gce.existingDisks"
 	case len(parts) != 6 || spec.Project != parts[1] || !slices.Contains(spec.Zones, parts[3]):
 		return "isn't for its project and zone"
@@ -128,7 +128,7 @@ func whyNotFor(object *stowagev1alpha1.StorageBackend, volume *corev1.Persistent
 // confirmExisting checks the backend of a disk again, after it was recorded: the deletion of a
 // backend looks for these records. One of the two sees the other.
 func (r *Reconciler) confirmExisting(ctx context.Context, a *attaching) error {
-	if !attachintent.IsExisting(a.attachment, a.pv) {
+	if !attachintent.IsInTreeDisk(a.attachment, a.pv) {
 		return nil
 	}
 	return r.checkExistingBackend(ctx, a.volume.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute], a.volume)
@@ -138,7 +138,7 @@ func (r *Reconciler) confirmExisting(ctx context.Context, a *attaching) error {
 // existing disk. On the same node it always does, on others unless this volume is read-only.
 // Google's attacher does not check for other attachments, so this one must.
 func (a *attaching) comesAfterGoogle(all liveread.Attachments) error {
-	if !attachintent.IsExisting(a.attachment, a.pv) {
+	if !attachintent.IsInTreeDisk(a.attachment, a.pv) {
 		return nil
 	}
 	for _, other := range all.Google {

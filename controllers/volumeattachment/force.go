@@ -34,7 +34,7 @@ func (r *Reconciler) mayDetach(ctx context.Context, leaves *leaving) (attach.For
 			leaves.from.ProviderID = node.Spec.ProviderID
 		}
 		name := volume.UniqueName(leaves.attachment.Spec.Attacher, leaves.volume)
-		letGo, after := attach.HasLetGo(node, name, leaves.attachment, now)
+		letGo, after := attach.IsReleased(node, name, leaves.attachment, now)
 		switch {
 		case letGo:
 			return noForce, nil

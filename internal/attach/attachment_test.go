@@ -64,11 +64,11 @@ func TestWhatAnAttachmentIsOf(t *testing.T) {
 func TestLets(t *testing.T) {
 	a := disk("a")
 	for _, node := range []*corev1.Node{managed(using(a)), managed(reporting(a.Name))} {
-		if attach.Lets(node, a.Name) {
+		if attach.IsUnused(node, a.Name) {
 			t.Errorf("a node lets go of what it has: %+v", node.Status)
 		}
 	}
-	if !attach.Lets(managed(using(disk("b"))), a.Name) {
+	if !attach.IsUnused(managed(using(disk("b"))), a.Name) {
 		t.Error("a node lets go of what it hasn't")
 	}
 }

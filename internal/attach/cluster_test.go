@@ -144,7 +144,7 @@ func (c *cluster) driver(at place) {
 	switch {
 	case own == nil:
 	case own.DeletionTimestamp != nil:
-		if c.older && attach.Told(node, volume.Name) {
+		if c.older && attach.IsMarkedAttached(node, volume.Name) {
 			return
 		}
 		if c.mounted[at] {
@@ -164,21 +164,21 @@ func (c *cluster) driver(at place) {
 }
 
 func (c *cluster) isYounger(volume int, own *storagev1.VolumeAttachment) bool {
-	return slices.ContainsFunc(c.holders(volume, own.Spec.NodeName), func(other attach.Holder) bool {
+	return slices.ContainsFunc(c.holders(volume, own.Spec.NodeName), func(other attach.OtherNode) bool {
 		return attach.Older(other.Attachment, own) < 0
 	})
 }
 
 // holders are the other nodes that have attachments of a volume, read live.
-func (c *cluster) holders(volume int, but string) []attach.Holder {
+func (c *cluster) holders(volume int, but string) []attach.OtherNode {
 	return holdersIn(c.attachments, c.volumes[volume], but)
 }
 
-func holdersIn(attachments map[string]*storagev1.VolumeAttachment, volume attach.Volume, but string) []attach.Holder {
-	var holders []attach.Holder
+func holdersIn(attachments map[string]*storagev1.VolumeAttachment, volume attach.Volume, but string) []attach.OtherNode {
+	var holders []attach.OtherNode
 	for _, object := range attachments {
 		if *object.Spec.Source.PersistentVolumeName == volume.String() && object.Spec.NodeName != but {
-			holders = append(holders, attach.Holder{Node: object.Spec.NodeName, Attachment: object})
+			holders = append(holders, attach.OtherNode{Node: object.Spec.NodeName, Attachment: object})
 		}
 	}
 	return holders

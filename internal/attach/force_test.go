@@ -73,7 +73,7 @@ func TestWhenAVolumeMayBeTakenFromANode(t *testing.T) {
 		{
 			"not Ready, nobody knows since when, is not forced by time",
 			attach.NodeCondition{Exists: true},
-			sixMinutes, false, "nobody knows since when", soon,
+			sixMinutes, false, "since when is unknown", soon,
 		},
 		{
 			"a machine that runs is forced by time alone",
@@ -138,7 +138,7 @@ func TestWhenAVolumeMayBeTakenFromANode(t *testing.T) {
 		{
 			"a missing Node object, nobody knows since when, is not forced where no cloud can be asked",
 			attach.NodeCondition{},
-			foreign, false, "nobody knows since when", soon,
+			foreign, false, "since when is unknown", soon,
 		},
 		{
 			"a missing Node object is not forced where no cloud can be asked and the policy is Never",
@@ -234,7 +234,7 @@ func TestWhenANodeHasLetGoOfAVolume(t *testing.T) {
 	} {
 		t.Run(story.name, func(t *testing.T) {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(ago(story.registered))}, Status: story.status}
-			letGo, after := attach.HasLetGo(node, name, attachment, now)
+			letGo, after := attach.IsReleased(node, name, attachment, now)
 			if letGo != story.letGo || after != story.after {
 				t.Errorf("let go: %t, told after %s", letGo, after)
 			}

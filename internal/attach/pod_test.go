@@ -51,7 +51,7 @@ func TestWhosePodsVolumesAreWanted(t *testing.T) {
 			for _, option := range story.options {
 				option(pod)
 			}
-			if got := attach.Wants(pod, story.node); got != story.want {
+			if got := attach.NeedsVolumes(pod, story.node); got != story.want {
 				t.Errorf("its volumes are wanted: %v", got)
 			}
 		})
@@ -63,9 +63,9 @@ func TestExplain(t *testing.T) {
 	near, far := *fixture.Pod("blocker", "node-2"), *fixture.Pod("secret", "node-2")
 	far.Namespace = "elsewhere"
 	elsewhere := func(nodes ...string) attach.Step {
-		step := attach.Step{Action: attach.Wait, Cause: attach.Elsewhere, Volume: disk("a")}
+		step := attach.Step{Action: attach.Wait, Cause: attach.AttachedElsewhere, Volume: disk("a")}
 		for _, node := range nodes {
-			step.Holders = append(step.Holders, attach.Holder{Node: node})
+			step.OtherNodes = append(step.OtherNodes, attach.OtherNode{Node: node})
 		}
 		return step
 	}
@@ -84,7 +84,7 @@ func TestExplain(t *testing.T) {
 			t.Errorf("it says %q, not %q", got, story.want)
 		}
 	}
-	if got := attach.Explain(attach.Step{Action: attach.Wait, Cause: attach.Leaving}, pod, nil); got != "" {
+	if got := attach.Explain(attach.Step{Action: attach.Wait, Cause: attach.Detaching}, pod, nil); got != "" {
 		t.Errorf("what is over soon is nothing to tell: %q", got)
 	}
 }

@@ -55,15 +55,15 @@ func (m *manager) begin(name string) {
 		return
 	}
 	cache := snapshot{m.history[m.seen.nodes].nodes, m.history[m.seen.pods].pods, m.history[m.seen.attachments].attachments}
-	view := attach.View{Name: name, Node: cache.nodes[name], Holders: map[corev1.UniqueVolumeName][]attach.Holder{}, Now: now}
+	view := attach.View{Name: name, Node: cache.nodes[name], OtherNodes: map[corev1.UniqueVolumeName][]attach.OtherNode{}, Now: now}
 	for i, volume := range m.volumes {
 		if object := cache.attachments[volume.AttachmentName(name)]; object != nil {
 			view.Attachments = append(view.Attachments, attach.OfAttachment(object, diskObject(volume.String()), view.Node))
 			m.release(volume, name)
 		}
 		if cache.pods[place{name, i}] {
-			view.Wanted = append(view.Wanted, volume)
-			view.Holders[volume.Name] = m.holdersOf(cache, volume, name)
+			view.Desired = append(view.Desired, volume)
+			view.OtherNodes[volume.Name] = m.holdersOf(cache, volume, name)
 		} else {
 			m.release(volume, name)
 		}
@@ -77,7 +77,7 @@ func (m *manager) release(volume attach.Volume, node string) {
 	}
 }
 
-func (m *manager) holdersOf(cache snapshot, volume attach.Volume, node string) []attach.Holder {
+func (m *manager) holdersOf(cache snapshot, volume attach.Volume, node string) []attach.OtherNode {
 	if !volume.SingleNode {
 		return nil
 	}
@@ -93,14 +93,14 @@ func (m *manager) carryOut(view attach.View, plan []attach.Step) []func() bool {
 		}
 	}
 	for _, step := range plan {
-		if step.Action == attach.Report && !m.made[step.Attachment.UID] {
+		if step.Action == attach.MarkAttached && !m.made[step.Attachment.UID] {
 			steps = append(steps, func() bool {
 				live := m.attachments[step.Attachment.Name]
 				return live != nil && live.UID == step.Attachment.UID && live.Status.Attached && live.DeletionTimestamp == nil
 			})
 		}
 	}
-	if reported, changed := attach.Reported(view.Node, plan); changed {
+	if reported, changed := attach.VolumesAttached(view.Node, plan); changed {
 		steps = append(steps, func() bool { return m.report(view.Node, reported) })
 	}
 	for _, step := range plan {
@@ -157,7 +157,7 @@ func (m *manager) deleting(node string, step attach.Step) []func() bool {
 	may := true
 	return []func() bool{
 		func() bool {
-			may = step.Withdrawn || attach.Lets(m.nodes[node], step.Volume.Name)
+			may = step.Unmarked || attach.IsUnused(m.nodes[node], step.Volume.Name)
 			return true
 		},
 		func() bool {

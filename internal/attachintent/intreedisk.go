@@ -12,25 +12,25 @@ import (
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
-// GoogleDriver is the CSI driver that attaches existing disks to all other nodes.
+// GoogleDriver is the CSI driver that attaches in-tree disks to all other nodes.
 const GoogleDriver = plugins.GCEPDDriverName
 
-// AllowsExisting reports whether a StorageBackend attaches disks that it did not make.
-func AllowsExisting(object client.Object) bool {
+// AllowsInTreeDisks reports whether a StorageBackend attaches disks that it did not make.
+func AllowsInTreeDisks(object client.Object) bool {
 	spec := object.(*stowagev1alpha1.StorageBackend).Spec
 	return spec.GCE != nil && spec.GCE.ExistingDisks
 }
 
-// IsByExisting reports whether a backend attached, or is about to attach, a disk that it did
+// IsInTreeDiskBy reports whether a backend attached, or is about to attach, a disk that it did
 // not make.
-func IsByExisting(attachment *storagev1.VolumeAttachment, name string) bool {
+func IsInTreeDiskBy(attachment *storagev1.VolumeAttachment, name string) bool {
 	intent, err := Of(attachment)
 	return err == nil && intent != nil && intent.Backend == name && volume.IsDiskPath(intent.Volume)
 }
 
-// IsExisting reports whether an attachment of ours is of a disk that Stowage did not make.
-func IsExisting(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume) bool {
-	return attach.IsExisting(pv) && attachment.Spec.Attacher == stowagev1alpha1.GCEDriver
+// IsInTreeDisk reports whether an attachment of ours is of a disk that Stowage did not make.
+func IsInTreeDisk(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume) bool {
+	return attach.IsInTreeDisk(pv) && attachment.Spec.Attacher == stowagev1alpha1.GCEDriver
 }
 
 // AttacherOf returns the backend's ability to attach volumes, or an error.

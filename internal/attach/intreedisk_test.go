@@ -16,8 +16,8 @@ import (
 
 const googleDriver = "pd.csi.storage.gke.io"
 
-// existingDisk is a volume object of source gcePersistentDisk.
-func existingDisk(changes ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
+// inTreeDisk is a volume object of source gcePersistentDisk.
+func inTreeDisk(changes ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 	return fixture.Volume("data", append([]func(*corev1.PersistentVolume){func(pv *corev1.PersistentVolume) {
 		pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: "legacy"}}
 	}}, changes...)...)
@@ -48,21 +48,21 @@ func TestWhichDiskAVolumeObjectMeansOnANode(t *testing.T) {
 		node *corev1.Node
 		says string
 	}{
-		{"that of the node's zone, where nothing says otherwise", existingDisk(), machineOf(machine, nil), ""},
-		{"that of its label", existingDisk(inZone(corev1.LabelTopologyZone, "europe-west3-a")), machineOf(machine, inA), ""},
-		{"that of its old label", existingDisk(inZone("failure-domain.beta.kubernetes.io/zone", "europe-west3-a")), machineOf(machine, nil), ""},
-		{"that of its affinity", existingDisk(within(corev1.LabelTopologyZone, "europe-west3-a")), machineOf(machine, inA), ""},
-		{"one of another zone, by its label", existingDisk(inZone(corev1.LabelTopologyZone, "europe-west3-b")), machineOf(machine, inA), "is in zone europe-west3-b"},
-		{"one of another zone, by its old label", existingDisk(inZone("failure-domain.beta.kubernetes.io/zone", "europe-west3-b")), machineOf(machine, nil), "is in zone europe-west3-b"},
-		{"one of another zone, by its affinity", existingDisk(within(corev1.LabelTopologyZone, "europe-west3-b")), machineOf(machine, inA), "nodeAffinity"},
-		{"one of a zone that the node only says to be in", existingDisk(within(corev1.LabelTopologyZone, "europe-west3-b")), machineOf(machine, inB), "correct the label"},
-		{"one of several zones", existingDisk(inZone(corev1.LabelTopologyZone, "europe-west3-a__europe-west3-b")), machineOf(machine, nil), "in several zones"},
-		{"none, on a node of nobody's", existingDisk(), machineOf("", nil), "no machine at Google"},
-		{"none, on another cloud's node", existingDisk(), machineOf("aws:///eu/i-1", nil), "no machine at Google"},
+		{"that of the node's zone, where nothing says otherwise", inTreeDisk(), machineOf(machine, nil), ""},
+		{"that of its label", inTreeDisk(inZone(corev1.LabelTopologyZone, "europe-west3-a")), machineOf(machine, inA), ""},
+		{"that of its old label", inTreeDisk(inZone("failure-domain.beta.kubernetes.io/zone", "europe-west3-a")), machineOf(machine, nil), ""},
+		{"that of its affinity", inTreeDisk(within(corev1.LabelTopologyZone, "europe-west3-a")), machineOf(machine, inA), ""},
+		{"one of another zone, by its label", inTreeDisk(inZone(corev1.LabelTopologyZone, "europe-west3-b")), machineOf(machine, inA), "is in zone europe-west3-b"},
+		{"one of another zone, by its old label", inTreeDisk(inZone("failure-domain.beta.kubernetes.io/zone", "europe-west3-b")), machineOf(machine, nil), "is in zone europe-west3-b"},
+		{"one of another zone, by its affinity", inTreeDisk(within(corev1.LabelTopologyZone, "europe-west3-b")), machineOf(machine, inA), "nodeAffinity"},
+		{"one of a zone that the node only says to be in", inTreeDisk(within(corev1.LabelTopologyZone, "europe-west3-b")), machineOf(machine, inB), "correct the label"},
+		{"one of several zones", inTreeDisk(inZone(corev1.LabelTopologyZone, "europe-west3-a__europe-west3-b")), machineOf(machine, nil), "in several zones"},
+		{"none, on a node of nobody's", inTreeDisk(), machineOf("", nil), "no machine at Google"},
+		{"none, on another cloud's node", inTreeDisk(), machineOf("aws:///eu/i-1", nil), "no machine at Google"},
 	} {
 		t.Run(story.name, func(t *testing.T) {
 			before := story.pv.DeepCopy()
-			got, err := attach.TranslateExisting(story.pv, story.node)
+			got, err := attach.TranslateInTreeDisk(story.pv, story.node)
 			if story.says != "" {
 				if err == nil || !strings.Contains(err.Error(), story.says) {
 					t.Errorf("got %v", err)
@@ -72,7 +72,7 @@ func TestWhichDiskAVolumeObjectMeansOnANode(t *testing.T) {
 			if err != nil || got.Spec.CSI.Driver != stowagev1alpha1.GCEDriver || got.Spec.CSI.VolumeHandle != "projects/demo/zones/europe-west3-a/disks/legacy" {
 				t.Fatalf("got %+v, %v", got, err)
 			}
-			if got.Name != before.Name || !volume.IsDiskPath(got.Spec.CSI.VolumeHandle) || !attach.IsExisting(story.pv) || story.pv.Spec.GCEPersistentDisk.PDName != "legacy" {
+			if got.Name != before.Name || !volume.IsDiskPath(got.Spec.CSI.VolumeHandle) || !attach.IsInTreeDisk(story.pv) || story.pv.Spec.GCEPersistentDisk.PDName != "legacy" {
 				t.Errorf("got %+v of %+v", got, story.pv)
 			}
 		})
@@ -80,11 +80,11 @@ func TestWhichDiskAVolumeObjectMeansOnANode(t *testing.T) {
 }
 
 func TestAnExistingDiskKeepsWhatItsVolumeObjectSays(t *testing.T) {
-	pv := existingDisk(func(pv *corev1.PersistentVolume) {
+	pv := inTreeDisk(func(pv *corev1.PersistentVolume) {
 		pv.Spec.GCEPersistentDisk.FSType, pv.Spec.GCEPersistentDisk.Partition, pv.Spec.GCEPersistentDisk.ReadOnly = "xfs", 2, true
 		pv.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 	})
-	got, err := attach.TranslateExisting(pv, machineOf("gce://demo/europe-west3-a/n1", nil))
+	got, err := attach.TranslateInTreeDisk(pv, machineOf("gce://demo/europe-west3-a/n1", nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestWhichNodesGetExistingDisksFromStowage(t *testing.T) {
 		{"one that nobody described", &corev1.Node{}, nil, false},
 		{"one that is gone", nil, with(follows, stowagev1alpha1.GCEDriver), false},
 	} {
-		if got := attach.AttachesExisting(story.node, story.drivers); got != story.want {
+		if got := attach.AttachesInTreeDisks(story.node, story.drivers); got != story.want {
 			t.Errorf("%s: %v", story.name, got)
 		}
 	}
@@ -132,8 +132,8 @@ func TestWhichNodesGetExistingDisksFromStowage(t *testing.T) {
 
 // Each driver waits until the other has let go of what may be the same disk.
 func TestADiskChangesHandsOnANodeOnlyOnceItWasLetGo(t *testing.T) {
-	pv := existingDisk()
-	ours, _, err := attach.OfExisting(pv, machineOf("gce://demo/europe-west3-a/"+here, nil))
+	pv := inTreeDisk()
+	ours, _, err := attach.OfInTreeDisk(pv, machineOf("gce://demo/europe-west3-a/"+here, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,14 +161,14 @@ func TestADiskChangesHandsOnANodeOnlyOnceItWasLetGo(t *testing.T) {
 		{"Google's", googles, nil, managed(), true},
 	} {
 		t.Run(story.name, func(t *testing.T) {
-			view := attach.View{Name: here, Node: story.node, Wanted: []attach.Volume{story.wanted}}
+			view := attach.View{Name: here, Node: story.node, Desired: []attach.Volume{story.wanted}}
 			for _, volume := range story.has {
 				view.Attachments = append(view.Attachments, attach.Attachment{Object: attachmentOn(here, volume), Volume: volume})
 			}
 			created := false
 			for _, step := range attach.Plan(view) {
 				created = created || step.Action == attach.Create
-				if step.Volume.Name == story.wanted.Name && !story.isCreated && (step.Action != attach.Wait || step.Cause != attach.Leaving) {
+				if step.Volume.Name == story.wanted.Name && !story.isCreated && (step.Action != attach.Wait || step.Cause != attach.Detaching) {
 					t.Errorf("it is to %+v", step)
 				}
 			}

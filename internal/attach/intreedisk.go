@@ -15,7 +15,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
-// An existing disk is a disk of Google's cloud that Stowage did not make, and that a
+// An in-tree disk is a disk of Google's cloud that Stowage did not make, and that a
 // PersistentVolume with a gcePersistentDisk source names. On a node with a kubelet, Google's
 // CSI driver attaches it. On a node without one, if the agent follows pods, Stowage attaches
 // it, under the name of its own driver and the disk's full path.
@@ -33,15 +33,15 @@ var zoneLabels = []string{corev1.LabelTopologyZone, corev1.LabelFailureDomainBet
 
 const zoneSeparator = "__"
 
-// IsExisting reports whether a PersistentVolume is of an existing disk.
-func IsExisting(pv *corev1.PersistentVolume) bool {
+// IsInTreeDisk reports whether a PersistentVolume is of an in-tree disk.
+func IsInTreeDisk(pv *corev1.PersistentVolume) bool {
 	return pv != nil && pv.Spec.GCEPersistentDisk != nil
 }
 
-// AttachesExisting reports whether Stowage attaches existing disks to a node: its agent
+// AttachesInTreeDisks reports whether Stowage attaches in-tree disks to a node: its agent
 // follows pods, it has no kubelet, and Google's driver is not there. One driver serves a node;
 // on all others nothing changes.
-func AttachesExisting(node *corev1.Node, drivers *storagev1.CSINode) bool {
+func AttachesInTreeDisks(node *corev1.Node, drivers *storagev1.CSINode) bool {
 	has := func(name string) bool {
 		return slices.ContainsFunc(drivers.Spec.Drivers, func(driver storagev1.CSINodeDriver) bool { return driver.Name == name })
 	}
@@ -50,12 +50,12 @@ func AttachesExisting(node *corev1.Node, drivers *storagev1.CSINode) bool {
 		has(stowagev1alpha1.GCEDriver) && !has(googleDriver)
 }
 
-// TranslateExisting returns the PersistentVolume of an existing disk with the source of
+// TranslateInTreeDisk returns the PersistentVolume of an in-tree disk with the source of
 // Stowage's driver. A disk can only be attached within its project and zone, so those of the
 // node's machine apply. The zone of the PersistentVolume has to agree: another disk in the
 // node's zone may have the same name.
-func TranslateExisting(pv *corev1.PersistentVolume, node *corev1.Node) (*corev1.PersistentVolume, error) {
-	project, zone, err := placeOf(node)
+func TranslateInTreeDisk(pv *corev1.PersistentVolume, node *corev1.Node) (*corev1.PersistentVolume, error) {
+	project, zone, err := projectAndZoneOf(node)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func TranslateExisting(pv *corev1.PersistentVolume, node *corev1.Node) (*corev1.
 	}
 	translated, err := translator.TranslateInTreePVToCSI(klog.Logger{}, pv)
 	if err != nil {
-		return nil, fmt.Errorf("finding out what disk volume %s is: %w", pv.Name, err)
+		return nil, fmt.Errorf("finding the disk of volume %s is: %w", pv.Name, err)
 	}
 	// The translation uses topology keys of Google's driver, which this node does not have.
 	translated.Spec.NodeAffinity = pv.Spec.NodeAffinity.DeepCopy()
@@ -73,7 +73,7 @@ func TranslateExisting(pv *corev1.PersistentVolume, node *corev1.Node) (*corev1.
 	return translated, nil
 }
 
-func placeOf(node *corev1.Node) (project, zone string, err error) {
+func projectAndZoneOf(node *corev1.Node) (project, zone string, err error) {
 	rest, is := strings.CutPrefix(node.Spec.ProviderID, "gce://")
 	parts := strings.Split(rest, "/")
 	if !is || len(parts) != 3 || slices.Contains(parts, "") {
@@ -84,12 +84,12 @@ func placeOf(node *corev1.Node) (project, zone string, err error) {
 
 func checkZone(pv *corev1.PersistentVolume, node *corev1.Node, zone string) error {
 	for _, label := range zoneLabels {
-		said, ofNode := pv.Labels[label], node.Labels[label]
+		ofVolume, ofNode := pv.Labels[label], node.Labels[label]
 		switch {
-		case strings.Contains(said, zoneSeparator):
-			return fmt.Errorf("the disk of volume %s is in several zones (%s), and such disks are attached by Google's CSI driver only", pv.Name, said)
-		case said != "" && said != zone:
-			return fmt.Errorf("the disk of volume %s is in zone %s, and node %s in zone %s", pv.Name, said, node.Name, zone)
+		case strings.Contains(ofVolume, zoneSeparator):
+			return fmt.Errorf("the disk of volume %s is in several zones (%s), and such disks are attached by Google's CSI driver only", pv.Name, ofVolume)
+		case ofVolume != "" && ofVolume != zone:
+			return fmt.Errorf("the disk of volume %s is in zone %s, and node %s in zone %s", pv.Name, ofVolume, node.Name, zone)
 		case ofNode != "" && ofNode != zone:
 			return fmt.Errorf("node %s has the label %s=%s, and its machine is in zone %s: correct the label", node.Name, label, ofNode, zone)
 		}
@@ -100,9 +100,9 @@ func checkZone(pv *corev1.PersistentVolume, node *corev1.Node, zone string) erro
 	return nil
 }
 
-// OfExisting returns the volume of an existing disk on a node that Stowage attaches it to.
-func OfExisting(pv *corev1.PersistentVolume, node *corev1.Node) (Volume, bool, error) {
-	translated, err := TranslateExisting(pv, node)
+// OfInTreeDisk returns the volume of an in-tree disk on a node that Stowage attaches it to.
+func OfInTreeDisk(pv *corev1.PersistentVolume, node *corev1.Node) (Volume, bool, error) {
+	translated, err := TranslateInTreeDisk(pv, node)
 	if err != nil {
 		return Volume{}, false, err
 	}
@@ -128,7 +128,7 @@ func mayBeSameDisk(volume Volume, driver, handle string) bool {
 	return true
 }
 
-// UsesSameDisk reports whether an attachment of Google's driver may be of the same existing
+// UsesSameDisk reports whether an attachment of Google's driver may be of the same in-tree
 // disk as a volume. An attachment of another PersistentVolume is recognised by its name, a
 // hash of one of the handles that Google's driver may use for the disk.
 func UsesSameDisk(object *storagev1.VolumeAttachment, pv *corev1.PersistentVolume) bool {

@@ -39,12 +39,12 @@ func TestWhichNodesMayOnlyAwaitAVolume(t *testing.T) {
 	} {
 		t.Run(story.name, func(t *testing.T) {
 			object := attachmentOn(here, a, madeAt(ago(10*time.Minute)), gone)
-			if got := attach.MayOnlyAwait(story.node, a.Name, object); got != story.may {
+			if got := attach.MayBePendingMount(story.node, a.Name, object); got != story.may {
 				t.Errorf("it may: %v", got)
 			}
 		})
 	}
-	if attach.MayOnlyAwait(managed(using(a), ready(time.Hour)), a.Name, attachmentOn(here, a)) {
+	if attach.MayBePendingMount(managed(using(a), ready(time.Hour)), a.Name, attachmentOn(here, a)) {
 		t.Error("a node awaits what nobody detaches")
 	}
 }
@@ -93,7 +93,7 @@ func TestWhichPodsOnlyAwaitTheirVolume(t *testing.T) {
 		{"one that ended", []*corev1.Pod{pod(phase(corev1.PodSucceeded))}, false},
 	} {
 		t.Run(story.name, func(t *testing.T) {
-			if got := attach.OnlyAwaited(story.pods); got != story.only {
+			if got := attach.ArePendingMounts(story.pods); got != story.only {
 				t.Errorf("it is only awaited: %v", got)
 			}
 		})

@@ -7,33 +7,33 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// MayOnlyAwait reports whether a volume in volumesInUse, but not in volumesAttached, may be a
+// MayBePendingMount reports whether a volume in volumesInUse, but not in volumesAttached, may be a
 // pending mount: a kubelet also lists what its pods wait for. Such a pod came back and waits
-// for this very detach: both would wait for ever. OnlyAwaited has to confirm it.
+// for this very detach: both would wait for ever. ArePendingMounts has to confirm it.
 //
 // It is false if the volume may have been removed from volumesAttached by force while it was
 // mounted. That happens to a node that was not Ready and became Ready since. It also happens
 // by the taint, which kube-controller-manager honors on Ready nodes, too.
-func MayOnlyAwait(node *corev1.Node, name corev1.UniqueVolumeName, attachment *storagev1.VolumeAttachment) bool {
+func MayBePendingMount(node *corev1.Node, name corev1.UniqueVolumeName, attachment *storagev1.VolumeAttachment) bool {
 	condition, deleted := ConditionOf(node), attachment.DeletionTimestamp
-	return !Told(node, name) && !attachment.CreationTimestamp.Before(&node.CreationTimestamp) &&
+	return !IsMarkedAttached(node, name) && !attachment.CreationTimestamp.Before(&node.CreationTimestamp) &&
 		condition.Ready && !condition.OutOfService &&
-		deleted != nil && !condition.Since.IsZero() && condition.Since.Before(deleted.Add(-settles))
+		deleted != nil && !condition.Since.IsZero() && condition.Since.Before(deleted.Add(-settleTime))
 }
 
-// OnlyAwaited reports whether all of a node's pods with a volume wait for it, and there is at
+// ArePendingMounts reports whether all of a node's pods with a volume wait for it, and there is at
 // least one. Without one, a volume that the node lists is mounted. Its pod may be gone, and
 // nothing may have checked the node before the attachment was deleted.
-func OnlyAwaited(pods []*corev1.Pod) bool {
-	return slices.ContainsFunc(pods, hasYetToMount) && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
+func ArePendingMounts(pods []*corev1.Pod) bool {
+	return slices.ContainsFunc(pods, isPendingMount) && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
 		// A pod that ended, and is not deleted, may exist for months.
-		return !hasYetToMount(pod) && (pod.DeletionTimestamp != nil || !HasStopped(pod))
+		return !isPendingMount(pod) && (pod.DeletionTimestamp != nil || !HasStopped(pod))
 	})
 }
 
-// hasYetToMount reports whether none of a pod's containers has ever started: a node mounts all
+// isPendingMount reports whether none of a pod's containers has ever started: a node mounts all
 // volumes of a pod before that.
-func hasYetToMount(pod *corev1.Pod) bool {
+func isPendingMount(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && (pod.Status.Phase == corev1.PodPending || pod.Status.Phase == "") &&
 		!slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
 			return condition.Type == corev1.PodReadyToStartContainers && condition.Status == corev1.ConditionTrue
