@@ -34,7 +34,7 @@ var _ = Describe("What a backend says is attached", func() {
 		w.settle()
 
 		expectAttached(w, attachment, pv, node)
-		Expect(w.told()).To(ContainElement(ContainSubstring("VolumeDetachedElsewhere node node-1: the volume was detached by somebody else")))
+		Expect(w.told()).To(ContainElement(ContainSubstring("VolumeDetachedElsewhere node node-1: the volume was detached outside of Stowage")))
 	})
 
 	DescribeTable("is no news where a list doesn't show it, because somebody replaced its labels",

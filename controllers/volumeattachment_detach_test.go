@@ -106,7 +106,7 @@ var _ = Describe("An attachment that is deleted", func() {
 		w.settle()
 
 		expectDetached(w, attachment, pv)
-		Expect(w.told()).To(ContainElement(ContainSubstring("ForcedDetachVolume taking it from node node-1, which has not let go of it")))
+		Expect(w.told()).To(ContainElement(ContainSubstring("ForcedDetachVolume detaching it from node node-1, which has not released it")))
 	})
 
 	It("is never forced by time where the policy is Never", func() {
@@ -194,7 +194,7 @@ var _ = Describe("An attachment that is deleted", func() {
 		w.delete(attachment)
 		w.clock.SetTime(time.Now())
 		w.settle()
-		expectStays(w, attachment, pv, "registered anew")
+		expectStays(w, attachment, pv, "registered again")
 
 		w.clock.SetTime(time.Now().Add(2 * time.Minute))
 		w.settle()
@@ -266,7 +266,7 @@ var _ = Describe("An attachment that is deleted", func() {
 
 		_, _ = w.attachments.Reconcile(GinkgoT().Context(), wake.Request(attachment))
 
-		expectStays(w, attachment, pv, "nothing tells which disk is attached")
+		expectStays(w, attachment, pv, "nothing records which disk is attached")
 	})
 
 	It("takes no other volume from the node, whatever a user wrote on it", func() {

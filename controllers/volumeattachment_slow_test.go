@@ -183,7 +183,7 @@ func (w *world) roundOfAttachments() error {
 	return nil
 }
 
-var forcedFromNode1 = ContainSubstring("ForcedDetachVolume taking it from node node-1, which has not let go of it")
+var forcedFromNode1 = ContainSubstring("ForcedDetachVolume detaching it from node node-1, which has not released it")
 
 // countsForced has what is taken by force counted.
 func countsForced(w *world) (count func() float64) {

@@ -45,7 +45,7 @@ var _ = DescribeTable("An attachment that changes wakes itself",
 		after := before.DeepCopy()
 		after.ResourceVersion = "2"
 		change(after)
-		Expect(volumeattachment.ExceptOwnWords.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(wakes))
+		Expect(volumeattachment.ExceptOwnErrors.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(wakes))
 	},
 	Entry("not when it says why it fails", func(attachment *storagev1.VolumeAttachment) {
 		attachment.Status.AttachError = &storagev1.VolumeError{Message: "no room"}

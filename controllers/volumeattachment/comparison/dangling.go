@@ -22,32 +22,32 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// endStrays records events about dangling attachments, and detaches those that were seen for a
+// detachDangling records events about dangling attachments, and detaches those that were seen for a
 // whole interval.
 //
 // It detaches nothing itself. It creates a VolumeAttachment; the reconciler of
 // VolumeAttachments deletes it and then detaches the volume like any other. If a pod needs the
 // volume there meanwhile, its attachment has the same name and cannot be created. So no volume
 // is detached that was just requested.
-func (r *Comparer) endStrays(ctx context.Context, object *stowagev1alpha1.StorageBackend, held []backend.Attached) error {
-	strays, err := r.strays(ctx, object, held)
+func (r *Comparer) detachDangling(ctx context.Context, object *stowagev1alpha1.StorageBackend, held []backend.Attached) error {
+	dangling, err := r.dangling(ctx, object, held)
 	if err != nil {
 		return err
 	}
 	if r.storage.Metrics != nil {
-		r.storage.Metrics.Compared(object.Name, len(strays))
+		r.storage.Metrics.Compared(object.Name, len(dangling))
 	}
-	for stray, sighting := range r.see(object.Name, strays) {
-		node, err := r.nodeOf(ctx, stray.ProviderID)
+	for attached, seen := range r.markSeen(object.Name, dangling) {
+		node, err := r.nodeOf(ctx, attached.ProviderID)
 		if err != nil {
 			return err
 		}
 		switch {
-		case !sighting.again:
-			r.tellOfStray(object, stray, node)
-		case node == nil || r.clock.Since(sighting.since) < r.interval:
+		case !seen.again:
+			r.recordDangling(object, attached, node)
+		case node == nil || r.clock.Since(seen.since) < r.interval:
 		default:
-			if err := r.end(ctx, object, stray, node); err != nil {
+			if err := r.createDangling(ctx, object, attached, node); err != nil {
 				return err
 			}
 		}
@@ -55,40 +55,41 @@ func (r *Comparer) endStrays(ctx context.Context, object *stowagev1alpha1.Storag
 	return nil
 }
 
-// strays returns the dangling attachments. The cache only saves live reads.
-func (r *Comparer) strays(ctx context.Context, object *stowagev1alpha1.StorageBackend, held []backend.Attached) ([]backend.Attached, error) {
+// dangling returns the dangling attachments. The cache only saves live reads.
+func (r *Comparer) dangling(ctx context.Context, object *stowagev1alpha1.StorageBackend, held []backend.Attached) ([]backend.Attached, error) {
 	attachments := &storagev1.VolumeAttachmentList{}
 	if err := r.client.List(ctx, attachments, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the attachments: %w", err)
 	}
-	unasked, err := r.unasked(ctx, object, liveread.GroupAttachments(attachments.Items), held)
-	if err != nil || len(unasked) == 0 {
+	found, err := r.withoutObject(ctx, object, liveread.GroupAttachments(attachments.Items), held)
+	if err != nil || len(found) == 0 {
 		return nil, err
 	}
 	all, err := r.shared.Attachments.Get(ctx, struct{}{})
 	if err != nil {
 		return nil, err
 	}
-	return r.unasked(ctx, object, all, unasked)
+	return r.withoutObject(ctx, object, all, found)
 }
 
-func (r *Comparer) unasked(ctx context.Context, object *stowagev1alpha1.StorageBackend, all liveread.Attachments, held []backend.Attached) ([]backend.Attached, error) {
+// withoutObject returns those of held without a VolumeAttachment.
+func (r *Comparer) withoutObject(ctx context.Context, object *stowagev1alpha1.StorageBackend, all liveread.Attachments, held []backend.Attached) ([]backend.Attached, error) {
 	driver := backend.DriverOf(object)
-	var unasked []backend.Attached
+	var found []backend.Attached
 	for _, attached := range held {
 		volumes, err := r.volumesFor(ctx, driver, attached.ID)
 		if err != nil {
 			return nil, err
 		}
-		asking := slices.Clone(all.Handle[volume.Key(driver, attached.ID)])
+		objects := slices.Clone(all.Handle[volume.Key(driver, attached.ID)])
 		for i := range volumes {
-			asking = append(asking, all.Volume[volumes[i].Name]...)
+			objects = append(objects, all.Volume[volumes[i].Name]...)
 		}
-		if !slices.ContainsFunc(asking, func(attachment *storagev1.VolumeAttachment) bool { return mayBeOn(attachment, attached.ProviderID) }) {
-			unasked = append(unasked, attached)
+		if !slices.ContainsFunc(objects, func(attachment *storagev1.VolumeAttachment) bool { return mayBeOn(attachment, attached.ProviderID) }) {
+			found = append(found, attached)
 		}
 	}
-	return unasked, nil
+	return found, nil
 }
 
 // mayBeOn reports whether an attachment is, or may be, to a machine.
@@ -104,25 +105,25 @@ func (r *Comparer) volumesFor(ctx context.Context, driver, id string) ([]corev1.
 	return volumes.Items, wrap.Error(err, "listing the volumes of handle %s", id)
 }
 
-// sighting is when a dangling attachment was first seen, and whether it was seen before.
-type sighting struct {
+// firstSeen is when a dangling attachment was first seen, and whether it was seen before.
+type firstSeen struct {
 	since time.Time
 	again bool
 }
 
-// see stores the dangling attachments of a backend and returns when each was first seen.
-func (r *Comparer) see(name string, strays []backend.Attached) map[backend.Attached]sighting {
+// markSeen stores the dangling attachments of a backend and returns when each was first seen.
+func (r *Comparer) markSeen(name string, dangling []backend.Attached) map[backend.Attached]firstSeen {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before, now := r.seen[name], map[backend.Attached]sighting{}
-	for _, stray := range strays {
-		now[stray] = sighting{since: r.clock.Now()}
-		if first, known := before[stray]; known {
-			now[stray] = sighting{since: first.since, again: true}
+	before, now := r.seen[name], map[backend.Attached]firstSeen{}
+	for _, attached := range dangling {
+		now[attached] = firstSeen{since: r.clock.Now()}
+		if first, known := before[attached]; known {
+			now[attached] = firstSeen{since: first.since, again: true}
 		}
 	}
 	if r.seen == nil {
-		r.seen = map[string]map[backend.Attached]sighting{}
+		r.seen = map[string]map[backend.Attached]firstSeen{}
 	}
 	r.seen[name] = now
 	if len(now) == 0 {
@@ -145,39 +146,39 @@ func (r *Comparer) nodeOf(ctx context.Context, providerID string) (*corev1.Node,
 	return nil, nil
 }
 
-func (r *Comparer) tellOfStray(object *stowagev1alpha1.StorageBackend, stray backend.Attached, node *corev1.Node) {
-	const what = "volume %s is attached to %s, and no VolumeAttachment asks for it: "
+func (r *Comparer) recordDangling(object *stowagev1alpha1.StorageBackend, attached backend.Attached, node *corev1.Node) {
+	const what = "volume %s is attached to %s, and no VolumeAttachment requests it: "
 	if node == nil {
 		r.events.Eventf(object, nil, corev1.EventTypeWarning, "StrayAttachment", "Compare",
-			what+"that is no node of this cluster, so detach it there if nobody needs it", stray.ID, stray.ProviderID)
+			what+"that is no node of this cluster, so detach it there if nothing needs it", attached.ID, attached.ProviderID)
 		return
 	}
 	r.events.Eventf(object, nil, corev1.EventTypeWarning, "StrayAttachment", "Compare",
-		what+"it is detached after %s, unless node %s uses it", stray.ID, stray.ProviderID, r.interval, node.Name)
+		what+"it is detached after %s, unless node %s uses it", attached.ID, attached.ProviderID, r.interval, node.Name)
 }
 
-// end creates an attachment that its reconciler deletes.
-func (r *Comparer) end(ctx context.Context, object *stowagev1alpha1.StorageBackend, stray backend.Attached, node *corev1.Node) error {
-	said, err := json.Marshal(attachintent.Intent{Backend: object.Name, Volume: stray.ID, Instance: stray.ProviderID})
+// createDangling creates an attachment that its reconciler deletes.
+func (r *Comparer) createDangling(ctx context.Context, object *stowagev1alpha1.StorageBackend, attached backend.Attached, node *corev1.Node) error {
+	record, err := json.Marshal(attachintent.Intent{Backend: object.Name, Volume: attached.ID, Instance: attached.ProviderID})
 	if err != nil {
 		return err
 	}
-	volumes, err := r.volumesFor(ctx, backend.DriverOf(object), stray.ID)
+	volumes, err := r.volumesFor(ctx, backend.DriverOf(object), attached.ID)
 	if err != nil {
 		return err
 	}
 	// If the PersistentVolume is gone, the record on the attachment is enough.
-	objectName := stray.ID
+	objectName := attached.ID
 	for i := range volumes {
 		objectName = volumes[i].Name
 	}
 	driver := backend.DriverOf(object)
 	attachment := &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:       volume.AttachmentName(driver, stray.ID, node.Name),
+			Name:       volume.AttachmentName(driver, attached.ID, node.Name),
 			Finalizers: []string{attachintent.Finalizer(driver)},
 			Annotations: map[string]string{
-				stowagev1alpha1.AttachmentAnnotation: string(said), stowagev1alpha1.StrayAnnotation: "true",
+				stowagev1alpha1.AttachmentAnnotation: string(record), stowagev1alpha1.StrayAnnotation: "true",
 			},
 		},
 		Spec: storagev1.VolumeAttachmentSpec{
@@ -186,7 +187,7 @@ func (r *Comparer) end(ctx context.Context, object *stowagev1alpha1.StorageBacke
 		},
 	}
 	if err := r.client.Create(ctx, attachment); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("creating the attachment %s, to end it: %w", attachment.Name, err)
+		return fmt.Errorf("creating the attachment %s, to detach its volume: %w", attachment.Name, err)
 	}
 	return nil
 }

@@ -19,10 +19,18 @@ import (
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
-// translateExisting finds the disk, from the node as it is now: the attachment may have been
+// inTreeDisks finds the backends of in-tree disks.
+type inTreeDisks struct {
+	client   client.Reader
+	live     client.Reader
+	shared   liveread.Reads
+	backends backends
+}
+
+// translate finds the disk, from the node as it is now: the attachment may have been
 // created before another driver began to serve the node.
-func (r *Reconciler) translateExisting(ctx context.Context, a *attaching) error {
-	node, err := r.liveNode(ctx, a.attachment.Spec.NodeName)
+func (r inTreeDisks) translate(ctx context.Context, a *attaching) error {
+	node, err := liveNode(ctx, r.shared, a.attachment.Spec.NodeName)
 	if err != nil {
 		return err
 	}
@@ -41,31 +49,27 @@ func (r *Reconciler) translateExisting(ctx context.Context, a *attaching) error 
 	a.node = node
 	handle := a.volume.Spec.CSI.VolumeHandle
 	if a.attachment.Name != volume.AttachmentName(stowagev1alpha1.GCEDriver, handle, node.Name) {
-		return backend.Invalid.Errorf("the attachment hasn't the name of disk %s on node %s: delete it, so that it is made again", handle, node.Name)
+		return backend.Invalid.Errorf("the attachment hasn't the name of disk %s on node %s: delete it, so that it is created again", handle, node.Name)
 	}
 	return nil
 }
 
-// getExistingAttacher finds the backend that attaches a disk: the one in the attachment's
+// getAttacher finds the backend that attaches a disk: the one in the attachment's
 // record, or the only one for the disk's project and zone.
-func (r *Reconciler) getExistingAttacher(ctx context.Context, a *attaching) error {
-	name, err := r.existingBackend(ctx, a)
+func (r inTreeDisks) getAttacher(ctx context.Context, a *attaching) error {
+	name, err := r.backendName(ctx, a)
 	if err != nil {
 		return err
 	}
-	if err := r.checkExistingBackend(ctx, name, a.volume); err != nil {
+	if err := r.checkBackend(ctx, name, a.volume); err != nil {
 		return err
 	}
-	_, opened, err := r.getBackend(ctx, a.attachment, name)
-	if err != nil {
-		return err
-	}
-	a.volume.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute] = name
-	a.attacher, err = attachintent.AttacherOf(opened, name)
+	found, err := r.backends.get(ctx, a.attachment, name)
+	a.volume.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute], a.attacher = name, found.attacher
 	return err
 }
 
-func (r *Reconciler) existingBackend(ctx context.Context, a *attaching) (string, error) {
+func (r inTreeDisks) backendName(ctx context.Context, a *attaching) (string, error) {
 	intent, err := attachintent.Of(a.attachment)
 	if err != nil {
 		return "", err
@@ -73,14 +77,14 @@ func (r *Reconciler) existingBackend(ctx context.Context, a *attaching) (string,
 	if intent != nil {
 		return intent.Backend, nil
 	}
-	backends := &stowagev1alpha1.StorageBackendList{}
-	if err := r.client.List(ctx, backends); err != nil {
+	objects := &stowagev1alpha1.StorageBackendList{}
+	if err := r.client.List(ctx, objects); err != nil {
 		return "", fmt.Errorf("listing the StorageBackends: %w", err)
 	}
 	var fitting []string
-	for i := range backends.Items {
-		if whyNotFor(&backends.Items[i], a.volume) == "" {
-			fitting = append(fitting, backends.Items[i].Name)
+	for i := range objects.Items {
+		if whyNotFor(&objects.Items[i], a.volume) == "" {
+			fitting = append(fitting, objects.Items[i].Name)
 		}
 	}
 	handle := a.volume.Spec.CSI.VolumeHandle
@@ -95,8 +99,8 @@ func (r *Reconciler) existingBackend(ctx context.Context, a *attaching) (string,
 	}
 }
 
-// checkExistingBackend checks, live, whether a backend is for a disk.
-func (r *Reconciler) checkExistingBackend(ctx context.Context, name string, volume *corev1.PersistentVolume) error {
+// checkBackend checks, live, whether a backend is for a disk.
+func (r inTreeDisks) checkBackend(ctx context.Context, name string, volume *corev1.PersistentVolume) error {
 	object, err := r.shared.Backends.Get(ctx, name)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -110,7 +114,7 @@ func (r *Reconciler) checkExistingBackend(ctx context.Context, name string, volu
 	return nil
 }
 
-// whyNotFor returns why a backend does not attach an existing disk, or "".
+// whyNotFor returns why a backend does not attach an in-tree disk, or "".
 func whyNotFor(object *stowagev1alpha1.StorageBackend, volume *corev1.PersistentVolume) string {
 	parts := strings.Split(volume.Spec.CSI.VolumeHandle, "/")
 	spec := object.Spec.GCE
@@ -125,28 +129,11 @@ func whyNotFor(object *stowagev1alpha1.StorageBackend, volume *corev1.Persistent
 	return ""
 }
 
-// confirmExisting checks the backend of a disk again, after it was recorded: the deletion of a
+// confirm checks the backend of a disk again, after it was recorded: the deletion of a
 // backend looks for these records. One of the two sees the other.
-func (r *Reconciler) confirmExisting(ctx context.Context, a *attaching) error {
+func (r inTreeDisks) confirm(ctx context.Context, a *attaching) error {
 	if !attachintent.IsInTreeDisk(a.attachment, a.pv) {
 		return nil
 	}
-	return r.checkExistingBackend(ctx, a.volume.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute], a.volume)
-}
-
-// comesAfterGoogle returns an error if an attachment of Google's driver exists for the same
-// existing disk. On the same node it always does, on others unless this volume is read-only.
-// Google's attacher does not check for other attachments, so this one must.
-func (a *attaching) comesAfterGoogle(all liveread.Attachments) error {
-	if !attachintent.IsInTreeDisk(a.attachment, a.pv) {
-		return nil
-	}
-	for _, other := range all.Google {
-		if !attach.UsesSameDisk(other, a.volume) || volume.IsReadOnly(a.volume) && other.Spec.NodeName != a.attachment.Spec.NodeName {
-			continue
-		}
-		return backend.Conflict.Errorf("disk %s is attached to node %s by CSI driver %s, or about to be (VolumeAttachment %s): waiting until that is gone",
-			a.volume.Spec.CSI.VolumeHandle, other.Spec.NodeName, attachintent.GoogleDriver, other.Name)
-	}
-	return nil
+	return r.checkBackend(ctx, a.volume.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute], a.volume)
 }
