@@ -1,8 +1,6 @@
 package audit
 
 import (
-	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -41,8 +39,8 @@ type auditPasses struct {
 	passes map[types.NamespacedName]*auditPass
 }
 
-// goingOn returns the unfinished audit of a backend, or nil.
-func (p *auditPasses) goingOn(object *stowagev1alpha1.StorageBackend, now time.Time) *auditPass {
+// unfinished returns the unfinished audit of a backend, or nil.
+func (p *auditPasses) unfinished(object *stowagev1alpha1.StorageBackend, now time.Time) *auditPass {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	pass := p.passes[client.ObjectKeyFromObject(object)]
@@ -61,57 +59,8 @@ func (p *auditPasses) keep(object *stowagev1alpha1.StorageBackend, pass *auditPa
 	p.passes[client.ObjectKeyFromObject(object)] = pass
 }
 
-func (p *auditPasses) end(object *stowagev1alpha1.StorageBackend) {
-	p.forget(client.ObjectKeyFromObject(object))
-}
-
 func (p *auditPasses) forget(name types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.passes, name)
-}
-
-// readPage reads one more page of what a backend holds. After an error the same page is read
-// again.
-func (r *Auditor) readPage(ctx context.Context, object *stowagev1alpha1.StorageBackend, opened backend.Backend) (*auditPass, error) {
-	known, err := takeCensus(ctx, r.client, object)
-	if err != nil {
-		return nil, err
-	}
-	pass := r.passes.goingOn(object, r.clock.Now())
-	if pass == nil {
-		pass = &auditPass{uid: object.UID, made: known.made, held: map[string]bool{}}
-	}
-	asking, cancel := context.WithTimeout(ctx, auditTimeout)
-	defer cancel()
-	page, next, err := backend.ListAfter(asking, opened, pass.next)
-	if err != nil {
-		return nil, fmt.Errorf("listing what StorageBackend %s holds: %w", object.Name, err)
-	}
-	for _, volume := range page {
-		pass.held[volume.ID] = true
-		if !known.knows(volume) {
-			pass.unknown = append(pass.unknown, volume)
-		}
-	}
-	pass.next, pass.read = next, r.clock.Now()
-	r.passes.keep(object, pass)
-	return pass, nil
-}
-
-// compare finds orphans and lost volumes.
-func (r *Auditor) compare(ctx context.Context, object *stowagev1alpha1.StorageBackend, pass *auditPass) (findings, error) {
-	found := findings{held: pass.held, retained: int32(len(pass.unknown))}
-	lost := notHeld(pass.made, pass.held)
-	if len(lost) == 0 && allRetained(pass.unknown) {
-		// The cache only saves live reads: it has records of all held volumes.
-		return found, nil
-	}
-	now, err := takeCensus(ctx, r.live, object)
-	if err != nil {
-		return findings{}, err
-	}
-	found.orphans, found.retained, found.living = now.orphans(pass.unknown), now.retained(pass.unknown), now.living
-	found.lost = both(lost, notHeld(now.made, pass.held))
-	return found, nil
 }

@@ -17,13 +17,13 @@ import (
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
-// census is what the cluster records of the storage of one backend.
-type census struct {
+// snapshot is what the cluster records of the storage of one backend.
+type snapshot struct {
 	driver string
-	// living maps the UIDs of live claims to the volumes that they are bound to, or "". making
+	// live maps the UIDs of live claims to the volumes that they are bound to, or "". pending
 	// has those of them with a pending operation.
-	living map[types.UID]string
-	making map[types.UID]bool
+	live    map[types.UID]string
+	pending map[types.UID]bool
 	// recorded has the driver and handle of all PersistentVolumes.
 	recorded map[string]bool
 	// made are the PersistentVolumes of the backend that must have storage.
@@ -36,58 +36,58 @@ type madeVolume struct {
 	name, handle string
 }
 
-// takeCensus reads the cache, or the API server itself: claims first.
-func takeCensus(ctx context.Context, reader client.Reader, object *stowagev1alpha1.StorageBackend) (census, error) {
-	c := census{
+// takeSnapshot reads the cache, or the API server itself: claims first.
+func takeSnapshot(ctx context.Context, reader client.Reader, object *stowagev1alpha1.StorageBackend) (snapshot, error) {
+	s := snapshot{
 		driver: backend.DriverOf(object),
-		living: map[types.UID]string{}, making: map[types.UID]bool{}, recorded: map[string]bool{},
+		live:   map[types.UID]string{}, pending: map[types.UID]bool{}, recorded: map[string]bool{},
 	}
 	claims, volumes := &corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}
 	for _, list := range []client.ObjectList{claims, volumes} {
 		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return c, fmt.Errorf("listing what records the storage of StorageBackend %s: %w", object.Name, err)
+			return s, fmt.Errorf("listing what records the storage of StorageBackend %s: %w", object.Name, err)
 		}
 	}
 	for i := range claims.Items {
 		claim := &claims.Items[i]
-		c.living[claim.UID] = ""
+		s.live[claim.UID] = ""
 		if binder.Completed(claim) {
-			c.living[claim.UID] = claim.Spec.VolumeName
+			s.live[claim.UID] = claim.Spec.VolumeName
 		}
-		c.making[claim.UID] = provisioned.HasIntent(claim)
+		s.pending[claim.UID] = provisioned.HasIntent(claim)
 	}
 	for i := range volumes.Items {
-		c.add(&volumes.Items[i], object.Name)
+		s.add(&volumes.Items[i], object.Name)
 	}
-	return c, nil
+	return s, nil
 }
 
 // add counts a PersistentVolume. One that is being deleted still records its storage, but may
 // lose it at any moment.
-func (c *census) add(pv *corev1.PersistentVolume, name string) {
+func (s *snapshot) add(pv *corev1.PersistentVolume, name string) {
 	for _, handle := range index.HandleOf(pv) {
-		c.recorded[handle] = true
+		s.recorded[handle] = true
 	}
-	if provisioned.Here(pv) && pv.DeletionTimestamp.IsZero() && pv.Spec.CSI.Driver == c.driver && slices.Contains(index.BackendOf(pv), name) {
-		c.made = append(c.made, madeVolume{pv.UID, pv.Name, pv.Spec.CSI.VolumeHandle})
+	if provisioned.Here(pv) && pv.DeletionTimestamp.IsZero() && pv.Spec.CSI.Driver == s.driver && slices.Contains(index.BackendOf(pv), name) {
+		s.made = append(s.made, madeVolume{pv.UID, pv.Name, pv.Spec.CSI.VolumeHandle})
 	}
 }
 
-// knows reports whether the cluster has a record of a volume that a backend holds.
-func (c *census) knows(held backend.Held) bool {
-	return c.recorded[volume.Key(c.driver, held.ID)] || c.making[held.Claim.UID]
+// hasRecord reports whether the cluster has a record of a volume that a backend holds.
+func (s *snapshot) hasRecord(held backend.Held) bool {
+	return s.recorded[volume.Key(s.driver, held.ID)] || s.pending[held.Claim.UID]
 }
 
 // orphans returns the held volumes without a record that no person marked to be kept.
-func (c *census) orphans(held []backend.Held) []backend.Held {
-	return slices.DeleteFunc(slices.Clone(held), func(volume backend.Held) bool { return volume.Retained || c.knows(volume) })
+func (s *snapshot) orphans(held []backend.Held) []backend.Held {
+	return slices.DeleteFunc(slices.Clone(held), func(volume backend.Held) bool { return volume.Retained || s.hasRecord(volume) })
 }
 
 // retained counts the held volumes without a record that a person marked to be kept.
-func (c *census) retained(held []backend.Held) int32 {
+func (s *snapshot) retained(held []backend.Held) int32 {
 	count := int32(0)
 	for _, volume := range held {
-		if volume.Retained && !c.knows(volume) {
+		if volume.Retained && !s.hasRecord(volume) {
 			count++
 		}
 	}

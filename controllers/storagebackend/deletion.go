@@ -19,13 +19,20 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
+// deletion releases deleted backends.
+type deletion struct {
+	client  client.Client
+	live    client.Reader
+	classes classes
+}
+
 // finish releases a deleted backend once nothing needs it. It deletes the class first, so that
 // no new volumes come, and then waits for the volumes.
-func (r *Reconciler) finish(ctx context.Context, object *stowagev1alpha1.StorageBackend) (ctrl.Result, error) {
+func (r deletion) finish(ctx context.Context, object *stowagev1alpha1.StorageBackend) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(object, stowagev1alpha1.BackendInUseFinalizer) {
 		return ctrl.Result{}, nil
 	}
-	if err := r.removeClassesBut(ctx, object, ""); err != nil {
+	if err := r.classes.deleteBut(ctx, object, ""); err != nil {
 		return ctrl.Result{}, err
 	}
 	// The cache only saves live reads: a live read has to confirm that nothing needs the
@@ -64,7 +71,7 @@ func findUser(ctx context.Context, reader client.Reader, name string) (string, e
 		}
 	}
 	for i := range claims.Items {
-		if noted, err := provisioned.IntentOf(&claims.Items[i]); err == nil && noted.Backend == name {
+		if intent, err := provisioned.IntentOf(&claims.Items[i]); err == nil && intent.Backend == name {
 			return adviceOnClaim(&claims.Items[i]), nil
 		}
 	}

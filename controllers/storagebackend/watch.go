@@ -4,51 +4,60 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
 const (
-	mebi = 1 << 20
+	// countDelay is the delay after a volume was created or deleted, before volumes are counted.
+	countDelay = time.Second
 	// sumDelay is the delay after a change of one disk's space, before the space of all disks
 	// is added up.
 	sumDelay = 10 * time.Second
 )
 
-// reportCapacity sets the backend's capacity, if the backend can report it. While the storage
-// does not answer, the last value stays. Of disks on nodes, the existing ones count.
-func (r *Reconciler) reportCapacity(ctx context.Context, object *stowagev1alpha1.StorageBackend, opened backend.Backend) {
-	reporter, can := backend.As[backend.CapacityReporter](opened)
-	if !can {
-		object.Status.Capacity = nil
-		return
+// countedLater wakes the backend of a volume that is created or deleted, after a delay: one
+// count, and one write, covers many.
+func countedLater() handler.EventHandler {
+	count := func(object client.Object, queue wake.Queue) {
+		for _, name := range index.BackendOf(object.(*corev1.PersistentVolume)) {
+			queue.AddAfter(wake.RequestNamed(name), countDelay)
+		}
 	}
-	if object.Spec.Local == nil && !meta.IsStatusConditionTrue(object.Status.Conditions, stowagev1alpha1.ReachableCondition) {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	space, err := reporter.Space(ctx)
-	if err != nil {
-		return
-	}
-	object.Status.Capacity = &stowagev1alpha1.BackendCapacity{Total: rounded(space.Total), Used: rounded(space.Used)}
-	if r.storage.Metrics != nil {
-		r.storage.Metrics.Filled(object.Name, space)
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, queue wake.Queue) { count(e.Object, queue) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, queue wake.Queue) { count(e.Object, queue) },
 	}
 }
 
-// rounded returns a quantity in whole MiB: people read it, and a few bytes are no reason for a
-// write. It rounds down, because a total that is rounded up would exceed the space.
-func rounded(quantity resource.Quantity) *resource.Quantity {
-	return resource.NewQuantity(quantity.Value()/mebi*mebi, resource.BinarySI)
+func backendOfLocalVolume(_ context.Context, object client.Object) []reconcile.Request {
+	return []reconcile.Request{wake.RequestNamed(object.(*stowagev1alpha1.LocalVolume).Spec.Backend)}
+}
+
+// localBackends wakes the backends with storage on nodes.
+func localBackends(cache client.Reader) handler.MapFunc {
+	return func(ctx context.Context, _ client.Object) []reconcile.Request {
+		objects := &stowagev1alpha1.StorageBackendList{}
+		if err := cache.List(ctx, objects, wake.Unhurried); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "listing backends")
+		}
+		var requests []reconcile.Request
+		for _, object := range objects.Items {
+			if object.Spec.Local != nil {
+				requests = append(requests, wake.RequestNamed(object.Name))
+			}
+		}
+		return requests
+	}
 }
 
 // probedSoon wakes the backend of a disk: at once if the disk's readiness changed, else after
