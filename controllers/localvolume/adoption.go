@@ -19,18 +19,18 @@ import (
 // uidLength is the length of the UIDs that API servers generate.
 const uidLength = 36
 
-// standsForLocal reports whether a PersistentVolume refers to a volume on a node's disk. One
+// isLocal reports whether a PersistentVolume refers to a volume on a node's disk. One
 // that is being deleted recreates nothing: its policy could remove data that a person kept by
 // removing a finalizer.
-func standsForLocal(pv *corev1.PersistentVolume) bool {
+func isLocal(pv *corev1.PersistentVolume) bool {
 	return pv.DeletionTimestamp.IsZero() && pv.Spec.CSI != nil && pv.Spec.CSI.Driver == stowagev1alpha1.LocalDriver &&
 		pv.Spec.CSI.VolumeHandle != "" && len(index.BackendOf(pv)) > 0
 }
 
-// offer returns what the agent found on a disk for a volume without a LocalVolume. The status
+// foundOn returns what the agent found on a disk for a volume without a LocalVolume. The status
 // may list only some of the volumes. Those that sort after the last listed one count as
-// offered, too: the agent adopts nothing that is not there.
-func offer(disk *stowagev1alpha1.LocalDisk, handle string) (stowagev1alpha1.UnrecordedVolume, bool) {
+// found, too: the agent adopts nothing that is not there.
+func foundOn(disk *stowagev1alpha1.LocalDisk, handle string) (stowagev1alpha1.UnrecordedVolume, bool) {
 	there := disk.Status.Unrecorded
 	if there == nil || disk.Status.Identity == nil || !meta.IsStatusConditionTrue(disk.Status.Conditions, stowagev1alpha1.ReadyCondition) {
 		return stowagev1alpha1.UnrecordedVolume{}, false
@@ -51,13 +51,13 @@ func offer(disk *stowagev1alpha1.LocalDisk, handle string) (stowagev1alpha1.Unre
 func localVolumeFor(pv *corev1.PersistentVolume, disk *stowagev1alpha1.LocalDisk, there stowagev1alpha1.UnrecordedVolume) (*stowagev1alpha1.LocalVolume, error) {
 	source := pv.Spec.CSI
 	at := path.Join(string(disk.Spec.Path), there.ID)
-	if wanted := source.VolumeAttributes[stowagev1alpha1.PathAttribute]; wanted != at {
-		return nil, backend.Invalid.Errorf("the volumeAttribute %s is %q, and the volume lies in %s: make the PersistentVolume anew with that",
-			stowagev1alpha1.PathAttribute, wanted, at)
+	if recorded := source.VolumeAttributes[stowagev1alpha1.PathAttribute]; recorded != at {
+		return nil, backend.Invalid.Errorf("the volumeAttribute %s is %q, and the volume lies in %s: create the PersistentVolume again with that",
+			stowagev1alpha1.PathAttribute, recorded, at)
 	}
 	layout := stowagev1alpha1.LocalLayout(source.VolumeAttributes[stowagev1alpha1.LayoutAttribute])
 	if there.Layout != "" && layout != there.Layout || layout == "" {
-		return nil, backend.Invalid.Errorf("the volumeAttribute %s is %q, and the volume's owner record says %q: make the PersistentVolume anew with that",
+		return nil, backend.Invalid.Errorf("the volumeAttribute %s is %q, and the volume's owner record says %q: create the PersistentVolume again with that",
 			stowagev1alpha1.LayoutAttribute, layout, there.Layout)
 	}
 	claim, err := originalClaim(pv, there)
@@ -100,7 +100,7 @@ func originalClaim(pv *corev1.PersistentVolume, there stowagev1alpha1.Unrecorded
 		claim.UID = types.UID(there.ID[start : start+uidLength])
 	}
 	if !provisioned.IsVolumeIDOf(there.ID, claim.UID) {
-		return claim, backend.Invalid.Errorf("the volumeHandle %s isn't one that Stowage makes: pvc-<uid of the claim>", there.ID)
+		return claim, backend.Invalid.Errorf("the volumeHandle %s isn't one that Stowage creates: pvc-<uid of the claim>", there.ID)
 	}
 	return claim, nil
 }

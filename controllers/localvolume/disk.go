@@ -2,15 +2,12 @@ package localvolume
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,23 +16,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
-	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/room"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-const (
-	// diskWorkers is the number of concurrent reconciles.
-	diskWorkers = 8
-	// nameHash is the number of hexadecimal digits that stand for a name that may be too long.
-	nameHash = 16
-)
+// diskWorkers is the number of concurrent reconciles.
+const diskWorkers = 8
 
 // DiskReconciler keeps a LocalDisk for every node of every local backend, and publishes the
 // free space that the nodes' agents report, for the scheduler. Its requests name a backend
@@ -43,13 +34,17 @@ const (
 type DiskReconciler struct {
 	client client.Client
 	live   client.Reader
-	// namespace is where capacities are published; empty: nowhere.
-	namespace string
+	pairs
+	capacities capacities
 }
 
 // NewDiskReconciler makes the reconciler.
 func NewDiskReconciler(deps reconciler.Dependencies) *DiskReconciler {
-	return &DiskReconciler{client: deps.Client, live: deps.Live, namespace: deps.Namespace}
+	return &DiskReconciler{
+		client: deps.Client, live: deps.Live,
+		pairs:      pairs{client: deps.Client, namespace: deps.Namespace},
+		capacities: capacities{client: deps.Client, namespace: deps.Namespace},
+	}
 }
 
 // +kubebuilder:rbac:groups=stowage.dev,resources=localdisks,verbs=get;list;watch;create;patch;delete
@@ -75,18 +70,7 @@ func (r *DiskReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, r.publish(ctx, pair)
-}
-
-// pair is a backend on a node; an object that does not exist is nil.
-type pair struct {
-	name   string
-	object *stowagev1alpha1.StorageBackend
-	node   *corev1.Node
-	disk   *stowagev1alpha1.LocalDisk
-	// inUse is true if the node has volumes of the backend, even volumes that are being
-	// removed.
-	inUse bool
+	return ctrl.Result{}, r.capacities.publish(ctx, pair)
 }
 
 func (r *DiskReconciler) read(ctx context.Context, reader client.Reader, request ctrl.Request) (*pair, error) {
@@ -109,22 +93,6 @@ func (r *DiskReconciler) read(ctx context.Context, reader client.Reader, request
 		p.inUse = p.inUse || volumes.Items[i].Spec.Backend == request.Name
 	}
 	return p, nil
-}
-
-// Found reads a cluster-scoped object. It returns nil if there is none.
-func Found[T client.Object](ctx context.Context, reader client.Reader, name string, object T) (T, error) {
-	var none T
-	if err := reader.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
-		return none, client.IgnoreNotFound(err)
-	}
-	return object, nil
-}
-
-// belongs reports whether new volumes of the backend may be on the node.
-func (p *pair) belongs() bool {
-	return p.object != nil && p.object.Spec.Local != nil && p.object.DeletionTimestamp.IsZero() &&
-		p.node != nil && p.node.DeletionTimestamp.IsZero() && backend.LiesOn(p.object.Spec.Local, p.node) &&
-		(p.disk == nil || p.disk.Spec.Path == p.object.Spec.Local.Path)
 }
 
 func (r *DiskReconciler) create(ctx context.Context, p *pair) error {
@@ -172,15 +140,6 @@ func (r *DiskReconciler) remove(ctx context.Context, p *pair, request ctrl.Reque
 	return nil
 }
 
-// LocalDiskName returns the name of the disk of a backend on a node. It is deterministic and
-// unique to the pair: the part after the last dot is the node's.
-func LocalDiskName(name, node string) string { return name + "." + hashOf(node) }
-
-func hashOf(name string) string {
-	sum := sha256.Sum256([]byte(name))
-	return hex.EncodeToString(sum[:])[:nameHash]
-}
-
 // SetupWithManager watches what a disk depends on.
 func (r *DiskReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	controlled := ctrl.NewControllerManagedBy(mgr).
@@ -203,8 +162,4 @@ func onlyDeletions() builder.WatchesOption {
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(event.UpdateEvent) bool { return false },
 	})
-}
-
-func requestForPair(name, node string) reconcile.Request {
-	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name, Namespace: node}}
 }

@@ -13,6 +13,17 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
+// nodeAnnotation names the node of a CSIStorageCapacity of ours. The node's name may be too
+// long for a label.
+const nodeAnnotation = "stowage.dev/node"
+
+// pairs finds the pairs of a backend and a node that a change wakes.
+type pairs struct {
+	client client.Reader
+	// namespace is where capacities are published; empty: nowhere.
+	namespace string
+}
+
 // PairOfDisk returns the backend and the node of a LocalDisk.
 func PairOfDisk(_ context.Context, object client.Object) []reconcile.Request {
 	disk := object.(*stowagev1alpha1.LocalDisk)
@@ -26,7 +37,7 @@ func pairOfLocalVolume(_ context.Context, object client.Object) []reconcile.Requ
 
 // PairOfCapacity returns the pair of a capacity. The capacity itself names the node, because
 // the LocalDisk may be gone.
-func (r *DiskReconciler) PairOfCapacity(_ context.Context, object client.Object) []reconcile.Request {
+func (r pairs) PairOfCapacity(_ context.Context, object client.Object) []reconcile.Request {
 	name, node := object.GetLabels()[stowagev1alpha1.BackendLabel], object.GetAnnotations()[nodeAnnotation]
 	if name == "" || node == "" || object.GetNamespace() != r.namespace {
 		return nil
@@ -34,7 +45,7 @@ func (r *DiskReconciler) PairOfCapacity(_ context.Context, object client.Object)
 	return []reconcile.Request{requestForPair(name, node)}
 }
 
-func (r *DiskReconciler) pairsOfNode(ctx context.Context, node client.Object) []reconcile.Request {
+func (r pairs) pairsOfNode(ctx context.Context, node client.Object) []reconcile.Request {
 	objects := &stowagev1alpha1.StorageBackendList{}
 	if err := r.client.List(ctx, objects, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing backends")
@@ -49,7 +60,7 @@ func (r *DiskReconciler) pairsOfNode(ctx context.Context, node client.Object) []
 }
 
 // PairsOfBackend returns a backend with every node, and with nodes that are gone.
-func (r *DiskReconciler) PairsOfBackend(ctx context.Context, object client.Object) []reconcile.Request {
+func (r pairs) PairsOfBackend(ctx context.Context, object client.Object) []reconcile.Request {
 	if object.(*stowagev1alpha1.StorageBackend).Spec.Local == nil {
 		return nil
 	}
@@ -57,7 +68,7 @@ func (r *DiskReconciler) PairsOfBackend(ctx context.Context, object client.Objec
 }
 
 // pairsOfClass returns the backend of a class with every node.
-func (r *DiskReconciler) pairsOfClass(ctx context.Context, object client.Object) []reconcile.Request {
+func (r pairs) pairsOfClass(ctx context.Context, object client.Object) []reconcile.Request {
 	class := object.(*storagev1.StorageClass)
 	if class.Provisioner != stowagev1alpha1.LocalDriver {
 		return nil
@@ -65,7 +76,7 @@ func (r *DiskReconciler) pairsOfClass(ctx context.Context, object client.Object)
 	return r.pairsOf(ctx, class.Parameters[stowagev1alpha1.BackendParameter])
 }
 
-func (r *DiskReconciler) pairsOf(ctx context.Context, name string) []reconcile.Request {
+func (r pairs) pairsOf(ctx context.Context, name string) []reconcile.Request {
 	nodes, disks := &corev1.NodeList{}, &stowagev1alpha1.LocalDiskList{}
 	if err := r.client.List(ctx, nodes, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing nodes")

@@ -5,16 +5,27 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// tellOwners records events for the PersistentVolume and the claim of data that is being
-// removed under them. A person deleted the LocalVolume with spec.removeData while a claim is
+// dataLoss records events about data that is being removed under a bound claim.
+type dataLoss struct {
+	client client.Client
+	live   client.Reader
+	events events.EventRecorder
+	// recorded remembers the volumes with an event.
+	recorded event.Last
+}
+
+// record records events for the PersistentVolume and the claim of data that is being removed
+// under them. A person deleted the LocalVolume with spec.removeData while a claim is
 // bound to the volume. The manager sets removeData only for volumes that no claim has.
-func (r *Reconciler) tellOwners(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
+func (r *dataLoss) record(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
 	pv, err := r.boundVolume(ctx, volume)
 	if err != nil || pv == nil {
 		return err
@@ -38,7 +49,7 @@ func (r *Reconciler) tellOwners(ctx context.Context, volume *stowagev1alpha1.Loc
 
 // boundVolume returns the PersistentVolume that refers to a volume and has a bound claim, or
 // nil. A live read confirms it, because the cache may be stale.
-func (r *Reconciler) boundVolume(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (*corev1.PersistentVolume, error) {
+func (r *dataLoss) boundVolume(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (*corev1.PersistentVolume, error) {
 	var pv *corev1.PersistentVolume
 	for _, reader := range []client.Reader{r.client, r.live} {
 		var err error
