@@ -30,7 +30,7 @@ func diskObject(name string) *corev1.PersistentVolume {
 	})
 }
 
-// managed is a Ready node whose volumes are a controller's.
+// managed is a Ready node with volumes that a controller attaches.
 func managed(options ...func(*corev1.Node)) *corev1.Node {
 	node := fixture.Node(here)
 	node.Annotations = map[string]string{attach.ManagedAnnotation: "true"}
@@ -49,7 +49,7 @@ func using(volumes ...attach.Volume) func(*corev1.Node) {
 	}
 }
 
-func reporting(names ...corev1.UniqueVolumeName) func(*corev1.Node) {
+func marked(names ...corev1.UniqueVolumeName) func(*corev1.Node) {
 	return func(node *corev1.Node) {
 		for _, name := range names {
 			node.Status.VolumesAttached = append(node.Status.VolumesAttached, corev1.AttachedVolume{Name: name})
@@ -86,6 +86,6 @@ func deleting(object *storagev1.VolumeAttachment) {
 	object.DeletionTimestamp = &metav1.Time{Time: ago(time.Second)}
 }
 
-func madeAt(when time.Time) func(*storagev1.VolumeAttachment) {
+func createdAt(when time.Time) func(*storagev1.VolumeAttachment) {
 	return func(object *storagev1.VolumeAttachment) { object.CreationTimestamp = metav1.NewTime(when) }
 }

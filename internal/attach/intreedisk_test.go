@@ -16,7 +16,7 @@ import (
 
 const googleDriver = "pd.csi.storage.gke.io"
 
-// inTreeDisk is a volume object of source gcePersistentDisk.
+// inTreeDisk is a PersistentVolume with source gcePersistentDisk.
 func inTreeDisk(changes ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 	return fixture.Volume("data", append([]func(*corev1.PersistentVolume){func(pv *corev1.PersistentVolume) {
 		pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: "legacy"}}
@@ -39,32 +39,32 @@ func machineOf(providerID string, labels map[string]string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: labels}, Spec: corev1.NodeSpec{ProviderID: providerID}}
 }
 
-func TestWhichDiskAVolumeObjectMeansOnANode(t *testing.T) {
+func TestTranslateInTreeDisk(t *testing.T) {
 	const machine = "gce://demo/europe-west3-a/n1"
 	inA, inB := map[string]string{corev1.LabelTopologyZone: "europe-west3-a"}, map[string]string{corev1.LabelTopologyZone: "europe-west3-b"}
-	for _, story := range []struct {
-		name string
-		pv   *corev1.PersistentVolume
-		node *corev1.Node
-		says string
+	for _, test := range []struct {
+		name      string
+		pv        *corev1.PersistentVolume
+		node      *corev1.Node
+		wantError string
 	}{
-		{"that of the node's zone, where nothing says otherwise", inTreeDisk(), machineOf(machine, nil), ""},
+		{"that of the node's zone, without labels", inTreeDisk(), machineOf(machine, nil), ""},
 		{"that of its label", inTreeDisk(inZone(corev1.LabelTopologyZone, "europe-west3-a")), machineOf(machine, inA), ""},
 		{"that of its old label", inTreeDisk(inZone("failure-domain.beta.kubernetes.io/zone", "europe-west3-a")), machineOf(machine, nil), ""},
 		{"that of its affinity", inTreeDisk(within(corev1.LabelTopologyZone, "europe-west3-a")), machineOf(machine, inA), ""},
 		{"one of another zone, by its label", inTreeDisk(inZone(corev1.LabelTopologyZone, "europe-west3-b")), machineOf(machine, inA), "is in zone europe-west3-b"},
 		{"one of another zone, by its old label", inTreeDisk(inZone("failure-domain.beta.kubernetes.io/zone", "europe-west3-b")), machineOf(machine, nil), "is in zone europe-west3-b"},
 		{"one of another zone, by its affinity", inTreeDisk(within(corev1.LabelTopologyZone, "europe-west3-b")), machineOf(machine, inA), "nodeAffinity"},
-		{"one of a zone that the node only says to be in", inTreeDisk(within(corev1.LabelTopologyZone, "europe-west3-b")), machineOf(machine, inB), "correct the label"},
+		{"one of a zone that only the node's label names", inTreeDisk(within(corev1.LabelTopologyZone, "europe-west3-b")), machineOf(machine, inB), "correct the label"},
 		{"one of several zones", inTreeDisk(inZone(corev1.LabelTopologyZone, "europe-west3-a__europe-west3-b")), machineOf(machine, nil), "in several zones"},
-		{"none, on a node of nobody's", inTreeDisk(), machineOf("", nil), "no machine at Google"},
+		{"none, on a node without a machine", inTreeDisk(), machineOf("", nil), "no machine at Google"},
 		{"none, on another cloud's node", inTreeDisk(), machineOf("aws:///eu/i-1", nil), "no machine at Google"},
 	} {
-		t.Run(story.name, func(t *testing.T) {
-			before := story.pv.DeepCopy()
-			got, err := attach.TranslateInTreeDisk(story.pv, story.node)
-			if story.says != "" {
-				if err == nil || !strings.Contains(err.Error(), story.says) {
+		t.Run(test.name, func(t *testing.T) {
+			before := test.pv.DeepCopy()
+			got, err := attach.TranslateInTreeDisk(test.pv, test.node)
+			if test.wantError != "" {
+				if err == nil || !strings.Contains(err.Error(), test.wantError) {
 					t.Errorf("got %v", err)
 				}
 				return
@@ -72,14 +72,14 @@ func TestWhichDiskAVolumeObjectMeansOnANode(t *testing.T) {
 			if err != nil || got.Spec.CSI.Driver != stowagev1alpha1.GCEDriver || got.Spec.CSI.VolumeHandle != "projects/demo/zones/europe-west3-a/disks/legacy" {
 				t.Fatalf("got %+v, %v", got, err)
 			}
-			if got.Name != before.Name || !volume.IsDiskPath(got.Spec.CSI.VolumeHandle) || !attach.IsInTreeDisk(story.pv) || story.pv.Spec.GCEPersistentDisk.PDName != "legacy" {
-				t.Errorf("got %+v of %+v", got, story.pv)
+			if got.Name != before.Name || !volume.IsDiskPath(got.Spec.CSI.VolumeHandle) || !attach.IsInTreeDisk(test.pv) || test.pv.Spec.GCEPersistentDisk.PDName != "legacy" {
+				t.Errorf("got %+v of %+v", got, test.pv)
 			}
 		})
 	}
 }
 
-func TestAnExistingDiskKeepsWhatItsVolumeObjectSays(t *testing.T) {
+func TestAnInTreeDiskKeepsTheSettingsOfItsPersistentVolume(t *testing.T) {
 	pv := inTreeDisk(func(pv *corev1.PersistentVolume) {
 		pv.Spec.GCEPersistentDisk.FSType, pv.Spec.GCEPersistentDisk.Partition, pv.Spec.GCEPersistentDisk.ReadOnly = "xfs", 2, true
 		pv.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
@@ -97,7 +97,7 @@ func TestAnExistingDiskKeepsWhatItsVolumeObjectSays(t *testing.T) {
 	}
 }
 
-func TestWhichNodesGetExistingDisksFromStowage(t *testing.T) {
+func TestAttachesInTreeDisks(t *testing.T) {
 	follows := map[string]string{stowagev1alpha1.FollowsPodsAnnotation: "true"}
 	with := func(annotations map[string]string, names ...string) *storagev1.CSINode {
 		drivers := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}
@@ -108,7 +108,7 @@ func TestWhichNodesGetExistingDisksFromStowage(t *testing.T) {
 	}
 	kubelet := &corev1.Node{}
 	kubelet.Status.NodeInfo.KubeletVersion = "v1.37.1"
-	for _, story := range []struct {
+	for _, test := range []struct {
 		name    string
 		node    *corev1.Node
 		drivers *storagev1.CSINode
@@ -116,22 +116,22 @@ func TestWhichNodesGetExistingDisksFromStowage(t *testing.T) {
 	}{
 		{"one whose agent follows pods", &corev1.Node{}, with(follows, stowagev1alpha1.GCEDriver), true},
 		{"one with a kubelet", kubelet, with(follows, stowagev1alpha1.GCEDriver), false},
-		{"one with Stowage's front door", kubelet, with(nil, stowagev1alpha1.GCEDriver), false},
+		{"one with a kubelet and Stowage's CSI driver", kubelet, with(nil, stowagev1alpha1.GCEDriver), false},
 		{"one of an agent before this version", &corev1.Node{}, with(nil, stowagev1alpha1.GCEDriver), false},
 		{"one that says no", &corev1.Node{}, with(map[string]string{stowagev1alpha1.FollowsPodsAnnotation: "false"}, stowagev1alpha1.GCEDriver), false},
 		{"one with Google's driver, too", &corev1.Node{}, with(follows, stowagev1alpha1.GCEDriver, googleDriver), false},
 		{"one without Stowage's driver", &corev1.Node{}, with(follows, "other.example.com"), false},
-		{"one that nobody described", &corev1.Node{}, nil, false},
+		{"one without a CSINode", &corev1.Node{}, nil, false},
 		{"one that is gone", nil, with(follows, stowagev1alpha1.GCEDriver), false},
 	} {
-		if got := attach.AttachesInTreeDisks(story.node, story.drivers); got != story.want {
-			t.Errorf("%s: %v", story.name, got)
+		if got := attach.AttachesInTreeDisks(test.node, test.drivers); got != test.want {
+			t.Errorf("%s: %v", test.name, got)
 		}
 	}
 }
 
-// Each driver waits until the other has let go of what may be the same disk.
-func TestADiskChangesHandsOnANodeOnlyOnceItWasLetGo(t *testing.T) {
+// Each driver waits until the other has released what may be the same disk.
+func TestADiskChangesDriversOnANodeOnlyOnceItIsReleased(t *testing.T) {
 	pv := inTreeDisk()
 	ours, _, err := attach.OfInTreeDisk(pv, machineOf("gce://demo/europe-west3-a/"+here, nil))
 	if err != nil {
@@ -144,9 +144,9 @@ func TestADiskChangesHandsOnANodeOnlyOnceItWasLetGo(t *testing.T) {
 	other := googles
 	other.Name, other.Handle = volume.UniqueName(googleDriver, "projects/demo/zones/europe-west3-b/disks/legacy"), "projects/demo/zones/europe-west3-b/disks/legacy"
 	other.Source = storagev1.VolumeAttachmentSource{PersistentVolumeName: new("another")}
-	for _, story := range []struct {
+	for _, test := range []struct {
 		name      string
-		wanted    attach.Volume
+		desired   attach.Volume
 		has       []attach.Volume
 		node      *corev1.Node
 		isCreated bool
@@ -154,25 +154,25 @@ func TestADiskChangesHandsOnANodeOnlyOnceItWasLetGo(t *testing.T) {
 		{"ours, while the node has Google's", ours, []attach.Volume{googles}, managed(), false},
 		{"Google's, while the node has ours", googles, []attach.Volume{ours}, managed(), false},
 		{"ours, while the node uses Google's", ours, nil, managed(using(googles)), false},
-		{"ours, while the node was told of Google's", ours, nil, managed(reporting(googles.Name)), false},
+		{"ours, while Google's is in volumesAttached", ours, nil, managed(marked(googles.Name)), false},
 		{"Google's, while the node uses ours", googles, nil, managed(using(ours)), false},
 		{"ours, while the node has a disk of that name of another zone", ours, []attach.Volume{other}, managed(), true},
 		{"ours", ours, nil, managed(), true},
 		{"Google's", googles, nil, managed(), true},
 	} {
-		t.Run(story.name, func(t *testing.T) {
-			view := attach.View{Name: here, Node: story.node, Desired: []attach.Volume{story.wanted}}
-			for _, volume := range story.has {
+		t.Run(test.name, func(t *testing.T) {
+			view := attach.View{Name: here, Node: test.node, Desired: []attach.Volume{test.desired}}
+			for _, volume := range test.has {
 				view.Attachments = append(view.Attachments, attach.Attachment{Object: attachmentOn(here, volume), Volume: volume})
 			}
 			created := false
 			for _, step := range attach.Plan(view) {
 				created = created || step.Action == attach.Create
-				if step.Volume.Name == story.wanted.Name && !story.isCreated && (step.Action != attach.Wait || step.Cause != attach.Detaching) {
-					t.Errorf("it is to %+v", step)
+				if step.Volume.Name == test.desired.Name && !test.isCreated && (step.Action != attach.Wait || step.Cause != attach.Detaching) {
+					t.Errorf("the step is %+v", step)
 				}
 			}
-			if created != story.isCreated {
+			if created != test.isCreated {
 				t.Errorf("created: %v", created)
 			}
 		})

@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-func TestWhichNodesMayOnlyAwaitAVolume(t *testing.T) {
+func TestMayBePendingMount(t *testing.T) {
 	a := disk("a")
 	ready := func(since time.Duration) func(*corev1.Node) {
 		return func(node *corev1.Node) {
@@ -23,33 +23,33 @@ func TestWhichNodesMayOnlyAwaitAVolume(t *testing.T) {
 	gone := func(object *storagev1.VolumeAttachment) {
 		object.DeletionTimestamp = &metav1.Time{Time: ago(5 * time.Minute)}
 	}
-	for _, story := range []struct {
+	for _, test := range []struct {
 		name string
 		node *corev1.Node
 		may  bool
 	}{
-		{"one that was Ready before it was withdrawn", managed(using(a), ready(time.Hour)), true},
-		{"not one that still is told of it", managed(using(a), reporting(a.Name), ready(time.Hour)), false},
-		{"not one that became Ready since: it may have been withdrawn by force", managed(using(a), ready(2*time.Minute)), false},
+		{"a node that was Ready before it was unmarked", managed(using(a), ready(time.Hour)), true},
+		{"not one with it in volumesAttached", managed(using(a), marked(a.Name), ready(time.Hour)), false},
+		{"not one that became Ready since: it may have been unmarked by force", managed(using(a), ready(2*time.Minute)), false},
 		{"not one that was Ready just before: it may have another clock", managed(using(a), ready(5*time.Minute+30*time.Second)), false},
 		{"not one that isn't Ready", managed(using(a), ready(time.Hour), notReady), false},
-		{"not one that is said to be off", managed(using(a), ready(time.Hour), outOfService), false},
+		{"not one with the out-of-service taint", managed(using(a), ready(time.Hour), outOfService), false},
 		{"not one that registered since it was attached", managed(using(a), registered, ready(9*time.Minute)), false},
-		{"not one of which nobody knows since when", managed(using(a)), false},
+		{"not one that is Ready since an unknown time", managed(using(a)), false},
 	} {
-		t.Run(story.name, func(t *testing.T) {
-			object := attachmentOn(here, a, madeAt(ago(10*time.Minute)), gone)
-			if got := attach.MayBePendingMount(story.node, a.Name, object); got != story.may {
+		t.Run(test.name, func(t *testing.T) {
+			object := attachmentOn(here, a, createdAt(ago(10*time.Minute)), gone)
+			if got := attach.MayBePendingMount(test.node, a.Name, object); got != test.may {
 				t.Errorf("it may: %v", got)
 			}
 		})
 	}
 	if attach.MayBePendingMount(managed(using(a), ready(time.Hour)), a.Name, attachmentOn(here, a)) {
-		t.Error("a node awaits what nobody detaches")
+		t.Error("a mount pends for an attachment that is not deleted")
 	}
 }
 
-func TestWhichPodsOnlyAwaitTheirVolume(t *testing.T) {
+func TestArePendingMounts(t *testing.T) {
 	ending := func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: ago(time.Second)} }
 	phase := func(phase corev1.PodPhase) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) { pod.Status.Phase = phase }
@@ -74,7 +74,7 @@ func TestWhichPodsOnlyAwaitTheirVolume(t *testing.T) {
 		}
 		return pod
 	}
-	for _, story := range []struct {
+	for _, test := range []struct {
 		name string
 		pods []*corev1.Pod
 		only bool
@@ -92,9 +92,9 @@ func TestWhichPodsOnlyAwaitTheirVolume(t *testing.T) {
 		{"one that was just placed, beside one that ended", []*corev1.Pod{pod(), pod(phase(corev1.PodSucceeded))}, true},
 		{"one that ended", []*corev1.Pod{pod(phase(corev1.PodSucceeded))}, false},
 	} {
-		t.Run(story.name, func(t *testing.T) {
-			if got := attach.ArePendingMounts(story.pods); got != story.only {
-				t.Errorf("it is only awaited: %v", got)
+		t.Run(test.name, func(t *testing.T) {
+			if got := attach.ArePendingMounts(test.pods); got != test.only {
+				t.Errorf("they are pending mounts: %v", got)
 			}
 		})
 	}
