@@ -102,7 +102,7 @@ var _ = Describe("A local volume whose LocalVolume is gone", func() {
 		Expect(w.told()).To(ContainElement(HavePrefix("Normal LocalVolumeAdopted")))
 	})
 
-	It("is told of its old claim by the volume object, where it has no owner record", func() {
+	It("takes its old claim from the PersistentVolume if it has no owner record", func() {
 		w, pv := adoptable()
 		w.reportFound("node-a", stowagev1alpha1.UnrecordedVolume{ID: lostID})
 		w.adopt(pv)
@@ -192,7 +192,7 @@ var _ = Describe("A local volume whose LocalVolume is gone", func() {
 		Expect(tellingOf(w.told(), "LocalVolumeNotAdopted")).To(BeEmpty())
 	})
 
-	It("is not given to a volume object that only a cache still shows", func() {
+	It("is not created for a PersistentVolume that only a cache still shows", func() {
 		w, pv := adoptable()
 		w.delete(pv)
 		w.views.adopts.Client = stillShowing{w, pv}

@@ -78,7 +78,7 @@ var _ = Describe("A local volume that is to go and whose node is gone", func() {
 		Expect(w.told()).To(ConsistOf(HavePrefix("Warning NodeGone node node-a isn't part of the cluster")))
 	})
 
-	It("is let go after the time that its backend says, also by another manager, and tells which data stays", func() {
+	It("is released after its backend's time, also by another manager, and an event names the data that stays", func() {
 		w, volume := stranded(afterAnHour)
 		Expect(w.pass(volume).RequeueAfter).To(BeNumerically("~", time.Hour, 2*time.Second))
 		w.restart()
@@ -106,7 +106,7 @@ var _ = Describe("A local volume that is to go and whose node is gone", func() {
 		Expect(w.gone(volume)).To(BeFalse())
 	})
 
-	It("is never let go because a cache doesn't know its node, nor because the node isn't Ready", func() {
+	It("is never released because a cache doesn't know its node, nor because the node isn't Ready", func() {
 		w, volume := stranded(afterAnHour)
 		node := Node("node-a")
 		node.Status.Conditions[0].Status = corev1.ConditionUnknown
@@ -118,7 +118,7 @@ var _ = Describe("A local volume that is to go and whose node is gone", func() {
 		Expect(w.gone(volume)).To(BeFalse())
 	})
 
-	It("is let go at once if it was never made", func() {
+	It("is released at once if it was never created", func() {
 		w, volume := newWorld(reconciler.ClassesScope), localVolume("fast", "node-a")
 		w.create(volume, LocalBackend("fast"))
 		w.delete(volume)
@@ -126,7 +126,7 @@ var _ = Describe("A local volume that is to go and whose node is gone", func() {
 		Expect(w.gone(volume)).To(BeTrue())
 	})
 
-	It("stays if nobody ordered its data to be removed", func() {
+	It("stays if its data is not to be removed", func() {
 		w, volume := newWorld(reconciler.ClassesScope), localVolume("fast", "node-a")
 		volume.Spec.RemoveData = false
 		w.create(volume, LocalBackend("fast"))
@@ -135,7 +135,7 @@ var _ = Describe("A local volume that is to go and whose node is gone", func() {
 		Expect(w.gone(volume)).To(BeFalse())
 	})
 
-	DescribeTable("is let go in the end though a write", func(happens fault) {
+	DescribeTable("is released in the end though a write", func(happens fault) {
 		for write := range 2 {
 			w, volume := stranded(afterAnHour)
 			w.faults = map[int]fault{write: happens}
@@ -170,7 +170,7 @@ var _ = Describe("Data that a person has removed under a bound claim", func() {
 		return w, volume
 	}
 
-	It("is told the claim and the volume, once", func() {
+	It("is an event on the claim and the volume, once", func() {
 		w, volume := underClaim()
 		for range 3 {
 			w.pass(volume)

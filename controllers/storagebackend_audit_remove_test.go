@@ -96,7 +96,7 @@ var _ = Describe("An orphan", func() {
 
 			Expect(w.storage.Has(orphan.ID)).To(BeTrue())
 		},
-		Entry("when somebody gave it a volume object, of whatever name", func(w *world, orphan backend.Held) {
+		Entry("when it got a PersistentVolume, of any name", func(w *world, orphan backend.Held) {
 			w.create(Volume("adopted", inBackend("disks"), withHandle(orphan.ID)))
 		}),
 		Entry("when the spec changed its mind", func(w *world, _ backend.Held) {
@@ -197,12 +197,12 @@ var _ = Describe("An orphan", func() {
 		w.settle()
 
 		Expect(w.storage.Has(orphan.ID)).To(BeFalse())
-		told := w.told()
-		Expect(tellingOf(told, "OrphanRemoved")).To(HaveLen(1))
-		Expect(tellingOf(told, "OrphanNotRemoved")).To(BeEmpty())
+		recorded := w.told()
+		Expect(tellingOf(recorded, "OrphanRemoved")).To(HaveLen(1))
+		Expect(tellingOf(recorded, "OrphanNotRemoved")).To(BeEmpty())
 	})
 
-	It("says once why its storage does not let go of it", func() {
+	It("reports once why its storage does not release it", func() {
 		w, orphan := due()
 		w.serve(byName{"disks": unyielding{w.storage}})
 		for range 5 {

@@ -44,7 +44,7 @@ var _ = Describe("An audit", func() {
 		Expect(tellingOf(w.told(), "OrphansFound")).To(ConsistOf(ContainSubstring(orphan.ID)))
 	})
 
-	It("tells of an orphan once, whoever leads", func() {
+	It("reports an orphan once, whichever manager leads", func() {
 		w, _ := orphaned()
 		w.passTime(time.Hour)
 		w.settle()
@@ -68,7 +68,7 @@ var _ = Describe("An audit", func() {
 		Expect(tellingOf(w.told(), "VolumesLost")).To(ConsistOf(And(ContainSubstring("no storage is found of "+pv.Name), Not(ContainSubstring("gone of")))))
 	})
 
-	It("finds what lies on a node without a record, and tells where", func() {
+	It("finds what is on a node without a record, and names the node", func() {
 		w, orphan := orphaned()
 		w.storage.LoseRecord(orphan.ID, "node-a")
 
@@ -186,7 +186,7 @@ var _ = Describe("An audit", func() {
 })
 
 var _ = Describe("The capacity of a backend", func() {
-	It("is what its storage tells, in whole MiB", func() {
+	It("is what its storage reports, in whole MiB", func() {
 		w := newWorld(reconciler.ClusterScope)
 		w.storage.SetSpace(backend.Space{Total: size("10Gi"), Used: size("1073741825")})
 		w.create(LocalBackend("disks"))
@@ -198,7 +198,7 @@ var _ = Describe("The capacity of a backend", func() {
 		Expect(capacity.Used.String()).To(Equal("1Gi"))
 	})
 
-	It("is left out where the storage can't tell", func() {
+	It("is left out if the storage cannot report it", func() {
 		w := newWorld(reconciler.ClusterScope)
 		w.serve(byName{"disks": struct{ backend.Backend }{w.storage}})
 		w.create(LocalBackend("disks"))

@@ -22,7 +22,7 @@ import (
 
 var _ = Describe("An attachment of one of Stowage's volumes", func() {
 	for _, scope := range []reconciler.Scope{reconciler.ClusterScope, reconciler.ClassesScope} {
-		It("is attached in scope="+string(scope)+", and tells the node where the device is", func() {
+		It("is attached in scope="+string(scope)+", with the metadata by which the node finds the device", func() {
 			w, pv, node := clouded(scope)
 			attachment := attachmentTo(node.Name, pv)
 			w.create(attachment)
@@ -227,7 +227,7 @@ var _ = Describe("An attachment of one of Stowage's volumes", func() {
 })
 
 var _ = Describe("A volume that one node at a time can have", func() {
-	It("is attached to a second node when the first has let go of it, and is told about once", func() {
+	It("is attached to a second node when the first has released it, with one event", func() {
 		w, first, pv := attached()
 		other := machine("node-2")
 		second := attachmentTo(other.Name, pv)

@@ -115,7 +115,7 @@ var _ = Describe("An attachment whose detach is refused", func() {
 			again.Spec.ProviderID = renamed.Spec.ProviderID
 			w.create(again)
 		}),
-		Entry("and nobody knows its machine", func(w *world, attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume) {
+		Entry("and its machine is unknown", func(w *world, attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume) {
 			w.delete(firstNode(w))
 			anonymous := machine("node-1")
 			anonymous.Spec.ProviderID = ""
@@ -129,7 +129,7 @@ var _ = Describe("An attachment whose detach is refused", func() {
 		}),
 	)
 
-	It("stays where the backend can't say whether anything is attached, and tells why it was refused", func() {
+	It("stays if the backend cannot report whether anything is attached, with the reason of the refusal", func() {
 		w, attachment, pv := attached(forcing("Never"))
 		w.delete(firstNode(w))
 		w.delete(attachment)

@@ -17,45 +17,45 @@ import (
 )
 
 const (
-	// legacyPath is a disk that somebody made beforehand, by its path.
+	// legacyPath is a disk that Stowage did not make, by its path.
 	legacyPath = "projects/project/zones/zone/disks/legacy"
-	// googleHandle is what Google's driver knows it by, of what its volume object tells.
+	// googleHandle is the handle that Google's driver uses for it, from the PersistentVolume.
 	googleHandle = "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/legacy"
 )
 
-// existingWorld is a cluster with a backend that allows existing disks to be attached, and
+// inTreeWorld is a cluster with a backend that allows in-tree disks to be attached, and
 // a claim bound to one.
-type existingWorld struct {
+type inTreeWorld struct {
 	*nodeWorld
 	pv   *corev1.PersistentVolume
 	node *corev1.Node
 }
 
-func newExistingWorld(options ...func(*corev1.PersistentVolume)) *existingWorld {
+func newInTreeWorld(options ...func(*corev1.PersistentVolume)) *inTreeWorld {
 	GinkgoHelper()
-	w := &existingWorld{nodeWorld: newNodeWorld()}
+	w := &inTreeWorld{nodeWorld: newNodeWorld()}
 	DeferCleanup(w.emptyDrivers)
 	w.storage.AddExisting(legacyPath)
 	w.create(otherCloud("cloud"))
 	w.node = w.followed("node-1")
-	w.pv = w.existingVolume("data", options...)
+	w.pv = w.inTreeVolume("data", options...)
 	return w
 }
 
-func allowingExisting(object *stowagev1alpha1.StorageBackend) {
+func allowingInTreeDisks(object *stowagev1alpha1.StorageBackend) {
 	object.Spec.GCE.ExistingDisks = true
 }
 
-// otherCloud is one that allows it.
+// otherCloud is a backend that allows it.
 func otherCloud(name string) *stowagev1alpha1.StorageBackend {
 	object := cloud()
 	object.Name = name
-	allowingExisting(object)
+	allowingInTreeDisks(object)
 	return object
 }
 
-// existingVolume is a volume object of the disk, bound to a claim of its name.
-func (w *existingWorld) existingVolume(name string, options ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
+// inTreeVolume is a volume object of the disk, bound to a claim of its name.
+func (w *inTreeWorld) inTreeVolume(name string, options ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 	GinkgoHelper()
 	pv := Volume(name, append([]func(*corev1.PersistentVolume){func(pv *corev1.PersistentVolume) {
 		pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: "legacy"}}
@@ -67,15 +67,15 @@ func (w *existingWorld) existingVolume(name string, options ...func(*corev1.Pers
 }
 
 // followed is a node whose agent follows pods.
-func (w *existingWorld) followed(name string) *corev1.Node {
+func (w *inTreeWorld) followed(name string) *corev1.Node {
 	GinkgoHelper()
 	node := managedNode(name)
 	w.create(node, driversOf(name, true, stowagev1alpha1.GCEDriver))
 	return node
 }
 
-// kubelet is a node with a kubelet, Stowage's front door and Google's driver.
-func (w *existingWorld) kubelet(name string) *corev1.Node {
+// kubelet is a node with a kubelet, Stowage's CSI driver and Google's driver.
+func (w *inTreeWorld) kubelet(name string) *corev1.Node {
 	GinkgoHelper()
 	node := managedNode(name)
 	node.Status.NodeInfo.KubeletVersion = "v1.37.1"
@@ -95,15 +95,14 @@ func driversOf(name string, follows bool, drivers ...string) *storagev1.CSINode 
 	return object
 }
 
-func (w *existingWorld) emptyDrivers() {
+func (w *inTreeWorld) emptyDrivers() {
 	for _, object := range w.all(&storagev1.CSINodeList{}) {
 		_ = w.direct.Delete(context.Background(), object)
 	}
 }
 
-// interruptedAt lets all settle, with a manager that is killed at a write, and another that
-// goes on.
-func (w *existingWorld) interruptedAt(number int, kind fault) {
+// interruptedAt settles with a manager that is killed at a write, and another that continues.
+func (w *inTreeWorld) interruptedAt(number int, kind fault) {
 	GinkgoHelper()
 	w.faults = map[int]fault{w.written + number: kind}
 	_ = w.round()
@@ -129,23 +128,23 @@ func attachmentBy(driver, handle, node string, pv *corev1.PersistentVolume) *sto
 }
 
 // running starts a pod that has the disk, and has its node use it.
-func (w *existingWorld) runs(name string) *corev1.Pod {
+func (w *inTreeWorld) runs(name string) *corev1.Pod {
 	GinkgoHelper()
 	pod := Pod(name, w.node.Name, w.pv.Name)
 	w.create(pod)
 	w.settle()
-	Expect(w.toldTo(w.node)).To(ConsistOf("kubernetes.io/csi/gce.stowage.dev^" + legacyPath))
+	Expect(w.volumesAttached(w.node)).To(ConsistOf("kubernetes.io/csi/gce.stowage.dev^" + legacyPath))
 	w.uses(w.node, "kubernetes.io/csi/gce.stowage.dev^"+legacyPath)
 	return pod
 }
 
-func (w *existingWorld) expectOn(machines ...string) {
+func (w *inTreeWorld) expectOn(machines ...string) {
 	GinkgoHelper()
 	Expect(w.storage.ExistingOn(legacyPath)).To(ConsistOf(machines))
 }
 
 // untouched expects that nothing was asked for the disk but to be attached and detached.
-func (w *existingWorld) expectUntouched() {
+func (w *inTreeWorld) expectUntouched() {
 	GinkgoHelper()
 	Expect(w.storage.ExistingOn(legacyPath)).NotTo(BeNil())
 	for _, call := range w.storage.Calls() {
@@ -155,7 +154,7 @@ func (w *existingWorld) expectUntouched() {
 	}
 }
 
-func attachErrorOf(w *existingWorld, attachment *storagev1.VolumeAttachment) string {
+func attachErrorOf(w *inTreeWorld, attachment *storagev1.VolumeAttachment) string {
 	GinkgoHelper()
 	w.get(attachment)
 	Expect(attachment.Status.Attached).To(BeFalse())
@@ -177,9 +176,9 @@ func (c afterPatch) Patch(ctx context.Context, object client.Object, patch clien
 	return err
 }
 
-// asWritten is what stands in attachments and in what nodes were told, without what the
+// asWritten is the content of attachments and of volumesAttached, without what the
 // API server adds.
-func (w *existingWorld) asWritten() []string {
+func (w *inTreeWorld) asWritten() []string {
 	GinkgoHelper()
 	var written []string
 	for _, object := range w.all(&storagev1.VolumeAttachmentList{}) {

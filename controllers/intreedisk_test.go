@@ -20,9 +20,9 @@ import (
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-var _ = Describe("A disk that somebody made beforehand", func() {
+var _ = Describe("An in-tree disk", func() {
 	It("is attached to a node whose agent follows pods by Stowage's driver, and leaves with its last pod", func() {
-		w := newExistingWorld()
+		w := newInTreeWorld()
 		pod := w.runs("user")
 
 		attachment := ours("node-1", w.pv)
@@ -40,17 +40,17 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 		w.settle()
 		w.expectOn()
 		Expect(w.attachmentsOf("node-1")).To(BeEmpty())
-		Expect(w.toldTo(w.node)).To(BeEmpty())
+		Expect(w.volumesAttached(w.node)).To(BeEmpty())
 		w.expectUntouched()
 	})
 
 	It("is attached by Google's driver everywhere else, to the byte as without the setting", func() {
 		seen := map[bool][]string{}
 		for _, allowed := range []bool{false, true} {
-			w := &existingWorld{nodeWorld: newNodeWorld()}
+			w := &inTreeWorld{nodeWorld: newNodeWorld()}
 			w.create(cloud())
 			if allowed {
-				update(w.world, cloud(), allowingExisting)
+				update(w.world, cloud(), allowingInTreeDisks)
 			}
 			w.kubelet("kubelet")
 			w.create(managedNode("no-drivers"))
@@ -61,7 +61,7 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 			left.Status.NodeInfo.KubeletVersion = "v1.37.1"
 			w.create(left, driversOf("left", true, stowagev1alpha1.GCEDriver))
 			for _, node := range w.nodeNames() {
-				pv := w.existingVolume("disk-of-"+node, func(pv *corev1.PersistentVolume) { pv.Spec.GCEPersistentDisk.PDName = "disk-of-" + node })
+				pv := w.inTreeVolume("disk-of-"+node, func(pv *corev1.PersistentVolume) { pv.Spec.GCEPersistentDisk.PDName = "disk-of-" + node })
 				w.create(Pod("user-of-"+node, node, pv.Name))
 			}
 			w.settle()
@@ -76,18 +76,18 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 	})
 
 	It("is Google's driver's on every node while no backend allows it", func() {
-		w := &existingWorld{nodeWorld: newNodeWorld()}
+		w := &inTreeWorld{nodeWorld: newNodeWorld()}
 		DeferCleanup(w.emptyDrivers)
 		w.create(cloud())
 		w.followed("node-1")
-		pv := w.existingVolume("data")
+		pv := w.inTreeVolume("data")
 		w.create(Pod("user", "node-1", "data"))
 		w.settle()
 		Expect(w.attachmentsOf("node-1")).To(HaveExactElements(HaveField("Name", googles("node-1", pv).Name)))
 	})
 
-	DescribeTable("is refused where no one backend is for it, and told what to do", func(says string, change func(*existingWorld)) {
-		w := newExistingWorld()
+	DescribeTable("is refused if no single backend is for it, with advice", func(says string, change func(*inTreeWorld)) {
+		w := newInTreeWorld()
 		change(w)
 		w.create(Pod("user", "node-1", "data"))
 		w.settle()
@@ -95,11 +95,11 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 		Expect(w.told()).To(ContainElement(ContainSubstring(says)))
 		w.expectOn()
 	},
-		Entry("none for its zone", "no StorageBackend is for disk "+legacyPath+": set gce.existingDisks", func(w *existingWorld) {
+		Entry("none for its zone", "no StorageBackend is for disk "+legacyPath+": set gce.existingDisks", func(w *inTreeWorld) {
 			update(w.world, cloud(), func(object *stowagev1alpha1.StorageBackend) { object.Spec.GCE.Zones = []string{"elsewhere"} })
 		}),
-		Entry("two", "several StorageBackends are for disk "+legacyPath+" (cloud, cloud-2)", func(w *existingWorld) { w.create(otherCloud("cloud-2")) }),
-		Entry("one that is on its way out", "no StorageBackend is for disk", func(w *existingWorld) {
+		Entry("two", "several StorageBackends are for disk "+legacyPath+" (cloud, cloud-2)", func(w *inTreeWorld) { w.create(otherCloud("cloud-2")) }),
+		Entry("one that is on its way out", "no StorageBackend is for disk", func(w *inTreeWorld) {
 			w.create(func() *stowagev1alpha1.StorageBackend {
 				object := otherCloud("allows")
 				object.Spec.GCE.Project = "other"
@@ -111,7 +111,7 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 	)
 
 	It("keeps to the backend that was written down, until it is detached", func() {
-		w := newExistingWorld()
+		w := newInTreeWorld()
 		pod := w.runs("user")
 		update(w.world, cloud(), func(object *stowagev1alpha1.StorageBackend) { object.Spec.GCE.ExistingDisks = false })
 		w.create(otherCloud("cloud-2"))
@@ -126,7 +126,7 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 	})
 
 	It("stays with a pod that has it when no backend allows it any more", func() {
-		w := newExistingWorld()
+		w := newInTreeWorld()
 		pod := w.runs("user")
 		update(w.world, cloud(), func(object *stowagev1alpha1.StorageBackend) { object.Spec.GCE.ExistingDisks = false })
 		w.settle()
@@ -139,13 +139,13 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 	})
 
 	Describe("by the name that Google's driver has for it", func() {
-		DescribeTable("isn't attached by Stowage's while that one has it, or may get it", func(other func(*existingWorld) *storagev1.VolumeAttachment) {
-			w := newExistingWorld()
+		DescribeTable("isn't attached by Stowage's while that one has it, or may get it", func(other func(*inTreeWorld) *storagev1.VolumeAttachment) {
+			w := newInTreeWorld()
 			w.kubelet("kubelet")
 			theirs := other(w)
 			w.create(theirs)
 			own := ours("node-1", w.pv)
-			w.create(own) // whoever made it didn't see the other
+			w.create(own) // its creator did not see the other
 			_ = w.world.round()
 			Expect(attachErrorOf(w, own)).To(ContainSubstring("by CSI driver pd.csi.storage.gke.io"))
 			w.expectOn()
@@ -154,15 +154,15 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 			_ = w.world.round()
 			w.expectOn("gce://project/zone/node-1")
 		},
-			Entry("for the same volume object", func(w *existingWorld) *storagev1.VolumeAttachment { return googles("kubelet", w.pv) }),
-			Entry("on the same node", func(w *existingWorld) *storagev1.VolumeAttachment { return googles("node-1", w.pv) }),
-			Entry("for another volume object, which tells the zone", func(*existingWorld) *storagev1.VolumeAttachment {
+			Entry("for the same volume object", func(w *inTreeWorld) *storagev1.VolumeAttachment { return googles("kubelet", w.pv) }),
+			Entry("on the same node", func(w *inTreeWorld) *storagev1.VolumeAttachment { return googles("node-1", w.pv) }),
+			Entry("for another PersistentVolume, which names the zone", func(*inTreeWorld) *storagev1.VolumeAttachment {
 				return attachmentBy(attachintent.GoogleDriver, "projects/UNSPECIFIED/zones/zone/disks/legacy", "kubelet", Volume("other"))
 			}),
-			Entry("for another volume object, of Google's driver itself", func(*existingWorld) *storagev1.VolumeAttachment {
+			Entry("for another volume object, of Google's driver itself", func(*inTreeWorld) *storagev1.VolumeAttachment {
 				return attachmentBy(attachintent.GoogleDriver, legacyPath, "kubelet", Volume("other"))
 			}),
-			Entry("for a pod that names the disk itself", func(*existingWorld) *storagev1.VolumeAttachment {
+			Entry("for a pod that names the disk itself", func(*inTreeWorld) *storagev1.VolumeAttachment {
 				object := attachmentBy(attachintent.GoogleDriver, googleHandle, "kubelet", Volume("other"))
 				object.Name = "by-hand"
 				object.Spec.Source = storagev1.VolumeAttachmentSource{InlineVolumeSpec: &corev1.PersistentVolumeSpec{
@@ -174,7 +174,7 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 		)
 
 		It("is shared between the two drivers where all only read, and never on one node", func() {
-			w := newExistingWorld(func(pv *corev1.PersistentVolume) {
+			w := newInTreeWorld(func(pv *corev1.PersistentVolume) {
 				pv.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany}
 			})
 			w.kubelet("kubelet")
@@ -189,7 +189,7 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 		})
 
 		It("isn't asked for on a node with a kubelet while Stowage's driver has it", func() {
-			w := newExistingWorld()
+			w := newInTreeWorld()
 			pod := w.runs("user")
 			w.kubelet("kubelet")
 			w.create(Pod("other", "kubelet", "data"))
@@ -205,7 +205,7 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 		})
 
 		It("changes hands on a node that another driver serves from now on only once the first let it go", func() {
-			w := newExistingWorld()
+			w := newInTreeWorld()
 			w.runs("user")
 			update(w.world, driversOf("node-1", true), func(object *storagev1.CSINode) {
 				object.Spec.Drivers = append(object.Spec.Drivers, storagev1.CSINodeDriver{Name: attachintent.GoogleDriver, NodeID: "node-1"})
@@ -230,7 +230,7 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 	})
 
 	It("isn't attached to a node of which only the cache says that its agent follows pods", func() {
-		w := newExistingWorld()
+		w := newInTreeWorld()
 		own := ours("node-1", w.pv)
 		w.create(own)
 		update(w.world, driversOf("node-1", true), func(object *storagev1.CSINode) {
@@ -242,7 +242,7 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 	})
 
 	It("isn't attached by a backend that is deleted while it is written down", func() {
-		w := newExistingWorld()
+		w := newInTreeWorld()
 		update(w.world, cloud(), func(object *stowagev1alpha1.StorageBackend) { object.Finalizers = []string{"example.com/keep"} })
 		own := ours("node-1", w.pv)
 		w.create(own)
@@ -258,12 +258,12 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 	It("is attached and detached in spite of a crash before and after each write", func() {
 		for number := range 6 {
 			for _, kind := range []fault{lost, unanswered} {
-				w := newExistingWorld()
+				w := newInTreeWorld()
 				pod := Pod("user", "node-1", "data")
 				w.create(pod)
 				w.interruptedAt(number, kind)
 				w.expectOn("gce://project/zone/node-1")
-				Expect(w.toldTo(w.node)).To(HaveLen(1))
+				Expect(w.volumesAttached(w.node)).To(HaveLen(1))
 
 				w.delete(pod)
 				w.interruptedAt(number, kind)
@@ -277,7 +277,7 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 	})
 
 	It("is detached where its attachment is deleted right after it was written what is attached", func() {
-		w := newExistingWorld()
+		w := newInTreeWorld()
 		own := ours("node-1", w.pv)
 		w.create(own)
 		w.storage.FailNext(errors.New("the answer was lost"))
@@ -293,7 +293,7 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 
 	Describe("survives", func() {
 		It("the deletion of its claim and volume object, whose policy is Delete, and is detached first", func() {
-			w := newExistingWorld(func(pv *corev1.PersistentVolume) {
+			w := newInTreeWorld(func(pv *corev1.PersistentVolume) {
 				pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
 			})
 			pod := w.runs("user")
@@ -313,7 +313,7 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 		})
 
 		It("even the finalizer of Stowage's volumes on its volume object", func() {
-			w := newExistingWorld(func(pv *corev1.PersistentVolume) {
+			w := newInTreeWorld(func(pv *corev1.PersistentVolume) {
 				pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
 				pv.Finalizers = []string{stowagev1alpha1.ReclaimFinalizer}
 				pv.Annotations = map[string]string{"pv.kubernetes.io/provisioned-by": stowagev1alpha1.GCEDriver}
@@ -326,7 +326,7 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 		})
 
 		It("the deletion of its backend, which waits for its pods", func() {
-			w := newExistingWorld()
+			w := newInTreeWorld()
 			pod := w.runs("user")
 			w.delete(cloud())
 			w.settle()
@@ -343,8 +343,8 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 			w.expectUntouched()
 		})
 
-		It("audits that remove orphans, and the end of strays", func() {
-			w := newExistingWorld()
+		It("audits that remove orphans, and the detach of dangling attachments", func() {
+			w := newInTreeWorld()
 			update(w.world, cloud(), func(object *stowagev1alpha1.StorageBackend) {
 				object.Spec.Audit.RemoveOrphansAfter = &metav1.Duration{Duration: time.Hour}
 			})
@@ -359,7 +359,7 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 
 		It("attachments that say something else than their names do", func() {
 			for _, gone := range []bool{false, true} {
-				w := newExistingWorld()
+				w := newInTreeWorld()
 				w.storage.AttachExistingBehind(legacyPath, identityOf(w.node), false)
 				said, err := json.Marshal(attachintent.Intent{Backend: "cloud", Volume: legacyPath, Instance: w.node.Spec.ProviderID})
 				Expect(err).NotTo(HaveOccurred())
@@ -382,7 +382,7 @@ var _ = Describe("A disk that somebody made beforehand", func() {
 	})
 
 	It("that a volume object of Stowage's own driver names by its path is never attached", func() {
-		w := newExistingWorld()
+		w := newInTreeWorld()
 		pv := Volume("sly", func(pv *corev1.PersistentVolume) {
 			pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
 				Driver: stowagev1alpha1.GCEDriver, VolumeHandle: legacyPath, VolumeAttributes: map[string]string{stowagev1alpha1.BackendAttribute: "cloud"},
