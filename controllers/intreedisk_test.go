@@ -21,7 +21,7 @@ import (
 )
 
 var _ = Describe("An in-tree disk", func() {
-	It("is attached to a node whose agent follows pods by Stowage's driver, and leaves with its last pod", func() {
+	It("is attached by Stowage's driver if the node's agent follows pods, and detached with its last pod", func() {
 		w := newInTreeWorld()
 		pod := w.runs("user")
 
@@ -131,7 +131,7 @@ var _ = Describe("An in-tree disk", func() {
 		update(w.world, cloud(), func(object *stowagev1alpha1.StorageBackend) { object.Spec.GCE.ExistingDisks = false })
 		w.settle()
 		w.expectOn("gce://project/zone/node-1")
-		Expect(w.attachmentsOf("node-1")).To(HaveExactElements(HaveField("Name", ours("node-1", w.pv).Name)), "Google's driver isn't asked while it is there")
+		Expect(w.attachmentsOf("node-1")).To(HaveExactElements(HaveField("Name", ours("node-1", w.pv).Name)), "Google's driver gets no attachment while it is there")
 		w.delete(pod)
 		w.uses(w.node)
 		w.settle()
@@ -188,7 +188,7 @@ var _ = Describe("An in-tree disk", func() {
 			w.expectOn("gce://project/zone/node-1")
 		})
 
-		It("isn't asked for on a node with a kubelet while Stowage's driver has it", func() {
+		It("gets no attachment to a node with a kubelet while Stowage's driver has it", func() {
 			w := newInTreeWorld()
 			pod := w.runs("user")
 			w.kubelet("kubelet")
@@ -292,7 +292,7 @@ var _ = Describe("An in-tree disk", func() {
 	})
 
 	Describe("survives", func() {
-		It("the deletion of its claim and volume object, whose policy is Delete, and is detached first", func() {
+		It("the deletion of its claim and its PersistentVolume with policy Delete, and is detached first", func() {
 			w := newInTreeWorld(func(pv *corev1.PersistentVolume) {
 				pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
 			})

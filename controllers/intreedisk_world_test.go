@@ -66,7 +66,7 @@ func (w *inTreeWorld) inTreeVolume(name string, options ...func(*corev1.Persiste
 	return pv
 }
 
-// followed is a node whose agent follows pods.
+// followed is a node with an agent that follows pods.
 func (w *inTreeWorld) followed(name string) *corev1.Node {
 	GinkgoHelper()
 	node := managedNode(name)
@@ -143,7 +143,7 @@ func (w *inTreeWorld) expectOn(machines ...string) {
 	Expect(w.storage.ExistingOn(legacyPath)).To(ConsistOf(machines))
 }
 
-// untouched expects that nothing was asked for the disk but to be attached and detached.
+// untouched expects no calls for the disk but to attach and to detach it.
 func (w *inTreeWorld) expectUntouched() {
 	GinkgoHelper()
 	Expect(w.storage.ExistingOn(legacyPath)).NotTo(BeNil())

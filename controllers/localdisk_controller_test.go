@@ -168,7 +168,7 @@ var _ = Describe("A local backend", func() {
 })
 
 var _ = Describe("The room on a node's disk", func() {
-	It("is published for each class for which the scheduler asks, as it changes", func() {
+	It("is published for each class that the scheduler checks, as it changes", func() {
 		w, _ := diskWorld()
 		w.lookAtDisks()
 		Expect(w.published()).To(Equal([]string{"waiting node-a 0", "waiting node-b 0"}))

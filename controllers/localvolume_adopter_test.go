@@ -29,7 +29,7 @@ func foundVolume() stowagev1alpha1.UnrecordedVolume {
 	}
 }
 
-// reportFound says what lies on a disk and no LocalVolume has, as the node's agent does.
+// reportFound reports what is on a disk without a LocalVolume, as the node's agent does.
 func (w *world) reportFound(node string, volumes ...stowagev1alpha1.UnrecordedVolume) {
 	GinkgoHelper()
 	w.report("fast", node, "1Gi", metav1.ConditionTrue)
@@ -77,7 +77,7 @@ func (w *world) adopt(pv *corev1.PersistentVolume) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// lostVolume is the LocalVolume that was made again; nil if none was.
+// lostVolume is the LocalVolume that was created again; nil if none was.
 func (w *world) lostVolume() *stowagev1alpha1.LocalVolume {
 	GinkgoHelper()
 	volume, err := localvolume.Found(context.Background(), w.direct, lostID, &stowagev1alpha1.LocalVolume{})
@@ -85,7 +85,7 @@ func (w *world) lostVolume() *stowagev1alpha1.LocalVolume {
 	return volume
 }
 
-var _ = Describe("A local volume whose LocalVolume is gone", func() {
+var _ = Describe("A local volume without its LocalVolume", func() {
 	It("has it again, with its old identity, once its agent found it and a volume stands for it", func() {
 		w, pv := adoptable()
 

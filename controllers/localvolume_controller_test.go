@@ -41,7 +41,7 @@ func (w *world) removeFinalizers(object client.Object) {
 	Expect(w.direct.Patch(context.Background(), object, client.MergeFrom(before))).To(Succeed())
 }
 
-// stranded is a volume that was made and is to be removed, on a node that is gone.
+// stranded is a volume that is to be removed, on a node that is gone.
 func stranded(policy stowagev1alpha1.NodeGone) (*world, *stowagev1alpha1.LocalVolume) {
 	GinkgoHelper()
 	w, volume := newWorld(reconciler.ClassesScope), localVolume("fast", "node-a")
@@ -65,7 +65,7 @@ func (w *world) pass(volume *stowagev1alpha1.LocalVolume) reconcile.Result {
 
 var afterAnHour = stowagev1alpha1.NodeGone{Policy: stowagev1alpha1.NodeGoneForget, After: &metav1.Duration{Duration: time.Hour}}
 
-var _ = Describe("A local volume that is to go and whose node is gone", func() {
+var _ = Describe("A local volume that is to be removed, on a node that is gone", func() {
 	It("waits, and says what to do", func() {
 		w, volume := stranded(stowagev1alpha1.NodeGone{})
 		w.pass(volume)
@@ -92,7 +92,7 @@ var _ = Describe("A local volume that is to go and whose node is gone", func() {
 		Expect(w.told()).To(ContainElement(ContainSubstring("its data stays in /var/lib/stowage/fast/pvc-1 on that node's disk")))
 	})
 
-	It("is left to its node's agent when the node is back, and counted anew when it goes again", func() {
+	It("is left to its node's agent when the node is back, and counted from the start when it goes again", func() {
 		w, volume := stranded(afterAnHour)
 		w.pass(volume)
 		w.create(Node("node-a"))

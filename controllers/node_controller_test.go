@@ -139,7 +139,7 @@ var _ = Describe("A node", func() {
 		Expect(w.attachmentsOf("node-1")).To(HaveExactElements(HaveField("Name", foreign.GetName())))
 	})
 
-	It("gets nothing for volumes whose driver attaches nothing", func() {
+	It("gets nothing for volumes of drivers that attach nothing", func() {
 		driver := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: foreignDriver}, Spec: storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)}}
 		w.create(driver)
 		DeferCleanup(func() { _ = w.direct.Delete(context.Background(), driver) })
@@ -164,14 +164,14 @@ var _ = Describe("A node", func() {
 	})
 
 	It("takes over what an earlier controller left, and removes what no pod wants", func() {
-		wanted := w.disk("wanted")
+		desired := w.disk("desired")
 		w.disk("left")
-		w.create(node, w.attachment("node-1", "wanted"), w.attachment("node-1", "left"), Pod("user", "node-1", "wanted"))
+		w.create(node, w.attachment("node-1", "desired"), w.attachment("node-1", "left"), Pod("user", "node-1", "desired"))
 
 		w.settle()
 
-		Expect(w.attachmentsOf("node-1")).To(HaveExactElements(HaveField("Spec.Source.PersistentVolumeName", HaveValue(Equal("wanted")))))
-		Expect(w.volumesAttached(node)).To(HaveExactElements(string(wanted)))
+		Expect(w.attachmentsOf("node-1")).To(HaveExactElements(HaveField("Spec.Source.PersistentVolumeName", HaveValue(Equal("desired")))))
+		Expect(w.volumesAttached(node)).To(HaveExactElements(string(desired)))
 	})
 
 	It("loses what is left of a volume object that is gone", func() {

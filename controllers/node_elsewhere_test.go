@@ -72,7 +72,7 @@ var _ = Describe("A volume for one node at a time", func() {
 		Expect(w.attachmentsOf("node-2")).To(BeEmpty())
 	})
 
-	It("goes to one of them when another manager, whose cache is cold, takes over", func() {
+	It("goes to one of them when another manager with a cold cache takes over", func() {
 		w.disk("data")
 		twoPods("data")
 		Expect(w.reconcile("node-1")).To(Succeed())

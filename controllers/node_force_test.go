@@ -98,7 +98,7 @@ var _ = Describe("A node that does not release a volume that no pod needs", func
 	})
 })
 
-var _ = Describe("A node whose machine a cloud knows", func() {
+var _ = Describe("A node with a machine in a cloud", func() {
 	It("keeps a disk of ours until the machine is known to be off", func() {
 		w, pv, node := nodeUsingDisk()
 		w.becomesNotReady(node)

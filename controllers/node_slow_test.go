@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-var _ = Describe("A node that is lost, and whose cloud takes its time", func() {
+var _ = Describe("A node that is lost, with a slow cloud", func() {
 	var w *nodeWorld
 	var node *corev1.Node
 	var pv *corev1.PersistentVolume

@@ -26,8 +26,7 @@ import (
 // foreignDriver is a driver with an attacher of its own, which the specs play.
 const foreignDriver = "disks.example.com"
 
-// nodeWorld is a world with the reconciler of nodes. The specs play
-// the kubelets.
+// nodeWorld is a world with the reconciler of nodes. The specs play the kubelets.
 type nodeWorld struct {
 	*world
 	nodes *node.Reconciler
@@ -45,7 +44,7 @@ func (w *nodeWorld) restart() {
 	w.nodes = node.New(w.dependencies(w.views.nodes))
 }
 
-// anotherThatSees is the reconciler of another manager, whose cache shows something else.
+// anotherThatSees is the reconciler of another manager, with another cache.
 func (w *nodeWorld) anotherThatSees(cached client.Client) *node.Reconciler {
 	of := newView(nodeIndexes{w})
 	of.Client = cached
@@ -159,7 +158,7 @@ func (w *nodeWorld) disk(name string, options ...func(*corev1.PersistentVolume))
 	return volume.Name
 }
 
-// running is a cluster with a node whose pod has its volume.
+// running is a cluster with a node, a pod and its volume.
 func (w *nodeWorld) running(volume string) (*corev1.Node, *corev1.Pod, corev1.UniqueVolumeName) {
 	GinkgoHelper()
 	node, pod := managedNode("node-1"), Pod("user", "node-1", volume)
@@ -177,19 +176,19 @@ func (w *nodeWorld) running(volume string) (*corev1.Node, *corev1.Pod, corev1.Un
 type nodeIndexes struct{ client.Client }
 
 func (c nodeIndexes) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	asked := (&client.ListOptions{}).ApplyOptions(options)
-	if asked.FieldSelector == nil {
+	applied := (&client.ListOptions{}).ApplyOptions(options)
+	if applied.FieldSelector == nil {
 		return c.Client.List(ctx, list, options...)
 	}
-	wanted := asked.FieldSelector.Requirements()[0]
+	field := applied.FieldSelector.Requirements()[0]
 	var values client.IndexerFunc
 	switch list.(type) {
 	case *corev1.PodList:
-		values = map[string]client.IndexerFunc{index.PodsByNode: index.NodeOfIndexedPod, index.PodsByVolume: index.InlineVolumesOf}[wanted.Field]
+		values = map[string]client.IndexerFunc{index.PodsByNode: index.NodeOfIndexedPod, index.PodsByVolume: index.InlineVolumesOf}[field.Field]
 	case *corev1.NodeList:
 		values = index.VolumesAttachedTo
 	case *storagev1.VolumeAttachmentList:
-		values = map[string]client.IndexerFunc{index.AttachmentsByStorage: index.AttachmentStorage, index.AttachmentsByNode: index.AttachmentNode}[wanted.Field]
+		values = map[string]client.IndexerFunc{index.AttachmentsByStorage: index.AttachmentStorage, index.AttachmentsByNode: index.AttachmentNode}[field.Field]
 	}
 	if values == nil {
 		return c.Client.List(ctx, list, options...)
@@ -202,6 +201,6 @@ func (c nodeIndexes) List(ctx context.Context, list client.ObjectList, options .
 		return err
 	}
 	return meta.SetList(list, slices.DeleteFunc(items, func(item runtime.Object) bool {
-		return !slices.Contains(values(item.(client.Object)), wanted.Value)
+		return !slices.Contains(values(item.(client.Object)), field.Value)
 	}))
 }

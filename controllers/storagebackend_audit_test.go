@@ -33,7 +33,7 @@ var _ = Describe("An audit", func() {
 		Expect(w.backend().Status.Orphans).To(Equal(ptr.To(int32(0))))
 	})
 
-	It("finds what was made for a claim that was force-deleted past its finalizer", func() {
+	It("finds storage of a claim that was force-deleted past its finalizer", func() {
 		w, orphan := orphaned()
 
 		w.passTime(time.Hour)
@@ -56,7 +56,7 @@ var _ = Describe("An audit", func() {
 		Expect(tellingOf(w.told(), "OrphansFound")).To(BeEmpty())
 	})
 
-	It("finds volumes whose storage is not found", func() {
+	It("finds volumes without storage", func() {
 		w, _, pv := madeVolumeOf()
 		w.storage.Lose(pv.Name)
 
@@ -80,7 +80,7 @@ var _ = Describe("An audit", func() {
 		Expect(w.audit().Orphans[0].ID).To(Equal(orphan.ID))
 	})
 
-	It("calls no volume lost that lies on a node without a record", func() {
+	It("reports no volume as lost that is on a node without a record", func() {
 		w, _, pv := madeVolumeOf()
 		w.storage.LoseRecord(pv.Name, "node-a")
 
@@ -104,7 +104,7 @@ var _ = Describe("An audit", func() {
 		Expect(w.audit().LostVolumes).To(BeEmpty())
 	})
 
-	It("takes nothing for an orphan that is being made", func() {
+	It("reports nothing as an orphan that is being created", func() {
 		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(InClass("disks"))
 		w.create(LocalBackend("disks"))

@@ -187,7 +187,7 @@ var _ = Describe("The StorageClass of a backend", func() {
 		Expect(uidNow(w, "cloud")).To(Equal(class.UID))
 	})
 
-	It("is made anew when the cloud's zones change", func() {
+	It("is created again when the cloud's zones change", func() {
 		w := newWorld(reconciler.ClusterScope)
 		object := zonedCloud("a")
 		w.create(object)
@@ -211,7 +211,7 @@ var _ = Describe("The StorageClass of a backend", func() {
 
 	for _, kind := range []fault{lost, unanswered} {
 		for number := range 2 {
-			It("is made anew when write "+string(rune('1'+number))+" of it is "+string(kind), func() {
+			It("is created again when write "+string(rune('1'+number))+" of it is "+string(kind), func() {
 				w := newWorld(reconciler.ClusterScope)
 				object := zonedCloud("a")
 				w.create(object)
@@ -250,10 +250,10 @@ var _ = Describe("The StorageClass of a backend", func() {
 			Expect(uidNow(w, "cloud")).To(Equal(now))
 		},
 		Entry("when another manager created it again", func(w *world, class *storagev1.StorageClass) {
-			anew := class.DeepCopy()
-			anew.ResourceVersion, anew.UID = "", ""
+			recreated := class.DeepCopy()
+			recreated.ResourceVersion, recreated.UID = "", ""
 			w.delete(class)
-			w.create(anew)
+			w.create(recreated)
 		}),
 		Entry("when another owner took it", func(w *world, class *storagev1.StorageClass) {
 			update(w, class, func(class *storagev1.StorageClass) { class.OwnerReferences = nil })
@@ -358,7 +358,7 @@ var _ = Describe("A deleted StorageBackend", func() {
 		Expect(w.gone(object)).To(BeTrue())
 	})
 
-	It("waits for a claim for which storage may have been made", func() {
+	It("waits for a claim that may have storage", func() {
 		w := newWorld(reconciler.ClusterScope)
 		object, claim := LocalBackend("disks"), Claim(InClass("disks"))
 		w.create(object)

@@ -57,7 +57,7 @@ var _ = Describe("What a backend says is attached", func() {
 		Entry("and the backend does not report now whether it is there", func(w *world) { w.storage.FailNext(backend.Unavailable.Errorf("503")) }),
 	)
 
-	It("is not attached again for an attachment that was deleted since the cache looked", func() {
+	It("is not attached again for an attachment that was deleted since the cache was updated", func() {
 		w, attachment, pv := attached()
 		w.get(attachment)
 		seen := attachment.DeepCopy()
@@ -126,7 +126,7 @@ var _ = Describe("What a backend says is attached", func() {
 		Expect(w.told()).To(ConsistOf(ContainSubstring("that is no node of this cluster")))
 	})
 
-	It("is left alone where an attachment asks for it that the cache has not seen", func() {
+	It("is left alone if an attachment requests it that the cache does not show", func() {
 		w, _, pv := attached()
 		w.views.comparisons.Client = withoutAttachments{w}
 		for range 3 {

@@ -284,7 +284,7 @@ var _ = Describe("An attachment that is deleted", func() {
 		Expect(w.storage.AttachedTo("another")).To(HaveLen(1))
 	})
 
-	It("has one of the same name that was made since, and that the cache hasn't seen, left alone", func() {
+	It("leaves an attachment of the same name alone that was created since, and that the cache does not show", func() {
 		w, attachment, pv := attached()
 		node := firstNode(w)
 		w.delete(attachment)

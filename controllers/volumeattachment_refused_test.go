@@ -54,7 +54,7 @@ var _ = Describe("A refusal that usually passes", func() {
 		expectDetached(w, attachment, pv)
 	})
 
-	It("begins anew once the volume was attached in between", func() {
+	It("counts from the start once the volume was attached in between", func() {
 		w, pv, node := clouded(reconciler.ClusterScope)
 		attachment := attachmentTo(node.Name, pv)
 		w.create(attachment)

@@ -67,7 +67,7 @@ var _ = Describe("A detach that takes the cloud its time", func() {
 		Expect(forced()).To(BeEquivalentTo(1))
 	})
 
-	It("keeps a volume whose detach failed, and says why", func() {
+	It("keeps a volume after a failed detach, with the reason", func() {
 		w, attachment, pv := attached()
 		w.delete(attachment)
 		release := slowly(w)
@@ -85,7 +85,7 @@ var _ = Describe("A detach that takes the cloud its time", func() {
 	})
 })
 
-var _ = Describe("An attachment whose detach is refused", func() {
+var _ = Describe("An attachment with a detach that is refused", func() {
 	DescribeTable("goes where the backend says that nothing is attached",
 		func(given func(*world, *storagev1.VolumeAttachment, *corev1.PersistentVolume)) {
 			w, attachment, pv := attached(forcing("Never"))
