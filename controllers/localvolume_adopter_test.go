@@ -174,7 +174,7 @@ var _ = Describe("A local volume without its LocalVolume", func() {
 	},
 		Entry("has another path", func(pv *corev1.PersistentVolume) {
 			pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.PathAttribute] = "/var/lib/stowage/slow/" + lostID
-		}, "the volume lies in "+string(LocalBackend("fast").Spec.Local.Path)),
+		}, "the volume is in "+string(LocalBackend("fast").Spec.Local.Path)),
 		Entry("names no claim, and the disk neither", func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }, "name the claim that it was made for"),
 		Entry("allows both of the nodes that have it", func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = nil }, "name one"),
 	)

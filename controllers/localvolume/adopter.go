@@ -92,24 +92,24 @@ func (r *Adopter) adopt(ctx context.Context, cached *corev1.PersistentVolume) er
 	if err != nil || disk == nil {
 		return err
 	}
-	there, _ := foundOn(disk, handle)
-	made, err := localVolumeFor(pv, disk, there)
+	found, _ := foundOn(disk, handle)
+	created, err := localVolumeFor(pv, disk, found)
 	if err != nil {
 		return err
 	}
-	if err := r.allocateAsBackend(ctx, made); err != nil {
+	if err := r.allocateAsBackend(ctx, created); err != nil {
 		return err
 	}
-	switch err := r.client.Create(ctx, made); {
+	switch err := r.client.Create(ctx, created); {
 	case apierrors.IsInvalid(err):
-		return backend.Invalid.Errorf("creating LocalVolume %s: %w", made.Name, err)
+		return backend.Invalid.Errorf("creating LocalVolume %s: %w", created.Name, err)
 	case apierrors.IsAlreadyExists(err):
 		return nil
 	case err != nil:
-		return fmt.Errorf("creating LocalVolume %s: %w", made.Name, err)
+		return fmt.Errorf("creating LocalVolume %s: %w", created.Name, err)
 	}
 	r.events.Eventf(pv, nil, corev1.EventTypeNormal, "LocalVolumeAdopted", "Adopt",
-		"LocalVolume %s was gone and is created again: the volume is on the disk of node %s", made.Name, made.Spec.NodeName)
+		"LocalVolume %s was gone and is created again: the volume is on the disk of node %s", created.Name, created.Spec.NodeName)
 	return nil
 }
 
@@ -159,15 +159,15 @@ func (r *Adopter) diskWith(ctx context.Context, reader client.Reader, pv *corev1
 
 // allocateAsBackend sets the allocation of an image to that of its backend: neither the
 // PersistentVolume nor the disk records the original one.
-func (r *Adopter) allocateAsBackend(ctx context.Context, made *stowagev1alpha1.LocalVolume) error {
-	if made.Spec.Layout != stowagev1alpha1.LayoutImage {
+func (r *Adopter) allocateAsBackend(ctx context.Context, created *stowagev1alpha1.LocalVolume) error {
+	if created.Spec.Layout != stowagev1alpha1.LayoutImage {
 		return nil
 	}
-	object, err := Found(ctx, r.client, made.Spec.Backend, &stowagev1alpha1.StorageBackend{})
+	object, err := Found(ctx, r.client, created.Spec.Backend, &stowagev1alpha1.StorageBackend{})
 	if err == nil && object != nil && object.Spec.Local != nil {
-		made.Spec.Allocation = object.Spec.Local.Allocation
+		created.Spec.Allocation = object.Spec.Local.Allocation
 	}
-	return wrap.Error(err, "reading StorageBackend %s", made.Spec.Backend)
+	return wrap.Error(err, "reading StorageBackend %s", created.Spec.Backend)
 }
 
 // SetupWithManager watches PersistentVolumes, and what agents find on their disks.

@@ -64,8 +64,8 @@ func New(deps reconciler.Dependencies) *Reconciler {
 // +kubebuilder:rbac:groups="",resources=nodes;persistentvolumes;persistentvolumeclaims,verbs=get;list;watch
 
 // Reconcile records the loss of data under a bound claim. It records that the node of a volume
-// is gone, and releases the volume by its backend's policy. A node that exists is never given
-// up, Ready or not.
+// is gone, and releases the volume by its backend's policy. A node that exists never counts as
+// gone, Ready or not.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	volume := &stowagev1alpha1.LocalVolume{}
 	if err := r.client.Get(ctx, request.NamespacedName, volume); err != nil {
@@ -167,7 +167,7 @@ func (r *Reconciler) untilReleased(volume *stowagev1alpha1.LocalVolume, policy s
 	return max(0, policy.After.Duration-r.clock.Since(since.LastTransitionTime.Time)), true
 }
 
-// release removes the finalizer of a volume, whatever is left of it on its node.
+// release removes the finalizer of a volume. Its data may stay on its node.
 func (r *Reconciler) release(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
 	before := volume.DeepCopy()
 	controllerutil.RemoveFinalizer(volume, stowagev1alpha1.LocalVolumeFinalizer)

@@ -109,13 +109,13 @@ func (r *DiskReconciler) create(ctx context.Context, p *pair) error {
 	return wrap.Error(client.IgnoreAlreadyExists(r.client.Create(ctx, disk)), "creating LocalDisk %s", p.name)
 }
 
-// update copies the backend's settings to the disk. It clears Replaces if the disk that was
-// given up is in use after all. Otherwise, the next time that this disk is not mounted,
-// whatever is in its place would count as its successor.
+// update copies the backend's settings to the disk. It clears Replaces if the replaced
+// disk is in use after all. Otherwise, the next time that this disk is not mounted, anything in
+// its place would count as its successor.
 func (r *DiskReconciler) update(ctx context.Context, p *pair) error {
 	before := p.disk.DeepCopy()
 	p.disk.Spec.ReservedCapacity = p.object.Spec.Local.ReservedCapacity
-	if there := p.disk.Status.Identity; room.IsReady(p.disk) && there != nil && there.ID == p.disk.Spec.Replaces {
+	if identity := p.disk.Status.Identity; room.IsReady(p.disk) && identity != nil && identity.ID == p.disk.Spec.Replaces {
 		p.disk.Spec.Replaces = ""
 	}
 	if equality.Semantic.DeepEqual(before.Spec, p.disk.Spec) {

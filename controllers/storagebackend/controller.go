@@ -115,7 +115,7 @@ func (r *Reconciler) accept(object *stowagev1alpha1.StorageBackend) backend.Back
 	if err != nil {
 		setOutcome(object, stowagev1alpha1.AcceptedCondition, err)
 		setCondition(object, stowagev1alpha1.ReachableCondition, metav1.ConditionUnknown,
-			stowagev1alpha1.ReasonPending, "not asked, because the spec is not accepted")
+			stowagev1alpha1.ReasonPending, "not probed, because the spec is not accepted")
 		return nil
 	}
 	setOutcome(object, stowagev1alpha1.AcceptedCondition, nil)

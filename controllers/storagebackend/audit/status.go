@@ -47,14 +47,14 @@ func auditStatus(object *stowagev1alpha1.StorageBackend, found findings, now met
 	}
 	status := &stowagev1alpha1.AuditStatus{Time: now, Retained: found.retained, LostVolumes: found.lost[:min(MaxListed, len(found.lost))]}
 	for _, held := range found.orphans {
-		shown := shownAs(held)
-		since, known := seen[shown]
+		listed := statusOf(held)
+		since, known := seen[listed]
 		if !known {
 			since = now
 		}
 		after := object.Spec.Audit.RemoveOrphansAfter
 		status.Orphans = append(status.Orphans, stowagev1alpha1.Orphan{
-			ID: shown.ID, ClaimNamespace: shown.Claim.Namespace, ClaimName: shown.Claim.Name, ClaimUID: shown.Claim.UID,
+			ID: listed.ID, ClaimNamespace: listed.Claim.Namespace, ClaimName: listed.Claim.Name, ClaimUID: listed.Claim.UID,
 			NodeName: held.Node, Since: since,
 			Removing: after != nil && now.Sub(since.Time) >= after.Duration && removable(held, found.live),
 		})
@@ -66,9 +66,9 @@ func auditStatus(object *stowagev1alpha1.StorageBackend, found findings, now met
 	return status
 }
 
-// shownAs returns what the status shows of a held volume. The claim's name comes from a record
-// that others may have written: a name that is too long for a claim is cut.
-func shownAs(held backend.Held) backend.Held {
+// statusOf returns the part of a held volume that the status has. The claim's name comes from a
+// record that others may have written: a name that is too long for a claim is cut.
+func statusOf(held backend.Held) backend.Held {
 	const longest = 253
 	held.Claim.Namespace = message.Cut(held.Claim.Namespace, longest)
 	held.Claim.Name = message.Cut(held.Claim.Name, longest)

@@ -112,7 +112,7 @@ func (r *Comparer) compare(ctx context.Context, object *stowagev1alpha1.StorageB
 	}
 	bounded, cancel := context.WithTimeout(ctx, attachmentCheckTimeout)
 	defer cancel()
-	held, err := lister.Attachments(bounded)
+	listed, err := lister.Attachments(bounded)
 	key := client.ObjectKeyFromObject(object)
 	if err != nil {
 		if r.failed.IsNews(key, err.Error()) {
@@ -122,14 +122,14 @@ func (r *Comparer) compare(ctx context.Context, object *stowagev1alpha1.StorageB
 	}
 	r.failed.Forget(key)
 	for _, missing := range recorded {
-		if isListed(held, missing) || r.mayBeAttached(bounded, object, missing) {
+		if isListed(listed, missing) || r.mayBeAttached(bounded, object, missing) {
 			continue
 		}
 		if err := r.repair(ctx, missing); err != nil {
 			return err
 		}
 	}
-	return r.detachDangling(ctx, object, held)
+	return r.detachDangling(ctx, object, listed)
 }
 
 // mayBeAttached queries the backend by name for a volume that its list does not show: the
@@ -194,9 +194,9 @@ func (r *Comparer) volumeOf(ctx context.Context, attachment *storagev1.VolumeAtt
 
 // isListed reports whether a backend lists a recorded attachment. If its machine is unknown, any
 // machine counts.
-func isListed(held []backend.Attached, recorded recordedAttachment) bool {
+func isListed(listed []backend.Attached, recorded recordedAttachment) bool {
 	instance := attachintent.InstanceOf(recorded.VolumeAttachment, recorded.intent)
-	return slices.ContainsFunc(held, func(attached backend.Attached) bool {
+	return slices.ContainsFunc(listed, func(attached backend.Attached) bool {
 		return attached.ID == recorded.intent.Volume && (instance == "" || attached.ProviderID == instance)
 	})
 }

@@ -29,8 +29,8 @@ import (
 // VolumeAttachments deletes it and then detaches the volume like any other. If a pod needs the
 // volume there meanwhile, its attachment has the same name and cannot be created. So no volume
 // is detached that was just requested.
-func (r *Comparer) detachDangling(ctx context.Context, object *stowagev1alpha1.StorageBackend, held []backend.Attached) error {
-	dangling, err := r.dangling(ctx, object, held)
+func (r *Comparer) detachDangling(ctx context.Context, object *stowagev1alpha1.StorageBackend, listed []backend.Attached) error {
+	dangling, err := r.dangling(ctx, object, listed)
 	if err != nil {
 		return err
 	}
@@ -56,12 +56,12 @@ func (r *Comparer) detachDangling(ctx context.Context, object *stowagev1alpha1.S
 }
 
 // dangling returns the dangling attachments. The cache only saves live reads.
-func (r *Comparer) dangling(ctx context.Context, object *stowagev1alpha1.StorageBackend, held []backend.Attached) ([]backend.Attached, error) {
+func (r *Comparer) dangling(ctx context.Context, object *stowagev1alpha1.StorageBackend, listed []backend.Attached) ([]backend.Attached, error) {
 	attachments := &storagev1.VolumeAttachmentList{}
 	if err := r.client.List(ctx, attachments, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the attachments: %w", err)
 	}
-	found, err := r.withoutObject(ctx, object, liveread.GroupAttachments(attachments.Items), held)
+	found, err := r.withoutObject(ctx, object, liveread.GroupAttachments(attachments.Items), listed)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -72,11 +72,11 @@ func (r *Comparer) dangling(ctx context.Context, object *stowagev1alpha1.Storage
 	return r.withoutObject(ctx, object, all, found)
 }
 
-// withoutObject returns those of held without a VolumeAttachment.
-func (r *Comparer) withoutObject(ctx context.Context, object *stowagev1alpha1.StorageBackend, all liveread.Attachments, held []backend.Attached) ([]backend.Attached, error) {
+// withoutObject returns the listed volumes without a VolumeAttachment.
+func (r *Comparer) withoutObject(ctx context.Context, object *stowagev1alpha1.StorageBackend, all liveread.Attachments, listed []backend.Attached) ([]backend.Attached, error) {
 	driver := backend.DriverOf(object)
 	var found []backend.Attached
-	for _, attached := range held {
+	for _, attached := range listed {
 		volumes, err := r.volumesFor(ctx, driver, attached.ID)
 		if err != nil {
 			return nil, err
