@@ -13,6 +13,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/localvolume"
+	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
@@ -80,7 +81,7 @@ func (w *world) adopt(pv *corev1.PersistentVolume) {
 // lostVolume is the LocalVolume that was created again; nil if none was.
 func (w *world) lostVolume() *stowagev1alpha1.LocalVolume {
 	GinkgoHelper()
-	volume, err := localvolume.Found(context.Background(), w.direct, lostID, &stowagev1alpha1.LocalVolume{})
+	volume, err := liveread.Find(context.Background(), lostID, &stowagev1alpha1.LocalVolume{}, w.direct)
 	Expect(err).NotTo(HaveOccurred())
 	return volume
 }

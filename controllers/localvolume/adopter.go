@@ -52,12 +52,12 @@ func NewAdopter(deps reconciler.Dependencies) *Adopter {
 // Reconcile recreates the LocalVolume of a PersistentVolume. The cache decides whether there
 // is work to do, live reads decide what.
 func (r *Adopter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	pv, err := Found(ctx, r.client, request.Name, &corev1.PersistentVolume{})
+	pv, err := liveread.Find(ctx, request.Name, &corev1.PersistentVolume{}, r.client)
 	if err != nil || pv == nil || !isLocal(pv) {
 		r.recorded.Forget(request.NamespacedName)
 		return ctrl.Result{}, err
 	}
-	recorded, err := Found(ctx, r.client, pv.Spec.CSI.VolumeHandle, &stowagev1alpha1.LocalVolume{})
+	recorded, err := liveread.Find(ctx, pv.Spec.CSI.VolumeHandle, &stowagev1alpha1.LocalVolume{}, r.client)
 	if err != nil || recorded != nil {
 		return ctrl.Result{}, err
 	}
@@ -77,12 +77,12 @@ func (r *Adopter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 // adopt creates the LocalVolume, if live reads confirm it. Its name is the volume's id, so of
 // two leaders one creates it.
 func (r *Adopter) adopt(ctx context.Context, cached *corev1.PersistentVolume) error {
-	pv, err := Found(ctx, r.live, cached.Name, &corev1.PersistentVolume{})
+	pv, err := liveread.Find(ctx, cached.Name, &corev1.PersistentVolume{}, r.live)
 	if err != nil || pv == nil || pv.UID != cached.UID || !isLocal(pv) {
 		return err
 	}
 	handle := pv.Spec.CSI.VolumeHandle
-	if recorded, err := Found(ctx, r.live, handle, &stowagev1alpha1.LocalVolume{}); err != nil || recorded != nil {
+	if recorded, err := liveread.Find(ctx, handle, &stowagev1alpha1.LocalVolume{}, r.live); err != nil || recorded != nil {
 		return err
 	}
 	if err := r.checkOnlyVolume(ctx, pv); err != nil {
@@ -141,7 +141,7 @@ func (r *Adopter) diskWith(ctx context.Context, reader client.Reader, pv *corev1
 		if _, found := foundOn(disk, pv.Spec.CSI.VolumeHandle); !found || disk.Spec.Backend != index.BackendOf(pv)[0] {
 			continue
 		}
-		node, err := Found(ctx, reader, disk.Spec.NodeName, &corev1.Node{})
+		node, err := liveread.Find(ctx, disk.Spec.NodeName, &corev1.Node{}, reader)
 		if err != nil {
 			return nil, fmt.Errorf("reading node %s: %w", disk.Spec.NodeName, err)
 		}
@@ -163,7 +163,7 @@ func (r *Adopter) allocateAsBackend(ctx context.Context, created *stowagev1alpha
 	if created.Spec.Layout != stowagev1alpha1.LayoutImage {
 		return nil
 	}
-	object, err := Found(ctx, r.client, created.Spec.Backend, &stowagev1alpha1.StorageBackend{})
+	object, err := liveread.Find(ctx, created.Spec.Backend, &stowagev1alpha1.StorageBackend{}, r.client)
 	if err == nil && object != nil && object.Spec.Local != nil {
 		created.Spec.Allocation = object.Spec.Local.Allocation
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -28,6 +27,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/message"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
@@ -99,20 +99,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // isNodeGone reports whether there is no such node. A live read confirms it, because the cache
 // may be stale.
 func (r *Reconciler) isNodeGone(ctx context.Context, name string) (bool, error) {
-	for _, reader := range []client.Reader{r.client, r.live} {
-		err := reader.Get(ctx, client.ObjectKey{Name: name}, &corev1.Node{})
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		return false, wrap.Error(err, "reading node %s", name)
-	}
-	return true, nil
+	node, err := liveread.Find(ctx, name, &corev1.Node{}, r.client, r.live)
+	return node == nil && err == nil, wrap.Error(err, "reading node %s", name)
 }
 
 // policyOf returns the backend's policy for volumes of deleted nodes. Without a backend they
 // wait.
 func (r *Reconciler) policyOf(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (stowagev1alpha1.NodeGone, error) {
-	object, err := Found(ctx, r.client, volume.Spec.Backend, &stowagev1alpha1.StorageBackend{})
+	object, err := liveread.Find(ctx, volume.Spec.Backend, &stowagev1alpha1.StorageBackend{}, r.client)
 	if err != nil || object == nil || object.Spec.Local == nil {
 		return stowagev1alpha1.NodeGone{}, wrap.Error(err, "reading StorageBackend %s", volume.Spec.Backend)
 	}

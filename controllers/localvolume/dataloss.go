@@ -10,6 +10,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/event"
+	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
@@ -53,7 +54,7 @@ func (r *dataLoss) boundVolume(ctx context.Context, volume *stowagev1alpha1.Loca
 	var pv *corev1.PersistentVolume
 	for _, reader := range []client.Reader{r.client, r.live} {
 		var err error
-		pv, err = Found(ctx, reader, volume.Name, &corev1.PersistentVolume{})
+		pv, err = liveread.Find(ctx, volume.Name, &corev1.PersistentVolume{}, reader)
 		if err != nil || pv == nil || !isBoundTo(pv, volume) {
 			return nil, wrap.Error(err, "reading volume %s", volume.Name)
 		}

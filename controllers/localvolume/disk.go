@@ -20,6 +20,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/room"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
@@ -76,13 +77,13 @@ func (r *DiskReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 func (r *DiskReconciler) read(ctx context.Context, reader client.Reader, request ctrl.Request) (*pair, error) {
 	p := &pair{name: LocalDiskName(request.Name, request.Namespace)}
 	var err error
-	if p.object, err = Found(ctx, reader, request.Name, &stowagev1alpha1.StorageBackend{}); err != nil {
+	if p.object, err = liveread.Find(ctx, request.Name, &stowagev1alpha1.StorageBackend{}, reader); err != nil {
 		return nil, err
 	}
-	if p.node, err = Found(ctx, reader, request.Namespace, &corev1.Node{}); err != nil {
+	if p.node, err = liveread.Find(ctx, request.Namespace, &corev1.Node{}, reader); err != nil {
 		return nil, err
 	}
-	if p.disk, err = Found(ctx, r.client, p.name, &stowagev1alpha1.LocalDisk{}); err != nil {
+	if p.disk, err = liveread.Find(ctx, p.name, &stowagev1alpha1.LocalDisk{}, r.client); err != nil {
 		return nil, err
 	}
 	volumes := &stowagev1alpha1.LocalVolumeList{}

@@ -8,13 +8,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/storageclass"
+	"github.com/stowage-dev/stowage/internal/wake"
 )
+
+// nodeAnnotation names the node of a CSIStorageCapacity of ours. The node's name may be too
+// long for a label.
+const nodeAnnotation = "stowage.dev/node"
 
 // nameHash is the number of hexadecimal digits that stand for a name that may be too long.
 const nameHash = 16
@@ -58,11 +64,81 @@ func hashOf(name string) string {
 	return hex.EncodeToString(sum[:])[:nameHash]
 }
 
-// Found reads a cluster-scoped object. It returns nil if there is none.
-func Found[T client.Object](ctx context.Context, reader client.Reader, name string, object T) (T, error) {
-	var none T
-	if err := reader.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
-		return none, client.IgnoreNotFound(err)
+// pairs finds the pairs of a backend and a node that a change wakes.
+type pairs struct {
+	client client.Reader
+	// namespace is where capacities are published; empty: nowhere.
+	namespace string
+}
+
+// PairOfDisk returns the backend and the node of a LocalDisk.
+func PairOfDisk(_ context.Context, object client.Object) []reconcile.Request {
+	disk := object.(*stowagev1alpha1.LocalDisk)
+	return []reconcile.Request{requestForPair(disk.Spec.Backend, disk.Spec.NodeName)}
+}
+
+func pairOfLocalVolume(_ context.Context, object client.Object) []reconcile.Request {
+	volume := object.(*stowagev1alpha1.LocalVolume)
+	return []reconcile.Request{requestForPair(volume.Spec.Backend, volume.Spec.NodeName)}
+}
+
+// PairOfCapacity returns the pair of a capacity. The capacity itself names the node, because
+// the LocalDisk may be gone.
+func (r pairs) PairOfCapacity(_ context.Context, object client.Object) []reconcile.Request {
+	name, node := object.GetLabels()[stowagev1alpha1.BackendLabel], object.GetAnnotations()[nodeAnnotation]
+	if name == "" || node == "" || object.GetNamespace() != r.namespace {
+		return nil
 	}
-	return object, nil
+	return []reconcile.Request{requestForPair(name, node)}
+}
+
+func (r pairs) pairsOfNode(ctx context.Context, node client.Object) []reconcile.Request {
+	objects := &stowagev1alpha1.StorageBackendList{}
+	if err := r.client.List(ctx, objects, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing backends")
+	}
+	var requests []reconcile.Request
+	for i := range objects.Items {
+		if objects.Items[i].Spec.Local != nil {
+			requests = append(requests, requestForPair(objects.Items[i].Name, node.GetName()))
+		}
+	}
+	return requests
+}
+
+// PairsOfBackend returns a backend with every node, and with nodes that are gone.
+func (r pairs) PairsOfBackend(ctx context.Context, object client.Object) []reconcile.Request {
+	if object.(*stowagev1alpha1.StorageBackend).Spec.Local == nil {
+		return nil
+	}
+	return r.pairsOf(ctx, object.GetName())
+}
+
+// pairsOfClass returns the backend of a class with every node.
+func (r pairs) pairsOfClass(ctx context.Context, object client.Object) []reconcile.Request {
+	class := object.(*storagev1.StorageClass)
+	if class.Provisioner != stowagev1alpha1.LocalDriver {
+		return nil
+	}
+	return r.pairsOf(ctx, class.Parameters[stowagev1alpha1.BackendParameter])
+}
+
+func (r pairs) pairsOf(ctx context.Context, name string) []reconcile.Request {
+	nodes, disks := &corev1.NodeList{}, &stowagev1alpha1.LocalDiskList{}
+	if err := r.client.List(ctx, nodes, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing nodes")
+	}
+	if err := r.client.List(ctx, disks, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing disks")
+	}
+	var requests []reconcile.Request
+	for i := range nodes.Items {
+		requests = append(requests, requestForPair(name, nodes.Items[i].Name))
+	}
+	for i := range disks.Items {
+		if disk := &disks.Items[i]; disk.Spec.Backend == name {
+			requests = append(requests, requestForPair(name, disk.Spec.NodeName))
+		}
+	}
+	return requests
 }

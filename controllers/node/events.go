@@ -16,7 +16,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/wake"
-	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
 // podEvents records events for pods: what their volumes wait for.
@@ -115,7 +114,5 @@ func volumesLike(ctx context.Context, cache client.Reader, name string) ([]corev
 	if len(handles) == 0 {
 		return []corev1.PersistentVolume{*pv}, nil
 	}
-	volumes := &corev1.PersistentVolumeList{}
-	err := cache.List(ctx, volumes, client.MatchingFields{index.VolumesByHandle: handles[0]}, wake.Unhurried, client.UnsafeDisableDeepCopy)
-	return volumes.Items, wrap.Error(err, "listing the volumes of handle %s", handles[0])
+	return index.VolumesOf(ctx, cache, handles[0], wake.Unhurried)
 }

@@ -2,12 +2,9 @@ package node
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,8 +14,10 @@ import (
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/opener"
 	"github.com/stowage-dev/stowage/internal/wake"
+	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
 // forcer decides which steps may be by force.
@@ -142,15 +141,8 @@ func (r *forcer) backendOf(ctx context.Context, step attach.Step) (*stowagev1alp
 	if err != nil || name == "" {
 		return nil, err
 	}
-	object := &stowagev1alpha1.StorageBackend{}
-	err = r.client.Get(ctx, client.ObjectKey{Name: name}, object, client.UnsafeDisableDeepCopy)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("reading StorageBackend %s: %w", name, err)
-	}
-	return object, nil
+	object, err := liveread.Find(ctx, name, &stowagev1alpha1.StorageBackend{}, r.client)
+	return object, wrap.Error(err, "reading StorageBackend %s", name)
 }
 
 func (r *forcer) backendName(ctx context.Context, step attach.Step) (string, error) {
@@ -159,17 +151,13 @@ func (r *forcer) backendName(ctx context.Context, step attach.Step) (string, err
 			return intent.Backend, nil
 		}
 	}
-	volumes := &corev1.PersistentVolumeList{}
-	handle := step.Volume.Key()
-	if err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByHandle: handle}, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
-		return "", fmt.Errorf("listing the volumes of handle %s: %w", handle, err)
-	}
-	for i := range volumes.Items {
-		for _, name := range index.BackendOf(&volumes.Items[i]) {
+	volumes, err := index.VolumesOf(ctx, r.client, step.Volume.Key(), wake.Unhurried)
+	for i := range volumes {
+		for _, name := range index.BackendOf(&volumes[i]) {
 			return name, nil
 		}
 	}
-	return "", nil
+	return "", err
 }
 
 // observe queries a backend for the state of the machine that a node is, or was.

@@ -77,17 +77,13 @@ func (r *otherNodes) storagesOf(ctx context.Context, volume attach.Volume) ([]st
 	if !volume.NeedsAttachment() {
 		return storages, nil
 	}
-	volumes := &corev1.PersistentVolumeList{}
-	handle := volume.Key()
-	if err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByHandle: handle}, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the volumes of handle %s: %w", handle, err)
-	}
-	for i := range volumes.Items {
-		if own == nil || volumes.Items[i].Name != *own {
-			storages = append(storages, volumes.Items[i].Name)
+	volumes, err := index.VolumesOf(ctx, r.client, volume.Key(), wake.Unhurried)
+	for i := range volumes {
+		if own == nil || volumes[i].Name != *own {
+			storages = append(storages, volumes[i].Name)
 		}
 	}
-	return storages, nil
+	return storages, err
 }
 
 // withLive returns the other nodes that have a volume, read live: with a stale cache, two

@@ -6,11 +6,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-
 	storagev1 "k8s.io/api/storage/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -85,23 +82,17 @@ func (r *attacher) delete(ctx context.Context, attachment *storagev1.VolumeAttac
 // getNode reads the node. The cache may not show a new node yet, so a live read confirms that
 // there is none.
 func (r *attacher) getNode(ctx context.Context, a *attaching) error {
-	key := client.ObjectKey{Name: a.attachment.Spec.NodeName}
-	for _, reader := range []client.Reader{r.client, r.live} {
-		node := &corev1.Node{}
-		err := reader.Get(ctx, key, node, client.UnsafeDisableDeepCopy)
-		switch {
-		case err == nil:
-			a.node = node
-			return nil
-		case !apierrors.IsNotFound(err):
-			return fmt.Errorf("reading node %s: %w", key.Name, err)
-		}
+	name := a.attachment.Spec.NodeName
+	var err error
+	a.node, err = liveread.Find(ctx, name, &corev1.Node{}, r.client, r.live)
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading node %s: %w", name, err)
+	case a.node == nil && !a.attachment.Status.Attached:
+		return backend.WrongNode.Errorf("there is no node %s: nothing is attached until it registers, or the attachment is deleted", name)
 	}
-	if a.attachment.Status.Attached {
-		a.done = true
-		return nil
-	}
-	return backend.WrongNode.Errorf("there is no node %s: nothing is attached until it registers, or the attachment is deleted", key.Name)
+	a.done = a.node == nil
+	return nil
 }
 
 // ensureSameMachine deletes an attachment to a machine that is not its node's any more:

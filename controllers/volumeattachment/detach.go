@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -17,6 +16,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	backendqueue "github.com/stowage-dev/stowage/internal/backend/queue"
 	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
@@ -77,9 +77,11 @@ func (r *detacher) detachIfSafe(ctx context.Context, d *detaching) (ctrl.Result,
 // findAttached finds what to detach, and from which machine: from the record on the
 // attachment, and from the PersistentVolume.
 func (r *detacher) findAttached(ctx context.Context, d *detaching) error {
-	var err error
-	if d.pv, err = r.findVolume(ctx, d.attachment); err != nil {
-		return err
+	for _, name := range index.AttachmentVolume(d.attachment) {
+		var err error
+		if d.pv, err = liveread.Find(ctx, name, &corev1.PersistentVolume{}, r.client, r.live); err != nil {
+			return fmt.Errorf("reading volume %s: %w", name, err)
+		}
 	}
 	intent, err := VerifiedIntent(d.attachment, d.pv)
 	if err != nil {
@@ -89,22 +91,6 @@ func (r *detacher) findAttached(ctx context.Context, d *detaching) error {
 	d.from = backend.NodeIdentity{Name: d.attachment.Spec.NodeName, ProviderID: attachintent.InstanceOf(d.attachment, intent)}
 	d.opened, err = r.backends.get(ctx, d.attachment, intent.Backend)
 	return err
-}
-
-func (r *detacher) findVolume(ctx context.Context, attachment *storagev1.VolumeAttachment) (*corev1.PersistentVolume, error) {
-	for _, name := range index.AttachmentVolume(attachment) {
-		for _, reader := range []client.Reader{r.client, r.live} {
-			pv := &corev1.PersistentVolume{}
-			err := reader.Get(ctx, client.ObjectKey{Name: name}, pv)
-			switch {
-			case err == nil:
-				return pv, nil
-			case !apierrors.IsNotFound(err):
-				return nil, fmt.Errorf("reading volume %s: %w", name, err)
-			}
-		}
-	}
-	return nil, nil
 }
 
 // keep keeps an attachment while its volume must not be detached. It removes the finalizer if

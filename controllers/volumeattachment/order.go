@@ -36,17 +36,17 @@ type attaching struct {
 // volumesLike returns the names of the PersistentVolumes that refer to the same storage as the
 // given one, including it.
 func volumesLike(ctx context.Context, cache client.Reader, name string) []string {
-	pv, volumes := &corev1.PersistentVolume{}, &corev1.PersistentVolumeList{}
-	names := []string{name}
+	pv, names := &corev1.PersistentVolume{}, []string{name}
 	if cache.Get(ctx, client.ObjectKey{Name: name}, pv, wake.Unhurried, client.UnsafeDisableDeepCopy) != nil || pv.Spec.CSI == nil {
 		return names
 	}
-	if err := cache.List(ctx, volumes, client.MatchingFields{index.VolumesByHandle: index.HandleOf(pv)[0]}, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
+	volumes, err := index.VolumesOf(ctx, cache, index.HandleOf(pv)[0], wake.Unhurried)
+	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing volumes", "volume", name)
 	}
-	for i := range volumes.Items {
-		if volumes.Items[i].Name != name {
-			names = append(names, volumes.Items[i].Name)
+	for i := range volumes {
+		if volumes[i].Name != name {
+			names = append(names, volumes[i].Name)
 		}
 	}
 	return names

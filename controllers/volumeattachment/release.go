@@ -119,13 +119,13 @@ func (r releases) isPendingMount(ctx context.Context, d *detaching, node *corev1
 
 // claimsOf returns the claims of all PersistentVolumes with a handle.
 func (r releases) claimsOf(ctx context.Context, handle string) ([]types.NamespacedName, error) {
-	volumes := &corev1.PersistentVolumeList{}
-	if err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByHandle: handle}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the volumes of handle %s: %w", handle, err)
+	volumes, err := index.VolumesOf(ctx, r.client, handle)
+	if err != nil {
+		return nil, err
 	}
 	var claims []types.NamespacedName
-	for i := range volumes.Items {
-		if ref := volumes.Items[i].Spec.ClaimRef; ref != nil {
+	for i := range volumes {
+		if ref := volumes[i].Spec.ClaimRef; ref != nil {
 			claims = append(claims, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
 		}
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/volume"
-	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
 // detachDangling records events about dangling attachments, and detaches those that were seen for a
@@ -77,7 +76,7 @@ func (r *Comparer) withoutObject(ctx context.Context, object *stowagev1alpha1.St
 	driver := backend.DriverOf(object)
 	var found []backend.Attached
 	for _, attached := range listed {
-		volumes, err := r.volumesFor(ctx, driver, attached.ID)
+		volumes, err := index.VolumesOf(ctx, r.client, volume.Key(driver, attached.ID))
 		if err != nil {
 			return nil, err
 		}
@@ -97,12 +96,6 @@ func mayBeOn(attachment *storagev1.VolumeAttachment, providerID string) bool {
 	intent, err := attachintent.Of(attachment)
 	instance := attachintent.InstanceOf(attachment, intent)
 	return err != nil || instance == "" || instance == providerID
-}
-
-func (r *Comparer) volumesFor(ctx context.Context, driver, id string) ([]corev1.PersistentVolume, error) {
-	volumes := &corev1.PersistentVolumeList{}
-	err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByHandle: volume.Key(driver, id)}, client.UnsafeDisableDeepCopy)
-	return volumes.Items, wrap.Error(err, "listing the volumes of handle %s", id)
 }
 
 // firstSeen is when a dangling attachment was first seen, and whether it was seen before.
@@ -163,7 +156,8 @@ func (r *Comparer) createDangling(ctx context.Context, object *stowagev1alpha1.S
 	if err != nil {
 		return err
 	}
-	volumes, err := r.volumesFor(ctx, backend.DriverOf(object), attached.ID)
+	driver := backend.DriverOf(object)
+	volumes, err := index.VolumesOf(ctx, r.client, volume.Key(driver, attached.ID))
 	if err != nil {
 		return err
 	}
@@ -172,7 +166,6 @@ func (r *Comparer) createDangling(ctx context.Context, object *stowagev1alpha1.S
 	for i := range volumes {
 		objectName = volumes[i].Name
 	}
-	driver := backend.DriverOf(object)
 	attachment := &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:       volume.AttachmentName(driver, attached.ID, node.Name),
