@@ -56,7 +56,7 @@ func New(deps reconciler.Dependencies) *Reconciler {
 // +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends,verbs=get;list;watch;update;patch
 // +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends/status,verbs=update;patch
 // +kubebuilder:rbac:groups=stowage.dev,resources=storagebackends/finalizers,verbs=update
-// +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes;localdisks,verbs=get;list;watch
+// +kubebuilder:rbac:groups=stowage.dev,resources=nodevolumes;nodedisks,verbs=get;list;watch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch;create;update;patch;delete
 // +kubebuilder:rbac:groups="",resources=persistentvolumes;persistentvolumeclaims;nodes,verbs=get;list;watch
 
@@ -157,8 +157,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&stowagev1alpha1.StorageBackend{}, wake.OnlyNewBackends()).
 		Owns(&storagev1.StorageClass{}).
 		Watches(&corev1.PersistentVolume{}, countedLater()).
-		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(backendOfLocalVolume)).
-		Watches(&stowagev1alpha1.LocalDisk{}, probedSoon()).
+		Watches(&stowagev1alpha1.NodeVolume{}, handler.EnqueueRequestsFromMapFunc(backendOfNodeVolume)).
+		Watches(&stowagev1alpha1.NodeDisk{}, probedSoon()).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(localBackends(r.client)), wake.OnlyNodeLabels()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: probes}).
 		Complete(r)

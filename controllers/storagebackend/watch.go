@@ -39,8 +39,8 @@ func countedLater() handler.EventHandler {
 	}
 }
 
-func backendOfLocalVolume(_ context.Context, object client.Object) []reconcile.Request {
-	return []reconcile.Request{wake.RequestNamed(object.(*stowagev1alpha1.LocalVolume).Spec.Backend)}
+func backendOfNodeVolume(_ context.Context, object client.Object) []reconcile.Request {
+	return []reconcile.Request{wake.RequestNamed(object.(*stowagev1alpha1.NodeVolume).Spec.Backend)}
 }
 
 // localBackends wakes the backends with storage on nodes.
@@ -64,7 +64,7 @@ func localBackends(cache client.Reader) handler.MapFunc {
 // a delay. One write then covers the changes of many disks.
 func probedSoon() handler.EventHandler {
 	enqueue := func(object client.Object, queue wake.Queue, after time.Duration) {
-		queue.AddAfter(wake.RequestNamed(object.(*stowagev1alpha1.LocalDisk).Spec.Backend), after)
+		queue.AddAfter(wake.RequestNamed(object.(*stowagev1alpha1.NodeDisk).Spec.Backend), after)
 	}
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, queue wake.Queue) {
@@ -85,7 +85,7 @@ func probedSoon() handler.EventHandler {
 }
 
 func readiness(object client.Object) string {
-	ready := meta.FindStatusCondition(object.(*stowagev1alpha1.LocalDisk).Status.Conditions, stowagev1alpha1.ReadyCondition)
+	ready := meta.FindStatusCondition(object.(*stowagev1alpha1.NodeDisk).Status.Conditions, stowagev1alpha1.ReadyCondition)
 	if ready == nil {
 		return ""
 	}

@@ -1,4 +1,4 @@
-package localvolume
+package nodevolume
 
 import (
 	"context"
@@ -30,7 +30,7 @@ type pair struct {
 	name   string
 	object *stowagev1alpha1.StorageBackend
 	node   *corev1.Node
-	disk   *stowagev1alpha1.LocalDisk
+	disk   *stowagev1alpha1.NodeDisk
 	// inUse is true if the node has volumes of the backend, even volumes that are being
 	// removed.
 	inUse bool
@@ -55,9 +55,9 @@ func requestForPair(name, node string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name, Namespace: node}}
 }
 
-// LocalDiskName returns the name of the disk of a backend on a node. It is deterministic and
+// NodeDiskName returns the name of the disk of a backend on a node. It is deterministic and
 // unique to the pair: the part after the last dot is the node's.
-func LocalDiskName(name, node string) string { return name + "." + hashOf(node) }
+func NodeDiskName(name, node string) string { return name + "." + hashOf(node) }
 
 func hashOf(name string) string {
 	sum := sha256.Sum256([]byte(name))
@@ -71,19 +71,19 @@ type pairs struct {
 	namespace string
 }
 
-// PairOfDisk returns the backend and the node of a LocalDisk.
+// PairOfDisk returns the backend and the node of a NodeDisk.
 func PairOfDisk(_ context.Context, object client.Object) []reconcile.Request {
-	disk := object.(*stowagev1alpha1.LocalDisk)
+	disk := object.(*stowagev1alpha1.NodeDisk)
 	return []reconcile.Request{requestForPair(disk.Spec.Backend, disk.Spec.NodeName)}
 }
 
-func pairOfLocalVolume(_ context.Context, object client.Object) []reconcile.Request {
-	volume := object.(*stowagev1alpha1.LocalVolume)
+func pairOfNodeVolume(_ context.Context, object client.Object) []reconcile.Request {
+	volume := object.(*stowagev1alpha1.NodeVolume)
 	return []reconcile.Request{requestForPair(volume.Spec.Backend, volume.Spec.NodeName)}
 }
 
 // PairOfCapacity returns the pair of a capacity. The capacity itself names the node, because
-// the LocalDisk may be gone.
+// the NodeDisk may be gone.
 func (r pairs) PairOfCapacity(_ context.Context, object client.Object) []reconcile.Request {
 	name, node := object.GetLabels()[stowagev1alpha1.BackendLabel], object.GetAnnotations()[nodeAnnotation]
 	if name == "" || node == "" || object.GetNamespace() != r.namespace {
@@ -124,7 +124,7 @@ func (r pairs) pairsOfClass(ctx context.Context, object client.Object) []reconci
 }
 
 func (r pairs) pairsOf(ctx context.Context, name string) []reconcile.Request {
-	nodes, disks := &corev1.NodeList{}, &stowagev1alpha1.LocalDiskList{}
+	nodes, disks := &corev1.NodeList{}, &stowagev1alpha1.NodeDiskList{}
 	if err := r.client.List(ctx, nodes, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing nodes")
 	}
