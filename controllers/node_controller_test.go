@@ -22,7 +22,7 @@ var _ = Describe("A node", func() {
 	var node *corev1.Node
 	BeforeEach(func() { w, node = newNodeWorld(), managedNode("node-1") })
 
-	It("gets what its pod wants, and is told once it has it", func() {
+	It("gets the volume of its pod, and it is marked once it is attached", func() {
 		name := w.disk("data")
 		w.create(node, Pod("user", "node-1", "data"))
 
@@ -33,10 +33,10 @@ var _ = Describe("A node", func() {
 			HaveField("Spec.Source.PersistentVolumeName", HaveValue(Equal("data"))),
 			HaveField("Finalizers", BeEmpty()),
 		)))
-		Expect(w.toldTo(node)).To(BeEmpty())
+		Expect(w.volumesAttached(node)).To(BeEmpty())
 
 		w.settle()
-		Expect(w.toldTo(node)).To(HaveExactElements(string(name)))
+		Expect(w.volumesAttached(node)).To(HaveExactElements(string(name)))
 	})
 
 	It("gets a disk of ours with three writes, the attachment's finalizer among the first", func() {
@@ -53,12 +53,12 @@ var _ = Describe("A node", func() {
 		w.settle()
 
 		Expect(w.storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(Equal([]string{node.Spec.ProviderID}))
-		Expect(w.toldTo(node)).To(HaveLen(1))
+		Expect(w.volumesAttached(node)).To(HaveLen(1))
 		claimStatus := 1 // that a pod uses the claim now
 		Expect(w.written - before - claimStatus).To(Equal(3))
 	})
 
-	It("lets a disk of ours go with three writes", func() {
+	It("releases a disk of ours with three writes", func() {
 		_, pv, _ := cloudedIn(w.world)
 		update(w.world, node, func(node *corev1.Node) { node.Annotations = map[string]string{attach.ManagedAnnotation: "true"} })
 		pod := Pod("user", "node-1", "data")
@@ -71,12 +71,12 @@ var _ = Describe("A node", func() {
 
 		Expect(w.storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(BeEmpty())
 		Expect(w.attachmentsOf("node-1")).To(BeEmpty())
-		Expect(w.toldTo(node)).To(BeEmpty())
+		Expect(w.volumesAttached(node)).To(BeEmpty())
 		claimStatus := 1 // that no pod uses the claim any more
 		Expect(w.written - before - claimStatus).To(Equal(3))
 	})
 
-	It("is told of many volumes in one write", func() {
+	It("gets many volumes in volumesAttached in one write", func() {
 		pod := Pod("user", "node-1", "a", "b", "c")
 		for _, name := range []string{"a", "b", "c"} {
 			w.disk(name)
@@ -88,7 +88,7 @@ var _ = Describe("A node", func() {
 
 		Expect(w.reconcile("node-1")).To(Succeed())
 
-		Expect(w.toldTo(node)).To(HaveLen(3))
+		Expect(w.volumesAttached(node)).To(HaveLen(3))
 		Expect(w.written - before).To(Equal(1))
 	})
 
@@ -105,17 +105,17 @@ var _ = Describe("A node", func() {
 		node, pod, name := w.running("data")
 		w.delete(pod)
 		w.settle()
-		Expect(w.toldTo(node)).To(HaveExactElements(string(name)))
+		Expect(w.volumesAttached(node)).To(HaveExactElements(string(name)))
 		Expect(w.attachmentsOf("node-1")).To(HaveLen(1))
 
 		w.uses(node)
 		w.settle()
 
-		Expect(w.toldTo(node)).To(BeEmpty())
+		Expect(w.volumesAttached(node)).To(BeEmpty())
 		Expect(w.attachmentsOf("node-1")).To(BeEmpty())
 	})
 
-	It("keeps what it was told by others", func() {
+	It("keeps the entries of other components", func() {
 		w.create(node)
 		w.updateStatus(node, func(status *corev1.NodeStatus) {
 			status.VolumesAttached = []corev1.AttachedVolume{{Name: "example.com/else/what", DevicePath: "/dev/x"}}
@@ -124,7 +124,7 @@ var _ = Describe("A node", func() {
 		w.create(Pod("user", "node-1", "data"))
 		w.settle()
 
-		Expect(w.toldTo(node)).To(HaveExactElements("example.com/else/what", string(name)))
+		Expect(w.volumesAttached(node)).To(HaveExactElements("example.com/else/what", string(name)))
 		Expect(node.Status.VolumesAttached[0].DevicePath).To(Equal("/dev/x"))
 	})
 
@@ -139,7 +139,7 @@ var _ = Describe("A node", func() {
 		Expect(w.attachmentsOf("node-1")).To(HaveExactElements(HaveField("Name", foreign.GetName())))
 	})
 
-	It("gets nothing for volumes whose driver attaches nothing", func() {
+	It("gets nothing for volumes of drivers that attach nothing", func() {
 		driver := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: foreignDriver}, Spec: storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)}}
 		w.create(driver)
 		DeferCleanup(func() { _ = w.direct.Delete(context.Background(), driver) })
@@ -164,14 +164,14 @@ var _ = Describe("A node", func() {
 	})
 
 	It("takes over what an earlier controller left, and removes what no pod wants", func() {
-		wanted := w.disk("wanted")
+		desired := w.disk("desired")
 		w.disk("left")
-		w.create(node, w.attachment("node-1", "wanted"), w.attachment("node-1", "left"), Pod("user", "node-1", "wanted"))
+		w.create(node, w.attachment("node-1", "desired"), w.attachment("node-1", "left"), Pod("user", "node-1", "desired"))
 
 		w.settle()
 
-		Expect(w.attachmentsOf("node-1")).To(HaveExactElements(HaveField("Spec.Source.PersistentVolumeName", HaveValue(Equal("wanted")))))
-		Expect(w.toldTo(node)).To(HaveExactElements(string(wanted)))
+		Expect(w.attachmentsOf("node-1")).To(HaveExactElements(HaveField("Spec.Source.PersistentVolumeName", HaveValue(Equal("desired")))))
+		Expect(w.volumesAttached(node)).To(HaveExactElements(string(desired)))
 	})
 
 	It("loses what is left of a volume object that is gone", func() {
@@ -182,7 +182,7 @@ var _ = Describe("A node", func() {
 		Expect(w.attachmentsOf("node-1")).To(BeEmpty())
 	})
 
-	It("keeps an attachment that somebody made by hand", func() {
+	It("keeps an attachment that was created by hand", func() {
 		w.disk("data")
 		w.create(node)
 		foreign := w.byHand("node-1", "data")
@@ -199,15 +199,15 @@ var _ = Describe("A node", func() {
 		w.delete(pod)
 		w.uses(node)
 		w.settle()
-		Expect(w.toldTo(node)).To(BeEmpty())
+		Expect(w.volumesAttached(node)).To(BeEmpty())
 
 		w.create(Pod("user", "node-1", "data"))
 		w.settle()
-		Expect(w.toldTo(node)).To(BeEmpty(), "it is about to leave")
+		Expect(w.volumesAttached(node)).To(BeEmpty(), "it is being detached")
 		update(w.world, slow, func(object *storagev1.VolumeAttachment) { object.Finalizers = nil })
 		w.settle()
 
-		Expect(w.toldTo(node)).To(HaveExactElements(string(name)))
+		Expect(w.volumesAttached(node)).To(HaveExactElements(string(name)))
 		Expect(w.attachmentsOf("node-1")).To(HaveExactElements(HaveField("UID", Not(Equal(slow.UID)))))
 	})
 
@@ -228,7 +228,7 @@ var _ = Describe("A node", func() {
 		Expect(w.attachmentsOf("node-1")).To(BeEmpty())
 	})
 
-	It("is only told of what it logs in to by itself", func() {
+	It("has a volume that it logs in to by itself only in volumesAttached", func() {
 		pod := Pod("user", "node-1")
 		pod.Spec.Volumes = []corev1.Volume{{Name: "lun", VolumeSource: corev1.VolumeSource{
 			ISCSI: &corev1.ISCSIVolumeSource{TargetPortal: "10.0.0.1:3260", IQN: "iqn.2026-01.com.example:disk", Lun: 1},
@@ -237,11 +237,11 @@ var _ = Describe("A node", func() {
 
 		w.settle()
 
-		Expect(w.toldTo(node)).To(HaveExactElements("kubernetes.io/iscsi/10.0.0.1:3260:iqn.2026-01.com.example:disk:1"))
+		Expect(w.volumesAttached(node)).To(HaveExactElements("kubernetes.io/iscsi/10.0.0.1:3260:iqn.2026-01.com.example:disk:1"))
 		Expect(w.attachmentsOf("node-1")).To(BeEmpty())
 		w.delete(pod)
 		w.settle()
-		Expect(w.toldTo(node)).To(BeEmpty())
+		Expect(w.volumesAttached(node)).To(BeEmpty())
 	})
 })
 

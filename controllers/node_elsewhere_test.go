@@ -25,7 +25,7 @@ var _ = Describe("A volume for one node at a time", func() {
 		w.create(Pod("first", "node-1", volume), Pod("second", "node-2", volume))
 	}
 
-	It("goes to one of two nodes that ask at once, and the other's pod is told once", func() {
+	It("goes to one of two nodes at once, and the other's pod gets one event", func() {
 		w.disk("data")
 		twoPods("data")
 		w.settle()
@@ -72,7 +72,7 @@ var _ = Describe("A volume for one node at a time", func() {
 		Expect(w.attachmentsOf("node-2")).To(BeEmpty())
 	})
 
-	It("goes to one of them when another manager, whose cache is cold, takes over", func() {
+	It("goes to one of them when another manager with a cold cache takes over", func() {
 		w.disk("data")
 		twoPods("data")
 		Expect(w.reconcile("node-1")).To(Succeed())
@@ -84,7 +84,7 @@ var _ = Describe("A volume for one node at a time", func() {
 		Expect(w.attachmentsOf("node-2")).To(BeEmpty())
 	})
 
-	It("stays with whom two leaders gave it first", func() {
+	It("stays on the node that got it first from two leaders", func() {
 		w.delete(managedNode("node-1"))
 		_, pv, node := cloudedIn(w.world)
 		update(w.world, node, func(node *corev1.Node) { node.Annotations = managedNode("node-1").Annotations })
@@ -103,7 +103,7 @@ var _ = Describe("A volume for one node at a time", func() {
 		Expect(w.storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(HaveLen(1))
 	})
 
-	It("moves with its pod once the node has let go of it, of which the pod is told once", func() {
+	It("moves with its pod once the node has released it, and the pod gets one event", func() {
 		w.delete(managedNode("node-1"))
 		node, pod, name := w.running("data")
 		w.create(Pod("moved", "node-2", "data"))
@@ -115,12 +115,12 @@ var _ = Describe("A volume for one node at a time", func() {
 		w.uses(node)
 		w.settle()
 
-		Expect(w.toldTo(node)).To(BeEmpty())
-		Expect(w.toldTo(managedNode("node-2"))).To(HaveExactElements(string(name)))
+		Expect(w.volumesAttached(node)).To(BeEmpty())
+		Expect(w.volumesAttached(managedNode("node-2"))).To(HaveExactElements(string(name)))
 		Expect(w.world.told()).To(HaveExactElements(ContainSubstring("Multi-Attach error")))
 	})
 
-	It("is not given to a second node while the first was told of it, attachment or none", func() {
+	It("does not go to a second node while it is in volumesAttached of the first, with or without attachment", func() {
 		w.delete(managedNode("node-1"))
 		node, _, _ := w.running("data")
 		w.delete(w.attachmentsOf("node-1")[0])
@@ -130,8 +130,8 @@ var _ = Describe("A volume for one node at a time", func() {
 		Expect(w.attachmentsOf("node-2")).To(BeEmpty())
 		w.settle()
 
-		Expect(w.attachmentsOf("node-1")).To(HaveLen(1), "it was made again")
-		Expect(w.toldTo(node)).To(HaveLen(1))
+		Expect(w.attachmentsOf("node-1")).To(HaveLen(1), "it was created again")
+		Expect(w.volumesAttached(node)).To(HaveLen(1))
 	})
 
 	It("is one also where two volume objects stand for it", func() {
@@ -155,8 +155,8 @@ var _ = Describe("A volume for one node at a time", func() {
 
 		w.settle()
 
-		Expect(w.toldTo(managedNode("node-1"))).To(HaveLen(1))
-		Expect(w.toldTo(managedNode("node-2"))).To(BeEmpty())
+		Expect(w.volumesAttached(managedNode("node-1"))).To(HaveLen(1))
+		Expect(w.volumesAttached(managedNode("node-2"))).To(BeEmpty())
 	})
 })
 

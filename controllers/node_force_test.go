@@ -13,7 +13,7 @@ import (
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-var _ = Describe("A node that doesn't let go of a volume that no pod wants", func() {
+var _ = Describe("A node that does not release a volume that no pod needs", func() {
 	var w *nodeWorld
 	var node *corev1.Node
 	var pod *corev1.Pod
@@ -40,17 +40,17 @@ var _ = Describe("A node that doesn't let go of a volume that no pod wants", fun
 		expectKept()
 	})
 
-	It("loses it once it is not Ready for as long as the manager was told", func() {
+	It("loses it once it is not Ready for the time in the manager's flag", func() {
 		w.becomesNotReady(node)
 		w.clock.SetTime(w.clock.Now().Add(5 * time.Minute))
 		expectKept()
 
 		w.clock.SetTime(w.clock.Now().Add(2 * time.Minute))
 		expectTaken()
-		Expect(w.toldTo(node)).To(BeEmpty())
+		Expect(w.volumesAttached(node)).To(BeEmpty())
 	})
 
-	It("loses it at once when somebody promises that it is off", func() {
+	It("loses it at once when a taint promises that it is off", func() {
 		w.becomesNotReady(node)
 		update(w.world, node, func(node *corev1.Node) { node.Spec.Taints = outOfServiceTaint() })
 
@@ -85,7 +85,7 @@ var _ = Describe("A node that doesn't let go of a volume that no pod wants", fun
 		expectKept()
 	})
 
-	It("is given a minute to say what it uses, when it registered anew", func() {
+	It("has a minute to report what it uses, when it registered again", func() {
 		w.delete(node)
 		again := managedNode("node-1")
 		Eventually(time.Now).WithTimeout(10 * time.Second).
@@ -98,8 +98,8 @@ var _ = Describe("A node that doesn't let go of a volume that no pod wants", fun
 	})
 })
 
-var _ = Describe("A node whose machine a cloud knows", func() {
-	It("keeps a disk of ours while nobody says that the machine is off, and loses it then", func() {
+var _ = Describe("A node with a machine in a cloud", func() {
+	It("keeps a disk of ours until the machine is known to be off", func() {
 		w, pv, node := nodeUsingDisk()
 		w.becomesNotReady(node)
 		w.clock.SetTime(w.clock.Now().Add(time.Hour))

@@ -23,7 +23,7 @@ var _ = Describe("What a node has", func() {
 				w.interrupted(number, kind)
 
 				Expect(w.storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(Equal([]string{node.Spec.ProviderID}))
-				Expect(w.toldTo(node)).To(HaveLen(1))
+				Expect(w.volumesAttached(node)).To(HaveLen(1))
 			}
 		})
 
@@ -39,7 +39,7 @@ var _ = Describe("What a node has", func() {
 
 				Expect(w.storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(BeEmpty())
 				Expect(w.attachmentsOf("node-1")).To(BeEmpty())
-				Expect(w.toldTo(node)).To(BeEmpty())
+				Expect(w.volumesAttached(node)).To(BeEmpty())
 			}
 		})
 	}
@@ -55,7 +55,7 @@ func nodeWithDisk() (*nodeWorld, *corev1.PersistentVolume, *corev1.Node) {
 	return w, pv, node
 }
 
-// interrupted lets one of the next writes go wrong, and restarts.
+// interrupted has one of the next writes fail, and restarts.
 func (w *nodeWorld) interrupted(number int, kind fault) {
 	GinkgoHelper()
 	hit := w.written + number

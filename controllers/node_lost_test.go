@@ -10,7 +10,7 @@ import (
 )
 
 // nodeUsingDisk is a cluster with a node that uses a disk which no pod wants any more, and
-// whose backend doesn't force by time.
+// with a backend that does not force by time.
 func nodeUsingDisk() (*nodeWorld, *corev1.PersistentVolume, *corev1.Node) {
 	GinkgoHelper()
 	w := newNodeWorld()

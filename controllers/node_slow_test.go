@@ -10,14 +10,14 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-var _ = Describe("A node that is lost, and whose cloud takes its time", func() {
+var _ = Describe("A node that is lost, with a slow cloud", func() {
 	var w *nodeWorld
 	var node *corev1.Node
 	var pv *corev1.PersistentVolume
 	BeforeEach(func() {
 		w, pv, node = nodeUsingDisk()
 		w.dispatch()
-		w.storage.SetLatency(600 * time.Millisecond) // longer than anybody waits
+		w.storage.SetLatency(600 * time.Millisecond) // longer than any call waits
 	})
 	expectTaken := func() {
 		GinkgoHelper()
@@ -36,7 +36,7 @@ var _ = Describe("A node that is lost, and whose cloud takes its time", func() {
 		expectTaken()
 	})
 
-	It("leaves no attachment behind where somebody detached the disk by hand, and the Node object is gone", func() {
+	It("keeps no attachment if the disk was detached by hand, and the Node object is gone", func() {
 		w.delete(node)
 		w.storage.DetachBehind(pv.Spec.CSI.VolumeHandle)
 

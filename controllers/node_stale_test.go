@@ -27,11 +27,11 @@ var _ = Describe("A node that the cache shows as it was", func() {
 
 		Expect(w.reconcile("node-1")).To(Succeed())
 
-		Expect(w.toldTo(node)).To(HaveExactElements(string(name)))
+		Expect(w.volumesAttached(node)).To(HaveExactElements(string(name)))
 		Expect(w.attachmentsOf("node-1")).To(HaveExactElements(HaveField("DeletionTimestamp", BeNil())))
 	})
 
-	It("keeps what an earlier manager told it of since, though no pod is seen yet", func() {
+	It("keeps what an earlier manager marked since, though the cache shows no pod yet", func() {
 		old := managedNode("node-1")
 		w.create(old)
 		name := w.disk("data")
@@ -45,7 +45,7 @@ var _ = Describe("A node that the cache shows as it was", func() {
 		Expect(w.attachmentsOf("node-1")).To(HaveExactElements(HaveField("DeletionTimestamp", BeNil())))
 	})
 
-	It("is not told of what an earlier manager had detached", func() {
+	It("does not get into volumesAttached what an earlier manager detached", func() {
 		node := managedNode("node-1")
 		w.create(node, w.attachment("node-1", "data"))
 		w.disk("data")
@@ -59,7 +59,7 @@ var _ = Describe("A node that the cache shows as it was", func() {
 
 		Expect(w.reconcile("node-1")).To(Succeed())
 
-		Expect(w.toldTo(node)).To(BeEmpty())
+		Expect(w.volumesAttached(node)).To(BeEmpty())
 	})
 
 	It("keeps an attachment that changed since", func() {

@@ -23,11 +23,10 @@ import (
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-// foreignDriver is one whose own attacher the specs play.
+// foreignDriver is a driver with an attacher of its own, which the specs play.
 const foreignDriver = "disks.example.com"
 
-// nodeWorld is a world in which it is decided what is attached to nodes. The specs play
-// the kubelets.
+// nodeWorld is a world with the reconciler of nodes. The specs play the kubelets.
 type nodeWorld struct {
 	*world
 	nodes *node.Reconciler
@@ -45,7 +44,7 @@ func (w *nodeWorld) restart() {
 	w.nodes = node.New(w.dependencies(w.views.nodes))
 }
 
-// anotherThatSees is the reconciler of another manager, whose cache shows something else.
+// anotherThatSees is the reconciler of another manager, with another cache.
 func (w *nodeWorld) anotherThatSees(cached client.Client) *node.Reconciler {
 	of := newView(nodeIndexes{w})
 	of.Client = cached
@@ -73,7 +72,7 @@ func (w *nodeWorld) round() error {
 	return errors.Join(failures...)
 }
 
-// nodeNames are those of all nodes, those that are only spoken of included.
+// nodeNames are the names of all nodes, including those that only attachments name.
 func (w *nodeWorld) nodeNames() []string {
 	names := map[string]bool{}
 	for _, object := range w.all(&corev1.NodeList{}) {
@@ -85,7 +84,7 @@ func (w *nodeWorld) nodeNames() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// attachForeign attaches what foreign drivers are asked for.
+// attachForeign attaches the volumes of foreign drivers.
 func (w *nodeWorld) attachForeign() {
 	for _, object := range w.all(&storagev1.VolumeAttachmentList{}) {
 		attachment := object.(*storagev1.VolumeAttachment)
@@ -97,14 +96,14 @@ func (w *nodeWorld) attachForeign() {
 	}
 }
 
-// managedNode is one whose volumes are the manager's to attach.
+// managedNode is a node with volumes that the manager attaches.
 func managedNode(name string) *corev1.Node {
 	node := machine(name)
 	node.Annotations = map[string]string{attach.ManagedAnnotation: "true"}
 	return node
 }
 
-// uses has a kubelet say what it uses.
+// uses has a kubelet report what it uses.
 func (w *nodeWorld) uses(node *corev1.Node, volumes ...corev1.UniqueVolumeName) {
 	GinkgoHelper()
 	w.updateStatus(node, func(status *corev1.NodeStatus) { status.VolumesInUse = volumes })
@@ -117,7 +116,7 @@ func (w *nodeWorld) updateStatus(node *corev1.Node, change func(*corev1.NodeStat
 	Expect(w.direct.Status().Update(context.Background(), node)).To(Succeed())
 }
 
-// becomesNotReady is what Kubernetes writes of a node that it hears nothing of.
+// becomesNotReady is what Kubernetes writes for a node without heartbeats.
 func (w *nodeWorld) becomesNotReady(node *corev1.Node) {
 	GinkgoHelper()
 	w.updateStatus(node, func(status *corev1.NodeStatus) {
@@ -126,8 +125,8 @@ func (w *nodeWorld) becomesNotReady(node *corev1.Node) {
 	})
 }
 
-// told are the volumes that a node was told of.
-func (w *nodeWorld) toldTo(node *corev1.Node) []string {
+// volumesAttached are the names in volumesAttached of a node.
+func (w *nodeWorld) volumesAttached(node *corev1.Node) []string {
 	GinkgoHelper()
 	w.get(node)
 	return index.VolumesAttachedTo(node)
@@ -159,7 +158,7 @@ func (w *nodeWorld) disk(name string, options ...func(*corev1.PersistentVolume))
 	return volume.Name
 }
 
-// running is a cluster with a node whose pod has its volume.
+// running is a cluster with a node, a pod and its volume.
 func (w *nodeWorld) running(volume string) (*corev1.Node, *corev1.Pod, corev1.UniqueVolumeName) {
 	GinkgoHelper()
 	node, pod := managedNode("node-1"), Pod("user", "node-1", volume)
@@ -167,29 +166,29 @@ func (w *nodeWorld) running(volume string) (*corev1.Node, *corev1.Pod, corev1.Un
 	name := w.disk(volume)
 	w.create(pod)
 	w.settle()
-	Expect(w.toldTo(node)).To(ConsistOf(string(name)))
+	Expect(w.volumesAttached(node)).To(ConsistOf(string(name)))
 	w.uses(node, name)
 	w.world.told()
 	return node, pod, name
 }
 
-// nodeIndexes answers the indexes that nodes are looked at by, from what it reads.
+// nodeIndexes answers the indexes that the reconciler of nodes uses, from what it reads.
 type nodeIndexes struct{ client.Client }
 
 func (c nodeIndexes) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	asked := (&client.ListOptions{}).ApplyOptions(options)
-	if asked.FieldSelector == nil {
+	applied := (&client.ListOptions{}).ApplyOptions(options)
+	if applied.FieldSelector == nil {
 		return c.Client.List(ctx, list, options...)
 	}
-	wanted := asked.FieldSelector.Requirements()[0]
+	field := applied.FieldSelector.Requirements()[0]
 	var values client.IndexerFunc
 	switch list.(type) {
 	case *corev1.PodList:
-		values = map[string]client.IndexerFunc{index.PodsByNode: index.NodeOfIndexedPod, index.PodsByVolume: index.InlineVolumesOf}[wanted.Field]
+		values = map[string]client.IndexerFunc{index.PodsByNode: index.NodeOfIndexedPod, index.PodsByVolume: index.InlineVolumesOf}[field.Field]
 	case *corev1.NodeList:
 		values = index.VolumesAttachedTo
 	case *storagev1.VolumeAttachmentList:
-		values = map[string]client.IndexerFunc{index.AttachmentsByStorage: index.AttachmentStorage, index.AttachmentsByNode: index.AttachmentNode}[wanted.Field]
+		values = map[string]client.IndexerFunc{index.AttachmentsByStorage: index.AttachmentStorage, index.AttachmentsByNode: index.AttachmentNode}[field.Field]
 	}
 	if values == nil {
 		return c.Client.List(ctx, list, options...)
@@ -202,6 +201,6 @@ func (c nodeIndexes) List(ctx context.Context, list client.ObjectList, options .
 		return err
 	}
 	return meta.SetList(list, slices.DeleteFunc(items, func(item runtime.Object) bool {
-		return !slices.Contains(values(item.(client.Object)), wanted.Value)
+		return !slices.Contains(values(item.(client.Object)), field.Value)
 	}))
 }

@@ -64,7 +64,7 @@ func (w *world) report(name, node, available string, status metav1.ConditionStat
 	Expect(w.direct.Status().Update(context.Background(), disk)).To(Succeed())
 }
 
-// published is what the scheduler is told of: class, node and size.
+// published is what the scheduler reads: class, node and size.
 func (w *world) published() []string {
 	var published []string
 	for _, object := range w.all(&storagev1.CSIStorageCapacityList{}) {
@@ -120,7 +120,7 @@ var _ = Describe("A local backend", func() {
 		Expect(w.written).To(Equal(before))
 	})
 
-	It("tells its disks what to keep free, and when it is changed", func() {
+	It("copies to its disks what to keep free, also when that changes", func() {
 		w, object := diskWorld()
 		w.lookAtDisks()
 		update(w, object, func(object *stowagev1alpha1.StorageBackend) {
@@ -168,7 +168,7 @@ var _ = Describe("A local backend", func() {
 })
 
 var _ = Describe("The room on a node's disk", func() {
-	It("is published for each class for which the scheduler asks, as it changes", func() {
+	It("is published for each class that the scheduler checks, as it changes", func() {
 		w, _ := diskWorld()
 		w.lookAtDisks()
 		Expect(w.published()).To(Equal([]string{"waiting node-a 0", "waiting node-b 0"}))
@@ -190,7 +190,7 @@ var _ = Describe("The room on a node's disk", func() {
 		Expect(w.published()).To(ContainElement("waiting node-a 0"))
 	})
 
-	DescribeTable("isn't told of any more once",
+	DescribeTable("is not published any more once",
 		func(end func(*world, *stowagev1alpha1.StorageBackend), left ...string) {
 			w, object := diskWorld()
 			w.lookAtDisks()
@@ -216,7 +216,7 @@ var _ = Describe("The room on a node's disk", func() {
 		}, "waiting node-b 0"),
 	)
 
-	It("is told of under the node's new label when that changes", func() {
+	It("is published under the node's new label when that changes", func() {
 		w, _ := diskWorld()
 		w.lookAtDisks()
 		update(w, Node("node-a"), func(node *corev1.Node) { node.Labels[stowagev1alpha1.TopologyNodeLabel] = "renamed" })

@@ -13,6 +13,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/nodevolume"
+	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/wake"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
@@ -29,7 +30,7 @@ func foundVolume() stowagev1alpha1.UnrecordedVolume {
 	}
 }
 
-// reportFound says what lies on a disk and no NodeVolume has, as the node's agent does.
+// reportFound reports what is on a disk without a NodeVolume, as the node's agent does.
 func (w *world) reportFound(node string, volumes ...stowagev1alpha1.UnrecordedVolume) {
 	GinkgoHelper()
 	w.report("fast", node, "1Gi", metav1.ConditionTrue)
@@ -77,15 +78,15 @@ func (w *world) adopt(pv *corev1.PersistentVolume) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// lostVolume is the NodeVolume that was made again; nil if none was.
+// lostVolume is the NodeVolume that was created again; nil if none was.
 func (w *world) lostVolume() *stowagev1alpha1.NodeVolume {
 	GinkgoHelper()
-	volume, err := nodevolume.Found(context.Background(), w.direct, lostID, &stowagev1alpha1.NodeVolume{})
+	volume, err := liveread.Find(context.Background(), lostID, &stowagev1alpha1.NodeVolume{}, w.direct)
 	Expect(err).NotTo(HaveOccurred())
 	return volume
 }
 
-var _ = Describe("A local volume whose NodeVolume is gone", func() {
+var _ = Describe("A local volume without its NodeVolume", func() {
 	It("has it again, with its old identity, once its agent found it and a volume stands for it", func() {
 		w, pv := adoptable()
 
@@ -102,7 +103,7 @@ var _ = Describe("A local volume whose NodeVolume is gone", func() {
 		Expect(w.told()).To(ContainElement(HavePrefix("Normal NodeVolumeAdopted")))
 	})
 
-	It("is told of its old claim by the volume object, where it has no owner record", func() {
+	It("takes its old claim from the PersistentVolume if it has no owner record", func() {
 		w, pv := adoptable()
 		w.reportFound("node-a", stowagev1alpha1.UnrecordedVolume{ID: lostID})
 		w.adopt(pv)
@@ -174,7 +175,7 @@ var _ = Describe("A local volume whose NodeVolume is gone", func() {
 	},
 		Entry("has another path", func(pv *corev1.PersistentVolume) {
 			pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.PathAttribute] = "/var/lib/stowage/slow/" + lostID
-		}, "the volume lies in "+string(LocalBackend("fast").Spec.Local.Path)),
+		}, "the volume is in "+string(LocalBackend("fast").Spec.Local.Path)),
 		Entry("names no claim, and the disk neither", func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }, "name the claim that it was made for"),
 		Entry("allows both of the nodes that have it", func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = nil }, "name one"),
 	)
@@ -192,7 +193,7 @@ var _ = Describe("A local volume whose NodeVolume is gone", func() {
 		Expect(tellingOf(w.told(), "NodeVolumeNotAdopted")).To(BeEmpty())
 	})
 
-	It("is not given to a volume object that only a cache still shows", func() {
+	It("is not created for a PersistentVolume that only a cache still shows", func() {
 		w, pv := adoptable()
 		w.delete(pv)
 		w.views.adopts.Client = stillShowing{w, pv}

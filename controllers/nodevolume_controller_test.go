@@ -41,7 +41,7 @@ func (w *world) removeFinalizers(object client.Object) {
 	Expect(w.direct.Patch(context.Background(), object, client.MergeFrom(before))).To(Succeed())
 }
 
-// stranded is a volume that was made and is to be removed, on a node that is gone.
+// stranded is a volume that is to be removed, on a node that is gone.
 func stranded(policy stowagev1alpha1.NodeGone) (*world, *stowagev1alpha1.NodeVolume) {
 	GinkgoHelper()
 	w, volume := newWorld(reconciler.ClassesScope), nodeVolume("fast", "node-a")
@@ -65,7 +65,7 @@ func (w *world) pass(volume *stowagev1alpha1.NodeVolume) reconcile.Result {
 
 var afterAnHour = stowagev1alpha1.NodeGone{Policy: stowagev1alpha1.NodeGoneForget, After: &metav1.Duration{Duration: time.Hour}}
 
-var _ = Describe("A local volume that is to go and whose node is gone", func() {
+var _ = Describe("A local volume that is to be removed, on a node that is gone", func() {
 	It("waits, and says what to do", func() {
 		w, volume := stranded(stowagev1alpha1.NodeGone{})
 		w.pass(volume)
@@ -78,7 +78,7 @@ var _ = Describe("A local volume that is to go and whose node is gone", func() {
 		Expect(w.told()).To(ConsistOf(HavePrefix("Warning NodeGone node node-a isn't part of the cluster")))
 	})
 
-	It("is let go after the time that its backend says, also by another manager, and tells which data stays", func() {
+	It("is released after its backend's time, also by another manager, and an event names the data that stays", func() {
 		w, volume := stranded(afterAnHour)
 		Expect(w.pass(volume).RequeueAfter).To(BeNumerically("~", time.Hour, 2*time.Second))
 		w.restart()
@@ -92,7 +92,7 @@ var _ = Describe("A local volume that is to go and whose node is gone", func() {
 		Expect(w.told()).To(ContainElement(ContainSubstring("its data stays in /var/lib/stowage/fast/pvc-1 on that node's disk")))
 	})
 
-	It("is left to its node's agent when the node is back, and counted anew when it goes again", func() {
+	It("is left to its node's agent when the node is back, and counted from the start when it goes again", func() {
 		w, volume := stranded(afterAnHour)
 		w.pass(volume)
 		w.create(Node("node-a"))
@@ -106,7 +106,7 @@ var _ = Describe("A local volume that is to go and whose node is gone", func() {
 		Expect(w.gone(volume)).To(BeFalse())
 	})
 
-	It("is never let go because a cache doesn't know its node, nor because the node isn't Ready", func() {
+	It("is never released because a cache doesn't know its node, nor because the node isn't Ready", func() {
 		w, volume := stranded(afterAnHour)
 		node := Node("node-a")
 		node.Status.Conditions[0].Status = corev1.ConditionUnknown
@@ -118,7 +118,7 @@ var _ = Describe("A local volume that is to go and whose node is gone", func() {
 		Expect(w.gone(volume)).To(BeFalse())
 	})
 
-	It("is let go at once if it was never made", func() {
+	It("is released at once if it was never created", func() {
 		w, volume := newWorld(reconciler.ClassesScope), nodeVolume("fast", "node-a")
 		w.create(volume, LocalBackend("fast"))
 		w.delete(volume)
@@ -126,7 +126,7 @@ var _ = Describe("A local volume that is to go and whose node is gone", func() {
 		Expect(w.gone(volume)).To(BeTrue())
 	})
 
-	It("stays if nobody ordered its data to be removed", func() {
+	It("stays if its data is not to be removed", func() {
 		w, volume := newWorld(reconciler.ClassesScope), nodeVolume("fast", "node-a")
 		volume.Spec.RemoveData = false
 		w.create(volume, LocalBackend("fast"))
@@ -135,7 +135,7 @@ var _ = Describe("A local volume that is to go and whose node is gone", func() {
 		Expect(w.gone(volume)).To(BeFalse())
 	})
 
-	DescribeTable("is let go in the end though a write", func(happens fault) {
+	DescribeTable("is released in the end though a write", func(happens fault) {
 		for write := range 2 {
 			w, volume := stranded(afterAnHour)
 			w.faults = map[int]fault{write: happens}
@@ -170,7 +170,7 @@ var _ = Describe("Data that a person has removed under a bound claim", func() {
 		return w, volume
 	}
 
-	It("is told the claim and the volume, once", func() {
+	It("is an event on the claim and the volume, once", func() {
 		w, volume := underClaim()
 		for range 3 {
 			w.pass(volume)

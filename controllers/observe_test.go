@@ -37,7 +37,7 @@ var _ = Describe("A cloud that does not answer what became of a machine", func()
 	})
 })
 
-// logOf is what is logged without being asked for more.
+// logOf is what is logged at the default verbosity.
 func logOf(do func(context.Context)) (lines []string) {
 	log := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
 	do(ctrl.LoggerInto(GinkgoT().Context(), log))

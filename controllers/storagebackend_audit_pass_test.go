@@ -27,10 +27,10 @@ var _ = Describe("An audit of more than one call can list", func() {
 
 		Expect(w.audit().Orphans).To(HaveLen(5))
 		Expect(tellingOf(w.told(), "OrphansFound")).To(HaveLen(1))
-		Expect(pages.asked).To(Equal([]string{"", heldFor(1).ID, heldFor(3).ID}))
+		Expect(pages.requested).To(Equal([]string{"", heldFor(1).ID, heldFor(3).ID}))
 	})
 
-	It("takes nothing for lost whose page was not read", func() {
+	It("reports nothing as lost before its page was read", func() {
 		w, _, pv := madeVolumeOf()
 		pages := w.servePages()
 		for i := range 4 {
@@ -59,11 +59,11 @@ var _ = Describe("An audit of more than one call can list", func() {
 		Expect(w.audit().LostVolumes).To(Equal([]string{pv.Name}))
 	})
 
-	It("takes nothing for lost that was made while pages were read", func() {
+	It("reports nothing as lost that was created while pages were read", func() {
 		w, pages := paged(5)
 		w.auditOn()
 		// The page that it would be on was read.
-		Expect(pages.asked).To(Equal([]string{""}))
+		Expect(pages.requested).To(Equal([]string{""}))
 		w.create(Volume("pvc-0", inBackend("disks"), madeBy(stowagev1alpha1.LocalDriver)))
 
 		w.auditToEnd(pages)
@@ -94,25 +94,25 @@ var _ = Describe("An audit of more than one call can list", func() {
 		w.auditOn()
 		w.auditOn()
 		Expect(tellingOf(w.told(), "AuditFailed")).To(HaveLen(1))
-		pages.failure, pages.asked = nil, nil
+		pages.failure, pages.requested = nil, nil
 
 		w.auditToEnd(pages)
 
-		Expect(pages.asked).To(Equal([]string{heldFor(1).ID, heldFor(3).ID}))
+		Expect(pages.requested).To(Equal([]string{heldFor(1).ID, heldFor(3).ID}))
 		Expect(w.audit().Orphans).To(HaveLen(5))
 	})
 
-	DescribeTable("begins anew",
+	DescribeTable("begins again",
 		func(meanwhile func(w *world)) {
 			w, pages := paged(5)
 			w.auditOn()
 			meanwhile(w)
-			pages.asked = nil
+			pages.requested = nil
 			w.serve(byName{"disks": pages})
 
 			w.auditToEnd(pages)
 
-			Expect(pages.asked[0]).To(BeEmpty())
+			Expect(pages.requested[0]).To(BeEmpty())
 			Expect(w.audit().Orphans).To(HaveLen(5))
 		},
 		Entry("after a restart", func(w *world) { w.restart() }),
@@ -127,13 +127,13 @@ var _ = Describe("An audit of more than one call can list", func() {
 // inPages is storage of which two volumes are listed at a time.
 type inPages struct {
 	*fake.Backend
-	asked   []string
-	failure error
+	requested []string
+	failure   error
 }
 
 func (p *inPages) ListAfter(ctx context.Context, id string) (page []backend.Held, next string, err error) {
 	const size = 2
-	p.asked = append(p.asked, id)
+	p.requested = append(p.requested, id)
 	if p.failure != nil {
 		return nil, "", p.failure
 	}
@@ -150,7 +150,7 @@ func (p *inPages) ListAfter(ctx context.Context, id string) (page []backend.Held
 	return page, "", err
 }
 
-// paged is a world whose storage holds volumes that nothing records.
+// paged is a world with storage that holds volumes without a record.
 func paged(orphans int) (*world, *inPages) {
 	GinkgoHelper()
 	w := newWorld(reconciler.ClusterScope)
@@ -185,5 +185,5 @@ func (w *world) auditToEnd(pages *inPages) {
 			return
 		}
 	}
-	Fail("the audit doesn't end: " + pages.asked[len(pages.asked)-1])
+	Fail("the audit doesn't end: " + pages.requested[len(pages.requested)-1])
 }

@@ -32,7 +32,7 @@ var _ = Describe("An orphan", func() {
 		Expect(w.storage.Has(orphan.ID)).To(BeTrue())
 	})
 
-	It("is removed where that is asked for, once it is old enough", func() {
+	It("is removed if the spec allows it, once it is old enough", func() {
 		w, orphan := orphaned()
 		w.removeOrphansAfter(3 * time.Hour)
 		for range 3 {
@@ -49,7 +49,7 @@ var _ = Describe("An orphan", func() {
 		Expect(tellingOf(w.told(), "OrphanRemoved")).To(ConsistOf(ContainSubstring(orphan.ID)))
 	})
 
-	It("is never removed where it lies on a node without a record", func() {
+	It("is never removed if it is on a node without a record", func() {
 		w, orphan := orphaned()
 		w.removeOrphansAfter(time.Hour)
 		w.storage.LoseRecord(orphan.ID, "node-a")
@@ -96,7 +96,7 @@ var _ = Describe("An orphan", func() {
 
 			Expect(w.storage.Has(orphan.ID)).To(BeTrue())
 		},
-		Entry("when somebody gave it a volume object, of whatever name", func(w *world, orphan backend.Held) {
+		Entry("when it got a PersistentVolume, of any name", func(w *world, orphan backend.Held) {
 			w.create(Volume("adopted", inBackend("disks"), withHandle(orphan.ID)))
 		}),
 		Entry("when the spec changed its mind", func(w *world, _ backend.Held) {
@@ -151,7 +151,7 @@ var _ = Describe("An orphan", func() {
 		Expect(w.storage.Has(orphan.ID)).To(BeTrue())
 	})
 
-	It("is not removed by an auditor whose view of the spec is old", func() {
+	It("is not removed by an auditor with a stale spec", func() {
 		w, orphan := due()
 		shown := w.backend()
 		update(w, LocalBackend("disks"), func(object *stowagev1alpha1.StorageBackend) { object.Spec.Audit.RemoveOrphansAfter = nil })
@@ -197,12 +197,12 @@ var _ = Describe("An orphan", func() {
 		w.settle()
 
 		Expect(w.storage.Has(orphan.ID)).To(BeFalse())
-		told := w.told()
-		Expect(tellingOf(told, "OrphanRemoved")).To(HaveLen(1))
-		Expect(tellingOf(told, "OrphanNotRemoved")).To(BeEmpty())
+		recorded := w.told()
+		Expect(tellingOf(recorded, "OrphanRemoved")).To(HaveLen(1))
+		Expect(tellingOf(recorded, "OrphanNotRemoved")).To(BeEmpty())
 	})
 
-	It("says once why its storage does not let go of it", func() {
+	It("reports once why its storage does not release it", func() {
 		w, orphan := due()
 		w.serve(byName{"disks": unyielding{w.storage}})
 		for range 5 {
@@ -213,7 +213,7 @@ var _ = Describe("An orphan", func() {
 	})
 })
 
-// due is a world with an orphan that the next audit will find old enough.
+// due is a world with an orphan that is old enough for the next audit.
 func due() (*world, backend.Held) {
 	GinkgoHelper()
 	w, orphan := orphaned()

@@ -33,7 +33,7 @@ var _ = Describe("An audit", func() {
 		Expect(w.backend().Status.Orphans).To(Equal(ptr.To(int32(0))))
 	})
 
-	It("finds what was made for a claim that was force-deleted past its finalizer", func() {
+	It("finds storage of a claim that was force-deleted past its finalizer", func() {
 		w, orphan := orphaned()
 
 		w.passTime(time.Hour)
@@ -44,7 +44,7 @@ var _ = Describe("An audit", func() {
 		Expect(tellingOf(w.told(), "OrphansFound")).To(ConsistOf(ContainSubstring(orphan.ID)))
 	})
 
-	It("tells of an orphan once, whoever leads", func() {
+	It("reports an orphan once, whichever manager leads", func() {
 		w, _ := orphaned()
 		w.passTime(time.Hour)
 		w.settle()
@@ -56,7 +56,7 @@ var _ = Describe("An audit", func() {
 		Expect(tellingOf(w.told(), "OrphansFound")).To(BeEmpty())
 	})
 
-	It("finds volumes whose storage is not found", func() {
+	It("finds volumes without storage", func() {
 		w, _, pv := madeVolumeOf()
 		w.storage.Lose(pv.Name)
 
@@ -68,7 +68,7 @@ var _ = Describe("An audit", func() {
 		Expect(tellingOf(w.told(), "VolumesLost")).To(ConsistOf(And(ContainSubstring("no storage is found of "+pv.Name), Not(ContainSubstring("gone of")))))
 	})
 
-	It("finds what lies on a node without a record, and tells where", func() {
+	It("finds what is on a node without a record, and names the node", func() {
 		w, orphan := orphaned()
 		w.storage.LoseRecord(orphan.ID, "node-a")
 
@@ -80,7 +80,7 @@ var _ = Describe("An audit", func() {
 		Expect(w.audit().Orphans[0].ID).To(Equal(orphan.ID))
 	})
 
-	It("calls no volume lost that lies on a node without a record", func() {
+	It("reports no volume as lost that is on a node without a record", func() {
 		w, _, pv := madeVolumeOf()
 		w.storage.LoseRecord(pv.Name, "node-a")
 
@@ -104,7 +104,7 @@ var _ = Describe("An audit", func() {
 		Expect(w.audit().LostVolumes).To(BeEmpty())
 	})
 
-	It("takes nothing for an orphan that is being made", func() {
+	It("reports nothing as an orphan that is being created", func() {
 		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(InClass("disks"))
 		w.create(LocalBackend("disks"))
@@ -186,7 +186,7 @@ var _ = Describe("An audit", func() {
 })
 
 var _ = Describe("The capacity of a backend", func() {
-	It("is what its storage tells, in whole MiB", func() {
+	It("is what its storage reports, in whole MiB", func() {
 		w := newWorld(reconciler.ClusterScope)
 		w.storage.SetSpace(backend.Space{Total: size("10Gi"), Used: size("1073741825")})
 		w.create(LocalBackend("disks"))
@@ -198,7 +198,7 @@ var _ = Describe("The capacity of a backend", func() {
 		Expect(capacity.Used.String()).To(Equal("1Gi"))
 	})
 
-	It("is left out where the storage can't tell", func() {
+	It("is left out if the storage cannot report it", func() {
 		w := newWorld(reconciler.ClusterScope)
 		w.serve(byName{"disks": struct{ backend.Backend }{w.storage}})
 		w.create(LocalBackend("disks"))

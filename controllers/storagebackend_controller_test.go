@@ -45,7 +45,7 @@ var _ = Describe("A StorageBackend", func() {
 		Expect(w.written).To(Equal(before))
 	})
 
-	It("is not Ready while its storage does not answer, and tells so", func() {
+	It("is not Ready while its storage does not answer, and reports it", func() {
 		w := newWorld(reconciler.ClusterScope)
 		object := LocalBackend("disks")
 		w.storage.SetProbe(backend.Unavailable.Errorf("no node has the labels"))
@@ -110,7 +110,7 @@ var _ = Describe("The StorageClass of a backend", func() {
 		Expect(class.VolumeBindingMode).To(Equal(ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)))
 	})
 
-	It("is made again when somebody deletes it, and removed when the spec drops it", func() {
+	It("is created again when it is deleted by hand, and removed when the spec drops it", func() {
 		w := newWorld(reconciler.ClusterScope)
 		object, class := LocalBackend("disks"), Class("disks", "", nil)
 		w.create(object)
@@ -145,7 +145,7 @@ var _ = Describe("The StorageClass of a backend", func() {
 		Expect(w.gone(theirs)).To(BeFalse())
 	})
 
-	DescribeTable("is made anew when spec.storageClass was removed and set again between two looks",
+	DescribeTable("is created again when spec.storageClass was removed and set again between two passes",
 		func(change func(*stowagev1alpha1.StorageClassTemplate), policy corev1.PersistentVolumeReclaimPolicy, mode storagev1.VolumeBindingMode) {
 			w := newWorld(reconciler.ClusterScope)
 			object := LocalBackend("disks")
@@ -187,7 +187,7 @@ var _ = Describe("The StorageClass of a backend", func() {
 		Expect(uidNow(w, "cloud")).To(Equal(class.UID))
 	})
 
-	It("is made anew when the cloud's zones change", func() {
+	It("is created again when the cloud's zones change", func() {
 		w := newWorld(reconciler.ClusterScope)
 		object := zonedCloud("a")
 		w.create(object)
@@ -211,7 +211,7 @@ var _ = Describe("The StorageClass of a backend", func() {
 
 	for _, kind := range []fault{lost, unanswered} {
 		for number := range 2 {
-			It("is made anew when write "+string(rune('1'+number))+" of it is "+string(kind), func() {
+			It("is created again when write "+string(rune('1'+number))+" of it is "+string(kind), func() {
 				w := newWorld(reconciler.ClusterScope)
 				object := zonedCloud("a")
 				w.create(object)
@@ -231,7 +231,7 @@ var _ = Describe("The StorageClass of a backend", func() {
 		}
 	}
 
-	DescribeTable("is left alone by who sees it as it was",
+	DescribeTable("is left alone by a manager with a stale cache",
 		func(change func(*world, *storagev1.StorageClass)) {
 			w := newWorld(reconciler.ClusterScope)
 			object, class := zonedCloud("a"), Class("cloud", "", nil)
@@ -249,18 +249,18 @@ var _ = Describe("The StorageClass of a backend", func() {
 			Expect(err).To(HaveOccurred())
 			Expect(uidNow(w, "cloud")).To(Equal(now))
 		},
-		Entry("when another made it anew", func(w *world, class *storagev1.StorageClass) {
-			anew := class.DeepCopy()
-			anew.ResourceVersion, anew.UID = "", ""
+		Entry("when another manager created it again", func(w *world, class *storagev1.StorageClass) {
+			recreated := class.DeepCopy()
+			recreated.ResourceVersion, recreated.UID = "", ""
 			w.delete(class)
-			w.create(anew)
+			w.create(recreated)
 		}),
-		Entry("when somebody took it for their own", func(w *world, class *storagev1.StorageClass) {
+		Entry("when another owner took it", func(w *world, class *storagev1.StorageClass) {
 			update(w, class, func(class *storagev1.StorageClass) { class.OwnerReferences = nil })
 		}),
 	)
 
-	It("is never taken from somebody else", func() {
+	It("is never taken from another owner", func() {
 		w := newWorld(reconciler.ClusterScope)
 		object := LocalBackend("disks")
 		w.create(Class("disks", "example.com/other", nil), object)
@@ -289,7 +289,7 @@ var _ = Describe("A deleted StorageBackend", func() {
 		Expect(w.gone(object)).To(BeTrue())
 	})
 
-	It("asks the API server who uses it only when the cache shows nobody", func() {
+	It("reads its users live only when the cache shows none", func() {
 		w, _, _ := madeVolumeOf()
 		object := LocalBackend("disks")
 		w.delete(object)
@@ -312,7 +312,7 @@ var _ = Describe("A deleted StorageBackend", func() {
 		expectNotReady(w, object, stowagev1alpha1.ReasonInUse, "waits for volume "+pv.Name)
 	})
 
-	DescribeTable("says what to do about who uses it",
+	DescribeTable("has advice about its users",
 		func(user client.Object, advice string) {
 			w := newWorld(reconciler.ClusterScope)
 			object := LocalBackend("disks")
@@ -358,7 +358,7 @@ var _ = Describe("A deleted StorageBackend", func() {
 		Expect(w.gone(object)).To(BeTrue())
 	})
 
-	It("waits for a claim for which storage may have been made", func() {
+	It("waits for a claim that may have storage", func() {
 		w := newWorld(reconciler.ClusterScope)
 		object, claim := LocalBackend("disks"), Claim(InClass("disks"))
 		w.create(object)

@@ -22,7 +22,7 @@ import (
 
 var _ = Describe("An attachment of one of Stowage's volumes", func() {
 	for _, scope := range []reconciler.Scope{reconciler.ClusterScope, reconciler.ClassesScope} {
-		It("is attached in scope="+string(scope)+", and tells the node where the device is", func() {
+		It("is attached in scope="+string(scope)+", with the metadata by which the node finds the device", func() {
 			w, pv, node := clouded(scope)
 			attachment := attachmentTo(node.Name, pv)
 			w.create(attachment)
@@ -103,7 +103,7 @@ var _ = Describe("An attachment of one of Stowage's volumes", func() {
 		expectAttached(w, attachment, pv, node)
 	})
 
-	It("waits as long as the storage asks to be left alone, and keeps to what it said before", func() {
+	It("waits as long as the storage requests a pause, and keeps its earlier error", func() {
 		w, pv, node := clouded(reconciler.ClusterScope)
 		attachment := attachmentTo(node.Name, pv)
 		w.create(attachment)
@@ -113,7 +113,7 @@ var _ = Describe("An attachment of one of Stowage's volumes", func() {
 
 		result, err := w.attachments.Reconcile(GinkgoT().Context(), wake.Request(attachment))
 
-		Expect(err).NotTo(HaveOccurred(), "what isn't asked doesn't fail, and is no reason to wait longer the next time")
+		Expect(err).NotTo(HaveOccurred(), "a call that isn't made doesn't fail, and is no reason to wait longer the next time")
 		Expect(result.RequeueAfter).To(Equal(7 * time.Second))
 		w.get(attachment)
 		Expect(attachment.Status.AttachError.Message).To(Equal("too many calls"))
@@ -122,7 +122,7 @@ var _ = Describe("An attachment of one of Stowage's volumes", func() {
 		expectAttached(w, attachment, pv, node)
 	})
 
-	It("asks soon for work that goes on, as a pod waits for it, and says nothing meanwhile", func() {
+	It("calls again soon for work in flight, as a pod waits for it, and reports nothing meanwhile", func() {
 		w, pv, node := clouded(reconciler.ClusterScope)
 		attachment := attachmentTo(node.Name, pv)
 		w.create(attachment)
@@ -227,7 +227,7 @@ var _ = Describe("An attachment of one of Stowage's volumes", func() {
 })
 
 var _ = Describe("A volume that one node at a time can have", func() {
-	It("is attached to a second node when the first has let go of it, and is told about once", func() {
+	It("is attached to a second node when the first has released it, with one event", func() {
 		w, first, pv := attached()
 		other := machine("node-2")
 		second := attachmentTo(other.Name, pv)
@@ -282,7 +282,7 @@ var _ = Describe("A volume that one node at a time can have", func() {
 		Expect([]bool{first.Status.Attached, second.Status.Attached}).To(ConsistOf(true, false))
 	})
 
-	It("goes to the attachment that was made first, whatever order they are looked at in", func() {
+	It("goes to the attachment that was created first, whatever the order of reconciles", func() {
 		w, pv, node := clouded(reconciler.ClusterScope)
 		other := machine("node-2")
 		first := attachmentTo(node.Name, pv)
@@ -303,7 +303,7 @@ var _ = Describe("A volume that one node at a time can have", func() {
 		expectAttached(w, first, pv, node)
 	})
 
-	It("is not attached for an attachment that was deleted since the cache looked", func() {
+	It("is not attached for an attachment that was deleted since the cache was updated", func() {
 		w, pv, node := clouded(reconciler.ClusterScope)
 		attachment := attachmentTo(node.Name, pv)
 		attachintent.Prepare(attachment, pv, node)
@@ -351,7 +351,7 @@ var _ = Describe("Attaching that is interrupted", func() {
 			}
 		})
 
-		It("leaves nothing attached where the attachment is deleted, whichever write is "+string(kind), func() {
+		It("leaves nothing attached if the attachment is deleted, whichever write is "+string(kind), func() {
 			for number := range 3 {
 				w, pv, node := cloudedIn(newWorldIn(newMemory()))
 				attachment := attachmentTo(node.Name, pv)
@@ -369,7 +369,7 @@ var _ = Describe("Attaching that is interrupted", func() {
 	}
 })
 
-// pausedFor is an error of storage that asked to be left alone for a while.
+// pausedFor is an error of storage that requests a pause.
 func pausedFor(w *world, duration time.Duration) error { return pause(w.clock.Now().Add(duration)) }
 
 type pause time.Time

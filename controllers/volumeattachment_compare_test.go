@@ -26,7 +26,7 @@ var _ = Describe("What a backend says is attached", func() {
 		Expect(w.told()).To(BeEmpty())
 	})
 
-	It("is attached again where somebody else detached it", func() {
+	It("is attached again if it was detached outside of Stowage", func() {
 		w, attachment, pv := attached()
 		node := firstNode(w)
 		w.storage.DetachBehind(pv.Spec.CSI.VolumeHandle)
@@ -34,10 +34,10 @@ var _ = Describe("What a backend says is attached", func() {
 		w.settle()
 
 		expectAttached(w, attachment, pv, node)
-		Expect(w.told()).To(ContainElement(ContainSubstring("VolumeDetachedElsewhere node node-1: the volume was detached by somebody else")))
+		Expect(w.told()).To(ContainElement(ContainSubstring("VolumeDetachedElsewhere node node-1: the volume was detached outside of Stowage")))
 	})
 
-	DescribeTable("is no news where a list doesn't show it, because somebody replaced its labels",
+	DescribeTable("stays attached if a list doesn't show it because its labels were replaced",
 		func(given func(*world)) {
 			w, attachment, pv := attached()
 			w.told()
@@ -54,10 +54,10 @@ var _ = Describe("What a backend says is attached", func() {
 			expectAttached(w, attachment, pv, firstNode(w))
 		},
 		Entry("and it is found by its name", func(*world) {}),
-		Entry("and whether it is there nobody says now", func(w *world) { w.storage.FailNext(backend.Unavailable.Errorf("503")) }),
+		Entry("and the backend does not report now whether it is there", func(w *world) { w.storage.FailNext(backend.Unavailable.Errorf("503")) }),
 	)
 
-	It("is not attached again for an attachment that was deleted since the cache looked", func() {
+	It("is not attached again for an attachment that was deleted since the cache was updated", func() {
 		w, attachment, pv := attached()
 		w.get(attachment)
 		seen := attachment.DeepCopy()
@@ -71,7 +71,7 @@ var _ = Describe("What a backend says is attached", func() {
 		expectDetached(w, attachment, pv)
 	})
 
-	It("is told once, and detached after it was seen twice, where nobody asks for it", func() {
+	It("gets one event, and is detached after it was seen twice, if nothing requests it", func() {
 		w, pv, node := clouded(reconciler.ClusterScope)
 		w.storage.AttachBehind(pv.Spec.CSI.VolumeHandle, identityOf(node))
 		w.settle()
@@ -86,7 +86,7 @@ var _ = Describe("What a backend says is attached", func() {
 		Expect(w.told()).To(BeEmpty())
 	})
 
-	It("stays while a node uses it, though nobody asks for it", func() {
+	It("stays while a node uses it, though nothing requests it", func() {
 		w, pv, node := clouded(reconciler.ClusterScope)
 		updateNode(w, node, using(pv))
 		w.storage.AttachBehind(pv.Spec.CSI.VolumeHandle, identityOf(node))
@@ -102,7 +102,7 @@ var _ = Describe("What a backend says is attached", func() {
 		Expect(w.storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(BeEmpty())
 	})
 
-	It("stays while a node that has long been Ready uses it, though nobody told it that it can", func() {
+	It("stays while a node that has long been Ready uses it, though it is not in volumesAttached", func() {
 		w, pv, node := clouded(reconciler.ClusterScope)
 		updateNode(w, node, together(using(pv), readyFor(2*time.Hour)))
 		w.storage.AttachBehind(pv.Spec.CSI.VolumeHandle, identityOf(node))
@@ -114,7 +114,7 @@ var _ = Describe("What a backend says is attached", func() {
 		Expect(w.storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(HaveLen(1))
 	})
 
-	It("is only told where the machine is none of the cluster's", func() {
+	It("only gets an event if the machine is none of the cluster's", func() {
 		w, pv, _ := clouded(reconciler.ClusterScope)
 		w.storage.AttachBehind(pv.Spec.CSI.VolumeHandle, backend.NodeIdentity{ProviderID: "gce://project/zone/rescue"})
 		for range 3 {
@@ -126,7 +126,7 @@ var _ = Describe("What a backend says is attached", func() {
 		Expect(w.told()).To(ConsistOf(ContainSubstring("that is no node of this cluster")))
 	})
 
-	It("is left alone where an attachment asks for it that the cache has not seen", func() {
+	It("is left alone if an attachment requests it that the cache does not show", func() {
 		w, _, pv := attached()
 		w.views.comparisons.Client = withoutAttachments{w}
 		for range 3 {
@@ -168,7 +168,7 @@ var _ = Describe("What a backend says is attached", func() {
 		Expect(w.all(&storagev1.VolumeAttachmentList{})).To(BeEmpty())
 	})
 
-	It("is told of where the backend doesn't say it", func() {
+	It("is an event if the backend does not answer", func() {
 		w, _, _ := clouded(reconciler.ClusterScope)
 		w.storage.FailListing(backend.Unavailable.Errorf("503"))
 

@@ -28,7 +28,7 @@ var _ = Describe("An attachment that is deleted", func() {
 		expectDetached(w, attachment, pv)
 	})
 
-	DescribeTable("stays while a Ready node has not let go of the volume, for as long as it takes",
+	DescribeTable("stays while a Ready node has not released the volume, for as long as it takes",
 		func(not func(*corev1.PersistentVolume) func(*corev1.Node)) {
 			w, attachment, pv := attached(forcing("0s"))
 			node := firstNode(w)
@@ -48,7 +48,7 @@ var _ = Describe("An attachment that is deleted", func() {
 			expectDetached(w, attachment, pv)
 		},
 		Entry("because it uses it", using),
-		Entry("because it was told that it can use it", toldOf),
+		Entry("because it is in volumesAttached", markedAttached),
 	)
 
 	It("is detached though a pod came back to its node meanwhile, and waits for that: the node lists what it waits for", func() {
@@ -63,7 +63,7 @@ var _ = Describe("An attachment that is deleted", func() {
 		Expect(w.told()).NotTo(ContainElement(ContainSubstring("ForcedDetachVolume")))
 	})
 
-	DescribeTable("stays while a node that has long been Ready uses the volume, though it isn't told of it any more: force began that and was cut off",
+	DescribeTable("stays while a node that has long been Ready uses the volume, though it is not in volumesAttached any more: force began that and was interrupted",
 		func(meanwhile func(*world, *corev1.PersistentVolume), changes ...func(*corev1.Node)) {
 			w, attachment, pv := attached()
 			meanwhile(w, pv)
@@ -88,7 +88,7 @@ var _ = Describe("An attachment that is deleted", func() {
 			running.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
 			Expect(w.direct.Status().Update(GinkgoT().Context(), running)).To(Succeed())
 		}),
-		Entry("by a taint that nobody took off, which kube-controller-manager believes of Ready nodes, too", func(w *world, pv *corev1.PersistentVolume) {
+		Entry("by a taint that was not removed, which kube-controller-manager honors on Ready nodes, too", func(w *world, pv *corev1.PersistentVolume) {
 			w.create(Pod("back", "node-1", pv.Spec.ClaimRef.Name))
 		}, outOfService),
 	)
@@ -106,7 +106,7 @@ var _ = Describe("An attachment that is deleted", func() {
 		w.settle()
 
 		expectDetached(w, attachment, pv)
-		Expect(w.told()).To(ContainElement(ContainSubstring("ForcedDetachVolume taking it from node node-1, which has not let go of it")))
+		Expect(w.told()).To(ContainElement(ContainSubstring("ForcedDetachVolume detaching it from node node-1, which has not released it")))
 	})
 
 	It("is never forced by time where the policy is Never", func() {
@@ -137,7 +137,7 @@ var _ = Describe("An attachment that is deleted", func() {
 		func(isOff func(*world, *corev1.Node)) {
 			w, attachment, pv := attached(forcing("Never"))
 			node := firstNode(w)
-			updateNode(w, node, together(using(pv), toldOf(pv), silentFor(w, time.Second)))
+			updateNode(w, node, together(using(pv), markedAttached(pv), silentFor(w, time.Second)))
 			w.delete(attachment)
 			w.settle()
 			expectStays(w, attachment, pv, "Never")
@@ -183,7 +183,7 @@ var _ = Describe("An attachment that is deleted", func() {
 		expectDetached(w, attachment, pv)
 	})
 
-	It("stays until a node that registered anew had time to tell what it uses", func() {
+	It("stays until a node that registered again had time to report what it uses", func() {
 		w, attachment, pv := attached()
 		node := firstNode(w)
 		w.delete(node)
@@ -194,7 +194,7 @@ var _ = Describe("An attachment that is deleted", func() {
 		w.delete(attachment)
 		w.clock.SetTime(time.Now())
 		w.settle()
-		expectStays(w, attachment, pv, "registered anew")
+		expectStays(w, attachment, pv, "registered again")
 
 		w.clock.SetTime(time.Now().Add(2 * time.Minute))
 		w.settle()
@@ -257,7 +257,7 @@ var _ = Describe("An attachment that is deleted", func() {
 		expectDetached(w, attachment, pv)
 	})
 
-	It("stays, and says so, where nothing tells what it attached", func() {
+	It("stays, with an error, if nothing records what it attached", func() {
 		w, attachment, pv := attached()
 		update(w, attachment, func(attachment *storagev1.VolumeAttachment) { attachment.Annotations = nil })
 		w.views.attachments.Client = withoutVolume{w, pv.Name}
@@ -266,7 +266,7 @@ var _ = Describe("An attachment that is deleted", func() {
 
 		_, _ = w.attachments.Reconcile(GinkgoT().Context(), wake.Request(attachment))
 
-		expectStays(w, attachment, pv, "nothing tells which disk is attached")
+		expectStays(w, attachment, pv, "nothing records which disk is attached")
 	})
 
 	It("takes no other volume from the node, whatever a user wrote on it", func() {
@@ -284,7 +284,7 @@ var _ = Describe("An attachment that is deleted", func() {
 		Expect(w.storage.AttachedTo("another")).To(HaveLen(1))
 	})
 
-	It("has one of the same name that was made since, and that the cache hasn't seen, left alone", func() {
+	It("leaves an attachment of the same name alone that was created since, and that the cache does not show", func() {
 		w, attachment, pv := attached()
 		node := firstNode(w)
 		w.delete(attachment)
@@ -350,7 +350,7 @@ var _ = Describe("A volume that is attached", func() {
 		Expect(w.gone(pv)).To(BeTrue())
 	})
 
-	It("keeps its data while a node uses it whose attachment somebody removed", func() {
+	It("keeps its data while a node uses it and the attachment was removed by hand", func() {
 		w, attachment, pv := attached()
 		node := firstNode(w)
 		updateNode(w, node, using(pv))

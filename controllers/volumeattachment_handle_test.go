@@ -9,9 +9,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
-// Who makes such a volume object would have any disk of the project, on any node: only
+// A user with such a PersistentVolume would have any disk of the project, on any node: only
 // volumes of source gcePersistentDisk go by a disk's path, and only where it is translated.
-var _ = Describe("A volume object of our driver whose handle is a disk's path", func() {
+var _ = Describe("A PersistentVolume of our driver with a disk's path as its handle", func() {
 	It("is not attached", func() {
 		w, pv, node := clouded(reconciler.ClusterScope)
 		forged := twinOf(pv)

@@ -9,10 +9,10 @@ import (
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-// The node reconciler asks for an attachment where Kubernetes' attach/detach controller
-// would. What it asks for, the reconciler of attachments doesn't refuse in its turn.
-var _ = Describe("A volume whose access modes allow one writing node, or several reading ones", func() {
-	It("is asked of the backend on a second node, which decides", func() {
+// The reconciler of nodes creates an attachment where Kubernetes' attach/detach controller
+// would. The reconciler of attachments does not refuse it.
+var _ = Describe("A volume with access modes for one writing node, or several reading ones", func() {
+	It("is attached to a second node if the backend allows it", func() {
 		w, attachment, pv := attached()
 		other := machine("node-2")
 		update(w, pv, WithModes(corev1.ReadWriteOnce, corev1.ReadOnlyMany))

@@ -15,7 +15,7 @@ import (
 var _ = Describe("A refusal that usually passes", func() {
 	refusal := backend.NotReady.Errorf("disk d isn't ready")
 
-	It("keeps quiet for half a minute, and is told once where it lasts longer", func() {
+	It("is not reported for half a minute, and gets one event if it lasts longer", func() {
 		w, pv, node := clouded(reconciler.ClusterScope)
 		attachment := attachmentTo(node.Name, pv)
 		w.create(attachment)
@@ -41,7 +41,7 @@ var _ = Describe("A refusal that usually passes", func() {
 		expectAttached(w, attachment, pv, node)
 	})
 
-	It("is told of a detach, too", func() {
+	It("gets an event for a detach, too", func() {
 		w, attachment, pv := attached()
 		w.delete(attachment)
 		w.storage.FailNext(repeated(refusal, 2)...)
@@ -54,7 +54,7 @@ var _ = Describe("A refusal that usually passes", func() {
 		expectDetached(w, attachment, pv)
 	})
 
-	It("begins anew once the volume was attached in between", func() {
+	It("counts from the start once the volume was attached in between", func() {
 		w, pv, node := clouded(reconciler.ClusterScope)
 		attachment := attachmentTo(node.Name, pv)
 		w.create(attachment)
@@ -73,7 +73,7 @@ var _ = Describe("A refusal that usually passes", func() {
 })
 
 var _ = Describe("Work that goes on in the cloud", func() {
-	It("is told after two minutes, as no error, which would have kubelets wait longer", func() {
+	It("gets an event after two minutes, and no error, which would have kubelets wait longer", func() {
 		w, pv, node := clouded(reconciler.ClusterScope)
 		attachment := attachmentTo(node.Name, pv)
 		w.create(attachment)
@@ -91,8 +91,8 @@ var _ = Describe("Work that goes on in the cloud", func() {
 	})
 })
 
-var _ = Describe("A refusal that somebody has to cure", func() {
-	It("is told on the claim, too, whose namespace is all that its users see", func() {
+var _ = Describe("A refusal that a person has to cure", func() {
+	It("gets an event on the claim, too: its users see only its namespace", func() {
 		w, pv, node := clouded(reconciler.ClusterScope)
 		attachment := attachmentTo(node.Name, pv)
 		w.create(attachment)

@@ -67,7 +67,7 @@ var _ = Describe("A detach that takes the cloud its time", func() {
 		Expect(forced()).To(BeEquivalentTo(1))
 	})
 
-	It("keeps a volume whose detach failed, and says why", func() {
+	It("keeps a volume after a failed detach, with the reason", func() {
 		w, attachment, pv := attached()
 		w.delete(attachment)
 		release := slowly(w)
@@ -85,7 +85,7 @@ var _ = Describe("A detach that takes the cloud its time", func() {
 	})
 })
 
-var _ = Describe("An attachment whose detach is refused", func() {
+var _ = Describe("An attachment with a detach that is refused", func() {
 	DescribeTable("goes where the backend says that nothing is attached",
 		func(given func(*world, *storagev1.VolumeAttachment, *corev1.PersistentVolume)) {
 			w, attachment, pv := attached(forcing("Never"))
@@ -115,7 +115,7 @@ var _ = Describe("An attachment whose detach is refused", func() {
 			again.Spec.ProviderID = renamed.Spec.ProviderID
 			w.create(again)
 		}),
-		Entry("and nobody knows its machine", func(w *world, attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume) {
+		Entry("and its machine is unknown", func(w *world, attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume) {
 			w.delete(firstNode(w))
 			anonymous := machine("node-1")
 			anonymous.Spec.ProviderID = ""
@@ -129,7 +129,7 @@ var _ = Describe("An attachment whose detach is refused", func() {
 		}),
 	)
 
-	It("stays where the backend can't say whether anything is attached, and tells why it was refused", func() {
+	It("stays if the backend cannot report whether anything is attached, with the reason of the refusal", func() {
 		w, attachment, pv := attached(forcing("Never"))
 		w.delete(firstNode(w))
 		w.delete(attachment)
@@ -183,7 +183,7 @@ func (w *world) roundOfAttachments() error {
 	return nil
 }
 
-var forcedFromNode1 = ContainSubstring("ForcedDetachVolume taking it from node node-1, which has not let go of it")
+var forcedFromNode1 = ContainSubstring("ForcedDetachVolume detaching it from node node-1, which has not released it")
 
 // countsForced has what is taken by force counted.
 func countsForced(w *world) (count func() float64) {

@@ -28,14 +28,14 @@ var _ = DescribeTable("A node that changes wakes the attachments to it",
 	}, false),
 	Entry("when it falls silent", func(node *corev1.Node) { node.Status.Conditions[0].Status = corev1.ConditionUnknown }, true),
 	Entry("when it is out of service", outOfService, true),
-	Entry("when it lets go of a volume, or takes one", func(node *corev1.Node) {
+	Entry("when it releases a volume, or uses one", func(node *corev1.Node) {
 		node.Status.VolumesInUse = []corev1.UniqueVolumeName{"kubernetes.io/csi/gce.stowage.dev^disk"}
 	}, true),
-	Entry("when it is told of a volume", func(node *corev1.Node) {
+	Entry("when a volume is marked as attached", func(node *corev1.Node) {
 		node.Status.VolumesAttached = []corev1.AttachedVolume{{Name: "kubernetes.io/csi/gce.stowage.dev^disk"}}
 	}, true),
 	Entry("when another machine has its name", func(node *corev1.Node) { node.Spec.ProviderID = "gce://project/zone/other" }, true),
-	Entry("when it registered anew", func(node *corev1.Node) { node.UID = "another" }, true),
+	Entry("when it registered again", func(node *corev1.Node) { node.UID = "another" }, true),
 )
 
 var _ = DescribeTable("An attachment that changes wakes itself",
@@ -45,14 +45,14 @@ var _ = DescribeTable("An attachment that changes wakes itself",
 		after := before.DeepCopy()
 		after.ResourceVersion = "2"
 		change(after)
-		Expect(volumeattachment.ExceptOwnWords.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(wakes))
+		Expect(volumeattachment.ExceptOwnErrors.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(wakes))
 	},
 	Entry("not when it says why it fails", func(attachment *storagev1.VolumeAttachment) {
 		attachment.Status.AttachError = &storagev1.VolumeError{Message: "no room"}
 		attachment.Status.DetachError = &storagev1.VolumeError{Message: "in use"}
 	}, false),
-	Entry("when somebody removes what it says", func(attachment *storagev1.VolumeAttachment) { attachment.Status.AttachError = nil }, true),
-	Entry("when somebody says that it isn't attached", func(attachment *storagev1.VolumeAttachment) { attachment.Status.Attached = true }, true),
+	Entry("when its error is removed", func(attachment *storagev1.VolumeAttachment) { attachment.Status.AttachError = nil }, true),
+	Entry("when its status.attached is changed by hand", func(attachment *storagev1.VolumeAttachment) { attachment.Status.Attached = true }, true),
 	Entry("when it is deleted", func(attachment *storagev1.VolumeAttachment) { attachment.DeletionTimestamp = &metav1.Time{} }, true),
 	Entry("when a resync comes", func(attachment *storagev1.VolumeAttachment) { attachment.ResourceVersion = "1" }, true),
 )

@@ -17,19 +17,19 @@ import (
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-// cloud is a StorageBackend whose volumes are attached.
+// cloud is a StorageBackend with volumes that are attached.
 func cloud(options ...func(*stowagev1alpha1.StorageBackend)) *stowagev1alpha1.StorageBackend {
 	object := LocalBackend("cloud", options...)
 	object.Spec.Local, object.Spec.GCE = nil, &stowagev1alpha1.GCEBackend{Project: "project", Zones: []string{"zone"}}
 	return object
 }
 
-// forcing sets what a backend says of force.
+// forcing sets a backend's policy of force.
 func forcing(after string) func(*stowagev1alpha1.StorageBackend) {
 	return func(object *stowagev1alpha1.StorageBackend) { object.Spec.Attachment.ForceDetachAfter = after }
 }
 
-// machine is a Ready node that a cloud has a machine for.
+// machine is a Ready node with a machine in a cloud.
 func machine(name string) *corev1.Node {
 	node := Node(name)
 	node.Spec.ProviderID = "gce://project/zone/" + name
@@ -65,7 +65,7 @@ func cloudedIn(w *world, options ...func(*stowagev1alpha1.StorageBackend)) (*wor
 	return w, pv, node
 }
 
-// attachmentTo is the attachment that a controller of nodes makes.
+// attachmentTo is the attachment that a controller of nodes creates.
 func attachmentTo(node string, pv *corev1.PersistentVolume) *storagev1.VolumeAttachment {
 	return &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: volume.AttachmentName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle, node)},
@@ -103,8 +103,8 @@ func expectAttached(w *world, attachment *storagev1.VolumeAttachment, pv *corev1
 	Expect(w.storage.AttachedTo(pv.Spec.CSI.VolumeHandle)).To(Equal([]string{node.Spec.ProviderID}))
 }
 
-// expectStays expects an attachment that was deleted to be there, and its volume to be
-// attached, because of what it says.
+// expectStays expects a deleted attachment to be there with an error, and its volume to be
+// attached.
 func expectStays(w *world, attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume, why string) {
 	GinkgoHelper()
 	w.get(attachment)
@@ -127,21 +127,21 @@ func updateNode(w *world, node *corev1.Node, change func(*corev1.Node)) {
 	Expect(w.direct.Status().Update(GinkgoT().Context(), node)).To(Succeed())
 }
 
-// using makes a node say that it uses a volume.
+// using makes a node report that it uses a volume.
 func using(pv *corev1.PersistentVolume) func(*corev1.Node) {
 	return func(node *corev1.Node) {
 		node.Status.VolumesInUse = []corev1.UniqueVolumeName{volume.UniqueName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)}
 	}
 }
 
-// toldOf makes a node be told that a volume is attached to it.
-func toldOf(pv *corev1.PersistentVolume) func(*corev1.Node) {
+// markedAttached puts a volume into volumesAttached of a node.
+func markedAttached(pv *corev1.PersistentVolume) func(*corev1.Node) {
 	return func(node *corev1.Node) {
 		node.Status.VolumesAttached = []corev1.AttachedVolume{{Name: volume.UniqueName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)}}
 	}
 }
 
-// silentFor makes a node have been not heard of for some time.
+// silentFor makes a node silent for some time.
 func silentFor(w *world, time time.Duration) func(*corev1.Node) {
 	return func(node *corev1.Node) {
 		node.Status.Conditions[0].Status = corev1.ConditionUnknown
@@ -162,7 +162,7 @@ func together(changes ...func(*corev1.Node)) func(*corev1.Node) {
 	}
 }
 
-// twinOf is another volume object that stands for the same storage.
+// twinOf is another PersistentVolume that refers to the same storage.
 func twinOf(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
 	twin := Volume("twin")
 	twin.Spec.PersistentVolumeSource = *pv.Spec.PersistentVolumeSource.DeepCopy()

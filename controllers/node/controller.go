@@ -1,6 +1,6 @@
-// Package node is the reconciler of Nodes: it decides which volumes a node gets, and which it
-// gives up. It makes and deletes VolumeAttachments, and keeps status.volumesAttached of Nodes,
-// in scope=cluster instead of kube-controller-manager's attach/detach controller.
+// Package node is the reconciler of Nodes. It decides which volumes are attached to a node, and
+// which are detached: instead of kube-controller-manager's attach/detach controller, in
+// scope=cluster. It creates and deletes VolumeAttachments, and keeps status.volumesAttached.
 //
 // It adds a volume to volumesAttached after the attach, and removes it before the detach. It
 // detaches by force only if the policy of the backend allows it. It does not attach or detach
@@ -10,14 +10,9 @@ package node
 import (
 	"context"
 	"errors"
-	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,49 +24,42 @@ import (
 	"github.com/stowage-dev/stowage/controllers/node/memory"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/attach"
-	"github.com/stowage-dev/stowage/internal/liveread"
-	"github.com/stowage-dev/stowage/internal/opener"
-	"github.com/stowage-dev/stowage/internal/sharedread"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
 // nodeWorkers is the number of concurrent reconciles.
 const nodeWorkers = 32
 
-// Reconciler decides what is attached to a node: it compares what the node's pods want with
+// Reconciler decides what is attached to a node: it compares what the node's pods need with
 // what the node has. It creates and deletes VolumeAttachments for every driver of the cluster,
 // and keeps node.status.volumesAttached. The driver's attacher attaches and detaches. It runs
 // in scope=cluster only: elsewhere kube-controller-manager decides.
 type Reconciler struct {
-	client client.Client
-	live   client.Reader
-	shared liveread.Reads
-	// allAttached is a live read of volumesAttached, shared by concurrent reconciles.
-	allAttached *sharedread.Reads[struct{}, volumesAttached]
-	storage     *opener.Opener
-	// patience is how long a node must have been not Ready, or gone, until volumes of foreign
-	// drivers are detached from it by force.
-	patience time.Duration
-	clock    clock.PassiveClock
-	events   events.EventRecorder
-
-	reserved memory.Reservations
-	made     memory.MadeAttachments
-	// missing is when each node was first seen to be gone, reported when its volumesAttached
-	// was last written.
-	missing, reported wake.Instants
-	recorded          memory.Recorded
-	waking            wake.Source
+	client      client.Client
+	planner     *planner
+	attachments *attachments
+	marker      *marker
+	events      *podEvents
+	reserved    *memory.Reservations
+	waking      *wake.Source
 }
 
 // New makes the reconciler.
 func New(deps reconciler.Dependencies) *Reconciler {
+	reserved, waking := &memory.Reservations{}, &wake.Source{}
+	otherNodes := newOtherNodes(deps, reserved)
+	attachments := &attachments{client: deps.Client, live: deps.Live, otherNodes: otherNodes, reserved: reserved}
 	return &Reconciler{
-		client: deps.Client, live: deps.Live, shared: deps.Reads, storage: deps.Storage,
-		patience: deps.ForceDetachAfter, clock: deps.Clock, events: deps.Events,
-		allAttached: sharedread.New(func(ctx context.Context, _ struct{}) (volumesAttached, error) {
-			return listVolumesAttached(ctx, deps.Live)
-		}),
+		client: deps.Client,
+		planner: &planner{
+			inspector: &inspector{client: deps.Client, clock: deps.Clock, otherNodes: otherNodes},
+			forcer:    &forcer{client: deps.Client, storage: deps.Storage, waking: waking, patience: deps.ForceDetachAfter},
+			apiServer: apiServer{live: deps.Live, shared: deps.Reads},
+		},
+		attachments: attachments,
+		marker:      &marker{client: deps.Client, clock: deps.Clock, attachments: attachments},
+		events:      &podEvents{client: deps.Client, events: deps.Events},
+		reserved:    reserved, waking: waking,
 	}
 }
 
@@ -86,86 +74,53 @@ func New(deps reconciler.Dependencies) *Reconciler {
 // Reconcile brings one node as far as possible now. A crash may interrupt the creates, the
 // status write and the deletes: the next pass finds what is left to do.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	seen, err := r.look(ctx, cachedNode{r}, request.Name)
+	cached, err := r.planner.inspector.inspect(ctx, cache{r.client}, request.Name)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.reserved.Settle(seen.Name, seen.awaits)
-	seen, plan, err := r.plan(ctx, seen)
+	r.reserved.ReleaseBut(cached.Name, cached.awaits)
+	decidedOn, plan, err := r.planner.plan(ctx, cached)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	again := &later{}
-	created := r.create(ctx, seen, plan, again)
-	left := r.leave(ctx, seen, plan, again)
-	r.tell(ctx, seen, plan)
-	if err := errors.Join(created, left); err != nil {
+	again := &requeue{}
+	created := r.attachments.create(ctx, decidedOn, plan, again)
+	detached := r.detach(ctx, decidedOn, plan, again)
+	r.events.record(ctx, decidedOn, plan)
+	if err := errors.Join(created, detached); err != nil {
 		return ctrl.Result{}, err
 	}
 	return again.result(plan), nil
 }
 
-// leave updates volumesAttached before it deletes VolumeAttachments, never after.
-func (r *Reconciler) leave(ctx context.Context, seen *nodeView, plan []attach.Step, again *later) error {
-	if err := r.report(ctx, seen, plan, again); err != nil {
+// detach updates volumesAttached before it deletes VolumeAttachments, never after.
+func (r *Reconciler) detach(ctx context.Context, s *snapshot, plan []attach.Step, again *requeue) error {
+	if err := r.marker.mark(ctx, s, plan, again); err != nil {
 		return again.afterConflict(err)
 	}
 	var failures []error
 	for _, step := range plan {
 		if step.Action == attach.Delete {
-			failures = append(failures, again.afterConflict(r.remove(ctx, seen, step)))
+			failures = append(failures, again.afterConflict(r.attachments.delete(ctx, s, step)))
 		}
 	}
 	return errors.Join(failures...)
 }
 
-// later collects the delay before the next pass.
-type later struct{ after time.Duration }
-
-func (l *later) in(after time.Duration) {
-	if after > 0 && (l.after == 0 || after < l.after) {
-		l.after = after
-	}
-}
-
-// afterConflict retries soon after a conflict: the decision must be made again from what the
-// other writer wrote.
-func (l *later) afterConflict(err error) error {
-	if apierrors.IsConflict(err) {
-		l.in(wake.AfterConflict)
-		return nil
-	}
-	return err
-}
-
-// result returns when to check again what a plan waits for. The deletion of an attachment
-// wakes its waiters; the removal from volumesAttached of another node does not.
-func (l *later) result(plan []attach.Step) ctrl.Result {
-	for _, step := range plan {
-		if step.Action != attach.Wait {
-			continue
-		}
-		l.in(step.After)
-		if slices.ContainsFunc(step.Holders, func(holder attach.Holder) bool { return holder.Attachment == nil }) {
-			l.in(wake.AfterContention)
-		}
-	}
-	return ctrl.Result{RequeueAfter: l.after}
-}
-
 // SetupWithManager watches nodes and everything that decides what is attached to one.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	watches := watches{r.client}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("node").
 		For(&corev1.Node{}, builder.WithPredicates(newNodeState)).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(nodeOfPod), builder.WithPredicates(newWants)).
-		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.nodesOfClaim), builder.WithPredicates(newBindings)).
-		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.nodesOfVolume), builder.WithPredicates(newClaimRefs)).
-		Watches(&storagev1.VolumeAttachment{}, gathered(nodeOfAttachment)).
-		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(r.nodesWaitingFor), builder.WithPredicates(wake.OnlyEnds)).
-		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(r.allNodes), builder.WithPredicates(newNeeds)).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(nodeOfPod), builder.WithPredicates(newUsers)).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(watches.nodesOfClaim), builder.WithPredicates(newBindings)).
+		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(watches.nodesOfVolume), builder.WithPredicates(newClaimRefs)).
+		Watches(&storagev1.VolumeAttachment{}, delayed(nodeOfAttachment)).
+		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(watches.nodesWaitingFor), builder.WithPredicates(wake.OnlyEnds)).
+		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(watches.allNodes), builder.WithPredicates(newNeeds)).
 		Watches(&storagev1.CSINode{}, handler.EnqueueRequestsFromMapFunc(nodeOfDrivers), builder.WithPredicates(newDrivers)).
-		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.allNodes), builder.WithPredicates(newExisting)).
+		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(watches.allNodes), builder.WithPredicates(newInTreeDisks)).
 		WatchesRawSource(source.Func(r.waking.Start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: nodeWorkers}).
 		Complete(r)

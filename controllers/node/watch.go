@@ -2,63 +2,25 @@ package node
 
 import (
 	"context"
-	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/stowage-dev/stowage/internal/attach"
-	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/wake"
-	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// newNodeState passes nodes that are created or deleted, and changes that decide what is
-// attached to them. A resync passes, too.
-var newNodeState = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	before, after := e.ObjectOld.(*corev1.Node), e.ObjectNew.(*corev1.Node)
-	return before.ResourceVersion == after.ResourceVersion || attachintent.OnlyNewUse.Update(e) || !equality.Semantic.DeepEqual(annotationsThatCount(before), annotationsThatCount(after))
-}}
-
-// annotationsThatCount are the annotations that decide which component attaches, and the
-// kubelet's version, which is empty without a kubelet.
-func annotationsThatCount(node *corev1.Node) [3]string {
-	return [3]string{node.Annotations[attach.ManagedAnnotation], node.Annotations[attach.KeepTerminatedAnnotation], node.Status.NodeInfo.KubeletVersion}
-}
-
-// newWants passes pods that are created, deleted, scheduled or stopped. Other changes of their
-// status do not change the wanted volumes.
-var newWants = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	before, after := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
-	return before.UID != after.UID || before.Spec.NodeName != after.Spec.NodeName || attach.HasStopped(before) != attach.HasStopped(after)
-}}
-
-// newBindings passes claims that become bound or lose their volume.
-var newBindings = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	before, after := e.ObjectOld.(*corev1.PersistentVolumeClaim), e.ObjectNew.(*corev1.PersistentVolumeClaim)
-	return before.UID != after.UID || before.Spec.VolumeName != after.Spec.VolumeName || before.Status.Phase != after.Status.Phase
-}}
-
-// newClaimRefs passes volumes that are created, deleted, or tied to another claim, or have
-// other access modes.
-var newClaimRefs = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	before, after := e.ObjectOld.(*corev1.PersistentVolume), e.ObjectNew.(*corev1.PersistentVolume)
-	return before.UID != after.UID || !slices.Equal(index.ClaimRefOf(before), index.ClaimRefOf(after)) ||
-		!slices.Equal(before.Spec.AccessModes, after.Spec.AccessModes)
-}}
-
-// newNeeds passes drivers with a changed attachRequired.
-var newNeeds = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	return attach.Required(e.ObjectOld.(*storagev1.CSIDriver)) != attach.Required(e.ObjectNew.(*storagev1.CSIDriver))
-}}
+// attachmentDelay is the delay of a reconcile after a change of one of a node's attachments:
+// one pass then handles the changes of several.
+const attachmentDelay = 100 * time.Millisecond
 
 // nodeOfPod wakes a pod's node, if the pod has a volume that may be attached.
 func nodeOfPod(_ context.Context, object client.Object) []reconcile.Request {
@@ -69,13 +31,21 @@ func nodeOfPod(_ context.Context, object client.Object) []reconcile.Request {
 	return []reconcile.Request{wake.RequestNamed(pod.Spec.NodeName)}
 }
 
+func nodeOfDrivers(_ context.Context, object client.Object) []reconcile.Request {
+	return []reconcile.Request{wake.RequestNamed(object.GetName())}
+}
+
 func nodeOfAttachment(_ context.Context, object client.Object) []reconcile.Request {
 	return []reconcile.Request{wake.RequestNamed(object.(*storagev1.VolumeAttachment).Spec.NodeName)}
 }
 
-func (r *Reconciler) nodesOfClaim(ctx context.Context, object client.Object) []reconcile.Request {
+// watches finds the nodes that a change wakes.
+type watches struct{ client client.Reader }
+
+// nodesOfClaim wakes the nodes with pods that use a claim.
+func (w watches) nodesOfClaim(ctx context.Context, object client.Object) []reconcile.Request {
 	pods := &corev1.PodList{}
-	err := r.client.List(ctx, pods, client.InNamespace(object.GetNamespace()), client.MatchingFields{index.PodsByClaim: object.GetName()},
+	err := w.client.List(ctx, pods, client.InNamespace(object.GetNamespace()), client.MatchingFields{index.PodsByClaim: object.GetName()},
 		wake.Unhurried, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing pods", "claim", client.ObjectKeyFromObject(object))
@@ -83,24 +53,24 @@ func (r *Reconciler) nodesOfClaim(ctx context.Context, object client.Object) []r
 	return nodesOfPods(pods.Items)
 }
 
-func (r *Reconciler) nodesOfVolume(ctx context.Context, object client.Object) []reconcile.Request {
+func (w watches) nodesOfVolume(ctx context.Context, object client.Object) []reconcile.Request {
 	ref := object.(*corev1.PersistentVolume).Spec.ClaimRef
 	if ref == nil {
 		return nil
 	}
 	claim := &corev1.PersistentVolumeClaim{}
 	claim.Namespace, claim.Name = ref.Namespace, ref.Name
-	return r.nodesOfClaim(ctx, claim)
+	return w.nodesOfClaim(ctx, claim)
 }
 
-// nodesWaitingFor wakes the nodes with pods that want the volume of a deleted attachment.
-func (r *Reconciler) nodesWaitingFor(ctx context.Context, object client.Object) []reconcile.Request {
+// nodesWaitingFor wakes the nodes with pods that need the volume of a deleted attachment.
+func (w watches) nodesWaitingFor(ctx context.Context, object client.Object) []reconcile.Request {
 	source := object.(*storagev1.VolumeAttachment).Spec.Source
 	volume := attach.Volume{Source: source}
 	for _, storage := range index.AttachmentStorage(object) {
 		volume.Name = corev1.UniqueVolumeName(storage)
 	}
-	pods, err := r.podsOf(ctx, volume)
+	pods, err := podsOf(ctx, w.client, volume)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing pods", "attachment", object.GetName())
 	}
@@ -108,9 +78,9 @@ func (r *Reconciler) nodesWaitingFor(ctx context.Context, object client.Object) 
 }
 
 // allNodes wakes every node: drivers and backends change rarely.
-func (r *Reconciler) allNodes(ctx context.Context, _ client.Object) []reconcile.Request {
+func (w watches) allNodes(ctx context.Context, _ client.Object) []reconcile.Request {
 	nodes := &corev1.NodeList{}
-	if err := r.client.List(ctx, nodes, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
+	if err := w.client.List(ctx, nodes, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing nodes")
 	}
 	var requests []reconcile.Request
@@ -118,49 +88,6 @@ func (r *Reconciler) allNodes(ctx context.Context, _ client.Object) []reconcile.
 		requests = append(requests, wake.Request(&nodes.Items[i]))
 	}
 	return requests
-}
-
-// podsOf returns the pods with a volume: through the claims of all PersistentVolumes that
-// refer to it, or as inline volume.
-func (r *Reconciler) podsOf(ctx context.Context, volume attach.Volume) ([]corev1.Pod, error) {
-	if volume.Source.PersistentVolumeName == nil {
-		pods := &corev1.PodList{}
-		err := r.client.List(ctx, pods, client.MatchingFields{index.PodsByVolume: string(volume.Name)}, wake.Unhurried, client.UnsafeDisableDeepCopy)
-		return pods.Items, err
-	}
-	volumes, err := r.objectsOf(ctx, *volume.Source.PersistentVolumeName)
-	if err != nil {
-		return nil, err
-	}
-	var found []corev1.Pod
-	for i := range volumes {
-		ref := volumes[i].Spec.ClaimRef
-		if ref == nil {
-			continue
-		}
-		pods := &corev1.PodList{}
-		err := r.client.List(ctx, pods, client.InNamespace(ref.Namespace), client.MatchingFields{index.PodsByClaim: ref.Name}, wake.Unhurried, client.UnsafeDisableDeepCopy)
-		if err != nil {
-			return nil, fmt.Errorf("listing the pods of claim %s/%s: %w", ref.Namespace, ref.Name, err)
-		}
-		found = append(found, pods.Items...)
-	}
-	return found, nil
-}
-
-// objectsOf returns the PersistentVolumes that refer to the same storage.
-func (r *Reconciler) objectsOf(ctx context.Context, name string) ([]corev1.PersistentVolume, error) {
-	pv := &corev1.PersistentVolume{}
-	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, pv, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, client.IgnoreNotFound(err)
-	}
-	handles := index.HandleOf(pv)
-	if len(handles) == 0 {
-		return []corev1.PersistentVolume{*pv}, nil
-	}
-	volumes := &corev1.PersistentVolumeList{}
-	err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByHandle: handles[0]}, wake.Unhurried, client.UnsafeDisableDeepCopy)
-	return volumes.Items, wrap.Error(err, "listing the volumes of handle %s", handles[0])
 }
 
 func nodesOfPods(pods []corev1.Pod) []reconcile.Request {
@@ -171,4 +98,24 @@ func nodesOfPods(pods []corev1.Pod) []reconcile.Request {
 		}
 	}
 	return requests
+}
+
+// delayed adds the requests of a map function to the queue after a short delay.
+func delayed(requests func(context.Context, client.Object) []reconcile.Request) handler.EventHandler {
+	enqueue := func(ctx context.Context, object client.Object, queue wake.Queue) {
+		for _, request := range requests(ctx, object) {
+			queue.AddAfter(request, attachmentDelay)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue wake.Queue) {
+			enqueue(ctx, e.Object, queue)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue wake.Queue) {
+			enqueue(ctx, e.ObjectNew, queue)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue wake.Queue) {
+			enqueue(ctx, e.Object, queue)
+		},
+	}
 }

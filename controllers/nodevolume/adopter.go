@@ -52,22 +52,22 @@ func NewAdopter(deps reconciler.Dependencies) *Adopter {
 // Reconcile recreates the NodeVolume of a PersistentVolume. The cache decides whether there
 // is work to do, live reads decide what.
 func (r *Adopter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	pv, err := Found(ctx, r.client, request.Name, &corev1.PersistentVolume{})
-	if err != nil || pv == nil || !standsForLocal(pv) {
+	pv, err := liveread.Find(ctx, request.Name, &corev1.PersistentVolume{}, r.client)
+	if err != nil || pv == nil || !isLocal(pv) {
 		r.recorded.Forget(request.NamespacedName)
 		return ctrl.Result{}, err
 	}
-	recorded, err := Found(ctx, r.client, pv.Spec.CSI.VolumeHandle, &stowagev1alpha1.NodeVolume{})
+	recorded, err := liveread.Find(ctx, pv.Spec.CSI.VolumeHandle, &stowagev1alpha1.NodeVolume{}, r.client)
 	if err != nil || recorded != nil {
 		return ctrl.Result{}, err
 	}
-	disk, err := r.diskOffering(ctx, r.client, pv)
+	disk, err := r.diskWith(ctx, r.client, pv)
 	if err == nil && disk != nil {
 		err = r.adopt(ctx, pv)
 	}
 	if errors.Is(err, backend.Invalid) || errors.Is(err, backend.Conflict) {
 		if r.recorded.IsNews(request.NamespacedName, err.Error()) {
-			r.events.Eventf(pv, nil, corev1.EventTypeWarning, "NodeVolumeNotAdopted", "Adopt", "its NodeVolume is gone and isn't made again: %v", err)
+			r.events.Eventf(pv, nil, corev1.EventTypeWarning, "NodeVolumeNotAdopted", "Adopt", "its NodeVolume is gone and isn't created again: %v", err)
 		}
 		return ctrl.Result{}, nil
 	}
@@ -77,50 +77,50 @@ func (r *Adopter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 // adopt creates the NodeVolume, if live reads confirm it. Its name is the volume's id, so of
 // two leaders one creates it.
 func (r *Adopter) adopt(ctx context.Context, cached *corev1.PersistentVolume) error {
-	pv, err := Found(ctx, r.live, cached.Name, &corev1.PersistentVolume{})
-	if err != nil || pv == nil || pv.UID != cached.UID || !standsForLocal(pv) {
+	pv, err := liveread.Find(ctx, cached.Name, &corev1.PersistentVolume{}, r.live)
+	if err != nil || pv == nil || pv.UID != cached.UID || !isLocal(pv) {
 		return err
 	}
 	handle := pv.Spec.CSI.VolumeHandle
-	if recorded, err := Found(ctx, r.live, handle, &stowagev1alpha1.NodeVolume{}); err != nil || recorded != nil {
+	if recorded, err := liveread.Find(ctx, handle, &stowagev1alpha1.NodeVolume{}, r.live); err != nil || recorded != nil {
 		return err
 	}
-	if err := r.alone(ctx, pv); err != nil {
+	if err := r.checkOnlyVolume(ctx, pv); err != nil {
 		return err
 	}
-	disk, err := r.diskOffering(ctx, r.live, pv)
+	disk, err := r.diskWith(ctx, r.live, pv)
 	if err != nil || disk == nil {
 		return err
 	}
-	there, _ := offer(disk, handle)
-	made, err := nodeVolumeFor(pv, disk, there)
+	found, _ := foundOn(disk, handle)
+	created, err := nodeVolumeFor(pv, disk, found)
 	if err != nil {
 		return err
 	}
-	if err := r.allocateAsBackend(ctx, made); err != nil {
+	if err := r.allocateAsBackend(ctx, created); err != nil {
 		return err
 	}
-	switch err := r.client.Create(ctx, made); {
+	switch err := r.client.Create(ctx, created); {
 	case apierrors.IsInvalid(err):
-		return backend.Invalid.Errorf("creating NodeVolume %s: %w", made.Name, err)
+		return backend.Invalid.Errorf("creating NodeVolume %s: %w", created.Name, err)
 	case apierrors.IsAlreadyExists(err):
 		return nil
 	case err != nil:
-		return fmt.Errorf("creating NodeVolume %s: %w", made.Name, err)
+		return fmt.Errorf("creating NodeVolume %s: %w", created.Name, err)
 	}
 	r.events.Eventf(pv, nil, corev1.EventTypeNormal, "NodeVolumeAdopted", "Adopt",
-		"NodeVolume %s was gone and is made again: the volume is on the disk of node %s", made.Name, made.Spec.NodeName)
+		"NodeVolume %s was gone and is created again: the volume is on the disk of node %s", created.Name, created.Spec.NodeName)
 	return nil
 }
 
-// alone refuses a volume that another PersistentVolume refers to, too: nothing says which of
-// the two reclaim policies applies to the data.
-func (r *Adopter) alone(ctx context.Context, pv *corev1.PersistentVolume) error {
-	standing, err := r.shared.Handles.Get(ctx, struct{}{})
+// checkOnlyVolume refuses a volume that another PersistentVolume refers to, too: it is unknown
+// which of the two reclaim policies applies to the data.
+func (r *Adopter) checkOnlyVolume(ctx context.Context, pv *corev1.PersistentVolume) error {
+	volumes, err := r.shared.Handles.Get(ctx, struct{}{})
 	if err != nil {
 		return err
 	}
-	for _, other := range standing[index.HandleOf(pv)[0]] {
+	for _, other := range volumes[index.HandleOf(pv)[0]] {
 		if other.UID != pv.UID {
 			return backend.Conflict.Errorf("PersistentVolume %s has the volumeHandle %s, too: delete one of the two", other.Name, pv.Spec.CSI.VolumeHandle)
 		}
@@ -128,46 +128,46 @@ func (r *Adopter) alone(ctx context.Context, pv *corev1.PersistentVolume) error 
 	return nil
 }
 
-// diskOffering returns the disk on which a volume was found, of a node that the
+// diskWith returns the disk on which a volume was found, of a node that the
 // PersistentVolume allows, or nil.
-func (r *Adopter) diskOffering(ctx context.Context, reader client.Reader, pv *corev1.PersistentVolume) (*stowagev1alpha1.NodeDisk, error) {
+func (r *Adopter) diskWith(ctx context.Context, reader client.Reader, pv *corev1.PersistentVolume) (*stowagev1alpha1.NodeDisk, error) {
 	disks := &stowagev1alpha1.NodeDiskList{}
 	if err := reader.List(ctx, disks, client.MatchingLabels{stowagev1alpha1.BackendLabel: index.BackendOf(pv)[0]}); err != nil {
 		return nil, fmt.Errorf("listing the disks of backend %s: %w", index.BackendOf(pv)[0], err)
 	}
-	var offering *stowagev1alpha1.NodeDisk
+	var with *stowagev1alpha1.NodeDisk
 	for i := range disks.Items {
 		disk := &disks.Items[i]
-		if _, offers := offer(disk, pv.Spec.CSI.VolumeHandle); !offers || disk.Spec.Backend != index.BackendOf(pv)[0] {
+		if _, found := foundOn(disk, pv.Spec.CSI.VolumeHandle); !found || disk.Spec.Backend != index.BackendOf(pv)[0] {
 			continue
 		}
-		node, err := Found(ctx, reader, disk.Spec.NodeName, &corev1.Node{})
+		node, err := liveread.Find(ctx, disk.Spec.NodeName, &corev1.Node{}, reader)
 		if err != nil {
 			return nil, fmt.Errorf("reading node %s: %w", disk.Spec.NodeName, err)
 		}
 		if node == nil || volume.CheckNodeAffinity(pv, node.Labels) != nil {
 			continue
 		}
-		if offering != nil {
+		if with != nil {
 			return nil, backend.Conflict.Errorf("it was found on node %s and on node %s, and spec.nodeAffinity allows both: name one",
-				offering.Spec.NodeName, disk.Spec.NodeName)
+				with.Spec.NodeName, disk.Spec.NodeName)
 		}
-		offering = disk
+		with = disk
 	}
-	return offering, nil
+	return with, nil
 }
 
 // allocateAsBackend sets the allocation of an image to that of its backend: neither the
 // PersistentVolume nor the disk records the original one.
-func (r *Adopter) allocateAsBackend(ctx context.Context, made *stowagev1alpha1.NodeVolume) error {
-	if made.Spec.Layout != stowagev1alpha1.LayoutImage {
+func (r *Adopter) allocateAsBackend(ctx context.Context, created *stowagev1alpha1.NodeVolume) error {
+	if created.Spec.Layout != stowagev1alpha1.LayoutImage {
 		return nil
 	}
-	object, err := Found(ctx, r.client, made.Spec.Backend, &stowagev1alpha1.StorageBackend{})
+	object, err := liveread.Find(ctx, created.Spec.Backend, &stowagev1alpha1.StorageBackend{}, r.client)
 	if err == nil && object != nil && object.Spec.Local != nil {
-		made.Spec.Allocation = object.Spec.Local.Allocation
+		created.Spec.Allocation = object.Spec.Local.Allocation
 	}
-	return wrap.Error(err, "reading StorageBackend %s", made.Spec.Backend)
+	return wrap.Error(err, "reading StorageBackend %s", created.Spec.Backend)
 }
 
 // SetupWithManager watches PersistentVolumes, and what agents find on their disks.
@@ -175,9 +175,9 @@ func (r *Adopter) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("nodevolume-adoption").
 		For(&corev1.PersistentVolume{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(object client.Object) bool {
-			return standsForLocal(object.(*corev1.PersistentVolume))
+			return isLocal(object.(*corev1.PersistentVolume))
 		}))).
-		Watches(&stowagev1alpha1.NodeDisk{}, handler.EnqueueRequestsFromMapFunc(r.VolumesFoundOn), onlyOtherFinds()).
+		Watches(&stowagev1alpha1.NodeDisk{}, handler.EnqueueRequestsFromMapFunc(r.VolumesFoundOn), onlyNewFinds()).
 		Complete(r)
 }
 
@@ -194,18 +194,18 @@ func (r *Adopter) VolumesFoundOn(ctx context.Context, object client.Object) []re
 	var requests []reconcile.Request
 	for i := range volumes.Items {
 		pv := &volumes.Items[i]
-		if !standsForLocal(pv) {
+		if !isLocal(pv) {
 			continue
 		}
-		if _, offers := offer(disk, pv.Spec.CSI.VolumeHandle); offers {
+		if _, found := foundOn(disk, pv.Spec.CSI.VolumeHandle); found {
 			requests = append(requests, wake.Request(pv))
 		}
 	}
 	return requests
 }
 
-// onlyOtherFinds passes disks on which other volumes were found, and those that become Ready.
-func onlyOtherFinds() builder.WatchesOption {
+// onlyNewFinds passes disks on which other volumes were found, and those that become Ready.
+func onlyNewFinds() builder.WatchesOption {
 	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, now := e.ObjectOld.(*stowagev1alpha1.NodeDisk), e.ObjectNew.(*stowagev1alpha1.NodeDisk)
 		return room.IsReady(now) && (!room.IsReady(before) || !equality.Semantic.DeepEqual(before.Status.Unrecorded, now.Status.Unrecorded) ||

@@ -19,27 +19,27 @@ import (
 // uidLength is the length of the UIDs that API servers generate.
 const uidLength = 36
 
-// standsForLocal reports whether a PersistentVolume refers to a volume on a node's disk. One
+// isLocal reports whether a PersistentVolume refers to a volume on a node's disk. One
 // that is being deleted recreates nothing: its policy could remove data that a person kept by
 // removing a finalizer.
-func standsForLocal(pv *corev1.PersistentVolume) bool {
+func isLocal(pv *corev1.PersistentVolume) bool {
 	return pv.DeletionTimestamp.IsZero() && pv.Spec.CSI != nil && pv.Spec.CSI.Driver == stowagev1alpha1.LocalDriver &&
 		pv.Spec.CSI.VolumeHandle != "" && len(index.BackendOf(pv)) > 0
 }
 
-// offer returns what the agent found on a disk for a volume without a NodeVolume. The status
+// foundOn returns what the agent found on a disk for a volume without a NodeVolume. The status
 // may list only some of the volumes. Those that sort after the last listed one count as
-// offered, too: the agent adopts nothing that is not there.
-func offer(disk *stowagev1alpha1.NodeDisk, handle string) (stowagev1alpha1.UnrecordedVolume, bool) {
-	there := disk.Status.Unrecorded
-	if there == nil || disk.Status.Identity == nil || !meta.IsStatusConditionTrue(disk.Status.Conditions, stowagev1alpha1.ReadyCondition) {
+// found, too: the agent adopts nothing that is not there.
+func foundOn(disk *stowagev1alpha1.NodeDisk, handle string) (stowagev1alpha1.UnrecordedVolume, bool) {
+	found := disk.Status.Unrecorded
+	if found == nil || disk.Status.Identity == nil || !meta.IsStatusConditionTrue(disk.Status.Conditions, stowagev1alpha1.ReadyCondition) {
 		return stowagev1alpha1.UnrecordedVolume{}, false
 	}
-	at := slices.IndexFunc(there.Volumes, func(volume stowagev1alpha1.UnrecordedVolume) bool { return volume.ID == handle })
-	switch last := len(there.Volumes) - 1; {
+	at := slices.IndexFunc(found.Volumes, func(volume stowagev1alpha1.UnrecordedVolume) bool { return volume.ID == handle })
+	switch last := len(found.Volumes) - 1; {
 	case at >= 0:
-		return there.Volumes[at], true
-	case int(there.Count) > len(there.Volumes) && last >= 0 && handle > there.Volumes[last].ID:
+		return found.Volumes[at], true
+	case int(found.Count) > len(found.Volumes) && last >= 0 && handle > found.Volumes[last].ID:
 		return stowagev1alpha1.UnrecordedVolume{ID: handle}, true
 	default:
 		return stowagev1alpha1.UnrecordedVolume{}, false
@@ -48,25 +48,25 @@ func offer(disk *stowagev1alpha1.NodeDisk, handle string) (stowagev1alpha1.Unrec
 
 // nodeVolumeFor returns the NodeVolume of a volume that was found on a disk, with its
 // original identity. It is Invalid if PersistentVolume and disk do not agree.
-func nodeVolumeFor(pv *corev1.PersistentVolume, disk *stowagev1alpha1.NodeDisk, there stowagev1alpha1.UnrecordedVolume) (*stowagev1alpha1.NodeVolume, error) {
+func nodeVolumeFor(pv *corev1.PersistentVolume, disk *stowagev1alpha1.NodeDisk, found stowagev1alpha1.UnrecordedVolume) (*stowagev1alpha1.NodeVolume, error) {
 	source := pv.Spec.CSI
-	at := path.Join(string(disk.Spec.Path), there.ID)
-	if wanted := source.VolumeAttributes[stowagev1alpha1.PathAttribute]; wanted != at {
-		return nil, backend.Invalid.Errorf("the volumeAttribute %s is %q, and the volume lies in %s: make the PersistentVolume anew with that",
-			stowagev1alpha1.PathAttribute, wanted, at)
+	at := path.Join(string(disk.Spec.Path), found.ID)
+	if recorded := source.VolumeAttributes[stowagev1alpha1.PathAttribute]; recorded != at {
+		return nil, backend.Invalid.Errorf("the volumeAttribute %s is %q, and the volume is in %s: create the PersistentVolume again with that",
+			stowagev1alpha1.PathAttribute, recorded, at)
 	}
 	layout := stowagev1alpha1.LocalLayout(source.VolumeAttributes[stowagev1alpha1.LayoutAttribute])
-	if there.Layout != "" && layout != there.Layout || layout == "" {
-		return nil, backend.Invalid.Errorf("the volumeAttribute %s is %q, and the volume's owner record says %q: make the PersistentVolume anew with that",
-			stowagev1alpha1.LayoutAttribute, layout, there.Layout)
+	if found.Layout != "" && layout != found.Layout || layout == "" {
+		return nil, backend.Invalid.Errorf("the volumeAttribute %s is %q, and the volume's owner record says %q: create the PersistentVolume again with that",
+			stowagev1alpha1.LayoutAttribute, layout, found.Layout)
 	}
-	claim, err := originalClaim(pv, there)
+	claim, err := originalClaim(pv, found)
 	if err != nil {
 		return nil, err
 	}
 	volume := &stowagev1alpha1.NodeVolume{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: there.ID, Labels: map[string]string{stowagev1alpha1.BackendLabel: disk.Spec.Backend},
+			Name: found.ID, Labels: map[string]string{stowagev1alpha1.BackendLabel: disk.Spec.Backend},
 			Finalizers: []string{stowagev1alpha1.NodeVolumeFinalizer},
 		},
 		Spec: stowagev1alpha1.NodeVolumeSpec{
@@ -83,24 +83,24 @@ func nodeVolumeFor(pv *corev1.PersistentVolume, disk *stowagev1alpha1.NodeDisk, 
 
 // originalClaim returns the claim that a found volume was made for, from its owner record,
 // else from the PersistentVolume. The volume's id contains the claim's UID in any case.
-func originalClaim(pv *corev1.PersistentVolume, there stowagev1alpha1.UnrecordedVolume) (stowagev1alpha1.ClaimReference, error) {
-	if claim := there.ClaimRef(); provisioned.IsVolumeIDOf(there.ID, claim.UID) && claim.Namespace != "" && claim.Name != "" {
+func originalClaim(pv *corev1.PersistentVolume, found stowagev1alpha1.UnrecordedVolume) (stowagev1alpha1.ClaimReference, error) {
+	if claim := found.ClaimRef(); provisioned.IsVolumeIDOf(found.ID, claim.UID) && claim.Namespace != "" && claim.Name != "" {
 		return claim, nil
 	}
 	ref := pv.Spec.ClaimRef
 	if ref == nil {
 		return stowagev1alpha1.ClaimReference{}, backend.Invalid.Errorf("volume %s on its disk has no owner record: name the claim that it was made for in spec.claimRef, "+
-			"without a uid", there.ID)
+			"without a uid", found.ID)
 	}
 	claim := stowagev1alpha1.ClaimReference{Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}
-	if provisioned.IsVolumeIDOf(there.ID, claim.UID) {
+	if provisioned.IsVolumeIDOf(found.ID, claim.UID) {
 		return claim, nil
 	}
-	if start := len(backend.VolumeID("", 1)); len(there.ID) >= start+uidLength {
-		claim.UID = types.UID(there.ID[start : start+uidLength])
+	if start := len(backend.VolumeID("", 1)); len(found.ID) >= start+uidLength {
+		claim.UID = types.UID(found.ID[start : start+uidLength])
 	}
-	if !provisioned.IsVolumeIDOf(there.ID, claim.UID) {
-		return claim, backend.Invalid.Errorf("the volumeHandle %s isn't one that Stowage makes: pvc-<uid of the claim>", there.ID)
+	if !provisioned.IsVolumeIDOf(found.ID, claim.UID) {
+		return claim, backend.Invalid.Errorf("the volumeHandle %s isn't one that Stowage creates: pvc-<uid of the claim>", found.ID)
 	}
 	return claim, nil
 }

@@ -11,21 +11,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/index"
 	"github.com/stowage-dev/stowage/internal/room"
-	"github.com/stowage-dev/stowage/internal/storageclass"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// nodeAnnotation names the node of a CSIStorageCapacity of ours. The node's name may be too
-// long for a label.
-const nodeAnnotation = "stowage.dev/node"
+// capacities publishes the free space of nodes.
+type capacities struct {
+	client client.Client
+	// namespace is where capacities are published; empty: nowhere.
+	namespace string
+}
 
 // publish writes the free space of a node for the scheduler, for each class that waits for a
 // consumer. It is 0 if the disk is full or not Ready. Objects that are not needed any more are
 // deleted.
-func (r *DiskReconciler) publish(ctx context.Context, p *pair) error {
+func (r capacities) publish(ctx context.Context, p *pair) error {
 	if r.namespace == "" {
 		return nil
 	}
@@ -33,14 +34,14 @@ func (r *DiskReconciler) publish(ctx context.Context, p *pair) error {
 	if err := r.client.List(ctx, published, client.InNamespace(r.namespace), client.MatchingFields{index.CapacitiesByDisk: p.name}); err != nil {
 		return fmt.Errorf("listing the capacities of NodeDisk %s: %w", p.name, err)
 	}
-	wanted, err := r.capacities(ctx, p)
+	desired, err := r.of(ctx, p)
 	if err != nil {
 		return err
 	}
 	for i := range published.Items {
 		had := &published.Items[i]
-		want := wanted[had.Name]
-		delete(wanted, had.Name)
+		want := desired[had.Name]
+		delete(desired, had.Name)
 		if want != nil && sameTarget(had, want) {
 			if err := r.correct(ctx, had, want); err != nil {
 				return err
@@ -52,7 +53,7 @@ func (r *DiskReconciler) publish(ctx context.Context, p *pair) error {
 			return fmt.Errorf("deleting CSIStorageCapacity %s: %w", had.Name, err)
 		}
 	}
-	for _, want := range wanted {
+	for _, want := range desired {
 		if err := r.client.Create(ctx, want); client.IgnoreAlreadyExists(err) != nil {
 			return fmt.Errorf("creating CSIStorageCapacity %s: %w", want.Name, err)
 		}
@@ -60,11 +61,11 @@ func (r *DiskReconciler) publish(ctx context.Context, p *pair) error {
 	return nil
 }
 
-// capacities returns the wanted objects of a disk, by name.
-func (r *DiskReconciler) capacities(ctx context.Context, p *pair) (map[string]*storagev1.CSIStorageCapacity, error) {
-	wanted := map[string]*storagev1.CSIStorageCapacity{}
+// of returns the desired objects of a disk, by name.
+func (r capacities) of(ctx context.Context, p *pair) (map[string]*storagev1.CSIStorageCapacity, error) {
+	desired := map[string]*storagev1.CSIStorageCapacity{}
 	if p.disk == nil || !p.belongs() {
-		return wanted, nil
+		return desired, nil
 	}
 	classes := &storagev1.StorageClassList{}
 	if err := r.client.List(ctx, classes); err != nil {
@@ -76,21 +77,13 @@ func (r *DiskReconciler) capacities(ctx context.Context, p *pair) (map[string]*s
 			if err != nil {
 				return nil, err
 			}
-			wanted[capacity.Name] = capacity
+			desired[capacity.Name] = capacity
 		}
 	}
-	return wanted, nil
+	return desired, nil
 }
 
-// serves reports whether the scheduler considers the node's free space for claims of a class.
-// It does not if volumes are provisioned before it chooses a node.
-func (p *pair) serves(class *storagev1.StorageClass) bool {
-	return class.Provisioner == stowagev1alpha1.LocalDriver && class.DeletionTimestamp.IsZero() &&
-		class.Parameters[stowagev1alpha1.BackendParameter] == p.object.Name &&
-		storageclass.WaitsForConsumer(class) && backend.Allows(class.AllowedTopologies, p.node)
-}
-
-func (r *DiskReconciler) capacityOf(p *pair, class *storagev1.StorageClass) (*storagev1.CSIStorageCapacity, error) {
+func (r capacities) capacityOf(p *pair, class *storagev1.StorageClass) (*storagev1.CSIStorageCapacity, error) {
 	free := room.Of(p.disk)
 	capacity := &storagev1.CSIStorageCapacity{
 		ObjectMeta: metav1.ObjectMeta{
@@ -115,7 +108,7 @@ func sameTarget(had, want *storagev1.CSIStorageCapacity) bool {
 		equality.Semantic.DeepEqual(had.OwnerReferences, want.OwnerReferences)
 }
 
-func (r *DiskReconciler) correct(ctx context.Context, had, want *storagev1.CSIStorageCapacity) error {
+func (r capacities) correct(ctx context.Context, had, want *storagev1.CSIStorageCapacity) error {
 	if equality.Semantic.DeepEqual(had.Capacity, want.Capacity) && equality.Semantic.DeepEqual(had.MaximumVolumeSize, want.MaximumVolumeSize) {
 		return nil
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -27,8 +26,8 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
-	stowageevent "github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/message"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
@@ -46,13 +45,16 @@ type Reconciler struct {
 	live   client.Reader
 	clock  clock.PassiveClock
 	events events.EventRecorder
-	// recorded remembers the volumes with an event to their owners.
-	recorded stowageevent.Last
+	// dataLoss records events for the owners of volumes.
+	dataLoss *dataLoss
 }
 
 // New makes the reconciler.
 func New(deps reconciler.Dependencies) *Reconciler {
-	return &Reconciler{client: deps.Client, live: deps.Live, clock: deps.Clock, events: deps.Events}
+	return &Reconciler{
+		client: deps.Client, live: deps.Live, clock: deps.Clock, events: deps.Events,
+		dataLoss: &dataLoss{client: deps.Client, live: deps.Live, events: deps.Events},
+	}
 }
 
 // +kubebuilder:rbac:groups=stowage.dev,resources=nodevolumes,verbs=get;list;watch;patch
@@ -62,19 +64,19 @@ func New(deps reconciler.Dependencies) *Reconciler {
 // +kubebuilder:rbac:groups="",resources=nodes;persistentvolumes;persistentvolumeclaims,verbs=get;list;watch
 
 // Reconcile records the loss of data under a bound claim. It records that the node of a volume
-// is gone, and releases the volume by its backend's policy. A node that exists is never given
-// up, Ready or not.
+// is gone, and releases the volume by its backend's policy. A node that exists never counts as
+// gone, Ready or not.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	volume := &stowagev1alpha1.NodeVolume{}
 	if err := r.client.Get(ctx, request.NamespacedName, volume); err != nil {
-		r.recorded.Forget(request.NamespacedName)
+		r.dataLoss.recorded.Forget(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if volume.DeletionTimestamp.IsZero() || !volume.Spec.RemoveData ||
 		!controllerutil.ContainsFinalizer(volume, stowagev1alpha1.NodeVolumeFinalizer) {
 		return ctrl.Result{}, nil
 	}
-	if err := r.tellOwners(ctx, volume); err != nil {
+	if err := r.dataLoss.record(ctx, volume); err != nil {
 		return ctrl.Result{}, err
 	}
 	gone, err := r.isNodeGone(ctx, volume.Spec.NodeName)
@@ -85,41 +87,35 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.note(ctx, volume, gone, policy); err != nil || !gone {
+	if err := r.setNodeGone(ctx, volume, gone, policy); err != nil || !gone {
 		return ctrl.Result{}, err
 	}
-	if left, forgets := r.untilForgotten(volume, policy); !forgets || left > 0 {
+	if left, releases := r.untilReleased(volume, policy); !releases || left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
-	return ctrl.Result{}, r.forget(ctx, volume)
+	return ctrl.Result{}, r.release(ctx, volume)
 }
 
 // isNodeGone reports whether there is no such node. A live read confirms it, because the cache
 // may be stale.
 func (r *Reconciler) isNodeGone(ctx context.Context, name string) (bool, error) {
-	for _, reader := range []client.Reader{r.client, r.live} {
-		err := reader.Get(ctx, client.ObjectKey{Name: name}, &corev1.Node{})
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		return false, wrap.Error(err, "reading node %s", name)
-	}
-	return true, nil
+	node, err := liveread.Find(ctx, name, &corev1.Node{}, r.client, r.live)
+	return node == nil && err == nil, wrap.Error(err, "reading node %s", name)
 }
 
 // policyOf returns the backend's policy for volumes of deleted nodes. Without a backend they
 // wait.
 func (r *Reconciler) policyOf(ctx context.Context, volume *stowagev1alpha1.NodeVolume) (stowagev1alpha1.NodeGone, error) {
-	object, err := Found(ctx, r.client, volume.Spec.Backend, &stowagev1alpha1.StorageBackend{})
+	object, err := liveread.Find(ctx, volume.Spec.Backend, &stowagev1alpha1.StorageBackend{}, r.client)
 	if err != nil || object == nil || object.Spec.Local == nil {
 		return stowagev1alpha1.NodeGone{}, wrap.Error(err, "reading StorageBackend %s", volume.Spec.Backend)
 	}
 	return object.Spec.Local.NodeGone, nil
 }
 
-// note records since when the node is gone, and what to do about it; or that it is back. The
+// setNodeGone records since when the node is gone, and what to do about it; or that it is back. The
 // resourceVersion protects what an agent writes meanwhile.
-func (r *Reconciler) note(ctx context.Context, volume *stowagev1alpha1.NodeVolume, gone bool, policy stowagev1alpha1.NodeGone) error {
+func (r *Reconciler) setNodeGone(ctx context.Context, volume *stowagev1alpha1.NodeVolume, gone bool, policy stowagev1alpha1.NodeGone) error {
 	before := volume.DeepCopy()
 	var changed bool
 	if gone {
@@ -144,17 +140,17 @@ func (r *Reconciler) note(ctx context.Context, volume *stowagev1alpha1.NodeVolum
 }
 
 func adviceOnNode(volume *stowagev1alpha1.NodeVolume, policy stowagev1alpha1.NodeGone) string {
-	gone := fmt.Sprintf("node %s isn't part of the cluster, so nobody removes the data", volume.Spec.NodeName)
+	gone := fmt.Sprintf("node %s isn't part of the cluster, so no agent removes the data", volume.Spec.NodeName)
 	if policy.Policy == stowagev1alpha1.NodeGoneForget && policy.After != nil {
-		return fmt.Sprintf("%s: the volume is let go after %s, as local.nodeGone of backend %s says", gone, policy.After.Duration, volume.Spec.Backend)
+		return fmt.Sprintf("%s: the volume is released after %s, by local.nodeGone of backend %s", gone, policy.After.Duration, volume.Spec.Backend)
 	}
 	return fmt.Sprintf("%s: bring the node back under this name or, if it is gone for good, set local.nodeGone of backend %s to policy Forget, "+
 		"or remove the finalizer %s from NodeVolume %s", gone, volume.Spec.Backend, stowagev1alpha1.NodeVolumeFinalizer, volume.Name)
 }
 
-// untilForgotten returns how long the volume is still kept, if it is not kept for ever. A
+// untilReleased returns how long the volume is still kept, if it is not kept for ever. A
 // volume that was never provisioned has no data: no pod could write to it.
-func (r *Reconciler) untilForgotten(volume *stowagev1alpha1.NodeVolume, policy stowagev1alpha1.NodeGone) (left time.Duration, forgets bool) {
+func (r *Reconciler) untilReleased(volume *stowagev1alpha1.NodeVolume, policy stowagev1alpha1.NodeGone) (left time.Duration, releases bool) {
 	if !meta.IsStatusConditionTrue(volume.Status.Conditions, stowagev1alpha1.ProvisionedCondition) {
 		return 0, true
 	}
@@ -165,8 +161,8 @@ func (r *Reconciler) untilForgotten(volume *stowagev1alpha1.NodeVolume, policy s
 	return max(0, policy.After.Duration-r.clock.Since(since.LastTransitionTime.Time)), true
 }
 
-// forget releases a volume, whatever is left of it on its node.
-func (r *Reconciler) forget(ctx context.Context, volume *stowagev1alpha1.NodeVolume) error {
+// release removes the finalizer of a volume. Its data may stay on its node.
+func (r *Reconciler) release(ctx context.Context, volume *stowagev1alpha1.NodeVolume) error {
 	before := volume.DeepCopy()
 	controllerutil.RemoveFinalizer(volume, stowagev1alpha1.NodeVolumeFinalizer)
 	err := r.client.Patch(ctx, volume, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
@@ -177,7 +173,7 @@ func (r *Reconciler) forget(ctx context.Context, volume *stowagev1alpha1.NodeVol
 	if volume.Status.Path != "" {
 		left = "its data stays in " + volume.Status.Path + " on that node's disk"
 	}
-	r.events.Eventf(volume, nil, corev1.EventTypeWarning, "Forgotten", "Removing", "the volume was let go because node %s is gone: %s", volume.Spec.NodeName, left)
+	r.events.Eventf(volume, nil, corev1.EventTypeWarning, "Forgotten", "Removing", "the volume was released because node %s is gone: %s", volume.Spec.NodeName, left)
 	return nil
 }
 

@@ -192,7 +192,7 @@ func (r *Reconciler) releaseUnbound(ctx context.Context, pv *corev1.PersistentVo
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		return true, ctrl.Result{}, fmt.Errorf("reading claim %s/%s: %w", ref.Namespace, ref.Name, err)
-	case uses.Holds(claim, pv):
+	case uses.MayBeBound(claim, pv):
 		return true, ctrl.Result{}, nil
 	case pv.Status.Phase == corev1.VolumeBound && claim.UID == ref.UID:
 		if err := r.fence(ctx, claim, pv); err != nil {

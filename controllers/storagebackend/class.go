@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -20,11 +21,17 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// ensureClass keeps the StorageClass of the spec, and removes an earlier one with another
+// classes keeps the StorageClasses of backends.
+type classes struct {
+	client client.Client
+	events events.EventRecorder
+}
+
+// ensure keeps the StorageClass of the spec, and removes an earlier one with another
 // name. It never touches a class that the backend does not own, nor a copy.
-func (r *Reconciler) ensureClass(ctx context.Context, object *stowagev1alpha1.StorageBackend) error {
+func (r classes) ensure(ctx context.Context, object *stowagev1alpha1.StorageBackend) error {
 	name := classNameOf(object)
-	if err := r.removeClassesBut(ctx, object, name); err != nil {
+	if err := r.deleteBut(ctx, object, name); err != nil {
 		return err
 	}
 	if name == "" {
@@ -32,15 +39,15 @@ func (r *Reconciler) ensureClass(ctx context.Context, object *stowagev1alpha1.St
 			stowagev1alpha1.ReasonNotRequested, "spec.storageClass is not set")
 		return nil
 	}
-	wanted, err := r.newClass(object, name)
+	desired, err := r.build(object, name)
 	if err != nil {
 		return err
 	}
 	class := &storagev1.StorageClass{}
-	err = r.client.Get(ctx, client.ObjectKeyFromObject(wanted), class)
+	err = r.client.Get(ctx, client.ObjectKeyFromObject(desired), class)
 	switch {
 	case apierrors.IsNotFound(err):
-		err = wrap.Error(r.client.Create(ctx, wanted), "creating StorageClass %s", name)
+		err = wrap.Error(r.client.Create(ctx, desired), "creating StorageClass %s", name)
 	case err != nil:
 		return fmt.Errorf("reading StorageClass %s: %w", name, err)
 	case !metav1.IsControlledBy(class, object):
@@ -48,20 +55,20 @@ func (r *Reconciler) ensureClass(ctx context.Context, object *stowagev1alpha1.St
 			stowagev1alpha1.ReasonStorageClassConflict, fmt.Sprintf("StorageClass %s exists and is not this backend's: "+
 				"delete it, or remove spec.storageClass and set it again with another name", name))
 		return nil
-	case !sameImmutable(class, wanted):
-		err = r.replaceClass(ctx, class, wanted)
+	case !sameImmutable(class, desired):
+		err = r.replace(ctx, class, desired)
 	default:
-		err = r.updateClass(ctx, object, class)
+		err = r.update(ctx, object, class)
 	}
 	if err != nil {
 		return err
 	}
-	r.set(object, stowagev1alpha1.StorageClassReadyCondition, nil)
+	setOutcome(object, stowagev1alpha1.StorageClassReadyCondition, nil)
 	return nil
 }
 
-// newClass builds the class of the spec, in memory.
-func (r *Reconciler) newClass(object *stowagev1alpha1.StorageBackend, name string) (*storagev1.StorageClass, error) {
+// build builds the class of the spec, in memory.
+func (r classes) build(object *stowagev1alpha1.StorageBackend, name string) (*storagev1.StorageClass, error) {
 	template := object.Spec.StorageClass
 	policy := template.ReclaimPolicy
 	if policy == "" {
@@ -85,34 +92,34 @@ func (r *Reconciler) newClass(object *stowagev1alpha1.StorageBackend, name strin
 // sameImmutable compares the immutable fields of a class. They differ if the backend's zones
 // changed, or if the spec's class was removed and set again between two passes. The old class
 // would otherwise continue to delete data that must be retained now.
-func sameImmutable(class, wanted *storagev1.StorageClass) bool {
-	return class.Provisioner == wanted.Provisioner && maps.Equal(class.Parameters, wanted.Parameters) &&
-		ptr.Equal(class.ReclaimPolicy, wanted.ReclaimPolicy) && ptr.Equal(class.VolumeBindingMode, wanted.VolumeBindingMode) &&
-		equality.Semantic.DeepEqual(class.AllowedTopologies, wanted.AllowedTopologies)
+func sameImmutable(class, desired *storagev1.StorageClass) bool {
+	return class.Provisioner == desired.Provisioner && maps.Equal(class.Parameters, desired.Parameters) &&
+		ptr.Equal(class.ReclaimPolicy, desired.ReclaimPolicy) && ptr.Equal(class.VolumeBindingMode, desired.VolumeBindingMode) &&
+		equality.Semantic.DeepEqual(class.AllowedTopologies, desired.AllowedTopologies)
 }
 
-// replaceClass recreates a class, with its foreign labels and annotations. After a crash
+// replace recreates a class, with its foreign labels and annotations. After a crash
 // between the two writes the next pass finds no class.
-func (r *Reconciler) replaceClass(ctx context.Context, class, wanted *storagev1.StorageClass) error {
+func (r classes) replace(ctx context.Context, class, desired *storagev1.StorageClass) error {
 	others := maps.Clone(class.Annotations)
 	delete(others, storageclass.AnnDefaultClass) // the spec decides this
-	wanted.Labels, wanted.Annotations = merged(class.Labels, wanted.Labels), merged(others, wanted.Annotations)
-	if err := r.removeClass(ctx, class); err != nil {
+	desired.Labels, desired.Annotations = merged(class.Labels, desired.Labels), merged(others, desired.Annotations)
+	if err := r.delete(ctx, class); err != nil {
 		return err
 	}
-	return wrap.Error(r.client.Create(ctx, wanted), "creating StorageClass %s anew", wanted.Name)
+	return wrap.Error(r.client.Create(ctx, desired), "creating StorageClass %s again", desired.Name)
 }
 
-func merged(before, wanted map[string]string) map[string]string {
+func merged(before, desired map[string]string) map[string]string {
 	both := maps.Clone(before)
 	if both == nil {
 		both = map[string]string{}
 	}
-	maps.Copy(both, wanted)
+	maps.Copy(both, desired)
 	return both
 }
 
-func (r *Reconciler) updateClass(ctx context.Context, object *stowagev1alpha1.StorageBackend, class *storagev1.StorageClass) error {
+func (r classes) update(ctx context.Context, object *stowagev1alpha1.StorageBackend, class *storagev1.StorageClass) error {
 	before := class.DeepCopy()
 	setMutable(class, object.Spec.StorageClass)
 	if equality.Semantic.DeepEqual(before, class) {
@@ -135,8 +142,8 @@ func setMutable(class *storagev1.StorageClass, template *stowagev1alpha1.Storage
 	}
 }
 
-// removeClassesBut deletes the classes that the backend owns under other names.
-func (r *Reconciler) removeClassesBut(ctx context.Context, object *stowagev1alpha1.StorageBackend, keep string) error {
+// deleteBut deletes the classes that the backend owns under other names.
+func (r classes) deleteBut(ctx context.Context, object *stowagev1alpha1.StorageBackend, keep string) error {
 	classes := &storagev1.StorageClassList{}
 	if err := r.client.List(ctx, classes); err != nil {
 		return fmt.Errorf("listing StorageClasses: %w", err)
@@ -146,11 +153,11 @@ func (r *Reconciler) removeClassesBut(ctx context.Context, object *stowagev1alph
 		if class.Name == keep || !metav1.IsControlledBy(class, object) || isCopy(class) {
 			continue
 		}
-		if err := r.removeClass(ctx, class); err != nil {
+		if err := r.delete(ctx, class); err != nil {
 			return err
 		}
 		r.events.Eventf(object, class, corev1.EventTypeNormal, "StorageClassRemoved", "Removing",
-			"removed StorageClass %s, which was kept for this backend: its spec asks for another, or none", class.Name)
+			"removed StorageClass %s, which was kept for this backend: its spec requests another, or none", class.Name)
 	}
 	return nil
 }
@@ -162,9 +169,9 @@ func isCopy(class *storagev1.StorageClass) bool {
 	return known && kept != class.Name
 }
 
-// removeClass deletes a class in the version that was read: a class that was recreated, or
+// delete deletes a class in the version that was read: a class that was recreated, or
 // that a person changed meanwhile, stays.
-func (r *Reconciler) removeClass(ctx context.Context, class *storagev1.StorageClass) error {
+func (r classes) delete(ctx context.Context, class *storagev1.StorageClass) error {
 	err := r.client.Delete(ctx, class, client.Preconditions{UID: &class.UID, ResourceVersion: &class.ResourceVersion})
 	return wrap.Error(client.IgnoreNotFound(err), "deleting StorageClass %s", class.Name)
 }

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -21,48 +20,36 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/index"
-	"github.com/stowage-dev/stowage/internal/message"
 	"github.com/stowage-dev/stowage/internal/opener"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-const probeInterval = time.Minute
-
-// countDelay is the delay after a volume was created or deleted, before volumes are counted.
-const countDelay = time.Second
-
-// probeTimeout is how long storage has to answer, and probes how many run at once: a hanging
-// one must not block the others.
-const (
-	probeTimeout = 20 * time.Second
-	probes       = 8
-)
+// probes is the number of concurrent reconciles: a hanging storage must not block the others.
+const probes = 8
 
 // Reconciler sets in a StorageBackend's status whether it can be used, keeps its StorageClass,
 // and keeps the object while volumes need it.
 type Reconciler struct {
-	client  client.Client
-	live    client.Reader
-	storage *opener.Opener
-	events  events.EventRecorder
+	client   client.Client
+	storage  *opener.Opener
+	events   events.EventRecorder
+	classes  classes
+	deletion deletion
 }
 
 // New makes the reconciler.
 func New(deps reconciler.Dependencies) *Reconciler {
+	classes := classes{client: deps.Client, events: deps.Events}
 	return &Reconciler{
-		client:  deps.Client,
-		live:    deps.Live,
-		storage: deps.Storage,
-		events:  deps.Events,
+		client: deps.Client, storage: deps.Storage, events: deps.Events, classes: classes,
+		deletion: deletion{client: deps.Client, live: deps.Live, classes: classes},
 	}
 }
 
@@ -83,9 +70,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (_ ctr
 	defer func() {
 		err = errors.Join(err, r.writeStatus(ctx, object, before))
 	}()
-	r.describe(object)
+	describe(object)
 	if !object.DeletionTimestamp.IsZero() {
-		return r.finish(ctx, object)
+		return r.deletion.finish(ctx, object)
 	}
 	if err := r.ensureFinalizer(ctx, object); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -94,10 +81,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (_ ctr
 		return ctrl.Result{}, err
 	}
 	if opened := r.accept(object); opened != nil {
-		r.probe(ctx, object, opened)
-		r.reportCapacity(ctx, object, opened)
+		probe(ctx, object, opened)
+		reportCapacity(ctx, object, opened, r.storage.Metrics)
 	}
-	if err := r.ensureClass(ctx, object); err != nil {
+	if err := r.classes.ensure(ctx, object); err != nil {
 		return ctrl.Result{}, err
 	}
 	setReady(object)
@@ -105,7 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (_ ctr
 }
 
 // describe sets what follows from the spec alone.
-func (r *Reconciler) describe(object *stowagev1alpha1.StorageBackend) {
+func describe(object *stowagev1alpha1.StorageBackend) {
 	object.Status.ObservedGeneration = object.Generation
 	object.Status.Type = backend.TypeOf(object)
 	object.Status.Driver = backend.DriverOf(object)
@@ -126,24 +113,13 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, object *stowagev1alpha
 func (r *Reconciler) accept(object *stowagev1alpha1.StorageBackend) backend.Backend {
 	opened, err := r.storage.Registry.Open(object)
 	if err != nil {
-		r.set(object, stowagev1alpha1.AcceptedCondition, err)
+		setOutcome(object, stowagev1alpha1.AcceptedCondition, err)
 		setCondition(object, stowagev1alpha1.ReachableCondition, metav1.ConditionUnknown,
-			stowagev1alpha1.ReasonPending, "not asked, because the spec is not accepted")
+			stowagev1alpha1.ReasonPending, "not probed, because the spec is not accepted")
 		return nil
 	}
-	r.set(object, stowagev1alpha1.AcceptedCondition, nil)
+	setOutcome(object, stowagev1alpha1.AcceptedCondition, nil)
 	return opened
-}
-
-func (r *Reconciler) probe(ctx context.Context, object *stowagev1alpha1.StorageBackend, opened backend.Backend) {
-	prober, can := backend.As[backend.Prober](opened)
-	if !can {
-		r.set(object, stowagev1alpha1.ReachableCondition, nil)
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	r.set(object, stowagev1alpha1.ReachableCondition, prober.Probe(ctx))
 }
 
 func (r *Reconciler) countVolumes(ctx context.Context, object *stowagev1alpha1.StorageBackend) error {
@@ -153,38 +129,6 @@ func (r *Reconciler) countVolumes(ctx context.Context, object *stowagev1alpha1.S
 	}
 	object.Status.Volumes = ptr.To(int32(len(volumes.Items)))
 	return nil
-}
-
-// set turns the outcome of a check into a condition.
-func (r *Reconciler) set(object *stowagev1alpha1.StorageBackend, condition string, err error) {
-	if err == nil {
-		setCondition(object, condition, metav1.ConditionTrue, stowagev1alpha1.ReasonReady, "")
-		return
-	}
-	reason := stowagev1alpha1.ReasonUnavailable
-	if errors.Is(err, backend.Invalid) {
-		reason = stowagev1alpha1.ReasonInvalid
-	}
-	setCondition(object, condition, metav1.ConditionFalse, reason, err.Error())
-}
-
-// setReady combines the named conditions: the first that is not True decides.
-func setReady(object *stowagev1alpha1.StorageBackend) {
-	for _, name := range []string{
-		stowagev1alpha1.AcceptedCondition, stowagev1alpha1.ReachableCondition, stowagev1alpha1.StorageClassReadyCondition,
-	} {
-		if named := meta.FindStatusCondition(object.Status.Conditions, name); named != nil && named.Status != metav1.ConditionTrue {
-			setCondition(object, stowagev1alpha1.ReadyCondition, metav1.ConditionFalse, named.Reason, named.Message)
-			return
-		}
-	}
-	setCondition(object, stowagev1alpha1.ReadyCondition, metav1.ConditionTrue, stowagev1alpha1.ReasonReady, "volumes can be provisioned")
-}
-
-func setCondition(object *stowagev1alpha1.StorageBackend, name string, status metav1.ConditionStatus, reason, text string) {
-	meta.SetStatusCondition(&object.Status.Conditions, metav1.Condition{
-		Type: name, Status: status, Reason: reason, Message: message.Cut(text, message.MaxCondition), ObservedGeneration: object.Generation,
-	})
 }
 
 // writeStatus writes what changed, and records an event if the backend became unusable.
@@ -215,40 +159,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.PersistentVolume{}, countedLater()).
 		Watches(&stowagev1alpha1.NodeVolume{}, handler.EnqueueRequestsFromMapFunc(backendOfNodeVolume)).
 		Watches(&stowagev1alpha1.NodeDisk{}, probedSoon()).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.localBackends), wake.OnlyNodeLabels()).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(localBackends(r.client)), wake.OnlyNodeLabels()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: probes}).
 		Complete(r)
-}
-
-// countedLater wakes the backend of a volume that is created or deleted, after a delay: one
-// count, and one write, covers many.
-func countedLater() handler.EventHandler {
-	count := func(object client.Object, queue wake.Queue) {
-		for _, name := range index.BackendOf(object.(*corev1.PersistentVolume)) {
-			queue.AddAfter(wake.RequestNamed(name), countDelay)
-		}
-	}
-	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, queue wake.Queue) { count(e.Object, queue) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, queue wake.Queue) { count(e.Object, queue) },
-	}
-}
-
-func backendOfNodeVolume(_ context.Context, object client.Object) []reconcile.Request {
-	return []reconcile.Request{wake.RequestNamed(object.(*stowagev1alpha1.NodeVolume).Spec.Backend)}
-}
-
-// localBackends wakes the backends with storage on nodes.
-func (r *Reconciler) localBackends(ctx context.Context, _ client.Object) []reconcile.Request {
-	objects := &stowagev1alpha1.StorageBackendList{}
-	if err := r.client.List(ctx, objects, wake.Unhurried); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing backends")
-	}
-	var requests []reconcile.Request
-	for _, object := range objects.Items {
-		if object.Spec.Local != nil {
-			requests = append(requests, wake.RequestNamed(object.Name))
-		}
-	}
-	return requests
 }

@@ -3,6 +3,7 @@ package volumeattachment
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -12,26 +13,30 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/volume"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// attaching is the state of one attach.
-type attaching struct {
-	attachment *storagev1.VolumeAttachment
-	pv         *corev1.PersistentVolume
-	// volume is the PersistentVolume as the driver knows it. It differs from pv for an
-	// existing disk.
-	volume   *corev1.PersistentVolume
-	node     *corev1.Node
-	attacher backend.Attacher
-	// refused is the error of the backend's call.
-	refused error
-	// over is true if nothing is left to do in this pass.
-	over bool
+// attacher attaches volumes to nodes.
+type attacher struct {
+	client      client.Client
+	live        client.Reader
+	shared      liveread.Reads
+	backends    backends
+	inTreeDisks inTreeDisks
+	report      *reporter
+}
+
+func newAttacher(deps reconciler.Dependencies, backends backends, report *reporter) *attacher {
+	return &attacher{
+		client: deps.Client, live: deps.Live, shared: deps.Reads, backends: backends, report: report,
+		inTreeDisks: inTreeDisks{client: deps.Client, live: deps.Live, shared: deps.Reads, backends: backends},
+	}
 }
 
 // attach attaches a volume to a node, in an order that survives a crash anywhere:
@@ -44,62 +49,56 @@ type attaching struct {
 //
 // After a crash before the last write, the call is repeated. If the attachment is deleted
 // meanwhile, what may be attached is detached.
-func (r *Reconciler) attach(ctx context.Context, attachment *storagev1.VolumeAttachment) (ctrl.Result, error) {
+func (r *attacher) attach(ctx context.Context, attachment *storagev1.VolumeAttachment) (ctrl.Result, error) {
 	switch {
 	case !backend.NeedsAttach(attachment.Spec.Attacher):
-		return ctrl.Result{}, r.setAttached(ctx, attachment, nil)
+		return ctrl.Result{}, r.report.setAttached(ctx, attachment, nil)
 	case attachment.Annotations[stowagev1alpha1.StrayAnnotation] != "":
-		return ctrl.Result{}, r.end(ctx, attachment)
+		return ctrl.Result{}, r.delete(ctx, attachment)
 	}
 	a := &attaching{attachment: attachment}
 	for _, step := range []func(context.Context, *attaching) error{
-		r.getNode, r.ensureSameMachine, r.endWhereAttached, r.getVolume, r.getAttacher,
-		r.ensurePrepared, r.ensureVolumeKept, r.confirmExisting, r.awaitTurn, r.callAttach,
+		r.getNode, r.ensureSameMachine, r.stopIfAttached, r.getVolume, r.getAttacher,
+		r.ensurePrepared, r.ensureVolumeKept, r.inTreeDisks.confirm, r.awaitOlder, r.callAttach,
 	} {
 		switch err := step(ctx, a); {
-		case err != nil && a.refused == nil && backend.KindOf(err) == "":
+		case err != nil && !a.callFailed && backend.KindOf(err) == "":
 			return ctrl.Result{}, err
 		case err != nil:
-			return r.failAttach(ctx, attachment, a.pv, err)
-		case a.over:
+			return r.report.failAttach(ctx, attachment, a.pv, err)
+		case a.done:
 			return ctrl.Result{}, nil
 		}
 	}
 	return ctrl.Result{}, nil
 }
 
-// end deletes an attachment, so that what it attached is detached.
-func (r *Reconciler) end(ctx context.Context, attachment *storagev1.VolumeAttachment) error {
+// delete deletes an attachment, so that its volume is detached.
+func (r *attacher) delete(ctx context.Context, attachment *storagev1.VolumeAttachment) error {
 	err := r.client.Delete(ctx, attachment, client.Preconditions{UID: &attachment.UID})
 	return wrap.Error(client.IgnoreNotFound(err), "deleting attachment %s", attachment.Name)
 }
 
 // getNode reads the node. The cache may not show a new node yet, so a live read confirms that
 // there is none.
-func (r *Reconciler) getNode(ctx context.Context, a *attaching) error {
-	key := client.ObjectKey{Name: a.attachment.Spec.NodeName}
-	for _, reader := range []client.Reader{r.client, r.live} {
-		node := &corev1.Node{}
-		err := reader.Get(ctx, key, node, client.UnsafeDisableDeepCopy)
-		switch {
-		case err == nil:
-			a.node = node
-			return nil
-		case !apierrors.IsNotFound(err):
-			return fmt.Errorf("reading node %s: %w", key.Name, err)
-		}
+func (r *attacher) getNode(ctx context.Context, a *attaching) error {
+	name := a.attachment.Spec.NodeName
+	var err error
+	a.node, err = liveread.Find(ctx, name, &corev1.Node{}, r.client, r.live)
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading node %s: %w", name, err)
+	case a.node == nil && !a.attachment.Status.Attached:
+		return backend.WrongNode.Errorf("there is no node %s: nothing is attached until it registers, or the attachment is deleted", name)
 	}
-	if a.attachment.Status.Attached {
-		a.over = true
-		return nil
-	}
-	return backend.WrongNode.Errorf("there is no node %s: nothing is attached until it registers, or the attachment is deleted", key.Name)
+	a.done = a.node == nil
+	return nil
 }
 
 // ensureSameMachine deletes an attachment to a machine that is not its node's any more:
 // another machine registered under the name. The attachment is created again if a pod needs
 // the volume.
-func (r *Reconciler) ensureSameMachine(ctx context.Context, a *attaching) error {
+func (r *attacher) ensureSameMachine(ctx context.Context, a *attaching) error {
 	intent, err := attachintent.Of(a.attachment)
 	if err != nil {
 		return err
@@ -109,38 +108,33 @@ func (r *Reconciler) ensureSameMachine(ctx context.Context, a *attaching) error 
 		return nil
 	}
 	// The cache of nodes may be older than the attachment, and show the former machine.
-	if a.node, err = r.liveNode(ctx, a.node.Name); err != nil || a.node == nil {
-		a.over = err == nil
+	if a.node, err = liveNode(ctx, r.shared, a.node.Name); err != nil || a.node == nil {
+		a.done = err == nil
 		return err
 	}
 	if !isAnotherMachine(a.node, instance) {
 		return nil
 	}
-	a.over = true
-	return r.end(ctx, a.attachment)
+	a.done = true
+	return r.delete(ctx, a.attachment)
 }
 
-// isAnotherMachine reports whether a node is certainly not the given machine.
-func isAnotherMachine(node *corev1.Node, instance string) bool {
-	return instance != "" && node.Spec.ProviderID != "" && node.Spec.ProviderID != instance
-}
-
-// endWhereAttached ends the pass if all is done. An attachment that lost its annotation or its
+// stopIfAttached ends the pass if all is done. An attachment that lost its annotation or its
 // finalizer goes on.
-func (r *Reconciler) endWhereAttached(ctx context.Context, a *attaching) error {
-	a.over = a.attachment.Status.Attached && a.attachment.Annotations[stowagev1alpha1.AttachmentAnnotation] != "" &&
+func (r *attacher) stopIfAttached(ctx context.Context, a *attaching) error {
+	a.done = a.attachment.Status.Attached && a.attachment.Annotations[stowagev1alpha1.AttachmentAnnotation] != "" &&
 		controllerutil.ContainsFinalizer(a.attachment, attachintent.Finalizer(a.attachment.Spec.Attacher))
-	if !a.over {
+	if !a.done {
 		return nil
 	}
 	// Another leader may have recorded an error where this one succeeded.
-	return r.setAttached(ctx, a.attachment, a.attachment.Status.AttachmentMetadata)
+	return r.report.setAttached(ctx, a.attachment, a.attachment.Status.AttachmentMetadata)
 }
 
 // getVolume reads the PersistentVolume, live. One that is being deleted may lose its storage,
 // and the removal of the storage reads, live, whether there is an attachment. One of the two
 // sees the other.
-func (r *Reconciler) getVolume(ctx context.Context, a *attaching) error {
+func (r *attacher) getVolume(ctx context.Context, a *attaching) error {
 	names := index.AttachmentVolume(a.attachment)
 	if len(names) == 0 {
 		return backend.Invalid.Errorf("the attachment names no volume: Stowage attaches PersistentVolumes only")
@@ -153,8 +147,8 @@ func (r *Reconciler) getVolume(ctx context.Context, a *attaching) error {
 		return fmt.Errorf("reading volume %s: %w", names[0], err)
 	}
 	a.pv, a.volume = pv, pv
-	if attachintent.IsExisting(a.attachment, pv) {
-		if err := r.translateExisting(ctx, a); err != nil {
+	if attachintent.IsInTreeDisk(a.attachment, pv) {
+		if err := r.inTreeDisks.translate(ctx, a); err != nil {
 			return err
 		}
 	}
@@ -164,23 +158,23 @@ func (r *Reconciler) getVolume(ctx context.Context, a *attaching) error {
 	case !pv.DeletionTimestamp.IsZero() && pv.Status.Phase != corev1.VolumeBound:
 		return backend.NotFound.Errorf("volume %s is being deleted, and no claim is bound to it: nothing is attached any more", pv.Name)
 	}
-	return r.isWhatWasMeant(a)
+	return checkSameStorage(a)
 }
 
-// isWhatWasMeant returns an error if the PersistentVolume's name now refers to other storage
+// checkSameStorage returns an error if the PersistentVolume's name now refers to other storage
 // than when the attachment was prepared. The earlier storage has to be detached first.
-func (r *Reconciler) isWhatWasMeant(a *attaching) error {
+func checkSameStorage(a *attaching) error {
 	intent, err := attachintent.Of(a.attachment)
 	if err != nil || intent == nil || intent.Volume == a.volume.Spec.CSI.VolumeHandle {
 		return err
 	}
-	return backend.Invalid.Errorf("the attachment was made for %s, and volume %s stands for %s now: delete the attachment, so that it is made again",
+	return backend.Invalid.Errorf("the attachment was made for %s, and volume %s refers to %s now: delete the attachment, so that it is created again",
 		intent.Volume, a.pv.Name, a.volume.Spec.CSI.VolumeHandle)
 }
 
-func (r *Reconciler) getAttacher(ctx context.Context, a *attaching) error {
-	if attachintent.IsExisting(a.attachment, a.pv) {
-		return r.getExistingAttacher(ctx, a)
+func (r *attacher) getAttacher(ctx context.Context, a *attaching) error {
+	if attachintent.IsInTreeDisk(a.attachment, a.pv) {
+		return r.inTreeDisks.getAttacher(ctx, a)
 	}
 	if volume.IsDiskPath(a.volume.Spec.CSI.VolumeHandle) {
 		// The backend would attach any disk of the project by its path.
@@ -190,42 +184,21 @@ func (r *Reconciler) getAttacher(ctx context.Context, a *attaching) error {
 	if len(names) == 0 {
 		return backend.Invalid.Errorf("volume %s names no StorageBackend", a.pv.Name)
 	}
-	_, opened, err := r.getBackend(ctx, a.attachment, names[0])
-	if err != nil {
-		return err
-	}
-	a.attacher, _ = backend.As[backend.Attacher](opened)
-	return nil
+	found, err := r.backends.get(ctx, a.attachment, names[0])
+	a.attacher = found.attacher
+	return err
 }
 
-func (r *Reconciler) getBackend(ctx context.Context, attachment *storagev1.VolumeAttachment, name string) (*stowagev1alpha1.StorageBackend, backend.Backend, error) {
-	object := &stowagev1alpha1.StorageBackend{}
-	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, nil, backend.Invalid.Errorf("StorageBackend %s is gone: create it again", name)
-		}
-		return nil, nil, fmt.Errorf("reading StorageBackend %s: %w", name, err)
-	}
-	opened, err := r.openFor(attachment, object)
-	if err != nil {
-		return nil, nil, err
-	}
-	if _, can := backend.As[backend.Attacher](opened); !can || backend.DriverOf(object) != attachment.Spec.Attacher {
-		return nil, nil, backend.Invalid.Errorf("StorageBackend %s does not attach volumes of driver %s", name, attachment.Spec.Attacher)
-	}
-	return object, opened, nil
-}
-
-// ensurePrepared records what is about to be attached: after a crash here, the record is
-// enough for the detach.
-func (r *Reconciler) ensurePrepared(ctx context.Context, a *attaching) error {
+// ensurePrepared records the volume and the machine before the attach: after a crash here, the
+// record is enough for the detach.
+func (r *attacher) ensurePrepared(ctx context.Context, a *attaching) error {
 	before := a.attachment.DeepCopy()
 	if !attachintent.Prepare(a.attachment, a.volume, a.node) {
 		return nil
 	}
 	err := r.client.Patch(ctx, a.attachment, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsNotFound(err) {
-		a.over = true
+		a.done = true
 		return nil
 	}
 	return wrap.Error(err, "preparing attachment %s", a.attachment.Name)
@@ -234,16 +207,43 @@ func (r *Reconciler) ensurePrepared(ctx context.Context, a *attaching) error {
 // ensureVolumeKept protects the PersistentVolume while it may be attached. One that is being
 // deleted cannot get a finalizer any more: its claim still protects it, and the attachment's
 // record is enough to detach it.
-func (r *Reconciler) ensureVolumeKept(ctx context.Context, a *attaching) error {
+func (r *attacher) ensureVolumeKept(ctx context.Context, a *attaching) error {
 	before := a.pv.DeepCopy()
 	if !a.pv.DeletionTimestamp.IsZero() || !controllerutil.AddFinalizer(a.pv, attachintent.Finalizer(a.attachment.Spec.Attacher)) {
 		return nil
 	}
 	err := r.client.Patch(ctx, a.pv, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	return wrap.Error(err, "keeping volume %s", a.pv.Name)
+	return wrap.Error(err, "adding the finalizer of volume %s", a.pv.Name)
 }
 
-func (r *Reconciler) callAttach(ctx context.Context, a *attaching) error {
+// awaitOlder confirms, live, that the attachment still exists and is prepared. If one node at
+// a time can have the volume, no older attachment may be left. All readers agree on which is
+// older, so of two leaders, and of two nodes, one attaches.
+func (r *attacher) awaitOlder(ctx context.Context, a *attaching) error {
+	all, err := r.shared.Attachments.Get(ctx, struct{}{})
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(all.Volume[a.pv.Name], a.isCurrent) {
+		a.done = true
+		return nil
+	}
+	if err := a.checkGoogle(all); err != nil || volume.AllowsMultiAttach(a.volume.Spec.AccessModes) {
+		return err
+	}
+	var others []*storagev1.VolumeAttachment
+	for _, name := range volumesLike(ctx, r.client, a.pv.Name) {
+		others = append(others, all.Volume[name]...)
+	}
+	for _, other := range append(others, all.Handle[index.HandleOf(a.volume)[0]]...) {
+		if err := a.checkOlder(other); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *attacher) callAttach(ctx context.Context, a *attaching) error {
 	if a.attachment.Status.Attached {
 		return nil
 	}
@@ -253,8 +253,8 @@ func (r *Reconciler) callAttach(ctx context.Context, a *attaching) error {
 		ReadOnly: volume.IsReadOnly(a.volume),
 	})
 	if err != nil {
-		a.refused = err
+		a.callFailed = true
 		return err
 	}
-	return r.setAttached(ctx, a.attachment, attached.Metadata)
+	return r.report.setAttached(ctx, a.attachment, attached.Metadata)
 }

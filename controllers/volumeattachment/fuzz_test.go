@@ -12,22 +12,22 @@ import (
 )
 
 func FuzzAnAnnotationNamesNoOtherVolumeToDetach(f *testing.F) {
-	for _, said := range []string{`{"backend":"cloud","volume":"another"}`, `{"volume":"pvc-1"}`, `{"volume":["x"]}`, `null`, "", "[", `{"instance":"gce://a/b/c"}`} {
-		f.Add(said, "csi-1")
+	for _, annotation := range []string{`{"backend":"cloud","volume":"another"}`, `{"volume":"pvc-1"}`, `{"volume":["x"]}`, `null`, "", "[", `{"instance":"gce://a/b/c"}`} {
+		f.Add(annotation, "csi-1")
 	}
-	f.Fuzz(func(t *testing.T, said, name string) {
+	f.Fuzz(func(t *testing.T, annotation, name string) {
 		pv := Volume("v")
 		pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{VolumeHandle: "pvc-1"}}
 		attachment := &storagev1.VolumeAttachment{Spec: storagev1.VolumeAttachmentSpec{Attacher: stowagev1alpha1.GCEDriver, NodeName: "n"}}
 		attachment.Name = name
-		attachment.Annotations = map[string]string{stowagev1alpha1.AttachmentAnnotation: said}
+		attachment.Annotations = map[string]string{stowagev1alpha1.AttachmentAnnotation: annotation}
 
-		intent, err := Believable(attachment, pv)
+		intent, err := VerifiedIntent(attachment, pv)
 		if err != nil {
 			return
 		}
 		if intent.Volume != "pvc-1" && name != volume.AttachmentName(stowagev1alpha1.GCEDriver, intent.Volume, "n") {
-			t.Errorf("%q has %q detached", said, intent.Volume)
+			t.Errorf("%q has %q detached", annotation, intent.Volume)
 		}
 	})
 }

@@ -11,8 +11,8 @@ import (
 
 func TestWhyAnAttachmentFailsIsAsLongAsTheAPITakes(t *testing.T) {
 	const reason = ": quota exceeded"
-	said := NewVolumeError(errors.New(strings.Repeat("é", 1<<20)+reason), time.Time{}).Message
-	if len(said) > message.MaxStatus || !strings.HasSuffix(said, reason) {
-		t.Errorf("a VolumeAttachment says %d bytes", len(said))
+	text := NewVolumeError(errors.New(strings.Repeat("é", 1<<20)+reason), time.Time{}).Message
+	if len(text) > message.MaxStatus || !strings.HasSuffix(text, reason) {
+		t.Errorf("a VolumeAttachment says %d bytes", len(text))
 	}
 }

@@ -38,8 +38,8 @@ func OfAttachment(object *storagev1.VolumeAttachment, pv *corev1.PersistentVolum
 			return Attachment{Object: object, Volume: volume}
 		}
 	}
-	if IsExisting(pv) && node != nil && object.Spec.Attacher == stowagev1alpha1.GCEDriver {
-		if volume, _, err := OfExisting(pv, node); err == nil && isOf(object, volume) {
+	if IsInTreeDisk(pv) && node != nil && object.Spec.Attacher == stowagev1alpha1.GCEDriver {
+		if volume, _, err := OfInTreeDisk(pv, node); err == nil && isOf(object, volume) {
 			return Attachment{Object: object, Volume: volume}
 		}
 	}

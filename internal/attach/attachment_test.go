@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/attach"
 )
 
-func TestWhatAnAttachmentIsOf(t *testing.T) {
+func TestOfAttachment(t *testing.T) {
 	a := disk("a")
 	inline, _, err := attach.OfInline(&corev1.Volume{Name: "data", VolumeSource: corev1.VolumeSource{
 		GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: "p"},
@@ -25,10 +25,10 @@ func TestWhatAnAttachmentIsOf(t *testing.T) {
 	renamed := func(name string) func(*storagev1.VolumeAttachment) {
 		return func(object *storagev1.VolumeAttachment) { object.Name = name }
 	}
-	madeAnew := diskObject("a")
-	madeAnew.Spec.CSI.VolumeHandle = "another"
+	recreated := diskObject("a")
+	recreated.Spec.CSI.VolumeHandle = "another"
 
-	for _, story := range []struct {
+	for _, test := range []struct {
 		name    string
 		object  *storagev1.VolumeAttachment
 		pv      *corev1.PersistentVolume
@@ -36,12 +36,12 @@ func TestWhatAnAttachmentIsOf(t *testing.T) {
 		volume  corev1.UniqueVolumeName
 		foreign bool
 	}{
-		{"that of a volume object", attachmentOn(here, a), diskObject("a"), nil, a.Name, false},
+		{"that of a PersistentVolume", attachmentOn(here, a), diskObject("a"), nil, a.Name, false},
 		{"that of one that is gone, which the node uses", attachmentOn(here, a), nil, managed(using(a)), a.Name, false},
-		{"that of one that is gone, which the node was told of", attachmentOn(here, a), nil, managed(reporting("else", a.Name)), a.Name, false},
-		{"that of one that is gone, which nobody remembers", attachmentOn(here, a), nil, managed(using(disk("b"))), "", false},
+		{"that of one that is gone, which is in volumesAttached", attachmentOn(here, a), nil, managed(marked("else", a.Name)), a.Name, false},
+		{"that of one that is gone, which the node's status does not list", attachmentOn(here, a), nil, managed(using(disk("b"))), "", false},
 		{"that of one that is gone, as the node is", attachmentOn(here, a), nil, nil, "", false},
-		{"that of one that was made anew", attachmentOn(here, a), madeAnew, managed(using(a)), a.Name, false},
+		{"that of one that was recreated", attachmentOn(here, a), recreated, managed(using(a)), a.Name, false},
 		{"one of another name", attachmentOn(here, a, renamed("by-hand")), diskObject("a"), nil, "", true},
 		{"one of nearly the right name", attachmentOn(here, a, renamed("csi-abcd")), diskObject("a"), nil, "", true},
 		{"one of nothing", attachmentOn(here, attach.Volume{Driver: "d"}), nil, nil, "", true},
@@ -49,26 +49,26 @@ func TestWhatAnAttachmentIsOf(t *testing.T) {
 		{"that of what no pod can name", attachmentOn(here, other), nil, nil, other.Name, true},
 		{"that of what a pod names, under another name", attachmentOn(here, inline, renamed("by-hand")), nil, nil, inline.Name, true},
 	} {
-		t.Run(story.name, func(t *testing.T) {
-			got := attach.OfAttachment(story.object, story.pv, story.node)
-			if got.Foreign != story.foreign || !story.foreign && got.Volume.Name != story.volume {
+		t.Run(test.name, func(t *testing.T) {
+			got := attach.OfAttachment(test.object, test.pv, test.node)
+			if got.Foreign != test.foreign || !test.foreign && got.Volume.Name != test.volume {
 				t.Errorf("it is of %q, foreign: %v", got.Volume.Name, got.Foreign)
 			}
-			if !story.foreign && got.Volume.Driver != story.object.Spec.Attacher {
+			if !test.foreign && got.Volume.Driver != test.object.Spec.Attacher {
 				t.Errorf("its driver is %q", got.Volume.Driver)
 			}
 		})
 	}
 }
 
-func TestLets(t *testing.T) {
+func TestIsUnused(t *testing.T) {
 	a := disk("a")
-	for _, node := range []*corev1.Node{managed(using(a)), managed(reporting(a.Name))} {
-		if attach.Lets(node, a.Name) {
-			t.Errorf("a node lets go of what it has: %+v", node.Status)
+	for _, node := range []*corev1.Node{managed(using(a)), managed(marked(a.Name))} {
+		if attach.IsUnused(node, a.Name) {
+			t.Errorf("the volume counts as unused: %+v", node.Status)
 		}
 	}
-	if !attach.Lets(managed(using(disk("b"))), a.Name) {
-		t.Error("a node lets go of what it hasn't")
+	if !attach.IsUnused(managed(using(disk("b"))), a.Name) {
+		t.Error("a volume that the node does not have counts as used")
 	}
 }

@@ -15,46 +15,46 @@ import (
 	"github.com/stowage-dev/stowage/internal/attach"
 )
 
-// place is a volume on a node.
-type place struct {
+// pair is a volume on a node.
+type pair struct {
 	node   string
 	volume int
 }
 
 // cluster is nodes with kubelets, volumes, drivers that attach them, and what the API
-// server holds of all that. It breaks a test in which a volume is detached that is
-// mounted, or is on two nodes.
+// server stores of all that. It fails a test in which a mounted volume is detached, or a
+// volume is on two nodes.
 type cluster struct {
 	*rapid.T
 	volumes []attach.Volume
-	// older says that the driver attaches only what the oldest attachment asks for, and
-	// looks at the node before it detaches: ours does. Others do what they are told.
+	// older is true if the driver attaches only for the oldest attachment, and checks the
+	// node before it detaches: ours does. Others execute every attachment.
 	older bool
 
-	// What the API server holds. Objects are replaced, never changed.
+	// What the API server stores. Objects are replaced, never changed.
 	nodes       map[string]*corev1.Node
-	pods        map[place]bool
+	pods        map[pair]bool
 	attachments map[string]*storagev1.VolumeAttachment
 	version     int
-	// history is how it was after each write.
+	// history is the state after each write.
 	history []snapshot
 
-	// What is so, whatever anybody wrote.
-	attached, mounted map[place]bool
+	// The real state, whatever the objects say.
+	attached, mounted map[pair]bool
 }
 
-// snapshot is what a cache may show.
+// snapshot is a state that a cache may show.
 type snapshot struct {
 	nodes       map[string]*corev1.Node
-	pods        map[place]bool
+	pods        map[pair]bool
 	attachments map[string]*storagev1.VolumeAttachment
 }
 
 func newCluster(t *rapid.T, older bool) *cluster {
 	c := &cluster{
 		T: t, older: older,
-		nodes: map[string]*corev1.Node{}, pods: map[place]bool{}, attachments: map[string]*storagev1.VolumeAttachment{},
-		attached: map[place]bool{}, mounted: map[place]bool{},
+		nodes: map[string]*corev1.Node{}, pods: map[pair]bool{}, attachments: map[string]*storagev1.VolumeAttachment{},
+		attached: map[pair]bool{}, mounted: map[pair]bool{},
 	}
 	for i := range 3 {
 		volume := disk(fmt.Sprintf("volume-%d", i))
@@ -70,7 +70,7 @@ func newCluster(t *rapid.T, older bool) *cluster {
 	return c
 }
 
-// wrote notes a write: the version of what was written, and the state since.
+// wrote records the state after a write.
 func (c *cluster) wrote() {
 	c.history = append(c.history, snapshot{maps.Clone(c.nodes), maps.Clone(c.pods), maps.Clone(c.attachments)})
 }
@@ -96,55 +96,55 @@ func (c *cluster) create(node string, volume attach.Volume) {
 	if name := volume.AttachmentName(node); c.attachments[name] == nil {
 		object := attachmentOn(node, volume, notAttached)
 		object.UID = types.UID(c.nextVersion())
-		// The API server's clock counts seconds: many are made at once.
+		// The API server's clock counts seconds: many are created at once.
 		object.CreationTimestamp = metav1.NewTime(now.Add(time.Duration(c.version/10) * time.Second))
 		c.putAttachment(object)
 	}
 }
 
-func (c *cluster) place(at place) (node *corev1.Node, volume attach.Volume, own *storagev1.VolumeAttachment) {
+func (c *cluster) at(at pair) (node *corev1.Node, volume attach.Volume, own *storagev1.VolumeAttachment) {
 	volume = c.volumes[at.volume]
 	return c.nodes[at.node], volume, c.attachments[volume.AttachmentName(at.node)]
 }
 
-// kubelet does one thing that a kubelet may do about one volume.
-func (c *cluster) kubelet(at place) {
-	node, volume, own := c.place(at)
+// kubelet does one thing that a kubelet may do with one volume.
+func (c *cluster) kubelet(at pair) {
+	node, volume, own := c.at(at)
 	used := slices.Contains(node.Status.VolumesInUse, volume.Name)
-	told := slices.ContainsFunc(node.Status.VolumesAttached, func(a corev1.AttachedVolume) bool { return a.Name == volume.Name })
-	wanted := c.pods[at]
+	marked := slices.ContainsFunc(node.Status.VolumesAttached, func(a corev1.AttachedVolume) bool { return a.Name == volume.Name })
+	desired := c.pods[at]
 	switch {
-	case wanted && !used:
+	case desired && !used:
 		node = node.DeepCopy()
 		node.Status.VolumesInUse = append(node.Status.VolumesInUse, volume.Name)
 		c.putNode(node)
-	case wanted && told && !c.mounted[at] && c.usable(own):
+	case desired && marked && !c.mounted[at] && c.usable(own):
 		if !c.attached[at] {
-			c.Fatalf("%s is told that %s has it, which hasn't", volume, at.node)
+			c.Fatalf("%s is in volumesAttached of %s, and is not attached", volume, at.node)
 		}
 		c.mounted[at] = true
-	case !wanted && c.mounted[at]:
+	case !desired && c.mounted[at]:
 		delete(c.mounted, at)
-	case !wanted && used:
+	case !desired && used:
 		node = node.DeepCopy()
 		node.Status.VolumesInUse = slices.DeleteFunc(node.Status.VolumesInUse, func(name corev1.UniqueVolumeName) bool { return name == volume.Name })
 		c.putNode(node)
 	}
 }
 
-// usable tells whether a node believes an attachment, which it reads before it touches
-// a device: ours doesn't touch what leaves.
+// usable reports whether a node uses the device of an attachment, which it reads first: ours
+// does not touch a volume that is being detached.
 func (c *cluster) usable(own *storagev1.VolumeAttachment) bool {
 	return own != nil && own.Status.Attached && (!c.older || own.DeletionTimestamp == nil)
 }
 
-// driver does what one attachment asks for.
-func (c *cluster) driver(at place) {
-	node, volume, own := c.place(at)
+// driver executes one attachment.
+func (c *cluster) driver(at pair) {
+	node, volume, own := c.at(at)
 	switch {
 	case own == nil:
 	case own.DeletionTimestamp != nil:
-		if c.older && attach.Told(node, volume.Name) {
+		if c.older && attach.IsMarkedAttached(node, volume.Name) {
 			return
 		}
 		if c.mounted[at] {
@@ -164,24 +164,24 @@ func (c *cluster) driver(at place) {
 }
 
 func (c *cluster) isYounger(volume int, own *storagev1.VolumeAttachment) bool {
-	return slices.ContainsFunc(c.holders(volume, own.Spec.NodeName), func(other attach.Holder) bool {
+	return slices.ContainsFunc(c.otherNodes(volume, own.Spec.NodeName), func(other attach.OtherNode) bool {
 		return attach.Older(other.Attachment, own) < 0
 	})
 }
 
-// holders are the other nodes that have attachments of a volume, read live.
-func (c *cluster) holders(volume int, but string) []attach.Holder {
-	return holdersIn(c.attachments, c.volumes[volume], but)
+// otherNodes are the other nodes that have attachments of a volume, read live.
+func (c *cluster) otherNodes(volume int, but string) []attach.OtherNode {
+	return otherNodesIn(c.attachments, c.volumes[volume], but)
 }
 
-func holdersIn(attachments map[string]*storagev1.VolumeAttachment, volume attach.Volume, but string) []attach.Holder {
-	var holders []attach.Holder
+func otherNodesIn(attachments map[string]*storagev1.VolumeAttachment, volume attach.Volume, but string) []attach.OtherNode {
+	var others []attach.OtherNode
 	for _, object := range attachments {
 		if *object.Spec.Source.PersistentVolumeName == volume.String() && object.Spec.NodeName != but {
-			holders = append(holders, attach.Holder{Node: object.Spec.NodeName, Attachment: object})
+			others = append(others, attach.OtherNode{Node: object.Spec.NodeName, Attachment: object})
 		}
 	}
-	return holders
+	return others
 }
 
 func (c *cluster) checkAlone(volume int) {
@@ -196,12 +196,12 @@ func (c *cluster) checkAlone(volume int) {
 	}
 }
 
-func (c *cluster) places() []place {
-	var places []place
+func (c *cluster) pairs() []pair {
+	var pairs []pair
 	for _, node := range slices.Sorted(maps.Keys(c.nodes)) {
 		for volume := range c.volumes {
-			places = append(places, place{node, volume})
+			pairs = append(pairs, pair{node, volume})
 		}
 	}
-	return places
+	return pairs
 }

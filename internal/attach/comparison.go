@@ -14,25 +14,25 @@ import (
 // comparison is a View with indexes for the repeated lookups of Plan.
 type comparison struct {
 	View
-	// isWanted are the names of wanted volumes, and wantedNames those of their attachments.
-	isWanted    map[corev1.UniqueVolumeName]bool
-	wantedNames map[string]bool
+	// isDesired are the names of desired volumes, and desiredNames those of their attachments.
+	isDesired    map[corev1.UniqueVolumeName]bool
+	desiredNames map[string]bool
 	// attachments are the node's, by name.
 	attachments map[string]*storagev1.VolumeAttachment
-	// used and reported are the node's volumesInUse and volumesAttached.
-	used, reported map[corev1.UniqueVolumeName]bool
+	// inUse and marked are the node's volumesInUse and volumesAttached.
+	inUse, marked map[corev1.UniqueVolumeName]bool
 }
 
 func newComparison(view View) *comparison {
 	c := &comparison{
-		View:     view,
-		isWanted: map[corev1.UniqueVolumeName]bool{}, wantedNames: map[string]bool{},
+		View:      view,
+		isDesired: map[corev1.UniqueVolumeName]bool{}, desiredNames: map[string]bool{},
 		attachments: map[string]*storagev1.VolumeAttachment{},
-		used:        map[corev1.UniqueVolumeName]bool{}, reported: map[corev1.UniqueVolumeName]bool{},
+		inUse:       map[corev1.UniqueVolumeName]bool{}, marked: map[corev1.UniqueVolumeName]bool{},
 	}
-	for _, volume := range view.Wanted {
-		c.isWanted[volume.Name] = true
-		c.wantedNames[volume.AttachmentName(view.Name)] = true
+	for _, volume := range view.Desired {
+		c.isDesired[volume.Name] = true
+		c.desiredNames[volume.AttachmentName(view.Name)] = true
 	}
 	for _, attachment := range view.Attachments {
 		c.attachments[attachment.Object.Name] = attachment.Object
@@ -41,40 +41,40 @@ func newComparison(view View) *comparison {
 		return c
 	}
 	for _, name := range view.Node.Status.VolumesInUse {
-		c.used[name] = true
+		c.inUse[name] = true
 	}
 	for _, attached := range view.Node.Status.VolumesAttached {
-		c.reported[attached.Name] = true
+		c.marked[attached.Name] = true
 	}
 	return c
 }
 
-// wants reports whether pods want the volume of an attachment. The name of the attachment
+// desires reports whether pods need the volume of an attachment. The name of the attachment
 // counts, too: the PersistentVolume may have been recreated.
-func (c *comparison) wants(attachment Attachment) bool {
-	return c.wantedNames[attachment.Object.Name] || c.isWanted[attachment.Volume.Name]
+func (c *comparison) desires(attachment Attachment) bool {
+	return c.desiredNames[attachment.Object.Name] || c.isDesired[attachment.Volume.Name]
 }
 
-// hasByOtherName reports whether the node still has an existing disk by the name of another
+// hasByOtherName reports whether the node still has an in-tree disk by the name of another
 // driver, which served the node before. That driver detaches it first.
-func (c *comparison) hasByOtherName(wanted Volume) bool {
-	if wanted.Driver != stowagev1alpha1.GCEDriver && wanted.Driver != googleDriver {
+func (c *comparison) hasByOtherName(desired Volume) bool {
+	if desired.Driver != stowagev1alpha1.GCEDriver && desired.Driver != googleDriver {
 		return false
 	}
 	for _, attachment := range c.Attachments {
-		if isOtherNameOf(wanted, attachment) {
+		if isOtherNameOf(desired, attachment) {
 			return true
 		}
 	}
 	for _, name := range namesIn(c.Node) {
-		if driver, handle, is := volume.ParseUniqueName(name); is && mayBeSameDisk(wanted, driver, handle) {
+		if driver, handle, is := volume.ParseUniqueName(name); is && mayBeSameDisk(desired, driver, handle) {
 			return true
 		}
 	}
 	return false
 }
 
-// isOtherNameOf reports whether an attachment is, or may be, of the same existing disk by the
+// isOtherNameOf reports whether an attachment is, or may be, of the same in-tree disk by the
 // name of the other driver that attaches such disks.
 func isOtherNameOf(volume Volume, attachment Attachment) bool {
 	object := attachment.Object
@@ -97,11 +97,11 @@ func (c *comparison) settling(object *storagev1.VolumeAttachment) time.Duration 
 	if !object.CreationTimestamp.Before(&c.Node.CreationTimestamp) {
 		return 0
 	}
-	return c.Node.CreationTimestamp.Add(settles).Sub(c.Now)
+	return c.Node.CreationTimestamp.Add(settleTime).Sub(c.Now)
 }
 
-// understand finds the volume of a name in volumesAttached.
-func (c *comparison) understand(name corev1.UniqueVolumeName) (Volume, bool) {
+// volumeNamed finds the volume of a name in volumesAttached.
+func (c *comparison) volumeNamed(name corev1.UniqueVolumeName) (Volume, bool) {
 	if driver, handle, is := volume.ParseUniqueName(name); is {
 		return Volume{Name: name, Driver: driver, Handle: handle}, true
 	}

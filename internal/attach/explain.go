@@ -16,29 +16,28 @@ func Explain(step Step, pod *corev1.Pod, blockers []corev1.Pod) string {
 	case NodeOff:
 		return fmt.Sprintf("volume %s is not attached to node %s, which has the taint %s: remove the taint once the node is back, or delete this pod",
 			step.Volume, pod.Spec.NodeName, corev1.TaintNodeOutOfService)
-	case Elsewhere:
+	case AttachedElsewhere:
 		return fmt.Sprintf("Multi-Attach error for volume %q: it can be on one node at a time, and %s %s",
-			step.Volume, nodesOf(step.Holders), whatHelpsAgainst(pod, blockers))
+			step.Volume, nodesOf(step.OtherNodes), adviceOn(pod, blockers))
 	default:
 		return ""
 	}
 }
 
-func nodesOf(holders []Holder) string {
+func nodesOf(others []OtherNode) string {
 	var nodes []string
-	for _, holder := range holders {
-		if !slices.Contains(nodes, holder.Node) {
-			nodes = append(nodes, holder.Node)
-		}
+	for _, other := range others {
+		nodes = append(nodes, other.Node)
 	}
 	slices.Sort(nodes)
+	nodes = slices.Compact(nodes)
 	if len(nodes) == 1 {
 		return "node " + nodes[0] + " has it"
 	}
 	return "nodes " + strings.Join(nodes, ", ") + " have it"
 }
 
-func whatHelpsAgainst(pod *corev1.Pod, blockers []corev1.Pod) string {
+func adviceOn(pod *corev1.Pod, blockers []corev1.Pod) string {
 	var names []string
 	others := 0
 	for i := range blockers {

@@ -18,8 +18,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// askAgain is the interval of calls to a cloud about a machine: clouds send no events.
-const askAgain = 30 * time.Second
+// machineInterval is the interval of calls to a cloud about a machine: clouds send no events.
+const machineInterval = 30 * time.Second
 
 // NeverForce is the value of AttachmentPolicy.forceDetachAfter that disables force by time.
 const NeverForce = "Never"
@@ -98,7 +98,7 @@ func ConditionOf(node *corev1.Node) NodeCondition {
 //
 //	a Ready node is never forced, whatever the taint or the cloud says;
 //	one that is not Ready is, once its machine is known, or promised, to be off;
-//	else only time allows it, and only while there is a Node object to go by.
+//	else only time allows it, and only while there is a Node object that shows it.
 func MayForce(node NodeCondition, policy Policy, now time.Time) Force {
 	switch {
 	case node.Exists && node.Ready:
@@ -112,20 +112,20 @@ func MayForce(node NodeCondition, policy Policy, now time.Time) Force {
 	case !node.Exists && !policy.MissingCounts:
 		return Force{
 			Reason: "there is no Node object, and nothing says that the machine is off: stop or delete the machine",
-			After:  askAgain,
+			After:  machineInterval,
 		}
 	case policy.Never:
 		return Force{
-			Reason: "the node is not Ready, and forceDetachAfter is Never: " + whatHelps,
-			After:  askAgain,
+			Reason: "the node is not Ready, and forceDetachAfter is Never: " + whenOff,
+			After:  machineInterval,
 		}
 	default:
 		return forceAfter(node, policy, now)
 	}
 }
 
-// whatHelps is how a person allows what time does not.
-const whatHelps = "once its machine is off for certain, give the node the taint " + corev1.TaintNodeOutOfService
+// whenOff is how a person allows what time does not.
+const whenOff = "once its machine is off for certain, give the node the taint " + corev1.TaintNodeOutOfService
 
 func forceAfter(node NodeCondition, policy Policy, now time.Time) Force {
 	since, state := node.Since, "not Ready"
@@ -133,34 +133,34 @@ func forceAfter(node NodeCondition, policy Policy, now time.Time) Force {
 		since, state = node.MissingSince, "gone"
 	}
 	if since.IsZero() {
-		return Force{Reason: fmt.Sprintf("the node is %s, and nobody knows since when: %s", state, whatHelps), After: askAgain}
+		return Force{Reason: fmt.Sprintf("the node is %s, and since when is unknown: %s", state, whenOff), After: machineInterval}
 	}
 	left := since.Add(policy.After).Sub(now)
 	if left > 0 {
 		return Force{
-			Reason: fmt.Sprintf("the node is %s since %s: it is forced after %s; %s", state, since.UTC().Format(time.RFC3339), policy.After, whatHelps),
-			After:  min(left, askAgain),
+			Reason: fmt.Sprintf("the node is %s since %s: it is forced after %s; %s", state, since.UTC().Format(time.RFC3339), policy.After, whenOff),
+			After:  min(left, machineInterval),
 		}
 	}
 	return Force{Allowed: true, Reason: fmt.Sprintf("the node is %s since %s, which is longer than %s", state, since.UTC().Format(time.RFC3339), policy.After)}
 }
 
-// HasLetGo reports whether a node has certainly released a volume after the deletion of its
+// IsReleased reports whether a node has certainly released a volume after the deletion of its
 // attachment. If the node's status may still change that, after is when it will be certain.
 //
 // A Node object that is younger than the attachment begins with an empty volumesInUse,
 // whatever is mounted. It counts once the node had time to fill it in.
-func HasLetGo(node *corev1.Node, name corev1.UniqueVolumeName, attachment *storagev1.VolumeAttachment, now time.Time) (letGo bool, after time.Duration) {
+func IsReleased(node *corev1.Node, name corev1.UniqueVolumeName, attachment *storagev1.VolumeAttachment, now time.Time) (released bool, after time.Duration) {
 	registered := node.CreationTimestamp.Time
 	switch condition := ConditionOf(node); {
-	case !Lets(node, name):
+	case !IsUnused(node, name):
 		return false, 0
 	case !attachment.CreationTimestamp.Before(&node.CreationTimestamp):
 		return true, 0
 	case condition.Ready:
-		left := registered.Add(settles).Sub(now)
+		left := registered.Add(settleTime).Sub(now)
 		return left <= 0, max(0, left)
 	default:
-		return !condition.Since.Before(registered.Add(settles)), 0
+		return !condition.Since.Before(registered.Add(settleTime)), 0
 	}
 }

@@ -22,7 +22,7 @@ func TestWhenAVolumeMayBeTakenFromANode(t *testing.T) {
 	sixMinutes, never := attach.Policy{After: 6 * time.Minute}, attach.Policy{Never: true}
 	foreign := attach.Policy{After: 6 * time.Minute, MissingCounts: true}
 	const soon = 30 * time.Second
-	for _, story := range []struct {
+	for _, test := range []struct {
 		name    string
 		node    attach.NodeCondition
 		policy  attach.Policy
@@ -71,9 +71,9 @@ func TestWhenAVolumeMayBeTakenFromANode(t *testing.T) {
 			sixMinutes, false, "forced after 6m", soon,
 		},
 		{
-			"not Ready, nobody knows since when, is not forced by time",
+			"not Ready since an unknown time is not forced by time",
 			attach.NodeCondition{Exists: true},
-			sixMinutes, false, "nobody knows since when", soon,
+			sixMinutes, false, "since when is unknown", soon,
 		},
 		{
 			"a machine that runs is forced by time alone",
@@ -86,12 +86,12 @@ func TestWhenAVolumeMayBeTakenFromANode(t *testing.T) {
 			never, false, "Never", soon,
 		},
 		{
-			"the taint is believed of a node that is not Ready",
+			"the taint counts for a node that is not Ready",
 			attach.NodeCondition{Exists: true, OutOfService: true, Since: ago(time.Second)},
 			sixMinutes, true, "out-of-service", 0,
 		},
 		{
-			"the taint is believed where the policy is Never",
+			"the taint counts where the policy is Never",
 			attach.NodeCondition{Exists: true, OutOfService: true, Since: ago(time.Second)},
 			never, true, "out-of-service", 0,
 		},
@@ -126,37 +126,37 @@ func TestWhenAVolumeMayBeTakenFromANode(t *testing.T) {
 			never, true, "stopped", 0,
 		},
 		{
-			"a missing Node object is forced after the time where no cloud can be asked",
+			"a missing Node object is forced after the time where no cloud answers",
 			attach.NodeCondition{MissingSince: ago(7 * time.Minute)},
 			foreign, true, "gone since", 0,
 		},
 		{
-			"a missing Node object is waited for where no cloud can be asked",
+			"a missing Node object is waited for where no cloud answers",
 			attach.NodeCondition{MissingSince: ago(5 * time.Minute)},
 			foreign, false, "gone since", soon,
 		},
 		{
-			"a missing Node object, nobody knows since when, is not forced where no cloud can be asked",
+			"a Node object that is missing since an unknown time is not forced where no cloud answers",
 			attach.NodeCondition{},
-			foreign, false, "nobody knows since when", soon,
+			foreign, false, "since when is unknown", soon,
 		},
 		{
-			"a missing Node object is not forced where no cloud can be asked and the policy is Never",
+			"a missing Node object is not forced where no cloud answers and the policy is Never",
 			attach.NodeCondition{MissingSince: ago(time.Hour)},
 			attach.Policy{Never: true, MissingCounts: true},
 			false, "Never", soon,
 		},
 	} {
-		t.Run(story.name, func(t *testing.T) {
-			got := attach.MayForce(story.node, story.policy, now)
-			if got.Allowed != story.allowed || got.After != story.after || !strings.Contains(got.Reason, story.reason) {
-				t.Errorf("got %+v, want allowed %t, look again after %s, and a reason with %q", got, story.allowed, story.after, story.reason)
+		t.Run(test.name, func(t *testing.T) {
+			got := attach.MayForce(test.node, test.policy, now)
+			if got.Allowed != test.allowed || got.After != test.after || !strings.Contains(got.Reason, test.reason) {
+				t.Errorf("got %+v, want allowed %t, check again after %s, and a reason with %q", got, test.allowed, test.after, test.reason)
 			}
 		})
 	}
 }
 
-func TestWhatANodeObjectTells(t *testing.T) {
+func TestConditionOf(t *testing.T) {
 	made, turned := ago(time.Hour), ago(time.Minute)
 	node := func(status corev1.ConditionStatus, taints ...corev1.Taint) *corev1.Node {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(made)}, Spec: corev1.NodeSpec{Taints: taints}}
@@ -169,7 +169,7 @@ func TestWhatANodeObjectTells(t *testing.T) {
 		return node
 	}
 	outOfService := corev1.Taint{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}
-	for _, story := range []struct {
+	for _, test := range []struct {
 		name string
 		node *corev1.Node
 		want attach.NodeCondition
@@ -177,21 +177,21 @@ func TestWhatANodeObjectTells(t *testing.T) {
 		{"none", nil, attach.NodeCondition{}},
 		{"Ready", node(corev1.ConditionTrue), attach.NodeCondition{Exists: true, Ready: true, Since: turned}},
 		{"not Ready", node(corev1.ConditionFalse), attach.NodeCondition{Exists: true, Since: turned}},
-		{"not heard of", node(corev1.ConditionUnknown), attach.NodeCondition{Exists: true, Since: turned}},
-		{"silent since it was made", node(""), attach.NodeCondition{Exists: true, Since: made}},
+		{"Unknown", node(corev1.ConditionUnknown), attach.NodeCondition{Exists: true, Since: turned}},
+		{"without a condition since its creation", node(""), attach.NodeCondition{Exists: true, Since: made}},
 		{"out of service", node(corev1.ConditionUnknown, outOfService), attach.NodeCondition{Exists: true, Since: turned, OutOfService: true}},
 		{"with another taint", node(corev1.ConditionUnknown, corev1.Taint{Key: corev1.TaintNodeUnreachable}), attach.NodeCondition{Exists: true, Since: turned}},
 	} {
-		t.Run(story.name, func(t *testing.T) {
-			if got := attach.ConditionOf(story.node); got != story.want {
-				t.Errorf("got %+v, want %+v", got, story.want)
+		t.Run(test.name, func(t *testing.T) {
+			if got := attach.ConditionOf(test.node); got != test.want {
+				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})
 	}
 }
 
-func TestWhatABackendSaysOfForce(t *testing.T) {
-	for said, want := range map[string]attach.Policy{
+func TestPolicyOf(t *testing.T) {
+	for duration, want := range map[string]attach.Policy{
 		"6m":              {After: 6 * time.Minute},
 		"1h30m":           {After: 90 * time.Minute},
 		"0s":              {},
@@ -199,44 +199,44 @@ func TestWhatABackendSaysOfForce(t *testing.T) {
 		"":                {Never: true},
 		"soon":            {Never: true},
 	} {
-		if got := attach.PolicyOf(stowagev1alpha1.AttachmentPolicy{ForceDetachAfter: said}); got != want {
-			t.Errorf("%q: got %+v, want %+v", said, got, want)
+		if got := attach.PolicyOf(stowagev1alpha1.AttachmentPolicy{ForceDetachAfter: duration}); got != want {
+			t.Errorf("%q: got %+v, want %+v", duration, got, want)
 		}
 	}
 }
 
-func TestWhenANodeHasLetGoOfAVolume(t *testing.T) {
+func TestIsReleased(t *testing.T) {
 	const name = corev1.UniqueVolumeName("kubernetes.io/csi/gce.stowage.dev^disk")
 	attachment := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{
 		CreationTimestamp: metav1.NewTime(ago(10 * time.Minute)), DeletionTimestamp: new(metav1.NewTime(ago(5 * time.Minute))),
 	}}
 	inUse := corev1.NodeStatus{VolumesInUse: []corev1.UniqueVolumeName{name}}
-	reported := corev1.NodeStatus{VolumesAttached: []corev1.AttachedVolume{{Name: name}}}
+	isMarked := corev1.NodeStatus{VolumesAttached: []corev1.AttachedVolume{{Name: name}}}
 	ready := func(status corev1.ConditionStatus, since time.Duration) corev1.NodeStatus {
 		return corev1.NodeStatus{Conditions: []corev1.NodeCondition{
 			{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(ago(since))},
 		}}
 	}
-	for _, story := range []struct {
+	for _, test := range []struct {
 		name       string
 		status     corev1.NodeStatus
 		registered time.Duration
-		letGo      bool
+		released   bool
 		after      time.Duration
 	}{
-		{"one that uses it hasn't", inUse, time.Hour, false, 0},
-		{"one that was told that it can use it hasn't", reported, time.Hour, false, 0},
-		{"one that doesn't, has", corev1.NodeStatus{}, time.Hour, true, 0},
-		{"one that registered anew, and is Ready, has to tell first", ready(corev1.ConditionTrue, 0), 10 * time.Second, false, 50 * time.Second},
-		{"one that registered anew some time ago has told", ready(corev1.ConditionTrue, 0), 2 * time.Minute, true, 0},
-		{"one that registered anew and fell silent hasn't told", ready(corev1.ConditionUnknown, 9*time.Minute), 9 * time.Minute, false, 0},
-		{"one that registered anew, told, and fell silent later has", ready(corev1.ConditionUnknown, time.Minute), 9 * time.Minute, true, 0},
+		{"a node that uses it has not released it", inUse, time.Hour, false, 0},
+		{"a node with it in volumesAttached has not", isMarked, time.Hour, false, 0},
+		{"a node without it has", corev1.NodeStatus{}, time.Hour, true, 0},
+		{"a Ready node that registered again has to report first", ready(corev1.ConditionTrue, 0), 10 * time.Second, false, 50 * time.Second},
+		{"a node that registered again some time ago has reported", ready(corev1.ConditionTrue, 0), 2 * time.Minute, true, 0},
+		{"a node that registered again and fell silent has not reported", ready(corev1.ConditionUnknown, 9*time.Minute), 9 * time.Minute, false, 0},
+		{"a node that registered again, reported, and fell silent later has", ready(corev1.ConditionUnknown, time.Minute), 9 * time.Minute, true, 0},
 	} {
-		t.Run(story.name, func(t *testing.T) {
-			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(ago(story.registered))}, Status: story.status}
-			letGo, after := attach.HasLetGo(node, name, attachment, now)
-			if letGo != story.letGo || after != story.after {
-				t.Errorf("let go: %t, told after %s", letGo, after)
+		t.Run(test.name, func(t *testing.T) {
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(ago(test.registered))}, Status: test.status}
+			released, after := attach.IsReleased(node, name, attachment, now)
+			if released != test.released || after != test.after {
+				t.Errorf("released: %t, certain after %s", released, after)
 			}
 		})
 	}

@@ -13,23 +13,23 @@ import (
 	"github.com/stowage-dev/stowage/internal/attach"
 )
 
-// says writes a plan down: "Withdraw a", "Wait a InUse".
-func says(steps []attach.Step) []string {
-	said := []string{}
+// textOf returns a plan as text: "UnmarkAttached a", "Wait a InUse".
+func textOf(steps []attach.Step) []string {
+	texts := []string{}
 	for _, step := range steps {
 		text := fmt.Sprintf("%s %s", step.Action, step.Volume)
 		if step.Cause != "" {
 			text += " " + string(step.Cause)
 		}
-		if step.Action == attach.Delete && !step.Withdrawn {
-			text += " unless reported"
+		if step.Action == attach.Delete && !step.Unmarked {
+			text += " after a live read"
 		}
 		if step.Forced {
 			text += " by force"
 		}
-		said = append(said, text)
+		texts = append(texts, text)
 	}
-	return said
+	return texts
 }
 
 func TestPlan(t *testing.T) {
@@ -37,178 +37,178 @@ func TestPlan(t *testing.T) {
 	shared, login := disk("shared"), attach.Volume{Name: "kubernetes.io/iscsi/portal:iqn:0", SingleNode: true}
 	shared.SingleNode = false
 	flex := attach.Volume{Name: "example.com/lvm/flexed"}
-	elsewhere := attachmentOn("node-2", a, madeAt(ago(time.Hour)))
-	holders := func(holder attach.Holder) map[corev1.UniqueVolumeName][]attach.Holder {
-		return map[corev1.UniqueVolumeName][]attach.Holder{a.Name: {holder}, login.Name: {holder}}
+	elsewhere := attachmentOn("node-2", a, createdAt(ago(time.Hour)))
+	onNode := func(other attach.OtherNode) map[corev1.UniqueVolumeName][]attach.OtherNode {
+		return map[corev1.UniqueVolumeName][]attach.OtherNode{a.Name: {other}, login.Name: {other}}
 	}
 	unknown := attach.Attachment{Object: attachmentOn(here, a), Volume: attach.Volume{Driver: a.Driver, Source: a.Source}}
-	wantsA, hasA := []attach.Volume{a}, []attach.Attachment{attachment(a)}
-	reported := reporting(a.Name)
+	needsA, hasA := []attach.Volume{a}, []attach.Attachment{attachment(a)}
+	isMarked := marked(a.Name)
 
-	for _, story := range []struct {
+	for _, test := range []struct {
 		name string
 		view attach.View
 		want []string
 	}{
-		// What pods want.
-		{"a wanted volume is asked for", attach.View{Node: managed(), Wanted: wantsA}, []string{"Create a"}},
-		{"an unmanaged node sees to itself", attach.View{Node: managed(func(node *corev1.Node) { node.Annotations = nil }), Wanted: wantsA}, nil},
-		{"so does one that says so", attach.View{Node: managed(func(node *corev1.Node) { node.Annotations[attach.ManagedAnnotation] = "false" }), Wanted: wantsA, Attachments: hasA}, nil},
-		{"nothing is attached to a node that isn't there", attach.View{Wanted: wantsA}, nil},
-		{"a cordoned node is like any other", attach.View{Node: managed(func(node *corev1.Node) { node.Spec.Unschedulable = true }), Wanted: wantsA}, []string{"Create a"}},
-		{"a node that isn't Ready may come back", attach.View{Node: managed(notReady), Wanted: wantsA}, []string{"Create a"}},
-		{"a node that is off gets nothing", attach.View{Node: managed(notReady, outOfService), Wanted: wantsA}, []string{"Wait a NodeOff"}},
-		{"the taint is nothing to a Ready node", attach.View{Node: managed(outOfService), Wanted: wantsA}, []string{"Create a"}},
+		// What pods need.
+		{"a desired volume gets an attachment", attach.View{Node: managed(), Desired: needsA}, []string{"Create a"}},
+		{"an unmanaged node attaches for itself", attach.View{Node: managed(func(node *corev1.Node) { node.Annotations = nil }), Desired: needsA}, nil},
+		{"so does one with the value false", attach.View{Node: managed(func(node *corev1.Node) { node.Annotations[attach.ManagedAnnotation] = "false" }), Desired: needsA, Attachments: hasA}, nil},
+		{"nothing is attached to a node that does not exist", attach.View{Desired: needsA}, nil},
+		{"a cordoned node is like any other", attach.View{Node: managed(func(node *corev1.Node) { node.Spec.Unschedulable = true }), Desired: needsA}, []string{"Create a"}},
+		{"a node that isn't Ready may come back", attach.View{Node: managed(notReady), Desired: needsA}, []string{"Create a"}},
+		{"a node that is off gets nothing", attach.View{Node: managed(notReady, outOfService), Desired: needsA}, []string{"Wait a NodeOff"}},
+		{"the taint is nothing to a Ready node", attach.View{Node: managed(outOfService), Desired: needsA}, []string{"Create a"}},
 		{
 			"a volume that is being attached is waited for",
-			attach.View{Node: managed(), Wanted: wantsA, Attachments: []attach.Attachment{attachment(a, notAttached)}},
+			attach.View{Node: managed(), Desired: needsA, Attachments: []attach.Attachment{attachment(a, notAttached)}},
 			[]string{},
 		},
-		{"the node is told of what is attached", attach.View{Node: managed(), Wanted: wantsA, Attachments: hasA}, []string{"Report a"}},
-		{"and told once", attach.View{Node: managed(reported), Wanted: wantsA, Attachments: hasA}, []string{}},
+		{"an attached volume is marked", attach.View{Node: managed(), Desired: needsA, Attachments: hasA}, []string{"MarkAttached a"}},
+		{"and marked once", attach.View{Node: managed(isMarked), Desired: needsA, Attachments: hasA}, []string{}},
 		{
-			"what isn't attached any more is withdrawn",
-			attach.View{Node: managed(reported), Wanted: wantsA, Attachments: []attach.Attachment{attachment(a, notAttached)}},
-			[]string{"Withdraw a"},
+			"what is not attached any more is unmarked",
+			attach.View{Node: managed(isMarked), Desired: needsA, Attachments: []attach.Attachment{attachment(a, notAttached)}},
+			[]string{"UnmarkAttached a"},
 		},
 		{
 			"unless the node uses it",
-			attach.View{Node: managed(reported, using(a)), Wanted: wantsA, Attachments: []attach.Attachment{attachment(a, notAttached)}},
+			attach.View{Node: managed(isMarked, using(a)), Desired: needsA, Attachments: []attach.Attachment{attachment(a, notAttached)}},
 			[]string{},
 		},
 		{
-			"a pod that came back waits until the volume has left",
-			attach.View{Node: managed(), Wanted: wantsA, Attachments: []attach.Attachment{attachment(a, deleting)}},
-			[]string{"Wait a Leaving"},
+			"a pod that came back waits until the volume is detached",
+			attach.View{Node: managed(), Desired: needsA, Attachments: []attach.Attachment{attachment(a, deleting)}},
+			[]string{"Wait a Detaching"},
 		},
 		{
-			"and doesn't start on what is about to leave",
-			attach.View{Node: managed(reported), Wanted: wantsA, Attachments: []attach.Attachment{attachment(a, deleting)}},
-			[]string{"Withdraw a", "Wait a Leaving"},
+			"and does not start on what is being detached",
+			attach.View{Node: managed(isMarked), Desired: needsA, Attachments: []attach.Attachment{attachment(a, deleting)}},
+			[]string{"UnmarkAttached a", "Wait a Detaching"},
 		},
 		{
-			"an attachment that somebody removed is made again",
-			attach.View{Node: managed(reported, using(a)), Wanted: wantsA},
+			"an attachment that was deleted by hand is created again",
+			attach.View{Node: managed(isMarked, using(a)), Desired: needsA},
 			[]string{"Create a"},
 		},
 		{
-			"an attachment of the right name will do, whoever made it",
-			attach.View{Node: managed(), Wanted: wantsA, Attachments: []attach.Attachment{{Object: attachmentOn(here, a), Foreign: true}}},
-			[]string{"Report a"},
+			"an attachment of the right name counts, whatever created it",
+			attach.View{Node: managed(), Desired: needsA, Attachments: []attach.Attachment{{Object: attachmentOn(here, a), Foreign: true}}},
+			[]string{"MarkAttached a"},
 		},
 
 		// One node at a time.
 		{
 			"a volume that another node has is waited for",
-			attach.View{Node: managed(), Wanted: wantsA, Holders: holders(attach.Holder{Node: "node-2", Attachment: elsewhere})},
-			[]string{"Wait a Elsewhere"},
+			attach.View{Node: managed(), Desired: needsA, OtherNodes: onNode(attach.OtherNode{Node: "node-2", Attachment: elsewhere})},
+			[]string{"Wait a AttachedElsewhere"},
 		},
 		{
-			"so is one that another node was only told of",
-			attach.View{Node: managed(), Wanted: wantsA, Holders: holders(attach.Holder{Node: "node-2"})},
-			[]string{"Wait a Elsewhere"},
+			"so is one that another node only has in volumesAttached",
+			attach.View{Node: managed(), Desired: needsA, OtherNodes: onNode(attach.OtherNode{Node: "node-2"})},
+			[]string{"Wait a AttachedElsewhere"},
 		},
 		{
-			"who asked later gives way",
-			attach.View{Node: managed(), Wanted: wantsA, Attachments: []attach.Attachment{attachment(a, notAttached)}, Holders: holders(attach.Holder{Node: "node-2", Attachment: elsewhere})},
-			[]string{"Delete a unless reported"},
+			"the younger attachment gives way",
+			attach.View{Node: managed(), Desired: needsA, Attachments: []attach.Attachment{attachment(a, notAttached)}, OtherNodes: onNode(attach.OtherNode{Node: "node-2", Attachment: elsewhere})},
+			[]string{"Delete a after a live read"},
 		},
 		{
-			"and withdraws what it told before",
-			attach.View{Node: managed(reported), Wanted: wantsA, Attachments: []attach.Attachment{attachment(a, notAttached)}, Holders: holders(attach.Holder{Node: "node-2", Attachment: elsewhere})},
-			[]string{"Withdraw a", "Delete a"},
+			"and is unmarked first",
+			attach.View{Node: managed(isMarked), Desired: needsA, Attachments: []attach.Attachment{attachment(a, notAttached)}, OtherNodes: onNode(attach.OtherNode{Node: "node-2", Attachment: elsewhere})},
+			[]string{"UnmarkAttached a", "Delete a"},
 		},
 		{
-			"who asked first doesn't",
-			attach.View{Node: managed(), Wanted: wantsA, Attachments: []attach.Attachment{attachment(a, notAttached)}, Holders: holders(attach.Holder{Node: "node-2", Attachment: attachmentOn("node-2", a, madeAt(now))})},
+			"the older one does not",
+			attach.View{Node: managed(), Desired: needsA, Attachments: []attach.Attachment{attachment(a, notAttached)}, OtherNodes: onNode(attach.OtherNode{Node: "node-2", Attachment: attachmentOn("node-2", a, createdAt(now))})},
 			[]string{},
 		},
 		{
-			"nor does who has it already",
-			attach.View{Node: managed(), Wanted: wantsA, Attachments: hasA, Holders: holders(attach.Holder{Node: "node-2", Attachment: elsewhere})},
-			[]string{"Report a"},
+			"nor does an attached one",
+			attach.View{Node: managed(), Desired: needsA, Attachments: hasA, OtherNodes: onNode(attach.OtherNode{Node: "node-2", Attachment: elsewhere})},
+			[]string{"MarkAttached a"},
 		},
-		{"what many may have, many get", attach.View{Node: managed(), Wanted: []attach.Volume{shared}}, []string{"Create shared"}},
+		{"what many nodes may have, many get", attach.View{Node: managed(), Desired: []attach.Volume{shared}}, []string{"Create shared"}},
 
-		// What the node itself logs in to.
-		{"what needs no driver is only told", attach.View{Node: managed(), Wanted: []attach.Volume{login}}, []string{"Report kubernetes.io/iscsi/portal:iqn:0"}},
-		{"and told once, too", attach.View{Node: managed(reporting(login.Name)), Wanted: []attach.Volume{login}}, []string{}},
+		// Volumes that the node itself logs in to.
+		{"what needs no driver is only marked", attach.View{Node: managed(), Desired: []attach.Volume{login}}, []string{"MarkAttached kubernetes.io/iscsi/portal:iqn:0"}},
+		{"and marked once, too", attach.View{Node: managed(marked(login.Name)), Desired: []attach.Volume{login}}, []string{}},
 		{
 			"and not while another node has it",
-			attach.View{Node: managed(), Wanted: []attach.Volume{login}, Holders: holders(attach.Holder{Node: "node-2"})},
-			[]string{"Wait kubernetes.io/iscsi/portal:iqn:0 Elsewhere"},
+			attach.View{Node: managed(), Desired: []attach.Volume{login}, OtherNodes: onNode(attach.OtherNode{Node: "node-2"})},
+			[]string{"Wait kubernetes.io/iscsi/portal:iqn:0 AttachedElsewhere"},
 		},
-		{"and withdrawn in the end", attach.View{Node: managed(reporting(login.Name))}, []string{"Withdraw kubernetes.io/iscsi/portal:iqn:0"}},
-		{"but not while in use", attach.View{Node: managed(reporting(login.Name), using(login))}, []string{"Wait kubernetes.io/iscsi/portal:iqn:0 InUse"}},
-		{"a flex volume that is known is withdrawn", attach.View{Node: managed(reporting(flex.Name)), Known: []attach.Volume{flex}}, []string{"Withdraw example.com/lvm/flexed"}},
-		{"what nobody understands stays", attach.View{Node: managed(reporting(flex.Name, "kubernetes.io/gce-pd/old", "else"))}, []string{}},
+		{"and unmarked in the end", attach.View{Node: managed(marked(login.Name))}, []string{"UnmarkAttached kubernetes.io/iscsi/portal:iqn:0"}},
+		{"but not while in use", attach.View{Node: managed(marked(login.Name), using(login))}, []string{"Wait kubernetes.io/iscsi/portal:iqn:0 InUse"}},
+		{"a flex volume that is known is unmarked", attach.View{Node: managed(marked(flex.Name)), Known: []attach.Volume{flex}}, []string{"UnmarkAttached example.com/lvm/flexed"}},
+		{"an entry of another component stays", attach.View{Node: managed(marked(flex.Name, "kubernetes.io/gce-pd/old", "else"))}, []string{}},
 
-		// What no pod wants any more.
-		{"a volume that nobody wants leaves in two steps", attach.View{Node: managed(reported), Attachments: hasA}, []string{"Withdraw a", "Delete a"}},
-		{"the second is done where the first is", attach.View{Node: managed(), Attachments: hasA}, []string{"Delete a unless reported"}},
-		{"what is in use stays", attach.View{Node: managed(reported, using(a)), Attachments: hasA}, []string{"Wait a InUse"}},
-		{"even where the node wasn't told of it", attach.View{Node: managed(using(a)), Attachments: hasA}, []string{"Wait a InUse"}},
-		{"and where the node isn't Ready", attach.View{Node: managed(notReady, reported, using(a)), Attachments: hasA}, []string{"Wait a InUse"}},
-		{"what leaves already is withdrawn", attach.View{Node: managed(reported), Attachments: []attach.Attachment{attachment(a, deleting)}}, []string{"Withdraw a"}},
-		{"unless it is in use", attach.View{Node: managed(reported, using(a)), Attachments: []attach.Attachment{attachment(a, deleting)}}, []string{}},
-		{"a node that is gone can't say what it uses", attach.View{Attachments: hasA}, []string{"Wait a NodeGone"}},
-		{"what leaves a node that is gone, leaves", attach.View{Attachments: []attach.Attachment{attachment(a, deleting)}}, []string{}},
+		// What no pod needs any more.
+		{"a volume that no pod needs is detached in two steps", attach.View{Node: managed(isMarked), Attachments: hasA}, []string{"UnmarkAttached a", "Delete a"}},
+		{"the second follows once the first is done", attach.View{Node: managed(), Attachments: hasA}, []string{"Delete a after a live read"}},
+		{"what is in use stays", attach.View{Node: managed(isMarked, using(a)), Attachments: hasA}, []string{"Wait a InUse"}},
+		{"even if it is not marked", attach.View{Node: managed(using(a)), Attachments: hasA}, []string{"Wait a InUse"}},
+		{"and where the node isn't Ready", attach.View{Node: managed(notReady, isMarked, using(a)), Attachments: hasA}, []string{"Wait a InUse"}},
+		{"what is being detached is unmarked", attach.View{Node: managed(isMarked), Attachments: []attach.Attachment{attachment(a, deleting)}}, []string{"UnmarkAttached a"}},
+		{"unless it is in use", attach.View{Node: managed(isMarked, using(a)), Attachments: []attach.Attachment{attachment(a, deleting)}}, []string{}},
+		{"a node that is gone cannot report what it uses", attach.View{Attachments: hasA}, []string{"Wait a NodeGone"}},
+		{"what is being detached from a node that is gone, is detached", attach.View{Attachments: []attach.Attachment{attachment(a, deleting)}}, []string{}},
 		{
-			"a node that came back may not have said yet what it uses",
+			"a node that came back may not have isMarked yet what it uses",
 			attach.View{Node: managed(func(node *corev1.Node) { node.CreationTimestamp = metav1.NewTime(ago(20 * time.Second)) }), Attachments: hasA},
 			[]string{"Wait a Settling"},
 		},
 		{
 			"later it has",
-			attach.View{Node: managed(func(node *corev1.Node) { node.CreationTimestamp = metav1.NewTime(ago(2 * time.Minute)) }), Attachments: []attach.Attachment{attachment(a, madeAt(ago(time.Hour)))}},
-			[]string{"Delete a unless reported"},
+			attach.View{Node: managed(func(node *corev1.Node) { node.CreationTimestamp = metav1.NewTime(ago(2 * time.Minute)) }), Attachments: []attach.Attachment{attachment(a, createdAt(ago(time.Hour)))}},
+			[]string{"Delete a after a live read"},
 		},
-		{"the attachment of a volume that is gone is removed", attach.View{Node: managed(), Attachments: []attach.Attachment{unknown}}, []string{"Delete a unless reported"}},
+		{"the attachment of a volume that is gone is removed", attach.View{Node: managed(), Attachments: []attach.Attachment{unknown}}, []string{"Delete a after a live read"}},
 		{"one that others made is left alone", attach.View{Node: managed(), Attachments: []attach.Attachment{{Object: attachmentOn(here, a), Foreign: true}}}, []string{}},
-		{"a report without attachment is withdrawn", attach.View{Node: managed(reported)}, []string{"Withdraw handle-of-a"}},
-		{"unless the node uses it still", attach.View{Node: managed(reported, using(a))}, []string{"Wait handle-of-a InUse"}},
+		{"an entry without attachment is unmarked", attach.View{Node: managed(isMarked)}, []string{"UnmarkAttached handle-of-a"}},
+		{"unless the node still uses it", attach.View{Node: managed(isMarked, using(a))}, []string{"Wait handle-of-a InUse"}},
 	} {
-		t.Run(story.name, func(t *testing.T) {
-			story.view.Name, story.view.Now = here, now
-			if got := says(attach.Plan(story.view)); !slices.Equal(got, story.want) {
-				t.Errorf("the plan is %q, not %q", got, story.want)
+		t.Run(test.name, func(t *testing.T) {
+			test.view.Name, test.view.Now = here, now
+			if got := textOf(attach.Plan(test.view)); !slices.Equal(got, test.want) {
+				t.Errorf("the plan is %q, not %q", got, test.want)
 			}
 		})
 	}
 }
 
-func TestWhatForceDoes(t *testing.T) {
+func TestByForce(t *testing.T) {
 	a := disk("a")
 	wait := func(node *corev1.Node, attachments ...attach.Attachment) attach.Step {
 		steps := attach.Plan(attach.View{Name: here, Node: node, Attachments: attachments, Now: now})
 		if len(steps) != 1 || !steps[0].Forcible() {
-			t.Fatalf("there is nothing to force in %q", says(steps))
+			t.Fatalf("there is nothing to force in %q", textOf(steps))
 		}
 		return steps[0]
 	}
-	for _, story := range []struct {
+	for _, test := range []struct {
 		name string
 		node *corev1.Node
 		has  []attach.Attachment
 		want []string
 	}{
-		{"withdraws first", managed(reporting(a.Name), using(a)), []attach.Attachment{attachment(a)}, []string{"Withdraw a by force", "Delete a by force"}},
-		{"deletes what wasn't told", managed(using(a)), []attach.Attachment{attachment(a)}, []string{"Delete a unless reported by force"}},
-		{"has nobody to tell where there is no node", nil, []attach.Attachment{attachment(a)}, []string{"Delete a unless reported by force"}},
-		{"withdraws what has no attachment", managed(reporting(a.Name), using(a)), nil, []string{"Withdraw handle-of-a by force"}},
+		{"unmarks first", managed(marked(a.Name), using(a)), []attach.Attachment{attachment(a)}, []string{"UnmarkAttached a by force", "Delete a by force"}},
+		{"deletes what is not marked", managed(using(a)), []attach.Attachment{attachment(a)}, []string{"Delete a after a live read by force"}},
+		{"only deletes if there is no node", nil, []attach.Attachment{attachment(a)}, []string{"Delete a after a live read by force"}},
+		{"unmarks what has no attachment", managed(marked(a.Name), using(a)), nil, []string{"UnmarkAttached handle-of-a by force"}},
 	} {
-		t.Run(story.name, func(t *testing.T) {
-			if got := says(wait(story.node, story.has...).ByForce(story.node)); !slices.Equal(got, story.want) {
-				t.Errorf("force does %q, not %q", got, story.want)
+		t.Run(test.name, func(t *testing.T) {
+			if got := textOf(wait(test.node, test.has...).ByForce(test.node)); !slices.Equal(got, test.want) {
+				t.Errorf("force does %q, not %q", got, test.want)
 			}
 		})
 	}
 }
 
-func TestOnlyWhatANodeHoldsCanBeForced(t *testing.T) {
+func TestForcible(t *testing.T) {
 	for cause, forcible := range map[attach.Cause]bool{
 		attach.InUse: true, attach.NodeGone: true, attach.Settling: true,
-		attach.Elsewhere: false, attach.Leaving: false, attach.NodeOff: false,
+		attach.AttachedElsewhere: false, attach.Detaching: false, attach.NodeOff: false,
 	} {
 		if got := (attach.Step{Action: attach.Wait, Cause: cause}).Forcible(); got != forcible {
 			t.Errorf("%s is forcible: %v", cause, got)
@@ -216,35 +216,35 @@ func TestOnlyWhatANodeHoldsCanBeForced(t *testing.T) {
 	}
 }
 
-func TestReportedKeepsOrderAndStrangers(t *testing.T) {
+func TestVolumesAttachedKeepsOrderAndForeignEntries(t *testing.T) {
 	a, b, c := disk("a"), disk("b"), disk("c")
-	node := managed(reporting("else", a.Name, "more", b.Name))
-	got, changed := attach.Reported(node, []attach.Step{{Action: attach.Withdraw, Volume: a}, {Action: attach.Report, Volume: c}, {Action: attach.Wait, Volume: b}})
+	node := managed(marked("else", a.Name, "more", b.Name))
+	got, changed := attach.VolumesAttached(node, []attach.Step{{Action: attach.UnmarkAttached, Volume: a}, {Action: attach.MarkAttached, Volume: c}, {Action: attach.Wait, Volume: b}})
 
 	var names []corev1.UniqueVolumeName
 	for _, attached := range got {
 		names = append(names, attached.Name)
 	}
 	if want := []corev1.UniqueVolumeName{"else", "more", b.Name, c.Name}; !changed || !slices.Equal(names, want) {
-		t.Errorf("the node is told %q, not %q", names, want)
+		t.Errorf("volumesAttached is %q, not %q", names, want)
 	}
-	if _, changed := attach.Reported(node, []attach.Step{{Action: attach.Wait, Volume: a}, {Action: attach.Withdraw, Volume: c}}); changed {
-		t.Error("nothing changed, and it says so")
+	if _, changed := attach.VolumesAttached(node, []attach.Step{{Action: attach.Wait, Volume: a}, {Action: attach.UnmarkAttached, Volume: c}}); changed {
+		t.Error("it reports a change where nothing changed")
 	}
 }
 
 func TestOlder(t *testing.T) {
 	a := disk("a")
-	first, second := attachmentOn("node-1", a, madeAt(ago(time.Hour))), attachmentOn("node-2", a)
+	first, second := attachmentOn("node-1", a, createdAt(ago(time.Hour))), attachmentOn("node-2", a)
 	twin := func(name string) *storagev1.VolumeAttachment {
 		object := attachmentOn(here, a)
 		object.Name = name
 		return object
 	}
 	if attach.Older(first, second) >= 0 || attach.Older(second, first) <= 0 {
-		t.Error("who was made first is older")
+		t.Error("the attachment that was created first is older")
 	}
 	if attach.Older(twin("a"), twin("b")) >= 0 || attach.Older(twin("a"), twin("a")) != 0 {
-		t.Error("of those made at once, the name decides")
+		t.Error("of those created at once, the name decides")
 	}
 }

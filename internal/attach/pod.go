@@ -23,8 +23,8 @@ func mayRun(status corev1.ContainerStatus) bool {
 	return status.State.Terminated == nil && status.State.Waiting == nil
 }
 
-// Wants reports whether a pod's volumes should be attached to its node. Some nodes keep the
+// NeedsVolumes reports whether a pod's volumes should be attached to its node. Some nodes keep the
 // volumes of their pods as long as the pods' objects exist.
-func Wants(pod *corev1.Pod, node *corev1.Node) bool {
+func NeedsVolumes(pod *corev1.Pod, node *corev1.Node) bool {
 	return pod.Spec.NodeName != "" && (!HasStopped(pod) || keepsTerminated(node))
 }

@@ -17,7 +17,7 @@ var (
 	ended = corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}
 )
 
-func TestWhosePodsVolumesAreWanted(t *testing.T) {
+func TestNeedsVolumes(t *testing.T) {
 	deleted := func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: now} }
 	containers := func(statuses ...corev1.ContainerStatus) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) { pod.Status.ContainerStatuses = statuses }
@@ -26,7 +26,7 @@ func TestWhosePodsVolumesAreWanted(t *testing.T) {
 		return func(pod *corev1.Pod) { pod.Status.Phase = phase }
 	}
 	keeping := managed(func(node *corev1.Node) { node.Annotations[attach.KeepTerminatedAnnotation] = "true" })
-	for _, story := range []struct {
+	for _, test := range []struct {
 		name    string
 		node    *corev1.Node
 		options []func(*corev1.Pod)
@@ -34,25 +34,25 @@ func TestWhosePodsVolumesAreWanted(t *testing.T) {
 	}{
 		{"one that is new", managed(), nil, true},
 		{"one that has no node yet", managed(), []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Spec.NodeName = "" }}, false},
-		{"one whose node is gone", nil, nil, true},
+		{"one with a node that is gone", nil, nil, true},
 		{"one that succeeded", managed(), []func(*corev1.Pod){phase(corev1.PodSucceeded)}, false},
 		{"one that failed", managed(), []func(*corev1.Pod){phase(corev1.PodFailed)}, false},
 		{"one that runs, and is deleted", managed(), []func(*corev1.Pod){containers(ended, runs), deleted}, true},
 		{"one that stopped, and is deleted", managed(), []func(*corev1.Pod){containers(ended, waits), deleted}, false},
 		{"one that stopped, and isn't", managed(), []func(*corev1.Pod){containers(ended)}, true},
-		{"one of which nothing is said, and is deleted", managed(), []func(*corev1.Pod){containers(corev1.ContainerStatus{}), deleted}, true},
+		{"one without a status, and is deleted", managed(), []func(*corev1.Pod){containers(corev1.ContainerStatus{}), deleted}, true},
 		{"one that begins, and is deleted", managed(), []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Status.InitContainerStatuses = []corev1.ContainerStatus{runs} }, deleted}, true},
 		{"one that is debugged, and deleted", managed(), []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Status.EphemeralContainerStatuses = []corev1.ContainerStatus{runs} }, deleted}, true},
 		{"one that ended, on a node that keeps them", keeping, []func(*corev1.Pod){phase(corev1.PodFailed)}, true},
 		{"one that stopped, on a node that keeps them", keeping, []func(*corev1.Pod){containers(ended), deleted}, true},
 	} {
-		t.Run(story.name, func(t *testing.T) {
+		t.Run(test.name, func(t *testing.T) {
 			pod := fixture.Pod("user", here)
-			for _, option := range story.options {
+			for _, option := range test.options {
 				option(pod)
 			}
-			if got := attach.Wants(pod, story.node); got != story.want {
-				t.Errorf("its volumes are wanted: %v", got)
+			if got := attach.NeedsVolumes(pod, test.node); got != test.want {
+				t.Errorf("it needs its volumes: %v", got)
 			}
 		})
 	}
@@ -63,13 +63,13 @@ func TestExplain(t *testing.T) {
 	near, far := *fixture.Pod("blocker", "node-2"), *fixture.Pod("secret", "node-2")
 	far.Namespace = "elsewhere"
 	elsewhere := func(nodes ...string) attach.Step {
-		step := attach.Step{Action: attach.Wait, Cause: attach.Elsewhere, Volume: disk("a")}
+		step := attach.Step{Action: attach.Wait, Cause: attach.AttachedElsewhere, Volume: disk("a")}
 		for _, node := range nodes {
-			step.Holders = append(step.Holders, attach.Holder{Node: node})
+			step.OtherNodes = append(step.OtherNodes, attach.OtherNode{Node: node})
 		}
 		return step
 	}
-	for _, story := range []struct {
+	for _, test := range []struct {
 		step     attach.Step
 		blockers []corev1.Pod
 		want     string
@@ -80,11 +80,11 @@ func TestExplain(t *testing.T) {
 		{elsewhere("node-2"), []corev1.Pod{far}, "for these pods: 1 in other namespaces."},
 		{attach.Step{Action: attach.Wait, Cause: attach.NodeOff, Volume: disk("a")}, nil, "is not attached to node node-1, which has the taint node.kubernetes.io/out-of-service"},
 	} {
-		if got := attach.Explain(story.step, pod, story.blockers); !strings.Contains(got, story.want) || strings.Contains(got, "secret") {
-			t.Errorf("it says %q, not %q", got, story.want)
+		if got := attach.Explain(test.step, pod, test.blockers); !strings.Contains(got, test.want) || strings.Contains(got, "secret") {
+			t.Errorf("the text is %q, not %q", got, test.want)
 		}
 	}
-	if got := attach.Explain(attach.Step{Action: attach.Wait, Cause: attach.Leaving}, pod, nil); got != "" {
-		t.Errorf("what is over soon is nothing to tell: %q", got)
+	if got := attach.Explain(attach.Step{Action: attach.Wait, Cause: attach.Detaching}, pod, nil); got != "" {
+		t.Errorf("what is over soon needs no event: %q", got)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/attach"
 )
 
-// manager carries plans out, as the reconciler of nodes does: from views that may be
-// old, in steps between which anything may happen.
+// manager executes plans, as the reconciler of nodes does: from views that may be
+// stale, in steps between which anything may happen.
 type manager struct {
 	*cluster
 	// seen is how much of the history its cache shows, of each kind of object.
@@ -26,7 +26,7 @@ type manager struct {
 	running map[string][]func() (goesOn bool)
 }
 
-// restart forgets all, and begins with a cache that may be older than the last one.
+// restart drops all memory, and begins with a cache that may be older than the last one.
 func (m *manager) restart(t *rapid.T) {
 	oldest := max(0, len(m.history)-20)
 	m.seen.nodes, m.seen.pods, m.seen.attachments = oldest, oldest, oldest
@@ -35,40 +35,40 @@ func (m *manager) restart(t *rapid.T) {
 	m.running = map[string][]func() bool{}
 }
 
-// catchUp has its cache see more.
+// catchUp updates its cache, not always fully.
 func (m *manager) catchUp(t *rapid.T) {
 	for _, seen := range []*int{&m.seen.nodes, &m.seen.pods, &m.seen.attachments} {
 		*seen = rapid.IntRange(*seen, m.latest()).Draw(t, "cache")
 	}
 }
 
-// seeAll has its cache see what is so.
+// seeAll updates its cache fully.
 func (m *manager) seeAll() {
 	m.seen.nodes, m.seen.pods, m.seen.attachments = m.latest(), m.latest(), m.latest()
 }
 
 func (m *manager) latest() int { return len(m.history) - 1 }
 
-// begin makes a plan for a node that it isn't at work on.
+// begin makes a plan for a node that has none in progress.
 func (m *manager) begin(name string) {
 	if len(m.running[name]) > 0 {
 		return
 	}
 	cache := snapshot{m.history[m.seen.nodes].nodes, m.history[m.seen.pods].pods, m.history[m.seen.attachments].attachments}
-	view := attach.View{Name: name, Node: cache.nodes[name], Holders: map[corev1.UniqueVolumeName][]attach.Holder{}, Now: now}
+	view := attach.View{Name: name, Node: cache.nodes[name], OtherNodes: map[corev1.UniqueVolumeName][]attach.OtherNode{}, Now: now}
 	for i, volume := range m.volumes {
 		if object := cache.attachments[volume.AttachmentName(name)]; object != nil {
 			view.Attachments = append(view.Attachments, attach.OfAttachment(object, diskObject(volume.String()), view.Node))
 			m.release(volume, name)
 		}
-		if cache.pods[place{name, i}] {
-			view.Wanted = append(view.Wanted, volume)
-			view.Holders[volume.Name] = m.holdersOf(cache, volume, name)
+		if cache.pods[pair{name, i}] {
+			view.Desired = append(view.Desired, volume)
+			view.OtherNodes[volume.Name] = m.otherNodesOf(cache, volume, name)
 		} else {
 			m.release(volume, name)
 		}
 	}
-	m.running[name] = m.carryOut(view, attach.Plan(view))
+	m.running[name] = m.execute(view, attach.Plan(view))
 }
 
 func (m *manager) release(volume attach.Volume, node string) {
@@ -77,15 +77,15 @@ func (m *manager) release(volume attach.Volume, node string) {
 	}
 }
 
-func (m *manager) holdersOf(cache snapshot, volume attach.Volume, node string) []attach.Holder {
+func (m *manager) otherNodesOf(cache snapshot, volume attach.Volume, node string) []attach.OtherNode {
 	if !volume.SingleNode {
 		return nil
 	}
-	return holdersIn(cache.attachments, volume, node)
+	return otherNodesIn(cache.attachments, volume, node)
 }
 
-// carryOut is a plan as steps between which others act.
-func (m *manager) carryOut(view attach.View, plan []attach.Step) []func() bool {
+// execute returns a plan as steps between which others act.
+func (m *manager) execute(view attach.View, plan []attach.Step) []func() bool {
 	var steps []func() bool
 	for _, step := range plan {
 		if step.Action == attach.Create {
@@ -93,15 +93,15 @@ func (m *manager) carryOut(view attach.View, plan []attach.Step) []func() bool {
 		}
 	}
 	for _, step := range plan {
-		if step.Action == attach.Report && !m.made[step.Attachment.UID] {
+		if step.Action == attach.MarkAttached && !m.made[step.Attachment.UID] {
 			steps = append(steps, func() bool {
 				live := m.attachments[step.Attachment.Name]
 				return live != nil && live.UID == step.Attachment.UID && live.Status.Attached && live.DeletionTimestamp == nil
 			})
 		}
 	}
-	if reported, changed := attach.Reported(view.Node, plan); changed {
-		steps = append(steps, func() bool { return m.report(view.Node, reported) })
+	if attached, changed := attach.VolumesAttached(view.Node, plan); changed {
+		steps = append(steps, func() bool { return m.mark(view.Node, attached) })
 	}
 	for _, step := range plan {
 		if step.Action == attach.Delete {
@@ -127,7 +127,7 @@ func (m *manager) creating(node string, volume attach.Volume) []func() bool {
 		},
 		func() bool {
 			at := slices.IndexFunc(m.volumes, func(other attach.Volume) bool { return other.Name == volume.Name })
-			may = may && (!volume.SingleNode || len(m.holders(at, node)) == 0)
+			may = may && (!volume.SingleNode || len(m.otherNodes(at, node)) == 0)
 			return true
 		},
 		func() bool {
@@ -141,13 +141,13 @@ func (m *manager) creating(node string, volume attach.Volume) []func() bool {
 	}
 }
 
-// report writes what a node is told, onto what was read of it.
-func (m *manager) report(read *corev1.Node, reported []corev1.AttachedVolume) bool {
+// mark writes volumesAttached of a node, in the version that was read.
+func (m *manager) mark(read *corev1.Node, attached []corev1.AttachedVolume) bool {
 	if m.nodes[read.Name].ResourceVersion != read.ResourceVersion {
 		return false
 	}
 	node := read.DeepCopy()
-	node.Status.VolumesAttached = reported
+	node.Status.VolumesAttached = attached
 	m.putNode(node)
 	m.seen.nodes = m.latest()
 	return true
@@ -157,7 +157,7 @@ func (m *manager) deleting(node string, step attach.Step) []func() bool {
 	may := true
 	return []func() bool{
 		func() bool {
-			may = step.Withdrawn || attach.Lets(m.nodes[node], step.Volume.Name)
+			may = step.Unmarked || attach.IsUnused(m.nodes[node], step.Volume.Name)
 			return true
 		},
 		func() bool {
@@ -182,14 +182,14 @@ func (m *manager) advance(node string) {
 	}
 }
 
-// Drivers that only do what they are told are safe with one manager at a time,
-// however often it is replaced, and however old what it sees is.
-func TestNothingIsTakenOrGivenTwiceByOneManagerAtATime(t *testing.T) {
+// Drivers that execute every attachment are safe with one manager at a time,
+// however often it is replaced, and however stale its cache is.
+func TestNoVolumeIsDetachedWhileMountedOrAttachedTwiceByOneManager(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { simulate(t, newCluster(t, false), 1) })
 }
 
-// Ours are with two managers that both act, too.
-func TestNothingIsTakenOrGivenTwiceByTwoManagers(t *testing.T) {
+// Our drivers are safe with two managers that both act, too.
+func TestNoVolumeIsDetachedWhileMountedOrAttachedTwiceByTwoManagers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { simulate(t, newCluster(t, true), 2) })
 }
 
@@ -200,9 +200,9 @@ func simulate(t *rapid.T, c *cluster, count int) {
 		m.restart(t)
 		managers = append(managers, m)
 	}
-	at := func() place { return rapid.SampledFrom(c.places()).Draw(t, "place") }
+	at := func() pair { return rapid.SampledFrom(c.pairs()).Draw(t, "pair") }
 	one := func() *manager { return rapid.SampledFrom(managers).Draw(t, "manager") }
-	// work goes on as it mostly does, so that there is something to lose.
+	// work proceeds normally, so that there is something to lose.
 	work := func() {
 		for range 4 {
 			settle(c, managers[:1])
@@ -227,7 +227,7 @@ func simulate(t *rapid.T, c *cluster, count int) {
 	checkAtRest(t, c)
 }
 
-// hurry carries a whole plan out.
+// hurry executes a whole plan.
 func hurry(m *manager, node string) {
 	m.begin(node)
 	for len(m.running[node]) > 0 {
@@ -235,9 +235,9 @@ func hurry(m *manager, node string) {
 	}
 }
 
-// settle has everybody act on what is so now.
+// settle has all managers, kubelets and drivers act on the current state.
 func settle(c *cluster, managers []*manager) {
-	for _, at := range c.places() {
+	for _, at := range c.pairs() {
 		for _, m := range managers {
 			m.seeAll()
 			hurry(m, at.node)
@@ -247,34 +247,34 @@ func settle(c *cluster, managers []*manager) {
 	}
 }
 
-// checkAtRest wants each volume to be where pods want it, and nowhere else: a volume
-// for one node at one of those.
+// checkAtRest expects each volume to be where pods need it, and nowhere else: a volume
+// for one node on one of those nodes.
 func checkAtRest(t *rapid.T, c *cluster) {
 	for i, volume := range c.volumes {
-		wanted, mounted := 0, 0
-		for _, at := range c.places() {
+		desired, mounted := 0, 0
+		for _, at := range c.pairs() {
 			if at.volume != i {
 				continue
 			}
 			if c.pods[at] {
-				wanted++
+				desired++
 			} else if c.attached[at] || c.attachmentAt(at) != nil {
-				t.Fatalf("%s is still on %s, where no pod wants it", volume, at.node)
+				t.Fatalf("%s is still on %s, where no pod needs it", volume, at.node)
 			}
 			if c.mounted[at] {
 				mounted++
 			}
 		}
 		if volume.SingleNode {
-			wanted = min(wanted, 1)
+			desired = min(desired, 1)
 		}
-		if mounted != wanted {
-			t.Fatalf("%s is mounted on %d nodes, not %d", volume, mounted, wanted)
+		if mounted != desired {
+			t.Fatalf("%s is mounted on %d nodes, not %d", volume, mounted, desired)
 		}
 	}
 }
 
-func (c *cluster) attachmentAt(at place) *storagev1.VolumeAttachment {
-	_, _, own := c.place(at)
+func (c *cluster) attachmentAt(at pair) *storagev1.VolumeAttachment {
+	_, _, own := c.at(at)
 	return own
 }

@@ -16,7 +16,7 @@ import (
 var translator = csitranslation.New()
 
 // OfPersistentVolume returns the volume of a PersistentVolume on nodes. False means that its
-// type is never attached, whatever its driver wants; see Required for that.
+// type is never attached, whatever its driver requires; see Required for that.
 func OfPersistentVolume(pv *corev1.PersistentVolume) (Volume, bool, error) {
 	source := pv.Spec.PersistentVolumeSource
 	found := Volume{SingleNode: !volume.AllowsMultiAttach(pv.Spec.AccessModes)}

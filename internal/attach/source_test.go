@@ -12,11 +12,11 @@ import (
 )
 
 // The names were seen in the status of nodes, and on attachments, of Kubernetes 1.37.
-func TestWhatVolumesAreToNodes(t *testing.T) {
+func TestOfPersistentVolume(t *testing.T) {
 	fc := func(source corev1.FCVolumeSource) corev1.PersistentVolumeSource {
 		return corev1.PersistentVolumeSource{FC: &source}
 	}
-	for _, story := range []struct {
+	for _, test := range []struct {
 		of           string
 		source       corev1.PersistentVolumeSource
 		name, driver string
@@ -31,24 +31,24 @@ func TestWhatVolumesAreToNodes(t *testing.T) {
 		{"flex", corev1.PersistentVolumeSource{FlexVolume: &corev1.FlexPersistentVolumeSource{Driver: "example.com/lvm"}}, "example.com/lvm/v", ""},
 		{"nfs", corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/"}}, "", ""},
 	} {
-		t.Run(story.of, func(t *testing.T) {
-			pv := fixture.Volume("v", func(pv *corev1.PersistentVolume) { pv.Spec.PersistentVolumeSource = story.source })
+		t.Run(test.of, func(t *testing.T) {
+			pv := fixture.Volume("v", func(pv *corev1.PersistentVolume) { pv.Spec.PersistentVolumeSource = test.source })
 			volume, attachable, err := attach.OfPersistentVolume(pv)
-			if err != nil || string(volume.Name) != story.name || volume.Driver != story.driver || attachable != (story.name != "") {
+			if err != nil || string(volume.Name) != test.name || volume.Driver != test.driver || attachable != (test.name != "") {
 				t.Fatalf("it is %+v (%v, %v)", volume, attachable, err)
 			}
 			if attachable && (*volume.Source.PersistentVolumeName != "v" || !volume.SingleNode || volume.String() != "v") {
 				t.Errorf("it is attached as %+v", volume)
 			}
-			if pv.Spec.PersistentVolumeSource != story.source {
+			if pv.Spec.PersistentVolumeSource != test.source {
 				t.Error("the volume object was changed")
 			}
 		})
 	}
 }
 
-func TestWhatPodsNameThemselves(t *testing.T) {
-	for _, story := range []struct {
+func TestOfInline(t *testing.T) {
+	for _, test := range []struct {
 		of           string
 		source       corev1.VolumeSource
 		name, driver string
@@ -62,10 +62,10 @@ func TestWhatPodsNameThemselves(t *testing.T) {
 		{"csi", corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "d"}}, "", "", false},
 		{"emptyDir", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, "", "", false},
 	} {
-		t.Run(story.of, func(t *testing.T) {
-			inline := &corev1.Volume{Name: "data", VolumeSource: story.source}
+		t.Run(test.of, func(t *testing.T) {
+			inline := &corev1.Volume{Name: "data", VolumeSource: test.source}
 			volume, attachable, err := attach.OfInline(inline, "default")
-			if err != nil || string(volume.Name) != story.name || volume.Driver != story.driver || volume.SingleNode != story.single || attachable != (story.name != "") {
+			if err != nil || string(volume.Name) != test.name || volume.Driver != test.driver || volume.SingleNode != test.single || attachable != (test.name != "") {
 				t.Fatalf("it is %+v (%v, %v)", volume, attachable, err)
 			}
 			if volume.NeedsAttachment() && volume.Source.InlineVolumeSpec.CSI.VolumeHandle != volume.Handle {
@@ -78,7 +78,7 @@ func TestWhatPodsNameThemselves(t *testing.T) {
 	}
 }
 
-func TestWhatNoDriverIsKnownFor(t *testing.T) {
+func TestVolumesWithoutADriver(t *testing.T) {
 	// A regional disk whose zones have no region in common.
 	pv := fixture.Volume("v", func(pv *corev1.PersistentVolume) {
 		pv.Labels = map[string]string{corev1.LabelTopologyZone: "us-east1-a__europe-west1-b"}
@@ -89,22 +89,22 @@ func TestWhatNoDriverIsKnownFor(t *testing.T) {
 	}
 }
 
-func TestAccessModesSayWhoCanHaveAVolume(t *testing.T) {
+func TestAccessModesDecideSingleNode(t *testing.T) {
 	const once, many, readers, pod = corev1.ReadWriteOnce, corev1.ReadWriteMany, corev1.ReadOnlyMany, corev1.ReadWriteOncePod
 	type modes = []corev1.PersistentVolumeAccessMode
-	for _, story := range []struct {
+	for _, test := range []struct {
 		modes  modes
 		single bool
 	}{{nil, false}, {modes{once}, true}, {modes{pod}, true}, {modes{many}, false}, {modes{once, readers}, false}, {modes{readers}, false}} {
 		pv := diskObject("a")
-		pv.Spec.AccessModes = story.modes
-		if volume, _, _ := attach.OfPersistentVolume(pv); volume.SingleNode != story.single {
-			t.Errorf("%v is for one node: %v", story.modes, volume.SingleNode)
+		pv.Spec.AccessModes = test.modes
+		if volume, _, _ := attach.OfPersistentVolume(pv); volume.SingleNode != test.single {
+			t.Errorf("%v is for one node: %v", test.modes, volume.SingleNode)
 		}
 	}
 }
 
-func TestWhichDriversAttach(t *testing.T) {
+func TestRequired(t *testing.T) {
 	driver := func(required *bool) *storagev1.CSIDriver {
 		return &storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{AttachRequired: required}}
 	}
@@ -114,6 +114,6 @@ func TestWhichDriversAttach(t *testing.T) {
 		}
 	}
 	if attach.Required(driver(ptr.To(false))) {
-		t.Error("who says that nothing has to be attached is believed")
+		t.Error("a driver with attachRequired=false needs no attach")
 	}
 }

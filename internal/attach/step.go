@@ -13,10 +13,10 @@ type Action string
 const (
 	// Create creates a VolumeAttachment, which requests the attach of a volume.
 	Create Action = "Create"
-	// Report adds an attached volume to node.status.volumesAttached: then the node may use it.
-	Report Action = "Report"
-	// Withdraw removes a volume from volumesAttached: then the node begins no new use.
-	Withdraw Action = "Withdraw"
+	// MarkAttached adds an attached volume to node.status.volumesAttached: then the node may use it.
+	MarkAttached Action = "MarkAttached"
+	// UnmarkAttached removes a volume from volumesAttached: then the node begins no new use.
+	UnmarkAttached Action = "UnmarkAttached"
 	// Delete deletes a VolumeAttachment, which requests the detach of its volume.
 	Delete Action = "Delete"
 	// Wait does nothing, for the step's Cause.
@@ -27,11 +27,11 @@ const (
 type Cause string
 
 const (
-	// Elsewhere means that another node has a volume that is for one node at a time.
-	Elsewhere Cause = "Elsewhere"
-	// Leaving means that the volume is still being detached from this very node, after an
+	// AttachedElsewhere means that another node has a volume that is for one node at a time.
+	AttachedElsewhere Cause = "AttachedElsewhere"
+	// Detaching means that the volume is still being detached from this very node, after an
 	// earlier pod ended.
-	Leaving Cause = "Leaving"
+	Detaching Cause = "Detaching"
 	// NodeOff means that the node was declared to be off: nothing starts there.
 	NodeOff Cause = "NodeOff"
 	// InUse means that no pod needs the volume any more, and the node still uses it.
@@ -50,12 +50,12 @@ type Step struct {
 	Volume Volume
 	// Attachment is the object that Delete deletes, or that a Wait would delete.
 	Attachment *storagev1.VolumeAttachment
-	// Withdrawn is true if this plan removes the volume of a Delete from volumesAttached. If
+	// Unmarked is true if this plan removes the volume of a Delete from volumesAttached. If
 	// not, the cache shows that it is not there, and a live read has to confirm that: an
 	// earlier manager may have added it.
-	Withdrawn bool
-	// Holders are the nodes that an Elsewhere waits for.
-	Holders []Holder
+	Unmarked bool
+	// OtherNodes are the nodes that an AttachedElsewhere waits for.
+	OtherNodes []OtherNode
 	// Cause of a Wait.
 	Cause Cause
 	// After is when to check again, if no event triggers it.
@@ -64,8 +64,8 @@ type Step struct {
 	Forced bool
 }
 
-// Holder is another node that has a volume, will have it, or has not released it.
-type Holder struct {
+// OtherNode is another node that has a volume, will have it, or has not released it.
+type OtherNode struct {
 	Node string
 	// Attachment is the object by which it has the volume. Nil: only volumesAttached lists it,
 	// or an attachment is about to be created.
@@ -81,14 +81,39 @@ func (s Step) Forcible() bool {
 // ByForce returns the steps for it by force: those of Plan if the volume were not in use.
 func (s Step) ByForce(node *corev1.Node) []Step {
 	var steps []Step
-	reported := node != nil && Told(node, s.Volume.Name)
-	if reported {
-		steps = append(steps, Step{Action: Withdraw, Volume: s.Volume, Forced: true})
+	marked := node != nil && IsMarkedAttached(node, s.Volume.Name)
+	if marked {
+		steps = append(steps, Step{Action: UnmarkAttached, Volume: s.Volume, Forced: true})
 	}
 	if s.Attachment != nil {
 		steps = append(steps, Step{
-			Action: Delete, Volume: s.Volume, Attachment: s.Attachment, Withdrawn: reported, Forced: true,
+			Action: Delete, Volume: s.Volume, Attachment: s.Attachment, Unmarked: marked, Forced: true,
 		})
 	}
 	return steps
+}
+
+// VolumesAttached returns volumesAttached after the steps that change it, and whether that differs.
+// The order stays, and so do entries that nothing here understands.
+func VolumesAttached(node *corev1.Node, steps []Step) (attached []corev1.AttachedVolume, changed bool) {
+	if node == nil {
+		return nil, false
+	}
+	withdrawn := map[corev1.UniqueVolumeName]bool{}
+	attached = []corev1.AttachedVolume{}
+	for _, step := range steps {
+		withdrawn[step.Volume.Name] = withdrawn[step.Volume.Name] || step.Action == UnmarkAttached
+	}
+	for _, entry := range node.Status.VolumesAttached {
+		if !withdrawn[entry.Name] {
+			attached = append(attached, entry)
+		}
+	}
+	changed = len(attached) < len(node.Status.VolumesAttached)
+	for _, step := range steps {
+		if step.Action == MarkAttached {
+			attached, changed = append(attached, corev1.AttachedVolume{Name: step.Volume.Name}), true
+		}
+	}
+	return attached, changed
 }

@@ -44,7 +44,7 @@ func Prepare(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume
 	if attachment.Annotations[stowagev1alpha1.AttachmentAnnotation] != "" {
 		return nameInstance(attachment, node) || changed
 	}
-	said, err := json.Marshal(Intent{
+	annotation, err := json.Marshal(Intent{
 		Backend:  pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.BackendAttribute],
 		Volume:   pv.Spec.CSI.VolumeHandle,
 		Instance: node.Spec.ProviderID,
@@ -52,7 +52,7 @@ func Prepare(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume
 	if err != nil {
 		return changed
 	}
-	metav1.SetMetaDataAnnotation(&attachment.ObjectMeta, stowagev1alpha1.AttachmentAnnotation, string(said))
+	metav1.SetMetaDataAnnotation(&attachment.ObjectMeta, stowagev1alpha1.AttachmentAnnotation, string(annotation))
 	return true
 }
 
@@ -64,22 +64,22 @@ func nameInstance(attachment *storagev1.VolumeAttachment, node *corev1.Node) boo
 		return false
 	}
 	intent.Instance = node.Spec.ProviderID
-	said, err := json.Marshal(intent)
+	annotation, err := json.Marshal(intent)
 	if err != nil {
 		return false
 	}
-	attachment.Annotations[stowagev1alpha1.AttachmentAnnotation] = string(said)
+	attachment.Annotations[stowagev1alpha1.AttachmentAnnotation] = string(annotation)
 	return true
 }
 
 // Of reads the annotation of an attachment. It returns nil if there is none.
 func Of(attachment *storagev1.VolumeAttachment) (*Intent, error) {
-	said := attachment.Annotations[stowagev1alpha1.AttachmentAnnotation]
-	if said == "" {
+	annotation := attachment.Annotations[stowagev1alpha1.AttachmentAnnotation]
+	if annotation == "" {
 		return nil, nil
 	}
 	intent := &Intent{}
-	if err := json.Unmarshal([]byte(said), intent); err != nil {
+	if err := json.Unmarshal([]byte(annotation), intent); err != nil {
 		return nil, backend.Invalid.Errorf("reading annotation %s of attachment %s: %w", stowagev1alpha1.AttachmentAnnotation, attachment.Name, err)
 	}
 	return intent, nil

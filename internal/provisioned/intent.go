@@ -32,25 +32,25 @@ type Intent struct {
 
 // IntentOf reads the annotation.
 func IntentOf(claim *corev1.PersistentVolumeClaim) (Intent, error) {
-	noted := Intent{}
-	if err := json.Unmarshal([]byte(claim.Annotations[stowagev1alpha1.ProvisioningAnnotation]), &noted); err != nil {
+	intent := Intent{}
+	if err := json.Unmarshal([]byte(claim.Annotations[stowagev1alpha1.ProvisioningAnnotation]), &intent); err != nil {
 		return Intent{}, fmt.Errorf("reading the annotation %s: %w", stowagev1alpha1.ProvisioningAnnotation, err)
 	}
-	return noted, nil
+	return intent, nil
 }
 
 // HasIntent reports whether a backend may have been called for a claim, by its annotation or
 // its finalizer.
 func HasIntent(claim *corev1.PersistentVolumeClaim) bool {
-	_, noted := claim.Annotations[stowagev1alpha1.ProvisioningAnnotation]
-	return noted || controllerutil.ContainsFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer)
+	_, annotated := claim.Annotations[stowagev1alpha1.ProvisioningAnnotation]
+	return annotated || controllerutil.ContainsFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer)
 }
 
 // ClearIntent removes the pending operation from a claim, in memory, and reports whether there
 // was one.
 func ClearIntent(claim *corev1.PersistentVolumeClaim) bool {
-	noted := HasIntent(claim)
+	had := HasIntent(claim)
 	delete(claim.Annotations, stowagev1alpha1.ProvisioningAnnotation)
 	controllerutil.RemoveFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer)
-	return noted
+	return had
 }

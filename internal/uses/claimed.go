@@ -23,7 +23,7 @@ func Claimed(ctx context.Context, live client.Reader, pv *corev1.PersistentVolum
 	if err != nil {
 		return false, wrap.Error(client.IgnoreNotFound(err), "reading claim %s/%s", ref.Namespace, ref.Name)
 	}
-	return Holds(claim, pv), nil
+	return MayBeBound(claim, pv), nil
 }
 
 // WasClaimed reports whether a volume is tied to a certain claim, live or deleted.
@@ -31,9 +31,9 @@ func WasClaimed(pv *corev1.PersistentVolume) bool {
 	return pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID != ""
 }
 
-// Holds reports whether the claim that a volume is tied to is bound to it, or may yet be.
+// MayBeBound reports whether the claim that a volume is tied to is bound to it, or may yet be.
 // Nothing binds a volume that is being deleted.
-func Holds(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) bool {
+func MayBeBound(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) bool {
 	switch {
 	case claim.UID != pv.Spec.ClaimRef.UID:
 		return false

@@ -1,6 +1,6 @@
 // Package memory has what the reconciler of nodes remembers between passes, because the cache
 // does not show it yet. That is which node has a volume reserved, which attachments this
-// process made, and which situations of a node have an event. All of it may be lost at any
+// process created, and which situations of a node have an event. All of it may be lost at any
 // time; live reads decide then.
 package memory
 
@@ -19,12 +19,12 @@ type Reservations struct {
 	by map[corev1.UniqueVolumeName]string
 }
 
-// Take reserves a volume for a node, unless another one has it. It reports whether the node
-// has it now.
-func (r *Reservations) Take(volume corev1.UniqueVolumeName, node string) bool {
+// Reserve reserves a volume for a node, unless another one has it. It reports whether it is
+// reserved for the node now.
+func (r *Reservations) Reserve(volume corev1.UniqueVolumeName, node string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if other, taken := r.by[volume]; taken {
+	if other, reserved := r.by[volume]; reserved {
 		return other == node
 	}
 	if r.by == nil {
@@ -34,16 +34,16 @@ func (r *Reservations) Take(volume corev1.UniqueVolumeName, node string) bool {
 	return true
 }
 
-// Holder returns the node that a volume is reserved for.
-func (r *Reservations) Holder(volume corev1.UniqueVolumeName) (node string, taken bool) {
+// NodeOf returns the node that a volume is reserved for.
+func (r *Reservations) NodeOf(volume corev1.UniqueVolumeName) (node string, reserved bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	node, taken = r.by[volume]
-	return node, taken
+	node, reserved = r.by[volume]
+	return node, reserved
 }
 
-// Drop releases a reservation of a node that did not get the volume.
-func (r *Reservations) Drop(volume corev1.UniqueVolumeName, node string) {
+// Release drops a reservation of a node that did not get the volume.
+func (r *Reservations) Release(volume corev1.UniqueVolumeName, node string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.by[volume] == node {
@@ -51,8 +51,8 @@ func (r *Reservations) Drop(volume corev1.UniqueVolumeName, node string) {
 	}
 }
 
-// Settle drops all reservations of a node but those that it still awaits.
-func (r *Reservations) Settle(node string, awaits func(corev1.UniqueVolumeName) bool) {
+// ReleaseBut drops all reservations of a node but those that it still awaits.
+func (r *Reservations) ReleaseBut(node string, awaits func(corev1.UniqueVolumeName) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for volume, by := range r.by {
@@ -62,19 +62,19 @@ func (r *Reservations) Settle(node string, awaits func(corev1.UniqueVolumeName) 
 	}
 }
 
-// MadeAttachments are the attachments that this process created and has not deleted. The zero
+// CreatedAttachments are the attachments that this process created and has not deleted. The zero
 // value is usable.
-type MadeAttachments struct{ uids sync.Map }
+type CreatedAttachments struct{ uids sync.Map }
 
-// Add remembers one that was made.
-func (m *MadeAttachments) Add(uid types.UID) { m.uids.Store(uid, nil) }
+// Add remembers an attachment that was created.
+func (c *CreatedAttachments) Add(uid types.UID) { c.uids.Store(uid, nil) }
 
-// Remove forgets one that was deleted.
-func (m *MadeAttachments) Remove(uid types.UID) { m.uids.Delete(uid) }
+// Remove forgets an attachment that was deleted.
+func (c *CreatedAttachments) Remove(uid types.UID) { c.uids.Delete(uid) }
 
-// Has reports whether this process made one and has not deleted it.
-func (m *MadeAttachments) Has(uid types.UID) bool {
-	_, has := m.uids.Load(uid)
+// Has reports whether this process created an attachment and has not deleted it.
+func (c *CreatedAttachments) Has(uid types.UID) bool {
+	_, has := c.uids.Load(uid)
 	return has
 }
 
@@ -85,13 +85,13 @@ type Recorded struct {
 	events map[string]map[string]bool
 }
 
-// News maps each of a node's situations to true if it is new. It forgets all other situations.
-func (r *Recorded) News(node string, situations []string) map[string]bool {
+// Add maps each of a node's situations to true if it is new. It forgets all other situations.
+func (r *Recorded) Add(node string, situations []string) map[string]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	news, lasting := map[string]bool{}, map[string]bool{}
+	added, lasting := map[string]bool{}, map[string]bool{}
 	for _, situation := range situations {
-		news[situation] = !r.events[node][situation]
+		added[situation] = !r.events[node][situation]
 		lasting[situation] = true
 	}
 	if r.events == nil {
@@ -100,5 +100,5 @@ func (r *Recorded) News(node string, situations []string) map[string]bool {
 	if r.events[node] = lasting; len(lasting) == 0 {
 		delete(r.events, node)
 	}
-	return news
+	return added
 }

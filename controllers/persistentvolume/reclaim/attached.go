@@ -28,7 +28,7 @@ func attacherFinalizerOf(pv *corev1.PersistentVolume) string {
 	switch {
 	case attachintent.NeedsAttach(pv):
 		return attachintent.Finalizer(pv.Spec.CSI.Driver)
-	case attach.IsExisting(pv):
+	case attach.IsInTreeDisk(pv):
 		return attachintent.Finalizer(stowagev1alpha1.GCEDriver)
 	default:
 		return ""

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
@@ -41,8 +42,8 @@ type auditPasses struct {
 	passes map[types.NamespacedName]*auditPass
 }
 
-// goingOn returns the unfinished audit of a backend, or nil.
-func (p *auditPasses) goingOn(object *stowagev1alpha1.StorageBackend, now time.Time) *auditPass {
+// unfinished returns the unfinished audit of a backend, or nil.
+func (p *auditPasses) unfinished(object *stowagev1alpha1.StorageBackend, now time.Time) *auditPass {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	pass := p.passes[client.ObjectKeyFromObject(object)]
@@ -61,36 +62,40 @@ func (p *auditPasses) keep(object *stowagev1alpha1.StorageBackend, pass *auditPa
 	p.passes[client.ObjectKeyFromObject(object)] = pass
 }
 
-func (p *auditPasses) end(object *stowagev1alpha1.StorageBackend) {
-	p.forget(client.ObjectKeyFromObject(object))
-}
-
 func (p *auditPasses) forget(name types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.passes, name)
 }
 
+// lister lists what backends hold, and finds the differences to what the cluster records.
+type lister struct {
+	client client.Reader
+	live   client.Reader
+	clock  clock.PassiveClock
+	passes auditPasses
+}
+
 // readPage reads one more page of what a backend holds. After an error the same page is read
 // again.
-func (r *Auditor) readPage(ctx context.Context, object *stowagev1alpha1.StorageBackend, opened backend.Backend) (*auditPass, error) {
-	known, err := takeCensus(ctx, r.client, object)
+func (r *lister) readPage(ctx context.Context, object *stowagev1alpha1.StorageBackend, opened backend.Backend) (*auditPass, error) {
+	known, err := takeSnapshot(ctx, r.client, object)
 	if err != nil {
 		return nil, err
 	}
-	pass := r.passes.goingOn(object, r.clock.Now())
+	pass := r.passes.unfinished(object, r.clock.Now())
 	if pass == nil {
 		pass = &auditPass{uid: object.UID, made: known.made, held: map[string]bool{}}
 	}
-	asking, cancel := context.WithTimeout(ctx, auditTimeout)
+	bounded, cancel := context.WithTimeout(ctx, auditTimeout)
 	defer cancel()
-	page, next, err := backend.ListAfter(asking, opened, pass.next)
+	page, next, err := backend.ListAfter(bounded, opened, pass.next)
 	if err != nil {
 		return nil, fmt.Errorf("listing what StorageBackend %s holds: %w", object.Name, err)
 	}
 	for _, volume := range page {
 		pass.held[volume.ID] = true
-		if !known.knows(volume) {
+		if !known.hasRecord(volume) {
 			pass.unknown = append(pass.unknown, volume)
 		}
 	}
@@ -100,18 +105,44 @@ func (r *Auditor) readPage(ctx context.Context, object *stowagev1alpha1.StorageB
 }
 
 // compare finds orphans and lost volumes.
-func (r *Auditor) compare(ctx context.Context, object *stowagev1alpha1.StorageBackend, pass *auditPass) (findings, error) {
+func (r *lister) compare(ctx context.Context, object *stowagev1alpha1.StorageBackend, pass *auditPass) (findings, error) {
 	found := findings{held: pass.held, retained: int32(len(pass.unknown))}
 	lost := notHeld(pass.made, pass.held)
 	if len(lost) == 0 && allRetained(pass.unknown) {
 		// The cache only saves live reads: it has records of all held volumes.
 		return found, nil
 	}
-	now, err := takeCensus(ctx, r.live, object)
+	now, err := takeSnapshot(ctx, r.live, object)
 	if err != nil {
 		return findings{}, err
 	}
-	found.orphans, found.retained, found.living = now.orphans(pass.unknown), now.retained(pass.unknown), now.living
+	found.orphans, found.retained, found.live = now.orphans(pass.unknown), now.retained(pass.unknown), now.live
 	found.lost = both(lost, notHeld(now.made, pass.held))
 	return found, nil
 }
+
+// end drops the unfinished audit of a backend.
+func (r *lister) end(object *stowagev1alpha1.StorageBackend) {
+	r.passes.forget(client.ObjectKeyFromObject(object))
+}
+
+// untilAudit returns the time until the next audit. Orphans that are being removed make it due
+// at once, also after a crash. A clock that was ahead delays nothing for longer than the
+// interval.
+func untilAudit(object *stowagev1alpha1.StorageBackend, now time.Time) time.Duration {
+	last := object.Status.Audit
+	if last == nil || len(removing(last.Orphans)) > 0 {
+		return 0
+	}
+	interval := object.Spec.Audit.Interval.Duration
+	if interval <= 0 {
+		interval = defaultAuditInterval
+	}
+	return min(interval, last.Time.Add(interval).Sub(now))
+}
+
+// defaultAuditInterval is the default in the API, for objects older than it.
+const defaultAuditInterval = time.Hour
+
+// auditTimeout is how long a backend has to list one page.
+const auditTimeout = 5 * time.Minute

@@ -11,10 +11,10 @@ import (
 
 func TestAnOrphanIsRemovableIfItsIdIsThatOfAClaimThatIsGone(t *testing.T) {
 	for name, test := range map[string]struct {
-		id     string
-		claim  types.UID
-		living bool
-		want   bool
+		id    string
+		claim types.UID
+		live  bool
+		want  bool
 	}{
 		"first attempt":              {"pvc-a", "a", false, true},
 		"later attempt":              {"pvc-a-2", "a", false, true},
@@ -30,11 +30,11 @@ func TestAnOrphanIsRemovableIfItsIdIsThatOfAClaimThatIsGone(t *testing.T) {
 		"no id":                      {"", "a", false, false},
 	} {
 		held := backend.Held{ID: test.id, Claim: stowagev1alpha1.ClaimReference{UID: test.claim}}
-		living := map[types.UID]string{"waits": ""}
-		if test.living {
-			living[test.claim] = "pvc-a"
+		live := map[types.UID]string{"waits": ""}
+		if test.live {
+			live[test.claim] = "pvc-a"
 		}
-		if got := removable(held, living); got != test.want {
+		if got := removable(held, live); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

@@ -58,7 +58,7 @@ type Comparer struct {
 
 	mu sync.Mutex
 	// seen is since when dangling attachments are seen, by backend.
-	seen map[string]map[backend.Attached]sighting
+	seen map[string]map[backend.Attached]firstSeen
 }
 
 // New makes the comparer.
@@ -84,7 +84,7 @@ func (r *Comparer) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	if err := r.client.Get(ctx, request.NamespacedName, object); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.failed.Forget(request.NamespacedName)
-			r.see(request.Name, nil)
+			r.markSeen(request.Name, nil)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -110,9 +110,9 @@ func (r *Comparer) compare(ctx context.Context, object *stowagev1alpha1.StorageB
 	if err != nil {
 		return err
 	}
-	asking, cancel := context.WithTimeout(ctx, attachmentCheckTimeout)
+	bounded, cancel := context.WithTimeout(ctx, attachmentCheckTimeout)
 	defer cancel()
-	held, err := lister.Attachments(asking)
+	listed, err := lister.Attachments(bounded)
 	key := client.ObjectKeyFromObject(object)
 	if err != nil {
 		if r.failed.IsNews(key, err.Error()) {
@@ -122,14 +122,14 @@ func (r *Comparer) compare(ctx context.Context, object *stowagev1alpha1.StorageB
 	}
 	r.failed.Forget(key)
 	for _, missing := range recorded {
-		if isHeld(held, missing) || r.mayBeAttached(asking, object, missing) {
+		if isListed(listed, missing) || r.mayBeAttached(bounded, object, missing) {
 			continue
 		}
 		if err := r.repair(ctx, missing); err != nil {
 			return err
 		}
 	}
-	return r.endStrays(ctx, object, held)
+	return r.detachDangling(ctx, object, listed)
 }
 
 // mayBeAttached queries the backend by name for a volume that its list does not show: the
@@ -147,7 +147,7 @@ func (r *Comparer) mayBeAttached(ctx context.Context, object *stowagev1alpha1.St
 	node := backend.NodeIdentity{Name: missing.Spec.NodeName, ProviderID: attachintent.InstanceOf(missing.VolumeAttachment, missing.intent)}
 	is, err := attacher.IsAttached(ctx, missing.intent.Volume, node)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).V(1).Info("whether it is attached isn't known", "attachment", missing.Name, "why", err.Error())
+		ctrl.LoggerFrom(ctx).V(1).Info("it is unknown whether the volume is attached", "attachment", missing.Name, "why", err.Error())
 	}
 	return is || err != nil
 }
@@ -174,14 +174,14 @@ func (r *Comparer) recorded(ctx context.Context, object *stowagev1alpha1.Storage
 		}
 		pv := r.volumeOf(ctx, attachment)
 		// A backend never lists existing disks: their absence from the list shows nothing.
-		if intent, err := volumeattachment.Believable(attachment, pv); err == nil && intent.Backend == object.Name && !volume.IsDiskPath(intent.Volume) {
+		if intent, err := volumeattachment.VerifiedIntent(attachment, pv); err == nil && intent.Backend == object.Name && !volume.IsDiskPath(intent.Volume) {
 			found = append(found, recordedAttachment{attachment, pv, intent})
 		}
 	}
 	return found, nil
 }
 
-// VolumeOf returns the PersistentVolume of an attachment from the cache, or nil.
+// volumeOf returns the PersistentVolume of an attachment from the cache, or nil.
 func (r *Comparer) volumeOf(ctx context.Context, attachment *storagev1.VolumeAttachment) *corev1.PersistentVolume {
 	for _, name := range index.AttachmentVolume(attachment) {
 		pv := &corev1.PersistentVolume{}
@@ -192,11 +192,11 @@ func (r *Comparer) volumeOf(ctx context.Context, attachment *storagev1.VolumeAtt
 	return nil
 }
 
-// isHeld reports whether a backend holds a recorded attachment. If its machine is unknown, any
+// isListed reports whether a backend lists a recorded attachment. If its machine is unknown, any
 // machine counts.
-func isHeld(held []backend.Attached, recorded recordedAttachment) bool {
+func isListed(listed []backend.Attached, recorded recordedAttachment) bool {
 	instance := attachintent.InstanceOf(recorded.VolumeAttachment, recorded.intent)
-	return slices.ContainsFunc(held, func(attached backend.Attached) bool {
+	return slices.ContainsFunc(listed, func(attached backend.Attached) bool {
 		return attached.ID == recorded.intent.Volume && (instance == "" || attached.ProviderID == instance)
 	})
 }
@@ -211,13 +211,13 @@ func (r *Comparer) repair(ctx context.Context, missing recordedAttachment) error
 	if current.ResourceVersion != missing.ResourceVersion {
 		return nil
 	}
-	const message = "the volume was detached by somebody else, and is attached again"
+	const message = "the volume was detached outside of Stowage, and is attached again"
 	before := current.DeepCopy()
 	current.Status.Attached = false
 	current.Status.AttachError = &storagev1.VolumeError{Time: volumeattachment.NewVolumeError(backend.Conflict, r.clock.Now()).Time, Message: message}
 	err := r.client.Status().Patch(ctx, current, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if err != nil {
-		return wrap.Error(client.IgnoreNotFound(err), "noting that attachment %s is lost", missing.Name)
+		return wrap.Error(client.IgnoreNotFound(err), "setting attachment %s to detached", missing.Name)
 	}
 	r.events.Eventf(current, nil, corev1.EventTypeWarning, volumeattachment.ReasonDetached, "Compare", "node %s: %s", current.Spec.NodeName, message)
 	if missing.pv != nil {

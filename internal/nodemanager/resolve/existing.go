@@ -20,7 +20,7 @@ import (
 // StorageBackend allows that, no further pod gets it, and one that has it keeps it. Other
 // volumes are returned as they are.
 func (r *Resolver) resolveExisting(ctx context.Context, resolved *ResolvedVolume, volume *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
-	if !attach.IsExisting(volume) {
+	if !attach.IsInTreeDisk(volume) {
 		return volume, nil
 	}
 	allowed, err := r.allowsExisting(ctx)
@@ -57,7 +57,7 @@ func (r *Resolver) allowsExisting(ctx context.Context) (bool, error) {
 func (r *Resolver) translateExisting(ctx context.Context, volume *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
 	node, key := &corev1.Node{}, client.ObjectKey{Name: r.Node}
 	if err := r.Cached.Get(ctx, key, node); err == nil {
-		if translated, err := attach.TranslateExisting(volume, node); err == nil {
+		if translated, err := attach.TranslateInTreeDisk(volume, node); err == nil {
 			return translated, nil
 		}
 	}
@@ -65,5 +65,5 @@ func (r *Resolver) translateExisting(ctx context.Context, volume *corev1.Persist
 	if err := r.get(ctx, key, node, "node "+r.Node); err != nil {
 		return nil, err
 	}
-	return attach.TranslateExisting(volume, node)
+	return attach.TranslateInTreeDisk(volume, node)
 }

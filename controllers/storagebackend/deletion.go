@@ -1,0 +1,112 @@
+package storagebackend
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/attachintent"
+	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/provisioned"
+	"github.com/stowage-dev/stowage/internal/wrap"
+)
+
+// deletion releases deleted backends.
+type deletion struct {
+	client  client.Client
+	live    client.Reader
+	classes classes
+}
+
+// finish releases a deleted backend once nothing needs it. It deletes the class first, so that
+// no new volumes come, and then waits for the volumes.
+func (r deletion) finish(ctx context.Context, object *stowagev1alpha1.StorageBackend) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(object, stowagev1alpha1.BackendInUseFinalizer) {
+		return ctrl.Result{}, nil
+	}
+	if err := r.classes.deleteBut(ctx, object, ""); err != nil {
+		return ctrl.Result{}, err
+	}
+	// The cache only saves live reads: a live read has to confirm that nothing needs the
+	// backend.
+	for _, reader := range []client.Reader{r.client, r.live} {
+		user, err := findUser(ctx, reader, object.Name)
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		if user != "" {
+			setCondition(object, stowagev1alpha1.ReadyCondition, metav1.ConditionFalse, stowagev1alpha1.ReasonInUse,
+				"the backend is being deleted and waits for "+user)
+			return ctrl.Result{RequeueAfter: probeInterval}, nil
+		}
+	}
+	before := object.DeepCopy()
+	controllerutil.RemoveFinalizer(object, stowagev1alpha1.BackendInUseFinalizer)
+	err := r.client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "removing the finalizer of StorageBackend %s", object.Name)
+}
+
+// findUser finds what still needs a backend, and returns advice about it. That is a volume, or
+// a claim for which the backend may have been called. It may also be a NodeVolume without
+// either, or an attachment of an existing disk.
+func findUser(ctx context.Context, reader client.Reader, name string) (string, error) {
+	volumes, claims, records := &corev1.PersistentVolumeList{}, &corev1.PersistentVolumeClaimList{}, &stowagev1alpha1.NodeVolumeList{}
+	attachments := &storagev1.VolumeAttachmentList{}
+	for _, list := range []client.ObjectList{volumes, claims, records, attachments} {
+		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return "", fmt.Errorf("listing what needs StorageBackend %s: %w", name, err)
+		}
+	}
+	for i := range volumes.Items {
+		if slices.Contains(index.BackendOf(&volumes.Items[i]), name) {
+			return adviceOnVolume(&volumes.Items[i]), nil
+		}
+	}
+	for i := range claims.Items {
+		if intent, err := provisioned.IntentOf(&claims.Items[i]); err == nil && intent.Backend == name {
+			return adviceOnClaim(&claims.Items[i]), nil
+		}
+	}
+	for i := range records.Items {
+		if records.Items[i].Spec.Backend == name {
+			return adviceOnRecord(&records.Items[i]), nil
+		}
+	}
+	for i := range attachments.Items {
+		if attachment := &attachments.Items[i]; attachintent.IsInTreeDiskBy(attachment, name) {
+			return fmt.Sprintf("VolumeAttachment %s of an existing disk: delete the pods of node %s that use it", attachment.Name, attachment.Spec.NodeName), nil
+		}
+	}
+	return "", nil
+}
+
+func adviceOnVolume(pv *corev1.PersistentVolume) string {
+	if provisioned.MayDelete(pv) {
+		return fmt.Sprintf("volume %s: delete its claim, or set its policy to Retain to keep its data, and delete the volume", pv.Name)
+	}
+	return fmt.Sprintf("volume %s, whose policy keeps its data: delete its claim, and then the volume", pv.Name)
+}
+
+func adviceOnClaim(claim *corev1.PersistentVolumeClaim) string {
+	key := client.ObjectKeyFromObject(claim)
+	if !claim.DeletionTimestamp.IsZero() {
+		return fmt.Sprintf("claim %s: what was made for it is being removed", key)
+	}
+	return fmt.Sprintf("claim %s, for which storage may have been made: delete it", key)
+}
+
+func adviceOnRecord(record *stowagev1alpha1.NodeVolume) string {
+	if record.Spec.RemoveData && !record.DeletionTimestamp.IsZero() {
+		return fmt.Sprintf("NodeVolume %s: the agent of node %s is to remove its data", record.Name, record.Spec.NodeName)
+	}
+	return fmt.Sprintf("NodeVolume %s, which no volume uses: delete it and set its spec.removeData to remove its data, "+
+		"or take its finalizer off to keep it", record.Name)
+}
