@@ -165,8 +165,8 @@ func indexed(object runtime.Object, field string) []string {
 		return index.DiskOfCapacity(typed)
 	case *corev1.PersistentVolumeClaim:
 		return map[string]func(*corev1.PersistentVolumeClaim) []string{
-			index.ClaimsByClass: index.WaitingClass, index.ClaimsByPod: index.PodOf, index.ClaimsByVolume: index.VolumeOf, index.ClaimsByAttributes: index.AttributesOfClaim,
-			index.ClaimsBySource: index.AwaitedSource,
+			index.ClaimsByClass: index.PendingClass, index.ClaimsByPod: index.PodOf, index.ClaimsByVolume: index.VolumeOf, index.ClaimsByAttributes: index.AttributesOfClaim,
+			index.ClaimsBySource: index.SourceOf,
 		}[field](typed)
 	case *corev1.PersistentVolume:
 		return map[string]func(*corev1.PersistentVolume) []string{

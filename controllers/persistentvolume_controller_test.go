@@ -118,7 +118,7 @@ var _ = Describe("A static volume", func() {
 			w.settle()
 
 			expectPhase(w, pv, corev1.VolumeFailed)
-			Expect(tellingOf(w.told(), reason)).To(ConsistOf(ContainSubstring("remove its data by hand")))
+			Expect(eventsWith(w.newEvents(), reason)).To(ConsistOf(ContainSubstring("remove its data by hand")))
 		},
 		Entry("to delete", corev1.PersistentVolumeReclaimDelete, "VolumeFailedDelete"),
 		Entry("to recycle", corev1.PersistentVolumeReclaimRecycle, "VolumeFailedRecycle"),

@@ -37,13 +37,13 @@ var _ = Describe("A volume that Stowage made", func() {
 			slices.Repeat([]error{backend.Unavailable.Errorf("the storage is away")}, 3),
 			slices.Repeat([]error{backend.InProgress.Errorf("waiting for the agent")}, 3))...)
 		w.delete(claim)
-		w.told()
+		w.newEvents()
 
 		for range 10 {
 			_ = w.round()
 		}
 
-		Expect(w.told()).To(Equal([]string{
+		Expect(w.newEvents()).To(Equal([]string{
 			"Warning VolumeFailedDelete the storage is away",
 			"Normal VolumeDelete waiting for the agent",
 			"Normal VolumeDeleted StorageBackend disks holds no storage of volume " + provisioned.VolumeID(claim) + " any more",
@@ -54,12 +54,12 @@ var _ = Describe("A volume that Stowage made", func() {
 		w, claim, pv := madeVolumeOf()
 		w.storage.LoseRecord(pv.Name, "node-a")
 		w.delete(claim)
-		w.told()
+		w.newEvents()
 
 		w.settle()
 
 		Expect(w.gone(pv)).To(BeTrue())
-		Expect(tellingOf(w.told(), "Volume")).To(ContainElement(And(
+		Expect(eventsWith(w.newEvents(), "Volume")).To(ContainElement(And(
 			HavePrefix("Warning VolumeFailedDelete"), ContainSubstring("its data stays in the memory of node node-a"))))
 	})
 
@@ -153,7 +153,7 @@ var _ = Describe("A volume that Stowage made", func() {
 
 		expectPhase(w, pv, corev1.VolumeReleased)
 		Expect(w.storage.Len()).To(Equal(1))
-		Expect(w.told()).To(ContainElement(ContainSubstring("volume twin stands for the same storage")))
+		Expect(w.newEvents()).To(ContainElement(ContainSubstring("volume twin stands for the same storage")))
 	})
 
 	It("keeps its data while another volume object stands for it that the cache has not seen", func() {
@@ -167,7 +167,7 @@ var _ = Describe("A volume that Stowage made", func() {
 		w.settle()
 
 		Expect(w.storage.Len()).To(Equal(1))
-		Expect(w.told()).To(ContainElement(ContainSubstring("volume twin stands for the same storage")))
+		Expect(w.newEvents()).To(ContainElement(ContainSubstring("volume twin stands for the same storage")))
 	})
 
 	It("is not deleted after a person reserved it for another claim, though the cache is behind", func() {
@@ -191,7 +191,7 @@ var _ = Describe("A volume that Stowage made", func() {
 
 	It("is not deleted in scope=classes while it is reserved, though it is Released still", func() {
 		w := newWorld(reconciler.ClassesScope)
-		claim := Claim(InClass("disks"), askedOf(stowagev1alpha1.LocalDriver))
+		claim := Claim(InClass("disks"), requestedFrom(stowagev1alpha1.LocalDriver))
 		w.create(LocalBackend("disks", retaining), claim)
 		w.settle()
 		pv := Volume(provisioned.VolumeID(claim))

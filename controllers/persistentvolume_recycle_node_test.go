@@ -21,7 +21,7 @@ var _ = Describe("A volume of policy Recycle on a node", func() {
 		Expect(pv.Spec.ClaimRef).To(BeNil())
 		Expect(agent.files).To(BeEmpty())
 		Expect(w.all(&stowagev1alpha1.LocalRecyclingList{})).To(BeEmpty())
-		Expect(tellingOf(w.told(), "VolumeRecycled")).To(HaveLen(1))
+		Expect(eventsWith(w.newEvents(), "VolumeRecycled")).To(HaveLen(1))
 
 		next := Claim(ClaimNamed("next"), InClass(""))
 		w.create(next)
@@ -86,7 +86,7 @@ var _ = Describe("A volume of policy Recycle on a node", func() {
 			agent.settle()
 			expectPhase(w, pv, corev1.VolumeFailed)
 			Expect(pv.Status.Message).To(And(ContainSubstring(message), ContainSubstring("remove its data by hand, then take spec.claimRef off")))
-			Expect(tellingOf(w.told(), "VolumeFailedRecycle")).To(HaveLen(1))
+			Expect(eventsWith(w.newEvents(), "VolumeFailedRecycle")).To(HaveLen(1))
 			Expect(agent.files).To(HaveKey(scratch))
 			Expect(w.all(&stowagev1alpha1.LocalRecyclingList{})).To(BeEmpty())
 		},
@@ -121,7 +121,7 @@ var _ = Describe("A volume of policy Recycle on a node", func() {
 		w.delete(Claim())
 		agent.settle()
 		expectPhase(w, pv, corev1.VolumeReleased)
-		Expect(tellingOf(w.told(), "VolumeRecycle")).To(ContainElement(ContainSubstring("on node n1: as told by the agent")))
+		Expect(eventsWith(w.newEvents(), "VolumeRecycle")).To(ContainElement(ContainSubstring("on node n1: as told by the agent")))
 
 		agent.problem = ""
 		agent.settle()
@@ -133,7 +133,7 @@ var _ = Describe("A volume of policy Recycle on a node", func() {
 		w.delete(Claim())
 		w.settle()
 		w.settle()
-		Expect(tellingOf(w.told(), "VolumeRecycle")).To(ConsistOf(ContainSubstring("node agent of n1 is asked")))
+		Expect(eventsWith(w.newEvents(), "VolumeRecycle")).To(ConsistOf(ContainSubstring("node agent of n1 is asked")))
 		agent.settle()
 		expectPhase(w, pv, corev1.VolumeAvailable)
 	})
@@ -144,7 +144,7 @@ var _ = Describe("A volume of policy Recycle on a node", func() {
 		w.delete(Claim())
 		agent.settle()
 		agent.settle()
-		Expect(tellingOf(w.told(), "VolumeFailedRecycle")).To(ConsistOf(ContainSubstring("no node has the label")))
+		Expect(eventsWith(w.newEvents(), "VolumeFailedRecycle")).To(ConsistOf(ContainSubstring("no node has the label")))
 		w.create(Node("n1"))
 		agent.settle()
 		expectPhase(w, pv, corev1.VolumeAvailable)
@@ -179,6 +179,6 @@ func recyclingOnNode(options ...func(*corev1.PersistentVolume)) (*world, *janito
 	w.create(Node("n1"), claim, pv)
 	w.settle()
 	expectBound(w, claim, pv)
-	w.told()
+	w.newEvents()
 	return w, &janitor{w: w, files: map[string]string{scratch: "data"}}, pv
 }

@@ -62,7 +62,7 @@ var _ = Describe("A claim and static volumes", func() {
 			"Message": HavePrefix("3 volumes without a class: 2 too small (largest 5Gi: a, need 10Gi), " +
 				"1 reserved for default/other; create a volume that fits"),
 		}))
-		Expect(w.told()).To(ConsistOf(ContainSubstring("FailedBinding 3 volumes")))
+		Expect(w.newEvents()).To(ConsistOf(ContainSubstring("FailedBinding 3 volumes")))
 	})
 
 	It("gets the volume it names, and waits for one that isn't there", func() {
@@ -104,7 +104,7 @@ var _ = Describe("A claim and static volumes", func() {
 		claim, pv := Claim(), Volume("v")
 		w.create(claim, pv)
 		w.settle()
-		w.told()
+		w.newEvents()
 
 		update(w, pv, func(pv *corev1.PersistentVolume) { pv.Finalizers = nil })
 		w.delete(pv)
@@ -112,7 +112,7 @@ var _ = Describe("A claim and static volumes", func() {
 
 		w.get(claim)
 		Expect(claim.Status.Phase).To(Equal(corev1.ClaimLost))
-		Expect(w.told()).To(ConsistOf(ContainSubstring("ClaimLost")))
+		Expect(w.newEvents()).To(ConsistOf(ContainSubstring("ClaimLost")))
 	})
 
 	It("never shares its volume with another claim", func() {

@@ -50,7 +50,7 @@ var _ = Describe("The growth of a claim", func() {
 		_ = w.round()
 		Expect(w.volumeOf(claim).Spec.Capacity.Storage().String()).To(Equal("1Gi"), "nobody knows that it has more")
 
-		w.ask(claim, "2Gi")
+		w.requestSize(claim, "2Gi")
 
 		expectExpanded(w, claim, "2Gi")
 	})
@@ -60,7 +60,7 @@ var _ = Describe("The growth of a claim", func() {
 		claim := w.boundClaim()
 		w.serve(byName{"disks": rounding{w.storage}})
 
-		w.ask(claim, "1500Mi")
+		w.requestSize(claim, "1500Mi")
 
 		expectExpanded(w, claim, "2Gi")
 	})
@@ -70,7 +70,7 @@ var _ = Describe("The growth of a claim", func() {
 		claim := w.boundClaim()
 		w.serve(byName{"disks": idle{w.storage}})
 
-		w.ask(claim, "2Gi")
+		w.requestSize(claim, "2Gi")
 
 		Expect(w.volumeOf(claim).Spec.Capacity.Storage().String()).To(Equal("1Gi"))
 		Expect(claim.Status.Capacity.Storage().String()).To(Equal("1Gi"))
@@ -81,12 +81,12 @@ var _ = Describe("The growth of a claim", func() {
 		claim := Claim(InClass("disks"))
 		w.create(LocalBackend("disks"), claim)
 		w.settle()
-		w.told()
+		w.newEvents()
 
-		w.ask(claim, "2Gi")
+		w.requestSize(claim, "2Gi")
 
 		Expect(w.expansions()).To(BeEmpty())
-		Expect(w.told()).To(HaveExactElements(ContainSubstring("VolumeResizeFailed StorageClass disks does not let claims grow")))
+		Expect(w.newEvents()).To(HaveExactElements(ContainSubstring("VolumeResizeFailed StorageClass disks does not let claims grow")))
 	})
 
 	It("goes on where the class is gone since it was asked for", func() {
@@ -98,7 +98,7 @@ var _ = Describe("The growth of a claim", func() {
 		w.settle()
 		w.delete(class)
 
-		w.ask(claim, "2Gi")
+		w.requestSize(claim, "2Gi")
 
 		expectExpanded(w, claim, "2Gi")
 	})

@@ -36,7 +36,7 @@ var _ = Describe("A leader that sees an earlier cluster", func() {
 
 	It("takes nothing back from a claim that has grown further since", func() {
 		w.settle()
-		w.ask(claim, "3Gi")
+		w.requestSize(claim, "3Gi")
 		calls := len(w.expansions())
 
 		reconcileThere()

@@ -109,7 +109,7 @@ var _ = Describe("A claim that is to be a copy of another", func() {
 		w.settle()
 
 		Expect(w.condition(claim).Reason).To(Equal("WaitForPopulator"))
-		Expect(w.told()).To(ContainElement(ContainSubstring("external populator will provision the volume from Dump yesterday")))
+		Expect(w.newEvents()).To(ContainElement(ContainSubstring("external populator will provision the volume from Dump yesterday")))
 		Expect(w.storage.Len()).To(BeZero())
 		w.create(Volume("filled", OfClass("disks"), ReservedTo("data")))
 		w.settle()

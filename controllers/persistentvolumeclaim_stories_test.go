@@ -94,6 +94,6 @@ var _ = Describe("A claim whose volume the cache has not seen", func() {
 
 		Expect(err).NotTo(HaveOccurred())
 		expectBound(w, claim, pv)
-		Expect(w.told()).NotTo(ContainElement(ContainSubstring("ClaimLost")))
+		Expect(w.newEvents()).NotTo(ContainElement(ContainSubstring("ClaimLost")))
 	})
 })

@@ -21,13 +21,13 @@ var _ = Describe("A claim that was placed in a zone that its class doesn't allow
 	for _, scope := range []reconciler.Scope{reconciler.ClusterScope, reconciler.ClassesScope} {
 		It("goes back to the scheduler, with nothing begun, in scope="+string(scope), func() {
 			w := newZonedWorld(scope, "b")
-			claim := Claim(InClass("cloud"), placedOn("node-1"), askedOf(stowagev1alpha1.GCEDriver))
+			claim := Claim(InClass("cloud"), placedOn("node-1"), requestedFrom(stowagev1alpha1.GCEDriver))
 			w.create(claim)
 
 			w.settle()
 
 			expectUnbegun(w, claim)
-			Expect(tellingOf(w.told(), told)).To(HaveLen(1))
+			Expect(eventsWith(w.newEvents(), told)).To(HaveLen(1))
 			Expect(provisioned.AttemptOf(claim)).To(Equal(1))
 
 			place(w, claim, "node-2")

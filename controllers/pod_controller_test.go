@@ -38,7 +38,7 @@ var _ = Describe("A pod's generic ephemeral volume", func() {
 
 		w.get(foreign)
 		Expect(foreign.OwnerReferences).To(BeEmpty())
-		Expect(w.told()).To(ConsistOf(ContainSubstring("FailedBinding volume scratch needs a claim named worker-scratch, which exists")))
+		Expect(w.newEvents()).To(ConsistOf(ContainSubstring("FailedBinding volume scratch needs a claim named worker-scratch, which exists")))
 	})
 
 	It("gets its claim when the claim that had the name is gone", func() {
@@ -68,7 +68,7 @@ var _ = Describe("A pod's generic ephemeral volume", func() {
 
 		Expect(err).To(MatchError(errInjected))
 		Expect(w.gone(Claim(ClaimNamed("worker-second")))).To(BeFalse())
-		Expect(w.told()).To(ConsistOf(ContainSubstring("FailedBinding creating claim default/worker-scratch")))
+		Expect(w.newEvents()).To(ConsistOf(ContainSubstring("FailedBinding creating claim default/worker-scratch")))
 	})
 
 	It("is nothing to a claim that something else named Pod owns", func() {

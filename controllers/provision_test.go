@@ -31,7 +31,7 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 		Expect(pv.Spec.StorageClassName).To(Equal("disks"))
 		Expect(pv.Spec.PersistentVolumeReclaimPolicy).To(Equal(corev1.PersistentVolumeReclaimDelete))
 		Expect(pv.Finalizers).To(ContainElement(stowagev1alpha1.ReclaimFinalizer))
-		Expect(w.told()).To(ContainElement(ContainSubstring("ProvisioningSucceeded")))
+		Expect(w.newEvents()).To(ContainElement(ContainSubstring("ProvisioningSucceeded")))
 	})
 
 	It("takes five writes to be provisioned, and one to count the volume", func() {
@@ -91,7 +91,7 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 			condition := w.condition(claim)
 			Expect(condition.Reason).To(Equal("ProvisioningFailed"))
 			Expect(condition.Message).To(ContainSubstring(reason))
-			Expect(w.told()).To(ContainElement(ContainSubstring("Warning ProvisioningFailed")))
+			Expect(w.newEvents()).To(ContainElement(ContainSubstring("Warning ProvisioningFailed")))
 			Expect(w.storage.Len()).To(BeZero())
 			Expect(claim.Finalizers).NotTo(ContainElement(stowagev1alpha1.ProvisioningFinalizer))
 		},
@@ -257,7 +257,7 @@ var _ = Describe("In scope=classes", func() {
 		Expect(claim.Spec.VolumeName).To(BeEmpty())
 		Expect(claim.Status.Conditions).To(BeEmpty())
 		Expect(claim.Finalizers).NotTo(ContainElement(stowagev1alpha1.ProvisioningFinalizer))
-		Expect(tellingOf(w.told(), "ProvisioningSucceeded")).To(HaveLen(1))
+		Expect(eventsWith(w.newEvents(), "ProvisioningSucceeded")).To(HaveLen(1))
 	})
 
 	It("static volumes and their claims are kube-controller-manager's", func() {

@@ -248,13 +248,13 @@ func (s *stage) problems() []string {
 }
 
 func (s *stage) compareEvents() []string {
-	s.heard = append(s.heard, s.told()...)
+	s.heard = append(s.heard, s.newEvents()...)
 	var problems []string
 	for _, want := range s.row.WantEvents {
 		// The first two words; what follows is upstream's to say.
 		kind, rest, _ := strings.Cut(want, " ")
 		reason, _, _ := strings.Cut(rest, " ")
-		if len(tellingOf(append([]string{}, s.heard...), kind+" "+reason)) == 0 {
+		if len(eventsWith(append([]string{}, s.heard...), kind+" "+reason)) == 0 {
 			problems = append(problems, fmt.Sprintf("no event %q, only %q", want, s.heard))
 		}
 	}

@@ -38,7 +38,7 @@ const (
 	// maxRounds is how many passes over everything a world may need to come to rest.
 	maxRounds = 30
 	// unshown is the number of writes after which the index has never been fed.
-	unshown = -1
+	unfed = -1
 	// forceDetachAfter is the manager's default.
 	forceDetachAfter = 6 * time.Minute
 )
@@ -59,8 +59,8 @@ type world struct {
 	served *opener.Opener
 	views  views
 	// shown are the objects that the claims' reconciler was shown last, after so many writes.
-	shown      []client.Object
-	shownAfter int
+	fed      []client.Object
+	fedAfter int
 
 	claims   *persistentvolumeclaim.Reconciler
 	volumes  *persistentvolume.Reconciler
@@ -94,7 +94,7 @@ func newWorld(scope reconciler.Scope) *world {
 
 // restart forgets all that reconcilers keep in memory.
 func (w *world) restart() {
-	w.events, w.shown, w.shownAfter = events.NewFakeRecorder(10000), nil, unshown
+	w.events, w.fed, w.fedAfter = events.NewFakeRecorder(10000), nil, unfed
 	w.served = &opener.Opener{Registry: backend.NewRegistry(
 		fake.Kind{For: stowagev1alpha1.LocalType, Backend: w.storage}, fake.Kind{For: stowagev1alpha1.GCEType, Backend: w.storage})}
 	w.views = newViews(w)
@@ -161,7 +161,7 @@ func (w *world) settleBy(round func() error) {
 // round runs all reconcilers once over all objects.
 func (w *world) round() error {
 	ctx := context.Background()
-	w.shownAfter = unshown
+	w.fedAfter = unfed
 	var failures []error
 	for _, object := range w.all(&stowagev1alpha1.StorageBackendList{}) {
 		_, err := w.backends.Reconcile(ctx, wake.Request(object))
@@ -198,34 +198,34 @@ func (w *world) round() error {
 
 // feedWrites feeds the index after a write. Nothing else changes an object within a round.
 func (w *world) feedWrites() {
-	if w.shownAfter != w.written {
+	if w.fedAfter != w.written {
 		w.feedIndex()
 	}
 }
 
 // feedIndex does what the informer does.
 func (w *world) feedIndex() {
-	w.shownAfter = w.written
+	w.fedAfter = w.written
 	objects := append(w.all(&corev1.PersistentVolumeList{}), w.all(&corev1.PersistentVolumeClaimList{})...)
 	there := map[types.UID]bool{}
 	for _, object := range objects {
 		there[object.GetUID()] = true
 	}
-	for _, object := range w.shown {
+	for _, object := range w.fed {
 		if !there[object.GetUID()] {
-			w.show(object, true)
+			w.feed(object, true)
 		}
 	}
 	for _, object := range objects {
-		w.show(object, false)
+		w.feed(object, false)
 	}
-	w.shown = objects
+	w.fed = objects
 }
 
-func (w *world) show(object client.Object, gone bool) {
+func (w *world) feed(object client.Object, gone bool) {
 	switch typed := object.(type) {
 	case *corev1.PersistentVolumeClaim:
-		w.claims.NoteAsking(typed, gone)
+		w.claims.UpdatePreBound(typed, gone)
 	case *corev1.PersistentVolume:
 		if gone {
 			w.claims.Index.Remove(typed.Name)
@@ -292,7 +292,7 @@ func (w *world) condition(claim *corev1.PersistentVolumeClaim) corev1.Persistent
 }
 
 // told are the events sent since it was last asked.
-func (w *world) told() []string {
+func (w *world) newEvents() []string {
 	var told []string
 	for {
 		select {

@@ -108,7 +108,7 @@ func (k *keys) watch(name, from string, read *knownKey) {
 		defer stop()
 		defer watching.Stop()
 		for event := range watching.ResultChan() {
-			if told, is := event.Object.(*corev1.Secret); !is || told.Name == name {
+			if secret, is := event.Object.(*corev1.Secret); !is || secret.Name == name {
 				break
 			}
 		}

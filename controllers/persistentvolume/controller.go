@@ -132,7 +132,7 @@ func (r *Reconciler) ensurePhase(ctx context.Context, pv *corev1.PersistentVolum
 // ensureAvailable sets a free volume to Available, unless a claim is about to be bound to it:
 // the two writes would conflict.
 func (r *Reconciler) ensureAvailable(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
-	if pv.Status.Phase != corev1.VolumeAvailable && pv.DeletionTimestamp.IsZero() && r.index.Promised(pv.Name) {
+	if pv.Status.Phase != corev1.VolumeAvailable && pv.DeletionTimestamp.IsZero() && r.index.Reserved(pv.Name) {
 		return true, ctrl.Result{RequeueAfter: wake.AfterContention}, nil
 	}
 	return false, ctrl.Result{}, patch.SetPhase(ctx, r.client, pv, corev1.VolumeAvailable, "")
@@ -239,7 +239,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfClaim), builder.WithPredicates(NewTies)).
 		Watches(&stowagev1alpha1.LocalVolume{}, handler.EnqueueRequestsFromMapFunc(r.volumeOfLocalVolume)).
 		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfBackend), wake.OnlyNewSpecs()).
-		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(reclaim.VolumeOfAttachment), builder.WithPredicates(wake.OnlyEnds)).
+		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(reclaim.VolumeOfAttachment), builder.WithPredicates(wake.OnlyDeleted)).
 		WatchesRawSource(source.Func(r.waking.Start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: volumeWorkers})
 	if r.scope == reconciler.ClusterScope {

@@ -103,11 +103,11 @@ func New(deps reconciler.Dependencies) *Reconciler {
 // Reconcile brings one claim as far as it can go now.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	claim := &corev1.PersistentVolumeClaim{}
-	scope := &step.Scope{Claim: claim, Wish: binder.Wish{Claim: claim}}
+	scope := &step.Scope{Claim: claim, Request: binder.ClaimRequest{Claim: claim}}
 	// A tentative reservation that the claim did not use goes to the next claim.
 	defer func() {
-		if !scope.Asked {
-			r.Index.Leave(request.NamespacedName)
+		if !scope.Searched {
+			r.Index.RemovePending(request.NamespacedName)
 		}
 	}()
 	if err := r.client.Get(ctx, request.NamespacedName, claim); err != nil {
@@ -116,15 +116,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.patience.forget(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	for _, bringFurther := range r.steps(claim) {
-		waiting, err := bringFurther(ctx, scope)
+	for _, run := range r.steps(claim) {
+		waiting, err := run(ctx, scope)
 		switch {
 		case apierrors.IsConflict(err):
 			return ctrl.Result{RequeueAfter: wake.AfterConflict}, nil
 		case err != nil:
 			return ctrl.Result{}, err
 		case waiting != nil:
-			return r.tell(ctx, claim, waiting)
+			return r.report(ctx, claim, waiting)
 		}
 	}
 	r.patience.forget(request.NamespacedName)
@@ -143,13 +143,13 @@ func (r *Reconciler) steps(claim *corev1.PersistentVolumeClaim) []step.Func {
 		return []step.Func{r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers, r.expander.Expand}
 	case r.scope == reconciler.ClassesScope:
 		return []step.Func{
-			r.provisioner.AwaitProvisionRequest, r.provisioner.FindMadeVolume, r.findClass, r.findNode, r.provisioner.Provision, r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers,
+			r.provisioner.AwaitProvisionRequest, r.provisioner.FindProvisionedVolume, r.findClass, r.findNode, r.provisioner.Provision, r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers,
 		}
 	case binder.Completed(claim):
 		return []step.Func{r.protector.EnsureProtected, r.ensureMigrated, r.binder.FindBoundVolume, r.binder.Bind, r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers, r.expander.Expand}
 	default:
 		return []step.Func{
-			r.protector.EnsureProtected, r.ensureMigrated, r.findClass, r.findNode, r.binder.FindVolume, r.binder.TellMismatches, r.assignDefaultClass, r.provisioner.Provision, r.binder.Bind,
+			r.protector.EnsureProtected, r.ensureMigrated, r.findClass, r.findNode, r.binder.FindVolume, r.binder.ReportMismatches, r.assignDefaultClass, r.provisioner.Provision, r.binder.Bind,
 		}
 	}
 }
@@ -165,11 +165,11 @@ func (r *Reconciler) findNode(ctx context.Context, scope *step.Scope) (*step.Wai
 		return nil, err
 	}
 	if name == "" {
-		scope.Wish.Delayed = true
+		scope.Request.Delayed = true
 		return nil, nil
 	}
 	// The scheduler writes the annotation if no existing volume suits the pod.
-	scope.Wish.Provisioning = scope.Claim.Annotations[step.AnnSelectedNode] != "" && scope.Class.Provisioner != provisioning.NoProvisioner
+	scope.Request.Provisioning = scope.Claim.Annotations[step.AnnSelectedNode] != "" && scope.Class.Provisioner != provisioning.NoProvisioner
 	node := &corev1.Node{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -177,7 +177,7 @@ func (r *Reconciler) findNode(ctx context.Context, scope *step.Scope) (*step.Wai
 		}
 		return nil, fmt.Errorf("reading node %s: %w", name, err)
 	}
-	scope.Wish.Node = node
+	scope.Request.Node = node
 	return nil, nil
 }
 

@@ -20,7 +20,7 @@ const (
 	refreshAfter = time.Second
 	refreshEach  = 50 * time.Millisecond
 	// UntilTold is how long a backend works before the claim's condition says so.
-	UntilTold = 2 * time.Second
+	UntilReported = 2 * time.Second
 	// roomEach is the interval between claims that wait for free space, and roomRest the
 	// minimum for a backend's round. Agents may report free space at any time.
 	roomEach, roomRest = 10 * time.Millisecond, time.Second
@@ -63,7 +63,7 @@ func (r *Reconciler) enqueueForRefresh(pv *corev1.PersistentVolume, queue wake.Q
 	if r.refresh.left(class) > 0 {
 		return
 	}
-	waiting := r.Index.Waiting(class)
+	waiting := r.Index.Pending(class)
 	quiet := refreshAfter + time.Duration(len(waiting))*refreshEach
 	for i, claim := range waiting {
 		queue.AddAfter(reconcile.Request{NamespacedName: claim}, quiet+quiet*time.Duration(i)/time.Duration(len(waiting)))

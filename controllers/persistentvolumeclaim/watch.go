@@ -37,7 +37,7 @@ import (
 func (r *Reconciler) ClaimEvents() handler.EventHandler {
 	note := func(ctx context.Context, object client.Object, gone bool, queue wake.Queue) {
 		claim := object.(*corev1.PersistentVolumeClaim)
-		if r.NoteAsking(claim, gone) {
+		if r.UpdatePreBound(claim, gone) {
 			r.enqueueNaming(ctx, claim.Spec.VolumeName, queue)
 		}
 	}
@@ -99,15 +99,15 @@ func withoutConditions(status corev1.PersistentVolumeClaimStatus) corev1.Persist
 
 // NoteAsking updates the index with a claim's spec.volumeName. It reports whether others that
 // name the volume may have it now.
-func (r *Reconciler) NoteAsking(claim *corev1.PersistentVolumeClaim, gone bool) (freed bool) {
+func (r *Reconciler) UpdatePreBound(claim *corev1.PersistentVolumeClaim, gone bool) (freed bool) {
 	going := !claim.DeletionTimestamp.IsZero() && !binder.Completed(claim)
 	if gone || going || claim.Spec.VolumeName != "" {
-		r.Index.Leave(client.ObjectKeyFromObject(claim))
+		r.Index.RemovePending(client.ObjectKeyFromObject(claim))
 	}
 	if gone || going || claim.Spec.VolumeName == "" {
-		return r.Index.Unask(claim)
+		return r.Index.RemovePreBound(claim)
 	}
-	r.Index.Ask(claim)
+	r.Index.AddPreBound(claim)
 	return false
 }
 
@@ -161,7 +161,7 @@ func enqueueReferredClaim(pv *corev1.PersistentVolume, queue wake.Queue) {
 
 // waitingClaims returns the unbound claims of a class. They are shared with the cache and must
 // not be changed.
-func (r *Reconciler) waitingClaims(ctx context.Context, class string) []corev1.PersistentVolumeClaim {
+func (r *Reconciler) pendingClaims(ctx context.Context, class string) []corev1.PersistentVolumeClaim {
 	claims := &corev1.PersistentVolumeClaimList{}
 	if err := r.client.List(ctx, claims, client.MatchingFields{index.ClaimsByClass: index.ClassKey(class)}, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing waiting claims", "class", class)
@@ -172,9 +172,9 @@ func (r *Reconciler) waitingClaims(ctx context.Context, class string) []corev1.P
 // claimsWaitingForClass wakes the claims of a class and, if it is the default, those without a
 // class.
 func (r *Reconciler) claimsWaitingForClass(ctx context.Context, class client.Object) []reconcile.Request {
-	requests := wake.Requests(r.waitingClaims(ctx, class.GetName()))
+	requests := wake.Requests(r.pendingClaims(ctx, class.GetName()))
 	if storageclass.IsDefault(class.(*storagev1.StorageClass)) {
-		requests = append(requests, wake.Requests(r.waitingClaims(ctx, ""))...)
+		requests = append(requests, wake.Requests(r.pendingClaims(ctx, ""))...)
 	}
 	return requests
 }
@@ -205,7 +205,7 @@ func (r *Reconciler) claimsOfClassesWith(ctx context.Context, name string) []rec
 	var requests []reconcile.Request
 	for i := range classes.Items {
 		if classes.Items[i].Parameters[stowagev1alpha1.BackendParameter] == name {
-			requests = append(requests, wake.Requests(r.waitingClaims(ctx, classes.Items[i].Name))...)
+			requests = append(requests, wake.Requests(r.pendingClaims(ctx, classes.Items[i].Name))...)
 		}
 	}
 	return requests
@@ -221,7 +221,7 @@ func (r *Reconciler) claimsWaitingForNode(ctx context.Context, _ client.Object) 
 	var requests []reconcile.Request
 	for i := range classes.Items {
 		if storageclass.WaitsForConsumer(&classes.Items[i]) || backend.IsOurs(classes.Items[i].Provisioner) {
-			requests = append(requests, wake.Requests(r.waitingClaims(ctx, classes.Items[i].Name))...)
+			requests = append(requests, wake.Requests(r.pendingClaims(ctx, classes.Items[i].Name))...)
 		}
 	}
 	return requests

@@ -123,7 +123,7 @@ func (r *Reconciler) patch(ctx context.Context, class, before *storagev1.VolumeA
 // SetupWithManager watches classes, and claims and volumes that stop to name one.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	named := handler.EnqueueRequestsFromMapFunc(attributesClasses)
-	lettingGo := builder.WithPredicates(predicate.Funcs{
+	dropped := builder.WithPredicates(predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			return !slices.Equal(index.AttributesOf(e.ObjectOld), index.AttributesOf(e.ObjectNew))
@@ -132,8 +132,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("volumeattributesclass").
 		For(&storagev1.VolumeAttributesClass{}).
-		Watches(&corev1.PersistentVolumeClaim{}, named, lettingGo).
-		Watches(&corev1.PersistentVolume{}, named, lettingGo).
+		Watches(&corev1.PersistentVolumeClaim{}, named, dropped).
+		Watches(&corev1.PersistentVolume{}, named, dropped).
 		Complete(r)
 }
 

@@ -14,7 +14,7 @@ type Last struct {
 }
 
 // IsNews stores a text and reports whether it differs from the last one.
-func (t *Last) IsNews(of types.NamespacedName, text string) bool {
+func (t *Last) IsNew(of types.NamespacedName, text string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.texts[of] == text {

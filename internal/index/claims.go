@@ -33,7 +33,7 @@ func VolumeOf(claim *corev1.PersistentVolumeClaim) []string {
 }
 
 // WaitingClass is the index value of an unbound claim: its class.
-func WaitingClass(claim *corev1.PersistentVolumeClaim) []string {
+func PendingClass(claim *corev1.PersistentVolumeClaim) []string {
 	if binder.Completed(claim) {
 		return nil
 	}
@@ -44,7 +44,7 @@ func WaitingClass(claim *corev1.PersistentVolumeClaim) []string {
 func ClassKey(class string) string { return "class/" + class }
 
 // AwaitedSource returns the name of the claim that an unbound claim's volume is cloned from.
-func AwaitedSource(claim *corev1.PersistentVolumeClaim) []string {
+func SourceOf(claim *corev1.PersistentVolumeClaim) []string {
 	source := provisioned.DataSource(claim)
 	if source == nil || source.Kind != provisioned.ClaimKind || claim.Spec.VolumeName != "" {
 		return nil

@@ -50,13 +50,13 @@ func Add(ctx context.Context, indexer client.FieldIndexer) error {
 	}{
 		{&corev1.Pod{}, PodsByClaim, func(object client.Object) []string { return ClaimsOf(object.(*corev1.Pod)) }},
 		{&corev1.PersistentVolumeClaim{}, ClaimsByClass, func(object client.Object) []string {
-			return WaitingClass(object.(*corev1.PersistentVolumeClaim))
+			return PendingClass(object.(*corev1.PersistentVolumeClaim))
 		}},
 		{&corev1.PersistentVolumeClaim{}, ClaimsByVolume, func(object client.Object) []string {
 			return VolumeOf(object.(*corev1.PersistentVolumeClaim))
 		}},
 		{&corev1.PersistentVolumeClaim{}, ClaimsBySource, func(object client.Object) []string {
-			return AwaitedSource(object.(*corev1.PersistentVolumeClaim))
+			return SourceOf(object.(*corev1.PersistentVolumeClaim))
 		}},
 		{&corev1.PersistentVolumeClaim{}, ClaimsByPod, func(object client.Object) []string {
 			return PodOf(object.(*corev1.PersistentVolumeClaim))

@@ -23,24 +23,24 @@ type Reads[Key comparable, Value any] struct {
 	// pause is the longest pause between reads that follow each other; see Paced.
 	pause time.Duration
 
-	mu    sync.Mutex
-	going map[Key]*one[Value]
+	mu      sync.Mutex
+	current map[Key]*call[Value]
 }
 
 // one is a read, under way or to come.
-type one[Value any] struct {
-	begun bool
-	done  chan struct{}
-	value Value
-	err   error
+type call[Value any] struct {
+	started bool
+	done    chan struct{}
+	value   Value
+	err     error
 	// next is for those who asked while this one was under way.
-	next *one[Value]
+	next *call[Value]
 }
 
 // New returns reads of what keys stand for, by a function that may be called for several
 // keys at once.
 func New[Key comparable, Value any](read func(context.Context, Key) (Value, error)) *Reads[Key, Value] {
-	return &Reads[Key, Value]{read: read, going: map[Key]*one[Value]{}}
+	return &Reads[Key, Value]{read: read, current: map[Key]*call[Value]{}}
 }
 
 // Paced has reads that follow each other pause for as long as one takes, so that a costly
@@ -62,28 +62,28 @@ func (r *Reads[Key, Value]) Get(ctx context.Context, key Key) (value Value, err 
 	}
 }
 
-func (r *Reads[Key, Value]) join(ctx context.Context, key Key) *one[Value] {
+func (r *Reads[Key, Value]) join(ctx context.Context, key Key) *call[Value] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	going, under := r.going[key]
-	if !under {
-		first := &one[Value]{done: make(chan struct{})}
-		r.going[key] = first
+	current, found := r.current[key]
+	if !found {
+		first := &call[Value]{done: make(chan struct{})}
+		r.current[key] = first
 		// Whoever asked first may leave before the others.
 		go r.run(context.WithoutCancel(ctx), key, first)
 		return first
 	}
-	if !going.begun {
-		return going
+	if !current.started {
+		return current
 	}
-	if going.next == nil {
-		going.next = &one[Value]{done: make(chan struct{})}
+	if current.next == nil {
+		current.next = &call[Value]{done: make(chan struct{})}
 	}
-	return going.next
+	return current.next
 }
 
 // run reads until nobody waits any more.
-func (r *Reads[Key, Value]) run(ctx context.Context, key Key, current *one[Value]) {
+func (r *Reads[Key, Value]) run(ctx context.Context, key Key, current *call[Value]) {
 	for current != nil {
 		began := r.begin(current)
 		r.finish(ctx, key, current)
@@ -95,27 +95,27 @@ func (r *Reads[Key, Value]) run(ctx context.Context, key Key, current *one[Value
 }
 
 // begin closes a read to those who ask from now on.
-func (r *Reads[Key, Value]) begin(current *one[Value]) time.Time {
+func (r *Reads[Key, Value]) begin(current *call[Value]) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	current.begun = true
+	current.started = true
 	return time.Now()
 }
 
-func (r *Reads[Key, Value]) finish(ctx context.Context, key Key, current *one[Value]) {
+func (r *Reads[Key, Value]) finish(ctx context.Context, key Key, current *call[Value]) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	defer close(current.done)
 	current.value, current.err = r.read(ctx, key)
 }
 
-func (r *Reads[Key, Value]) following(key Key, ended *one[Value]) *one[Value] {
+func (r *Reads[Key, Value]) following(key Key, ended *call[Value]) *call[Value] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if ended.next == nil {
-		delete(r.going, key)
+		delete(r.current, key)
 		return nil
 	}
-	r.going[key] = ended.next
+	r.current[key] = ended.next
 	return ended.next
 }

@@ -23,7 +23,7 @@ func (i *Instants) Since(name string, now time.Time) time.Time {
 }
 
 // Note records now.
-func (i *Instants) Note(name string, now time.Time) {
+func (i *Instants) Record(name string, now time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.set(name, now)

@@ -33,7 +33,7 @@ func WithoutVersion(metadata metav1.ObjectMeta) metav1.ObjectMeta {
 }
 
 // OnlyEnds passes deleted attachments: another attachment may wait for the deletion.
-var OnlyEnds = predicate.Funcs{
+var OnlyDeleted = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(event.UpdateEvent) bool { return false },
 }

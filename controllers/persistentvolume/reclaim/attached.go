@@ -76,7 +76,7 @@ func (r *Reclaimer) detached(ctx context.Context, pv *corev1.PersistentVolume) e
 
 // detachedIndeed checks attachments and nodes, live. A node may use a volume although its
 // attachment is gone, because a person may have removed the finalizer.
-func (r *Reclaimer) detachedIndeed(ctx context.Context, pv *corev1.PersistentVolume) error {
+func (r *Reclaimer) detachedLive(ctx context.Context, pv *corev1.PersistentVolume) error {
 	if !attachintent.NeedsAttach(pv) {
 		return nil
 	}

@@ -163,7 +163,7 @@ func (r *Reclaimer) removeStorage(ctx context.Context, pv *corev1.PersistentVolu
 		err := r.client.Delete(ctx, pv, client.Preconditions{UID: &pv.UID, ResourceVersion: &pv.ResourceVersion})
 		return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "deleting volume %s", pv.Name)
 	}
-	if err := r.unusedIndeed(ctx, pv); err != nil {
+	if err := r.unusedLive(ctx, pv); err != nil {
 		return r.waitOrFail(pv, err)
 	}
 	if err := opened.Delete(ctx, pv.Spec.CSI.VolumeHandle); err != nil {
@@ -173,16 +173,16 @@ func (r *Reclaimer) removeStorage(ctx context.Context, pv *corev1.PersistentVolu
 	if err != nil {
 		return r.waitOrFail(pv, err)
 	}
-	if err := r.letGo(ctx, pv); err != nil {
+	if err := r.release(ctx, pv); err != nil {
 		return ctrl.Result{}, err
 	}
-	r.tellEnd(pv, object, remains)
+	r.recordEnd(pv, object, remains)
 	return ctrl.Result{}, nil
 }
 
 // tellEnd records what became of a volume's storage. A backend without a record of it removed
 // nothing.
-func (r *Reclaimer) tellEnd(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend, remains string) {
+func (r *Reclaimer) recordEnd(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend, remains string) {
 	if remains != "" {
 		r.events.Eventf(pv, nil, corev1.EventTypeWarning, "VolumeFailedDelete", "Delete",
 			"volume %s goes, and its data stays in %s: StorageBackend %s has no record of it any more. Remove it by hand, or make a PersistentVolume "+
@@ -212,7 +212,7 @@ func (r *Reclaimer) backendFor(ctx context.Context, pv *corev1.PersistentVolume)
 // waitOrFail records what the removal of storage waits for, or why it failed.
 func (r *Reclaimer) waitOrFail(pv *corev1.PersistentVolume, err error) (ctrl.Result, error) {
 	if backend.Unfinished(err) {
-		r.tell(pv, corev1.EventTypeNormal, "VolumeDelete", err)
+		r.record(pv, corev1.EventTypeNormal, "VolumeDelete", err)
 		return ctrl.Result{RequeueAfter: wake.WithoutAnswer}, nil
 	}
 	return ctrl.Result{}, r.failDelete(pv, err)
@@ -221,20 +221,20 @@ func (r *Reclaimer) waitOrFail(pv *corev1.PersistentVolume, err error) (ctrl.Res
 // failDelete records on the volume why its storage is still there, and returns the error, so
 // that it is retried with backoff.
 func (r *Reclaimer) failDelete(pv *corev1.PersistentVolume, err error) error {
-	r.tell(pv, corev1.EventTypeWarning, "VolumeFailedDelete", err)
+	r.record(pv, corev1.EventTypeWarning, "VolumeFailedDelete", err)
 	return fmt.Errorf("deleting the storage of volume %s: %w", pv.Name, err)
 }
 
 // tell records an event of a volume's deletion, unless it equals the last one.
-func (r *Reclaimer) tell(pv *corev1.PersistentVolume, kind, reason string, err error) {
-	if r.recorded.IsNews(client.ObjectKeyFromObject(pv), err.Error()) {
+func (r *Reclaimer) record(pv *corev1.PersistentVolume, kind, reason string, err error) {
+	if r.recorded.IsNew(client.ObjectKeyFromObject(pv), err.Error()) {
 		r.events.Eventf(pv, nil, kind, reason, "Delete", "%v", err)
 	}
 }
 
 // letGo removes the reclaim finalizer of a volume without a claim, and that of its protection
 // with it: the last write.
-func (r *Reclaimer) letGo(ctx context.Context, pv *corev1.PersistentVolume) error {
+func (r *Reclaimer) release(ctx context.Context, pv *corev1.PersistentVolume) error {
 	before := pv.DeepCopy()
 	if !controllerutil.RemoveFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
 		return nil

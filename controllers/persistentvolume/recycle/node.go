@@ -19,7 +19,7 @@ import (
 )
 
 // errAsked means that the next step is the node agent's.
-var errAsked = errors.New("waiting for the node's agent")
+var errPending = errors.New("waiting for the node's agent")
 
 // +kubebuilder:rbac:groups=stowage.dev,resources=localrecyclings,verbs=get;list;watch;create;patch;delete
 
@@ -37,11 +37,11 @@ var errAsked = errors.New("waiting for the node's agent")
 func (r *Recycler) recycleOnNode(ctx context.Context, pv *corev1.PersistentVolume) (ctrl.Result, error) {
 	err := r.emptyOnNode(ctx, pv)
 	switch {
-	case errors.Is(err, errAsked):
-		r.tellRecycling(pv, corev1.EventTypeNormal, "VolumeRecycle", err)
+	case errors.Is(err, errPending):
+		r.record(pv, corev1.EventTypeNormal, "VolumeRecycle", err)
 		return ctrl.Result{RequeueAfter: wake.WithoutAnswer}, nil
 	case err != nil:
-		return r.recycleLater(ctx, pv, err)
+		return r.retryOrFail(ctx, pv, err)
 	}
 	if err := r.free(ctx, pv); err != nil {
 		return ctrl.Result{}, err
@@ -59,11 +59,11 @@ func (r *Recycler) emptyOnNode(ctx context.Context, pv *corev1.PersistentVolume)
 	err = r.live.Get(ctx, client.ObjectKeyFromObject(pv), recycling)
 	switch {
 	case apierrors.IsNotFound(err):
-		return r.askNode(ctx, pv, node)
+		return r.requestRecycling(ctx, pv, node)
 	case err != nil:
 		return fmt.Errorf("reading LocalRecycling %s: %w", pv.Name, err)
-	case !isAbout(recycling, pv, node):
-		if err := r.takeBack(ctx, recycling); err != nil {
+	case !matches(recycling, pv, node):
+		if err := r.withdraw(ctx, recycling); err != nil {
 			return err
 		}
 		return backend.InProgress.Errorf("what was asked of the node's agent before is taken back")
@@ -72,7 +72,7 @@ func (r *Recycler) emptyOnNode(ctx context.Context, pv *corev1.PersistentVolume)
 }
 
 // isAbout reports whether a LocalRecycling matches the current decision.
-func isAbout(recycling *stowagev1alpha1.LocalRecycling, pv *corev1.PersistentVolume, node string) bool {
+func matches(recycling *stowagev1alpha1.LocalRecycling, pv *corev1.PersistentVolume, node string) bool {
 	wanted := recyclingOf(pv, node)
 	wanted.Spec.Approved = recycling.Spec.Approved
 	return recycling.Spec == wanted.Spec && recycling.DeletionTimestamp.IsZero()
@@ -93,7 +93,7 @@ func recyclingOf(pv *corev1.PersistentVolume, node string) *stowagev1alpha1.Loca
 
 // askNode creates the LocalRecycling, by which the node's agent checks whether it can empty
 // the directory.
-func (r *Recycler) askNode(ctx context.Context, pv *corev1.PersistentVolume, node string) error {
+func (r *Recycler) requestRecycling(ctx context.Context, pv *corev1.PersistentVolume, node string) error {
 	err := r.client.Create(ctx, recyclingOf(pv, node))
 	switch {
 	case apierrors.IsInvalid(err):
@@ -106,7 +106,7 @@ func (r *Recycler) askNode(ctx context.Context, pv *corev1.PersistentVolume, nod
 }
 
 func awaitAgent(node string) error {
-	return fmt.Errorf("%w: Stowage's node agent of %s is asked to empty the directory", errAsked, node)
+	return fmt.Errorf("%w: Stowage's node agent of %s is asked to empty the directory", errPending, node)
 }
 
 // followUp acts on the agent's status. It approves a request of the agent: this pass decided
@@ -126,7 +126,7 @@ func (r *Recycler) followUp(ctx context.Context, pv *corev1.PersistentVolume, re
 	case stowagev1alpha1.ReasonNotSupported, stowagev1alpha1.ReasonPathOutsideRoot, stowagev1alpha1.ReasonNotADirectory:
 		return backend.Invalid.Errorf("the agent of node %s doesn't empty it: %s", recycling.Spec.NodeName, emptied.Message)
 	default:
-		return fmt.Errorf("%w: on node %s: %s", errAsked, recycling.Spec.NodeName, emptied.Message)
+		return fmt.Errorf("%w: on node %s: %s", errPending, recycling.Spec.NodeName, emptied.Message)
 	}
 }
 
@@ -160,12 +160,12 @@ func (r *Recycler) EndRecycling(ctx context.Context, volume string) error {
 	if err := r.client.Get(ctx, client.ObjectKey{Name: volume}, recycling); err != nil {
 		return wrap.Error(client.IgnoreNotFound(err), "reading LocalRecycling %s", volume)
 	}
-	return r.takeBack(ctx, recycling)
+	return r.withdraw(ctx, recycling)
 }
 
 // takeBack deletes a LocalRecycling. An agent that works on it stops at its next check. It
 // finishes what it does meanwhile before it starts another one for the same volume.
-func (r *Recycler) takeBack(ctx context.Context, recycling *stowagev1alpha1.LocalRecycling) error {
+func (r *Recycler) withdraw(ctx context.Context, recycling *stowagev1alpha1.LocalRecycling) error {
 	err := r.client.Delete(ctx, recycling, client.Preconditions{UID: &recycling.UID})
 	return wrap.Error(client.IgnoreNotFound(err), "deleting LocalRecycling %s", recycling.Name)
 }

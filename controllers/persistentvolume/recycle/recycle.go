@@ -69,10 +69,10 @@ func (r *Recycler) Recycle(ctx context.Context, pv *corev1.PersistentVolume) (ct
 		return ctrl.Result{}, err
 	}
 	if why := r.whyNotRecyclable(current); why != "" {
-		return ctrl.Result{}, r.giveUpRecycling(ctx, current, why)
+		return ctrl.Result{}, r.fail(ctx, current, why)
 	}
 	if err := r.checkUnused(ctx, current); err != nil {
-		return r.recycleLater(ctx, current, err)
+		return r.retryOrFail(ctx, current, err)
 	}
 	if pathOnNode(current) != "" {
 		return r.recycleOnNode(ctx, current)
@@ -81,7 +81,7 @@ func (r *Recycler) Recycle(ctx context.Context, pv *corev1.PersistentVolume) (ct
 		return ctrl.Result{}, err
 	}
 	if err := r.empty(ctx, current); err != nil {
-		return r.recycleLater(ctx, current, err)
+		return r.retryOrFail(ctx, current, err)
 	}
 	return ctrl.Result{}, r.free(ctx, current)
 }
@@ -152,31 +152,31 @@ func (r *Recycler) free(ctx context.Context, pv *corev1.PersistentVolume) error 
 
 // recycleLater records, once, why a volume is not recycled yet. A problem that only a person
 // can solve makes the volume Failed.
-func (r *Recycler) recycleLater(ctx context.Context, pv *corev1.PersistentVolume, err error) (ctrl.Result, error) {
+func (r *Recycler) retryOrFail(ctx context.Context, pv *corev1.PersistentVolume, err error) (ctrl.Result, error) {
 	switch {
 	case errors.Is(err, backend.Invalid):
-		return ctrl.Result{}, r.giveUpRecycling(ctx, pv, err.Error())
+		return ctrl.Result{}, r.fail(ctx, pv, err.Error())
 	case errors.Is(err, uses.ErrKept):
-		r.tellRecycling(pv, corev1.EventTypeNormal, "VolumeRecycle", err)
+		r.record(pv, corev1.EventTypeNormal, "VolumeRecycle", err)
 		return ctrl.Result{RequeueAfter: wake.WithoutAnswer}, nil
 	case errors.Is(err, backend.InProgress):
-		r.tellRecycling(pv, corev1.EventTypeNormal, "VolumeRecycle", err)
+		r.record(pv, corev1.EventTypeNormal, "VolumeRecycle", err)
 		return ctrl.Result{RequeueAfter: wake.AfterContention}, nil
 	case errors.Is(err, backend.Queued):
 		return ctrl.Result{RequeueAfter: wake.WithoutAnswer}, nil
 	}
-	r.tellRecycling(pv, corev1.EventTypeWarning, "VolumeFailedRecycle", err)
+	r.record(pv, corev1.EventTypeWarning, "VolumeFailedRecycle", err)
 	return ctrl.Result{}, fmt.Errorf("recycling volume %s: %w", pv.Name, err)
 }
 
-func (r *Recycler) tellRecycling(pv *corev1.PersistentVolume, kind, reason string, err error) {
-	if r.recorded.IsNews(client.ObjectKeyFromObject(pv), err.Error()) {
+func (r *Recycler) record(pv *corev1.PersistentVolume, kind, reason string, err error) {
+	if r.recorded.IsNew(client.ObjectKeyFromObject(pv), err.Error()) {
 		r.events.Eventf(pv, nil, kind, reason, "Recycle", "%v", err)
 	}
 }
 
 // giveUpRecycling sets a volume to Failed: a person has to act.
-func (r *Recycler) giveUpRecycling(ctx context.Context, pv *corev1.PersistentVolume, why string) error {
+func (r *Recycler) fail(ctx context.Context, pv *corev1.PersistentVolume, why string) error {
 	message := why + ": remove its data by hand, then take spec.claimRef off the PersistentVolume, or delete it"
 	if err := patch.SetPhase(ctx, r.client, pv, corev1.VolumeFailed, message); err != nil {
 		return err

@@ -52,11 +52,11 @@ func New(deps reconciler.Dependencies, open step.Open) *Expander {
 // Each is skipped if it already holds, so that a crash after any of them is resumed.
 func (r *Expander) Expand(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	claim := scope.Claim
-	pv, err := r.shownVolume(ctx, scope)
+	pv, err := r.cachedVolume(ctx, scope)
 	switch {
 	case err != nil || pv == nil || !binder.TiedTo(pv, claim):
 		return nil, err
-	case !asksForMore(claim):
+	case !requestsMore(claim):
 		return nil, r.forgetEarlierSize(ctx, claim, pv)
 	case !isServed(pv):
 		return r.leaveToExpander(ctx, claim, pv)
@@ -74,7 +74,7 @@ func (r *Expander) Expand(ctx context.Context, scope *step.Scope) (*step.Wait, e
 
 func (r *Expander) expandVolume(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) (*step.Wait, error) {
 	goal := goalOf(claim, pv)
-	if waiting, err := r.ensureExpansionNoted(ctx, claim, goal); waiting != nil || err != nil {
+	if waiting, err := r.ensureExpansionRecorded(ctx, claim, goal); waiting != nil || err != nil {
 		return waiting, err
 	}
 	opened, err := r.backendHolding(ctx, claim, pv)
@@ -105,12 +105,12 @@ func (r *Expander) expandVolume(ctx context.Context, claim *corev1.PersistentVol
 // ensureExpansionNoted records the target size before the backend is called. If it was
 // recorded before, the claim is read live. The cache of a new leader may show a claim that is
 // gone, or an expansion that was finished since.
-func (r *Expander) ensureExpansionNoted(ctx context.Context, claim *corev1.PersistentVolumeClaim, goal resource.Quantity) (*step.Wait, error) {
-	if !isNoted(claim, goal) {
+func (r *Expander) ensureExpansionRecorded(ctx context.Context, claim *corev1.PersistentVolumeClaim, goal resource.Quantity) (*step.Wait, error) {
+	if !isRecorded(claim, goal) {
 		if waiting, err := r.awaitAllowed(ctx, claim); waiting != nil || err != nil {
 			return waiting, err
 		}
-		return nil, r.noteExpansion(ctx, claim, goal)
+		return nil, r.recordExpansion(ctx, claim, goal)
 	}
 	current := &corev1.PersistentVolumeClaim{}
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(claim), current)
@@ -155,7 +155,7 @@ func (r *Expander) backendHolding(ctx context.Context, claim *corev1.PersistentV
 }
 
 // shownVolume returns the claim's volume from the cache, or nil. It must not be changed.
-func (r *Expander) shownVolume(ctx context.Context, scope *step.Scope) (*corev1.PersistentVolume, error) {
+func (r *Expander) cachedVolume(ctx context.Context, scope *step.Scope) (*corev1.PersistentVolume, error) {
 	if scope.Volume != nil {
 		return scope.Volume, nil
 	}

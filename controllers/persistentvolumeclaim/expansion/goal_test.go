@@ -59,7 +59,7 @@ func TestTheSizeThatAClaimGetsNext(t *testing.T) {
 				})
 			}
 			got := ""
-			if asksForMore(claim) && mayExpand(claim) {
+			if requestsMore(claim) && mayExpand(claim) {
 				goal := goalOf(claim, Volume("v", Holding(test.volume)))
 				got = goal.String()
 			}
@@ -72,7 +72,7 @@ func TestTheSizeThatAClaimGetsNext(t *testing.T) {
 
 func TestAClaimThatIsNotBoundDoesNotGrow(t *testing.T) {
 	claim := Claim(Asking("2Gi"))
-	if asksForMore(claim) {
+	if requestsMore(claim) {
 		t.Error("it has nothing yet")
 	}
 }

@@ -34,12 +34,12 @@ var ResizeConditions = []corev1.PersistentVolumeClaimConditionType{
 }
 
 // isNoted reports whether a claim records that its volume is growing to a size.
-func isNoted(claim *corev1.PersistentVolumeClaim, goal resource.Quantity) bool {
+func isRecorded(claim *corev1.PersistentVolumeClaim, goal resource.Quantity) bool {
 	tried, known := claim.Status.AllocatedResources[corev1.ResourceStorage]
 	return known && tried.Cmp(goal) == 0 && ResizeStatus(claim) == corev1.PersistentVolumeClaimControllerResizeInProgress
 }
 
-func (r *Expander) noteExpansion(ctx context.Context, claim *corev1.PersistentVolumeClaim, goal resource.Quantity) error {
+func (r *Expander) recordExpansion(ctx context.Context, claim *corev1.PersistentVolumeClaim, goal resource.Quantity) error {
 	message := fmt.Sprintf("growing volume %s to %s", claim.Spec.VolumeName, goal.String())
 	_, err := r.writeExpansion(ctx, claim, func() {
 		setStorage(&claim.Status.AllocatedResources, goal)
@@ -60,7 +60,7 @@ func (r *Expander) failExpansion(ctx context.Context, claim *corev1.PersistentVo
 	if backend.Unfinished(problem) {
 		return &step.Wait{After: wake.WithoutAnswer}, nil
 	}
-	news, err := r.writeExpansion(ctx, claim, func() {
+	changed, err := r.writeExpansion(ctx, claim, func() {
 		if isInfeasible(problem) {
 			setStorage(&claim.Status.AllocatedResourceStatuses, corev1.PersistentVolumeClaimControllerResizeInfeasible)
 			RemoveConditions(claim, corev1.PersistentVolumeClaimResizing)
@@ -73,7 +73,7 @@ func (r *Expander) failExpansion(ctx context.Context, claim *corev1.PersistentVo
 	if err != nil {
 		return nil, err
 	}
-	if news {
+	if changed {
 		r.events.Eventf(claim, nil, corev1.EventTypeWarning, "VolumeResizeFailed", "Expand", "%v", problem)
 	}
 	return waitAfterFailedExpansion(problem), nil

@@ -88,7 +88,7 @@ func (r *Provisioner) AwaitProvisionRequest(_ context.Context, scope *step.Scope
 
 // FindMadeVolume finds, in scope=classes, the volume that was provisioned for the claim and
 // that kube-controller-manager has yet to bind.
-func (r *Provisioner) FindMadeVolume(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
+func (r *Provisioner) FindProvisionedVolume(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	pv := &corev1.PersistentVolume{}
 	err := r.client.Get(ctx, client.ObjectKey{Name: provisioned.VolumeID(scope.Claim)}, pv)
 	if err == nil && binder.TiedTo(pv, scope.Claim) {
@@ -103,7 +103,7 @@ func (r *Provisioner) Provision(ctx context.Context, scope *step.Scope) (*step.W
 	switch {
 	case scope.Volume != nil:
 		return nil, nil
-	case scope.Wish.Delayed:
+	case scope.Request.Delayed:
 		return r.waitForPlacement(ctx, scope.Claim)
 	case r.scope == reconciler.ClassesScope && (scope.Class == nil || scope.Class.Provisioner != scope.Claim.Annotations[volume.AnnStorageProvisioner]):
 		// The class was deleted, or recreated with another provisioner:
@@ -122,13 +122,13 @@ func (r *Provisioner) Provision(ctx context.Context, scope *step.Scope) (*step.W
 	if err != nil {
 		return r.leaveForbiddenNode(ctx, scope, err)
 	}
-	return r.make(ctx, scope, object, request)
+	return r.provisionFrom(ctx, scope, object, request)
 }
 
 // prepare finds the claim's backend and builds the request to it.
 func (r *Provisioner) prepare(ctx context.Context, scope *step.Scope) (*stowagev1alpha1.StorageBackend, backend.Request, error) {
 	request := RequestFrom(scope.Claim)
-	request.Node, request.Topologies = scope.Wish.Node, scope.Class.AllowedTopologies
+	request.Node, request.Topologies = scope.Request.Node, scope.Class.AllowedTopologies
 	parameters, err := backend.ParseParameters(scope.Class.Parameters)
 	if err != nil {
 		return nil, request, fmt.Errorf("StorageClass %s: %w", scope.Class.Name, err)
@@ -190,9 +190,9 @@ func refuse(scope *step.Scope, object *stowagev1alpha1.StorageBackend) error {
 	case backend.DriverOf(object) != scope.Class.Provisioner:
 		return backend.Invalid.Errorf("StorageClass %s has the provisioner %s, but StorageBackend %s is served by %s",
 			scope.Class.Name, scope.Class.Provisioner, object.Name, backend.DriverOf(object))
-	case scope.Wish.Node != nil && !backend.Allows(scope.Class.AllowedTopologies, scope.Wish.Node):
+	case scope.Request.Node != nil && !backend.Allows(scope.Class.AllowedTopologies, scope.Request.Node):
 		return backend.WrongNode.Errorf("node %s is not within the allowedTopologies of StorageClass %s (%s): place the pod elsewhere, or use another class",
-			scope.Wish.Node.Name, scope.Class.Name, backend.Mismatch(scope.Class.AllowedTopologies, scope.Wish.Node))
+			scope.Request.Node.Name, scope.Class.Name, backend.Mismatch(scope.Class.AllowedTopologies, scope.Request.Node))
 	case claim.Spec.Selector != nil:
 		return backend.Invalid.Errorf("a claim with a selector gets no volume made for it: remove the selector, or create a volume that it selects")
 	case ptr.Deref(claim.Spec.VolumeAttributesClassName, "") != "":
@@ -203,7 +203,7 @@ func refuse(scope *step.Scope, object *stowagev1alpha1.StorageBackend) error {
 
 // make calls the backend to create the volume. The pending operation is recorded first, so
 // that no crash leaves unrecorded storage.
-func (r *Provisioner) make(
+func (r *Provisioner) provisionFrom(
 	ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend, request backend.Request,
 ) (*step.Wait, error) {
 	opened, err := r.open(scope.Claim, object)
@@ -218,7 +218,7 @@ func (r *Provisioner) make(
 		return waiting, err
 	}
 	request.ID = provisioned.VolumeID(scope.Claim)
-	if err := r.ensureIntent(ctx, scope, object); err != nil {
+	if err := r.ensureOperation(ctx, scope, object); err != nil {
 		return nil, err
 	}
 	if waiting, err := r.awaitUsable(ctx, object); waiting != nil || err != nil {
@@ -270,7 +270,7 @@ func (r *Provisioner) ensureVolume(ctx context.Context, scope *step.Scope, pv *c
 	}
 	if r.scope == reconciler.ClassesScope {
 		// In scope=cluster the write that binds the claim records the event.
-		r.binder.TellProvisioned(scope.Claim, pv)
+		r.binder.RecordProvisioned(scope.Claim, pv)
 	}
 	scope.Volume = pv
 	return nil, nil

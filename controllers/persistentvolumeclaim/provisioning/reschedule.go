@@ -63,13 +63,13 @@ func (r *Provisioner) retryElsewhere(ctx context.Context, scope *step.Scope, cau
 	if !concernsChoice(scope, cause) {
 		return waitForBackend(cause), nil
 	}
-	noted, err := provisioned.IntentOf(scope.Claim)
+	operation, err := provisioned.IntentOf(scope.Claim)
 	if err != nil {
 		return nil, err
 	}
 	// The outcome is known: nothing is in flight there any more.
-	noted.Undoing, noted.Leaving, noted.Because = true, scope.Wish.Node.Name, message.Cut(cause.Error(), message.MaxNote)
-	return r.leaveNode(ctx, scope.Claim, noted)
+	operation.Undoing, operation.Leaving, operation.Because = true, scope.Request.Node.Name, message.Cut(cause.Error(), message.MaxNote)
+	return r.leaveNode(ctx, scope.Claim, operation)
 }
 
 // leaveForbiddenNode handles the refusal of a claim before its backend is called. It leaves a
@@ -79,13 +79,13 @@ func (r *Provisioner) leaveForbiddenNode(ctx context.Context, scope *step.Scope,
 	if !concernsChoice(scope, cause) {
 		return waitForBackend(cause), nil
 	}
-	return r.leaveUnlessMade(ctx, scope, scope.Wish.Node.Name, cause.Error())
+	return r.leaveUnlessProvisioned(ctx, scope, scope.Request.Node.Name, cause.Error())
 }
 
 // concernsChoice reports whether an error means that the node of the scheduler's choice cannot
 // have the volume.
 func concernsChoice(scope *step.Scope, cause error) bool {
-	node := NameOf(scope.Wish.Node)
+	node := NameOf(scope.Request.Node)
 	refused := errors.Is(cause, backend.Exhausted) || errors.Is(cause, backend.WrongNode)
 	return refused && node != "" && scope.Claim.Annotations[step.AnnSelectedNode] == node
 }
@@ -103,26 +103,26 @@ func (r *Provisioner) LeaveMissingNode(ctx context.Context, scope *step.Scope, n
 	case err == nil:
 		return &step.Wait{After: wake.AfterContention}, nil
 	}
-	waiting, err := r.leaveUnlessMade(ctx, scope, node, "the node does not exist")
+	waiting, err := r.leaveUnlessProvisioned(ctx, scope, node, "the node does not exist")
 	// If the volume was provisioned in time, no other is taken.
-	scope.Wish.Delayed = scope.Volume != nil
+	scope.Request.Delayed = scope.Volume != nil
 	return waiting, err
 }
 
 // leaveUnlessMade leaves a node, unless the volume was provisioned there in time: then that
 // volume is bound. The outcome of a call that began there is unknown: it is repeated before
 // its storage is removed.
-func (r *Provisioner) leaveUnlessMade(ctx context.Context, scope *step.Scope, node, because string) (*step.Wait, error) {
+func (r *Provisioner) leaveUnlessProvisioned(ctx context.Context, scope *step.Scope, node, because string) (*step.Wait, error) {
 	waiting, err := r.findRecorded(ctx, scope)
 	if waiting != nil || err != nil || scope.Volume != nil {
 		return waiting, err
 	}
 	// Without a readable annotation the class names the backend.
-	noted, _ := provisioned.IntentOf(scope.Claim)
-	if noted.Leaving == "" {
-		noted.Leaving, noted.Because = node, message.Cut(because, message.MaxNote)
+	operation, _ := provisioned.IntentOf(scope.Claim)
+	if operation.Leaving == "" {
+		operation.Leaving, operation.Because = node, message.Cut(because, message.MaxNote)
 	}
-	return r.leaveNode(ctx, scope.Claim, noted)
+	return r.leaveNode(ctx, scope.Claim, operation)
 }
 
 // leaveNode gives a node up, in an order that survives a crash anywhere:
@@ -130,9 +130,9 @@ func (r *Provisioner) leaveUnlessMade(ctx context.Context, scope *step.Scope, no
 //	record which node, and why: the storage of this attempt is not used any more
 //	remove that storage
 //	remove the scheduler's choice and the pending operation from the claim, in one write
-func (r *Provisioner) leaveNode(ctx context.Context, claim *corev1.PersistentVolumeClaim, noted provisioned.Intent) (*step.Wait, error) {
+func (r *Provisioner) leaveNode(ctx context.Context, claim *corev1.PersistentVolumeClaim, operation provisioned.Intent) (*step.Wait, error) {
 	if controllerutil.ContainsFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer) {
-		if err := r.writeIntent(ctx, claim, noted); err != nil {
+		if err := r.writeOperation(ctx, claim, operation); err != nil {
 			return nil, err
 		}
 		waiting, err := r.undo(ctx, claim)
@@ -140,14 +140,14 @@ func (r *Provisioner) leaveNode(ctx context.Context, claim *corev1.PersistentVol
 		case err != nil:
 			return nil, err
 		case waiting != nil && waiting.Retry == nil:
-			told := waitForOtherNode(noted)
-			told.After = waiting.After
-			return told, nil
+			wait := waitForOtherNode(operation)
+			wait.After = waiting.After
+			return wait, nil
 		case waiting != nil:
 			return waiting, nil
 		}
 	}
-	return waitForOtherNode(noted), r.removeSelectedNode(ctx, claim, noted.Leaving)
+	return waitForOtherNode(operation), r.removeSelectedNode(ctx, claim, operation.Leaving)
 }
 
 // removeSelectedNode makes the scheduler choose another node, unless it did so meanwhile.
@@ -194,9 +194,9 @@ func waitForScheduler(pods []string) *step.Wait {
 	}
 }
 
-func waitForOtherNode(noted provisioned.Intent) *step.Wait {
+func waitForOtherNode(operation provisioned.Intent) *step.Wait {
 	return &step.Wait{
 		Reason: step.ProvisioningFailed, Event: step.ProvisioningFailed, Warning: true,
-		Message: fmt.Sprintf("node %s, which the scheduler chose, can't have the volume: %s; the scheduler is asked for another node", noted.Leaving, noted.Because),
+		Message: fmt.Sprintf("node %s, which the scheduler chose, can't have the volume: %s; the scheduler is asked for another node", operation.Leaving, operation.Because),
 	}
 }

@@ -80,7 +80,7 @@ func waitForVolume(why string) *step.Wait {
 
 // waitUnmatched explains why no volume fits and none is provisioned.
 func (r *Provisioner) waitUnmatched(scope *step.Scope) *step.Wait {
-	why := r.index.Explain(scope.Wish)
+	why := r.index.Explain(scope.Request)
 	name := storageclass.Of(scope.Claim)
 	switch {
 	case name == "":

@@ -50,12 +50,12 @@ const ProvisioningFailed = "ProvisioningFailed"
 
 // Scope is what the steps of one pass over a claim know and find out.
 type Scope struct {
-	Claim  *corev1.PersistentVolumeClaim
-	Class  *storagev1.StorageClass
-	Wish   binder.Wish
-	Volume *corev1.PersistentVolume
+	Claim   *corev1.PersistentVolumeClaim
+	Class   *storagev1.StorageClass
+	Request binder.ClaimRequest
+	Volume  *corev1.PersistentVolume
 	// Asked is true if the index searched a volume for the claim.
-	Asked bool
+	Searched bool
 }
 
 // Func is one step for a claim. It returns a Wait if the claim cannot proceed, and nil if the

@@ -15,7 +15,7 @@ import (
 
 // check looks at a cluster at rest: who has what, and whether anybody waits in
 // vain.
-func (s *story) check(t *rapid.T) {
+func (s *scenario) check(t *rapid.T) {
 	claims, volumes := s.claimsThere(), s.volumesThere()
 	takenBy := map[string]string{}
 	for _, claim := range claims {
@@ -41,7 +41,7 @@ func (s *story) check(t *rapid.T) {
 
 // checkBound expects a bound claim and its volume to be tied to each other, and to
 // be so for good.
-func (s *story) checkBound(t *rapid.T, claim *corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolume) {
+func (s *scenario) checkBound(t *rapid.T, claim *corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolume) {
 	at := slices.IndexFunc(volumes, func(pv *corev1.PersistentVolume) bool { return pv.Name == claim.Spec.VolumeName })
 	if at < 0 {
 		t.Fatalf("the volume %s of claim %s is gone", claim.Spec.VolumeName, claim.Name)
@@ -61,57 +61,57 @@ func (s *story) checkBound(t *rapid.T, claim *corev1.PersistentVolumeClaim, volu
 }
 
 // checkWaiting expects that nothing that the claim could have is kept from it.
-func (s *story) checkWaiting(t *rapid.T, claim *corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolume) {
+func (s *scenario) checkWaiting(t *rapid.T, claim *corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolume) {
 	if claim.Status.Phase != corev1.ClaimPending {
 		t.Fatalf("claim %s is %s, and waits", claim.Name, claim.Status.Phase)
 	}
 	if s.bound[claim.UID] != "" {
 		t.Fatalf("claim %s was bound, and waits", claim.Name)
 	}
-	wish, placed := s.wishOf(claim)
+	request, placed := s.requestOf(claim)
 	if placed && claim.Spec.Selector == nil && claim.Spec.VolumeName == "" && s.class(storageclass.Of(claim)) != nil {
 		t.Fatalf("no volume is made for claim %s of class %s: %+v", claim.Name, storageclass.Of(claim), claim.Status.Conditions)
 	}
 	for _, pv := range volumes {
-		if s.couldHave(pv, wish) {
+		if s.couldHave(pv, request) {
 			t.Fatalf("claim %s waits, and volume %s fits it: %+v", claim.Name, pv.Name, claim.Status.Conditions)
 		}
 	}
 }
 
 // couldHave tells whether a volume fits a wish, and is kept for nobody else.
-func (s *story) couldHave(pv *corev1.PersistentVolume, wish binder.Wish) bool {
-	if name := wish.Claim.Spec.VolumeName; name != "" && name != pv.Name {
+func (s *scenario) couldHave(pv *corev1.PersistentVolume, request binder.ClaimRequest) bool {
+	if name := request.Claim.Spec.VolumeName; name != "" && name != pv.Name {
 		return false
 	}
-	if wish.Delayed && !binder.ReservedFor(pv, wish.Claim) {
+	if request.Delayed && !binder.ReservedFor(pv, request.Claim) {
 		return false
 	}
 	for _, other := range s.claimsThere() {
-		if other.UID != wish.Claim.UID && other.Spec.VolumeName == pv.Name {
+		if other.UID != request.Claim.UID && other.Spec.VolumeName == pv.Name {
 			return false
 		}
 	}
-	return binder.Fit(pv, wish) == binder.Fits
+	return binder.Fit(pv, request) == binder.Fits
 }
 
 // wishOf is what a claim asks for, and whether its place is known: of several pods
 // anyone may have been asked.
-func (s *story) wishOf(claim *corev1.PersistentVolumeClaim) (wish binder.Wish, placed bool) {
-	wish = binder.Wish{Claim: claim}
+func (s *scenario) requestOf(claim *corev1.PersistentVolumeClaim) (request binder.ClaimRequest, placed bool) {
+	request = binder.ClaimRequest{Claim: claim}
 	if !storageclass.WaitsForConsumer(s.class(storageclass.Of(claim))) {
-		return wish, true
+		return request, true
 	}
-	wish.Delayed = true
+	request.Delayed = true
 	for _, object := range s.all(&corev1.PodList{}) {
 		pod := object.(*corev1.Pod)
 		placed = placed || pod.Spec.NodeName != "" && slices.Contains(index.ClaimsOf(pod), claim.Name)
 	}
-	return wish, placed
+	return request, placed
 }
 
 // checkUsed expects a reason for which a deleted claim is still there.
-func (s *story) checkUsed(t *rapid.T, claim *corev1.PersistentVolumeClaim) {
+func (s *scenario) checkUsed(t *rapid.T, claim *corev1.PersistentVolumeClaim) {
 	for _, object := range s.all(&corev1.PodList{}) {
 		if uses.Of(claim)(*object.(*corev1.Pod)) {
 			return
@@ -122,7 +122,7 @@ func (s *story) checkUsed(t *rapid.T, claim *corev1.PersistentVolumeClaim) {
 
 // checkVolume expects the phase that the volume and its claim call for, and that
 // none is deleted under a claim.
-func (s *story) checkVolume(t *rapid.T, pv *corev1.PersistentVolume, claims []*corev1.PersistentVolumeClaim) {
+func (s *scenario) checkVolume(t *rapid.T, pv *corev1.PersistentVolume, claims []*corev1.PersistentVolumeClaim) {
 	at := slices.IndexFunc(claims, func(claim *corev1.PersistentVolumeClaim) bool { return binder.TiedTo(pv, claim) })
 	want := []corev1.PersistentVolumePhase{corev1.VolumeAvailable}
 	switch {
@@ -143,7 +143,7 @@ func (s *story) checkVolume(t *rapid.T, pv *corev1.PersistentVolume, claims []*c
 }
 
 // checkStorage expects that all storage is some volume's.
-func (s *story) checkStorage(t *rapid.T, volumes []*corev1.PersistentVolume) {
+func (s *scenario) checkStorage(t *rapid.T, volumes []*corev1.PersistentVolume) {
 	expected := 0
 	recorded := map[string]bool{}
 	for _, pv := range volumes {

@@ -39,13 +39,13 @@ func (r *Provisioner) resume(ctx context.Context, scope *step.Scope, object *sto
 	if waiting, err := r.findRecorded(ctx, scope); waiting != nil || err != nil || scope.Volume != nil {
 		return waiting, err
 	}
-	noted, err := provisioned.IntentOf(claim)
+	operation, err := provisioned.IntentOf(claim)
 	switch {
-	case err != nil || noted.Backend == "":
+	case err != nil || operation.Backend == "":
 		return nil, nil //nolint:nilerr // an annotation that can't be read is no hint
-	case noted.Leaving != "":
-		return r.leaveNode(ctx, claim, noted)
-	case noted.Undoing || noted.Backend != object.Name:
+	case operation.Leaving != "":
+		return r.leaveNode(ctx, claim, operation)
+	case operation.Undoing || operation.Backend != object.Name:
 		return r.startOver(ctx, claim)
 	}
 	return nil, nil
@@ -67,11 +67,11 @@ func (r *Provisioner) isCurrent(ctx context.Context, claim *corev1.PersistentVol
 
 // ensureIntent records the pending operation before the backend is called: from here on the
 // claim cannot be deleted without a cleanup of its storage.
-func (r *Provisioner) ensureIntent(ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend) error {
+func (r *Provisioner) ensureOperation(ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend) error {
 	claim := scope.Claim
 	before := claim.DeepCopy()
 	text, err := json.Marshal(provisioned.Intent{
-		Backend: object.Name, Node: NameOf(scope.Wish.Node), Topologies: scope.Class.AllowedTopologies, Attempt: provisioned.AttemptOf(claim),
+		Backend: object.Name, Node: NameOf(scope.Request.Node), Topologies: scope.Class.AllowedTopologies, Attempt: provisioned.AttemptOf(claim),
 	})
 	if err != nil {
 		return fmt.Errorf("writing the intent of claim %s/%s: %w", claim.Namespace, claim.Name, err)
@@ -88,7 +88,7 @@ func (r *Provisioner) ensureIntent(ctx context.Context, scope *step.Scope, objec
 	if err != nil {
 		return fmt.Errorf("writing the intent of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
-	return r.binder.TellUnfit(ctx, scope, true)
+	return r.binder.ReportUnfit(ctx, scope, true)
 }
 
 // SettleProvisioning ends a pending operation. If a PersistentVolume records the storage,
@@ -111,7 +111,7 @@ func (r *Provisioner) SettleProvisioning(ctx context.Context, scope *step.Scope)
 }
 
 func (r *Provisioner) undo(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*step.Wait, error) {
-	name, err := r.intendedBackend(ctx, claim)
+	name, err := r.backendOfOperation(ctx, claim)
 	if err != nil {
 		return waitForCleanup(err), nil
 	}
@@ -133,13 +133,13 @@ func (r *Provisioner) undo(ctx context.Context, claim *corev1.PersistentVolumeCl
 // outcome may still take effect after a deletion that found nothing. So the call is repeated
 // until its outcome is known, and then undone.
 func (r *Provisioner) deleteUnrecorded(ctx context.Context, claim *corev1.PersistentVolumeClaim, opened backend.Backend) error {
-	noted, err := provisioned.IntentOf(claim)
-	if err != nil || !noted.Undoing {
-		if err := r.makeFinal(ctx, claim, noted, opened); err != nil {
+	operation, err := provisioned.IntentOf(claim)
+	if err != nil || !operation.Undoing {
+		if err := r.makeFinal(ctx, claim, operation, opened); err != nil {
 			return err
 		}
-		noted.Undoing = true
-		if err := r.writeIntent(ctx, claim, noted); err != nil {
+		operation.Undoing = true
+		if err := r.writeOperation(ctx, claim, operation); err != nil {
 			return err
 		}
 	}
@@ -148,7 +148,7 @@ func (r *Provisioner) deleteUnrecorded(ctx context.Context, claim *corev1.Persis
 
 // makeFinal repeats the call that may have been made for a claim until nothing of it is in
 // flight any more.
-func (r *Provisioner) makeFinal(ctx context.Context, claim *corev1.PersistentVolumeClaim, noted provisioned.Intent, opened backend.Backend) error {
+func (r *Provisioner) makeFinal(ctx context.Context, claim *corev1.PersistentVolumeClaim, operation provisioned.Intent, opened backend.Backend) error {
 	current, err := r.isCurrent(ctx, claim)
 	switch {
 	case err != nil:
@@ -157,10 +157,10 @@ func (r *Provisioner) makeFinal(ctx context.Context, claim *corev1.PersistentVol
 		return backend.InProgress.Errorf("the claim was changed meanwhile: it is looked at again")
 	}
 	request := RequestFrom(claim)
-	request.Unwanted, request.Topologies = true, noted.Topologies
-	if noted.Node != "" {
+	request.Unwanted, request.Topologies = true, operation.Topologies
+	if operation.Node != "" {
 		node := &corev1.Node{}
-		if err := r.client.Get(ctx, client.ObjectKey{Name: noted.Node}, node); err == nil {
+		if err := r.client.Get(ctx, client.ObjectKey{Name: operation.Node}, node); err == nil {
 			request.Node = node
 		}
 	}
@@ -173,8 +173,8 @@ func (r *Provisioner) makeFinal(ctx context.Context, claim *corev1.PersistentVol
 }
 
 // writeIntent updates the annotation of a claim with a pending operation, if it differs.
-func (r *Provisioner) writeIntent(ctx context.Context, claim *corev1.PersistentVolumeClaim, noted provisioned.Intent) error {
-	text, err := json.Marshal(noted)
+func (r *Provisioner) writeOperation(ctx context.Context, claim *corev1.PersistentVolumeClaim, operation provisioned.Intent) error {
+	text, err := json.Marshal(operation)
 	if err != nil {
 		return fmt.Errorf("writing the intent of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
@@ -197,10 +197,10 @@ func (r *Provisioner) startOver(ctx context.Context, claim *corev1.PersistentVol
 
 // intendedBackend returns the backend that the annotation names or, if a person removed the
 // annotation, the one that the claim's class names.
-func (r *Provisioner) intendedBackend(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
-	noted, err := provisioned.IntentOf(claim)
-	if err == nil && noted.Backend != "" {
-		return noted.Backend, nil
+func (r *Provisioner) backendOfOperation(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
+	operation, err := provisioned.IntentOf(claim)
+	if err == nil && operation.Backend != "" {
+		return operation.Backend, nil
 	}
 	class := &storagev1.StorageClass{}
 	if missing := r.client.Get(ctx, client.ObjectKey{Name: storageclass.Of(claim)}, class); missing != nil {

@@ -36,7 +36,9 @@ func named(name string, options ...func(*corev1.PersistentVolumeClaim)) *corev1.
 	return Claim(append(options, ClaimNamed(name), ClaimUID("uid-of-"+name))...)
 }
 
-func wish(claim *corev1.PersistentVolumeClaim) binder.Wish { return binder.Wish{Claim: claim} }
+func request(claim *corev1.PersistentVolumeClaim) binder.ClaimRequest {
+	return binder.ClaimRequest{Claim: claim}
+}
 
 func TestANewVolumeWakesTheLargestWaitingClaimThatItFits(t *testing.T) {
 	old := func(claim *corev1.PersistentVolumeClaim) { claim.CreationTimestamp = metav1.NewTime(time.Unix(1, 0)) }
@@ -62,7 +64,7 @@ func TestANewVolumeWakesTheLargestWaitingClaimThatItFits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			index := newWakeful()
 			for _, claim := range test.claims {
-				index.Take(wish(claim))
+				index.Reserve(request(claim))
 			}
 			index.Put(test.volume)
 			if woken := index.wokenNow(); !slices.Equal(woken, test.want) {
@@ -74,29 +76,29 @@ func TestANewVolumeWakesTheLargestWaitingClaimThatItFits(t *testing.T) {
 
 func TestWhatIsKeptForAClaimNobodyElseTakes(t *testing.T) {
 	index, first, second := newWakeful(), named("first"), named("second")
-	index.Take(wish(first))
+	index.Reserve(request(first))
 	index.Put(Volume("v"))
-	if got := index.Take(wish(second)); got != nil {
+	if got := index.Reserve(request(second)); got != nil {
 		t.Errorf("a claim that came later took %s", got.Name)
 	}
-	if got := nameOf(index.Take(wish(first))); got != "v" {
+	if got := nameOf(index.Reserve(request(first))); got != "v" {
 		t.Errorf("the claim that waited took %q, not what was kept for it", got)
 	}
 }
 
 func TestAClaimThatTakesABetterVolumeLeavesTheOneThatWasKeptForIt(t *testing.T) {
 	index, first, second := newWakeful(), named("first", Asking("2Gi")), named("second")
-	index.Take(wish(first))
+	index.Reserve(request(first))
 	index.Put(Volume("big", Holding("9Gi")))
 	index.Put(Volume("small", Holding("2Gi")))
-	index.Take(wish(second))
+	index.Reserve(request(second))
 	index.wokenNow()
-	if got := nameOf(index.Take(wish(first))); got != "big" {
+	if got := nameOf(index.Reserve(request(first))); got != "big" {
 		t.Errorf("it took %q, and second has small", got)
 	}
-	index.GiveBack("small", second.UID)
-	index.GiveBack("big", first.UID)
-	if got := nameOf(index.Take(wish(first))); got != "small" {
+	index.Release("small", second.UID)
+	index.Release("big", first.UID)
+	if got := nameOf(index.Reserve(request(first))); got != "small" {
 		t.Errorf("it took %q, not the smallest", got)
 	}
 }
@@ -104,25 +106,25 @@ func TestAClaimThatTakesABetterVolumeLeavesTheOneThatWasKeptForIt(t *testing.T) 
 func TestWhatAClaimDoesNotTakeAfterAllIsKeptForTheNext(t *testing.T) {
 	for name, end := range map[string]func(index *wakeful, claim *corev1.PersistentVolumeClaim){
 		"when it leaves": func(index *wakeful, claim *corev1.PersistentVolumeClaim) {
-			index.Leave(types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name})
+			index.RemovePending(types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name})
 		},
 		"when it wants another class now": func(index *wakeful, claim *corev1.PersistentVolumeClaim) {
 			InClass("fast")(claim)
-			index.Take(wish(claim))
+			index.Reserve(request(claim))
 		},
 		"when it names another volume now": func(index *wakeful, claim *corev1.PersistentVolumeClaim) {
 			AskingFor("other")(claim)
-			index.TakeNamed(wish(claim))
+			index.ReserveNamed(request(claim))
 		},
 		"when binding it fails": func(index *wakeful, claim *corev1.PersistentVolumeClaim) {
-			index.Take(wish(claim))
-			index.GiveBack("v", claim.UID)
+			index.Reserve(request(claim))
+			index.Release("v", claim.UID)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			index, first, second := newWakeful(), named("first"), named("second")
-			index.Take(wish(first))
-			index.Take(wish(second))
+			index.Reserve(request(first))
+			index.Reserve(request(second))
 			index.Put(Volume("v"))
 			index.wokenNow()
 			end(index, first)
@@ -138,12 +140,12 @@ func TestAClaimWhoseKeptVolumeGoesIsGivenAnotherOrWaitsAgain(t *testing.T) {
 		"deleted":                func(index *wakeful) { index.Remove("v") },
 		"reserved for another":   func(index *wakeful) { index.Put(Volume("v", ReservedTo("somebody"))) },
 		"relabelled":             func(index *wakeful) { index.Put(Volume("v", Holding("1Mi"))) },
-		"asked for by name":      func(index *wakeful) { index.Ask(named("asker", AskingFor("v"))) },
-		"taken by name meantime": func(index *wakeful) { index.TakeNamed(wish(named("asker", AskingFor("v")))) },
+		"asked for by name":      func(index *wakeful) { index.AddPreBound(named("asker", AskingFor("v"))) },
+		"taken by name meantime": func(index *wakeful) { index.ReserveNamed(request(named("asker", AskingFor("v")))) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			index := newWakeful()
-			index.Take(wish(named("first")))
+			index.Reserve(request(named("first")))
 			index.Put(Volume("v"))
 			index.wokenNow()
 			end(index)
@@ -156,11 +158,11 @@ func TestAClaimWhoseKeptVolumeGoesIsGivenAnotherOrWaitsAgain(t *testing.T) {
 }
 
 func TestAVolumeThatNobodyAsksForAnyMoreWakesWhoWaits(t *testing.T) {
-	index, asker := newWakeful(), named("asker", AskingFor("v"))
-	index.Ask(asker)
+	index, preBound := newWakeful(), named("asker", AskingFor("v"))
+	index.AddPreBound(preBound)
 	index.Put(Volume("v"))
-	index.Take(wish(named("first")))
-	index.Unask(asker)
+	index.Reserve(request(named("first")))
+	index.RemovePreBound(preBound)
 	if woken := index.wokenNow(); !slices.Equal(woken, []string{"first"}) {
 		t.Errorf("%v are woken", woken)
 	}
@@ -168,7 +170,7 @@ func TestAVolumeThatNobodyAsksForAnyMoreWakesWhoWaits(t *testing.T) {
 
 func TestAClaimThatWaitsForItsConsumerIsNotGivenWhatComes(t *testing.T) {
 	index := newWakeful()
-	index.Take(binder.Wish{Claim: named("delayed"), Delayed: true})
+	index.Reserve(binder.ClaimRequest{Claim: named("delayed"), Delayed: true})
 	index.Put(Volume("v"))
 	if woken := index.wokenNow(); len(woken) > 0 {
 		t.Errorf("%v are woken", woken)
@@ -177,11 +179,11 @@ func TestAClaimThatWaitsForItsConsumerIsNotGivenWhatComes(t *testing.T) {
 
 func TestWaitingAreTheClaimsOfAClassThatGotNothing(t *testing.T) {
 	index := newWakeful()
-	index.Take(wish(named("fast", InClass("fast"))))
-	index.Take(wish(named("slow", InClass("slow"))))
-	index.Take(wish(named("served", InClass("fast"), Asking("1Mi"))))
-	index.Leave(types.NamespacedName{Namespace: Namespace, Name: "served"})
-	if got := index.Waiting("fast"); len(got) != 1 || got[0].Name != "fast" {
+	index.Reserve(request(named("fast", InClass("fast"))))
+	index.Reserve(request(named("slow", InClass("slow"))))
+	index.Reserve(request(named("served", InClass("fast"), Asking("1Mi"))))
+	index.RemovePending(types.NamespacedName{Namespace: Namespace, Name: "served"})
+	if got := index.Pending("fast"); len(got) != 1 || got[0].Name != "fast" {
 		t.Errorf("%v wait", got)
 	}
 }
@@ -191,16 +193,16 @@ func TestAVolumeThatChangesWhileItIsBeingBoundIsKeptForTheSameClaim(t *testing.T
 		return func(pv *corev1.PersistentVolume) { pv.ResourceVersion = version }
 	}
 	index, first, second := newWakeful(), named("first"), named("second")
-	index.Take(wish(first))
-	index.Take(wish(second))
+	index.Reserve(request(first))
+	index.Reserve(request(second))
 	index.Put(Volume("v", version("1")))
-	index.Take(wish(first))
+	index.Reserve(request(first))
 	index.Put(Volume("v", version("2")))
-	index.GiveBack("v", first.UID)
+	index.Release("v", first.UID)
 	if woken := index.wokenNow(); !slices.Equal(woken, []string{"first", "first"}) {
 		t.Errorf("%v are woken", woken)
 	}
-	if got := nameOf(index.Take(wish(first))); got != "v" {
+	if got := nameOf(index.Reserve(request(first))); got != "v" {
 		t.Errorf("the second try takes %q", got)
 	}
 }
@@ -208,12 +210,12 @@ func TestAVolumeThatChangesWhileItIsBeingBoundIsKeptForTheSameClaim(t *testing.T
 func TestAClaimTakesOneVolumeHoweverOftenItAsks(t *testing.T) {
 	index := indexOf(Volume("v", Holding("2Gi")))
 	claim := named("claim")
-	index.Take(wish(claim))
+	index.Reserve(request(claim))
 	index.Put(Volume("smaller"))
-	if got := nameOf(index.Take(wish(claim))); got != "v" {
+	if got := nameOf(index.Reserve(request(claim))); got != "v" {
 		t.Errorf("before the informer saw the first bind, it takes %q too", got)
 	}
-	if got := nameOf(index.Take(wish(named("other")))); got != "smaller" {
+	if got := nameOf(index.Reserve(request(named("other")))); got != "smaller" {
 		t.Errorf("another claim takes %q", got)
 	}
 }
@@ -222,18 +224,18 @@ func TestAVolumeIsPromisedWhileAClaimIsAboutToBeBoundToIt(t *testing.T) {
 	index, claim := newWakeful(), named("claim")
 	promised := func(when string, want bool) {
 		t.Helper()
-		if index.Promised("v") != want {
+		if index.Reserved("v") != want {
 			t.Errorf("%s it is promised: %t", when, !want)
 		}
 	}
 	promised("before it is known", true)
 	index.Put(Volume("v"))
 	promised("while nobody wants it", false)
-	index.Take(wish(claim))
+	index.Reserve(request(claim))
 	promised("while it is being bound", true)
-	index.GiveBack("v", claim.UID)
+	index.Release("v", claim.UID)
 	promised("given back", false)
-	index.Take(wish(named("big", Asking("9Gi"))))
+	index.Reserve(request(named("big", Asking("9Gi"))))
 	index.Put(Volume("v", Holding("9Gi")))
 	promised("kept for who waited", true)
 	index.Remove("v")
