@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,19 +39,4 @@ func clusterIdentity(ctx context.Context, reader client.Reader) (types.UID, erro
 		return "", fmt.Errorf("finding out which cluster this is: %w", err)
 	}
 	return namespace.UID, nil
-}
-
-// podNamespace is where a pod finds the name of its own namespace.
-const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-
-// namespace is the manager's own; empty where nobody says.
-func (o options) namespace() string {
-	if o.leaderElectionNamespace != "" {
-		return o.leaderElectionNamespace
-	}
-	name, err := os.ReadFile(podNamespace)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(name))
 }

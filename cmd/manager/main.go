@@ -42,18 +42,6 @@ const (
 	probePort   = 8081
 )
 
-type options struct {
-	program.Options
-	scope                   string
-	leaderElect             bool
-	leaderElectionNamespace string
-	localBase               string
-	nfsMounts               string
-	resync                  time.Duration
-	attachmentCheck         time.Duration
-	forceDetachAfter        time.Duration
-}
-
 func main() {
 	flags := pflag.NewFlagSet("manager", pflag.ContinueOnError)
 	options := options{}

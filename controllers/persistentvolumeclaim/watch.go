@@ -2,21 +2,22 @@ package persistentvolumeclaim
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/storage/volume"
+
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
@@ -227,26 +228,6 @@ func (r *Reconciler) claimsWaitingForNode(ctx context.Context, _ client.Object) 
 	return requests
 }
 
-// onlyUsableBackends also passes backends that become Ready: claims that failed meanwhile must
-// not wait for their next retry.
-func onlyUsableBackends() builder.WatchesOption {
-	return builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool { return !isUsable(e.ObjectOld) && isUsable(e.ObjectNew) },
-	}))
-}
-
-func isUsable(object client.Object) bool {
-	return meta.IsStatusConditionTrue(object.(*stowagev1alpha1.StorageBackend).Status.Conditions, stowagev1alpha1.ReadyCondition)
-}
-
-// onlyNewNodes passes nodes that are created or have changed labels: their heartbeats help no
-// claim.
-func onlyNewNodes() builder.WatchesOption {
-	return builder.WithPredicates(predicate.LabelChangedPredicate{}, predicate.Funcs{
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
-	})
-}
-
 func claimsOfPod(_ context.Context, object client.Object) []reconcile.Request {
 	pod := object.(*corev1.Pod)
 	var requests []reconcile.Request
@@ -266,4 +247,23 @@ func (r *Reconciler) ClaimOfLocalVolume(_ context.Context, object client.Object)
 	}
 	claim := made.Spec.ClaimRef
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}}}
+}
+
+// enqueueForRefresh schedules the pending claims of a class: their conditions may be outdated.
+// None of them gets the changed volume, unless the index reserves it. They run one after
+// another: none before quiet is over, and all before it has passed a second time. So no event
+// is missed meanwhile.
+func (r *Reconciler) enqueueForRefresh(pv *corev1.PersistentVolume, queue wake.Queue) {
+	class := volume.GetPersistentVolumeClass(pv)
+	if r.refresh.left(class) > 0 {
+		return
+	}
+	waiting := r.Index.Pending(class)
+	quiet := refreshAfter + time.Duration(len(waiting))*refreshEach
+	for i, claim := range waiting {
+		queue.AddAfter(reconcile.Request{NamespacedName: claim}, quiet+quiet*time.Duration(i)/time.Duration(len(waiting)))
+	}
+	if len(waiting) > 0 {
+		r.refresh.set(class, quiet)
+	}
 }

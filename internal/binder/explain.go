@@ -10,9 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// maxNamed is how many claims an explanation names. With more, it only counts.
-const maxNamed = 3
-
 // Explain lists, for the owner of an unbound claim, the considered volumes and why each group
 // of them does not fit. The text depends only on the volumes and the claims, so it is
 // the same until one of them changes. A volume that is being bound already counts as reserved.

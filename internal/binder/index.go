@@ -51,33 +51,6 @@ func NewIndex(wake func(claim types.NamespacedName)) *Index {
 	}
 }
 
-// Put adds or replaces a volume. A free volume is tentatively reserved for the largest pending
-// claim that it fits.
-func (x *Index) Put(pv *corev1.PersistentVolume) {
-	x.mu.Lock()
-	defer x.unlock()
-	x.remove(pv.Name)
-	v := indexVolume(pv)
-	v.reserved = x.isReserved(v.name)
-	x.add(v)
-	if by, taken := x.reservations[pv.Name]; taken && by.version != pv.ResourceVersion {
-		x.endReservation(pv.Name)
-		x.keepForRetry(v, by.candidate)
-	}
-	x.recheck(v)
-}
-
-// Remove forgets a volume.
-func (x *Index) Remove(name string) {
-	x.mu.Lock()
-	defer x.unlock()
-	x.remove(name)
-	x.endReservation(name)
-	if w := x.clearTentative(name); w != nil {
-		x.reassign(w)
-	}
-}
-
 func (x *Index) add(v *indexedVolume) {
 	x.volumes[v.name] = v
 	if x.classes[v.class] == nil {
@@ -135,4 +108,10 @@ func (x *Index) unlock() {
 	for _, claim := range woken {
 		x.wake(claim)
 	}
+}
+
+// reservation is a claim that a worker binds to a version of a volume.
+type reservation struct {
+	candidate
+	version string
 }

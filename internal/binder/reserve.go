@@ -3,14 +3,7 @@ package binder
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/component-helpers/storage/volume"
 )
-
-// reservation is a claim that a worker binds to a version of a volume.
-type reservation struct {
-	candidate
-	version string
-}
 
 // Reserve finds the volume for a request and reserves it, until the index sees the volume tied
 // to a claim or Release is called. If no volume fits, it returns nil, and the claim is pending
@@ -98,22 +91,6 @@ func (x *Index) reserve(v *indexedVolume, s *candidate) {
 	}
 }
 
-// release ends a reservation, and reserves the volume for a pending claim.
-func (x *Index) release(name string) {
-	x.endReservation(name)
-	if v := x.volumes[name]; v != nil {
-		x.assign(v)
-	}
-}
-
-func (x *Index) endReservation(name string) {
-	if by, taken := x.reservations[name]; taken {
-		delete(x.reservedBy, by.uid)
-		delete(x.reservations, name)
-		x.reindex(name)
-	}
-}
-
 // findReserved finds the volume that the claim reserved in an earlier pass. The informer may not
 // show the end of that pass yet. It releases a volume that the claim cannot use any more.
 func (x *Index) findReserved(s *candidate) *indexedVolume {
@@ -128,66 +105,6 @@ func (x *Index) findReserved(s *candidate) *indexedVolume {
 	return nil
 }
 
-// findPreBound finds a volume with a claimRef to the claim. One that a controller tied to it
-// already comes first, on any node and in any phase, then the smallest that fits.
-func (x *Index) findPreBound(s *candidate) *indexedVolume {
-	var tied, reserved *indexedVolume
-	for _, v := range x.preBoundVolumes[s.claim] {
-		switch {
-		case s.tiedTo(v.pv) && v.pv.Annotations[volume.AnnBoundByController] != "" && s.suitsTied(v):
-			tied = first(tied, v)
-		case x.available(v, s.uid) && s.fit(v) == Fits:
-			reserved = first(reserved, v)
-		}
-	}
-	if tied != nil {
-		return tied
-	}
-	return reserved
-}
-
-// suitsTied reports whether the claim can use a volume that a controller tied to it.
-func (s *candidate) suitsTied(v *indexedVolume) bool {
-	return v.pv.DeletionTimestamp.IsZero() && v.kind.mismatch(s.kind) == Fits && v.size.compare(s.size) >= 0
-}
-
-// findFree finds the smallest volume that no other claim has, or has a better right to.
-func (x *Index) findFree(s *candidate) *indexedVolume {
-	class := x.classes[s.class]
-	if class == nil {
-		return nil
-	}
-	var best *indexedVolume
-	class.search(s, func(v *indexedVolume) bool {
-		if !x.free(v, s) {
-			return false
-		}
-		best = first(best, v)
-		return true
-	})
-	return best
-}
-
-// free reports whether a claim may have a volume that fits it. It may if no claimRef ties the
-// volume, no worker binds it, it is not reserved for another claim, and no other claim names it.
-func (x *Index) free(v *indexedVolume, s *candidate) bool {
-	w := x.pending.tentative[v.name]
-	return v.pv.Spec.ClaimRef == nil && x.available(v, s.uid) && (w == nil || w.claim == s.claim) && x.preBoundBy(v, s.uid) == nil
-}
-
-func (x *Index) available(v *indexedVolume, claim types.UID) bool {
-	by, taken := x.reservations[v.name]
-	return !taken || by.uid == claim
-}
-
-// first returns the one of two volumes that claims take first; a may be nil.
-func first(a, b *indexedVolume) *indexedVolume {
-	if a == nil || b.before(a) {
-		return b
-	}
-	return a
-}
-
 // Reserved reports whether a free volume's next phase may be Bound. It may if the volume is
 // tentatively reserved, is being bound, was tied since, or is not known yet.
 func (x *Index) Reserved(name string) bool {
@@ -195,4 +112,18 @@ func (x *Index) Reserved(name string) bool {
 	defer x.mu.Unlock()
 	v := x.volumes[name]
 	return v == nil || v.reserved || v.pv.Spec.ClaimRef != nil && v.pv.Spec.ClaimRef.UID != ""
+}
+
+// Pending returns the pending claims of a class.
+func (x *Index) Pending(class string) []types.NamespacedName {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var claims []types.NamespacedName
+	for _, queue := range x.pending.queues[class] {
+		queue.Ascend(func(w *pendingClaim) bool {
+			claims = append(claims, w.claim)
+			return true
+		})
+	}
+	return claims
 }

@@ -129,3 +129,6 @@ func (x *Index) owner(v *indexedVolume, s *candidate) string {
 	}
 	return ""
 }
+
+// maxNamed is how many claims an explanation names. With more, it only counts.
+const maxNamed = 3

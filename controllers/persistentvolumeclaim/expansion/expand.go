@@ -11,13 +11,11 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
-	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/index"
@@ -25,20 +23,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
-
-// Expander grows the volumes of bound claims.
-type Expander struct {
-	client client.Client
-	live   client.Reader
-	scope  reconciler.Scope
-	open   step.Open
-	events events.EventRecorder
-}
-
-// New makes an expander.
-func New(deps reconciler.Dependencies, open step.Open) *Expander {
-	return &Expander{client: deps.Client, live: deps.Live, scope: deps.Scope, open: open, events: deps.Events}
-}
 
 // Expand grows a bound claim to its request:
 //

@@ -6,9 +6,14 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/stowage-dev/stowage/internal/binder"
+
 	corev1 "k8s.io/api/core/v1"
+
 	storagev1 "k8s.io/api/storage/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -23,33 +28,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
-
-// resume checks, live, a claim for which a backend was called before. The cache of a new
-// leader may show a deleted claim, a pending operation that was undone, or miss the
-// PersistentVolume. If the class was recreated with another backend, the operation in the
-// earlier backend is undone first.
-func (r *Provisioner) resume(ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend) (*step.Wait, error) {
-	claim := scope.Claim
-	if !controllerutil.ContainsFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer) {
-		return nil, nil
-	}
-	if current, err := r.isCurrent(ctx, claim); !current || err != nil {
-		return &step.Wait{After: wake.AfterContention}, err
-	}
-	if waiting, err := r.findRecorded(ctx, scope); waiting != nil || err != nil || scope.Volume != nil {
-		return waiting, err
-	}
-	operation, err := provisioned.IntentOf(claim)
-	switch {
-	case err != nil || operation.Backend == "":
-		return nil, nil //nolint:nilerr // an annotation that can't be read is no hint
-	case operation.Leaving != "":
-		return r.leaveNode(ctx, claim, operation)
-	case operation.Undoing || operation.Backend != object.Name:
-		return r.startOver(ctx, claim)
-	}
-	return nil, nil
-}
 
 // isCurrent reports, from a live read, whether a claim still has the pending operation that
 // the cache shows. One that was undone meanwhile must not begin again, under an id that no
@@ -236,10 +214,19 @@ func waitForCleanup(err error) *step.Wait {
 	return waiting
 }
 
-// NameOf returns the name of a node, or "" for nil.
-func NameOf(node *corev1.Node) string {
-	if node == nil {
-		return ""
+// findRecorded looks, live, for the PersistentVolume that was created for the claim before.
+// One that is being deleted cannot be bound any more.
+func (r *Provisioner) findRecorded(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
+	recorded := &corev1.PersistentVolume{}
+	err := r.live.Get(ctx, client.ObjectKey{Name: provisioned.VolumeID(scope.Claim)}, recorded)
+	switch {
+	case err != nil:
+		return nil, wrap.Error(client.IgnoreNotFound(err), "reading volume %s", provisioned.VolumeID(scope.Claim))
+	case !recorded.DeletionTimestamp.IsZero():
+		// Its storage is removed with that PersistentVolume.
+		return waitForOldVolume(recorded, scope.Claim), r.beginAnew(ctx, scope.Claim)
+	case binder.TiedTo(recorded, scope.Claim):
+		scope.Volume = recorded
 	}
-	return node.Name
+	return nil, nil
 }
