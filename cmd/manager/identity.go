@@ -15,15 +15,15 @@ import (
 
 const (
 	identityPoll = time.Second
-	// identityTimeout is how long a control plane that has just started may take
-	// to make its namespaces.
+	// identityTimeout is how long a control plane that has just started may take to create its
+	// namespaces.
 	identityTimeout = 30 * time.Second
 )
 
 // +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
 
-// clusterIdentity tells this cluster from others that use the same storage: the UID
-// of the namespace kube-system, which lives as long as the cluster does.
+// clusterIdentity distinguishes this cluster from others that use the same storage: the UID of
+// the namespace kube-system, which lives as long as the cluster does.
 func clusterIdentity(ctx context.Context, reader client.Reader) (types.UID, error) {
 	namespace := &corev1.Namespace{}
 	err := wait.PollUntilContextTimeout(ctx, identityPoll, identityTimeout, true, func(ctx context.Context) (bool, error) {

@@ -20,7 +20,7 @@ type options struct {
 	forceDetachAfter        time.Duration
 }
 
-// namespace is the manager's own; empty where nobody says.
+// namespace returns the manager's own namespace; empty if neither a flag nor the pod names it.
 func (o options) namespace() string {
 	if o.leaderElectionNamespace != "" {
 		return o.leaderElectionNamespace
@@ -32,5 +32,5 @@ func (o options) namespace() string {
 	return strings.TrimSpace(string(name))
 }
 
-// podNamespace is where a pod finds the name of its own namespace.
+// podNamespace is the file with the name of a pod's own namespace.
 const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"

@@ -24,7 +24,7 @@ const (
 	rarest = 5 * time.Minute
 )
 
-// tell writes the condition and, if it is new, records the event.
+// report writes the condition and, if it is new, records the event.
 func (r *Reconciler) report(ctx context.Context, claim *corev1.PersistentVolumeClaim, waiting *step.Wait) (ctrl.Result, error) {
 	if !waiting.Patient {
 		r.patience.forget(client.ObjectKeyFromObject(claim))
@@ -51,7 +51,7 @@ func (r *Reconciler) report(ctx context.Context, claim *corev1.PersistentVolumeC
 	return ctrl.Result{RequeueAfter: waiting.After}, nil
 }
 
-// writeWait reports whether there is news: another reason, or another warning. A change of the
+// writeWait reports whether to record an event: there is another reason, or another warning. A change of the
 // volumes that do not fit changes the condition alone. In scope=classes
 // kube-controller-manager owns the conditions. The condition of a bound claim stays True,
 // whatever else is being cleaned up.

@@ -14,7 +14,7 @@ const (
 	// thousands cost no more than a few.
 	refreshAfter = time.Second
 	refreshEach  = 50 * time.Millisecond
-	// UntilTold is how long a backend works before the claim's condition says so.
+	// UntilReported is how long a backend works before the claim's condition says so.
 	UntilReported = 2 * time.Second
 	// roomEach is the interval between claims that wait for free space, and roomRest the
 	// minimum for a backend's round. Agents may report free space at any time.

@@ -98,7 +98,7 @@ func withoutConditions(status corev1.PersistentVolumeClaimStatus) corev1.Persist
 	return status
 }
 
-// NoteAsking updates the index with a claim's spec.volumeName. It reports whether others that
+// UpdatePreBound updates the index with a claim's spec.volumeName. It reports whether others that
 // name the volume may have it now.
 func (r *Reconciler) UpdatePreBound(claim *corev1.PersistentVolumeClaim, gone bool) (freed bool) {
 	going := !claim.DeletionTimestamp.IsZero() && !binder.Completed(claim)

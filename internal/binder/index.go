@@ -28,7 +28,7 @@ type Index struct {
 	// reservedBy are the names of the reserved volumes, by claim: a claim reserves one.
 	reservedBy map[types.UID]string
 	// preBoundClaims are the claims that name a volume, bound to it or not.
-	requested map[string][]*corev1.PersistentVolumeClaim
+	preBoundClaims map[string][]*corev1.PersistentVolumeClaim
 	// pending are the claims without a volume.
 	pending pendingClaims
 	// woken are the claims that got a volume since. They are woken after the unlock.
@@ -45,7 +45,7 @@ func NewIndex(wake func(claim types.NamespacedName)) *Index {
 		preBoundVolumes: map[types.NamespacedName][]*indexedVolume{},
 		reservations:    map[string]reservation{},
 		reservedBy:      map[types.UID]string{},
-		requested:       map[string][]*corev1.PersistentVolumeClaim{},
+		preBoundClaims:  map[string][]*corev1.PersistentVolumeClaim{},
 		pending:         newPendingClaims(),
 		wake:            wake,
 	}
@@ -83,12 +83,12 @@ func (x *Index) remove(name string) {
 }
 
 func (x *Index) isReserved(name string) bool {
-	_, taken := x.reservations[name]
-	return taken || x.pending.tentative[name] != nil
+	_, reserved := x.reservations[name]
+	return reserved || x.pending.tentative[name] != nil
 }
 
-// reindex moves a volume within the index of its class after its reservation began or ended. A search skips reserved
-// volumes that way.
+// reindex moves a volume within the index of its class after its reservation began or ended:
+// a search skips reserved volumes.
 func (x *Index) reindex(name string) {
 	v := x.volumes[name]
 	if v == nil || v.reserved == x.isReserved(name) {

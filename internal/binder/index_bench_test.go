@@ -60,8 +60,8 @@ func BenchmarkPut(b *testing.B) {
 	}
 }
 
-// BenchmarkNewVolume is a volume that comes and finds its claim among those that
-// wait, and that the claim leaves again.
+// BenchmarkNewVolume adds a volume, which is reserved for one of the pending claims, and
+// removes it again.
 func BenchmarkNewVolume(b *testing.B) {
 	for _, n := range manySizes {
 		b.Run(fmt.Sprintf("waiting=%d", n), func(b *testing.B) {
@@ -74,7 +74,7 @@ func BenchmarkNewVolume(b *testing.B) {
 			for b.Loop() {
 				index.Put(pv)
 				if !index.Reserved(pv.Name) {
-					b.Fatal("nobody wants the volume")
+					b.Fatal("no claim gets the volume")
 				}
 				index.Remove(pv.Name)
 				index.Reserve(binder.ClaimRequest{Claim: claim})
@@ -87,7 +87,7 @@ func waitingClaim(i int) *corev1.PersistentVolumeClaim {
 	return fixture.Claim(fixture.ClaimNamed(fmt.Sprintf("claim-%d", i)), fixture.ClaimUID(fmt.Sprint(i)), fixture.Asking(fmt.Sprintf("%dMi", i+1)))
 }
 
-// BenchmarkExplain is what each of many claims asks that no volume fits.
+// BenchmarkExplain explains to one of many claims why no volume fits.
 func BenchmarkExplain(b *testing.B) {
 	for _, n := range manySizes {
 		b.Run(fmt.Sprintf("volumes=%d", n), func(b *testing.B) {

@@ -14,7 +14,7 @@ import (
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-func TestTheSmallestVolumeThatFitsIsTaken(t *testing.T) {
+func TestTheSmallestVolumeThatFitsIsReserved(t *testing.T) {
 	young := func(pv *corev1.PersistentVolume) { pv.CreationTimestamp = metav1.NewTime(time.Unix(2000, 0)) }
 	old := func(pv *corev1.PersistentVolume) { pv.CreationTimestamp = metav1.NewTime(time.Unix(1000, 0)) }
 
@@ -70,25 +70,25 @@ func TestTheSmallestVolumeThatFitsIsTaken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			index := indexOf(test.volumes...)
 			if got := nameOf(index.Reserve(binder.ClaimRequest{Claim: test.claim})); got != test.want {
-				t.Errorf("volume %q was taken, not %q", got, test.want)
+				t.Errorf("volume %q is reserved, not %q", got, test.want)
 			}
 		})
 	}
 }
 
-func TestADelayedClaimTakesOnlyWhatIsReservedForIt(t *testing.T) {
+func TestADelayedClaimGetsOnlyAVolumeWithAClaimRefToIt(t *testing.T) {
 	index := indexOf(Volume("free"))
 	request := binder.ClaimRequest{Claim: Claim(ClaimUID("1")), Delayed: true}
 	if got := index.Reserve(request); got != nil {
-		t.Errorf("volume %s was taken", got.Name)
+		t.Errorf("volume %s is reserved", got.Name)
 	}
 	index.Put(Volume("mine", ReservedTo("data")))
 	if got := nameOf(index.Reserve(request)); got != "mine" {
-		t.Errorf("volume %q was taken, not the reserved one", got)
+		t.Errorf("volume %q is reserved, not the one with the claimRef", got)
 	}
 }
 
-func TestAVolumeThatIsBeingBoundIsNotTakenTwice(t *testing.T) {
+func TestAVolumeThatIsBeingBoundIsNotReservedTwice(t *testing.T) {
 	index := indexOf(Volume("v"))
 	first, second := Claim(ClaimNamed("first"), ClaimUID("1")), Claim(ClaimNamed("second"), ClaimUID("2"))
 	if index.Reserve(binder.ClaimRequest{Claim: first}) == nil {
@@ -106,7 +106,7 @@ func TestAVolumeThatIsBeingBoundIsNotTakenTwice(t *testing.T) {
 	}
 	index.Release("v", "1")
 	if index.Reserve(binder.ClaimRequest{Claim: second}) == nil {
-		t.Error("a volume that was given back was not taken")
+		t.Error("a released volume is not reserved again")
 	}
 }
 
@@ -125,7 +125,7 @@ func TestManyWorkersNeverShareAVolume(t *testing.T) {
 			pv := index.Reserve(binder.ClaimRequest{Claim: claim})
 			mu.Lock()
 			defer mu.Unlock()
-			if other, taken := owners[nameOf(pv)]; taken {
+			if other, reserved := owners[nameOf(pv)]; reserved {
 				t.Errorf("%s and %s both got volume %q", other, claim.Name, nameOf(pv))
 			}
 			owners[nameOf(pv)] = claim.Name
@@ -155,18 +155,18 @@ func TestAVolumeThatAControllerTiedToAClaimComesBackWhileTheClaimCanUseIt(t *tes
 			test.became(pv)
 			index := indexOf(pv, Volume("better"))
 			if got := nameOf(index.Reserve(binder.ClaimRequest{Claim: claim, Node: Node("node")})); got != test.want {
-				t.Errorf("%q was taken", got)
+				t.Errorf("%q is reserved", got)
 			}
 		})
 	}
 }
 
-func TestAForgottenVolumeIsNotTaken(t *testing.T) {
+func TestARemovedVolumeIsNotReserved(t *testing.T) {
 	index := indexOf(Volume("v"), Volume("r", ReservedTo("data")))
 	index.Remove("v")
 	index.Remove("r")
 	if got := index.Reserve(binder.ClaimRequest{Claim: Claim()}); got != nil {
-		t.Errorf("volume %s was taken", got.Name)
+		t.Errorf("volume %s is reserved", got.Name)
 	}
 }
 
@@ -191,7 +191,7 @@ func TestAClaimThatNamesAVolume(t *testing.T) {
 	}
 }
 
-func TestNobodyTakesAVolumeThatAnotherClaimNamesAndTookFirst(t *testing.T) {
+func TestAVolumeThatAClaimReservedByNameIsNotReservedForOthers(t *testing.T) {
 	index := indexOf(Volume("v"))
 	named := Claim(ClaimNamed("named"), ClaimUID("1"), AskingFor("v"))
 	if pv, _ := index.ReserveNamed(binder.ClaimRequest{Claim: named}); pv == nil {
@@ -202,43 +202,43 @@ func TestNobodyTakesAVolumeThatAnotherClaimNamesAndTookFirst(t *testing.T) {
 	}
 }
 
-func TestAVolumeThatAClaimAsksForByNameIsKeptForIt(t *testing.T) {
+func TestAVolumeThatAClaimNamesIsReservedForIt(t *testing.T) {
 	named := Claim(ClaimNamed("named"), ClaimUID("1"), AskingFor("v"))
 	unnamed := binder.ClaimRequest{Claim: Claim(ClaimUID("2"))}
 	index := indexOf(Volume("v"))
 	index.AddPreBound(named)
 	if pv := index.Reserve(unnamed); pv != nil {
-		t.Error("a claim that takes what comes got the volume")
+		t.Error("a claim that names no volume got it")
 	}
 	if text := index.Explain(unnamed); text != "1 volume without a class: 1 reserved for default/named" {
 		t.Errorf("it says %q", text)
 	}
 	if pv, _ := index.ReserveNamed(binder.ClaimRequest{Claim: named}); pv == nil {
-		t.Error("the claim that asks for it did not get it")
+		t.Error("the claim that names it did not get it")
 	}
 	index.Release("v", named.UID)
 	if !index.RemovePreBound(named) {
-		t.Error("nobody is told that the volume is free now")
+		t.Error("the removal does not report that the volume is free now")
 	}
 	if index.RemovePreBound(named) {
-		t.Error("the volume is freed twice")
+		t.Error("the removal reports twice that the volume is free")
 	}
 	if index.Reserve(unnamed) == nil {
-		t.Error("nobody asks for it any more, and it is still kept")
+		t.Error("no claim names the volume any more, and it is still reserved")
 	}
 }
 
-func TestAVolumeThatWasUntiedByMistakeIsKeptForTheClaimThatIsBoundToIt(t *testing.T) {
+func TestAVolumeThatLostItsClaimRefIsReservedForTheClaimThatIsBoundToIt(t *testing.T) {
 	bound, pv := Claim(ClaimNamed("bound"), ClaimUID("1"), Asking("2Gi")), Volume("v")
 	binder.BindClaim(bound, pv)
 	index := indexOf(pv)
 	index.AddPreBound(bound)
 	if index.Reserve(binder.ClaimRequest{Claim: Claim(ClaimUID("2"))}) != nil {
-		t.Error("a stranger got a volume that holds the data of another claim")
+		t.Error("a claim got a volume with the data of another claim")
 	}
 }
 
-func TestATakingEndsWhenTheVolumeIsSeenInAnotherVersion(t *testing.T) {
+func TestAReservationEndsWithAnotherVersionOfTheVolume(t *testing.T) {
 	version := func(version string) func(*corev1.PersistentVolume) {
 		return func(pv *corev1.PersistentVolume) { pv.ResourceVersion = version }
 	}
@@ -250,19 +250,19 @@ func TestATakingEndsWhenTheVolumeIsSeenInAnotherVersion(t *testing.T) {
 	}
 	index.Put(Volume("v", version("3"))) // tied in version 2 and freed by a person
 	if index.Reserve(binder.ClaimRequest{Claim: Claim(ClaimUID("2"))}) == nil {
-		t.Error("the volume is free, and stays taken")
+		t.Error("the volume is free, and stays reserved")
 	}
 }
 
-func TestAVolumeIsNotKeptForAClaimThatItDoesNotFit(t *testing.T) {
+func TestAVolumeIsNotReservedForAClaimThatItDoesNotFit(t *testing.T) {
 	index := indexOf(Volume("v"))
 	index.AddPreBound(Claim(ClaimNamed("named"), ClaimUID("1"), AskingFor("v"), Asking("1Ti")))
 	if index.Reserve(binder.ClaimRequest{Claim: Claim(ClaimUID("2"))}) == nil {
-		t.Error("the volume is kept for a claim that can't have it")
+		t.Error("the volume is reserved for a claim that cannot have it")
 	}
 }
 
-// newIndex is an index that wakes nobody.
+// newIndex returns an index that wakes no claim.
 func newIndex() *binder.Index { return binder.NewIndex(func(types.NamespacedName) {}) }
 
 func indexOf(volumes ...*corev1.PersistentVolume) *binder.Index {

@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// pendingClaim is a claim without a volume.
+// pendingClaim is a claim that got no volume yet.
 type pendingClaim struct {
 	candidate
-	// tentative is the volume that is tentatively reserved for the claim, until it calls Reserve.
-	// Empty: there is none.
+	// tentative is the volume that is tentatively reserved for the claim, until Reserve is
+	// called for it. Empty: there is none.
 	tentative string
 }
 
@@ -32,7 +32,7 @@ func claimsUpTo(most size) *pendingClaim {
 	return &pendingClaim{candidate: candidate{size: most, created: math.MinInt64}}
 }
 
-// pendingClaims holds the claims without a volume, in the order in which they get a new volume.
+// pendingClaims holds the pending claims, in the order in which they get a new volume.
 type pendingClaims struct {
 	claims map[types.NamespacedName]*pendingClaim
 	// queues are the claims without a tentative reservation, by class and requested kind.
@@ -106,7 +106,7 @@ func (r *pendingClaims) dequeue(w *pendingClaim) {
 }
 
 // bestClaim returns the best pending claim for a volume.
-func (r *pendingClaims) best(v *indexedVolume) *pendingClaim {
+func (r *pendingClaims) bestClaim(v *indexedVolume) *pendingClaim {
 	var best *pendingClaim
 	for kind, queue := range r.queues[v.class] {
 		if v.kind.mismatch(kind) != Fits {

@@ -13,7 +13,7 @@ import (
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-// wakeful is an index that notes whom it wakes.
+// wakeful is an index that records which claims it wakes.
 type wakeful struct {
 	*binder.Index
 	woken []string
@@ -25,7 +25,7 @@ func newWakeful() *wakeful {
 	return w
 }
 
-// wokenNow are those that were woken since it was last asked.
+// wokenNow returns the claims that were woken since its last call.
 func (w *wakeful) wokenNow() []string {
 	woken := w.woken
 	w.woken = nil
@@ -40,7 +40,7 @@ func request(claim *corev1.PersistentVolumeClaim) binder.ClaimRequest {
 	return binder.ClaimRequest{Claim: claim}
 }
 
-func TestANewVolumeWakesTheLargestWaitingClaimThatItFits(t *testing.T) {
+func TestANewVolumeWakesTheLargestPendingClaimThatItFits(t *testing.T) {
 	old := func(claim *corev1.PersistentVolumeClaim) { claim.CreationTimestamp = metav1.NewTime(time.Unix(1, 0)) }
 	young := func(claim *corev1.PersistentVolumeClaim) { claim.CreationTimestamp = metav1.NewTime(time.Unix(2, 0)) }
 	for name, test := range map[string]struct {
@@ -51,15 +51,15 @@ func TestANewVolumeWakesTheLargestWaitingClaimThatItFits(t *testing.T) {
 		"by size":                    {[]*corev1.PersistentVolumeClaim{named("a"), named("b", Asking("4Gi")), named("c", Asking("9Gi"))}, Volume("v", Holding("5Gi")), []string{"b"}},
 		"the older of equals":        {[]*corev1.PersistentVolumeClaim{named("a", young), named("b", old)}, Volume("v"), []string{"b"}},
 		"the first by name of twins": {[]*corev1.PersistentVolumeClaim{named("b"), named("a")}, Volume("v"), []string{"a"}},
-		"passing over those whose selector does not take it": {
+		"skipping a selector that does not match": {
 			[]*corev1.PersistentVolumeClaim{named("a", Asking("2Gi"), Selecting("disk", "ssd")), named("b")}, Volume("v", Holding("5Gi")), []string{"b"},
 		},
-		"passing over those that ask for other access modes": {
+		"skipping a request for other access modes": {
 			[]*corev1.PersistentVolumeClaim{named("a", Asking("2Gi"), AskingModes(corev1.ReadWriteMany)), named("b")}, Volume("v", Holding("5Gi")), []string{"b"},
 		},
-		"nobody of another class":           {[]*corev1.PersistentVolumeClaim{named("a", InClass("fast"))}, Volume("v"), nil},
-		"nobody if it is reserved":          {[]*corev1.PersistentVolumeClaim{named("a")}, Volume("v", ReservedTo("b")), nil},
-		"nobody if it is too small for all": {[]*corev1.PersistentVolumeClaim{named("a", Asking("5Gi"))}, Volume("v"), nil},
+		"none of another class":           {[]*corev1.PersistentVolumeClaim{named("a", InClass("fast"))}, Volume("v"), nil},
+		"none if it is reserved":          {[]*corev1.PersistentVolumeClaim{named("a")}, Volume("v", ReservedTo("b")), nil},
+		"none if it is too small for all": {[]*corev1.PersistentVolumeClaim{named("a", Asking("5Gi"))}, Volume("v"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			index := newWakeful()
@@ -74,19 +74,19 @@ func TestANewVolumeWakesTheLargestWaitingClaimThatItFits(t *testing.T) {
 	}
 }
 
-func TestWhatIsKeptForAClaimNobodyElseTakes(t *testing.T) {
+func TestATentativelyReservedVolumeGoesToNoOtherClaim(t *testing.T) {
 	index, first, second := newWakeful(), named("first"), named("second")
 	index.Reserve(request(first))
 	index.Put(Volume("v"))
 	if got := index.Reserve(request(second)); got != nil {
-		t.Errorf("a claim that came later took %s", got.Name)
+		t.Errorf("a later claim got %s", got.Name)
 	}
 	if got := nameOf(index.Reserve(request(first))); got != "v" {
-		t.Errorf("the claim that waited took %q, not what was kept for it", got)
+		t.Errorf("the pending claim got %q, not its volume", got)
 	}
 }
 
-func TestAClaimThatTakesABetterVolumeLeavesTheOneThatWasKeptForIt(t *testing.T) {
+func TestAClaimThatGetsABetterVolumeReleasesTheTentativeOne(t *testing.T) {
 	index, first, second := newWakeful(), named("first", Asking("2Gi")), named("second")
 	index.Reserve(request(first))
 	index.Put(Volume("big", Holding("9Gi")))
@@ -94,21 +94,21 @@ func TestAClaimThatTakesABetterVolumeLeavesTheOneThatWasKeptForIt(t *testing.T) 
 	index.Reserve(request(second))
 	index.wokenNow()
 	if got := nameOf(index.Reserve(request(first))); got != "big" {
-		t.Errorf("it took %q, and second has small", got)
+		t.Errorf("it got %q, and second has small", got)
 	}
 	index.Release("small", second.UID)
 	index.Release("big", first.UID)
 	if got := nameOf(index.Reserve(request(first))); got != "small" {
-		t.Errorf("it took %q, not the smallest", got)
+		t.Errorf("it got %q, not the smallest", got)
 	}
 }
 
-func TestWhatAClaimDoesNotTakeAfterAllIsKeptForTheNext(t *testing.T) {
+func TestAVolumeThatAClaimDoesNotUseGoesToTheNext(t *testing.T) {
 	for name, end := range map[string]func(index *wakeful, claim *corev1.PersistentVolumeClaim){
-		"when it leaves": func(index *wakeful, claim *corev1.PersistentVolumeClaim) {
+		"when it is removed": func(index *wakeful, claim *corev1.PersistentVolumeClaim) {
 			index.RemovePending(types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name})
 		},
-		"when it wants another class now": func(index *wakeful, claim *corev1.PersistentVolumeClaim) {
+		"when it requests another class now": func(index *wakeful, claim *corev1.PersistentVolumeClaim) {
 			InClass("fast")(claim)
 			index.Reserve(request(claim))
 		},
@@ -135,13 +135,13 @@ func TestWhatAClaimDoesNotTakeAfterAllIsKeptForTheNext(t *testing.T) {
 	}
 }
 
-func TestAClaimWhoseKeptVolumeGoesIsGivenAnotherOrWaitsAgain(t *testing.T) {
+func TestAClaimThatLosesItsTentativeVolumeGetsAnotherOrIsPendingAgain(t *testing.T) {
 	for name, end := range map[string]func(*wakeful){
-		"deleted":                func(index *wakeful) { index.Remove("v") },
-		"reserved for another":   func(index *wakeful) { index.Put(Volume("v", ReservedTo("somebody"))) },
-		"relabelled":             func(index *wakeful) { index.Put(Volume("v", Holding("1Mi"))) },
-		"asked for by name":      func(index *wakeful) { index.AddPreBound(named("asker", AskingFor("v"))) },
-		"taken by name meantime": func(index *wakeful) { index.ReserveNamed(request(named("asker", AskingFor("v")))) },
+		"deleted":              func(index *wakeful) { index.Remove("v") },
+		"reserved for another": func(index *wakeful) { index.Put(Volume("v", ReservedTo("another"))) },
+		"relabelled":           func(index *wakeful) { index.Put(Volume("v", Holding("1Mi"))) },
+		"named by a claim":     func(index *wakeful) { index.AddPreBound(named("prebound", AskingFor("v"))) },
+		"reserved by name":     func(index *wakeful) { index.ReserveNamed(request(named("prebound", AskingFor("v")))) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			index := newWakeful()
@@ -157,8 +157,8 @@ func TestAClaimWhoseKeptVolumeGoesIsGivenAnotherOrWaitsAgain(t *testing.T) {
 	}
 }
 
-func TestAVolumeThatNobodyAsksForAnyMoreWakesWhoWaits(t *testing.T) {
-	index, preBound := newWakeful(), named("asker", AskingFor("v"))
+func TestAVolumeThatNoClaimNamesAnyMoreWakesAPendingClaim(t *testing.T) {
+	index, preBound := newWakeful(), named("prebound", AskingFor("v"))
 	index.AddPreBound(preBound)
 	index.Put(Volume("v"))
 	index.Reserve(request(named("first")))
@@ -168,7 +168,7 @@ func TestAVolumeThatNobodyAsksForAnyMoreWakesWhoWaits(t *testing.T) {
 	}
 }
 
-func TestAClaimThatWaitsForItsConsumerIsNotGivenWhatComes(t *testing.T) {
+func TestAClaimThatWaitsForItsConsumerGetsNoNewVolume(t *testing.T) {
 	index := newWakeful()
 	index.Reserve(binder.ClaimRequest{Claim: named("delayed"), Delayed: true})
 	index.Put(Volume("v"))
@@ -177,18 +177,18 @@ func TestAClaimThatWaitsForItsConsumerIsNotGivenWhatComes(t *testing.T) {
 	}
 }
 
-func TestWaitingAreTheClaimsOfAClassThatGotNothing(t *testing.T) {
+func TestPendingReturnsTheClaimsOfAClassWithoutAVolume(t *testing.T) {
 	index := newWakeful()
 	index.Reserve(request(named("fast", InClass("fast"))))
 	index.Reserve(request(named("slow", InClass("slow"))))
 	index.Reserve(request(named("served", InClass("fast"), Asking("1Mi"))))
 	index.RemovePending(types.NamespacedName{Namespace: Namespace, Name: "served"})
 	if got := index.Pending("fast"); len(got) != 1 || got[0].Name != "fast" {
-		t.Errorf("%v wait", got)
+		t.Errorf("%v are pending", got)
 	}
 }
 
-func TestAVolumeThatChangesWhileItIsBeingBoundIsKeptForTheSameClaim(t *testing.T) {
+func TestAVolumeThatChangesWhileItIsBeingBoundStaysReservedForItsClaim(t *testing.T) {
 	version := func(version string) func(*corev1.PersistentVolume) {
 		return func(pv *corev1.PersistentVolume) { pv.ResourceVersion = version }
 	}
@@ -203,44 +203,44 @@ func TestAVolumeThatChangesWhileItIsBeingBoundIsKeptForTheSameClaim(t *testing.T
 		t.Errorf("%v are woken", woken)
 	}
 	if got := nameOf(index.Reserve(request(first))); got != "v" {
-		t.Errorf("the second try takes %q", got)
+		t.Errorf("the second try reserves %q", got)
 	}
 }
 
-func TestAClaimTakesOneVolumeHoweverOftenItAsks(t *testing.T) {
+func TestAClaimReservesOneVolumeHoweverOftenItTries(t *testing.T) {
 	index := indexOf(Volume("v", Holding("2Gi")))
 	claim := named("claim")
 	index.Reserve(request(claim))
 	index.Put(Volume("smaller"))
 	if got := nameOf(index.Reserve(request(claim))); got != "v" {
-		t.Errorf("before the informer saw the first bind, it takes %q too", got)
+		t.Errorf("before the informer saw the first bind, it reserves %q too", got)
 	}
 	if got := nameOf(index.Reserve(request(named("other")))); got != "smaller" {
-		t.Errorf("another claim takes %q", got)
+		t.Errorf("another claim reserves %q", got)
 	}
 }
 
-func TestAVolumeIsPromisedWhileAClaimIsAboutToBeBoundToIt(t *testing.T) {
+func TestAVolumeIsReservedWhileAClaimIsAboutToBeBoundToIt(t *testing.T) {
 	index, claim := newWakeful(), named("claim")
-	promised := func(when string, want bool) {
+	reserved := func(when string, want bool) {
 		t.Helper()
 		if index.Reserved("v") != want {
-			t.Errorf("%s it is promised: %t", when, !want)
+			t.Errorf("%s it is reserved: %t", when, !want)
 		}
 	}
-	promised("before it is known", true)
+	reserved("before it is known", true)
 	index.Put(Volume("v"))
-	promised("while nobody wants it", false)
+	reserved("while no claim requests it", false)
 	index.Reserve(request(claim))
-	promised("while it is being bound", true)
+	reserved("while it is being bound", true)
 	index.Release("v", claim.UID)
-	promised("given back", false)
+	reserved("released", false)
 	index.Reserve(request(named("big", Asking("9Gi"))))
 	index.Put(Volume("v", Holding("9Gi")))
-	promised("kept for who waited", true)
+	reserved("tentatively reserved", true)
 	index.Remove("v")
 	bound := Volume("v")
 	binder.BindVolume(bound, claim)
 	index.Put(bound)
-	promised("once bound, to who read it earlier", true)
+	reserved("once bound, to a reader of the earlier version", true)
 }

@@ -16,8 +16,8 @@ import (
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-// The index must answer as a scan over all volumes and all waiting claims does,
-// whatever happened before.
+// The index must answer as a scan over all volumes and all pending claims does, whatever
+// happened before.
 func TestTheIndexAnswersAsAScanDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		index, naive := newWakeful(), newScan()
@@ -33,29 +33,29 @@ func TestTheIndexAnswersAsAScanDoes(t *testing.T) {
 				index.Remove(name)
 				naive.remove(name)
 			},
-			"take": func(t *rapid.T) {
+			"reserve": func(t *rapid.T) {
 				request := drawRequest(t)
 				got, want := index.Reserve(request), naive.reserve(request)
 				if nameOf(got) != nameOf(want) {
-					t.Fatalf("the index takes %q, the scan %q, for %+v", nameOf(got), nameOf(want), request.Claim.Spec)
+					t.Fatalf("the index reserves %q, the scan %q, for %+v", nameOf(got), nameOf(want), request.Claim.Spec)
 				}
 			},
-			"give back": func(t *rapid.T) {
+			"release": func(t *rapid.T) {
 				name, claim := drawName(t, "volume"), drawClaim(t)
 				index.Release(name, claim.UID)
 				naive.release(name, claim.UID)
 			},
-			"leave": func(t *rapid.T) {
+			"remove pending": func(t *rapid.T) {
 				claim := drawClaim(t)
 				index.RemovePending(types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name})
 				naive.removePending(claim.Name)
 			},
-			"ask": func(t *rapid.T) {
+			"add pre-bound": func(t *rapid.T) {
 				preBound := drawPreBound(t)
 				index.AddPreBound(preBound)
 				naive.addPreBound(preBound)
 			},
-			"unask": func(t *rapid.T) {
+			"remove pre-bound": func(t *rapid.T) {
 				preBound := drawPreBound(t)
 				index.RemovePreBound(preBound)
 				naive.removePreBound(preBound)
@@ -70,8 +70,8 @@ func TestTheIndexAnswersAsAScanDoes(t *testing.T) {
 	})
 }
 
-// compare wants both to have woken the same claims, and nobody to wait for a volume
-// that is to be had.
+// compare fails unless both woke the same claims, and no claim is pending that a free volume
+// fits.
 func compare(t *rapid.T, index *wakeful, naive *scan) {
 	got := index.wokenNow()
 	slices.Sort(got)
@@ -82,7 +82,7 @@ func compare(t *rapid.T, index *wakeful, naive *scan) {
 	naive.woken = nil
 	for name, request := range naive.pending {
 		if pv := naive.findFree(request); pv != nil && naive.tentative[name] == "" {
-			t.Fatalf("claim %s waits, and volume %s is to be had", name, pv.Name)
+			t.Fatalf("claim %s is pending, and volume %s is free", name, pv.Name)
 		}
 	}
 }
@@ -125,10 +125,10 @@ func drawClaim(t *rapid.T) *corev1.PersistentVolumeClaim {
 	return claim
 }
 
-// drawAsker draws one of a few claims that name a volume, each always the same.
+// drawPreBound draws one of a few claims that name a volume, each always the same.
 func drawPreBound(t *rapid.T) *corev1.PersistentVolumeClaim {
 	name := drawName(t, "volume")
-	return Claim(ClaimNamed("asker-of-"+name), ClaimUID("uid-of-asker-of-"+name), AskingFor(name), Asking("1.5Gi"))
+	return Claim(ClaimNamed("prebound-to-"+name), ClaimUID("uid-of-prebound-to-"+name), AskingFor(name), Asking("1.5Gi"))
 }
 
 func drawName(t *rapid.T, kind string) string {

@@ -74,8 +74,8 @@ func (x *Index) Release(name string, claim types.UID) {
 	}
 }
 
-// reserve reserves a volume for a worker. A claim that it was tentatively reserved for looks for
-// another.
+// reserve reserves a volume for a worker. A claim that it was tentatively reserved for gets
+// another, or is pending again.
 func (x *Index) reserve(v *indexedVolume, s *candidate) {
 	if s.tiedTo(v.pv) {
 		return
@@ -91,8 +91,8 @@ func (x *Index) reserve(v *indexedVolume, s *candidate) {
 	}
 }
 
-// findReserved finds the volume that the claim reserved in an earlier pass. The informer may not
-// show the end of that pass yet. It releases a volume that the claim cannot use any more.
+// findReserved finds the volume that the claim reserved in an earlier pass. The informer may
+// not show the end of that pass yet. It releases a volume that the claim cannot use any more.
 func (x *Index) findReserved(s *candidate) *indexedVolume {
 	name, takes := x.reservedBy[s.uid]
 	if !takes {

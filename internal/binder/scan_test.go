@@ -12,16 +12,15 @@ import (
 	"github.com/stowage-dev/stowage/internal/binder"
 )
 
-// scan is the index without an index: it looks at every volume and at every
-// waiting claim, every time.
+// scan answers as the index, but reads every volume and every pending claim each time.
 type scan struct {
 	volumes  map[string]*corev1.PersistentVolume
 	reserved map[string]binder.ClaimRequest
-	// versions are those in which volumes were taken.
+	// versions are those in which volumes were reserved.
 	versions map[string]string
 	preBound map[types.UID]*corev1.PersistentVolumeClaim
 	pending  map[string]binder.ClaimRequest
-	// offers are the volumes kept for waiting claims.
+	// tentative are the volumes that are tentatively reserved for pending claims.
 	tentative map[string]string
 	woken     []string
 }
@@ -39,7 +38,7 @@ func newScan() *scan {
 
 func (s *scan) put(pv *corev1.PersistentVolume) {
 	s.volumes[pv.Name] = pv
-	if by, taken := s.reserved[pv.Name]; taken && s.versions[pv.Name] != pv.ResourceVersion {
+	if by, reserved := s.reserved[pv.Name]; reserved && s.versions[pv.Name] != pv.ResourceVersion {
 		delete(s.reserved, pv.Name)
 		if _, waits := s.pending[by.Claim.Name]; !waits && s.free(pv, by) {
 			s.pending[by.Claim.Name] = by
@@ -56,9 +55,9 @@ func (s *scan) remove(name string) {
 }
 
 func (s *scan) release(name string, claim types.UID) {
-	if by, taken := s.reserved[name]; taken && by.Claim.UID == claim {
+	if by, reserved := s.reserved[name]; reserved && by.Claim.UID == claim {
 		delete(s.reserved, name)
-		s.offer(s.volumes[name])
+		s.assign(s.volumes[name])
 	}
 }
 
@@ -70,9 +69,9 @@ func (s *scan) addPreBound(claim *corev1.PersistentVolumeClaim) {
 }
 
 func (s *scan) removePreBound(claim *corev1.PersistentVolumeClaim) {
-	if _, requested := s.preBound[claim.UID]; requested {
+	if _, known := s.preBound[claim.UID]; known {
 		delete(s.preBound, claim.UID)
-		s.offer(s.volumes[claim.Spec.VolumeName])
+		s.assign(s.volumes[claim.Spec.VolumeName])
 	}
 }
 
@@ -80,7 +79,7 @@ func (s *scan) removePending(claim string) {
 	dropped := s.tentative[claim]
 	delete(s.pending, claim)
 	delete(s.tentative, claim)
-	s.offer(s.volumes[dropped])
+	s.assign(s.volumes[dropped])
 }
 
 func (s *scan) reserve(request binder.ClaimRequest) *corev1.PersistentVolume {
@@ -88,7 +87,7 @@ func (s *scan) reserve(request binder.ClaimRequest) *corev1.PersistentVolume {
 	dropped := s.tentative[name]
 	delete(s.pending, name)
 	delete(s.tentative, name)
-	found := s.findTaken(request)
+	found := s.findReserved(request)
 	if found == nil {
 		found = s.find(request)
 	}
@@ -100,12 +99,12 @@ func (s *scan) reserve(request binder.ClaimRequest) *corev1.PersistentVolume {
 		s.pending[name] = request
 	}
 	if found == nil || found.Name != dropped {
-		s.offer(s.volumes[dropped])
+		s.assign(s.volumes[dropped])
 	}
 	return found
 }
 
-func (s *scan) findTaken(request binder.ClaimRequest) *corev1.PersistentVolume {
+func (s *scan) findReserved(request binder.ClaimRequest) *corev1.PersistentVolume {
 	for name, by := range s.reserved {
 		switch {
 		case by.Claim.UID != request.Claim.UID:
@@ -113,7 +112,7 @@ func (s *scan) findTaken(request binder.ClaimRequest) *corev1.PersistentVolume {
 			return s.volumes[name]
 		default:
 			delete(s.reserved, name)
-			s.offer(s.volumes[name])
+			s.assign(s.volumes[name])
 		}
 	}
 	return nil
@@ -122,8 +121,8 @@ func (s *scan) findTaken(request binder.ClaimRequest) *corev1.PersistentVolume {
 func (s *scan) find(request binder.ClaimRequest) *corev1.PersistentVolume {
 	var tied, reserved, free []*corev1.PersistentVolume
 	for _, pv := range s.volumes {
-		by, taken := s.reserved[pv.Name]
-		fits := binder.Fit(pv, request) == binder.Fits && (!taken || by.Claim.UID == request.Claim.UID)
+		by, isReserved := s.reserved[pv.Name]
+		fits := binder.Fit(pv, request) == binder.Fits && (!isReserved || by.Claim.UID == request.Claim.UID)
 		switch {
 		case binder.TiedTo(pv, request.Claim) && pv.Annotations[volume.AnnBoundByController] != "" && binder.Fit(pv, binder.ClaimRequest{Claim: request.Claim}) == binder.Fits:
 			tied = append(tied, pv)
@@ -141,14 +140,14 @@ func (s *scan) find(request binder.ClaimRequest) *corev1.PersistentVolume {
 	return nil
 }
 
-// free tells whether a volume without a claimRef is to be had for a wish.
+// free reports whether a request may have a volume without a claimRef.
 func (s *scan) free(pv *corev1.PersistentVolume, request binder.ClaimRequest) bool {
-	by, taken := s.reserved[pv.Name]
-	if pv.Spec.ClaimRef != nil || taken && by.Claim.UID != request.Claim.UID || binder.Fit(pv, request) != binder.Fits {
+	by, reserved := s.reserved[pv.Name]
+	if pv.Spec.ClaimRef != nil || reserved && by.Claim.UID != request.Claim.UID || binder.Fit(pv, request) != binder.Fits {
 		return false
 	}
-	for other, dropped := range s.tentative {
-		if dropped == pv.Name && other != request.Claim.Name {
+	for other, volume := range s.tentative {
+		if volume == pv.Name && other != request.Claim.Name {
 			return false
 		}
 	}
@@ -161,51 +160,51 @@ func (s *scan) free(pv *corev1.PersistentVolume, request binder.ClaimRequest) bo
 	return true
 }
 
-// offer keeps a volume for the largest claim that waits for such a one.
-func (s *scan) offer(pv *corev1.PersistentVolume) {
+// assign reserves a volume tentatively for the largest pending claim that it fits.
+func (s *scan) assign(pv *corev1.PersistentVolume) {
 	if pv == nil || slices.Contains(slices.Collect(maps.Values(s.tentative)), pv.Name) {
 		return
 	}
-	var heirs []binder.ClaimRequest
+	var fitting []binder.ClaimRequest
 	for name, request := range s.pending {
 		if s.tentative[name] == "" && pv.Spec.ClaimRef == nil && binder.Fit(pv, request) == binder.Fits {
-			heirs = append(heirs, request)
+			fitting = append(fitting, request)
 		}
 	}
-	if len(heirs) == 0 {
+	if len(fitting) == 0 {
 		return
 	}
-	if best := slices.MinFunc(heirs, largerOlderFirst); s.free(pv, best) {
+	if best := slices.MinFunc(fitting, largerOlderFirst); s.free(pv, best) {
 		s.setTentative(best, pv)
 	}
 }
 
-// revise looks again at a volume that changed.
+// recheck checks a changed volume again.
 func (s *scan) recheck(pv *corev1.PersistentVolume) {
-	for name, dropped := range s.tentative {
-		if dropped != pv.Name || s.free(pv, s.pending[name]) {
+	for name, volume := range s.tentative {
+		if volume != pv.Name || s.free(pv, s.pending[name]) {
 			continue
 		}
 		request := s.pending[name]
 		delete(s.pending, name)
 		delete(s.tentative, name)
-		s.offer(pv)
-		s.settle(request)
+		s.assign(pv)
+		s.reassign(request)
 		return
 	}
-	s.offer(pv)
+	s.assign(pv)
 }
 
 func (s *scan) clearTentative(volume string) {
-	for name, dropped := range s.tentative {
-		if dropped == volume {
+	for name, reserved := range s.tentative {
+		if reserved == volume {
 			delete(s.tentative, name)
-			s.settle(s.pending[name])
+			s.reassign(s.pending[name])
 		}
 	}
 }
 
-func (s *scan) settle(request binder.ClaimRequest) {
+func (s *scan) reassign(request binder.ClaimRequest) {
 	s.pending[request.Claim.Name] = request
 	if pv := s.findFree(request); pv != nil {
 		s.setTentative(request, pv)
@@ -230,7 +229,7 @@ func (s *scan) setTentative(request binder.ClaimRequest, pv *corev1.PersistentVo
 	s.woken = append(s.woken, request.Claim.Name)
 }
 
-// counts are the volumes of a wish's class by cause.
+// counts returns the number of volumes of a request's class by cause.
 func (s *scan) counts(request binder.ClaimRequest) map[binder.Cause]int {
 	counts := map[binder.Cause]int{}
 	for _, pv := range s.volumes {

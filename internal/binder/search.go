@@ -44,15 +44,16 @@ func (x *Index) findPreBound(s *candidate) *indexedVolume {
 }
 
 // free reports whether a claim may have a volume that fits it. It may if no claimRef ties the
-// volume, no worker binds it, it is not reserved for another claim, and no other claim names it.
+// volume, no worker binds it, it is not reserved for another claim, and no other claim names
+// it.
 func (x *Index) free(v *indexedVolume, s *candidate) bool {
 	w := x.pending.tentative[v.name]
 	return v.pv.Spec.ClaimRef == nil && x.available(v, s.uid) && (w == nil || w.claim == s.claim) && x.preBoundBy(v, s.uid) == nil
 }
 
 func (x *Index) available(v *indexedVolume, claim types.UID) bool {
-	by, taken := x.reservations[v.name]
-	return !taken || by.uid == claim
+	by, reserved := x.reservations[v.name]
+	return !reserved || by.uid == claim
 }
 
 // first returns the one of two volumes that claims take first; a may be nil.
@@ -70,12 +71,12 @@ func (s *candidate) suitsTied(v *indexedVolume) bool {
 
 // preBoundAt returns the position of the claim among those that name a volume, or -1.
 func (x *Index) preBoundAt(volume string, claim types.UID) int {
-	return slices.IndexFunc(x.requested[volume], func(other *corev1.PersistentVolumeClaim) bool { return other.UID == claim })
+	return slices.IndexFunc(x.preBoundClaims[volume], func(other *corev1.PersistentVolumeClaim) bool { return other.UID == claim })
 }
 
 // preBoundBy returns another claim that names the volume and has it, or could have it.
 func (x *Index) preBoundBy(v *indexedVolume, claim types.UID) *corev1.PersistentVolumeClaim {
-	for _, other := range x.requested[v.name] {
+	for _, other := range x.preBoundClaims[v.name] {
 		if other.UID != claim && (Completed(other) || suitsByName(Fit(v.pv, ClaimRequest{Claim: other}))) {
 			return other
 		}
@@ -86,7 +87,7 @@ func (x *Index) preBoundBy(v *indexedVolume, claim types.UID) *corev1.Persistent
 // boundToOther reports whether another claim is bound to the volume. The volume may have lost
 // its claimRef by mistake.
 func (x *Index) boundToOther(v *indexedVolume, claim types.UID) bool {
-	return slices.ContainsFunc(x.requested[v.name], func(other *corev1.PersistentVolumeClaim) bool {
+	return slices.ContainsFunc(x.preBoundClaims[v.name], func(other *corev1.PersistentVolumeClaim) bool {
 		return other.UID != claim && Completed(other)
 	})
 }

@@ -118,7 +118,7 @@ func (t *tally) addOwner(claim string) {
 // owner returns the other claim that a volume without a claimRef is about to be bound to, or
 // "".
 func (x *Index) owner(v *indexedVolume, s *candidate) string {
-	if by, taken := x.reservations[v.name]; taken && by.uid != s.uid {
+	if by, reserved := x.reservations[v.name]; reserved && by.uid != s.uid {
 		return by.claim.String()
 	}
 	if w := x.pending.tentative[v.name]; w != nil && w.claim != s.claim {

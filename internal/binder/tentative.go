@@ -7,7 +7,7 @@ func (x *Index) assign(v *indexedVolume) {
 	if x.pending.tentative[v.name] != nil || v.unusable() != Fits || v.pv.Spec.ClaimRef != nil {
 		return
 	}
-	best := x.pending.best(v)
+	best := x.pending.bestClaim(v)
 	if best == nil || !x.free(v, &best.candidate) {
 		return
 	}
@@ -38,8 +38,8 @@ func (x *Index) reassign(w *pendingClaim) {
 	x.pending.add(w)
 }
 
-// keepForRetry reserves a volume tentatively for a claim that tried to bind an older version of it,
-// for a retry.
+// keepForRetry reserves a volume tentatively for a claim that tried to bind an older version
+// of it.
 func (x *Index) keepForRetry(v *indexedVolume, s candidate) {
 	if x.pending.claims[s.claim] == nil && s.fit(v) == Fits && x.free(v, &s) {
 		x.setTentative(&pendingClaim{candidate: s}, v)
@@ -81,7 +81,7 @@ func (x *Index) release(name string) {
 }
 
 func (x *Index) endReservation(name string) {
-	if by, taken := x.reservations[name]; taken {
+	if by, reserved := x.reservations[name]; reserved {
 		delete(x.reservedBy, by.uid)
 		delete(x.reservations, name)
 		x.reindex(name)

@@ -16,7 +16,7 @@ func (x *Index) Put(pv *corev1.PersistentVolume) {
 	v := indexVolume(pv)
 	v.reserved = x.isReserved(v.name)
 	x.add(v)
-	if by, taken := x.reservations[pv.Name]; taken && by.version != pv.ResourceVersion {
+	if by, reserved := x.reservations[pv.Name]; reserved && by.version != pv.ResourceVersion {
 		x.endReservation(pv.Name)
 		x.keepForRetry(v, by.candidate)
 	}
@@ -34,17 +34,17 @@ func (x *Index) Remove(name string) {
 	}
 }
 
-// AddPreBound records that a claim names a volume in spec.volumeName. Other claims do not get the
-// volume while this claim could have it. Nor do they while this claim is bound to it and the
-// volume lost its claimRef by mistake.
+// AddPreBound records that a claim names a volume in spec.volumeName. Other claims do not get
+// the volume while this claim could have it, or is bound to it and the volume lost its claimRef
+// by mistake.
 func (x *Index) AddPreBound(claim *corev1.PersistentVolumeClaim) {
 	x.mu.Lock()
 	defer x.unlock()
 	name := claim.Spec.VolumeName
 	if i := x.preBoundAt(name, claim.UID); i >= 0 {
-		x.requested[name][i] = claim
+		x.preBoundClaims[name][i] = claim
 	} else {
-		x.requested[name] = append(x.requested[name], claim)
+		x.preBoundClaims[name] = append(x.preBoundClaims[name], claim)
 	}
 	if v := x.volumes[name]; v != nil {
 		x.recheck(v)
@@ -61,8 +61,8 @@ func (x *Index) RemovePreBound(claim *corev1.PersistentVolumeClaim) (freed bool)
 	if i < 0 {
 		return false
 	}
-	if x.requested[name] = slices.Delete(x.requested[name], i, i+1); len(x.requested[name]) == 0 {
-		delete(x.requested, name)
+	if x.preBoundClaims[name] = slices.Delete(x.preBoundClaims[name], i, i+1); len(x.preBoundClaims[name]) == 0 {
+		delete(x.preBoundClaims, name)
 	}
 	v := x.volumes[name]
 	if v != nil {

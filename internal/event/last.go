@@ -13,7 +13,7 @@ type Last struct {
 	texts map[types.NamespacedName]string
 }
 
-// IsNews stores a text and reports whether it differs from the last one.
+// IsNew stores a text and reports whether it differs from the last one.
 func (t *Last) IsNew(of types.NamespacedName, text string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

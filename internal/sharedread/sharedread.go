@@ -1,5 +1,5 @@
-// Package sharedread lets many who need the same costly read at the same time share it,
-// without anybody being given what was read before they asked.
+// Package sharedread lets concurrent callers share a costly read. No caller gets a value that
+// was read before its call.
 package sharedread
 
 import (
@@ -8,16 +8,15 @@ import (
 	"time"
 )
 
-// timeout bounds a read that nobody's context ends.
+// timeout bounds a read. No caller's context ends it, because others may wait for it.
 const timeout = time.Minute
 
 // longestPause is the longest pause between two reads.
 const longestPause = time.Second
 
-// Reads lets those who ask at the same time share a read. Each gets what was read after
-// it asked, never before: the promise of a read of its own. Who asks while a read is under
-// way waits for the next one, together with all others who do. What is read is shared,
-// too: nobody may change it.
+// Reads lets concurrent callers share a read. Each caller gets a value that was read after its
+// call, as with a read of its own. Callers that come while a read is in flight wait for the
+// next one and share it. The value is shared, too, and must not be changed.
 type Reads[Key comparable, Value any] struct {
 	read func(context.Context, Key) (Value, error)
 	// pause is the longest pause between reads that follow each other; see Paced.
@@ -27,31 +26,30 @@ type Reads[Key comparable, Value any] struct {
 	current map[Key]*call[Value]
 }
 
-// one is a read, under way or to come.
+// call is a read, in flight or to come.
 type call[Value any] struct {
 	started bool
 	done    chan struct{}
 	value   Value
 	err     error
-	// next is for those who asked while this one was under way.
+	// next is for the callers that came while this one was in flight.
 	next *call[Value]
 }
 
-// New returns reads of what keys stand for, by a function that may be called for several
-// keys at once.
+// New returns shared reads by key. Read may be called for several keys at once.
 func New[Key comparable, Value any](read func(context.Context, Key) (Value, error)) *Reads[Key, Value] {
 	return &Reads[Key, Value]{read: read, current: map[Key]*call[Value]{}}
 }
 
-// Paced has reads that follow each other pause for as long as one takes, so that a costly
-// one takes half of the time at most, and more people share it. It is for reads that more
-// people wait for than come in that time: others would only wait.
+// Paced makes a pause between reads that follow each other, as long as the earlier one took,
+// and a second at most. So a costly read runs half of the time at most, and more callers share
+// it. Reads with few callers would only be delayed.
 func (r *Reads[Key, Value]) Paced() *Reads[Key, Value] {
 	r.pause = longestPause
 	return r
 }
 
-// Get returns what a read gave that began after the call did.
+// Get returns the value of a read that began after the call did.
 func (r *Reads[Key, Value]) Get(ctx context.Context, key Key) (value Value, err error) {
 	shared := r.join(ctx, key)
 	select {
@@ -69,7 +67,7 @@ func (r *Reads[Key, Value]) join(ctx context.Context, key Key) *call[Value] {
 	if !found {
 		first := &call[Value]{done: make(chan struct{})}
 		r.current[key] = first
-		// Whoever asked first may leave before the others.
+		// The first caller's context may end before those of the others.
 		go r.run(context.WithoutCancel(ctx), key, first)
 		return first
 	}
@@ -82,7 +80,7 @@ func (r *Reads[Key, Value]) join(ctx context.Context, key Key) *call[Value] {
 	return current.next
 }
 
-// run reads until nobody waits any more.
+// run reads until no caller waits any more.
 func (r *Reads[Key, Value]) run(ctx context.Context, key Key, current *call[Value]) {
 	for current != nil {
 		began := r.begin(current)
@@ -94,7 +92,7 @@ func (r *Reads[Key, Value]) run(ctx context.Context, key Key, current *call[Valu
 	}
 }
 
-// begin closes a read to those who ask from now on.
+// begin closes a read to later callers.
 func (r *Reads[Key, Value]) begin(current *call[Value]) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -22,7 +22,7 @@ func (i *Instants) Since(name string, now time.Time) time.Time {
 	return now
 }
 
-// Note records now.
+// Record records now.
 func (i *Instants) Record(name string, now time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -56,7 +56,7 @@ func (r *Reclaimer) RemoveAttachFinalizer(ctx context.Context, pv *corev1.Persis
 	}
 	before := pv.DeepCopy()
 	controllerutil.RemoveFinalizer(pv, finalizer)
-	return false, ctrl.Result{}, patch.Volume(ctx, r.client, before, pv, "letting go of detached")
+	return false, ctrl.Result{}, patch.Volume(ctx, r.client, before, pv, "releasing detached")
 }
 
 // detached returns an error of kind InProgress while a volume has an attachment.
@@ -74,7 +74,7 @@ func (r *Reclaimer) detached(ctx context.Context, pv *corev1.PersistentVolume) e
 	return nil
 }
 
-// detachedIndeed checks attachments and nodes, live. A node may use a volume although its
+// detachedLive checks attachments and nodes, live. A node may use a volume although its
 // attachment is gone, because a person may have removed the finalizer.
 func (r *Reclaimer) detachedLive(ctx context.Context, pv *corev1.PersistentVolume) error {
 	if !attachintent.NeedsAttach(pv) {

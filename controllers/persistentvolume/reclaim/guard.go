@@ -57,7 +57,7 @@ func (r *Reclaimer) unused(ctx context.Context, pv *corev1.PersistentVolume) err
 	return r.detached(ctx, pv)
 }
 
-// unusedIndeed does the same from live reads.
+// unusedLive does the same from live reads.
 func (r *Reclaimer) unusedLive(ctx context.Context, pv *corev1.PersistentVolume) error {
 	if err := r.aloneLive(ctx, pv); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (r *Reclaimer) alone(ctx context.Context, pv *corev1.PersistentVolume) erro
 	return standsAlone(pv, liveread.GroupByHandle(volumes.Items))
 }
 
-// aloneIndeed does the same from a live read: the cache may not show a new PersistentVolume,
+// aloneLive does the same from a live read: the cache may not show a new PersistentVolume,
 // which would lose its data.
 func (r *Reclaimer) aloneLive(ctx context.Context, pv *corev1.PersistentVolume) error {
 	all, err := r.shared.Handles.Get(ctx, struct{}{})

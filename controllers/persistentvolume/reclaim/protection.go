@@ -76,7 +76,7 @@ func (r *Reclaimer) EnsureReclaimable(ctx context.Context, pv *corev1.Persistent
 	return false, ctrl.Result{}, patch.Volume(ctx, r.client, before, pv, "keeping")
 }
 
-// letGo removes the reclaim finalizer of a volume without a claim, and that of its protection
+// release removes the reclaim finalizer of a volume without a claim, and that of its protection
 // with it: the last write.
 func (r *Reclaimer) release(ctx context.Context, pv *corev1.PersistentVolume) error {
 	before := pv.DeepCopy()
@@ -86,5 +86,5 @@ func (r *Reclaimer) release(ctx context.Context, pv *corev1.PersistentVolume) er
 	if r.scope == reconciler.ClusterScope && pv.Status.Phase != corev1.VolumeBound {
 		controllerutil.RemoveFinalizer(pv, uses.VolumeProtection)
 	}
-	return patch.Volume(ctx, r.client, before, pv, "letting go of")
+	return patch.Volume(ctx, r.client, before, pv, "releasing")
 }

@@ -94,7 +94,7 @@ func (r *Reclaimer) removeStorage(ctx context.Context, pv *corev1.PersistentVolu
 	return ctrl.Result{}, nil
 }
 
-// tellEnd records what became of a volume's storage. A backend without a record of it removed
+// recordEnd records what became of a volume's storage. A backend without a record of it removed
 // nothing.
 func (r *Reclaimer) recordEnd(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend, remains string) {
 	if remains != "" {

@@ -39,7 +39,7 @@ func (r *Reclaimer) retain(ctx context.Context, pv *corev1.PersistentVolume) (ct
 	return ctrl.Result{}, nil
 }
 
-// noteRetained makes the backend record that a volume is kept, and returns where its data is.
+// recordRetained makes the backend record that a volume is kept, and returns where its data is.
 // A backend that cannot be opened audits nothing.
 func (r *Reclaimer) recordRetained(ctx context.Context, pv *corev1.PersistentVolume) (place string, err error) {
 	names := index.BackendOf(pv)

@@ -18,7 +18,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// errAsked means that the next step is the node agent's.
+// errPending means that the next step is the node agent's.
 var errPending = errors.New("waiting for the node's agent")
 
 // +kubebuilder:rbac:groups=stowage.dev,resources=localrecyclings,verbs=get;list;watch;create;patch;delete
@@ -66,12 +66,12 @@ func (r *Recycler) emptyOnNode(ctx context.Context, pv *corev1.PersistentVolume)
 		if err := r.withdraw(ctx, recycling); err != nil {
 			return err
 		}
-		return backend.InProgress.Errorf("what was asked of the node's agent before is taken back")
+		return backend.InProgress.Errorf("the earlier request to the node's agent is withdrawn")
 	}
 	return r.followUp(ctx, pv, recycling)
 }
 
-// isAbout reports whether a LocalRecycling matches the current decision.
+// matches reports whether a LocalRecycling matches the current decision.
 func matches(recycling *stowagev1alpha1.LocalRecycling, pv *corev1.PersistentVolume, node string) bool {
 	wanted := recyclingOf(pv, node)
 	wanted.Spec.Approved = recycling.Spec.Approved
@@ -91,7 +91,7 @@ func recyclingOf(pv *corev1.PersistentVolume, node string) *stowagev1alpha1.Loca
 	}
 }
 
-// askNode creates the LocalRecycling, by which the node's agent checks whether it can empty
+// requestRecycling creates the LocalRecycling, by which the node's agent checks whether it can empty
 // the directory.
 func (r *Recycler) requestRecycling(ctx context.Context, pv *corev1.PersistentVolume, node string) error {
 	err := r.client.Create(ctx, recyclingOf(pv, node))
@@ -163,7 +163,7 @@ func (r *Recycler) EndRecycling(ctx context.Context, volume string) error {
 	return r.withdraw(ctx, recycling)
 }
 
-// takeBack deletes a LocalRecycling. An agent that works on it stops at its next check. It
+// withdraw deletes a LocalRecycling. An agent that works on it stops at its next check. It
 // finishes what it does meanwhile before it starts another one for the same volume.
 func (r *Recycler) withdraw(ctx context.Context, recycling *stowagev1alpha1.LocalRecycling) error {
 	err := r.client.Delete(ctx, recycling, client.Preconditions{UID: &recycling.UID})

@@ -58,7 +58,7 @@ func (r *Recycler) free(ctx context.Context, pv *corev1.PersistentVolume) error 
 	return nil
 }
 
-// recycleLater records, once, why a volume is not recycled yet. A problem that only a person
+// retryOrFail records, once, why a volume is not recycled yet. A problem that only a person
 // can solve makes the volume Failed.
 func (r *Recycler) retryOrFail(ctx context.Context, pv *corev1.PersistentVolume, err error) (ctrl.Result, error) {
 	switch {
@@ -77,7 +77,7 @@ func (r *Recycler) retryOrFail(ctx context.Context, pv *corev1.PersistentVolume,
 	return ctrl.Result{}, fmt.Errorf("recycling volume %s: %w", pv.Name, err)
 }
 
-// giveUpRecycling sets a volume to Failed: a person has to act.
+// fail sets a volume to Failed: a person has to act.
 func (r *Recycler) fail(ctx context.Context, pv *corev1.PersistentVolume, why string) error {
 	message := why + ": remove its data by hand, then take spec.claimRef off the PersistentVolume, or delete it"
 	if err := patch.SetPhase(ctx, r.client, pv, corev1.VolumeFailed, message); err != nil {

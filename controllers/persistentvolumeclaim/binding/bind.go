@@ -176,7 +176,7 @@ func usableCapacity(pv *corev1.PersistentVolume) corev1.ResourceList {
 	return capacity
 }
 
-// TellProvisioned records the event that a volume was provisioned for a claim.
+// RecordProvisioned records the event that a volume was provisioned for a claim.
 func (r *Binder) RecordProvisioned(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
 	r.events.Eventf(claim, pv, corev1.EventTypeNormal, "ProvisioningSucceeded", "Provision", "Successfully provisioned volume %s", pv.Name)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/provisioned"
 )
 
-// FindVolume takes the volume that the claim names, or the best that fits.
+// FindVolume reserves the volume that the claim names, or the best that fits.
 func (r *Binder) FindVolume(_ context.Context, scope *step.Scope) (*step.Wait, error) {
 	claim := scope.Claim
 	scope.Searched = true

@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
-// TellMismatches records which volumes that are reserved for a claim do not fit. It does so
+// ReportMismatches records which volumes that are reserved for a claim do not fit. It does so
 // when the claim takes another volume, because nothing else would show it. If a controller
 // tied the volume, which no person expects, it does so at once. While the claim waits, its
 // condition shows it.
@@ -25,7 +25,7 @@ func (r *Binder) ReportMismatches(ctx context.Context, scope *step.Scope) (*step
 	return nil, r.ReportUnfit(ctx, scope, scope.Volume != nil)
 }
 
-// TellUnfit records events about volumes that are tied to the claim, once, and about those
+// ReportUnfit records events about volumes that are tied to the claim, once, and about those
 // that are reserved by name, if ofReserved.
 func (r *Binder) ReportUnfit(ctx context.Context, scope *step.Scope, ofReserved bool) error {
 	claim, reserved := scope.Claim, &corev1.PersistentVolumeList{}

@@ -86,7 +86,7 @@ func (r *Expander) expandVolume(ctx context.Context, claim *corev1.PersistentVol
 	return nil, r.finishExpansion(ctx, claim, pv, worth)
 }
 
-// ensureExpansionNoted records the target size before the backend is called. If it was
+// ensureExpansionRecorded records the target size before the backend is called. If it was
 // recorded before, the claim is read live. The cache of a new leader may show a claim that is
 // gone, or an expansion that was finished since.
 func (r *Expander) ensureExpansionRecorded(ctx context.Context, claim *corev1.PersistentVolumeClaim, goal resource.Quantity) (*step.Wait, error) {
@@ -138,7 +138,7 @@ func (r *Expander) backendHolding(ctx context.Context, claim *corev1.PersistentV
 	return opened, nil
 }
 
-// shownVolume returns the claim's volume from the cache, or nil. It must not be changed.
+// cachedVolume returns the claim's volume from the cache, or nil. It must not be changed.
 func (r *Expander) cachedVolume(ctx context.Context, scope *step.Scope) (*corev1.PersistentVolume, error) {
 	if scope.Volume != nil {
 		return scope.Volume, nil

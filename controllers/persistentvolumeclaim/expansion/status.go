@@ -33,7 +33,7 @@ var ResizeConditions = []corev1.PersistentVolumeClaimConditionType{
 	corev1.PersistentVolumeClaimControllerResizeError, corev1.PersistentVolumeClaimNodeResizeError,
 }
 
-// isNoted reports whether a claim records that its volume is growing to a size.
+// isRecorded reports whether a claim records that its volume is growing to a size.
 func isRecorded(claim *corev1.PersistentVolumeClaim, goal resource.Quantity) bool {
 	tried, known := claim.Status.AllocatedResources[corev1.ResourceStorage]
 	return known && tried.Cmp(goal) == 0 && ResizeStatus(claim) == corev1.PersistentVolumeClaimControllerResizeInProgress

@@ -43,7 +43,7 @@ func (r *Provisioner) isCurrent(ctx context.Context, claim *corev1.PersistentVol
 		current.Annotations[stowagev1alpha1.ProvisioningAnnotation] == claim.Annotations[stowagev1alpha1.ProvisioningAnnotation], nil
 }
 
-// ensureIntent records the pending operation before the backend is called: from here on the
+// ensureOperation records the pending operation before the backend is called: from here on the
 // claim cannot be deleted without a cleanup of its storage.
 func (r *Provisioner) ensureOperation(ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend) error {
 	claim := scope.Claim
@@ -52,7 +52,7 @@ func (r *Provisioner) ensureOperation(ctx context.Context, scope *step.Scope, ob
 		Backend: object.Name, Node: NameOf(scope.Request.Node), Topologies: scope.Class.AllowedTopologies, Attempt: provisioned.AttemptOf(claim),
 	})
 	if err != nil {
-		return fmt.Errorf("writing the intent of claim %s/%s: %w", claim.Namespace, claim.Name, err)
+		return fmt.Errorf("recording the pending operation of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
 	changed := controllerutil.AddFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer)
 	if claim.Annotations[stowagev1alpha1.ProvisioningAnnotation] != string(text) {
@@ -64,7 +64,7 @@ func (r *Provisioner) ensureOperation(ctx context.Context, scope *step.Scope, ob
 	}
 	err = r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if err != nil {
-		return fmt.Errorf("writing the intent of claim %s/%s: %w", claim.Namespace, claim.Name, err)
+		return fmt.Errorf("recording the pending operation of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
 	return r.binder.ReportUnfit(ctx, scope, true)
 }
@@ -132,7 +132,7 @@ func (r *Provisioner) makeFinal(ctx context.Context, claim *corev1.PersistentVol
 	case err != nil:
 		return err
 	case !current:
-		return backend.InProgress.Errorf("the claim was changed meanwhile: it is looked at again")
+		return backend.InProgress.Errorf("the claim was changed meanwhile: it is read again")
 	}
 	request := RequestFrom(claim)
 	request.Unwanted, request.Topologies = true, operation.Topologies
@@ -150,11 +150,11 @@ func (r *Provisioner) makeFinal(ctx context.Context, claim *corev1.PersistentVol
 	return nil
 }
 
-// writeIntent updates the annotation of a claim with a pending operation, if it differs.
+// writeOperation updates the annotation of a claim with a pending operation, if it differs.
 func (r *Provisioner) writeOperation(ctx context.Context, claim *corev1.PersistentVolumeClaim, operation provisioned.Intent) error {
 	text, err := json.Marshal(operation)
 	if err != nil {
-		return fmt.Errorf("writing the intent of claim %s/%s: %w", claim.Namespace, claim.Name, err)
+		return fmt.Errorf("recording the pending operation of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
 	if claim.Annotations[stowagev1alpha1.ProvisioningAnnotation] == string(text) {
 		return nil
@@ -162,7 +162,7 @@ func (r *Provisioner) writeOperation(ctx context.Context, claim *corev1.Persiste
 	before := claim.DeepCopy()
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, stowagev1alpha1.ProvisioningAnnotation, string(text))
 	err = r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	return wrap.Error(err, "writing the intent of claim %s/%s", claim.Namespace, claim.Name)
+	return wrap.Error(err, "recording the pending operation of claim %s/%s", claim.Namespace, claim.Name)
 }
 
 // startOver undoes a pending operation, so that the claim can get another volume.
@@ -173,7 +173,7 @@ func (r *Provisioner) startOver(ctx context.Context, claim *corev1.PersistentVol
 	return nil, r.beginAnew(ctx, claim)
 }
 
-// intendedBackend returns the backend that the annotation names or, if a person removed the
+// backendOfOperation returns the backend that the annotation names or, if a person removed the
 // annotation, the one that the claim's class names.
 func (r *Provisioner) backendOfOperation(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
 	operation, err := provisioned.IntentOf(claim)

@@ -34,7 +34,7 @@ func (r *Provisioner) AwaitProvisionRequest(_ context.Context, scope *step.Scope
 	return nil, nil
 }
 
-// FindMadeVolume finds, in scope=classes, the volume that was provisioned for the claim and
+// FindProvisionedVolume finds, in scope=classes, the volume that was provisioned for the claim and
 // that kube-controller-manager has yet to bind.
 func (r *Provisioner) FindProvisionedVolume(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	pv := &corev1.PersistentVolume{}
@@ -99,7 +99,7 @@ func (r *Provisioner) prepare(ctx context.Context, scope *step.Scope) (*stowagev
 	return object, request, err
 }
 
-// make calls the backend to create the volume. The pending operation is recorded first, so
+// provisionFrom calls the backend to create the volume. The pending operation is recorded first, so
 // that no crash leaves unrecorded storage.
 func (r *Provisioner) provisionFrom(
 	ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend, request backend.Request,

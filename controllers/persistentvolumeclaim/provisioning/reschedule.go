@@ -109,7 +109,7 @@ func (r *Provisioner) LeaveMissingNode(ctx context.Context, scope *step.Scope, n
 	return waiting, err
 }
 
-// leaveUnlessMade leaves a node, unless the volume was provisioned there in time: then that
+// leaveUnlessProvisioned leaves a node, unless the volume was provisioned there in time: then that
 // volume is bound. The outcome of a call that began there is unknown: it is repeated before
 // its storage is removed.
 func (r *Provisioner) leaveUnlessProvisioned(ctx context.Context, scope *step.Scope, node, because string) (*step.Wait, error) {
@@ -167,7 +167,7 @@ func (r *Provisioner) removeSelectedNode(ctx context.Context, claim *corev1.Pers
 		return nil
 	}
 	err := r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	return wrap.Error(err, "asking for another node than %s for claim %s/%s", node, claim.Namespace, claim.Name)
+	return wrap.Error(err, "requesting another node than %s for claim %s/%s", node, claim.Namespace, claim.Name)
 }
 
 // ClaimsPlacedOn returns the unbound claims for which the scheduler chose the node.
@@ -190,7 +190,7 @@ var GoneNodes = predicate.Funcs{
 func waitForScheduler(pods []string) *step.Wait {
 	return &step.Wait{
 		Reason: "WaitForPodScheduled", Event: "WaitForPodScheduled",
-		Message: fmt.Sprintf("waiting for the scheduler to choose a node for pod %s: the events of the pod tell what it waits for", strings.Join(pods, ", ")),
+		Message: fmt.Sprintf("waiting for the scheduler to choose a node for pod %s: the events of the pod say what it waits for", strings.Join(pods, ", ")),
 	}
 }
 

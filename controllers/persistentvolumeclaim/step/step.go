@@ -54,7 +54,7 @@ type Scope struct {
 	Class   *storagev1.StorageClass
 	Request binder.ClaimRequest
 	Volume  *corev1.PersistentVolume
-	// Asked is true if the index searched a volume for the claim.
+	// Searched is true if the index searched a volume for the claim.
 	Searched bool
 }
 
