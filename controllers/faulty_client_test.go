@@ -23,8 +23,8 @@ import (
 var errInjected = errors.New("injected fault")
 
 // fault says what happens to a write: a lost one doesn't reach the API server, an
-// unanswered one does, and the writer doesn't learn of it. Before a contended one
-// somebody else changes the object.
+// unanswered one does, but the writer gets an error. Before a contended one, another writer
+// changes the object.
 type fault string
 
 const (
@@ -34,12 +34,12 @@ const (
 )
 
 // faultyClient reads and writes the API server itself, answers the cache's field
-// indexes from what it reads, counts writes, and fails those that it is told to.
+// indexes from what it reads, counts writes, and fails those in faults.
 type faultyClient struct {
 	client.WithWatch
 	// direct never fails: it is the spec's own.
 	direct client.WithWatch
-	// counting lets several who write at once be counted.
+	// counting guards the count of concurrent writes.
 	counting sync.Mutex
 	// faults are what happens to writes, by their number from 0.
 	faults  map[int]fault
@@ -94,7 +94,7 @@ func (c *faultyClient) next() fault {
 	return fault
 }
 
-// touch changes an object that exists, in what nobody looks at.
+// touch changes an annotation of an object, if it exists, that no reconciler reads.
 func (c *faultyClient) touch(ctx context.Context, object client.Object) {
 	current := object.DeepCopyObject().(client.Object)
 	if c.direct.Get(ctx, client.ObjectKeyFromObject(object), current) != nil {
@@ -121,16 +121,16 @@ func (c *faultyClient) all(list client.ObjectList) []client.Object {
 	return objects
 }
 
-// listIndexed lists by one of the cache's field indexes, which the API server
-// doesn't have, by asking for everything.
+// listIndexed lists by one of the cache's field indexes. The API server has none, so it lists
+// everything and filters.
 func listIndexed(ctx context.Context, to client.Client, list client.ObjectList, options []client.ListOption) error {
-	asked := (&client.ListOptions{}).ApplyOptions(options)
-	if asked.FieldSelector == nil {
+	selected := (&client.ListOptions{}).ApplyOptions(options)
+	if selected.FieldSelector == nil {
 		return to.List(ctx, list, options...)
 	}
-	wanted := asked.FieldSelector.Requirements()[0]
-	asked.FieldSelector = nil
-	if err := to.List(ctx, list, asked); err != nil {
+	wanted := selected.FieldSelector.Requirements()[0]
+	selected.FieldSelector = nil
+	if err := to.List(ctx, list, selected); err != nil {
 		return err
 	}
 	items, err := meta.ExtractList(list)

@@ -33,7 +33,7 @@ func TestAVolumeWasMadeForAClaim(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := provisioned.MadeFor(test.volume, claim); got != test.want {
-				t.Errorf("it is told %v", got)
+				t.Errorf("the error is %v", got)
 			}
 		})
 	}

@@ -31,7 +31,7 @@ var _ = Describe("A volume that Stowage made", func() {
 		Expect(w.storage.Len()).To(BeZero())
 	})
 
-	It("tells once why its storage is still there, and that it is gone", func() {
+	It("records once why its storage is still there, and that it is gone", func() {
 		w, claim, _ := madeVolumeOf()
 		w.storage.FailNext(slices.Concat(
 			slices.Repeat([]error{backend.Unavailable.Errorf("the storage is away")}, 3),
@@ -109,7 +109,7 @@ var _ = Describe("A volume that Stowage made", func() {
 		Expect(w.storage.Len()).To(BeZero())
 	})
 
-	It("is given back, inside the undelete window, to the claim that a person names", func() {
+	It("goes back, inside the undelete window, to the claim that a person names", func() {
 		w, claim, pv := madeVolumeOf(retainingFor(time.Hour))
 		w.delete(claim)
 		w.settle()
@@ -228,7 +228,7 @@ var _ = Describe("A volume that Stowage made", func() {
 			Expect(w.gone(pv)).To(BeTrue())
 			Expect(w.storage.Len()).To(BeZero())
 		},
-		Entry("for anybody", func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }),
+		Entry("for any claim", func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }),
 		Entry("for a claim that a person named", reserve("restored")),
 	)
 
@@ -267,7 +267,7 @@ var _ = Describe("A volume that Stowage made", func() {
 		Expect(w.storage.Len()).To(Equal(1))
 	})
 
-	It("goes with its data though somebody took its finalizer away", func() {
+	It("is deleted with its data although its finalizer was removed", func() {
 		w, claim, pv := madeVolumeOf()
 		update(w, pv, func(pv *corev1.PersistentVolume) {
 			controllerutil.RemoveFinalizer(pv, stowagev1alpha1.ReclaimFinalizer)
@@ -395,14 +395,14 @@ func unboundAfter(w *world, write int) (*corev1.PersistentVolumeClaim, *corev1.P
 	return claim, pv
 }
 
-// retainingFor gives a backend an undelete window.
+// retainingFor sets a backend's undelete window.
 func retainingFor(window time.Duration) func(*stowagev1alpha1.StorageBackend) {
 	return func(object *stowagev1alpha1.StorageBackend) {
 		object.Spec.Deletion.RetainFor = metav1.Duration{Duration: window}
 	}
 }
 
-// retaining gives the class of a backend the policy Retain.
+// retaining sets the policy of a backend's class to Retain.
 func retaining(object *stowagev1alpha1.StorageBackend) {
 	object.Spec.StorageClass.ReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 }

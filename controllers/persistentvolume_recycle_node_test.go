@@ -78,7 +78,7 @@ var _ = Describe("A volume of policy Recycle on a node", func() {
 		}),
 	)
 
-	DescribeTable("is left to a person, who is told what to do,",
+	DescribeTable("is left to a person, with an event that says what to do,",
 		func(change func(*world, *corev1.PersistentVolume), message string) {
 			w, agent, pv := recyclingOnNode(func(pv *corev1.PersistentVolume) { change(nil, pv) })
 			change(w, pv)
@@ -111,24 +111,24 @@ var _ = Describe("A volume of policy Recycle on a node", func() {
 		w.delete(Claim())
 		agent.settle()
 		expectPhase(w, pv, corev1.VolumeFailed)
-		Expect(pv.Status.Message).To(ContainSubstring("the agent of node n1 doesn't empty it: as told by the agent"))
+		Expect(pv.Status.Message).To(ContainSubstring("the agent of node n1 doesn't empty it: as the agent reports"))
 		Expect(w.all(&stowagev1alpha1.LocalRecyclingList{})).To(BeEmpty())
 	})
 
-	It("waits while the directory is in use, and tells once", func() {
+	It("waits while the directory is in use, and records one event", func() {
 		w, agent, pv := recyclingOnNode()
 		agent.problem = stowagev1alpha1.ReasonInUse
 		w.delete(Claim())
 		agent.settle()
 		expectPhase(w, pv, corev1.VolumeReleased)
-		Expect(eventsWith(w.newEvents(), "VolumeRecycle")).To(ContainElement(ContainSubstring("on node n1: as told by the agent")))
+		Expect(eventsWith(w.newEvents(), "VolumeRecycle")).To(ContainElement(ContainSubstring("on node n1: as the agent reports")))
 
 		agent.problem = ""
 		agent.settle()
 		expectPhase(w, pv, corev1.VolumeAvailable)
 	})
 
-	It("waits for an agent that is away, and tells once", func() {
+	It("waits for an agent that is away, and records one event", func() {
 		w, agent, pv := recyclingOnNode()
 		w.delete(Claim())
 		w.settle()
@@ -138,7 +138,7 @@ var _ = Describe("A volume of policy Recycle on a node", func() {
 		expectPhase(w, pv, corev1.VolumeAvailable)
 	})
 
-	It("waits for a node that is gone, and tells once", func() {
+	It("waits for a node that is gone, and records one event", func() {
 		w, agent, pv := recyclingOnNode()
 		w.delete(Node("n1"))
 		w.delete(Claim())

@@ -34,7 +34,7 @@ var _ = Describe("A volume of policy Recycle", func() {
 		expectBound(w, next, pv)
 	})
 
-	It("stays reserved to whom a person reserved it to", func() {
+	It("stays reserved for the claim that a person named", func() {
 		w, shelf, pv := recycling(ReservedTo("data"))
 		w.delete(Claim())
 		w.settle()
@@ -109,7 +109,7 @@ var _ = Describe("A volume of policy Recycle", func() {
 		Expect(shelf.files).To(BeEmpty())
 	})
 
-	It("waits for a server that is away, and tells once", func() {
+	It("waits for a server that is away, and records one event", func() {
 		w, shelf, pv := recycling()
 		shelf.failures = slices.Repeat([]error{backend.Unavailable.Errorf("the server is away")}, 5)
 		w.delete(Claim())
@@ -125,7 +125,7 @@ var _ = Describe("A volume of policy Recycle", func() {
 		Expect(eventsWith(w.newEvents(), "VolumeFailedRecycle")).To(HaveLen(1))
 	})
 
-	DescribeTable("is left to a person, who is told what to do,",
+	DescribeTable("is left to a person, with an event that says what to do,",
 		func(option func(*corev1.PersistentVolume), failure error) {
 			w, shelf, pv := recycling(option)
 			shelf.failures = []error{failure}
@@ -187,7 +187,7 @@ var _ = Describe("Recycling that is interrupted", func() {
 		Entry("while the server is at it", backend.InProgress.Errorf("removing goes on")),
 	)
 
-	It("tells how far a removal is that takes many calls", func() {
+	It("reports the progress of a removal that takes many calls", func() {
 		w, shelf, pv := recycling()
 		shelf.failures = []error{backend.InProgress.Errorf("5 files so far"), backend.InProgress.Errorf("5 files so far"), backend.InProgress.Errorf("10 files so far")}
 		w.delete(Claim())

@@ -51,7 +51,7 @@ var _ = Describe("Data that a person wants to keep", func() {
 		Expect(eventsWith(w.newEvents(), "VolumeRetained")).To(HaveLen(1))
 	})
 
-	It("is noted before its volume goes, however long the storage is away", func() {
+	It("is recorded before its volume goes, however long the storage is away", func() {
 		w, pv := retained()
 		w.storage.FailNext(slices.Repeat([]error{backend.Unavailable.Errorf("the storage is away")}, 5)...)
 		w.delete(pv)
@@ -68,7 +68,7 @@ var _ = Describe("Data that a person wants to keep", func() {
 	})
 
 	for _, kind := range []fault{lost, unanswered, contended} {
-		It("is noted, also when the write that lets its volume go is "+string(kind), func() {
+		It("is recorded, also when the write that releases its volume is "+string(kind), func() {
 			w, pv := retained()
 			w.delete(pv)
 			for number := range 2 {
@@ -100,7 +100,7 @@ var _ = Describe("Data that a person wants to keep", func() {
 		Expect(w.storage.Len()).To(BeZero())
 	})
 
-	DescribeTable("holds up nobody where nothing could be removed anyway:",
+	DescribeTable("delays nothing where nothing could be removed anyway:",
 		func(spoil func(*world, *corev1.PersistentVolume)) {
 			w, pv := retained()
 			spoil(w, pv)

@@ -48,14 +48,14 @@ var _ = Describe("The growth of a claim", func() {
 		w.serve(byName{"disks": &mumbling{Backend: w.storage}})
 		update(w, claim, Asking("2Gi"))
 		_ = w.round()
-		Expect(w.volumeOf(claim).Spec.Capacity.Storage().String()).To(Equal("1Gi"), "nobody knows that it has more")
+		Expect(w.volumeOf(claim).Spec.Capacity.Storage().String()).To(Equal("1Gi"), "nothing records that it has more")
 
 		w.requestSize(claim, "2Gi")
 
 		expectExpanded(w, claim, "2Gi")
 	})
 
-	It("is told as what the storage really got, where that is more", func() {
+	It("reports what the storage really got, if that is more", func() {
 		w := newWorldIn(newMemory())
 		claim := w.boundClaim()
 		w.serve(byName{"disks": rounding{w.storage}})
@@ -65,7 +65,7 @@ var _ = Describe("The growth of a claim", func() {
 		expectExpanded(w, claim, "2Gi")
 	})
 
-	It("is not told as done while the storage has less", func() {
+	It("is not reported as done while the storage has less", func() {
 		w := newWorldIn(newMemory())
 		claim := w.boundClaim()
 		w.serve(byName{"disks": idle{w.storage}})
@@ -89,7 +89,7 @@ var _ = Describe("The growth of a claim", func() {
 		Expect(w.newEvents()).To(HaveExactElements(ContainSubstring("VolumeResizeFailed StorageClass disks does not let claims grow")))
 	})
 
-	It("goes on where the class is gone since it was asked for", func() {
+	It("goes on if the class is gone since the request", func() {
 		w := newWorldIn(newMemory())
 		claim := Claim(InClass("by-hand"))
 		object, class := LocalBackend("disks"), classOfDisks()
@@ -133,7 +133,7 @@ func (m *mumbling) Expand(ctx context.Context, id string, capacity resource.Quan
 	return expanded, err
 }
 
-// rounding gives 2Gi to all who ask.
+// rounding grows every volume to 2Gi.
 type rounding struct{ *fake.Backend }
 
 func (r rounding) Expand(ctx context.Context, id string, _ resource.Quantity) (backend.Expansion, error) {

@@ -16,7 +16,7 @@ import (
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-var _ = Describe("A bound claim that asks for more", func() {
+var _ = Describe("A bound claim that requests more", func() {
 	var (
 		w     *world
 		claim *corev1.PersistentVolumeClaim
@@ -26,7 +26,7 @@ var _ = Describe("A bound claim that asks for more", func() {
 		claim = w.boundClaim()
 	})
 
-	It("gets it from the backend, in three writes, and is told", func() {
+	It("gets it from the backend, in three writes, with events", func() {
 		before := w.written
 		w.requestSize(claim, "2Gi")
 
@@ -43,7 +43,7 @@ var _ = Describe("A bound claim that asks for more", func() {
 		expectExpanded(w, claim, "3Gi")
 	})
 
-	It("is told that its size is a label, on claim, volume and in an event", func() {
+	It("reports that its size is a label, on claim, volume and in an event", func() {
 		w.storage.SetAdvisory()
 		w.requestSize(claim, "2Gi")
 
@@ -53,13 +53,13 @@ var _ = Describe("A bound claim that asks for more", func() {
 		Expect(w.newEvents()).To(ContainElement(ContainSubstring("a label: nothing keeps the claim from using more")))
 	})
 
-	It("is not given less than it has: the API server refuses", func() {
+	It("cannot request less than it has: the API server refuses", func() {
 		w.requestSize(claim, "2Gi")
 		Asking("1Gi")(claim)
 		Expect(w.direct.Update(GinkgoT().Context(), claim)).To(MatchError(ContainSubstring("field can not be less than status.capacity")))
 	})
 
-	It("hears once why the backend can't, which is not asked again until the request is changed", func() {
+	It("reports once why the backend can't, which is not called again until the request changes", func() {
 		w.storage.FailNext(backend.Invalid.Errorf("no volume has more than 5Gi"))
 		w.requestSize(claim, "10Gi")
 		w.restart()
@@ -73,7 +73,7 @@ var _ = Describe("A bound claim that asks for more", func() {
 		expectExpanded(w, claim, "5Gi")
 	})
 
-	It("hears once that there is no room, and gets less when it asks for less", func() {
+	It("reports once that there is no space, and gets less when it requests less", func() {
 		w.storage.FailNext(exhausted(2 * maxRounds)...)
 		w.requestSize(claim, "10Gi")
 		w.settle()
@@ -88,7 +88,7 @@ var _ = Describe("A bound claim that asks for more", func() {
 		Expect(claim.Status.AllocatedResources.Storage().String()).To(Equal("3Gi"))
 	})
 
-	It("gets what it asked for first, where nobody knows whether that was given, whatever it asks for meanwhile", func() {
+	It("gets its first request while the outcome of that is unknown, whatever it requests meanwhile", func() {
 		w.storage.FailNext(errors.New("connection lost"))
 		update(w, claim, Asking("10Gi"))
 		_ = w.round()
@@ -98,7 +98,7 @@ var _ = Describe("A bound claim that asks for more", func() {
 		expectExpanded(w, claim, "10Gi")
 	})
 
-	It("gets both sizes when it asks for still more in the middle", func() {
+	It("gets both sizes when it requests still more in the middle", func() {
 		w.storage.FailNext(backend.InProgress.Errorf("resizing"))
 		update(w, claim, Asking("2Gi"))
 		_ = w.round()
@@ -144,7 +144,7 @@ var _ = Describe("A claim whose file system a node has to grow", func() {
 		Expect(w.newEvents()).To(ContainElement(ContainSubstring("FileSystemResizeRequired")))
 	})
 
-	It("is left to the node, also when it asks for still more meanwhile, until that is done", func() {
+	It("is left to the node, also when it requests still more meanwhile, until that is done", func() {
 		w.requestSize(claim, "3Gi")
 		Expect(w.expansions()).To(HaveLen(1))
 
@@ -163,7 +163,7 @@ var _ = Describe("A claim whose file system a node has to grow", func() {
 		Expect(w.volumeOf(claim).Annotations).NotTo(HaveKey(step.AnnPreResizeCapacity))
 	})
 
-	It("gives another claim, which is bound to the volume before that, no more than the file system has", func() {
+	It("has, for another claim that is bound to the volume before that, only the size of the file system", func() {
 		pv := w.volumeOf(claim)
 		update(w, pv, Reclaimed(corev1.PersistentVolumeReclaimRetain))
 		w.delete(claim)
@@ -178,7 +178,7 @@ var _ = Describe("A claim whose file system a node has to grow", func() {
 })
 
 var _ = Describe("A claim whose volume is not Stowage's to grow", func() {
-	It("is told once that somebody else grows it", func() {
+	It("reports once that another controller grows it", func() {
 		w := newWorld(reconciler.ClusterScope)
 		class := Class("foreign", "ebs.csi.aws.com", nil)
 		class.AllowVolumeExpansion = new(true)
@@ -195,7 +195,7 @@ var _ = Describe("A claim whose volume is not Stowage's to grow", func() {
 		Expect(claim.Annotations).NotTo(HaveKey("volume.kubernetes.io/storage-resizer"))
 	})
 
-	It("is told once that nothing grows a volume that no driver serves", func() {
+	It("reports once that nothing grows a volume that no driver serves", func() {
 		w := newWorld(reconciler.ClusterScope)
 		class := Class("by-hand", provisioning.NoProvisioner, nil)
 		class.AllowVolumeExpansion = new(true)
@@ -211,8 +211,8 @@ var _ = Describe("A claim whose volume is not Stowage's to grow", func() {
 	})
 })
 
-var _ = Describe("In scope=classes a claim that asks for more", func() {
-	It("gets it as soon as it is bound, because nobody else expands it", func() {
+var _ = Describe("In scope=classes a claim that requests more", func() {
+	It("gets it as soon as it is bound, because no other controller expands it", func() {
 		w := newWorld(reconciler.ClassesScope)
 		claim := Claim(InClass("disks"), requestedFrom(stowagev1alpha1.LocalDriver))
 		w.create(LocalBackend("disks", expandable), claim)

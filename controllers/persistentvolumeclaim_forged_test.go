@@ -20,7 +20,7 @@ import (
 // forgedVolume in a forged annotation is the id of the other tenant's volume.
 const forgedVolume = "VICTIM"
 
-var _ = Describe("A user who forges a claim's annotations", func() {
+var _ = Describe("A user with forged annotations of a claim", func() {
 	forgeries := []struct{ name, intent string }{
 		{"an intent", `{"backend":"disks","attempt":1}`},
 		{"an intent that names the other volume", `{"backend":"disks","volume":"VICTIM","id":"VICTIM","attempt":1}`},

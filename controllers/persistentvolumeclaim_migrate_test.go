@@ -50,7 +50,7 @@ var _ = Describe("A claim of a class with an in-tree provisioner", func() {
 		Expect(claim.Annotations).To(HaveKeyWithValue(volume.AnnMigratedTo, googleDisks))
 	})
 
-	It("tells the resizer of the CSI driver that it asks for more", func() {
+	It("names the resizer of the CSI driver when it requests more", func() {
 		w := newWorld(reconciler.ClusterScope)
 		class := Class("standard", "kubernetes.io/gce-pd", nil)
 		class.AllowVolumeExpansion = new(true)

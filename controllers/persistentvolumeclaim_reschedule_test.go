@@ -125,7 +125,7 @@ var _ = Describe("A claim for which the scheduler chose a node", func() {
 		Expect(claim.Annotations).To(HaveKeyWithValue(step.AnnSelectedNode, "node-2"))
 	})
 
-	It("is told the reason, and no more, when its pod was placed by hand", func() {
+	It("reports the reason, and no more, when its pod was placed by hand", func() {
 		w, storage, claim := newCrowdedWorld(backend.Exhausted)
 		delete(claim.Annotations, step.AnnSelectedNode)
 		w.create(claim, Pod("user", "node-1", "data"))

@@ -160,7 +160,7 @@ var _ = Describe("A bound claim whose other storage is being removed", func() {
 })
 
 var _ = Describe("In scope=classes a claim", func() {
-	It("keeps the provisioner that it was given when its class names another", func() {
+	It("keeps its provisioner when its class names another", func() {
 		w := newWorld(reconciler.ClassesScope)
 		claim := Claim(InClass("other"), requestedFrom(stowagev1alpha1.LocalDriver))
 		w.create(Class("other", "ebs.csi.aws.com", nil), claim)
@@ -172,7 +172,7 @@ var _ = Describe("In scope=classes a claim", func() {
 		Expect(w.written).To(BeZero())
 	})
 
-	It("is told once what is wrong, not on every pass", func() {
+	It("reports once what is wrong, not on every pass", func() {
 		w := newWorld(reconciler.ClassesScope)
 		w.create(Class("disks", stowagev1alpha1.LocalDriver, map[string]string{"backend": "none"}),
 			Claim(InClass("disks"), requestedFrom(stowagev1alpha1.LocalDriver)))
@@ -183,7 +183,7 @@ var _ = Describe("In scope=classes a claim", func() {
 	})
 })
 
-// askedOf asks a driver for a claim's volume, as kube-controller-manager does.
+// requestedFrom requests a claim's volume from a driver, as kube-controller-manager does.
 func requestedFrom(driver string) func(*corev1.PersistentVolumeClaim) {
 	return func(claim *corev1.PersistentVolumeClaim) {
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volume.AnnStorageProvisioner, driver)

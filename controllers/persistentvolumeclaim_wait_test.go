@@ -10,7 +10,7 @@ import (
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-var _ = DescribeTable("A claim whose volume object goes is told what that volume is",
+var _ = DescribeTable("A claim reports what its deleted volume object is",
 	func(name string, change func(*corev1.PersistentVolume), says string) {
 		claim := Claim(ClaimUID("1"))
 		pv := Volume(name)

@@ -44,7 +44,7 @@ var _ = Describe("Of what happens to claims", func() {
 		DeferCleanup(waiting.ShutDown)
 	})
 
-	It("a claim made anew while nobody watched keeps no volume from others", func(ctx SpecContext) {
+	It("a claim recreated between two watches keeps no volume from others", func(ctx SpecContext) {
 		old, fresh := Claim(ClaimUID("one"), AskingFor("v")), Claim(ClaimUID("two"))
 		events := w.claims.ClaimEvents()
 		w.claims.Index.Put(Volume("v"))
@@ -74,7 +74,7 @@ var _ = Describe("Of what happens to claims", func() {
 		Entry("by its spec", Asking("2Gi"), 1),
 		Entry("by its annotations", func(claim *corev1.PersistentVolumeClaim) { claim.Annotations = map[string]string{"a": "b"} }, 1),
 		Entry("by its phase", func(claim *corev1.PersistentVolumeClaim) { claim.Status.Phase = corev1.ClaimLost }, 1),
-		Entry("by a condition that somebody took away", func(claim *corev1.PersistentVolumeClaim) { claim.Status.Conditions = nil }, 1),
+		Entry("by a condition that was removed", func(claim *corev1.PersistentVolumeClaim) { claim.Status.Conditions = nil }, 1),
 		Entry("by a resync", func(claim *corev1.PersistentVolumeClaim) { claim.ResourceVersion = "1" }, 1),
 	)
 
@@ -156,8 +156,8 @@ var _ = Describe("In scope=classes a claim whose class is gone", func() {
 	})
 })
 
-var _ = Describe("A claim that is deleted while nobody knows what became of its volume", func() {
-	It("stays until its backend answers: that it is away tells nothing of the call before", func(ctx SpecContext) {
+var _ = Describe("A claim that is deleted while the outcome of its provisioning is unknown", func() {
+	It("stays until its backend answers: that it is away says nothing about the call before", func(ctx SpecContext) {
 		w := newWorldIn(newMemory())
 		storage := &unsureStorage{Backend: w.storage}
 		w.serve(byName{"disks": storage})

@@ -15,7 +15,7 @@ import (
 )
 
 var _ = Describe("A claim that was placed in a zone that its class doesn't allow any more", func() {
-	const told = "node node-1, which the scheduler chose, can't have the volume: node node-1 is not within the allowedTopologies of " +
+	const forbidden = "node node-1, which the scheduler chose, can't have the volume: node node-1 is not within the allowedTopologies of " +
 		`StorageClass cloud (its topology.kubernetes.io/zone is "a", not one of b)`
 
 	for _, scope := range []reconciler.Scope{reconciler.ClusterScope, reconciler.ClassesScope} {
@@ -27,7 +27,7 @@ var _ = Describe("A claim that was placed in a zone that its class doesn't allow
 			w.settle()
 
 			expectUnbegun(w, claim)
-			Expect(eventsWith(w.newEvents(), told)).To(HaveLen(1))
+			Expect(eventsWith(w.newEvents(), forbidden)).To(HaveLen(1))
 			Expect(provisioned.AttemptOf(claim)).To(Equal(1))
 
 			place(w, claim, "node-2")

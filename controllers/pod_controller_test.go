@@ -56,7 +56,7 @@ var _ = Describe("A pod's generic ephemeral volume", func() {
 		Expect(metav1.IsControlledBy(claim, pod)).To(BeTrue())
 	})
 
-	It("gets its claim although another of the pod's can't be made, of which the pod is told once", func() {
+	It("gets its claim although another of the pod's can't be made, which one event reports", func() {
 		w := newWorld(reconciler.ClusterScope)
 		pod := scratchPod()
 		pod.Spec.Volumes = append(pod.Spec.Volumes, *pod.Spec.Volumes[0].DeepCopy())

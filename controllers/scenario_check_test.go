@@ -13,11 +13,10 @@ import (
 	"github.com/stowage-dev/stowage/internal/uses"
 )
 
-// check looks at a cluster at rest: who has what, and whether anybody waits in
-// vain.
+// check checks a cluster at rest: which claim has which volume, and that no claim waits in vain.
 func (s *scenario) check(t *rapid.T) {
 	claims, volumes := s.claimsThere(), s.volumesThere()
-	takenBy := map[string]string{}
+	boundBy := map[string]string{}
 	for _, claim := range claims {
 		switch {
 		case !claim.DeletionTimestamp.IsZero():
@@ -28,10 +27,10 @@ func (s *scenario) check(t *rapid.T) {
 			continue
 		}
 		s.checkBound(t, claim, volumes)
-		if other := takenBy[claim.Spec.VolumeName]; other != "" {
+		if other := boundBy[claim.Spec.VolumeName]; other != "" {
 			t.Fatalf("claims %s and %s share volume %s", other, claim.Name, claim.Spec.VolumeName)
 		}
-		takenBy[claim.Spec.VolumeName] = claim.Name
+		boundBy[claim.Spec.VolumeName] = claim.Name
 	}
 	for _, pv := range volumes {
 		s.checkVolume(t, pv, claims)
@@ -79,7 +78,7 @@ func (s *scenario) checkWaiting(t *rapid.T, claim *corev1.PersistentVolumeClaim,
 	}
 }
 
-// couldHave tells whether a volume fits a wish, and is kept for nobody else.
+// couldHave reports whether a volume fits a request, and is reserved for no other claim.
 func (s *scenario) couldHave(pv *corev1.PersistentVolume, request binder.ClaimRequest) bool {
 	if name := request.Claim.Spec.VolumeName; name != "" && name != pv.Name {
 		return false
@@ -95,8 +94,8 @@ func (s *scenario) couldHave(pv *corev1.PersistentVolume, request binder.ClaimRe
 	return binder.Fit(pv, request) == binder.Fits
 }
 
-// wishOf is what a claim asks for, and whether its place is known: of several pods
-// anyone may have been asked.
+// requestOf returns a claim's request, and whether its node is known: with several pods, any of
+// them may have decided.
 func (s *scenario) requestOf(claim *corev1.PersistentVolumeClaim) (request binder.ClaimRequest, placed bool) {
 	request = binder.ClaimRequest{Claim: claim}
 	if !storageclass.WaitsForConsumer(s.class(storageclass.Of(claim))) {
@@ -117,7 +116,7 @@ func (s *scenario) checkUsed(t *rapid.T, claim *corev1.PersistentVolumeClaim) {
 			return
 		}
 	}
-	t.Fatalf("claim %s is deleted and nobody uses it, and it is still there: %v", claim.Name, claim.Finalizers)
+	t.Fatalf("claim %s is deleted and unused, and it is still there: %v", claim.Name, claim.Finalizers)
 }
 
 // checkVolume expects the phase that the volume and its claim call for, and that
@@ -138,7 +137,7 @@ func (s *scenario) checkVolume(t *rapid.T, pv *corev1.PersistentVolume, claims [
 	case !slices.Contains(want, pv.Status.Phase):
 		t.Fatalf("volume %s is %s, with the claimRef %+v", pv.Name, pv.Status.Phase, pv.Spec.ClaimRef)
 	case !pv.DeletionTimestamp.IsZero() && pv.Status.Phase != corev1.VolumeBound:
-		t.Fatalf("volume %s is deleted and nobody's, and it is still there: %v", pv.Name, pv.Finalizers)
+		t.Fatalf("volume %s is deleted and unclaimed, and it is still there: %v", pv.Name, pv.Finalizers)
 	}
 }
 
@@ -162,6 +161,6 @@ func (s *scenario) checkStorage(t *rapid.T, volumes []*corev1.PersistentVolume) 
 		}
 	}
 	if s.storage.Len() != expected {
-		t.Fatalf("there are %d pieces of storage, and %d that somebody knows of", s.storage.Len(), expected)
+		t.Fatalf("there are %d pieces of storage, and %d that are recorded", s.storage.Len(), expected)
 	}
 }

@@ -20,8 +20,8 @@ import (
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-// story is a world in which things happen as they are drawn: people change what
-// they like, reconcilers run in between, writes get lost, managers restart.
+// scenario is a world with random events: users change objects, reconcilers run in between,
+// writes get lost, managers restart.
 type scenario struct {
 	*world
 	cluster *memory
@@ -31,8 +31,8 @@ type scenario struct {
 	retained map[string]bool
 }
 
-// newStory begins with two backends, one of which waits for consumers, and nodes.
-func newStory() *scenario {
+// newScenario begins with two backends, one of which waits for consumers, and nodes.
+func newScenario() *scenario {
 	cluster := newMemory()
 	s := &scenario{world: newWorldIn(cluster), cluster: cluster, bound: map[types.UID]types.UID{}, retained: map[string]bool{}}
 	s.create(Node("node-1"), Node("node-2"), LocalBackend("disks"), LocalBackend("later", waitingForConsumer))
@@ -45,7 +45,7 @@ func newStory() *scenario {
 func TestBindingComesToRestWhateverHappens(t *testing.T) {
 	RegisterFailHandler(func(message string, _ ...int) { panic(message) })
 	rapid.Check(t, func(t *rapid.T) {
-		s := newStory()
+		s := newScenario()
 		t.Repeat(map[string]func(*rapid.T){
 			"create claim":     s.createClaim,
 			"delete claim":     s.deleteClaim,
@@ -117,8 +117,8 @@ func (s *scenario) deletePod(t *rapid.T) { s.delete(s.drawObject(t, &corev1.PodL
 
 func (s *scenario) deleteVolume(t *rapid.T) { s.delete(s.drawVolume(t)) }
 
-// freeVolume takes the claim off a volume, as people do it to give a released
-// volume to others, and by mistake.
+// freeVolume removes the claimRef of a volume, as users do to free a released volume, or by
+// mistake.
 func (s *scenario) freeVolume(t *rapid.T) {
 	update(s.world, s.drawVolume(t), func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil })
 }

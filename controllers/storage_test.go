@@ -20,7 +20,7 @@ import (
 )
 
 var _ = Describe("Storage that reconcilers open", func() {
-	It("is called in turn, and measured", func() {
+	It("is called through the queue, and measured", func() {
 		inner, registry := fake.New(), prometheus.NewRegistry()
 		opened, err := openStorage(inner, registry)
 		Expect(err).NotTo(HaveOccurred())
@@ -44,7 +44,7 @@ func openStorage(inner *fake.Backend, registry *prometheus.Registry) (backend.Ba
 }
 
 var _ = Describe("A backend that takes its time", func() {
-	It("is told of on the claim, and its answer is used", func() {
+	It("is reported on the claim, and its answer is used", func() {
 		w := newWorld(reconciler.ClusterScope)
 		w.dispatch()
 		release := w.storage.Hold()
@@ -96,8 +96,8 @@ func (w *world) dispatch() {
 	w.served.Queue = backendqueue.New(GinkgoT().Context(), w.served.Metrics)
 }
 
-var _ = Describe("A volume whose removal waits for its turn", func() {
-	It("is kept when somebody sets its policy to Retain meanwhile", func() {
+var _ = Describe("A volume with a queued removal", func() {
+	It("is kept when its policy becomes Retain meanwhile", func() {
 		w := newWorldIn(newMemory())
 		w.dispatch()
 		one := LocalBackend("disks", func(object *stowagev1alpha1.StorageBackend) { object.Spec.MaxConcurrentOperations = 1 })

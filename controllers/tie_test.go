@@ -41,7 +41,7 @@ var _ = Describe("A volume that a person reserves by name", func() {
 		expectBound(w, claim, pv)
 	})
 
-	It("is told with its claim when it does not fit, and another is taken", func() {
+	It("is reported with its claim when it does not fit, and another is bound", func() {
 		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(Asking("5Gi"))
 		w.create(Volume("small", ReservedTo("data")), Volume("right", Holding("5Gi")), claim)
@@ -133,7 +133,7 @@ var _ = Describe("A volume whose claimRef a person changes", func() {
 })
 
 var _ = Describe("A volume that is tied to a claim which took another", func() {
-	It("is anybody's when Stowage chose the claim", func() {
+	It("is free when Stowage chose the claim", func() {
 		w, claim := boundTo("taken")
 		pv := Volume("v", tiedTo(claim), byController)
 		w.create(pv)
@@ -179,7 +179,7 @@ var _ = Describe("A volume that is tied to a claim which took another", func() {
 })
 
 var _ = Describe("A volume that a controller tied to a claim, and that does not fit it", func() {
-	DescribeTable("is not bound, and both are told once",
+	DescribeTable("is not bound, and both get one event",
 		func(cause string, change func(*corev1.PersistentVolume)) {
 			w := newWorld(reconciler.ClusterScope)
 			claim := Claim(Asking("2Gi"))

@@ -26,8 +26,8 @@ type stage struct {
 	*world
 	row *tableRow
 	// uids are the claims' own, by those that upstream writes.
-	uids  map[types.UID]types.UID
-	heard []string
+	uids     map[types.UID]types.UID
+	recorded []string
 }
 
 // play returns what is otherwise than the row wants.
@@ -248,14 +248,14 @@ func (s *stage) problems() []string {
 }
 
 func (s *stage) compareEvents() []string {
-	s.heard = append(s.heard, s.newEvents()...)
+	s.recorded = append(s.recorded, s.newEvents()...)
 	var problems []string
 	for _, want := range s.row.WantEvents {
 		// The first two words; what follows is upstream's to say.
 		kind, rest, _ := strings.Cut(want, " ")
 		reason, _, _ := strings.Cut(rest, " ")
-		if len(eventsWith(append([]string{}, s.heard...), kind+" "+reason)) == 0 {
-			problems = append(problems, fmt.Sprintf("no event %q, only %q", want, s.heard))
+		if len(eventsWith(append([]string{}, s.recorded...), kind+" "+reason)) == 0 {
+			problems = append(problems, fmt.Sprintf("no event %q, only %q", want, s.recorded))
 		}
 	}
 	return problems

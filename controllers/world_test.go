@@ -37,15 +37,15 @@ import (
 const (
 	// maxRounds is how many passes over everything a world may need to come to rest.
 	maxRounds = 30
-	// unshown is the number of writes after which the index has never been fed.
+	// unfed is the number of writes after which the index has never been fed.
 	unfed = -1
 	// forceDetachAfter is the manager's default.
 	forceDetachAfter = 6 * time.Minute
 )
 
-// world is a cluster in which a spec decides when reconcilers run: settle runs
-// them over everything until nothing changes any more. Its client reads the API
-// server itself, fails writes when told to, and counts them.
+// world is a cluster in which a spec decides when reconcilers run: settle runs them over
+// everything until nothing changes any more. Its client reads the API server itself, counts
+// writes, and fails those that a spec chooses.
 type world struct {
 	*faultyClient
 	scope   reconciler.Scope
@@ -58,7 +58,8 @@ type world struct {
 	// cluster. Specs change them.
 	served *opener.Opener
 	views  views
-	// shown are the objects that the claims' reconciler was shown last, after so many writes.
+	// fed are the objects that the index of the claims' reconciler was fed last, after so many
+	// writes.
 	fed      []client.Object
 	fedAfter int
 
@@ -235,7 +236,7 @@ func (w *world) feed(object client.Object, gone bool) {
 	}
 }
 
-// get reads an object as it is now; gone tells whether it exists.
+// get reads an object as it is now.
 func (w *world) get(object client.Object) {
 	GinkgoHelper()
 	Expect(w.direct.Get(context.Background(), client.ObjectKeyFromObject(object), object)).To(Succeed())
@@ -291,15 +292,15 @@ func (w *world) condition(claim *corev1.PersistentVolumeClaim) corev1.Persistent
 	return corev1.PersistentVolumeClaimCondition{}
 }
 
-// told are the events sent since it was last asked.
+// newEvents returns the events that were recorded since its last call.
 func (w *world) newEvents() []string {
-	var told []string
+	var recorded []string
 	for {
 		select {
 		case event := <-w.events.Events:
-			told = append(told, event)
+			recorded = append(recorded, event)
 		default:
-			return told
+			return recorded
 		}
 	}
 }
