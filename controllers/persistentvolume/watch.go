@@ -15,10 +15,10 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
-// NewTies passes claims that are created or deleted, and those that name another volume or
+// newTies passes claims that are created or deleted, and those that name another volume or
 // complete their binding. A volume reads nothing else of a claim. A resync, in which nothing
 // differs, passes too.
-var NewTies = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+var newTies = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*corev1.PersistentVolumeClaim), e.ObjectNew.(*corev1.PersistentVolumeClaim)
 	return before.ResourceVersion == after.ResourceVersion || before.UID != after.UID ||
 		before.Spec.VolumeName != after.Spec.VolumeName || binder.Completed(before) != binder.Completed(after) ||
