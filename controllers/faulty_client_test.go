@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"strconv"
 	"sync"
@@ -16,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/index"
 )
 
@@ -148,32 +148,27 @@ func listIndexed(ctx context.Context, to client.Client, list client.ObjectList, 
 	return meta.SetList(list, kept)
 }
 
-func indexed(object runtime.Object, field string) []string {
-	switch typed := object.(type) {
-	case *corev1.Pod:
-		if field == index.PodsByNode {
-			return index.NodeOfIndexedPod(typed)
-		}
-		return index.ClaimsOf(typed)
-	case *stowagev1alpha1.LocalVolume:
-		return index.NodeOfLocalVolume(typed)
-	case *storagev1.VolumeAttachment:
-		return map[string]func(client.Object) []string{
-			index.AttachmentsByVolume: index.AttachmentVolume, index.AttachmentsByNode: index.AttachmentNode,
-		}[field](typed)
-	case *storagev1.CSIStorageCapacity:
-		return index.DiskOfCapacity(typed)
-	case *corev1.PersistentVolumeClaim:
-		return map[string]func(*corev1.PersistentVolumeClaim) []string{
-			index.ClaimsByClass: index.PendingClass, index.ClaimsByPod: index.PodOf, index.ClaimsByVolume: index.VolumeOf, index.ClaimsByAttributes: index.AttributesOfClaim,
-			index.ClaimsBySource: index.SourceOf,
-		}[field](typed)
-	case *corev1.PersistentVolume:
-		return map[string]func(*corev1.PersistentVolume) []string{
-			index.VolumesByHandle: index.HandleOf, index.VolumesByBackend: index.BackendOf, index.VolumesByClaim: index.ClaimRefOf, index.VolumesByAttributes: index.AttributesOfVolume,
-		}[field](typed)
-	}
+// fieldIndexes are the manager's field indexes, by the type of object and the field.
+type fieldIndexes map[string]client.IndexerFunc
+
+// IndexField implements client.FieldIndexer.
+func (x fieldIndexes) IndexField(_ context.Context, object client.Object, field string, values client.IndexerFunc) error {
+	x[fmt.Sprintf("%T %s", object, field)] = values
 	return nil
+}
+
+func newFieldIndexes() fieldIndexes {
+	indexes := fieldIndexes{}
+	Expect(index.Add(context.Background(), indexes)).To(Succeed())
+	Expect(indexes.IndexField(context.Background(), &storagev1.CSIStorageCapacity{}, index.CapacitiesByDisk, index.DiskOfCapacity)).To(Succeed())
+	return indexes
+}
+
+// indexed returns an object's values in one of the manager's field indexes.
+func indexed(object runtime.Object, field string) []string {
+	values := newFieldIndexes()[fmt.Sprintf("%T %s", object, field)]
+	Expect(values).NotTo(BeNil(), "index %s of %T", field, object)
+	return values(object.(client.Object))
 }
 
 // withoutPods is a cache that has not seen any pod yet.

@@ -32,7 +32,7 @@ func (r *Reconciler) volumesOfClaim(ctx context.Context, object client.Object) [
 	if err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByClaim: client.ObjectKeyFromObject(object).String()}, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing volumes", "claim", client.ObjectKeyFromObject(object))
 	}
-	requests := requestsForVolumes(volumes.Items)
+	requests := wake.Requests(volumes.Items)
 	if claim := object.(*corev1.PersistentVolumeClaim); !claim.DeletionTimestamp.IsZero() && claim.Spec.VolumeName != "" {
 		requests = append(requests, wake.RequestNamed(claim.Spec.VolumeName))
 	}
@@ -50,13 +50,5 @@ func (r *Reconciler) volumesOfBackend(ctx context.Context, object client.Object)
 	if err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByBackend: object.GetName()}, wake.Unhurried); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing volumes", "backend", object.GetName())
 	}
-	return requestsForVolumes(volumes.Items)
-}
-
-func requestsForVolumes(volumes []corev1.PersistentVolume) []reconcile.Request {
-	requests := make([]reconcile.Request, 0, len(volumes))
-	for i := range volumes {
-		requests = append(requests, wake.Request(&volumes[i]))
-	}
-	return requests
+	return wake.Requests(volumes.Items)
 }
