@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -137,7 +136,7 @@ func (r *Reconciler) unbind(ctx context.Context, pv *corev1.PersistentVolume, cl
 	}
 	before := pv.DeepCopy()
 	if binder.UnbindVolume(pv) {
-		err := r.client.Patch(ctx, pv, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		err := r.client.Patch(ctx, pv, patch.Fenced(before))
 		if err != nil {
 			return fmt.Errorf("unbinding volume %s from claim %s/%s: %w", pv.Name, claim.Namespace, claim.Name, err)
 		}

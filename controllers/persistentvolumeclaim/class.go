@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
+	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/storageclass"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
@@ -47,7 +48,7 @@ func (r *Reconciler) assignDefaultClass(ctx context.Context, scope *step.Scope) 
 	}
 	before := claim.DeepCopy()
 	claim.Spec.StorageClassName = &class.Name
-	err := r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Patch(ctx, claim, patch.Fenced(before))
 	// The update wakes the claim, and the next pass has the class.
 	return &step.Wait{}, wrap.Error(err, "giving claim %s/%s the default class %s", claim.Namespace, claim.Name, class.Name)
 }

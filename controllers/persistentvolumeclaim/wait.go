@@ -51,8 +51,8 @@ func (r *Reconciler) report(ctx context.Context, claim *corev1.PersistentVolumeC
 	return ctrl.Result{RequeueAfter: waiting.After}, nil
 }
 
-// writeWait reports whether to record an event: there is another reason, or another warning. A change of the
-// volumes that do not fit changes the condition alone. In scope=classes
+// writeWait reports whether to record an event: there is another reason, or another warning. A
+// change of the volumes that do not fit changes the condition alone. In scope=classes
 // kube-controller-manager owns the conditions. The condition of a bound claim stays True,
 // whatever else is being cleaned up.
 func (r *Reconciler) writeWait(ctx context.Context, claim *corev1.PersistentVolumeClaim, waiting *step.Wait) (isNew bool, err error) {

@@ -5,14 +5,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/storage/volume"
-
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -36,7 +33,7 @@ import (
 // pending, and then wakes the claim. In this order no claim takes a volume that an older one
 // names.
 func (r *Reconciler) ClaimEvents() handler.EventHandler {
-	note := func(ctx context.Context, object client.Object, gone bool, queue wake.Queue) {
+	update := func(ctx context.Context, object client.Object, gone bool, queue wake.Queue) {
 		claim := object.(*corev1.PersistentVolumeClaim)
 		if r.UpdatePreBound(claim, gone) {
 			r.enqueueNaming(ctx, claim.Spec.VolumeName, queue)
@@ -44,22 +41,22 @@ func (r *Reconciler) ClaimEvents() handler.EventHandler {
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue wake.Queue) {
-			note(ctx, e.Object, false, queue)
+			update(ctx, e.Object, false, queue)
 			queue.Add(wake.Request(e.Object))
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue wake.Queue) {
 			if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() {
 				// The claim was deleted and recreated while the watch was interrupted.
-				note(ctx, e.ObjectOld, true, queue)
+				update(ctx, e.ObjectOld, true, queue)
 			}
-			note(ctx, e.ObjectNew, false, queue)
+			update(ctx, e.ObjectNew, false, queue)
 			before, after := e.ObjectOld.(*corev1.PersistentVolumeClaim), e.ObjectNew.(*corev1.PersistentVolumeClaim)
 			if saysMore(before, after) && !begins(before, after) {
 				queue.Add(wake.Request(e.ObjectNew))
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue wake.Queue) {
-			note(ctx, e.Object, true, queue)
+			update(ctx, e.Object, true, queue)
 			queue.Add(wake.Request(e.Object))
 		},
 	}

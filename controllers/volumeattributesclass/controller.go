@@ -23,6 +23,7 @@ import (
 
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/uses"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
@@ -116,7 +117,7 @@ func (r *Reconciler) usedLive(ctx context.Context, name string) (bool, error) {
 }
 
 func (r *Reconciler) patch(ctx context.Context, class, before *storagev1.VolumeAttributesClass, doing string) error {
-	err := r.client.Patch(ctx, class, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Patch(ctx, class, patch.Fenced(before))
 	return wrap.Error(client.IgnoreNotFound(err), "%s VolumeAttributesClass %s", doing, class.Name)
 }
 

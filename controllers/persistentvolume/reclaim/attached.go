@@ -2,7 +2,6 @@ package reclaim
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +19,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/volume"
 	"github.com/stowage-dev/stowage/internal/wake"
+	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
 // attacherFinalizerOf returns the finalizer of a PersistentVolume of a driver of ours, or of
@@ -42,12 +42,8 @@ func (r *Reclaimer) RemoveAttachFinalizer(ctx context.Context, pv *corev1.Persis
 	if pv.DeletionTimestamp.IsZero() || finalizer == "" || !controllerutil.ContainsFinalizer(pv, finalizer) {
 		return false, ctrl.Result{}, nil
 	}
-	attachments := &storagev1.VolumeAttachmentList{}
-	if err := r.client.List(ctx, attachments, client.MatchingFields{index.AttachmentsByVolume: pv.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return false, ctrl.Result{}, fmt.Errorf("listing the attachments of volume %s: %w", pv.Name, err)
-	}
-	if len(attachments.Items) > 0 {
-		return false, ctrl.Result{}, nil
+	if cached, err := r.cachedAttachments(ctx, pv); err != nil || len(cached) > 0 {
+		return false, ctrl.Result{}, err
 	}
 	// The list from the cache only saves live reads.
 	all, err := r.shared.Attachments.Get(ctx, struct{}{})
@@ -64,14 +60,19 @@ func (r *Reclaimer) detached(ctx context.Context, pv *corev1.PersistentVolume) e
 	if !attachintent.NeedsAttach(pv) {
 		return nil
 	}
+	cached, err := r.cachedAttachments(ctx, pv)
+	if err != nil || len(cached) == 0 {
+		return err
+	}
+	return stillAttached(pv, &cached[0])
+}
+
+// cachedAttachments returns the attachments of a volume. They are shared with the cache and must
+// not be changed.
+func (r *Reclaimer) cachedAttachments(ctx context.Context, pv *corev1.PersistentVolume) ([]storagev1.VolumeAttachment, error) {
 	attachments := &storagev1.VolumeAttachmentList{}
-	if err := r.client.List(ctx, attachments, client.MatchingFields{index.AttachmentsByVolume: pv.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing the attachments of volume %s: %w", pv.Name, err)
-	}
-	for i := range attachments.Items {
-		return stillAttached(pv, &attachments.Items[i])
-	}
-	return nil
+	err := r.client.List(ctx, attachments, client.MatchingFields{index.AttachmentsByVolume: pv.Name}, client.UnsafeDisableDeepCopy)
+	return attachments.Items, wrap.Error(err, "listing the attachments of volume %s", pv.Name)
 }
 
 // detachedLive checks attachments and nodes, live. A node may use a volume although its

@@ -14,6 +14,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
@@ -138,7 +139,7 @@ func (r *Recycler) approve(ctx context.Context, pv *corev1.PersistentVolume, rec
 	}
 	before := recycling.DeepCopy()
 	recycling.Spec.Approved = recycling.Status.Asking
-	err := r.client.Patch(ctx, recycling, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Patch(ctx, recycling, patch.Fenced(before))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("approving LocalRecycling %s: %w", recycling.Name, err)
 	}

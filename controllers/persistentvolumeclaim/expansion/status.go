@@ -97,7 +97,7 @@ func (r *Expander) ensureVolumeSize(
 	if !changed {
 		return nil
 	}
-	err := r.client.Patch(ctx, pv, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Patch(ctx, pv, patch.Fenced(before))
 	return wrap.Error(err, "setting the capacity of volume %s to %s", pv.Name, expanded.Capacity.String())
 }
 
@@ -148,7 +148,7 @@ func (r *Expander) forgetEarlierSize(ctx context.Context, claim *corev1.Persiste
 	}
 	after := pv.DeepCopy()
 	setAnnotation(after, step.AnnPreResizeCapacity, "")
-	err := r.client.Patch(ctx, after, client.MergeFromWithOptions(pv, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Patch(ctx, after, patch.Fenced(pv))
 	return wrap.Error(err, "removing the mark of a growth from volume %s", pv.Name)
 }
 

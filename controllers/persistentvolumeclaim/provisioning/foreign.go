@@ -6,16 +6,14 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-
 	storagev1 "k8s.io/api/storage/v1"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/internal/migration"
+	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
@@ -78,7 +76,7 @@ func (r *Provisioner) markProvisioner(ctx context.Context, scope *step.Scope) er
 	if !setProvisioner(scope.Claim, scope.Class) {
 		return nil
 	}
-	err := r.client.Patch(ctx, scope.Claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Patch(ctx, scope.Claim, patch.Fenced(before))
 	return wrap.Error(err, "naming the provisioner of claim %s/%s", scope.Claim.Namespace, scope.Claim.Name)
 }
 

@@ -6,14 +6,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/stowage-dev/stowage/internal/binder"
-
 	corev1 "k8s.io/api/core/v1"
-
 	storagev1 "k8s.io/api/storage/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -22,6 +17,8 @@ import (
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/storageclass"
 	"github.com/stowage-dev/stowage/internal/uses"
@@ -62,7 +59,7 @@ func (r *Provisioner) ensureOperation(ctx context.Context, scope *step.Scope, ob
 	if changed = setProvisioner(claim, scope.Class) || changed; !changed {
 		return nil
 	}
-	err = r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err = r.client.Patch(ctx, claim, patch.Fenced(before))
 	if err != nil {
 		return fmt.Errorf("recording the pending operation of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
@@ -161,7 +158,7 @@ func (r *Provisioner) writeOperation(ctx context.Context, claim *corev1.Persiste
 	}
 	before := claim.DeepCopy()
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, stowagev1alpha1.ProvisioningAnnotation, string(text))
-	err = r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err = r.client.Patch(ctx, claim, patch.Fenced(before))
 	return wrap.Error(err, "recording the pending operation of claim %s/%s", claim.Namespace, claim.Name)
 }
 
@@ -201,7 +198,7 @@ func (r *Provisioner) RemoveFinalizers(ctx context.Context, scope *step.Scope) (
 	if !changed {
 		return nil, nil
 	}
-	err := r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Patch(ctx, claim, patch.Fenced(before))
 	return nil, wrap.Error(client.IgnoreNotFound(err), "removing the finalizers of claim %s/%s", claim.Namespace, claim.Name)
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/message"
+	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/uses"
 	"github.com/stowage-dev/stowage/internal/wake"
@@ -166,7 +167,7 @@ func (r *Provisioner) removeSelectedNode(ctx context.Context, claim *corev1.Pers
 	if !changed {
 		return nil
 	}
-	err := r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Patch(ctx, claim, patch.Fenced(before))
 	return wrap.Error(err, "requesting another node than %s for claim %s/%s", node, claim.Namespace, claim.Name)
 }
 

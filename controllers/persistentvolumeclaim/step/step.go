@@ -16,6 +16,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
@@ -70,7 +71,7 @@ const AnnSelectedNode = volume.AnnSelectedNode
 func Annotate(ctx context.Context, writer client.Client, claim *corev1.PersistentVolumeClaim, annotations map[string]string) (*Wait, error) {
 	before := claim.DeepCopy()
 	claim.Annotations = annotations
-	err := writer.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := writer.Patch(ctx, claim, patch.Fenced(before))
 	if apierrors.IsNotFound(err) {
 		return &Wait{}, nil
 	}
