@@ -6,13 +6,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/storage/volume"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -20,12 +17,9 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/bindable"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/index"
-	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/storageclass"
-	"github.com/stowage-dev/stowage/internal/uses"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
@@ -60,39 +54,6 @@ func (r *Reconciler) ClaimEvents() handler.EventHandler {
 			queue.Add(wake.Request(e.Object))
 		},
 	}
-}
-
-// saysMore reports whether a claim changed in more than its conditions. If its own conditions
-// woke it, its reconciler would call a failing backend again and again, without backoff. A
-// resync, in which nothing differs, passes, and so does the removal of the condition.
-func saysMore(before, after *corev1.PersistentVolumeClaim) bool {
-	return before.ResourceVersion == after.ResourceVersion || bindable.Reason(after) == "" ||
-		!equality.Semantic.DeepEqual(before.Spec, after.Spec) ||
-		!equality.Semantic.DeepEqual(withoutConditions(before.Status), withoutConditions(after.Status)) ||
-		!equality.Semantic.DeepEqual(wake.WithoutVersion(before.ObjectMeta), wake.WithoutVersion(after.ObjectMeta))
-}
-
-// begins reports whether a claim changed only because provisioning began: the reconcile that
-// wrote this continues without an event.
-func begins(before, after *corev1.PersistentVolumeClaim) bool {
-	return !provisioned.HasIntent(before) && provisioned.HasIntent(after) && after.DeletionTimestamp.IsZero() &&
-		equality.Semantic.DeepEqual(before.Spec, after.Spec) && equality.Semantic.DeepEqual(before.Status, after.Status) &&
-		equality.Semantic.DeepEqual(withoutIntent(before), withoutIntent(after))
-}
-
-// withoutIntent returns a claim's metadata without what is written when provisioning begins.
-func withoutIntent(claim *corev1.PersistentVolumeClaim) metav1.ObjectMeta {
-	stripped := claim.DeepCopy()
-	provisioned.ClearIntent(stripped)
-	controllerutil.RemoveFinalizer(stripped, uses.ClaimProtection)
-	delete(stripped.Annotations, volume.AnnStorageProvisioner)
-	delete(stripped.Annotations, volume.AnnBetaStorageProvisioner)
-	return wake.WithoutVersion(stripped.ObjectMeta)
-}
-
-func withoutConditions(status corev1.PersistentVolumeClaimStatus) corev1.PersistentVolumeClaimStatus {
-	status.Conditions = nil
-	return status
 }
 
 // UpdatePreBound updates the index with a claim's spec.volumeName. It reports whether others that
