@@ -33,7 +33,7 @@ func (w *world) boundClaim() *corev1.PersistentVolumeClaim {
 	return claim
 }
 
-// ask has a user ask for another size, and lets the cluster come to rest.
+// requestSize changes a claim's request, as a user does, and settles the cluster.
 func (w *world) requestSize(claim *corev1.PersistentVolumeClaim, size string) {
 	GinkgoHelper()
 	update(w, claim, Asking(size))

@@ -407,7 +407,7 @@ func retaining(object *stowagev1alpha1.StorageBackend) {
 	object.Spec.StorageClass.ReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 }
 
-// reserve keeps a volume for a claim by name, as people do it.
+// reserve reserves a volume for a claim by name, as a user does.
 func reserve(claim string) func(*corev1.PersistentVolume) {
 	return func(pv *corev1.PersistentVolume) {
 		pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: Namespace, Name: claim}

@@ -104,7 +104,7 @@ var _ = Describe("The growth of a claim", func() {
 	})
 })
 
-// interrupt has a claim ask for a size, lets a write of that go wrong, and restarts.
+// interrupt requests a size for a claim, fails one of the writes, and restarts.
 func (w *world) interrupt(claim *corev1.PersistentVolumeClaim, size string, number int, kind fault) {
 	GinkgoHelper()
 	hit := w.written + number

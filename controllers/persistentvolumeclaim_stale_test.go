@@ -212,7 +212,7 @@ func (k byName) Open(object *stowagev1alpha1.StorageBackend) (backend.Backend, e
 	return k[object.Name], nil
 }
 
-// slowStorage says of every removal, once, that it goes on, and counts its calls.
+// slowStorage answers InProgress to the first call of every removal, and counts its calls.
 type slowStorage struct {
 	*fake.Backend
 	made int

@@ -30,7 +30,7 @@ type stage struct {
 	recorded []string
 }
 
-// play returns what is otherwise than the row wants.
+// play returns the differences from what the row expects.
 func (r *tableRow) play() []string {
 	if r.Problem != "" {
 		return []string{"its code needs upstream's controller: " + r.Problem}
@@ -217,7 +217,7 @@ func (s *stage) volumeName(name string) string {
 // valid is a name as the API server takes it.
 func valid(name string) string { return strings.ReplaceAll(strings.ToLower(name), "_", "-") }
 
-// problems are what is otherwise than the row wants.
+// problems returns the differences from what the row expects.
 func (s *stage) problems() []string {
 	var problems []string
 	claims := map[string]*corev1.PersistentVolumeClaim{}
