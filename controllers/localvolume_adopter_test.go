@@ -99,7 +99,7 @@ var _ = Describe("A local volume whose LocalVolume is gone", func() {
 			VolumeMode: corev1.PersistentVolumeFilesystem, Layout: stowagev1alpha1.LayoutDirectory, Adopt: true,
 			ClaimRef: stowagev1alpha1.ClaimReference{Namespace: Namespace, Name: "data", UID: lostUID},
 		}))
-		Expect(w.newEvents()).To(ContainElement(HavePrefix("Normal LocalVolumeAdopted")))
+		Expect(w.told()).To(ContainElement(HavePrefix("Normal LocalVolumeAdopted")))
 	})
 
 	It("is told of its old claim by the volume object, where it has no owner record", func() {
@@ -132,9 +132,9 @@ var _ = Describe("A local volume whose LocalVolume is gone", func() {
 
 		Expect(w.lostVolume()).To(BeNil())
 		if says == "" {
-			Expect(eventsWith(w.newEvents(), "LocalVolumeNotAdopted")).To(BeEmpty())
+			Expect(tellingOf(w.told(), "LocalVolumeNotAdopted")).To(BeEmpty())
 		} else {
-			Expect(eventsWith(w.newEvents(), "LocalVolumeNotAdopted")).To(ConsistOf(ContainSubstring(says)))
+			Expect(tellingOf(w.told(), "LocalVolumeNotAdopted")).To(ConsistOf(ContainSubstring(says)))
 		}
 	},
 		Entry("while its disk isn't Ready", func(w *world, _ *corev1.PersistentVolume) {
@@ -170,7 +170,7 @@ var _ = Describe("A local volume whose LocalVolume is gone", func() {
 		w.reportFound("node-b", stowagev1alpha1.UnrecordedVolume{ID: lostID})
 		w.adopt(pv)
 		Expect(w.lostVolume()).To(BeNil())
-		Expect(eventsWith(w.newEvents(), "LocalVolumeNotAdopted")).To(ConsistOf(ContainSubstring(says)))
+		Expect(tellingOf(w.told(), "LocalVolumeNotAdopted")).To(ConsistOf(ContainSubstring(says)))
 	},
 		Entry("has another path", func(pv *corev1.PersistentVolume) {
 			pv.Spec.CSI.VolumeAttributes[stowagev1alpha1.PathAttribute] = "/var/lib/stowage/slow/" + lostID
@@ -189,7 +189,7 @@ var _ = Describe("A local volume whose LocalVolume is gone", func() {
 		w.adopt(pv)
 
 		Expect(w.lostVolume().Spec.NodeName).To(Equal("node-b"))
-		Expect(eventsWith(w.newEvents(), "LocalVolumeNotAdopted")).To(BeEmpty())
+		Expect(tellingOf(w.told(), "LocalVolumeNotAdopted")).To(BeEmpty())
 	})
 
 	It("is not given to a volume object that only a cache still shows", func() {

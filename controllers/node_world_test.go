@@ -169,7 +169,7 @@ func (w *nodeWorld) running(volume string) (*corev1.Node, *corev1.Pod, corev1.Un
 	w.settle()
 	Expect(w.toldTo(node)).To(ConsistOf(string(name)))
 	w.uses(node, name)
-	w.world.newEvents()
+	w.world.told()
 	return node, pod, name
 }
 

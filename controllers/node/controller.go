@@ -162,7 +162,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.nodesOfClaim), builder.WithPredicates(newBindings)).
 		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.nodesOfVolume), builder.WithPredicates(newClaimRefs)).
 		Watches(&storagev1.VolumeAttachment{}, gathered(nodeOfAttachment)).
-		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(r.nodesWaitingFor), builder.WithPredicates(wake.OnlyDeleted)).
+		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(r.nodesWaitingFor), builder.WithPredicates(wake.OnlyEnds)).
 		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(r.allNodes), builder.WithPredicates(newNeeds)).
 		Watches(&storagev1.CSINode{}, handler.EnqueueRequestsFromMapFunc(nodeOfDrivers), builder.WithPredicates(newDrivers)).
 		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.allNodes), builder.WithPredicates(newExisting)).

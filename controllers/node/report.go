@@ -37,7 +37,7 @@ func (r *Reconciler) report(ctx context.Context, seen *nodeView, plan []attach.S
 	if !changed {
 		return nil
 	}
-	r.reported.Record(seen.Name, r.clock.Now())
+	r.reported.Note(seen.Name, r.clock.Now())
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: seen.Name}}
 	err = r.client.Status().Patch(ctx, node, volumesAttachedPatch(seen.Node, attached))
 	return wrap.Error(err, "telling node %s which volumes are attached to it", seen.Name)

@@ -116,7 +116,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("volumeattachment").
 		For(&storagev1.VolumeAttachment{}, builder.WithPredicates(ExceptOwnWords)).
-		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(r.othersOfVolume), builder.WithPredicates(wake.OnlyDeleted)).
+		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(r.othersOfVolume), builder.WithPredicates(wake.OnlyEnds)).
 		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.attachmentsOfVolume), builder.WithPredicates(onlyNewStates)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.attachmentsOfNode), builder.WithPredicates(attachintent.OnlyNewUse)).
 		Watches(&stowagev1alpha1.StorageBackend{}, handler.EnqueueRequestsFromMapFunc(r.attachmentsOfBackend), wake.OnlyNewSpecs()).

@@ -74,7 +74,7 @@ func (r *Reconciler) liveNode(ctx context.Context, name string) (*corev1.Node, e
 // call, because the node may be Ready again when it returns. It does so once, however often
 // the call is repeated.
 func (r *Reconciler) tellForced(leaves *leaving, why attach.Force) {
-	if why == noForce || !r.forced.IsNew(client.ObjectKeyFromObject(leaves.attachment), string(leaves.attachment.UID)) {
+	if why == noForce || !r.forced.IsNews(client.ObjectKeyFromObject(leaves.attachment), string(leaves.attachment.UID)) {
 		return
 	}
 	r.tell(leaves.attachment, leaves.pv, reasonForcedDetach,

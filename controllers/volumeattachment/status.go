@@ -166,7 +166,7 @@ func (r *Reconciler) retryOf(err, returned error) (ctrl.Result, error) {
 // tell records an event on an attachment, on its PersistentVolume if there is one, and on more
 // objects, unless it equals the last one.
 func (r *Reconciler) tell(attachment *storagev1.VolumeAttachment, pv *corev1.PersistentVolume, reason, message string, more ...runtime.Object) {
-	if !r.recorded.IsNew(client.ObjectKeyFromObject(attachment), message) {
+	if !r.recorded.IsNews(client.ObjectKeyFromObject(attachment), message) {
 		return
 	}
 	for _, object := range append(more, attachment) {

@@ -22,8 +22,8 @@ func (i *Instants) Since(name string, now time.Time) time.Time {
 	return now
 }
 
-// Record records now.
-func (i *Instants) Record(name string, now time.Time) {
+// Note records now.
+func (i *Instants) Note(name string, now time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.set(name, now)

@@ -32,8 +32,8 @@ func WithoutVersion(metadata metav1.ObjectMeta) metav1.ObjectMeta {
 	return metadata
 }
 
-// OnlyDeleted passes deleted attachments: another attachment may wait for the deletion.
-var OnlyDeleted = predicate.Funcs{
+// OnlyEnds passes deleted attachments: another attachment may wait for the deletion.
+var OnlyEnds = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(event.UpdateEvent) bool { return false },
 }

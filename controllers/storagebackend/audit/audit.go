@@ -133,7 +133,7 @@ func untilAudit(object *stowagev1alpha1.StorageBackend, now time.Time) time.Dura
 
 // retryLater records, once, that an audit was not possible.
 func (r *Auditor) retryLater(object *stowagev1alpha1.StorageBackend, err error) (ctrl.Result, error) {
-	if r.failed.IsNew(client.ObjectKeyFromObject(object), err.Error()) {
+	if r.failed.IsNews(client.ObjectKeyFromObject(object), err.Error()) {
 		r.events.Eventf(object, nil, corev1.EventTypeWarning, "AuditFailed", "Audit", "%v (tried again every %s)", err, auditRetry)
 	}
 	return ctrl.Result{RequeueAfter: auditRetry}, nil

@@ -67,7 +67,7 @@ func (r *Auditor) removeOrphan(ctx context.Context, opened backend.Backend, held
 // failRemoval records, once, why orphans are still there, and returns the error, so that it is
 // retried with backoff.
 func (r *Auditor) failRemoval(object *stowagev1alpha1.StorageBackend, err error) error {
-	if r.stuck.IsNew(client.ObjectKeyFromObject(object), err.Error()) {
+	if r.stuck.IsNews(client.ObjectKeyFromObject(object), err.Error()) {
 		r.events.Eventf(object, nil, corev1.EventTypeWarning, "OrphanNotRemoved", "Audit", "%v", err)
 	}
 	return err
