@@ -11,8 +11,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
@@ -180,12 +178,6 @@ func (r *Provisioner) ClaimsPlacedOn(ctx context.Context, node client.Object) []
 	return wake.Requests(slices.DeleteFunc(claims.Items, func(claim corev1.PersistentVolumeClaim) bool {
 		return binder.Completed(&claim) || claim.Annotations[step.AnnSelectedNode] != node.GetName()
 	}))
-}
-
-// GoneNodes passes deleted nodes.
-var GoneNodes = predicate.Funcs{
-	CreateFunc: func(event.CreateEvent) bool { return false },
-	UpdateFunc: func(event.UpdateEvent) bool { return false },
 }
 
 func waitForScheduler(pods []string) *step.Wait {
