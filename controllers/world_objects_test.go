@@ -54,8 +54,8 @@ func (w *world) empty() {
 	w.faults = nil
 	for _, list := range []client.ObjectList{
 		&storagev1.VolumeAttachmentList{}, &corev1.PodList{}, &corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}, &corev1.NodeList{},
-		&stowagev1alpha1.StorageBackendList{}, &stowagev1alpha1.LocalVolumeList{}, &stowagev1alpha1.LocalRecyclingList{},
-		&stowagev1alpha1.LocalDiskList{}, &storagev1.CSIStorageCapacityList{},
+		&stowagev1alpha1.StorageBackendList{}, &stowagev1alpha1.NodeVolumeList{}, &stowagev1alpha1.NodeRecyclingList{},
+		&stowagev1alpha1.NodeDiskList{}, &storagev1.CSIStorageCapacityList{},
 		&storagev1.StorageClassList{}, &storagev1.VolumeAttributesClassList{},
 	} {
 		for _, object := range w.all(list) {

@@ -57,7 +57,7 @@ func (w *world) round() error {
 		_, err := w.volumes.Reconcile(ctx, wake.Request(object))
 		failures = append(failures, err)
 	}
-	for _, object := range w.all(&stowagev1alpha1.LocalRecyclingList{}) {
+	for _, object := range w.all(&stowagev1alpha1.NodeRecyclingList{}) {
 		_, err := w.volumes.Reconcile(ctx, wake.Request(object))
 		failures = append(failures, err)
 	}

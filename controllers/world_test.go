@@ -11,7 +11,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/ephemeral"
-	"github.com/stowage-dev/stowage/controllers/localvolume"
+	"github.com/stowage-dev/stowage/controllers/nodevolume"
 	"github.com/stowage-dev/stowage/controllers/persistentvolume"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/binding"
@@ -64,12 +64,12 @@ type world struct {
 	pods     *ephemeral.Reconciler
 	classes  *volumeattributesclass.Reconciler
 	// disks, locals and adopts run only in specs that are about them.
-	disks *localvolume.DiskReconciler
+	disks *nodevolume.DiskReconciler
 	// attachments run over what of theirs there is.
 	attachments *volumeattachment.Reconciler
 	comparisons *comparison.Comparer
-	locals      *localvolume.Reconciler
-	adopts      *localvolume.Adopter
+	locals      *nodevolume.Reconciler
+	adopts      *nodevolume.Adopter
 }
 
 // newWorld makes an empty cluster with one served kind of storage, the fake, in
@@ -98,9 +98,9 @@ func (w *world) restart() {
 	w.pods = ephemeral.New(w.dependencies(w.views.pods))
 	w.classes = volumeattributesclass.New(w.dependencies(w.views.classes))
 	w.backends = storagebackend.New(w.dependencies(w.views.backends))
-	w.disks = localvolume.NewDiskReconciler(w.dependencies(w.views.disks))
-	w.locals = localvolume.New(w.dependencies(w.views.locals))
-	w.adopts = localvolume.NewAdopter(w.dependencies(w.views.adopts))
+	w.disks = nodevolume.NewDiskReconciler(w.dependencies(w.views.disks))
+	w.locals = nodevolume.New(w.dependencies(w.views.locals))
+	w.adopts = nodevolume.NewAdopter(w.dependencies(w.views.adopts))
 	w.attachments = volumeattachment.New(w.dependencies(w.views.attachments))
 	w.comparisons = comparison.New(w.dependencies(w.views.comparisons))
 	w.audits = audit.New(w.dependencies(w.views.audits))
