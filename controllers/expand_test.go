@@ -28,13 +28,13 @@ func (w *world) boundClaim() *corev1.PersistentVolumeClaim {
 	claim := Claim(InClass("disks"))
 	w.create(LocalBackend("disks", expandable), claim)
 	w.settle()
-	w.told()
+	w.newEvents()
 	Expect(w.read(claim).Status.Phase).To(Equal(corev1.ClaimBound))
 	return claim
 }
 
-// ask has a user ask for another size, and lets the cluster come to rest.
-func (w *world) ask(claim *corev1.PersistentVolumeClaim, size string) {
+// requestSize changes a claim's request, as a user does, and settles the cluster.
+func (w *world) requestSize(claim *corev1.PersistentVolumeClaim, size string) {
 	GinkgoHelper()
 	update(w, claim, Asking(size))
 	w.settle()

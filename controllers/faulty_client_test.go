@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"strconv"
 	"sync"
@@ -16,15 +17,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/index"
 )
 
 var errInjected = errors.New("injected fault")
 
 // fault says what happens to a write: a lost one doesn't reach the API server, an
-// unanswered one does, and the writer doesn't learn of it. Before a contended one
-// somebody else changes the object.
+// unanswered one does, but the writer gets an error. Before a contended one, another writer
+// changes the object.
 type fault string
 
 const (
@@ -34,12 +34,12 @@ const (
 )
 
 // faultyClient reads and writes the API server itself, answers the cache's field
-// indexes from what it reads, counts writes, and fails those that it is told to.
+// indexes from what it reads, counts writes, and fails those in faults.
 type faultyClient struct {
 	client.WithWatch
 	// direct never fails: it is the spec's own.
 	direct client.WithWatch
-	// counting lets several who write at once be counted.
+	// counting guards the count of concurrent writes.
 	counting sync.Mutex
 	// faults are what happens to writes, by their number from 0.
 	faults  map[int]fault
@@ -94,7 +94,7 @@ func (c *faultyClient) next() fault {
 	return fault
 }
 
-// touch changes an object that exists, in what nobody looks at.
+// touch changes an annotation of an object, if it exists, that no reconciler reads.
 func (c *faultyClient) touch(ctx context.Context, object client.Object) {
 	current := object.DeepCopyObject().(client.Object)
 	if c.direct.Get(ctx, client.ObjectKeyFromObject(object), current) != nil {
@@ -121,16 +121,16 @@ func (c *faultyClient) all(list client.ObjectList) []client.Object {
 	return objects
 }
 
-// listIndexed lists by one of the cache's field indexes, which the API server
-// doesn't have, by asking for everything.
+// listIndexed lists by one of the cache's field indexes. The API server has none, so it lists
+// everything and filters.
 func listIndexed(ctx context.Context, to client.Client, list client.ObjectList, options []client.ListOption) error {
-	asked := (&client.ListOptions{}).ApplyOptions(options)
-	if asked.FieldSelector == nil {
+	selected := (&client.ListOptions{}).ApplyOptions(options)
+	if selected.FieldSelector == nil {
 		return to.List(ctx, list, options...)
 	}
-	wanted := asked.FieldSelector.Requirements()[0]
-	asked.FieldSelector = nil
-	if err := to.List(ctx, list, asked); err != nil {
+	wanted := selected.FieldSelector.Requirements()[0]
+	selected.FieldSelector = nil
+	if err := to.List(ctx, list, selected); err != nil {
 		return err
 	}
 	items, err := meta.ExtractList(list)
@@ -139,7 +139,7 @@ func listIndexed(ctx context.Context, to client.Client, list client.ObjectList, 
 	}
 	var kept []runtime.Object
 	for _, item := range items {
-		for _, value := range indexed(item, wanted.Field) {
+		for _, value := range indexed(ctx, item, wanted.Field) {
 			if value == wanted.Value {
 				kept = append(kept, item)
 			}
@@ -148,32 +148,27 @@ func listIndexed(ctx context.Context, to client.Client, list client.ObjectList, 
 	return meta.SetList(list, kept)
 }
 
-func indexed(object runtime.Object, field string) []string {
-	switch typed := object.(type) {
-	case *corev1.Pod:
-		if field == index.PodsByNode {
-			return index.NodeOfIndexedPod(typed)
-		}
-		return index.ClaimsOf(typed)
-	case *stowagev1alpha1.NodeVolume:
-		return index.NodeOfNodeVolume(typed)
-	case *storagev1.VolumeAttachment:
-		return map[string]func(client.Object) []string{
-			index.AttachmentsByVolume: index.AttachmentVolume, index.AttachmentsByNode: index.AttachmentNode,
-		}[field](typed)
-	case *storagev1.CSIStorageCapacity:
-		return index.DiskOfCapacity(typed)
-	case *corev1.PersistentVolumeClaim:
-		return map[string]func(*corev1.PersistentVolumeClaim) []string{
-			index.ClaimsByClass: index.WaitingClass, index.ClaimsByPod: index.PodOf, index.ClaimsByVolume: index.VolumeOf, index.ClaimsByAttributes: index.AttributesOfClaim,
-			index.ClaimsBySource: index.AwaitedSource,
-		}[field](typed)
-	case *corev1.PersistentVolume:
-		return map[string]func(*corev1.PersistentVolume) []string{
-			index.VolumesByHandle: index.HandleOf, index.VolumesByBackend: index.BackendOf, index.VolumesByClaim: index.ClaimRefOf, index.VolumesByAttributes: index.AttributesOfVolume,
-		}[field](typed)
-	}
+// fieldIndexes are the manager's field indexes, by the type of object and the field.
+type fieldIndexes map[string]client.IndexerFunc
+
+// IndexField implements client.FieldIndexer.
+func (x fieldIndexes) IndexField(_ context.Context, object client.Object, field string, values client.IndexerFunc) error {
+	x[fmt.Sprintf("%T %s", object, field)] = values
 	return nil
+}
+
+func newFieldIndexes(ctx context.Context) fieldIndexes {
+	indexes := fieldIndexes{}
+	Expect(index.Add(ctx, indexes)).To(Succeed())
+	Expect(indexes.IndexField(ctx, &storagev1.CSIStorageCapacity{}, index.CapacitiesByDisk, index.DiskOfCapacity)).To(Succeed())
+	return indexes
+}
+
+// indexed returns an object's values in one of the manager's field indexes.
+func indexed(ctx context.Context, object runtime.Object, field string) []string {
+	values := newFieldIndexes(ctx)[fmt.Sprintf("%T %s", object, field)]
+	Expect(values).NotTo(BeNil(), "index %s of %T", field, object)
+	return values(object.(client.Object))
 }
 
 // withoutPods is a cache that has not seen any pod yet.

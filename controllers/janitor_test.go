@@ -19,8 +19,8 @@ type janitor struct {
 	w     *world
 	files map[string]string
 	// problem is why it can't, "" for nothing.
-	problem string
-	asked   int
+	problem  string
+	requests int
 }
 
 // settle has the agent and the reconcilers take turns until neither does anything.
@@ -35,7 +35,7 @@ func (j *janitor) settle() {
 	Fail("the agent and the manager did not come to rest")
 }
 
-// act does what there is to do, and tells whether there was.
+// act does what there is to do, and reports whether there was anything.
 func (j *janitor) act() bool {
 	GinkgoHelper()
 	acted := false
@@ -67,10 +67,10 @@ func (j *janitor) serve(recycling *stowagev1alpha1.NodeRecycling) {
 	case meta.IsStatusConditionTrue(recycling.Status.Conditions, stowagev1alpha1.EmptiedCondition):
 		return
 	case j.problem != "":
-		recycling.Status.Asking, emptied.Reason, emptied.Message = "", j.problem, "as told by the agent"
+		recycling.Status.Asking, emptied.Reason, emptied.Message = "", j.problem, "as the agent reports"
 	case recycling.Status.Asking == "":
-		j.asked++
-		recycling.Status.Asking = fmt.Sprint("question-", j.asked)
+		j.requests++
+		recycling.Status.Asking = fmt.Sprint("question-", j.requests)
 	case recycling.Status.Asking == recycling.Spec.Approved:
 		delete(j.files, string(recycling.Spec.Path))
 		emptied.Status, emptied.Reason = metav1.ConditionTrue, stowagev1alpha1.ReasonReady

@@ -28,7 +28,7 @@ import (
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-// memory is a cluster in memory: thousands of stories are played in the time that
+// memory is a cluster in memory: it plays thousands of scenarios in the time that
 // an API server needs for a few. It gives objects what an API server does: a UID,
 // an age and defaults.
 type memory struct {

@@ -119,7 +119,7 @@ var _ = Describe("The writes of a bind", func() {
 		w.create(pv, claim)
 	})
 
-	It("are refused where somebody wrote since what they were decided on was read", func(ctx SpecContext) {
+	It("are refused if the object changed since the read that decided them", func(ctx SpecContext) {
 		tied, bound := pv.DeepCopy(), claim.DeepCopy()
 		binder.BindVolume(tied, claim)
 		binder.BindClaim(bound, pv)
@@ -159,7 +159,7 @@ var _ = Describe("The writes of a bind", func() {
 	})
 })
 
-// meaning is what an object's metadata says beside when and by whom it was written.
+// meaning is an object's metadata without the fields that change with every write.
 func meaning(object client.Object) map[string]any {
 	return map[string]any{
 		"uid": object.GetUID(), "annotations": object.GetAnnotations(), "labels": object.GetLabels(),

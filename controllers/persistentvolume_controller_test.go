@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("A static volume", func() {
-	It("is Available while it is nobody's", func() {
+	It("is Available while no claim has it", func() {
 		w := newWorld(reconciler.ClusterScope)
 		pv := Volume("v")
 		w.create(pv)
@@ -33,7 +33,7 @@ var _ = Describe("A static volume", func() {
 		Expect(pv.Spec.ClaimRef.UID).To(Equal(claim.UID))
 	})
 
-	It("is never given to a claim of the same name that comes later", func() {
+	It("never goes to a later claim of the same name", func() {
 		w := newWorld(reconciler.ClusterScope)
 		claim, pv := Claim(), Volume("v")
 		w.create(claim, pv)
@@ -107,7 +107,7 @@ var _ = Describe("A static volume", func() {
 		Expect(err).NotTo(HaveOccurred())
 	})
 
-	DescribeTable("fails, and says what to do, when its policy asks for what nobody can do",
+	DescribeTable("fails, and says what to do, when nothing here can apply its policy",
 		func(policy corev1.PersistentVolumeReclaimPolicy, reason string) {
 			w := newWorld(reconciler.ClusterScope)
 			claim, pv := Claim(), Volume("v", Reclaimed(policy))
@@ -118,7 +118,7 @@ var _ = Describe("A static volume", func() {
 			w.settle()
 
 			expectPhase(w, pv, corev1.VolumeFailed)
-			Expect(tellingOf(w.told(), reason)).To(ConsistOf(ContainSubstring("remove its data by hand")))
+			Expect(eventsWith(w.newEvents(), reason)).To(ConsistOf(ContainSubstring("remove its data by hand")))
 		},
 		Entry("to delete", corev1.PersistentVolumeReclaimDelete, "VolumeFailedDelete"),
 		Entry("to recycle", corev1.PersistentVolumeReclaimRecycle, "VolumeFailedRecycle"),

@@ -18,7 +18,7 @@ var _ = Describe("A volume of policy Delete that Stowage did not make, whose cla
 			w, pv := releasedWith(options...)
 
 			expectPhase(w, pv, corev1.VolumeReleased)
-			Expect(tellingOf(w.told(), "VolumeFailedDelete")).To(BeEmpty())
+			Expect(eventsWith(w.newEvents(), "VolumeFailedDelete")).To(BeEmpty())
 		},
 		Entry("a static volume of a CSI driver", ofDriver("disks.example.com")),
 		Entry("a volume that an external provisioner made", madeBy("example.com/nfs")),
@@ -30,7 +30,7 @@ var _ = Describe("A volume of policy Delete that Stowage did not make, whose cla
 			w, pv := releasedWith(options...)
 
 			expectPhase(w, pv, corev1.VolumeFailed)
-			Expect(tellingOf(w.told(), "VolumeFailedDelete")).To(ConsistOf(ContainSubstring("remove its data by hand")))
+			Expect(eventsWith(w.newEvents(), "VolumeFailedDelete")).To(ConsistOf(ContainSubstring("remove its data by hand")))
 		},
 		Entry("a static volume of a driver of Stowage", ofDriver(stowagev1alpha1.NFSDriver)),
 		Entry("a static volume of an in-tree type", gcePD),
@@ -72,12 +72,12 @@ var _ = Describe("The finalizer kubernetes.io/pv-controller", func() {
 		w.delete(pv)
 		w.settle()
 		expectBound(w, claim, pv)
-		w.told()
+		w.newEvents()
 		w.delete(claim)
 		w.settle()
 
 		Expect(w.gone(pv)).To(BeTrue())
-		Expect(tellingOf(w.told(), "VolumeFailedDelete")).To(ConsistOf(ContainSubstring("its storage is still there")))
+		Expect(eventsWith(w.newEvents(), "VolumeFailedDelete")).To(ConsistOf(ContainSubstring("its storage is still there")))
 	})
 })
 

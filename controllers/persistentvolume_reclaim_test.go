@@ -31,19 +31,19 @@ var _ = Describe("A volume that Stowage made", func() {
 		Expect(w.storage.Len()).To(BeZero())
 	})
 
-	It("tells once why its storage is still there, and that it is gone", func() {
+	It("records once why its storage is still there, and that it is gone", func() {
 		w, claim, _ := madeVolumeOf()
 		w.storage.FailNext(slices.Concat(
 			slices.Repeat([]error{backend.Unavailable.Errorf("the storage is away")}, 3),
 			slices.Repeat([]error{backend.InProgress.Errorf("waiting for the agent")}, 3))...)
 		w.delete(claim)
-		w.told()
+		w.newEvents()
 
 		for range 10 {
 			_ = w.round()
 		}
 
-		Expect(w.told()).To(Equal([]string{
+		Expect(w.newEvents()).To(Equal([]string{
 			"Warning VolumeFailedDelete the storage is away",
 			"Normal VolumeDelete waiting for the agent",
 			"Normal VolumeDeleted StorageBackend disks holds no storage of volume " + provisioned.VolumeID(claim) + " any more",
@@ -54,12 +54,12 @@ var _ = Describe("A volume that Stowage made", func() {
 		w, claim, pv := madeVolumeOf()
 		w.storage.LoseRecord(pv.Name, "node-a")
 		w.delete(claim)
-		w.told()
+		w.newEvents()
 
 		w.settle()
 
 		Expect(w.gone(pv)).To(BeTrue())
-		Expect(tellingOf(w.told(), "Volume")).To(ContainElement(And(
+		Expect(eventsWith(w.newEvents(), "Volume")).To(ContainElement(And(
 			HavePrefix("Warning VolumeFailedDelete"), ContainSubstring("its data stays in the memory of node node-a"))))
 	})
 
@@ -109,7 +109,7 @@ var _ = Describe("A volume that Stowage made", func() {
 		Expect(w.storage.Len()).To(BeZero())
 	})
 
-	It("is given back, inside the undelete window, to the claim that a person names", func() {
+	It("goes back, inside the undelete window, to the claim that a person names", func() {
 		w, claim, pv := madeVolumeOf(retainingFor(time.Hour))
 		w.delete(claim)
 		w.settle()
@@ -153,7 +153,7 @@ var _ = Describe("A volume that Stowage made", func() {
 
 		expectPhase(w, pv, corev1.VolumeReleased)
 		Expect(w.storage.Len()).To(Equal(1))
-		Expect(w.told()).To(ContainElement(ContainSubstring("volume twin stands for the same storage")))
+		Expect(w.newEvents()).To(ContainElement(ContainSubstring("volume twin stands for the same storage")))
 	})
 
 	It("keeps its data while another volume object stands for it that the cache has not seen", func() {
@@ -167,7 +167,7 @@ var _ = Describe("A volume that Stowage made", func() {
 		w.settle()
 
 		Expect(w.storage.Len()).To(Equal(1))
-		Expect(w.told()).To(ContainElement(ContainSubstring("volume twin stands for the same storage")))
+		Expect(w.newEvents()).To(ContainElement(ContainSubstring("volume twin stands for the same storage")))
 	})
 
 	It("is not deleted after a person reserved it for another claim, though the cache is behind", func() {
@@ -191,7 +191,7 @@ var _ = Describe("A volume that Stowage made", func() {
 
 	It("is not deleted in scope=classes while it is reserved, though it is Released still", func() {
 		w := newWorld(reconciler.ClassesScope)
-		claim := Claim(InClass("disks"), askedOf(stowagev1alpha1.LocalDriver))
+		claim := Claim(InClass("disks"), requestedFrom(stowagev1alpha1.LocalDriver))
 		w.create(LocalBackend("disks", retaining), claim)
 		w.settle()
 		pv := Volume(provisioned.VolumeID(claim))
@@ -228,7 +228,7 @@ var _ = Describe("A volume that Stowage made", func() {
 			Expect(w.gone(pv)).To(BeTrue())
 			Expect(w.storage.Len()).To(BeZero())
 		},
-		Entry("for anybody", func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }),
+		Entry("for any claim", func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }),
 		Entry("for a claim that a person named", reserve("restored")),
 	)
 
@@ -267,7 +267,7 @@ var _ = Describe("A volume that Stowage made", func() {
 		Expect(w.storage.Len()).To(Equal(1))
 	})
 
-	It("goes with its data though somebody took its finalizer away", func() {
+	It("is deleted with its data although its finalizer was removed", func() {
 		w, claim, pv := madeVolumeOf()
 		update(w, pv, func(pv *corev1.PersistentVolume) {
 			controllerutil.RemoveFinalizer(pv, stowagev1alpha1.ReclaimFinalizer)
@@ -395,19 +395,19 @@ func unboundAfter(w *world, write int) (*corev1.PersistentVolumeClaim, *corev1.P
 	return claim, pv
 }
 
-// retainingFor gives a backend an undelete window.
+// retainingFor sets a backend's undelete window.
 func retainingFor(window time.Duration) func(*stowagev1alpha1.StorageBackend) {
 	return func(object *stowagev1alpha1.StorageBackend) {
 		object.Spec.Deletion.RetainFor = metav1.Duration{Duration: window}
 	}
 }
 
-// retaining gives the class of a backend the policy Retain.
+// retaining sets the policy of a backend's class to Retain.
 func retaining(object *stowagev1alpha1.StorageBackend) {
 	object.Spec.StorageClass.ReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 }
 
-// reserve keeps a volume for a claim by name, as people do it.
+// reserve reserves a volume for a claim by name, as a user does.
 func reserve(claim string) func(*corev1.PersistentVolume) {
 	return func(pv *corev1.PersistentVolume) {
 		pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: Namespace, Name: claim}

@@ -36,7 +36,7 @@ var _ = Describe("Recycling on a node that is interrupted", func() {
 		}
 	}
 
-	DescribeTable("keeps the data when, after the agent was asked,",
+	DescribeTable("keeps the data when, after the request to the agent,",
 		func(change func(*world, *corev1.PersistentVolume)) {
 			w, agent, pv := recyclingOnNode()
 			w.delete(Claim())
@@ -55,14 +55,14 @@ var _ = Describe("Recycling on a node that is interrupted", func() {
 			w.delete(pv)
 			w.create(Volume(pv.Name, inDirectory(scratch), OnNode("n1"), Reclaimed(corev1.PersistentVolumeReclaimRecycle)))
 		}),
-		Entry("a person gives it to another claim", func(w *world, pv *corev1.PersistentVolume) { update(w, pv, ReservedTo("next")) }),
+		Entry("a person reserves it for another claim", func(w *world, pv *corev1.PersistentVolume) { update(w, pv, ReservedTo("next")) }),
 		Entry("another volume comes to stand for its directory", func(w *world, _ *corev1.PersistentVolume) {
 			w.create(Volume("twin", inDirectory(scratch), OnNode("n1")))
 		}),
 		Entry("a pod comes that names its claim", func(w *world, _ *corev1.PersistentVolume) { w.create(Pod("user", "n1", Claim().Name)) }),
 	)
 
-	It("approves of nothing that changed while the agent asked", func() {
+	It("approves nothing that changed during the agent's request", func() {
 		w, agent, _ := recyclingOnNode()
 		w.delete(Claim())
 		w.settle()
@@ -72,7 +72,7 @@ var _ = Describe("Recycling on a node that is interrupted", func() {
 		}}
 		_ = w.round()
 		agent.settle()
-		Expect(agent.asked).NotTo(BeZero())
+		Expect(agent.requests).NotTo(BeZero())
 		Expect(agent.files).To(HaveKey(scratch))
 	})
 
@@ -96,7 +96,7 @@ var _ = Describe("Recycling on a node that is interrupted", func() {
 		agent.act()
 		w.settle()
 		agent.act()
-		agent.files[scratch] = "of who had the volume meanwhile"
+		agent.files[scratch] = "of the next claim"
 		update(w, pv, Labelled("example.com/changed", "yes"))
 
 		agent.settle()
@@ -105,7 +105,7 @@ var _ = Describe("Recycling on a node that is interrupted", func() {
 		Expect(agent.files).To(BeEmpty())
 	})
 
-	It("takes back what was asked for a volume that is gone", func() {
+	It("deletes the NodeRecycling of a volume that is gone", func() {
 		w, _, pv := recyclingOnNode()
 		w.delete(Claim())
 		w.settle()
@@ -116,10 +116,10 @@ var _ = Describe("Recycling on a node that is interrupted", func() {
 	})
 
 	DescribeTable("by another leader leaves what the next claim wrote, when the first is late",
-		func(asked bool, read int) {
+		func(requested bool, read int) {
 			w, agent, pv := recyclingOnNode()
 			forceDelete(w, Claim())
-			if asked {
+			if requested {
 				w.settle()
 				agent.act()
 			}

@@ -21,7 +21,7 @@ var _ = Describe("A volume of policy Recycle on a node", func() {
 		Expect(pv.Spec.ClaimRef).To(BeNil())
 		Expect(agent.files).To(BeEmpty())
 		Expect(w.all(&stowagev1alpha1.NodeRecyclingList{})).To(BeEmpty())
-		Expect(tellingOf(w.told(), "VolumeRecycled")).To(HaveLen(1))
+		Expect(eventsWith(w.newEvents(), "VolumeRecycled")).To(HaveLen(1))
 
 		next := Claim(ClaimNamed("next"), InClass(""))
 		w.create(next)
@@ -78,7 +78,7 @@ var _ = Describe("A volume of policy Recycle on a node", func() {
 		}),
 	)
 
-	DescribeTable("is left to a person, who is told what to do,",
+	DescribeTable("is left to a person, with an event that says what to do,",
 		func(change func(*world, *corev1.PersistentVolume), message string) {
 			w, agent, pv := recyclingOnNode(func(pv *corev1.PersistentVolume) { change(nil, pv) })
 			change(w, pv)
@@ -86,7 +86,7 @@ var _ = Describe("A volume of policy Recycle on a node", func() {
 			agent.settle()
 			expectPhase(w, pv, corev1.VolumeFailed)
 			Expect(pv.Status.Message).To(And(ContainSubstring(message), ContainSubstring("remove its data by hand, then take spec.claimRef off")))
-			Expect(tellingOf(w.told(), "VolumeFailedRecycle")).To(HaveLen(1))
+			Expect(eventsWith(w.newEvents(), "VolumeFailedRecycle")).To(HaveLen(1))
 			Expect(agent.files).To(HaveKey(scratch))
 			Expect(w.all(&stowagev1alpha1.NodeRecyclingList{})).To(BeEmpty())
 		},
@@ -111,40 +111,40 @@ var _ = Describe("A volume of policy Recycle on a node", func() {
 		w.delete(Claim())
 		agent.settle()
 		expectPhase(w, pv, corev1.VolumeFailed)
-		Expect(pv.Status.Message).To(ContainSubstring("the agent of node n1 doesn't empty it: as told by the agent"))
+		Expect(pv.Status.Message).To(ContainSubstring("the agent of node n1 doesn't empty it: as the agent reports"))
 		Expect(w.all(&stowagev1alpha1.NodeRecyclingList{})).To(BeEmpty())
 	})
 
-	It("waits while the directory is in use, and tells once", func() {
+	It("waits while the directory is in use, and records one event", func() {
 		w, agent, pv := recyclingOnNode()
 		agent.problem = stowagev1alpha1.ReasonInUse
 		w.delete(Claim())
 		agent.settle()
 		expectPhase(w, pv, corev1.VolumeReleased)
-		Expect(tellingOf(w.told(), "VolumeRecycle")).To(ContainElement(ContainSubstring("on node n1: as told by the agent")))
+		Expect(eventsWith(w.newEvents(), "VolumeRecycle")).To(ContainElement(ContainSubstring("on node n1: as the agent reports")))
 
 		agent.problem = ""
 		agent.settle()
 		expectPhase(w, pv, corev1.VolumeAvailable)
 	})
 
-	It("waits for an agent that is away, and tells once", func() {
+	It("waits for an agent that is away, and records one event", func() {
 		w, agent, pv := recyclingOnNode()
 		w.delete(Claim())
 		w.settle()
 		w.settle()
-		Expect(tellingOf(w.told(), "VolumeRecycle")).To(ConsistOf(ContainSubstring("node agent of n1 is asked")))
+		Expect(eventsWith(w.newEvents(), "VolumeRecycle")).To(ConsistOf(ContainSubstring("node agent of n1 is asked")))
 		agent.settle()
 		expectPhase(w, pv, corev1.VolumeAvailable)
 	})
 
-	It("waits for a node that is gone, and tells once", func() {
+	It("waits for a node that is gone, and records one event", func() {
 		w, agent, pv := recyclingOnNode()
 		w.delete(Node("n1"))
 		w.delete(Claim())
 		agent.settle()
 		agent.settle()
-		Expect(tellingOf(w.told(), "VolumeFailedRecycle")).To(ConsistOf(ContainSubstring("no node has the label")))
+		Expect(eventsWith(w.newEvents(), "VolumeFailedRecycle")).To(ConsistOf(ContainSubstring("no node has the label")))
 		w.create(Node("n1"))
 		agent.settle()
 		expectPhase(w, pv, corev1.VolumeAvailable)
@@ -179,6 +179,6 @@ func recyclingOnNode(options ...func(*corev1.PersistentVolume)) (*world, *janito
 	w.create(Node("n1"), claim, pv)
 	w.settle()
 	expectBound(w, claim, pv)
-	w.told()
+	w.newEvents()
 	return w, &janitor{w: w, files: map[string]string{scratch: "data"}}, pv
 }

@@ -26,7 +26,7 @@ var _ = Describe("A volume of policy Recycle", func() {
 		Expect(pv.Spec.ClaimRef).To(BeNil())
 		Expect(pv.Annotations).NotTo(HaveKey(stowagev1alpha1.RecyclingAnnotation))
 		Expect(shelf.files).To(BeEmpty())
-		Expect(tellingOf(w.told(), "VolumeRecycled")).To(HaveLen(1))
+		Expect(eventsWith(w.newEvents(), "VolumeRecycled")).To(HaveLen(1))
 
 		next := Claim(ClaimNamed("next"), InClass(""))
 		w.create(next)
@@ -34,7 +34,7 @@ var _ = Describe("A volume of policy Recycle", func() {
 		expectBound(w, next, pv)
 	})
 
-	It("stays reserved to whom a person reserved it to", func() {
+	It("stays reserved for the claim that a person named", func() {
 		w, shelf, pv := recycling(ReservedTo("data"))
 		w.delete(Claim())
 		w.settle()
@@ -101,7 +101,7 @@ var _ = Describe("A volume of policy Recycle", func() {
 		w.settle()
 		w.settle()
 		Expect(shelf.files).To(HaveKey(scratch))
-		Expect(tellingOf(w.told(), "VolumeRecycle")).To(ConsistOf(ContainSubstring("a pod may use it")))
+		Expect(eventsWith(w.newEvents(), "VolumeRecycle")).To(ConsistOf(ContainSubstring("a pod may use it")))
 
 		w.delete(pod)
 		w.settle()
@@ -109,7 +109,7 @@ var _ = Describe("A volume of policy Recycle", func() {
 		Expect(shelf.files).To(BeEmpty())
 	})
 
-	It("waits for a server that is away, and tells once", func() {
+	It("waits for a server that is away, and records one event", func() {
 		w, shelf, pv := recycling()
 		shelf.failures = slices.Repeat([]error{backend.Unavailable.Errorf("the server is away")}, 5)
 		w.delete(Claim())
@@ -122,10 +122,10 @@ var _ = Describe("A volume of policy Recycle", func() {
 		w.settle()
 
 		expectPhase(w, pv, corev1.VolumeAvailable)
-		Expect(tellingOf(w.told(), "VolumeFailedRecycle")).To(HaveLen(1))
+		Expect(eventsWith(w.newEvents(), "VolumeFailedRecycle")).To(HaveLen(1))
 	})
 
-	DescribeTable("is left to a person, who is told what to do,",
+	DescribeTable("is left to a person, with an event that says what to do,",
 		func(option func(*corev1.PersistentVolume), failure error) {
 			w, shelf, pv := recycling(option)
 			shelf.failures = []error{failure}
@@ -133,7 +133,7 @@ var _ = Describe("A volume of policy Recycle", func() {
 			w.settle()
 			expectPhase(w, pv, corev1.VolumeFailed)
 			Expect(pv.Status.Message).To(ContainSubstring("remove its data by hand, then take spec.claimRef off"))
-			Expect(tellingOf(w.told(), "VolumeFailedRecycle")).To(HaveLen(1))
+			Expect(eventsWith(w.newEvents(), "VolumeFailedRecycle")).To(HaveLen(1))
 
 			update(w, pv, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil })
 			w.settle()
@@ -187,7 +187,7 @@ var _ = Describe("Recycling that is interrupted", func() {
 		Entry("while the server is at it", backend.InProgress.Errorf("removing goes on")),
 	)
 
-	It("tells how far a removal is that takes many calls", func() {
+	It("reports the progress of a removal that takes many calls", func() {
 		w, shelf, pv := recycling()
 		shelf.failures = []error{backend.InProgress.Errorf("5 files so far"), backend.InProgress.Errorf("5 files so far"), backend.InProgress.Errorf("10 files so far")}
 		w.delete(Claim())
@@ -195,7 +195,7 @@ var _ = Describe("Recycling that is interrupted", func() {
 			_ = w.round()
 		}
 		w.settle()
-		Expect(tellingOf(w.told(), "VolumeRecycle ")).To(Equal([]string{"Normal VolumeRecycle 5 files so far", "Normal VolumeRecycle 10 files so far"}))
+		Expect(eventsWith(w.newEvents(), "VolumeRecycle ")).To(Equal([]string{"Normal VolumeRecycle 5 files so far", "Normal VolumeRecycle 10 files so far"}))
 		expectPhase(w, pv, corev1.VolumeAvailable)
 	})
 
@@ -332,7 +332,7 @@ func recycling(options ...func(*corev1.PersistentVolume)) (*world, *shelf, *core
 	w.create(claim, pv)
 	w.settle()
 	expectBound(w, claim, pv)
-	w.told()
+	w.newEvents()
 	return w, s, pv
 }
 

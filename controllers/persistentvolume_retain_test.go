@@ -20,7 +20,7 @@ var _ = Describe("Data that a person wants to keep", func() {
 		w.delete(pv)
 		w.settle()
 		Expect(w.gone(pv)).To(BeTrue())
-		Expect(tellingOf(w.told(), "VolumeRetained")).To(ConsistOf(ContainSubstring("it lies in memory, as " + pv.Name)))
+		Expect(eventsWith(w.newEvents(), "VolumeRetained")).To(ConsistOf(ContainSubstring("it lies in memory, as " + pv.Name)))
 
 		for range 3 {
 			w.passTime(1000 * time.Hour)
@@ -30,7 +30,7 @@ var _ = Describe("Data that a person wants to keep", func() {
 		Expect(w.storage.Has(pv.Name)).To(BeTrue())
 		Expect(w.audit().Orphans).To(BeEmpty())
 		Expect(w.audit().Retained).To(BeEquivalentTo(1))
-		Expect(tellingOf(w.told(), "OrphansFound")).To(BeEmpty())
+		Expect(eventsWith(w.newEvents(), "OrphansFound")).To(BeEmpty())
 	})
 
 	It("is kept by a volume that was condemned already, and says where it lies", func() {
@@ -48,10 +48,10 @@ var _ = Describe("Data that a person wants to keep", func() {
 
 		Expect(w.gone(pv)).To(BeTrue())
 		Expect(w.storage.Has(pv.Name)).To(BeTrue())
-		Expect(tellingOf(w.told(), "VolumeRetained")).To(HaveLen(1))
+		Expect(eventsWith(w.newEvents(), "VolumeRetained")).To(HaveLen(1))
 	})
 
-	It("is noted before its volume goes, however long the storage is away", func() {
+	It("is recorded before its volume goes, however long the storage is away", func() {
 		w, pv := retained()
 		w.storage.FailNext(slices.Repeat([]error{backend.Unavailable.Errorf("the storage is away")}, 5)...)
 		w.delete(pv)
@@ -59,7 +59,7 @@ var _ = Describe("Data that a person wants to keep", func() {
 			_ = w.round()
 		}
 		Expect(w.gone(pv)).To(BeFalse())
-		Expect(tellingOf(w.told(), "VolumeFailedRetain")).To(ConsistOf(ContainSubstring("the storage is away")))
+		Expect(eventsWith(w.newEvents(), "VolumeFailedRetain")).To(ConsistOf(ContainSubstring("the storage is away")))
 
 		w.settle()
 
@@ -68,7 +68,7 @@ var _ = Describe("Data that a person wants to keep", func() {
 	})
 
 	for _, kind := range []fault{lost, unanswered, contended} {
-		It("is noted, also when the write that lets its volume go is "+string(kind), func() {
+		It("is recorded, also when the write that releases its volume is "+string(kind), func() {
 			w, pv := retained()
 			w.delete(pv)
 			for number := range 2 {
@@ -100,7 +100,7 @@ var _ = Describe("Data that a person wants to keep", func() {
 		Expect(w.storage.Len()).To(BeZero())
 	})
 
-	DescribeTable("holds up nobody where nothing could be removed anyway:",
+	DescribeTable("delays nothing where nothing could be removed anyway:",
 		func(spoil func(*world, *corev1.PersistentVolume)) {
 			w, pv := retained()
 			spoil(w, pv)

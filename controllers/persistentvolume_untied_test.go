@@ -11,7 +11,7 @@ import (
 )
 
 var _ = Describe("A volume that was untied from its claim", func() {
-	It("is not given to another claim that asks for it by name", func() {
+	It("does not go to another claim that names it", func() {
 		w := newWorld(reconciler.ClusterScope)
 		owner, asking, pv := Claim(ClaimNamed("owner")), Claim(ClaimNamed("asking"), AskingFor("v")), Volume("v", ReservedTo("owner"))
 		w.create(pv, owner, asking)
@@ -62,7 +62,7 @@ var _ = Describe("A volume that was untied from its claim and deleted", func() {
 })
 
 var _ = Describe("A volume that is untied while its deleted claim is still used", func() {
-	It("is tied again, and Released at the claim's end, for nobody else to take", func() {
+	It("is tied again, and Released at the claim's end, and goes to no other claim", func() {
 		w := newWorld(reconciler.ClusterScope)
 		claim, pv, pod := Claim(), Volume("v"), Pod("user", "node-1", "data")
 		w.create(claim, pv, pod)
@@ -83,6 +83,6 @@ var _ = Describe("A volume that is untied while its deleted claim is still used"
 	})
 })
 
-// untie takes the claim off a volume, as people do it to give a released volume to
+// untie removes the claimRef of a volume, as people do it to free a released volume for
 // others, and by mistake.
 func untie(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }

@@ -49,7 +49,7 @@ var _ = Describe("A claim and static volumes", func() {
 		expectBound(w, claim, Volume("late"))
 	})
 
-	It("tells why it waits, in its condition and in one event", func() {
+	It("reports why it waits, in its condition and in one event", func() {
 		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(Asking("10Gi"))
 		w.create(Volume("a", Holding("5Gi")), Volume("b"), Volume("c", ReservedTo("other")), claim)
@@ -62,7 +62,7 @@ var _ = Describe("A claim and static volumes", func() {
 			"Message": HavePrefix("3 volumes without a class: 2 too small (largest 5Gi: a, need 10Gi), " +
 				"1 reserved for default/other; create a volume that fits"),
 		}))
-		Expect(w.told()).To(ConsistOf(ContainSubstring("FailedBinding 3 volumes")))
+		Expect(w.newEvents()).To(ConsistOf(ContainSubstring("FailedBinding 3 volumes")))
 	})
 
 	It("gets the volume it names, and waits for one that isn't there", func() {
@@ -78,18 +78,18 @@ var _ = Describe("A claim and static volumes", func() {
 		expectBound(w, claim, Volume("mine"))
 	})
 
-	It("does not get a volume that another claim asks for by name", func() {
+	It("does not get a volume that another claim names", func() {
 		w := newWorld(reconciler.ClusterScope)
-		unnamed, named := Claim(ClaimNamed("a-comes-first")), Claim(ClaimNamed("b-asks-by-name"), AskingFor("v"))
+		unnamed, named := Claim(ClaimNamed("a-comes-first")), Claim(ClaimNamed("b-names-it"), AskingFor("v"))
 		w.create(Volume("v"), unnamed, named)
 
 		w.settle()
 
 		expectBound(w, named, Volume("v"))
-		Expect(w.condition(unnamed).Message).To(ContainSubstring("1 reserved for default/b-asks-by-name"))
+		Expect(w.condition(unnamed).Message).To(ContainSubstring("1 reserved for default/b-names-it"))
 	})
 
-	It("is told that the volume it names belongs to another claim", func() {
+	It("reports that the volume it names belongs to another claim", func() {
 		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(AskingFor("taken"))
 		w.create(Volume("taken", ReservedTo("other")), claim)
@@ -104,7 +104,7 @@ var _ = Describe("A claim and static volumes", func() {
 		claim, pv := Claim(), Volume("v")
 		w.create(claim, pv)
 		w.settle()
-		w.told()
+		w.newEvents()
 
 		update(w, pv, func(pv *corev1.PersistentVolume) { pv.Finalizers = nil })
 		w.delete(pv)
@@ -112,7 +112,7 @@ var _ = Describe("A claim and static volumes", func() {
 
 		w.get(claim)
 		Expect(claim.Status.Phase).To(Equal(corev1.ClaimLost))
-		Expect(w.told()).To(ConsistOf(ContainSubstring("ClaimLost")))
+		Expect(w.newEvents()).To(ConsistOf(ContainSubstring("ClaimLost")))
 	})
 
 	It("never shares its volume with another claim", func() {
@@ -127,7 +127,7 @@ var _ = Describe("A claim and static volumes", func() {
 		Expect([]string{first.Spec.VolumeName, second.Spec.VolumeName}).To(ConsistOf("only", ""))
 	})
 
-	It("is left to a foreign provisioner, which is told by annotation", func() {
+	It("is left to a foreign provisioner, by annotation", func() {
 		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(InClass("foreign"))
 		w.create(Class("foreign", "example.com/disks", nil), claim)

@@ -48,29 +48,29 @@ var _ = Describe("The growth of a claim", func() {
 		w.serve(byName{"disks": &mumbling{Backend: w.storage}})
 		update(w, claim, Asking("2Gi"))
 		_ = w.round()
-		Expect(w.volumeOf(claim).Spec.Capacity.Storage().String()).To(Equal("1Gi"), "nobody knows that it has more")
+		Expect(w.volumeOf(claim).Spec.Capacity.Storage().String()).To(Equal("1Gi"), "nothing records that it has more")
 
-		w.ask(claim, "2Gi")
+		w.requestSize(claim, "2Gi")
 
 		expectExpanded(w, claim, "2Gi")
 	})
 
-	It("is told as what the storage really got, where that is more", func() {
+	It("reports what the storage really got, if that is more", func() {
 		w := newWorldIn(newMemory())
 		claim := w.boundClaim()
 		w.serve(byName{"disks": rounding{w.storage}})
 
-		w.ask(claim, "1500Mi")
+		w.requestSize(claim, "1500Mi")
 
 		expectExpanded(w, claim, "2Gi")
 	})
 
-	It("is not told as done while the storage has less", func() {
+	It("is not reported as done while the storage has less", func() {
 		w := newWorldIn(newMemory())
 		claim := w.boundClaim()
 		w.serve(byName{"disks": idle{w.storage}})
 
-		w.ask(claim, "2Gi")
+		w.requestSize(claim, "2Gi")
 
 		Expect(w.volumeOf(claim).Spec.Capacity.Storage().String()).To(Equal("1Gi"))
 		Expect(claim.Status.Capacity.Storage().String()).To(Equal("1Gi"))
@@ -81,15 +81,15 @@ var _ = Describe("The growth of a claim", func() {
 		claim := Claim(InClass("disks"))
 		w.create(LocalBackend("disks"), claim)
 		w.settle()
-		w.told()
+		w.newEvents()
 
-		w.ask(claim, "2Gi")
+		w.requestSize(claim, "2Gi")
 
 		Expect(w.expansions()).To(BeEmpty())
-		Expect(w.told()).To(HaveExactElements(ContainSubstring("VolumeResizeFailed StorageClass disks does not let claims grow")))
+		Expect(w.newEvents()).To(HaveExactElements(ContainSubstring("VolumeResizeFailed StorageClass disks does not let claims grow")))
 	})
 
-	It("goes on where the class is gone since it was asked for", func() {
+	It("goes on if the class is gone since the request", func() {
 		w := newWorldIn(newMemory())
 		claim := Claim(InClass("by-hand"))
 		object, class := LocalBackend("disks"), classOfDisks()
@@ -98,13 +98,13 @@ var _ = Describe("The growth of a claim", func() {
 		w.settle()
 		w.delete(class)
 
-		w.ask(claim, "2Gi")
+		w.requestSize(claim, "2Gi")
 
 		expectExpanded(w, claim, "2Gi")
 	})
 })
 
-// interrupt has a claim ask for a size, lets a write of that go wrong, and restarts.
+// interrupt requests a size for a claim, fails one of the writes, and restarts.
 func (w *world) interrupt(claim *corev1.PersistentVolumeClaim, size string, number int, kind fault) {
 	GinkgoHelper()
 	hit := w.written + number
@@ -133,7 +133,7 @@ func (m *mumbling) Expand(ctx context.Context, id string, capacity resource.Quan
 	return expanded, err
 }
 
-// rounding gives 2Gi to all who ask.
+// rounding grows every volume to 2Gi.
 type rounding struct{ *fake.Backend }
 
 func (r rounding) Expand(ctx context.Context, id string, _ resource.Quantity) (backend.Expansion, error) {

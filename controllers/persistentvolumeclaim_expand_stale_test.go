@@ -36,7 +36,7 @@ var _ = Describe("A leader that sees an earlier cluster", func() {
 
 	It("takes nothing back from a claim that has grown further since", func() {
 		w.settle()
-		w.ask(claim, "3Gi")
+		w.requestSize(claim, "3Gi")
 		calls := len(w.expansions())
 
 		reconcileThere()
@@ -66,7 +66,7 @@ var _ = Describe("A leader that sees an earlier cluster", func() {
 		Expect(w.expansions()).To(HaveLen(calls))
 	})
 
-	It("grows nothing for another claim of the name, and tells it nothing", func() {
+	It("grows nothing for another claim of the name, and writes nothing to it", func() {
 		w.delete(claim)
 		w.settle()
 		next := Claim(InClass("disks"))
@@ -90,7 +90,7 @@ var _ = Describe("A leader that sees an earlier cluster", func() {
 		Expect(w.expansions()).To(HaveLen(calls))
 	})
 
-	It("and one that sees this one, both at work in turn, give the claim what it asks for once", func() {
+	It("and one that sees this one, both at work in turn, grow the claim's volume once", func() {
 		for range 3 {
 			reconcileThere()
 			_ = w.round()

@@ -16,7 +16,7 @@ import (
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-var _ = Describe("A bound claim that asks for more", func() {
+var _ = Describe("A bound claim that requests more", func() {
 	var (
 		w     *world
 		claim *corev1.PersistentVolumeClaim
@@ -26,42 +26,42 @@ var _ = Describe("A bound claim that asks for more", func() {
 		claim = w.boundClaim()
 	})
 
-	It("gets it from the backend, in three writes, and is told", func() {
+	It("gets it from the backend, in three writes, with events", func() {
 		before := w.written
-		w.ask(claim, "2Gi")
+		w.requestSize(claim, "2Gi")
 
 		expectExpanded(w, claim, "2Gi")
 		Expect(w.written - before).To(Equal(3))
 		Expect(claim.Annotations).To(HaveKeyWithValue("volume.kubernetes.io/node-expansion-not-required", "true"))
-		Expect(w.told()).To(ContainElements(ContainSubstring("Normal Resizing growing volume"), ContainSubstring("VolumeResizeSuccessful")))
+		Expect(w.newEvents()).To(ContainElements(ContainSubstring("Normal Resizing growing volume"), ContainSubstring("VolumeResizeSuccessful")))
 	})
 
 	It("gets more again", func() {
-		w.ask(claim, "2Gi")
-		w.ask(claim, "3Gi")
+		w.requestSize(claim, "2Gi")
+		w.requestSize(claim, "3Gi")
 
 		expectExpanded(w, claim, "3Gi")
 	})
 
-	It("is told that its size is a label, on claim, volume and in an event", func() {
+	It("reports that its size is a label, on claim, volume and in an event", func() {
 		w.storage.SetAdvisory()
-		w.ask(claim, "2Gi")
+		w.requestSize(claim, "2Gi")
 
 		pv := expectExpanded(w, claim, "2Gi")
 		Expect(claim.Annotations).To(HaveKeyWithValue(stowagev1alpha1.CapacityAnnotation, "Advisory"))
 		Expect(pv.Annotations).To(HaveKeyWithValue(stowagev1alpha1.CapacityAnnotation, "Advisory"))
-		Expect(w.told()).To(ContainElement(ContainSubstring("a label: nothing keeps the claim from using more")))
+		Expect(w.newEvents()).To(ContainElement(ContainSubstring("a label: nothing keeps the claim from using more")))
 	})
 
-	It("is not given less than it has: the API server refuses", func() {
-		w.ask(claim, "2Gi")
+	It("cannot request less than it has: the API server refuses", func() {
+		w.requestSize(claim, "2Gi")
 		Asking("1Gi")(claim)
 		Expect(w.direct.Update(GinkgoT().Context(), claim)).To(MatchError(ContainSubstring("field can not be less than status.capacity")))
 	})
 
-	It("hears once why the backend can't, which is not asked again until the request is changed", func() {
+	It("reports once why the backend can't, which is not called again until the request changes", func() {
 		w.storage.FailNext(backend.Invalid.Errorf("no volume has more than 5Gi"))
-		w.ask(claim, "10Gi")
+		w.requestSize(claim, "10Gi")
 		w.restart()
 		w.settle()
 
@@ -69,42 +69,42 @@ var _ = Describe("A bound claim that asks for more", func() {
 		Expect(w.resizeError(claim)).To(Equal("Invalid: no volume has more than 5Gi"))
 		Expect(w.expansions()).To(HaveLen(1))
 
-		w.ask(claim, "5Gi")
+		w.requestSize(claim, "5Gi")
 		expectExpanded(w, claim, "5Gi")
 	})
 
-	It("hears once that there is no room, and gets less when it asks for less", func() {
+	It("reports once that there is no space, and gets less when it requests less", func() {
 		w.storage.FailNext(exhausted(2 * maxRounds)...)
-		w.ask(claim, "10Gi")
+		w.requestSize(claim, "10Gi")
 		w.settle()
 		Expect(w.resizeError(claim)).To(Equal("Exhausted: 4Gi are left"))
 		Expect(expansion.ResizeStatus(claim)).To(Equal(corev1.PersistentVolumeClaimControllerResizeInProgress))
-		Expect(w.told()).To(ContainElement(Equal("Warning VolumeResizeFailed 4Gi are left")))
-		Expect(w.told()).To(BeEmpty())
+		Expect(w.newEvents()).To(ContainElement(Equal("Warning VolumeResizeFailed 4Gi are left")))
+		Expect(w.newEvents()).To(BeEmpty())
 
 		w.storage.FailNothing()
-		w.ask(claim, "3Gi")
+		w.requestSize(claim, "3Gi")
 		expectExpanded(w, claim, "3Gi")
 		Expect(claim.Status.AllocatedResources.Storage().String()).To(Equal("3Gi"))
 	})
 
-	It("gets what it asked for first, where nobody knows whether that was given, whatever it asks for meanwhile", func() {
+	It("gets its first request while the outcome of that is unknown, whatever it requests meanwhile", func() {
 		w.storage.FailNext(errors.New("connection lost"))
 		update(w, claim, Asking("10Gi"))
 		_ = w.round()
 		Expect(w.resizeError(claim)).To(Equal("Unknown: connection lost"))
 
-		w.ask(claim, "3Gi")
+		w.requestSize(claim, "3Gi")
 		expectExpanded(w, claim, "10Gi")
 	})
 
-	It("gets both sizes when it asks for still more in the middle", func() {
+	It("gets both sizes when it requests still more in the middle", func() {
 		w.storage.FailNext(backend.InProgress.Errorf("resizing"))
 		update(w, claim, Asking("2Gi"))
 		_ = w.round()
 		Expect(w.resizeError(claim)).To(BeEmpty(), "nothing is wrong")
 
-		w.ask(claim, "3Gi")
+		w.requestSize(claim, "3Gi")
 		expectExpanded(w, claim, "3Gi")
 		Expect(w.expansions()).To(HaveExactElements(HaveSuffix("to 2Gi"), HaveSuffix("to 2Gi"), HaveSuffix("to 3Gi")))
 	})
@@ -131,7 +131,7 @@ var _ = Describe("A claim whose file system a node has to grow", func() {
 		w = newWorld(reconciler.ClusterScope)
 		claim = w.boundClaim()
 		w.storage.SetOnNode()
-		w.ask(claim, "2Gi")
+		w.requestSize(claim, "2Gi")
 	})
 
 	It("waits for the node, and has no more until that says so", func() {
@@ -141,11 +141,11 @@ var _ = Describe("A claim whose file system a node has to grow", func() {
 		Expect(expansion.ResizeStatus(claim)).To(Equal(corev1.PersistentVolumeClaimNodeResizePending))
 		Expect(claim.Status.Conditions).To(ContainElement(HaveField("Type", corev1.PersistentVolumeClaimFileSystemResizePending)))
 		Expect(claim.Annotations).NotTo(HaveKey(expansion.AnnNodeExpansionNotRequired))
-		Expect(w.told()).To(ContainElement(ContainSubstring("FileSystemResizeRequired")))
+		Expect(w.newEvents()).To(ContainElement(ContainSubstring("FileSystemResizeRequired")))
 	})
 
-	It("is left to the node, also when it asks for still more meanwhile, until that is done", func() {
-		w.ask(claim, "3Gi")
+	It("is left to the node, also when it requests still more meanwhile, until that is done", func() {
+		w.requestSize(claim, "3Gi")
 		Expect(w.expansions()).To(HaveLen(1))
 
 		w.growOnNode(claim)
@@ -163,7 +163,7 @@ var _ = Describe("A claim whose file system a node has to grow", func() {
 		Expect(w.volumeOf(claim).Annotations).NotTo(HaveKey(step.AnnPreResizeCapacity))
 	})
 
-	It("gives another claim, which is bound to the volume before that, no more than the file system has", func() {
+	It("has, for another claim that is bound to the volume before that, only the size of the file system", func() {
 		pv := w.volumeOf(claim)
 		update(w, pv, Reclaimed(corev1.PersistentVolumeReclaimRetain))
 		w.delete(claim)
@@ -178,48 +178,48 @@ var _ = Describe("A claim whose file system a node has to grow", func() {
 })
 
 var _ = Describe("A claim whose volume is not Stowage's to grow", func() {
-	It("is told once that somebody else grows it", func() {
+	It("reports once that another controller grows it", func() {
 		w := newWorld(reconciler.ClusterScope)
 		class := Class("foreign", "ebs.csi.aws.com", nil)
 		class.AllowVolumeExpansion = new(true)
 		claim := Claim(InClass("foreign"))
 		w.create(class, Volume("v", OfClass("foreign"), ofDriver("ebs.csi.aws.com")), claim)
 		w.settle()
-		w.told()
+		w.newEvents()
 
-		w.ask(claim, "2Gi")
+		w.requestSize(claim, "2Gi")
 		w.settle()
 
-		Expect(w.told()).To(HaveExactElements(ContainSubstring("Normal ExternalExpanding")))
+		Expect(w.newEvents()).To(HaveExactElements(ContainSubstring("Normal ExternalExpanding")))
 		Expect(w.read(claim).Status.AllocatedResources).To(BeEmpty())
 		Expect(claim.Annotations).NotTo(HaveKey("volume.kubernetes.io/storage-resizer"))
 	})
 
-	It("is told once that nothing grows a volume that no driver serves", func() {
+	It("reports once that nothing grows a volume that no driver serves", func() {
 		w := newWorld(reconciler.ClusterScope)
 		class := Class("by-hand", provisioning.NoProvisioner, nil)
 		class.AllowVolumeExpansion = new(true)
 		claim := Claim(InClass("by-hand"))
 		w.create(class, Volume("v", OfClass("by-hand")), claim)
 		w.settle()
-		w.told()
+		w.newEvents()
 
-		w.ask(claim, "2Gi")
+		w.requestSize(claim, "2Gi")
 		w.settle()
 
-		Expect(w.told()).To(HaveExactElements(And(HavePrefix("Warning VolumeResizeFailed"), ContainSubstring("no driver grows volume v"))))
+		Expect(w.newEvents()).To(HaveExactElements(And(HavePrefix("Warning VolumeResizeFailed"), ContainSubstring("no driver grows volume v"))))
 	})
 })
 
-var _ = Describe("In scope=classes a claim that asks for more", func() {
-	It("gets it as soon as it is bound, because nobody else expands it", func() {
+var _ = Describe("In scope=classes a claim that requests more", func() {
+	It("gets it as soon as it is bound, because no other controller expands it", func() {
 		w := newWorld(reconciler.ClassesScope)
-		claim := Claim(InClass("disks"), askedOf(stowagev1alpha1.LocalDriver))
+		claim := Claim(InClass("disks"), requestedFrom(stowagev1alpha1.LocalDriver))
 		w.create(LocalBackend("disks", expandable), claim)
 		w.settle()
 		w.bindByHand(claim)
 
-		w.ask(claim, "2Gi")
+		w.requestSize(claim, "2Gi")
 
 		expectExpanded(w, claim, "2Gi")
 	})

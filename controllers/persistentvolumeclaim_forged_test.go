@@ -20,7 +20,7 @@ import (
 // forgedVolume in a forged annotation is the id of the other tenant's volume.
 const forgedVolume = "VICTIM"
 
-var _ = Describe("A user who forges a claim's annotations", func() {
+var _ = Describe("A user with forged annotations of a claim", func() {
 	forgeries := []struct{ name, intent string }{
 		{"an intent", `{"backend":"disks","attempt":1}`},
 		{"an intent that names the other volume", `{"backend":"disks","volume":"VICTIM","id":"VICTIM","attempt":1}`},
@@ -77,7 +77,7 @@ var _ = Describe("A user who forges a claim's annotations", func() {
 func tenants(scope reconciler.Scope) (w *world, victim, forger *corev1.PersistentVolumeClaim) {
 	GinkgoHelper()
 	w = newWorld(scope)
-	victim = Claim(ClaimNamed("victim"), InClass("disks"), askedOf(stowagev1alpha1.LocalDriver))
+	victim = Claim(ClaimNamed("victim"), InClass("disks"), requestedFrom(stowagev1alpha1.LocalDriver))
 	forger = Claim(ClaimNamed("forger"), InClass("none"))
 	w.create(LocalBackend("disks"), LocalBackend("others"), victim, forger)
 	w.settle()
@@ -89,7 +89,7 @@ func tenants(scope reconciler.Scope) (w *world, victim, forger *corev1.Persisten
 func forging(intent string) func(*corev1.PersistentVolumeClaim) {
 	return func(claim *corev1.PersistentVolumeClaim) {
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, stowagev1alpha1.ProvisioningAnnotation, intent)
-		askedOf(stowagev1alpha1.LocalDriver)(claim)
+		requestedFrom(stowagev1alpha1.LocalDriver)(claim)
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volume.AnnDynamicallyProvisioned, stowagev1alpha1.LocalDriver)
 		claim.Finalizers = append(claim.Finalizers, stowagev1alpha1.ProvisioningFinalizer)
 	}

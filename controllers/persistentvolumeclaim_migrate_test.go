@@ -35,7 +35,7 @@ var _ = Describe("A claim of a class with an in-tree provisioner", func() {
 		w.settle()
 
 		Expect(w.condition(claim).Reason).To(Equal(step.ProvisioningFailed))
-		Expect(w.told()).To(ConsistOf(HavePrefix("Warning ProvisioningFailed StorageClass \"old\"")))
+		Expect(w.newEvents()).To(ConsistOf(HavePrefix("Warning ProvisioningFailed StorageClass \"old\"")))
 		Expect(claim.Annotations).NotTo(HaveKey(volume.AnnStorageProvisioner))
 	})
 
@@ -50,20 +50,20 @@ var _ = Describe("A claim of a class with an in-tree provisioner", func() {
 		Expect(claim.Annotations).To(HaveKeyWithValue(volume.AnnMigratedTo, googleDisks))
 	})
 
-	It("tells the resizer of the CSI driver that it asks for more", func() {
+	It("names the resizer of the CSI driver when it requests more", func() {
 		w := newWorld(reconciler.ClusterScope)
 		class := Class("standard", "kubernetes.io/gce-pd", nil)
 		class.AllowVolumeExpansion = new(true)
 		claim := Claim(InClass("standard"))
 		w.create(class, Volume("v", gcePD, OfClass("standard")), claim)
 		w.settle()
-		w.told()
+		w.newEvents()
 
-		w.ask(claim, "2Gi")
+		w.requestSize(claim, "2Gi")
 		w.settle()
 
 		Expect(w.read(claim).Annotations).To(HaveKeyWithValue("volume.kubernetes.io/storage-resizer", googleDisks))
-		Expect(w.told()).To(HaveExactElements(ContainSubstring("Normal ExternalExpanding")))
+		Expect(w.newEvents()).To(HaveExactElements(ContainSubstring("Normal ExternalExpanding")))
 	})
 })
 
@@ -76,7 +76,7 @@ var _ = Describe("A claim whose StorageClass does not exist", func() {
 		w.create(Volume("small", OfClass("missing")))
 		w.settle()
 
-		Expect(w.told()).To(ConsistOf(HavePrefix("Warning ProvisioningFailed")))
+		Expect(w.newEvents()).To(ConsistOf(HavePrefix("Warning ProvisioningFailed")))
 		Expect(w.condition(claim).Message).To(And(ContainSubstring(`no StorageClass "missing"`), ContainSubstring("1 too small")))
 	})
 })

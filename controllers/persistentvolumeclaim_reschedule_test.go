@@ -30,7 +30,7 @@ var _ = Describe("A claim for which the scheduler chose a node", func() {
 		w.settle()
 
 		expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
-		Expect(w.told()).To(ContainElement(ContainSubstring("Normal ProvisioningSucceeded Successfully provisioned volume pvc-")))
+		Expect(w.newEvents()).To(ContainElement(ContainSubstring("Normal ProvisioningSucceeded Successfully provisioned volume pvc-")))
 	})
 
 	DescribeTable("goes back to the scheduler, once, with nothing left behind",
@@ -41,7 +41,7 @@ var _ = Describe("A claim for which the scheduler chose a node", func() {
 			w.settle()
 
 			expectUnplaced(w, storage, claim)
-			Expect(tellingOf(w.told(), "node node-1, which the scheduler chose, can't have the volume: node-1 is full")).To(HaveLen(1))
+			Expect(eventsWith(w.newEvents(), "node node-1, which the scheduler chose, can't have the volume: node-1 is full")).To(HaveLen(1))
 
 			place(w, claim, "node-2")
 			w.settle()
@@ -70,7 +70,7 @@ var _ = Describe("A claim for which the scheduler chose a node", func() {
 
 		w.get(claim)
 		Expect(claim.Annotations).NotTo(HaveKey(step.AnnSelectedNode))
-		Expect(tellingOf(w.told(), "node gone, which the scheduler chose")).To(HaveLen(1))
+		Expect(eventsWith(w.newEvents(), "node gone, which the scheduler chose")).To(HaveLen(1))
 	})
 
 	It("goes back to the scheduler when the node goes while its volume is made, which is removed", func() {
@@ -125,7 +125,7 @@ var _ = Describe("A claim for which the scheduler chose a node", func() {
 		Expect(claim.Annotations).To(HaveKeyWithValue(step.AnnSelectedNode, "node-2"))
 	})
 
-	It("is told the reason, and no more, when its pod was placed by hand", func() {
+	It("reports the reason, and no more, when its pod was placed by hand", func() {
 		w, storage, claim := newCrowdedWorld(backend.Exhausted)
 		delete(claim.Annotations, step.AnnSelectedNode)
 		w.create(claim, Pod("user", "node-1", "data"))
@@ -141,13 +141,13 @@ var _ = Describe("A claim for which the scheduler chose a node", func() {
 		w.scope = reconciler.ClassesScope
 		w.restart()
 		w.serve(byName{"disks": storage})
-		askedOf(stowagev1alpha1.LocalDriver)(claim)
+		requestedFrom(stowagev1alpha1.LocalDriver)(claim)
 		w.create(claim)
 
 		w.settle()
 
 		expectUnplaced(w, storage, claim)
-		Expect(tellingOf(w.told(), "node node-1, which the scheduler chose")).To(HaveLen(1))
+		Expect(eventsWith(w.newEvents(), "node node-1, which the scheduler chose")).To(HaveLen(1))
 	})
 })
 
@@ -188,7 +188,7 @@ var _ = Describe("A claim that waits for its first consumer", func() {
 
 		Expect(w.condition(claim).Reason).To(Equal("WaitForPodScheduled"))
 		Expect(w.condition(claim).Message).To(ContainSubstring("a node for pod a, b, c, and others:"))
-		Expect(tellingOf(w.told(), "WaitForPodScheduled")).To(HaveLen(1))
+		Expect(eventsWith(w.newEvents(), "WaitForPodScheduled")).To(HaveLen(1))
 	})
 })
 
@@ -277,6 +277,6 @@ func expectUnplaced(w *world, storage *crowded, claim *corev1.PersistentVolumeCl
 }
 
 // tellingOf are the events that contain a text.
-func tellingOf(told []string, text string) []string {
-	return slices.DeleteFunc(told, func(event string) bool { return !strings.Contains(event, text) })
+func eventsWith(events []string, text string) []string {
+	return slices.DeleteFunc(events, func(event string) bool { return !strings.Contains(event, text) })
 }

@@ -38,7 +38,7 @@ var _ = Describe("A claim that is to be a copy of another", func() {
 		expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
 	})
 
-	It("isn't given an empty volume that would fit", func() {
+	It("does not get an empty volume that would fit", func() {
 		w := newWorldIn(newMemory())
 		claim := copyOf("data")
 		empty := Volume("empty", OfClass("disks"))
@@ -94,8 +94,8 @@ var _ = Describe("A claim that is to be a copy of another", func() {
 			Expect(w.storage.Has(provisioned.VolumeID(claim))).To(BeFalse())
 			Expect(provisioned.HasIntent(w.read(claim))).To(BeFalse())
 		},
-		Entry("where it asks for less", "ask for at least as much", Asking("1Mi")),
-		Entry("where it asks for another volumeMode", "has another volumeMode: ask for the same", AskingBlock()),
+		Entry("when it requests less", "ask for at least as much", Asking("1Mi")),
+		Entry("when it requests another volumeMode", "has another volumeMode: ask for the same", AskingBlock()),
 		Entry("where the other lies in another backend", "has a volume outside of StorageBackend others", InClass("others")),
 		Entry("where it is its own source", "is to be a copy of itself", startingFrom("", provisioned.ClaimKind, "copy")),
 		Entry("where it is to be restored from a snapshot", "can't restore VolumeSnapshot s", startingFrom(provisioning.SnapshotGroup, provisioning.SnapshotKind, "s")),
@@ -109,7 +109,7 @@ var _ = Describe("A claim that is to be a copy of another", func() {
 		w.settle()
 
 		Expect(w.condition(claim).Reason).To(Equal("WaitForPopulator"))
-		Expect(w.told()).To(ContainElement(ContainSubstring("external populator will provision the volume from Dump yesterday")))
+		Expect(w.newEvents()).To(ContainElement(ContainSubstring("external populator will provision the volume from Dump yesterday")))
 		Expect(w.storage.Len()).To(BeZero())
 		w.create(Volume("filled", OfClass("disks"), ReservedTo("data")))
 		w.settle()

@@ -160,9 +160,9 @@ var _ = Describe("A bound claim whose other storage is being removed", func() {
 })
 
 var _ = Describe("In scope=classes a claim", func() {
-	It("keeps the provisioner that it was given when its class names another", func() {
+	It("keeps its provisioner when its class names another", func() {
 		w := newWorld(reconciler.ClassesScope)
-		claim := Claim(InClass("other"), askedOf(stowagev1alpha1.LocalDriver))
+		claim := Claim(InClass("other"), requestedFrom(stowagev1alpha1.LocalDriver))
 		w.create(Class("other", "ebs.csi.aws.com", nil), claim)
 
 		w.settle()
@@ -172,19 +172,19 @@ var _ = Describe("In scope=classes a claim", func() {
 		Expect(w.written).To(BeZero())
 	})
 
-	It("is told once what is wrong, not on every pass", func() {
+	It("reports once what is wrong, not on every pass", func() {
 		w := newWorld(reconciler.ClassesScope)
 		w.create(Class("disks", stowagev1alpha1.LocalDriver, map[string]string{"backend": "none"}),
-			Claim(InClass("disks"), askedOf(stowagev1alpha1.LocalDriver)))
+			Claim(InClass("disks"), requestedFrom(stowagev1alpha1.LocalDriver)))
 		for range 5 {
 			_ = w.round()
 		}
-		Expect(w.told()).To(HaveLen(1))
+		Expect(w.newEvents()).To(HaveLen(1))
 	})
 })
 
-// askedOf asks a driver for a claim's volume, as kube-controller-manager does.
-func askedOf(driver string) func(*corev1.PersistentVolumeClaim) {
+// requestedFrom requests a claim's volume from a driver, as kube-controller-manager does.
+func requestedFrom(driver string) func(*corev1.PersistentVolumeClaim) {
 	return func(claim *corev1.PersistentVolumeClaim) {
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volume.AnnStorageProvisioner, driver)
 	}
@@ -212,7 +212,7 @@ func (k byName) Open(object *stowagev1alpha1.StorageBackend) (backend.Backend, e
 	return k[object.Name], nil
 }
 
-// slowStorage says of every removal, once, that it goes on, and counts its calls.
+// slowStorage answers InProgress to the first call of every removal, and counts its calls.
 type slowStorage struct {
 	*fake.Backend
 	made int

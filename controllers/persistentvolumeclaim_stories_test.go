@@ -35,7 +35,7 @@ var _ = Describe("A claim in a cluster of many kinds of volumes", func() {
 		Expect(reserved.Spec.ClaimRef).NotTo(BeNil())
 	})
 
-	It("is told that the volume reserved for it is too small", func() {
+	It("reports that the volume reserved for it is too small", func() {
 		w := newWorldIn(newMemory())
 		claim := Claim(Asking("5Gi"))
 		w.create(Volume("reserved", ReservedTo("data")), claim)
@@ -45,7 +45,7 @@ var _ = Describe("A claim in a cluster of many kinds of volumes", func() {
 		Expect(w.condition(claim).Message).To(ContainSubstring("too small"))
 	})
 
-	It("that asks for a block device is told that there are file systems only", func() {
+	It("that requests a block device reports that there are file systems only", func() {
 		w := newWorldIn(newMemory())
 		claim := Claim(AskingBlock())
 		w.create(Volume("v"), claim)
@@ -94,6 +94,6 @@ var _ = Describe("A claim whose volume the cache has not seen", func() {
 
 		Expect(err).NotTo(HaveOccurred())
 		expectBound(w, claim, pv)
-		Expect(w.told()).NotTo(ContainElement(ContainSubstring("ClaimLost")))
+		Expect(w.newEvents()).NotTo(ContainElement(ContainSubstring("ClaimLost")))
 	})
 })

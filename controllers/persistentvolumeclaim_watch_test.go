@@ -44,7 +44,7 @@ var _ = Describe("Of what happens to claims", func() {
 		DeferCleanup(waiting.ShutDown)
 	})
 
-	It("a claim made anew while nobody watched keeps no volume from others", func(ctx SpecContext) {
+	It("a claim recreated between two watches keeps no volume from others", func(ctx SpecContext) {
 		old, fresh := Claim(ClaimUID("one"), AskingFor("v")), Claim(ClaimUID("two"))
 		events := w.claims.ClaimEvents()
 		w.claims.Index.Put(Volume("v"))
@@ -52,7 +52,7 @@ var _ = Describe("Of what happens to claims", func() {
 
 		events.Update(ctx, event.UpdateEvent{ObjectOld: old, ObjectNew: fresh}, waiting)
 
-		Expect(w.claims.Index.Take(binder.Wish{Claim: Claim(ClaimNamed("other"), ClaimUID("three"))})).NotTo(BeNil())
+		Expect(w.claims.Index.Reserve(binder.ClaimRequest{Claim: Claim(ClaimNamed("other"), ClaimUID("three"))})).NotTo(BeNil())
 	})
 
 	DescribeTable("a claim is woken by more than its own reconciler's words",
@@ -74,7 +74,7 @@ var _ = Describe("Of what happens to claims", func() {
 		Entry("by its spec", Asking("2Gi"), 1),
 		Entry("by its annotations", func(claim *corev1.PersistentVolumeClaim) { claim.Annotations = map[string]string{"a": "b"} }, 1),
 		Entry("by its phase", func(claim *corev1.PersistentVolumeClaim) { claim.Status.Phase = corev1.ClaimLost }, 1),
-		Entry("by a condition that somebody took away", func(claim *corev1.PersistentVolumeClaim) { claim.Status.Conditions = nil }, 1),
+		Entry("by a condition that was removed", func(claim *corev1.PersistentVolumeClaim) { claim.Status.Conditions = nil }, 1),
 		Entry("by a resync", func(claim *corev1.PersistentVolumeClaim) { claim.ResourceVersion = "1" }, 1),
 	)
 
@@ -115,7 +115,7 @@ var _ = Describe("Of what happens to claims", func() {
 	})
 
 	It("a claim that begins to wait while others are about to look again looks again too", func(ctx SpecContext) {
-		w.claims.Index.Take(binder.Wish{Claim: Claim(ClaimNamed("early"), ClaimUID("1"), Asking("9Gi"))})
+		w.claims.Index.Reserve(binder.ClaimRequest{Claim: Claim(ClaimNamed("early"), ClaimUID("1"), Asking("9Gi"))})
 		w.claims.VolumeEvents().Create(ctx, event.CreateEvent{Object: Volume("v")}, waiting)
 		late := Claim(ClaimNamed("late"), Asking("9Gi"))
 		w.create(late)
@@ -146,18 +146,18 @@ var _ = Describe("In scope=classes a claim whose class is gone", func() {
 		w := newWorldIn(newMemory())
 		w.scope = reconciler.ClassesScope
 		w.restart()
-		w.create(Claim(InClass("gone"), askedOf(stowagev1alpha1.LocalDriver)))
+		w.create(Claim(InClass("gone"), requestedFrom(stowagev1alpha1.LocalDriver)))
 		for i := range 3 {
 			w.create(Volume(fmt.Sprint("v", i), OfClass("gone")))
 			_ = w.round()
 		}
 
-		Expect(w.told()).To(BeEmpty())
+		Expect(w.newEvents()).To(BeEmpty())
 	})
 })
 
-var _ = Describe("A claim that is deleted while nobody knows what became of its volume", func() {
-	It("stays until its backend answers: that it is away tells nothing of the call before", func(ctx SpecContext) {
+var _ = Describe("A claim that is deleted while the outcome of its provisioning is unknown", func() {
+	It("stays until its backend answers: that it is away says nothing about the call before", func(ctx SpecContext) {
 		w := newWorldIn(newMemory())
 		storage := &unsureStorage{Backend: w.storage}
 		w.serve(byName{"disks": storage})
@@ -203,7 +203,7 @@ func (s *unsureStorage) takeEffect(ctx context.Context) { _, _ = s.Backend.Provi
 var _ = Describe("A claim whose backend is at work", func() {
 	It("says so only once that lasts", func() {
 		w := newWorldIn(newMemory())
-		w.patience = persistentvolumeclaim.UntilTold
+		w.patience = persistentvolumeclaim.UntilReported
 		w.restart()
 		claim := Claim(InClass("disks"))
 		w.create(LocalBackend("disks"))
@@ -213,21 +213,21 @@ var _ = Describe("A claim whose backend is at work", func() {
 
 		w.settle()
 		Expect(w.read(claim).Status.Conditions).To(BeEmpty())
-		w.clock.SetTime(w.clock.Now().Add(persistentvolumeclaim.UntilTold))
+		w.clock.SetTime(w.clock.Now().Add(persistentvolumeclaim.UntilReported))
 		_ = w.round()
 
 		Expect(w.condition(claim).Message).To(Equal("the agent is at work"))
-		Expect(w.told()).To(ContainElement(ContainSubstring("Normal Provisioning the agent is at work")))
+		Expect(w.newEvents()).To(ContainElement(ContainSubstring("Normal Provisioning the agent is at work")))
 	})
 
 	It("says so only once that lasts, however long it waited for a node before", func() {
 		w := newWorldIn(newMemory())
-		w.patience = persistentvolumeclaim.UntilTold
+		w.patience = persistentvolumeclaim.UntilReported
 		w.restart()
 		claim := Claim(InClass("disks"))
 		w.create(LocalBackend("disks", waitingForConsumer), Node("node-1"), claim)
 		w.settle()
-		w.clock.SetTime(w.clock.Now().Add(persistentvolumeclaim.UntilTold))
+		w.clock.SetTime(w.clock.Now().Add(persistentvolumeclaim.UntilReported))
 		w.storage.FailNext(slices.Repeat([]error{backend.InProgress.Errorf("the agent is at work")}, 3*maxRounds)...)
 		place(w, claim, "node-1")
 

@@ -15,19 +15,19 @@ import (
 )
 
 var _ = Describe("A claim that was placed in a zone that its class doesn't allow any more", func() {
-	const told = "node node-1, which the scheduler chose, can't have the volume: node node-1 is not within the allowedTopologies of " +
+	const forbidden = "node node-1, which the scheduler chose, can't have the volume: node node-1 is not within the allowedTopologies of " +
 		`StorageClass cloud (its topology.kubernetes.io/zone is "a", not one of b)`
 
 	for _, scope := range []reconciler.Scope{reconciler.ClusterScope, reconciler.ClassesScope} {
 		It("goes back to the scheduler, with nothing begun, in scope="+string(scope), func() {
 			w := newZonedWorld(scope, "b")
-			claim := Claim(InClass("cloud"), placedOn("node-1"), askedOf(stowagev1alpha1.GCEDriver))
+			claim := Claim(InClass("cloud"), placedOn("node-1"), requestedFrom(stowagev1alpha1.GCEDriver))
 			w.create(claim)
 
 			w.settle()
 
 			expectUnbegun(w, claim)
-			Expect(tellingOf(w.told(), told)).To(HaveLen(1))
+			Expect(eventsWith(w.newEvents(), forbidden)).To(HaveLen(1))
 			Expect(provisioned.AttemptOf(claim)).To(Equal(1))
 
 			place(w, claim, "node-2")

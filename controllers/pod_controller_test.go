@@ -38,7 +38,7 @@ var _ = Describe("A pod's generic ephemeral volume", func() {
 
 		w.get(foreign)
 		Expect(foreign.OwnerReferences).To(BeEmpty())
-		Expect(w.told()).To(ConsistOf(ContainSubstring("FailedBinding volume scratch needs a claim named worker-scratch, which exists")))
+		Expect(w.newEvents()).To(ConsistOf(ContainSubstring("FailedBinding volume scratch needs a claim named worker-scratch, which exists")))
 	})
 
 	It("gets its claim when the claim that had the name is gone", func() {
@@ -56,7 +56,7 @@ var _ = Describe("A pod's generic ephemeral volume", func() {
 		Expect(metav1.IsControlledBy(claim, pod)).To(BeTrue())
 	})
 
-	It("gets its claim although another of the pod's can't be made, of which the pod is told once", func() {
+	It("gets its claim although another of the pod's can't be made, which one event reports", func() {
 		w := newWorld(reconciler.ClusterScope)
 		pod := scratchPod()
 		pod.Spec.Volumes = append(pod.Spec.Volumes, *pod.Spec.Volumes[0].DeepCopy())
@@ -68,7 +68,7 @@ var _ = Describe("A pod's generic ephemeral volume", func() {
 
 		Expect(err).To(MatchError(errInjected))
 		Expect(w.gone(Claim(ClaimNamed("worker-second")))).To(BeFalse())
-		Expect(w.told()).To(ConsistOf(ContainSubstring("FailedBinding creating claim default/worker-scratch")))
+		Expect(w.newEvents()).To(ConsistOf(ContainSubstring("FailedBinding creating claim default/worker-scratch")))
 	})
 
 	It("is nothing to a claim that something else named Pod owns", func() {

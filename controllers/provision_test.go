@@ -31,7 +31,7 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 		Expect(pv.Spec.StorageClassName).To(Equal("disks"))
 		Expect(pv.Spec.PersistentVolumeReclaimPolicy).To(Equal(corev1.PersistentVolumeReclaimDelete))
 		Expect(pv.Finalizers).To(ContainElement(stowagev1alpha1.ReclaimFinalizer))
-		Expect(w.told()).To(ContainElement(ContainSubstring("ProvisioningSucceeded")))
+		Expect(w.newEvents()).To(ContainElement(ContainSubstring("ProvisioningSucceeded")))
 	})
 
 	It("takes five writes to be provisioned, and one to count the volume", func() {
@@ -70,7 +70,7 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 		expectBound(w, claim, Volume(provisioned.VolumeID(claim)))
 	})
 
-	It("is told that its pod is placed on a node that does not exist", func() {
+	It("reports that its pod is placed on a node that does not exist", func() {
 		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(InClass("disks"))
 		w.create(LocalBackend("disks", waitingForConsumer), claim, Pod("user", "nowhere", "data"))
@@ -91,7 +91,7 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 			condition := w.condition(claim)
 			Expect(condition.Reason).To(Equal("ProvisioningFailed"))
 			Expect(condition.Message).To(ContainSubstring(reason))
-			Expect(w.told()).To(ContainElement(ContainSubstring("Warning ProvisioningFailed")))
+			Expect(w.newEvents()).To(ContainElement(ContainSubstring("Warning ProvisioningFailed")))
 			Expect(w.storage.Len()).To(BeZero())
 			Expect(claim.Finalizers).NotTo(ContainElement(stowagev1alpha1.ProvisioningFinalizer))
 		},
@@ -106,7 +106,7 @@ var _ = Describe("A claim of one of Stowage's classes", func() {
 		Entry("when its class names a file system that its backend doesn't make", Claim(InClass("bad")),
 			Class("bad", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks", stowagev1alpha1.FSTypeParameter: "btrfs"}),
 			`the file system "btrfs" is not supported here`),
-		Entry("when it asks for a copy of a claim that isn't there", Claim(InClass("good"), startingFrom("", provisioned.ClaimKind, "other")),
+		Entry("when it requests a clone of a claim that isn't there", Claim(InClass("good"), startingFrom("", provisioned.ClaimKind, "other")),
 			Class("good", stowagev1alpha1.LocalDriver, map[string]string{"backend": "disks"}),
 			"claim default/other, which is to be copied, does not exist"),
 		Entry("when its class is of a driver that is not the backend's", Claim(InClass("mixed")),
@@ -238,7 +238,7 @@ var _ = Describe("Provisioning that is interrupted", func() {
 })
 
 var _ = Describe("In scope=classes", func() {
-	It("a claim is left alone until kube-controller-manager asks for its volume, and is not bound", func() {
+	It("a claim is left alone until kube-controller-manager requests its volume, and is not bound", func() {
 		w := newWorld(reconciler.ClassesScope)
 		claim := Claim(InClass("disks"))
 		w.create(LocalBackend("disks"), claim)
@@ -257,7 +257,7 @@ var _ = Describe("In scope=classes", func() {
 		Expect(claim.Spec.VolumeName).To(BeEmpty())
 		Expect(claim.Status.Conditions).To(BeEmpty())
 		Expect(claim.Finalizers).NotTo(ContainElement(stowagev1alpha1.ProvisioningFinalizer))
-		Expect(tellingOf(w.told(), "ProvisioningSucceeded")).To(HaveLen(1))
+		Expect(eventsWith(w.newEvents(), "ProvisioningSucceeded")).To(HaveLen(1))
 	})
 
 	It("static volumes and their claims are kube-controller-manager's", func() {

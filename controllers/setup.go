@@ -120,7 +120,7 @@ func dependenciesOf(ctx context.Context, mgr ctrl.Manager, options Options) (rec
 	backends, err := opener.New(ctx, options.Backends, options.Recycler, options.Metrics)
 	return reconciler.Dependencies{
 		Client: mgr.GetClient(), Live: live, Reads: liveread.New(live), Storage: backends, Events: event.RecorderOf(mgr),
-		Patience: persistentvolumeclaim.UntilTold, Clock: options.Clock, Scope: options.Scope, Namespace: options.Namespace,
+		Patience: persistentvolumeclaim.UntilReported, Clock: options.Clock, Scope: options.Scope, Namespace: options.Namespace,
 		ForceDetachAfter: options.ForceDetachAfter, AttachmentCheckInterval: options.AttachmentCheckInterval,
 	}, err
 }

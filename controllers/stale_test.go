@@ -29,7 +29,7 @@ func (c stale) Get(ctx context.Context, key client.ObjectKey, object client.Obje
 	return c.Client.Get(ctx, key, object, options...)
 }
 
-// copyInto copies between objects of one kind, and tells whether they are.
+// copyInto copies between objects of one kind, and reports whether they are.
 func copyInto(from, to client.Object) bool {
 	switch typed := to.(type) {
 	case *corev1.PersistentVolumeClaim:
@@ -80,7 +80,7 @@ func (c withoutVolume) List(ctx context.Context, list client.ObjectList, options
 	return err
 }
 
-// unlistable is an API server that can't be asked for lists.
+// unlistable is an API server that fails lists.
 type unlistable struct{ client.Reader }
 
 func (unlistable) List(context.Context, client.ObjectList, ...client.ListOption) error {

@@ -5,46 +5,17 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
-	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/backend/backendtest"
-	"github.com/stowage-dev/stowage/internal/backend/fake"
 	backendqueue "github.com/stowage-dev/stowage/internal/backend/queue"
-	"github.com/stowage-dev/stowage/internal/opener"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-var _ = Describe("Storage that reconcilers open", func() {
-	It("is called in turn, and measured", func() {
-		inner, registry := fake.New(), prometheus.NewRegistry()
-		opened, err := openStorage(inner, registry)
-		Expect(err).NotTo(HaveOccurred())
-
-		_, err = opened.Provision(GinkgoT().Context(), backendtest.Request("1"))
-
-		Expect(err).NotTo(HaveOccurred())
-		Expect(inner.Len()).To(Equal(1))
-		Expect(registry.Gather()).To(HaveLen(1))
-		_, can := backend.As[backend.Prober](opened)
-		Expect(can).To(BeTrue())
-	})
-})
-
-func openStorage(inner *fake.Backend, registry *prometheus.Registry) (backend.Backend, error) {
-	s, err := opener.New(GinkgoT().Context(), backend.NewRegistry(fake.Kind{For: stowagev1alpha1.LocalType, Backend: inner}), nil, registry)
-	if err != nil {
-		return nil, err
-	}
-	return s.Open(LocalBackend("disks"), func() {})
-}
-
 var _ = Describe("A backend that takes its time", func() {
-	It("is told of on the claim, and its answer is used", func() {
+	It("is reported on the claim, and its answer is used", func() {
 		w := newWorld(reconciler.ClusterScope)
 		w.dispatch()
 		release := w.storage.Hold()
@@ -96,8 +67,8 @@ func (w *world) dispatch() {
 	w.served.Queue = backendqueue.New(GinkgoT().Context(), w.served.Metrics)
 }
 
-var _ = Describe("A volume whose removal waits for its turn", func() {
-	It("is kept when somebody sets its policy to Retain meanwhile", func() {
+var _ = Describe("A volume with a queued removal", func() {
+	It("is kept when its policy becomes Retain meanwhile", func() {
 		w := newWorldIn(newMemory())
 		w.dispatch()
 		one := LocalBackend("disks", func(object *stowagev1alpha1.StorageBackend) { object.Spec.MaxConcurrentOperations = 1 })

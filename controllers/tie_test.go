@@ -41,7 +41,7 @@ var _ = Describe("A volume that a person reserves by name", func() {
 		expectBound(w, claim, pv)
 	})
 
-	It("is told with its claim when it does not fit, and another is taken", func() {
+	It("is reported with its claim when it does not fit, and another is bound", func() {
 		w := newWorld(reconciler.ClusterScope)
 		claim := Claim(Asking("5Gi"))
 		w.create(Volume("small", ReservedTo("data")), Volume("right", Holding("5Gi")), claim)
@@ -49,7 +49,7 @@ var _ = Describe("A volume that a person reserves by name", func() {
 		w.settle()
 
 		expectBound(w, claim, Volume("right"))
-		Expect(tellingOf(w.told(), "VolumeMismatch")).To(ConsistOf(
+		Expect(eventsWith(w.newEvents(), "VolumeMismatch")).To(ConsistOf(
 			ContainSubstring("volume small is reserved for this claim, and does not fit: too small"),
 			ContainSubstring("claim default/data, for which the volume is reserved, can't have it: too small"),
 		))
@@ -133,7 +133,7 @@ var _ = Describe("A volume whose claimRef a person changes", func() {
 })
 
 var _ = Describe("A volume that is tied to a claim which took another", func() {
-	It("is anybody's when Stowage chose the claim", func() {
+	It("is free when Stowage chose the claim", func() {
 		w, claim := boundTo("taken")
 		pv := Volume("v", tiedTo(claim), byController)
 		w.create(pv)
@@ -179,7 +179,7 @@ var _ = Describe("A volume that is tied to a claim which took another", func() {
 })
 
 var _ = Describe("A volume that a controller tied to a claim, and that does not fit it", func() {
-	DescribeTable("is not bound, and both are told once",
+	DescribeTable("is not bound, and both get one event",
 		func(cause string, change func(*corev1.PersistentVolume)) {
 			w := newWorld(reconciler.ClusterScope)
 			claim := Claim(Asking("2Gi"))
@@ -195,7 +195,7 @@ var _ = Describe("A volume that a controller tied to a claim, and that does not 
 			Expect(claim.Spec.VolumeName).To(BeEmpty())
 			Expect(claim.Status.Phase).To(Equal(corev1.ClaimPending))
 			Expect(pv.Spec.ClaimRef.UID).To(Equal(claim.UID))
-			Expect(tellingOf(w.told(), "Warning VolumeMismatch")).To(ConsistOf(
+			Expect(eventsWith(w.newEvents(), "Warning VolumeMismatch")).To(ConsistOf(
 				ContainSubstring("volume v is reserved for this claim, and does not fit: "+cause),
 				ContainSubstring("claim default/data, for which the volume is reserved, can't have it: "+cause)))
 		},
@@ -236,14 +236,14 @@ var _ = Describe("A claim that is bound", func() {
 		w, claim := boundTo("v")
 		other := Claim(ClaimNamed("other"))
 		w.create(other)
-		w.told()
+		w.newEvents()
 
 		update(w, Volume("v"), tiedTo(other))
 		w.settle()
 
 		w.get(claim)
 		Expect(claim.Status.Phase).To(Equal(corev1.ClaimLost))
-		Expect(tellingOf(w.told(), "ClaimMisbound")).To(HaveLen(1))
+		Expect(eventsWith(w.newEvents(), "ClaimMisbound")).To(HaveLen(1))
 	})
 
 	It("reports what it got: capacity, access modes and VolumeAttributesClass", func() {

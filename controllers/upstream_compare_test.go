@@ -80,8 +80,8 @@ func withoutOwn(annotations map[string]string) map[string]string {
 	return kept
 }
 
-// deletersOf are the finalizers of those who delete a volume's storage, and of nobody
-// known: all that are neither Kubernetes' protection nor Stowage's.
+// deletersOf returns the finalizers of the controllers that delete a volume's storage: all that
+// are neither Kubernetes' protection nor Stowage's.
 func deletersOf(pv *corev1.PersistentVolume) []string {
 	kept := slices.DeleteFunc(slices.Clone(pv.Finalizers), func(finalizer string) bool { return finalizer == uses.VolumeProtection })
 	slices.Sort(kept)

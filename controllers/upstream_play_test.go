@@ -26,11 +26,11 @@ type stage struct {
 	*world
 	row *tableRow
 	// uids are the claims' own, by those that upstream writes.
-	uids  map[types.UID]types.UID
-	heard []string
+	uids     map[types.UID]types.UID
+	recorded []string
 }
 
-// play returns what is otherwise than the row wants.
+// play returns the differences from what the row expects.
 func (r *tableRow) play() []string {
 	if r.Problem != "" {
 		return []string{"its code needs upstream's controller: " + r.Problem}
@@ -217,7 +217,7 @@ func (s *stage) volumeName(name string) string {
 // valid is a name as the API server takes it.
 func valid(name string) string { return strings.ReplaceAll(strings.ToLower(name), "_", "-") }
 
-// problems are what is otherwise than the row wants.
+// problems returns the differences from what the row expects.
 func (s *stage) problems() []string {
 	var problems []string
 	claims := map[string]*corev1.PersistentVolumeClaim{}
@@ -248,14 +248,14 @@ func (s *stage) problems() []string {
 }
 
 func (s *stage) compareEvents() []string {
-	s.heard = append(s.heard, s.told()...)
+	s.recorded = append(s.recorded, s.newEvents()...)
 	var problems []string
 	for _, want := range s.row.WantEvents {
 		// The first two words; what follows is upstream's to say.
 		kind, rest, _ := strings.Cut(want, " ")
 		reason, _, _ := strings.Cut(rest, " ")
-		if len(tellingOf(append([]string{}, s.heard...), kind+" "+reason)) == 0 {
-			problems = append(problems, fmt.Sprintf("no event %q, only %q", want, s.heard))
+		if len(eventsWith(append([]string{}, s.recorded...), kind+" "+reason)) == 0 {
+			problems = append(problems, fmt.Sprintf("no event %q, only %q", want, s.recorded))
 		}
 	}
 	return problems

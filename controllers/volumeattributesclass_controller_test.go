@@ -41,7 +41,7 @@ var _ = Describe("A VolumeAttributesClass", func() {
 		Expect(w.gone(class)).To(BeTrue())
 	})
 
-	It("is kept while a claim asks for it, and goes with the claim", func() {
+	It("is kept while a claim requests it, and goes with the claim", func() {
 		w := newWorld(reconciler.ClusterScope)
 		class, claim := attributesClass("gold"), Claim(ofAttributes("gold"))
 		w.create(class, claim)
@@ -97,7 +97,7 @@ func ofAttributes(class string) func(*corev1.PersistentVolumeClaim) {
 	return func(claim *corev1.PersistentVolumeClaim) { claim.Spec.VolumeAttributesClassName = &class }
 }
 
-// attributed gives a volume the class gold: only volumes with a csi source have one.
+// attributed sets the class gold of a volume: only volumes with a csi source have one.
 func attributed(pv *corev1.PersistentVolume) {
 	pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{
 		CSI: &corev1.CSIPersistentVolumeSource{Driver: "disks.example.com", VolumeHandle: pv.Name},

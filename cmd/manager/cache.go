@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// cacheOptions are those of a cache that leaves out what nobody here reads and what
-// is a good part of every object. Whoever writes, writes patches: what the cache
-// doesn't know stays as it is. Of what storage has room, it knows what lies in the
-// manager's own namespace: others publish theirs elsewhere.
+// cacheOptions returns the options of a cache without the large fields that no reconciler
+// reads. All writes are patches, so fields that the cache does not have stay as they are. It
+// has the CSIStorageCapacities of the manager's own namespace only: other programs publish
+// theirs elsewhere.
 func cacheOptions(resync time.Duration, namespace string) cache.Options {
 	options := cache.Options{DefaultTransform: withoutBallast, SyncPeriod: &resync}
 	if namespace != "" {
@@ -26,8 +26,8 @@ func cacheOptions(resync time.Duration, namespace string) cache.Options {
 	return options
 }
 
-// withoutBallast drops who manages which field, what kubectl applied last, and the
-// images on a node; and it keeps once what a claim asks for and got.
+// withoutBallast drops managedFields, the last applied configuration and the images of a node.
+// If a claim's request equals its capacity, it keeps one map for both.
 func withoutBallast(object any) (any, error) {
 	if known, err := meta.Accessor(object); err == nil {
 		known.SetManagedFields(nil)
@@ -37,10 +37,10 @@ func withoutBallast(object any) (any, error) {
 	case *corev1.Node:
 		known.Status.Images = nil
 	case *corev1.PersistentVolumeClaim:
-		// Each of these maps is a tenth of a claim. Nobody changes what is cached.
-		asked := known.Spec.Resources.Requests
-		if maps.EqualFunc(asked, known.Status.Capacity, resource.Quantity.Equal) {
-			known.Status.Capacity = asked
+		// Each of these maps is a tenth of a claim. Cached objects are never changed.
+		requests := known.Spec.Resources.Requests
+		if maps.EqualFunc(requests, known.Status.Capacity, resource.Quantity.Equal) {
+			known.Status.Capacity = requests
 		}
 	}
 	return object, nil

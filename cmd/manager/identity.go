@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,15 +15,15 @@ import (
 
 const (
 	identityPoll = time.Second
-	// identityTimeout is how long a control plane that has just started may take
-	// to make its namespaces.
+	// identityTimeout is how long a control plane that has just started may take to create its
+	// namespaces.
 	identityTimeout = 30 * time.Second
 )
 
 // +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
 
-// clusterIdentity tells this cluster from others that use the same storage: the UID
-// of the namespace kube-system, which lives as long as the cluster does.
+// clusterIdentity distinguishes this cluster from others that use the same storage: the UID of
+// the namespace kube-system, which lives as long as the cluster does.
 func clusterIdentity(ctx context.Context, reader client.Reader) (types.UID, error) {
 	namespace := &corev1.Namespace{}
 	err := wait.PollUntilContextTimeout(ctx, identityPoll, identityTimeout, true, func(ctx context.Context) (bool, error) {
@@ -41,19 +39,4 @@ func clusterIdentity(ctx context.Context, reader client.Reader) (types.UID, erro
 		return "", fmt.Errorf("finding out which cluster this is: %w", err)
 	}
 	return namespace.UID, nil
-}
-
-// podNamespace is where a pod finds the name of its own namespace.
-const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-
-// namespace is the manager's own; empty where nobody says.
-func (o options) namespace() string {
-	if o.leaderElectionNamespace != "" {
-		return o.leaderElectionNamespace
-	}
-	name, err := os.ReadFile(podNamespace)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(name))
 }

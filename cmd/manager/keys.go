@@ -13,23 +13,23 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-// keyName is where in a Secret a service account key lies.
+// keyName is the key of a Secret that has the service account key.
 const keyName = "key.json"
 
-// keyTrusted is how long a key is used at most without being read again: a watch may have
-// died unheard.
+// keyTrusted is the longest time for which a key is used without a new read: a watch may end
+// unnoticed.
 const keyTrusted = 10 * time.Minute
 
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;watch,namespace=stowage-system
 
-// keys reads the service account keys that backends name, from Secrets in the manager's
-// own namespace and from no other, one by one: each is read live, and used for as long as
-// a watch of that Secret alone tells nothing of it.
+// keys reads the service account keys that backends name, from Secrets in the manager's own
+// namespace and in no other. Each is read live, and used until a watch of that one Secret
+// reports a change.
 type keys struct {
 	// ctx ends the watches.
 	ctx     context.Context //nolint:containedctx // watches outlive the calls that begin them
 	cluster client.WithWatch
-	// namespace is the manager's own; empty where nobody says.
+	// namespace is the manager's own; empty if it is not known.
 	namespace string
 	now       func() time.Time
 
@@ -52,7 +52,7 @@ func newKeys(ctx context.Context, cluster client.WithWatch, namespace string) *k
 // Key implements gce.Keys.
 func (k *keys) Key(ctx context.Context, name string) (key []byte, version string, err error) {
 	if k.namespace == "" {
-		return nil, "", backend.Unavailable.Errorf("nobody says in which namespace the Secret %s is: "+
+		return nil, "", backend.Unavailable.Errorf("the namespace of the Secret %s is not known: "+
 			"start the manager with --leader-election-namespace", name)
 	}
 	k.mu.Lock()
@@ -68,13 +68,13 @@ func (k *keys) Key(ctx context.Context, name string) (key []byte, version string
 	if err != nil {
 		return nil, "", err
 	}
-	// One that was deleted and made anew has another uid, and may have any version.
+	// A recreated Secret has another uid, and may have any version.
 	read := &knownKey{key: secret.Data[keyName], version: string(secret.UID) + "/" + secret.ResourceVersion, read: k.now()}
 	k.watch(name, secret.ResourceVersion, read) //nolint:contextcheck // it outlives the call
 	return read.key, read.version, nil
 }
 
-// read reads a Secret from the API server itself.
+// read reads a Secret live.
 func (k *keys) read(ctx context.Context, name string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	err := k.cluster.Get(ctx, client.ObjectKey{Namespace: k.namespace, Name: name}, secret)
@@ -92,8 +92,8 @@ func (k *keys) read(ctx context.Context, name string) (*corev1.Secret, error) {
 	return secret, nil
 }
 
-// watch keeps what was read until the watch tells of the Secret, or ends. Without a watch,
-// nothing is kept. It begins at the version that was read, so that it misses nothing.
+// watch keeps a key until the watch reports a change of its Secret, or ends. Without a watch no
+// key is kept. The watch begins at the version that was read, so that it misses nothing.
 func (k *keys) watch(name, from string, read *knownKey) {
 	ctx, stop := context.WithCancel(k.ctx)
 	watching, err := k.cluster.Watch(ctx, &corev1.SecretList{}, client.InNamespace(k.namespace), client.MatchingFields{"metadata.name": name},
@@ -108,7 +108,7 @@ func (k *keys) watch(name, from string, read *knownKey) {
 		defer stop()
 		defer watching.Stop()
 		for event := range watching.ResultChan() {
-			if told, is := event.Object.(*corev1.Secret); !is || told.Name == name {
+			if secret, is := event.Object.(*corev1.Secret); !is || secret.Name == name {
 				break
 			}
 		}
@@ -116,7 +116,7 @@ func (k *keys) watch(name, from string, read *knownKey) {
 	}()
 }
 
-// forget has a key read again, unless another was read since.
+// forget drops a key, unless another was read since.
 func (k *keys) forget(name string, read *knownKey) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

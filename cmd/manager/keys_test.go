@@ -95,7 +95,7 @@ func TestAKeyIsReadEachTimeWhereItCannotBeWatchedAndAtTimesWhereItCan(t *testing
 	}
 }
 
-// eventually waits for what the watch tells.
+// eventually waits for what the watch reports.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	tick, deadline := time.NewTicker(time.Millisecond), time.After(30*time.Second)
@@ -109,7 +109,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-func TestKeysThatAreNotThereAreToldSo(t *testing.T) {
+func TestAMissingKeyIsAnErrorThatSaysWhatToDo(t *testing.T) {
 	cluster := fake.NewClientBuilder().WithObjects(secretWith("other", "key", "x"), secretWith("empty", keyName, "")).Build()
 	refusing := func(err error) client.WithWatch {
 		return interceptor.NewClient(cluster, interceptor.Funcs{

@@ -42,18 +42,6 @@ const (
 	probePort   = 8081
 )
 
-type options struct {
-	program.Options
-	scope                   string
-	leaderElect             bool
-	leaderElectionNamespace string
-	localBase               string
-	nfsMounts               string
-	resync                  time.Duration
-	attachmentCheck         time.Duration
-	forceDetachAfter        time.Duration
-}
-
 func main() {
 	flags := pflag.NewFlagSet("manager", pflag.ContinueOnError)
 	options := options{}
@@ -62,18 +50,18 @@ func main() {
 			"or cluster (every claim, instead of kube-controller-manager's volume controllers).")
 	flags.BoolVar(&options.leaderElect, "leader-elect", true, "Act only while holding a lease, so that several managers can run.")
 	flags.StringVar(&options.leaderElectionNamespace, "leader-election-namespace", "",
-		"Namespace of the lease, of the CSIStorageCapacities that tell the scheduler what room nodes have,\n"+
+		"Namespace of the lease, of the CSIStorageCapacities that give the scheduler the free space of nodes,\n"+
 			"and of Secrets with credentials. Default: the pod's own; needed outside a cluster.")
 	flags.StringVar(&options.localBase, "local-base", "/var/lib/stowage",
-		"Folder on every node below which local backends lie. The node agents need the same.")
+		"Folder on every node below which local backends are. The node agents need the same.")
 	flags.StringVar(&options.nfsMounts, "nfs-mounts", "",
 		"Folder in which shares of NFSv4-only servers are mounted, each under its StorageBackend's name.\n"+
-			"Shares that aren't mounted there are reached by NFSv3, without any mount.")
+			"Shares that are not mounted there are reached by NFSv3, without any mount.")
 	flags.DurationVar(&options.resync, "resync", defaultResync,
-		"How often everything is looked at again without a cause. Nothing waits for it: it is a net\n"+
-			"for what no event told of.")
+		"How often every object is reconciled without an event. Nothing waits for it: it is a net for\n"+
+			"missed events.")
 	flags.DurationVar(&options.attachmentCheck, "attachment-check-interval", defaultAttachmentCheck,
-		"How often what backends say is attached is compared with what VolumeAttachments record.")
+		"How often attachments in backends are compared with VolumeAttachments.")
 	flags.DurationVar(&options.forceDetachAfter, "force-detach-after", defaultForceDetach,
 		"How long a node must have been not Ready, or gone, until volumes of drivers other than Stowage's are\n"+
 			"taken from it (--scope=cluster). Stowage's own: attachment.forceDetachAfter of the StorageBackend.")

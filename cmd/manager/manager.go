@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// shutdownTimeout is how long work may go on after a signal. What it cuts off
-	// is resumed by the next manager, as after a crash.
+	// shutdownTimeout is how long work may go on after a signal. The next manager resumes the
+	// rest, as after a crash.
 	shutdownTimeout = 10 * time.Second
-	// The API server, not the client, says when there are too many requests:
-	// its priority and fairness queues know the load, a fixed rate doesn't.
+	// The API server, not the client, limits requests: its priority and fairness queues know
+	// the load, a fixed rate does not.
 	noClientLimit = -1
 )
 

@@ -15,10 +15,10 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
-// NewTies passes claims that are created or deleted, and those that name another volume or
+// newTies passes claims that are created or deleted, and those that name another volume or
 // complete their binding. A volume reads nothing else of a claim. A resync, in which nothing
 // differs, passes too.
-var NewTies = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+var newTies = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*corev1.PersistentVolumeClaim), e.ObjectNew.(*corev1.PersistentVolumeClaim)
 	return before.ResourceVersion == after.ResourceVersion || before.UID != after.UID ||
 		before.Spec.VolumeName != after.Spec.VolumeName || binder.Completed(before) != binder.Completed(after) ||
@@ -32,7 +32,7 @@ func (r *Reconciler) volumesOfClaim(ctx context.Context, object client.Object) [
 	if err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByClaim: client.ObjectKeyFromObject(object).String()}, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing volumes", "claim", client.ObjectKeyFromObject(object))
 	}
-	requests := requestsForVolumes(volumes.Items)
+	requests := wake.Requests(volumes.Items)
 	if claim := object.(*corev1.PersistentVolumeClaim); !claim.DeletionTimestamp.IsZero() && claim.Spec.VolumeName != "" {
 		requests = append(requests, wake.RequestNamed(claim.Spec.VolumeName))
 	}
@@ -50,13 +50,5 @@ func (r *Reconciler) volumesOfBackend(ctx context.Context, object client.Object)
 	if err := r.client.List(ctx, volumes, client.MatchingFields{index.VolumesByBackend: object.GetName()}, wake.Unhurried); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing volumes", "backend", object.GetName())
 	}
-	return requestsForVolumes(volumes.Items)
-}
-
-func requestsForVolumes(volumes []corev1.PersistentVolume) []reconcile.Request {
-	requests := make([]reconcile.Request, 0, len(volumes))
-	for i := range volumes {
-		requests = append(requests, wake.Request(&volumes[i]))
-	}
-	return requests
+	return wake.Requests(volumes.Items)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	storagev1 "k8s.io/api/storage/v1"
@@ -11,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
+	"github.com/stowage-dev/stowage/internal/migration"
+	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/storageclass"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
@@ -47,7 +50,7 @@ func (r *Reconciler) assignDefaultClass(ctx context.Context, scope *step.Scope) 
 	}
 	before := claim.DeepCopy()
 	claim.Spec.StorageClassName = &class.Name
-	err := r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Patch(ctx, claim, patch.Fenced(before))
 	// The update wakes the claim, and the next pass has the class.
 	return &step.Wait{}, wrap.Error(err, "giving claim %s/%s the default class %s", claim.Namespace, claim.Name, class.Name)
 }
@@ -62,4 +65,15 @@ func DefaultOf(classes []storagev1.StorageClass) *storagev1.StorageClass {
 	return new(slices.MinFunc(defaults, func(a, b storagev1.StorageClass) int {
 		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	}))
+}
+
+// ensureMigrated marks a claim with the CSI driver that took over the in-tree provisioner in
+// its annotation. Without the mark the sidecars of that driver ignore the claim.
+func (r *Reconciler) ensureMigrated(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
+	marked := *scope.Claim
+	marked.Annotations = maps.Clone(marked.Annotations)
+	if !migration.MarkClaim(&marked) {
+		return nil, nil
+	}
+	return step.Annotate(ctx, r.client, scope.Claim, marked.Annotations)
 }

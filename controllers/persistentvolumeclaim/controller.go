@@ -9,16 +9,11 @@
 package persistentvolumeclaim
 
 import (
-	"cmp"
 	"context"
-	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,67 +22,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/binding"
-	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/expansion"
-	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/protection"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/provisioning"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
-	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
-	"github.com/stowage-dev/stowage/internal/event"
-	"github.com/stowage-dev/stowage/internal/index"
-	"github.com/stowage-dev/stowage/internal/opener"
 	"github.com/stowage-dev/stowage/internal/room"
-	"github.com/stowage-dev/stowage/internal/storageclass"
 	"github.com/stowage-dev/stowage/internal/uses"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
-
-// Reconciler brings claims as far as possible. Binder, Provisioner, Expander and Protector
-// have the steps; the reconciler has their order, and records why a claim waits.
-type Reconciler struct {
-	client  client.Client
-	scope   reconciler.Scope
-	storage *opener.Opener
-	// Index has the volumes and the pending claims. SetupWithManager connects an informer that
-	// fills it.
-	Index   *binder.Index
-	waking  wake.Source
-	refresh refresh
-	// patience limits the wait for backends that are at work.
-	patience patience
-	events   events.EventRecorder
-	recorded event.Last
-	// rooms wakes the claims of a backend after its disks got more free space.
-	rooms wake.Rounds
-
-	protector   *protection.Protector
-	binder      *binding.Binder
-	provisioner *provisioning.Provisioner
-	expander    *expansion.Expander
-}
-
-// New makes a reconciler with an empty index.
-func New(deps reconciler.Dependencies) *Reconciler {
-	r := &Reconciler{
-		client:    deps.Client,
-		scope:     deps.Scope,
-		storage:   deps.Storage,
-		refresh:   refresh{clock: deps.Clock},
-		patience:  patience{clock: deps.Clock, lasts: deps.Patience},
-		rooms:     wake.Rounds{Clock: clock.RealClock{}, Each: roomEach, Rest: roomRest},
-		events:    deps.Events,
-		protector: protection.New(deps),
-	}
-	r.Index = binder.NewIndex(r.waking.Add)
-	r.binder = binding.New(deps, r.Index, r.protector)
-	r.provisioner = provisioning.New(deps, provisioning.Parts{
-		Index: r.Index, Open: r.openFor, UntilRefresh: r.refresh.left, Binder: r.binder, Protector: r.protector,
-	})
-	r.expander = expansion.New(deps, r.openFor)
-	return r
-}
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;update;patch
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims/status,verbs=update;patch
@@ -103,11 +45,11 @@ func New(deps reconciler.Dependencies) *Reconciler {
 // Reconcile brings one claim as far as it can go now.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	claim := &corev1.PersistentVolumeClaim{}
-	scope := &step.Scope{Claim: claim, Wish: binder.Wish{Claim: claim}}
+	scope := &step.Scope{Claim: claim, Request: binder.ClaimRequest{Claim: claim}}
 	// A tentative reservation that the claim did not use goes to the next claim.
 	defer func() {
-		if !scope.Asked {
-			r.Index.Leave(request.NamespacedName)
+		if !scope.Searched {
+			r.Index.RemovePending(request.NamespacedName)
 		}
 	}()
 	if err := r.client.Get(ctx, request.NamespacedName, claim); err != nil {
@@ -116,15 +58,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.patience.forget(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	for _, bringFurther := range r.steps(claim) {
-		waiting, err := bringFurther(ctx, scope)
+	for _, run := range r.steps(claim) {
+		waiting, err := run(ctx, scope)
 		switch {
 		case apierrors.IsConflict(err):
 			return ctrl.Result{RequeueAfter: wake.AfterConflict}, nil
 		case err != nil:
 			return ctrl.Result{}, err
 		case waiting != nil:
-			return r.tell(ctx, claim, waiting)
+			return r.report(ctx, claim, waiting)
 		}
 	}
 	r.patience.forget(request.NamespacedName)
@@ -143,66 +85,15 @@ func (r *Reconciler) steps(claim *corev1.PersistentVolumeClaim) []step.Func {
 		return []step.Func{r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers, r.expander.Expand}
 	case r.scope == reconciler.ClassesScope:
 		return []step.Func{
-			r.provisioner.AwaitProvisionRequest, r.provisioner.FindMadeVolume, r.findClass, r.findNode, r.provisioner.Provision, r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers,
+			r.provisioner.AwaitProvisionRequest, r.provisioner.FindProvisionedVolume, r.findClass, r.findNode, r.provisioner.Provision, r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers,
 		}
 	case binder.Completed(claim):
 		return []step.Func{r.protector.EnsureProtected, r.ensureMigrated, r.binder.FindBoundVolume, r.binder.Bind, r.provisioner.SettleProvisioning, r.provisioner.RemoveFinalizers, r.expander.Expand}
 	default:
 		return []step.Func{
-			r.protector.EnsureProtected, r.ensureMigrated, r.findClass, r.findNode, r.binder.FindVolume, r.binder.TellMismatches, r.assignDefaultClass, r.provisioner.Provision, r.binder.Bind,
+			r.protector.EnsureProtected, r.ensureMigrated, r.findClass, r.findNode, r.binder.FindVolume, r.binder.ReportMismatches, r.assignDefaultClass, r.provisioner.Provision, r.binder.Bind,
 		}
 	}
-}
-
-// findNode looks up the node of the claim's first consumer, for classes that wait for it. The
-// scheduler chose it, or the pod was created with a node name, which no scheduler sees.
-func (r *Reconciler) findNode(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
-	if !storageclass.WaitsForConsumer(scope.Class) {
-		return nil, nil
-	}
-	name, placed, err := r.selectedNode(ctx, scope.Claim)
-	if err != nil {
-		return nil, err
-	}
-	if name == "" {
-		scope.Wish.Delayed = true
-		return nil, nil
-	}
-	// The scheduler writes the annotation if no existing volume suits the pod.
-	scope.Wish.Provisioning = scope.Claim.Annotations[step.AnnSelectedNode] != "" && scope.Class.Provisioner != provisioning.NoProvisioner
-	node := &corev1.Node{}
-	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
-		if apierrors.IsNotFound(err) {
-			return r.provisioner.LeaveMissingNode(ctx, scope, name, placed)
-		}
-		return nil, fmt.Errorf("reading node %s: %w", name, err)
-	}
-	scope.Wish.Node = node
-	return nil, nil
-}
-
-// selectedNode returns the node of the claim's pod, and what chose it.
-func (r *Reconciler) selectedNode(ctx context.Context, claim *corev1.PersistentVolumeClaim) (name, by string, err error) {
-	if node := claim.Annotations[step.AnnSelectedNode]; node != "" {
-		return node, "the scheduler", nil
-	}
-	pods := &corev1.PodList{}
-	if err := r.client.List(ctx, pods, client.InNamespace(claim.Namespace), client.MatchingFields{index.PodsByClaim: claim.Name}); err != nil {
-		return "", "", fmt.Errorf("listing the pods of claim %s/%s: %w", claim.Namespace, claim.Name, err)
-	}
-	placed := slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool {
-		return pod.Spec.NodeName == "" || uses.IsFinished(&pod) || !pod.DeletionTimestamp.IsZero()
-	})
-	slices.SortFunc(placed, func(a, b corev1.Pod) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-	})
-	for _, pod := range placed {
-		// One pod on a missing node must not block the others.
-		if name, by = pod.Spec.NodeName, "pod "+pod.Name; r.client.Get(ctx, client.ObjectKey{Name: name}, &corev1.Node{}) == nil {
-			break
-		}
-	}
-	return name, by, nil
 }
 
 // SetupWithManager watches claims and everything that a claim may wait for.
@@ -218,16 +109,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&stowagev1alpha1.NodeVolume{}, handler.EnqueueRequestsFromMapFunc(r.ClaimOfNodeVolume)).
 		Watches(&stowagev1alpha1.NodeDisk{}, r.diskEvents(), room.OnlyMore()).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.claimsWaitingForNode), onlyNewNodes()).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.provisioner.ClaimsPlacedOn), builder.WithPredicates(provisioning.GoneNodes)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.provisioner.ClaimsPlacedOn), builder.WithPredicates(wake.OnlyEnds)).
 		WatchesRawSource(source.Func(r.waking.Start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: claimWorkers}).
 		Complete(r)
-}
-
-// openFor opens a backend for calls that a claim waits for.
-func (r *Reconciler) openFor(claim *corev1.PersistentVolumeClaim, object *stowagev1alpha1.StorageBackend) (backend.Backend, error) {
-	key := client.ObjectKeyFromObject(claim)
-	return r.storage.Open(object, func() { r.waking.Add(key) })
 }
 
 // claimWorkers is the number of concurrent reconciles: a bind mostly waits for the API server.

@@ -24,18 +24,18 @@ const (
 	rarest = 5 * time.Minute
 )
 
-// tell writes the condition and, if it is new, records the event.
-func (r *Reconciler) tell(ctx context.Context, claim *corev1.PersistentVolumeClaim, waiting *step.Wait) (ctrl.Result, error) {
+// report writes the condition and, if it is new, records the event.
+func (r *Reconciler) report(ctx context.Context, claim *corev1.PersistentVolumeClaim, waiting *step.Wait) (ctrl.Result, error) {
 	if !waiting.Patient {
 		r.patience.forget(client.ObjectKeyFromObject(claim))
 	} else if left := r.patience.left(client.ObjectKeyFromObject(claim)); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
-	news, err := r.writeWait(ctx, claim, waiting)
+	isNew, err := r.writeWait(ctx, claim, waiting)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if news && waiting.Event != "" {
+	if isNew && waiting.Event != "" {
 		kind := corev1.EventTypeNormal
 		if waiting.Warning {
 			kind = corev1.EventTypeWarning
@@ -51,11 +51,11 @@ func (r *Reconciler) tell(ctx context.Context, claim *corev1.PersistentVolumeCla
 	return ctrl.Result{RequeueAfter: waiting.After}, nil
 }
 
-// writeWait reports whether there is news: another reason, or another warning. A change of the
-// volumes that do not fit changes the condition alone. In scope=classes
+// writeWait reports whether to record an event: there is another reason, or another warning. A
+// change of the volumes that do not fit changes the condition alone. In scope=classes
 // kube-controller-manager owns the conditions. The condition of a bound claim stays True,
 // whatever else is being cleaned up.
-func (r *Reconciler) writeWait(ctx context.Context, claim *corev1.PersistentVolumeClaim, waiting *step.Wait) (news bool, err error) {
+func (r *Reconciler) writeWait(ctx context.Context, claim *corev1.PersistentVolumeClaim, waiting *step.Wait) (isNew bool, err error) {
 	if r.scope == reconciler.ClassesScope || binder.Completed(claim) && waiting.Phase == "" {
 		return r.recorded.IsNews(client.ObjectKeyFromObject(claim), waiting.Message), nil
 	}
@@ -68,13 +68,13 @@ func (r *Reconciler) writeWait(ctx context.Context, claim *corev1.PersistentVolu
 		changed = bindable.Set(claim, corev1.PersistentVolumeClaimCondition{
 			Status: corev1.ConditionFalse, Reason: waiting.Reason, Message: waiting.Message,
 		})
-		news = changed && (waiting.Warning && !waiting.Counts || bindable.Reason(before) != waiting.Reason)
+		isNew = changed && (waiting.Warning && !waiting.Counts || bindable.Reason(before) != waiting.Reason)
 	}
 	changed = clearVolume(&claim.Status) || changed
 	// An unbound claim is Pending, whatever its status said before.
 	if phase := cmp.Or(waiting.Phase, corev1.ClaimPending); claim.Status.Phase != phase {
 		claim.Status.Phase = phase
-		changed, news = true, true
+		changed, isNew = true, true
 	}
 	if !changed {
 		return false, nil
@@ -82,7 +82,7 @@ func (r *Reconciler) writeWait(ctx context.Context, claim *corev1.PersistentVolu
 	if err := r.client.Status().Patch(ctx, claim, patch.ClaimStatus(before)); err != nil {
 		return false, fmt.Errorf("writing why claim %s/%s waits: %w", claim.Namespace, claim.Name, err)
 	}
-	return news, nil
+	return isNew, nil
 }
 
 // clearVolume removes, in memory, the volume's fields from the status of an unbound claim, and

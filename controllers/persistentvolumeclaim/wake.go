@@ -4,13 +4,8 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	"github.com/stowage-dev/stowage/internal/wake"
 )
 
 const (
@@ -19,8 +14,8 @@ const (
 	// thousands cost no more than a few.
 	refreshAfter = time.Second
 	refreshEach  = 50 * time.Millisecond
-	// UntilTold is how long a backend works before the claim's condition says so.
-	UntilTold = 2 * time.Second
+	// UntilReported is how long a backend works before the claim's condition says so.
+	UntilReported = 2 * time.Second
 	// roomEach is the interval between claims that wait for free space, and roomRest the
 	// minimum for a backend's round. Agents may report free space at any time.
 	roomEach, roomRest = 10 * time.Millisecond, time.Second
@@ -52,25 +47,6 @@ func (r *refresh) set(class string, within time.Duration) {
 		r.next = map[string]time.Time{}
 	}
 	r.next[class] = r.clock.Now().Add(within)
-}
-
-// enqueueForRefresh schedules the pending claims of a class: their conditions may be outdated.
-// None of them gets the changed volume, unless the index reserves it. They run one after
-// another: none before quiet is over, and all before it has passed a second time. So no event
-// is missed meanwhile.
-func (r *Reconciler) enqueueForRefresh(pv *corev1.PersistentVolume, queue wake.Queue) {
-	class := volume.GetPersistentVolumeClass(pv)
-	if r.refresh.left(class) > 0 {
-		return
-	}
-	waiting := r.Index.Waiting(class)
-	quiet := refreshAfter + time.Duration(len(waiting))*refreshEach
-	for i, claim := range waiting {
-		queue.AddAfter(reconcile.Request{NamespacedName: claim}, quiet+quiet*time.Duration(i)/time.Duration(len(waiting)))
-	}
-	if len(waiting) > 0 {
-		r.refresh.set(class, quiet)
-	}
 }
 
 // patience records since when claims wait for something that is usually short. Their

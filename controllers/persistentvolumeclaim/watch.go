@@ -2,32 +2,24 @@ package persistentvolumeclaim
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/storage/volume"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/bindable"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/index"
-	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/storageclass"
-	"github.com/stowage-dev/stowage/internal/uses"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
@@ -35,79 +27,46 @@ import (
 // pending, and then wakes the claim. In this order no claim takes a volume that an older one
 // names.
 func (r *Reconciler) ClaimEvents() handler.EventHandler {
-	note := func(ctx context.Context, object client.Object, gone bool, queue wake.Queue) {
+	update := func(ctx context.Context, object client.Object, gone bool, queue wake.Queue) {
 		claim := object.(*corev1.PersistentVolumeClaim)
-		if r.NoteAsking(claim, gone) {
+		if r.UpdatePreBound(claim, gone) {
 			r.enqueueNaming(ctx, claim.Spec.VolumeName, queue)
 		}
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue wake.Queue) {
-			note(ctx, e.Object, false, queue)
+			update(ctx, e.Object, false, queue)
 			queue.Add(wake.Request(e.Object))
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue wake.Queue) {
 			if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() {
 				// The claim was deleted and recreated while the watch was interrupted.
-				note(ctx, e.ObjectOld, true, queue)
+				update(ctx, e.ObjectOld, true, queue)
 			}
-			note(ctx, e.ObjectNew, false, queue)
+			update(ctx, e.ObjectNew, false, queue)
 			before, after := e.ObjectOld.(*corev1.PersistentVolumeClaim), e.ObjectNew.(*corev1.PersistentVolumeClaim)
 			if saysMore(before, after) && !begins(before, after) {
 				queue.Add(wake.Request(e.ObjectNew))
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue wake.Queue) {
-			note(ctx, e.Object, true, queue)
+			update(ctx, e.Object, true, queue)
 			queue.Add(wake.Request(e.Object))
 		},
 	}
 }
 
-// saysMore reports whether a claim changed in more than its conditions. If its own conditions
-// woke it, its reconciler would call a failing backend again and again, without backoff. A
-// resync, in which nothing differs, passes, and so does the removal of the condition.
-func saysMore(before, after *corev1.PersistentVolumeClaim) bool {
-	return before.ResourceVersion == after.ResourceVersion || bindable.Reason(after) == "" ||
-		!equality.Semantic.DeepEqual(before.Spec, after.Spec) ||
-		!equality.Semantic.DeepEqual(withoutConditions(before.Status), withoutConditions(after.Status)) ||
-		!equality.Semantic.DeepEqual(wake.WithoutVersion(before.ObjectMeta), wake.WithoutVersion(after.ObjectMeta))
-}
-
-// begins reports whether a claim changed only because provisioning began: the reconcile that
-// wrote this continues without an event.
-func begins(before, after *corev1.PersistentVolumeClaim) bool {
-	return !provisioned.HasIntent(before) && provisioned.HasIntent(after) && after.DeletionTimestamp.IsZero() &&
-		equality.Semantic.DeepEqual(before.Spec, after.Spec) && equality.Semantic.DeepEqual(before.Status, after.Status) &&
-		equality.Semantic.DeepEqual(withoutIntent(before), withoutIntent(after))
-}
-
-// withoutIntent returns a claim's metadata without what is written when provisioning begins.
-func withoutIntent(claim *corev1.PersistentVolumeClaim) metav1.ObjectMeta {
-	stripped := claim.DeepCopy()
-	provisioned.ClearIntent(stripped)
-	controllerutil.RemoveFinalizer(stripped, uses.ClaimProtection)
-	delete(stripped.Annotations, volume.AnnStorageProvisioner)
-	delete(stripped.Annotations, volume.AnnBetaStorageProvisioner)
-	return wake.WithoutVersion(stripped.ObjectMeta)
-}
-
-func withoutConditions(status corev1.PersistentVolumeClaimStatus) corev1.PersistentVolumeClaimStatus {
-	status.Conditions = nil
-	return status
-}
-
-// NoteAsking updates the index with a claim's spec.volumeName. It reports whether others that
+// UpdatePreBound updates the index with a claim's spec.volumeName. It reports whether others that
 // name the volume may have it now.
-func (r *Reconciler) NoteAsking(claim *corev1.PersistentVolumeClaim, gone bool) (freed bool) {
+func (r *Reconciler) UpdatePreBound(claim *corev1.PersistentVolumeClaim, gone bool) (freed bool) {
 	going := !claim.DeletionTimestamp.IsZero() && !binder.Completed(claim)
 	if gone || going || claim.Spec.VolumeName != "" {
-		r.Index.Leave(client.ObjectKeyFromObject(claim))
+		r.Index.RemovePending(client.ObjectKeyFromObject(claim))
 	}
 	if gone || going || claim.Spec.VolumeName == "" {
-		return r.Index.Unask(claim)
+		return r.Index.RemovePreBound(claim)
 	}
-	r.Index.Ask(claim)
+	r.Index.AddPreBound(claim)
 	return false
 }
 
@@ -161,7 +120,7 @@ func enqueueReferredClaim(pv *corev1.PersistentVolume, queue wake.Queue) {
 
 // waitingClaims returns the unbound claims of a class. They are shared with the cache and must
 // not be changed.
-func (r *Reconciler) waitingClaims(ctx context.Context, class string) []corev1.PersistentVolumeClaim {
+func (r *Reconciler) pendingClaims(ctx context.Context, class string) []corev1.PersistentVolumeClaim {
 	claims := &corev1.PersistentVolumeClaimList{}
 	if err := r.client.List(ctx, claims, client.MatchingFields{index.ClaimsByClass: index.ClassKey(class)}, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing waiting claims", "class", class)
@@ -172,9 +131,9 @@ func (r *Reconciler) waitingClaims(ctx context.Context, class string) []corev1.P
 // claimsWaitingForClass wakes the claims of a class and, if it is the default, those without a
 // class.
 func (r *Reconciler) claimsWaitingForClass(ctx context.Context, class client.Object) []reconcile.Request {
-	requests := wake.Requests(r.waitingClaims(ctx, class.GetName()))
+	requests := wake.Requests(r.pendingClaims(ctx, class.GetName()))
 	if storageclass.IsDefault(class.(*storagev1.StorageClass)) {
-		requests = append(requests, wake.Requests(r.waitingClaims(ctx, ""))...)
+		requests = append(requests, wake.Requests(r.pendingClaims(ctx, ""))...)
 	}
 	return requests
 }
@@ -205,7 +164,7 @@ func (r *Reconciler) claimsOfClassesWith(ctx context.Context, name string) []rec
 	var requests []reconcile.Request
 	for i := range classes.Items {
 		if classes.Items[i].Parameters[stowagev1alpha1.BackendParameter] == name {
-			requests = append(requests, wake.Requests(r.waitingClaims(ctx, classes.Items[i].Name))...)
+			requests = append(requests, wake.Requests(r.pendingClaims(ctx, classes.Items[i].Name))...)
 		}
 	}
 	return requests
@@ -221,30 +180,10 @@ func (r *Reconciler) claimsWaitingForNode(ctx context.Context, _ client.Object) 
 	var requests []reconcile.Request
 	for i := range classes.Items {
 		if storageclass.WaitsForConsumer(&classes.Items[i]) || backend.IsOurs(classes.Items[i].Provisioner) {
-			requests = append(requests, wake.Requests(r.waitingClaims(ctx, classes.Items[i].Name))...)
+			requests = append(requests, wake.Requests(r.pendingClaims(ctx, classes.Items[i].Name))...)
 		}
 	}
 	return requests
-}
-
-// onlyUsableBackends also passes backends that become Ready: claims that failed meanwhile must
-// not wait for their next retry.
-func onlyUsableBackends() builder.WatchesOption {
-	return builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool { return !isUsable(e.ObjectOld) && isUsable(e.ObjectNew) },
-	}))
-}
-
-func isUsable(object client.Object) bool {
-	return meta.IsStatusConditionTrue(object.(*stowagev1alpha1.StorageBackend).Status.Conditions, stowagev1alpha1.ReadyCondition)
-}
-
-// onlyNewNodes passes nodes that are created or have changed labels: their heartbeats help no
-// claim.
-func onlyNewNodes() builder.WatchesOption {
-	return builder.WithPredicates(predicate.LabelChangedPredicate{}, predicate.Funcs{
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
-	})
 }
 
 func claimsOfPod(_ context.Context, object client.Object) []reconcile.Request {
@@ -266,4 +205,23 @@ func (r *Reconciler) ClaimOfNodeVolume(_ context.Context, object client.Object) 
 	}
 	claim := made.Spec.ClaimRef
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}}}
+}
+
+// enqueueForRefresh schedules the pending claims of a class: their conditions may be outdated.
+// None of them gets the changed volume, unless the index reserves it. They run one after
+// another: none before quiet is over, and all before it has passed a second time. So no event
+// is missed meanwhile.
+func (r *Reconciler) enqueueForRefresh(pv *corev1.PersistentVolume, queue wake.Queue) {
+	class := volume.GetPersistentVolumeClass(pv)
+	if r.refresh.left(class) > 0 {
+		return
+	}
+	waiting := r.Index.Pending(class)
+	quiet := refreshAfter + time.Duration(len(waiting))*refreshEach
+	for i, claim := range waiting {
+		queue.AddAfter(reconcile.Request{NamespacedName: claim}, quiet+quiet*time.Duration(i)/time.Duration(len(waiting)))
+	}
+	if len(waiting) > 0 {
+		r.refresh.set(class, quiet)
+	}
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/uses"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
@@ -116,14 +117,14 @@ func (r *Reconciler) usedLive(ctx context.Context, name string) (bool, error) {
 }
 
 func (r *Reconciler) patch(ctx context.Context, class, before *storagev1.VolumeAttributesClass, doing string) error {
-	err := r.client.Patch(ctx, class, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Patch(ctx, class, patch.Fenced(before))
 	return wrap.Error(client.IgnoreNotFound(err), "%s VolumeAttributesClass %s", doing, class.Name)
 }
 
 // SetupWithManager watches classes, and claims and volumes that stop to name one.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	named := handler.EnqueueRequestsFromMapFunc(attributesClasses)
-	lettingGo := builder.WithPredicates(predicate.Funcs{
+	dropped := builder.WithPredicates(predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			return !slices.Equal(index.AttributesOf(e.ObjectOld), index.AttributesOf(e.ObjectNew))
@@ -132,8 +133,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("volumeattributesclass").
 		For(&storagev1.VolumeAttributesClass{}).
-		Watches(&corev1.PersistentVolumeClaim{}, named, lettingGo).
-		Watches(&corev1.PersistentVolume{}, named, lettingGo).
+		Watches(&corev1.PersistentVolumeClaim{}, named, dropped).
+		Watches(&corev1.PersistentVolume{}, named, dropped).
 		Complete(r)
 }
 

@@ -10,24 +10,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// maxNamed is how many claims an explanation names. With more, it only counts.
-const maxNamed = 3
-
 // Explain lists, for the owner of an unbound claim, the considered volumes and why each group
 // of them does not fit. The text depends only on the volumes and the claims, so it is
 // the same until one of them changes. A volume that is being bound already counts as reserved.
 //
 // It counts by kind, and inspects single volumes only for a selector or a node: there may be
 // thousands of unbound claims.
-func (x *Index) Explain(wish Wish) string {
+func (x *Index) Explain(request ClaimRequest) string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	s := seekerOf(wish)
-	return x.tally(&s).text(wish, ofClass(s.class))
+	s := candidateOf(request)
+	return x.tally(&s).text(request, ofClass(s.class))
 }
 
-func (t *tally) text(wish Wish, class string) string {
-	sentences := t.chosenTexts(wish)
+func (t *tally) text(request ClaimRequest, class string) string {
+	sentences := t.reservedTexts(request)
 	total := 0
 	for _, count := range t.counts {
 		total += count
@@ -38,18 +35,18 @@ func (t *tally) text(wish Wish, class string) string {
 	case total == 0:
 		sentences = append(sentences, fmt.Sprintf("no other volume %s exists", class))
 	default:
-		sentences = append(sentences, fmt.Sprintf("%d %s %s: %s", total, plural("volume", total), class, strings.Join(t.groups(wish), ", ")))
+		sentences = append(sentences, fmt.Sprintf("%d %s %s: %s", total, plural("volume", total), class, strings.Join(t.groups(request), ", ")))
 	}
 	return strings.Join(sentences, "; ")
 }
 
-// chosenTexts explains why each volume that is reserved for this claim is not bound. The user
+// reservedTexts explains why each volume that is reserved for this claim is not bound. The user
 // looks for this cause first.
-func (t *tally) chosenTexts(wish Wish) []string {
+func (t *tally) reservedTexts(request ClaimRequest) []string {
 	var sentences []string
-	for v, cause := range t.chosen {
+	for v, cause := range t.reserved {
 		if cause != Fits {
-			sentences = append(sentences, fmt.Sprintf("volume %s is reserved for this claim, but %s", v.name, describe(cause, wish, v.size)))
+			sentences = append(sentences, fmt.Sprintf("volume %s is reserved for this claim, but %s", v.name, describe(cause, request, v.size)))
 		}
 	}
 	slices.Sort(sentences)
@@ -62,7 +59,7 @@ var nearest = []Cause{
 }
 
 // groups are the counts, the largest first and, of equals, the nearest.
-func (t *tally) groups(wish Wish) []string {
+func (t *tally) groups(request ClaimRequest) []string {
 	causes := slices.SortedFunc(maps.Keys(t.counts), func(a, b Cause) int {
 		return cmp.Or(cmp.Compare(t.counts[b], t.counts[a]), cmp.Compare(slices.Index(nearest, a), slices.Index(nearest, b)))
 	})
@@ -72,11 +69,11 @@ func (t *tally) groups(wish Wish) []string {
 		case count == 0:
 		case cause == TooSmall:
 			groups = append(groups, fmt.Sprintf("%d too small (largest %s: %s, need %s)",
-				count, t.largest.size, t.largest.name, Bytes(RequestOf(wish.Claim))))
+				count, t.largest.size, t.largest.name, Bytes(RequestOf(request.Claim))))
 		case cause == Reserved:
 			groups = append(groups, fmt.Sprintf("%d reserved for %s", count, t.ownersText()))
 		default:
-			groups = append(groups, fmt.Sprintf("%d %s", count, describe(cause, wish, size{})))
+			groups = append(groups, fmt.Sprintf("%d %s", count, describe(cause, request, size{})))
 		}
 	}
 	return groups
@@ -90,8 +87,8 @@ func (t *tally) ownersText() string {
 }
 
 // describe returns why a volume does not suit a claim.
-func describe(cause Cause, wish Wish, held size) string {
-	claim := wish.Claim
+func describe(cause Cause, request ClaimRequest, held size) string {
+	claim := request.Claim
 	switch cause {
 	case Fits:
 		return "to be had once the claim's pod has a node"
@@ -102,7 +99,7 @@ func describe(cause Cause, wish Wish, held size) string {
 	case OtherVolumeMode:
 		return "not of volumeMode " + string(volumeMode(claim.Spec.VolumeMode))
 	case OtherNode:
-		return "not usable on node " + wish.Node.Name
+		return "not usable on node " + request.Node.Name
 	default:
 		return string(cause)
 	}

@@ -47,11 +47,11 @@ func TestAnExplanationCountsEveryVolumeOfTheClassByCause(t *testing.T) {
 		},
 	} {
 		t.Run(test.want, func(t *testing.T) {
-			wish := binder.Wish{Claim: test.claim}
+			request := binder.ClaimRequest{Claim: test.claim}
 			if test.node != "" {
-				wish.Node = Node(test.node)
+				request.Node = Node(test.node)
 			}
-			if got := indexOf(test.volumes...).Explain(wish); got != test.want {
+			if got := indexOf(test.volumes...).Explain(request); got != test.want {
 				t.Errorf("it says %q", got)
 			}
 		})
@@ -64,22 +64,22 @@ func TestAnExplanationNamesOnlyAFewClaims(t *testing.T) {
 		index.Put(Volume(fmt.Sprint("v", i), ReservedTo(fmt.Sprint("claim-", i))))
 	}
 	want := "5 volumes without a class: 5 reserved for other claims"
-	if got := index.Explain(binder.Wish{Claim: Claim()}); got != want {
+	if got := index.Explain(binder.ClaimRequest{Claim: Claim()}); got != want {
 		t.Errorf("it says %q", got)
 	}
 }
 
 func TestAnExplanationCountsAVolumeThatIsJustBeingBoundAsReserved(t *testing.T) {
-	index, wish := indexOf(Volume("v")), binder.Wish{Claim: Claim(ClaimUID("2"))}
+	index, request := indexOf(Volume("v")), binder.ClaimRequest{Claim: Claim(ClaimUID("2"))}
 	winner := Claim(ClaimNamed("winner"), ClaimUID("1"))
-	pv := index.Take(binder.Wish{Claim: winner}).DeepCopy()
+	pv := index.Reserve(binder.ClaimRequest{Claim: winner}).DeepCopy()
 	want := "1 volume without a class: 1 reserved for default/winner"
-	if got := index.Explain(wish); got != want {
+	if got := index.Explain(request); got != want {
 		t.Errorf("it says %q", got)
 	}
 	binder.BindVolume(pv, winner)
 	index.Put(pv)
-	if got := index.Explain(wish); got != want {
+	if got := index.Explain(request); got != want {
 		t.Errorf("once bound, it says %q", got)
 	}
 }
@@ -91,7 +91,7 @@ func TestAnExplanationSaysWhyTheVolumeReservedForTheClaimIsNotBound(t *testing.T
 		"volume mine is reserved for this claim, but too small (1Gi, need 5Gi); " +
 			"1 volume without a class: 1 too small (largest 2Gi: other, need 5Gi)": {mine, Volume("other", Holding("2Gi"))},
 	} {
-		if got := indexOf(volumes...).Explain(binder.Wish{Claim: Claim(Asking("5Gi"))}); got != want {
+		if got := indexOf(volumes...).Explain(binder.ClaimRequest{Claim: Claim(Asking("5Gi"))}); got != want {
 			t.Errorf("it says %q", got)
 		}
 	}

@@ -2,12 +2,12 @@ package binder
 
 import "maps"
 
-// Counts are what Explain tells of: the volumes of the claim's class by the cause
-// for which it can't have them, but for those that are reserved for it.
-func (x *Index) Counts(wish Wish) map[Cause]int {
+// Counts returns what Explain reports: the number of volumes of the claim's class by the cause
+// why it cannot have them, without those that are reserved for it.
+func (x *Index) Counts(request ClaimRequest) map[Cause]int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	s := seekerOf(wish)
+	s := candidateOf(request)
 	counts := x.tally(&s).counts
 	maps.DeleteFunc(counts, func(_ Cause, count int) bool { return count == 0 })
 	return counts

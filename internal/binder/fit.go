@@ -17,8 +17,8 @@ import (
 	"k8s.io/component-helpers/storage/volume"
 )
 
-// Wish is a claim's request for a volume.
-type Wish struct {
+// ClaimRequest is a claim's request for a volume.
+type ClaimRequest struct {
 	// Claim is the claim that requests the volume.
 	Claim *corev1.PersistentVolumeClaim
 	// Node is the node of the claim's pod. Nil: there is none yet, or it does not matter.
@@ -31,41 +31,22 @@ type Wish struct {
 	Provisioning bool
 }
 
-// onlyOwn reports whether the claim gets only a volume with a claimRef to it. A claim with a
+// onlyPreBound reports whether the claim gets only a volume with a claimRef to it. A claim with a
 // data source, such as a clone or a restore, must not get an empty volume that happens to fit.
 // Its user would take the empty volume for the data.
-func (w Wish) onlyOwn() bool {
+func (w ClaimRequest) onlyPreBound() bool {
 	return w.Delayed || w.Provisioning || w.Claim.Spec.DataSource != nil || w.Claim.Spec.DataSourceRef != nil
 }
 
-// Cause is why a volume is not given to a claim.
-type Cause string
-
-// Causes, in the order of the checks; Fits is the absence of one.
-const (
-	Fits                 Cause = ""
-	Deleting             Cause = "being deleted"
-	Failed               Cause = "failed"
-	Reserved             Cause = "reserved"
-	Taken                Cause = "being bound to another claim"
-	OtherVolumeMode      Cause = "other volumeMode"
-	OtherAccessModes     Cause = "other access modes"
-	OtherAttributesClass Cause = "other volumeAttributesClass"
-	OtherClass           Cause = "other class"
-	OtherLabels          Cause = "not selected by the claim"
-	TooSmall             Cause = "too small"
-	OtherNode            Cause = "not usable on the pod's node"
-)
-
 // Fit returns the first cause why a volume does not suit a request, or Fits. A volume with a
 // claimRef to the claim need not match its class or its labels: the claimRef overrides them.
-func Fit(pv *corev1.PersistentVolume, wish Wish) Cause {
-	s := seekerOf(wish)
-	return s.fit(stock(pv))
+func Fit(pv *corev1.PersistentVolume, request ClaimRequest) Cause {
+	s := candidateOf(request)
+	return s.fit(indexVolume(pv))
 }
 
-// seeker is a candidate claim: a request with all compared fields read once.
-type seeker struct {
+// candidate is a claim that may get a volume: a request with all compared fields read once.
+type candidate struct {
 	claim    types.NamespacedName
 	uid      types.UID
 	created  int64
@@ -76,42 +57,42 @@ type seeker struct {
 	node     *corev1.Node
 }
 
-func seekerOf(wish Wish) seeker {
-	claim := wish.Claim
-	return seeker{
+func candidateOf(request ClaimRequest) candidate {
+	claim := request.Claim
+	return candidate{
 		claim:    types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name},
 		uid:      claim.UID,
 		created:  claim.CreationTimestamp.Unix(),
 		class:    volume.GetPersistentVolumeClaimClass(claim),
-		kind:     kindAskedBy(claim),
+		kind:     requestedKind(claim),
 		size:     sizeOf(RequestOf(claim)),
 		selector: selectorOf(claim.Spec.Selector),
-		node:     wish.Node,
+		node:     request.Node,
 	}
 }
 
 // fit checks everything, in the order of the causes.
-func (s *seeker) fit(v *stocked) Cause {
-	chosen := s.chosenFor(v.pv)
-	if cause := v.lost(); cause != Fits {
+func (s *candidate) fit(v *indexedVolume) Cause {
+	reserved := s.reservedFor(v.pv)
+	if cause := v.unusable(); cause != Fits {
 		return cause
 	}
-	if v.pv.Spec.ClaimRef != nil && !chosen {
+	if v.pv.Spec.ClaimRef != nil && !reserved {
 		return Reserved
 	}
-	if cause := v.kind.gives(s.kind); cause != Fits {
+	if cause := v.kind.mismatch(s.kind); cause != Fits {
 		return cause
 	}
-	if !chosen && v.class != s.class {
+	if !reserved && v.class != s.class {
 		return OtherClass
 	}
-	return s.fitInKind(v, chosen)
+	return s.fitInKind(v, reserved)
 }
 
 // fitInKind checks the rest for a volume of the right class and kind.
-func (s *seeker) fitInKind(v *stocked, chosen bool) Cause {
+func (s *candidate) fitInKind(v *indexedVolume, reserved bool) Cause {
 	switch {
-	case !chosen && s.selector != nil && !s.selector.Matches(labels.Set(v.pv.Labels)):
+	case !reserved && s.selector != nil && !s.selector.Matches(labels.Set(v.pv.Labels)):
 		return OtherLabels
 	case v.size.compare(s.size) < 0:
 		return TooSmall
@@ -121,22 +102,22 @@ func (s *seeker) fitInKind(v *stocked, chosen bool) Cause {
 	return Fits
 }
 
-func (s *seeker) chosenFor(pv *corev1.PersistentVolume) bool {
-	return names(pv.Spec.ClaimRef, s.claim, s.uid)
+func (s *candidate) reservedFor(pv *corev1.PersistentVolume) bool {
+	return refersTo(pv.Spec.ClaimRef, s.claim, s.uid)
 }
 
-func (s *seeker) tiedTo(pv *corev1.PersistentVolume) bool {
-	return s.chosenFor(pv) && pv.Spec.ClaimRef.UID == s.uid
+func (s *candidate) tiedTo(pv *corev1.PersistentVolume) bool {
+	return s.reservedFor(pv) && pv.Spec.ClaimRef.UID == s.uid
 }
 
 // ReservedFor reports whether a volume's claimRef names this very claim: by name if the
 // reference has no UID, else by name and UID. Without a UID, people reserve a volume for a
 // claim that does not exist yet.
 func ReservedFor(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
-	return names(pv.Spec.ClaimRef, types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}, claim.UID)
+	return refersTo(pv.Spec.ClaimRef, types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}, claim.UID)
 }
 
-func names(ref *corev1.ObjectReference, claim types.NamespacedName, uid types.UID) bool {
+func refersTo(ref *corev1.ObjectReference, claim types.NamespacedName, uid types.UID) bool {
 	return ref != nil && ref.Namespace == claim.Namespace && ref.Name == claim.Name && (ref.UID == "" || ref.UID == uid)
 }
 

@@ -50,11 +50,11 @@ func TestFitNamesTheFirstCauseForWhichAVolumeIsNotGiven(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wish := binder.Wish{Claim: test.claim}
+			request := binder.ClaimRequest{Claim: test.claim}
 			if test.node != "" {
-				wish.Node = Node(test.node)
+				request.Node = Node(test.node)
 			}
-			if got := binder.Fit(test.volume, wish); got != test.want {
+			if got := binder.Fit(test.volume, request); got != test.want {
 				t.Errorf("the cause is %q, not %q", got, test.want)
 			}
 		})

@@ -10,83 +10,56 @@ import (
 
 // Index holds the cluster's volumes in the order in which claims take them: per class and
 // kind, by capacity, then age, then name. It also holds the pending claims. An informer feeds
-// it with Put and Remove; workers reserve volumes with Take. Returned volumes are shared and
+// it with Put and Remove; workers reserve volumes with Reserve. Returned volumes are shared and
 // must not be changed. All methods can be called concurrently.
 type Index struct {
 	mu sync.Mutex
 	// volumes are all volumes, by name.
-	volumes map[string]*stocked
+	volumes map[string]*indexedVolume
 	// classes hold the same volumes in order.
-	classes map[string]*shelves
-	// named are the volumes by the claim that their claimRef names.
-	named map[types.NamespacedName][]*stocked
-	// taken are the volumes that a worker is binding: the API server may have the write
-	// already, and the informer not yet. A reservation ends with GiveBack, or when the
+	classes map[string]*classIndex
+	// preBoundVolumes are the volumes by the claim that their claimRef names.
+	preBoundVolumes map[types.NamespacedName][]*indexedVolume
+	// reservations are the volumes that a worker is binding: the API server may have the write
+	// already, and the informer not yet. A reservation ends with Release, or when the
 	// informer shows another version of the volume. Then either the write was seen, or it will
-	// meet a conflict. The volume is kept for the claim to retry.
-	taken map[string]taking
-	// takers are the reserved volumes, by claim: a claim reserves one.
-	takers map[types.UID]string
-	// asked are the claims that name a volume, bound to it or not.
-	asked map[string][]*corev1.PersistentVolumeClaim
-	// waiting are the pending claims.
-	waiting waitingRoom
+	// meet a conflict. The claim then keeps a tentative reservation, for its retry.
+	reservations map[string]reservation
+	// reservedBy are the names of the reserved volumes, by claim: a claim reserves one.
+	reservedBy map[types.UID]string
+	// preBoundClaims are the claims that name a volume, bound to it or not.
+	preBoundClaims map[string][]*corev1.PersistentVolumeClaim
+	// pending are the claims without a volume.
+	pending pendingClaims
 	// woken are the claims that got a volume since. They are woken after the unlock.
 	woken []types.NamespacedName
 	wake  func(claim types.NamespacedName)
 }
 
 // NewIndex returns an empty index. It calls wake for a pending claim as soon as it reserves a
-// volume for it, tentatively: the claim must then call Take or Leave.
+// volume for it, tentatively: the claim must then call Reserve or RemovePending.
 func NewIndex(wake func(claim types.NamespacedName)) *Index {
 	return &Index{
-		volumes: map[string]*stocked{},
-		classes: map[string]*shelves{},
-		named:   map[types.NamespacedName][]*stocked{},
-		taken:   map[string]taking{},
-		takers:  map[types.UID]string{},
-		asked:   map[string][]*corev1.PersistentVolumeClaim{},
-		waiting: newWaitingRoom(),
-		wake:    wake,
+		volumes:         map[string]*indexedVolume{},
+		classes:         map[string]*classIndex{},
+		preBoundVolumes: map[types.NamespacedName][]*indexedVolume{},
+		reservations:    map[string]reservation{},
+		reservedBy:      map[types.UID]string{},
+		preBoundClaims:  map[string][]*corev1.PersistentVolumeClaim{},
+		pending:         newPendingClaims(),
+		wake:            wake,
 	}
 }
 
-// Put adds or replaces a volume. A free volume is kept for the largest pending claim that it
-// fits.
-func (x *Index) Put(pv *corev1.PersistentVolume) {
-	x.mu.Lock()
-	defer x.unlock()
-	x.remove(pv.Name)
-	v := stock(pv)
-	v.promised = x.isPromised(v.name)
-	x.add(v)
-	if by, taken := x.taken[pv.Name]; taken && by.version != pv.ResourceVersion {
-		x.release(pv.Name)
-		x.keep(v, by.seeker)
-	}
-	x.revise(v)
-}
-
-// Remove forgets a volume.
-func (x *Index) Remove(name string) {
-	x.mu.Lock()
-	defer x.unlock()
-	x.remove(name)
-	x.release(name)
-	if w := x.withdraw(name); w != nil {
-		x.settle(w)
-	}
-}
-
-func (x *Index) add(v *stocked) {
+func (x *Index) add(v *indexedVolume) {
 	x.volumes[v.name] = v
 	if x.classes[v.class] == nil {
-		x.classes[v.class] = newShelves()
+		x.classes[v.class] = newClassIndex()
 	}
 	x.classes[v.class].put(v)
 	if ref := v.pv.Spec.ClaimRef; ref != nil {
 		key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-		x.named[key] = append(x.named[key], v)
+		x.preBoundVolumes[key] = append(x.preBoundVolumes[key], v)
 	}
 }
 
@@ -102,27 +75,27 @@ func (x *Index) remove(name string) {
 	}
 	if ref := v.pv.Spec.ClaimRef; ref != nil {
 		key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-		x.named[key] = slices.DeleteFunc(x.named[key], func(other *stocked) bool { return other == v })
-		if len(x.named[key]) == 0 {
-			delete(x.named, key)
+		x.preBoundVolumes[key] = slices.DeleteFunc(x.preBoundVolumes[key], func(other *indexedVolume) bool { return other == v })
+		if len(x.preBoundVolumes[key]) == 0 {
+			delete(x.preBoundVolumes, key)
 		}
 	}
 }
 
-func (x *Index) isPromised(name string) bool {
-	_, taken := x.taken[name]
-	return taken || x.waiting.offers[name] != nil
+func (x *Index) isReserved(name string) bool {
+	_, reserved := x.reservations[name]
+	return reserved || x.pending.tentative[name] != nil
 }
 
-// reshelve reindexes a volume after its reservation began or ended. A search skips reserved
-// volumes that way.
-func (x *Index) reshelve(name string) {
+// reindex moves a volume within the index of its class after its reservation began or ended:
+// a search skips reserved volumes.
+func (x *Index) reindex(name string) {
 	v := x.volumes[name]
-	if v == nil || v.promised == x.isPromised(name) {
+	if v == nil || v.reserved == x.isReserved(name) {
 		return
 	}
 	x.classes[v.class].remove(v)
-	v.promised = !v.promised
+	v.reserved = !v.reserved
 	x.classes[v.class].put(v)
 }
 
@@ -135,4 +108,10 @@ func (x *Index) unlock() {
 	for _, claim := range woken {
 		x.wake(claim)
 	}
+}
+
+// reservation is a claim that a worker binds to a version of a volume.
+type reservation struct {
+	candidate
+	version string
 }

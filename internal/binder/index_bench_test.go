@@ -39,7 +39,7 @@ func BenchmarkMatchOfSmallestTaken(b *testing.B) {
 		b.Run(fmt.Sprintf("volumes=%d", n), func(b *testing.B) {
 			index := bigIndex(n, func(int) string { return "1Gi" })
 			for i := range workers {
-				index.Take(binder.Wish{Claim: fixture.Claim(fixture.ClaimUID(fmt.Sprintf("other-%d", i)))})
+				index.Reserve(binder.ClaimRequest{Claim: fixture.Claim(fixture.ClaimUID(fmt.Sprintf("other-%d", i)))})
 			}
 			match(b, index, fixture.Claim(), true)
 		})
@@ -60,24 +60,24 @@ func BenchmarkPut(b *testing.B) {
 	}
 }
 
-// BenchmarkNewVolume is a volume that comes and finds its claim among those that
-// wait, and that the claim leaves again.
+// BenchmarkNewVolume adds a volume, which is reserved for one of the pending claims, and
+// removes it again.
 func BenchmarkNewVolume(b *testing.B) {
 	for _, n := range manySizes {
 		b.Run(fmt.Sprintf("waiting=%d", n), func(b *testing.B) {
 			index := newIndex()
 			for i := range n {
-				index.Take(binder.Wish{Claim: waitingClaim(i)})
+				index.Reserve(binder.ClaimRequest{Claim: waitingClaim(i)})
 			}
 			pv, claim := fixture.Volume("volume", fixture.Holding(fmt.Sprintf("%dMi", n/2))), waitingClaim(n/2-1)
 			b.ReportAllocs()
 			for b.Loop() {
 				index.Put(pv)
-				if !index.Promised(pv.Name) {
-					b.Fatal("nobody wants the volume")
+				if !index.Reserved(pv.Name) {
+					b.Fatal("no claim gets the volume")
 				}
 				index.Remove(pv.Name)
-				index.Take(binder.Wish{Claim: claim})
+				index.Reserve(binder.ClaimRequest{Claim: claim})
 			}
 		})
 	}
@@ -87,15 +87,15 @@ func waitingClaim(i int) *corev1.PersistentVolumeClaim {
 	return fixture.Claim(fixture.ClaimNamed(fmt.Sprintf("claim-%d", i)), fixture.ClaimUID(fmt.Sprint(i)), fixture.Asking(fmt.Sprintf("%dMi", i+1)))
 }
 
-// BenchmarkExplain is what each of many claims asks that no volume fits.
+// BenchmarkExplain explains to one of many claims why no volume fits.
 func BenchmarkExplain(b *testing.B) {
 	for _, n := range manySizes {
 		b.Run(fmt.Sprintf("volumes=%d", n), func(b *testing.B) {
 			index := bigIndex(n, func(int) string { return "1Gi" })
-			wish := binder.Wish{Claim: fixture.Claim(fixture.Asking("1Ti"))}
+			request := binder.ClaimRequest{Claim: fixture.Claim(fixture.Asking("1Ti"))}
 			b.ReportAllocs()
 			for b.Loop() {
-				index.Explain(wish)
+				index.Explain(request)
 			}
 		})
 	}
@@ -113,15 +113,15 @@ func bigIndex(n int, size func(i int) string) *binder.Index {
 func match(b *testing.B, index *binder.Index, claim *corev1.PersistentVolumeClaim, fits bool) {
 	b.Helper()
 	claim.UID = types.UID("claim")
-	wish := binder.Wish{Claim: claim}
+	request := binder.ClaimRequest{Claim: claim}
 	b.ReportAllocs()
 	for b.Loop() {
-		pv := index.Take(wish)
+		pv := index.Reserve(request)
 		if (pv != nil) != fits {
 			b.Fatalf("Take returned %v", pv)
 		}
 		if pv != nil {
-			index.GiveBack(pv.Name, claim.UID)
+			index.Release(pv.Name, claim.UID)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-func TestTheSmallestVolumeThatFitsIsTaken(t *testing.T) {
+func TestTheSmallestVolumeThatFitsIsReserved(t *testing.T) {
 	young := func(pv *corev1.PersistentVolume) { pv.CreationTimestamp = metav1.NewTime(time.Unix(2000, 0)) }
 	old := func(pv *corev1.PersistentVolume) { pv.CreationTimestamp = metav1.NewTime(time.Unix(1000, 0)) }
 
@@ -69,44 +69,44 @@ func TestTheSmallestVolumeThatFitsIsTaken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			index := indexOf(test.volumes...)
-			if got := nameOf(index.Take(binder.Wish{Claim: test.claim})); got != test.want {
-				t.Errorf("volume %q was taken, not %q", got, test.want)
+			if got := nameOf(index.Reserve(binder.ClaimRequest{Claim: test.claim})); got != test.want {
+				t.Errorf("volume %q is reserved, not %q", got, test.want)
 			}
 		})
 	}
 }
 
-func TestADelayedClaimTakesOnlyWhatIsReservedForIt(t *testing.T) {
+func TestADelayedClaimGetsOnlyAVolumeWithAClaimRefToIt(t *testing.T) {
 	index := indexOf(Volume("free"))
-	wish := binder.Wish{Claim: Claim(ClaimUID("1")), Delayed: true}
-	if got := index.Take(wish); got != nil {
-		t.Errorf("volume %s was taken", got.Name)
+	request := binder.ClaimRequest{Claim: Claim(ClaimUID("1")), Delayed: true}
+	if got := index.Reserve(request); got != nil {
+		t.Errorf("volume %s is reserved", got.Name)
 	}
 	index.Put(Volume("mine", ReservedTo("data")))
-	if got := nameOf(index.Take(wish)); got != "mine" {
-		t.Errorf("volume %q was taken, not the reserved one", got)
+	if got := nameOf(index.Reserve(request)); got != "mine" {
+		t.Errorf("volume %q is reserved, not the one with the claimRef", got)
 	}
 }
 
-func TestAVolumeThatIsBeingBoundIsNotTakenTwice(t *testing.T) {
+func TestAVolumeThatIsBeingBoundIsNotReservedTwice(t *testing.T) {
 	index := indexOf(Volume("v"))
 	first, second := Claim(ClaimNamed("first"), ClaimUID("1")), Claim(ClaimNamed("second"), ClaimUID("2"))
-	if index.Take(binder.Wish{Claim: first}) == nil {
+	if index.Reserve(binder.ClaimRequest{Claim: first}) == nil {
 		t.Fatal("the first claim got nothing")
 	}
-	if index.Take(binder.Wish{Claim: second}) != nil {
+	if index.Reserve(binder.ClaimRequest{Claim: second}) != nil {
 		t.Error("the second claim got the first one's volume")
 	}
-	if index.Take(binder.Wish{Claim: first}) == nil {
+	if index.Reserve(binder.ClaimRequest{Claim: first}) == nil {
 		t.Error("the first claim, trying again, did not get its volume")
 	}
 	index.Put(Volume("v"))
-	if index.Take(binder.Wish{Claim: second}) != nil {
+	if index.Reserve(binder.ClaimRequest{Claim: second}) != nil {
 		t.Error("an old view of the volume made it free again")
 	}
-	index.GiveBack("v", "1")
-	if index.Take(binder.Wish{Claim: second}) == nil {
-		t.Error("a volume that was given back was not taken")
+	index.Release("v", "1")
+	if index.Reserve(binder.ClaimRequest{Claim: second}) == nil {
+		t.Error("a released volume is not reserved again")
 	}
 }
 
@@ -122,10 +122,10 @@ func TestManyWorkersNeverShareAVolume(t *testing.T) {
 	for i := range n {
 		workers.Go(func() {
 			claim := Claim(ClaimNamed(fmt.Sprint("c", i)), ClaimUID(fmt.Sprint(i)))
-			pv := index.Take(binder.Wish{Claim: claim})
+			pv := index.Reserve(binder.ClaimRequest{Claim: claim})
 			mu.Lock()
 			defer mu.Unlock()
-			if other, taken := owners[nameOf(pv)]; taken {
+			if other, reserved := owners[nameOf(pv)]; reserved {
 				t.Errorf("%s and %s both got volume %q", other, claim.Name, nameOf(pv))
 			}
 			owners[nameOf(pv)] = claim.Name
@@ -154,19 +154,19 @@ func TestAVolumeThatAControllerTiedToAClaimComesBackWhileTheClaimCanUseIt(t *tes
 			binder.BindVolume(pv, claim)
 			test.became(pv)
 			index := indexOf(pv, Volume("better"))
-			if got := nameOf(index.Take(binder.Wish{Claim: claim, Node: Node("node")})); got != test.want {
-				t.Errorf("%q was taken", got)
+			if got := nameOf(index.Reserve(binder.ClaimRequest{Claim: claim, Node: Node("node")})); got != test.want {
+				t.Errorf("%q is reserved", got)
 			}
 		})
 	}
 }
 
-func TestAForgottenVolumeIsNotTaken(t *testing.T) {
+func TestARemovedVolumeIsNotReserved(t *testing.T) {
 	index := indexOf(Volume("v"), Volume("r", ReservedTo("data")))
 	index.Remove("v")
 	index.Remove("r")
-	if got := index.Take(binder.Wish{Claim: Claim()}); got != nil {
-		t.Errorf("volume %s was taken", got.Name)
+	if got := index.Reserve(binder.ClaimRequest{Claim: Claim()}); got != nil {
+		t.Errorf("volume %s is reserved", got.Name)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestAClaimThatNamesAVolume(t *testing.T) {
 		"does not get it from another mode": {Volume("v", WithModes(corev1.ReadOnlyMany)), "", binder.OtherAccessModes},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, cause := indexOf(test.volume).TakeNamed(binder.Wish{Claim: Claim(AskingFor("v"))})
+			got, cause := indexOf(test.volume).ReserveNamed(binder.ClaimRequest{Claim: Claim(AskingFor("v"))})
 			if nameOf(got) != test.want || cause != test.cause {
 				t.Errorf("got %q, %q and not %q, %q", nameOf(got), cause, test.want, test.cause)
 			}
@@ -191,78 +191,78 @@ func TestAClaimThatNamesAVolume(t *testing.T) {
 	}
 }
 
-func TestNobodyTakesAVolumeThatAnotherClaimNamesAndTookFirst(t *testing.T) {
+func TestAVolumeThatAClaimReservedByNameIsNotReservedForOthers(t *testing.T) {
 	index := indexOf(Volume("v"))
 	named := Claim(ClaimNamed("named"), ClaimUID("1"), AskingFor("v"))
-	if pv, _ := index.TakeNamed(binder.Wish{Claim: named}); pv == nil {
+	if pv, _ := index.ReserveNamed(binder.ClaimRequest{Claim: named}); pv == nil {
 		t.Fatal("the claim that names the volume did not get it")
 	}
-	if index.Take(binder.Wish{Claim: Claim(ClaimUID("2"))}) != nil {
+	if index.Reserve(binder.ClaimRequest{Claim: Claim(ClaimUID("2"))}) != nil {
 		t.Error("an unnamed claim got it too")
 	}
 }
 
-func TestAVolumeThatAClaimAsksForByNameIsKeptForIt(t *testing.T) {
+func TestAVolumeThatAClaimNamesIsReservedForIt(t *testing.T) {
 	named := Claim(ClaimNamed("named"), ClaimUID("1"), AskingFor("v"))
-	unnamed := binder.Wish{Claim: Claim(ClaimUID("2"))}
+	unnamed := binder.ClaimRequest{Claim: Claim(ClaimUID("2"))}
 	index := indexOf(Volume("v"))
-	index.Ask(named)
-	if pv := index.Take(unnamed); pv != nil {
-		t.Error("a claim that takes what comes got the volume")
+	index.AddPreBound(named)
+	if pv := index.Reserve(unnamed); pv != nil {
+		t.Error("a claim that names no volume got it")
 	}
 	if text := index.Explain(unnamed); text != "1 volume without a class: 1 reserved for default/named" {
 		t.Errorf("it says %q", text)
 	}
-	if pv, _ := index.TakeNamed(binder.Wish{Claim: named}); pv == nil {
-		t.Error("the claim that asks for it did not get it")
+	if pv, _ := index.ReserveNamed(binder.ClaimRequest{Claim: named}); pv == nil {
+		t.Error("the claim that names it did not get it")
 	}
-	index.GiveBack("v", named.UID)
-	if !index.Unask(named) {
-		t.Error("nobody is told that the volume is free now")
+	index.Release("v", named.UID)
+	if !index.RemovePreBound(named) {
+		t.Error("the removal does not report that the volume is free now")
 	}
-	if index.Unask(named) {
-		t.Error("the volume is freed twice")
+	if index.RemovePreBound(named) {
+		t.Error("the removal reports twice that the volume is free")
 	}
-	if index.Take(unnamed) == nil {
-		t.Error("nobody asks for it any more, and it is still kept")
+	if index.Reserve(unnamed) == nil {
+		t.Error("no claim names the volume any more, and it is still reserved")
 	}
 }
 
-func TestAVolumeThatWasUntiedByMistakeIsKeptForTheClaimThatIsBoundToIt(t *testing.T) {
+func TestAVolumeThatLostItsClaimRefIsReservedForTheClaimThatIsBoundToIt(t *testing.T) {
 	bound, pv := Claim(ClaimNamed("bound"), ClaimUID("1"), Asking("2Gi")), Volume("v")
 	binder.BindClaim(bound, pv)
 	index := indexOf(pv)
-	index.Ask(bound)
-	if index.Take(binder.Wish{Claim: Claim(ClaimUID("2"))}) != nil {
-		t.Error("a stranger got a volume that holds the data of another claim")
+	index.AddPreBound(bound)
+	if index.Reserve(binder.ClaimRequest{Claim: Claim(ClaimUID("2"))}) != nil {
+		t.Error("a claim got a volume with the data of another claim")
 	}
 }
 
-func TestATakingEndsWhenTheVolumeIsSeenInAnotherVersion(t *testing.T) {
+func TestAReservationEndsWithAnotherVersionOfTheVolume(t *testing.T) {
 	version := func(version string) func(*corev1.PersistentVolume) {
 		return func(pv *corev1.PersistentVolume) { pv.ResourceVersion = version }
 	}
 	index := indexOf(Volume("v", version("1")))
-	index.Take(binder.Wish{Claim: Claim(ClaimUID("1"))})
+	index.Reserve(binder.ClaimRequest{Claim: Claim(ClaimUID("1"))})
 	index.Put(Volume("v", version("1")))
-	if index.Take(binder.Wish{Claim: Claim(ClaimUID("2"))}) != nil {
+	if index.Reserve(binder.ClaimRequest{Claim: Claim(ClaimUID("2"))}) != nil {
 		t.Fatal("the same version, seen again, made the volume free")
 	}
 	index.Put(Volume("v", version("3"))) // tied in version 2 and freed by a person
-	if index.Take(binder.Wish{Claim: Claim(ClaimUID("2"))}) == nil {
-		t.Error("the volume is free, and stays taken")
+	if index.Reserve(binder.ClaimRequest{Claim: Claim(ClaimUID("2"))}) == nil {
+		t.Error("the volume is free, and stays reserved")
 	}
 }
 
-func TestAVolumeIsNotKeptForAClaimThatItDoesNotFit(t *testing.T) {
+func TestAVolumeIsNotReservedForAClaimThatItDoesNotFit(t *testing.T) {
 	index := indexOf(Volume("v"))
-	index.Ask(Claim(ClaimNamed("named"), ClaimUID("1"), AskingFor("v"), Asking("1Ti")))
-	if index.Take(binder.Wish{Claim: Claim(ClaimUID("2"))}) == nil {
-		t.Error("the volume is kept for a claim that can't have it")
+	index.AddPreBound(Claim(ClaimNamed("named"), ClaimUID("1"), AskingFor("v"), Asking("1Ti")))
+	if index.Reserve(binder.ClaimRequest{Claim: Claim(ClaimUID("2"))}) == nil {
+		t.Error("the volume is reserved for a claim that cannot have it")
 	}
 }
 
-// newIndex is an index that wakes nobody.
+// newIndex returns an index that wakes no claim.
 func newIndex() *binder.Index { return binder.NewIndex(func(types.NamespacedName) {}) }
 
 func indexOf(volumes ...*corev1.PersistentVolume) *binder.Index {

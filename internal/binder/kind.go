@@ -24,7 +24,7 @@ func kindOf(pv *corev1.PersistentVolume) kind {
 	}
 }
 
-func kindAskedBy(claim *corev1.PersistentVolumeClaim) kind {
+func requestedKind(claim *corev1.PersistentVolumeClaim) kind {
 	return kind{
 		mode:       volumeMode(claim.Spec.VolumeMode),
 		access:     accessModesOf(claim.Spec.AccessModes),
@@ -32,14 +32,14 @@ func kindAskedBy(claim *corev1.PersistentVolumeClaim) kind {
 	}
 }
 
-// gives returns the first cause why volumes of this kind do not serve a request, or Fits.
-func (k kind) gives(asked kind) Cause {
+// mismatch returns the first cause why volumes of this kind do not serve a request, or Fits.
+func (k kind) mismatch(requested kind) Cause {
 	switch {
-	case k.mode != asked.mode:
+	case k.mode != requested.mode:
 		return OtherVolumeMode
-	case k.access&asked.access != asked.access:
+	case k.access&requested.access != requested.access:
 		return OtherAccessModes
-	case k.attributes != asked.attributes:
+	case k.attributes != requested.attributes:
 		return OtherAttributesClass
 	}
 	return Fits

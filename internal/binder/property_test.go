@@ -16,8 +16,8 @@ import (
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-// The index must answer as a scan over all volumes and all waiting claims does,
-// whatever happened before.
+// The index must answer as a scan over all volumes and all pending claims does, whatever
+// happened before.
 func TestTheIndexAnswersAsAScanDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		index, naive := newWakeful(), newScan()
@@ -33,45 +33,45 @@ func TestTheIndexAnswersAsAScanDoes(t *testing.T) {
 				index.Remove(name)
 				naive.remove(name)
 			},
-			"take": func(t *rapid.T) {
-				wish := drawWish(t)
-				got, want := index.Take(wish), naive.take(wish)
+			"reserve": func(t *rapid.T) {
+				request := drawRequest(t)
+				got, want := index.Reserve(request), naive.reserve(request)
 				if nameOf(got) != nameOf(want) {
-					t.Fatalf("the index takes %q, the scan %q, for %+v", nameOf(got), nameOf(want), wish.Claim.Spec)
+					t.Fatalf("the index reserves %q, the scan %q, for %+v", nameOf(got), nameOf(want), request.Claim.Spec)
 				}
 			},
-			"give back": func(t *rapid.T) {
+			"release": func(t *rapid.T) {
 				name, claim := drawName(t, "volume"), drawClaim(t)
-				index.GiveBack(name, claim.UID)
-				naive.giveBack(name, claim.UID)
+				index.Release(name, claim.UID)
+				naive.release(name, claim.UID)
 			},
-			"leave": func(t *rapid.T) {
+			"remove pending": func(t *rapid.T) {
 				claim := drawClaim(t)
-				index.Leave(types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name})
-				naive.leave(claim.Name)
+				index.RemovePending(types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name})
+				naive.removePending(claim.Name)
 			},
-			"ask": func(t *rapid.T) {
-				asker := drawAsker(t)
-				index.Ask(asker)
-				naive.ask(asker)
+			"add pre-bound": func(t *rapid.T) {
+				preBound := drawPreBound(t)
+				index.AddPreBound(preBound)
+				naive.addPreBound(preBound)
 			},
-			"unask": func(t *rapid.T) {
-				asker := drawAsker(t)
-				index.Unask(asker)
-				naive.unask(asker)
+			"remove pre-bound": func(t *rapid.T) {
+				preBound := drawPreBound(t)
+				index.RemovePreBound(preBound)
+				naive.removePreBound(preBound)
 			},
 			"explain": func(t *rapid.T) {
-				wish := drawWish(t)
-				if got, want := index.Counts(wish), naive.counts(wish); !maps.Equal(got, want) {
-					t.Fatalf("the index counts %v, the scan %v, for %+v", got, want, wish.Claim.Spec)
+				request := drawRequest(t)
+				if got, want := index.Counts(request), naive.counts(request); !maps.Equal(got, want) {
+					t.Fatalf("the index counts %v, the scan %v, for %+v", got, want, request.Claim.Spec)
 				}
 			},
 		})
 	})
 }
 
-// compare wants both to have woken the same claims, and nobody to wait for a volume
-// that is to be had.
+// compare fails unless both woke the same claims, and no claim is pending that a free volume
+// fits.
 func compare(t *rapid.T, index *wakeful, naive *scan) {
 	got := index.wokenNow()
 	slices.Sort(got)
@@ -80,9 +80,9 @@ func compare(t *rapid.T, index *wakeful, naive *scan) {
 		t.Fatalf("the index wakes %v, the scan %v", got, naive.woken)
 	}
 	naive.woken = nil
-	for name, wish := range naive.waiting {
-		if pv := naive.findFree(wish); pv != nil && naive.offers[name] == "" {
-			t.Fatalf("claim %s waits, and volume %s is to be had", name, pv.Name)
+	for name, request := range naive.pending {
+		if pv := naive.findFree(request); pv != nil && naive.tentative[name] == "" {
+			t.Fatalf("claim %s is pending, and volume %s is free", name, pv.Name)
 		}
 	}
 }
@@ -107,12 +107,12 @@ func drawVolume(t *rapid.T) *corev1.PersistentVolume {
 	return pv
 }
 
-func drawWish(t *rapid.T) binder.Wish {
-	wish := binder.Wish{Claim: drawClaim(t), Delayed: rapid.IntRange(0, 5).Draw(t, "delayed") == 0}
+func drawRequest(t *rapid.T) binder.ClaimRequest {
+	request := binder.ClaimRequest{Claim: drawClaim(t), Delayed: rapid.IntRange(0, 5).Draw(t, "delayed") == 0}
 	if rapid.Bool().Draw(t, "placed") {
-		wish.Node = Node(drawOne(t, "node", "node-1", "node-2"))
+		request.Node = Node(drawOne(t, "node", "node-1", "node-2"))
 	}
-	return wish
+	return request
 }
 
 // drawClaim draws one of a few claims; the same name is always the same claim.
@@ -125,10 +125,10 @@ func drawClaim(t *rapid.T) *corev1.PersistentVolumeClaim {
 	return claim
 }
 
-// drawAsker draws one of a few claims that name a volume, each always the same.
-func drawAsker(t *rapid.T) *corev1.PersistentVolumeClaim {
+// drawPreBound draws one of a few claims that name a volume, each always the same.
+func drawPreBound(t *rapid.T) *corev1.PersistentVolumeClaim {
 	name := drawName(t, "volume")
-	return Claim(ClaimNamed("asker-of-"+name), ClaimUID("uid-of-asker-of-"+name), AskingFor(name), Asking("1.5Gi"))
+	return Claim(ClaimNamed("prebound-to-"+name), ClaimUID("uid-of-prebound-to-"+name), AskingFor(name), Asking("1.5Gi"))
 }
 
 func drawName(t *rapid.T, kind string) string {

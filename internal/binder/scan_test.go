@@ -12,124 +12,123 @@ import (
 	"github.com/stowage-dev/stowage/internal/binder"
 )
 
-// scan is the index without an index: it looks at every volume and at every
-// waiting claim, every time.
+// scan answers as the index, but reads every volume and every pending claim each time.
 type scan struct {
-	volumes map[string]*corev1.PersistentVolume
-	taken   map[string]binder.Wish
-	// versions are those in which volumes were taken.
+	volumes  map[string]*corev1.PersistentVolume
+	reserved map[string]binder.ClaimRequest
+	// versions are those in which volumes were reserved.
 	versions map[string]string
-	asked    map[types.UID]*corev1.PersistentVolumeClaim
-	waiting  map[string]binder.Wish
-	// offers are the volumes kept for waiting claims.
-	offers map[string]string
-	woken  []string
+	preBound map[types.UID]*corev1.PersistentVolumeClaim
+	pending  map[string]binder.ClaimRequest
+	// tentative are the volumes that are tentatively reserved for pending claims.
+	tentative map[string]string
+	woken     []string
 }
 
 func newScan() *scan {
 	return &scan{
-		volumes:  map[string]*corev1.PersistentVolume{},
-		taken:    map[string]binder.Wish{},
-		versions: map[string]string{},
-		asked:    map[types.UID]*corev1.PersistentVolumeClaim{},
-		waiting:  map[string]binder.Wish{},
-		offers:   map[string]string{},
+		volumes:   map[string]*corev1.PersistentVolume{},
+		reserved:  map[string]binder.ClaimRequest{},
+		versions:  map[string]string{},
+		preBound:  map[types.UID]*corev1.PersistentVolumeClaim{},
+		pending:   map[string]binder.ClaimRequest{},
+		tentative: map[string]string{},
 	}
 }
 
 func (s *scan) put(pv *corev1.PersistentVolume) {
 	s.volumes[pv.Name] = pv
-	if by, taken := s.taken[pv.Name]; taken && s.versions[pv.Name] != pv.ResourceVersion {
-		delete(s.taken, pv.Name)
-		if _, waits := s.waiting[by.Claim.Name]; !waits && s.free(pv, by) {
-			s.waiting[by.Claim.Name] = by
-			s.serve(by, pv)
+	if by, reserved := s.reserved[pv.Name]; reserved && s.versions[pv.Name] != pv.ResourceVersion {
+		delete(s.reserved, pv.Name)
+		if _, waits := s.pending[by.Claim.Name]; !waits && s.free(pv, by) {
+			s.pending[by.Claim.Name] = by
+			s.setTentative(by, pv)
 		}
 	}
-	s.revise(pv)
+	s.recheck(pv)
 }
 
 func (s *scan) remove(name string) {
 	delete(s.volumes, name)
-	delete(s.taken, name)
-	s.withdraw(name)
+	delete(s.reserved, name)
+	s.clearTentative(name)
 }
 
-func (s *scan) giveBack(name string, claim types.UID) {
-	if by, taken := s.taken[name]; taken && by.Claim.UID == claim {
-		delete(s.taken, name)
-		s.offer(s.volumes[name])
+func (s *scan) release(name string, claim types.UID) {
+	if by, reserved := s.reserved[name]; reserved && by.Claim.UID == claim {
+		delete(s.reserved, name)
+		s.assign(s.volumes[name])
 	}
 }
 
-func (s *scan) ask(claim *corev1.PersistentVolumeClaim) {
-	s.asked[claim.UID] = claim
+func (s *scan) addPreBound(claim *corev1.PersistentVolumeClaim) {
+	s.preBound[claim.UID] = claim
 	if pv := s.volumes[claim.Spec.VolumeName]; pv != nil {
-		s.revise(pv)
+		s.recheck(pv)
 	}
 }
 
-func (s *scan) unask(claim *corev1.PersistentVolumeClaim) {
-	if _, asked := s.asked[claim.UID]; asked {
-		delete(s.asked, claim.UID)
-		s.offer(s.volumes[claim.Spec.VolumeName])
+func (s *scan) removePreBound(claim *corev1.PersistentVolumeClaim) {
+	if _, known := s.preBound[claim.UID]; known {
+		delete(s.preBound, claim.UID)
+		s.assign(s.volumes[claim.Spec.VolumeName])
 	}
 }
 
-func (s *scan) leave(claim string) {
-	offered := s.offers[claim]
-	delete(s.waiting, claim)
-	delete(s.offers, claim)
-	s.offer(s.volumes[offered])
+func (s *scan) removePending(claim string) {
+	dropped := s.tentative[claim]
+	delete(s.pending, claim)
+	delete(s.tentative, claim)
+	s.assign(s.volumes[dropped])
 }
 
-func (s *scan) take(wish binder.Wish) *corev1.PersistentVolume {
-	name := wish.Claim.Name
-	offered := s.offers[name]
-	delete(s.waiting, name)
-	delete(s.offers, name)
-	found := s.findTaken(wish)
+func (s *scan) reserve(request binder.ClaimRequest) *corev1.PersistentVolume {
+	name := request.Claim.Name
+	dropped := s.tentative[name]
+	delete(s.pending, name)
+	delete(s.tentative, name)
+	found := s.findReserved(request)
 	if found == nil {
-		found = s.find(wish)
+		found = s.find(request)
 	}
 	switch {
-	case found != nil && !binder.TiedTo(found, wish.Claim):
-		s.taken[found.Name], s.versions[found.Name] = wish, found.ResourceVersion
-		s.withdraw(found.Name)
-	case found == nil && !wish.Delayed:
-		s.waiting[name] = wish
+	case found != nil && !binder.TiedTo(found, request.Claim):
+		s.reserved[found.Name], s.versions[found.Name] = request, found.ResourceVersion
+		s.clearTentative(found.Name)
+	case found == nil && !request.Delayed:
+		s.pending[name] = request
 	}
-	if found == nil || found.Name != offered {
-		s.offer(s.volumes[offered])
+	if found == nil || found.Name != dropped {
+		s.assign(s.volumes[dropped])
 	}
 	return found
 }
 
-func (s *scan) findTaken(wish binder.Wish) *corev1.PersistentVolume {
-	for name, by := range s.taken {
+func (s *scan) findReserved(request binder.ClaimRequest) *corev1.PersistentVolume {
+	for name, by := range s.reserved {
 		switch {
-		case by.Claim.UID != wish.Claim.UID:
-		case binder.Fit(s.volumes[name], wish) == binder.Fits:
+		case by.Claim.UID != request.Claim.UID:
+		case binder.Fit(s.volumes[name], request) == binder.Fits:
 			return s.volumes[name]
 		default:
-			delete(s.taken, name)
-			s.offer(s.volumes[name])
+			delete(s.reserved, name)
+			s.assign(s.volumes[name])
 		}
 	}
 	return nil
 }
 
-func (s *scan) find(wish binder.Wish) *corev1.PersistentVolume {
+func (s *scan) find(request binder.ClaimRequest) *corev1.PersistentVolume {
 	var tied, reserved, free []*corev1.PersistentVolume
 	for _, pv := range s.volumes {
-		by, taken := s.taken[pv.Name]
-		fits := binder.Fit(pv, wish) == binder.Fits && (!taken || by.Claim.UID == wish.Claim.UID)
+		by, isReserved := s.reserved[pv.Name]
+		fits := binder.Fit(pv, request) == binder.Fits && (!isReserved || by.Claim.UID == request.Claim.UID)
 		switch {
-		case binder.TiedTo(pv, wish.Claim) && pv.Annotations[volume.AnnBoundByController] != "" && binder.Fit(pv, binder.Wish{Claim: wish.Claim}) == binder.Fits:
+		case binder.TiedTo(pv, request.Claim) && pv.Annotations[volume.AnnBoundByController] != "" && binder.Fit(pv, binder.ClaimRequest{Claim: request.Claim}) == binder.Fits:
 			tied = append(tied, pv)
 		case fits && pv.Spec.ClaimRef != nil:
 			reserved = append(reserved, pv)
-		case !wish.Delayed && s.free(pv, wish):
+		case !request.Delayed && s.free(pv, request):
 			free = append(free, pv)
 		}
 	}
@@ -141,81 +140,81 @@ func (s *scan) find(wish binder.Wish) *corev1.PersistentVolume {
 	return nil
 }
 
-// free tells whether a volume without a claimRef is to be had for a wish.
-func (s *scan) free(pv *corev1.PersistentVolume, wish binder.Wish) bool {
-	by, taken := s.taken[pv.Name]
-	if pv.Spec.ClaimRef != nil || taken && by.Claim.UID != wish.Claim.UID || binder.Fit(pv, wish) != binder.Fits {
+// free reports whether a request may have a volume without a claimRef.
+func (s *scan) free(pv *corev1.PersistentVolume, request binder.ClaimRequest) bool {
+	by, reserved := s.reserved[pv.Name]
+	if pv.Spec.ClaimRef != nil || reserved && by.Claim.UID != request.Claim.UID || binder.Fit(pv, request) != binder.Fits {
 		return false
 	}
-	for other, offered := range s.offers {
-		if offered == pv.Name && other != wish.Claim.Name {
+	for other, volume := range s.tentative {
+		if volume == pv.Name && other != request.Claim.Name {
 			return false
 		}
 	}
-	for uid, other := range s.asked {
-		cause := binder.Fit(pv, binder.Wish{Claim: other})
-		if other.Spec.VolumeName == pv.Name && uid != wish.Claim.UID && (cause == binder.Fits || cause == binder.OtherLabels) {
+	for uid, other := range s.preBound {
+		cause := binder.Fit(pv, binder.ClaimRequest{Claim: other})
+		if other.Spec.VolumeName == pv.Name && uid != request.Claim.UID && (cause == binder.Fits || cause == binder.OtherLabels) {
 			return false
 		}
 	}
 	return true
 }
 
-// offer keeps a volume for the largest claim that waits for such a one.
-func (s *scan) offer(pv *corev1.PersistentVolume) {
-	if pv == nil || slices.Contains(slices.Collect(maps.Values(s.offers)), pv.Name) {
+// assign reserves a volume tentatively for the largest pending claim that it fits.
+func (s *scan) assign(pv *corev1.PersistentVolume) {
+	if pv == nil || slices.Contains(slices.Collect(maps.Values(s.tentative)), pv.Name) {
 		return
 	}
-	var heirs []binder.Wish
-	for name, wish := range s.waiting {
-		if s.offers[name] == "" && pv.Spec.ClaimRef == nil && binder.Fit(pv, wish) == binder.Fits {
-			heirs = append(heirs, wish)
+	var fitting []binder.ClaimRequest
+	for name, request := range s.pending {
+		if s.tentative[name] == "" && pv.Spec.ClaimRef == nil && binder.Fit(pv, request) == binder.Fits {
+			fitting = append(fitting, request)
 		}
 	}
-	if len(heirs) == 0 {
+	if len(fitting) == 0 {
 		return
 	}
-	if heir := slices.MinFunc(heirs, largerOlderFirst); s.free(pv, heir) {
-		s.serve(heir, pv)
+	if best := slices.MinFunc(fitting, largerOlderFirst); s.free(pv, best) {
+		s.setTentative(best, pv)
 	}
 }
 
-// revise looks again at a volume that changed.
-func (s *scan) revise(pv *corev1.PersistentVolume) {
-	for name, offered := range s.offers {
-		if offered != pv.Name || s.free(pv, s.waiting[name]) {
+// recheck checks a changed volume again.
+func (s *scan) recheck(pv *corev1.PersistentVolume) {
+	for name, volume := range s.tentative {
+		if volume != pv.Name || s.free(pv, s.pending[name]) {
 			continue
 		}
-		wish := s.waiting[name]
-		delete(s.waiting, name)
-		delete(s.offers, name)
-		s.offer(pv)
-		s.settle(wish)
+		request := s.pending[name]
+		delete(s.pending, name)
+		delete(s.tentative, name)
+		s.assign(pv)
+		s.reassign(request)
 		return
 	}
-	s.offer(pv)
+	s.assign(pv)
 }
 
-func (s *scan) withdraw(volume string) {
-	for name, offered := range s.offers {
-		if offered == volume {
-			delete(s.offers, name)
-			s.settle(s.waiting[name])
+func (s *scan) clearTentative(volume string) {
+	for name, reserved := range s.tentative {
+		if reserved == volume {
+			delete(s.tentative, name)
+			s.reassign(s.pending[name])
 		}
 	}
 }
 
-func (s *scan) settle(wish binder.Wish) {
-	s.waiting[wish.Claim.Name] = wish
-	if pv := s.findFree(wish); pv != nil {
-		s.serve(wish, pv)
+func (s *scan) reassign(request binder.ClaimRequest) {
+	s.pending[request.Claim.Name] = request
+	if pv := s.findFree(request); pv != nil {
+		s.setTentative(request, pv)
 	}
 }
 
-func (s *scan) findFree(wish binder.Wish) *corev1.PersistentVolume {
+func (s *scan) findFree(request binder.ClaimRequest) *corev1.PersistentVolume {
 	var free []*corev1.PersistentVolume
 	for _, pv := range s.volumes {
-		if s.free(pv, wish) {
+		if s.free(pv, request) {
 			free = append(free, pv)
 		}
 	}
@@ -225,23 +224,23 @@ func (s *scan) findFree(wish binder.Wish) *corev1.PersistentVolume {
 	return slices.MinFunc(free, smallerOlderFirst)
 }
 
-func (s *scan) serve(wish binder.Wish, pv *corev1.PersistentVolume) {
-	s.offers[wish.Claim.Name] = pv.Name
-	s.woken = append(s.woken, wish.Claim.Name)
+func (s *scan) setTentative(request binder.ClaimRequest, pv *corev1.PersistentVolume) {
+	s.tentative[request.Claim.Name] = pv.Name
+	s.woken = append(s.woken, request.Claim.Name)
 }
 
-// counts are the volumes of a wish's class by cause.
-func (s *scan) counts(wish binder.Wish) map[binder.Cause]int {
+// counts returns the number of volumes of a request's class by cause.
+func (s *scan) counts(request binder.ClaimRequest) map[binder.Cause]int {
 	counts := map[binder.Cause]int{}
 	for _, pv := range s.volumes {
-		if pv.Spec.StorageClassName != *wish.Claim.Spec.StorageClassName {
+		if pv.Spec.StorageClassName != *request.Claim.Spec.StorageClassName {
 			continue
 		}
-		cause := binder.Fit(pv, wish)
+		cause := binder.Fit(pv, request)
 		switch {
-		case cause != binder.Deleting && cause != binder.Failed && binder.ReservedFor(pv, wish.Claim):
+		case cause != binder.Deleting && cause != binder.Failed && binder.ReservedFor(pv, request.Claim):
 			continue
-		case cause == binder.Fits && !s.free(pv, wish):
+		case cause == binder.Fits && !s.free(pv, request):
 			cause = binder.Reserved
 		}
 		counts[cause]++
@@ -258,7 +257,7 @@ func smallerOlderFirst(a, b *corev1.PersistentVolume) int {
 	)
 }
 
-func largerOlderFirst(a, b binder.Wish) int {
+func largerOlderFirst(a, b binder.ClaimRequest) int {
 	return cmp.Or(
 		b.Claim.Spec.Resources.Requests.Storage().Cmp(*a.Claim.Spec.Resources.Requests.Storage()),
 		a.Claim.CreationTimestamp.Compare(b.Claim.CreationTimestamp.Time),

@@ -8,36 +8,36 @@ type tally struct {
 	// owners are claims for which volumes are reserved: all of them, or maxNamed+1.
 	owners map[string]bool
 	// largest is the largest of those that are too small: the nearest miss.
-	largest *stocked
-	// chosen are the volumes of any class that are reserved for this claim, each with the
+	largest *indexedVolume
+	// reserved are the volumes of any class that are reserved for this claim, each with the
 	// cause why it cannot be had.
-	chosen map[*stocked]Cause
+	reserved map[*indexedVolume]Cause
 }
 
-func (x *Index) tally(s *seeker) *tally {
-	t := &tally{counts: map[Cause]int{}, owners: map[string]bool{}, chosen: map[*stocked]Cause{}}
-	t.addChosen(x.named[s.claim], s)
+func (x *Index) tally(s *candidate) *tally {
+	t := &tally{counts: map[Cause]int{}, owners: map[string]bool{}, reserved: map[*indexedVolume]Cause{}}
+	t.addReserved(x.preBoundVolumes[s.claim], s)
 	class := x.classes[s.class]
 	if class == nil {
 		return t
 	}
-	maps.Copy(t.counts, class.lost)
-	t.addKept(class.kept, s)
-	for _, v := range class.promised {
-		cause := v.kind.gives(s.kind)
+	maps.Copy(t.counts, class.unusable)
+	t.addClaimed(class.claimed, s)
+	for _, v := range class.reserved {
+		cause := v.kind.mismatch(s.kind)
 		if cause == Fits {
 			cause = s.fitInKind(v, false)
 		}
 		x.count(t, v, s, cause)
 	}
 	for kind, free := range class.free {
-		switch cause := kind.gives(s.kind); {
+		switch cause := kind.mismatch(s.kind); {
 		case cause != Fits:
 			t.counts[cause] += free.Len()
 		case s.selector == nil && s.node == nil:
 			x.addBySize(t, class, kind, s)
 		default:
-			free.Ascend(func(v *stocked) bool {
+			free.Ascend(func(v *indexedVolume) bool {
 				x.count(t, v, s, s.fitInKind(v, false))
 				return true
 			})
@@ -46,70 +46,70 @@ func (x *Index) tally(s *seeker) *tally {
 	return t
 }
 
-func (t *tally) addChosen(named []*stocked, s *seeker) {
+func (t *tally) addReserved(named []*indexedVolume, s *candidate) {
 	for _, v := range named {
-		if s.chosenFor(v.pv) && v.lost() == Fits {
-			t.chosen[v] = s.fit(v)
+		if s.reservedFor(v.pv) && v.unusable() == Fits {
+			t.reserved[v] = s.fit(v)
 		}
 	}
 }
 
-// addKept counts volumes with a claimRef. It reads the owners of only a few: enough to decide
+// addClaimed counts volumes with a claimRef. It reads the owners of only a few: enough to decide
 // whether the explanation can name them.
-func (t *tally) addKept(kept map[string]*stocked, s *seeker) {
-	reserved := len(kept)
-	for v := range t.chosen {
-		if kept[v.name] == v {
+func (t *tally) addClaimed(claimed map[string]*indexedVolume, s *candidate) {
+	reserved := len(claimed)
+	for v := range t.reserved {
+		if claimed[v.name] == v {
 			reserved--
 		}
 	}
 	t.counts[Reserved] += reserved
-	for _, v := range kept {
+	for _, v := range claimed {
 		if len(t.owners) > maxNamed {
 			break
 		}
-		if !s.chosenFor(v.pv) {
-			t.own(v.pv.Spec.ClaimRef.Namespace + "/" + v.pv.Spec.ClaimRef.Name)
+		if !s.reservedFor(v.pv) {
+			t.addOwner(v.pv.Spec.ClaimRef.Namespace + "/" + v.pv.Spec.ClaimRef.Name)
 		}
 	}
 }
 
 // addBySize counts free volumes of the right kind. Those that are large enough are few:
 // another claim names each.
-func (x *Index) addBySize(t *tally, class *shelves, of kind, s *seeker) {
+func (x *Index) addBySize(t *tally, class *classIndex, of kind, s *candidate) {
 	free, large := class.free[of], 0
-	free.AscendGreaterOrEqual(stockFrom(s.size), func(v *stocked) bool {
+	free.AscendGreaterOrEqual(volumesFrom(s.size), func(v *indexedVolume) bool {
 		large++
 		x.count(t, v, s, s.fitInKind(v, false))
 		return true
 	})
 	t.counts[TooSmall] += free.Len() - large
-	free.DescendLessOrEqual(stockFrom(s.size), func(v *stocked) bool {
-		t.missed(v)
+	free.DescendLessOrEqual(volumesFrom(s.size), func(v *indexedVolume) bool {
+		t.addTooSmall(v)
 		return false
 	})
 }
 
-func (x *Index) count(t *tally, v *stocked, s *seeker, cause Cause) {
+func (x *Index) count(t *tally, v *indexedVolume, s *candidate, cause Cause) {
 	switch cause {
 	case TooSmall:
-		t.missed(v)
+		t.addTooSmall(v)
 	case Fits:
 		if owner := x.owner(v, s); owner != "" {
-			t.own(owner)
+			t.addOwner(owner)
 			cause = Reserved
 		}
 	}
 	t.counts[cause]++
 }
 
-func (t *tally) missed(v *stocked) {
+func (t *tally) addTooSmall(v *indexedVolume) {
 	if t.largest == nil || t.largest.before(v) {
 		t.largest = v
 	}
 }
 
-func (t *tally) own(claim string) {
+func (t *tally) addOwner(claim string) {
 	if len(t.owners) <= maxNamed {
 		t.owners[claim] = true
 	}
@@ -117,15 +117,18 @@ func (t *tally) own(claim string) {
 
 // owner returns the other claim that a volume without a claimRef is about to be bound to, or
 // "".
-func (x *Index) owner(v *stocked, s *seeker) string {
-	if by, taken := x.taken[v.name]; taken && by.uid != s.uid {
+func (x *Index) owner(v *indexedVolume, s *candidate) string {
+	if by, reserved := x.reservations[v.name]; reserved && by.uid != s.uid {
 		return by.claim.String()
 	}
-	if w := x.waiting.offers[v.name]; w != nil && w.claim != s.claim {
+	if w := x.pending.tentative[v.name]; w != nil && w.claim != s.claim {
 		return w.claim.String()
 	}
-	if by := x.askedBy(v, s.uid); by != nil {
+	if by := x.preBoundBy(v, s.uid); by != nil {
 		return by.Namespace + "/" + by.Name
 	}
 	return ""
 }
+
+// maxNamed is how many claims an explanation names. With more, it only counts.
+const maxNamed = 3

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/stowage-dev/stowage/internal/message"
 )
@@ -23,4 +24,9 @@ func Bounded(of events.EventRecorder) events.EventRecorder { return bounded{of} 
 //nolint:revive // the signature is client-go's
 func (b bounded) Eventf(regarding, related runtime.Object, kind, reason, action, note string, arguments ...any) {
 	b.EventRecorder.Eventf(regarding, related, kind, reason, action, "%s", message.Cut(fmt.Sprintf(note, arguments...), message.MaxNote))
+}
+
+// RecorderOf returns a recorder that sends the manager's events.
+func RecorderOf(mgr ctrl.Manager) events.EventRecorder {
+	return Bounded(mgr.GetEventRecorder("stowage-manager"))
 }

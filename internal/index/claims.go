@@ -32,8 +32,8 @@ func VolumeOf(claim *corev1.PersistentVolumeClaim) []string {
 	return []string{claim.Spec.VolumeName}
 }
 
-// WaitingClass is the index value of an unbound claim: its class.
-func WaitingClass(claim *corev1.PersistentVolumeClaim) []string {
+// PendingClass is the index value of an unbound claim: its class.
+func PendingClass(claim *corev1.PersistentVolumeClaim) []string {
 	if binder.Completed(claim) {
 		return nil
 	}
@@ -43,8 +43,8 @@ func WaitingClass(claim *corev1.PersistentVolumeClaim) []string {
 // ClassKey turns a class into an index value. Claims without a class have one, too.
 func ClassKey(class string) string { return "class/" + class }
 
-// AwaitedSource returns the name of the claim that an unbound claim's volume is cloned from.
-func AwaitedSource(claim *corev1.PersistentVolumeClaim) []string {
+// SourceOf returns the name of the claim that an unbound claim's volume is cloned from.
+func SourceOf(claim *corev1.PersistentVolumeClaim) []string {
 	source := provisioned.DataSource(claim)
 	if source == nil || source.Kind != provisioned.ClaimKind || claim.Spec.VolumeName != "" {
 		return nil

@@ -48,30 +48,16 @@ func Add(ctx context.Context, indexer client.FieldIndexer) error {
 		field  string
 		values client.IndexerFunc
 	}{
-		{&corev1.Pod{}, PodsByClaim, func(object client.Object) []string { return ClaimsOf(object.(*corev1.Pod)) }},
-		{&corev1.PersistentVolumeClaim{}, ClaimsByClass, func(object client.Object) []string {
-			return WaitingClass(object.(*corev1.PersistentVolumeClaim))
-		}},
-		{&corev1.PersistentVolumeClaim{}, ClaimsByVolume, func(object client.Object) []string {
-			return VolumeOf(object.(*corev1.PersistentVolumeClaim))
-		}},
-		{&corev1.PersistentVolumeClaim{}, ClaimsBySource, func(object client.Object) []string {
-			return AwaitedSource(object.(*corev1.PersistentVolumeClaim))
-		}},
-		{&corev1.PersistentVolumeClaim{}, ClaimsByPod, func(object client.Object) []string {
-			return PodOf(object.(*corev1.PersistentVolumeClaim))
-		}},
+		{&corev1.Pod{}, PodsByClaim, of(ClaimsOf)},
+		{&corev1.PersistentVolumeClaim{}, ClaimsByClass, of(PendingClass)},
+		{&corev1.PersistentVolumeClaim{}, ClaimsByVolume, of(VolumeOf)},
+		{&corev1.PersistentVolumeClaim{}, ClaimsBySource, of(SourceOf)},
+		{&corev1.PersistentVolumeClaim{}, ClaimsByPod, of(PodOf)},
 		{&corev1.PersistentVolumeClaim{}, ClaimsByAttributes, AttributesOf},
 		{&corev1.PersistentVolume{}, VolumesByAttributes, AttributesOf},
-		{&corev1.PersistentVolume{}, VolumesByHandle, func(object client.Object) []string {
-			return HandleOf(object.(*corev1.PersistentVolume))
-		}},
-		{&corev1.PersistentVolume{}, VolumesByClaim, func(object client.Object) []string {
-			return ClaimRefOf(object.(*corev1.PersistentVolume))
-		}},
-		{&corev1.PersistentVolume{}, VolumesByBackend, func(object client.Object) []string {
-			return BackendOf(object.(*corev1.PersistentVolume))
-		}},
+		{&corev1.PersistentVolume{}, VolumesByHandle, of(HandleOf)},
+		{&corev1.PersistentVolume{}, VolumesByClaim, of(ClaimRefOf)},
+		{&corev1.PersistentVolume{}, VolumesByBackend, of(BackendOf)},
 		{&corev1.Pod{}, PodsByNode, NodeOfIndexedPod},
 		{&corev1.Pod{}, PodsByVolume, InlineVolumesOf},
 		{&corev1.Node{}, NodesByVolume, VolumesAttachedTo},
@@ -86,4 +72,9 @@ func Add(ctx context.Context, indexer client.FieldIndexer) error {
 		}
 	}
 	return nil
+}
+
+// of returns the index function of one kind of object.
+func of[T client.Object](values func(T) []string) client.IndexerFunc {
+	return func(object client.Object) []string { return values(object.(T)) }
 }

@@ -129,9 +129,9 @@ type Identity struct {
 
 // ClaimStatus is the patch from before to after, fenced by the UID of the claim.
 func ClaimStatus(before *corev1.PersistentVolumeClaim, options ...client.MergeFromOption) client.Patch {
-	anybody := before.DeepCopy()
-	anybody.UID = ""
-	return client.StrategicMergeFrom(anybody, options...)
+	withoutUID := before.DeepCopy()
+	withoutUID.UID = ""
+	return client.StrategicMergeFrom(withoutUID, options...)
 }
 
 // ownConditions are the conditions that Stowage writes to a bound claim.

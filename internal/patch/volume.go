@@ -10,6 +10,12 @@ import (
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
+// Fenced is the merge patch from before to the written object. It fails with a conflict if the
+// object changed since before was read.
+func Fenced(before client.Object) client.Patch {
+	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+}
+
 // SetPhase sets a volume's phase and message if they differ. A deleted volume is no error.
 func SetPhase(ctx context.Context, writer client.Client, pv *corev1.PersistentVolume, phase corev1.PersistentVolumePhase, why string) error {
 	why = message.Cut(why, message.MaxStatus)
@@ -23,6 +29,6 @@ func SetPhase(ctx context.Context, writer client.Client, pv *corev1.PersistentVo
 // Volume writes the changes of a volume, fenced by the version that the decision was based on.
 // Doing is a gerund for the error. A deleted volume is no error.
 func Volume(ctx context.Context, writer client.Client, before, pv *corev1.PersistentVolume, doing string) error {
-	err := writer.Patch(ctx, pv, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := writer.Patch(ctx, pv, Fenced(before))
 	return wrap.Error(client.IgnoreNotFound(err), "%s volume %s", doing, pv.Name)
 }

@@ -1,5 +1,5 @@
-// Package sharedread lets many who need the same costly read at the same time share it,
-// without anybody being given what was read before they asked.
+// Package sharedread lets concurrent callers share a costly read. No caller gets a value that
+// was read before its call.
 package sharedread
 
 import (
@@ -8,50 +8,48 @@ import (
 	"time"
 )
 
-// timeout bounds a read that nobody's context ends.
+// timeout bounds a read. No caller's context ends it, because others may wait for it.
 const timeout = time.Minute
 
 // longestPause is the longest pause between two reads.
 const longestPause = time.Second
 
-// Reads lets those who ask at the same time share a read. Each gets what was read after
-// it asked, never before: the promise of a read of its own. Who asks while a read is under
-// way waits for the next one, together with all others who do. What is read is shared,
-// too: nobody may change it.
+// Reads lets concurrent callers share a read. Each caller gets a value that was read after its
+// call, as with a read of its own. Callers that come while a read is in flight wait for the
+// next one and share it. The value is shared, too, and must not be changed.
 type Reads[Key comparable, Value any] struct {
 	read func(context.Context, Key) (Value, error)
 	// pause is the longest pause between reads that follow each other; see Paced.
 	pause time.Duration
 
-	mu    sync.Mutex
-	going map[Key]*one[Value]
+	mu      sync.Mutex
+	current map[Key]*call[Value]
 }
 
-// one is a read, under way or to come.
-type one[Value any] struct {
-	begun bool
-	done  chan struct{}
-	value Value
-	err   error
-	// next is for those who asked while this one was under way.
-	next *one[Value]
+// call is a read, in flight or to come.
+type call[Value any] struct {
+	started bool
+	done    chan struct{}
+	value   Value
+	err     error
+	// next is for the callers that came while this one was in flight.
+	next *call[Value]
 }
 
-// New returns reads of what keys stand for, by a function that may be called for several
-// keys at once.
+// New returns shared reads by key. Read may be called for several keys at once.
 func New[Key comparable, Value any](read func(context.Context, Key) (Value, error)) *Reads[Key, Value] {
-	return &Reads[Key, Value]{read: read, going: map[Key]*one[Value]{}}
+	return &Reads[Key, Value]{read: read, current: map[Key]*call[Value]{}}
 }
 
-// Paced has reads that follow each other pause for as long as one takes, so that a costly
-// one takes half of the time at most, and more people share it. It is for reads that more
-// people wait for than come in that time: others would only wait.
+// Paced makes a pause between reads that follow each other, as long as the earlier one took,
+// and a second at most. So a costly read runs half of the time at most, and more callers share
+// it. Reads with few callers would only be delayed.
 func (r *Reads[Key, Value]) Paced() *Reads[Key, Value] {
 	r.pause = longestPause
 	return r
 }
 
-// Get returns what a read gave that began after the call did.
+// Get returns the value of a read that began after the call did.
 func (r *Reads[Key, Value]) Get(ctx context.Context, key Key) (value Value, err error) {
 	shared := r.join(ctx, key)
 	select {
@@ -62,28 +60,28 @@ func (r *Reads[Key, Value]) Get(ctx context.Context, key Key) (value Value, err 
 	}
 }
 
-func (r *Reads[Key, Value]) join(ctx context.Context, key Key) *one[Value] {
+func (r *Reads[Key, Value]) join(ctx context.Context, key Key) *call[Value] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	going, under := r.going[key]
-	if !under {
-		first := &one[Value]{done: make(chan struct{})}
-		r.going[key] = first
-		// Whoever asked first may leave before the others.
+	current, found := r.current[key]
+	if !found {
+		first := &call[Value]{done: make(chan struct{})}
+		r.current[key] = first
+		// The first caller's context may end before those of the others.
 		go r.run(context.WithoutCancel(ctx), key, first)
 		return first
 	}
-	if !going.begun {
-		return going
+	if !current.started {
+		return current
 	}
-	if going.next == nil {
-		going.next = &one[Value]{done: make(chan struct{})}
+	if current.next == nil {
+		current.next = &call[Value]{done: make(chan struct{})}
 	}
-	return going.next
+	return current.next
 }
 
-// run reads until nobody waits any more.
-func (r *Reads[Key, Value]) run(ctx context.Context, key Key, current *one[Value]) {
+// run reads until no caller waits any more.
+func (r *Reads[Key, Value]) run(ctx context.Context, key Key, current *call[Value]) {
 	for current != nil {
 		began := r.begin(current)
 		r.finish(ctx, key, current)
@@ -94,28 +92,28 @@ func (r *Reads[Key, Value]) run(ctx context.Context, key Key, current *one[Value
 	}
 }
 
-// begin closes a read to those who ask from now on.
-func (r *Reads[Key, Value]) begin(current *one[Value]) time.Time {
+// begin closes a read to later callers.
+func (r *Reads[Key, Value]) begin(current *call[Value]) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	current.begun = true
+	current.started = true
 	return time.Now()
 }
 
-func (r *Reads[Key, Value]) finish(ctx context.Context, key Key, current *one[Value]) {
+func (r *Reads[Key, Value]) finish(ctx context.Context, key Key, current *call[Value]) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	defer close(current.done)
 	current.value, current.err = r.read(ctx, key)
 }
 
-func (r *Reads[Key, Value]) following(key Key, ended *one[Value]) *one[Value] {
+func (r *Reads[Key, Value]) following(key Key, ended *call[Value]) *call[Value] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if ended.next == nil {
-		delete(r.going, key)
+		delete(r.current, key)
 		return nil
 	}
-	r.going[key] = ended.next
+	r.current[key] = ended.next
 	return ended.next
 }

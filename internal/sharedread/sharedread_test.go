@@ -39,7 +39,7 @@ var _ = Describe("A shared read", func() {
 		answer = make(chan int32, 10)
 	})
 
-	ask := func(key string) {
+	get := func(key string) {
 		shared, to := reads.join(context.Background(), key), answer
 		go func() {
 			<-shared.done
@@ -47,10 +47,10 @@ var _ = Describe("A shared read", func() {
 		}()
 	}
 
-	It("answers nobody with what was read before they asked", func() {
-		ask("a")
+	It("answers no call with a value from before the call", func() {
+		get("a")
 		Eventually(held.begun).Should(Receive())
-		ask("a")
+		get("a")
 
 		held.let <- nil
 		Eventually(answer).Should(Receive(BeEquivalentTo(1)))
@@ -58,11 +58,11 @@ var _ = Describe("A shared read", func() {
 		Eventually(answer).Should(Receive(BeEquivalentTo(2)))
 	})
 
-	It("is made once for all who ask while another is under way", func() {
-		ask("a")
+	It("is made once for all calls while another is in flight", func() {
+		get("a")
 		Eventually(held.begun).Should(Receive())
 		for range 5 {
-			ask("a")
+			get("a")
 		}
 
 		held.let <- nil
@@ -71,16 +71,16 @@ var _ = Describe("A shared read", func() {
 		Expect(held.number.Load()).To(BeEquivalentTo(2))
 	})
 
-	It("is shared by who asks in the pause before it", func() {
+	It("is shared by calls in the pause before it", func() {
 		reads.Paced()
-		ask("a")
+		get("a")
 		Eventually(held.begun).Should(Receive())
-		ask("a")
+		get("a")
 		// The longer the first one takes, the longer the pause before the second.
 		Consistently(held.begun, "200ms").ShouldNot(Receive())
 		held.let <- nil
 		Eventually(answer).Should(Receive(BeEquivalentTo(1)))
-		ask("a")
+		get("a")
 
 		held.let <- nil
 		Eventually(answer).Should(Receive(BeEquivalentTo(2)))
@@ -88,9 +88,9 @@ var _ = Describe("A shared read", func() {
 	})
 
 	It("waits for no read of another thing", func() {
-		ask("a")
+		get("a")
 		Eventually(held.begun).Should(Receive())
-		ask("b")
+		get("b")
 
 		Eventually(held.begun).Should(Receive())
 		held.let <- nil
@@ -98,7 +98,7 @@ var _ = Describe("A shared read", func() {
 		Eventually(answer).Should(HaveLen(2))
 	})
 
-	It("tells its error to all who share it, and the next one is made anew", func() {
+	It("returns its error to all that share it, and the next one is made anew", func() {
 		away := errors.New("away")
 		go func() { held.let <- away }()
 		_, err := reads.Get(context.Background(), "a")
@@ -108,14 +108,14 @@ var _ = Describe("A shared read", func() {
 		Expect(reads.Get(context.Background(), "a")).To(BeEquivalentTo(2))
 	})
 
-	It("isn't waited for by who has left, and goes on for the others", func() {
+	It("goes on for the others after a caller's context ends", func() {
 		ctx, leave := context.WithCancel(context.Background())
 		leave()
 		_, err := reads.Get(ctx, "a")
 		Expect(err).To(MatchError(context.Canceled))
 		Eventually(held.begun).Should(Receive())
 
-		ask("a")
+		get("a")
 		held.let <- nil
 		held.let <- nil
 		Eventually(answer).Should(Receive(BeEquivalentTo(2)))

@@ -32,7 +32,8 @@ func WithoutVersion(metadata metav1.ObjectMeta) metav1.ObjectMeta {
 	return metadata
 }
 
-// OnlyEnds passes deleted attachments: another attachment may wait for the deletion.
+// OnlyEnds passes deleted objects, such as attachments: another attachment may wait for the
+// deletion.
 var OnlyEnds = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(event.UpdateEvent) bool { return false },

@@ -1,7 +1,6 @@
 package wake
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -12,11 +11,14 @@ func Request(object client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 }
 
-// Requests returns the requests to reconcile claims.
-func Requests(claims []corev1.PersistentVolumeClaim) []reconcile.Request {
-	requests := make([]reconcile.Request, 0, len(claims))
-	for i := range claims {
-		requests = append(requests, Request(&claims[i]))
+// Requests returns the requests to reconcile objects.
+func Requests[T any, P interface {
+	*T
+	client.Object
+}](objects []T) []reconcile.Request {
+	requests := make([]reconcile.Request, 0, len(objects))
+	for i := range objects {
+		requests = append(requests, Request(P(&objects[i])))
 	}
 	return requests
 }

@@ -108,7 +108,7 @@ func waitsInVain(g Gomega, claim *corev1.PersistentVolumeClaim, volumes []corev1
 	g.Expect(claim.DeletionTimestamp).To(BeNil(), "claim %s is deleted and still there", claim.Name)
 	g.Expect(claim.Status.Phase).To(Equal(corev1.ClaimPending))
 	for i := range volumes {
-		g.Expect(binder.Fit(&volumes[i], binder.Wish{Claim: claim})).NotTo(Equal(binder.Fits),
+		g.Expect(binder.Fit(&volumes[i], binder.ClaimRequest{Claim: claim})).NotTo(Equal(binder.Fits),
 			"claim %s waits, and volume %s fits it", claim.Name, volumes[i].Name)
 	}
 }

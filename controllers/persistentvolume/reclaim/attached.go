@@ -2,7 +2,6 @@ package reclaim
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +19,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/volume"
 	"github.com/stowage-dev/stowage/internal/wake"
+	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
 // attacherFinalizerOf returns the finalizer of a PersistentVolume of a driver of ours, or of
@@ -42,12 +42,8 @@ func (r *Reclaimer) RemoveAttachFinalizer(ctx context.Context, pv *corev1.Persis
 	if pv.DeletionTimestamp.IsZero() || finalizer == "" || !controllerutil.ContainsFinalizer(pv, finalizer) {
 		return false, ctrl.Result{}, nil
 	}
-	attachments := &storagev1.VolumeAttachmentList{}
-	if err := r.client.List(ctx, attachments, client.MatchingFields{index.AttachmentsByVolume: pv.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return false, ctrl.Result{}, fmt.Errorf("listing the attachments of volume %s: %w", pv.Name, err)
-	}
-	if len(attachments.Items) > 0 {
-		return false, ctrl.Result{}, nil
+	if cached, err := r.cachedAttachments(ctx, pv); err != nil || len(cached) > 0 {
+		return false, ctrl.Result{}, err
 	}
 	// The list from the cache only saves live reads.
 	all, err := r.shared.Attachments.Get(ctx, struct{}{})
@@ -56,7 +52,7 @@ func (r *Reclaimer) RemoveAttachFinalizer(ctx context.Context, pv *corev1.Persis
 	}
 	before := pv.DeepCopy()
 	controllerutil.RemoveFinalizer(pv, finalizer)
-	return false, ctrl.Result{}, patch.Volume(ctx, r.client, before, pv, "letting go of detached")
+	return false, ctrl.Result{}, patch.Volume(ctx, r.client, before, pv, "releasing detached")
 }
 
 // detached returns an error of kind InProgress while a volume has an attachment.
@@ -64,19 +60,24 @@ func (r *Reclaimer) detached(ctx context.Context, pv *corev1.PersistentVolume) e
 	if !attachintent.NeedsAttach(pv) {
 		return nil
 	}
-	attachments := &storagev1.VolumeAttachmentList{}
-	if err := r.client.List(ctx, attachments, client.MatchingFields{index.AttachmentsByVolume: pv.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing the attachments of volume %s: %w", pv.Name, err)
+	cached, err := r.cachedAttachments(ctx, pv)
+	if err != nil || len(cached) == 0 {
+		return err
 	}
-	for i := range attachments.Items {
-		return stillAttached(pv, &attachments.Items[i])
-	}
-	return nil
+	return stillAttached(pv, &cached[0])
 }
 
-// detachedIndeed checks attachments and nodes, live. A node may use a volume although its
+// cachedAttachments returns the attachments of a volume. They are shared with the cache and must
+// not be changed.
+func (r *Reclaimer) cachedAttachments(ctx context.Context, pv *corev1.PersistentVolume) ([]storagev1.VolumeAttachment, error) {
+	attachments := &storagev1.VolumeAttachmentList{}
+	err := r.client.List(ctx, attachments, client.MatchingFields{index.AttachmentsByVolume: pv.Name}, client.UnsafeDisableDeepCopy)
+	return attachments.Items, wrap.Error(err, "listing the attachments of volume %s", pv.Name)
+}
+
+// detachedLive checks attachments and nodes, live. A node may use a volume although its
 // attachment is gone, because a person may have removed the finalizer.
-func (r *Reclaimer) detachedIndeed(ctx context.Context, pv *corev1.PersistentVolume) error {
+func (r *Reclaimer) detachedLive(ctx context.Context, pv *corev1.PersistentVolume) error {
 	if !attachintent.NeedsAttach(pv) {
 		return nil
 	}

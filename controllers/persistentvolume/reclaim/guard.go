@@ -57,12 +57,12 @@ func (r *Reclaimer) unused(ctx context.Context, pv *corev1.PersistentVolume) err
 	return r.detached(ctx, pv)
 }
 
-// unusedIndeed does the same from live reads.
-func (r *Reclaimer) unusedIndeed(ctx context.Context, pv *corev1.PersistentVolume) error {
-	if err := r.aloneIndeed(ctx, pv); err != nil {
+// unusedLive does the same from live reads.
+func (r *Reclaimer) unusedLive(ctx context.Context, pv *corev1.PersistentVolume) error {
+	if err := r.aloneLive(ctx, pv); err != nil {
 		return err
 	}
-	return r.detachedIndeed(ctx, pv)
+	return r.detachedLive(ctx, pv)
 }
 
 // alone returns an error if another PersistentVolume refers to the same storage: it would lose
@@ -75,9 +75,9 @@ func (r *Reclaimer) alone(ctx context.Context, pv *corev1.PersistentVolume) erro
 	return standsAlone(pv, liveread.GroupByHandle(volumes.Items))
 }
 
-// aloneIndeed does the same from a live read: the cache may not show a new PersistentVolume,
+// aloneLive does the same from a live read: the cache may not show a new PersistentVolume,
 // which would lose its data.
-func (r *Reclaimer) aloneIndeed(ctx context.Context, pv *corev1.PersistentVolume) error {
+func (r *Reclaimer) aloneLive(ctx context.Context, pv *corev1.PersistentVolume) error {
 	all, err := r.shared.Handles.Get(ctx, struct{}{})
 	if err != nil {
 		return err

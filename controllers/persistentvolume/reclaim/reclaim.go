@@ -7,110 +7,24 @@ package reclaim
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/component-helpers/storage/volume"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/controllers/persistentvolume/recycle"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
-	"github.com/stowage-dev/stowage/internal/event"
 	"github.com/stowage-dev/stowage/internal/index"
-	"github.com/stowage-dev/stowage/internal/liveread"
 	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/uses"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
-
-// Open opens a backend for calls that a volume waits for: an answer wakes the volume.
-type Open func(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend) (backend.Backend, error)
-
-// Reclaimer applies the reclaim policy to the storage of a volume, once no claim holds it.
-type Reclaimer struct {
-	client   client.Client
-	live     client.Reader
-	shared   liveread.Reads
-	scope    reconciler.Scope
-	open     Open
-	recycler *recycle.Recycler
-	clock    clock.PassiveClock
-	events   events.EventRecorder
-	recorded *event.Last
-}
-
-// New makes a reclaimer.
-func New(deps reconciler.Dependencies, open Open, recycler *recycle.Recycler, recorded *event.Last) *Reclaimer {
-	return &Reclaimer{
-		client: deps.Client, live: deps.Live, shared: deps.Reads, scope: deps.Scope, open: open, recycler: recycler,
-		clock: deps.Clock, events: deps.Events, recorded: recorded,
-	}
-}
-
-// EnsureProtected adds the finalizer to a volume that was created while the admission plug-in
-// was off.
-func (r *Reclaimer) EnsureProtected(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
-	if !pv.DeletionTimestamp.IsZero() || controllerutil.ContainsFinalizer(pv, uses.VolumeProtection) {
-		return false, ctrl.Result{}, nil
-	}
-	before := pv.DeepCopy()
-	controllerutil.AddFinalizer(pv, uses.VolumeProtection)
-	return false, ctrl.Result{}, patch.Volume(ctx, r.client, before, pv, "protecting")
-}
-
-// RemoveProtection removes the protection of a deleted volume without a bound claim. If a
-// person removed the claimRef, the bound claim is about to tie the volume again. For a volume
-// that is yet to be reclaimed, the last write removes both finalizers.
-func (r *Reclaimer) RemoveProtection(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
-	if pv.DeletionTimestamp.IsZero() || pv.Status.Phase == corev1.VolumeBound || controllerutil.ContainsFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) ||
-		!slices.ContainsFunc(pv.Finalizers, isProtection) {
-		return false, ctrl.Result{}, nil
-	}
-	if !uses.WasClaimed(pv) {
-		used, err := uses.UsedByClaim(ctx, r.client, pv, client.MatchingFields{index.ClaimsByVolume: pv.Name})
-		if used || err != nil {
-			return true, ctrl.Result{}, err
-		}
-	}
-	before := pv.DeepCopy()
-	pv.Finalizers = slices.DeleteFunc(pv.Finalizers, isProtection)
-	if err := patch.Volume(ctx, r.client, before, pv, "ending the protection of"); err != nil {
-		return false, ctrl.Result{}, err
-	}
-	if controllerutil.ContainsFinalizer(before, volume.PVDeletionInTreeProtectionFinalizer) && provisioned.MayDelete(pv) {
-		r.events.Eventf(pv, nil, corev1.EventTypeWarning, "VolumeFailedDelete", "Delete",
-			"volume %s goes, and its storage is still there: nothing in this cluster can remove it, so remove it by hand", pv.Name)
-	}
-	return false, ctrl.Result{}, nil
-}
-
-// isProtection reports whether a finalizer only keeps a volume until no claim is bound to it.
-// The finalizer of in-tree deleters would keep a volume for ever: kube-controller-manager has
-// no such deleter any more.
-func isProtection(finalizer string) bool {
-	return finalizer == uses.VolumeProtection || finalizer == volume.PVDeletionInTreeProtectionFinalizer
-}
-
-// EnsureReclaimable adds the finalizer to a volume that one of Stowage's drivers made and that
-// lost it, as in a restored backup. Without it nothing would remove its storage.
-func (r *Reclaimer) EnsureReclaimable(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
-	if !pv.DeletionTimestamp.IsZero() || !provisioned.Here(pv) || !backend.IsOurs(pv.Spec.CSI.Driver) ||
-		controllerutil.ContainsFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
-		return false, ctrl.Result{}, nil
-	}
-	before := pv.DeepCopy()
-	controllerutil.AddFinalizer(pv, stowagev1alpha1.ReclaimFinalizer)
-	return false, ctrl.Result{}, patch.Volume(ctx, r.client, before, pv, "keeping")
-}
 
 // Reclaim removes the storage of a released volume of policy Delete, in an order that survives
 // a crash anywhere and two leaders at once:
@@ -163,7 +77,7 @@ func (r *Reclaimer) removeStorage(ctx context.Context, pv *corev1.PersistentVolu
 		err := r.client.Delete(ctx, pv, client.Preconditions{UID: &pv.UID, ResourceVersion: &pv.ResourceVersion})
 		return ctrl.Result{}, wrap.Error(client.IgnoreNotFound(err), "deleting volume %s", pv.Name)
 	}
-	if err := r.unusedIndeed(ctx, pv); err != nil {
+	if err := r.unusedLive(ctx, pv); err != nil {
 		return r.waitOrFail(pv, err)
 	}
 	if err := opened.Delete(ctx, pv.Spec.CSI.VolumeHandle); err != nil {
@@ -173,16 +87,16 @@ func (r *Reclaimer) removeStorage(ctx context.Context, pv *corev1.PersistentVolu
 	if err != nil {
 		return r.waitOrFail(pv, err)
 	}
-	if err := r.letGo(ctx, pv); err != nil {
+	if err := r.release(ctx, pv); err != nil {
 		return ctrl.Result{}, err
 	}
-	r.tellEnd(pv, object, remains)
+	r.recordEnd(pv, object, remains)
 	return ctrl.Result{}, nil
 }
 
-// tellEnd records what became of a volume's storage. A backend without a record of it removed
+// recordEnd records what became of a volume's storage. A backend without a record of it removed
 // nothing.
-func (r *Reclaimer) tellEnd(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend, remains string) {
+func (r *Reclaimer) recordEnd(pv *corev1.PersistentVolume, object *stowagev1alpha1.StorageBackend, remains string) {
 	if remains != "" {
 		r.events.Eventf(pv, nil, corev1.EventTypeWarning, "VolumeFailedDelete", "Delete",
 			"volume %s goes, and its data stays in %s: StorageBackend %s has no record of it any more. Remove it by hand, or make a PersistentVolume "+
@@ -212,7 +126,7 @@ func (r *Reclaimer) backendFor(ctx context.Context, pv *corev1.PersistentVolume)
 // waitOrFail records what the removal of storage waits for, or why it failed.
 func (r *Reclaimer) waitOrFail(pv *corev1.PersistentVolume, err error) (ctrl.Result, error) {
 	if backend.Unfinished(err) {
-		r.tell(pv, corev1.EventTypeNormal, "VolumeDelete", err)
+		r.record(pv, corev1.EventTypeNormal, "VolumeDelete", err)
 		return ctrl.Result{RequeueAfter: wake.WithoutAnswer}, nil
 	}
 	return ctrl.Result{}, r.failDelete(pv, err)
@@ -221,28 +135,8 @@ func (r *Reclaimer) waitOrFail(pv *corev1.PersistentVolume, err error) (ctrl.Res
 // failDelete records on the volume why its storage is still there, and returns the error, so
 // that it is retried with backoff.
 func (r *Reclaimer) failDelete(pv *corev1.PersistentVolume, err error) error {
-	r.tell(pv, corev1.EventTypeWarning, "VolumeFailedDelete", err)
+	r.record(pv, corev1.EventTypeWarning, "VolumeFailedDelete", err)
 	return fmt.Errorf("deleting the storage of volume %s: %w", pv.Name, err)
-}
-
-// tell records an event of a volume's deletion, unless it equals the last one.
-func (r *Reclaimer) tell(pv *corev1.PersistentVolume, kind, reason string, err error) {
-	if r.recorded.IsNews(client.ObjectKeyFromObject(pv), err.Error()) {
-		r.events.Eventf(pv, nil, kind, reason, "Delete", "%v", err)
-	}
-}
-
-// letGo removes the reclaim finalizer of a volume without a claim, and that of its protection
-// with it: the last write.
-func (r *Reclaimer) letGo(ctx context.Context, pv *corev1.PersistentVolume) error {
-	before := pv.DeepCopy()
-	if !controllerutil.RemoveFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
-		return nil
-	}
-	if r.scope == reconciler.ClusterScope && pv.Status.Phase != corev1.VolumeBound {
-		controllerutil.RemoveFinalizer(pv, uses.VolumeProtection)
-	}
-	return patch.Volume(ctx, r.client, before, pv, "letting go of")
 }
 
 // reclaimForeign reclaims released volumes that no driver of Stowage made. It recycles those

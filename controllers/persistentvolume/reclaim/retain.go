@@ -20,28 +20,28 @@ import (
 // backend records that first. Once the object is gone, nothing else distinguishes the data
 // from an orphan, which an audit may remove.
 func (r *Reclaimer) retain(ctx context.Context, pv *corev1.PersistentVolume) (ctrl.Result, error) {
-	place, err := r.noteRetained(ctx, pv)
+	place, err := r.recordRetained(ctx, pv)
 	switch {
 	case errors.Is(err, backend.NotFound) || errors.Is(err, backend.Conflict):
 		// There is nothing of ours that an audit could find.
-		r.tell(pv, corev1.EventTypeWarning, "VolumeFailedRetain", err)
-		return ctrl.Result{}, r.letGo(ctx, pv)
+		r.record(pv, corev1.EventTypeWarning, "VolumeFailedRetain", err)
+		return ctrl.Result{}, r.release(ctx, pv)
 	case backend.Unfinished(err):
 		return ctrl.Result{RequeueAfter: wake.WithoutAnswer}, nil
 	case err != nil:
-		r.tell(pv, corev1.EventTypeWarning, "VolumeFailedRetain", fmt.Errorf("the volume is kept until its storage bears a note that its data is to be: %w", err))
+		r.record(pv, corev1.EventTypeWarning, "VolumeFailedRetain", fmt.Errorf("the volume is kept until its storage bears a note that its data is to be: %w", err))
 		return ctrl.Result{}, fmt.Errorf("retaining the storage of volume %s: %w", pv.Name, err)
 	}
-	if err := r.letGo(ctx, pv); err != nil {
+	if err := r.release(ctx, pv); err != nil {
 		return ctrl.Result{}, err
 	}
 	r.events.Eventf(pv, nil, corev1.EventTypeNormal, "VolumeRetained", "Delete", "the data of volume %s is kept: it lies in %s", pv.Name, place)
 	return ctrl.Result{}, nil
 }
 
-// noteRetained makes the backend record that a volume is kept, and returns where its data is.
+// recordRetained makes the backend record that a volume is kept, and returns where its data is.
 // A backend that cannot be opened audits nothing.
-func (r *Reclaimer) noteRetained(ctx context.Context, pv *corev1.PersistentVolume) (place string, err error) {
+func (r *Reclaimer) recordRetained(ctx context.Context, pv *corev1.PersistentVolume) (place string, err error) {
 	names := index.BackendOf(pv)
 	if len(names) == 0 {
 		return "no StorageBackend", nil

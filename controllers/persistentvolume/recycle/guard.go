@@ -68,3 +68,23 @@ func (r *Recycler) checkApart(ctx context.Context, pv *corev1.PersistentVolume) 
 	}
 	return nil
 }
+
+// confirmRecycling decides again, after the target directory of the data was prepared. The
+// volume, and everything else that decides, must be unchanged.
+func (r *Recycler) confirmRecycling(ctx context.Context, decided *corev1.PersistentVolume) error {
+	current := &corev1.PersistentVolume{}
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(decided), current)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading volume %s: %w", decided.Name, err)
+	}
+	if current.UID != decided.UID || current.ResourceVersion != decided.ResourceVersion {
+		return backend.InProgress.Errorf("volume %s was changed meanwhile: it is read again", decided.Name)
+	}
+	return r.checkUnused(ctx, current)
+}
+
+// recyclable reports whether a volume must be emptied for the next claim.
+func recyclable(pv *corev1.PersistentVolume) bool {
+	return pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle &&
+		pv.DeletionTimestamp.IsZero() && pv.Status.Phase == corev1.VolumeReleased && uses.WasClaimed(pv)
+}

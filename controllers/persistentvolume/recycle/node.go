@@ -14,12 +14,13 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
-// errAsked means that the next step is the node agent's.
-var errAsked = errors.New("waiting for the node's agent")
+// errPending means that the next step is the node agent's.
+var errPending = errors.New("waiting for the node's agent")
 
 // +kubebuilder:rbac:groups=stowage.dev,resources=noderecyclings,verbs=get;list;watch;create;patch;delete
 
@@ -37,11 +38,11 @@ var errAsked = errors.New("waiting for the node's agent")
 func (r *Recycler) recycleOnNode(ctx context.Context, pv *corev1.PersistentVolume) (ctrl.Result, error) {
 	err := r.emptyOnNode(ctx, pv)
 	switch {
-	case errors.Is(err, errAsked):
-		r.tellRecycling(pv, corev1.EventTypeNormal, "VolumeRecycle", err)
+	case errors.Is(err, errPending):
+		r.record(pv, corev1.EventTypeNormal, "VolumeRecycle", err)
 		return ctrl.Result{RequeueAfter: wake.WithoutAnswer}, nil
 	case err != nil:
-		return r.recycleLater(ctx, pv, err)
+		return r.retryOrFail(ctx, pv, err)
 	}
 	if err := r.free(ctx, pv); err != nil {
 		return ctrl.Result{}, err
@@ -59,20 +60,20 @@ func (r *Recycler) emptyOnNode(ctx context.Context, pv *corev1.PersistentVolume)
 	err = r.live.Get(ctx, client.ObjectKeyFromObject(pv), recycling)
 	switch {
 	case apierrors.IsNotFound(err):
-		return r.askNode(ctx, pv, node)
+		return r.requestRecycling(ctx, pv, node)
 	case err != nil:
 		return fmt.Errorf("reading NodeRecycling %s: %w", pv.Name, err)
-	case !isAbout(recycling, pv, node):
-		if err := r.takeBack(ctx, recycling); err != nil {
+	case !matches(recycling, pv, node):
+		if err := r.withdraw(ctx, recycling); err != nil {
 			return err
 		}
-		return backend.InProgress.Errorf("what was asked of the node's agent before is taken back")
+		return backend.InProgress.Errorf("the earlier request to the node's agent is withdrawn")
 	}
 	return r.followUp(ctx, pv, recycling)
 }
 
-// isAbout reports whether a NodeRecycling matches the current decision.
-func isAbout(recycling *stowagev1alpha1.NodeRecycling, pv *corev1.PersistentVolume, node string) bool {
+// matches reports whether a NodeRecycling matches the current decision.
+func matches(recycling *stowagev1alpha1.NodeRecycling, pv *corev1.PersistentVolume, node string) bool {
 	wanted := recyclingOf(pv, node)
 	wanted.Spec.Approved = recycling.Spec.Approved
 	return recycling.Spec == wanted.Spec && recycling.DeletionTimestamp.IsZero()
@@ -91,9 +92,9 @@ func recyclingOf(pv *corev1.PersistentVolume, node string) *stowagev1alpha1.Node
 	}
 }
 
-// askNode creates the NodeRecycling, by which the node's agent checks whether it can empty
+// requestRecycling creates the NodeRecycling, by which the node's agent checks whether it can empty
 // the directory.
-func (r *Recycler) askNode(ctx context.Context, pv *corev1.PersistentVolume, node string) error {
+func (r *Recycler) requestRecycling(ctx context.Context, pv *corev1.PersistentVolume, node string) error {
 	err := r.client.Create(ctx, recyclingOf(pv, node))
 	switch {
 	case apierrors.IsInvalid(err):
@@ -106,7 +107,7 @@ func (r *Recycler) askNode(ctx context.Context, pv *corev1.PersistentVolume, nod
 }
 
 func awaitAgent(node string) error {
-	return fmt.Errorf("%w: Stowage's node agent of %s is asked to empty the directory", errAsked, node)
+	return fmt.Errorf("%w: Stowage's node agent of %s is asked to empty the directory", errPending, node)
 }
 
 // followUp acts on the agent's status. It approves a request of the agent: this pass decided
@@ -126,7 +127,7 @@ func (r *Recycler) followUp(ctx context.Context, pv *corev1.PersistentVolume, re
 	case stowagev1alpha1.ReasonNotSupported, stowagev1alpha1.ReasonPathOutsideRoot, stowagev1alpha1.ReasonNotADirectory:
 		return backend.Invalid.Errorf("the agent of node %s doesn't empty it: %s", recycling.Spec.NodeName, emptied.Message)
 	default:
-		return fmt.Errorf("%w: on node %s: %s", errAsked, recycling.Spec.NodeName, emptied.Message)
+		return fmt.Errorf("%w: on node %s: %s", errPending, recycling.Spec.NodeName, emptied.Message)
 	}
 }
 
@@ -138,7 +139,7 @@ func (r *Recycler) approve(ctx context.Context, pv *corev1.PersistentVolume, rec
 	}
 	before := recycling.DeepCopy()
 	recycling.Spec.Approved = recycling.Status.Asking
-	err := r.client.Patch(ctx, recycling, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Patch(ctx, recycling, patch.Fenced(before))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("approving NodeRecycling %s: %w", recycling.Name, err)
 	}
@@ -160,12 +161,12 @@ func (r *Recycler) EndRecycling(ctx context.Context, volume string) error {
 	if err := r.client.Get(ctx, client.ObjectKey{Name: volume}, recycling); err != nil {
 		return wrap.Error(client.IgnoreNotFound(err), "reading NodeRecycling %s", volume)
 	}
-	return r.takeBack(ctx, recycling)
+	return r.withdraw(ctx, recycling)
 }
 
-// takeBack deletes a NodeRecycling. An agent that works on it stops at its next check. It
+// withdraw deletes a NodeRecycling. An agent that works on it stops at its next check. It
 // finishes what it does meanwhile before it starts another one for the same volume.
-func (r *Recycler) takeBack(ctx context.Context, recycling *stowagev1alpha1.NodeRecycling) error {
+func (r *Recycler) withdraw(ctx context.Context, recycling *stowagev1alpha1.NodeRecycling) error {
 	err := r.client.Delete(ctx, recycling, client.Preconditions{UID: &recycling.UID})
 	return wrap.Error(client.IgnoreNotFound(err), "deleting NodeRecycling %s", recycling.Name)
 }

@@ -6,43 +6,19 @@ package recycle
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	backendqueue "github.com/stowage-dev/stowage/internal/backend/queue"
-	"github.com/stowage-dev/stowage/internal/binder"
-	"github.com/stowage-dev/stowage/internal/event"
-	"github.com/stowage-dev/stowage/internal/opener"
 	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/uses"
-	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
-
-// Recycler empties volumes of policy Recycle, so that other claims can have them.
-type Recycler struct {
-	client   client.Client
-	live     client.Reader
-	storage  *opener.Opener
-	wake     func(types.NamespacedName)
-	events   events.EventRecorder
-	recorded *event.Last
-}
-
-// New makes a recycler. It calls wake for a volume when a call has an answer.
-func New(deps reconciler.Dependencies, wake func(types.NamespacedName), recorded *event.Last) *Recycler {
-	return &Recycler{client: deps.Client, live: deps.Live, storage: deps.Storage, wake: wake, events: deps.Events, recorded: recorded}
-}
 
 // recyclingsPerServer is how many directories of one server are emptied at once.
 const recyclingsPerServer = 4
@@ -69,10 +45,10 @@ func (r *Recycler) Recycle(ctx context.Context, pv *corev1.PersistentVolume) (ct
 		return ctrl.Result{}, err
 	}
 	if why := r.whyNotRecyclable(current); why != "" {
-		return ctrl.Result{}, r.giveUpRecycling(ctx, current, why)
+		return ctrl.Result{}, r.fail(ctx, current, why)
 	}
 	if err := r.checkUnused(ctx, current); err != nil {
-		return r.recycleLater(ctx, current, err)
+		return r.retryOrFail(ctx, current, err)
 	}
 	if pathOnNode(current) != "" {
 		return r.recycleOnNode(ctx, current)
@@ -81,15 +57,9 @@ func (r *Recycler) Recycle(ctx context.Context, pv *corev1.PersistentVolume) (ct
 		return ctrl.Result{}, err
 	}
 	if err := r.empty(ctx, current); err != nil {
-		return r.recycleLater(ctx, current, err)
+		return r.retryOrFail(ctx, current, err)
 	}
 	return ctrl.Result{}, r.free(ctx, current)
-}
-
-// recyclable reports whether a volume must be emptied for the next claim.
-func recyclable(pv *corev1.PersistentVolume) bool {
-	return pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle &&
-		pv.DeletionTimestamp.IsZero() && pv.Status.Phase == corev1.VolumeReleased && uses.WasClaimed(pv)
 }
 
 // ensureToken makes this manager the one that empties a volume.
@@ -120,67 +90,4 @@ func (r *Recycler) empty(ctx context.Context, pv *corev1.PersistentVolume) error
 		Data:    string(pv.UID) + "/" + string(pv.Spec.ClaimRef.UID),
 		Confirm: func(ctx context.Context) error { return r.confirmRecycling(ctx, decided) },
 	})
-}
-
-// confirmRecycling decides again, after the target directory of the data was prepared. The
-// volume, and everything else that decides, must be unchanged.
-func (r *Recycler) confirmRecycling(ctx context.Context, decided *corev1.PersistentVolume) error {
-	current := &corev1.PersistentVolume{}
-	err := r.live.Get(ctx, client.ObjectKeyFromObject(decided), current)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading volume %s: %w", decided.Name, err)
-	}
-	if current.UID != decided.UID || current.ResourceVersion != decided.ResourceVersion {
-		return backend.InProgress.Errorf("volume %s was changed meanwhile: it is looked at again", decided.Name)
-	}
-	return r.checkUnused(ctx, current)
-}
-
-// free removes the claimRef of an empty volume. A claimRef that a person wrote keeps its name,
-// as for every volume that becomes free.
-func (r *Recycler) free(ctx context.Context, pv *corev1.PersistentVolume) error {
-	before := pv.DeepCopy()
-	delete(pv.Annotations, stowagev1alpha1.RecyclingAnnotation)
-	binder.UnbindVolume(pv)
-	if err := patch.Volume(ctx, r.client, before, pv, "freeing"); err != nil {
-		return err
-	}
-	r.recorded.Forget(client.ObjectKeyFromObject(pv))
-	r.events.Eventf(pv, nil, corev1.EventTypeNormal, "VolumeRecycled", "Recycle", "the data of volume %s is removed: it can be claimed again", pv.Name)
-	return nil
-}
-
-// recycleLater records, once, why a volume is not recycled yet. A problem that only a person
-// can solve makes the volume Failed.
-func (r *Recycler) recycleLater(ctx context.Context, pv *corev1.PersistentVolume, err error) (ctrl.Result, error) {
-	switch {
-	case errors.Is(err, backend.Invalid):
-		return ctrl.Result{}, r.giveUpRecycling(ctx, pv, err.Error())
-	case errors.Is(err, uses.ErrKept):
-		r.tellRecycling(pv, corev1.EventTypeNormal, "VolumeRecycle", err)
-		return ctrl.Result{RequeueAfter: wake.WithoutAnswer}, nil
-	case errors.Is(err, backend.InProgress):
-		r.tellRecycling(pv, corev1.EventTypeNormal, "VolumeRecycle", err)
-		return ctrl.Result{RequeueAfter: wake.AfterContention}, nil
-	case errors.Is(err, backend.Queued):
-		return ctrl.Result{RequeueAfter: wake.WithoutAnswer}, nil
-	}
-	r.tellRecycling(pv, corev1.EventTypeWarning, "VolumeFailedRecycle", err)
-	return ctrl.Result{}, fmt.Errorf("recycling volume %s: %w", pv.Name, err)
-}
-
-func (r *Recycler) tellRecycling(pv *corev1.PersistentVolume, kind, reason string, err error) {
-	if r.recorded.IsNews(client.ObjectKeyFromObject(pv), err.Error()) {
-		r.events.Eventf(pv, nil, kind, reason, "Recycle", "%v", err)
-	}
-}
-
-// giveUpRecycling sets a volume to Failed: a person has to act.
-func (r *Recycler) giveUpRecycling(ctx context.Context, pv *corev1.PersistentVolume, why string) error {
-	message := why + ": remove its data by hand, then take spec.claimRef off the PersistentVolume, or delete it"
-	if err := patch.SetPhase(ctx, r.client, pv, corev1.VolumeFailed, message); err != nil {
-		return err
-	}
-	r.events.Eventf(pv, nil, corev1.EventTypeWarning, "VolumeFailedRecycle", "Recycle", "%s", message)
-	return nil
 }

@@ -60,7 +60,7 @@ func (r *Binder) Bind(ctx context.Context, scope *step.Scope) (*step.Wait, error
 	claim := scope.Claim
 	pv, err := r.bindVolume(ctx, scope.Volume, claim)
 	if err != nil {
-		r.index.GiveBack(scope.Volume.Name, claim.UID)
+		r.index.Release(scope.Volume.Name, claim.UID)
 		return nil, err
 	}
 	if pv, err = r.setVolumeBound(ctx, pv); err != nil {
@@ -140,7 +140,7 @@ func (r *Binder) SetClaimBound(ctx context.Context, claim *corev1.PersistentVolu
 		return fmt.Errorf("setting claim %s/%s to Bound: %w", claim.Namespace, claim.Name, err)
 	}
 	if before.Phase != corev1.ClaimBound && provisioned.Here(pv) {
-		r.TellProvisioned(claim, pv)
+		r.RecordProvisioned(claim, pv)
 	}
 	return nil
 }
@@ -176,7 +176,7 @@ func usableCapacity(pv *corev1.PersistentVolume) corev1.ResourceList {
 	return capacity
 }
 
-// TellProvisioned records the event that a volume was provisioned for a claim.
-func (r *Binder) TellProvisioned(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
+// RecordProvisioned records the event that a volume was provisioned for a claim.
+func (r *Binder) RecordProvisioned(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
 	r.events.Eventf(claim, pv, corev1.EventTypeNormal, "ProvisioningSucceeded", "Provision", "Successfully provisioned volume %s", pv.Name)
 }

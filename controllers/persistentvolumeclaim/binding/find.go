@@ -13,17 +13,17 @@ import (
 	"github.com/stowage-dev/stowage/internal/provisioned"
 )
 
-// FindVolume takes the volume that the claim names, or the best that fits.
+// FindVolume reserves the volume that the claim names, or the best that fits.
 func (r *Binder) FindVolume(_ context.Context, scope *step.Scope) (*step.Wait, error) {
 	claim := scope.Claim
-	scope.Asked = true
+	scope.Searched = true
 	if claim.Spec.VolumeName == "" {
-		if taken := r.index.Take(scope.Wish); taken != nil && !provisioned.IsUndone(taken, claim) {
-			scope.Volume = taken
+		if reserved := r.index.Reserve(scope.Request); reserved != nil && !provisioned.IsUndone(reserved, claim) {
+			scope.Volume = reserved
 		}
 		return nil, nil
 	}
-	found, cause := r.index.TakeNamed(scope.Wish)
+	found, cause := r.index.ReserveNamed(scope.Request)
 	switch {
 	case cause != binder.Fits:
 		return waitForNamedVolume(claim, cause), nil

@@ -14,38 +14,38 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 )
 
-// TellMismatches records which volumes that are reserved for a claim do not fit. It does so
+// ReportMismatches records which volumes that are reserved for a claim do not fit. It does so
 // when the claim takes another volume, because nothing else would show it. If a controller
 // tied the volume, which no person expects, it does so at once. While the claim waits, its
 // condition shows it.
-func (r *Binder) TellMismatches(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
+func (r *Binder) ReportMismatches(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	if scope.Volume != nil && binder.TiedTo(scope.Volume, scope.Claim) {
 		return nil, nil
 	}
-	return nil, r.TellUnfit(ctx, scope, scope.Volume != nil)
+	return nil, r.ReportUnfit(ctx, scope, scope.Volume != nil)
 }
 
-// TellUnfit records events about volumes that are tied to the claim, once, and about those
+// ReportUnfit records events about volumes that are tied to the claim, once, and about those
 // that are reserved by name, if ofReserved.
-func (r *Binder) TellUnfit(ctx context.Context, scope *step.Scope, ofReserved bool) error {
+func (r *Binder) ReportUnfit(ctx context.Context, scope *step.Scope, ofReserved bool) error {
 	claim, reserved := scope.Claim, &corev1.PersistentVolumeList{}
 	key := client.ObjectKeyFromObject(claim)
 	if err := r.client.List(ctx, reserved, client.MatchingFields{index.VolumesByClaim: key.String()}, wake.Unhurried, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the volumes that are reserved for claim %s: %w", key, err)
 	}
 	unfit := slices.DeleteFunc(reserved.Items, func(pv corev1.PersistentVolume) bool {
-		return !binder.ReservedFor(&pv, claim) || binder.Fit(&pv, scope.Wish) == binder.Fits
+		return !binder.ReservedFor(&pv, claim) || binder.Fit(&pv, scope.Request) == binder.Fits
 	})
 	tied := ""
 	for i := range unfit {
 		if binder.TiedTo(&unfit[i], claim) {
-			tied += fmt.Sprintln(unfit[i].Name, binder.Fit(&unfit[i], scope.Wish))
+			tied += fmt.Sprintln(unfit[i].Name, binder.Fit(&unfit[i], scope.Request))
 		}
 	}
 	ofTied := r.mismatches.IsNews(key, tied)
 	for i := range unfit {
-		pv, cause := &unfit[i], binder.Fit(&unfit[i], scope.Wish)
-		if told := binder.TiedTo(pv, claim); told && !ofTied || !told && !ofReserved {
+		pv, cause := &unfit[i], binder.Fit(&unfit[i], scope.Request)
+		if isTied := binder.TiedTo(pv, claim); isTied && !ofTied || !isTied && !ofReserved {
 			continue
 		}
 		r.events.Eventf(claim, pv, corev1.EventTypeWarning, "VolumeMismatch", "Bind", "volume %s is reserved for this claim, and does not fit: %s", pv.Name, cause)

@@ -19,7 +19,7 @@ func waitForMissingVolume(claim *corev1.PersistentVolumeClaim) *step.Wait {
 }
 
 func waitForNamedVolume(claim *corev1.PersistentVolumeClaim, cause binder.Cause) *step.Wait {
-	if cause == binder.Taken {
+	if cause == binder.BeingBound {
 		return &step.Wait{
 			Reason: "VolumeReserved", After: wake.AfterContention,
 			Message: fmt.Sprintf("volume %q, which the claim asks for by spec.volumeName, is being bound to another claim", claim.Spec.VolumeName),

@@ -11,13 +11,11 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
-	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/index"
@@ -25,20 +23,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
-
-// Expander grows the volumes of bound claims.
-type Expander struct {
-	client client.Client
-	live   client.Reader
-	scope  reconciler.Scope
-	open   step.Open
-	events events.EventRecorder
-}
-
-// New makes an expander.
-func New(deps reconciler.Dependencies, open step.Open) *Expander {
-	return &Expander{client: deps.Client, live: deps.Live, scope: deps.Scope, open: open, events: deps.Events}
-}
 
 // Expand grows a bound claim to its request:
 //
@@ -52,11 +36,11 @@ func New(deps reconciler.Dependencies, open step.Open) *Expander {
 // Each is skipped if it already holds, so that a crash after any of them is resumed.
 func (r *Expander) Expand(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	claim := scope.Claim
-	pv, err := r.shownVolume(ctx, scope)
+	pv, err := r.cachedVolume(ctx, scope)
 	switch {
 	case err != nil || pv == nil || !binder.TiedTo(pv, claim):
 		return nil, err
-	case !asksForMore(claim):
+	case !requestsMore(claim):
 		return nil, r.forgetEarlierSize(ctx, claim, pv)
 	case !isServed(pv):
 		return r.leaveToExpander(ctx, claim, pv)
@@ -74,7 +58,7 @@ func (r *Expander) Expand(ctx context.Context, scope *step.Scope) (*step.Wait, e
 
 func (r *Expander) expandVolume(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) (*step.Wait, error) {
 	goal := goalOf(claim, pv)
-	if waiting, err := r.ensureExpansionNoted(ctx, claim, goal); waiting != nil || err != nil {
+	if waiting, err := r.ensureExpansionRecorded(ctx, claim, goal); waiting != nil || err != nil {
 		return waiting, err
 	}
 	opened, err := r.backendHolding(ctx, claim, pv)
@@ -102,15 +86,15 @@ func (r *Expander) expandVolume(ctx context.Context, claim *corev1.PersistentVol
 	return nil, r.finishExpansion(ctx, claim, pv, worth)
 }
 
-// ensureExpansionNoted records the target size before the backend is called. If it was
+// ensureExpansionRecorded records the target size before the backend is called. If it was
 // recorded before, the claim is read live. The cache of a new leader may show a claim that is
 // gone, or an expansion that was finished since.
-func (r *Expander) ensureExpansionNoted(ctx context.Context, claim *corev1.PersistentVolumeClaim, goal resource.Quantity) (*step.Wait, error) {
-	if !isNoted(claim, goal) {
+func (r *Expander) ensureExpansionRecorded(ctx context.Context, claim *corev1.PersistentVolumeClaim, goal resource.Quantity) (*step.Wait, error) {
+	if !isRecorded(claim, goal) {
 		if waiting, err := r.awaitAllowed(ctx, claim); waiting != nil || err != nil {
 			return waiting, err
 		}
-		return nil, r.noteExpansion(ctx, claim, goal)
+		return nil, r.recordExpansion(ctx, claim, goal)
 	}
 	current := &corev1.PersistentVolumeClaim{}
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(claim), current)
@@ -154,8 +138,8 @@ func (r *Expander) backendHolding(ctx context.Context, claim *corev1.PersistentV
 	return opened, nil
 }
 
-// shownVolume returns the claim's volume from the cache, or nil. It must not be changed.
-func (r *Expander) shownVolume(ctx context.Context, scope *step.Scope) (*corev1.PersistentVolume, error) {
+// cachedVolume returns the claim's volume from the cache, or nil. It must not be changed.
+func (r *Expander) cachedVolume(ctx context.Context, scope *step.Scope) (*corev1.PersistentVolume, error) {
 	if scope.Volume != nil {
 		return scope.Volume, nil
 	}

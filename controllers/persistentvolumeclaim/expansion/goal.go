@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 )
 
-func asksForMore(claim *corev1.PersistentVolumeClaim) bool {
+func requestsMore(claim *corev1.PersistentVolumeClaim) bool {
 	has, bound := claim.Status.Capacity[corev1.ResourceStorage]
 	return bound && claim.Status.Phase == corev1.ClaimBound && has.Cmp(requested(claim)) < 0
 }

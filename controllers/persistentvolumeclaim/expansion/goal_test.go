@@ -43,7 +43,7 @@ func TestTheSizeThatAClaimGetsNext(t *testing.T) {
 		"a node can't":                               {asks: "2Gi", has: "1Gi", tried: "2Gi", volume: "2Gi", status: hopelessOnNode},
 		"a node can't, and more is asked for":        {asks: "3Gi", has: "1Gi", tried: "2Gi", volume: "2Gi", status: hopelessOnNode, want: "3Gi"},
 		"a node can't, and less is asked for":        {asks: "1500Mi", has: "1Gi", tried: "2Gi", volume: "2Gi", status: hopelessOnNode, want: "2Gi"},
-		"the volume has it, and nobody said so":      {asks: "2Gi", has: "1Gi", volume: "2Gi", want: "2Gi"},
+		"the volume has it, and no status says so":   {asks: "2Gi", has: "1Gi", volume: "2Gi", want: "2Gi"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := Claim(Asking(test.asks))
@@ -59,7 +59,7 @@ func TestTheSizeThatAClaimGetsNext(t *testing.T) {
 				})
 			}
 			got := ""
-			if asksForMore(claim) && mayExpand(claim) {
+			if requestsMore(claim) && mayExpand(claim) {
 				goal := goalOf(claim, Volume("v", Holding(test.volume)))
 				got = goal.String()
 			}
@@ -72,7 +72,7 @@ func TestTheSizeThatAClaimGetsNext(t *testing.T) {
 
 func TestAClaimThatIsNotBoundDoesNotGrow(t *testing.T) {
 	claim := Claim(Asking("2Gi"))
-	if asksForMore(claim) {
+	if requestsMore(claim) {
 		t.Error("it has nothing yet")
 	}
 }

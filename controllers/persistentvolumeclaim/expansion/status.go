@@ -33,13 +33,13 @@ var ResizeConditions = []corev1.PersistentVolumeClaimConditionType{
 	corev1.PersistentVolumeClaimControllerResizeError, corev1.PersistentVolumeClaimNodeResizeError,
 }
 
-// isNoted reports whether a claim records that its volume is growing to a size.
-func isNoted(claim *corev1.PersistentVolumeClaim, goal resource.Quantity) bool {
+// isRecorded reports whether a claim records that its volume is growing to a size.
+func isRecorded(claim *corev1.PersistentVolumeClaim, goal resource.Quantity) bool {
 	tried, known := claim.Status.AllocatedResources[corev1.ResourceStorage]
 	return known && tried.Cmp(goal) == 0 && ResizeStatus(claim) == corev1.PersistentVolumeClaimControllerResizeInProgress
 }
 
-func (r *Expander) noteExpansion(ctx context.Context, claim *corev1.PersistentVolumeClaim, goal resource.Quantity) error {
+func (r *Expander) recordExpansion(ctx context.Context, claim *corev1.PersistentVolumeClaim, goal resource.Quantity) error {
 	message := fmt.Sprintf("growing volume %s to %s", claim.Spec.VolumeName, goal.String())
 	_, err := r.writeExpansion(ctx, claim, func() {
 		setStorage(&claim.Status.AllocatedResources, goal)
@@ -60,7 +60,7 @@ func (r *Expander) failExpansion(ctx context.Context, claim *corev1.PersistentVo
 	if backend.Unfinished(problem) {
 		return &step.Wait{After: wake.WithoutAnswer}, nil
 	}
-	news, err := r.writeExpansion(ctx, claim, func() {
+	changed, err := r.writeExpansion(ctx, claim, func() {
 		if isInfeasible(problem) {
 			setStorage(&claim.Status.AllocatedResourceStatuses, corev1.PersistentVolumeClaimControllerResizeInfeasible)
 			RemoveConditions(claim, corev1.PersistentVolumeClaimResizing)
@@ -73,7 +73,7 @@ func (r *Expander) failExpansion(ctx context.Context, claim *corev1.PersistentVo
 	if err != nil {
 		return nil, err
 	}
-	if news {
+	if changed {
 		r.events.Eventf(claim, nil, corev1.EventTypeWarning, "VolumeResizeFailed", "Expand", "%v", problem)
 	}
 	return waitAfterFailedExpansion(problem), nil
@@ -97,7 +97,7 @@ func (r *Expander) ensureVolumeSize(
 	if !changed {
 		return nil
 	}
-	err := r.client.Patch(ctx, pv, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Patch(ctx, pv, patch.Fenced(before))
 	return wrap.Error(err, "setting the capacity of volume %s to %s", pv.Name, expanded.Capacity.String())
 }
 
@@ -148,7 +148,7 @@ func (r *Expander) forgetEarlierSize(ctx context.Context, claim *corev1.Persiste
 	}
 	after := pv.DeepCopy()
 	setAnnotation(after, step.AnnPreResizeCapacity, "")
-	err := r.client.Patch(ctx, after, client.MergeFromWithOptions(pv, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Patch(ctx, after, patch.Fenced(pv))
 	return wrap.Error(err, "removing the mark of a growth from volume %s", pv.Name)
 }
 

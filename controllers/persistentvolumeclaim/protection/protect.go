@@ -14,6 +14,7 @@ import (
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/liveread"
+	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/uses"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
@@ -37,7 +38,7 @@ func (r *Protector) EnsureProtected(ctx context.Context, scope *step.Scope) (*st
 	}
 	before := scope.Claim.DeepCopy()
 	controllerutil.AddFinalizer(scope.Claim, uses.ClaimProtection)
-	err := r.client.Patch(ctx, scope.Claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Patch(ctx, scope.Claim, patch.Fenced(before))
 	if apierrors.IsNotFound(err) {
 		// The cache still shows a deleted claim: there is nothing left to do.
 		return &step.Wait{}, nil

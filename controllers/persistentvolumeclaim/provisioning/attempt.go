@@ -35,6 +35,6 @@ func (r *Provisioner) beginAnew(ctx context.Context, claim *corev1.PersistentVol
 	}
 	before := claim.DeepCopy()
 	provisioned.ClearIntent(claim)
-	err := r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Patch(ctx, claim, patch.Fenced(before))
 	return wrap.Error(err, "beginning anew for claim %s/%s", claim.Namespace, claim.Name)
 }

@@ -5,77 +5,25 @@
 package provisioning
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/component-helpers/storage/volume"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/binding"
-	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/protection"
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
-	"github.com/stowage-dev/stowage/internal/attachintent"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
-	"github.com/stowage-dev/stowage/internal/liveread"
-	"github.com/stowage-dev/stowage/internal/migration"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/uses"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
-
-// Provisioner provisions volumes from backends, and removes storage of claims that do not need
-// it any more.
-type Provisioner struct {
-	client client.Client
-	live   client.Reader
-	shared liveread.Reads
-	scope  reconciler.Scope
-	index  *binder.Index
-	open   step.Open
-	// untilRefresh returns the time until the claims of a class check again.
-	untilRefresh func(class string) time.Duration
-	binder       *binding.Binder
-	protector    *protection.Protector
-	events       events.EventRecorder
-}
-
-// Parts are the parts of a provisioner beside the dependencies of all reconcilers.
-type Parts struct {
-	// Index explains why no volume fits.
-	Index *binder.Index
-	// Open opens backends.
-	Open step.Open
-	// UntilRefresh returns the time until the claims of a class check again.
-	UntilRefresh func(class string) time.Duration
-	Binder       *binding.Binder
-	Protector    *protection.Protector
-}
-
-// New makes a provisioner.
-func New(deps reconciler.Dependencies, parts Parts) *Provisioner {
-	return &Provisioner{
-		client: deps.Client, live: deps.Live, shared: deps.Reads, scope: deps.Scope, index: parts.Index, open: parts.Open,
-		untilRefresh: parts.UntilRefresh, binder: parts.Binder, protector: parts.Protector, events: deps.Events,
-	}
-}
-
-// NoProvisioner is the provisioner of classes with handmade volumes.
-const NoProvisioner = "kubernetes.io/no-provisioner"
 
 // AwaitProvisionRequest waits, in scope=classes, until kube-controller-manager requests the
 // claim's volume from one of Stowage's drivers.
@@ -86,9 +34,9 @@ func (r *Provisioner) AwaitProvisionRequest(_ context.Context, scope *step.Scope
 	return nil, nil
 }
 
-// FindMadeVolume finds, in scope=classes, the volume that was provisioned for the claim and
+// FindProvisionedVolume finds, in scope=classes, the volume that was provisioned for the claim and
 // that kube-controller-manager has yet to bind.
-func (r *Provisioner) FindMadeVolume(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
+func (r *Provisioner) FindProvisionedVolume(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
 	pv := &corev1.PersistentVolume{}
 	err := r.client.Get(ctx, client.ObjectKey{Name: provisioned.VolumeID(scope.Claim)}, pv)
 	if err == nil && binder.TiedTo(pv, scope.Claim) {
@@ -103,7 +51,7 @@ func (r *Provisioner) Provision(ctx context.Context, scope *step.Scope) (*step.W
 	switch {
 	case scope.Volume != nil:
 		return nil, nil
-	case scope.Wish.Delayed:
+	case scope.Request.Delayed:
 		return r.waitForPlacement(ctx, scope.Claim)
 	case r.scope == reconciler.ClassesScope && (scope.Class == nil || scope.Class.Provisioner != scope.Claim.Annotations[volume.AnnStorageProvisioner]):
 		// The class was deleted, or recreated with another provisioner:
@@ -122,13 +70,13 @@ func (r *Provisioner) Provision(ctx context.Context, scope *step.Scope) (*step.W
 	if err != nil {
 		return r.leaveForbiddenNode(ctx, scope, err)
 	}
-	return r.make(ctx, scope, object, request)
+	return r.provisionFrom(ctx, scope, object, request)
 }
 
 // prepare finds the claim's backend and builds the request to it.
 func (r *Provisioner) prepare(ctx context.Context, scope *step.Scope) (*stowagev1alpha1.StorageBackend, backend.Request, error) {
 	request := RequestFrom(scope.Claim)
-	request.Node, request.Topologies = scope.Wish.Node, scope.Class.AllowedTopologies
+	request.Node, request.Topologies = scope.Request.Node, scope.Class.AllowedTopologies
 	parameters, err := backend.ParseParameters(scope.Class.Parameters)
 	if err != nil {
 		return nil, request, fmt.Errorf("StorageClass %s: %w", scope.Class.Name, err)
@@ -151,59 +99,9 @@ func (r *Provisioner) prepare(ctx context.Context, scope *step.Scope) (*stowagev
 	return object, request, err
 }
 
-// RequestFrom returns a claim's request to a backend, without a node. For a clone or a restore
-// it has no details of the source.
-func RequestFrom(claim *corev1.PersistentVolumeClaim) backend.Request {
-	request := backend.Request{
-		ID:          provisioned.VolumeID(claim),
-		Claim:       stowagev1alpha1.ClaimReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
-		Labels:      claim.Labels,
-		Annotations: ownersAnnotations(claim),
-		Capacity:    claim.Spec.Resources.Requests[corev1.ResourceStorage],
-		VolumeMode:  ptr.Deref(claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem),
-		AccessModes: claim.Spec.AccessModes,
-	}
-	if provisioned.DataSource(claim) != nil {
-		request.Source = &backend.Source{}
-	}
-	return request
-}
-
-// ownersAnnotations returns the annotations that the claim's owner wrote. Those of controllers
-// must not reach a backend.
-func ownersAnnotations(claim *corev1.PersistentVolumeClaim) map[string]string {
-	kept := maps.Clone(claim.Annotations)
-	maps.DeleteFunc(kept, func(key, _ string) bool {
-		prefix, _, _ := strings.Cut(key, "/")
-		return prefix == stowagev1alpha1.GroupVersion.Group || strings.HasSuffix(prefix, "kubernetes.io")
-	})
-	return kept
-}
-
-// refuse returns why a claim is refused before any backend is called: nothing may be created
-// for it.
-func refuse(scope *step.Scope, object *stowagev1alpha1.StorageBackend) error {
-	claim := scope.Claim
-	switch {
-	case !object.DeletionTimestamp.IsZero():
-		return backend.Invalid.Errorf("StorageBackend %s is being deleted: use another class", object.Name)
-	case backend.DriverOf(object) != scope.Class.Provisioner:
-		return backend.Invalid.Errorf("StorageClass %s has the provisioner %s, but StorageBackend %s is served by %s",
-			scope.Class.Name, scope.Class.Provisioner, object.Name, backend.DriverOf(object))
-	case scope.Wish.Node != nil && !backend.Allows(scope.Class.AllowedTopologies, scope.Wish.Node):
-		return backend.WrongNode.Errorf("node %s is not within the allowedTopologies of StorageClass %s (%s): place the pod elsewhere, or use another class",
-			scope.Wish.Node.Name, scope.Class.Name, backend.Mismatch(scope.Class.AllowedTopologies, scope.Wish.Node))
-	case claim.Spec.Selector != nil:
-		return backend.Invalid.Errorf("a claim with a selector gets no volume made for it: remove the selector, or create a volume that it selects")
-	case ptr.Deref(claim.Spec.VolumeAttributesClassName, "") != "":
-		return backend.Invalid.Errorf("StorageBackend %s knows no volumeAttributesClass: create the claim without one", object.Name)
-	}
-	return nil
-}
-
-// make calls the backend to create the volume. The pending operation is recorded first, so
+// provisionFrom calls the backend to create the volume. The pending operation is recorded first, so
 // that no crash leaves unrecorded storage.
-func (r *Provisioner) make(
+func (r *Provisioner) provisionFrom(
 	ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend, request backend.Request,
 ) (*step.Wait, error) {
 	opened, err := r.open(scope.Claim, object)
@@ -218,7 +116,7 @@ func (r *Provisioner) make(
 		return waiting, err
 	}
 	request.ID = provisioned.VolumeID(scope.Claim)
-	if err := r.ensureIntent(ctx, scope, object); err != nil {
+	if err := r.ensureOperation(ctx, scope, object); err != nil {
 		return nil, err
 	}
 	if waiting, err := r.awaitUsable(ctx, object); waiting != nil || err != nil {
@@ -270,91 +168,35 @@ func (r *Provisioner) ensureVolume(ctx context.Context, scope *step.Scope, pv *c
 	}
 	if r.scope == reconciler.ClassesScope {
 		// In scope=cluster the write that binds the claim records the event.
-		r.binder.TellProvisioned(scope.Claim, pv)
+		r.binder.RecordProvisioned(scope.Claim, pv)
 	}
 	scope.Volume = pv
 	return nil, nil
 }
 
-// findRecorded looks, live, for the PersistentVolume that was created for the claim before.
-// One that is being deleted cannot be bound any more.
-func (r *Provisioner) findRecorded(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
-	recorded := &corev1.PersistentVolume{}
-	err := r.live.Get(ctx, client.ObjectKey{Name: provisioned.VolumeID(scope.Claim)}, recorded)
+// resume checks, live, a claim for which a backend was called before. The cache of a new
+// leader may show a deleted claim, a pending operation that was undone, or miss the
+// PersistentVolume. If the class was recreated with another backend, the operation in the
+// earlier backend is undone first.
+func (r *Provisioner) resume(ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend) (*step.Wait, error) {
+	claim := scope.Claim
+	if !controllerutil.ContainsFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer) {
+		return nil, nil
+	}
+	if current, err := r.isCurrent(ctx, claim); !current || err != nil {
+		return &step.Wait{After: wake.AfterContention}, err
+	}
+	if waiting, err := r.findRecorded(ctx, scope); waiting != nil || err != nil || scope.Volume != nil {
+		return waiting, err
+	}
+	operation, err := provisioned.IntentOf(claim)
 	switch {
-	case err != nil:
-		return nil, wrap.Error(client.IgnoreNotFound(err), "reading volume %s", provisioned.VolumeID(scope.Claim))
-	case !recorded.DeletionTimestamp.IsZero():
-		// Its storage is removed with that PersistentVolume.
-		return waitForOldVolume(recorded, scope.Claim), r.beginAnew(ctx, scope.Claim)
-	case binder.TiedTo(recorded, scope.Claim):
-		scope.Volume = recorded
+	case err != nil || operation.Backend == "":
+		return nil, nil //nolint:nilerr // an annotation that can't be read is no hint
+	case operation.Leaving != "":
+		return r.leaveNode(ctx, claim, operation)
+	case operation.Undoing || operation.Backend != object.Name:
+		return r.startOver(ctx, claim)
 	}
 	return nil, nil
-}
-
-// NewVolume returns the PersistentVolume for storage that a backend made, tied to its claim.
-func NewVolume(scope *step.Scope, object *stowagev1alpha1.StorageBackend, request backend.Request, made *backend.Volume) *corev1.PersistentVolume {
-	claim, class := scope.Claim, scope.Class
-	driver := backend.DriverOf(object)
-	// A CSI source is immutable: what the deletion needs is safe there, even after class and
-	// claim are gone.
-	attributes := maps.Clone(made.Attributes)
-	if attributes == nil {
-		attributes = map[string]string{}
-	}
-	attributes[stowagev1alpha1.BackendAttribute] = object.Name
-	pv := &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:        request.ID,
-			Labels:      map[string]string{stowagev1alpha1.BackendLabel: object.Name},
-			Annotations: map[string]string{volume.AnnDynamicallyProvisioned: driver},
-		},
-		Spec: corev1.PersistentVolumeSpec{
-			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: made.Capacity},
-			AccessModes:                   claim.Spec.AccessModes,
-			VolumeMode:                    &request.VolumeMode,
-			StorageClassName:              class.Name,
-			PersistentVolumeReclaimPolicy: ptr.Deref(class.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete),
-			MountOptions:                  class.MountOptions,
-			NodeAffinity:                  cmp.Or(made.NodeAffinity, backend.AffinityTo(class.AllowedTopologies)),
-			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
-				Driver:           driver,
-				VolumeHandle:     made.Handle,
-				VolumeAttributes: attributes,
-				FSType:           made.FSType,
-			}},
-		},
-	}
-	controllerutil.AddFinalizer(pv, stowagev1alpha1.ReclaimFinalizer)
-	if attachintent.NeedsAttach(pv) {
-		// Set from the start, the finalizer needs no write at the first attach.
-		controllerutil.AddFinalizer(pv, attachintent.Finalizer(driver))
-	}
-	binder.BindVolume(pv, claim)
-	return pv
-}
-
-// markProvisioner requests the claim's volume from a foreign provisioner.
-func (r *Provisioner) markProvisioner(ctx context.Context, scope *step.Scope) error {
-	before := scope.Claim.DeepCopy()
-	if !setProvisioner(scope.Claim, scope.Class) {
-		return nil
-	}
-	err := r.client.Patch(ctx, scope.Claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	return wrap.Error(err, "naming the provisioner of claim %s/%s", scope.Claim.Namespace, scope.Claim.Name)
-}
-
-// setProvisioner sets, in memory, the annotations that name the provisioner, the older one for
-// programs that read only that, and reports whether they changed. If the newer one is right,
-// both were written before, or a person chose to omit the older one.
-func setProvisioner(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) bool {
-	provisioner := provisionerOf(class)
-	if claim.Annotations[volume.AnnStorageProvisioner] == provisioner {
-		return false
-	}
-	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volume.AnnStorageProvisioner, provisioner)
-	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volume.AnnBetaStorageProvisioner, provisioner)
-	migration.MarkClaim(claim)
-	return true
 }

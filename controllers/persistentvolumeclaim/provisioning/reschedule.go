@@ -11,8 +11,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
@@ -21,6 +19,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
 	"github.com/stowage-dev/stowage/internal/message"
+	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/uses"
 	"github.com/stowage-dev/stowage/internal/wake"
@@ -63,13 +62,13 @@ func (r *Provisioner) retryElsewhere(ctx context.Context, scope *step.Scope, cau
 	if !concernsChoice(scope, cause) {
 		return waitForBackend(cause), nil
 	}
-	noted, err := provisioned.IntentOf(scope.Claim)
+	operation, err := provisioned.IntentOf(scope.Claim)
 	if err != nil {
 		return nil, err
 	}
 	// The outcome is known: nothing is in flight there any more.
-	noted.Undoing, noted.Leaving, noted.Because = true, scope.Wish.Node.Name, message.Cut(cause.Error(), message.MaxNote)
-	return r.leaveNode(ctx, scope.Claim, noted)
+	operation.Undoing, operation.Leaving, operation.Because = true, scope.Request.Node.Name, message.Cut(cause.Error(), message.MaxNote)
+	return r.leaveNode(ctx, scope.Claim, operation)
 }
 
 // leaveForbiddenNode handles the refusal of a claim before its backend is called. It leaves a
@@ -79,13 +78,13 @@ func (r *Provisioner) leaveForbiddenNode(ctx context.Context, scope *step.Scope,
 	if !concernsChoice(scope, cause) {
 		return waitForBackend(cause), nil
 	}
-	return r.leaveUnlessMade(ctx, scope, scope.Wish.Node.Name, cause.Error())
+	return r.leaveUnlessProvisioned(ctx, scope, scope.Request.Node.Name, cause.Error())
 }
 
 // concernsChoice reports whether an error means that the node of the scheduler's choice cannot
 // have the volume.
 func concernsChoice(scope *step.Scope, cause error) bool {
-	node := NameOf(scope.Wish.Node)
+	node := NameOf(scope.Request.Node)
 	refused := errors.Is(cause, backend.Exhausted) || errors.Is(cause, backend.WrongNode)
 	return refused && node != "" && scope.Claim.Annotations[step.AnnSelectedNode] == node
 }
@@ -103,26 +102,26 @@ func (r *Provisioner) LeaveMissingNode(ctx context.Context, scope *step.Scope, n
 	case err == nil:
 		return &step.Wait{After: wake.AfterContention}, nil
 	}
-	waiting, err := r.leaveUnlessMade(ctx, scope, node, "the node does not exist")
+	waiting, err := r.leaveUnlessProvisioned(ctx, scope, node, "the node does not exist")
 	// If the volume was provisioned in time, no other is taken.
-	scope.Wish.Delayed = scope.Volume != nil
+	scope.Request.Delayed = scope.Volume != nil
 	return waiting, err
 }
 
-// leaveUnlessMade leaves a node, unless the volume was provisioned there in time: then that
+// leaveUnlessProvisioned leaves a node, unless the volume was provisioned there in time: then that
 // volume is bound. The outcome of a call that began there is unknown: it is repeated before
 // its storage is removed.
-func (r *Provisioner) leaveUnlessMade(ctx context.Context, scope *step.Scope, node, because string) (*step.Wait, error) {
+func (r *Provisioner) leaveUnlessProvisioned(ctx context.Context, scope *step.Scope, node, because string) (*step.Wait, error) {
 	waiting, err := r.findRecorded(ctx, scope)
 	if waiting != nil || err != nil || scope.Volume != nil {
 		return waiting, err
 	}
 	// Without a readable annotation the class names the backend.
-	noted, _ := provisioned.IntentOf(scope.Claim)
-	if noted.Leaving == "" {
-		noted.Leaving, noted.Because = node, message.Cut(because, message.MaxNote)
+	operation, _ := provisioned.IntentOf(scope.Claim)
+	if operation.Leaving == "" {
+		operation.Leaving, operation.Because = node, message.Cut(because, message.MaxNote)
 	}
-	return r.leaveNode(ctx, scope.Claim, noted)
+	return r.leaveNode(ctx, scope.Claim, operation)
 }
 
 // leaveNode gives a node up, in an order that survives a crash anywhere:
@@ -130,9 +129,9 @@ func (r *Provisioner) leaveUnlessMade(ctx context.Context, scope *step.Scope, no
 //	record which node, and why: the storage of this attempt is not used any more
 //	remove that storage
 //	remove the scheduler's choice and the pending operation from the claim, in one write
-func (r *Provisioner) leaveNode(ctx context.Context, claim *corev1.PersistentVolumeClaim, noted provisioned.Intent) (*step.Wait, error) {
+func (r *Provisioner) leaveNode(ctx context.Context, claim *corev1.PersistentVolumeClaim, operation provisioned.Intent) (*step.Wait, error) {
 	if controllerutil.ContainsFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer) {
-		if err := r.writeIntent(ctx, claim, noted); err != nil {
+		if err := r.writeOperation(ctx, claim, operation); err != nil {
 			return nil, err
 		}
 		waiting, err := r.undo(ctx, claim)
@@ -140,14 +139,14 @@ func (r *Provisioner) leaveNode(ctx context.Context, claim *corev1.PersistentVol
 		case err != nil:
 			return nil, err
 		case waiting != nil && waiting.Retry == nil:
-			told := waitForOtherNode(noted)
-			told.After = waiting.After
-			return told, nil
+			wait := waitForOtherNode(operation)
+			wait.After = waiting.After
+			return wait, nil
 		case waiting != nil:
 			return waiting, nil
 		}
 	}
-	return waitForOtherNode(noted), r.removeSelectedNode(ctx, claim, noted.Leaving)
+	return waitForOtherNode(operation), r.removeSelectedNode(ctx, claim, operation.Leaving)
 }
 
 // removeSelectedNode makes the scheduler choose another node, unless it did so meanwhile.
@@ -166,8 +165,8 @@ func (r *Provisioner) removeSelectedNode(ctx context.Context, claim *corev1.Pers
 	if !changed {
 		return nil
 	}
-	err := r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	return wrap.Error(err, "asking for another node than %s for claim %s/%s", node, claim.Namespace, claim.Name)
+	err := r.client.Patch(ctx, claim, patch.Fenced(before))
+	return wrap.Error(err, "requesting another node than %s for claim %s/%s", node, claim.Namespace, claim.Name)
 }
 
 // ClaimsPlacedOn returns the unbound claims for which the scheduler chose the node.
@@ -181,22 +180,16 @@ func (r *Provisioner) ClaimsPlacedOn(ctx context.Context, node client.Object) []
 	}))
 }
 
-// GoneNodes passes deleted nodes.
-var GoneNodes = predicate.Funcs{
-	CreateFunc: func(event.CreateEvent) bool { return false },
-	UpdateFunc: func(event.UpdateEvent) bool { return false },
-}
-
 func waitForScheduler(pods []string) *step.Wait {
 	return &step.Wait{
 		Reason: "WaitForPodScheduled", Event: "WaitForPodScheduled",
-		Message: fmt.Sprintf("waiting for the scheduler to choose a node for pod %s: the events of the pod tell what it waits for", strings.Join(pods, ", ")),
+		Message: fmt.Sprintf("waiting for the scheduler to choose a node for pod %s: the events of the pod say what it waits for", strings.Join(pods, ", ")),
 	}
 }
 
-func waitForOtherNode(noted provisioned.Intent) *step.Wait {
+func waitForOtherNode(operation provisioned.Intent) *step.Wait {
 	return &step.Wait{
 		Reason: step.ProvisioningFailed, Event: step.ProvisioningFailed, Warning: true,
-		Message: fmt.Sprintf("node %s, which the scheduler chose, can't have the volume: %s; the scheduler is asked for another node", noted.Leaving, noted.Because),
+		Message: fmt.Sprintf("node %s, which the scheduler chose, can't have the volume: %s; the scheduler is asked for another node", operation.Leaving, operation.Because),
 	}
 }

@@ -32,26 +32,6 @@ const (
 	withoutDataSource = "create the claim without dataSource"
 )
 
-// populated reports whether a claim's data comes from a populator. That is a program that
-// knows the kind of the claim's data source, fills a volume, and ties it to the claim.
-func populated(claim *corev1.PersistentVolumeClaim) bool {
-	source := provisioned.DataSource(claim)
-	if source == nil {
-		return false
-	}
-	group := ptr.Deref(source.APIGroup, "")
-	copies, restores := group == "" && source.Kind == provisioned.ClaimKind, group == SnapshotGroup && source.Kind == SnapshotKind
-	return !copies && !restores
-}
-
-func waitForPopulator(claim *corev1.PersistentVolumeClaim) *step.Wait {
-	source := provisioned.DataSource(claim)
-	return &step.Wait{
-		Reason: "WaitForPopulator", Event: "Provisioning",
-		Message: fmt.Sprintf("assuming that an external populator will provision the volume from %s %s", source.Kind, source.Name),
-	}
-}
-
 // sourceOf returns the volume that a claim's volume is cloned from, or nil for none. Anything
 // that prevents the clone is an error: no empty volume takes its place.
 func (r *Provisioner) sourceOf(ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend) (*backend.Source, error) {

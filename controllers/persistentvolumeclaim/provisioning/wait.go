@@ -1,17 +1,14 @@
 package provisioning
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/bindable"
-	"github.com/stowage-dev/stowage/internal/migration"
 	"github.com/stowage-dev/stowage/internal/storageclass"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
@@ -27,23 +24,6 @@ func waitForConsumer() *step.Wait {
 	return &step.Wait{
 		Reason: "WaitForFirstConsumer", Event: "WaitForFirstConsumer",
 		Message: "waiting for first consumer to be created before binding: create a pod that uses this claim",
-	}
-}
-
-func waitForForeignProvisioner(driver string) *step.Wait {
-	return &step.Wait{
-		Reason: "ExternalProvisioning", Event: "ExternalProvisioning",
-		Message: fmt.Sprintf("waiting for a volume to be created by the external provisioner %q", driver),
-	}
-}
-
-// waitForGoneProvisioner means that no program provisions volumes of a class. A new volume of
-// the class wakes the claim.
-func waitForGoneProvisioner(class *storagev1.StorageClass) *step.Wait {
-	return &step.Wait{
-		Reason: step.ProvisioningFailed, Event: step.ProvisioningFailed, Warning: true,
-		Message: fmt.Sprintf("StorageClass %q has the provisioner %s, which is not part of Kubernetes, and which no CSI driver took over: "+
-			"create the claim with another class, or create a volume that fits", class.Name, class.Provisioner),
 	}
 }
 
@@ -80,7 +60,7 @@ func waitForVolume(why string) *step.Wait {
 
 // waitUnmatched explains why no volume fits and none is provisioned.
 func (r *Provisioner) waitUnmatched(scope *step.Scope) *step.Wait {
-	why := r.index.Explain(scope.Wish)
+	why := r.index.Explain(scope.Request)
 	name := storageclass.Of(scope.Claim)
 	switch {
 	case name == "":
@@ -96,16 +76,4 @@ func (r *Provisioner) waitUnmatched(scope *step.Scope) *step.Wait {
 	}
 	waiting.After = r.untilRefresh(name)
 	return waiting
-}
-
-// provisionerOf returns the provisioner of a class: the CSI driver that took over an in-tree
-// one, or the one that the class names.
-func provisionerOf(class *storagev1.StorageClass) string {
-	return cmp.Or(migration.DriverOf(class.Provisioner), class.Provisioner)
-}
-
-// isGone reports whether the provisioner of a class was in-tree, and no CSI driver took it
-// over.
-func isGone(class *storagev1.StorageClass) bool {
-	return migration.IsInTree(class.Provisioner) && migration.DriverOf(class.Provisioner) == ""
 }

@@ -16,6 +16,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/backend"
 	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
 
@@ -50,12 +51,12 @@ const ProvisioningFailed = "ProvisioningFailed"
 
 // Scope is what the steps of one pass over a claim know and find out.
 type Scope struct {
-	Claim  *corev1.PersistentVolumeClaim
-	Class  *storagev1.StorageClass
-	Wish   binder.Wish
-	Volume *corev1.PersistentVolume
-	// Asked is true if the index searched a volume for the claim.
-	Asked bool
+	Claim   *corev1.PersistentVolumeClaim
+	Class   *storagev1.StorageClass
+	Request binder.ClaimRequest
+	Volume  *corev1.PersistentVolume
+	// Searched is true if the index searched a volume for the claim.
+	Searched bool
 }
 
 // Func is one step for a claim. It returns a Wait if the claim cannot proceed, and nil if the
@@ -70,7 +71,7 @@ const AnnSelectedNode = volume.AnnSelectedNode
 func Annotate(ctx context.Context, writer client.Client, claim *corev1.PersistentVolumeClaim, annotations map[string]string) (*Wait, error) {
 	before := claim.DeepCopy()
 	claim.Annotations = annotations
-	err := writer.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := writer.Patch(ctx, claim, patch.Fenced(before))
 	if apierrors.IsNotFound(err) {
 		return &Wait{}, nil
 	}

@@ -17,39 +17,14 @@ import (
 	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
 	"github.com/stowage-dev/stowage/controllers/reconciler"
 	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/patch"
 	"github.com/stowage-dev/stowage/internal/provisioned"
 	"github.com/stowage-dev/stowage/internal/storageclass"
 	"github.com/stowage-dev/stowage/internal/uses"
 	"github.com/stowage-dev/stowage/internal/wake"
 	"github.com/stowage-dev/stowage/internal/wrap"
 )
-
-// resume checks, live, a claim for which a backend was called before. The cache of a new
-// leader may show a deleted claim, a pending operation that was undone, or miss the
-// PersistentVolume. If the class was recreated with another backend, the operation in the
-// earlier backend is undone first.
-func (r *Provisioner) resume(ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend) (*step.Wait, error) {
-	claim := scope.Claim
-	if !controllerutil.ContainsFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer) {
-		return nil, nil
-	}
-	if current, err := r.isCurrent(ctx, claim); !current || err != nil {
-		return &step.Wait{After: wake.AfterContention}, err
-	}
-	if waiting, err := r.findRecorded(ctx, scope); waiting != nil || err != nil || scope.Volume != nil {
-		return waiting, err
-	}
-	noted, err := provisioned.IntentOf(claim)
-	switch {
-	case err != nil || noted.Backend == "":
-		return nil, nil //nolint:nilerr // an annotation that can't be read is no hint
-	case noted.Leaving != "":
-		return r.leaveNode(ctx, claim, noted)
-	case noted.Undoing || noted.Backend != object.Name:
-		return r.startOver(ctx, claim)
-	}
-	return nil, nil
-}
 
 // isCurrent reports, from a live read, whether a claim still has the pending operation that
 // the cache shows. One that was undone meanwhile must not begin again, under an id that no
@@ -65,16 +40,16 @@ func (r *Provisioner) isCurrent(ctx context.Context, claim *corev1.PersistentVol
 		current.Annotations[stowagev1alpha1.ProvisioningAnnotation] == claim.Annotations[stowagev1alpha1.ProvisioningAnnotation], nil
 }
 
-// ensureIntent records the pending operation before the backend is called: from here on the
+// ensureOperation records the pending operation before the backend is called: from here on the
 // claim cannot be deleted without a cleanup of its storage.
-func (r *Provisioner) ensureIntent(ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend) error {
+func (r *Provisioner) ensureOperation(ctx context.Context, scope *step.Scope, object *stowagev1alpha1.StorageBackend) error {
 	claim := scope.Claim
 	before := claim.DeepCopy()
 	text, err := json.Marshal(provisioned.Intent{
-		Backend: object.Name, Node: NameOf(scope.Wish.Node), Topologies: scope.Class.AllowedTopologies, Attempt: provisioned.AttemptOf(claim),
+		Backend: object.Name, Node: NameOf(scope.Request.Node), Topologies: scope.Class.AllowedTopologies, Attempt: provisioned.AttemptOf(claim),
 	})
 	if err != nil {
-		return fmt.Errorf("writing the intent of claim %s/%s: %w", claim.Namespace, claim.Name, err)
+		return fmt.Errorf("recording the pending operation of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
 	changed := controllerutil.AddFinalizer(claim, stowagev1alpha1.ProvisioningFinalizer)
 	if claim.Annotations[stowagev1alpha1.ProvisioningAnnotation] != string(text) {
@@ -84,11 +59,11 @@ func (r *Provisioner) ensureIntent(ctx context.Context, scope *step.Scope, objec
 	if changed = setProvisioner(claim, scope.Class) || changed; !changed {
 		return nil
 	}
-	err = r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err = r.client.Patch(ctx, claim, patch.Fenced(before))
 	if err != nil {
-		return fmt.Errorf("writing the intent of claim %s/%s: %w", claim.Namespace, claim.Name, err)
+		return fmt.Errorf("recording the pending operation of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
-	return r.binder.TellUnfit(ctx, scope, true)
+	return r.binder.ReportUnfit(ctx, scope, true)
 }
 
 // SettleProvisioning ends a pending operation. If a PersistentVolume records the storage,
@@ -111,7 +86,7 @@ func (r *Provisioner) SettleProvisioning(ctx context.Context, scope *step.Scope)
 }
 
 func (r *Provisioner) undo(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*step.Wait, error) {
-	name, err := r.intendedBackend(ctx, claim)
+	name, err := r.backendOfOperation(ctx, claim)
 	if err != nil {
 		return waitForCleanup(err), nil
 	}
@@ -133,13 +108,13 @@ func (r *Provisioner) undo(ctx context.Context, claim *corev1.PersistentVolumeCl
 // outcome may still take effect after a deletion that found nothing. So the call is repeated
 // until its outcome is known, and then undone.
 func (r *Provisioner) deleteUnrecorded(ctx context.Context, claim *corev1.PersistentVolumeClaim, opened backend.Backend) error {
-	noted, err := provisioned.IntentOf(claim)
-	if err != nil || !noted.Undoing {
-		if err := r.makeFinal(ctx, claim, noted, opened); err != nil {
+	operation, err := provisioned.IntentOf(claim)
+	if err != nil || !operation.Undoing {
+		if err := r.makeFinal(ctx, claim, operation, opened); err != nil {
 			return err
 		}
-		noted.Undoing = true
-		if err := r.writeIntent(ctx, claim, noted); err != nil {
+		operation.Undoing = true
+		if err := r.writeOperation(ctx, claim, operation); err != nil {
 			return err
 		}
 	}
@@ -148,19 +123,19 @@ func (r *Provisioner) deleteUnrecorded(ctx context.Context, claim *corev1.Persis
 
 // makeFinal repeats the call that may have been made for a claim until nothing of it is in
 // flight any more.
-func (r *Provisioner) makeFinal(ctx context.Context, claim *corev1.PersistentVolumeClaim, noted provisioned.Intent, opened backend.Backend) error {
+func (r *Provisioner) makeFinal(ctx context.Context, claim *corev1.PersistentVolumeClaim, operation provisioned.Intent, opened backend.Backend) error {
 	current, err := r.isCurrent(ctx, claim)
 	switch {
 	case err != nil:
 		return err
 	case !current:
-		return backend.InProgress.Errorf("the claim was changed meanwhile: it is looked at again")
+		return backend.InProgress.Errorf("the claim was changed meanwhile: it is read again")
 	}
 	request := RequestFrom(claim)
-	request.Unwanted, request.Topologies = true, noted.Topologies
-	if noted.Node != "" {
+	request.Unwanted, request.Topologies = true, operation.Topologies
+	if operation.Node != "" {
 		node := &corev1.Node{}
-		if err := r.client.Get(ctx, client.ObjectKey{Name: noted.Node}, node); err == nil {
+		if err := r.client.Get(ctx, client.ObjectKey{Name: operation.Node}, node); err == nil {
 			request.Node = node
 		}
 	}
@@ -172,19 +147,19 @@ func (r *Provisioner) makeFinal(ctx context.Context, claim *corev1.PersistentVol
 	return nil
 }
 
-// writeIntent updates the annotation of a claim with a pending operation, if it differs.
-func (r *Provisioner) writeIntent(ctx context.Context, claim *corev1.PersistentVolumeClaim, noted provisioned.Intent) error {
-	text, err := json.Marshal(noted)
+// writeOperation updates the annotation of a claim with a pending operation, if it differs.
+func (r *Provisioner) writeOperation(ctx context.Context, claim *corev1.PersistentVolumeClaim, operation provisioned.Intent) error {
+	text, err := json.Marshal(operation)
 	if err != nil {
-		return fmt.Errorf("writing the intent of claim %s/%s: %w", claim.Namespace, claim.Name, err)
+		return fmt.Errorf("recording the pending operation of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
 	if claim.Annotations[stowagev1alpha1.ProvisioningAnnotation] == string(text) {
 		return nil
 	}
 	before := claim.DeepCopy()
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, stowagev1alpha1.ProvisioningAnnotation, string(text))
-	err = r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	return wrap.Error(err, "writing the intent of claim %s/%s", claim.Namespace, claim.Name)
+	err = r.client.Patch(ctx, claim, patch.Fenced(before))
+	return wrap.Error(err, "recording the pending operation of claim %s/%s", claim.Namespace, claim.Name)
 }
 
 // startOver undoes a pending operation, so that the claim can get another volume.
@@ -195,12 +170,12 @@ func (r *Provisioner) startOver(ctx context.Context, claim *corev1.PersistentVol
 	return nil, r.beginAnew(ctx, claim)
 }
 
-// intendedBackend returns the backend that the annotation names or, if a person removed the
+// backendOfOperation returns the backend that the annotation names or, if a person removed the
 // annotation, the one that the claim's class names.
-func (r *Provisioner) intendedBackend(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
-	noted, err := provisioned.IntentOf(claim)
-	if err == nil && noted.Backend != "" {
-		return noted.Backend, nil
+func (r *Provisioner) backendOfOperation(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
+	operation, err := provisioned.IntentOf(claim)
+	if err == nil && operation.Backend != "" {
+		return operation.Backend, nil
 	}
 	class := &storagev1.StorageClass{}
 	if missing := r.client.Get(ctx, client.ObjectKey{Name: storageclass.Of(claim)}, class); missing != nil {
@@ -223,7 +198,7 @@ func (r *Provisioner) RemoveFinalizers(ctx context.Context, scope *step.Scope) (
 	if !changed {
 		return nil, nil
 	}
-	err := r.client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Patch(ctx, claim, patch.Fenced(before))
 	return nil, wrap.Error(client.IgnoreNotFound(err), "removing the finalizers of claim %s/%s", claim.Namespace, claim.Name)
 }
 
@@ -236,10 +211,19 @@ func waitForCleanup(err error) *step.Wait {
 	return waiting
 }
 
-// NameOf returns the name of a node, or "" for nil.
-func NameOf(node *corev1.Node) string {
-	if node == nil {
-		return ""
+// findRecorded looks, live, for the PersistentVolume that was created for the claim before.
+// One that is being deleted cannot be bound any more.
+func (r *Provisioner) findRecorded(ctx context.Context, scope *step.Scope) (*step.Wait, error) {
+	recorded := &corev1.PersistentVolume{}
+	err := r.live.Get(ctx, client.ObjectKey{Name: provisioned.VolumeID(scope.Claim)}, recorded)
+	switch {
+	case err != nil:
+		return nil, wrap.Error(client.IgnoreNotFound(err), "reading volume %s", provisioned.VolumeID(scope.Claim))
+	case !recorded.DeletionTimestamp.IsZero():
+		// Its storage is removed with that PersistentVolume.
+		return waitForOldVolume(recorded, scope.Claim), r.beginAnew(ctx, scope.Claim)
+	case binder.TiedTo(recorded, scope.Claim):
+		scope.Volume = recorded
 	}
-	return node.Name
+	return nil, nil
 }

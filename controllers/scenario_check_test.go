@@ -13,11 +13,10 @@ import (
 	"github.com/stowage-dev/stowage/internal/uses"
 )
 
-// check looks at a cluster at rest: who has what, and whether anybody waits in
-// vain.
-func (s *story) check(t *rapid.T) {
+// check checks a cluster at rest: which claim has which volume, and that no claim waits in vain.
+func (s *scenario) check(t *rapid.T) {
 	claims, volumes := s.claimsThere(), s.volumesThere()
-	takenBy := map[string]string{}
+	boundBy := map[string]string{}
 	for _, claim := range claims {
 		switch {
 		case !claim.DeletionTimestamp.IsZero():
@@ -28,10 +27,10 @@ func (s *story) check(t *rapid.T) {
 			continue
 		}
 		s.checkBound(t, claim, volumes)
-		if other := takenBy[claim.Spec.VolumeName]; other != "" {
+		if other := boundBy[claim.Spec.VolumeName]; other != "" {
 			t.Fatalf("claims %s and %s share volume %s", other, claim.Name, claim.Spec.VolumeName)
 		}
-		takenBy[claim.Spec.VolumeName] = claim.Name
+		boundBy[claim.Spec.VolumeName] = claim.Name
 	}
 	for _, pv := range volumes {
 		s.checkVolume(t, pv, claims)
@@ -41,7 +40,7 @@ func (s *story) check(t *rapid.T) {
 
 // checkBound expects a bound claim and its volume to be tied to each other, and to
 // be so for good.
-func (s *story) checkBound(t *rapid.T, claim *corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolume) {
+func (s *scenario) checkBound(t *rapid.T, claim *corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolume) {
 	at := slices.IndexFunc(volumes, func(pv *corev1.PersistentVolume) bool { return pv.Name == claim.Spec.VolumeName })
 	if at < 0 {
 		t.Fatalf("the volume %s of claim %s is gone", claim.Spec.VolumeName, claim.Name)
@@ -61,68 +60,68 @@ func (s *story) checkBound(t *rapid.T, claim *corev1.PersistentVolumeClaim, volu
 }
 
 // checkWaiting expects that nothing that the claim could have is kept from it.
-func (s *story) checkWaiting(t *rapid.T, claim *corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolume) {
+func (s *scenario) checkWaiting(t *rapid.T, claim *corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolume) {
 	if claim.Status.Phase != corev1.ClaimPending {
 		t.Fatalf("claim %s is %s, and waits", claim.Name, claim.Status.Phase)
 	}
 	if s.bound[claim.UID] != "" {
 		t.Fatalf("claim %s was bound, and waits", claim.Name)
 	}
-	wish, placed := s.wishOf(claim)
+	request, placed := s.requestOf(claim)
 	if placed && claim.Spec.Selector == nil && claim.Spec.VolumeName == "" && s.class(storageclass.Of(claim)) != nil {
 		t.Fatalf("no volume is made for claim %s of class %s: %+v", claim.Name, storageclass.Of(claim), claim.Status.Conditions)
 	}
 	for _, pv := range volumes {
-		if s.couldHave(pv, wish) {
+		if s.couldHave(pv, request) {
 			t.Fatalf("claim %s waits, and volume %s fits it: %+v", claim.Name, pv.Name, claim.Status.Conditions)
 		}
 	}
 }
 
-// couldHave tells whether a volume fits a wish, and is kept for nobody else.
-func (s *story) couldHave(pv *corev1.PersistentVolume, wish binder.Wish) bool {
-	if name := wish.Claim.Spec.VolumeName; name != "" && name != pv.Name {
+// couldHave reports whether a volume fits a request, and is reserved for no other claim.
+func (s *scenario) couldHave(pv *corev1.PersistentVolume, request binder.ClaimRequest) bool {
+	if name := request.Claim.Spec.VolumeName; name != "" && name != pv.Name {
 		return false
 	}
-	if wish.Delayed && !binder.ReservedFor(pv, wish.Claim) {
+	if request.Delayed && !binder.ReservedFor(pv, request.Claim) {
 		return false
 	}
 	for _, other := range s.claimsThere() {
-		if other.UID != wish.Claim.UID && other.Spec.VolumeName == pv.Name {
+		if other.UID != request.Claim.UID && other.Spec.VolumeName == pv.Name {
 			return false
 		}
 	}
-	return binder.Fit(pv, wish) == binder.Fits
+	return binder.Fit(pv, request) == binder.Fits
 }
 
-// wishOf is what a claim asks for, and whether its place is known: of several pods
-// anyone may have been asked.
-func (s *story) wishOf(claim *corev1.PersistentVolumeClaim) (wish binder.Wish, placed bool) {
-	wish = binder.Wish{Claim: claim}
+// requestOf returns a claim's request, and whether its node is known: with several pods, any of
+// them may have decided.
+func (s *scenario) requestOf(claim *corev1.PersistentVolumeClaim) (request binder.ClaimRequest, placed bool) {
+	request = binder.ClaimRequest{Claim: claim}
 	if !storageclass.WaitsForConsumer(s.class(storageclass.Of(claim))) {
-		return wish, true
+		return request, true
 	}
-	wish.Delayed = true
+	request.Delayed = true
 	for _, object := range s.all(&corev1.PodList{}) {
 		pod := object.(*corev1.Pod)
 		placed = placed || pod.Spec.NodeName != "" && slices.Contains(index.ClaimsOf(pod), claim.Name)
 	}
-	return wish, placed
+	return request, placed
 }
 
 // checkUsed expects a reason for which a deleted claim is still there.
-func (s *story) checkUsed(t *rapid.T, claim *corev1.PersistentVolumeClaim) {
+func (s *scenario) checkUsed(t *rapid.T, claim *corev1.PersistentVolumeClaim) {
 	for _, object := range s.all(&corev1.PodList{}) {
 		if uses.Of(claim)(*object.(*corev1.Pod)) {
 			return
 		}
 	}
-	t.Fatalf("claim %s is deleted and nobody uses it, and it is still there: %v", claim.Name, claim.Finalizers)
+	t.Fatalf("claim %s is deleted and unused, and it is still there: %v", claim.Name, claim.Finalizers)
 }
 
 // checkVolume expects the phase that the volume and its claim call for, and that
 // none is deleted under a claim.
-func (s *story) checkVolume(t *rapid.T, pv *corev1.PersistentVolume, claims []*corev1.PersistentVolumeClaim) {
+func (s *scenario) checkVolume(t *rapid.T, pv *corev1.PersistentVolume, claims []*corev1.PersistentVolumeClaim) {
 	at := slices.IndexFunc(claims, func(claim *corev1.PersistentVolumeClaim) bool { return binder.TiedTo(pv, claim) })
 	want := []corev1.PersistentVolumePhase{corev1.VolumeAvailable}
 	switch {
@@ -138,12 +137,12 @@ func (s *story) checkVolume(t *rapid.T, pv *corev1.PersistentVolume, claims []*c
 	case !slices.Contains(want, pv.Status.Phase):
 		t.Fatalf("volume %s is %s, with the claimRef %+v", pv.Name, pv.Status.Phase, pv.Spec.ClaimRef)
 	case !pv.DeletionTimestamp.IsZero() && pv.Status.Phase != corev1.VolumeBound:
-		t.Fatalf("volume %s is deleted and nobody's, and it is still there: %v", pv.Name, pv.Finalizers)
+		t.Fatalf("volume %s is deleted and unclaimed, and it is still there: %v", pv.Name, pv.Finalizers)
 	}
 }
 
 // checkStorage expects that all storage is some volume's.
-func (s *story) checkStorage(t *rapid.T, volumes []*corev1.PersistentVolume) {
+func (s *scenario) checkStorage(t *rapid.T, volumes []*corev1.PersistentVolume) {
 	expected := 0
 	recorded := map[string]bool{}
 	for _, pv := range volumes {
@@ -162,6 +161,6 @@ func (s *story) checkStorage(t *rapid.T, volumes []*corev1.PersistentVolume) {
 		}
 	}
 	if s.storage.Len() != expected {
-		t.Fatalf("there are %d pieces of storage, and %d that somebody knows of", s.storage.Len(), expected)
+		t.Fatalf("there are %d pieces of storage, and %d that are recorded", s.storage.Len(), expected)
 	}
 }

@@ -1,4 +1,4 @@
-package controllers
+package provisioned_test
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/storage/volume"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/provisioned"
@@ -16,6 +17,11 @@ func TestAVolumeWasMadeForAClaim(t *testing.T) {
 	at := func(second int64) metav1.Time { return metav1.NewTime(time.Unix(second, 0)) }
 	created := func(second int64) func(*corev1.PersistentVolume) {
 		return func(pv *corev1.PersistentVolume) { pv.CreationTimestamp = at(second) }
+	}
+	madeBy := func(driver string) func(*corev1.PersistentVolume) {
+		return func(pv *corev1.PersistentVolume) {
+			metav1.SetMetaDataAnnotation(&pv.ObjectMeta, volume.AnnDynamicallyProvisioned, driver)
+		}
 	}
 	claim := Claim(ClaimUID("a"), func(claim *corev1.PersistentVolumeClaim) { claim.CreationTimestamp = at(100) })
 
@@ -33,7 +39,7 @@ func TestAVolumeWasMadeForAClaim(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := provisioned.MadeFor(test.volume, claim); got != test.want {
-				t.Errorf("it is told %v", got)
+				t.Errorf("it reports %t", got)
 			}
 		})
 	}

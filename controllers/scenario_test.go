@@ -20,9 +20,9 @@ import (
 	. "github.com/stowage-dev/stowage/test/harness/fixture"
 )
 
-// story is a world in which things happen as they are drawn: people change what
-// they like, reconcilers run in between, writes get lost, managers restart.
-type story struct {
+// scenario is a world with random events: users change objects, reconcilers run in between,
+// writes get lost, managers restart.
+type scenario struct {
 	*world
 	cluster *memory
 	// bound are the volumes of all claims that were seen bound, by the claims' UIDs.
@@ -31,10 +31,10 @@ type story struct {
 	retained map[string]bool
 }
 
-// newStory begins with two backends, one of which waits for consumers, and nodes.
-func newStory() *story {
+// newScenario begins with two backends, one of which waits for consumers, and nodes.
+func newScenario() *scenario {
 	cluster := newMemory()
-	s := &story{world: newWorldIn(cluster), cluster: cluster, bound: map[types.UID]types.UID{}, retained: map[string]bool{}}
+	s := &scenario{world: newWorldIn(cluster), cluster: cluster, bound: map[types.UID]types.UID{}, retained: map[string]bool{}}
 	s.create(Node("node-1"), Node("node-2"), LocalBackend("disks"), LocalBackend("later", waitingForConsumer))
 	s.comeToRest()
 	return s
@@ -45,7 +45,7 @@ func newStory() *story {
 func TestBindingComesToRestWhateverHappens(t *testing.T) {
 	RegisterFailHandler(func(message string, _ ...int) { panic(message) })
 	rapid.Check(t, func(t *rapid.T) {
-		s := newStory()
+		s := newScenario()
 		t.Repeat(map[string]func(*rapid.T){
 			"create claim":     s.createClaim,
 			"delete claim":     s.deleteClaim,
@@ -66,7 +66,7 @@ func TestBindingComesToRestWhateverHappens(t *testing.T) {
 	})
 }
 
-func (s *story) createClaim(t *rapid.T) {
+func (s *scenario) createClaim(t *rapid.T) {
 	claim := Claim(ClaimNamed(drawName(t, "claim")), Asking(drawSize(t)))
 	switch class := drawClass(t); class {
 	case "unset":
@@ -83,7 +83,7 @@ func (s *story) createClaim(t *rapid.T) {
 	s.createUnlessThere(t, claim)
 }
 
-func (s *story) createVolume(t *rapid.T) {
+func (s *scenario) createVolume(t *rapid.T) {
 	pv := Volume(drawName(t, "volume"), Holding(drawSize(t)), OfClass(drawOne(t, "class", "", "", "disks", "later")))
 	switch rapid.IntRange(0, 7).Draw(t, "is") {
 	case 0, 1:
@@ -98,35 +98,35 @@ func (s *story) createVolume(t *rapid.T) {
 	s.createUnlessThere(t, pv)
 }
 
-func (s *story) createPod(t *rapid.T) {
+func (s *scenario) createPod(t *rapid.T) {
 	s.createUnlessThere(t, Pod(drawName(t, "pod"), drawOne(t, "node", "", "node-1", "node-2"), drawName(t, "claim")))
 }
 
-func (s *story) createUnlessThere(t *rapid.T, object client.Object) {
+func (s *scenario) createUnlessThere(t *rapid.T, object client.Object) {
 	if !s.gone(object.DeepCopyObject().(client.Object)) {
 		t.Skip("it is there")
 	}
 	s.create(object)
 }
 
-func (s *story) deleteClaim(t *rapid.T) {
+func (s *scenario) deleteClaim(t *rapid.T) {
 	s.delete(s.drawObject(t, &corev1.PersistentVolumeClaimList{}))
 }
 
-func (s *story) deletePod(t *rapid.T) { s.delete(s.drawObject(t, &corev1.PodList{})) }
+func (s *scenario) deletePod(t *rapid.T) { s.delete(s.drawObject(t, &corev1.PodList{})) }
 
-func (s *story) deleteVolume(t *rapid.T) { s.delete(s.drawVolume(t)) }
+func (s *scenario) deleteVolume(t *rapid.T) { s.delete(s.drawVolume(t)) }
 
-// freeVolume takes the claim off a volume, as people do it to give a released
-// volume to others, and by mistake.
-func (s *story) freeVolume(t *rapid.T) {
+// freeVolume removes the claimRef of a volume, as users do to free a released volume, or by
+// mistake.
+func (s *scenario) freeVolume(t *rapid.T) {
 	update(s.world, s.drawVolume(t), func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil })
 }
 
 // reserveVolume keeps a volume for a claim that may not be there, by name and
 // maybe by UID. One that a claim has is not taken from it: that claim would be Lost,
 // and rightly so.
-func (s *story) reserveVolume(t *rapid.T) {
+func (s *scenario) reserveVolume(t *rapid.T) {
 	pv := s.drawVolume(t)
 	claim := Claim(ClaimNamed(drawName(t, "claim")))
 	for _, other := range s.claimsThere() {
@@ -143,11 +143,11 @@ func (s *story) reserveVolume(t *rapid.T) {
 	})
 }
 
-func (s *story) labelVolume(t *rapid.T) {
+func (s *scenario) labelVolume(t *rapid.T) {
 	update(s.world, s.drawVolume(t), Labelled("disk", drawOne(t, "disk", "ssd", "hdd")))
 }
 
-func (s *story) changePolicy(t *rapid.T) {
+func (s *scenario) changePolicy(t *rapid.T) {
 	policy := drawOne(t, "policy", corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain)
 	pv := s.drawVolume(t)
 	update(s.world, pv, Reclaimed(policy))
@@ -157,7 +157,7 @@ func (s *story) changePolicy(t *rapid.T) {
 }
 
 // chooseDefault makes one class the default, or none.
-func (s *story) chooseDefault(t *rapid.T) {
+func (s *scenario) chooseDefault(t *rapid.T) {
 	chosen := drawOne(t, "default", "", "disks", "later")
 	for _, name := range []string{"disks", "later"} {
 		update(s.world, LocalBackend(name), func(object *stowagev1alpha1.StorageBackend) {
@@ -166,14 +166,14 @@ func (s *story) chooseDefault(t *rapid.T) {
 	}
 }
 
-func (s *story) failStorage(t *rapid.T) {
+func (s *scenario) failStorage(t *rapid.T) {
 	s.storage.FailNext(drawOne(t, "failure",
 		backend.Unavailable.Errorf("away"), backend.InProgress.Errorf("at work"), backend.Exhausted.Errorf("full"), errInjected))
 }
 
 // run has all reconcilers run once, with some of their writes lost or not answered,
 // and maybe a restart after it.
-func (s *story) run(t *rapid.T) {
+func (s *scenario) run(t *rapid.T) {
 	s.faults = map[int]fault{}
 	for range rapid.IntRange(0, 2).Draw(t, "faults") {
 		number := s.written + rapid.IntRange(0, 9).Draw(t, "write")
@@ -188,7 +188,7 @@ func (s *story) run(t *rapid.T) {
 
 // settleAndCheck lets the cluster come to rest and looks at all that is in it. A
 // manager that starts then finds nothing to do.
-func (s *story) settleAndCheck(t *rapid.T) {
+func (s *scenario) settleAndCheck(t *rapid.T) {
 	s.comeToRest()
 	s.check(t)
 	s.restart()
@@ -201,7 +201,7 @@ func (s *story) settleAndCheck(t *rapid.T) {
 
 // comeToRest is settle that ends when nothing is written any more, whatever is
 // tried and refused.
-func (s *story) comeToRest() {
+func (s *scenario) comeToRest() {
 	for s.storage.Delete(context.Background(), "nothing") != nil {
 		// The storage fails no more.
 		continue
@@ -218,7 +218,7 @@ func (s *story) comeToRest() {
 	panic("the cluster did not come to rest")
 }
 
-func (s *story) claimsThere() []*corev1.PersistentVolumeClaim {
+func (s *scenario) claimsThere() []*corev1.PersistentVolumeClaim {
 	var claims []*corev1.PersistentVolumeClaim
 	for _, object := range s.all(&corev1.PersistentVolumeClaimList{}) {
 		claims = append(claims, object.(*corev1.PersistentVolumeClaim))
@@ -226,7 +226,7 @@ func (s *story) claimsThere() []*corev1.PersistentVolumeClaim {
 	return claims
 }
 
-func (s *story) volumesThere() []*corev1.PersistentVolume {
+func (s *scenario) volumesThere() []*corev1.PersistentVolume {
 	var volumes []*corev1.PersistentVolume
 	for _, object := range s.all(&corev1.PersistentVolumeList{}) {
 		volumes = append(volumes, object.(*corev1.PersistentVolume))
@@ -234,11 +234,11 @@ func (s *story) volumesThere() []*corev1.PersistentVolume {
 	return volumes
 }
 
-func (s *story) drawVolume(t *rapid.T) *corev1.PersistentVolume {
+func (s *scenario) drawVolume(t *rapid.T) *corev1.PersistentVolume {
 	return s.drawObject(t, &corev1.PersistentVolumeList{}).(*corev1.PersistentVolume)
 }
 
-func (s *story) drawObject(t *rapid.T, list client.ObjectList) client.Object {
+func (s *scenario) drawObject(t *rapid.T, list client.ObjectList) client.Object {
 	objects := s.all(list)
 	if len(objects) == 0 {
 		t.Skip("there is none")
@@ -250,7 +250,7 @@ func (s *story) drawObject(t *rapid.T, list client.ObjectList) client.Object {
 	return byName[drawOne(t, "object", slices.Sorted(maps.Keys(byName))...)]
 }
 
-func (s *story) class(name string) *storagev1.StorageClass {
+func (s *scenario) class(name string) *storagev1.StorageClass {
 	class := &storagev1.StorageClass{}
 	if s.direct.Get(context.Background(), client.ObjectKey{Name: name}, class) != nil {
 		return nil

@@ -49,7 +49,7 @@ func whyNotOnNode(pv *corev1.PersistentVolume) string {
 		return "the volume isn't a directory"
 	case labelOfNode(pv) == nodeLabel{}:
 		return fmt.Sprintf("spec.nodeAffinity doesn't tie the volume to one node, by one value of the label %s or %s, "+
-			"and nobody knows on which node its data is", nodeLabels[0], nodeLabels[1])
+			"so the node with its data is not known", nodeLabels[0], nodeLabels[1])
 	default:
 		return ""
 	}
@@ -84,7 +84,7 @@ func (r *Recycler) nodeOf(ctx context.Context, pv *corev1.PersistentVolume) (str
 	case 1:
 		return nodes.Items[0].Name, nil
 	default:
-		return "", backend.Invalid.Errorf("%d nodes have the label %s=%s, to which the volume is tied, and nobody knows which has its data",
+		return "", backend.Invalid.Errorf("%d nodes have the label %s=%s, to which the volume is tied, and which of them has its data is not known",
 			len(nodes.Items), label.key, label.value)
 	}
 }

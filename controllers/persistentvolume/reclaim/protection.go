@@ -1,0 +1,89 @@
+package reclaim
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/storage/volume"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/index"
+	"github.com/stowage-dev/stowage/internal/patch"
+	"github.com/stowage-dev/stowage/internal/provisioned"
+	"github.com/stowage-dev/stowage/internal/uses"
+)
+
+// EnsureProtected adds the finalizer to a volume that was created while the admission plug-in
+// was off.
+func (r *Reclaimer) EnsureProtected(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+	if !pv.DeletionTimestamp.IsZero() || controllerutil.ContainsFinalizer(pv, uses.VolumeProtection) {
+		return false, ctrl.Result{}, nil
+	}
+	before := pv.DeepCopy()
+	controllerutil.AddFinalizer(pv, uses.VolumeProtection)
+	return false, ctrl.Result{}, patch.Volume(ctx, r.client, before, pv, "protecting")
+}
+
+// RemoveProtection removes the protection of a deleted volume without a bound claim. If a
+// person removed the claimRef, the bound claim is about to tie the volume again. For a volume
+// that is yet to be reclaimed, the last write removes both finalizers.
+func (r *Reclaimer) RemoveProtection(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+	if pv.DeletionTimestamp.IsZero() || pv.Status.Phase == corev1.VolumeBound || controllerutil.ContainsFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) ||
+		!slices.ContainsFunc(pv.Finalizers, isProtection) {
+		return false, ctrl.Result{}, nil
+	}
+	if !uses.WasClaimed(pv) {
+		used, err := uses.UsedByClaim(ctx, r.client, pv, client.MatchingFields{index.ClaimsByVolume: pv.Name})
+		if used || err != nil {
+			return true, ctrl.Result{}, err
+		}
+	}
+	before := pv.DeepCopy()
+	pv.Finalizers = slices.DeleteFunc(pv.Finalizers, isProtection)
+	if err := patch.Volume(ctx, r.client, before, pv, "ending the protection of"); err != nil {
+		return false, ctrl.Result{}, err
+	}
+	if controllerutil.ContainsFinalizer(before, volume.PVDeletionInTreeProtectionFinalizer) && provisioned.MayDelete(pv) {
+		r.events.Eventf(pv, nil, corev1.EventTypeWarning, "VolumeFailedDelete", "Delete",
+			"volume %s goes, and its storage is still there: nothing in this cluster can remove it, so remove it by hand", pv.Name)
+	}
+	return false, ctrl.Result{}, nil
+}
+
+// isProtection reports whether a finalizer only keeps a volume until no claim is bound to it.
+// The finalizer of in-tree deleters would keep a volume for ever: kube-controller-manager has
+// no such deleter any more.
+func isProtection(finalizer string) bool {
+	return finalizer == uses.VolumeProtection || finalizer == volume.PVDeletionInTreeProtectionFinalizer
+}
+
+// EnsureReclaimable adds the finalizer to a volume that one of Stowage's drivers made and that
+// lost it, as in a restored backup. Without it nothing would remove its storage.
+func (r *Reclaimer) EnsureReclaimable(ctx context.Context, pv *corev1.PersistentVolume) (bool, ctrl.Result, error) {
+	if !pv.DeletionTimestamp.IsZero() || !provisioned.Here(pv) || !backend.IsOurs(pv.Spec.CSI.Driver) ||
+		controllerutil.ContainsFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
+		return false, ctrl.Result{}, nil
+	}
+	before := pv.DeepCopy()
+	controllerutil.AddFinalizer(pv, stowagev1alpha1.ReclaimFinalizer)
+	return false, ctrl.Result{}, patch.Volume(ctx, r.client, before, pv, "keeping")
+}
+
+// release removes the reclaim finalizer of a volume without a claim, and that of its protection
+// with it: the last write.
+func (r *Reclaimer) release(ctx context.Context, pv *corev1.PersistentVolume) error {
+	before := pv.DeepCopy()
+	if !controllerutil.RemoveFinalizer(pv, stowagev1alpha1.ReclaimFinalizer) {
+		return nil
+	}
+	if r.scope == reconciler.ClusterScope && pv.Status.Phase != corev1.VolumeBound {
+		controllerutil.RemoveFinalizer(pv, uses.VolumeProtection)
+	}
+	return patch.Volume(ctx, r.client, before, pv, "releasing")
+}

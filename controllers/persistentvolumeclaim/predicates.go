@@ -1,0 +1,73 @@
+package persistentvolumeclaim
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/storage/volume"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/internal/bindable"
+	"github.com/stowage-dev/stowage/internal/provisioned"
+	"github.com/stowage-dev/stowage/internal/uses"
+	"github.com/stowage-dev/stowage/internal/wake"
+)
+
+// onlyUsableBackends also passes backends that become Ready: claims that failed meanwhile must
+// not wait for their next retry.
+func onlyUsableBackends() builder.WatchesOption {
+	return builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool { return !isUsable(e.ObjectOld) && isUsable(e.ObjectNew) },
+	}))
+}
+
+func isUsable(object client.Object) bool {
+	return meta.IsStatusConditionTrue(object.(*stowagev1alpha1.StorageBackend).Status.Conditions, stowagev1alpha1.ReadyCondition)
+}
+
+// onlyNewNodes passes nodes that are created or have changed labels: their heartbeats help no
+// claim.
+func onlyNewNodes() builder.WatchesOption {
+	return builder.WithPredicates(predicate.LabelChangedPredicate{}, predicate.Funcs{
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	})
+}
+
+// saysMore reports whether a claim changed in more than its conditions. If its own conditions
+// woke it, its reconciler would call a failing backend again and again, without backoff. A
+// resync, in which nothing differs, passes, and so does the removal of the condition.
+func saysMore(before, after *corev1.PersistentVolumeClaim) bool {
+	return before.ResourceVersion == after.ResourceVersion || bindable.Reason(after) == "" ||
+		!equality.Semantic.DeepEqual(before.Spec, after.Spec) ||
+		!equality.Semantic.DeepEqual(withoutConditions(before.Status), withoutConditions(after.Status)) ||
+		!equality.Semantic.DeepEqual(wake.WithoutVersion(before.ObjectMeta), wake.WithoutVersion(after.ObjectMeta))
+}
+
+// begins reports whether a claim changed only because provisioning began: the reconcile that
+// wrote this continues without an event.
+func begins(before, after *corev1.PersistentVolumeClaim) bool {
+	return !provisioned.HasIntent(before) && provisioned.HasIntent(after) && after.DeletionTimestamp.IsZero() &&
+		equality.Semantic.DeepEqual(before.Spec, after.Spec) && equality.Semantic.DeepEqual(before.Status, after.Status) &&
+		equality.Semantic.DeepEqual(withoutIntent(before), withoutIntent(after))
+}
+
+// withoutIntent returns a claim's metadata without what is written when provisioning begins.
+func withoutIntent(claim *corev1.PersistentVolumeClaim) metav1.ObjectMeta {
+	stripped := claim.DeepCopy()
+	provisioned.ClearIntent(stripped)
+	controllerutil.RemoveFinalizer(stripped, uses.ClaimProtection)
+	delete(stripped.Annotations, volume.AnnStorageProvisioner)
+	delete(stripped.Annotations, volume.AnnBetaStorageProvisioner)
+	return wake.WithoutVersion(stripped.ObjectMeta)
+}
+
+func withoutConditions(status corev1.PersistentVolumeClaimStatus) corev1.PersistentVolumeClaimStatus {
+	status.Conditions = nil
+	return status
+}

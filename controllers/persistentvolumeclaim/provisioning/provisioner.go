@@ -1,0 +1,51 @@
+package provisioning
+
+import (
+	"time"
+
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/binding"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/protection"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
+	"github.com/stowage-dev/stowage/controllers/reconciler"
+	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/liveread"
+)
+
+// Provisioner provisions volumes from backends, and removes storage of claims that do not need
+// it any more.
+type Provisioner struct {
+	client client.Client
+	live   client.Reader
+	shared liveread.Reads
+	scope  reconciler.Scope
+	index  *binder.Index
+	open   step.Open
+	// untilRefresh returns the time until the claims of a class check again.
+	untilRefresh func(class string) time.Duration
+	binder       *binding.Binder
+	protector    *protection.Protector
+	events       events.EventRecorder
+}
+
+// Parts are the parts of a provisioner beside the dependencies of all reconcilers.
+type Parts struct {
+	// Index explains why no volume fits.
+	Index *binder.Index
+	// Open opens backends.
+	Open step.Open
+	// UntilRefresh returns the time until the claims of a class check again.
+	UntilRefresh func(class string) time.Duration
+	Binder       *binding.Binder
+	Protector    *protection.Protector
+}
+
+// New makes a provisioner.
+func New(deps reconciler.Dependencies, parts Parts) *Provisioner {
+	return &Provisioner{
+		client: deps.Client, live: deps.Live, shared: deps.Reads, scope: deps.Scope, index: parts.Index, open: parts.Open,
+		untilRefresh: parts.UntilRefresh, binder: parts.Binder, protector: parts.Protector, events: deps.Events,
+	}
+}

@@ -1,0 +1,120 @@
+package provisioning
+
+import (
+	"cmp"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/storage/volume"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
+	"github.com/stowage-dev/stowage/controllers/persistentvolumeclaim/step"
+	"github.com/stowage-dev/stowage/internal/attachintent"
+	"github.com/stowage-dev/stowage/internal/backend"
+	"github.com/stowage-dev/stowage/internal/binder"
+	"github.com/stowage-dev/stowage/internal/provisioned"
+)
+
+// RequestFrom returns a claim's request to a backend, without a node. For a clone or a restore
+// it has no details of the source.
+func RequestFrom(claim *corev1.PersistentVolumeClaim) backend.Request {
+	request := backend.Request{
+		ID:          provisioned.VolumeID(claim),
+		Claim:       stowagev1alpha1.ClaimReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
+		Labels:      claim.Labels,
+		Annotations: ownersAnnotations(claim),
+		Capacity:    claim.Spec.Resources.Requests[corev1.ResourceStorage],
+		VolumeMode:  ptr.Deref(claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem),
+		AccessModes: claim.Spec.AccessModes,
+	}
+	if provisioned.DataSource(claim) != nil {
+		request.Source = &backend.Source{}
+	}
+	return request
+}
+
+// ownersAnnotations returns the annotations that the claim's owner wrote. Those of controllers
+// must not reach a backend.
+func ownersAnnotations(claim *corev1.PersistentVolumeClaim) map[string]string {
+	kept := maps.Clone(claim.Annotations)
+	maps.DeleteFunc(kept, func(key, _ string) bool {
+		prefix, _, _ := strings.Cut(key, "/")
+		return prefix == stowagev1alpha1.GroupVersion.Group || strings.HasSuffix(prefix, "kubernetes.io")
+	})
+	return kept
+}
+
+// refuse returns why a claim is refused before any backend is called: nothing may be created
+// for it.
+func refuse(scope *step.Scope, object *stowagev1alpha1.StorageBackend) error {
+	claim := scope.Claim
+	switch {
+	case !object.DeletionTimestamp.IsZero():
+		return backend.Invalid.Errorf("StorageBackend %s is being deleted: use another class", object.Name)
+	case backend.DriverOf(object) != scope.Class.Provisioner:
+		return backend.Invalid.Errorf("StorageClass %s has the provisioner %s, but StorageBackend %s is served by %s",
+			scope.Class.Name, scope.Class.Provisioner, object.Name, backend.DriverOf(object))
+	case scope.Request.Node != nil && !backend.Allows(scope.Class.AllowedTopologies, scope.Request.Node):
+		return backend.WrongNode.Errorf("node %s is not within the allowedTopologies of StorageClass %s (%s): place the pod elsewhere, or use another class",
+			scope.Request.Node.Name, scope.Class.Name, backend.Mismatch(scope.Class.AllowedTopologies, scope.Request.Node))
+	case claim.Spec.Selector != nil:
+		return backend.Invalid.Errorf("a claim with a selector gets no volume made for it: remove the selector, or create a volume that it selects")
+	case ptr.Deref(claim.Spec.VolumeAttributesClassName, "") != "":
+		return backend.Invalid.Errorf("StorageBackend %s knows no volumeAttributesClass: create the claim without one", object.Name)
+	}
+	return nil
+}
+
+// NewVolume returns the PersistentVolume for storage that a backend made, tied to its claim.
+func NewVolume(scope *step.Scope, object *stowagev1alpha1.StorageBackend, request backend.Request, made *backend.Volume) *corev1.PersistentVolume {
+	claim, class := scope.Claim, scope.Class
+	driver := backend.DriverOf(object)
+	// A CSI source is immutable: what the deletion needs is safe there, even after class and
+	// claim are gone.
+	attributes := maps.Clone(made.Attributes)
+	if attributes == nil {
+		attributes = map[string]string{}
+	}
+	attributes[stowagev1alpha1.BackendAttribute] = object.Name
+	pv := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        request.ID,
+			Labels:      map[string]string{stowagev1alpha1.BackendLabel: object.Name},
+			Annotations: map[string]string{volume.AnnDynamicallyProvisioned: driver},
+		},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: made.Capacity},
+			AccessModes:                   claim.Spec.AccessModes,
+			VolumeMode:                    &request.VolumeMode,
+			StorageClassName:              class.Name,
+			PersistentVolumeReclaimPolicy: ptr.Deref(class.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete),
+			MountOptions:                  class.MountOptions,
+			NodeAffinity:                  cmp.Or(made.NodeAffinity, backend.AffinityTo(class.AllowedTopologies)),
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+				Driver:           driver,
+				VolumeHandle:     made.Handle,
+				VolumeAttributes: attributes,
+				FSType:           made.FSType,
+			}},
+		},
+	}
+	controllerutil.AddFinalizer(pv, stowagev1alpha1.ReclaimFinalizer)
+	if attachintent.NeedsAttach(pv) {
+		// Set from the start, the finalizer needs no write at the first attach.
+		controllerutil.AddFinalizer(pv, attachintent.Finalizer(driver))
+	}
+	binder.BindVolume(pv, claim)
+	return pv
+}
+
+// NameOf returns the name of a node, or "" for nil.
+func NameOf(node *corev1.Node) string {
+	if node == nil {
+		return ""
+	}
+	return node.Name
+}
