@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -17,27 +16,8 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount/filetree"
-	"github.com/stowage-dev/stowage/internal/mount/safepath"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
-
-// What can be wrong with a disk.
-var (
-	ErrForeignDisk  = errors.New("the folder isn't this backend's")
-	ErrPathTaken    = errors.New("the folder is another backend's, too")
-	ErrPathMissing  = errors.New("the folder isn't there")
-	ErrSymlink      = errors.New("the path leads through a symlink")
-	ErrNotDirectory = errors.New("the path leads through a file")
-	ErrReadOnly     = errors.New("the file system is read-only")
-	ErrNotWritable  = errors.New("the folder can't be written")
-)
-
-// Disks accepts the disks of a node, by a marker in the folder of a backend, and recognises
-// them.
-type Disks struct {
-	// Base is where the folders of all backends lie.
-	Base layout.Base
-}
 
 // Disk is a backend's folder on this node as a Store sees it.
 type Disk struct {
@@ -92,46 +72,6 @@ func prepareRemoval(folder *os.File) error {
 	return notWritable(err)
 }
 
-// openAccepted opens the folder of a disk that was accepted, and makes sure that it
-// is that disk's. What is done in the open folder is done on that disk.
-func (d Disks) openAccepted(path string, known *stowagev1alpha1.DiskIdentity) (*os.File, error) {
-	folder, err := d.OpenFolder(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %s is missing: mount the disk", layout.ErrNoDisk, path)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := CheckIdentity(folder, known); err != nil {
-		folder.Close()
-		return nil, err
-	}
-	return folder, nil
-}
-
-// CheckIdentity makes sure that an open folder is that of a disk that was accepted.
-func CheckIdentity(folder *os.File, known *stowagev1alpha1.DiskIdentity) error {
-	there, err := ReadMarker(folder)
-	switch {
-	case err != nil:
-		return err
-	case there == nil:
-		return fmt.Errorf("%w: %s doesn't bear the marker of disk %s: mount that disk there", layout.ErrNoDisk, folder.Name(), known.ID)
-	case there.ID != known.ID:
-		return fmt.Errorf("%w: at %s is disk %s, of backend %s, and not disk %s: mount that one", layout.ErrNoDisk,
-			folder.Name(), there.ID, there.Backend, known.ID)
-	case known.FileSystem == "":
-		return nil
-	}
-	// A copy of the files, the marker among them, is another disk.
-	fileSystem, err := fileSystemOf(folder)
-	if err == nil && fileSystem != known.FileSystem {
-		return fmt.Errorf("%w: %s bears the marker of disk %s, and lies on file system %q instead of %q: mount the disk that it was copied from",
-			layout.ErrNoDisk, folder.Name(), known.ID, fileSystem, known.FileSystem)
-	}
-	return err
-}
-
 // accept takes the disk that is there for the backend's own from now on.
 func (d Disks) accept(disk Disk, volumes layout.Lister) (*stowagev1alpha1.DiskIdentity, error) {
 	if disk.Known == nil && disk.Replaces != stowagev1alpha1.ReplacesUnknown {
@@ -183,41 +123,6 @@ func (d Disks) checkDiskIsNew(disk Disk, volumes layout.Lister) error {
 	return d.checkDiskIsThere(disk.Path, listed)
 }
 
-// OpenFolder opens a backend's folder, and says what is wrong with its path.
-func (d Disks) OpenFolder(path string) (*os.File, error) {
-	folder, err := d.Base.Open(path)
-	relative, outside := filepath.Rel(string(d.Base), path)
-	switch {
-	case errors.Is(err, safepath.ErrOutside) && outside == nil && filepath.IsLocal(relative):
-		return nil, fmt.Errorf("%w: %s: name the folder itself in another StorageBackend, or mount the disk there: links can be moved", ErrSymlink, path)
-	case errors.Is(err, unix.ENOTDIR):
-		return nil, fmt.Errorf("%w: %s: remove the file, or use another path", ErrNotDirectory, path)
-	default:
-		return folder, err
-	}
-}
-
-// ensureOwnFolder makes a backend's folder, in one that must be there: what is
-// missing above it may be a disk that isn't mounted.
-func (d Disks) ensureOwnFolder(path string) (*os.File, error) {
-	folder, err := d.OpenFolder(path)
-	if !errors.Is(err, os.ErrNotExist) {
-		return folder, err
-	}
-	parent, err := d.OpenFolder(filepath.Dir(path))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %s, which is to hold it, is missing: mount the disk, or create the folder", ErrPathMissing, filepath.Dir(path))
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer parent.Close()
-	if folder, err = ensureSubfolder(parent, filepath.Base(path)); err != nil {
-		return nil, notWritable(err)
-	}
-	return folder, nil
-}
-
 // checkWritable says whether volumes can be made in an open folder, as far as that
 // shows without writing.
 func checkWritable(folder *os.File) error {
@@ -229,18 +134,6 @@ func checkWritable(folder *os.File) error {
 		return fmt.Errorf("%w: %s: a kernel does that to a disk with errors, see its log; check the disk, and mount it writable", ErrReadOnly, folder.Name())
 	}
 	return nil
-}
-
-// notWritable tells why a write to a disk was refused.
-func notWritable(err error) error {
-	switch {
-	case errors.Is(err, unix.EROFS):
-		return fmt.Errorf("%w: mount it writable: %w", ErrReadOnly, err)
-	case errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM):
-		return fmt.Errorf("%w: see who owns it, and its attributes (lsattr): %w", ErrNotWritable, err)
-	default:
-		return err
-	}
 }
 
 // wayOut adds to an error of a disk that isn't there what to do if it never will be.
@@ -259,4 +152,26 @@ func wayOut(err error, disk Disk) error {
 // Nested says whether one of two paths is the other, or lies below it.
 func Nested(a, b string) bool {
 	return a == b || strings.HasPrefix(a, b+"/") || strings.HasPrefix(b, a+"/")
+}
+
+// checkDiskIsThere refuses a folder in which those volumes that were made before are
+// all missing: that is a disk which isn't mounted, and what is written there would
+// land on the disk below. A volume that is being removed is a sign of that, too: taken
+// for removed, it would be forgotten with its data.
+func (d Disks) checkDiskIsThere(path string, others []layout.Volume) error {
+	missing := ""
+	for _, other := range others {
+		if other.Path != path || !other.Provisioned && !other.Removing {
+			continue
+		}
+		exists, err := d.Base.Exists(other)
+		if err != nil || exists {
+			return err
+		}
+		missing = other.Name
+	}
+	if missing != "" {
+		return fmt.Errorf("%w: volume %s was made in %s and isn't there: mount the disk", layout.ErrNoDisk, missing, path)
+	}
+	return nil
 }

@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
+
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
@@ -109,4 +111,27 @@ func identityOf(folder *os.File, of Marker) (*stowagev1alpha1.DiskIdentity, erro
 	return &stowagev1alpha1.DiskIdentity{
 		ID: of.ID, FileSystem: fileSystem, Device: fmt.Sprintf("%d:%d", unix.Major(stat.Dev), unix.Minor(stat.Dev)),
 	}, nil
+}
+
+// CheckIdentity makes sure that an open folder is that of a disk that was accepted.
+func CheckIdentity(folder *os.File, known *stowagev1alpha1.DiskIdentity) error {
+	there, err := ReadMarker(folder)
+	switch {
+	case err != nil:
+		return err
+	case there == nil:
+		return fmt.Errorf("%w: %s doesn't bear the marker of disk %s: mount that disk there", layout.ErrNoDisk, folder.Name(), known.ID)
+	case there.ID != known.ID:
+		return fmt.Errorf("%w: at %s is disk %s, of backend %s, and not disk %s: mount that one", layout.ErrNoDisk,
+			folder.Name(), there.ID, there.Backend, known.ID)
+	case known.FileSystem == "":
+		return nil
+	}
+	// A copy of the files, the marker among them, is another disk.
+	fileSystem, err := fileSystemOf(folder)
+	if err == nil && fileSystem != known.FileSystem {
+		return fmt.Errorf("%w: %s bears the marker of disk %s, and lies on file system %q instead of %q: mount the disk that it was copied from",
+			layout.ErrNoDisk, folder.Name(), known.ID, fileSystem, known.FileSystem)
+	}
+	return err
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount/safepath"
@@ -111,4 +113,9 @@ func describe(folder *os.File, name string) (*stowagev1alpha1.UnrecordedVolume, 
 		volume.Layout = record.Layout
 	}
 	return volume, nil
+}
+
+// isNoDirectory reports whether an error says that there is no directory of a name.
+func isNoDirectory(err error) bool {
+	return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, safepath.ErrOutside)
 }

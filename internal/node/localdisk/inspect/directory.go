@@ -1,8 +1,12 @@
 package inspect
 
 import (
+	"errors"
+	"fmt"
+	"io"
 	"os"
 
+	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/limit"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/usage"
@@ -21,5 +25,18 @@ func (s *Report) checkDirectory(dir *os.File, volume layout.Volume) error {
 	s.Enforced = true
 	s.Usage = &usage.Usage{Bytes: there.Usage.Bytes, Size: there.Usage.Limit.Bytes, Inodes: &there.Usage.Inodes}
 	s.mostInodes = there.Usage.Limit.Inodes
+	return nil
+}
+
+// checkReads is an error if a directory can't be read.
+func checkReads(dir *os.File) error {
+	readable, err := os.Open(device.PathOf(dir))
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", dir.Name(), err)
+	}
+	defer readable.Close()
+	if _, err := readable.Readdirnames(1); err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("reading %s: %w", dir.Name(), err)
+	}
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stowage-dev/stowage/internal/node/localdisk/usage"
+
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
@@ -100,4 +102,21 @@ func TroubleOf(err error) []Trouble {
 	default:
 		return nil
 	}
+}
+
+// Report is what a look at a volume showed.
+type Report struct {
+	// Usage is nil where nobody knows.
+	Usage *usage.Usage
+	// enforced: the capacity is a limit.
+	Enforced bool
+	// mostInodes is how many inodes it may have; 0 where that isn't limited.
+	mostInodes int64
+	// uncounted: it has more files than are counted.
+	Uncounted bool
+	Troubles  []Trouble
+}
+
+func (s *Report) add(reason, format string, arguments ...any) {
+	s.Troubles = append(s.Troubles, Trouble{reason, fmt.Sprintf(format, arguments...)})
 }

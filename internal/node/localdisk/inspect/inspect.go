@@ -4,75 +4,13 @@
 package inspect
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/device"
-	"github.com/stowage-dev/stowage/internal/device/loopdev"
-	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
-	"github.com/stowage-dev/stowage/internal/node/localdisk/usage"
 )
-
-// sceneAge is how old a view of all mounts and loop devices may be: volumes are looked
-// at one by one, and each view costs as much as there are.
-const sceneAge = 10 * time.Second
-
-// Snapshot is what the node had mounted at a moment.
-type Snapshot struct {
-	taken    time.Time
-	table    mount.Table
-	attached loopdev.Attached
-}
-
-// Snapshots keeps the newest scene. Its zero value is usable.
-type Snapshots struct {
-	mu     sync.Mutex
-	newest *Snapshot
-}
-
-// At is a scene that is nearly as new as now.
-func (s *Snapshots) At(now time.Time) (*Snapshot, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.newest != nil && now.Sub(s.newest.taken) < sceneAge && !now.Before(s.newest.taken) {
-		return s.newest, nil
-	}
-	table, err := mount.Kernel{}.Table()
-	if err != nil {
-		return nil, err
-	}
-	attached, err := loopdev.ReadAttached()
-	if err != nil {
-		return nil, err
-	}
-	s.newest = &Snapshot{taken: now, table: table, attached: attached}
-	return s.newest, nil
-}
-
-// Report is what a look at a volume showed.
-type Report struct {
-	// Usage is nil where nobody knows.
-	Usage *usage.Usage
-	// enforced: the capacity is a limit.
-	Enforced bool
-	// mostInodes is how many inodes it may have; 0 where that isn't limited.
-	mostInodes int64
-	// uncounted: it has more files than are counted.
-	Uncounted bool
-	Troubles  []Trouble
-}
-
-func (s *Report) add(reason, format string, arguments ...any) {
-	s.Troubles = append(s.Troubles, Trouble{reason, fmt.Sprintf(format, arguments...)})
-}
 
 // Volume looks at a volume that is there. Had is the reason of its last trouble.
 func Volume(base layout.Base, volume layout.Volume, at *Snapshot, had string) (seen Report, err error) {
@@ -113,19 +51,6 @@ func checkDisk(base layout.Base, seen *Report, volume layout.Volume, had string)
 	needsRoom := volume.Image == nil || volume.Image.Sparse
 	if needsRoom && isNearlyFull(size-free, size, had == stowagev1alpha1.ReasonDiskNearlyFull) {
 		seen.add(stowagev1alpha1.ReasonDiskNearlyFull, "the disk at %s is nearly full, and the volume gets what it needs from there: remove files, or volumes", volume.Path)
-	}
-	return nil
-}
-
-// checkReads is an error if a directory can't be read.
-func checkReads(dir *os.File) error {
-	readable, err := os.Open(device.PathOf(dir))
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", dir.Name(), err)
-	}
-	defer readable.Close()
-	if _, err := readable.Readdirnames(1); err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("reading %s: %w", dir.Name(), err)
 	}
 	return nil
 }

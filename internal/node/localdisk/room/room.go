@@ -2,7 +2,6 @@ package room
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
@@ -73,32 +72,4 @@ func (r Room) check(wanted, taken int64) error {
 			layout.ErrExhausted, layout.Quantity(wanted), layout.Quantity(r.total))
 	}
 	return nil
-}
-
-// Beside is what room there is for a volume on the disk of its open folder, beside
-// all others that lie on that disk, whatever folder they lie in.
-func (r *Rooms) Beside(turn Turn, folder *os.File, volume layout.Volume, others layout.Lister) (Room, error) {
-	listed, err := others()
-	if err != nil {
-		return Room{}, err
-	}
-	return r.measure(turn, folder, volume.Reserved, listed)
-}
-
-// CheckGrowth says whether a volume, which takes up some bytes of its disk already, can
-// have all that it asks for. A copy may share what it takes up.
-func (r *Rooms) CheckGrowth(turn Turn, volume layout.Volume, taken int64, others layout.Lister) error {
-	folder, err := r.Base.Open(volume.Path)
-	if err != nil {
-		return err
-	}
-	defer folder.Close()
-	there, err := r.Beside(turn, folder, volume, others)
-	if err != nil {
-		return err
-	}
-	if volume.Copy && there.shares {
-		taken = 0
-	}
-	return there.check(volume.Bytes, taken)
 }

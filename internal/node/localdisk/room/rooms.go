@@ -6,10 +6,14 @@ package room
 
 import (
 	"context"
+	"fmt"
 	"os"
-	"sync"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/keyed"
+	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
 
@@ -47,57 +51,6 @@ func (r *Rooms) TakeTurn(ctx context.Context, path string) (Turn, error) {
 	return Turn{path: path, Device: device, End: end}, err
 }
 
-// ledger is what is remembered of room that was given. It is asked and written for a
-// moment only, while no disk is waited for. Its zero value is usable.
-type ledger struct {
-	mu sync.Mutex
-	// growth is what was given to volumes that grew, by their names: what LocalVolumes
-	// say of it may not be written, or seen, yet.
-	growth map[string]int64
-	// drafts are the volumes, by their names, that were given room and don't have their
-	// directories yet.
-	drafts map[string]*draftRoom
-}
-
-// Grew notes what a volume was given.
-func (l *ledger) Grew(name string, bytes int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.growth == nil {
-		l.growth = map[string]int64{}
-	}
-	l.growth[name] = bytes
-}
-
-// Has is what a volume that asks for some bytes was given.
-func (l *ledger) Has(name string, asked int64) int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.growth[name] > asked {
-		// It was taken back before anybody was told: from here on others may have it.
-		l.growth[name] = asked
-	}
-	return l.growth[name]
-}
-
-// Forget drops what is known of a volume that is gone.
-func (l *ledger) Forget(name string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.growth, name)
-}
-
-// BeginDraft notes that a volume was given room, during its disk's turn. The image is nil for
-// one that is a directory.
-func (l *ledger) BeginDraft(name string, image *os.File) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.drafts == nil {
-		l.drafts = map[string]*draftRoom{}
-	}
-	l.drafts[name] = &draftRoom{image: image}
-}
-
 // EndDraft notes that a volume has its name, or is gone. It waits for those who count:
 // they may be looking into the draft.
 func (r *Rooms) EndDraft(ctx context.Context, device, name string) {
@@ -110,20 +63,91 @@ func (r *Rooms) EndDraft(ctx context.Context, device, name string) {
 	delete(r.drafts, name)
 }
 
-// Unfinished returns how many volumes were given room and aren't made yet.
-func (l *ledger) Unfinished() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.drafts)
+// At finds out what room the disk of a backend's open folder has beside the volumes
+// of the node. Of a volume it needs the path and what must stay free.
+func (r *Rooms) At(ctx context.Context, folder *os.File, of layout.Volume, volumes layout.Lister) (Room, error) {
+	turn, err := r.TakeTurn(ctx, of.Path)
+	if err != nil {
+		return Room{}, err
+	}
+	defer turn.End()
+	return r.Beside(turn, folder, of, volumes)
 }
 
-// draft is the one of a volume, nil if it has none. It stays open while its disk's turn
-// is held.
-func (l *ledger) draft(name string) *draftRoom {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.drafts[name]
+// measure finds out what room the disk of an open folder has.
+func (r *Rooms) measure(turn Turn, folder *os.File, reserved int64, volumes []layout.Volume) (Room, error) {
+	var stat unix.Statfs_t
+	if err := unix.Fstatfs(int(folder.Fd()), &stat); err != nil {
+		return Room{}, fmt.Errorf("asking for the size of the disk at %s: %w", folder.Name(), err)
+	}
+	there, err := r.diskOf(turn)
+	if err != nil {
+		return Room{}, err
+	}
+	defer there.close()
+	there.shares = stat.Type == unix.XFS_SUPER_MAGIC || stat.Type == unix.BTRFS_SUPER_MAGIC
+	promised, err := r.promisedOn(there, volumes)
+	return Room{
+		total:  int64(stat.Blocks) * stat.Frsize,
+		used:   int64(stat.Blocks-stat.Bfree) * stat.Frsize,
+		free:   int64(stat.Bavail) * stat.Frsize,
+		inodes: int64(stat.Files), freeInodes: int64(stat.Ffree),
+		reserved: reserved, shares: there.shares,
+		promised: promised,
+	}, err
 }
 
-// draftRoom is the room of a volume that is being made. Its image is nil for a directory.
-type draftRoom struct{ image *os.File }
+// Beside is what room there is for a volume on the disk of its open folder, beside
+// all others that lie on that disk, whatever folder they lie in.
+func (r *Rooms) Beside(turn Turn, folder *os.File, volume layout.Volume, others layout.Lister) (Room, error) {
+	listed, err := others()
+	if err != nil {
+		return Room{}, err
+	}
+	return r.measure(turn, folder, volume.Reserved, listed)
+}
+
+// CheckGrowth says whether a volume, which takes up some bytes of its disk already, can
+// have all that it asks for. A copy may share what it takes up.
+func (r *Rooms) CheckGrowth(turn Turn, volume layout.Volume, taken int64, others layout.Lister) error {
+	folder, err := r.Base.Open(volume.Path)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	there, err := r.Beside(turn, folder, volume, others)
+	if err != nil {
+		return err
+	}
+	if volume.Copy && there.shares {
+		taken = 0
+	}
+	return there.check(volume.Bytes, taken)
+}
+
+// places reads the mount table.
+func (r *Rooms) places() (places, error) {
+	base, err := os.OpenFile(string(r.Base), unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return places{}, fmt.Errorf("opening the base directory: %w", err)
+	}
+	defer base.Close()
+	resolved, err := os.Readlink(device.PathOf(base))
+	if err != nil {
+		return places{}, fmt.Errorf("asking where %s is: %w", r.Base, err)
+	}
+	table, err := mount.Kernel{}.Table()
+	return places{table: table, base: string(r.Base), resolved: resolved}, err
+}
+
+// diskOf is the disk whose turn it is.
+func (r *Rooms) diskOf(turn Turn) (*disk, error) {
+	places, err := r.places()
+	if err != nil {
+		return nil, err
+	}
+	if device := places.device(turn.path); device != turn.Device {
+		return nil, fmt.Errorf("%w: another disk was mounted at %s just now", layout.ErrPending, turn.path)
+	}
+	return &disk{base: r.Base, places: places, device: turn.Device, opened: map[string]*os.File{}}, nil
+}

@@ -102,18 +102,6 @@ func (s *Store) copyImage(ctx context.Context, to *os.File, volume layout.Volume
 	return extend(to, volume)
 }
 
-// refuseLarger is an error if a copy would lose the end of an image.
-func refuseLarger(from *os.File, volume layout.Volume) error {
-	info, err := from.Stat()
-	if err != nil {
-		return fmt.Errorf("asking for the size of %s: %w", from.Name(), err)
-	}
-	if info.Size() > volume.Bytes {
-		return fmt.Errorf("%w: its image has %s: create the claim anew, and ask for as much", layout.ErrInvalid, layout.Quantity(info.Size()))
-	}
-	return nil
-}
-
 // copyUnused copies an image that has no loop device, and gets none meanwhile.
 func copyUnused(ctx context.Context, to, from *os.File, volume layout.Volume) error {
 	err := duplicate.Share(to, from)

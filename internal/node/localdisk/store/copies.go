@@ -86,11 +86,3 @@ func (c *copies) unless(directory string, do func() error) error {
 	}()
 	return do()
 }
-
-// IsCopied says whether the volume in a directory is being copied. Who shows one to a
-// pod asks afterwards: who copies says so first, and then looks who sees it.
-func (s *Store) IsCopied(directory string) bool {
-	s.copies.mu.Lock()
-	defer s.copies.mu.Unlock()
-	return s.copies.of[directory] > 0
-}

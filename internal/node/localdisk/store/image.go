@@ -11,10 +11,8 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/device/loopdev"
-	"github.com/stowage-dev/stowage/internal/mount/filetree"
 	"github.com/stowage-dev/stowage/internal/mount/safepath"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
-	"github.com/stowage-dev/stowage/internal/node/localdisk/limit"
 )
 
 // imageMode lets none but root read or write an image: pods get what is in it.
@@ -34,97 +32,6 @@ func (d *draft) close() {
 			file.Close()
 		}
 	}
-}
-
-// makeWhole makes a volume under another name, and gives it its own when all of it
-// survives a loss of power: one that has its name is whole, and is never formatted, nor
-// copied over. Only room is given in turn; volumes are filled at the same time.
-func (s *Store) makeWhole(ctx context.Context, volume layout.Volume, others layout.Lister) error {
-	begun, err := s.begin(ctx, volume, others)
-	if begun == nil {
-		return err
-	}
-	defer begun.close()
-	defer s.Rooms.EndDraft(ctx, begun.device, volume.Name)
-	if err := s.fill(ctx, begun, volume); err != nil {
-		// Its room isn't given again before the draft is gone.
-		return errors.Join(err, filetree.RemoveUnfinished(context.WithoutCancel(ctx), begun.folder, volume.Name))
-	}
-	return safepath.SyncDir(begun.folder)
-}
-
-// begin takes room for a volume, or returns nil for one that was made before a crash.
-func (s *Store) begin(ctx context.Context, volume layout.Volume, others layout.Lister) (*draft, error) {
-	exists, err := s.Base.Exists(volume)
-	if err != nil {
-		return nil, err
-	}
-	if exists {
-		return nil, s.adopt(ctx, volume, others)
-	}
-	if err := s.checkImage(volume); err != nil {
-		return nil, err
-	}
-	begun := &draft{}
-	if begun.folder, err = s.Disks.FolderOf(volume); err != nil {
-		return nil, err
-	}
-	// What a crash left takes up room that is asked for here. It may be much.
-	err = filetree.RemoveUnfinishedUntil(ctx, begun.folder, volume.Name, s.until())
-	if err == nil {
-		err = s.allocate(ctx, begun, volume, others)
-	}
-	if err != nil {
-		begun.close()
-		return nil, err
-	}
-	return begun, nil
-}
-
-// adopt makes sure that a volume which is there lies on its disk, and survives a loss
-// of power: the crash that it comes from may have been before that was done. An image
-// may have been asked to grow since.
-func (s *Store) adopt(ctx context.Context, volume layout.Volume, others layout.Lister) error {
-	folder, err := s.Disks.FolderOf(volume)
-	if err != nil {
-		return err
-	}
-	defer folder.Close()
-	if err := safepath.SyncDir(folder); err != nil || volume.Image == nil {
-		return err
-	}
-	return s.Grant(ctx, volume, others)
-}
-
-// allocate makes the directory of a volume and, if it is one, the file of an image,
-// empty, if there is room for it.
-func (s *Store) allocate(ctx context.Context, begun *draft, volume layout.Volume, others layout.Lister) error {
-	turn, err := s.Rooms.TakeTurn(ctx, volume.Path)
-	if err != nil {
-		return err
-	}
-	defer turn.End()
-	there, err := s.Rooms.Beside(turn, begun.folder, volume, others)
-	if err != nil {
-		return err
-	}
-	if err := there.CheckNew(volume.Bytes); err != nil {
-		return err
-	}
-	if begun.dir, err = filetree.BeginDir(ctx, begun.folder, volume.Name); err != nil {
-		return err
-	}
-	if volume.Image == nil {
-		err = limit.SetOnDraft(begun.folder, begun.dir, volume)
-	} else {
-		begun.image, err = createImage(begun.dir, volume)
-	}
-	if err != nil {
-		return errors.Join(err, filetree.RemoveUnfinished(context.WithoutCancel(ctx), begun.folder, volume.Name))
-	}
-	begun.device = turn.Device
-	s.Rooms.BeginDraft(volume.Name, begun.image)
-	return nil
 }
 
 // createImage makes a file that has all of its size. One that may share the blocks of
@@ -159,32 +66,6 @@ func extend(image *os.File, volume layout.Volume) error {
 	return err
 }
 
-// fill makes what is in a volume, has it written to the disk, and names it.
-func (s *Store) fill(ctx context.Context, begun *draft, volume layout.Volume) (err error) {
-	switch {
-	case volume.Source != nil && volume.Image == nil:
-		if err = s.copySource(ctx, begun, volume); err == nil {
-			err = limit.SetInodesOfCopy(begun.folder, begun.dir, volume)
-		}
-	case volume.Source != nil:
-		err = s.copySource(ctx, begun, volume)
-	case volume.Image.FSType != "":
-		err = s.format(ctx, begun, volume)
-	}
-	if err != nil {
-		return err
-	}
-	if begun.image != nil {
-		if err := begun.image.Sync(); err != nil {
-			return fmt.Errorf("writing image %s: %w", volume.ImagePath(), err)
-		}
-	}
-	if err := safepath.SyncDir(begun.dir); err != nil {
-		return err
-	}
-	return filetree.FinishDir(begun.folder, volume.Name)
-}
-
 // format makes the file system in an image.
 func (s *Store) format(ctx context.Context, begun *draft, volume layout.Volume) error {
 	err := s.FileSystems.Format(ctx, device.PathOf(begun.image), volume.Image.FSType, volume.Bytes)
@@ -207,4 +88,37 @@ func (s *Store) checkImage(volume layout.Volume) error {
 		return nil
 	}
 	return s.FileSystems.CheckType(volume.Image.FSType, volume.Bytes)
+}
+
+// refuseLarger is an error if a copy would lose the end of an image.
+func refuseLarger(from *os.File, volume layout.Volume) error {
+	info, err := from.Stat()
+	if err != nil {
+		return fmt.Errorf("asking for the size of %s: %w", from.Name(), err)
+	}
+	if info.Size() > volume.Bytes {
+		return fmt.Errorf("%w: its image has %s: create the claim anew, and ask for as much", layout.ErrInvalid, layout.Quantity(info.Size()))
+	}
+	return nil
+}
+
+// reserveImage keeps the image in a directory from being attached until release is
+// called. One that is attached is ErrInUse.
+func reserveImage(ctx context.Context, dir *os.File) (release func(), err error) {
+	image, err := safepath.OpenFileAt(dir, stowagev1alpha1.ImageFile)
+	if errors.Is(err, os.ErrNotExist) {
+		return func() {}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer image.Close()
+	held, err := loopdev.Reserve(ctx, image)
+	if errors.Is(err, device.ErrAttached) || errors.Is(err, device.ErrReserved) {
+		return nil, fmt.Errorf("%w: %w", layout.ErrInUse, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return func() { held.Close() }, nil
 }

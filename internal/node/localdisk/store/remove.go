@@ -1,12 +1,10 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/filetree"
@@ -15,13 +13,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/limit"
 )
-
-// defaultSlice is how long files are removed before others have their turn: long beside what
-// it takes to begin, short beside what users wait for.
-const defaultSlice = 2 * time.Second
-
-// until is when a removal that begins now gives its place to others.
-func (s *Store) until() time.Time { return time.Now().Add(cmp.Or(s.Slice, defaultSlice)) }
 
 // openUnused opens the folder of a volume that is to be removed, and refuses one that is in
 // use now; nil where there is nothing to remove.

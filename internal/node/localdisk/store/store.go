@@ -6,15 +6,12 @@
 package store
 
 import (
-	"context"
-	"os"
+	"cmp"
 	"time"
 
 	"github.com/stowage-dev/stowage/internal/device/filesystem"
-	"github.com/stowage-dev/stowage/internal/mount/safepath"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/identity"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
-	"github.com/stowage-dev/stowage/internal/node/localdisk/limit"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/room"
 )
 
@@ -42,51 +39,17 @@ func NewStore(base string, systems filesystem.FileSystems) *Store {
 	return &Store{Base: layout.Base(base), Disks: identity.Disks{Base: layout.Base(base)}, Rooms: room.NewRooms(layout.Base(base)), FileSystems: systems}
 }
 
-// Make makes a volume's directory, or its image, if there is room for it beside the
-// others of the node. The copy of another volume may take long. One that is there
-// already is taken as it is: its name contains the claim's UID, so it was made for this
-// volume before a crash.
-func (s *Store) Make(ctx context.Context, volume layout.Volume, others layout.Lister) error {
-	if volume.Image != nil || volume.Source != nil {
-		return s.makeWhole(ctx, volume, others)
-	}
-	return s.makeDirectory(ctx, volume, others)
+// IsCopied says whether the volume in a directory is being copied. Who shows one to a
+// pod asks afterwards: who copies says so first, and then looks who sees it.
+func (s *Store) IsCopied(directory string) bool {
+	s.copies.mu.Lock()
+	defer s.copies.mu.Unlock()
+	return s.copies.of[directory] > 0
 }
 
-// makeDirectory makes an empty directory. It is there for others when their turn comes;
-// that it survives a loss of power is waited for afterwards, at the same time as for
-// theirs. The crash that an older one comes from may have been before that was done.
-func (s *Store) makeDirectory(ctx context.Context, volume layout.Volume, others layout.Lister) error {
-	exists, err := s.Base.Exists(volume)
-	if err != nil {
-		return err
-	}
-	folder, err := s.Disks.FolderOf(volume)
-	if err != nil {
-		return err
-	}
-	defer folder.Close()
-	if !exists {
-		if err := s.makeBeside(ctx, folder, volume, others); err != nil {
-			return err
-		}
-	}
-	return safepath.SyncDir(folder)
-}
+// until is when a removal that begins now gives its place to others.
+func (s *Store) until() time.Time { return time.Now().Add(cmp.Or(s.Slice, defaultSlice)) }
 
-// makeBeside makes a directory that isn't there.
-func (s *Store) makeBeside(ctx context.Context, folder *os.File, volume layout.Volume, others layout.Lister) error {
-	turn, err := s.Rooms.TakeTurn(ctx, volume.Path)
-	if err != nil {
-		return err
-	}
-	defer turn.End()
-	there, err := s.Rooms.Beside(turn, folder, volume, others)
-	if err != nil {
-		return err
-	}
-	if err := there.CheckNew(volume.Bytes); err != nil {
-		return err
-	}
-	return limit.MakeDir(ctx, folder, volume)
-}
+// defaultSlice is how long files are removed before others have their turn: long beside what
+// it takes to begin, short beside what users wait for.
+const defaultSlice = 2 * time.Second

@@ -34,7 +34,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/spec"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/store"
-	"github.com/stowage-dev/stowage/internal/node/localdisk/turns"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/slots"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/usage"
 	"github.com/stowage-dev/stowage/internal/wake"
 )
@@ -63,7 +63,7 @@ type Reconciler struct {
 	localdisk.Options
 	finder  diskFinder
 	scenes  inspect.Snapshots
-	lanes   *turns.Lanes
+	lanes   *slots.Lanes
 	makings store.InFlight
 	walker  *usage.Walker
 	numbers *usage.Metrics
@@ -77,7 +77,7 @@ func NewReconciler(options localdisk.Options) *Reconciler {
 		options.Clock = clock.RealClock{}
 	}
 	return &Reconciler{
-		Options: options, finder: diskFinder{nodeName: options.NodeName, client: options.Client}, lanes: turns.NewLanes(), walker: usage.NewWalker(options.Store.Base, options.Clock), numbers: usage.NewMetrics(),
+		Options: options, finder: diskFinder{nodeName: options.NodeName, client: options.Client}, lanes: slots.NewLanes(), walker: usage.NewWalker(options.Store.Base, options.Clock), numbers: usage.NewMetrics(),
 		rooms: wake.Rounds{Clock: clock.RealClock{}, Each: roomEach, Rest: roomRest},
 	}
 }

@@ -1,4 +1,4 @@
-package turns
+package slots
 
 import "sigs.k8s.io/controller-runtime/pkg/reconcile"
 

@@ -1,4 +1,4 @@
-package turns
+package slots
 
 import (
 	"fmt"

@@ -24,7 +24,7 @@ type promised struct {
 // promisedOn sums up the volumes that lie on a disk. What counts is that they are
 // there: they are made under the same lock as this is asked, so that no record is
 // needed which a crash could make wrong, or a cache show too late.
-func (r *Rooms) promisedOn(disk *disk, others []layout.Volume) (promised, error) {
+func (l *ledger) promisedOn(disk *disk, others []layout.Volume) (promised, error) {
 	var sum promised
 	for _, other := range others {
 		folder, err := disk.folder(other.Path)
@@ -34,7 +34,7 @@ func (r *Rooms) promisedOn(disk *disk, others []layout.Volume) (promised, error)
 		if folder == nil {
 			continue
 		}
-		held, taken, err := r.heldBy(folder, other, disk.shares)
+		held, taken, err := l.heldBy(folder, other, disk.shares)
 		if err != nil {
 			return sum, err
 		}
@@ -48,8 +48,8 @@ func (r *Rooms) promisedOn(disk *disk, others []layout.Volume) (promised, error)
 // One of which nobody knows was given what it asked for, or will be now; what it asks
 // for beyond what it was given holds up no other. What an image was given it has,
 // whoever was told of it. What is lost may be restored, and keeps its room.
-func (r *Rooms) heldBy(folder *os.File, volume layout.Volume, shares bool) (held, taken int64, err error) {
-	if begun := r.ledger.draft(volume.Name); begun != nil {
+func (l *ledger) heldBy(folder *os.File, volume layout.Volume, shares bool) (held, taken int64, err error) {
+	if begun := l.draft(volume.Name); begun != nil {
 		taken, err = begun.taken(volume)
 		return volume.Bytes, taken, err
 	}
@@ -60,7 +60,7 @@ func (r *Rooms) heldBy(folder *os.File, volume layout.Volume, shares bool) (held
 	case there != nil && volume.Image != nil:
 		held, taken = there.Size, there.Blocks*device.SectorBytes
 	default:
-		held, taken = r.heldByDirectory(volume), volume.Used
+		held, taken = l.heldByDirectory(volume), volume.Used
 	}
 	if volume.Copy && shares {
 		taken = 0
@@ -68,11 +68,11 @@ func (r *Rooms) heldBy(folder *os.File, volume layout.Volume, shares bool) (held
 	return held, taken, nil
 }
 
-func (r *Rooms) heldByDirectory(volume layout.Volume) int64 {
+func (l *ledger) heldByDirectory(volume layout.Volume) int64 {
 	if volume.Has == 0 {
 		return volume.Bytes
 	}
-	return max(volume.Has, r.ledger.Has(volume.Name, volume.Bytes))
+	return max(volume.Has, l.Has(volume.Name, volume.Bytes))
 }
 
 // taken is how much of the disk a draft takes up. An image has all of its room before

@@ -1,12 +1,9 @@
 package room
 
 import (
-	"context"
 	"fmt"
-	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -24,40 +21,6 @@ const (
 	// CalmDown is how long numbers rest before small changes of them are written.
 	CalmDown = 10 * time.Second
 )
-
-// At finds out what room the disk of a backend's open folder has beside the volumes
-// of the node. Of a volume it needs the path and what must stay free.
-func (r *Rooms) At(ctx context.Context, folder *os.File, of layout.Volume, volumes layout.Lister) (Room, error) {
-	turn, err := r.TakeTurn(ctx, of.Path)
-	if err != nil {
-		return Room{}, err
-	}
-	defer turn.End()
-	return r.Beside(turn, folder, of, volumes)
-}
-
-// measure finds out what room the disk of an open folder has.
-func (r *Rooms) measure(turn Turn, folder *os.File, reserved int64, volumes []layout.Volume) (Room, error) {
-	var stat unix.Statfs_t
-	if err := unix.Fstatfs(int(folder.Fd()), &stat); err != nil {
-		return Room{}, fmt.Errorf("asking for the size of the disk at %s: %w", folder.Name(), err)
-	}
-	there, err := r.diskOf(turn)
-	if err != nil {
-		return Room{}, err
-	}
-	defer there.close()
-	there.shares = stat.Type == unix.XFS_SUPER_MAGIC || stat.Type == unix.BTRFS_SUPER_MAGIC
-	promised, err := r.promisedOn(there, volumes)
-	return Room{
-		total:  int64(stat.Blocks) * stat.Frsize,
-		used:   int64(stat.Blocks-stat.Bfree) * stat.Frsize,
-		free:   int64(stat.Bavail) * stat.Frsize,
-		inodes: int64(stat.Files), freeInodes: int64(stat.Ffree),
-		reserved: reserved, shares: there.shares,
-		promised: promised,
-	}, err
-}
 
 // Tell puts numbers into a LocalDisk's status, in memory, if they are news: small
 // changes are none before what was written last is old.

@@ -2,14 +2,10 @@ package room
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/safepath"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
@@ -22,21 +18,6 @@ type places struct {
 	table mount.Table
 	// base is the base directory as it is written in flags, and resolved where it is.
 	base, resolved string
-}
-
-// places reads the mount table.
-func (r *Rooms) places() (places, error) {
-	base, err := os.OpenFile(string(r.Base), unix.O_PATH|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return places{}, fmt.Errorf("opening the base directory: %w", err)
-	}
-	defer base.Close()
-	resolved, err := os.Readlink(device.PathOf(base))
-	if err != nil {
-		return places{}, fmt.Errorf("asking where %s is: %w", r.Base, err)
-	}
-	table, err := mount.Kernel{}.Table()
-	return places{table: table, base: string(r.Base), resolved: resolved}, err
 }
 
 // device is the major:minor of the file system that a folder below the base lies on,
@@ -78,18 +59,6 @@ type disk struct {
 	// opened are the folders of backends on it, by their paths; nil for one that lies
 	// on another disk, or isn't there.
 	opened map[string]*os.File
-}
-
-// diskOf is the disk whose turn it is.
-func (r *Rooms) diskOf(turn Turn) (*disk, error) {
-	places, err := r.places()
-	if err != nil {
-		return nil, err
-	}
-	if device := places.device(turn.path); device != turn.Device {
-		return nil, fmt.Errorf("%w: another disk was mounted at %s just now", layout.ErrPending, turn.path)
-	}
-	return &disk{base: r.Base, places: places, device: turn.Device, opened: map[string]*os.File{}}, nil
 }
 
 // folder opens a backend's folder, if it lies on this disk: others aren't touched, one

@@ -2,14 +2,10 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 
-	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/device/loopdev"
-	"github.com/stowage-dev/stowage/internal/mount/safepath"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/limit"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/room"
@@ -84,23 +80,26 @@ func (s *Store) Mend(volume layout.Volume) error {
 	return err
 }
 
-// reserveImage keeps the image in a directory from being attached until release is
-// called. One that is attached is ErrInUse.
-func reserveImage(ctx context.Context, dir *os.File) (release func(), err error) {
-	image, err := safepath.OpenFileAt(dir, stowagev1alpha1.ImageFile)
-	if errors.Is(err, os.ErrNotExist) {
-		return func() {}, nil
-	}
+// Grant gives a volume that was made the capacity that it asks for, if there is
+// room for it beside the others of the node. What was granted once is held for the
+// volume until its LocalVolume says so, or asks for less.
+func (s *Store) Grant(ctx context.Context, volume layout.Volume, others layout.Lister) error {
+	turn, err := s.Rooms.TakeTurn(ctx, volume.Path)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer image.Close()
-	held, err := loopdev.Reserve(ctx, image)
-	if errors.Is(err, device.ErrAttached) || errors.Is(err, device.ErrReserved) {
-		return nil, fmt.Errorf("%w: %w", layout.ErrInUse, err)
+	defer turn.End()
+	if volume.Image != nil {
+		return s.growImage(turn, volume, others)
 	}
-	if err != nil {
-		return nil, err
+	if s.Rooms.Has(volume.Name, volume.Bytes) < volume.Bytes {
+		if err := s.Rooms.CheckGrowth(turn, volume, volume.Used, others); err != nil {
+			return err
+		}
 	}
-	return func() { held.Close() }, nil
+	if err := limit.Set(s.Base, volume, volume.Bytes); err != nil {
+		return err
+	}
+	s.Rooms.Grew(volume.Name, volume.Bytes)
+	return nil
 }

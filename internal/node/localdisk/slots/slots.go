@@ -1,7 +1,7 @@
 // Package turns lets a few passes at a time go over the volumes of one folder, and parks the
 // others until one ends. So a disk that hangs doesn't take up all workers, long removals
 // and copies leave room for new volumes, and namespaces have their turns one after the other.
-package turns
+package slots
 
 import (
 	"context"
