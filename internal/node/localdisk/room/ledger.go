@@ -3,22 +3,24 @@ package room
 import (
 	"os"
 	"sync"
+
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
 
-// ledger is what is remembered of room that was given. It is asked and written for a
-// moment only, while no disk is waited for. Its zero value is usable.
+// ledger remembers what was allocated and isn't on a disk, or in a LocalVolume, yet. No method
+// waits for a disk. Its zero value is usable.
 type ledger struct {
 	mu sync.Mutex
-	// growth is what was given to volumes that grew, by their names: what LocalVolumes
-	// say of it may not be written, or seen, yet.
+	// growth is what volumes that grew have now, by their names. Their status may not be
+	// written yet, or not be in the cache.
 	growth map[string]int64
-	// drafts are the volumes, by their names, that were given room and don't have their
-	// directories yet.
+	// drafts are the volumes, by their names, that have room and no directory of their name.
 	drafts map[string]*draftRoom
 }
 
-// Grew notes what a volume was given.
-func (l *ledger) Grew(name string, bytes int64) {
+// SetGrown remembers what a volume has after it grew.
+func (l *ledger) SetGrown(name string, bytes int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.growth == nil {
@@ -27,26 +29,26 @@ func (l *ledger) Grew(name string, bytes int64) {
 	l.growth[name] = bytes
 }
 
-// Has is what a volume that asks for some bytes was given.
-func (l *ledger) Has(name string, asked int64) int64 {
+// Grown returns what a volume has after it grew, but not more than it requests now.
+func (l *ledger) Grown(name string, requested int64) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.growth[name] > asked {
-		// It was taken back before anybody was told: from here on others may have it.
-		l.growth[name] = asked
+	if l.growth[name] > requested {
+		// The request was withdrawn before the status had the growth: others may have it now.
+		l.growth[name] = requested
 	}
 	return l.growth[name]
 }
 
-// Forget drops what is known of a volume that is gone.
+// Forget drops the growth of a volume that is gone.
 func (l *ledger) Forget(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.growth, name)
 }
 
-// BeginDraft notes that a volume was given room, during its disk's turn. The image is nil for
-// one that is a directory.
+// BeginDraft remembers that a volume has room. The caller holds the lock of the disk. The
+// image is nil for a directory.
 func (l *ledger) BeginDraft(name string, image *os.File) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,15 +58,15 @@ func (l *ledger) BeginDraft(name string, image *os.File) {
 	l.drafts[name] = &draftRoom{image: image}
 }
 
-// Unfinished returns how many volumes were given room and aren't made yet.
+// Unfinished returns how many volumes have room and aren't made yet.
 func (l *ledger) Unfinished() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.drafts)
 }
 
-// draft is the one of a volume, nil if it has none. It stays open while its disk's turn
-// is held.
+// draft returns the draft of a volume, or nil. It stays open while the lock of its disk is
+// held.
 func (l *ledger) draft(name string) *draftRoom {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,3 +75,12 @@ func (l *ledger) draft(name string) *draftRoom {
 
 // draftRoom is the room of a volume that is being made. Its image is nil for a directory.
 type draftRoom struct{ image *os.File }
+
+// taken returns how much of the disk a draft takes up. An image has all of its room before it
+// is filled. Nothing of an unfinished copy counts, as it may share blocks.
+func (d *draftRoom) taken(volume layout.Volume) (int64, error) {
+	if d.image == nil || volume.Copy {
+		return 0, nil
+	}
+	return loopdev.Taken(d.image)
+}

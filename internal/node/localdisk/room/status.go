@@ -12,19 +12,18 @@ import (
 )
 
 const (
-	// mebibyte is what numbers are rounded to: people read them.
+	// mebibyte is what the status is rounded to, to be read by people.
 	mebibyte = 1 << 20
-	// worthTelling is which part of a disk is told of at once when it is used or
-	// freed; what was given or freed by volumes is told after CalmDown, and less than
-	// that which others wrote isn't told.
-	worthTelling = 100
-	// CalmDown is how long numbers rest before small changes of them are written.
-	CalmDown = 10 * time.Second
+	// largeChange is the part of a disk by which usage changes to be reported at once. Smaller
+	// changes by volumes wait for SmallChanges, and smaller changes by other files for more.
+	largeChange = 100
+	// SmallChanges is the time between two reports of small changes.
+	SmallChanges = 10 * time.Second
 )
 
-// Tell puts numbers into a LocalDisk's status, in memory, if they are news: small
-// changes are none before what was written last is old.
-func (r Room) Tell(status *stowagev1alpha1.LocalDiskStatus, isOld bool) {
+// Report sets the numbers of a LocalDisk's status, in memory, if they changed much, or if small
+// changes are due.
+func (r Room) Report(status *stowagev1alpha1.LocalDiskStatus, isDue bool) {
 	fresh := status.DeepCopy()
 	fresh.Total, fresh.Used = inMebibytes(r.total), inMebibytes(r.used)
 	fresh.Given, fresh.Available = inMebibytes(r.given), inMebibytes(r.left())
@@ -32,30 +31,29 @@ func (r Room) Tell(status *stowagev1alpha1.LocalDiskStatus, isOld bool) {
 	case status.Total == nil || status.Used == nil || status.Given == nil || status.Available == nil,
 		status.Total.Cmp(*fresh.Total) != 0,
 		status.Available.IsZero() != fresh.Available.IsZero(),
-		r.differs(status.Available, fresh.Available), r.differs(status.Used, fresh.Used), r.differs(status.Given, fresh.Given),
-		isOld && !equality.Semantic.DeepEqual(status.Given, fresh.Given):
+		r.differ(status.Available, fresh.Available), r.differ(status.Used, fresh.Used), r.differ(status.Given, fresh.Given),
+		isDue && !equality.Semantic.DeepEqual(status.Given, fresh.Given):
 		*status = *fresh
 	}
 }
 
-// differs says whether two numbers of a disk are a part of it apart that is worth
-// telling.
-func (r Room) differs(a, b *resource.Quantity) bool {
+// differ reports whether two numbers of a disk are a large change apart.
+func (r Room) differ(a, b *resource.Quantity) bool {
 	apart := a.Value() - b.Value()
-	return max(apart, -apart) >= max(r.total/worthTelling, mebibyte)
+	return max(apart, -apart) >= max(r.total/largeChange, mebibyte)
 }
 
-// inMebibytes is a number of bytes, rounded down to whole MiB.
+// inMebibytes rounds bytes down to whole MiB.
 func inMebibytes(bytes int64) *resource.Quantity {
 	return resource.NewQuantity(bytes/mebibyte*mebibyte, resource.BinarySI)
 }
 
-// Fullness is the reason and the message of the condition that says whether a disk has room
-// for volumes. Its numbers stay the same while the disk is used.
+// Fullness returns the reason and the message of condition HasRoom. The message stays the same
+// while the disk is used.
 func (r Room) Fullness() (reason, message string) {
 	switch {
 	case r.left() >= mebibyte:
-		return stowagev1alpha1.ReasonReady, "volumes can be given some of the disk"
+		return stowagev1alpha1.ReasonReady, "the disk has room for volumes"
 	case r.leftBytes() >= mebibyte:
 		return stowagev1alpha1.ReasonFull, "hardly any inodes are left on the disk: remove files, delete claims, or add a node or a disk"
 	default:

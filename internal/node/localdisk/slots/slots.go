@@ -1,6 +1,6 @@
-// Package turns lets a few passes at a time go over the volumes of one folder, and parks the
-// others until one ends. So a disk that hangs doesn't take up all workers, long removals
-// and copies leave room for new volumes, and namespaces have their turns one after the other.
+// Package slots limits how many volumes of one folder are reconciled at once, and parks the
+// other requests until a slot is free. So a disk that hangs doesn't take all workers. Long
+// removals and copies leave slots to new volumes, and namespaces share the slots fairly.
 package slots
 
 import (
@@ -11,159 +11,159 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// concurrentVolumes is how many volumes of a folder are worked on at once: most of the time
-// is spent on waiting for the API server, and for the disk to have written.
-const concurrentVolumes = 16
+// slotsOfFolder is how many volumes of a folder are worked on at once: most of the time a
+// reconcile waits for the API server, or for the disk to write.
+const slotsOfFolder = 16
 
-// longPasses is how many of the passes over volumes of a folder may remove or copy files.
-const longPasses = concurrentVolumes / 2
+// slotsForLong is how many of the slots of a folder long work may have.
+const slotsForLong = slotsOfFolder / 2
 
-// Lanes lets a few passes at a time go over the volumes of one folder. The others are
-// parked, and called when one of those ends: if they waited, a disk that answers nobody
-// would have all workers, and hold up the volumes of other disks.
-type Lanes struct {
+// Slots has the slots of all folders. A request without a slot is parked, and queued again
+// when a slot is free. It never waits: one disk that hangs would take all workers from the
+// other disks. All methods are safe for concurrent use.
+type Slots struct {
 	mu sync.Mutex
-	// queue is where who is called comes from again. Nil: nobody is parked.
+	// queue gets parked requests again. Nil: no request is parked.
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
-	// byPath are the lanes of folders in which something goes on.
-	byPath map[string]*lane
-	// called are those whose place in a lane is kept.
-	called map[reconcile.Request]Pass
-	// parked are the requests that wait to be called.
-	parked map[reconcile.Request]bool
+	// folders are those with work, by their paths.
+	folders map[string]*folder
+	// reserved are slots for requests that were parked and are queued again.
+	reserved map[reconcile.Request]Work
+	parked   map[reconcile.Request]bool
 }
 
-// Pass is what goes over a volume in a place of its folder's lane.
-type Pass struct {
+// Work is what a request needs a slot for.
+type Work struct {
 	Path, Namespace string
-	// long: it removes files or copies them, which takes as long as a tenant makes it.
+	// Long work removes or copies files: it takes as long as a tenant makes it.
 	Long bool
 }
 
-type lane struct {
-	// busy is how many places are taken, and long how many of them by long passes.
-	busy, long int
-	// short and longer are the parked passes. While there are both, longNext says which of
-	// them has its turn.
-	short, longer turns
-	longNext      bool
-}
-
-// NewLanes returns lanes in which no pass is.
-func NewLanes() *Lanes {
-	return &Lanes{byPath: map[string]*lane{}, called: map[reconcile.Request]Pass{}, parked: map[reconcile.Request]bool{}}
+// New returns slots that are all free.
+func New() *Slots {
+	return &Slots{folders: map[string]*folder{}, reserved: map[reconcile.Request]Work{}, parked: map[reconcile.Request]bool{}}
 }
 
 // Start takes the queue of a controller. It implements source.Source.
-func (l *Lanes) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.queue = queue
+func (s *Slots) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue = queue
 	return nil
 }
 
-// Enter takes a place in a folder's lane until leave is called, or parks the request.
-func (l *Lanes) Enter(wanted Pass, request reconcile.Request) (entered bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if kept, called := l.called[request]; called {
-		delete(l.called, request)
-		if kept.Path == wanted.Path && kept.Long == wanted.Long {
+// TryAcquire takes a slot until Release is called, or parks the request.
+func (s *Slots) TryAcquire(work Work, request reconcile.Request) (acquired bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slot, found := s.reserved[request]; found {
+		delete(s.reserved, request)
+		if slot.Path == work.Path && slot.Long == work.Long {
 			return true
 		}
-		l.free(kept) // it has another folder than what had its name before, or was deleted
+		s.free(slot) // The volume was deleted, or is another of the same name.
 	}
-	if l.byPath[wanted.Path] == nil {
-		l.byPath[wanted.Path] = &lane{}
+	if s.folders[work.Path] == nil {
+		s.folders[work.Path] = &folder{}
 	}
-	taken := l.byPath[wanted.Path]
-	if taken.hasPlace(wanted.Long) || l.queue == nil {
-		taken.take(wanted.Long)
+	of := s.folders[work.Path]
+	if of.hasSlot(work.Long) || s.queue == nil {
+		of.take(work.Long)
 		return true
 	}
-	if !l.parked[request] {
-		l.parked[request] = true
-		taken.park(wanted, request)
+	if !s.parked[request] {
+		s.parked[request] = true
+		of.park(work, request)
 	}
 	return false
 }
 
-// Leave gives a place back.
-func (l *Lanes) Leave(ended Pass) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.free(ended)
+// Release frees the slot of work that ended.
+func (s *Slots) Release(ended Work) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free(ended)
 }
 
-// Drop gives back the place that is kept for a request whose volume is gone.
-func (l *Lanes) Drop(request reconcile.Request) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if kept, called := l.called[request]; called {
-		delete(l.called, request)
-		l.free(kept)
+// Forget frees the reserved slot of a volume that is gone.
+func (s *Slots) Forget(request reconcile.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slot, found := s.reserved[request]; found {
+		delete(s.reserved, request)
+		s.free(slot)
 	}
 }
 
-// free gives a place back, and keeps the places that there are for parked requests.
-func (l *Lanes) free(ended Pass) {
-	taken := l.byPath[ended.Path]
-	taken.leave(ended.Long)
+// free frees a slot, and reserves the free slots for parked requests.
+func (s *Slots) free(ended Work) {
+	of := s.folders[ended.Path]
+	of.release(ended.Long)
 	for {
-		next, long, found := taken.next()
+		next, long, found := of.next()
 		if !found {
 			break
 		}
-		taken.take(long)
-		delete(l.parked, next)
-		l.called[next] = Pass{Path: ended.Path, Long: long}
-		l.queue.Add(next)
+		of.take(long)
+		delete(s.parked, next)
+		s.reserved[next] = Work{Path: ended.Path, Long: long}
+		s.queue.Add(next)
 	}
-	if taken.busy == 0 {
-		delete(l.byPath, ended.Path)
+	if of.busy == 0 {
+		delete(s.folders, ended.Path)
 	}
 }
 
-// hasPlace says whether there is a place. Not all of them are for long passes: new volumes
-// never wait for those alone.
-func (l *lane) hasPlace(long bool) bool {
-	return l.busy < concurrentVolumes && (!long || l.long < longPasses)
+// folder has the slots of one folder.
+type folder struct {
+	// busy is how many slots are taken, and long how many of them by long work.
+	busy, long int
+	// short and longer are the parked requests. Where there are both, longNext reports which
+	// is next.
+	short, longer fairQueue
+	longNext      bool
 }
 
-func (l *lane) take(long bool) {
-	l.busy++
+// hasSlot reports whether a slot is free. Long work gets only a part of them: new volumes
+// never wait for long work alone.
+func (f *folder) hasSlot(long bool) bool {
+	return f.busy < slotsOfFolder && (!long || f.long < slotsForLong)
+}
+
+func (f *folder) take(long bool) {
+	f.busy++
 	if long {
-		l.long++
+		f.long++
 	}
 }
 
-func (l *lane) leave(long bool) {
-	l.busy--
+func (f *folder) release(long bool) {
+	f.busy--
 	if long {
-		l.long--
+		f.long--
 	}
 }
 
-func (l *lane) park(waiting Pass, request reconcile.Request) {
-	if waiting.Long {
-		l.longer.add(waiting.Namespace, request)
+func (f *folder) park(work Work, request reconcile.Request) {
+	if work.Long {
+		f.longer.add(work.Namespace, request)
 	} else {
-		l.short.add(waiting.Namespace, request)
+		f.short.add(work.Namespace, request)
 	}
 }
 
-// next takes out a parked request for which there is a place. Short and long passes take
-// turns where both wait.
-func (l *lane) next() (next reconcile.Request, long, found bool) {
-	mayShort := !l.short.isEmpty() && l.hasPlace(false)
-	mayLong := !l.longer.isEmpty() && l.hasPlace(true)
+// next removes a parked request that can have a slot. Short and long work alternate where
+// both wait.
+func (f *folder) next() (next reconcile.Request, long, found bool) {
+	mayShort := !f.short.isEmpty() && f.hasSlot(false)
+	mayLong := !f.longer.isEmpty() && f.hasSlot(true)
 	switch {
-	case mayLong && (l.longNext || !mayShort):
-		l.longNext = false
-		return l.longer.next(), true, true
+	case mayLong && (f.longNext || !mayShort):
+		f.longNext = false
+		return f.longer.next(), true, true
 	case mayShort:
-		l.longNext = true
-		return l.short.next(), false, true
+		f.longNext = true
+		return f.short.next(), false, true
 	default:
 		return next, false, false
 	}

@@ -10,183 +10,182 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-func newTestLanes(t *testing.T) *Lanes {
+func newTestSlots(t *testing.T) *Slots {
 	t.Helper()
-	lanes := NewLanes()
+	slots := New()
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	t.Cleanup(queue.ShutDown)
-	if err := lanes.Start(t.Context(), queue); err != nil {
+	if err := slots.Start(t.Context(), queue); err != nil {
 		t.Fatal(err)
 	}
-	return lanes
+	return slots
 }
 
-func passOver(i int) reconcile.Request {
+func requestOf(i int) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: fmt.Sprintf("pvc-%d", i)}}
 }
 
-func shortIn(path string) Pass { return Pass{Path: path} }
+func shortIn(path string) Work { return Work{Path: path} }
 
-func longIn(path, namespace string) Pass { return Pass{Path: path, Namespace: namespace, Long: true} }
+func longIn(path, namespace string) Work { return Work{Path: path, Namespace: namespace, Long: true} }
 
-// crowd enters a lane until nobody more gets in, and parks others behind.
-func crowd(t *testing.T, lanes *Lanes, path string, parked int) {
+// crowd takes all slots of a folder, and parks further requests.
+func crowd(t *testing.T, slots *Slots, path string, parked int) {
 	t.Helper()
-	for i := range concurrentVolumes + parked {
-		if entered := lanes.Enter(shortIn(path), passOver(i)); entered != (i < concurrentVolumes) {
-			t.Fatalf("pass %d entered: %v", i, entered)
+	for i := range slotsOfFolder + parked {
+		if acquired := slots.TryAcquire(shortIn(path), requestOf(i)); acquired != (i < slotsOfFolder) {
+			t.Fatalf("request %d got a slot: %v", i, acquired)
 		}
 	}
 }
 
-func TestAFolderWhoseLaneIsFullHoldsUpNoOther(t *testing.T) {
-	lanes := newTestLanes(t)
-	crowd(t, lanes, "/base/hung", 10)
-	if !lanes.Enter(shortIn("/base/well"), passOver(100)) {
-		t.Error("a volume of another folder was held up")
+func TestAFolderWithoutFreeSlotsDelaysNoOther(t *testing.T) {
+	slots := newTestSlots(t)
+	crowd(t, slots, "/base/hung", 10)
+	if !slots.TryAcquire(shortIn("/base/well"), requestOf(100)) {
+		t.Error("a volume of another folder was parked")
 	}
 }
 
-func TestThoseWhoAreParkedAreCalledInTurnAndFindTheirPlaceKept(t *testing.T) {
-	lanes := newTestLanes(t)
-	crowd(t, lanes, "/base/fast", 2)
-	lanes.Leave(shortIn("/base/fast"))
-	if called, _ := lanes.queue.Get(); called != passOver(concurrentVolumes) {
-		t.Errorf("%v was called", called)
+func TestParkedRequestsAreQueuedInOrderWithAReservedSlot(t *testing.T) {
+	slots := newTestSlots(t)
+	crowd(t, slots, "/base/fast", 2)
+	slots.Release(shortIn("/base/fast"))
+	if queued, _ := slots.queue.Get(); queued != requestOf(slotsOfFolder) {
+		t.Errorf("%v was queued", queued)
 	}
-	if lanes.Enter(shortIn("/base/fast"), passOver(50)) {
-		t.Error("another took the place that was kept")
+	if slots.TryAcquire(shortIn("/base/fast"), requestOf(50)) {
+		t.Error("another request took the reserved slot")
 	}
-	if !lanes.Enter(shortIn("/base/fast"), passOver(concurrentVolumes)) {
-		t.Error("who was called didn't find its place")
-	}
-}
-
-func TestAVolumeThatIsGoneWhenItIsCalledGivesItsPlaceToTheNext(t *testing.T) {
-	lanes := newTestLanes(t)
-	crowd(t, lanes, "/base/fast", 2)
-	lanes.Leave(shortIn("/base/fast"))
-	lanes.Drop(passOver(concurrentVolumes))
-	if !lanes.Enter(shortIn("/base/fast"), passOver(concurrentVolumes+1)) {
-		t.Error("the next didn't get the place")
+	if !slots.TryAcquire(shortIn("/base/fast"), requestOf(slotsOfFolder)) {
+		t.Error("the queued request didn't find its slot")
 	}
 }
 
-func TestALaneIsForgottenWhenNobodyIsInIt(t *testing.T) {
-	lanes := newTestLanes(t)
-	crowd(t, lanes, "/base/fast", 1)
-	for range concurrentVolumes {
-		lanes.Leave(shortIn("/base/fast"))
-	}
-	if !lanes.Enter(shortIn("/base/fast"), passOver(concurrentVolumes)) {
-		t.Fatal("who was called didn't find its place")
-	}
-	lanes.Leave(shortIn("/base/fast"))
-	if len(lanes.byPath)+len(lanes.called)+len(lanes.parked) != 0 {
-		t.Errorf("left are %v, %v and %v", lanes.byPath, lanes.called, lanes.parked)
+func TestTheReservedSlotOfAVolumeThatIsGoneGoesToTheNext(t *testing.T) {
+	slots := newTestSlots(t)
+	crowd(t, slots, "/base/fast", 2)
+	slots.Release(shortIn("/base/fast"))
+	slots.Forget(requestOf(slotsOfFolder))
+	if !slots.TryAcquire(shortIn("/base/fast"), requestOf(slotsOfFolder+1)) {
+		t.Error("the next request didn't get the slot")
 	}
 }
 
-func TestAVolumeMadeAnewInAnotherFolderLeavesThePlaceOfTheOld(t *testing.T) {
-	lanes := newTestLanes(t)
-	crowd(t, lanes, "/base/fast", 1)
-	lanes.Leave(shortIn("/base/fast"))
-	if !lanes.Enter(shortIn("/base/slow"), passOver(concurrentVolumes)) {
-		t.Error("it didn't enter the lane of its new folder")
+func TestAFolderWithoutWorkTakesNoMemory(t *testing.T) {
+	slots := newTestSlots(t)
+	crowd(t, slots, "/base/fast", 1)
+	for range slotsOfFolder {
+		slots.Release(shortIn("/base/fast"))
 	}
-	if !lanes.Enter(shortIn("/base/fast"), passOver(99)) {
-		t.Error("the place in the old one wasn't given back")
+	if !slots.TryAcquire(shortIn("/base/fast"), requestOf(slotsOfFolder)) {
+		t.Fatal("the queued request didn't find its slot")
+	}
+	slots.Release(shortIn("/base/fast"))
+	if len(slots.folders)+len(slots.reserved)+len(slots.parked) != 0 {
+		t.Errorf("left are %v, %v and %v", slots.folders, slots.reserved, slots.parked)
+	}
+}
+
+func TestAVolumeMadeAgainInAnotherFolderReleasesItsOldSlot(t *testing.T) {
+	slots := newTestSlots(t)
+	crowd(t, slots, "/base/fast", 1)
+	slots.Release(shortIn("/base/fast"))
+	if !slots.TryAcquire(shortIn("/base/slow"), requestOf(slotsOfFolder)) {
+		t.Error("it got no slot of its new folder")
+	}
+	if !slots.TryAcquire(shortIn("/base/fast"), requestOf(99)) {
+		t.Error("the slot of the old folder wasn't released")
 	}
 }
 
 //proves:csi/local-removal
-func TestRemovalsLeavePlacesToNewVolumes(t *testing.T) {
-	lanes := newTestLanes(t)
-	for i := range 10 * concurrentVolumes {
-		if entered := lanes.Enter(longIn("/base/fast", "shop"), passOver(i)); entered != (i < longPasses) {
-			t.Fatalf("removal %d entered: %v", i, entered)
+func TestRemovalsLeaveSlotsToNewVolumes(t *testing.T) {
+	slots := newTestSlots(t)
+	for i := range 10 * slotsOfFolder {
+		if acquired := slots.TryAcquire(longIn("/base/fast", "shop"), requestOf(i)); acquired != (i < slotsForLong) {
+			t.Fatalf("removal %d got a slot: %v", i, acquired)
 		}
 	}
-	for i := range concurrentVolumes - longPasses {
-		if !lanes.Enter(shortIn("/base/fast"), passOver(1000+i)) {
+	for i := range slotsOfFolder - slotsForLong {
+		if !slots.TryAcquire(shortIn("/base/fast"), requestOf(1000+i)) {
 			t.Fatalf("new volume %d waits for removals", i)
 		}
 	}
-	lanes.Leave(shortIn("/base/fast"))
-	if !lanes.Enter(shortIn("/base/fast"), passOver(2000)) {
-		t.Error("a removal took the place of a new volume")
+	slots.Release(shortIn("/base/fast"))
+	if !slots.TryAcquire(shortIn("/base/fast"), requestOf(2000)) {
+		t.Error("a removal took the slot of a new volume")
 	}
 }
 
-// called is who is called when places are given back, one after the other, each of which
-// gives its own back.
-func called(lanes *Lanes, first Pass, count int) (requests []reconcile.Request) {
-	lanes.Leave(first)
+// queued releases a slot, and then that of each request that is queued for it.
+func queued(slots *Slots, first Work, count int) (requests []reconcile.Request) {
+	slots.Release(first)
 	for range count {
-		if lanes.queue.Len() == 0 {
+		if slots.queue.Len() == 0 {
 			return requests
 		}
-		request, _ := lanes.queue.Get()
-		lanes.queue.Done(request)
+		request, _ := slots.queue.Get()
+		slots.queue.Done(request)
 		requests = append(requests, request)
-		lanes.Drop(request)
+		slots.Forget(request)
 	}
 	return requests
 }
 
-func TestNamespacesHaveTurnsWhoeverHasMoreVolumes(t *testing.T) {
-	lanes := newTestLanes(t)
+func TestNamespacesAlternateHoweverManyVolumesTheyHave(t *testing.T) {
+	slots := newTestSlots(t)
 	many, few := longIn("/base/fast", "many"), longIn("/base/fast", "few")
-	for i := range longPasses + 6 {
-		lanes.Enter(many, passOver(i))
+	for i := range slotsForLong + 6 {
+		slots.TryAcquire(many, requestOf(i))
 	}
 	for i := range 2 {
-		lanes.Enter(few, passOver(100+i))
+		slots.TryAcquire(few, requestOf(100+i))
 	}
-	next := longPasses
-	want := []reconcile.Request{passOver(next), passOver(100), passOver(next + 1), passOver(101), passOver(next + 2), passOver(next + 3)}
-	if got := called(lanes, many, len(want)); !slices.Equal(got, want) {
-		t.Errorf("called were %v", got)
+	next := slotsForLong
+	want := []reconcile.Request{requestOf(next), requestOf(100), requestOf(next + 1), requestOf(101), requestOf(next + 2), requestOf(next + 3)}
+	if got := queued(slots, many, len(want)); !slices.Equal(got, want) {
+		t.Errorf("queued were %v", got)
 	}
 }
 
-func TestARemovalThatGaveItsPlaceBackWaitsBehindTheOthers(t *testing.T) {
-	lanes := newTestLanes(t)
+func TestARemovalThatReleasedItsSlotWaitsBehindTheOthers(t *testing.T) {
+	slots := newTestSlots(t)
 	removal := longIn("/base/fast", "shop")
-	for i := range longPasses + 2 {
-		lanes.Enter(removal, passOver(i))
+	for i := range slotsForLong + 2 {
+		slots.TryAcquire(removal, requestOf(i))
 	}
-	lanes.Leave(removal)
-	if lanes.Enter(removal, passOver(0)) {
-		t.Fatal("it overtook those who waited")
+	slots.Release(removal)
+	if slots.TryAcquire(removal, requestOf(0)) {
+		t.Fatal("it overtook parked requests")
 	}
-	next := longPasses
-	if got := called(lanes, removal, 3); !slices.Equal(got, []reconcile.Request{passOver(next), passOver(next + 1), passOver(0)}) {
-		t.Errorf("called were %v", got)
+	next := slotsForLong
+	if got := queued(slots, removal, 3); !slices.Equal(got, []reconcile.Request{requestOf(next), requestOf(next + 1), requestOf(0)}) {
+		t.Errorf("queued were %v", got)
 	}
 }
 
-func TestRemovalsAndOthersTakeTurnsWhereBothWait(t *testing.T) {
-	lanes := newTestLanes(t)
-	crowd(t, lanes, "/base/fast", 2)
+func TestRemovalsAndOthersAlternateWhereBothWait(t *testing.T) {
+	slots := newTestSlots(t)
+	crowd(t, slots, "/base/fast", 2)
 	for i := range 2 {
-		lanes.Enter(longIn("/base/fast", "shop"), passOver(100+i))
+		slots.TryAcquire(longIn("/base/fast", "shop"), requestOf(100+i))
 	}
-	next := concurrentVolumes
-	want := []reconcile.Request{passOver(next), passOver(100), passOver(next + 1), passOver(101)}
-	if got := called(lanes, shortIn("/base/fast"), len(want)); !slices.Equal(got, want) {
-		t.Errorf("called were %v", got)
+	next := slotsOfFolder
+	want := []reconcile.Request{requestOf(next), requestOf(100), requestOf(next + 1), requestOf(101)}
+	if got := queued(slots, shortIn("/base/fast"), len(want)); !slices.Equal(got, want) {
+		t.Errorf("queued were %v", got)
 	}
 }
 
-func TestAVolumeThatWasDeletedWhileItWaitedTakesAPlaceForRemovals(t *testing.T) {
-	lanes := newTestLanes(t)
-	crowd(t, lanes, "/base/fast", 1)
-	lanes.Leave(shortIn("/base/fast"))
-	if !lanes.Enter(longIn("/base/fast", "shop"), passOver(concurrentVolumes)) {
-		t.Fatal("it got no place")
+func TestAVolumeThatWasDeletedWhileItWaitedTakesASlotForRemovals(t *testing.T) {
+	slots := newTestSlots(t)
+	crowd(t, slots, "/base/fast", 1)
+	slots.Release(shortIn("/base/fast"))
+	if !slots.TryAcquire(longIn("/base/fast", "shop"), requestOf(slotsOfFolder)) {
+		t.Fatal("it got no slot")
 	}
-	if lane := lanes.byPath["/base/fast"]; lane.busy != concurrentVolumes || lane.long != 1 {
-		t.Errorf("%d places are taken, %d by removals", lane.busy, lane.long)
+	if of := slots.folders["/base/fast"]; of.busy != slotsOfFolder || of.long != 1 {
+		t.Errorf("%d slots are taken, %d by removals", of.busy, of.long)
 	}
 }

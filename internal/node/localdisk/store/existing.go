@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
 
-// AdoptFound takes a volume that is on its accepted disk for that of a LocalVolume which
-// was made again. Where it isn't there, nothing is made.
+// AdoptFound adopts a volume on its accepted disk for a LocalVolume that was created again.
+// It makes nothing: a missing volume is ErrLost.
 func (s *Store) AdoptFound(ctx context.Context, volume layout.Volume, others layout.Lister) error {
 	if err := s.Confirm(volume); err != nil {
 		return err
@@ -34,9 +34,8 @@ func (s *Store) AdoptFound(ctx context.Context, volume layout.Volume, others lay
 	return s.adopt(ctx, volume, others)
 }
 
-// adopt makes sure that a volume which is there lies on its disk, and survives a loss
-// of power: the crash that it comes from may have been before that was done. An image
-// may have been asked to grow since.
+// adopt checks the disk of a volume that exists, and syncs it: a crash may have prevented that.
+// The request for an image may have grown since.
 func (s *Store) adopt(ctx context.Context, volume layout.Volume, others layout.Lister) error {
 	folder, err := s.Disks.FolderOf(volume)
 	if err != nil {
@@ -49,8 +48,8 @@ func (s *Store) adopt(ctx context.Context, volume layout.Volume, others layout.L
 	return s.Grant(ctx, volume, others)
 }
 
-// Confirm makes sure that a volume which was made is there. It is ErrLost where its
-// disk is another, or doesn't have it. A disk that can't be asked now says neither.
+// Confirm checks that a volume which was made exists. It is ErrLost where the disk is another,
+// or doesn't have the volume. Another error, such as a disk that can't be read, leaves that open.
 func (s *Store) Confirm(volume layout.Volume) error {
 	err := s.Disks.CheckDisk(volume)
 	if errors.Is(err, layout.ErrNoDisk) || errors.Is(err, identity.ErrForeignDisk) {
@@ -64,11 +63,11 @@ func (s *Store) Confirm(volume layout.Volume) error {
 		return err
 	}
 	return fmt.Errorf("%w: %s isn't on the disk: mount the disk again, or restore it; Stowage doesn't make it anew",
-		s.whatIsLost(volume), volume.Directory())
+		s.lossOf(volume), volume.Directory())
 }
 
-// whatIsLost tells an image that is missing from a whole volume that is.
-func (s *Store) whatIsLost(volume layout.Volume) error {
+// lossOf returns ErrImageMissing where only the image is missing, else ErrLost.
+func (s *Store) lossOf(volume layout.Volume) error {
 	dir, err := s.Base.Open(volume.Directory())
 	if err != nil || volume.Image == nil {
 		return layout.ErrLost

@@ -11,10 +11,10 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/room"
 )
 
-// growImage makes an image as large as it is asked to be, if there is room for it
-// beside the others. What the file has is what was given, whoever was told of it.
-// What shows it, and what is in it, grow where it is mounted.
-func (s *Store) growImage(turn room.Turn, volume layout.Volume, others layout.Lister) error {
+// growImage extends an image to the requested size, if there is room. The size of the file is
+// what is allocated, even before the status has it. The loop device and the file system grow
+// where the image is mounted.
+func (s *Store) growImage(lock room.DiskLock, volume layout.Volume, others layout.Lister) error {
 	image, err := s.Base.OpenImage(volume)
 	if err != nil {
 		return err
@@ -25,7 +25,7 @@ func (s *Store) growImage(turn room.Turn, volume layout.Volume, others layout.Li
 		return fmt.Errorf("asking for the size of %s: %w", volume.ImagePath(), err)
 	}
 	if info.Size() < volume.Bytes {
-		if err := s.extendBeside(turn, image, volume, others); err != nil {
+		if err := s.extendBeside(lock, image, volume, others); err != nil {
 			return err
 		}
 	}
@@ -35,25 +35,24 @@ func (s *Store) growImage(turn room.Turn, volume layout.Volume, others layout.Li
 	return nil
 }
 
-func (s *Store) extendBeside(turn room.Turn, image *os.File, volume layout.Volume, others layout.Lister) error {
+func (s *Store) extendBeside(lock room.DiskLock, image *os.File, volume layout.Volume, others layout.Lister) error {
 	if err := s.checkImage(volume); err != nil {
 		return err
 	}
-	// That is more than its size where a crash cut off its growth: it is its own.
+	// A crash during growth leaves more blocks than the size: they belong to the image.
 	taken, err := loopdev.Taken(image)
 	if err != nil {
 		return err
 	}
-	if err := s.Rooms.CheckGrowth(turn, volume, taken, others); err != nil {
+	if err := s.Rooms.CheckGrowth(lock, volume, taken, others); err != nil {
 		return err
 	}
 	return extend(image, volume)
 }
 
-// Mend makes a volume hold again to what it was given. A directory's limit may be
-// another after a crash, or since a growth was taken back. An image may have given back
-// room: whoever uses it may discard blocks, and so leave holes in it, and others may
-// have taken that: then it is ErrExhausted.
+// Mend restores what a volume has. The quota of a directory may differ after a crash, or since a
+// growth was withdrawn. An image may have holes, because its user discarded blocks. Where other
+// files took that room, it is ErrExhausted.
 func (s *Store) Mend(volume layout.Volume) error {
 	if volume.Image == nil {
 		return limit.Set(s.Base, volume, volume.Has)
@@ -80,26 +79,26 @@ func (s *Store) Mend(volume layout.Volume) error {
 	return err
 }
 
-// Grant gives a volume that was made the capacity that it asks for, if there is
-// room for it beside the others of the node. What was granted once is held for the
-// volume until its LocalVolume says so, or asks for less.
+// Grant grows a volume to the capacity that it requests, if there is room beside the other
+// volumes of the node. The room stays allocated until the LocalVolume shows it, or requests
+// less.
 func (s *Store) Grant(ctx context.Context, volume layout.Volume, others layout.Lister) error {
-	turn, err := s.Rooms.TakeTurn(ctx, volume.Path)
+	lock, err := s.Rooms.Lock(ctx, volume.Path)
 	if err != nil {
 		return err
 	}
-	defer turn.End()
+	defer lock.Release()
 	if volume.Image != nil {
-		return s.growImage(turn, volume, others)
+		return s.growImage(lock, volume, others)
 	}
-	if s.Rooms.Has(volume.Name, volume.Bytes) < volume.Bytes {
-		if err := s.Rooms.CheckGrowth(turn, volume, volume.Used, others); err != nil {
+	if s.Rooms.Grown(volume.Name, volume.Bytes) < volume.Bytes {
+		if err := s.Rooms.CheckGrowth(lock, volume, volume.Used, others); err != nil {
 			return err
 		}
 	}
 	if err := limit.Set(s.Base, volume, volume.Bytes); err != nil {
 		return err
 	}
-	s.Rooms.Grew(volume.Name, volume.Bytes)
+	s.Rooms.SetGrown(volume.Name, volume.Bytes)
 	return nil
 }

@@ -15,14 +15,13 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
 
-// imageMode lets none but root read or write an image: pods get what is in it.
+// imageMode lets only root read or write an image: pods get the file system in it.
 const imageMode = 0o600
 
-// draft is a volume that is being made: its directory has another name. One that is a
-// directory has no image.
+// draft is a volume that is being made, under another name. A directory has no image.
 type draft struct {
 	folder, dir, image *os.File
-	// device is that of the disk that it lies on.
+	// device is the major:minor of its disk.
 	device string
 }
 
@@ -34,8 +33,7 @@ func (d *draft) close() {
 	}
 }
 
-// createImage makes a file that has all of its size. One that may share the blocks of
-// another needs none of its own before.
+// createImage makes a file of the full size. A copy gets none: it may share blocks.
 func createImage(dir *os.File, volume layout.Volume) (*os.File, error) {
 	fd, err := unix.Openat(int(dir.Fd()), stowagev1alpha1.ImageFile, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, imageMode)
 	if err != nil {
@@ -52,7 +50,7 @@ func createImage(dir *os.File, volume layout.Volume) (*os.File, error) {
 	return image, nil
 }
 
-// extend makes an image as large as it is asked to be.
+// extend extends an image to the requested size.
 func extend(image *os.File, volume layout.Volume) error {
 	var err error
 	if volume.Image.Sparse {
@@ -72,11 +70,12 @@ func (s *Store) format(ctx context.Context, begun *draft, volume layout.Volume) 
 	if err != nil {
 		return err
 	}
-	// Where a disk can't write zeros at a stroke, programs make holes instead.
+	// mkfs makes holes on a disk that can't write zeros at once: they are allocated again.
 	return extend(begun.image, volume)
 }
 
-// checkImage says whether such an image, if it is one, can be made on this node.
+// checkImage returns an error where this node can't make an image of this size and type. It
+// accepts all directories.
 func (s *Store) checkImage(volume layout.Volume) error {
 	if volume.Image == nil {
 		return nil
@@ -90,7 +89,7 @@ func (s *Store) checkImage(volume layout.Volume) error {
 	return s.FileSystems.CheckType(volume.Image.FSType, volume.Bytes)
 }
 
-// refuseLarger is an error if a copy would lose the end of an image.
+// refuseLarger returns an error where a copy would lose the end of an image.
 func refuseLarger(from *os.File, volume layout.Volume) error {
 	info, err := from.Stat()
 	if err != nil {
@@ -102,8 +101,8 @@ func refuseLarger(from *os.File, volume layout.Volume) error {
 	return nil
 }
 
-// reserveImage keeps the image in a directory from being attached until release is
-// called. One that is attached is ErrInUse.
+// reserveImage prevents that the image in a directory is attached until release is called. It is
+// ErrInUse if the image is attached now.
 func reserveImage(ctx context.Context, dir *os.File) (release func(), err error) {
 	image, err := safepath.OpenFileAt(dir, stowagev1alpha1.ImageFile)
 	if errors.Is(err, os.ErrNotExist) {

@@ -12,10 +12,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/limit"
 )
 
-// Make makes a volume's directory, or its image, if there is room for it beside the
-// others of the node. The copy of another volume may take long. One that is there
-// already is taken as it is: its name contains the claim's UID, so it was made for this
-// volume before a crash.
+// Make makes a volume's directory, or its image, if there is room for it beside the other
+// volumes of the node. The copy of another volume may take long. A volume that exists is
+// adopted: its name contains the claim's UID, so it was made for this volume before a crash.
 func (s *Store) Make(ctx context.Context, volume layout.Volume, others layout.Lister) error {
 	if volume.Image != nil || volume.Source != nil {
 		return s.makeWhole(ctx, volume, others)
@@ -23,9 +22,9 @@ func (s *Store) Make(ctx context.Context, volume layout.Volume, others layout.Li
 	return s.makeDirectory(ctx, volume, others)
 }
 
-// makeDirectory makes an empty directory. It is there for others when their turn comes;
-// that it survives a loss of power is waited for afterwards, at the same time as for
-// theirs. The crash that an older one comes from may have been before that was done.
+// makeDirectory makes an empty directory. Under the lock, it only gets its name. It is synced
+// after that, at the same time as other volumes. A directory that exists is synced, too: a crash
+// may have prevented that.
 func (s *Store) makeDirectory(ctx context.Context, volume layout.Volume, others layout.Lister) error {
 	exists, err := s.Base.Exists(volume)
 	if err != nil {
@@ -44,14 +43,14 @@ func (s *Store) makeDirectory(ctx context.Context, volume layout.Volume, others 
 	return safepath.SyncDir(folder)
 }
 
-// makeBeside makes a directory that isn't there.
+// makeBeside makes a missing directory, if there is room.
 func (s *Store) makeBeside(ctx context.Context, folder *os.File, volume layout.Volume, others layout.Lister) error {
-	turn, err := s.Rooms.TakeTurn(ctx, volume.Path)
+	lock, err := s.Rooms.Lock(ctx, volume.Path)
 	if err != nil {
 		return err
 	}
-	defer turn.End()
-	there, err := s.Rooms.Beside(turn, folder, volume, others)
+	defer lock.Release()
+	there, err := s.Rooms.Beside(lock, folder, volume, others)
 	if err != nil {
 		return err
 	}
@@ -61,9 +60,9 @@ func (s *Store) makeBeside(ctx context.Context, folder *os.File, volume layout.V
 	return limit.MakeDir(ctx, folder, volume)
 }
 
-// makeWhole makes a volume under another name, and gives it its own when all of it
-// survives a loss of power: one that has its name is whole, and is never formatted, nor
-// copied over. Only room is given in turn; volumes are filled at the same time.
+// makeWhole makes a volume under another name, and renames it when all of it survives a loss of
+// power. A volume that has its name is never formatted, nor copied over. Only room is allocated
+// under the lock of the disk: volumes are filled at the same time.
 func (s *Store) makeWhole(ctx context.Context, volume layout.Volume, others layout.Lister) error {
 	begun, err := s.begin(ctx, volume, others)
 	if begun == nil {
@@ -72,13 +71,13 @@ func (s *Store) makeWhole(ctx context.Context, volume layout.Volume, others layo
 	defer begun.close()
 	defer s.Rooms.EndDraft(ctx, begun.device, volume.Name)
 	if err := s.fill(ctx, begun, volume); err != nil {
-		// Its room isn't given again before the draft is gone.
+		// Before EndDraft: else other volumes get the room that the draft still takes up.
 		return errors.Join(err, filetree.RemoveUnfinished(context.WithoutCancel(ctx), begun.folder, volume.Name))
 	}
 	return safepath.SyncDir(begun.folder)
 }
 
-// begin takes room for a volume, or returns nil for one that was made before a crash.
+// begin allocates room for a volume. It returns nil for one that was made before a crash.
 func (s *Store) begin(ctx context.Context, volume layout.Volume, others layout.Lister) (*draft, error) {
 	exists, err := s.Base.Exists(volume)
 	if err != nil {
@@ -94,7 +93,7 @@ func (s *Store) begin(ctx context.Context, volume layout.Volume, others layout.L
 	if begun.folder, err = s.Disks.FolderOf(volume); err != nil {
 		return nil, err
 	}
-	// What a crash left takes up room that is asked for here. It may be much.
+	// What a crash left takes up room that is needed here. It may be much.
 	err = filetree.RemoveUnfinishedUntil(ctx, begun.folder, volume.Name, s.until())
 	if err == nil {
 		err = s.allocate(ctx, begun, volume, others)
@@ -106,15 +105,14 @@ func (s *Store) begin(ctx context.Context, volume layout.Volume, others layout.L
 	return begun, nil
 }
 
-// allocate makes the directory of a volume and, if it is one, the file of an image,
-// empty, if there is room for it.
+// allocate makes an empty directory, and the file of an image in it, if there is room.
 func (s *Store) allocate(ctx context.Context, begun *draft, volume layout.Volume, others layout.Lister) error {
-	turn, err := s.Rooms.TakeTurn(ctx, volume.Path)
+	lock, err := s.Rooms.Lock(ctx, volume.Path)
 	if err != nil {
 		return err
 	}
-	defer turn.End()
-	there, err := s.Rooms.Beside(turn, begun.folder, volume, others)
+	defer lock.Release()
+	there, err := s.Rooms.Beside(lock, begun.folder, volume, others)
 	if err != nil {
 		return err
 	}
@@ -132,12 +130,12 @@ func (s *Store) allocate(ctx context.Context, begun *draft, volume layout.Volume
 	if err != nil {
 		return errors.Join(err, filetree.RemoveUnfinished(context.WithoutCancel(ctx), begun.folder, volume.Name))
 	}
-	begun.device = turn.Device
+	begun.device = lock.Device
 	s.Rooms.BeginDraft(volume.Name, begun.image)
 	return nil
 }
 
-// fill makes what is in a volume, has it written to the disk, and names it.
+// fill makes the content of a volume, syncs it, and renames the volume.
 func (s *Store) fill(ctx context.Context, begun *draft, volume layout.Volume) (err error) {
 	switch {
 	case volume.Source != nil && volume.Image == nil:

@@ -45,8 +45,7 @@ var _ = Describe("A volume that is asked to grow", func() {
 		n.disk("fast", gibibyte)
 		volume := n.made(ctx)
 		ask(ctx, volume, "900Mi")
-		mute := volumeagent.NewReconciler(n.options(unheard()))
-		mute.Store = n.reconciler.Store
+		mute := n.reconcilerWithLostReports()
 		_, err := mute.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(volume)})
 		Expect(err).To(HaveOccurred())
 
@@ -63,8 +62,7 @@ var _ = Describe("A volume that is asked to grow", func() {
 		n.disk("fast", gibibyte)
 		volume := n.made(ctx)
 		ask(ctx, volume, "900Mi")
-		mute := volumeagent.NewReconciler(n.options(unheard()))
-		mute.Store = n.reconciler.Store
+		mute := n.reconcilerWithLostReports()
 		_, err := mute.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(volume)})
 		Expect(err).To(HaveOccurred())
 
@@ -92,8 +90,16 @@ func granted(ctx context.Context, volume *stowagev1alpha1.LocalVolume) string {
 	return verdict
 }
 
-// unheard is a client whose reports are lost.
-func unheard() client.Client {
+// reconcilerWithLostReports has the node's store, and a client that writes no status.
+func (n *node) reconcilerWithLostReports() *volumeagent.Reconciler {
+	GinkgoHelper()
+	options := n.options(losingReports())
+	options.Store = n.reconciler.Store
+	return volumeagent.NewReconciler(options)
+}
+
+// losingReports is a client that writes no status.
+func losingReports() client.Client {
 	plain, err := client.NewWithWatch(server.Config, client.Options{Scheme: objects})
 	Expect(err).NotTo(HaveOccurred())
 	return interceptor.NewClient(plain, interceptor.Funcs{

@@ -37,7 +37,7 @@ func TestEachKindOfErrorHasItsReason(t *testing.T) {
 		os.ErrPermission:         stowagev1alpha1.ReasonUnavailable,
 	}
 	for err, want := range tests {
-		if got := reasonOf(fmt.Errorf("doing something: %w", err)); got != want {
+		if got := reasons.Of(fmt.Errorf("doing something: %w", err)); got != want {
 			t.Errorf("%v has reason %s, want %s", err, got, want)
 		}
 	}
