@@ -18,13 +18,13 @@ var (
 	ErrNotWritable  = errors.New("the folder can't be written")
 )
 
-// notWritable tells why a write to a disk was refused.
+// notWritable adds the kind, and what to do, to the error of a write that was refused.
 func notWritable(err error) error {
 	switch {
 	case errors.Is(err, unix.EROFS):
 		return fmt.Errorf("%w: mount it writable: %w", ErrReadOnly, err)
 	case errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM):
-		return fmt.Errorf("%w: see who owns it, and its attributes (lsattr): %w", ErrNotWritable, err)
+		return fmt.Errorf("%w: check its owner and its attributes (lsattr): %w", ErrNotWritable, err)
 	default:
 		return err
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
 
-// FolderOf opens the folder of a volume's backend, on the volume's disk. Where that
-// isn't known the folder is made.
+// FolderOf opens the folder of a volume's backend, on the volume's disk. Where that isn't known, it
+// makes the folder.
 func (d Disks) FolderOf(volume layout.Volume) (*os.File, error) {
 	if volume.Disk != nil {
 		return d.openAccepted(volume.Path, volume.Disk)
@@ -23,8 +23,8 @@ func (d Disks) FolderOf(volume layout.Volume) (*os.File, error) {
 	return d.ensureFolder(volume.Path)
 }
 
-// ensureFolder makes the folder of a backend below the base, and opens it. Its
-// name survives a loss of power, as that of the volume in it will.
+// ensureFolder makes and opens the folder of a backend below the base. Each part is synced: after a
+// loss of power, a volume in it must be found by its path.
 func (d Disks) ensureFolder(path string) (*os.File, error) {
 	folder, err := d.Base.Open(string(d.Base))
 	if errors.Is(err, os.ErrNotExist) {
@@ -62,14 +62,14 @@ func ensureSubfolder(folder *os.File, name string) (*os.File, error) {
 	return safepath.OpenAt(folder, name)
 }
 
-// Disks accepts the disks of a node, by a marker in the folder of a backend, and recognises
-// them.
+// Disks accepts the disks of a node, and recognises them.
 type Disks struct {
-	// Base is where the folders of all backends lie.
+	// Base is the directory of the folders of all backends.
 	Base layout.Base
 }
 
-// CheckDisk makes sure that the disk is there that a volume lies on.
+// CheckDisk returns ErrNoDisk where the disk of a volume isn't there. A volume without a known disk
+// passes.
 func (d Disks) CheckDisk(volume layout.Volume) error {
 	if volume.Disk == nil {
 		return nil
@@ -84,7 +84,7 @@ func (d Disks) CheckDisk(volume layout.Volume) error {
 	return folder.Close()
 }
 
-// OpenFolder opens a backend's folder, and says what is wrong with its path.
+// OpenFolder opens a backend's folder. Its errors name what is wrong with the path.
 func (d Disks) OpenFolder(path string) (*os.File, error) {
 	folder, err := d.Base.Open(path)
 	relative, outside := filepath.Rel(string(d.Base), path)
@@ -98,8 +98,8 @@ func (d Disks) OpenFolder(path string) (*os.File, error) {
 	}
 }
 
-// openAccepted opens the folder of a disk that was accepted, and makes sure that it
-// is that disk's. What is done in the open folder is done on that disk.
+// openAccepted opens the folder of an accepted disk, and checks its identity. What happens in the
+// open folder happens on that disk, whatever is mounted over the path since.
 func (d Disks) openAccepted(path string, known *stowagev1alpha1.DiskIdentity) (*os.File, error) {
 	folder, err := d.OpenFolder(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -115,8 +115,8 @@ func (d Disks) openAccepted(path string, known *stowagev1alpha1.DiskIdentity) (*
 	return folder, nil
 }
 
-// ensureOwnFolder makes a backend's folder, in one that must be there: what is
-// missing above it may be a disk that isn't mounted.
+// ensureOwnFolder makes a backend's folder. The folder above must exist: a missing one may be a
+// disk that isn't mounted.
 func (d Disks) ensureOwnFolder(path string) (*os.File, error) {
 	folder, err := d.OpenFolder(path)
 	if !errors.Is(err, os.ErrNotExist) {

@@ -1,8 +1,8 @@
-// Package identity tells disks apart. It accepts the disk of a backend's folder by a marker
-// that it writes there, and recognises the disk by that marker and its file system. It
-// refuses folders of other backends, of disks that aren't mounted and of copies, so that
-// nothing is written to the wrong disk. It finds volumes on a disk that no LocalVolume has.
-// It writes markers and folders only, and never touches a volume.
+// Package identity recognises disks. It accepts the disk of a backend's folder by a marker that
+// it writes there, and recognises the disk by that marker and its file system. It refuses
+// folders of other backends, of disks that aren't mounted, and of copies: nothing is written to
+// the wrong disk. It finds volumes on a disk that have no LocalVolume. It writes only markers and
+// folders, and never touches a volume.
 package identity
 
 import (
@@ -19,21 +19,21 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
 
-// Disk is a backend's folder on this node as a Store sees it.
+// Disk is a backend's folder on this node.
 type Disk struct {
-	// Name is the LocalDisk's.
+	// Name is that of the LocalDisk.
 	Name string
-	// Path is the folder, Backend the name of whose it is.
+	// Path is the folder, and Backend the name of its StorageBackend.
 	Path, Backend string
-	// Known is the disk that was accepted; nil where none was.
+	// Known is the accepted disk; nil where there is none.
 	Known *stowagev1alpha1.DiskIdentity
-	// Replaces is the id of a disk that a person gave up.
+	// Replaces is the id of a disk that the user gave up.
 	Replaces string
 }
 
-// Identify finds out whether the disk is there that was accepted, and accepts the
-// one that is there where none was. The marker is on the disk before anybody is
-// told of it: one that a crash kept from being told of is found again.
+// Identify checks that the accepted disk is there. Where none was accepted, it accepts the disk
+// that is there. The marker is on the disk before the status has it: after a crash, the next
+// call finds the marker.
 func (d Disks) Identify(disk Disk, volumes layout.Lister) (*stowagev1alpha1.DiskIdentity, error) {
 	if disk.Known == nil {
 		return d.accept(disk, volumes)
@@ -45,11 +45,11 @@ func (d Disks) Identify(disk Disk, volumes layout.Lister) (*stowagev1alpha1.Disk
 	return there, err
 }
 
-// recognise makes sure that the disk is there that was accepted.
+// recognise checks that the accepted disk is there.
 func (d Disks) recognise(disk Disk) (*stowagev1alpha1.DiskIdentity, error) {
 	folder, err := d.openAccepted(disk.Path, disk.Known)
 	if err != nil {
-		return nil, wayOut(err, disk)
+		return nil, withReplacement(err, disk)
 	}
 	defer folder.Close()
 	there, err := identityOf(folder, Marker{ID: disk.Known.ID})
@@ -62,8 +62,8 @@ func (d Disks) recognise(disk Disk) (*stowagev1alpha1.DiskIdentity, error) {
 	return there, prepareRemoval(folder)
 }
 
-// prepareRemoval makes what the removal of volumes needs while there is room for it. On a
-// disk that was full before, the removal says so.
+// prepareRemoval makes the directory that removals need, while there is room for it. On a disk
+// that is full already, the removal itself reports that.
 func prepareRemoval(folder *os.File) error {
 	err := filetree.PrepareRemoval(folder)
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
@@ -72,11 +72,11 @@ func prepareRemoval(folder *os.File) error {
 	return notWritable(err)
 }
 
-// accept takes the disk that is there for the backend's own from now on.
+// accept marks the disk that is there as the backend's own.
 func (d Disks) accept(disk Disk, volumes layout.Lister) (*stowagev1alpha1.DiskIdentity, error) {
 	if disk.Known == nil && disk.Replaces != stowagev1alpha1.ReplacesUnknown {
 		if err := d.checkDiskIsNew(disk, volumes); err != nil {
-			return nil, wayOut(err, disk)
+			return nil, withReplacement(err, disk)
 		}
 	}
 	folder, err := d.ensureOwnFolder(disk.Path)
@@ -92,7 +92,8 @@ func (d Disks) accept(disk Disk, volumes layout.Lister) (*stowagev1alpha1.DiskId
 		return nil, fmt.Errorf("%w: %s is marked as that of backend %s: use another path or, if that backend is gone for good, remove the file %s there",
 			ErrForeignDisk, disk.Path, there.Backend, markerName)
 	}
-	// One that was given up under this id is a copy: its id would hide the next change.
+	// The user gave up the disk of this id, so this one is a copy. With the same id, the next
+	// change of the disk would not be noticed.
 	if there == nil || disk.Known != nil && there.ID == disk.Known.ID {
 		there = &Marker{ID: string(uuid.NewUUID()), Backend: disk.Backend}
 		if err := writeMarker(folder, *there); err != nil {
@@ -105,9 +106,8 @@ func (d Disks) accept(disk Disk, volumes layout.Lister) (*stowagev1alpha1.DiskId
 	return identityOf(folder, *there)
 }
 
-// checkDiskIsNew refuses a folder without a marker in which volumes were made, and
-// none of them is there: that is a disk which isn't mounted. Where some are there,
-// they were made before disks had markers.
+// checkDiskIsNew refuses a folder without a marker where volumes were made, and all of them are
+// missing: its disk isn't mounted. Where some exist, they are older than markers.
 func (d Disks) checkDiskIsNew(disk Disk, volumes layout.Lister) error {
 	if folder, err := d.OpenFolder(disk.Path); err == nil {
 		there, err := ReadMarker(folder)
@@ -123,12 +123,11 @@ func (d Disks) checkDiskIsNew(disk Disk, volumes layout.Lister) error {
 	return d.checkDiskIsThere(disk.Path, listed)
 }
 
-// checkWritable says whether volumes can be made in an open folder, as far as that
-// shows without writing.
+// checkWritable returns ErrReadOnly for a folder on a read-only file system. It writes nothing.
 func checkWritable(folder *os.File) error {
 	var stat unix.Statfs_t
 	if err := unix.Fstatfs(int(folder.Fd()), &stat); err != nil {
-		return fmt.Errorf("asking how %s is mounted: %w", folder.Name(), err)
+		return fmt.Errorf("reading how %s is mounted: %w", folder.Name(), err)
 	}
 	if stat.Flags&unix.ST_RDONLY != 0 {
 		return fmt.Errorf("%w: %s: a kernel does that to a disk with errors, see its log; check the disk, and mount it writable", ErrReadOnly, folder.Name())
@@ -136,8 +135,8 @@ func checkWritable(folder *os.File) error {
 	return nil
 }
 
-// wayOut adds to an error of a disk that isn't there what to do if it never will be.
-func wayOut(err error, disk Disk) error {
+// withReplacement adds to ErrNoDisk how to replace a disk that is gone for good.
+func withReplacement(err error, disk Disk) error {
 	if !errors.Is(err, layout.ErrNoDisk) {
 		return err
 	}
@@ -149,15 +148,14 @@ func wayOut(err error, disk Disk) error {
 		err, disk.Name, id)
 }
 
-// Nested says whether one of two paths is the other, or lies below it.
+// Nested reports whether two paths are equal, or one lies below the other.
 func Nested(a, b string) bool {
 	return a == b || strings.HasPrefix(a, b+"/") || strings.HasPrefix(b, a+"/")
 }
 
-// checkDiskIsThere refuses a folder in which those volumes that were made before are
-// all missing: that is a disk which isn't mounted, and what is written there would
-// land on the disk below. A volume that is being removed is a sign of that, too: taken
-// for removed, it would be forgotten with its data.
+// checkDiskIsThere refuses a folder where all volumes that were made are missing: its disk isn't
+// mounted, and writes would land on the disk below. Volumes that are being removed count, too:
+// else their objects would go, and their data would stay.
 func (d Disks) checkDiskIsThere(path string, others []layout.Volume) error {
 	missing := ""
 	for _, other := range others {

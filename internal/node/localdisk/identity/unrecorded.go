@@ -17,20 +17,19 @@ import (
 )
 
 const (
-	// maxNames is how many names in a backend's folder are looked at, and namesAtOnce how
-	// many are read at once. Only root can write there.
+	// maxNames is how many names in a backend's folder are read, and namesAtOnce how many at
+	// once. Only root can write there.
 	maxNames, namesAtOnce = 65536, 1024
-	// maxNameLength is how long the name of a LocalVolume can be.
+	// maxNameLength is the longest name of a LocalVolume.
 	maxNameLength = 253
 )
 
 // namer lists the names of the LocalVolumes in a folder.
 type namer func() (map[string]bool, error)
 
-// Unrecorded finds the volumes in a backend's folder, on its accepted disk, that no
-// LocalVolume has. The folder is read before the LocalVolumes are listed: a directory
-// is made for a LocalVolume that is in the list, and is gone before it leaves that. So
-// only what is still there afterwards has none.
+// Unrecorded finds the volumes in a backend's folder, on its accepted disk, that have no
+// LocalVolume. It reads the folder before it calls recorded: a directory is made after its
+// LocalVolume, and removed before it. In the other order, a new volume would look unrecorded.
 func (d Disks) Unrecorded(disk Disk, recorded namer) (*stowagev1alpha1.UnrecordedVolumes, error) {
 	folder, err := d.openAccepted(disk.Path, disk.Known)
 	if err != nil {
@@ -65,7 +64,7 @@ func (d Disks) Unrecorded(disk Disk, recorded namer) (*stowagev1alpha1.Unrecorde
 	return found, nil
 }
 
-// volumeNames are the names in a folder that volumes can have.
+// volumeNames returns the names in a folder that volumes can have.
 func volumeNames(folder *os.File) ([]string, error) {
 	readable, err := os.Open(device.PathOf(folder))
 	if err != nil {
@@ -97,7 +96,7 @@ func isVolumeName(name string) bool {
 	return found && uid != "" && len(name) <= maxNameLength && !strings.ContainsFunc(uid, isOther) && !strings.HasSuffix(uid, "-")
 }
 
-// describe tells of a volume in an open folder; nil where there is none of this name.
+// describe returns a volume in an open folder; nil where there is no directory of this name.
 func describe(folder *os.File, name string) (*stowagev1alpha1.UnrecordedVolume, error) {
 	dir, err := safepath.OpenAt(folder, name)
 	if isNoDirectory(err) {
@@ -115,7 +114,7 @@ func describe(folder *os.File, name string) (*stowagev1alpha1.UnrecordedVolume, 
 	return volume, nil
 }
 
-// isNoDirectory reports whether an error says that there is no directory of a name.
+// isNoDirectory reports whether an error means that a name has no directory.
 func isNoDirectory(err error) bool {
 	return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, safepath.ErrOutside)
 }

@@ -1,6 +1,6 @@
-// Package inspect looks at a volume that was made: how much of it is used, whether its disk
-// or file system fails, and whether either is nearly full. It only reads. A disk that can't
-// be read is a problem of the volume; a look that fails for another reason says nothing.
+// Package inspect reads the state of a volume that was made: its usage, whether its disk or file
+// system fails, and whether either is nearly full. It only reads. A disk that can't be read is a
+// problem of the volume. An inspection that fails for another reason reports nothing.
 package inspect
 
 import (
@@ -12,28 +12,28 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
 
-// Volume looks at a volume that is there. Had is the reason of its last trouble.
-func Volume(base layout.Base, volume layout.Volume, at *Snapshot, had string) (seen Report, err error) {
+// Volume inspects a volume that exists. Had is the reason of its condition Healthy so far.
+func Volume(base layout.Base, volume layout.Volume, at *Snapshot, had string) (found Report, err error) {
 	dir, err := base.Open(volume.Directory())
 	if err != nil {
-		return seen, err
+		return found, err
 	}
 	defer dir.Close()
-	if err := checkDisk(base, &seen, volume, had); err != nil {
-		return seen, err
+	if err := checkDisk(base, &found, volume, had); err != nil {
+		return found, err
 	}
 	if volume.Image == nil {
-		err = seen.checkDirectory(dir, volume)
-		return seen, err
+		err = found.checkDirectory(dir, volume)
+		return found, err
 	}
-	seen.Enforced = true
-	err = seen.checkImage(dir, volume, at)
-	return seen, err
+	found.Enforced = true
+	err = found.checkImage(dir, volume, at)
+	return found, err
 }
 
-// checkDisk looks at the file system that a volume's folder lies on. That of its own
-// directory tells of the quota, where it has one.
-func checkDisk(base layout.Base, seen *Report, volume layout.Volume, had string) error {
+// checkDisk inspects the file system of a volume's folder. The volume's own directory would show
+// its quota instead of the disk.
+func checkDisk(base layout.Base, found *Report, volume layout.Volume, had string) error {
 	folder, err := base.Open(volume.Path)
 	if err != nil {
 		return err
@@ -41,16 +41,16 @@ func checkDisk(base layout.Base, seen *Report, volume layout.Volume, had string)
 	defer folder.Close()
 	var stat unix.Statfs_t
 	if err := unix.Fstatfs(int(folder.Fd()), &stat); err != nil {
-		return fmt.Errorf("asking for the size of the disk at %s: %w", volume.Path, err)
+		return fmt.Errorf("reading the size of the disk at %s: %w", volume.Path, err)
 	}
 	if stat.Flags&unix.ST_RDONLY != 0 {
-		seen.add(stowagev1alpha1.ReasonFileSystemReadOnly, "the disk at %s can't be written: look at the node's kernel log", volume.Path)
+		found.add(stowagev1alpha1.ReasonFileSystemReadOnly, "the disk at %s can't be written: look at the node's kernel log", volume.Path)
 	}
 	size, free := int64(stat.Blocks)*stat.Frsize, int64(stat.Bavail)*stat.Frsize
-	seen.checkInodes(stat, volume, had)
+	found.checkInodes(stat, volume, had)
 	needsRoom := volume.Image == nil || volume.Image.Sparse
 	if needsRoom && isNearlyFull(size-free, size, had == stowagev1alpha1.ReasonDiskNearlyFull) {
-		seen.add(stowagev1alpha1.ReasonDiskNearlyFull, "the disk at %s is nearly full, and the volume gets what it needs from there: remove files, or volumes", volume.Path)
+		found.add(stowagev1alpha1.ReasonDiskNearlyFull, "the disk at %s is nearly full, and the volume gets what it needs from there: remove files, or volumes", volume.Path)
 	}
 	return nil
 }

@@ -8,28 +8,28 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
-// sceneAge is how old a view of all mounts and loop devices may be: volumes are looked
-// at one by one, and each view costs as much as there are.
-const sceneAge = 10 * time.Second
+// maxAge is how old a snapshot may be: a new one for each volume would cost as much as there are
+// mounts and loop devices.
+const maxAge = 10 * time.Second
 
-// Snapshot is what the node had mounted at a moment.
+// Snapshot has the mounts and loop devices of the node at one time.
 type Snapshot struct {
 	taken    time.Time
 	table    mount.Table
 	attached loopdev.Attached
 }
 
-// Snapshots keeps the newest scene. Its zero value is usable.
+// Snapshots keeps the newest snapshot. Its zero value is usable.
 type Snapshots struct {
 	mu     sync.Mutex
 	newest *Snapshot
 }
 
-// At is a scene that is nearly as new as now.
+// At returns a snapshot that is at most ten seconds old.
 func (s *Snapshots) At(now time.Time) (*Snapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.newest != nil && now.Sub(s.newest.taken) < sceneAge && !now.Before(s.newest.taken) {
+	if s.newest != nil && now.Sub(s.newest.taken) < maxAge && !now.Before(s.newest.taken) {
 		return s.newest, nil
 	}
 	table, err := mount.Kernel{}.Table()

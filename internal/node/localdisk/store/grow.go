@@ -22,7 +22,7 @@ func (s *Store) growImage(lock room.DiskLock, volume layout.Volume, others layou
 	defer image.Close()
 	info, err := image.Stat()
 	if err != nil {
-		return fmt.Errorf("asking for the size of %s: %w", volume.ImagePath(), err)
+		return fmt.Errorf("reading the size of %s: %w", volume.ImagePath(), err)
 	}
 	if info.Size() < volume.Bytes {
 		if err := s.extendBeside(lock, image, volume, others); err != nil {
@@ -70,7 +70,7 @@ func (s *Store) Mend(volume layout.Volume) error {
 	}
 	info, err := image.Stat()
 	if err != nil {
-		return fmt.Errorf("asking for the size of %s: %w", volume.ImagePath(), err)
+		return fmt.Errorf("reading the size of %s: %w", volume.ImagePath(), err)
 	}
 	err = loopdev.Allocate(image, info.Size())
 	if layout.IsNoRoom(err) {

@@ -93,7 +93,7 @@ func (s *Store) checkImage(volume layout.Volume) error {
 func refuseLarger(from *os.File, volume layout.Volume) error {
 	info, err := from.Stat()
 	if err != nil {
-		return fmt.Errorf("asking for the size of %s: %w", from.Name(), err)
+		return fmt.Errorf("reading the size of %s: %w", from.Name(), err)
 	}
 	if info.Size() > volume.Bytes {
 		return fmt.Errorf("%w: its image has %s: create the claim anew, and ask for as much", layout.ErrInvalid, layout.Quantity(info.Size()))

@@ -33,7 +33,7 @@ func TestUsageIsToldWhenItMovedMuchOrLongAgo(t *testing.T) {
 		"only inodes, long ago":   {told(usageInterval), 500, 6, true},
 		"only inodes, short time": {told(time.Minute), 500, 6, false},
 	} {
-		if got := isNews(&test.told, Usage{Bytes: test.bytes, Inodes: &test.inodes}, now); got != test.news {
+		if got := needsReport(&test.told, Usage{Bytes: test.bytes, Inodes: &test.inodes}, now); got != test.news {
 			t.Errorf("%s: got %v", name, got)
 		}
 	}
