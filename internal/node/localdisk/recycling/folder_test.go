@@ -172,7 +172,7 @@ func TestWhatEarlierAttemptsLeftGoesInSlicesToo(t *testing.T) {
 	}
 }
 
-func TestWhatAnotherAttemptMovedStaysWhenOneGoesOn(t *testing.T) {
+func TestWhatAnotherAttemptMovedStaysWhenOneContinues(t *testing.T) {
 	folder, scratch := scratchWith(t, "next", ".stowage-recycle/first/a", ".stowage-recycle/second/b")
 	if err := folder.Continue(t.Context(), scratch, "first"); err != nil {
 		t.Error(err)

@@ -43,9 +43,9 @@ func TestEachKindOfErrorHasItsReason(t *testing.T) {
 	}
 }
 
-func TestARemovalThatGaveItsPlaceToOthersGoesOnSoon(t *testing.T) {
+func TestARemovalThatReleasedItsSlotContinuesSoon(t *testing.T) {
 	err := fmt.Errorf("removing: %w", filetree.ErrUnfinished)
 	if wait := retryOf(err).RequeueAfter; wait != sliceRetry {
-		t.Errorf("it goes on after %s", wait)
+		t.Errorf("it continues after %s", wait)
 	}
 }
