@@ -42,8 +42,8 @@ func (r Room) lacksInodes() bool {
 	return r.inodes > 0 && r.freeInodes < min(enoughInodes, r.inodes/enoughPart)
 }
 
-// CheckNew returns ErrExhausted where a new volume can't have some bytes.
-func (r Room) CheckNew(requested int64) error {
+// checkNew returns ErrExhausted where a new volume can't have some bytes.
+func (r Room) checkNew(requested int64) error {
 	if err := r.check(requested, 0); err != nil {
 		return err
 	}
@@ -59,15 +59,15 @@ func (r Room) CheckNew(requested int64) error {
 // would be a write to the API server.
 func (r Room) check(requested, taken int64) error {
 	if whole := r.total - r.reserved; requested > whole {
-		return fmt.Errorf("%w: %s is asked for, and the whole disk has %s for volumes (%s in all, %s reserved)",
+		return fmt.Errorf("%w: %s is requested, and the whole disk has %s for volumes (%s in all, %s reserved)",
 			layout.ErrExhausted, layout.Quantity(requested), layout.Quantity(max(whole, 0)), layout.Quantity(r.total), layout.Quantity(r.reserved))
 	}
 	if requested > r.total-r.reserved-r.given {
-		return fmt.Errorf("%w: %s is asked for, and other volumes leave less of %s (%s in all, %s reserved): kubectl get localdisks shows how much",
+		return fmt.Errorf("%w: %s is requested, and other volumes leave less of %s (%s in all, %s reserved): kubectl get localdisks shows how much",
 			layout.ErrExhausted, layout.Quantity(requested), layout.Quantity(r.total-r.reserved), layout.Quantity(r.total), layout.Quantity(r.reserved))
 	}
 	if requested-taken > r.free-r.unwritten {
-		return fmt.Errorf("%w: %s is asked for, and less of %s is free and not kept for other volumes: other files take up the rest",
+		return fmt.Errorf("%w: %s is requested, and less of %s is free and not kept for other volumes: other files take up the rest",
 			layout.ErrExhausted, layout.Quantity(requested), layout.Quantity(r.total))
 	}
 	return nil

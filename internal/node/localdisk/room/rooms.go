@@ -49,6 +49,23 @@ func (r *Rooms) Lock(ctx context.Context, path string) (DiskLock, error) {
 	return DiskLock{path: path, Device: device, Release: release}, err
 }
 
+// LockForNew waits for the lock of the disk of an open folder. It returns ErrExhausted, without
+// the lock, where a new volume has no room beside the others.
+func (r *Rooms) LockForNew(ctx context.Context, folder *os.File, volume layout.Volume, others layout.Lister) (DiskLock, error) {
+	lock, err := r.Lock(ctx, volume.Path)
+	if err != nil {
+		return lock, err
+	}
+	there, err := r.beside(lock, folder, volume, others)
+	if err == nil {
+		err = there.checkNew(volume.Bytes)
+	}
+	if err != nil {
+		lock.Release()
+	}
+	return lock, err
+}
+
 // EndDraft forgets a draft: its volume has its name, or is gone. It waits for the lock of the
 // disk, as its holder may read the draft.
 func (r *Rooms) EndDraft(ctx context.Context, device, name string) {
@@ -69,12 +86,12 @@ func (r *Rooms) At(ctx context.Context, folder *os.File, of layout.Volume, volum
 		return Room{}, err
 	}
 	defer lock.Release()
-	return r.Beside(lock, folder, of, volumes)
+	return r.beside(lock, folder, of, volumes)
 }
 
-// Beside measures the room for a volume on the disk of its open folder, beside all other
+// beside measures the room for a volume on the disk of its open folder, beside all other
 // volumes of that disk, in all folders.
-func (r *Rooms) Beside(lock DiskLock, folder *os.File, volume layout.Volume, others layout.Lister) (Room, error) {
+func (r *Rooms) beside(lock DiskLock, folder *os.File, volume layout.Volume, others layout.Lister) (Room, error) {
 	listed, err := others()
 	if err != nil {
 		return Room{}, err
@@ -90,7 +107,7 @@ func (r *Rooms) CheckGrowth(lock DiskLock, volume layout.Volume, taken int64, ot
 		return err
 	}
 	defer folder.Close()
-	there, err := r.Beside(lock, folder, volume, others)
+	there, err := r.beside(lock, folder, volume, others)
 	if err != nil {
 		return err
 	}

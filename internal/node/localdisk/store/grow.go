@@ -20,11 +20,11 @@ func (s *Store) growImage(lock room.DiskLock, volume layout.Volume, others layou
 		return err
 	}
 	defer image.Close()
-	info, err := image.Stat()
+	size, err := sizeOf(image, volume)
 	if err != nil {
-		return fmt.Errorf("reading the size of %s: %w", volume.ImagePath(), err)
+		return err
 	}
-	if info.Size() < volume.Bytes {
+	if size < volume.Bytes {
 		if err := s.extendBeside(lock, image, volume, others); err != nil {
 			return err
 		}
@@ -68,11 +68,11 @@ func (s *Store) Mend(volume layout.Volume) error {
 	if whole, err := loopdev.IsAllocated(image); err != nil || whole {
 		return err
 	}
-	info, err := image.Stat()
+	size, err := sizeOf(image, volume)
 	if err != nil {
-		return fmt.Errorf("reading the size of %s: %w", volume.ImagePath(), err)
+		return err
 	}
-	err = loopdev.Allocate(image, info.Size())
+	err = loopdev.Allocate(image, size)
 	if layout.IsNoRoom(err) {
 		return fmt.Errorf("%w for parts of image %s that were given back and are to be kept again: make room before the volume is written there", layout.ErrExhausted, volume.ImagePath())
 	}

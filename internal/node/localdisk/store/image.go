@@ -91,14 +91,19 @@ func (s *Store) checkImage(volume layout.Volume) error {
 
 // refuseLarger returns an error where a copy would lose the end of an image.
 func refuseLarger(from *os.File, volume layout.Volume) error {
-	info, err := from.Stat()
+	size, err := sizeOf(from, *volume.Source)
+	if err == nil && size > volume.Bytes {
+		err = fmt.Errorf("%w: its image has %s: create the claim anew, and request as much", layout.ErrInvalid, layout.Quantity(size))
+	}
+	return err
+}
+
+func sizeOf(image *os.File, volume layout.Volume) (int64, error) {
+	info, err := image.Stat()
 	if err != nil {
-		return fmt.Errorf("reading the size of %s: %w", from.Name(), err)
+		return 0, fmt.Errorf("reading the size of %s: %w", volume.ImagePath(), err)
 	}
-	if info.Size() > volume.Bytes {
-		return fmt.Errorf("%w: its image has %s: create the claim anew, and ask for as much", layout.ErrInvalid, layout.Quantity(info.Size()))
-	}
-	return nil
+	return info.Size(), nil
 }
 
 // reserveImage prevents that the image in a directory is attached until release is called. It is

@@ -45,18 +45,11 @@ func (s *Store) makeDirectory(ctx context.Context, volume layout.Volume, others 
 
 // makeBeside makes a missing directory, if there is room.
 func (s *Store) makeBeside(ctx context.Context, folder *os.File, volume layout.Volume, others layout.Lister) error {
-	lock, err := s.Rooms.Lock(ctx, volume.Path)
+	lock, err := s.Rooms.LockForNew(ctx, folder, volume, others)
 	if err != nil {
 		return err
 	}
 	defer lock.Release()
-	there, err := s.Rooms.Beside(lock, folder, volume, others)
-	if err != nil {
-		return err
-	}
-	if err := there.CheckNew(volume.Bytes); err != nil {
-		return err
-	}
 	return limit.MakeDir(ctx, folder, volume)
 }
 
@@ -107,18 +100,11 @@ func (s *Store) begin(ctx context.Context, volume layout.Volume, others layout.L
 
 // allocate makes an empty directory, and the file of an image in it, if there is room.
 func (s *Store) allocate(ctx context.Context, begun *draft, volume layout.Volume, others layout.Lister) error {
-	lock, err := s.Rooms.Lock(ctx, volume.Path)
+	lock, err := s.Rooms.LockForNew(ctx, begun.folder, volume, others)
 	if err != nil {
 		return err
 	}
 	defer lock.Release()
-	there, err := s.Rooms.Beside(lock, begun.folder, volume, others)
-	if err != nil {
-		return err
-	}
-	if err := there.CheckNew(volume.Bytes); err != nil {
-		return err
-	}
 	if begun.dir, err = filetree.BeginDir(ctx, begun.folder, volume.Name); err != nil {
 		return err
 	}

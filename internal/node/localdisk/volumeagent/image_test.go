@@ -91,7 +91,7 @@ var _ = Describe("An image that is requested", func() {
 		Entry("where it is too small for xfs", stowagev1alpha1.ReasonInvalid, "xfs needs at least 300Mi", image("xfs"), sized("299Mi")),
 		Entry("where it is too small for ext4", stowagev1alpha1.ReasonInvalid, "ext4 needs at least 8Mi", image("ext4"), sized("7Mi")),
 		Entry("where it isn't of whole sectors", stowagev1alpha1.ReasonInvalid, "must be a multiple of 512", image("ext4"), sized("10000001")),
-		Entry("where it is larger than the disk", stowagev1alpha1.ReasonExhausted, "no room on the disk: 1Pi is asked for", image("ext4"), sized("1Pi")),
+		Entry("where it is larger than the disk", stowagev1alpha1.ReasonExhausted, "no room on the disk: 1Pi is requested", image("ext4"), sized("1Pi")),
 	)
 
 	It("reports which package to install if the programs of its file system are missing", func(ctx context.Context) {

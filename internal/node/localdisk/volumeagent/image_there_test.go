@@ -68,7 +68,7 @@ var _ = Describe("An image that was made", func() {
 		n.grow(ctx, volume, "512Mi")
 		verdict, message := conditionOf(ctx, volume, stowagev1alpha1.GrantedCondition)
 		Expect(verdict).To(Equal("False Exhausted"))
-		Expect(message).To(ContainSubstring("512Mi is asked for"))
+		Expect(message).To(ContainSubstring("512Mi is requested"))
 		Expect(read(ctx, volume).Status.Capacity.String()).To(Equal("16Mi"))
 		Expect(openImage(volume).Stat()).To(HaveField("Size()", BeEquivalentTo(16*mebibyte)))
 	})

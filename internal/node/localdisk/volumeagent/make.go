@@ -21,7 +21,7 @@ type maker struct {
 	copies copySources
 }
 
-// make makes what is on the disk, or adopts it if the spec says so.
+// make makes what is on the disk, or adopts it if the spec orders that.
 func (m maker) make(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
 	if err := spec.CheckSpec(volume); err != nil {
 		return err

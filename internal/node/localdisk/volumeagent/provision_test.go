@@ -140,7 +140,7 @@ var _ = Describe("A volume that is requested", func() {
 		result := n.reconcile(ctx, volume)
 		verdict, message := conditionOf(ctx, volume, stowagev1alpha1.ProvisionedCondition)
 		Expect(verdict).To(Equal("False Exhausted"))
-		Expect(message).To(ContainSubstring("500Mi is asked for, and other volumes leave less of 1Gi (1Gi in all, 0 reserved)"))
+		Expect(message).To(ContainSubstring("500Mi is requested, and other volumes leave less of 1Gi (1Gi in all, 0 reserved)"))
 		Expect(result.RequeueAfter).To(BeNumerically(">", 0))
 		Expect(filepath.Join(disk, volume.Name)).NotTo(BeADirectory())
 	})
@@ -177,7 +177,7 @@ var _ = Describe("A volume that is requested", func() {
 		Expect(ready(ctx, volume)).To(Equal("True Ready"))
 		verdict, message := conditionOf(ctx, volume, stowagev1alpha1.GrantedCondition)
 		Expect(verdict).To(Equal("False Exhausted"))
-		Expect(message).To(ContainSubstring("no room on the disk: 2Gi is asked for"))
+		Expect(message).To(ContainSubstring("no room on the disk: 2Gi is requested"))
 	})
 })
 

@@ -86,7 +86,7 @@ func setGranted(volume *stowagev1alpha1.LocalVolume) {
 	if isSmaller(volume) {
 		volume.Status.Capacity = new(volume.Spec.Capacity.DeepCopy())
 	}
-	setCondition(volume, stowagev1alpha1.GrantedCondition, stowagev1alpha1.ReasonReady, "the volume has the capacity that is asked for")
+	setCondition(volume, stowagev1alpha1.GrantedCondition, stowagev1alpha1.ReasonReady, "the volume has the requested capacity")
 }
 
 // isSmaller reports whether a volume has less than the capacity that it requests.
