@@ -1,18 +1,24 @@
 package identity
 
 import (
-	"golang.org/x/sys/unix"
-
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount/safepath"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
+
+// Disks accepts the disks of a node, and recognises them.
+type Disks struct {
+	// Base is the directory of the folders of all backends.
+	Base layout.Base
+}
 
 // FolderOf opens the folder of a volume's backend, on the volume's disk. Where that isn't known, it
 // makes the folder.
@@ -60,12 +66,6 @@ func ensureSubfolder(folder *os.File, name string) (*os.File, error) {
 		return nil, err
 	}
 	return safepath.OpenAt(folder, name)
-}
-
-// Disks accepts the disks of a node, and recognises them.
-type Disks struct {
-	// Base is the directory of the folders of all backends.
-	Base layout.Base
 }
 
 // CheckDisk returns ErrNoDisk where the disk of a volume isn't there. A volume without a known disk

@@ -10,10 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
-
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount/safepath"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
 
 const (

@@ -8,10 +8,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-dev/stowage/internal/node/localdisk/usage"
-
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/usage"
 )
 
 // Percentages at which something becomes nearly full, and at which it no longer is. Two limits
@@ -24,6 +23,23 @@ const (
 // Trouble is a problem of a volume. Its message has no numbers that change: each new message is a
 // write, and an event.
 type Trouble struct{ reason, message string }
+
+// Report is what an inspection found.
+type Report struct {
+	// Usage is nil where it isn't known.
+	Usage *usage.Usage
+	// Enforced: the capacity is a limit.
+	Enforced bool
+	// mostInodes is the limit of inodes; 0 without one.
+	mostInodes int64
+	// Uncounted: it has more files than are counted.
+	Uncounted bool
+	Troubles  []Trouble
+}
+
+func (r *Report) add(reason, format string, arguments ...any) {
+	r.Troubles = append(r.Troubles, Trouble{reason, fmt.Sprintf(format, arguments...)})
+}
 
 // severity is the order of reasons, the most severe first.
 var severity = []string{
@@ -100,21 +116,4 @@ func TroubleOf(err error) []Trouble {
 	default:
 		return nil
 	}
-}
-
-// Report is what an inspection found.
-type Report struct {
-	// Usage is nil where it isn't known.
-	Usage *usage.Usage
-	// Enforced: the capacity is a limit.
-	Enforced bool
-	// mostInodes is the limit of inodes; 0 without one.
-	mostInodes int64
-	// Uncounted: it has more files than are counted.
-	Uncounted bool
-	Troubles  []Trouble
-}
-
-func (r *Report) add(reason, format string, arguments ...any) {
-	r.Troubles = append(r.Troubles, Trouble{reason, fmt.Sprintf(format, arguments...)})
 }

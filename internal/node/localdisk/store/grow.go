@@ -74,7 +74,7 @@ func (s *Store) Mend(volume layout.Volume) error {
 	}
 	err = loopdev.Allocate(image, size)
 	if layout.IsNoRoom(err) {
-		return fmt.Errorf("%w for parts of image %s that were given back and are to be kept again: make room before the volume is written there", layout.ErrExhausted, volume.ImagePath())
+		return fmt.Errorf("%w for parts of image %s that its user discarded: make room before the volume is written there", layout.ErrExhausted, volume.ImagePath())
 	}
 	return err
 }

@@ -36,8 +36,9 @@ func (r remover) removeData(ctx context.Context, volume *stowagev1alpha1.LocalVo
 	if err := r.copies.awaitCopies(ctx, volume); err != nil {
 		return err
 	}
-	if spec.CheckSpec(volume) != nil {
-		return nil // Nothing was made for a spec that isn't supported.
+	// Nothing was made for a spec that isn't supported.
+	if supported := spec.CheckSpec(volume) == nil; !supported {
+		return nil
 	}
 	there, err := r.finder.onDisk(ctx, volume)
 	if err == nil {
