@@ -14,31 +14,31 @@ const (
 	StorageClassReadyCondition = "StorageClassReady"
 )
 
-// ProvisionedCondition of a LocalVolume turns True when the volume was made on
+// ProvisionedCondition of a NodeVolume turns True when the volume was made on
 // its node's disk, and stays True. A provisioned volume that is missing is lost,
 // and is never made again.
-// A LocalVolume also has ReadyCondition.
+// A NodeVolume also has ReadyCondition.
 const ProvisionedCondition = "Provisioned"
 
-// GrantedCondition of a LocalVolume that was made is True if it has the capacity
+// GrantedCondition of a NodeVolume that was made is True if it has the capacity
 // that spec.capacity requests. Else its message has the reason.
 const GrantedCondition = "Granted"
 
-// HealthyCondition of a LocalVolume that was made is False while it has a problem that
+// HealthyCondition of a NodeVolume that was made is False while it has a problem that
 // pods notice, or soon will. Its message has all problems, its reason is that of the most
 // severe one. Each change is an event on the claim.
 const HealthyCondition = "Healthy"
 
-// NodeGoneCondition of a LocalVolume that is to be removed is True while its Node
+// NodeGoneCondition of a NodeVolume that is to be removed is True while its Node
 // object is missing. Its transition time is when that was noticed. The manager writes
 // it.
 const NodeGoneCondition = "NodeGone"
 
-// HasRoomCondition of a LocalDisk is True while it has room for volumes.
-// A LocalDisk also has ReadyCondition: volumes can be made on it, if it has room.
+// HasRoomCondition of a NodeDisk is True while it has room for volumes.
+// A NodeDisk also has ReadyCondition: volumes can be made on it, if it has room.
 const HasRoomCondition = "HasRoom"
 
-// EmptiedCondition of a LocalRecycling turns True when nothing is left in the
+// EmptiedCondition of a NodeRecycling turns True when nothing is left in the
 // directory, and stays True.
 const EmptiedCondition = "Emptied"
 
@@ -103,7 +103,7 @@ const (
 	ReasonVolumeNearlyFull = "VolumeNearlyFull"
 )
 
-// Reasons of a LocalDisk's conditions, beside those above.
+// Reasons of a NodeDisk's conditions, beside those above.
 const (
 	// ReasonDiskMissing: the disk with the volumes isn't there.
 	ReasonDiskMissing = "DiskMissing"

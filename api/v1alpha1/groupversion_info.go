@@ -1,7 +1,7 @@
 // Package v1alpha1 is Stowage's API. An administrator writes StorageBackends. The
-// manager orders volumes from one node's agent with LocalVolumes, and the emptying of
-// a directory with LocalRecyclings. The agent reports the room of its disks in
-// LocalDisks.
+// manager orders volumes from one node's agent with NodeVolumes, and the emptying of
+// a directory with NodeRecyclings. The agent reports the room of its disks in
+// NodeDisks.
 //
 // It has types, markers and names, and no logic. It imports only apimachinery and
 // k8s.io/api, so that any client can use it.
@@ -23,9 +23,9 @@ var GroupVersion = schema.GroupVersion{Group: "stowage.dev", Version: "v1alpha1"
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&StorageBackend{}, &StorageBackendList{},
-		&LocalVolume{}, &LocalVolumeList{},
-		&LocalDisk{}, &LocalDiskList{},
-		&LocalRecycling{}, &LocalRecyclingList{},
+		&NodeVolume{}, &NodeVolumeList{},
+		&NodeDisk{}, &NodeDiskList{},
+		&NodeRecycling{}, &NodeRecyclingList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -14,11 +14,11 @@ const (
 // and two nodes may share it.
 const TopologyNodeLabel = "topology.stowage.dev/node"
 
-// BackendLabel of Stowage's own objects (StorageClasses, LocalVolumes, volumes) is the
+// BackendLabel of Stowage's own objects (StorageClasses, NodeVolumes, volumes) is the
 // name of their StorageBackend.
 const BackendLabel = "stowage.dev/backend"
 
-// RetainedLabel is on LocalVolumes without a volume object, because a user deleted that
+// RetainedLabel is on NodeVolumes without a volume object, because a user deleted that
 // with the policy Retain. No audit removes them.
 const RetainedLabel = "stowage.dev/retained"
 
@@ -32,8 +32,8 @@ const (
 	// ReclaimFinalizer keeps a volume object until its storage is gone from
 	// the backend, or is retained there.
 	ReclaimFinalizer = "stowage.dev/reclaim"
-	// LocalVolumeFinalizer keeps a LocalVolume until it is gone from the disk.
-	LocalVolumeFinalizer = "stowage.dev/local-volume"
+	// NodeVolumeFinalizer keeps a NodeVolume until it is gone from the disk.
+	NodeVolumeFinalizer = "stowage.dev/node-volume"
 )
 
 // ProvisioningAnnotation of a claim has what Stowage is provisioning for it: a JSON

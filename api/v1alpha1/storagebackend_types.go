@@ -279,7 +279,7 @@ type Orphan struct {
 	// claimUID is that claim's UID.
 	// +optional
 	ClaimUID types.UID `json:"claimUID,omitempty"`
-	// nodeName is the node with the disk of a volume without a LocalVolume (local
+	// nodeName is the node with the disk of a volume without a NodeVolume (local
 	// backend). Such a volume is never removed.
 	// +optional
 	NodeName string `json:"nodeName,omitempty"`

@@ -1,5 +1,5 @@
 // Package localdisk has what the agents of local disks share. They run on every node, beside a
-// kubelet or not: diskagent for LocalDisks, volumeagent for LocalVolumes, recycling for scrubbed
+// kubelet or not: diskagent for NodeDisks, volumeagent for NodeVolumes, recycling for scrubbed
 // volumes. The packages below them, from the lowest: layout, slots and condition; identity,
 // limit, room, spec and usage; inspect and store.
 package localdisk
@@ -13,13 +13,13 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/store"
 )
 
-// Options are the dependencies of the reconcilers of LocalDisks and LocalVolumes.
+// Options are the dependencies of the reconcilers of NodeDisks and NodeVolumes.
 type Options struct {
 	// NodeName is the node of the volumes.
 	NodeName string
 	// Store makes and removes volumes. Both reconcilers have the same.
 	Store *store.Store
-	// Client writes, and reads from a cache of this node's LocalVolumes and LocalDisks.
+	// Client writes, and reads from a cache of this node's NodeVolumes and NodeDisks.
 	Client client.Client
 	// Live reads from the API server.
 	Live client.Reader

@@ -16,7 +16,7 @@ type metrics struct {
 	total, used, given, available, ready *prometheus.GaugeVec
 
 	mu sync.Mutex
-	// backends are by the names of LocalDisks: a deleted LocalDisk leaves no spec.
+	// backends are by the names of NodeDisks: a deleted NodeDisk leaves no spec.
 	backends map[string]string
 }
 
@@ -51,7 +51,7 @@ func (m *metrics) gauges() []*prometheus.GaugeVec {
 }
 
 // set sets the metrics of a disk.
-func (m *metrics) set(disk *stowagev1alpha1.LocalDisk) {
+func (m *metrics) set(disk *stowagev1alpha1.NodeDisk) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.backends[disk.Name] = disk.Spec.Backend

@@ -1,6 +1,6 @@
-// Package diskagent reconciles the LocalDisks of one node. It accepts new disks, recognises
-// accepted ones, measures their room, and lists volumes on them that have no LocalVolume. It
-// writes the status of LocalDisks, and markers on disks. It never touches a volume.
+// Package diskagent reconciles the NodeDisks of one node. It accepts new disks, recognises
+// accepted ones, measures their room, and lists volumes on them that have no NodeVolume. It
+// writes the status of NodeDisks, and markers on disks. It never touches a volume.
 package diskagent
 
 import (
@@ -47,7 +47,7 @@ type Reconciler struct {
 	written map[string]time.Time
 }
 
-// NewReconciler returns the reconciler of a node's LocalDisks.
+// NewReconciler returns the reconciler of a node's NodeDisks.
 func NewReconciler(options localdisk.Options) *Reconciler {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
@@ -55,13 +55,13 @@ func NewReconciler(options localdisk.Options) *Reconciler {
 	return &Reconciler{Options: options, metrics: newMetrics(), written: map[string]time.Time{}}
 }
 
-// +kubebuilder:rbac:groups=stowage.dev,resources=localdisks,verbs=get;list;watch
-// +kubebuilder:rbac:groups=stowage.dev,resources=localdisks/status,verbs=update;patch
+// +kubebuilder:rbac:groups=stowage.dev,resources=nodedisks,verbs=get;list;watch
+// +kubebuilder:rbac:groups=stowage.dev,resources=nodedisks/status,verbs=update;patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch;update
 
 // Reconcile checks and measures one disk, and reports that in its status.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	stored := &stowagev1alpha1.LocalDisk{}
+	stored := &stowagev1alpha1.NodeDisk{}
 	err := r.Client.Get(ctx, request.NamespacedName, stored)
 	if apierrors.IsNotFound(err) {
 		r.forget(request.Name)
@@ -86,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // identify checks that the accepted disk is there, or accepts the one that is.
-func (r *Reconciler) identify(ctx context.Context, disk *stowagev1alpha1.LocalDisk) error {
+func (r *Reconciler) identify(ctx context.Context, disk *stowagev1alpha1.NodeDisk) error {
 	if disk.Status.Identity == nil {
 		if err := r.checkPathIsFree(ctx, disk); err != nil {
 			return err
@@ -104,8 +104,8 @@ func (r *Reconciler) identify(ctx context.Context, disk *stowagev1alpha1.LocalDi
 
 // checkPathIsFree refuses a folder that overlaps that of another backend. The older backend
 // keeps it.
-func (r *Reconciler) checkPathIsFree(ctx context.Context, disk *stowagev1alpha1.LocalDisk) error {
-	disks := &stowagev1alpha1.LocalDiskList{}
+func (r *Reconciler) checkPathIsFree(ctx context.Context, disk *stowagev1alpha1.NodeDisk) error {
+	disks := &stowagev1alpha1.NodeDiskList{}
 	if err := r.Client.List(ctx, disks); err != nil {
 		return fmt.Errorf("listing the node's disks: %w", err)
 	}
@@ -123,7 +123,7 @@ func (r *Reconciler) checkPathIsFree(ctx context.Context, disk *stowagev1alpha1.
 }
 
 // isOlder reports whether a disk was created before another. Names decide within one second.
-func isOlder(a, b *stowagev1alpha1.LocalDisk) bool {
+func isOlder(a, b *stowagev1alpha1.NodeDisk) bool {
 	if a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return a.Name < b.Name
 	}
@@ -131,7 +131,7 @@ func isOlder(a, b *stowagev1alpha1.LocalDisk) bool {
 }
 
 // measure sets in memory what room the disk has.
-func (r *Reconciler) measure(ctx context.Context, disk *stowagev1alpha1.LocalDisk) error {
+func (r *Reconciler) measure(ctx context.Context, disk *stowagev1alpha1.NodeDisk) error {
 	var reserved int64
 	if disk.Spec.ReservedCapacity != nil {
 		reserved = disk.Spec.ReservedCapacity.Value()
@@ -161,7 +161,7 @@ func (r *Reconciler) volumes(ctx context.Context) layout.Lister {
 
 // write writes the status if it changed, and records events for new problems. Without the
 // resourceVersion, a stale status could overwrite the identity of an accepted disk.
-func (r *Reconciler) write(ctx context.Context, stored, disk *stowagev1alpha1.LocalDisk) error {
+func (r *Reconciler) write(ctx context.Context, stored, disk *stowagev1alpha1.NodeDisk) error {
 	if equality.Semantic.DeepEqual(stored.Status, disk.Status) {
 		return nil
 	}
@@ -193,9 +193,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return fmt.Errorf("registering the metrics of disks: %w", err)
 	}
 	return ctrl.NewControllerManagedBy(mgr).
-		Named("localdisk").
-		For(&stowagev1alpha1.LocalDisk{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&stowagev1alpha1.LocalVolume{}, measureLater(r.Client)).
+		Named("nodedisk").
+		For(&stowagev1alpha1.NodeDisk{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&stowagev1alpha1.NodeVolume{}, measureLater(r.Client)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: diskWorkers}).
 		Complete(r)
 }

@@ -26,7 +26,7 @@ var reasons = condition.Reasons{
 
 // setReady sets in memory whether volumes can be made on a disk. The room of a disk with a
 // problem is unknown: its numbers may be another disk's.
-func setReady(disk *stowagev1alpha1.LocalDisk, problem error, base layout.Base) {
+func setReady(disk *stowagev1alpha1.NodeDisk, problem error, base layout.Base) {
 	if problem == nil {
 		setCondition(disk, stowagev1alpha1.ReadyCondition, stowagev1alpha1.ReasonReady, "volumes can be made on the disk")
 		return
@@ -41,11 +41,11 @@ func setReady(disk *stowagev1alpha1.LocalDisk, problem error, base layout.Base) 
 
 // setRoom sets in memory whether a disk has room for volumes. Its message has no usage: that
 // changes all the time, and the numbers of the status have it.
-func setRoom(disk *stowagev1alpha1.LocalDisk, measured room.Room) {
+func setRoom(disk *stowagev1alpha1.NodeDisk, measured room.Room) {
 	reason, message := measured.Fullness()
 	setCondition(disk, stowagev1alpha1.HasRoomCondition, reason, message)
 }
 
-func setCondition(disk *stowagev1alpha1.LocalDisk, kind, reason, message string) {
+func setCondition(disk *stowagev1alpha1.NodeDisk, kind, reason, message string) {
 	condition.Set(&disk.Status.Conditions, metav1.Condition{Type: kind, Reason: reason, Message: message, ObservedGeneration: disk.Generation})
 }

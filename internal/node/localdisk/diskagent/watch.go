@@ -23,7 +23,7 @@ const diskDelay = time.Second
 // backends may share a disk.
 func measureLater(disks client.Reader) handler.EventHandler {
 	wake := func(ctx context.Context, queue queue) {
-		list := &stowagev1alpha1.LocalDiskList{}
+		list := &stowagev1alpha1.NodeDiskList{}
 		if err := disks.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			// The next periodic reconcile measures them.
 			logf.FromContext(ctx).Error(err, "listing disks to measure")

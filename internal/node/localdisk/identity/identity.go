@@ -1,7 +1,7 @@
 // Package identity recognises disks. It accepts the disk of a backend's folder by a marker that
 // it writes there, and recognises the disk by that marker and its file system. It refuses
 // folders of other backends, of disks that aren't mounted, and of copies: nothing is written to
-// the wrong disk. It finds volumes on a disk that have no LocalVolume. It writes only markers and
+// the wrong disk. It finds volumes on a disk that have no NodeVolume. It writes only markers and
 // folders, and never touches a volume.
 package identity
 
@@ -21,7 +21,7 @@ import (
 
 // Disk is a backend's folder on this node.
 type Disk struct {
-	// Name is that of the LocalDisk.
+	// Name is that of the NodeDisk.
 	Name string
 	// Path is the folder, and Backend the name of its StorageBackend.
 	Path, Backend string
@@ -144,7 +144,7 @@ func withReplacement(err error, disk Disk) error {
 	if disk.Known != nil {
 		id = disk.Known.ID
 	}
-	return fmt.Errorf(`%w; if it is gone for good, with the volumes on it, use what is there instead: kubectl patch localdisk %s --type=merge -p '{"spec":{"replaces":"%s"}}'`,
+	return fmt.Errorf(`%w; if it is gone for good, with the volumes on it, use what is there instead: kubectl patch nodedisk %s --type=merge -p '{"spec":{"replaces":"%s"}}'`,
 		err, disk.Name, id)
 }
 

@@ -20,16 +20,16 @@ const (
 	// maxNames is how many names in a backend's folder are read, and namesAtOnce how many at
 	// once. Only root can write there.
 	maxNames, namesAtOnce = 65536, 1024
-	// maxNameLength is the longest name of a LocalVolume.
+	// maxNameLength is the longest name of a NodeVolume.
 	maxNameLength = 253
 )
 
-// namer lists the names of the LocalVolumes in a folder.
+// namer lists the names of the NodeVolumes in a folder.
 type namer func() (map[string]bool, error)
 
 // Unrecorded finds the volumes in a backend's folder, on its accepted disk, that have no
-// LocalVolume. It reads the folder before it calls recorded: a directory is made after its
-// LocalVolume, and removed before it. In the other order, a new volume would look unrecorded.
+// NodeVolume. It reads the folder before it calls recorded: a directory is made after its
+// NodeVolume, and removed before it. In the other order, a new volume would look unrecorded.
 func (d Disks) Unrecorded(disk Disk, recorded namer) (*stowagev1alpha1.UnrecordedVolumes, error) {
 	folder, err := d.openAccepted(disk.Path, disk.Known)
 	if err != nil {
@@ -86,7 +86,7 @@ func volumeNames(folder *os.File) ([]string, error) {
 	return names, nil
 }
 
-// isVolumeName reports whether a LocalVolume could have this name: pvc-<uid>, or
+// isVolumeName reports whether a NodeVolume could have this name: pvc-<uid>, or
 // pvc-<uid>-<n>.
 func isVolumeName(name string) bool {
 	uid, found := strings.CutPrefix(name, "pvc-")

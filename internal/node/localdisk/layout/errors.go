@@ -22,7 +22,7 @@ var (
 	// ErrNotSupported: a newer version may support such a volume.
 	ErrNotSupported = errors.New("not supported by this version of Stowage")
 	// ErrInvalid: only a change of the spec helps.
-	ErrInvalid = errors.New("the LocalVolume is invalid")
+	ErrInvalid = errors.New("the NodeVolume is invalid")
 	// ErrLost: the volume was made, and is missing on its disk.
 	ErrLost = errors.New("the volume is lost")
 	// ErrImageMissing is ErrLost of a volume that has its directory, and no image.

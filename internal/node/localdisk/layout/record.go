@@ -23,7 +23,7 @@ const (
 	MaxRecord = 1024
 )
 
-// OwnerRecord is what a volume's directory records about its LocalVolume.
+// OwnerRecord is what a volume's directory records about its NodeVolume.
 type OwnerRecord struct {
 	// ID is the name of the volume: a directory that was copied has the record of another.
 	ID     string                         `json:"id"`

@@ -15,7 +15,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
-// Volume is what packages below the agents know of a LocalVolume.
+// Volume is what packages below the agents know of a NodeVolume.
 type Volume struct {
 	// Path is the folder of its backend; Name is its directory in it.
 	Path, Name string

@@ -1,5 +1,5 @@
 // Package recycling empties directories of one node that static volumes of policy Recycle lie
-// in, as LocalRecycling objects order. The node agent runs it on every node, beside a kubelet or
+// in, as NodeRecycling objects order. The node agent runs it on every node, beside a kubelet or
 // not.
 //
 // It removes nothing without the manager's approval of its newest request. It removes nothing
@@ -42,7 +42,7 @@ type Options struct {
 	NodeName string
 	// Folder empties them.
 	Folder Folder
-	// Client writes, and reads from a cache of this node's LocalRecyclings.
+	// Client writes, and reads from a cache of this node's NodeRecyclings.
 	Client client.Client
 	// Live reads from the API server.
 	Live client.Reader
@@ -59,18 +59,18 @@ type Reconciler struct {
 	approved requests
 }
 
-// NewReconciler returns the reconciler of a node's LocalRecyclings.
+// NewReconciler returns the reconciler of a node's NodeRecyclings.
 func NewReconciler(options Options) *Reconciler {
 	return &Reconciler{Options: options}
 }
 
-// +kubebuilder:rbac:groups=stowage.dev,resources=localrecyclings,verbs=get;list;watch
-// +kubebuilder:rbac:groups=stowage.dev,resources=localrecyclings/status,verbs=update;patch
+// +kubebuilder:rbac:groups=stowage.dev,resources=noderecyclings,verbs=get;list;watch
+// +kubebuilder:rbac:groups=stowage.dev,resources=noderecyclings/status,verbs=update;patch
 
 // Reconcile checks whether the directory can be emptied, requests approval, and empties it once
 // that is given.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	stored := &stowagev1alpha1.LocalRecycling{}
+	stored := &stowagev1alpha1.NodeRecycling{}
 	if err := r.Client.Get(ctx, request.NamespacedName, stored); err != nil {
 		r.pending.forget(request.Name)
 		r.approved.forget(request.Name)
@@ -108,7 +108,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // requestApproval requests the manager's approval to empty the directory now.
-func (r *Reconciler) requestApproval(ctx context.Context, stored *stowagev1alpha1.LocalRecycling) (ctrl.Result, error) {
+func (r *Reconciler) requestApproval(ctx context.Context, stored *stowagev1alpha1.NodeRecycling) (ctrl.Result, error) {
 	request := approvalRequest{object: stored.UID, id: string(uuid.NewUUID()), at: r.Clock.Now()}
 	recycling := stored.DeepCopy()
 	recycling.Status.Asking = request.id
@@ -123,7 +123,7 @@ func (r *Reconciler) requestApproval(ctx context.Context, stored *stowagev1alpha
 // requestAgain waits until a request is too old, and requests again. The status shows another one:
 // the cache is stale, or a second agent of this node requested since. Without the wait, the two
 // would replace each other's requests for ever.
-func (r *Reconciler) requestAgain(ctx context.Context, stored *stowagev1alpha1.LocalRecycling, pending approvalRequest) (ctrl.Result, error) {
+func (r *Reconciler) requestAgain(ctx context.Context, stored *stowagev1alpha1.NodeRecycling, pending approvalRequest) (ctrl.Result, error) {
 	if left := approvalLasts - r.Clock.Since(pending.at); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
@@ -132,13 +132,13 @@ func (r *Reconciler) requestAgain(ctx context.Context, stored *stowagev1alpha1.L
 
 // confirm checks with a live read that an approval still holds. Of two agents of this node, only
 // the one with the newest approval passes.
-func (r *Reconciler) confirm(ctx context.Context, of *stowagev1alpha1.LocalRecycling, approved approvalRequest) error {
-	live := &stowagev1alpha1.LocalRecycling{}
+func (r *Reconciler) confirm(ctx context.Context, of *stowagev1alpha1.NodeRecycling, approved approvalRequest) error {
+	live := &stowagev1alpha1.NodeRecycling{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(of), live); err != nil {
 		if apierrors.IsNotFound(err) {
 			return errUnconfirmed
 		}
-		return fmt.Errorf("reading LocalRecycling %s: %w", of.Name, err)
+		return fmt.Errorf("reading NodeRecycling %s: %w", of.Name, err)
 	}
 	if live.UID != of.UID || !live.DeletionTimestamp.IsZero() || live.Spec.Approved != approved.id ||
 		live.Status.Asking != approved.id || r.Clock.Since(approved.at) > approvalLasts {
@@ -148,7 +148,7 @@ func (r *Reconciler) confirm(ctx context.Context, of *stowagev1alpha1.LocalRecyc
 }
 
 // finish reports the result. After any problem, the next attempt needs a new approval.
-func (r *Reconciler) finish(ctx context.Context, stored *stowagev1alpha1.LocalRecycling, problem error) (ctrl.Result, error) {
+func (r *Reconciler) finish(ctx context.Context, stored *stowagev1alpha1.NodeRecycling, problem error) (ctrl.Result, error) {
 	recycling := stored.DeepCopy()
 	switch {
 	case errors.Is(problem, errUnconfirmed):
@@ -166,7 +166,7 @@ func (r *Reconciler) finish(ctx context.Context, stored *stowagev1alpha1.LocalRe
 
 // write writes the status of this version, if it changed. A status for another version would
 // overwrite a newer request.
-func (r *Reconciler) write(ctx context.Context, stored, recycling *stowagev1alpha1.LocalRecycling, result ctrl.Result) (ctrl.Result, error) {
+func (r *Reconciler) write(ctx context.Context, stored, recycling *stowagev1alpha1.NodeRecycling, result ctrl.Result) (ctrl.Result, error) {
 	recycling.Status.ObservedGeneration = recycling.Generation
 	if equality.Semantic.DeepEqual(stored.Status, recycling.Status) {
 		return result, nil
@@ -177,7 +177,7 @@ func (r *Reconciler) write(ctx context.Context, stored, recycling *stowagev1alph
 	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
 		return ctrl.Result{RequeueAfter: staleRetry}, nil
 	case err != nil:
-		return ctrl.Result{}, fmt.Errorf("writing the status of LocalRecycling %s: %w", recycling.Name, err)
+		return ctrl.Result{}, fmt.Errorf("writing the status of NodeRecycling %s: %w", recycling.Name, err)
 	default:
 		return result, nil
 	}
@@ -186,8 +186,8 @@ func (r *Reconciler) write(ctx context.Context, stored, recycling *stowagev1alph
 // SetupWithManager adds the reconciler to a manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
-		Named("localrecycling").
-		For(&stowagev1alpha1.LocalRecycling{}).
+		Named("noderecycling").
+		For(&stowagev1alpha1.NodeRecycling{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrentRecyclings}).
 		Complete(r)
 }

@@ -26,7 +26,7 @@ type requests struct {
 
 // find returns the request of an object, if there is one. A deleted object may have had the
 // same name.
-func (r *requests) find(object *stowagev1alpha1.LocalRecycling) (request approvalRequest, found bool) {
+func (r *requests) find(object *stowagev1alpha1.NodeRecycling) (request approvalRequest, found bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	request = r.of[object.Name]

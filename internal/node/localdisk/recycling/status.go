@@ -55,12 +55,12 @@ func messageOf(err error, root string) string {
 	}
 }
 
-func isEmptied(of *stowagev1alpha1.LocalRecycling) bool {
+func isEmptied(of *stowagev1alpha1.NodeRecycling) bool {
 	return meta.IsStatusConditionTrue(of.Status.Conditions, stowagev1alpha1.EmptiedCondition)
 }
 
 // setEmptied sets the condition in memory.
-func setEmptied(of *stowagev1alpha1.LocalRecycling, reason, message string) {
+func setEmptied(of *stowagev1alpha1.NodeRecycling, reason, message string) {
 	condition.Set(&of.Status.Conditions, metav1.Condition{
 		Type: stowagev1alpha1.EmptiedCondition, Reason: reason, Message: message, ObservedGeneration: of.Generation,
 	})

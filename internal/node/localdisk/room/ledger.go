@@ -8,7 +8,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
 
-// ledger remembers what was allocated and isn't on a disk, or in a LocalVolume, yet. No method
+// ledger remembers what was allocated and isn't on a disk, or in a NodeVolume, yet. No method
 // waits for a disk. Its zero value is usable.
 type ledger struct {
 	mu sync.Mutex

@@ -63,7 +63,7 @@ func (r Room) check(requested, taken int64) error {
 			layout.ErrExhausted, layout.Quantity(requested), layout.Quantity(max(whole, 0)), layout.Quantity(r.total), layout.Quantity(r.reserved))
 	}
 	if requested > r.total-r.reserved-r.given {
-		return fmt.Errorf("%w: %s is requested, and other volumes leave less of %s (%s in all, %s reserved): kubectl get localdisks shows how much",
+		return fmt.Errorf("%w: %s is requested, and other volumes leave less of %s (%s in all, %s reserved): kubectl get nodedisks shows how much",
 			layout.ErrExhausted, layout.Quantity(requested), layout.Quantity(r.total-r.reserved), layout.Quantity(r.total), layout.Quantity(r.reserved))
 	}
 	if requested-taken > r.free-r.unwritten {

@@ -1,7 +1,7 @@
 // Package room decides whether a disk has room for a volume, or for its growth. It counts
 // what is on the disk, the capacity of its volumes, and what they have yet to write. It
 // allocates room to one volume of a disk at a time. It keeps no record: after a restart, the
-// disk and the LocalVolumes show what is allocated. It never writes to a disk.
+// disk and the NodeVolumes show what is allocated. It never writes to a disk.
 package room
 
 import (
@@ -16,7 +16,7 @@ import (
 )
 
 // Rooms allocates room of disks to volumes, under one lock for each disk. It remembers
-// allocations until disks and LocalVolumes show them.
+// allocations until disks and NodeVolumes show them.
 type Rooms struct {
 	// Base is the directory of the folders of all backends.
 	Base layout.Base

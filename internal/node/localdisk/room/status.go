@@ -21,9 +21,9 @@ const (
 	SmallChanges = 10 * time.Second
 )
 
-// Report sets the numbers of a LocalDisk's status, in memory, if they changed much, or if small
+// Report sets the numbers of a NodeDisk's status, in memory, if they changed much, or if small
 // changes are due.
-func (r Room) Report(status *stowagev1alpha1.LocalDiskStatus, isDue bool) {
+func (r Room) Report(status *stowagev1alpha1.NodeDiskStatus, isDue bool) {
 	fresh := status.DeepCopy()
 	fresh.Total, fresh.Used = inMebibytes(r.total), inMebibytes(r.used)
 	fresh.Given, fresh.Available = inMebibytes(r.given), inMebibytes(r.left())

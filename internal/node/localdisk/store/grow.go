@@ -80,7 +80,7 @@ func (s *Store) Mend(volume layout.Volume) error {
 }
 
 // Grant grows a volume to the capacity that it requests, if there is room beside the other
-// volumes of the node. The room stays allocated until the LocalVolume shows it, or requests
+// volumes of the node. The room stays allocated until the NodeVolume shows it, or requests
 // less.
 func (s *Store) Grant(ctx context.Context, volume layout.Volume, others layout.Lister) error {
 	lock, err := s.Rooms.Lock(ctx, volume.Path)

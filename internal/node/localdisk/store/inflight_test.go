@@ -18,7 +18,7 @@ func TestACopyOfADeletedVolumeIsCancelledAndLeavesNothing(t *testing.T) {
 	fillSources(t, base)
 	for kind, source := range sources(base) {
 		var inFlight InFlight
-		volume := &stowagev1alpha1.LocalVolume{ObjectMeta: metav1.ObjectMeta{UID: "one"}}
+		volume := &stowagev1alpha1.NodeVolume{ObjectMeta: metav1.ObjectMeta{UID: "one"}}
 		making, end := inFlight.Begin(t.Context(), volume.UID)
 		inFlight.CancelIfDeleted(volume)
 		if making.Err() != nil {

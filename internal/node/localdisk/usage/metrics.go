@@ -33,7 +33,7 @@ func (m *Metrics) Register(registerer prometheus.Registerer) error {
 }
 
 // Set sets the metrics of a volume. Usage is nil where it isn't known yet: then the status has it.
-func (m *Metrics) Set(volume *stowagev1alpha1.LocalVolume, usage *Usage) {
+func (m *Metrics) Set(volume *stowagev1alpha1.NodeVolume, usage *Usage) {
 	of := prometheus.Labels{
 		"volume": volume.Name, "backend": volume.Spec.Backend,
 		"namespace": volume.Spec.ClaimRef.Namespace, "claim": volume.Spec.ClaimRef.Name,

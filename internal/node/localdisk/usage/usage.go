@@ -1,4 +1,4 @@
-// Package usage reports how much of a volume is used: in the status of its LocalVolume, if that
+// Package usage reports how much of a volume is used: in the status of its NodeVolume, if that
 // changed much, and in metrics. A walker counts directories without a quota file by file, one of
 // each folder at a time. It runs beside the reconciler: a disk that hangs delays no other.
 package usage
@@ -30,7 +30,7 @@ type Usage struct {
 
 // Set sets the usage in memory, if it changed much or long ago: a write for each change would load
 // the API server.
-func Set(volume *stowagev1alpha1.LocalVolume, usage Usage, now time.Time) {
+func Set(volume *stowagev1alpha1.NodeVolume, usage Usage, now time.Time) {
 	if !needsReport(&volume.Status, usage, now) {
 		return
 	}
@@ -39,7 +39,7 @@ func Set(volume *stowagev1alpha1.LocalVolume, usage Usage, now time.Time) {
 	volume.Status.UsedTime = new(metav1.NewTime(now))
 }
 
-func needsReport(reported *stowagev1alpha1.LocalVolumeStatus, usage Usage, now time.Time) bool {
+func needsReport(reported *stowagev1alpha1.NodeVolumeStatus, usage Usage, now time.Time) bool {
 	if reported.Used == nil || reported.UsedTime == nil {
 		return true
 	}

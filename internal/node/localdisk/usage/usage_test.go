@@ -12,19 +12,19 @@ import (
 
 func TestUsageIsReportedAfterAMuchLargerChangeOrALongTime(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	reported := func(ago time.Duration) stowagev1alpha1.LocalVolumeStatus {
-		return stowagev1alpha1.LocalVolumeStatus{
+	reported := func(ago time.Duration) stowagev1alpha1.NodeVolumeStatus {
+		return stowagev1alpha1.NodeVolumeStatus{
 			Capacity: resource.NewQuantity(1000, resource.BinarySI), Used: resource.NewQuantity(500, resource.BinarySI),
 			UsedInodes: new(int64(5)), UsedTime: new(metav1.NewTime(now.Add(-ago))),
 		}
 	}
 	for name, test := range map[string]struct {
-		reported stowagev1alpha1.LocalVolumeStatus
+		reported stowagev1alpha1.NodeVolumeStatus
 		bytes    int64
 		inodes   int64
 		want     bool
 	}{
-		"the first":               {stowagev1alpha1.LocalVolumeStatus{}, 0, 0, true},
+		"the first":               {stowagev1alpha1.NodeVolumeStatus{}, 0, 0, true},
 		"the same, long ago":      {reported(time.Hour), 500, 5, false},
 		"a little":                {reported(time.Minute), 550, 5, false},
 		"much":                    {reported(time.Minute), 551, 5, true},

@@ -28,7 +28,7 @@ type Walker struct {
 	base  layout.Base
 	clock clock.PassiveClock
 	// Counted gets the volumes that were counted.
-	Counted chan event.TypedGenericEvent[*stowagev1alpha1.LocalVolume]
+	Counted chan event.TypedGenericEvent[*stowagev1alpha1.NodeVolume]
 	queue   chan layout.Volume
 
 	mu    sync.Mutex
@@ -51,7 +51,7 @@ func NewWalker(base layout.Base, at clock.PassiveClock) *Walker {
 	return &Walker{
 		base: base, clock: at, known: map[string]Count{}, waiting: map[string][]layout.Volume{},
 		queue:   make(chan layout.Volume, maxPending),
-		Counted: make(chan event.TypedGenericEvent[*stowagev1alpha1.LocalVolume], maxPending),
+		Counted: make(chan event.TypedGenericEvent[*stowagev1alpha1.NodeVolume], maxPending),
 	}
 }
 
@@ -146,10 +146,10 @@ func (w *Walker) count(ctx context.Context, volume layout.Volume) {
 	if err != nil {
 		logf.FromContext(ctx).V(1).Info("counting what is in a volume", "volume", volume.Name, "error", err.Error())
 	}
-	object := &stowagev1alpha1.LocalVolume{}
+	object := &stowagev1alpha1.NodeVolume{}
 	object.Name = volume.Name
 	select {
-	case w.Counted <- event.TypedGenericEvent[*stowagev1alpha1.LocalVolume]{Object: object}:
+	case w.Counted <- event.TypedGenericEvent[*stowagev1alpha1.NodeVolume]{Object: object}:
 	default: // The periodic reconcile reports it.
 	}
 }

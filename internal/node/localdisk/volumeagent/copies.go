@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/spec"
 )
 
-// Fields that the API server selects LocalVolumes by.
+// Fields that the API server selects NodeVolumes by.
 const (
 	nodeField   = "spec.nodeName"
 	sourceField = "spec.source"
@@ -29,27 +29,27 @@ type copySources struct {
 
 // sourceOf returns the volume that another is to be made as a copy of; nil where that begins
 // empty, or exists already.
-func (c copySources) sourceOf(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (*layout.Volume, error) {
+func (c copySources) sourceOf(ctx context.Context, volume *stowagev1alpha1.NodeVolume) (*layout.Volume, error) {
 	if volume.Spec.Source == "" {
 		return nil, nil
 	}
 	if made, err := c.base.Exists(spec.VolumeOf(volume)); made || err != nil {
 		return nil, err
 	}
-	source := &stowagev1alpha1.LocalVolume{}
+	source := &stowagev1alpha1.NodeVolume{}
 	err := c.live.Get(ctx, client.ObjectKey{Name: volume.Spec.Source}, source)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("%w: LocalVolume %s, which it was to be a copy of, is gone: create the claim anew, without dataSource",
+		return nil, fmt.Errorf("%w: NodeVolume %s, which it was to be a copy of, is gone: create the claim anew, without dataSource",
 			layout.ErrInvalid, volume.Spec.Source)
 	case err != nil:
-		return nil, fmt.Errorf("reading LocalVolume %s, which is to be copied: %w", volume.Spec.Source, err)
+		return nil, fmt.Errorf("reading NodeVolume %s, which is to be copied: %w", volume.Spec.Source, err)
 	}
 	if err := checkSource(volume, source); err != nil {
 		return nil, err
 	}
 	if !spec.IsProvisioned(source) {
-		return nil, fmt.Errorf("%w: LocalVolume %s, which is to be copied, isn't made yet", layout.ErrQueued, source.Name)
+		return nil, fmt.Errorf("%w: NodeVolume %s, which is to be copied, isn't made yet", layout.ErrQueued, source.Name)
 	}
 	of := spec.VolumeOf(source)
 	// A source that is being removed doesn't come back: it isn't reported as lost.
@@ -58,18 +58,18 @@ func (c copySources) sourceOf(ctx context.Context, volume *stowagev1alpha1.Local
 }
 
 // awaitCopies is ErrInUse while another volume has yet to be made as a copy of this one.
-func (c copySources) awaitCopies(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
+func (c copySources) awaitCopies(ctx context.Context, volume *stowagev1alpha1.NodeVolume) error {
 	if !spec.IsProvisioned(volume) {
 		return nil
 	}
-	list := &stowagev1alpha1.LocalVolumeList{}
+	list := &stowagev1alpha1.NodeVolumeList{}
 	if err := c.live.List(ctx, list, client.MatchingFields{nodeField: c.node, sourceField: volume.Name}); err != nil {
 		return fmt.Errorf("looking for copies of volume %s: %w", volume.Name, err)
 	}
 	for i := range list.Items {
 		copied := &list.Items[i]
 		if copied.Spec.Source == volume.Name && copied.DeletionTimestamp.IsZero() && !spec.IsProvisioned(copied) && !isRefused(copied) {
-			return fmt.Errorf("%w: it is to be copied to LocalVolume %s, of claim %s/%s, first", layout.ErrInUse,
+			return fmt.Errorf("%w: it is to be copied to NodeVolume %s, of claim %s/%s, first", layout.ErrInUse,
 				copied.Name, copied.Spec.ClaimRef.Namespace, copied.Spec.ClaimRef.Name)
 		}
 	}
@@ -78,7 +78,7 @@ func (c copySources) awaitCopies(ctx context.Context, volume *stowagev1alpha1.Lo
 
 // checkSource returns ErrInvalid where one volume can't begin as a copy of another. The manager,
 // which knows the claims, checked it before; the namespace is checked here, too.
-func checkSource(volume, source *stowagev1alpha1.LocalVolume) error {
+func checkSource(volume, source *stowagev1alpha1.NodeVolume) error {
 	var reason string
 	switch {
 	case source.Name == volume.Name || spec.CheckSpec(source) != nil:
@@ -94,11 +94,11 @@ func checkSource(volume, source *stowagev1alpha1.LocalVolume) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("%w: LocalVolume %s, which it is to be a copy of, %s", layout.ErrInvalid, source.Name, reason)
+	return fmt.Errorf("%w: NodeVolume %s, which it is to be a copy of, %s", layout.ErrInvalid, source.Name, reason)
 }
 
 // isRefused reports whether a volume is never made, unless its spec is changed.
-func isRefused(volume *stowagev1alpha1.LocalVolume) bool {
+func isRefused(volume *stowagev1alpha1.NodeVolume) bool {
 	provisioned := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.ProvisionedCondition)
 	return provisioned != nil && (provisioned.Reason == stowagev1alpha1.ReasonInvalid || provisioned.Reason == stowagev1alpha1.ReasonNotSupported)
 }

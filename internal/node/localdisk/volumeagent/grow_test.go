@@ -76,7 +76,7 @@ var _ = Describe("A volume that is to grow", func() {
 })
 
 // request requests another capacity, as the manager does.
-func request(ctx context.Context, volume *stowagev1alpha1.LocalVolume, size string) {
+func request(ctx context.Context, volume *stowagev1alpha1.NodeVolume, size string) {
 	GinkgoHelper()
 	before := read(ctx, volume)
 	after := before.DeepCopy()
@@ -84,7 +84,7 @@ func request(ctx context.Context, volume *stowagev1alpha1.LocalVolume, size stri
 	Expect(admin.Patch(ctx, after, client.MergeFrom(before))).To(Succeed())
 }
 
-func granted(ctx context.Context, volume *stowagev1alpha1.LocalVolume) string {
+func granted(ctx context.Context, volume *stowagev1alpha1.NodeVolume) string {
 	GinkgoHelper()
 	verdict, _ := conditionOf(ctx, volume, stowagev1alpha1.GrantedCondition)
 	return verdict

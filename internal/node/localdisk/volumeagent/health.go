@@ -37,7 +37,7 @@ type inspector struct {
 
 // report sets the usage and the health of a volume that was made. Problem is the error of
 // the reconcile so far.
-func (i *inspector) report(ctx context.Context, volume *stowagev1alpha1.LocalVolume, problem error) {
+func (i *inspector) report(ctx context.Context, volume *stowagev1alpha1.NodeVolume, problem error) {
 	troubles, uncounted := inspect.TroubleOf(problem), false
 	if len(troubles) == 0 {
 		found, err := i.inspect(volume)
@@ -59,7 +59,7 @@ func (i *inspector) report(ctx context.Context, volume *stowagev1alpha1.LocalVol
 }
 
 // reportNew is report for a volume that was made just now. An empty directory needs no count.
-func (i *inspector) reportNew(ctx context.Context, volume *stowagev1alpha1.LocalVolume) {
+func (i *inspector) reportNew(ctx context.Context, volume *stowagev1alpha1.NodeVolume) {
 	if volume.Spec.Layout != stowagev1alpha1.LayoutImage && volume.Spec.Source == "" {
 		usage.Set(volume, usage.Usage{Inodes: new(int64(1))}, i.clock.Now())
 	}
@@ -67,7 +67,7 @@ func (i *inspector) reportNew(ctx context.Context, volume *stowagev1alpha1.Local
 }
 
 // inspect reads the state of a volume and its disk.
-func (i *inspector) inspect(volume *stowagev1alpha1.LocalVolume) (inspect.Report, error) {
+func (i *inspector) inspect(volume *stowagev1alpha1.NodeVolume) (inspect.Report, error) {
 	snapshot, err := i.snapshots.At(i.clock.Now())
 	if err != nil {
 		return inspect.Report{}, err
@@ -92,7 +92,7 @@ func (i *inspector) inspect(volume *stowagev1alpha1.LocalVolume) (inspect.Report
 }
 
 // countOf returns the last count of a directory without a quota.
-func (i *inspector) countOf(volume *stowagev1alpha1.LocalVolume, of layout.Volume) usage.Count {
+func (i *inspector) countOf(volume *stowagev1alpha1.NodeVolume, of layout.Volume) usage.Count {
 	var reported time.Time
 	if volume.Status.UsedTime != nil {
 		reported = volume.Status.UsedTime.Time
@@ -100,7 +100,7 @@ func (i *inspector) countOf(volume *stowagev1alpha1.LocalVolume, of layout.Volum
 	return i.walker.Of(of, reported)
 }
 
-func (i *inspector) setUsage(volume *stowagev1alpha1.LocalVolume, found inspect.Report) {
+func (i *inspector) setUsage(volume *stowagev1alpha1.NodeVolume, found inspect.Report) {
 	volume.Status.Enforced = found.Enforced
 	if found.Uncounted {
 		volume.Status.Used, volume.Status.UsedInodes, volume.Status.UsedTime = nil, nil, nil
@@ -119,7 +119,7 @@ func (i *inspector) forget(name string) {
 
 // recordHealth sends an event on the claim if the health of its volume changed, after that
 // was written.
-func recordHealth(recorder events.EventRecorder, stored, volume *stowagev1alpha1.LocalVolume) {
+func recordHealth(recorder events.EventRecorder, stored, volume *stowagev1alpha1.NodeVolume) {
 	before := meta.FindStatusCondition(stored.Status.Conditions, stowagev1alpha1.HealthyCondition)
 	now := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.HealthyCondition)
 	wasHealthy := before == nil || before.Status == metav1.ConditionTrue

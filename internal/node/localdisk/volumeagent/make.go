@@ -22,7 +22,7 @@ type maker struct {
 }
 
 // make makes what is on the disk, or adopts it if the spec orders that.
-func (m maker) make(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
+func (m maker) make(ctx context.Context, volume *stowagev1alpha1.NodeVolume) error {
 	if err := spec.CheckSpec(volume); err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (m maker) make(ctx context.Context, volume *stowagev1alpha1.LocalVolume) er
 // grow grants the capacity that the volume requests, if there is room, and reports it in a
 // condition. It returns when to reconcile again. Without room the volume stays mountable, at
 // its old capacity.
-func (m maker) grow(ctx context.Context, volume *stowagev1alpha1.LocalVolume) time.Duration {
+func (m maker) grow(ctx context.Context, volume *stowagev1alpha1.NodeVolume) time.Duration {
 	if isSmaller(volume) {
 		if err := m.store.Grant(ctx, spec.VolumeOf(volume), spec.Others(ctx, m.client, m.node, volume.Name)); err != nil {
 			setCondition(volume, stowagev1alpha1.GrantedCondition, reasons.Of(err), layout.MessageOf(err, m.store.Base))

@@ -1,4 +1,4 @@
-// Package volumeagent reconciles the LocalVolumes of one node: it makes, grows and removes
+// Package volumeagent reconciles the NodeVolumes of one node: it makes, grows and removes
 // volumes through the store, and reports their state in their status. It removes data only
 // after status.removing was written for an object whose spec orders it. A volume that was made
 // once and is missing is reported as lost, never made again.
@@ -58,7 +58,7 @@ type Reconciler struct {
 	roomRounds wake.Rounds
 }
 
-// NewReconciler returns the reconciler of a node's LocalVolumes.
+// NewReconciler returns the reconciler of a node's NodeVolumes.
 func NewReconciler(options localdisk.Options) *Reconciler {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
@@ -75,14 +75,14 @@ func NewReconciler(options localdisk.Options) *Reconciler {
 	}
 }
 
-// +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes,verbs=get;list;watch;update;patch
-// +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes/status,verbs=update;patch
-// +kubebuilder:rbac:groups=stowage.dev,resources=localvolumes/finalizers,verbs=update
+// +kubebuilder:rbac:groups=stowage.dev,resources=nodevolumes,verbs=get;list;watch;update;patch
+// +kubebuilder:rbac:groups=stowage.dev,resources=nodevolumes/status,verbs=update;patch
+// +kubebuilder:rbac:groups=stowage.dev,resources=nodevolumes/finalizers,verbs=update
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch;update
 
-// Reconcile makes the volume what its LocalVolume says, and reports its state.
+// Reconcile makes the volume what its NodeVolume says, and reports its state.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	stored := &stowagev1alpha1.LocalVolume{}
+	stored := &stowagev1alpha1.NodeVolume{}
 	err := r.Client.Get(ctx, request.NamespacedName, stored)
 	if apierrors.IsNotFound(err) {
 		r.slots.Forget(request)
@@ -97,7 +97,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // workOn returns the work that a volume needs now.
-func workOn(volume *stowagev1alpha1.LocalVolume) slots.Work {
+func workOn(volume *stowagev1alpha1.NodeVolume) slots.Work {
 	copies := volume.Spec.Source != "" && !spec.IsProvisioned(volume)
 	return slots.Work{
 		Path: string(volume.Spec.Path), Namespace: volume.Spec.ClaimRef.Namespace,
@@ -106,7 +106,7 @@ func workOn(volume *stowagev1alpha1.LocalVolume) slots.Work {
 }
 
 // pass is a reconcile that has a slot. Only here are disks touched.
-func (r *Reconciler) pass(ctx context.Context, stored *stowagev1alpha1.LocalVolume) (ctrl.Result, error) {
+func (r *Reconciler) pass(ctx context.Context, stored *stowagev1alpha1.NodeVolume) (ctrl.Result, error) {
 	volume := stored.DeepCopy()
 	volume.Status.ObservedGeneration = volume.Generation
 	if volume.DeletionTimestamp != nil && !outlivesObject(volume) {
@@ -125,11 +125,11 @@ func (r *Reconciler) pass(ctx context.Context, stored *stowagev1alpha1.LocalVolu
 
 // provision makes the volume after a live read. In a stale cache, a volume that was made, and
 // lost since, looks like one that has to be made.
-func (r *Reconciler) provision(ctx context.Context, stored, volume *stowagev1alpha1.LocalVolume) (ctrl.Result, error) {
+func (r *Reconciler) provision(ctx context.Context, stored, volume *stowagev1alpha1.NodeVolume) (ctrl.Result, error) {
 	// Before the live read, which may miss a deletion: the watch then cancels the making.
 	making, end := r.making.Begin(ctx, volume.UID)
 	defer end()
-	live := &stowagev1alpha1.LocalVolume{}
+	live := &stowagev1alpha1.NodeVolume{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(volume), live); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -155,7 +155,7 @@ func (r *Reconciler) provision(ctx context.Context, stored, volume *stowagev1alp
 }
 
 // ensureThere checks that a volume that was made still exists, and repairs and grows it.
-func (r *Reconciler) ensureThere(ctx context.Context, volume *stowagev1alpha1.LocalVolume) (ctrl.Result, error) {
+func (r *Reconciler) ensureThere(ctx context.Context, volume *stowagev1alpha1.NodeVolume) (ctrl.Result, error) {
 	there, err := r.finder.onDisk(ctx, volume)
 	if err != nil {
 		return retryOf(err), err
@@ -171,8 +171,8 @@ func (r *Reconciler) ensureThere(ctx context.Context, volume *stowagev1alpha1.Lo
 }
 
 // remove removes the volume's data, and then the finalizer.
-func (r *Reconciler) remove(ctx context.Context, stored, volume *stowagev1alpha1.LocalVolume) (ctrl.Result, error) {
-	if !controllerutil.ContainsFinalizer(volume, stowagev1alpha1.LocalVolumeFinalizer) {
+func (r *Reconciler) remove(ctx context.Context, stored, volume *stowagev1alpha1.NodeVolume) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(volume, stowagev1alpha1.NodeVolumeFinalizer) {
 		return ctrl.Result{}, nil
 	}
 	err := r.remover.removeData(ctx, volume)
@@ -189,7 +189,7 @@ func (r *Reconciler) remove(ctx context.Context, stored, volume *stowagev1alpha1
 }
 
 // finish writes the status if it changed, and records events for new problems.
-func (r *Reconciler) finish(ctx context.Context, stored, volume *stowagev1alpha1.LocalVolume, result ctrl.Result, problem error) (ctrl.Result, error) {
+func (r *Reconciler) finish(ctx context.Context, stored, volume *stowagev1alpha1.NodeVolume, result ctrl.Result, problem error) (ctrl.Result, error) {
 	if problem != nil {
 		setProblem(volume, reasons.Of(problem), layout.MessageOf(problem, r.Store.Base))
 	}
@@ -212,7 +212,7 @@ func (r *Reconciler) finish(ctx context.Context, stored, volume *stowagev1alpha1
 // earlier state of it, has the volume, too. It checks nothing where no backend has the folder.
 func (r *Reconciler) CheckDisk(ctx context.Context, directory string) error {
 	folder := filepath.Dir(directory)
-	disk, err := r.finder.findDiskWhere(ctx, func(disk *stowagev1alpha1.LocalDisk) bool {
+	disk, err := r.finder.findDiskWhere(ctx, func(disk *stowagev1alpha1.NodeDisk) bool {
 		return string(disk.Spec.Path) == folder && disk.Status.Identity != nil
 	})
 	if disk == nil || err != nil {
@@ -234,12 +234,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		r.roomRounds.Wake(r.NodeName, queue, func() []reconcile.Request { return pendingRoom(ctx, r.Client) })
 	}}
 	return ctrl.NewControllerManagedBy(mgr).
-		Named("localvolume").
-		For(&stowagev1alpha1.LocalVolume{}).
-		Watches(&stowagev1alpha1.LocalVolume{}, wakePendingRoom).
-		Watches(&stowagev1alpha1.LocalVolume{}, cancelDeleted(&r.making)).
-		Watches(&stowagev1alpha1.LocalDisk{}, handler.EnqueueRequestsFromMapFunc(volumesOfDisk(r.Client)), changedDisks()).
-		WatchesRawSource(source.Channel(r.inspector.walker.Counted, &handler.TypedEnqueueRequestForObject[*stowagev1alpha1.LocalVolume]{})).
+		Named("nodevolume").
+		For(&stowagev1alpha1.NodeVolume{}).
+		Watches(&stowagev1alpha1.NodeVolume{}, wakePendingRoom).
+		Watches(&stowagev1alpha1.NodeVolume{}, cancelDeleted(&r.making)).
+		Watches(&stowagev1alpha1.NodeDisk{}, handler.EnqueueRequestsFromMapFunc(volumesOfDisk(r.Client)), changedDisks()).
+		WatchesRawSource(source.Channel(r.inspector.walker.Counted, &handler.TypedEnqueueRequestForObject[*stowagev1alpha1.NodeVolume]{})).
 		WatchesRawSource(r.slots).
 		WithOptions(controller.Options{MaxConcurrentReconciles: volumeWorkers}).
 		Complete(r)

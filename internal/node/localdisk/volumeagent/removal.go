@@ -16,7 +16,7 @@ import (
 )
 
 // errStale is a read that isn't true any more: the next reconcile reads again.
-var errStale = errors.New("the LocalVolume was changed meanwhile")
+var errStale = errors.New("the NodeVolume was changed meanwhile")
 
 // remover removes the data of volumes, and then their finalizers.
 type remover struct {
@@ -29,7 +29,7 @@ type remover struct {
 
 // removeData removes what is on the disk. The next call continues after ErrUnfinished, or
 // after a crash. It is errStale if the object changed meanwhile.
-func (r remover) removeData(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
+func (r remover) removeData(ctx context.Context, volume *stowagev1alpha1.NodeVolume) error {
 	if err := checkOrdered(r.store.Base, volume); err != nil {
 		return err
 	}
@@ -57,18 +57,18 @@ func (r remover) removeData(ctx context.Context, volume *stowagev1alpha1.LocalVo
 // Until then the manager may withdraw the order: that write and this one exclude each other.
 // A removal that continues is checked against the live object, too. In a stale cache, an
 // object that was created again looks like the one before.
-func (r remover) begin(ctx context.Context, volume *stowagev1alpha1.LocalVolume, there layout.Volume) error {
+func (r remover) begin(ctx context.Context, volume *stowagev1alpha1.NodeVolume, there layout.Volume) error {
 	if !volume.Status.Removing {
 		if err := r.store.CheckRemovable(ctx, there); err != nil {
 			return err
 		}
 	}
-	live := &stowagev1alpha1.LocalVolume{}
+	live := &stowagev1alpha1.NodeVolume{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(volume), live); err != nil {
 		if apierrors.IsNotFound(err) {
 			return errStale
 		}
-		return fmt.Errorf("reading LocalVolume %s: %w", volume.Name, err)
+		return fmt.Errorf("reading NodeVolume %s: %w", volume.Name, err)
 	}
 	if live.UID != volume.UID || live.DeletionTimestamp.IsZero() || checkOrdered(r.store.Base, live) != nil {
 		return errStale
@@ -81,7 +81,7 @@ func (r remover) begin(ctx context.Context, volume *stowagev1alpha1.LocalVolume,
 			return errStale
 		}
 		if err != nil {
-			return fmt.Errorf("writing that the removal of LocalVolume %s begins: %w", volume.Name, err)
+			return fmt.Errorf("writing that the removal of NodeVolume %s begins: %w", volume.Name, err)
 		}
 	}
 	volume.Status.Removing, volume.ResourceVersion = true, live.ResourceVersion
@@ -89,22 +89,22 @@ func (r remover) begin(ctx context.Context, volume *stowagev1alpha1.LocalVolume,
 }
 
 // removeFinalizer lets the object go. It is errStale if the object changed meanwhile.
-func (r remover) removeFinalizer(ctx context.Context, volume *stowagev1alpha1.LocalVolume) error {
+func (r remover) removeFinalizer(ctx context.Context, volume *stowagev1alpha1.NodeVolume) error {
 	before := volume.DeepCopy()
-	controllerutil.RemoveFinalizer(volume, stowagev1alpha1.LocalVolumeFinalizer)
+	controllerutil.RemoveFinalizer(volume, stowagev1alpha1.NodeVolumeFinalizer)
 	err := r.client.Patch(ctx, volume, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) {
 		return errStale
 	}
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("removing the finalizer of LocalVolume %s: %w", volume.Name, err)
+		return fmt.Errorf("removing the finalizer of NodeVolume %s: %w", volume.Name, err)
 	}
 	return nil
 }
 
 // checkOrdered returns ErrKept for data without an order to remove it: a person deleted the
 // object, or the whole CRD.
-func checkOrdered(base layout.Base, volume *stowagev1alpha1.LocalVolume) error {
+func checkOrdered(base layout.Base, volume *stowagev1alpha1.NodeVolume) error {
 	supported := spec.CheckSpec(volume) == nil
 	if volume.Spec.RemoveData || !supported && !spec.IsProvisioned(volume) {
 		return nil
@@ -124,16 +124,16 @@ func checkOrdered(base layout.Base, volume *stowagev1alpha1.LocalVolume) error {
 
 // outlivesObject reports whether the data of a deleted object stays. Such a volume is
 // maintained like any other: pods may use it.
-func outlivesObject(volume *stowagev1alpha1.LocalVolume) bool {
+func outlivesObject(volume *stowagev1alpha1.NodeVolume) bool {
 	return volume.DeletionTimestamp != nil && !volume.Spec.RemoveData && spec.IsProvisioned(volume) && spec.CheckSpec(volume) == nil
 }
 
 // keptIn is the ErrKept of a directory, with what the user can do.
-func keptIn(volume *stowagev1alpha1.LocalVolume, directory string) error {
+func keptIn(volume *stowagev1alpha1.NodeVolume, directory string) error {
 	why := "nothing but deleting its claim removes it"
 	if volume.Labels[stowagev1alpha1.RetainedLabel] != "" {
 		why = "its PersistentVolume says Retain"
 	}
 	return fmt.Errorf("%w in %s, because %s: to remove it all the same set spec.removeData to true; "+
-		"to keep it, and let this object go, remove the finalizer %s", layout.ErrKept, directory, why, stowagev1alpha1.LocalVolumeFinalizer)
+		"to keep it, and let this object go, remove the finalizer %s", layout.ErrKept, directory, why, stowagev1alpha1.NodeVolumeFinalizer)
 }

@@ -74,7 +74,7 @@ func retryOf(err error) ctrl.Result {
 
 // setProblem sets both conditions in memory. Provisioned stays True once it was True: a
 // volume that exists is never made again.
-func setProblem(volume *stowagev1alpha1.LocalVolume, reason, message string) {
+func setProblem(volume *stowagev1alpha1.NodeVolume, reason, message string) {
 	if !spec.IsProvisioned(volume) {
 		setCondition(volume, stowagev1alpha1.ProvisionedCondition, reason, message)
 	}
@@ -82,7 +82,7 @@ func setProblem(volume *stowagev1alpha1.LocalVolume, reason, message string) {
 }
 
 // setGranted sets in memory that a volume has the capacity that it requests.
-func setGranted(volume *stowagev1alpha1.LocalVolume) {
+func setGranted(volume *stowagev1alpha1.NodeVolume) {
 	if isSmaller(volume) {
 		volume.Status.Capacity = new(volume.Spec.Capacity.DeepCopy())
 	}
@@ -90,11 +90,11 @@ func setGranted(volume *stowagev1alpha1.LocalVolume) {
 }
 
 // isSmaller reports whether a volume has less than the capacity that it requests.
-func isSmaller(volume *stowagev1alpha1.LocalVolume) bool {
+func isSmaller(volume *stowagev1alpha1.NodeVolume) bool {
 	had := volume.Status.Capacity
 	return had == nil || had.Cmp(volume.Spec.Capacity) < 0
 }
 
-func setCondition(volume *stowagev1alpha1.LocalVolume, kind, reason, message string) {
+func setCondition(volume *stowagev1alpha1.NodeVolume, kind, reason, message string) {
 	condition.Set(&volume.Status.Conditions, metav1.Condition{Type: kind, Reason: reason, Message: message, ObservedGeneration: volume.Generation})
 }

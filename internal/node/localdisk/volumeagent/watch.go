@@ -31,26 +31,26 @@ func cancelDeleted(making *store.InFlight) handler.EventHandler {
 	}
 }
 
-// volumesOfDisk maps a LocalDisk to the volumes of its backend.
+// volumesOfDisk maps a NodeDisk to the volumes of its backend.
 func volumesOfDisk(volumes client.Reader) handler.MapFunc {
 	return func(ctx context.Context, object client.Object) []reconcile.Request {
-		return volumesWhere(ctx, volumes, func(volume *stowagev1alpha1.LocalVolume) bool {
-			return volume.Spec.Backend == object.(*stowagev1alpha1.LocalDisk).Spec.Backend
+		return volumesWhere(ctx, volumes, func(volume *stowagev1alpha1.NodeVolume) bool {
+			return volume.Spec.Backend == object.(*stowagev1alpha1.NodeDisk).Spec.Backend
 		})
 	}
 }
 
 // pendingRoom returns the volumes that found their disk full.
 func pendingRoom(ctx context.Context, volumes client.Reader) []reconcile.Request {
-	return volumesWhere(ctx, volumes, func(volume *stowagev1alpha1.LocalVolume) bool {
+	return volumesWhere(ctx, volumes, func(volume *stowagev1alpha1.NodeVolume) bool {
 		return slices.ContainsFunc(volume.Status.Conditions, func(condition metav1.Condition) bool { return condition.Reason == stowagev1alpha1.ReasonExhausted })
 	})
 }
 
 // volumesWhere returns the node's volumes that match. An error delays them until the next
 // periodic reconcile.
-func volumesWhere(ctx context.Context, volumes client.Reader, matches func(*stowagev1alpha1.LocalVolume) bool) []reconcile.Request {
-	list := &stowagev1alpha1.LocalVolumeList{}
+func volumesWhere(ctx context.Context, volumes client.Reader, matches func(*stowagev1alpha1.NodeVolume) bool) []reconcile.Request {
+	list := &stowagev1alpha1.NodeVolumeList{}
 	if err := volumes.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		logf.FromContext(ctx).Error(err, "listing volumes to reconcile")
 	}
@@ -63,11 +63,11 @@ func volumesWhere(ctx context.Context, volumes client.Reader, matches func(*stow
 	return found
 }
 
-// changedDisks passes LocalDisks that come, go, are replaced, or have another reason in
+// changedDisks passes NodeDisks that come, go, are replaced, or have another reason in
 // Ready. Their usage changes all the time, and concerns no volume.
 func changedDisks() builder.WatchesOption {
 	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, now := e.ObjectOld.(*stowagev1alpha1.LocalDisk).Status, e.ObjectNew.(*stowagev1alpha1.LocalDisk).Status
+		before, now := e.ObjectOld.(*stowagev1alpha1.NodeDisk).Status, e.ObjectNew.(*stowagev1alpha1.NodeDisk).Status
 		was := meta.FindStatusCondition(before.Conditions, stowagev1alpha1.ReadyCondition)
 		is := meta.FindStatusCondition(now.Conditions, stowagev1alpha1.ReadyCondition)
 		return !equality.Semantic.DeepEqual(before.Identity, now.Identity) || is != nil && (was == nil || was.Reason != is.Reason)

@@ -6,13 +6,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// LocalDisk is one node's part of a local backend: the folder of the node's volumes,
+// NodeDisk is one node's part of a local backend: the folder of the node's volumes,
 // its disk, and the room on it. The manager creates and deletes it, and the node's
 // agent writes its status. Deleting one by hand touches no data: the manager creates
 // it again.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Cluster,shortName=ld,categories=stowage
+// +kubebuilder:resource:scope=Cluster,shortName=ndisk,categories=stowage
 // +kubebuilder:subresource:status
 // +kubebuilder:selectablefield:JSONPath=`.spec.nodeName`
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.nodeName`
@@ -22,34 +22,34 @@ import (
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-type LocalDisk struct {
+type NodeDisk struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec is the folder and its node.
 	// +required
-	Spec LocalDiskSpec `json:"spec"`
+	Spec NodeDiskSpec `json:"spec"`
 	// status is what the node's agent observed.
 	// +optional
-	Status LocalDiskStatus `json:"status,omitzero"`
+	Status NodeDiskStatus `json:"status,omitzero"`
 }
 
-// LocalDiskList is a list of LocalDisks.
+// NodeDiskList is a list of NodeDisks.
 //
 // +kubebuilder:object:root=true
-type LocalDiskList struct {
+type NodeDiskList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 	// items are the disks.
-	Items []LocalDisk `json:"items"`
+	Items []NodeDisk `json:"items"`
 }
 
-// LocalDiskSpec is a folder and its node.
+// NodeDiskSpec is a folder and its node.
 //
 // +kubebuilder:validation:XValidation:rule="self.nodeName == oldSelf.nodeName",message="nodeName is immutable"
 // +kubebuilder:validation:XValidation:rule="self.backend == oldSelf.backend",message="backend is immutable"
 // +kubebuilder:validation:XValidation:rule="self.path == oldSelf.path",message="path is immutable"
-type LocalDiskSpec struct {
+type NodeDiskSpec struct {
 	// nodeName is the node that the disk belongs to. Immutable.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -80,8 +80,8 @@ type LocalDiskSpec struct {
 // ReplacesUnknown is the value of spec.replaces for a disk with an unknown id.
 const ReplacesUnknown = "unknown"
 
-// LocalDiskStatus is what the node's agent observed.
-type LocalDiskStatus struct {
+// NodeDiskStatus is what the node's agent observed.
+type NodeDiskStatus struct {
 	// observedGeneration is the metadata.generation that this status is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -104,10 +104,10 @@ type LocalDiskStatus struct {
 	// inodes are left.
 	// +optional
 	Available *resource.Quantity `json:"available,omitempty"`
-	// unrecorded has the volumes on the accepted disk without a LocalVolume, for
+	// unrecorded has the volumes on the accepted disk without a NodeVolume, for
 	// example after a cluster was restored. Nothing removes them. To use one again,
 	// create a PersistentVolume with its id as the volumeHandle: then its
-	// LocalVolume is created again. While the disk isn't Ready, the list stays as
+	// NodeVolume is created again. While the disk isn't Ready, the list stays as
 	// it was. Absent until the first inspection.
 	// +optional
 	Unrecorded *UnrecordedVolumes `json:"unrecorded,omitempty"`
@@ -118,10 +118,10 @@ type LocalDiskStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// MaxUnrecorded is how many volumes without a LocalVolume a LocalDisk lists.
+// MaxUnrecorded is how many volumes without a NodeVolume a NodeDisk lists.
 const MaxUnrecorded = 256
 
-// UnrecordedVolumes are volumes on a disk without a LocalVolume.
+// UnrecordedVolumes are volumes on a disk without a NodeVolume.
 type UnrecordedVolumes struct {
 	// count is how many there are.
 	Count int32 `json:"count"`
@@ -133,7 +133,7 @@ type UnrecordedVolumes struct {
 	Volumes []UnrecordedVolume `json:"volumes,omitempty"`
 }
 
-// UnrecordedVolume is a volume on a disk without a LocalVolume.
+// UnrecordedVolume is a volume on a disk without a NodeVolume.
 type UnrecordedVolume struct {
 	// id of the volume: the name of its directory.
 	// +kubebuilder:validation:MaxLength=253
