@@ -10,9 +10,8 @@ type GCEBackend struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9.:-]+$')",message="project must be the id of a Google Cloud project: lower case letters, digits, '-', '.' and ':'"
 	// +required
 	Project string `json:"project"`
-	// zones are those in which disks are made. The StorageClass that is kept
-	// allows nodes in them only. A change holds for disks made after it, and
-	// has the class made anew.
+	// zones of the disks. The StorageClass of the backend allows only nodes in
+	// these zones. A change holds for disks made after it, and replaces the class.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9-]+$`
@@ -20,10 +19,10 @@ type GCEBackend struct {
 	// +listType=set
 	// +required
 	Zones []string `json:"zones"`
-	// endpoint is the URL of the Compute API. Default: Google's own. Nobody
-	// signs in where it begins with http:// and no credentialsSecret is set,
-	// as at gce-mock. A change holds for calls that begin after it: it has to
-	// lead to the same disks.
+	// endpoint is the URL of the Compute API. Default: Google's own. Without
+	// credentialsSecret, calls to an http:// endpoint, such as gce-mock, carry no
+	// credentials. A change holds for calls that begin after it. The new endpoint
+	// must have the same disks.
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && (url(self).getScheme() == 'https' || url(self).getScheme() == 'http')",message="endpoint must be a URL such as https://compute.example.com/compute/v1/"
 	// +optional
@@ -33,9 +32,9 @@ type GCEBackend struct {
 	// identity. A change of either holds for calls that begin after it.
 	// +optional
 	CredentialsSecret *SecretReference `json:"credentialsSecret,omitempty"`
-	// diskType is the type of new disks. Default pd-balanced. Disks are as
-	// large as is asked for, in whole GiB, and no smaller than the type's
-	// least. A change holds for disks made after it.
+	// diskType is the type of new disks. Default pd-balanced. Disks have the
+	// requested size, rounded up to whole GiB, and at least the minimum of the
+	// type. A change holds for disks made after it.
 	// +kubebuilder:default="pd-balanced"
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9-]+$`
@@ -48,25 +47,25 @@ type GCEBackend struct {
 	// +kubebuilder:validation:Enum=ext4;xfs
 	// +optional
 	FSType string `json:"fsType,omitempty"`
-	// labels are put on new disks, beside Stowage's own. Default: none. A
-	// change holds for disks made after it.
+	// labels of new disks, beside Stowage's own. Default: none. A change holds
+	// for disks made after it.
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(key, key.matches('^[a-z][a-z0-9_-]{0,62}$'))",message="the keys of labels must be lower case letters, digits, '-' and '_', at most 63, with a letter first"
 	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('stowage-'))",message="keys of labels that begin with stowage- are Stowage's own"
 	// +optional
 	Labels map[string]GCELabelValue `json:"labels,omitempty"`
-	// provisionedIOPS is asked for each new disk, in I/O operations a second,
-	// where the disk type takes it. Default: the type's own. A change holds for
-	// disks made after it.
+	// provisionedIOPS of each new disk, in I/O operations a second, if the disk
+	// type supports it. Default: that of the type. A change holds for disks made
+	// after it.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	ProvisionedIOPS *int64 `json:"provisionedIOPS,omitempty"`
-	// existingDisks lets volumes of source gcePersistentDisk, whose disks
-	// somebody made beforehand in this project and these zones, be attached to
-	// nodes whose agents follow pods. Such a disk is attached and detached, and
-	// else left as it is, whatever its volume's policy says. Default false. A
-	// change holds for disks attached after it; of the backends that set it,
-	// one may have a zone of a project. Only with --scope=cluster.
+	// existingDisks lets Stowage attach volumes of source gcePersistentDisk to
+	// nodes with agents that follow pods. Their disks exist already, in this
+	// project and these zones. Stowage attaches and detaches such a disk, and never
+	// deletes it, whatever the reclaim policy of its volume is. Default false. A
+	// change holds for disks attached after it. Only one backend with existingDisks
+	// may have a zone of a project. Only with --scope=cluster.
 	// +optional
 	ExistingDisks bool `json:"existingDisks,omitempty"`
 }

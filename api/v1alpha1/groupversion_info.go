@@ -1,10 +1,10 @@
-// Package v1alpha1 is Stowage's API: the StorageBackend that an administrator
-// writes, the NodeVolume by which the manager asks one node's agent to make or
-// remove a volume, the NodeRecycling by which it asks to have one emptied, and the
-// NodeDisk by which that agent says what room it has.
+// Package v1alpha1 is Stowage's API. An administrator writes StorageBackends. The
+// manager orders volumes from one node's agent with NodeVolumes, and the emptying of
+// a directory with NodeRecyclings. The agent reports the room of its disks in
+// NodeDisks.
 //
-// It holds types, markers and names; it has no logic, and it imports nothing
-// but apimachinery and k8s.io/api, so that any client can use it.
+// It has types, markers and names, and no logic. It imports only apimachinery and
+// k8s.io/api, so that any client can use it.
 //
 // +kubebuilder:object:generate=true
 // +groupName=stowage.dev

@@ -14,15 +14,14 @@ type LocalBackend struct {
 	// /var/lib/stowage). Immutable.
 	// +required
 	Path AbsolutePath `json:"path"`
-	// nodeSelector picks the nodes whose disks are used, by their labels.
+	// nodeSelector selects the nodes of the backend by their labels.
 	// Default: every node. A change holds for volumes made after it.
 	// +kubebuilder:validation:MaxProperties=32
 	// +optional
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
-	// layout says how a volume lies on the disk: Directory, a plain folder
-	// whose capacity is advisory, or Image, a file of exactly the asked size,
-	// whose capacity is enforced. Default Directory. A change holds for
-	// volumes made after it.
+	// layout is Directory, a plain folder with an advisory capacity, or Image, a
+	// file of exactly the requested size, with an enforced capacity. Default
+	// Directory. A change holds for volumes made after it.
 	// +kubebuilder:default=Directory
 	// +optional
 	Layout LocalLayout `json:"layout,omitempty"`
@@ -32,38 +31,38 @@ type LocalBackend struct {
 	// +kubebuilder:validation:Enum=ext4;xfs
 	// +optional
 	FSType string `json:"fsType,omitempty"`
-	// allocation says whether the disk keeps room for all of an Image from the
-	// start: Full, or Sparse, only for what is written. Where others fill the
-	// disk, what is written into a sparse image is lost with an I/O error.
+	// allocation is Full, where the disk keeps room for all of an Image from the
+	// start, or Sparse, where it has room only for what is written. If other
+	// files fill the disk, a write into a sparse image is lost with an I/O error.
 	// Default Full. A change holds for volumes made after it.
 	// +kubebuilder:default=Full
 	// +optional
 	Allocation LocalAllocation `json:"allocation,omitempty"`
-	// reservedCapacity is how much of each disk is never given to volumes, in
+	// reservedCapacity is how much of each disk stays free of volumes, in
 	// bytes. Default 0. A change holds for volumes made after it.
 	// +kubebuilder:validation:XValidation:rule="!quantity(string(self)).isLessThan(quantity('0')) && !string(self).matches('[mun]$')",message="reservedCapacity must be a whole number of bytes, such as 10Gi, and not negative"
 	// +optional
 	ReservedCapacity *resource.Quantity `json:"reservedCapacity,omitempty"`
-	// nodeGone says what becomes of a volume that is to be removed and whose node
-	// isn't part of the cluster any more.
+	// nodeGone decides about volumes that are to be removed, and that lie on a node
+	// without a Node object.
 	// +kubebuilder:default={}
 	// +optional
 	NodeGone NodeGone `json:"nodeGone,omitzero"`
 }
 
-// NodeGone says what becomes of a volume that is to be removed and whose Node
-// object doesn't exist. A node that exists is waited for, Ready or not.
+// NodeGone decides about volumes that are to be removed, and that lie on a node without
+// a Node object. While the object exists, Ready or not, the manager waits for the node.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.after) == (has(self.policy) && self.policy == 'Forget')",message="after goes with policy Forget, and with no other"
 type NodeGone struct {
 	// policy is Wait, until a node of that name is back with the disk, or Forget:
-	// the volume is let go, and its data stays on a disk that nobody has. Default
-	// Wait. A change holds at once.
+	// the objects of the volume are removed, and its data stays on the disk.
+	// Default Wait. A change holds at once.
 	// +kubebuilder:default=Wait
 	// +kubebuilder:validation:Enum=Wait;Forget
 	// +optional
 	Policy NodeGonePolicy `json:"policy,omitempty"`
-	// after is how long the node must have been gone before the volume is let go,
+	// after is how long the node must have been gone before a volume is forgotten,
 	// as a duration ("1h", "30m") of at least 1m. Required with policy Forget.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
@@ -72,16 +71,16 @@ type NodeGone struct {
 	After *metav1.Duration `json:"after,omitempty"`
 }
 
-// NodeGonePolicy says what becomes of volumes whose node is gone.
+// NodeGonePolicy decides about volumes on a node that is gone.
 type NodeGonePolicy string
 
-// Policies for volumes whose node is gone.
+// Policies for volumes on a node that is gone.
 const (
 	NodeGoneWait   NodeGonePolicy = "Wait"
 	NodeGoneForget NodeGonePolicy = "Forget"
 )
 
-// LocalLayout says how a local volume lies on its disk.
+// LocalLayout is what a local volume is on its disk.
 //
 // +kubebuilder:validation:Enum=Directory;Image
 type LocalLayout string
@@ -90,11 +89,11 @@ type LocalLayout string
 const (
 	// LayoutDirectory is a plain folder; its capacity is advisory.
 	LayoutDirectory LocalLayout = "Directory"
-	// LayoutImage is a file of exactly the asked size; its capacity is enforced.
+	// LayoutImage is a file of exactly the requested size; its capacity is enforced.
 	LayoutImage LocalLayout = "Image"
 )
 
-// LocalAllocation says when an Image takes its room on the disk.
+// LocalAllocation is when an Image takes its room on the disk.
 //
 // +kubebuilder:validation:Enum=Full;Sparse
 type LocalAllocation string

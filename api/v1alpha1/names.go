@@ -1,73 +1,72 @@
 package v1alpha1
 
-// Driver names: what StorageClasses name as provisioner, and what the kubelet,
-// CSIDriver objects and VolumeAttachments know Stowage's backends by.
+// Driver names of the backends: the provisioner of StorageClasses, and the name in
+// CSIDriver objects, in VolumeAttachments and at the kubelet.
 const (
 	NFSDriver   = "nfs.stowage.dev"
 	LocalDriver = "local.stowage.dev"
 	GCEDriver   = "gce.stowage.dev"
 )
 
-// TopologyNodeLabel is the label of a Node whose value volume affinity, CSINode
-// and CSIStorageCapacity use for node-local volumes. It is set by whoever
-// registers the node; the hostname label is never used, because it may differ
-// from the node's name and may be shared.
+// TopologyNodeLabel is the label of a Node that volume affinity, CSINode and
+// CSIStorageCapacity use for node-local volumes. The component that registers the
+// node sets it. The hostname label isn't used: it may differ from the node's name,
+// and two nodes may share it.
 const TopologyNodeLabel = "topology.stowage.dev/node"
 
-// BackendLabel is the label that Stowage's own objects (StorageClasses,
-// NodeVolumes, volumes) carry: the name of the StorageBackend they belong to.
+// BackendLabel of Stowage's own objects (StorageClasses, NodeVolumes, volumes) is the
+// name of their StorageBackend.
 const BackendLabel = "stowage.dev/backend"
 
-// RetainedLabel is on NodeVolumes whose data a person wants to keep though no volume
-// object records it. No audit removes them.
+// RetainedLabel is on NodeVolumes without a volume object, because a user deleted that
+// with the policy Retain. No audit removes them.
 const RetainedLabel = "stowage.dev/retained"
 
 // Finalizers. Each is removed by the component that added it, as its last write.
 const (
 	// BackendInUseFinalizer keeps a StorageBackend until no volume uses it.
 	BackendInUseFinalizer = "stowage.dev/in-use"
-	// ProvisioningFinalizer keeps a claim while storage may exist for it that
-	// no volume object records yet.
+	// ProvisioningFinalizer keeps a claim while it may have storage that no volume
+	// object records yet.
 	ProvisioningFinalizer = "stowage.dev/provisioning"
 	// ReclaimFinalizer keeps a volume object until its storage is gone from
-	// the backend, or was left there on purpose.
+	// the backend, or is retained there.
 	ReclaimFinalizer = "stowage.dev/reclaim"
 	// NodeVolumeFinalizer keeps a NodeVolume until it is gone from the disk.
 	NodeVolumeFinalizer = "stowage.dev/node-volume"
 )
 
-// ProvisioningAnnotation of a claim says what Stowage is provisioning for it:
-// a JSON object with backend, node and attempt. It is a hint for resuming after
-// a crash and for people; users can write annotations, so nothing is ever
-// deleted on its authority.
+// ProvisioningAnnotation of a claim has what Stowage is provisioning for it: a JSON
+// object with backend, node and attempt. It is a hint to resume after a crash, and
+// for people. Users can write annotations, so it never decides what is deleted.
 const ProvisioningAnnotation = "stowage.dev/provisioning"
 
-// AttachmentAnnotation of a VolumeAttachment says what was about to be attached, and to
+// AttachmentAnnotation of a VolumeAttachment has what was about to be attached, and to
 // which machine: a JSON object with backend, volume and instance. It is written before
-// the backend is called, for when the volume or the node object is gone. Backends
-// attach and detach nothing that isn't theirs, whatever it says.
+// the backend is called, and read when the volume or the node object is gone. Backends
+// attach and detach only their own volumes, whatever the annotation has.
 const AttachmentAnnotation = "stowage.dev/attachment"
 
-// StrayAnnotation of a VolumeAttachment says that nobody asked for it: it was made to
-// have a volume detached that was found attached.
+// StrayAnnotation marks a VolumeAttachment that no pod needs. It was created to detach a
+// dangling attachment: a volume that the backend reported as attached.
 const StrayAnnotation = "stowage.dev/stray"
 
-// KeptAsAnnotation of a StorageClass is the name under which Stowage keeps it. A copy has
-// another name, and is its maker's.
+// KeptAsAnnotation of a StorageClass is the name under which Stowage keeps it. A copy by a
+// user has another name, and isn't Stowage's.
 const KeptAsAnnotation = "stowage.dev/kept-as"
 
-// FollowsPodsAnnotation of a CSINode says that the agent of its node follows pods, and
-// mounts their gcePersistentDisks itself: by whose driver such disks are attached to the
-// node is decided by it. Kubernetes lets no other node write it.
+// FollowsPodsAnnotation of a CSINode means that the agent of its node follows pods, and
+// mounts their gcePersistentDisks itself. It decides which driver attaches such disks to
+// the node. Kubernetes lets no other node write it.
 const FollowsPodsAnnotation = "stowage.dev/follows-pods"
 
-// RecyclingAnnotation of a volume names the manager that empties its directory: of
-// two that take themselves for the leader, the one that it names last is the one
-// that may say it is done. It gives nobody a right to remove anything.
+// RecyclingAnnotation of a volume names the manager that empties its directory. Of two
+// managers that act as the leader, only the one that it names last may report the end.
+// It gives no right to remove anything.
 const RecyclingAnnotation = "stowage.dev/recycling"
 
-// CapacityAnnotation of a claim and its volume says what their capacity is worth,
-// once they grew: Advisory, a label that nothing enforces.
+// CapacityAnnotation of a claim and its volume that grew is Advisory if nothing enforces
+// their capacity.
 const (
 	CapacityAnnotation = "stowage.dev/capacity"
 	CapacityAdvisory   = "Advisory"
@@ -81,7 +80,7 @@ const BackendParameter = "backend"
 // https://kubernetes-csi.github.io/docs/external-provisioner.html.
 const FSTypeParameter = "csi.storage.k8s.io/fstype"
 
-// Volume attributes: what the node needs to mount a volume, in the csi source
+// Volume attributes: what the node needs to mount a volume. They are in the csi source
 // of the volume object, which Kubernetes makes immutable.
 const (
 	// BackendAttribute is the name of the StorageBackend.

@@ -18,10 +18,10 @@ type NFSBackend struct {
 	Path AbsolutePath `json:"path"`
 	// directoryTemplate names each volume's directory below path. Known
 	// fields: {{namespace}}, {{name}} and {{uid}} of the claim, and
-	// {{labels.KEY}} and {{annotations.KEY}}, whose values the claim must have;
-	// other characters than letters, digits, '.', '_' and '-' become '_'. The
-	// names of two claims must differ, so {{uid}}, or both {{namespace}} and
-	// {{name}}, must occur. Default {{namespace}}-{{name}}-{{uid}}. A change
+	// {{labels.KEY}} and {{annotations.KEY}}: the claim must have such a label or
+	// annotation. Characters other than letters, digits, '.', '_' and '-' become
+	// '_'. The names of two claims must differ, so {{uid}}, or both {{namespace}}
+	// and {{name}}, must occur. Default {{namespace}}-{{name}}-{{uid}}. A change
 	// holds for volumes made after it.
 	// +kubebuilder:default="{{namespace}}-{{name}}-{{uid}}"
 	// +kubebuilder:validation:MinLength=1
@@ -35,10 +35,9 @@ type NFSBackend struct {
 	// +kubebuilder:default={}
 	// +optional
 	Access NFSAccess `json:"access,omitzero"`
-	// onDelete says what becomes of a volume's directory when the volume is
-	// deleted: Delete removes it, Archive renames it out of the way, Retain
-	// leaves it. Default Delete. A change holds for deletions that begin
-	// after it.
+	// onDelete is what happens to a volume's directory when the volume is deleted:
+	// Delete removes it, Archive renames it, Retain leaves it. Default Delete. A
+	// change holds for deletions that begin after it.
 	// +kubebuilder:default=Delete
 	// +kubebuilder:validation:Enum=Delete;Archive;Retain
 	// +optional
@@ -49,18 +48,18 @@ type NFSBackend struct {
 	// +kubebuilder:validation:Enum="3";"4";"4.0";"4.1";"4.2"
 	// +optional
 	NFSVersion string `json:"nfsVersion,omitempty"`
-	// mountOptions are given to every mount of this backend's volumes, before
-	// those of the StorageClass. A change holds for volumes made after it.
+	// mountOptions apply to every mount of this backend's volumes, before those
+	// of the StorageClass. A change holds for volumes made after it.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional
 	MountOptions []MountOption `json:"mountOptions,omitempty"`
 	// allowInline lets pods of every namespace have volumes of this share without
 	// a claim: csi volumes of driver nfs.stowage.dev that name this backend in
-	// volumeAttributes.backend, and nothing else. Each is an empty directory of
-	// its own in .stowage-inline, with the owner and mode of access, and goes with
-	// its pod. Nothing limits how large it gets. Default false. A change holds for
-	// pods that come after it: those that have such a volume keep it.
+	// volumeAttributes.backend, and nothing else. Each is an empty directory in
+	// .stowage-inline, with the owner and mode of access, and is removed with its
+	// pod. Its size has no limit. Default false. A change holds for pods created
+	// after it: pods that have such a volume keep it.
 	// +optional
 	AllowInline bool `json:"allowInline,omitempty"`
 }
@@ -85,10 +84,10 @@ type NFSAccess struct {
 	Mode string `json:"mode,omitempty"`
 }
 
-// NFSDeletion says what becomes of a volume's directory when it is deleted.
+// NFSDeletion is what happens to a volume's directory when the volume is deleted.
 type NFSDeletion string
 
-// What becomes of a deleted NFS volume's directory.
+// What happens to the directory of a deleted NFS volume.
 const (
 	NFSDelete  NFSDeletion = "Delete"
 	NFSArchive NFSDeletion = "Archive"

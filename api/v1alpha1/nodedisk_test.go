@@ -11,7 +11,7 @@ import (
 const diskOfA = "{nodeName: node-a, backend: fast, path: /var/lib/stowage/fast}"
 
 var _ = Describe("a NodeDisk", func() {
-	It("can be told which disk it replaces, and how much to reserve", func(ctx SpecContext) {
+	It("accepts a disk that it replaces, and how much to reserve", func(ctx SpecContext) {
 		disk := created(ctx, "NodeDisk", diskOfA)
 		Expect(changed(ctx, disk, "{nodeName: node-a, backend: fast, path: /var/lib/stowage/fast, replaces: unknown, reservedCapacity: 1Gi}")).To(Succeed())
 	})

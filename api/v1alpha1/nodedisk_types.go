@@ -6,10 +6,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// NodeDisk is one node's part of a local backend: the folder in which the node's
-// volumes lie, the disk that the folder is on, and the room that it has. The
-// manager makes and deletes it, and the node's agent says in the status how the
-// disk is. Deleting one by hand touches no data: it is made again.
+// NodeDisk is one node's part of a local backend: the folder of the node's volumes,
+// its disk, and the room on it. The manager creates and deletes it, and the node's
+// agent writes its status. Deleting one by hand touches no data: the manager creates
+// it again.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=ndisk,categories=stowage
@@ -26,10 +26,10 @@ type NodeDisk struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says which folder of which node it is about.
+	// spec is the folder and its node.
 	// +required
 	Spec NodeDiskSpec `json:"spec"`
-	// status is what the node's agent saw.
+	// status is what the node's agent observed.
 	// +optional
 	Status NodeDiskStatus `json:"status,omitzero"`
 }
@@ -44,7 +44,7 @@ type NodeDiskList struct {
 	Items []NodeDisk `json:"items"`
 }
 
-// NodeDiskSpec says which folder of which node a NodeDisk is about.
+// NodeDiskSpec is a folder and its node.
 //
 // +kubebuilder:validation:XValidation:rule="self.nodeName == oldSelf.nodeName",message="nodeName is immutable"
 // +kubebuilder:validation:XValidation:rule="self.backend == oldSelf.backend",message="backend is immutable"
@@ -64,51 +64,51 @@ type NodeDiskSpec struct {
 	// +required
 	Path AbsolutePath `json:"path"`
 	// reservedCapacity is how much of the disk must stay free of volumes, in
-	// bytes, as the backend says. Default 0. A change holds at once.
+	// bytes, as in the backend. Default 0. A change holds at once.
 	// +kubebuilder:validation:XValidation:rule="!quantity(string(self)).isLessThan(quantity('0')) && !string(self).matches('[mun]$')",message="reservedCapacity must be a whole number of bytes, such as 10Gi, and not negative"
 	// +optional
 	ReservedCapacity *resource.Quantity `json:"reservedCapacity,omitempty"`
-	// replaces is the id of a disk that is gone for good, as status.identity.id
-	// shows it, or "unknown" where that shows none. A person sets it to have the
-	// disk that is there now used instead: volumes that lay on the other one are
-	// lost. Default: none. A change holds at once.
+	// replaces is the id of a disk that is gone for good: that of
+	// status.identity.id, or "unknown" if that is empty. Set it to use the disk
+	// that is there now instead. Volumes on the other disk are lost. Default:
+	// none. A change holds at once.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Replaces string `json:"replaces,omitempty"`
 }
 
-// ReplacesUnknown is the value of spec.replaces for a disk whose id nobody knows.
+// ReplacesUnknown is the value of spec.replaces for a disk with an unknown id.
 const ReplacesUnknown = "unknown"
 
-// NodeDiskStatus is what the node's agent saw.
+// NodeDiskStatus is what the node's agent observed.
 type NodeDiskStatus struct {
 	// observedGeneration is the metadata.generation that this status is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// identity tells the disk from all others, from when it was accepted on.
-	// Volumes are made on this disk and on no other.
+	// identity identifies the accepted disk. Volumes are made on this disk and
+	// on no other.
 	// +optional
 	Identity *DiskIdentity `json:"identity,omitempty"`
 	// total is the size of the disk's file system, in bytes.
 	// +optional
 	Total *resource.Quantity `json:"total,omitempty"`
-	// used is what is taken of it, by whomever, in bytes.
+	// used is how much of it is used, by volumes and other files, in bytes.
 	// +optional
 	Used *resource.Quantity `json:"used,omitempty"`
 	// given is the capacity of all volumes on the disk, full or empty, of this
 	// backend and of others, in bytes.
 	// +optional
 	Given *resource.Quantity `json:"given,omitempty"`
-	// available is what may still be given to volumes, in bytes: what is neither
-	// reserved nor given, and free. One volume may have all of it. It is 0 while
-	// hardly any inodes are left.
+	// available is what new volumes can have, in bytes: what is free, and neither
+	// reserved nor given. One volume can have all of it. It is 0 while hardly any
+	// inodes are left.
 	// +optional
 	Available *resource.Quantity `json:"available,omitempty"`
-	// unrecorded is what lies on the accepted disk and no NodeVolume has: the
-	// volumes of NodeVolumes that are gone, after a cluster was restored for
-	// example. Nothing removes them. A volume is given back by a PersistentVolume
-	// with its id as the volumeHandle: its NodeVolume is made again. While the disk
-	// isn't Ready it is as it was last. Absent until the agent has looked.
+	// unrecorded has the volumes on the accepted disk without a NodeVolume, for
+	// example after a cluster was restored. Nothing removes them. To use one again,
+	// create a PersistentVolume with its id as the volumeHandle: then its
+	// NodeVolume is created again. While the disk isn't Ready, the list stays as
+	// it was. Absent until the first inspection.
 	// +optional
 	Unrecorded *UnrecordedVolumes `json:"unrecorded,omitempty"`
 	// conditions are Ready and HasRoom.
@@ -118,10 +118,10 @@ type NodeDiskStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// MaxUnrecorded is how many volumes a NodeDisk names that no NodeVolume has.
+// MaxUnrecorded is how many volumes without a NodeVolume a NodeDisk lists.
 const MaxUnrecorded = 256
 
-// UnrecordedVolumes are volumes on a disk that no NodeVolume has.
+// UnrecordedVolumes are volumes on a disk without a NodeVolume.
 type UnrecordedVolumes struct {
 	// count is how many there are.
 	Count int32 `json:"count"`
@@ -133,15 +133,14 @@ type UnrecordedVolumes struct {
 	Volumes []UnrecordedVolume `json:"volumes,omitempty"`
 }
 
-// UnrecordedVolume is a volume on a disk that no NodeVolume has.
+// UnrecordedVolume is a volume on a disk without a NodeVolume.
 type UnrecordedVolume struct {
-	// id is the volume's: the name of its directory.
+	// id of the volume: the name of its directory.
 	// +kubebuilder:validation:MaxLength=253
 	ID string `json:"id"`
-	// claimNamespace is where the claim was that it was made for, as its owner record
-	// on the disk says. Volumes from before there were records, and those that were
-	// restored without extended attributes, have none: of these the id tells the
-	// claim's uid.
+	// claimNamespace is the namespace of its claim, from the owner record on the disk.
+	// Volumes that are older than owner records, or were restored without extended
+	// attributes, have no record: their id contains the uid of the claim.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	ClaimNamespace string `json:"claimNamespace,omitempty"`
@@ -152,7 +151,7 @@ type UnrecordedVolume struct {
 	// claimUID is that claim's UID.
 	// +optional
 	ClaimUID types.UID `json:"claimUID,omitempty"`
-	// layout is Directory or Image, as its owner record says.
+	// layout is Directory or Image, from its owner record.
 	// +optional
 	Layout LocalLayout `json:"layout,omitempty"`
 }
@@ -162,7 +161,7 @@ func (v *UnrecordedVolume) ClaimRef() ClaimReference {
 	return ClaimReference{Namespace: v.ClaimNamespace, Name: v.ClaimName, UID: v.ClaimUID}
 }
 
-// DiskIdentity tells a disk from all others.
+// DiskIdentity identifies a disk.
 type DiskIdentity struct {
 	// id is the random name in the marker file .stowage-disk, in the backend's
 	// folder on the disk.
@@ -170,8 +169,8 @@ type DiskIdentity struct {
 	// fileSystem is the identity of the file system, where it has one that lasts.
 	// +optional
 	FileSystem string `json:"fileSystem,omitempty"`
-	// device is the device's number when it was last looked at, for people: it
-	// may change when the node starts again.
+	// device is the device number at the last inspection, for people. It may
+	// change when the node starts again.
 	// +optional
 	Device string `json:"device,omitempty"`
 }

@@ -5,14 +5,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// NodeRecycling is the record by which the manager asks one node's agent to empty
-// the directory of a static volume whose reclaim policy is Recycle, once its claim
-// is gone. Its name is the volume's. It is made and deleted by the manager; deleting
-// one by hand stops the agent, and the manager decides anew.
+// NodeRecycling orders one node's agent to empty the directory of a static volume
+// with reclaim policy Recycle, once its claim is gone. Its name is the volume's. The
+// manager creates and deletes it. Deleting one by hand stops the agent, and the
+// manager decides again.
 //
-// The agent says in status.asking when it is ready. The manager then decides once
-// more, and only what it approves is done: so a decision is never older than the
-// agent's question, however long the agent was away.
+// The agent requests approval in status.asking when it is ready. The manager then
+// decides once more, and the agent does only what is approved. So a decision is never
+// older than the agent's request, however long the agent was away.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=nrec,categories=stowage
@@ -27,10 +27,10 @@ type NodeRecycling struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the manager asks the node's agent for.
+	// spec is what the manager requests from the node's agent.
 	// +required
 	Spec NodeRecyclingSpec `json:"spec"`
-	// status is what the node's agent did and saw.
+	// status is what the node's agent did and observed.
 	// +optional
 	Status NodeRecyclingStatus `json:"status,omitzero"`
 }
@@ -45,8 +45,8 @@ type NodeRecyclingList struct {
 	Items []NodeRecycling `json:"items"`
 }
 
-// NodeRecyclingSpec is what the manager asks the node's agent for. Only approved can
-// change.
+// NodeRecyclingSpec is what the manager requests from the node's agent. Only approved
+// can change.
 //
 // +kubebuilder:validation:XValidation:rule="self.nodeName == oldSelf.nodeName",message="nodeName is immutable"
 // +kubebuilder:validation:XValidation:rule="self.path == oldSelf.path",message="path is immutable"
@@ -62,14 +62,14 @@ type NodeRecyclingSpec struct {
 	// --recycle-root. Immutable.
 	// +required
 	Path AbsolutePath `json:"path"`
-	// volume is the volume object as it was decided on: what was written to it since
-	// ends the request. Immutable.
+	// volume is the version of the volume object that the manager decided on. A later
+	// write to the object ends the request. Immutable.
 	// +required
 	Volume VolumeVersion `json:"volume"`
 	// claimRef is the claim that had the volume and is gone. Immutable.
 	// +required
 	ClaimRef ClaimReference `json:"claimRef"`
-	// approved is the status.asking that the agent may go ahead with. Default: none.
+	// approved is the status.asking that the manager approved. Default: none.
 	// A change holds at once.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
@@ -89,13 +89,13 @@ type VolumeVersion struct {
 	ResourceVersion string `json:"resourceVersion"`
 }
 
-// NodeRecyclingStatus is what the node's agent did and saw.
+// NodeRecyclingStatus is what the node's agent did and observed.
 type NodeRecyclingStatus struct {
 	// observedGeneration is the metadata.generation that this status is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// asking is another name each time that the agent is ready to empty the directory,
-	// and waits for the manager to approve of it. Absent: the agent isn't ready.
+	// asking is the id of the agent's request for approval to empty the directory. Each
+	// request has another id. Absent: the agent isn't ready.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Asking string `json:"asking,omitempty"`

@@ -33,7 +33,7 @@ var _ = Describe("a NodeVolume", func() {
 		func(ctx SpecContext, spec string) {
 			Expect(api.Create(ctx, object("NodeVolume", "valid", spec), client.DryRunAll)).To(Succeed())
 		},
-		Entry("what the manager must say", volume()),
+		Entry("what the manager must set", volume()),
 		Entry("a capacity as a bare number of bytes", volume("capacity: 1073741824")),
 		Entry("a capacity beyond any disk, which is the agent's to refuse", volume("capacity: 500Ti")),
 		Entry("a block device in an image", volume("volumeMode: Block", "layout: Image")),
@@ -78,7 +78,7 @@ var _ = Describe("a NodeVolume", func() {
 		Entry("its file system", volume("fsType: ext4"), volume("fsType: xfs"), "fsType is immutable"),
 		Entry("its file system, when it had none", volume(), volume("fsType: xfs"), "fsType is immutable"),
 		Entry("its allocation", volume("allocation: Full"), volume("allocation: Sparse"), "allocation is immutable"),
-		Entry("its allocation, when it said nothing", volume(), volume("allocation: Sparse"), "allocation is immutable"),
+		Entry("its allocation, when it had none", volume(), volume("allocation: Sparse"), "allocation is immutable"),
 		Entry("what it is a copy of", volume("source: pvc-1"), volume("source: pvc-2"), "source is immutable"),
 		Entry("what it is a copy of, when it began empty", volume(), volume("source: pvc-1"), "source is immutable"),
 		Entry("its reserve", volume("reservedCapacity: 1Gi"), volume("reservedCapacity: 2Gi"), "reservedCapacity is immutable"),
@@ -93,15 +93,15 @@ var _ = Describe("a NodeVolume", func() {
 			Expect(changed(ctx, created(ctx, "NodeVolume", before), after)).To(Succeed())
 		},
 		Entry("its capacity, to more", volume(), volume("capacity: 1025Mi")),
-		Entry("its capacity, to less, where nothing was given yet", volume("capacity: 2Gi"), volume("capacity: 1Gi")),
-		Entry("what becomes of its data", volume(), volume("removeData: true")),
+		Entry("its capacity, to less, where none was granted yet", volume("capacity: 2Gi"), volume("capacity: 1Gi")),
+		Entry("what happens to its data", volume(), volume("removeData: true")),
 		Entry("the order to remove its data", volume("removeData: true"), volume("removeData: false")),
 		Entry("the order to remove its data, left out", volume("removeData: true"), volume()),
 		Entry("the way its capacity is written", volume(), volume("capacity: 1073741824")),
 		Entry("the way its reserve is written", volume("reservedCapacity: 1Gi"), volume("reservedCapacity: 1024Mi")),
 	)
 
-	It("is a directory with a file system where nothing else is said", func(ctx SpecContext) {
+	It("is by default a directory with a file system", func(ctx SpecContext) {
 		made := object("NodeVolume", "defaults", volume())
 		Expect(api.Create(ctx, made, client.DryRunAll)).To(Succeed())
 		spec, _, err := unstructured.NestedMap(made.Object, "spec")
@@ -109,7 +109,7 @@ var _ = Describe("a NodeVolume", func() {
 		Expect(spec).To(And(HaveKeyWithValue("layout", "Directory"), HaveKeyWithValue("volumeMode", "Filesystem")))
 	})
 
-	It("is never asked to have less than it was given, and never given more than it was asked to have", func(ctx SpecContext) {
+	It("never requests less than it has, and never has more than it requests", func(ctx SpecContext) {
 		made := created(ctx, "NodeVolume", volume("capacity: 2Gi"))
 		given := func(capacity string) error {
 			status := client.RawPatch(types.MergePatchType, []byte(`{"status":{"capacity":"`+capacity+`"}}`))

@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// NodeVolume is the record by which the manager asks one node's agent to make
-// or remove a volume. Its name is the volume's id. It is made and deleted by
-// Stowage. Deleting one by hand, or the CRD, removes no data: the object stays
-// until its finalizer is removed by hand, or spec.removeData is set.
+// NodeVolume orders one node's agent to make or remove a volume. Its name is the
+// volume's id. Stowage creates and deletes it. Deleting one by hand, or the CRD,
+// removes no data: the object stays until its finalizer is removed by hand, or
+// spec.removeData is set.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=nvol,categories=stowage
@@ -33,10 +33,10 @@ type NodeVolume struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the manager asks the node's agent for.
+	// spec is what the manager requests from the node's agent.
 	// +required
 	Spec NodeVolumeSpec `json:"spec"`
-	// status is what the node's agent did and saw.
+	// status is what the node's agent did and observed.
 	// +optional
 	Status NodeVolumeStatus `json:"status,omitzero"`
 }
@@ -51,7 +51,7 @@ type NodeVolumeList struct {
 	Items []NodeVolume `json:"items"`
 }
 
-// NodeVolumeSpec is what the manager asks the node's agent for. Only capacity and
+// NodeVolumeSpec is what the manager requests from the node's agent. Only capacity and
 // removeData can change.
 //
 // +kubebuilder:validation:XValidation:rule="self.nodeName == oldSelf.nodeName",message="nodeName is immutable"
@@ -67,7 +67,7 @@ type NodeVolumeList struct {
 // +kubebuilder:validation:XValidation:rule="self.volumeMode != 'Block' || self.layout == 'Image'",message="volumeMode Block needs layout Image"
 // +kubebuilder:validation:XValidation:rule="(has(self.adopt) && self.adopt) == (has(oldSelf.adopt) && oldSelf.adopt)",message="adopt is immutable"
 type NodeVolumeSpec struct {
-	// nodeName is the node whose disk holds the volume. Immutable.
+	// nodeName is the node that the volume lies on. Immutable.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +required
@@ -77,13 +77,13 @@ type NodeVolumeSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +required
 	Backend string `json:"backend"`
-	// path is the backend's folder on the node, copied here so that the volume
-	// can be removed whatever became of the backend. Immutable.
+	// path is the backend's folder on the node. It is copied here so that the volume
+	// can be removed without the StorageBackend. Immutable.
 	// +required
 	Path AbsolutePath `json:"path"`
-	// capacity that is asked for, in bytes: for an Image, a multiple of 512. It can
-	// grow, and what was asked for and not given can be taken back: it is never less
-	// than status.capacity.
+	// capacity that is requested, in bytes: for an Image, a multiple of 512. It can
+	// grow. A growth that isn't granted yet can be withdrawn: it is never less than
+	// status.capacity.
 	// +kubebuilder:validation:XValidation:rule="!quantity(string(self)).isGreaterThan(quantity('4Ei'))",message="capacity must be at most 4Ei"
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0')) && !string(self).matches('[mun]$')",message="capacity must be a whole number of bytes, such as 10Gi, and more than 0"
 	// +required
@@ -106,37 +106,36 @@ type NodeVolumeSpec struct {
 	// +kubebuilder:validation:Enum=ext4;xfs
 	// +optional
 	FSType string `json:"fsType,omitempty"`
-	// allocation says whether the disk keeps room for all of an Image from the
-	// start: Full, or Sparse, only for what is written. Default Full. Immutable.
+	// allocation is Full, where the disk keeps room for all of an Image from the start,
+	// or Sparse, where it has room only for what is written. Default Full. Immutable.
 	// +optional
 	Allocation LocalAllocation `json:"allocation,omitempty"`
 	// source is the name of the NodeVolume that this one is made as a copy of. It
-	// lies on the same node, in the same backend, and is of a claim in the same
-	// namespace. It waits to be removed until the copy is made. Default none: the
-	// volume begins empty. Immutable.
+	// must have the same node, the same backend, and a claim in the same namespace.
+	// It isn't removed before the copy is made. Default none: the volume begins
+	// empty. Immutable.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Source string `json:"source,omitempty"`
-	// claimRef is the claim that the volume was made for: its owner's record.
-	// Immutable.
+	// claimRef is the claim of the volume: the owner record. Immutable.
 	// +required
 	ClaimRef ClaimReference `json:"claimRef"`
-	// removeData says that the volume's data is to be removed when the object
-	// is deleted. The manager sets it when the volume is reclaimed, just before
-	// it deletes the object: no other deletion touches data. Default false. It can
-	// be taken back until status.removing is set.
+	// removeData orders that the data is removed when the object is deleted. The
+	// manager sets it when it reclaims the volume, just before it deletes the object:
+	// no other deletion touches data. Default false. It can be unset until
+	// status.removing is set.
 	// +optional
 	RemoveData bool `json:"removeData,omitempty"`
-	// adopt says that the volume lies on the disk already, and is never made: where
-	// it isn't there, it is Lost. The manager sets it when it makes the object of a
-	// volume again that the agent found on the disk. Default false. Immutable.
+	// adopt means that the volume exists on the disk, and is never made: a missing
+	// one is Lost. The manager sets it when it creates the object again of a volume
+	// that the agent found on the disk. Default false. Immutable.
 	// +optional
 	Adopt bool `json:"adopt,omitempty"`
 }
 
-// ClaimReference names one claim, for ever: a claim of the same name that is
-// made later has another UID.
+// ClaimReference names one claim, for ever: a later claim of the same name has another
+// UID.
 type ClaimReference struct {
 	// namespace of the claim.
 	// +kubebuilder:validation:MinLength=1
@@ -154,41 +153,40 @@ type ClaimReference struct {
 	UID types.UID `json:"uid"`
 }
 
-// NodeVolumeStatus is what the node's agent did and saw.
+// NodeVolumeStatus is what the node's agent did and observed.
 type NodeVolumeStatus struct {
 	// observedGeneration is the metadata.generation that this status is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// path is where the volume lies on its node.
+	// path of the volume on its node.
 	// +optional
 	Path string `json:"path,omitempty"`
-	// capacity that the volume really has, in bytes: what the agent gave, never
-	// more than spec.capacity.
+	// capacity that the volume really has, in bytes: never more than spec.capacity.
 	// +optional
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
-	// enforced says that the capacity is a limit which the volume can't grow beyond: an
-	// Image has its size, and a Directory may have a project quota. Else it is
-	// advisory. Default false.
+	// enforced means that the capacity is a limit: an Image has its size, and a Directory
+	// may have a project quota. Else the capacity is advisory. Default false.
 	// +optional
 	Enforced bool `json:"enforced,omitempty"`
 	// used is how much of the volume is used, in bytes: of the file system in an Image,
-	// of the disk for a block device, and of its files for a Directory. Written when it
-	// moved by a twentieth of the capacity, else at most every ten minutes; none where
-	// nobody knows.
+	// of the disk for a block device, and of its files for a Directory. It is written
+	// after a change by a twentieth of the capacity, else at most every ten minutes. It
+	// is absent where it isn't known.
 	// +optional
 	Used *resource.Quantity `json:"used,omitempty"`
-	// usedInodes is how many files and directories it has, as used is written.
+	// usedInodes is how many files and directories it has. It is written with used.
 	// +optional
 	UsedInodes *int64 `json:"usedInodes,omitempty"`
 	// usedTime is when used was written last.
 	// +optional
 	UsedTime *metav1.Time `json:"usedTime,omitempty"`
-	// removing says that the agent is about to remove the data, or has begun to. It
-	// is written before any data is touched: until then spec.removeData can be taken
-	// back. Once true it stays true.
+	// removing means that the agent is about to remove the data, or has begun to. It
+	// is written before any data is touched: until then spec.removeData can be unset.
+	// Once true it stays true.
 	// +optional
 	Removing bool `json:"removing,omitempty"`
-	// conditions are Provisioned and Ready and, once it was made, Granted and Healthy.
+	// conditions are Provisioned and Ready and, once the volume was made, Granted and
+	// Healthy.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

@@ -1,7 +1,7 @@
 package v1alpha1
 
 // AbsolutePath is a clean absolute path other than "/": no empty, "." or ".."
-// parts and no trailing slash, nor what would end a path in a mount option, a
+// parts, no trailing slash, and no characters that end a path in a mount option, a
 // mount source or the mount table.
 //
 // +kubebuilder:validation:MinLength=2

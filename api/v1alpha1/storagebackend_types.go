@@ -8,9 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// StorageBackend is a place where storage comes from: an NFS share, disks local
-// to nodes, or GCE persistent disks. StorageClasses name it in their parameter
-// "backend".
+// StorageBackend is a source of storage: an NFS share, disks local to nodes, or GCE
+// persistent disks. StorageClasses name it in their parameter "backend".
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=sb,categories=stowage
@@ -28,10 +27,10 @@ type StorageBackend struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the administrator asks for.
+	// spec is what the administrator requests.
 	// +required
 	Spec StorageBackendSpec `json:"spec"`
-	// status is what the operator observed. It is written by the operator only.
+	// status is what the operator observed. Only the operator writes it.
 	// +optional
 	Status StorageBackendStatus `json:"status,omitzero"`
 }
@@ -62,27 +61,27 @@ type StorageBackendSpec struct {
 	// +optional
 	GCE *GCEBackend `json:"gce,omitempty"`
 
-	// storageClass asks the operator to keep a StorageClass for this backend.
-	// Unset: none is kept, and one that was kept before is removed. Volumes
-	// and bound claims need no class and are not touched.
+	// storageClass is the StorageClass that the operator keeps for this backend.
+	// Unset: it keeps none, and removes one that it kept before. Volumes and bound
+	// claims need no class and are not touched.
 	// +optional
 	StorageClass *StorageClassTemplate `json:"storageClass,omitempty"`
-	// deletion says what happens to the data of deleted claims.
+	// deletion is what happens to the data of deleted claims.
 	// +optional
 	Deletion DeletionPolicy `json:"deletion,omitzero"`
-	// attachment says when a volume may be taken from a node by force.
-	// Used by kinds that attach (gce).
+	// attachment decides when a volume is detached from a node by force. Kinds that
+	// attach (gce) use it.
 	// +kubebuilder:default={}
 	// +optional
 	Attachment AttachmentPolicy `json:"attachment,omitzero"`
-	// audit says how what the backend holds is compared with the cluster.
+	// audit is the comparison of the backend with the cluster.
 	// +kubebuilder:default={}
 	// +optional
 	Audit AuditPolicy `json:"audit,omitzero"`
-	// maxConcurrentOperations is how many calls to this backend may run at
-	// once. Further ones wait. A call that the storage has taken, such as an
-	// operation of a cloud that is under way, doesn't count any more. A change
-	// holds for calls that begin after it.
+	// maxConcurrentOperations is how many calls to this backend may run at once.
+	// Further calls wait. A call that the storage has accepted, such as an
+	// operation of a cloud that is in progress, no longer counts. A change holds
+	// for calls that begin after it.
 	// +kubebuilder:default=16
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
@@ -91,7 +90,7 @@ type StorageBackendSpec struct {
 }
 
 // StorageClassTemplate describes the StorageClass that the operator keeps for a
-// backend. A class of that name that isn't the operator's is never adopted.
+// backend. The operator never adopts a class of that name that it didn't create.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.name) == has(oldSelf.name) && (!has(self.name) || self.name == oldSelf.name)",message="storageClass.name is immutable: remove storageClass, then set it again with another name"
 // +kubebuilder:validation:XValidation:rule="has(self.reclaimPolicy) == has(oldSelf.reclaimPolicy) && (!has(self.reclaimPolicy) || self.reclaimPolicy == oldSelf.reclaimPolicy)",message="storageClass.reclaimPolicy is immutable, as it is in a StorageClass: remove storageClass, then set it again"
@@ -103,8 +102,8 @@ type StorageClassTemplate struct {
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="storageClass.name must be a name that Kubernetes accepts: lower case letters, digits, '-' and '.'"
 	// +optional
 	Name string `json:"name,omitempty"`
-	// isDefault marks the class as the cluster's default for claims that name
-	// none. Default false. A change is written to the class.
+	// isDefault makes the class the cluster's default for claims without a class.
+	// Default false. A change is written to the class.
 	// +optional
 	IsDefault bool `json:"isDefault,omitempty"`
 	// reclaimPolicy of the volumes made with the class: Delete removes a
@@ -115,8 +114,8 @@ type StorageClassTemplate struct {
 	// +kubebuilder:validation:Enum=Delete;Retain
 	// +optional
 	ReclaimPolicy corev1.PersistentVolumeReclaimPolicy `json:"reclaimPolicy,omitempty"`
-	// volumeBindingMode: Immediate provisions as soon as the claim is there,
-	// WaitForFirstConsumer once a pod that uses it has a node. Default
+	// volumeBindingMode: Immediate provisions as soon as the claim exists,
+	// WaitForFirstConsumer once a pod with the claim has a node. Default
 	// WaitForFirstConsumer for local and gce, Immediate for nfs. Immutable.
 	// +kubebuilder:validation:Enum=Immediate;WaitForFirstConsumer
 	// +optional
@@ -125,7 +124,7 @@ type StorageClassTemplate struct {
 	// change is written to the class.
 	// +optional
 	AllowVolumeExpansion bool `json:"allowVolumeExpansion,omitempty"`
-	// mountOptions are given to every mount of a volume made with the class.
+	// mountOptions apply to every mount of a volume made with the class.
 	// A change holds for volumes made after it.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
@@ -133,13 +132,13 @@ type StorageClassTemplate struct {
 	MountOptions []MountOption `json:"mountOptions,omitempty"`
 }
 
-// DeletionPolicy says what happens to the data of deleted claims.
+// DeletionPolicy is what happens to the data of deleted claims.
 type DeletionPolicy struct {
-	// retainFor is the undelete window: the data of a deleted claim, of a
-	// volume whose reclaim policy is Delete, is kept this long after the volume
-	// was released, counted from the volume's status.lastPhaseTransitionTime. A
-	// duration in h, m and s, such as "72h". Default 0s. A change holds at once,
-	// also for volumes already released.
+	// retainFor is the undelete window. The data of a deleted claim is kept this
+	// long after the release of its volume, if that has the reclaim policy Delete.
+	// It counts from the volume's status.lastPhaseTransitionTime. A duration in h,
+	// m and s, such as "72h". Default 0s. A change holds at once, also for volumes
+	// already released.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(h|m|s|ms))+$') && duration(self) >= duration('0s')",message="retainFor must be a duration such as 72h or 1h30m, and not negative"
@@ -147,12 +146,12 @@ type DeletionPolicy struct {
 	RetainFor metav1.Duration `json:"retainFor,omitzero"`
 }
 
-// AttachmentPolicy says when a volume may be taken from a node by force.
+// AttachmentPolicy decides when a volume is detached from a node by force.
 type AttachmentPolicy struct {
 	// forceDetachAfter is how long a node must have been not Ready before its
-	// volumes are detached without its consent, as a duration ("6m", "1h30m"),
-	// or "Never". A Ready node is never forced. Default 6m. A change holds at
-	// once.
+	// volumes are detached by force, as a duration ("6m", "1h30m"), or "Never". A
+	// volume is never detached by force from a Ready node. Default 6m. A change
+	// holds at once.
 	// +kubebuilder:default="6m"
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self == 'Never' || (self.matches('^([0-9]+([.][0-9]+)?(h|m|s))+$') && duration(self) >= duration('0s'))",message="forceDetachAfter must be Never, or a duration such as 6m or 1h30m"
@@ -160,11 +159,10 @@ type AttachmentPolicy struct {
 	ForceDetachAfter string `json:"forceDetachAfter,omitempty"`
 }
 
-// AuditPolicy says how what a backend holds is compared with the cluster: storage
-// that nothing in the cluster records is an orphan, and a volume object whose
-// storage isn't found is a lost volume.
+// AuditPolicy is the comparison of a backend with the cluster: storage that no object
+// records is an orphan, and a volume object without storage is a lost volume.
 type AuditPolicy struct {
-	// interval is how long after an audit the next one begins, as a duration
+	// interval is the time from the end of an audit to the next one, as a duration
 	// ("1h", "90m") of at least 1m. Default 1h. A change holds at once.
 	// +kubebuilder:default="1h"
 	// +kubebuilder:validation:Type=string
@@ -172,16 +170,15 @@ type AuditPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(h|m|s))+$') && duration(self) >= duration('1m')",message="interval must be a duration such as 1h or 90m, and at least 1m"
 	// +optional
 	Interval metav1.Duration `json:"interval,omitzero"`
-	// removeOrphansAfter has orphans removed, with their data and for ever, that
-	// were found in every audit for at least this long, as a duration of at
-	// least 1h, such as "168h". What a person left behind by deleting a
-	// PersistentVolume of policy Retain is no orphan, and is never removed: the
-	// storage itself bears a note of it. (Not so where the PersistentVolume's
-	// finalizers were taken off by hand.) An orphan whose claim is there still,
-	// and has no other volume, that a pod may be using, or that has a nodeName, is
-	// kept. Default:
-	// unset, orphans are reported and never removed. A change holds from the next
-	// audit on.
+	// removeOrphansAfter removes orphans, with their data and for ever, that every
+	// audit found for at least this long, as a duration of at least 1h, such as
+	// "168h". The storage of a PersistentVolume that was deleted with policy Retain
+	// is no orphan, and is never removed: the storage itself has a mark. (It has no
+	// mark if the finalizers of the PersistentVolume were removed by hand.) Three
+	// kinds of orphans are kept: one that a pod may be using, one that has a
+	// nodeName, and one with a claim that still exists and has no other volume.
+	// Default: unset, orphans are reported and never removed. A change holds from
+	// the next audit on.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(h|m|s))+$') && duration(self) >= duration('1h')",message="removeOrphansAfter must be a duration such as 168h, and at least 1h"
@@ -211,23 +208,22 @@ type StorageBackendStatus struct {
 	// their provisioner.
 	// +optional
 	Driver string `json:"driver,omitempty"`
-	// capacity of the backend, where it can tell.
+	// capacity of the backend, if the backend reports it.
 	// +optional
 	Capacity *BackendCapacity `json:"capacity,omitempty"`
 	// volumes is how many volume objects use the backend.
 	// +optional
 	Volumes *int32 `json:"volumes,omitempty"`
-	// orphans is how many volumes the backend holds that carry Stowage's and
-	// this cluster's mark, that no volume object records, and that are not being
-	// made for a claim.
+	// orphans is how many volumes the backend holds that have the mark of Stowage
+	// and this cluster, that no volume object records, and that are not being
+	// provisioned for a claim.
 	// +optional
 	Orphans *int32 `json:"orphans,omitempty"`
-	// lostVolumes is how many volume objects record storage that the backend
-	// doesn't find.
+	// lostVolumes is how many volume objects have no storage in the backend.
 	// +optional
 	LostVolumes *int32 `json:"lostVolumes,omitempty"`
-	// audit is what the last audit found; absent before the first, and where the
-	// backend can't tell what it holds.
+	// audit is what the last audit found. It is absent before the first, and where
+	// the backend can't list its volumes.
 	// +optional
 	Audit *AuditStatus `json:"audit,omitempty"`
 	// conditions are Accepted, Reachable, StorageClassReady, and Ready, which
@@ -243,7 +239,7 @@ type BackendCapacity struct {
 	// total is what the backend can hold, in bytes.
 	// +optional
 	Total *resource.Quantity `json:"total,omitempty"`
-	// used is what is taken of it, by whomever, in bytes.
+	// used is how much of it is used, by volumes and other files, in bytes.
 	// +optional
 	Used *resource.Quantity `json:"used,omitempty"`
 }
@@ -258,25 +254,23 @@ type AuditStatus struct {
 	// +listMapKey=id
 	// +optional
 	Orphans []Orphan `json:"orphans,omitempty"`
-	// retained is how many volumes the backend holds that no volume object
-	// records, and that are no orphans: a person deleted the PersistentVolume
-	// with the policy Retain.
+	// retained is how many volumes the backend holds without a volume object that
+	// are no orphans: a user deleted the PersistentVolume with the policy Retain.
 	// +optional
 	Retained int32 `json:"retained,omitempty"`
-	// lostVolumes are the names of volume objects whose storage isn't found, up to
-	// 100. status.lostVolumes counts them all.
+	// lostVolumes are the names of volume objects without storage, up to 100.
+	// status.lostVolumes counts them all.
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=set
 	// +optional
 	LostVolumes []string `json:"lostVolumes,omitempty"`
 }
 
-// Orphan is storage that nothing in the cluster records.
+// Orphan is storage that no object in the cluster records.
 type Orphan struct {
 	// id of the volume in the backend.
 	ID string `json:"id"`
-	// claimNamespace is where the claim was that it was made for, as the backend
-	// recorded it.
+	// claimNamespace is the namespace of its claim, as the backend recorded it.
 	// +optional
 	ClaimNamespace string `json:"claimNamespace,omitempty"`
 	// claimName is that claim's name.
@@ -285,13 +279,13 @@ type Orphan struct {
 	// claimUID is that claim's UID.
 	// +optional
 	ClaimUID types.UID `json:"claimUID,omitempty"`
-	// nodeName is the node on whose disk it was found, of a volume without a
-	// NodeVolume (local backend). Such a volume is never removed.
+	// nodeName is the node with the disk of a volume without a NodeVolume (local
+	// backend). Such a volume is never removed.
 	// +optional
 	NodeName string `json:"nodeName,omitempty"`
-	// since is when an audit first found it; every one since then did.
+	// since is when an audit first found it. Every audit since then did.
 	Since metav1.Time `json:"since"`
-	// removing says that spec.audit.removeOrphansAfter has passed and that the
+	// removing means that spec.audit.removeOrphansAfter has passed, and that the
 	// storage is being removed.
 	// +optional
 	Removing bool `json:"removing,omitempty"`

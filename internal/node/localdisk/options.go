@@ -1,7 +1,7 @@
-// Package localdisk has what the agents of local disks share, which run on every node, beside
-// a kubelet or not: diskagent for NodeDisks, volumeagent for NodeVolumes, recycling for
-// scrubbed volumes. The packages below them, from the lowest: layout; identity, limit, room
-// and usage; inspect and store.
+// Package localdisk has what the agents of local disks share. They run on every node, beside a
+// kubelet or not: diskagent for NodeDisks, volumeagent for NodeVolumes, recycling for scrubbed
+// volumes. The packages below them, from the lowest: layout, slots and condition; identity,
+// limit, room, spec and usage; inspect and store.
 package localdisk
 
 import (
@@ -13,21 +13,20 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/store"
 )
 
-// Options are what the reconcilers are made of.
+// Options are the dependencies of the reconcilers of NodeDisks and NodeVolumes.
 type Options struct {
-	// NodeName is the node whose volumes are made.
+	// NodeName is the node of the volumes.
 	NodeName string
-	// Store makes them. Both reconcilers have the same.
+	// Store makes and removes volumes. Both reconcilers have the same.
 	Store *store.Store
-	// Client reads from a cache that holds this node's NodeVolumes and NodeDisks,
-	// and writes.
+	// Client writes, and reads from a cache of this node's NodeVolumes and NodeDisks.
 	Client client.Client
-	// Live reads from the API server itself.
+	// Live reads from the API server.
 	Live client.Reader
-	// Events tells users.
+	// Events records events for users.
 	Events events.EventRecorder
-	// Clock is the time. Default: the machine's.
+	// Clock is the time. Default: the real clock.
 	Clock clock.PassiveClock
-	// Metrics take the numbers of volumes and disks. Nil: nobody counts them.
+	// Metrics has the metrics of volumes and disks. Nil: they aren't exported.
 	Metrics prometheus.Registerer
 }

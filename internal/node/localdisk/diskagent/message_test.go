@@ -12,7 +12,7 @@ import (
 func TestTheMessagesOfADiskAreAsLongAsTheAPITakes(t *testing.T) {
 	const reason = ": no space left on device"
 	disk := &stowagev1alpha1.NodeDisk{}
-	setDiskCondition(disk, stowagev1alpha1.ReadyCondition, stowagev1alpha1.ReasonUnavailable, "looking at /"+strings.Repeat("é/", 1<<20)+reason)
+	setCondition(disk, stowagev1alpha1.ReadyCondition, stowagev1alpha1.ReasonUnavailable, "looking at /"+strings.Repeat("é/", 1<<20)+reason)
 	for _, condition := range disk.Status.Conditions {
 		if len(condition.Message) > message.MaxCondition || !strings.HasSuffix(condition.Message, reason) {
 			t.Errorf("%s says %d bytes", condition.Type, len(condition.Message))

@@ -16,7 +16,7 @@ type metrics struct {
 	total, used, given, available, ready *prometheus.GaugeVec
 
 	mu sync.Mutex
-	// backends are the disks' backends, by the names of NodeDisks.
+	// backends are by the names of NodeDisks: a deleted NodeDisk leaves no spec.
 	backends map[string]string
 }
 
@@ -26,54 +26,58 @@ func newMetrics() *metrics {
 	}
 	return &metrics{
 		total:     gauge("total_bytes", "Size of the file system that a local backend uses on this node."),
-		used:      gauge("used_bytes", "What is taken of it, by whomever."),
+		used:      gauge("used_bytes", "How much of it is used, by volumes and other files."),
 		given:     gauge("given_bytes", "Capacity of all volumes on it."),
-		available: gauge("available_bytes", "What may still be given to volumes; 0 while the disk isn't Ready."),
+		available: gauge("available_bytes", "How much of it new volumes can have; 0 while the disk isn't Ready."),
 		ready:     gauge("ready", "1 where volumes can be made on the disk, else 0."),
 		backends:  map[string]string{},
 	}
 }
 
-// register adds the metrics to a registry; nil: nobody asks for them.
-func (n *metrics) register(registerer prometheus.Registerer) error {
+// register adds the metrics to a registry; nil: they aren't exported.
+func (m *metrics) register(registerer prometheus.Registerer) error {
 	if registerer == nil {
 		return nil
 	}
 	var problems []error
-	for _, gauge := range []*prometheus.GaugeVec{n.total, n.used, n.given, n.available, n.ready} {
+	for _, gauge := range m.gauges() {
 		problems = append(problems, registerer.Register(gauge))
 	}
 	return errors.Join(problems...)
 }
 
-// set sets the numbers of a disk.
-func (n *metrics) set(disk *stowagev1alpha1.NodeDisk) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.backends[disk.Name] = disk.Spec.Backend
+func (m *metrics) gauges() []*prometheus.GaugeVec {
+	return []*prometheus.GaugeVec{m.total, m.used, m.given, m.available, m.ready}
+}
+
+// set sets the metrics of a disk.
+func (m *metrics) set(disk *stowagev1alpha1.NodeDisk) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.backends[disk.Name] = disk.Spec.Backend
 	ready := 0.0
 	if meta.IsStatusConditionTrue(disk.Status.Conditions, stowagev1alpha1.ReadyCondition) {
 		ready = 1
 	}
-	n.ready.WithLabelValues(disk.Spec.Backend).Set(ready)
-	for _, number := range []struct {
+	m.ready.WithLabelValues(disk.Spec.Backend).Set(ready)
+	for _, quantity := range []struct {
 		gauge *prometheus.GaugeVec
 		value *resource.Quantity
-	}{{n.total, disk.Status.Total}, {n.used, disk.Status.Used}, {n.given, disk.Status.Given}, {n.available, disk.Status.Available}} {
+	}{{m.total, disk.Status.Total}, {m.used, disk.Status.Used}, {m.given, disk.Status.Given}, {m.available, disk.Status.Available}} {
 		value := 0.0
-		if number.value != nil {
-			value = float64(number.value.Value())
+		if quantity.value != nil {
+			value = float64(quantity.value.Value())
 		}
-		number.gauge.WithLabelValues(disk.Spec.Backend).Set(value)
+		quantity.gauge.WithLabelValues(disk.Spec.Backend).Set(value)
 	}
 }
 
-// forget drops the numbers of a disk that is gone.
-func (n *metrics) forget(disk string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, gauge := range []*prometheus.GaugeVec{n.total, n.used, n.given, n.available, n.ready} {
-		gauge.DeleteLabelValues(n.backends[disk])
+// forget drops the metrics of a disk that is gone.
+func (m *metrics) forget(disk string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, gauge := range m.gauges() {
+		gauge.DeleteLabelValues(m.backends[disk])
 	}
-	delete(n.backends, disk)
+	delete(m.backends, disk)
 }

@@ -1,6 +1,6 @@
 // Package diskagent reconciles the NodeDisks of one node. It accepts new disks, recognises
-// known ones, measures their room, and lists volumes on them that no NodeVolume has. It
-// writes the status of NodeDisks and markers on disks. It never touches a volume.
+// accepted ones, measures their room, and lists volumes on them that have no NodeVolume. It
+// writes the status of NodeDisks, and markers on disks. It never touches a volume.
 package diskagent
 
 import (
@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -23,6 +22,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/node/localdisk"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/condition"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/identity"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/room"
@@ -30,39 +30,36 @@ import (
 )
 
 const (
-	// diskInterval is how often a disk is looked at that nothing happens to: pods
-	// fill it, and somebody unmounts it, without a word.
+	// diskInterval is the time between two measurements of a disk: pods fill it, and
+	// administrators unmount it, without an event.
 	diskInterval = 10 * time.Second
-	// diskDelay is how long after a volume came, grew or went the room is measured:
-	// that of many volumes is measured, and written, once.
-	diskDelay = time.Second
-	// diskWorkers is how many disks are looked at at once: one that answers nobody keeps
-	// its worker.
+	// diskWorkers is how many disks are reconciled at once: one that hangs keeps its worker.
 	diskWorkers = 16
 )
 
-// Reconciler says how a node's disks are and what room they have, accepts new
-// ones, and has the volumes of those that are missing, or others, left alone.
+// Reconciler accepts new disks, recognises accepted ones, and reports their room and health.
 type Reconciler struct {
 	localdisk.Options
-	numbers *metrics
-	clock   clock.PassiveClock
+	metrics *metrics
 
 	mu sync.Mutex
-	// written is when the numbers of each disk were written last.
+	// written is when the status of each disk was written last.
 	written map[string]time.Time
 }
 
 // NewReconciler returns the reconciler of a node's NodeDisks.
 func NewReconciler(options localdisk.Options) *Reconciler {
-	return &Reconciler{Options: options, numbers: newMetrics(), clock: clock.RealClock{}, written: map[string]time.Time{}}
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	return &Reconciler{Options: options, metrics: newMetrics(), written: map[string]time.Time{}}
 }
 
 // +kubebuilder:rbac:groups=stowage.dev,resources=nodedisks,verbs=get;list;watch
 // +kubebuilder:rbac:groups=stowage.dev,resources=nodedisks/status,verbs=update;patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch;update
 
-// Reconcile looks at one disk.
+// Reconcile checks and measures one disk, and reports that in its status.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	stored := &stowagev1alpha1.NodeDisk{}
 	err := r.Client.Get(ctx, request.NamespacedName, stored)
@@ -77,20 +74,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	disk.Status.ObservedGeneration = disk.Generation
 	problem := r.identify(ctx, disk)
 	if problem == nil {
-		problem = errors.Join(r.measure(ctx, disk), r.lookForUnrecorded(ctx, stored, disk))
+		recorded := func() (map[string]bool, error) { return volumeNames(ctx, r.Client, disk) }
+		problem = errors.Join(r.measure(ctx, disk), setUnrecorded(disk, stored.Status.Identity, r.Store.Disks, recorded))
 	}
-	setDiskReady(disk, problem, r.Store.Base)
-	if problem != nil {
-		setUnknownRoom(disk)
-	}
+	setReady(disk, problem, r.Store.Base)
 	if err := r.write(ctx, stored, disk); err != nil {
 		return ctrl.Result{}, err
 	}
-	r.numbers.set(disk)
+	r.metrics.set(disk)
 	return ctrl.Result{RequeueAfter: diskInterval}, nil
 }
 
-// identify finds out whether the disk is there that was accepted, or accepts one.
+// identify checks that the accepted disk is there, or accepts the one that is.
 func (r *Reconciler) identify(ctx context.Context, disk *stowagev1alpha1.NodeDisk) error {
 	if disk.Status.Identity == nil {
 		if err := r.checkPathIsFree(ctx, disk); err != nil {
@@ -107,8 +102,8 @@ func (r *Reconciler) identify(ctx context.Context, disk *stowagev1alpha1.NodeDis
 	return err
 }
 
-// checkPathIsFree refuses a folder that is another backend's, lies in one, or around
-// one: the older keeps it.
+// checkPathIsFree refuses a folder that overlaps that of another backend. The older backend
+// keeps it.
 func (r *Reconciler) checkPathIsFree(ctx context.Context, disk *stowagev1alpha1.NodeDisk) error {
 	disks := &stowagev1alpha1.NodeDiskList{}
 	if err := r.Client.List(ctx, disks); err != nil {
@@ -120,15 +115,14 @@ func (r *Reconciler) checkPathIsFree(ctx context.Context, disk *stowagev1alpha1.
 			continue
 		}
 		if other.Status.Identity != nil || isOlder(other, disk) {
-			return fmt.Errorf("%w: %s and the path of backend %s, %s, lie in one another: use a path of its own",
+			return fmt.Errorf("%w: path %s overlaps the path of StorageBackend %s (%s): use a separate path",
 				identity.ErrPathTaken, disk.Spec.Path, other.Spec.Backend, other.Spec.Path)
 		}
 	}
 	return nil
 }
 
-// isOlder says which of two disks came first; names decide between those of one
-// second.
+// isOlder reports whether a disk was created before another. Names decide within one second.
 func isOlder(a, b *stowagev1alpha1.NodeDisk) bool {
 	if a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return a.Name < b.Name
@@ -136,7 +130,7 @@ func isOlder(a, b *stowagev1alpha1.NodeDisk) bool {
 	return a.CreationTimestamp.Before(&b.CreationTimestamp)
 }
 
-// measure says what room the disk has.
+// measure sets in memory what room the disk has.
 func (r *Reconciler) measure(ctx context.Context, disk *stowagev1alpha1.NodeDisk) error {
 	var reserved int64
 	if disk.Spec.ReservedCapacity != nil {
@@ -153,9 +147,9 @@ func (r *Reconciler) measure(ctx context.Context, disk *stowagev1alpha1.NodeDisk
 		return err
 	}
 	r.mu.Lock()
-	isOld := r.clock.Since(r.written[disk.Name]) >= room.CalmDown
+	isDue := r.Clock.Since(r.written[disk.Name]) >= room.SmallChanges
 	r.mu.Unlock()
-	measured.Tell(&disk.Status, isOld)
+	measured.Report(&disk.Status, isDue)
 	setRoom(disk, measured)
 	return nil
 }
@@ -165,8 +159,8 @@ func (r *Reconciler) volumes(ctx context.Context) layout.Lister {
 	return spec.Others(ctx, r.Client, r.NodeName, "")
 }
 
-// write writes the status, if it says something new, and tells of a new problem. The
-// version keeps an identity from being written over by what was seen before it.
+// write writes the status if it changed, and records events for new problems. Without the
+// resourceVersion, a stale status could overwrite the identity of an accepted disk.
 func (r *Reconciler) write(ctx context.Context, stored, disk *stowagev1alpha1.NodeDisk) error {
 	if equality.Semantic.DeepEqual(stored.Status, disk.Status) {
 		return nil
@@ -176,12 +170,11 @@ func (r *Reconciler) write(ctx context.Context, stored, disk *stowagev1alpha1.No
 		return client.IgnoreNotFound(err)
 	}
 	r.mu.Lock()
-	r.written[disk.Name] = r.clock.Now()
+	r.written[disk.Name] = r.Clock.Now()
 	r.mu.Unlock()
 	for _, kind := range []string{stowagev1alpha1.ReadyCondition, stowagev1alpha1.HasRoomCondition} {
-		now, before := meta.FindStatusCondition(disk.Status.Conditions, kind), meta.FindStatusCondition(stored.Status.Conditions, kind)
-		if now.Status == "False" && (before == nil || before.Reason != now.Reason) {
-			r.Events.Eventf(disk, nil, corev1.EventTypeWarning, now.Reason, "Looking", "%s", now.Message)
+		if found := condition.NewProblem(stored.Status.Conditions, disk.Status.Conditions, kind); found != nil {
+			r.Events.Eventf(disk, nil, corev1.EventTypeWarning, found.Reason, "Inspecting", "%s", found.Message)
 		}
 	}
 	return nil
@@ -191,18 +184,18 @@ func (r *Reconciler) forget(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.written, name)
-	r.numbers.forget(name)
+	r.metrics.forget(name)
 }
 
 // SetupWithManager adds the reconciler to a manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	if err := r.numbers.register(r.Metrics); err != nil {
+	if err := r.metrics.register(r.Metrics); err != nil {
 		return fmt.Errorf("registering the metrics of disks: %w", err)
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("nodedisk").
 		For(&stowagev1alpha1.NodeDisk{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&stowagev1alpha1.NodeVolume{}, r.measuredLater()).
+		Watches(&stowagev1alpha1.NodeVolume{}, measureLater(r.Client)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: diskWorkers}).
 		Complete(r)
 }

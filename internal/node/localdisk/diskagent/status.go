@@ -1,74 +1,51 @@
 package diskagent
 
 import (
-	"errors"
-
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/message"
 	"github.com/stowage-dev/stowage/internal/mount/safepath"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/condition"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/identity"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/room"
 )
 
-// diskReasonOf is the reason of a NodeDisk's condition that tells of an error.
-func diskReasonOf(err error) string {
-	reasons := []struct {
-		kind   error
-		reason string
-	}{
-		{layout.ErrNoDisk, stowagev1alpha1.ReasonDiskMissing},
-		{identity.ErrForeignDisk, stowagev1alpha1.ReasonForeignDisk},
-		{identity.ErrPathTaken, stowagev1alpha1.ReasonPathTaken},
-		{identity.ErrPathMissing, stowagev1alpha1.ReasonPathMissing},
-		{identity.ErrSymlink, stowagev1alpha1.ReasonSymlink},
-		{identity.ErrNotDirectory, stowagev1alpha1.ReasonNotADirectory},
-		{identity.ErrReadOnly, stowagev1alpha1.ReasonReadOnly},
-		{identity.ErrNotWritable, stowagev1alpha1.ReasonNotWritable},
-		{safepath.ErrOutside, stowagev1alpha1.ReasonPathOutsideBase},
-	}
-	for _, candidate := range reasons {
-		if errors.Is(err, candidate.kind) {
-			return candidate.reason
-		}
-	}
-	return stowagev1alpha1.ReasonUnavailable
+var reasons = condition.Reasons{
+	{Kind: layout.ErrNoDisk, Reason: stowagev1alpha1.ReasonDiskMissing},
+	{Kind: identity.ErrForeignDisk, Reason: stowagev1alpha1.ReasonForeignDisk},
+	{Kind: identity.ErrPathTaken, Reason: stowagev1alpha1.ReasonPathTaken},
+	{Kind: identity.ErrPathMissing, Reason: stowagev1alpha1.ReasonPathMissing},
+	{Kind: identity.ErrSymlink, Reason: stowagev1alpha1.ReasonSymlink},
+	{Kind: identity.ErrNotDirectory, Reason: stowagev1alpha1.ReasonNotADirectory},
+	{Kind: identity.ErrReadOnly, Reason: stowagev1alpha1.ReasonReadOnly},
+	{Kind: identity.ErrNotWritable, Reason: stowagev1alpha1.ReasonNotWritable},
+	{Kind: safepath.ErrOutside, Reason: stowagev1alpha1.ReasonPathOutsideBase},
 }
 
-// setDiskReady says, in memory, whether volumes can be made on a disk.
-func setDiskReady(disk *stowagev1alpha1.NodeDisk, problem error, base layout.Base) {
-	if problem != nil {
-		setDiskCondition(disk, stowagev1alpha1.ReadyCondition, diskReasonOf(problem), layout.MessageOf(problem, base))
+// setReady sets in memory whether volumes can be made on a disk. The room of a disk with a
+// problem is unknown: its numbers may be another disk's.
+func setReady(disk *stowagev1alpha1.NodeDisk, problem error, base layout.Base) {
+	if problem == nil {
+		setCondition(disk, stowagev1alpha1.ReadyCondition, stowagev1alpha1.ReasonReady, "volumes can be made on the disk")
 		return
 	}
-	setDiskCondition(disk, stowagev1alpha1.ReadyCondition, stowagev1alpha1.ReasonReady, "volumes can be made on the disk")
-}
-
-// setRoom says, in memory, whether a disk has room for volumes. How the disk is used
-// stands in the numbers of the status, which are written at intervals.
-func setRoom(disk *stowagev1alpha1.NodeDisk, measured room.Room) {
-	reason, message := measured.Fullness()
-	setDiskCondition(disk, stowagev1alpha1.HasRoomCondition, reason, message)
-}
-
-// setUnknownRoom says, in memory, that nobody knows a disk's room.
-func setUnknownRoom(disk *stowagev1alpha1.NodeDisk) {
+	setCondition(disk, stowagev1alpha1.ReadyCondition, reasons.Of(problem), layout.MessageOf(problem, base))
 	disk.Status.Available = nil
 	meta.SetStatusCondition(&disk.Status.Conditions, metav1.Condition{
 		Type: stowagev1alpha1.HasRoomCondition, Status: metav1.ConditionUnknown, ObservedGeneration: disk.Generation,
-		Reason: stowagev1alpha1.ReasonUnavailable, Message: "not asked while the disk isn't Ready",
+		Reason: stowagev1alpha1.ReasonUnavailable, Message: "not measured while the disk isn't Ready",
 	})
 }
 
-func setDiskCondition(disk *stowagev1alpha1.NodeDisk, kind, reason, text string) {
-	status := metav1.ConditionFalse
-	if reason == stowagev1alpha1.ReasonReady {
-		status = metav1.ConditionTrue
-	}
-	meta.SetStatusCondition(&disk.Status.Conditions, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: message.Cut(text, message.MaxCondition), ObservedGeneration: disk.Generation,
-	})
+// setRoom sets in memory whether a disk has room for volumes. Its message has no usage: that
+// changes all the time, and the numbers of the status have it.
+func setRoom(disk *stowagev1alpha1.NodeDisk, measured room.Room) {
+	reason, message := measured.Fullness()
+	setCondition(disk, stowagev1alpha1.HasRoomCondition, reason, message)
+}
+
+func setCondition(disk *stowagev1alpha1.NodeDisk, kind, reason, message string) {
+	condition.Set(&disk.Status.Conditions, metav1.Condition{Type: kind, Reason: reason, Message: message, ObservedGeneration: disk.Generation})
 }

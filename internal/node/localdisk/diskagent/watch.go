@@ -2,6 +2,7 @@ package diskagent
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -14,16 +15,20 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 )
 
-// measuredLater wakes all disks of the node a moment after a volume came, changed or
-// went: backends may share a disk.
-func (r *Reconciler) measuredLater() handler.EventHandler {
+// diskDelay is the time from a change of a volume to the measurement of its disk: many changes
+// are measured, and written, once.
+const diskDelay = time.Second
+
+// measureLater wakes all disks of the node a moment after a volume came, changed or went:
+// backends may share a disk.
+func measureLater(disks client.Reader) handler.EventHandler {
 	wake := func(ctx context.Context, queue queue) {
-		disks := &stowagev1alpha1.NodeDiskList{}
-		if err := r.Client.List(ctx, disks, client.UnsafeDisableDeepCopy); err != nil {
-			// They are looked at again anyhow, only later.
+		list := &stowagev1alpha1.NodeDiskList{}
+		if err := disks.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			// The next periodic reconcile measures them.
 			logf.FromContext(ctx).Error(err, "listing disks to measure")
 		}
-		for _, disk := range disks.Items {
+		for _, disk := range list.Items {
 			queue.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: disk.Name}}, diskDelay)
 		}
 	}

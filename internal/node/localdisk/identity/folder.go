@@ -7,34 +7,21 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount/safepath"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
 
-// checkDiskIsThere refuses a folder in which those volumes that were made before are
-// all missing: that is a disk which isn't mounted, and what is written there would
-// land on the disk below. A volume that is being removed is a sign of that, too: taken
-// for removed, it would be forgotten with its data.
-func (d Disks) checkDiskIsThere(path string, others []layout.Volume) error {
-	missing := ""
-	for _, other := range others {
-		if other.Path != path || !other.Provisioned && !other.Removing {
-			continue
-		}
-		exists, err := d.Base.Exists(other)
-		if err != nil || exists {
-			return err
-		}
-		missing = other.Name
-	}
-	if missing != "" {
-		return fmt.Errorf("%w: volume %s was made in %s and isn't there: mount the disk", layout.ErrNoDisk, missing, path)
-	}
-	return nil
+// Disks accepts the disks of a node, and recognises them.
+type Disks struct {
+	// Base is the directory of the folders of all backends.
+	Base layout.Base
 }
 
-// FolderOf opens the folder of a volume's backend, on the volume's disk. Where that
-// isn't known the folder is made.
+// FolderOf opens the folder of a volume's backend, on the volume's disk. Where that isn't known, it
+// makes the folder.
 func (d Disks) FolderOf(volume layout.Volume) (*os.File, error) {
 	if volume.Disk != nil {
 		return d.openAccepted(volume.Path, volume.Disk)
@@ -42,8 +29,8 @@ func (d Disks) FolderOf(volume layout.Volume) (*os.File, error) {
 	return d.ensureFolder(volume.Path)
 }
 
-// ensureFolder makes the folder of a backend below the base, and opens it. Its
-// name survives a loss of power, as that of the volume in it will.
+// ensureFolder makes and opens the folder of a backend below the base. Each part is synced: after a
+// loss of power, a volume in it must be found by its path.
 func (d Disks) ensureFolder(path string) (*os.File, error) {
 	folder, err := d.Base.Open(string(d.Base))
 	if errors.Is(err, os.ErrNotExist) {
@@ -79,4 +66,72 @@ func ensureSubfolder(folder *os.File, name string) (*os.File, error) {
 		return nil, err
 	}
 	return safepath.OpenAt(folder, name)
+}
+
+// CheckDisk returns ErrNoDisk where the disk of a volume isn't there. A volume without a known disk
+// passes.
+func (d Disks) CheckDisk(volume layout.Volume) error {
+	if volume.Disk == nil {
+		return nil
+	}
+	folder, err := d.openAccepted(volume.Path, volume.Disk)
+	if errors.Is(err, ErrSymlink) || errors.Is(err, ErrNotDirectory) {
+		return fmt.Errorf("%w: %w", layout.ErrNoDisk, err)
+	}
+	if err != nil {
+		return err
+	}
+	return folder.Close()
+}
+
+// OpenFolder opens a backend's folder. Its errors name what is wrong with the path.
+func (d Disks) OpenFolder(path string) (*os.File, error) {
+	folder, err := d.Base.Open(path)
+	relative, outside := filepath.Rel(string(d.Base), path)
+	switch {
+	case errors.Is(err, safepath.ErrOutside) && outside == nil && filepath.IsLocal(relative):
+		return nil, fmt.Errorf("%w: %s: name the folder itself in another StorageBackend, or mount the disk there: links can be moved", ErrSymlink, path)
+	case errors.Is(err, unix.ENOTDIR):
+		return nil, fmt.Errorf("%w: %s: remove the file, or use another path", ErrNotDirectory, path)
+	default:
+		return folder, err
+	}
+}
+
+// openAccepted opens the folder of an accepted disk, and checks its identity. What happens in the
+// open folder happens on that disk, whatever is mounted over the path since.
+func (d Disks) openAccepted(path string, known *stowagev1alpha1.DiskIdentity) (*os.File, error) {
+	folder, err := d.OpenFolder(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s is missing: mount the disk", layout.ErrNoDisk, path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := CheckIdentity(folder, known); err != nil {
+		folder.Close()
+		return nil, err
+	}
+	return folder, nil
+}
+
+// ensureOwnFolder makes a backend's folder. The folder above must exist: a missing one may be a
+// disk that isn't mounted.
+func (d Disks) ensureOwnFolder(path string) (*os.File, error) {
+	folder, err := d.OpenFolder(path)
+	if !errors.Is(err, os.ErrNotExist) {
+		return folder, err
+	}
+	parent, err := d.OpenFolder(filepath.Dir(path))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s, which is to hold it, is missing: mount the disk, or create the folder", ErrPathMissing, filepath.Dir(path))
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer parent.Close()
+	if folder, err = ensureSubfolder(parent, filepath.Base(path)); err != nil {
+		return nil, notWritable(err)
+	}
+	return folder, nil
 }

@@ -12,29 +12,30 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount/safepath"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
 
 const (
-	// markerName is the file in a backend's folder that tells its disk from others.
+	// markerName is the file in a backend's folder that identifies the disk.
 	markerName = ".stowage-disk"
-	// newMarkerName is a marker's name until all of it is on the disk.
+	// newMarkerName is the name of a marker until it is synced.
 	newMarkerName = markerName + ".new"
-	// maxMarker is how much of a marker is read.
+	// maxMarker is the longest marker that is read, in bytes.
 	maxMarker = 4096
 )
 
-// Marker is what a marker file says.
+// Marker is the content of a marker file.
 type Marker struct {
 	// ID is random, made when the disk was accepted.
 	ID string `json:"id"`
-	// Backend is the name of the StorageBackend whose volumes lie beside the marker.
+	// Backend is the name of the StorageBackend of the volumes beside the marker.
 	Backend string `json:"backend"`
 }
 
 // ReadMarker reads the marker in an open folder; nil where there is none.
 func ReadMarker(folder *os.File) (*Marker, error) {
 	path := filepath.Join(folder.Name(), markerName)
-	// Not to wait for a writer, should it be a pipe.
+	// O_NONBLOCK: opening a pipe would wait for a writer.
 	fd, err := unix.Openat(int(folder.Fd()), markerName, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOENT) {
 		return nil, nil //nolint:nilnil // no marker is an answer
@@ -55,8 +56,7 @@ func ReadMarker(folder *os.File) (*Marker, error) {
 	return read, nil
 }
 
-// writeMarker puts a marker into an open folder, in place of one that is there. It
-// is there whole and survives a loss of power, or it isn't there.
+// writeMarker writes or replaces the marker in an open folder, atomically and synced.
 func writeMarker(folder *os.File, written Marker) error {
 	content, err := json.Marshal(written)
 	if err != nil {
@@ -81,13 +81,13 @@ func writeMarker(folder *os.File, written Marker) error {
 	return safepath.SyncDir(folder)
 }
 
-// fileSystemOf is the identity of the file system that an open folder lies on, for
-// those that keep one on the disk. Others make one up, from the device's number for
-// example, that is another after the next start: those have none here.
+// fileSystemOf returns the identity of the file system of an open folder; "" for types that keep
+// none on the disk. Those derive an fsid from the device number, for example, which may change at
+// the next boot.
 func fileSystemOf(folder *os.File) (string, error) {
 	var stat unix.Statfs_t
 	if err := unix.Fstatfs(int(folder.Fd()), &stat); err != nil {
-		return "", fmt.Errorf("asking for the file system of %s: %w", folder.Name(), err)
+		return "", fmt.Errorf("reading the file system of %s: %w", folder.Name(), err)
 	}
 	name := map[uint32]string{unix.EXT4_SUPER_MAGIC: "ext4", unix.BTRFS_SUPER_MAGIC: "btrfs"}[uint32(stat.Type)]
 	if name == "" {
@@ -96,7 +96,7 @@ func fileSystemOf(folder *os.File) (string, error) {
 	return fmt.Sprintf("%s:%08x%08x", name, uint32(stat.Fsid.Val[0]), uint32(stat.Fsid.Val[1])), nil
 }
 
-// identityOf is the identity of the disk that an open folder lies on.
+// identityOf returns the identity of the disk of an open folder.
 func identityOf(folder *os.File, of Marker) (*stowagev1alpha1.DiskIdentity, error) {
 	fileSystem, err := fileSystemOf(folder)
 	if err != nil {
@@ -104,9 +104,32 @@ func identityOf(folder *os.File, of Marker) (*stowagev1alpha1.DiskIdentity, erro
 	}
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(folder.Fd()), &stat); err != nil {
-		return nil, fmt.Errorf("asking for the disk of %s: %w", folder.Name(), err)
+		return nil, fmt.Errorf("reading the device of %s: %w", folder.Name(), err)
 	}
 	return &stowagev1alpha1.DiskIdentity{
 		ID: of.ID, FileSystem: fileSystem, Device: fmt.Sprintf("%d:%d", unix.Major(stat.Dev), unix.Minor(stat.Dev)),
 	}, nil
+}
+
+// CheckIdentity returns ErrNoDisk where an open folder isn't on an accepted disk.
+func CheckIdentity(folder *os.File, known *stowagev1alpha1.DiskIdentity) error {
+	there, err := ReadMarker(folder)
+	switch {
+	case err != nil:
+		return err
+	case there == nil:
+		return fmt.Errorf("%w: %s doesn't bear the marker of disk %s: mount that disk there", layout.ErrNoDisk, folder.Name(), known.ID)
+	case there.ID != known.ID:
+		return fmt.Errorf("%w: at %s is disk %s, of backend %s, and not disk %s: mount that one", layout.ErrNoDisk,
+			folder.Name(), there.ID, there.Backend, known.ID)
+	case known.FileSystem == "":
+		return nil
+	}
+	// A copy of all files has the marker, too, and is another disk.
+	fileSystem, err := fileSystemOf(folder)
+	if err == nil && fileSystem != known.FileSystem {
+		return fmt.Errorf("%w: %s bears the marker of disk %s, and lies on file system %q instead of %q: mount the disk that it was copied from",
+			layout.ErrNoDisk, folder.Name(), known.ID, fileSystem, known.FileSystem)
+	}
+	return err
 }

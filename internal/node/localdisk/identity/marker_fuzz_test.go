@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func FuzzAMarkerTellsADiskOrIsForeign(f *testing.F) {
+func FuzzAMarkerIdentifiesADiskOrIsForeign(f *testing.F) {
 	for _, content := range []string{`{"id":"a","backend":"fast"}`, `{}`, `{"id":""}`, `[]`, `null`, "", `{"id":1}`, strings.Repeat("[", 1<<16)} {
 		f.Add([]byte(content))
 	}
@@ -25,7 +25,7 @@ func FuzzAMarkerTellsADiskOrIsForeign(f *testing.F) {
 		read, err := ReadMarker(folder)
 		switch {
 		case err == nil && (read == nil || read.ID == "" || len(read.ID) > maxMarker):
-			t.Errorf("it tells of %+v", read)
+			t.Errorf("it has %+v", read)
 		case err != nil && (!errors.Is(err, ErrForeignDisk) || len(err.Error()) > maxMarker):
 			t.Errorf("got %v", err)
 		}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount/safepath"
@@ -15,20 +17,19 @@ import (
 )
 
 const (
-	// maxNames is how many names in a backend's folder are looked at, and namesAtOnce how
-	// many are read at once. Only root can write there.
+	// maxNames is how many names in a backend's folder are read, and namesAtOnce how many at
+	// once. Only root can write there.
 	maxNames, namesAtOnce = 65536, 1024
-	// maxNameLength is how long the name of a NodeVolume can be.
+	// maxNameLength is the longest name of a NodeVolume.
 	maxNameLength = 253
 )
 
 // namer lists the names of the NodeVolumes in a folder.
 type namer func() (map[string]bool, error)
 
-// Unrecorded finds the volumes in a backend's folder, on its accepted disk, that no
-// NodeVolume has. The folder is read before the NodeVolumes are listed: a directory
-// is made for a NodeVolume that is in the list, and is gone before it leaves that. So
-// only what is still there afterwards has none.
+// Unrecorded finds the volumes in a backend's folder, on its accepted disk, that have no
+// NodeVolume. It reads the folder before it calls recorded: a directory is made after its
+// NodeVolume, and removed before it. In the other order, a new volume would look unrecorded.
 func (d Disks) Unrecorded(disk Disk, recorded namer) (*stowagev1alpha1.UnrecordedVolumes, error) {
 	folder, err := d.openAccepted(disk.Path, disk.Known)
 	if err != nil {
@@ -63,7 +64,7 @@ func (d Disks) Unrecorded(disk Disk, recorded namer) (*stowagev1alpha1.Unrecorde
 	return found, nil
 }
 
-// volumeNames are the names in a folder that volumes can have.
+// volumeNames returns the names in a folder that volumes can have.
 func volumeNames(folder *os.File) ([]string, error) {
 	readable, err := os.Open(device.PathOf(folder))
 	if err != nil {
@@ -95,7 +96,7 @@ func isVolumeName(name string) bool {
 	return found && uid != "" && len(name) <= maxNameLength && !strings.ContainsFunc(uid, isOther) && !strings.HasSuffix(uid, "-")
 }
 
-// describe tells of a volume in an open folder; nil where there is none of this name.
+// describe returns a volume in an open folder; nil where there is no directory of this name.
 func describe(folder *os.File, name string) (*stowagev1alpha1.UnrecordedVolume, error) {
 	dir, err := safepath.OpenAt(folder, name)
 	if isNoDirectory(err) {
@@ -111,4 +112,9 @@ func describe(folder *os.File, name string) (*stowagev1alpha1.UnrecordedVolume, 
 		volume.Layout = record.Layout
 	}
 	return volume, nil
+}
+
+// isNoDirectory reports whether an error means that a name has no directory.
+func isNoDirectory(err error) bool {
+	return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, safepath.ErrOutside)
 }

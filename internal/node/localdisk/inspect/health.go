@@ -10,33 +10,51 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/usage"
 )
 
-// Parts of a hundred from which on something is nearly full, and below which it isn't
-// any more: one that stays about there is told of once.
+// Percentages at which something becomes nearly full, and at which it no longer is. Two limits
+// keep usage near one of them from changing the condition again and again.
 const (
 	nearlyFull   = 95
 	notFullAgain = 90
 )
 
-// Trouble is something that is wrong with a volume. Its message has no numbers that
-// change: each other message is written and told of.
+// Trouble is a problem of a volume. Its message has no numbers that change: each new message is a
+// write, and an event.
 type Trouble struct{ reason, message string }
 
-// gravity is the order of reasons, the gravest first.
-var gravity = []string{
+// Report is what an inspection found.
+type Report struct {
+	// Usage is nil where it isn't known.
+	Usage *usage.Usage
+	// Enforced: the capacity is a limit.
+	Enforced bool
+	// mostInodes is the limit of inodes; 0 without one.
+	mostInodes int64
+	// Uncounted: it has more files than are counted.
+	Uncounted bool
+	Troubles  []Trouble
+}
+
+func (r *Report) add(reason, format string, arguments ...any) {
+	r.Troubles = append(r.Troubles, Trouble{reason, fmt.Sprintf(format, arguments...)})
+}
+
+// severity is the order of reasons, the most severe first.
+var severity = []string{
 	stowagev1alpha1.ReasonLost, stowagev1alpha1.ReasonImageMissing, stowagev1alpha1.ReasonIOError,
 	stowagev1alpha1.ReasonFileSystemReadOnly, stowagev1alpha1.ReasonDiskNearlyFull, stowagev1alpha1.ReasonVolumeNearlyFull,
 }
 
-// Verdict is the reason and the message of the condition that tells of all troubles.
+// Verdict returns the reason and the message of condition Healthy for all troubles.
 func Verdict(troubles []Trouble) (reason, message string) {
 	if len(troubles) == 0 {
 		return stowagev1alpha1.ReasonReady, "nothing is known to be wrong with the volume"
 	}
 	sorted := slices.Clone(troubles)
 	slices.SortStableFunc(sorted, func(a, b Trouble) int {
-		return slices.Index(gravity, a.reason) - slices.Index(gravity, b.reason)
+		return slices.Index(severity, a.reason) - slices.Index(severity, b.reason)
 	})
 	var messages []string
 	for _, one := range sorted {
@@ -45,39 +63,38 @@ func Verdict(troubles []Trouble) (reason, message string) {
 	return sorted[0].reason, strings.Join(messages, "; ")
 }
 
-// isNearlyFull says whether something is nearly full that was so, or wasn't, before.
+// isNearlyFull reports whether something is nearly full that was, or was not, so before.
 func isNearlyFull(used, size int64, was bool) bool {
 	from := int64(nearlyFull)
 	if was {
 		from = notFullAgain
 	}
-	// Divided first: the product of a large disk would be beyond all numbers.
+	// Divided first: the product would overflow on a large disk.
 	return size > 0 && used >= size/100*from+size%100*from/100
 }
 
-// checkInodes looks how many inodes are left on the disk of a volume that needs one for each
-// file. btrfs has no number of them.
-func (s *Report) checkInodes(stat unix.Statfs_t, volume layout.Volume, had string) {
+// checkInodes checks the free inodes on the disk of a directory, which needs one for each file.
+// btrfs has no limit of them.
+func (r *Report) checkInodes(stat unix.Statfs_t, volume layout.Volume, had string) {
 	used, all := int64(stat.Files-stat.Ffree), int64(stat.Files)
 	if volume.Image == nil && isNearlyFull(used, all, had == stowagev1alpha1.ReasonDiskNearlyFull) {
-		s.add(stowagev1alpha1.ReasonDiskNearlyFull,
+		r.add(stowagev1alpha1.ReasonDiskNearlyFull,
 			"the disk at %s has hardly any inodes left, and each file of the volume needs one: remove files, or volumes", volume.Path)
 	}
 }
 
-// CheckLimits says whether a volume has nearly all that it may have.
-func (s *Report) CheckLimits(had string) {
+// CheckLimits adds the troubles of a volume that has used nearly all that it may have.
+func (r *Report) CheckLimits(had string) {
 	wasFull := had == stowagev1alpha1.ReasonVolumeNearlyFull
-	if isNearlyFull(s.Usage.Bytes, s.Usage.Size, wasFull) {
-		s.add(stowagev1alpha1.ReasonVolumeNearlyFull, "the volume is nearly full: ask for more in the claim, or remove files")
+	if isNearlyFull(r.Usage.Bytes, r.Usage.Size, wasFull) {
+		r.add(stowagev1alpha1.ReasonVolumeNearlyFull, "the volume is nearly full: ask for more in the claim, or remove files")
 	}
-	if s.Usage.Inodes != nil && isNearlyFull(*s.Usage.Inodes, s.mostInodes, wasFull) {
-		s.add(stowagev1alpha1.ReasonVolumeNearlyFull, "the volume has nearly as many files as it may have: ask for more in the claim, or remove files")
+	if r.Usage.Inodes != nil && isNearlyFull(*r.Usage.Inodes, r.mostInodes, wasFull) {
+		r.add(stowagev1alpha1.ReasonVolumeNearlyFull, "the volume has nearly as many files as it may have: ask for more in the claim, or remove files")
 	}
 }
 
-// isBroken says whether an error comes from a disk, or from a file system, that is
-// damaged.
+// isBroken reports whether an error comes from a damaged disk or file system.
 func isBroken(err error) bool {
 	for _, errno := range []error{unix.EIO, unix.EUCLEAN, unix.ESHUTDOWN, unix.ENODATA, unix.EREMOTEIO} {
 		if errors.Is(err, errno) {
@@ -87,8 +104,7 @@ func isBroken(err error) bool {
 	return false
 }
 
-// TroubleOf is the trouble that an error tells of; nil where it says nothing about the
-// volume's health.
+// TroubleOf returns the trouble that an error is a sign of; nil where the volume may be healthy.
 func TroubleOf(err error) []Trouble {
 	switch {
 	case errors.Is(err, layout.ErrImageMissing):

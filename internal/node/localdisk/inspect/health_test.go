@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
 
-func TestTheGravestTroubleIsTheReasonAndAllAreToldOf(t *testing.T) {
+func TestTheMostSevereTroubleIsTheReasonAndAllAreReported(t *testing.T) {
 	reason, message := Verdict([]Trouble{
 		{stowagev1alpha1.ReasonVolumeNearlyFull, "full"}, {stowagev1alpha1.ReasonFileSystemReadOnly, "stopped"},
 	})

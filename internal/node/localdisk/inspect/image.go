@@ -17,9 +17,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/usage"
 )
 
-// checkImage looks at an image: at the file system in it while that is mounted, and
-// else at what the disk gives to the file.
-func (s *Report) checkImage(dir *os.File, volume layout.Volume, at *Snapshot) error {
+// checkImage inspects an image: the file system in it while that is mounted, or the blocks of the
+// file for a block device.
+func (r *Report) checkImage(dir *os.File, volume layout.Volume, at *Snapshot) error {
 	image, err := safepath.OpenFileAt(dir, stowagev1alpha1.ImageFile)
 	if err != nil {
 		return err
@@ -28,9 +28,9 @@ func (s *Report) checkImage(dir *os.File, volume layout.Volume, at *Snapshot) er
 	if volume.Image.FSType == "" {
 		var stat unix.Stat_t
 		if err := unix.Fstat(int(image.Fd()), &stat); err != nil {
-			return fmt.Errorf("asking for the size of %s: %w", image.Name(), err)
+			return fmt.Errorf("reading the size of %s: %w", image.Name(), err)
 		}
-		s.Usage = &usage.Usage{Bytes: stat.Blocks * device.SectorBytes, Size: stat.Size}
+		r.Usage = &usage.Usage{Bytes: stat.Blocks * device.SectorBytes, Size: stat.Size}
 		return nil
 	}
 	loop, err := at.attached.Find(image)
@@ -40,58 +40,58 @@ func (s *Report) checkImage(dir *os.File, volume layout.Volume, at *Snapshot) er
 	if err != nil {
 		return err
 	}
-	// While it is held open it shows this image, and no other.
+	// While it is open, the kernel gives the loop device to no other image.
 	defer loop.Close()
 	for _, point := range at.table.Shows(loop.Device(), "/") {
 		if top, found := at.table.At(point.Path); found && top.ID == point.ID {
-			return s.checkMount(point, loop)
+			return r.checkMount(point, loop)
 		}
 	}
 	return nil
 }
 
-// checkMount looks at a file system in an image, where it is mounted.
-func (s *Report) checkMount(point mount.Point, loop *loopdev.Loop) error {
+// checkMount inspects a file system in an image, where it is mounted.
+func (r *Report) checkMount(point mount.Point, loop *loopdev.Loop) error {
 	dir, err := os.OpenFile(point.Path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil // it was unmounted meanwhile
+		return nil // It was unmounted meanwhile.
 	}
 	if err != nil {
-		return fmt.Errorf("looking at the file system of the volume: %w", err)
+		return fmt.Errorf("inspecting the file system of the volume: %w", err)
 	}
 	defer dir.Close()
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(dir.Fd()), &stat); err != nil {
-		return fmt.Errorf("looking at the file system of the volume: %w", err)
+		return fmt.Errorf("inspecting the file system of the volume: %w", err)
 	}
 	if fmt.Sprintf("%d:%d", unix.Major(stat.Dev), unix.Minor(stat.Dev)) != loop.Device() {
-		return nil // something else is there by now
+		return nil // Another file system is mounted there by now.
 	}
 	if filesystem.HasStopped(point) {
-		s.add(stowagev1alpha1.ReasonFileSystemReadOnly, "the kernel stopped writing to the file system in the image, after an error: "+
+		r.add(stowagev1alpha1.ReasonFileSystemReadOnly, "the kernel stopped writing to the file system in the image, after an error: "+
 			"save what it holds, delete the pods that use it, and let them start again, which checks it")
 	}
 	if filesystem.HasErrors(loop.Device()) {
-		s.add(stowagev1alpha1.ReasonIOError, "the kernel found errors in the file system of the image: look at the node's kernel log, "+
+		r.add(stowagev1alpha1.ReasonIOError, "the kernel found errors in the file system of the image: look at the node's kernel log, "+
 			"delete the pods that use it, and let them start again, which checks it")
 	}
 	if err := checkReads(dir); err != nil {
 		return err
 	}
-	return s.measureMount(dir)
+	return r.measureMount(dir)
 }
 
-// measureMount asks a file system how full it is.
-func (s *Report) measureMount(dir *os.File) error {
+// measureMount reads the usage of a file system.
+func (r *Report) measureMount(dir *os.File) error {
 	var stat unix.Statfs_t
 	if err := unix.Fstatfs(int(dir.Fd()), &stat); err != nil {
-		return fmt.Errorf("asking how full the volume is: %w", err)
+		return fmt.Errorf("reading how full the volume is: %w", err)
 	}
-	s.Usage = &usage.Usage{
+	r.Usage = &usage.Usage{
 		Bytes:  int64(stat.Blocks-stat.Bfree) * stat.Frsize,
 		Size:   int64(stat.Blocks-stat.Bfree+stat.Bavail) * stat.Frsize,
 		Inodes: new(int64(stat.Files - stat.Ffree)),
 	}
-	s.mostInodes = int64(stat.Files)
+	r.mostInodes = int64(stat.Files)
 	return nil
 }

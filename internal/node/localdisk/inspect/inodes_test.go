@@ -7,7 +7,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/usage"
 )
 
-func TestALookSaysThatAVolumeHasHardlyAnyInodesLeft(t *testing.T) {
+func TestAnInspectionReportsThatHardlyAnyInodesAreLeft(t *testing.T) {
 	for used, full := range map[int64]bool{94: false, 95: true} {
 		seen := Report{Usage: &usage.Usage{Size: 1 << 30, Inodes: &used}, mostInodes: 100}
 		seen.CheckLimits("")

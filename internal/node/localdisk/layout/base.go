@@ -10,16 +10,15 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
-// Base is the directory below which a node's local volumes lie. It must exist: a missing
-// one may be a disk that isn't mounted.
+// Base is the directory of a node's local volumes. It must exist: a missing one may be a disk that
+// isn't mounted.
 type Base string
 
 // Open opens a folder below the base without following symlinks. A path that isn't below
 // it is safepath.ErrOutside.
 func (b Base) Open(path string) (*os.File, error) { return safepath.OpenBeneath(string(b), path) }
 
-// Exists says whether a volume's directory is there, and in it its image, if it is
-// one.
+// Exists reports whether a volume's directory exists, and in it the image, if it has one.
 func (b Base) Exists(volume Volume) (bool, error) {
 	dir, err := b.Open(volume.Directory())
 	if errors.Is(err, os.ErrNotExist) {
@@ -49,12 +48,12 @@ func (b Base) OpenImage(volume Volume) (*os.File, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	place, err := safepath.OpenFileAt(dir, stowagev1alpha1.ImageFile)
+	path, err := safepath.OpenFileAt(dir, stowagev1alpha1.ImageFile)
 	if err != nil {
 		return nil, err
 	}
-	defer place.Close()
-	image, err := os.OpenFile(device.PathOf(place), os.O_RDWR, 0)
+	defer path.Close()
+	image, err := os.OpenFile(device.PathOf(path), os.O_RDWR, 0)
 	if err != nil {
 		return nil, fmt.Errorf("opening image %s: %w", volume.ImagePath(), err)
 	}

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// RecordName is the extended attribute of a volume's directory that tells whose it is.
-	// The kernel shows those called trusted to CAP_SYS_ADMIN alone: pods can neither read
-	// nor write it, and it goes wherever the directory goes.
+	// RecordName is the extended attribute with the owner of a volume's directory. The kernel
+	// shows trusted attributes only to CAP_SYS_ADMIN: pods can neither read nor write it. A copy
+	// or a move of the directory keeps it.
 	RecordName = "trusted.stowage.volume"
-	// MaxRecord is how much of a record is read: the longest that is written is shorter.
+	// MaxRecord is the longest record that is read, in bytes. Those that are written are shorter.
 	MaxRecord = 1024
 )
 
-// OwnerRecord is what a volume's directory tells of the NodeVolume that it was made for.
+// OwnerRecord is what a volume's directory records about its NodeVolume.
 type OwnerRecord struct {
-	// ID is the volume's: the record of a directory that was copied is another's.
+	// ID is the name of the volume: a directory that was copied has the record of another.
 	ID     string                         `json:"id"`
 	Claim  stowagev1alpha1.ClaimReference `json:"claim"`
 	Layout stowagev1alpha1.LocalLayout    `json:"layout"`
@@ -40,15 +40,15 @@ func RecordOf(volume Volume) OwnerRecord {
 	return record
 }
 
-// fits reports whether a record can be that of a directory. What is in it goes into an
-// object of the API.
+// fits reports whether a record can be that of a directory. Its fields are copied to the API
+// server, which limits their lengths.
 func (r OwnerRecord) fits(id string) bool {
 	return r.ID == id && r.Claim.UID != "" && len(r.Claim.UID) <= 64 && len(r.Claim.Namespace) <= 63 && len(r.Claim.Name) <= 253 &&
 		(r.Layout == stowagev1alpha1.LayoutDirectory || r.Layout == stowagev1alpha1.LayoutImage)
 }
 
-// KeepRecord makes sure that a volume's directory tells whose it is. Where the disk
-// takes no such record, or has no room for it, the directory's name must do.
+// KeepRecord writes the owner record of a volume's directory, if it isn't there. Where the disk has
+// no extended attributes, or no room, the directory's name must do.
 func (b Base) KeepRecord(volume Volume) error {
 	dir, err := b.Open(volume.Directory())
 	if err != nil {
@@ -71,8 +71,8 @@ func (b Base) KeepRecord(volume Volume) error {
 	return nil
 }
 
-// ReadRecord reads the owner record of an open directory; nil where it has none of its
-// own that can be read.
+// ReadRecord reads the owner record of an open directory; nil where there is none, or none that
+// fits.
 func ReadRecord(dir *os.File, id string) *OwnerRecord {
 	content, err := readAttribute(dir)
 	if err != nil {

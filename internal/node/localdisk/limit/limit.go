@@ -1,6 +1,6 @@
-// Package limit gives the directories of volumes a project quota of bytes and inodes, where
-// their disk has quotas. A directory gets its quota before it gets its name, so that no crash
-// leaves a volume without a limit. A limit is never below what the volume holds.
+// Package limit sets project quotas of bytes and inodes on the directories of volumes, where their
+// disk has quotas. A directory gets its quota before it gets its name: no crash leaves a volume
+// without a limit. A limit is never below what the volume holds.
 package limit
 
 import (
@@ -17,9 +17,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/quota"
 )
 
-// MakeDir makes the directory of a volume that is no image. Where its disk keeps
-// project quotas it gets one before it gets its name, so that no crash leaves a
-// volume without.
+// MakeDir makes the directory of a volume without an image. Where its disk has project quotas, the
+// directory gets one before it gets its name.
 func MakeDir(ctx context.Context, folder *os.File, volume layout.Volume) error {
 	limited, err := mayLimit(folder)
 	if err != nil {
@@ -49,8 +48,8 @@ func MakeDir(ctx context.Context, folder *os.File, volume layout.Volume) error {
 	return filetree.FinishDir(folder, volume.Name)
 }
 
-// SetOnDraft is what MakeDir does, for a directory that is filled before it is named. What
-// it is a copy of may have more files than go with its capacity: SetInodesOfCopy limits those.
+// SetOnDraft sets the limit of bytes on a directory that is filled before it gets its name. The
+// source of a copy may have more files than its share of inodes: SetInodesOfCopy sets that limit.
 func SetOnDraft(folder, dir *os.File, volume layout.Volume) error {
 	limited, err := mayLimit(folder)
 	if err != nil || !limited {
@@ -59,16 +58,16 @@ func SetOnDraft(folder, dir *os.File, volume layout.Volume) error {
 	return quota.Begin(dir, volume.Name, quota.Limits{Bytes: volume.Bytes + copyMargin})
 }
 
-// copyMargin is what a directory may have beyond its limit while it is filled: the copy holds
-// files by further names, and xfs needs more room for the sharing of blocks than they take.
+// copyMargin is what a directory may have beyond its limit while it is filled: a copy has hard
+// links in a directory of their own, and xfs needs room to share blocks.
 const copyMargin = 64 << 20
 
-// copySlack is how much larger than its limit a directory may be once it is filled: names take
-// up more where they were written in another order. It keeps its limit all the same.
+// copySlack is how much larger than its limit a directory may be once it is filled: names that were
+// written in another order take up more. Its limit stays the same.
 const copySlack = 1 << 20
 
-// SetOnCopy gives a directory that was filled the limit of bytes that it is to have. One that
-// takes up more, because its source had no limit, is EDQUOT.
+// SetOnCopy sets the final limit of bytes on a directory that was filled. It is EDQUOT if the
+// directory takes up more, because its source had no limit.
 func SetOnCopy(dir *os.File, volume layout.Volume) error {
 	there, err := Find(dir, volume)
 	if there == nil || err != nil {
@@ -81,7 +80,7 @@ func SetOnCopy(dir *os.File, volume layout.Volume) error {
 	return there.Set(quota.Limits{Bytes: volume.Bytes, Inodes: there.Usage.Limit.Inodes})
 }
 
-// SetInodesOfCopy limits the inodes of a copy that is whole: to no less than it has.
+// SetInodesOfCopy limits the inodes of a whole copy, to no less than it has.
 func SetInodesOfCopy(folder, dir *os.File, volume layout.Volume) error {
 	there, err := Find(dir, volume)
 	if there == nil || err != nil {
@@ -94,8 +93,8 @@ func SetInodesOfCopy(folder, dir *os.File, volume layout.Volume) error {
 	return there.Set(quota.Limits{Bytes: volume.Bytes, Inodes: max(share, there.Usage.Inodes)})
 }
 
-// mayLimit says whether volumes in a folder get quotas: their disk keeps them, and the
-// folder isn't itself in a project, out of which the kernel moves nothing.
+// mayLimit reports whether volumes in a folder get quotas: their disk has quotas, and the folder
+// isn't in a project itself. The kernel renames nothing from one project to another.
 func mayLimit(folder *os.File) (bool, error) {
 	enforced, err := quota.Enforced(folder)
 	if err != nil || !enforced {
@@ -105,8 +104,8 @@ func mayLimit(folder *os.File) (bool, error) {
 	return project == 0, err
 }
 
-// ProjectOf is the project of a volume's directory that was chosen for it, 0 where it
-// has none. Pods can note another in a directory that they own.
+// ProjectOf returns the project that was chosen for a volume's directory; 0 where it has none. A pod
+// can set another on a directory that it owns: that isn't trusted.
 func ProjectOf(dir *os.File, volume layout.Volume) (quota.Project, error) {
 	enforced, err := quota.Enforced(dir)
 	if err != nil || !enforced {
@@ -119,8 +118,8 @@ func ProjectOf(dir *os.File, volume layout.Volume) (quota.Project, error) {
 	return project, nil
 }
 
-// Set makes a number of bytes the limit of a volume's directory, and limits its inodes in
-// proportion, if it has a limit.
+// Set sets the limit of bytes of a volume's directory, and the limit of inodes in proportion. A
+// directory without a project stays without a limit.
 func Set(base layout.Base, volume layout.Volume, bytes int64) error {
 	folder, err := base.Open(volume.Path)
 	if err != nil {
@@ -136,7 +135,7 @@ func Set(base layout.Base, volume layout.Volume, bytes int64) error {
 	if there == nil || err != nil {
 		return err
 	}
-	// The folder's: of a directory in a project, the kernel tells what the project may have.
+	// Of the folder: in a directory with a project, statfs shows the limit of the project.
 	share, err := quota.ShareOfInodes(folder, bytes)
 	if err != nil {
 		return err
@@ -144,7 +143,7 @@ func Set(base layout.Base, volume layout.Volume, bytes int64) error {
 	return there.Set(quota.Limits{Bytes: bytes, Inodes: mayHave(share, there.Usage)})
 }
 
-// Limited is a volume's directory that has a project, and what that takes up.
+// Limited is a volume's directory that has a project, and its usage.
 type Limited struct {
 	dir     *os.File
 	project quota.Project
@@ -161,7 +160,7 @@ func Find(dir *os.File, volume layout.Volume) (*Limited, error) {
 	return &Limited{dir: dir, project: project, Usage: usage}, err
 }
 
-// Set sets limits where they are others.
+// Set sets limits if they differ.
 func (l *Limited) Set(limits quota.Limits) error {
 	sectors := (limits.Bytes + device.SectorBytes - 1) / device.SectorBytes
 	if l.Usage.Limit.Bytes/device.SectorBytes == sectors && l.Usage.Limit.Inodes == limits.Inodes {
@@ -170,9 +169,8 @@ func (l *Limited) Set(limits quota.Limits) error {
 	return quota.SetLimits(l.dir, l.project, limits)
 }
 
-// mayHave is how many inodes a volume may have whose share that is. One that was made
-// before inodes were limited keeps what it has, and some room for more; and none is taken
-// what it was given.
+// mayHave returns the limit of inodes for a share. A volume that is older than limits of inodes keeps
+// what it has, and a tenth more. No limit is lowered.
 func mayHave(share int64, usage quota.Usage) int64 {
 	const room = 10 // a tenth
 	if share != 0 && usage.Limit.Inodes == 0 {
@@ -181,8 +179,8 @@ func mayHave(share int64, usage quota.Usage) int64 {
 	return max(share, usage.Limit.Inodes)
 }
 
-// Remove removes the limits of a volume's directory, which is to be removed: after
-// that, nothing tells whose they were.
+// Remove removes the limits of a volume's directory before the directory is removed: later, nothing
+// would connect them with the volume.
 func Remove(folder *os.File, volume layout.Volume) error {
 	dir, err := safepath.OpenAt(folder, volume.Name)
 	if os.IsNotExist(err) {

@@ -16,10 +16,10 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount/safepath"
 )
 
-// recycling holds, in a directory that is being emptied, a directory for each attempt.
-const recycling = ".stowage-recycle"
+// asideDir is a directory inside the one that is being emptied, with a directory for each attempt.
+const asideDir = ".stowage-recycle"
 
-// defaultSlice is how long files are removed before other directories have their turn.
+// defaultSlice is how long one call removes files: then other directories continue.
 const defaultSlice = 2 * time.Second
 
 // Kinds of errors of a Folder.
@@ -34,14 +34,13 @@ var (
 type Folder struct {
 	// Root is an absolute path. Empty: nothing is emptied.
 	Root string
-	// Slice is how long files are removed before others have their turn. Default: two
-	// seconds.
+	// Slice is how long one call removes files. Default: two seconds.
 	Slice time.Duration
 }
 
 func (f Folder) until() time.Time { return time.Now().Add(cmp.Or(f.Slice, defaultSlice)) }
 
-// Check returns an error where a directory isn't one that can be emptied now.
+// Check returns an error where a directory can't be emptied now.
 func (f Folder) Check(path string) error {
 	dir, err := f.open(path)
 	if err != nil {
@@ -54,14 +53,13 @@ func (f Folder) Check(path string) error {
 // Empty removes all that a directory holds, for ever, and leaves the directory. It
 // follows no symlink and crosses into no mount.
 //
-// All is moved into a directory of this attempt's first, and removed there. Who is
-// done has removed the directories of all other attempts, and the kernel moves nothing
-// into a directory that is gone. So an attempt that is late, of an agent that was taken
-// for dead, can't take away what the next claim has written: its own directory was made
-// before it was confirmed, and so before another attempt could be.
+// It first moves all into a directory of this attempt, and removes it there. An attempt that
+// finishes removes the directories of all other attempts, and the kernel moves nothing into a
+// removed directory. So a late attempt, of an agent that seemed dead, can't remove what the next
+// claim has written: its directory was made before its confirmation, and so before any later
+// attempt was confirmed.
 //
-// Where there are more files than there is time for, it is filetree.ErrUnfinished: GoOn removes
-// the rest of what was moved.
+// At the end of the slice it is filetree.ErrUnfinished: Continue removes the rest of what was moved.
 func (f Folder) Empty(ctx context.Context, path, attempt string, confirm func(context.Context) error) error {
 	dir, err := f.open(path)
 	if err != nil {
@@ -77,16 +75,15 @@ func (f Folder) Empty(ctx context.Context, path, attempt string, confirm func(co
 	}
 	defer mine.Close()
 	if err := confirm(ctx); err != nil {
-		return errors.Join(err, leave(dir, attempt))
+		return errors.Join(err, removeAside(dir, attempt))
 	}
 	until := f.until()
 	moved := moveAside(ctx, dir, mine, attempt, until)
 	if moved != nil && !errors.Is(moved, filetree.ErrUnfinished) {
 		return moved
 	}
-	// Also where there was no time to move all: were each attempt to move only, there would
-	// be no end.
-	if err := filetree.RemoveTreeUntil(ctx, dir, recycling, until); err != nil {
+	// Also without time to move all: else attempts could move for ever, and never remove.
+	if err := filetree.RemoveTreeUntil(ctx, dir, asideDir, until); err != nil {
 		return err
 	}
 	if moved != nil {
@@ -101,21 +98,21 @@ func moveAside(ctx context.Context, dir, mine *os.File, attempt string, until ti
 	if left != nil && !errors.Is(left, filetree.ErrUnfinished) {
 		return left
 	}
-	if err := filetree.MoveAll(ctx, dir, mine, recycling, until); err != nil {
+	if err := filetree.MoveAll(ctx, dir, mine, asideDir, until); err != nil {
 		return err
 	}
 	return left
 }
 
-// GoOn removes what Empty moved into an attempt's directory, and nothing else: that needs no
+// Continue removes what Empty moved into an attempt's directory, and nothing else: that needs no
 // other approval. It is filetree.ErrUnfinished while there is more.
-func (f Folder) GoOn(ctx context.Context, path, attempt string) error {
+func (f Folder) Continue(ctx context.Context, path, attempt string) error {
 	dir, err := f.open(path)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	all, err := safepath.OpenAt(dir, recycling)
+	all, err := safepath.OpenAt(dir, asideDir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -126,15 +123,15 @@ func (f Folder) GoOn(ctx context.Context, path, attempt string) error {
 	return filetree.RemoveTreeUntil(ctx, all, attempt, f.until())
 }
 
-// takeOver moves what earlier attempts left into this one's directory, so that GoOn removes
+// takeOver moves what earlier attempts left into this one's directory, so that Continue removes
 // that, too. Some file systems can't move some of it: that stays for Empty.
 func takeOver(ctx context.Context, dir, mine *os.File, attempt string, until time.Time) error {
-	all, err := safepath.OpenAt(dir, recycling)
+	all, err := safepath.OpenAt(dir, asideDir)
 	if err != nil {
 		return err
 	}
 	defer all.Close()
-	left, err := filetree.OpenOrMakeDir(mine, recycling)
+	left, err := filetree.OpenOrMakeDir(mine, asideDir)
 	if err != nil {
 		return err
 	}
@@ -171,7 +168,7 @@ func refuseInUse(dir *os.File) error {
 
 // makeAside makes an attempt's directory, and opens it.
 func makeAside(dir *os.File, attempt string) (*os.File, error) {
-	all, err := filetree.OpenOrMakeDir(dir, recycling)
+	all, err := filetree.OpenOrMakeDir(dir, asideDir)
 	if err != nil {
 		return nil, err
 	}
@@ -179,9 +176,9 @@ func makeAside(dir *os.File, attempt string) (*os.File, error) {
 	return filetree.OpenOrMakeDir(all, attempt)
 }
 
-// leave takes away what an attempt made to work in, unless something is in it.
-func leave(dir *os.File, attempt string) error {
-	all, err := safepath.OpenAt(dir, recycling)
+// removeAside removes the empty directories of an attempt.
+func removeAside(dir *os.File, attempt string) error {
+	all, err := safepath.OpenAt(dir, asideDir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -189,11 +186,11 @@ func leave(dir *os.File, attempt string) error {
 		return err
 	}
 	defer all.Close()
-	return errors.Join(filetree.RemoveDir(all, attempt), filetree.RemoveDir(dir, recycling))
+	return errors.Join(filetree.RemoveDir(all, attempt), filetree.RemoveDir(dir, asideDir))
 }
 
-// checkEmptied makes sure that nothing is left, and that a loss of power brings nothing
-// back: the next claim would see the data of the last.
+// checkEmptied checks that nothing is left, and syncs that: after a loss of power, the next claim
+// would see the data of the last.
 func checkEmptied(dir *os.File) error {
 	empty, err := filetree.IsEmpty(dir)
 	if err == nil && !empty {

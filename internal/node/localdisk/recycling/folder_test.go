@@ -161,7 +161,7 @@ func TestWhatEarlierAttemptsLeftGoesInSlicesToo(t *testing.T) {
 	for folder.Slice = time.Nanosecond; ; {
 		err := folder.Empty(t.Context(), scratch, "second", confirmed)
 		for errors.Is(err, filetree.ErrUnfinished) {
-			err = folder.GoOn(t.Context(), scratch, "second")
+			err = folder.Continue(t.Context(), scratch, "second")
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -172,9 +172,9 @@ func TestWhatEarlierAttemptsLeftGoesInSlicesToo(t *testing.T) {
 	}
 }
 
-func TestWhatAnotherAttemptMovedStaysWhenOneGoesOn(t *testing.T) {
+func TestWhatAnotherAttemptMovedStaysWhenOneContinues(t *testing.T) {
 	folder, scratch := scratchWith(t, "next", ".stowage-recycle/first/a", ".stowage-recycle/second/b")
-	if err := folder.GoOn(t.Context(), scratch, "first"); err != nil {
+	if err := folder.Continue(t.Context(), scratch, "first"); err != nil {
 		t.Error(err)
 	}
 	mustHold(t, scratch, ".stowage-recycle", "next")

@@ -8,7 +8,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/message"
 )
 
-func TestWhatARecyclingSaysIsAsLongAsTheAPITakes(t *testing.T) {
+func TestTheMessageOfARecyclingIsAsLongAsTheAPITakes(t *testing.T) {
 	of := &stowagev1alpha1.NodeRecycling{}
 	setEmptied(of, stowagev1alpha1.ReasonInUse, strings.Repeat("é", 1<<20)+": in use")
 	if got := of.Status.Conditions[0].Message; len(got) > message.MaxCondition || !strings.HasSuffix(got, ": in use") {

@@ -1,22 +1,20 @@
-// Package recycling empties directories of one node that static volumes of
-// policy Recycle lie in, as NodeRecycling objects ask for it. The node agent runs it
-// on every node, beside a kubelet or not.
+// Package recycling empties directories of one node that static volumes of policy Recycle lie
+// in, as NodeRecycling objects order. The node agent runs it on every node, beside a kubelet or
+// not.
 //
-// It removes nothing without the manager's approval, which is never older than its own
-// question, nothing outside the agent's --recycle-root, nothing that is mounted
-// anywhere, and never the directory itself.
+// It removes nothing without the manager's approval of its newest request. It removes nothing
+// outside the agent's --recycle-root, nothing that is mounted anywhere, and never the directory
+// itself.
 package recycling
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -28,71 +26,54 @@ import (
 )
 
 const (
-	// approvalLasts is how long after it asked the agent takes an answer for one to what
-	// is so now. It asks again after a later one.
+	// approvalLasts is how long an approval holds, from the agent's request on. After that the
+	// agent requests again.
 	approvalLasts = 10 * time.Second
-	// staleRetry is how soon a pass is repeated whose cache was behind.
-	staleRetry = 200 * time.Millisecond
-	// inUseRetry is how often a directory is looked at that is mounted.
-	inUseRetry = 5 * time.Second
-	// problemRetry is how often what may cure itself is tried.
-	problemRetry = 30 * time.Second
-	// sliceRetry is how soon a removal goes on that gave way to others.
-	sliceRetry = 10 * time.Millisecond
-	// concurrentRecyclings is how many are worked on at once: removing may take long.
+	// concurrentRecyclings is how many objects are reconciled at once: removing may take long.
 	concurrentRecyclings = 4
 )
 
-// errUnconfirmed says that the manager doesn't want, any more, what it approved of.
+// errUnconfirmed is an approval that holds no longer.
 var errUnconfirmed = errors.New("the approval doesn't hold any more")
 
-// Options are what the reconciler is made of.
+// Options are the dependencies of the reconciler.
 type Options struct {
-	// NodeName is the node whose directories it empties.
+	// NodeName is the node of the directories.
 	NodeName string
 	// Folder empties them.
 	Folder Folder
-	// Client reads from a cache that holds this node's NodeRecyclings, and writes.
+	// Client writes, and reads from a cache of this node's NodeRecyclings.
 	Client client.Client
-	// Live reads from the API server itself.
+	// Live reads from the API server.
 	Live client.Reader
-	// Clock tells how long ago the agent asked.
+	// Clock measures the age of approvals.
 	Clock clock.PassiveClock
 }
 
 // Reconciler empties directories.
 type Reconciler struct {
 	Options
-
-	mu sync.Mutex
-	// asked are the questions that this process asked last, by the objects' names.
-	asked map[string]question
-	// going are the questions that were approved, and whose files are being removed.
-	going map[string]question
-}
-
-// question is what the agent asked in status.asking of which object, and when.
-type question struct {
-	of   types.UID
-	name string
-	at   time.Time
+	// pending are the requests that are not used yet.
+	pending requests
+	// approved are the requests with files that are being removed.
+	approved requests
 }
 
 // NewReconciler returns the reconciler of a node's NodeRecyclings.
 func NewReconciler(options Options) *Reconciler {
-	return &Reconciler{Options: options, asked: map[string]question{}, going: map[string]question{}}
+	return &Reconciler{Options: options}
 }
 
 // +kubebuilder:rbac:groups=stowage.dev,resources=noderecyclings,verbs=get;list;watch
 // +kubebuilder:rbac:groups=stowage.dev,resources=noderecyclings/status,verbs=update;patch
 
-// Reconcile looks whether the directory can be emptied, asks whether to, and empties
-// it once that is approved.
+// Reconcile checks whether the directory can be emptied, requests approval, and empties it once
+// that is given.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	stored := &stowagev1alpha1.NodeRecycling{}
 	if err := r.Client.Get(ctx, request.NamespacedName, stored); err != nil {
-		r.forget(request.Name)
-		r.end(request.Name)
+		r.pending.forget(request.Name)
+		r.approved.forget(request.Name)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if stored.Spec.NodeName != r.NodeName || !stored.DeletionTimestamp.IsZero() || isEmptied(stored) {
@@ -102,56 +83,56 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.Folder.Check(path); err != nil {
 		return r.finish(ctx, stored, err)
 	}
-	if going, found := r.goingOf(stored); found {
-		if err := r.Folder.GoOn(ctx, path, going.name); err != nil {
+	if approved, found := r.approved.find(stored); found {
+		if err := r.Folder.Continue(ctx, path, approved.id); err != nil {
 			return r.finish(ctx, stored, err)
 		}
-		r.end(stored.Name)
+		r.approved.forget(stored.Name)
 	}
-	asked, known := r.questionOf(stored)
+	pending, found := r.pending.find(stored)
 	switch {
-	case !known:
-		return r.ask(ctx, stored)
-	case stored.Status.Asking != asked.name:
-		return r.askLater(ctx, stored, asked)
-	case stored.Spec.Approved != asked.name:
+	case !found:
+		return r.requestApproval(ctx, stored)
+	case stored.Status.Asking != pending.id:
+		return r.requestAgain(ctx, stored, pending)
+	case stored.Spec.Approved != pending.id:
 		return ctrl.Result{}, nil
 	}
-	r.forget(stored.Name)
-	confirm := func(ctx context.Context) error { return r.confirm(ctx, stored, asked) }
-	err := r.Folder.Empty(ctx, path, asked.name, confirm)
+	r.pending.forget(stored.Name) // Each approval is good for one attempt.
+	confirm := func(ctx context.Context) error { return r.confirm(ctx, stored, pending) }
+	err := r.Folder.Empty(ctx, path, pending.id, confirm)
 	if errors.Is(err, filetree.ErrUnfinished) {
-		r.begin(stored.Name, asked)
+		r.approved.set(stored.Name, pending)
 	}
 	return r.finish(ctx, stored, err)
 }
 
-// ask asks the manager whether the directory is to be emptied now. What an earlier
-// process asked, nobody knows the age of: it is asked again.
-func (r *Reconciler) ask(ctx context.Context, stored *stowagev1alpha1.NodeRecycling) (ctrl.Result, error) {
-	asking := question{of: stored.UID, name: string(uuid.NewUUID()), at: r.Clock.Now()}
+// requestApproval requests the manager's approval to empty the directory now.
+func (r *Reconciler) requestApproval(ctx context.Context, stored *stowagev1alpha1.NodeRecycling) (ctrl.Result, error) {
+	request := approvalRequest{object: stored.UID, id: string(uuid.NewUUID()), at: r.Clock.Now()}
 	recycling := stored.DeepCopy()
-	recycling.Status.Asking = asking.name
-	setEmptied(recycling, stowagev1alpha1.ReasonPending, "the directory can be emptied: the manager decides once more")
+	recycling.Status.Asking = request.id
+	setEmptied(recycling, stowagev1alpha1.ReasonPending, "the directory can be emptied: waiting for the approval of the manager")
 	result, err := r.write(ctx, stored, recycling, ctrl.Result{})
 	if err == nil && result.IsZero() {
-		r.remember(stored.Name, asking)
+		r.pending.set(stored.Name, request)
 	}
 	return result, err
 }
 
-// askLater is for an object that doesn't show what this process asked: the cache may be
-// behind, or another agent asked since, with which to take turns would end nowhere.
-func (r *Reconciler) askLater(ctx context.Context, stored *stowagev1alpha1.NodeRecycling, asked question) (ctrl.Result, error) {
-	if left := approvalLasts - r.Clock.Since(asked.at); left > 0 {
+// requestAgain waits until a request is too old, and requests again. The status shows another one:
+// the cache is stale, or a second agent of this node requested since. Without the wait, the two
+// would replace each other's requests for ever.
+func (r *Reconciler) requestAgain(ctx context.Context, stored *stowagev1alpha1.NodeRecycling, pending approvalRequest) (ctrl.Result, error) {
+	if left := approvalLasts - r.Clock.Since(pending.at); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
-	return r.ask(ctx, stored)
+	return r.requestApproval(ctx, stored)
 }
 
-// confirm makes sure, from a live read, that what was approved still is. Of two agents
-// that take themselves for this node's, only the one that was approved last is.
-func (r *Reconciler) confirm(ctx context.Context, of *stowagev1alpha1.NodeRecycling, asked question) error {
+// confirm checks with a live read that an approval still holds. Of two agents of this node, only
+// the one with the newest approval passes.
+func (r *Reconciler) confirm(ctx context.Context, of *stowagev1alpha1.NodeRecycling, approved approvalRequest) error {
 	live := &stowagev1alpha1.NodeRecycling{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(of), live); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -159,24 +140,23 @@ func (r *Reconciler) confirm(ctx context.Context, of *stowagev1alpha1.NodeRecycl
 		}
 		return fmt.Errorf("reading NodeRecycling %s: %w", of.Name, err)
 	}
-	if live.UID != of.UID || !live.DeletionTimestamp.IsZero() || live.Spec.Approved != asked.name ||
-		live.Status.Asking != asked.name || r.Clock.Since(asked.at) > approvalLasts {
+	if live.UID != of.UID || !live.DeletionTimestamp.IsZero() || live.Spec.Approved != approved.id ||
+		live.Status.Asking != approved.id || r.Clock.Since(approved.at) > approvalLasts {
 		return errUnconfirmed
 	}
 	return nil
 }
 
-// finish says how it ended. Whatever went wrong, the manager is asked anew before it is
-// tried again.
+// finish reports the result. After any problem, the next attempt needs a new approval.
 func (r *Reconciler) finish(ctx context.Context, stored *stowagev1alpha1.NodeRecycling, problem error) (ctrl.Result, error) {
 	recycling := stored.DeepCopy()
 	switch {
 	case errors.Is(problem, errUnconfirmed):
 		return ctrl.Result{RequeueAfter: staleRetry}, nil
 	case problem != nil:
-		r.forget(stored.Name)
+		r.pending.forget(stored.Name)
 		recycling.Status.Asking = ""
-		setEmptied(recycling, reasonOf(problem), r.messageOf(problem))
+		setEmptied(recycling, reasons.Of(problem), messageOf(problem, r.Folder.Root))
 		return r.write(ctx, stored, recycling, retryOf(problem))
 	default:
 		setEmptied(recycling, stowagev1alpha1.ReasonReady, "nothing is left in the directory")
@@ -184,8 +164,8 @@ func (r *Reconciler) finish(ctx context.Context, stored *stowagev1alpha1.NodeRec
 	}
 }
 
-// write writes the status, if it says something new, and of this version only: what
-// somebody else asked, or approved, since then isn't answered by it.
+// write writes the status of this version, if it changed. A status for another version would
+// overwrite a newer request.
 func (r *Reconciler) write(ctx context.Context, stored, recycling *stowagev1alpha1.NodeRecycling, result ctrl.Result) (ctrl.Result, error) {
 	recycling.Status.ObservedGeneration = recycling.Generation
 	if equality.Semantic.DeepEqual(stored.Status, recycling.Status) {
@@ -201,47 +181,6 @@ func (r *Reconciler) write(ctx context.Context, stored, recycling *stowagev1alph
 	default:
 		return result, nil
 	}
-}
-
-// questionOf is what this process asked of an object, if it did.
-func (r *Reconciler) questionOf(of *stowagev1alpha1.NodeRecycling) (question, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	asked := r.asked[of.Name]
-	return asked, asked.of == of.UID
-}
-
-// goingOf is the question whose files are being removed, if there is one.
-func (r *Reconciler) goingOf(of *stowagev1alpha1.NodeRecycling) (question, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	going := r.going[of.Name]
-	return going, going.of == of.UID
-}
-
-func (r *Reconciler) begin(name string, approved question) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.going[name] = approved
-}
-
-func (r *Reconciler) end(name string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.going, name)
-}
-
-func (r *Reconciler) remember(name string, asked question) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.asked[name] = asked
-}
-
-// forget ends an approval: each is good for one attempt.
-func (r *Reconciler) forget(name string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.asked, name)
 }
 
 // SetupWithManager adds the reconciler to a manager.

@@ -23,7 +23,7 @@ var _ = Describe("A directory that is to be emptied", func() {
 		Expect(os.Chmod(n.scratch, 0o770)).To(Succeed())
 		neighbour := filepath.Join(n.root, "neighbour", "file")
 		write(neighbour)
-		object := n.asked(n.scratch)
+		object := n.order(n.scratch)
 		pass(n.agent, object)
 		pass(n.agent, object)
 		Expect(filepath.Join(n.scratch, "dir", "file")).To(BeAnExistingFile())
@@ -31,7 +31,7 @@ var _ = Describe("A directory that is to be emptied", func() {
 		approve(object)
 		pass(n.agent, object)
 
-		verdict, _ := said(object)
+		verdict, _ := conditionOf(object)
 		Expect(verdict).To(Equal("True Ready"))
 		Expect(os.ReadDir(n.scratch)).To(BeEmpty())
 		info, err := os.Stat(n.scratch)
@@ -42,7 +42,7 @@ var _ = Describe("A directory that is to be emptied", func() {
 	})
 
 	It("is emptied once, whatever is written there later", func() {
-		object := n.asked(n.scratch)
+		object := n.order(n.scratch)
 		pass(n.agent, object)
 		approve(object)
 		pass(n.agent, object)
@@ -54,7 +54,7 @@ var _ = Describe("A directory that is to be emptied", func() {
 		Expect(later).To(BeAnExistingFile())
 	})
 
-	It("goes in slices, which others' turns lie between, after one approval, and says so once", func() {
+	It("is emptied in slices, with others between them, after one approval, and reports that once", func() {
 		const files = 20
 		for i := range files {
 			write(filepath.Join(n.scratch, "dir", fmt.Sprint(i)))
@@ -62,11 +62,11 @@ var _ = Describe("A directory that is to be emptied", func() {
 		Expect(os.Remove(filepath.Join(n.scratch, "link"))).To(Succeed())
 		n.slice = time.Nanosecond
 		n.agent = n.newAgent()
-		object := n.asked(n.scratch)
+		object := n.order(n.scratch)
 		pass(n.agent, object)
 		approve(object)
 		Expect(pass(n.agent, object).RequeueAfter).To(BeNumerically("<", time.Second))
-		verdict, message := said(object)
+		verdict, message := conditionOf(object)
 		Expect([]string{verdict, message}).To(Equal([]string{"False Pending", "not all of it could be removed so far: removing goes on"}))
 
 		slices, written := 0, object.ResourceVersion
@@ -80,28 +80,28 @@ var _ = Describe("A directory that is to be emptied", func() {
 
 	It("is emptied by agents that were started again, and have little time", func() {
 		n.slice = time.Nanosecond
-		object := n.asked(n.scratch)
+		object := n.order(n.scratch)
 		for range 20 {
 			n.agent = n.newAgent()
 			pass(n.agent, object)
-			if isEmptied, _ := said(object); isEmptied == "True Ready" {
+			if isEmptied, _ := conditionOf(object); isEmptied == "True Ready" {
 				break
 			}
 			approve(object)
 			pass(n.agent, object)
 		}
 		Expect(os.ReadDir(n.scratch)).To(BeEmpty())
-		verdict, _ := said(object)
+		verdict, _ := conditionOf(object)
 		Expect(verdict).To(Equal("True Ready"))
 	})
 
 	DescribeTable("is refused",
 		func(path func() string, reason, message string) {
-			object := n.asked(path())
+			object := n.order(path())
 			pass(n.agent, object)
-			verdict, told := said(object)
+			verdict, got := conditionOf(object)
 			Expect(verdict).To(Equal("False " + reason))
-			Expect(told).To(ContainSubstring(message))
+			Expect(got).To(ContainSubstring(message))
 			Expect(object.Status.Asking).To(BeEmpty())
 			Expect(n.canary).To(BeAnExistingFile())
 		},
@@ -112,29 +112,29 @@ var _ = Describe("A directory that is to be emptied", func() {
 		Entry("if it is missing", func() string { return filepath.Join(n.root, "missing") }, stowagev1alpha1.ReasonPathMissing, "mount the disk"),
 	)
 
-	It("is refused by an agent that was given no root", func() {
+	It("is refused by an agent without a root", func() {
 		n.root = ""
-		object := n.asked(n.scratch)
+		object := n.order(n.scratch)
 		pass(n.newAgent(), object)
-		verdict, message := said(object)
+		verdict, message := conditionOf(object)
 		Expect(verdict).To(Equal("False NotSupported"))
 		Expect(message).To(ContainSubstring("started without --recycle-root"))
 	})
 
 	It("is another agent's if it is on another node", func() {
-		object := n.asked(n.scratch)
+		object := n.order(n.scratch)
 		pass(newNode().agent, object)
 		Expect(object.Status).To(BeZero())
 	})
 
-	It("stays whole while it is mounted, or something in it, and is emptied when it isn't any more", func() {
+	It("stays whole while it is mounted, or holds a mount, and is emptied after that", func() {
 		needsMounts()
 		for _, mounted := range [][2]string{{n.scratch, filepath.Join(n.top, "target")}, {filepath.Dir(n.canary), filepath.Join(n.scratch, "dir")}} {
 			Expect(os.MkdirAll(mounted[1], 0o755)).To(Succeed())
 			bindMount(mounted[0], mounted[1])
-			object := n.asked(n.scratch)
+			object := n.order(n.scratch)
 			Expect(pass(n.agent, object).RequeueAfter).To(BeNumerically(">", 0))
-			verdict, _ := said(object)
+			verdict, _ := conditionOf(object)
 			Expect(verdict).To(Equal("False InUse"))
 			Expect(kernel.Unmount(mounted[1])).To(Succeed())
 			pass(n.agent, object)
@@ -144,9 +144,9 @@ var _ = Describe("A directory that is to be emptied", func() {
 		Expect(n.canary).To(BeAnExistingFile())
 	})
 
-	It("stays whole if it is mounted after the agent asked", func() {
+	It("stays whole if it is mounted after the agent requested approval", func() {
 		needsMounts()
-		object, target := n.asked(n.scratch), filepath.Join(n.top, "target")
+		object, target := n.order(n.scratch), filepath.Join(n.top, "target")
 		pass(n.agent, object)
 		approve(object)
 		Expect(os.Mkdir(target, 0o755)).To(Succeed())
@@ -155,8 +155,8 @@ var _ = Describe("A directory that is to be emptied", func() {
 		Expect(filepath.Join(target, "dir", "file")).To(BeAnExistingFile())
 	})
 
-	It("is asked about anew by an agent that was started again, and an old approval is worth nothing", func() {
-		object := n.asked(n.scratch)
+	It("needs a new approval after a restart of the agent", func() {
+		object := n.order(n.scratch)
 		pass(n.agent, object)
 		approve(object)
 		restarted := n.newAgent()
@@ -170,8 +170,8 @@ var _ = Describe("A directory that is to be emptied", func() {
 		Expect(os.ReadDir(n.scratch)).To(BeEmpty())
 	})
 
-	It("is asked about anew when the approval comes late", func() {
-		object := n.asked(n.scratch)
+	It("needs a new approval when the first comes late", func() {
+		object := n.order(n.scratch)
 		pass(n.agent, object)
 		approve(object)
 		n.clock.SetTime(n.clock.Now().Add(11 * time.Second))
@@ -183,7 +183,7 @@ var _ = Describe("A directory that is to be emptied", func() {
 
 	DescribeTable("stays whole when, after it was approved,",
 		func(change func(*stowagev1alpha1.NodeRecycling)) {
-			object := n.asked(n.scratch)
+			object := n.order(n.scratch)
 			pass(n.agent, object)
 			approve(object)
 			n.live.do = func() { change(object) }
@@ -191,10 +191,10 @@ var _ = Describe("A directory that is to be emptied", func() {
 			Expect(filepath.Join(n.scratch, "dir", "file")).To(BeAnExistingFile())
 			Expect(filepath.Join(n.scratch, ".stowage-recycle")).NotTo(BeADirectory())
 		},
-		Entry("it is taken back", func(object *stowagev1alpha1.NodeRecycling) {
+		Entry("the object is deleted", func(object *stowagev1alpha1.NodeRecycling) {
 			Expect(admin.Delete(context.Background(), object)).To(Succeed())
 		}),
-		Entry("another agent of the node asks", func(object *stowagev1alpha1.NodeRecycling) {
+		Entry("another agent of the node requests approval", func(object *stowagev1alpha1.NodeRecycling) {
 			other := object.DeepCopy()
 			other.Status.Asking = "another"
 			Expect(admin.Status().Patch(context.Background(), other, client.MergeFrom(object))).To(Succeed())

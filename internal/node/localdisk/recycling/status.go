@@ -1,9 +1,9 @@
 package recycling
 
 import (
-	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -11,42 +11,41 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/message"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/filetree"
 	"github.com/stowage-dev/stowage/internal/mount/safepath"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/condition"
 )
 
-// reasonOf is the reason of the condition that tells of an error.
-func reasonOf(err error) string {
-	reasons := []struct {
-		kind   error
-		reason string
-	}{
-		{errNoRoot, stowagev1alpha1.ReasonNotSupported},
-		{errIsRoot, stowagev1alpha1.ReasonPathOutsideRoot},
-		{safepath.ErrOutside, stowagev1alpha1.ReasonPathOutsideRoot},
-		{errInUse, stowagev1alpha1.ReasonInUse},
-		{filetree.ErrUnfinished, stowagev1alpha1.ReasonPending},
-		{mount.ErrMounted, stowagev1alpha1.ReasonInUse},
-		{os.ErrNotExist, stowagev1alpha1.ReasonPathMissing},
-		{unix.ENOTDIR, stowagev1alpha1.ReasonNotADirectory},
-	}
-	for _, candidate := range reasons {
-		if errors.Is(err, candidate.kind) {
-			return candidate.reason
-		}
-	}
-	return stowagev1alpha1.ReasonUnavailable
+const (
+	// staleRetry is the wait after a reconcile that read a stale cache.
+	staleRetry = 200 * time.Millisecond
+	// inUseRetry is the wait before the next attempt with a directory that is mounted.
+	inUseRetry = 5 * time.Second
+	// problemRetry is the wait after a problem that may go away.
+	problemRetry = 30 * time.Second
+	// sliceRetry is the wait between two slices of one removal.
+	sliceRetry = 10 * time.Millisecond
+)
+
+var reasons = condition.Reasons{
+	{Kind: errNoRoot, Reason: stowagev1alpha1.ReasonNotSupported},
+	{Kind: errIsRoot, Reason: stowagev1alpha1.ReasonPathOutsideRoot},
+	{Kind: safepath.ErrOutside, Reason: stowagev1alpha1.ReasonPathOutsideRoot},
+	{Kind: errInUse, Reason: stowagev1alpha1.ReasonInUse},
+	{Kind: filetree.ErrUnfinished, Reason: stowagev1alpha1.ReasonPending},
+	{Kind: mount.ErrMounted, Reason: stowagev1alpha1.ReasonInUse},
+	{Kind: os.ErrNotExist, Reason: stowagev1alpha1.ReasonPathMissing},
+	{Kind: unix.ENOTDIR, Reason: stowagev1alpha1.ReasonNotADirectory},
 }
 
-// messageOf is what the user reads.
-func (r *Reconciler) messageOf(err error) string {
-	switch reasonOf(err) {
+// messageOf returns the message of the condition for an error, with what to do.
+func messageOf(err error, root string) string {
+	switch reasons.Of(err) {
 	case stowagev1alpha1.ReasonNotSupported:
 		return fmt.Sprintf("%v: it was started without --recycle-root, the folder in which it may", err)
 	case stowagev1alpha1.ReasonPathOutsideRoot:
-		return fmt.Sprintf("%v: only directories below the agent's --recycle-root, %s, are emptied", err, r.Folder.Root)
+		return fmt.Sprintf("%v: only directories below the agent's --recycle-root, %s, are emptied", err, root)
 	case stowagev1alpha1.ReasonPathMissing:
 		return fmt.Sprintf("%v: mount the disk, or make the directory", err)
 	case stowagev1alpha1.ReasonPending:
@@ -61,19 +60,15 @@ func isEmptied(of *stowagev1alpha1.NodeRecycling) bool {
 }
 
 // setEmptied sets the condition in memory.
-func setEmptied(of *stowagev1alpha1.NodeRecycling, reason, text string) {
-	status := metav1.ConditionFalse
-	if reason == stowagev1alpha1.ReasonReady {
-		status = metav1.ConditionTrue
-	}
-	meta.SetStatusCondition(&of.Status.Conditions, metav1.Condition{
-		Type: stowagev1alpha1.EmptiedCondition, Status: status, Reason: reason, Message: message.Cut(text, message.MaxCondition), ObservedGeneration: of.Generation,
+func setEmptied(of *stowagev1alpha1.NodeRecycling, reason, message string) {
+	condition.Set(&of.Status.Conditions, metav1.Condition{
+		Type: stowagev1alpha1.EmptiedCondition, Reason: reason, Message: message, ObservedGeneration: of.Generation,
 	})
 }
 
-// retryOf is when to try again after an error.
+// retryOf returns when to try again after an error.
 func retryOf(err error) ctrl.Result {
-	switch reasonOf(err) {
+	switch reasons.Of(err) {
 	case stowagev1alpha1.ReasonInUse:
 		return ctrl.Result{RequeueAfter: inUseRetry}
 	case stowagev1alpha1.ReasonPending:

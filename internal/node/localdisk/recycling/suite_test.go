@@ -81,8 +81,8 @@ func (n *node) newAgent() *recycling.Reconciler {
 	})
 }
 
-// asked creates a NodeRecycling of a directory, as the manager does.
-func (n *node) asked(path string) *stowagev1alpha1.NodeRecycling {
+// order creates a NodeRecycling of a directory, as the manager does.
+func (n *node) order(path string) *stowagev1alpha1.NodeRecycling {
 	GinkgoHelper()
 	object := &stowagev1alpha1.NodeRecycling{
 		ObjectMeta: metav1.ObjectMeta{Name: "scratch-" + string(uuid.NewUUID())},
@@ -97,7 +97,7 @@ func (n *node) asked(path string) *stowagev1alpha1.NodeRecycling {
 	return object
 }
 
-// pass has an agent look at a NodeRecycling once, and reads it again.
+// pass has an agent reconcile a NodeRecycling once, and reads it again.
 func pass(agent *recycling.Reconciler, object *stowagev1alpha1.NodeRecycling) ctrl.Result {
 	GinkgoHelper()
 	result, err := agent.Reconcile(context.Background(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(object)})
@@ -111,7 +111,7 @@ func read(object *stowagev1alpha1.NodeRecycling) {
 	Expect(client.IgnoreNotFound(admin.Get(context.Background(), client.ObjectKeyFromObject(object), object))).To(Succeed())
 }
 
-// approve approves of what the agent asks, as the manager does.
+// approve approves the request of the agent, as the manager does.
 func approve(object *stowagev1alpha1.NodeRecycling) {
 	GinkgoHelper()
 	read(object)
@@ -121,8 +121,8 @@ func approve(object *stowagev1alpha1.NodeRecycling) {
 	Expect(admin.Patch(context.Background(), object, client.MergeFrom(before))).To(Succeed())
 }
 
-// said is what the condition says: "<status> <reason>", and its message.
-func said(object *stowagev1alpha1.NodeRecycling) (verdict, message string) {
+// conditionOf returns the condition: "<status> <reason>", and its message.
+func conditionOf(object *stowagev1alpha1.NodeRecycling) (verdict, message string) {
 	GinkgoHelper()
 	found := meta.FindStatusCondition(object.Status.Conditions, stowagev1alpha1.EmptiedCondition)
 	Expect(found).NotTo(BeNil())

@@ -20,7 +20,7 @@ func TestADiskWithoutInodesHasNoRoomForNewVolumes(t *testing.T) {
 		"the file system has no such thing": {0, 0, false},
 	} {
 		there := Room{total: 10 * gi, free: 10 * gi, inodes: test.inodes, freeInodes: test.free}
-		err := there.CheckNew(gi)
+		err := there.checkNew(gi)
 		if lacks := errors.Is(err, layout.ErrExhausted) && strings.Contains(err.Error(), "inodes"); lacks != test.lacks || there.left() == 0 != test.lacks {
 			t.Errorf("%s: %d left, %v", name, there.left(), err)
 		}

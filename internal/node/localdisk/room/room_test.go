@@ -12,26 +12,26 @@ const gi = int64(1) << 30
 
 func TestRoomOnADisk(t *testing.T) {
 	tests := map[string]struct {
-		Room        Room
-		wanted, has int64
-		problem     string
+		Room           Room
+		requested, has int64
+		problem        string
 	}{
 		"an empty disk":                          {Room{total: 10 * gi, free: 10 * gi}, 10 * gi, 0, ""},
-		"one byte too much":                      {Room{total: 10 * gi, free: 10 * gi}, 10*gi + 1, 0, "10.0Gi is asked for, and the whole disk has 10Gi for volumes (10Gi in all, 0 reserved)"},
-		"what others were given counts":          {Room{total: 10 * gi, free: 10 * gi, promised: promised{given: 4 * gi}}, 7 * gi, 0, "7Gi is asked for, and other volumes leave less of 10Gi (10Gi in all, 0 reserved)"},
-		"and fits exactly":                       {Room{total: 10 * gi, free: 10 * gi, promised: promised{given: 4 * gi}}, 6 * gi, 0, ""},
+		"one byte too much":                      {Room{total: 10 * gi, free: 10 * gi}, 10*gi + 1, 0, "10.0Gi is requested, and the whole disk has 10Gi for volumes (10Gi in all, 0 reserved)"},
+		"what others were given counts":          {Room{total: 10 * gi, free: 10 * gi, allocated: allocated{given: 4 * gi}}, 7 * gi, 0, "7Gi is requested, and other volumes leave less of 10Gi (10Gi in all, 0 reserved)"},
+		"and fits exactly":                       {Room{total: 10 * gi, free: 10 * gi, allocated: allocated{given: 4 * gi}}, 6 * gi, 0, ""},
 		"what is reserved counts":                {Room{total: 10 * gi, free: 10 * gi, reserved: 5 * gi}, 6 * gi, 0, "the whole disk has 5Gi for volumes (10Gi in all, 5Gi reserved)"},
-		"more given than there is":               {Room{total: 10 * gi, free: 10 * gi, promised: promised{given: 20 * gi}}, 1, 0, "1 is asked for, and other volumes leave less of 10Gi"},
-		"other files fill the disk":              {Room{total: 10 * gi, free: gi}, 2 * gi, 0, "2Gi is asked for, and less of 10Gi is free and not kept for other volumes"},
+		"more given than there is":               {Room{total: 10 * gi, free: 10 * gi, allocated: allocated{given: 20 * gi}}, 1, 0, "1 is requested, and other volumes leave less of 10Gi"},
+		"other files fill the disk":              {Room{total: 10 * gi, free: gi}, 2 * gi, 0, "2Gi is requested, and less of 10Gi is free and not kept for other volumes"},
 		"growing asks for the difference only":   {Room{total: 10 * gi, free: gi}, 5 * gi, 4 * gi, ""},
-		"other files and what others may write":  {Room{total: 10 * gi, free: 6 * gi, promised: promised{given: 5 * gi, unwritten: 4 * gi}}, 3 * gi, 0, "3Gi is asked for, and less of 10Gi is free"},
-		"what others wrote isn't kept again":     {Room{total: 10 * gi, free: 5 * gi, promised: promised{given: 5 * gi}}, 5 * gi, 0, ""},
-		"growing beyond the disk":                {Room{total: 10 * gi, free: 10 * gi, promised: promised{given: 4 * gi}}, 7 * gi, 5 * gi, "7Gi is asked for, and other volumes leave less"},
-		"growing when other files fill the disk": {Room{total: 10 * gi, free: gi}, 6 * gi, 4 * gi, "6Gi is asked for, and less of 10Gi is free"},
+		"other files and what others may write":  {Room{total: 10 * gi, free: 6 * gi, allocated: allocated{given: 5 * gi, unwritten: 4 * gi}}, 3 * gi, 0, "3Gi is requested, and less of 10Gi is free"},
+		"what others wrote isn't kept again":     {Room{total: 10 * gi, free: 5 * gi, allocated: allocated{given: 5 * gi}}, 5 * gi, 0, ""},
+		"growing beyond the disk":                {Room{total: 10 * gi, free: 10 * gi, allocated: allocated{given: 4 * gi}}, 7 * gi, 5 * gi, "7Gi is requested, and other volumes leave less"},
+		"growing when other files fill the disk": {Room{total: 10 * gi, free: gi}, 6 * gi, 4 * gi, "6Gi is requested, and less of 10Gi is free"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			err := test.Room.check(test.wanted, test.has)
+			err := test.Room.check(test.requested, test.has)
 			if test.problem == "" && err != nil {
 				t.Errorf("got %v", err)
 			}

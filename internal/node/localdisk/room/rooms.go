@@ -1,129 +1,152 @@
 // Package room decides whether a disk has room for a volume, or for its growth. It counts
-// what is on the disk, what volumes were given, and what they have yet to write, and lets
-// one volume at a time be given room of a disk. It keeps no record: after a restart, the
-// disk and the NodeVolumes show what was given. It never writes to a disk.
+// what is on the disk, the capacity of its volumes, and what they have yet to write. It
+// allocates room to one volume of a disk at a time. It keeps no record: after a restart, the
+// disk and the NodeVolumes show what is allocated. It never writes to a disk.
 package room
 
 import (
 	"context"
+	"fmt"
 	"os"
-	"sync"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/stowage-dev/stowage/internal/keyed"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
 
-// Rooms gives room of disks to volumes, one at a time on each disk, and remembers what it
-// gave until disks and NodeVolumes show it.
+// Rooms allocates room of disks to volumes, under one lock for each disk. It remembers
+// allocations until disks and NodeVolumes show them.
 type Rooms struct {
-	// Base is where the folders of all backends lie.
+	// Base is the directory of the folders of all backends.
 	Base layout.Base
-	// locks has a lock for each disk, by its device.
+	// locks are by the devices of disks.
 	locks keyed.Locks
 	ledger
 }
 
-// NewRooms returns what gives room of the disks below a base directory.
+// NewRooms returns the room of the disks below a base directory.
 func NewRooms(base layout.Base) *Rooms { return &Rooms{Base: base} }
 
-// Turn is the right to give room of a disk to volumes, and to count what was given.
-type Turn struct {
+// DiskLock is the right to allocate room of a disk, and to count what is allocated.
+type DiskLock struct {
 	path string
 	// Device is the major:minor of the disk.
 	Device string
-	// End gives the turn to the next volume.
-	End func()
+	// Release ends the lock.
+	Release func()
 }
 
-// TakeTurn waits until no other volume is given room of the disk that a folder lies on.
-// A disk that hangs holds up only volumes that are to lie on it.
-func (r *Rooms) TakeTurn(ctx context.Context, path string) (Turn, error) {
-	places, err := r.places()
+// Lock waits for the lock of the disk that a folder lies on. A disk that hangs delays only
+// volumes of that disk.
+func (r *Rooms) Lock(ctx context.Context, path string) (DiskLock, error) {
+	devices, err := readDevices(r.Base)
 	if err != nil {
-		return Turn{}, err
+		return DiskLock{}, err
 	}
-	device := places.device(path)
-	end, err := r.locks.Acquire(ctx, device)
-	return Turn{path: path, Device: device, End: end}, err
+	device := devices.at(path)
+	release, err := r.locks.Acquire(ctx, device)
+	return DiskLock{path: path, Device: device, Release: release}, err
 }
 
-// ledger is what is remembered of room that was given. It is asked and written for a
-// moment only, while no disk is waited for. Its zero value is usable.
-type ledger struct {
-	mu sync.Mutex
-	// growth is what was given to volumes that grew, by their names: what NodeVolumes
-	// say of it may not be written, or seen, yet.
-	growth map[string]int64
-	// drafts are the volumes, by their names, that were given room and don't have their
-	// directories yet.
-	drafts map[string]*draftRoom
-}
-
-// Grew notes what a volume was given.
-func (l *ledger) Grew(name string, bytes int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.growth == nil {
-		l.growth = map[string]int64{}
+// LockForNew waits for the lock of the disk of an open folder. It returns ErrExhausted, without
+// the lock, where a new volume has no room beside the others.
+func (r *Rooms) LockForNew(ctx context.Context, folder *os.File, volume layout.Volume, others layout.Lister) (DiskLock, error) {
+	lock, err := r.Lock(ctx, volume.Path)
+	if err != nil {
+		return lock, err
 	}
-	l.growth[name] = bytes
-}
-
-// Has is what a volume that asks for some bytes was given.
-func (l *ledger) Has(name string, asked int64) int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.growth[name] > asked {
-		// It was taken back before anybody was told: from here on others may have it.
-		l.growth[name] = asked
+	there, err := r.beside(lock, folder, volume, others)
+	if err == nil {
+		err = there.checkNew(volume.Bytes)
 	}
-	return l.growth[name]
-}
-
-// Forget drops what is known of a volume that is gone.
-func (l *ledger) Forget(name string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.growth, name)
-}
-
-// BeginDraft notes that a volume was given room, during its disk's turn. The image is nil for
-// one that is a directory.
-func (l *ledger) BeginDraft(name string, image *os.File) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.drafts == nil {
-		l.drafts = map[string]*draftRoom{}
+	if err != nil {
+		lock.Release()
 	}
-	l.drafts[name] = &draftRoom{image: image}
+	return lock, err
 }
 
-// EndDraft notes that a volume has its name, or is gone. It waits for those who count:
-// they may be looking into the draft.
+// EndDraft forgets a draft: its volume has its name, or is gone. It waits for the lock of the
+// disk, as its holder may read the draft.
 func (r *Rooms) EndDraft(ctx context.Context, device, name string) {
 	// This context never ends, so there is no error.
-	if end, err := r.locks.Acquire(context.WithoutCancel(ctx), device); err == nil {
-		defer end()
+	if release, err := r.locks.Acquire(context.WithoutCancel(ctx), device); err == nil {
+		defer release()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.drafts, name)
 }
 
-// Unfinished returns how many volumes were given room and aren't made yet.
-func (l *ledger) Unfinished() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.drafts)
+// At measures the room of the disk of a backend's open folder, beside the volumes of the node.
+// Of a volume it needs the path and what must stay free.
+func (r *Rooms) At(ctx context.Context, folder *os.File, of layout.Volume, volumes layout.Lister) (Room, error) {
+	lock, err := r.Lock(ctx, of.Path)
+	if err != nil {
+		return Room{}, err
+	}
+	defer lock.Release()
+	return r.beside(lock, folder, of, volumes)
 }
 
-// draft is the one of a volume, nil if it has none. It stays open while its disk's turn
-// is held.
-func (l *ledger) draft(name string) *draftRoom {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.drafts[name]
+// beside measures the room for a volume on the disk of its open folder, beside all other
+// volumes of that disk, in all folders.
+func (r *Rooms) beside(lock DiskLock, folder *os.File, volume layout.Volume, others layout.Lister) (Room, error) {
+	listed, err := others()
+	if err != nil {
+		return Room{}, err
+	}
+	return r.measure(lock, folder, volume.Reserved, listed)
 }
 
-// draftRoom is the room of a volume that is being made. Its image is nil for a directory.
-type draftRoom struct{ image *os.File }
+// CheckGrowth returns ErrExhausted where a volume can't have all that it requests. It takes up
+// some bytes of its disk already, which a copy may share.
+func (r *Rooms) CheckGrowth(lock DiskLock, volume layout.Volume, taken int64, others layout.Lister) error {
+	folder, err := r.Base.Open(volume.Path)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	there, err := r.beside(lock, folder, volume, others)
+	if err != nil {
+		return err
+	}
+	if volume.Copy && there.shares {
+		taken = 0
+	}
+	return there.check(volume.Bytes, taken)
+}
+
+func (r *Rooms) measure(lock DiskLock, folder *os.File, reserved int64, volumes []layout.Volume) (Room, error) {
+	var stat unix.Statfs_t
+	if err := unix.Fstatfs(int(folder.Fd()), &stat); err != nil {
+		return Room{}, fmt.Errorf("reading the size of the disk at %s: %w", folder.Name(), err)
+	}
+	there, err := r.diskOf(lock)
+	if err != nil {
+		return Room{}, err
+	}
+	defer there.close()
+	there.shares = stat.Type == unix.XFS_SUPER_MAGIC || stat.Type == unix.BTRFS_SUPER_MAGIC
+	allocated, err := r.allocatedOn(there, volumes)
+	return Room{
+		total:  int64(stat.Blocks) * stat.Frsize,
+		used:   int64(stat.Blocks-stat.Bfree) * stat.Frsize,
+		free:   int64(stat.Bavail) * stat.Frsize,
+		inodes: int64(stat.Files), freeInodes: int64(stat.Ffree),
+		reserved: reserved, shares: there.shares,
+		allocated: allocated,
+	}, err
+}
+
+// diskOf returns the disk of a lock. It is ErrPending if another disk was mounted since.
+func (r *Rooms) diskOf(lock DiskLock) (*disk, error) {
+	devices, err := readDevices(r.Base)
+	if err != nil {
+		return nil, err
+	}
+	if device := devices.at(lock.path); device != lock.Device {
+		return nil, fmt.Errorf("%w: another disk was mounted at %s just now", layout.ErrPending, lock.path)
+	}
+	return &disk{base: r.Base, devices: devices, device: lock.Device, opened: map[string]*os.File{}}, nil
+}

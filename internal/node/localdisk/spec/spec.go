@@ -1,6 +1,6 @@
-// Package spec reads NodeVolumes: which volume each asks for, whether this version of
-// Stowage can make it, and which other volumes its node has. It refuses names that aren't
-// those of the claim, because a directory of such a name may belong to something else.
+// Package spec reads NodeVolumes: which volume each requests, whether this version of Stowage
+// supports it, and which other volumes its node has. It refuses names that aren't made from the
+// claim: a directory of such a name may belong to other software.
 package spec
 
 import (
@@ -20,7 +20,7 @@ import (
 // defaultFSType is the file system of images that name none.
 const defaultFSType = "ext4"
 
-// CheckSpec says whether this version can make such a volume.
+// CheckSpec returns an error where this version doesn't support a volume.
 func CheckSpec(volume *stowagev1alpha1.NodeVolume) error {
 	if volume.Spec.VolumeMode == corev1.PersistentVolumeBlock && volume.Spec.Layout != stowagev1alpha1.LayoutImage {
 		return fmt.Errorf("volumeMode Block is %w in layout %s: use Filesystem, or layout Image", layout.ErrNotSupported, volume.Spec.Layout)
@@ -28,9 +28,9 @@ func CheckSpec(volume *stowagev1alpha1.NodeVolume) error {
 	return checkName(volume)
 }
 
-// checkName makes sure that the name is one that Stowage makes for this claim:
-// pvc-<uid>, or pvc-<uid>-<n> for a further attempt. A directory of that name can
-// be nobody else's, and so may be adopted, and removed.
+// checkName returns ErrInvalid unless Stowage makes the name for this claim: pvc-<uid>, or
+// pvc-<uid>-<n> for a further attempt. A directory of that name belongs to the volume, and may be
+// adopted, and removed.
 func checkName(volume *stowagev1alpha1.NodeVolume) error {
 	uid := string(volume.Spec.ClaimRef.UID)
 	attempt, found := strings.CutPrefix(volume.Name, "pvc-"+uid)
@@ -46,9 +46,8 @@ func IsProvisioned(volume *stowagev1alpha1.NodeVolume) bool {
 	return meta.IsStatusConditionTrue(volume.Status.Conditions, stowagev1alpha1.ProvisionedCondition)
 }
 
-// Others lists a node's volumes but for one, from the cache. That may be behind what
-// this process wrote, but not behind what it read: it has every volume that a pass
-// was made over.
+// Others lists a node's volumes but for one, from the cache. The cache may lack what this process
+// wrote, but not what it read: it has every volume that was reconciled.
 func Others(ctx context.Context, reader client.Reader, node, volume string) layout.Lister {
 	return func() ([]layout.Volume, error) {
 		list := &stowagev1alpha1.NodeVolumeList{}
@@ -60,7 +59,7 @@ func Others(ctx context.Context, reader client.Reader, node, volume string) layo
 			other := &list.Items[i]
 			if other.Name != volume && other.Spec.NodeName == node && checkName(other) == nil {
 				known := VolumeOf(other)
-				// One that is being removed may be missing already.
+				// The directory of a volume that is being removed may be gone already.
 				known.Removing = known.Provisioned && !other.DeletionTimestamp.IsZero()
 				known.Provisioned = known.Provisioned && !known.Removing
 				others = append(others, known)
@@ -70,7 +69,7 @@ func Others(ctx context.Context, reader client.Reader, node, volume string) layo
 	}
 }
 
-// VolumeOf is what the store needs to know of a NodeVolume.
+// VolumeOf returns what the store needs of a NodeVolume.
 func VolumeOf(volume *stowagev1alpha1.NodeVolume) layout.Volume {
 	of := layout.Volume{
 		Path:        string(volume.Spec.Path),

@@ -40,8 +40,8 @@ func TestNamesAreThoseThatStowageMakesForTheClaim(t *testing.T) {
 			t.Errorf("%q: got %v", name, err)
 		}
 	}
-	nobody := &stowagev1alpha1.NodeVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-"}}
-	if checkName(nobody) == nil {
+	unowned := &stowagev1alpha1.NodeVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-"}}
+	if checkName(unowned) == nil {
 		t.Error("a volume of no claim has a valid name")
 	}
 }

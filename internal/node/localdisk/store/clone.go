@@ -14,10 +14,10 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/limit"
 )
 
-// copySource fills a draft with what its source holds, which stays until then.
+// copySource fills a draft with the content of its source, which isn't removed meanwhile.
 func (s *Store) copySource(ctx context.Context, begun *draft, volume layout.Volume) error {
 	source := *volume.Source
-	end, err := s.copies.begin(source.Directory(), func() error { return s.mustBeThere(source) })
+	end, err := s.copies.begin(source.Directory(), func() error { return s.checkSource(source) })
 	if err == nil {
 		defer end()
 		if volume.Image != nil {
@@ -32,9 +32,9 @@ func (s *Store) copySource(ctx context.Context, begun *draft, volume layout.Volu
 	return nil
 }
 
-// mustBeThere is an error if there is nothing to copy. What is being removed doesn't
-// come back; what is lost may.
-func (s *Store) mustBeThere(source layout.Volume) error {
+// checkSource returns an error where there is nothing to copy. A lost source may come back; one
+// that is being removed doesn't.
+func (s *Store) checkSource(source layout.Volume) error {
 	exists, err := s.Base.Exists(source)
 	switch {
 	case err != nil || exists:
@@ -46,7 +46,7 @@ func (s *Store) mustBeThere(source layout.Volume) error {
 	}
 }
 
-// copyDirectory copies a directory that nobody sees.
+// copyDirectory copies a directory that is mounted nowhere.
 func (s *Store) copyDirectory(ctx context.Context, to *os.File, volume layout.Volume) error {
 	from, err := s.Base.Open(volume.Source.Directory())
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Store) copyDirectory(ctx context.Context, to *os.File, volume layout.Vo
 	if err := duplicate.Tree(ctx, to, from); err != nil {
 		return err
 	}
-	// Whoever mounts volumes by their path doesn't ask whether they are being copied.
+	// A hostPath mount doesn't call IsCopied.
 	if err := refuseVisible(from); err != nil {
 		return err
 	}
@@ -74,9 +74,9 @@ func refuseVisible(dir *os.File) error {
 	return err
 }
 
-// copyImage makes an image hold what that of its source does, and as large as it is
-// asked to be. Where the disk can share blocks that needs neither time nor an image
-// that nobody uses; elsewhere nobody may write it meanwhile.
+// copyImage copies the image of a source, and extends the copy to the requested size. Where the
+// disk can share blocks, that takes no time, and pods may use the source. Elsewhere the source
+// must be unused.
 func (s *Store) copyImage(ctx context.Context, to *os.File, volume layout.Volume) error {
 	from, err := s.Base.OpenImage(*volume.Source)
 	if err != nil {
@@ -102,34 +102,21 @@ func (s *Store) copyImage(ctx context.Context, to *os.File, volume layout.Volume
 	return extend(to, volume)
 }
 
-// refuseLarger is an error if a copy would lose the end of an image.
-func refuseLarger(from *os.File, volume layout.Volume) error {
-	info, err := from.Stat()
-	if err != nil {
-		return fmt.Errorf("asking for the size of %s: %w", from.Name(), err)
-	}
-	if info.Size() > volume.Bytes {
-		return fmt.Errorf("%w: its image has %s: create the claim anew, and ask for as much", layout.ErrInvalid, layout.Quantity(info.Size()))
-	}
-	return nil
-}
-
-// copyUnused copies an image that has no loop device, and gets none meanwhile.
+// copyUnused copies an image that has no loop device, and is reserved meanwhile.
 func copyUnused(ctx context.Context, to, from *os.File, volume layout.Volume) error {
 	err := duplicate.Share(to, from)
 	if !errors.Is(err, duplicate.ErrCannotShare) {
 		return err
 	}
-	// Its room first: a disk that is too small needn't be filled to know.
+	// Room first: a disk that is too small isn't filled in vain.
 	if err := extend(to, volume); err != nil {
 		return err
 	}
 	return duplicate.File(ctx, to, from)
 }
 
-// copyUsed copies an image while pods write it. The copy is as if the power had failed
-// at that moment, after all that was written before was written to the disk: what
-// file systems with a journal are made for.
+// copyUsed copies an image while pods write it. The copy is as after a loss of power right after
+// a sync, which file systems with a journal survive.
 func copyUsed(to, from *os.File) error {
 	err := duplicate.Share(to, from)
 	if errors.Is(err, duplicate.ErrCannotShare) {
@@ -138,7 +125,7 @@ func copyUsed(to, from *os.File) error {
 	if err != nil {
 		return err
 	}
-	// Only now is it known that this isn't in vain.
+	// Sharing works, so a flush is worth its time. The second copy has what it wrote.
 	if err := loopdev.Flush(from); err != nil {
 		return err
 	}

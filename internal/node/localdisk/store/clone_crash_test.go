@@ -17,7 +17,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
 
-// copyThere tells a process of this test where it is to make copies until it is killed.
+// copyThere has, for a process of this test, where to make copies until it is killed.
 const copyThere = "STOWAGE_TEST_COPY_IN"
 
 // sources are a volume of each layout that can be copied.

@@ -8,27 +8,27 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
 
-// concurrentCopies is how many volumes of a folder are copied at once: a copy may take
-// hours, and must leave its lane to other volumes.
+// concurrentCopies is how many volumes of a folder are copied at once: a copy may take hours,
+// and must leave slots to other volumes.
 const concurrentCopies = 2
 
-// copies knows which volumes are being copied, by their directories: those aren't
-// removed, nor shown to pods, meanwhile. No record is needed: a copy ends with its
-// process. Nobody holds the lock while a disk is waited for. Its zero value is usable.
+// copies are the volumes that are being copied, by their directories: they are neither removed
+// nor published to pods meanwhile. No record is needed: a copy ends with its process. No method
+// holds mu while it waits for a disk. Its zero value is usable.
 type copies struct {
 	mu sync.Mutex
 	of map[string]int
-	// going are the volumes that are being moved away just now.
-	going map[string]bool
+	// retiring are the volumes that are being moved away just now.
+	retiring map[string]bool
 }
 
-// begin says that a volume is being copied, until end is called. What is asked first
-// holds until then.
-func (c *copies) begin(directory string, first func() error) (end func(), err error) {
+// begin records that a volume is being copied, until end is called. What check found holds until
+// then.
+func (c *copies) begin(directory string, check func() error) (end func(), err error) {
 	if err := c.enter(directory); err != nil {
 		return nil, err
 	}
-	if err := first(); err != nil {
+	if err := check(); err != nil {
 		c.end(directory)
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (c *copies) enter(directory string) error {
 	switch {
 	case beside >= concurrentCopies:
 		return fmt.Errorf("%w: %d other volumes of its folder are being copied", layout.ErrQueued, beside)
-	case c.going[directory]:
+	case c.retiring[directory]:
 		return fmt.Errorf("%w: the volume is being removed", layout.ErrQueued)
 	}
 	if c.of == nil {
@@ -66,31 +66,23 @@ func (c *copies) end(directory string) {
 	}
 }
 
-// unless does something while no copy of a volume begins. One that is being copied is
-// ErrInUse.
+// unless calls do while no copy of a volume can begin. It is ErrInUse if the volume is being
+// copied.
 func (c *copies) unless(directory string, do func() error) error {
 	c.mu.Lock()
 	if c.of[directory] > 0 {
 		c.mu.Unlock()
 		return fmt.Errorf("%w: it is being copied", layout.ErrInUse)
 	}
-	if c.going == nil {
-		c.going = map[string]bool{}
+	if c.retiring == nil {
+		c.retiring = map[string]bool{}
 	}
-	c.going[directory] = true
+	c.retiring[directory] = true
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		delete(c.going, directory)
+		delete(c.retiring, directory)
 	}()
 	return do()
-}
-
-// IsCopied says whether the volume in a directory is being copied. Who shows one to a
-// pod asks afterwards: who copies says so first, and then looks who sees it.
-func (s *Store) IsCopied(directory string) bool {
-	s.copies.mu.Lock()
-	defer s.copies.mu.Unlock()
-	return s.copies.of[directory] > 0
 }

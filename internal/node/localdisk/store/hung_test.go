@@ -16,14 +16,13 @@ import (
 // soon is more than what a disk that answers takes, and less than for ever.
 const soon = 20 * time.Second
 
-// What has a file system let nobody write, and again everybody: see ioctl_fs in
-// linux/fs.h.
+// The calls that freeze and thaw a file system: see ioctl_fs in linux/fs.h.
 const (
 	fiFreeze = 0xC0045877
 	fiThaw   = 0xC0045878
 )
 
-func TestADiskThatAnswersNobodyHoldsUpNoOther(t *testing.T) {
+func TestADiskThatHangsDelaysNoOther(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	base := realDir(t)
 	hung, well := filepath.Join(base, "hung"), filepath.Join(base, "well")
@@ -40,7 +39,7 @@ func TestADiskThatAnswersNobodyHoldsUpNoOther(t *testing.T) {
 			return nil, nil
 		})
 	}()
-	<-counting // from here on it has its disk's turn, and can't write
+	<-counting // From here on it has the lock of its disk, and can't write.
 
 	others := listing(stuck, layout.Volume{Path: hung, Name: "pvc-there", Bytes: mi, Provisioned: true})
 	for name, work := range map[string]func() error{
@@ -62,7 +61,7 @@ func TestADiskThatAnswersNobodyHoldsUpNoOther(t *testing.T) {
 	}
 	select {
 	case err := <-ended:
-		t.Errorf("the volume on the disk that answers nobody was made: %v", err)
+		t.Errorf("the volume on the disk that hangs was made: %v", err)
 	default:
 	}
 	thaw()
@@ -95,7 +94,7 @@ func mustEndSoon(t *testing.T, name string, work func() error) {
 	}
 }
 
-// freeze mounts a disk that lets nobody write until it is thawed.
+// freeze mounts a disk where writes hang until it is thawed.
 func freeze(t *testing.T, path string) (thaw func()) {
 	t.Helper()
 	mountNew(t, path, "ext4", 64*mi)

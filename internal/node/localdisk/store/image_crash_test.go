@@ -26,7 +26,7 @@ import (
 
 const mi = 1 << 20
 
-// makeThere tells a process of this test where it is to make images until it is killed.
+// makeThere has, for a process of this test, where to make images until it is killed.
 const makeThere = "STOWAGE_TEST_MAKE_IMAGES_IN"
 
 func newImageStore(base string) *Store {
@@ -49,7 +49,7 @@ func TestAnImageIsWholeAndAloneAfterACrashAtAnyStep(t *testing.T) {
 		"with an empty file":  func(folder string) error { return writeImage(folder, file, 0) },
 		"with half a file":    func(folder string) error { return writeImage(folder, file, 8*mi) },
 		"with all but a name": func(folder string) error { return writeImage(folder, file, 16*mi) },
-		"with a name that nobody was told of": func(folder string) error {
+		"with a name that no status has yet": func(folder string) error {
 			return newImageStore(filepath.Dir(folder)).Make(context.Background(), newImage(filepath.Dir(folder)), listing())
 		},
 	} {
@@ -237,8 +237,8 @@ func TestImagesThatAreMadeAtOnceNeverGetMoreThanTheDiskHas(t *testing.T) {
 	}
 }
 
-// isKept says whether the disk keeps room for a volume's image; for one that wasn't
-// made the answer is that of all others.
+// isKept reports whether the disk keeps room for a volume's image; for one that wasn't made, the
+// result is that of all others.
 func isKept(store *Store, volume layout.Volume) (bool, error) {
 	image, err := store.Base.OpenImage(volume)
 	if errors.Is(err, os.ErrNotExist) {

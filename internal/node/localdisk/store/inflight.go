@@ -9,41 +9,41 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// errCancelled is that a volume was deleted while it was made.
+// errCancelled is the cause of a context that a deletion cancelled.
 var errCancelled = errors.New("the volume is being deleted")
 
-// InFlight are the volumes that are being made: a copy may take hours, and ends at once
-// when nobody wants it any more. Its zero value is usable.
+// InFlight are the volumes that are being made. A deletion cancels that: a copy may take hours.
+// Its zero value is usable. All methods are safe for concurrent use.
 type InFlight struct {
-	mu  sync.Mutex
-	end map[types.UID]context.CancelCauseFunc
+	mu     sync.Mutex
+	cancel map[types.UID]context.CancelCauseFunc
 }
 
-// Begin returns a context that ends when the volume is deleted.
-func (m *InFlight) Begin(ctx context.Context, uid types.UID) (context.Context, func()) {
+// Begin returns a context that CancelIfDeleted cancels until end is called.
+func (m *InFlight) Begin(ctx context.Context, uid types.UID) (making context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.end == nil {
-		m.end = map[types.UID]context.CancelCauseFunc{}
+	if m.cancel == nil {
+		m.cancel = map[types.UID]context.CancelCauseFunc{}
 	}
-	m.end[uid] = cancel
+	m.cancel[uid] = cancel
 	return ctx, func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		delete(m.end, uid)
+		delete(m.cancel, uid)
 		cancel(nil)
 	}
 }
 
-// CancelIfDeleted ends the making of a volume that is being deleted.
+// CancelIfDeleted cancels the making of a volume that is being deleted.
 func (m *InFlight) CancelIfDeleted(volume client.Object) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if end := m.end[volume.GetUID()]; end != nil && !volume.GetDeletionTimestamp().IsZero() {
-		end(errCancelled)
+	if cancel := m.cancel[volume.GetUID()]; cancel != nil && !volume.GetDeletionTimestamp().IsZero() {
+		cancel(errCancelled)
 	}
 }
 
-// IsCancelled says whether what was made with a context ended because nobody wants it.
+// IsCancelled reports whether a deletion cancelled a context of Begin.
 func IsCancelled(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errCancelled) }

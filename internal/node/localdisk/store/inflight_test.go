@@ -12,24 +12,24 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
 
-func TestACopyThatNobodyWantsAnyMoreIsCutShortAndLeavesNothing(t *testing.T) {
+func TestACopyOfADeletedVolumeIsCancelledAndLeavesNothing(t *testing.T) {
 	needsExt4(t)
 	base := realDir(t)
 	fillSources(t, base)
 	for kind, source := range sources(base) {
-		var makings InFlight
+		var inFlight InFlight
 		volume := &stowagev1alpha1.NodeVolume{ObjectMeta: metav1.ObjectMeta{UID: "one"}}
-		making, end := makings.Begin(t.Context(), volume.UID)
-		makings.CancelIfDeleted(volume)
+		making, end := inFlight.Begin(t.Context(), volume.UID)
+		inFlight.CancelIfDeleted(volume)
 		if making.Err() != nil {
-			t.Fatalf("%s: it was cut short though it is wanted", kind)
+			t.Fatalf("%s: it was cancelled without a deletion", kind)
 		}
 
 		// It is deleted when it has its room, before anything is copied.
 		volume.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 		store := newImageStore(base)
 		err := store.Make(making, copyNamed(source, "pvc-1"), func() ([]layout.Volume, error) {
-			makings.CancelIfDeleted(volume)
+			inFlight.CancelIfDeleted(volume)
 			return nil, nil
 		})
 		end()
@@ -41,6 +41,6 @@ func TestACopyThatNobodyWantsAnyMoreIsCutShortAndLeavesNothing(t *testing.T) {
 		if err := store.Remove(t.Context(), source); err != nil {
 			t.Errorf("%s: its source can't be removed: %v", kind, err)
 		}
-		makings.CancelIfDeleted(volume) // and nothing is there to be cut short any more
+		inFlight.CancelIfDeleted(volume) // Nothing is in flight any more.
 	}
 }

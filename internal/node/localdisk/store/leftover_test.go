@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
 
-func TestWhatACopyLeftIsRemovedInSlicesBeforeItIsMadeAnew(t *testing.T) {
+func TestWhatACopyLeftIsRemovedInSlicesBeforeItIsMadeAgain(t *testing.T) {
 	base := realDir(t)
 	store := NewStore(base, filesystem.FileSystems{})
 	store.Slice = time.Nanosecond

@@ -15,7 +15,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
 
-func TestAVolumeIsLostOnlyIfItsDiskSaysSo(t *testing.T) {
+func TestAVolumeIsLostOnlyIfItsDiskIsReadAndLacksIt(t *testing.T) {
 	base := realDir(t)
 	store := NewStore(base, filesystem.FileSystems{})
 	accepted, err := store.Disks.Identify(identity.Disk{Name: "fast", Path: filepath.Join(base, "fast"), Backend: "fast"}, listing())

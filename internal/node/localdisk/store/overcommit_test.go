@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
 
-func TestRoomIsNotPromisedTwiceBesideFilesThatAreNoVolumes(t *testing.T) {
+func TestRoomIsNotAllocatedTwiceBesideFilesThatAreNoVolumes(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	for name, image := range map[string]*layout.Image{"directories": nil, "sparse images": {Sparse: true}} {
 		t.Run(name, func(t *testing.T) {

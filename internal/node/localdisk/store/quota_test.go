@@ -93,7 +93,7 @@ func projectThere(t *testing.T, store *Store, volume layout.Volume) (quota.Proje
 	return project, usage.Limit.Bytes
 }
 
-func mustLook(t *testing.T, store *Store, volume layout.Volume) inspect.Report {
+func mustInspect(t *testing.T, store *Store, volume layout.Volume) inspect.Report {
 	t.Helper()
 	seen, err := inspect.Volume(store.Base, volume, &inspect.Snapshot{}, "")
 	if err != nil {
@@ -114,7 +114,7 @@ func TestAQuotaIsThereBeforeTheDirectoryHasItsName(t *testing.T) {
 		if project, limit := projectThere(t, store, volume); project == 0 || limit != 16*mi {
 			t.Errorf("project %d may have %d", project, limit)
 		}
-		if seen := mustLook(t, store, volume); !seen.Enforced || seen.Usage == nil {
+		if seen := mustInspect(t, store, volume); !seen.Enforced || seen.Usage == nil {
 			t.Errorf("got %+v", seen)
 		}
 	})
@@ -132,7 +132,7 @@ func TestAQuotaGrowsWithItsVolumeAndIsMendedAfterACrash(t *testing.T) {
 		if _, limit := projectThere(t, store, volume); limit != 32*mi {
 			t.Errorf("it may have %d", limit)
 		}
-		// Nobody was told of the growth.
+		// The status has no growth.
 		if err := store.Mend(volume); err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +162,7 @@ func TestAQuotaGoesWithItsVolume(t *testing.T) {
 	})
 }
 
-func TestADraftWithAQuotaThatACrashLeftIsMadeAnew(t *testing.T) {
+func TestADraftWithAQuotaThatACrashLeftIsMadeAgain(t *testing.T) {
 	onQuotaDisks(t, func(t *testing.T, store *Store, volume layout.Volume) {
 		if err := os.Mkdir(volume.Path, layout.FolderMode); err != nil {
 			t.Fatal(err)
@@ -201,7 +201,7 @@ func TestAFolderInAProjectOfItsOwnGivesNoQuotas(t *testing.T) {
 		if err := errors.Join(quota.Begin(folder, "an administrator's", quota.Limits{Bytes: 64 * mi}), store.Make(t.Context(), volume, listing())); err != nil {
 			t.Fatal(err)
 		}
-		if seen := mustLook(t, store, volume); seen.Enforced {
+		if seen := mustInspect(t, store, volume); seen.Enforced {
 			t.Error("the capacity is enforced")
 		}
 	})

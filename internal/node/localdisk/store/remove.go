@@ -1,12 +1,10 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/filetree"
@@ -16,15 +14,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/limit"
 )
 
-// defaultSlice is how long files are removed before others have their turn: long beside what
-// it takes to begin, short beside what users wait for.
-const defaultSlice = 2 * time.Second
-
-// until is when a removal that begins now gives its place to others.
-func (s *Store) until() time.Time { return time.Now().Add(cmp.Or(s.Slice, defaultSlice)) }
-
-// openUnused opens the folder of a volume that is to be removed, and refuses one that is in
-// use now; nil where there is nothing to remove.
+// openUnused opens the folder of a volume that is to be removed; nil where there is nothing to
+// remove. It is ErrInUse if the volume is in use now.
 func (s *Store) openUnused(ctx context.Context, volume layout.Volume) (*os.File, error) {
 	folder, err := s.openToRemove(volume)
 	if folder == nil || err != nil {
@@ -39,11 +30,10 @@ func (s *Store) openUnused(ctx context.Context, volume layout.Volume) (*os.File,
 	return folder, nil
 }
 
-// Remove removes a volume with its data. It refuses while the volume is mounted
-// anywhere, or a loop device shows it. A volume that isn't there is a success, unless
-// its whole folder is missing although the volume was provisioned, or the folder
-// accepted. One that has more files than there is time for is filetree.ErrUnfinished: the next
-// call goes on, in this process or another.
+// Remove removes a volume with its data. It is ErrInUse while the volume is mounted anywhere, or
+// has a loop device. A missing volume is a success. But where its folder is missing, and the
+// volume was provisioned or the folder accepted, it is ErrNoDisk. At the end of the slice it is
+// filetree.ErrUnfinished: the next call continues, in this process or another.
 func (s *Store) Remove(ctx context.Context, volume layout.Volume) error {
 	folder, err := s.openUnused(ctx, volume)
 	if folder == nil || err != nil {
@@ -53,7 +43,7 @@ func (s *Store) Remove(ctx context.Context, volume layout.Volume) error {
 	until := s.until()
 	deleting, err := s.retire(folder, volume)
 	if errors.Is(err, os.ErrExist) {
-		// An earlier volume of this name was half removed when a crash came.
+		// A crash left an earlier volume of this name half removed.
 		if err = filetree.RemoveRetired(ctx, folder, volume.Name, until); err == nil {
 			deleting, err = s.retire(folder, volume)
 		}
@@ -62,8 +52,7 @@ func (s *Store) Remove(ctx context.Context, volume layout.Volume) error {
 		return err
 	}
 	defer deleting.Close()
-	// Whoever mounts volumes by their path may have been quicker than the move.
-	// From now on nobody can, and this answer holds.
+	// A hostPath mount may have come before the move. None can come after it.
 	release, err := refuseInUse(ctx, deleting, volume)
 	if err != nil {
 		return err
@@ -79,11 +68,11 @@ func (s *Store) Remove(ctx context.Context, volume layout.Volume) error {
 	return filetree.RemoveUnfinishedUntil(ctx, folder, volume.Name, until)
 }
 
-// openToRemove opens the folder that a volume is removed from; nil where there is nothing to
-// remove.
+// openToRemove opens the folder of a volume, if it is on the right disk; nil where there is
+// nothing to remove.
 func (s *Store) openToRemove(volume layout.Volume) (*os.File, error) {
 	folder, err := s.Base.Open(volume.Path)
-	// On a disk that was accepted, and isn't there, a crash may have left half of it.
+	// On an accepted disk that is missing, a crash may have left half of a volume.
 	if errors.Is(err, os.ErrNotExist) && !volume.Provisioned && volume.Disk == nil {
 		return nil, nil //nolint:nilnil // nothing is an answer
 	}
@@ -106,8 +95,8 @@ func (s *Store) openToRemove(volume layout.Volume) (*os.File, error) {
 	return folder, nil
 }
 
-// refuseUnknown is an error if a volume isn't in a folder that may be a mere mount point: no
-// disk was accepted there, and none left its marker.
+// refuseUnknown returns an error where a volume isn't in its folder, and that may be a mere mount
+// point: no disk was accepted there, and none left its marker.
 func refuseUnknown(folder *os.File, volume layout.Volume) error {
 	there, err := safepath.OpenAt(folder, volume.Name)
 	if err == nil {
@@ -132,8 +121,8 @@ func (s *Store) retire(folder *os.File, volume layout.Volume) (deleting *os.File
 	return deleting, err
 }
 
-// refuseInUse is an error if a volume in a folder is mounted somewhere or holds a
-// mount, or if a loop device shows its image. None will until release is called.
+// refuseInUse is ErrInUse if a volume is mounted somewhere, holds a mount, or has a loop device.
+// It gets no loop device until release is called.
 func refuseInUse(ctx context.Context, folder *os.File, volume layout.Volume) (release func(), err error) {
 	dir, err := safepath.OpenAt(folder, volume.Name)
 	if errors.Is(err, os.ErrNotExist) {
@@ -156,8 +145,8 @@ func refuseInUse(ctx context.Context, folder *os.File, volume layout.Volume) (re
 	return reserveImage(ctx, dir)
 }
 
-// CheckRemovable returns why nothing of a volume can be removed now: then nothing is
-// begun, and the order can still be taken back.
+// CheckRemovable returns an error if nothing of a volume can be removed now. Then no removal
+// begins, and the order can still be withdrawn.
 func (s *Store) CheckRemovable(ctx context.Context, volume layout.Volume) error {
 	folder, err := s.openUnused(ctx, volume)
 	if folder == nil || err != nil {

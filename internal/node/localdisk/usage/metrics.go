@@ -25,40 +25,39 @@ func NewMetrics() *Metrics {
 }
 
 // Register adds the metrics to a registry; nil: they aren't exported.
-func (n *Metrics) Register(registerer prometheus.Registerer) error {
+func (m *Metrics) Register(registerer prometheus.Registerer) error {
 	if registerer == nil {
 		return nil
 	}
-	return errors.Join(registerer.Register(n.used), registerer.Register(n.capacity), registerer.Register(n.inodes))
+	return errors.Join(registerer.Register(m.used), registerer.Register(m.capacity), registerer.Register(m.inodes))
 }
 
-// Set sets the numbers of a volume. Usage is nil where nobody knows it yet: then it
-// is what was told last.
-func (n *Metrics) Set(volume *stowagev1alpha1.NodeVolume, usage *Usage) {
+// Set sets the metrics of a volume. Usage is nil where it isn't known yet: then the status has it.
+func (m *Metrics) Set(volume *stowagev1alpha1.NodeVolume, usage *Usage) {
 	of := prometheus.Labels{
 		"volume": volume.Name, "backend": volume.Spec.Backend,
 		"namespace": volume.Spec.ClaimRef.Namespace, "claim": volume.Spec.ClaimRef.Name,
 	}
 	if volume.Status.Capacity != nil {
-		n.capacity.With(of).Set(float64(volume.Status.Capacity.Value()))
+		m.capacity.With(of).Set(float64(volume.Status.Capacity.Value()))
 	}
 	inodes := volume.Status.UsedInodes
 	switch {
 	case usage != nil:
-		n.used.With(of).Set(float64(usage.Bytes))
+		m.used.With(of).Set(float64(usage.Bytes))
 		inodes = usage.Inodes
 	case volume.Status.Used != nil:
-		n.used.With(of).Set(float64(volume.Status.Used.Value()))
+		m.used.With(of).Set(float64(volume.Status.Used.Value()))
 	}
 	if inodes != nil {
-		n.inodes.With(of).Set(float64(*inodes))
+		m.inodes.With(of).Set(float64(*inodes))
 	}
 }
 
-// Forget drops the numbers of a volume that is gone.
-func (n *Metrics) Forget(name string) {
+// Forget drops the metrics of a volume that is gone.
+func (m *Metrics) Forget(name string) {
 	of := prometheus.Labels{"volume": name}
-	for _, gauge := range []*prometheus.GaugeVec{n.used, n.capacity, n.inodes} {
+	for _, gauge := range []*prometheus.GaugeVec{m.used, m.capacity, m.inodes} {
 		gauge.DeletePartialMatch(of)
 	}
 }

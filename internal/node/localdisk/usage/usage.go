@@ -1,7 +1,6 @@
-// Package usage says how much of a volume is used: in its NodeVolume's status, when it is
-// news, and in metrics. Directories without a quota are counted file by file, one of each
-// folder at a time and apart from the passes of the reconciler, so that a disk that hangs
-// holds up no other.
+// Package usage reports how much of a volume is used: in the status of its NodeVolume, if that
+// changed much, and in metrics. A walker counts directories without a quota file by file, one of
+// each folder at a time. It runs beside the reconciler: a disk that hangs delays no other.
 package usage
 
 import (
@@ -14,25 +13,25 @@ import (
 )
 
 const (
-	// usageInterval is how often a use is told of that moves little.
+	// usageInterval is the time between two reports of small changes.
 	usageInterval = 10 * time.Minute
-	// usageStep is the part of the capacity by which it moves to be told of at once.
+	// usageStep is the part of the capacity by which usage changes to be reported at once.
 	usageStep = 20
 )
 
 // Usage is how much of a volume is used.
 type Usage struct {
-	// Bytes are used of Size, which may be more or less than the capacity: a file
-	// system has some for itself.
+	// Bytes are used of Size. A file system needs some of the capacity for itself, so the two may
+	// differ.
 	Bytes, Size int64
-	// Inodes is how many files there are; nil where nobody counts them.
+	// Inodes is how many files there are; nil where they aren't counted.
 	Inodes *int64
 }
 
-// Set says in memory how much of a volume is used, if that is news: what is
-// written for every change is a burden on the API server.
+// Set sets the usage in memory, if it changed much or long ago: a write for each change would load
+// the API server.
 func Set(volume *stowagev1alpha1.NodeVolume, usage Usage, now time.Time) {
-	if !isNews(&volume.Status, usage, now) {
+	if !needsReport(&volume.Status, usage, now) {
 		return
 	}
 	volume.Status.Used = resource.NewQuantity(usage.Bytes, resource.BinarySI)
@@ -40,16 +39,14 @@ func Set(volume *stowagev1alpha1.NodeVolume, usage Usage, now time.Time) {
 	volume.Status.UsedTime = new(metav1.NewTime(now))
 }
 
-func isNews(told *stowagev1alpha1.NodeVolumeStatus, usage Usage, now time.Time) bool {
-	if told.Used == nil || told.UsedTime == nil {
+func needsReport(reported *stowagev1alpha1.NodeVolumeStatus, usage Usage, now time.Time) bool {
+	if reported.Used == nil || reported.UsedTime == nil {
 		return true
 	}
-	moved := usage.Bytes - told.Used.Value()
-	if moved < 0 {
-		moved = -moved
-	}
-	same := moved == 0 && (usage.Inodes == nil) == (told.UsedInodes == nil) &&
-		(usage.Inodes == nil || *usage.Inodes == *told.UsedInodes)
-	due := now.Sub(told.UsedTime.Time) >= usageInterval
-	return !same && due || told.Capacity != nil && moved > told.Capacity.Value()/usageStep
+	moved := usage.Bytes - reported.Used.Value()
+	moved = max(moved, -moved)
+	same := moved == 0 && (usage.Inodes == nil) == (reported.UsedInodes == nil) &&
+		(usage.Inodes == nil || *usage.Inodes == *reported.UsedInodes)
+	due := now.Sub(reported.UsedTime.Time) >= usageInterval
+	return !same && due || reported.Capacity != nil && moved > reported.Capacity.Value()/usageStep
 }

@@ -18,17 +18,18 @@ import (
 const (
 	// MaxFiles is how many files of a volume are counted.
 	MaxFiles = 2_000_000
-	// mostWaiting is how many volumes may wait to be told that they were counted.
-	mostWaiting = 1024
+	// maxPending is how many volumes may wait for their count, or for a reconcile after it.
+	maxPending = 1024
 )
 
-// Walker counts what is in directories that have no quota, one of a folder after another
-// and slowly, apart from the passes over NodeVolumes, which go on meanwhile.
+// Walker counts directories without a quota, one of a folder after another. Reconciles don't wait
+// for it. All methods are safe for concurrent use.
 type Walker struct {
-	base    layout.Base
-	clock   clock.PassiveClock
+	base  layout.Base
+	clock clock.PassiveClock
+	// Counted gets the volumes that were counted.
 	Counted chan event.TypedGenericEvent[*stowagev1alpha1.NodeVolume]
-	asked   chan layout.Volume
+	queue   chan layout.Volume
 
 	mu    sync.Mutex
 	known map[string]Count
@@ -36,10 +37,10 @@ type Walker struct {
 	waiting map[string][]layout.Volume
 }
 
-// Count is what is known of a volume.
+// Count is the last count of a volume.
 type Count struct {
 	Usage *Usage
-	// TooLarge: it was given up.
+	// TooLarge: it has more files than are counted.
 	TooLarge bool
 	ended    time.Time
 	running  bool
@@ -49,25 +50,25 @@ type Count struct {
 func NewWalker(base layout.Base, at clock.PassiveClock) *Walker {
 	return &Walker{
 		base: base, clock: at, known: map[string]Count{}, waiting: map[string][]layout.Volume{},
-		asked:   make(chan layout.Volume, mostWaiting),
-		Counted: make(chan event.TypedGenericEvent[*stowagev1alpha1.NodeVolume], mostWaiting),
+		queue:   make(chan layout.Volume, maxPending),
+		Counted: make(chan event.TypedGenericEvent[*stowagev1alpha1.NodeVolume], maxPending),
 	}
 }
 
-// Of is what was counted last. A volume is counted anew when that is some time ago;
-// told is when something of it was known before this process.
-func (w *Walker) Of(volume layout.Volume, told time.Time) Count {
+// Of returns the last count, and queues the volume for a new one if that is old. Reported is the
+// time of the last report, by this process or one before.
+func (w *Walker) Of(volume layout.Volume, reported time.Time) Count {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	last, now := w.known[volume.Name], w.clock.Now()
-	if told.After(last.ended) {
-		last.ended = told
+	if reported.After(last.ended) {
+		last.ended = reported
 	}
 	if !last.running && now.Sub(last.ended) >= usageInterval {
 		select {
-		case w.asked <- volume:
+		case w.queue <- volume:
 			last.running = true
-		default: // so many wait already: another time
+		default: // The queue is full: the next reconcile tries again.
 		}
 	}
 	w.known[volume.Name] = last
@@ -87,7 +88,7 @@ func (w *Walker) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case volume := <-w.asked:
+		case volume := <-w.queue:
 			if w.isFirst(volume) {
 				go w.walk(ctx, volume)
 			}
@@ -95,7 +96,8 @@ func (w *Walker) Start(ctx context.Context) error {
 	}
 }
 
-// isFirst says that nothing of a volume's folder is being counted, or has it wait.
+// isFirst reports whether no volume of the same folder is being counted. Else it lets the volume
+// wait.
 func (w *Walker) isFirst(volume layout.Volume) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,7 +109,7 @@ func (w *Walker) isFirst(volume layout.Volume) bool {
 	return !busy
 }
 
-// walk counts volumes of a folder until none waits.
+// walk counts the volumes of a folder until none waits.
 func (w *Walker) walk(ctx context.Context, volume layout.Volume) {
 	for found := true; found && ctx.Err() == nil; volume, found = w.next(volume.Path) {
 		w.count(ctx, volume)
@@ -126,18 +128,18 @@ func (w *Walker) next(path string) (volume layout.Volume, found bool) {
 	return waiting[0], true
 }
 
-// count counts one volume, and has it looked at again.
+// count counts one volume, and triggers its reconcile.
 func (w *Walker) count(ctx context.Context, volume layout.Volume) {
 	tree, err := w.measure(ctx, volume)
 	w.mu.Lock()
-	last, asked := w.known[volume.Name]
+	last, isKnown := w.known[volume.Name]
 	last.running, last.ended, last.TooLarge = false, w.clock.Now(), errors.Is(err, filetree.ErrTooLarge)
 	if err == nil {
 		last.Usage = &Usage{Bytes: tree.Bytes, Inodes: &tree.Inodes}
 	} else if last.TooLarge {
 		last.Usage = nil
 	}
-	if asked {
+	if isKnown {
 		w.known[volume.Name] = last
 	}
 	w.mu.Unlock()
@@ -148,7 +150,7 @@ func (w *Walker) count(ctx context.Context, volume layout.Volume) {
 	object.Name = volume.Name
 	select {
 	case w.Counted <- event.TypedGenericEvent[*stowagev1alpha1.NodeVolume]{Object: object}:
-	default: // it is looked at before long anyhow
+	default: // The periodic reconcile reports it.
 	}
 }
 

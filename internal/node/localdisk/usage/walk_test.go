@@ -6,7 +6,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 )
 
-func TestACountOfADiskThatAnswersNobodyHoldsUpNoOther(t *testing.T) {
+func TestACountOnADiskThatHangsDelaysNoOther(t *testing.T) {
 	walker := NewWalker(layout.Base(t.TempDir()), nil)
 	first := layout.Volume{Path: "/base/hung", Name: "pvc-1"}
 	if !walker.isFirst(first) || walker.isFirst(layout.Volume{Path: "/base/hung", Name: "pvc-2"}) {

@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
-var _ = Describe("A directory that is asked for as a copy", func() {
+var _ = Describe("A directory that is requested as a copy", func() {
 	var (
 		n      *node
 		source *stowagev1alpha1.NodeVolume
@@ -43,7 +43,7 @@ var _ = Describe("A directory that is asked for as a copy", func() {
 		Expect(os.ReadFile(filepath.Join(dir(source), "hello"))).To(BeEquivalentTo("world"))
 	})
 
-	It("waits until nobody has its source mounted", func(ctx context.Context) {
+	It("waits until its source is mounted nowhere", func(ctx context.Context) {
 		needsMounts()
 		pod := GinkgoT().TempDir()
 		opened, err := os.Open(dir(source))
@@ -65,7 +65,7 @@ var _ = Describe("A directory that is asked for as a copy", func() {
 		clone := n.volume(ctx, copyOf(source))
 		reclaim(ctx, source)
 		Expect(n.reconcile(ctx, source).RequeueAfter).To(BeNumerically(">", 0))
-		verdict, message := said(ctx, source, stowagev1alpha1.ReadyCondition)
+		verdict, message := conditionOf(ctx, source, stowagev1alpha1.ReadyCondition)
 		Expect(verdict).To(Equal("False InUse"))
 		Expect(message).To(ContainSubstring("it is to be copied to NodeVolume " + clone.Name))
 
@@ -90,7 +90,7 @@ var _ = Describe("A directory that is asked for as a copy", func() {
 		n.reconcile(ctx, source)
 		clone := n.volume(ctx, copyOf(source))
 		Expect(n.reconcile(ctx, clone).RequeueAfter).To(BeZero())
-		verdict, message := said(ctx, clone, stowagev1alpha1.ProvisionedCondition)
+		verdict, message := conditionOf(ctx, clone, stowagev1alpha1.ProvisionedCondition)
 		Expect(verdict).To(Equal("False Invalid"))
 		Expect(message).To(ContainSubstring("is gone: create the claim anew, without dataSource"))
 		Expect(entries(source)).To(BeEmpty())
@@ -109,7 +109,7 @@ var _ = Describe("A directory that is asked for as a copy", func() {
 	DescribeTable("is refused where its source is", func(ctx context.Context, message string, change func(*stowagev1alpha1.NodeVolume)) {
 		clone := n.volume(ctx, copyOf(source), change)
 		n.reconcile(ctx, clone)
-		verdict, text := said(ctx, clone, stowagev1alpha1.ProvisionedCondition)
+		verdict, text := conditionOf(ctx, clone, stowagev1alpha1.ProvisionedCondition)
 		Expect(verdict).To(Equal("False Invalid"))
 		Expect(text).To(ContainSubstring(message))
 		Expect(entries(source)).To(ConsistOf(source.Name))
@@ -118,10 +118,10 @@ var _ = Describe("A directory that is asked for as a copy", func() {
 		Entry("another backend's", "belongs to backend fast", func(volume *stowagev1alpha1.NodeVolume) { volume.Spec.Backend = "slow" }),
 		Entry("of another layout", "is of another layout", func(volume *stowagev1alpha1.NodeVolume) { volume.Spec.Layout = stowagev1alpha1.LayoutImage }),
 		Entry("itself", "is no other volume", func(volume *stowagev1alpha1.NodeVolume) { volume.Spec.Source = volume.Name }),
-		Entry("nowhere", "is gone", func(volume *stowagev1alpha1.NodeVolume) { volume.Spec.Source = "pvc-of-nobody" }),
+		Entry("nowhere", "is gone", func(volume *stowagev1alpha1.NodeVolume) { volume.Spec.Source = "pvc-unknown" }),
 	)
 
-	It("is taken as it is if a crash came between making it and saying so, though its source is gone", func(ctx context.Context) {
+	It("is adopted after a crash between making and reporting it, though its source is gone", func(ctx context.Context) {
 		clone := n.made(ctx, copyOf(source))
 		forgotten := read(ctx, clone)
 		forgotten.Status = stowagev1alpha1.NodeVolumeStatus{}
@@ -134,7 +134,7 @@ var _ = Describe("A directory that is asked for as a copy", func() {
 
 	It("leaves nothing where the disk turns out to be too small for what is in its source", func(ctx context.Context) {
 		n.disk("small", 64*mebibyte)
-		large := n.made(ctx, at(filepath.Join(n.base, "small")), asking("10Mi"))
+		large := n.made(ctx, at(filepath.Join(n.base, "small")), sized("10Mi"))
 		Expect(fill(filepath.Join(dir(large), "more-than-it-asked-for"), 40*mebibyte)).To(Succeed())
 		clone := n.volume(ctx, copyOf(large))
 		n.reconcile(ctx, clone)

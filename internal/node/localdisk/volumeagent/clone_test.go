@@ -15,7 +15,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
-var _ = Describe("An image that is asked for as a copy", func() {
+var _ = Describe("An image that is requested as a copy", func() {
 	var n *node
 
 	BeforeEach(func() {
@@ -25,7 +25,7 @@ var _ = Describe("An image that is asked for as a copy", func() {
 
 	DescribeTable("holds what its source does, and takes the room that its disk can't share", func(ctx context.Context, system string, shares bool) {
 		disk := n.formattedDisk(ctx, "fast", system, 512*mebibyte)
-		source := n.made(ctx, block, asking("64Mi"))
+		source := n.made(ctx, block, sized("64Mi"))
 		Expect(overwrite(imagePath(source), 64*mebibyte)).To(Succeed())
 		before := freeOn(disk)
 
@@ -37,12 +37,12 @@ var _ = Describe("An image that is asked for as a copy", func() {
 		Expect(entries(source)).To(ConsistOf(source.Name, clone.Name))
 	}, Entry("ext4", "ext4", false), Entry("xfs", "xfs", true), Entry("btrfs", "btrfs", true))
 
-	DescribeTable("has the size that it asks for, and its file system can grow to it", func(ctx context.Context, system string) {
+	DescribeTable("has the size that it requests, and its file system can grow to it", func(ctx context.Context, system string) {
 		needsGrowth("xfs")
 		n.formattedDisk(ctx, "fast", system, 1200*mebibyte)
-		source := n.made(ctx, image("xfs"), asking("300Mi"))
+		source := n.made(ctx, image("xfs"), sized("300Mi"))
 		greet(mountUntil(ctx, source))
-		clone := n.made(ctx, copyOf(source), asking("500Mi"))
+		clone := n.made(ctx, copyOf(source), sized("500Mi"))
 		Expect(openImageSize(clone)).To(BeEquivalentTo(500 * mebibyte))
 		Expect(loopdev.IsAllocated(openImage(clone))).To(BeTrue())
 
@@ -56,7 +56,7 @@ var _ = Describe("An image that is asked for as a copy", func() {
 
 	DescribeTable("is made of one that a pod writes, where the disk can share", func(ctx context.Context, system string) {
 		n.formattedDisk(ctx, "fast", system, 512*mebibyte)
-		source := n.made(ctx, image("ext4"), asking("64Mi"))
+		source := n.made(ctx, image("ext4"), sized("64Mi"))
 		Expect(os.WriteFile(filepath.Join(mountImage(ctx, source), "unsynced"), []byte("written"), 0o600)).To(Succeed())
 
 		clone := n.made(ctx, copyOf(source))
@@ -69,7 +69,7 @@ var _ = Describe("An image that is asked for as a copy", func() {
 
 	It("holds what a pod wrote to a block device, where the disk can share", func(ctx context.Context) {
 		n.formattedDisk(ctx, "fast", "xfs", 512*mebibyte)
-		source := n.made(ctx, block, asking("16Mi"))
+		source := n.made(ctx, block, sized("16Mi"))
 		path := attach(ctx, source, loopdev.ForBlock).Path()
 		Expect(os.WriteFile(path, []byte("unsynced"), 0)).To(Succeed())
 		clone := n.made(ctx, copyOf(source))
@@ -80,11 +80,11 @@ var _ = Describe("An image that is asked for as a copy", func() {
 
 	It("waits until its source is no longer in use where the disk can't share", func(ctx context.Context) {
 		n.formattedDisk(ctx, "fast", "ext4", 256*mebibyte)
-		source := n.made(ctx, image("ext4"), asking("64Mi"))
+		source := n.made(ctx, image("ext4"), sized("64Mi"))
 		mounted := mountImage(ctx, source)
 		clone := n.volume(ctx, copyOf(source))
 		Expect(n.reconcile(ctx, clone).RequeueAfter).To(BeNumerically(">", 0))
-		verdict, message := said(ctx, clone, stowagev1alpha1.ProvisionedCondition)
+		verdict, message := conditionOf(ctx, clone, stowagev1alpha1.ProvisionedCondition)
 		Expect(verdict).To(Equal("False InUse"))
 		Expect(message).To(ContainSubstring("is copied when no pod uses it"))
 		Expect(entries(source)).To(ConsistOf(source.Name))
@@ -94,8 +94,8 @@ var _ = Describe("An image that is asked for as a copy", func() {
 		Expect(ready(ctx, clone)).To(Equal("True Ready"))
 	})
 
-	It("waits while its source is reserved by somebody else", func(ctx context.Context) {
-		source := n.made(ctx, image("ext4"), asking("16Mi"))
+	It("waits while another process has its source reserved", func(ctx context.Context) {
+		source := n.made(ctx, image("ext4"), sized("16Mi"))
 		held, err := loopdev.Reserve(ctx, openImage(source))
 		Expect(err).NotTo(HaveOccurred())
 		clone := n.volume(ctx, copyOf(source))
@@ -108,7 +108,7 @@ var _ = Describe("An image that is asked for as a copy", func() {
 
 	It("counts with all of its size, whatever it shares", func(ctx context.Context) {
 		n.formattedDisk(ctx, "fast", "xfs", 400*mebibyte)
-		source := n.made(ctx, block, asking("150Mi"))
+		source := n.made(ctx, block, sized("150Mi"))
 		n.made(ctx, copyOf(source))
 		another := n.volume(ctx, copyOf(source))
 		n.reconcile(ctx, another)
@@ -117,17 +117,17 @@ var _ = Describe("An image that is asked for as a copy", func() {
 	})
 
 	It("is refused where its source has grown beyond it: the end would be lost", func(ctx context.Context) {
-		source := n.made(ctx, block, asking("16Mi"))
+		source := n.made(ctx, block, sized("16Mi"))
 		n.grow(ctx, source, "32Mi")
-		clone := n.volume(ctx, copyOf(source), asking("16Mi"))
+		clone := n.volume(ctx, copyOf(source), sized("16Mi"))
 		n.reconcile(ctx, clone)
-		verdict, message := said(ctx, clone, stowagev1alpha1.ProvisionedCondition)
+		verdict, message := conditionOf(ctx, clone, stowagev1alpha1.ProvisionedCondition)
 		Expect(verdict).To(Equal("False Invalid"))
 		Expect(message).To(ContainSubstring("its image has 32Mi"))
 	})
 })
 
-// copyOf asks for a copy of a volume.
+// copyOf requests a copy of a volume.
 func copyOf(source *stowagev1alpha1.NodeVolume) func(*stowagev1alpha1.NodeVolume) {
 	return func(volume *stowagev1alpha1.NodeVolume) {
 		claim := volume.Spec.ClaimRef
@@ -143,7 +143,7 @@ func mountUntil(ctx context.Context, volume *stowagev1alpha1.NodeVolume) (path s
 	return path, func() { Expect(mount.UnmountBelow(kernel, path)).To(Succeed()) }
 }
 
-// mountNoUUID mounts an image with xfs, as nodes do, and tells of its device.
+// mountNoUUID mounts an image with xfs, as nodes do, and returns its device.
 func mountNoUUID(ctx context.Context, volume *stowagev1alpha1.NodeVolume) (path, loop string) {
 	GinkgoHelper()
 	attached := attach(ctx, volume, loopdev.ForFileSystem)

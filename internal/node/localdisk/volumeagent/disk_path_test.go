@@ -19,7 +19,7 @@ var _ = Describe("A path that can't be used", func() {
 		func(ctx context.Context, path, says, message string, prepare func(base string)) {
 			prepare(n.base)
 			n.ensureDisk(ctx, "fast", filepath.Join(n.base, path))
-			disk := n.looked(ctx)
+			disk := n.inspected(ctx)
 			expectDisk(disk, says, message)
 			Expect(disk.Status.Identity).To(BeNil())
 			Expect(n.events.Events).To(Receive(HavePrefix("Warning " + disk.Status.Conditions[0].Reason)))
@@ -35,7 +35,7 @@ var _ = Describe("A path that can't be used", func() {
 		}),
 		Entry("is to be made in what isn't there", "disks/fast", "False PathMissing", "mount the disk, or create the folder", func(string) {}),
 		Entry("lies outside the base", "../elsewhere", "False PathOutsideBase", "--local-base", func(string) {}),
-		Entry("holds a marker that nobody can read", "fast", "False ForeignDisk", "isn't one that Stowage wrote", func(base string) {
+		Entry("holds a marker that can't be read", "fast", "False ForeignDisk", "isn't one that Stowage wrote", func(base string) {
 			Expect(os.Mkdir(filepath.Join(base, "fast"), 0o700)).To(Succeed())
 			Expect(os.WriteFile(filepath.Join(base, "fast", markerFile), []byte("?"), 0o600)).To(Succeed())
 		}),
@@ -52,21 +52,21 @@ var _ = Describe("A path that can't be used", func() {
 			Expect(kernel.Bind(from, filepath.Join(n.base, "fast"), mount.ReadOnly)).To(Succeed())
 		}
 		readOnly()
-		expectDisk(n.looked(ctx), "False ReadOnly", "mount it writable")
+		expectDisk(n.inspected(ctx), "False ReadOnly", "mount it writable")
 		Expect(kernel.Unmount(filepath.Join(n.base, "fast"))).To(Succeed())
-		expectDisk(n.looked(ctx), "True Ready")
+		expectDisk(n.inspected(ctx), "True Ready")
 		readOnly()
-		expectDisk(n.looked(ctx), "False ReadOnly", "mount it writable")
-		Expect(n.looked(ctx).Status.Available).To(BeNil())
+		expectDisk(n.inspected(ctx), "False ReadOnly", "mount it writable")
+		Expect(n.inspected(ctx).Status.Available).To(BeNil())
 	})
 
 	It("is refused where it lies in another backend's, or around it", func(ctx context.Context) {
 		n.ensureDisk(ctx, "fast", filepath.Join(n.base, "a"))
-		n.lookAtDisks(ctx)
+		n.reconcileDisks(ctx)
 		n.ensureDisk(ctx, "inner", filepath.Join(n.base, "a", "b"))
 		n.ensureDisk(ctx, "same", filepath.Join(n.base, "a"))
 		n.ensureDisk(ctx, "beside", filepath.Join(n.base, "ab"))
-		n.lookAtDisks(ctx)
+		n.reconcileDisks(ctx)
 
 		says := map[string]string{}
 		for _, disk := range n.nodeDisks(ctx) {

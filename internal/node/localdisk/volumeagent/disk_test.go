@@ -16,10 +16,10 @@ import (
 
 const markerFile = ".stowage-disk"
 
-// looked passes once over the node's one disk, and returns it.
-func (n *node) looked(ctx context.Context) *stowagev1alpha1.NodeDisk {
+// inspected passes once over the node's one disk, and returns it.
+func (n *node) inspected(ctx context.Context) *stowagev1alpha1.NodeDisk {
 	GinkgoHelper()
-	n.lookAtDisks(ctx)
+	n.reconcileDisks(ctx)
 	disks := n.nodeDisks(ctx)
 	Expect(disks).To(HaveLen(1))
 	return &disks[0]
@@ -58,8 +58,8 @@ var _ = Describe("A disk", func() {
 	It("is accepted with a marker of its own, and says what room it has", func(ctx context.Context) {
 		path := n.disk("fast", gibibyte)
 		n.ensureDisk(ctx, "fast", path)
-		n.made(ctx, asking("300Mi"))
-		disk := n.looked(ctx)
+		n.made(ctx, sized("300Mi"))
+		disk := n.inspected(ctx)
 
 		expectDisk(disk, "True Ready")
 		Expect(os.ReadFile(filepath.Join(path, markerFile))).To(ContainSubstring(disk.Status.Identity.ID))
@@ -72,16 +72,16 @@ var _ = Describe("A disk", func() {
 	It("is written about only when there is something new", func(ctx context.Context) {
 		n.disk("fast", gibibyte)
 		n.made(ctx)
-		before := n.looked(ctx).ResourceVersion
-		Expect(n.looked(ctx).ResourceVersion).To(Equal(before))
+		before := n.inspected(ctx).ResourceVersion
+		Expect(n.inspected(ctx).ResourceVersion).To(Equal(before))
 	})
 
 	It("is the same one though a crash came between marking it and saying so, or its NodeDisk was deleted", func(ctx context.Context) {
 		n.ensureDisk(ctx, "fast", filepath.Join(n.base, "fast"))
-		first := n.looked(ctx)
+		first := n.inspected(ctx)
 		Expect(admin.Delete(ctx, first)).To(Succeed())
 		n.ensureDisk(ctx, "fast", filepath.Join(n.base, "fast"))
-		Expect(n.looked(ctx).Status.Identity).To(Equal(first.Status.Identity))
+		Expect(n.inspected(ctx).Status.Identity).To(Equal(first.Status.Identity))
 	})
 
 	It("that isn't mounted has nothing written in its place, and comes back with its volumes", func(ctx context.Context) {
@@ -89,14 +89,14 @@ var _ = Describe("A disk", func() {
 		away := filepath.Join(filepath.Dir(n.base), "away")
 		Expect(os.Mkdir(away, 0o700)).To(Succeed())
 		volume := n.made(ctx)
-		id := n.looked(ctx).Status.Identity.ID
+		id := n.inspected(ctx).Status.Identity.ID
 		bindMount(path, away)
 		Expect(kernel.Unmount(path)).To(Succeed())
 
 		another := n.volume(ctx)
 		n.reconcile(ctx, another)
 		n.reconcile(ctx, volume)
-		disk := n.looked(ctx)
+		disk := n.inspected(ctx)
 		expectDisk(disk, "False DiskMissing", "mount that disk there", `kubectl patch nodedisk `+disk.Name+` --type=merge -p '{"spec":{"replaces":"`+id+`"}}'`)
 		Expect(provisioned(ctx, another)).To(Equal("False Unavailable"))
 		Expect(ready(ctx, volume)).To(Equal("False Lost"))
@@ -109,16 +109,16 @@ var _ = Describe("A disk", func() {
 		Expect(ready(ctx, another)).To(Equal("True Ready"))
 	})
 
-	It("that a person gave up is replaced by what is there, and its volumes are lost and not made anew", func(ctx context.Context) {
+	It("that the user gave up is replaced by what is there, and its volumes are lost and not made again", func(ctx context.Context) {
 		path := n.disk("fast", gibibyte)
 		volume := n.made(ctx)
-		old := n.looked(ctx)
+		old := n.inspected(ctx)
 		Expect(kernel.Unmount(path)).To(Succeed())
 		n.disk("fast", gibibyte)
 
-		expectDisk(n.looked(ctx), "False DiskMissing")
-		replace(ctx, n.looked(ctx), old.Status.Identity.ID)
-		disk := n.looked(ctx)
+		expectDisk(n.inspected(ctx), "False DiskMissing")
+		replace(ctx, n.inspected(ctx), old.Status.Identity.ID)
+		disk := n.inspected(ctx)
 
 		expectDisk(disk, "True Ready")
 		Expect(disk.Status.Identity.ID).NotTo(Equal(old.Status.Identity.ID))
@@ -134,45 +134,45 @@ var _ = Describe("A disk", func() {
 	It("from before disks had markers is taken for what it is, if volumes are there", func(ctx context.Context) {
 		volume := n.made(ctx)
 		Expect(os.Remove(filepath.Join(n.base, "fast", markerFile))).To(Succeed())
-		Expect(admin.Delete(ctx, n.looked(ctx))).To(Succeed())
+		Expect(admin.Delete(ctx, n.inspected(ctx))).To(Succeed())
 		n.ensureDisk(ctx, "fast", filepath.Join(n.base, "fast"))
-		expectDisk(n.looked(ctx), "True Ready")
+		expectDisk(n.inspected(ctx), "True Ready")
 		n.reconcile(ctx, volume)
 		Expect(ready(ctx, volume)).To(Equal("True Ready"))
 	})
 
-	It("without a marker is refused on a node of the same name whose volumes aren't there, until a person says that they are gone", func(ctx context.Context) {
+	It("without a marker is refused on a node of the same name without the volumes, until the user gives them up", func(ctx context.Context) {
 		volume := n.made(ctx)
 		Expect(os.RemoveAll(filepath.Join(n.base, "fast"))).To(Succeed())
 		Expect(admin.Delete(ctx, &n.nodeDisks(ctx)[0])).To(Succeed())
 		n.ensureDisk(ctx, "fast", filepath.Join(n.base, "fast"))
-		expectDisk(n.looked(ctx), "False DiskMissing", volume.Name, `{"spec":{"replaces":"unknown"}}`)
+		expectDisk(n.inspected(ctx), "False DiskMissing", volume.Name, `{"spec":{"replaces":"unknown"}}`)
 		Expect(filepath.Join(n.base, "fast")).NotTo(BeADirectory())
 
-		replace(ctx, n.looked(ctx), stowagev1alpha1.ReplacesUnknown)
-		expectDisk(n.looked(ctx), "True Ready")
+		replace(ctx, n.inspected(ctx), stowagev1alpha1.ReplacesUnknown)
+		expectDisk(n.inspected(ctx), "True Ready")
 		n.reconcile(ctx, volume)
 		Expect(ready(ctx, volume)).To(Equal("False Lost"))
 	})
 
-	It("of another backend isn't taken, and says whose it is", func(ctx context.Context) {
+	It("of another backend isn't accepted, and its condition names that backend", func(ctx context.Context) {
 		n.ensureDisk(ctx, "slow", filepath.Join(n.base, "disk"))
-		Expect(admin.Delete(ctx, n.looked(ctx))).To(Succeed())
+		Expect(admin.Delete(ctx, n.inspected(ctx))).To(Succeed())
 		n.ensureDisk(ctx, "fast", filepath.Join(n.base, "disk"))
-		expectDisk(n.looked(ctx), "False ForeignDisk", "marked as that of backend slow")
+		expectDisk(n.inspected(ctx), "False ForeignDisk", "marked as that of backend slow")
 	})
 
 	It("that was copied, marker and all, is another one", func(ctx context.Context) {
 		n.made(ctx)
-		disk := n.looked(ctx)
+		disk := n.inspected(ctx)
 		id := disk.Status.Identity.ID
 		disk.Status.Identity.FileSystem = "ext4:0123456789abcdef"
 		Expect(admin.Status().Update(ctx, disk)).To(Succeed())
-		disk = n.looked(ctx)
+		disk = n.inspected(ctx)
 		expectDisk(disk, "False DiskMissing", "mount the disk that it was copied from")
 
 		replace(ctx, disk, id)
-		disk = n.looked(ctx)
+		disk = n.inspected(ctx)
 		expectDisk(disk, "True Ready")
 		Expect(disk.Status.Identity.ID).NotTo(Equal(id))
 	})
@@ -180,7 +180,7 @@ var _ = Describe("A disk", func() {
 	It("that is another one than its volumes were made on doesn't give them to pods", func(ctx context.Context) {
 		volume := n.made(ctx)
 		Expect(n.reconciler.CheckDisk(ctx, dir(volume))).To(Succeed())
-		disk := n.looked(ctx)
+		disk := n.inspected(ctx)
 		disk.Status.Identity.FileSystem = "ext4:0123456789abcdef"
 		Expect(admin.Status().Update(ctx, disk)).To(Succeed())
 		Expect(n.reconciler.CheckDisk(ctx, dir(volume))).To(MatchError(ContainSubstring("mount the disk that it was copied from")))
@@ -190,7 +190,7 @@ var _ = Describe("A disk", func() {
 	It("that is missing with its folder keeps a volume that a crash left half made on the record", func(ctx context.Context) {
 		path := filepath.Join(n.base, "fast")
 		n.ensureDisk(ctx, "fast", path)
-		n.looked(ctx)
+		n.inspected(ctx)
 		volume := n.volume(ctx)
 		reclaim(ctx, volume)
 		Expect(os.Mkdir(filepath.Join(path, ".new-"+volume.Name), 0o700)).To(Succeed())
@@ -204,10 +204,10 @@ var _ = Describe("A disk", func() {
 		Expect(filepath.Join(path, ".new-"+volume.Name)).NotTo(BeADirectory())
 	})
 
-	It("with nothing left says so, and its numbers tell what fills it", func(ctx context.Context) {
+	It("with nothing left reports that, and what fills it", func(ctx context.Context) {
 		n.disk("fast", gibibyte)
-		n.made(ctx, asking("1023.5Mi"))
-		disk := n.looked(ctx)
+		n.made(ctx, sized("1023.5Mi"))
+		disk := n.inspected(ctx)
 		says, message := verdict(disk, stowagev1alpha1.HasRoomCondition)
 		Expect(says).To(Equal("False Full"))
 		Expect(message).To(ContainSubstring("nothing is left of 1Gi (0 reserved): delete claims"))
@@ -219,9 +219,9 @@ var _ = Describe("A disk", func() {
 	It("keeps free what its backend reserves, from when it says so", func(ctx context.Context) {
 		n.disk("fast", gibibyte)
 		n.made(ctx)
-		disk := n.looked(ctx)
+		disk := n.inspected(ctx)
 		disk.Spec.ReservedCapacity = new(resource.MustParse("512Mi"))
 		Expect(admin.Update(ctx, disk)).To(Succeed())
-		Expect(n.looked(ctx).Status.Available.String()).To(Equal("412Mi"))
+		Expect(n.inspected(ctx).Status.Available.String()).To(Equal("412Mi"))
 	})
 })

@@ -6,14 +6,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Count counts what directories hold, as a manager has it done, until one was counted.
+// Count runs the walker, as a manager does, until it has counted one directory.
 func (r *Reconciler) Count(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
-	go func() { ended <- r.walker.Start(ctx) }()
+	go func() { ended <- r.inspector.walker.Start(ctx) }()
 	select {
-	case <-r.walker.Counted:
+	case <-r.inspector.walker.Counted:
 		stop()
 		return <-ended
 	case err := <-ended:
@@ -23,5 +23,5 @@ func (r *Reconciler) Count(ctx context.Context) error {
 
 // Register registers the metrics of volumes, as SetupWithManager does.
 func (r *Reconciler) Register(registerer prometheus.Registerer) error {
-	return r.numbers.Register(registerer)
+	return r.inspector.metrics.Register(registerer)
 }

@@ -15,24 +15,24 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/volumeagent"
 )
 
-var _ = Describe("A volume that is asked to grow", func() {
-	It("holds up no other by what it asks for and was not given", func(ctx context.Context) {
+var _ = Describe("A volume that is to grow", func() {
+	It("takes no room from others by a request that wasn't granted", func(ctx context.Context) {
 		n := newNode()
 		n.disk("fast", gibibyte)
 		greedy := n.made(ctx)
-		ask(ctx, greedy, "2Gi")
+		request(ctx, greedy, "2Gi")
 		n.reconcile(ctx, greedy)
 
 		Expect(granted(ctx, greedy)).To(Equal("False Exhausted"))
-		n.made(ctx, asking("900Mi"))
+		n.made(ctx, sized("900Mi"))
 	})
 
-	It("is given what it asks for once it asks for less", func(ctx context.Context) {
+	It("has what it requests once it requests less", func(ctx context.Context) {
 		n := newNode()
 		n.disk("fast", gibibyte)
 		volume := n.made(ctx)
 		for _, size := range []string{"2Gi", "500Mi"} {
-			ask(ctx, volume, size)
+			request(ctx, volume, size)
 			n.reconcile(ctx, volume)
 		}
 
@@ -40,17 +40,16 @@ var _ = Describe("A volume that is asked to grow", func() {
 		Expect(read(ctx, volume).Status.Capacity.String()).To(Equal("500Mi"))
 	})
 
-	It("keeps the room that it was given when the answer was lost on the way", func(ctx context.Context) {
+	It("keeps its new room when the report is lost", func(ctx context.Context) {
 		n := newNode()
 		n.disk("fast", gibibyte)
 		volume := n.made(ctx)
-		ask(ctx, volume, "900Mi")
-		mute := volumeagent.NewReconciler(n.options(unheard()))
-		mute.Store = n.reconciler.Store
+		request(ctx, volume, "900Mi")
+		mute := n.reconcilerWithLostReports()
 		_, err := mute.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(volume)})
 		Expect(err).To(HaveOccurred())
 
-		other := n.volume(ctx, asking("200Mi"))
+		other := n.volume(ctx, sized("200Mi"))
 		n.reconcile(ctx, other)
 		n.reconcile(ctx, volume)
 
@@ -58,27 +57,26 @@ var _ = Describe("A volume that is asked to grow", func() {
 		Expect(granted(ctx, volume)).To(Equal("True Ready"))
 	})
 
-	It("gives back what was taken back before anybody was told", func(ctx context.Context) {
+	It("loses its new room when the request is withdrawn before the report", func(ctx context.Context) {
 		n := newNode()
 		n.disk("fast", gibibyte)
 		volume := n.made(ctx)
-		ask(ctx, volume, "900Mi")
-		mute := volumeagent.NewReconciler(n.options(unheard()))
-		mute.Store = n.reconciler.Store
+		request(ctx, volume, "900Mi")
+		mute := n.reconcilerWithLostReports()
 		_, err := mute.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(volume)})
 		Expect(err).To(HaveOccurred())
 
-		ask(ctx, volume, "100Mi")
-		n.made(ctx, asking("900Mi"))
-		ask(ctx, volume, "500Mi")
+		request(ctx, volume, "100Mi")
+		n.made(ctx, sized("900Mi"))
+		request(ctx, volume, "500Mi")
 		n.reconcile(ctx, volume)
 
 		Expect(granted(ctx, volume)).To(Equal("False Exhausted"))
 	})
 })
 
-// ask asks for another capacity, as the manager does.
-func ask(ctx context.Context, volume *stowagev1alpha1.NodeVolume, size string) {
+// request requests another capacity, as the manager does.
+func request(ctx context.Context, volume *stowagev1alpha1.NodeVolume, size string) {
 	GinkgoHelper()
 	before := read(ctx, volume)
 	after := before.DeepCopy()
@@ -88,12 +86,20 @@ func ask(ctx context.Context, volume *stowagev1alpha1.NodeVolume, size string) {
 
 func granted(ctx context.Context, volume *stowagev1alpha1.NodeVolume) string {
 	GinkgoHelper()
-	verdict, _ := said(ctx, volume, stowagev1alpha1.GrantedCondition)
+	verdict, _ := conditionOf(ctx, volume, stowagev1alpha1.GrantedCondition)
 	return verdict
 }
 
-// unheard is a client whose reports are lost.
-func unheard() client.Client {
+// reconcilerWithLostReports has the node's store, and a client that writes no status.
+func (n *node) reconcilerWithLostReports() *volumeagent.Reconciler {
+	GinkgoHelper()
+	options := n.options(losingReports())
+	options.Store = n.reconciler.Store
+	return volumeagent.NewReconciler(options)
+}
+
+// losingReports is a client that writes no status.
+func losingReports() client.Client {
 	plain, err := client.NewWithWatch(server.Config, client.Options{Scheme: objects})
 	Expect(err).NotTo(HaveOccurred())
 	return interceptor.NewClient(plain, interceptor.Funcs{

@@ -23,7 +23,7 @@ const mebibyte = 1 << 20
 
 var fileSystems = filesystem.NewFileSystems(utilexec.New())
 
-// image asks for an image with a file system.
+// image requests an image with a file system.
 func image(fsType string) func(*stowagev1alpha1.NodeVolume) {
 	return func(volume *stowagev1alpha1.NodeVolume) {
 		volume.Spec.Layout, volume.Spec.FSType = stowagev1alpha1.LayoutImage, fsType
@@ -38,7 +38,7 @@ func sparse(volume *stowagev1alpha1.NodeVolume) {
 	volume.Spec.Allocation = stowagev1alpha1.AllocationSparse
 }
 
-// grow asks for a larger capacity, and passes once.
+// grow requests a larger capacity, and reconciles once.
 func (n *node) grow(ctx context.Context, volume *stowagev1alpha1.NodeVolume, size string) {
 	GinkgoHelper()
 	asked := read(ctx, volume)
@@ -129,7 +129,7 @@ func (n *node) formattedDisk(ctx context.Context, name, fsType string, bytes int
 	return mountDevice(loop, fsType, path)
 }
 
-// needsPrograms skips a spec whose programs are missing.
+// needsPrograms skips a spec if programs are missing.
 func needsPrograms(names ...string) {
 	for _, name := range names {
 		if _, err := exec.LookPath(name); err != nil {
@@ -138,7 +138,7 @@ func needsPrograms(names ...string) {
 	}
 }
 
-// needsGrowth skips a spec whose file system this process can't grow.
+// needsGrowth skips a spec if this process can't grow its file system.
 func needsGrowth(fsType string) {
 	needsMounts()
 	needsPrograms("mkfs." + fsType)

@@ -15,7 +15,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/device/loopdev"
 )
 
-var _ = Describe("An image that is asked for", func() {
+var _ = Describe("An image that is requested", func() {
 	var n *node
 
 	BeforeEach(func() {
@@ -25,7 +25,7 @@ var _ = Describe("An image that is asked for", func() {
 
 	DescribeTable("has exactly its size on the disk, its file system, and no loop device", func(ctx context.Context, disk, fsType string) {
 		n.formattedDisk(ctx, "fast", disk, gibibyte)
-		volume := n.made(ctx, image(fsType), asking("300Mi"))
+		volume := n.made(ctx, image(fsType), sized("300Mi"))
 
 		file := openImage(volume)
 		info, err := file.Stat()
@@ -43,16 +43,16 @@ var _ = Describe("An image that is asked for", func() {
 		Entry("ext4 on btrfs", "btrfs", "ext4"), Entry("xfs on btrfs", "btrfs", "xfs"),
 	)
 
-	It("holds no more than it was asked to have, whatever its disk has", func(ctx context.Context) {
+	It("holds no more than was requested, whatever its disk has", func(ctx context.Context) {
 		n.formattedDisk(ctx, "fast", "ext4", 128*mebibyte)
-		volume := n.made(ctx, image("ext4"), asking("16Mi"))
+		volume := n.made(ctx, image("ext4"), sized("16Mi"))
 		mounted := mountImage(ctx, volume)
 		Expect(fill(filepath.Join(mounted, "file"), 32*mebibyte)).To(MatchError(unix.ENOSPC))
 	})
 
 	It("can be written wholly, even when others have filled the disk", func(ctx context.Context) {
 		disk := n.formattedDisk(ctx, "fast", "btrfs", 256*mebibyte)
-		volume := n.made(ctx, block, asking("64Mi"))
+		volume := n.made(ctx, block, sized("64Mi"))
 		Expect(fill(filepath.Join(disk, "others"), 256*mebibyte)).To(MatchError(unix.ENOSPC))
 		path := attach(ctx, volume, loopdev.ForBlock).Path()
 		for range 2 {
@@ -62,7 +62,7 @@ var _ = Describe("An image that is asked for", func() {
 
 	It("is all zeros, and no byte longer, where it is a block device", func(ctx context.Context) {
 		n.formattedDisk(ctx, "fast", "xfs", 320*mebibyte)
-		volume := n.made(ctx, block, asking("1Mi"))
+		volume := n.made(ctx, block, sized("1Mi"))
 		content, err := os.ReadFile(imagePath(volume))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(content).To(Equal(make([]byte, mebibyte)))
@@ -71,11 +71,11 @@ var _ = Describe("An image that is asked for", func() {
 		Expect(overwrite(path, mebibyte+1)).To(MatchError(unix.ENOSPC))
 	})
 
-	It("takes no room for what isn't written where it is asked to be sparse, and counts all the same", func(ctx context.Context) {
+	It("takes no room for what isn't written if it is sparse, and counts all the same", func(ctx context.Context) {
 		n.formattedDisk(ctx, "fast", "ext4", 64*mebibyte)
-		volume := n.made(ctx, image("ext4"), sparse, asking("40Mi"))
+		volume := n.made(ctx, image("ext4"), sparse, sized("40Mi"))
 		Expect(loopdev.IsAllocated(openImage(volume))).To(BeFalse())
-		another := n.volume(ctx, image("ext4"), sparse, asking("40Mi"))
+		another := n.volume(ctx, image("ext4"), sparse, sized("40Mi"))
 		n.reconcile(ctx, another)
 		Expect(provisioned(ctx, another)).To(Equal("False Exhausted"))
 	})
@@ -83,29 +83,29 @@ var _ = Describe("An image that is asked for", func() {
 	DescribeTable("is refused, with a message that helps, and leaves nothing", func(ctx context.Context, reason, message string, options ...func(*stowagev1alpha1.NodeVolume)) {
 		volume := n.volume(ctx, options...)
 		n.reconcile(ctx, volume)
-		verdict, text := said(ctx, volume, stowagev1alpha1.ProvisionedCondition)
+		verdict, text := conditionOf(ctx, volume, stowagev1alpha1.ProvisionedCondition)
 		Expect(verdict).To(Equal("False " + reason))
 		Expect(text).To(ContainSubstring(message))
 		Expect(entries(volume)).To(BeEmpty())
 	},
-		Entry("where it is too small for xfs", stowagev1alpha1.ReasonInvalid, "xfs needs at least 300Mi", image("xfs"), asking("299Mi")),
-		Entry("where it is too small for ext4", stowagev1alpha1.ReasonInvalid, "ext4 needs at least 8Mi", image("ext4"), asking("7Mi")),
-		Entry("where it isn't of whole sectors", stowagev1alpha1.ReasonInvalid, "must be a multiple of 512", image("ext4"), asking("10000001")),
-		Entry("where it is larger than the disk", stowagev1alpha1.ReasonExhausted, "no room on the disk: 1Pi is asked for", image("ext4"), asking("1Pi")),
+		Entry("where it is too small for xfs", stowagev1alpha1.ReasonInvalid, "xfs needs at least 300Mi", image("xfs"), sized("299Mi")),
+		Entry("where it is too small for ext4", stowagev1alpha1.ReasonInvalid, "ext4 needs at least 8Mi", image("ext4"), sized("7Mi")),
+		Entry("where it isn't of whole sectors", stowagev1alpha1.ReasonInvalid, "must be a multiple of 512", image("ext4"), sized("10000001")),
+		Entry("where it is larger than the disk", stowagev1alpha1.ReasonExhausted, "no room on the disk: 1Pi is requested", image("ext4"), sized("1Pi")),
 	)
 
-	It("says which package to install where the programs of its file system are missing", func(ctx context.Context) {
+	It("reports which package to install if the programs of its file system are missing", func(ctx context.Context) {
 		n.reconciler.Store.FileSystems = filesystem.NewFileSystems(nothingInstalled{utilexec.New()})
-		volume := n.volume(ctx, image("xfs"), asking("300Mi"))
+		volume := n.volume(ctx, image("xfs"), sized("300Mi"))
 		result := n.reconcile(ctx, volume)
-		verdict, message := said(ctx, volume, stowagev1alpha1.ProvisionedCondition)
+		verdict, message := conditionOf(ctx, volume, stowagev1alpha1.ProvisionedCondition)
 		Expect(verdict).To(Equal("False Unavailable"))
 		Expect(message).To(And(ContainSubstring("mkfs.xfs isn't installed"), ContainSubstring("package xfsprogs")))
 		Expect(result.RequeueAfter).To(BeNumerically(">", 0))
 	})
 
-	It("is default ext4, also where an older manager asked for it", func(ctx context.Context) {
-		volume := n.made(ctx, image(""), asking("16Mi"))
+	It("has ext4 by default, also for an older manager", func(ctx context.Context) {
+		volume := n.made(ctx, image(""), sized("16Mi"))
 		Expect(fileSystems.Probe(ctx, imagePath(volume))).To(Equal("ext4"))
 	})
 })

@@ -23,15 +23,15 @@ var _ = Describe("An image that was made", func() {
 	})
 
 	It("is lost when it is missing, though its directory is there, and is never made again", func(ctx context.Context) {
-		volume := n.made(ctx, image("ext4"), asking("16Mi"))
+		volume := n.made(ctx, image("ext4"), sized("16Mi"))
 		Expect(os.Remove(imagePath(volume))).To(Succeed())
 		n.reconcile(ctx, volume)
 		Expect(ready(ctx, volume)).To(Equal("False Lost"))
 		Expect(imagePath(volume)).NotTo(BeAnExistingFile())
 	})
 
-	It("is given its room again after its user left holes in it", func(ctx context.Context) {
-		volume := n.made(ctx, image("ext4"), asking("16Mi"))
+	It("gets its room again after its user left holes in it", func(ctx context.Context) {
+		volume := n.made(ctx, image("ext4"), sized("16Mi"))
 		file := openImage(volume)
 		Expect(unix.Fallocate(int(file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 8*mebibyte, 4*mebibyte)).To(Succeed())
 		Expect(loopdev.IsAllocated(file)).To(BeFalse())
@@ -41,7 +41,7 @@ var _ = Describe("An image that was made", func() {
 
 	DescribeTable("grows while it is in use, and what it holds stays", func(ctx context.Context, fsType, size, larger string) {
 		needsGrowth(fsType)
-		volume := n.made(ctx, image(fsType), asking(size))
+		volume := n.made(ctx, image(fsType), sized(size))
 		mounted := mountImage(ctx, volume)
 		Expect(os.WriteFile(filepath.Join(mounted, "hello"), []byte("world"), 0o600)).To(Succeed())
 		n.grow(ctx, volume, larger)
@@ -62,48 +62,48 @@ var _ = Describe("An image that was made", func() {
 		Entry("xfs", "xfs", "300Mi", "500Mi"),
 	)
 
-	It("keeps what it has when the disk has no more, and says so", func(ctx context.Context) {
+	It("keeps what it has when the disk has no more, and reports that", func(ctx context.Context) {
 		n.formattedDisk(ctx, "fast", "ext4", 128*mebibyte)
-		volume := n.made(ctx, image("ext4"), asking("16Mi"))
+		volume := n.made(ctx, image("ext4"), sized("16Mi"))
 		n.grow(ctx, volume, "512Mi")
-		verdict, message := said(ctx, volume, stowagev1alpha1.GrantedCondition)
+		verdict, message := conditionOf(ctx, volume, stowagev1alpha1.GrantedCondition)
 		Expect(verdict).To(Equal("False Exhausted"))
-		Expect(message).To(ContainSubstring("512Mi is asked for"))
+		Expect(message).To(ContainSubstring("512Mi is requested"))
 		Expect(read(ctx, volume).Status.Capacity.String()).To(Equal("16Mi"))
 		Expect(openImage(volume).Stat()).To(HaveField("Size()", BeEquivalentTo(16*mebibyte)))
 	})
 
-	It("takes a growth for done that a crash kept it from telling of", func(ctx context.Context) {
+	It("has its new size after a crash before the report", func(ctx context.Context) {
 		n.formattedDisk(ctx, "fast", "ext4", 128*mebibyte)
-		volume := n.made(ctx, image("ext4"), asking("16Mi"))
+		volume := n.made(ctx, image("ext4"), sized("16Mi"))
 		Expect(loopdev.Allocate(openImage(volume), 96*mebibyte)).To(Succeed())
 		n.grow(ctx, volume, "96Mi")
 		Expect(read(ctx, volume).Status.Capacity.String()).To(Equal("96Mi"))
 	})
 
-	It("doesn't lack the room that a growth took which a crash cut off", func(ctx context.Context) {
+	It("has room to grow after a crash during growth", func(ctx context.Context) {
 		n.formattedDisk(ctx, "fast", "ext4", 128*mebibyte)
-		volume := n.made(ctx, image("ext4"), asking("16Mi"))
+		volume := n.made(ctx, image("ext4"), sized("16Mi"))
 		Expect(unix.Fallocate(int(openImage(volume).Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, 96*mebibyte)).To(Succeed())
 		n.grow(ctx, volume, "96Mi")
 		Expect(read(ctx, volume).Status.Capacity.String()).To(Equal("96Mi"))
 	})
 
-	It("holds the room that it has, though nobody was told of it", func(ctx context.Context) {
+	It("keeps the room that it has, though no status has it", func(ctx context.Context) {
 		n.formattedDisk(ctx, "fast", "ext4", 256*mebibyte)
-		volume := n.made(ctx, image("ext4"), sparse, asking("16Mi"))
+		volume := n.made(ctx, image("ext4"), sparse, sized("16Mi"))
 		Expect(openImage(volume).Truncate(192 * mebibyte)).To(Succeed())
-		another := n.volume(ctx, image("ext4"), asking("64Mi"))
+		another := n.volume(ctx, image("ext4"), sized("64Mi"))
 		n.reconcile(ctx, another)
 		Expect(provisioned(ctx, another)).To(Equal("False Exhausted"))
 	})
 
-	It("is removed only once no loop device shows it, and leaves nothing", func(ctx context.Context) {
-		volume := n.made(ctx, image("ext4"), asking("16Mi"))
+	It("is removed only once it has no loop device, and leaves nothing", func(ctx context.Context) {
+		volume := n.made(ctx, image("ext4"), sized("16Mi"))
 		loop := attach(ctx, volume, loopdev.ForBlock)
 		reclaim(ctx, volume)
 		n.reconcile(ctx, volume)
-		verdict, message := said(ctx, volume, stowagev1alpha1.ReadyCondition)
+		verdict, message := conditionOf(ctx, volume, stowagev1alpha1.ReadyCondition)
 		Expect(verdict).To(Equal("False InUse"))
 		Expect(message).To(ContainSubstring(loop.Path()))
 		Expect(imagePath(volume)).To(BeAnExistingFile())
@@ -114,8 +114,8 @@ var _ = Describe("An image that was made", func() {
 		Expect(os.ReadDir(filepath.Join(string(volume.Spec.Path), ".deleting"))).To(BeEmpty())
 	})
 
-	It("is not attached any more once its removal began, by whoever had it open before", func(ctx context.Context) {
-		volume := n.made(ctx, image("ext4"), asking("16Mi"))
+	It("can't be attached any more once its removal began, not even by a process that had it open", func(ctx context.Context) {
+		volume := n.made(ctx, image("ext4"), sized("16Mi"))
 		file := openImage(volume)
 		reclaim(ctx, volume)
 		n.reconcile(ctx, volume)

@@ -30,7 +30,7 @@ var _ = Describe("A disk that ran out of inodes", func() {
 			Expect(os.WriteFile(filepath.Join(files, fmt.Sprint(i)), nil, 0o600)).To(Succeed())
 		}
 
-		disk := n.looked(ctx)
+		disk := n.inspected(ctx)
 		says, message := verdict(disk, stowagev1alpha1.HasRoomCondition)
 		Expect(says).To(Equal("False Full"))
 		Expect(message).To(ContainSubstring("hardly any inodes"))
@@ -38,20 +38,20 @@ var _ = Describe("A disk that ran out of inodes", func() {
 
 		another := n.volume(ctx)
 		n.reconcile(ctx, another)
-		says, message = said(ctx, another, stowagev1alpha1.ProvisionedCondition)
+		says, message = conditionOf(ctx, another, stowagev1alpha1.ProvisionedCondition)
 		Expect(says).To(Equal("False Exhausted"))
 		Expect(message).To(ContainSubstring("hardly any inodes"))
 
 		n.reconcile(ctx, volume)
 		Expect(ready(ctx, volume)).To(Equal("True Ready"))
-		says, message = said(ctx, volume, stowagev1alpha1.HealthyCondition)
+		says, message = conditionOf(ctx, volume, stowagev1alpha1.HealthyCondition)
 		Expect(says).To(Equal("False DiskNearlyFull"))
 		Expect(message).To(ContainSubstring("hardly any inodes"))
 
 		Expect(os.RemoveAll(files)).To(Succeed())
 		n.reconcile(ctx, another)
 		Expect(ready(ctx, another)).To(Equal("True Ready"))
-		says, _ = verdict(n.looked(ctx), stowagev1alpha1.HasRoomCondition)
+		says, _ = verdict(n.inspected(ctx), stowagev1alpha1.HasRoomCondition)
 		Expect(says).To(Equal("True Ready"))
 	})
 })

@@ -24,7 +24,7 @@ import (
 
 const gibibyte = 1 << 30
 
-var _ = Describe("A volume that is asked for", func() {
+var _ = Describe("A volume that is requested", func() {
 	var n *node
 
 	BeforeEach(func() { n = newNode() })
@@ -45,7 +45,7 @@ var _ = Describe("A volume that is asked for", func() {
 		Expect(again.Status.ObservedGeneration).To(Equal(again.Generation))
 	})
 
-	It("is written about only when there is something new", func(ctx context.Context) {
+	It("has its status written only when that changes", func(ctx context.Context) {
 		volume := n.made(ctx)
 		before := read(ctx, volume).ResourceVersion
 		n.reconcile(ctx, volume)
@@ -59,7 +59,7 @@ var _ = Describe("A volume that is asked for", func() {
 		Expect(provisioned(ctx, volume)).To(BeEmpty())
 	})
 
-	It("is taken as it is if a crash came between making it and saying so", func(ctx context.Context) {
+	It("is adopted after a crash between making and reporting it", func(ctx context.Context) {
 		volume := n.volume(ctx)
 		Expect(os.MkdirAll(dir(volume), 0o777)).To(Succeed())
 		Expect(os.WriteFile(filepath.Join(dir(volume), "hello"), nil, 0o600)).To(Succeed())
@@ -68,7 +68,7 @@ var _ = Describe("A volume that is asked for", func() {
 		Expect(filepath.Join(dir(volume), "hello")).To(BeAnExistingFile())
 	})
 
-	DescribeTable("is refused where it can't be served, and lets go when it is deleted", func(ctx context.Context, reason string, change func(*stowagev1alpha1.NodeVolume)) {
+	DescribeTable("is refused if it isn't supported, and goes when it is deleted", func(ctx context.Context, reason string, change func(*stowagev1alpha1.NodeVolume)) {
 		volume := n.volume(ctx, change)
 		n.reconcile(ctx, volume)
 		Expect(provisioned(ctx, volume)).To(Equal("False " + reason))
@@ -84,10 +84,10 @@ var _ = Describe("A volume that is asked for", func() {
 		Entry("a path outside the base", stowagev1alpha1.ReasonPathOutsideBase, at("/srv/elsewhere")),
 	)
 
-	It("says which flag to change when its path is outside the base", func(ctx context.Context) {
+	It("reports which flag to change when its path is outside the base", func(ctx context.Context) {
 		volume := n.volume(ctx, at("/srv/elsewhere"))
 		n.reconcile(ctx, volume)
-		_, message := said(ctx, volume, stowagev1alpha1.ReadyCondition)
+		_, message := conditionOf(ctx, volume, stowagev1alpha1.ReadyCondition)
 		Expect(message).To(And(ContainSubstring("--local-base is "+n.base), ContainSubstring("DaemonSet")))
 	})
 
@@ -96,7 +96,7 @@ var _ = Describe("A volume that is asked for", func() {
 		Expect(os.Symlink(outside, filepath.Join(n.base, "fast"))).To(Succeed())
 		volume := n.volume(ctx)
 		n.reconcile(ctx, volume)
-		verdict, message := said(ctx, volume, stowagev1alpha1.ProvisionedCondition)
+		verdict, message := conditionOf(ctx, volume, stowagev1alpha1.ProvisionedCondition)
 		Expect(verdict).To(Equal("False Unavailable"))
 		Expect(message).To(ContainSubstring("symlink"))
 		Expect(os.ReadDir(outside)).To(BeEmpty())
@@ -127,44 +127,44 @@ var _ = Describe("A volume that is asked for", func() {
 		Expect(kernel.Unmount(filepath.Join(n.base, "fast"))).To(Succeed())
 		volume := n.volume(ctx)
 		n.reconcile(ctx, volume)
-		verdict, message := said(ctx, volume, stowagev1alpha1.ProvisionedCondition)
+		verdict, message := conditionOf(ctx, volume, stowagev1alpha1.ProvisionedCondition)
 		Expect(verdict).To(Equal("False Unavailable"))
 		Expect(message).To(ContainSubstring("mount that disk there"))
 		Expect(os.ReadDir(filepath.Join(n.base, "fast"))).To(BeEmpty())
 	})
 
-	It("is not made when the disk has no room, and says how much there is", func(ctx context.Context) {
+	It("is not made when the disk has no room, and reports how much there is", func(ctx context.Context) {
 		disk := n.disk("fast", gibibyte)
-		n.made(ctx, asking("600Mi"))
-		volume := n.volume(ctx, asking("500Mi"))
+		n.made(ctx, sized("600Mi"))
+		volume := n.volume(ctx, sized("500Mi"))
 		result := n.reconcile(ctx, volume)
-		verdict, message := said(ctx, volume, stowagev1alpha1.ProvisionedCondition)
+		verdict, message := conditionOf(ctx, volume, stowagev1alpha1.ProvisionedCondition)
 		Expect(verdict).To(Equal("False Exhausted"))
-		Expect(message).To(ContainSubstring("500Mi is asked for, and other volumes leave less of 1Gi (1Gi in all, 0 reserved)"))
+		Expect(message).To(ContainSubstring("500Mi is requested, and other volumes leave less of 1Gi (1Gi in all, 0 reserved)"))
 		Expect(result.RequeueAfter).To(BeNumerically(">", 0))
 		Expect(filepath.Join(disk, volume.Name)).NotTo(BeADirectory())
 	})
 
-	It("counts what other folders of the same disk were given", func(ctx context.Context) {
+	It("counts the volumes in other folders of the same disk", func(ctx context.Context) {
 		disk := n.disk("shared", gibibyte)
-		n.made(ctx, asking("600Mi"), at(filepath.Join(disk, "one")))
-		volume := n.volume(ctx, asking("500Mi"), at(filepath.Join(disk, "two")))
+		n.made(ctx, sized("600Mi"), at(filepath.Join(disk, "one")))
+		volume := n.volume(ctx, sized("500Mi"), at(filepath.Join(disk, "two")))
 		n.reconcile(ctx, volume)
 		Expect(provisioned(ctx, volume)).To(Equal("False Exhausted"))
 		elsewhere := n.disk("other", gibibyte)
-		n.made(ctx, asking("500Mi"), at(elsewhere))
+		n.made(ctx, sized("500Mi"), at(elsewhere))
 	})
 
 	It("keeps the reserved capacity free", func(ctx context.Context) {
 		n.disk("fast", gibibyte)
-		volume := n.volume(ctx, asking("800Mi"), func(volume *stowagev1alpha1.NodeVolume) {
+		volume := n.volume(ctx, sized("800Mi"), func(volume *stowagev1alpha1.NodeVolume) {
 			volume.Spec.ReservedCapacity = new(resource.MustParse("300Mi"))
 		})
 		n.reconcile(ctx, volume)
 		Expect(provisioned(ctx, volume)).To(Equal("False Exhausted"))
 	})
 
-	It("grows when it is asked to and there is room, and keeps what it has when there is none", func(ctx context.Context) {
+	It("grows if there is room, and keeps what it has if there is none", func(ctx context.Context) {
 		n.disk("fast", gibibyte)
 		volume := n.made(ctx)
 		for _, size := range []string{"800Mi", "2Gi"} {
@@ -175,9 +175,9 @@ var _ = Describe("A volume that is asked for", func() {
 			Expect(read(ctx, volume).Status.Capacity.String()).To(Equal("800Mi"))
 		}
 		Expect(ready(ctx, volume)).To(Equal("True Ready"))
-		verdict, message := said(ctx, volume, stowagev1alpha1.GrantedCondition)
+		verdict, message := conditionOf(ctx, volume, stowagev1alpha1.GrantedCondition)
 		Expect(verdict).To(Equal("False Exhausted"))
-		Expect(message).To(ContainSubstring("no room on the disk: 2Gi is asked for"))
+		Expect(message).To(ContainSubstring("no room on the disk: 2Gi is requested"))
 	})
 })
 
@@ -185,9 +185,9 @@ var _ = Describe("A volume that was made", func() {
 	It("keeps its room while it is lost, because its directory may come back", func(ctx context.Context) {
 		n := newNode()
 		n.disk("fast", gibibyte)
-		volume, _ := n.made(ctx, asking("600Mi")), n.made(ctx)
+		volume, _ := n.made(ctx, sized("600Mi")), n.made(ctx)
 		Expect(os.Remove(dir(volume))).To(Succeed())
-		another := n.volume(ctx, asking("500Mi"))
+		another := n.volume(ctx, sized("500Mi"))
 		n.reconcile(ctx, another)
 		Expect(provisioned(ctx, another)).To(Equal("False Exhausted"))
 	})
@@ -208,7 +208,7 @@ var _ = Describe("A volume that was made", func() {
 		Expect(ready(ctx, volume)).To(Equal("True Ready"))
 	})
 
-	It("is not made again because the cache doesn't know yet that it was", func(ctx context.Context) {
+	It("is not made again when the cache is stale", func(ctx context.Context) {
 		n := newNode()
 		volume := n.volume(ctx)
 		n.reconcile(ctx, volume)
@@ -222,7 +222,7 @@ var _ = Describe("A volume that was made", func() {
 })
 
 var _ = Describe("Many volumes at once", func() {
-	It("never get more than the disk has, and get what others give back", func(ctx context.Context) {
+	It("never get more than the disk has, and get what others release", func(ctx context.Context) {
 		n := newNode()
 		n.disk("fast", gibibyte)
 		n.startManager()
@@ -256,7 +256,7 @@ var _ = Describe("Many volumes at once", func() {
 })
 
 var _ = Describe("Two volumes at once", func() {
-	It("are not both given the room of one that came after the other had looked around", func(ctx context.Context) {
+	It("don't both get the room that only one can have, when one comes while the other counts", func(ctx context.Context) {
 		n := newNode()
 		path := n.disk("fast", 150<<20)
 		first, done := n.volume(ctx, at(path)), make(chan struct{})

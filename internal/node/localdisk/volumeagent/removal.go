@@ -6,66 +6,112 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/layout"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/spec"
+	"github.com/stowage-dev/stowage/internal/node/localdisk/store"
 )
 
-// remove removes the volume's data, and then the finalizer. A removal that was
-// cut off is continued where it stopped.
-func (r *Reconciler) remove(ctx context.Context, stored, volume *stowagev1alpha1.NodeVolume) (ctrl.Result, error) {
-	if !controllerutil.ContainsFinalizer(volume, stowagev1alpha1.NodeVolumeFinalizer) {
-		return ctrl.Result{}, nil
-	}
-	if err := r.mayRemove(volume); err != nil {
-		return r.finish(ctx, stored, volume, retryOf(err), err)
-	}
-	if err := r.awaitCopies(ctx, volume); err != nil {
-		return r.finish(ctx, stored, volume, retryOf(err), err)
-	}
-	// Nothing was made for a spec that isn't served: there is nothing to remove.
-	if spec.CheckSpec(volume) == nil {
-		there, err := r.finder.onDisk(ctx, volume)
-		if err == nil {
-			err = r.beginRemoval(ctx, volume, there)
-		}
-		if errors.Is(err, errStale) {
-			return ctrl.Result{RequeueAfter: staleRetry}, nil
-		}
-		if err == nil {
-			err = r.Store.Remove(ctx, there)
-		}
-		if err != nil && (spec.IsProvisioned(volume) || !layout.IsOutside(err)) {
-			return r.finish(ctx, stored, volume, retryOf(err), err)
-		}
-	}
-	before := volume.DeepCopy()
-	controllerutil.RemoveFinalizer(volume, stowagev1alpha1.NodeVolumeFinalizer)
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	err := r.Client.Patch(ctx, volume, patch)
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: staleRetry}, nil
-	}
-	if client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("removing the finalizer of NodeVolume %s: %w", volume.Name, err)
-	}
-	return ctrl.Result{}, nil
+// errStale is a read that isn't true any more: the next reconcile reads again.
+var errStale = errors.New("the NodeVolume was changed meanwhile")
+
+// remover removes the data of volumes, and then their finalizers.
+type remover struct {
+	client client.Client
+	live   client.Reader
+	store  *store.Store
+	finder diskFinder
+	copies copySources
 }
 
-// mayRemove returns ErrKept for data that nobody ordered to be removed: its object
-// was deleted by hand, or the whole CRD was.
-func (r *Reconciler) mayRemove(volume *stowagev1alpha1.NodeVolume) error {
-	served := spec.CheckSpec(volume) == nil
-	if volume.Spec.RemoveData || !served && !spec.IsProvisioned(volume) {
+// removeData removes what is on the disk. The next call continues after ErrUnfinished, or
+// after a crash. It is errStale if the object changed meanwhile.
+func (r remover) removeData(ctx context.Context, volume *stowagev1alpha1.NodeVolume) error {
+	if err := checkOrdered(r.store.Base, volume); err != nil {
+		return err
+	}
+	if err := r.copies.awaitCopies(ctx, volume); err != nil {
+		return err
+	}
+	// Nothing was made for a spec that isn't supported.
+	if supported := spec.CheckSpec(volume) == nil; !supported {
+		return nil
+	}
+	there, err := r.finder.onDisk(ctx, volume)
+	if err == nil {
+		err = r.begin(ctx, volume, there)
+	}
+	if err == nil {
+		err = r.store.Remove(ctx, there)
+	}
+	if layout.IsOutside(err) && !spec.IsProvisioned(volume) {
+		return nil
+	}
+	return err
+}
+
+// begin writes status.removing before any data is touched, with the version of a live read.
+// Until then the manager may withdraw the order: that write and this one exclude each other.
+// A removal that continues is checked against the live object, too. In a stale cache, an
+// object that was created again looks like the one before.
+func (r remover) begin(ctx context.Context, volume *stowagev1alpha1.NodeVolume, there layout.Volume) error {
+	if !volume.Status.Removing {
+		if err := r.store.CheckRemovable(ctx, there); err != nil {
+			return err
+		}
+	}
+	live := &stowagev1alpha1.NodeVolume{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(volume), live); err != nil {
+		if apierrors.IsNotFound(err) {
+			return errStale
+		}
+		return fmt.Errorf("reading NodeVolume %s: %w", volume.Name, err)
+	}
+	if live.UID != volume.UID || live.DeletionTimestamp.IsZero() || checkOrdered(r.store.Base, live) != nil {
+		return errStale
+	}
+	if !live.Status.Removing {
+		before := live.DeepCopy()
+		live.Status.Removing = true
+		err := r.client.Status().Patch(ctx, live, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			return errStale
+		}
+		if err != nil {
+			return fmt.Errorf("writing that the removal of NodeVolume %s begins: %w", volume.Name, err)
+		}
+	}
+	volume.Status.Removing, volume.ResourceVersion = true, live.ResourceVersion
+	return nil
+}
+
+// removeFinalizer lets the object go. It is errStale if the object changed meanwhile.
+func (r remover) removeFinalizer(ctx context.Context, volume *stowagev1alpha1.NodeVolume) error {
+	before := volume.DeepCopy()
+	controllerutil.RemoveFinalizer(volume, stowagev1alpha1.NodeVolumeFinalizer)
+	err := r.client.Patch(ctx, volume, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) {
+		return errStale
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing the finalizer of NodeVolume %s: %w", volume.Name, err)
+	}
+	return nil
+}
+
+// checkOrdered returns ErrKept for data without an order to remove it: a person deleted the
+// object, or the whole CRD.
+func checkOrdered(base layout.Base, volume *stowagev1alpha1.NodeVolume) error {
+	supported := spec.CheckSpec(volume) == nil
+	if volume.Spec.RemoveData || !supported && !spec.IsProvisioned(volume) {
 		return nil
 	}
 	there := spec.VolumeOf(volume)
 	if !spec.IsProvisioned(volume) {
-		exists, err := r.Store.Base.Exists(there)
+		exists, err := base.Exists(there)
 		if layout.IsOutside(err) {
 			return nil
 		}
@@ -74,4 +120,20 @@ func (r *Reconciler) mayRemove(volume *stowagev1alpha1.NodeVolume) error {
 		}
 	}
 	return keptIn(volume, there.Directory())
+}
+
+// outlivesObject reports whether the data of a deleted object stays. Such a volume is
+// maintained like any other: pods may use it.
+func outlivesObject(volume *stowagev1alpha1.NodeVolume) bool {
+	return volume.DeletionTimestamp != nil && !volume.Spec.RemoveData && spec.IsProvisioned(volume) && spec.CheckSpec(volume) == nil
+}
+
+// keptIn is the ErrKept of a directory, with what the user can do.
+func keptIn(volume *stowagev1alpha1.NodeVolume, directory string) error {
+	why := "nothing but deleting its claim removes it"
+	if volume.Labels[stowagev1alpha1.RetainedLabel] != "" {
+		why = "its PersistentVolume says Retain"
+	}
+	return fmt.Errorf("%w in %s, because %s: to remove it all the same set spec.removeData to true; "+
+		"to keep it, and let this object go, remove the finalizer %s", layout.ErrKept, directory, why, stowagev1alpha1.NodeVolumeFinalizer)
 }

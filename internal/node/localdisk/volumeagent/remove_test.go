@@ -17,7 +17,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/volumeagent"
 )
 
-// full is a disk on which nothing can be made any more.
+// full is a disk without any room.
 var full = mounttest.Refusal{First: unix.SYS_MKDIRAT, Last: unix.SYS_MKDIRAT, Errno: unix.ENOSPC}
 
 var _ = Describe("A volume that is deleted", func() {
@@ -37,13 +37,13 @@ var _ = Describe("A volume that is deleted", func() {
 		Expect(dir(neighbour)).To(BeADirectory())
 	})
 
-	It("keeps its data when somebody deletes the object by hand, and says what to do", func(ctx context.Context) {
+	It("keeps its data when a user deletes the object by hand, and reports what to do", func(ctx context.Context) {
 		volume := n.made(ctx)
 		Expect(os.WriteFile(filepath.Join(dir(volume), "hello"), nil, 0o600)).To(Succeed())
 		Expect(admin.Delete(ctx, volume)).To(Succeed())
 		n.reconcile(ctx, volume)
 		Expect(filepath.Join(dir(volume), "hello")).To(BeAnExistingFile())
-		_, message := said(ctx, volume, stowagev1alpha1.ReadyCondition)
+		_, message := conditionOf(ctx, volume, stowagev1alpha1.ReadyCondition)
 		Expect(message).To(And(ContainSubstring(dir(volume)), ContainSubstring("spec.removeData")))
 
 		reclaim(ctx, read(ctx, volume))
@@ -82,20 +82,20 @@ var _ = Describe("A volume that is deleted", func() {
 		Expect(entries(volume)).To(BeEmpty())
 	})
 
-	It("stays on the record while its disk isn't there, though nobody knows its NodeDisk any more", func(ctx context.Context) {
+	It("keeps its object while its disk isn't there, even without a NodeDisk", func(ctx context.Context) {
 		path := n.disk("fast", gibibyte)
 		volume := n.made(ctx)
 		away := filepath.Join(filepath.Dir(n.base), "away")
 		Expect(os.Mkdir(away, 0o700)).To(Succeed())
 		bindMount(path, away)
 		Expect(kernel.Unmount(path)).To(Succeed())
-		Expect(admin.Delete(ctx, n.looked(ctx))).To(Succeed())
+		Expect(admin.Delete(ctx, n.inspected(ctx))).To(Succeed())
 		n.ensureDisk(ctx, "fast", path)
 		reclaim(ctx, volume)
 
 		n.reconcile(ctx, volume)
 
-		_, message := said(ctx, volume, stowagev1alpha1.ReadyCondition)
+		_, message := conditionOf(ctx, volume, stowagev1alpha1.ReadyCondition)
 		Expect(message).To(And(ContainSubstring("isn't known to be that of its disk"), ContainSubstring("mount the disk")))
 		bindMount(away, path)
 		n.reconcile(ctx, volume)
@@ -120,7 +120,7 @@ var _ = Describe("A volume that is deleted", func() {
 	})
 
 	//proves:csi/local-removal
-	It("goes in slices, which others' turns lie between, over restarts, and says so once", func(ctx context.Context) {
+	It("is removed in slices, with others between them, over restarts, and reports that once", func(ctx context.Context) {
 		const files = 20
 		volume := n.made(ctx)
 		for i := range files {
@@ -130,8 +130,8 @@ var _ = Describe("A volume that is deleted", func() {
 		n.reconciler.Store.Slice = time.Nanosecond
 		n.reconcile(ctx, volume)
 		message := "not all of it could be removed so far: removing goes on"
-		verdict, told := said(ctx, volume, stowagev1alpha1.ReadyCondition)
-		Expect([]string{verdict, told}).To(Equal([]string{"False Pending", message}))
+		verdict, got := conditionOf(ctx, volume, stowagev1alpha1.ReadyCondition)
+		Expect([]string{verdict, got}).To(Equal([]string{"False Pending", message}))
 		written := read(ctx, volume).ResourceVersion
 
 		for range files - 1 {
@@ -146,7 +146,7 @@ var _ = Describe("A volume that is deleted", func() {
 		Expect(n.events.Events).NotTo(Receive(ContainSubstring("Pending")))
 	})
 
-	It("stays whole while it is mounted anywhere, and goes when it isn't any more", func(ctx context.Context) {
+	It("stays whole while it is mounted anywhere, and goes after that", func(ctx context.Context) {
 		needsMounts()
 		volume, target := n.made(ctx), filepath.Join(n.base, "target")
 		Expect(os.WriteFile(filepath.Join(dir(volume), "hello"), nil, 0o600)).To(Succeed())
@@ -190,7 +190,7 @@ var _ = Describe("A volume that is deleted", func() {
 		Expect(canary).To(BeAnExistingFile())
 	})
 
-	It("isn't called removed while its disk isn't there", func(ctx context.Context) {
+	It("keeps its object while its disk isn't mounted", func(ctx context.Context) {
 		volume := n.made(ctx)
 		away := filepath.Join(GinkgoT().TempDir(), "away")
 		Expect(os.Rename(filepath.Join(n.base, "fast"), away)).To(Succeed())
@@ -203,7 +203,7 @@ var _ = Describe("A volume that is deleted", func() {
 		Expect(dir(volume)).NotTo(BeADirectory())
 	})
 
-	It("isn't called removed while only an empty mount point is there", func(ctx context.Context) {
+	It("keeps its object while only an empty mount point is there", func(ctx context.Context) {
 		path := n.disk("fast", gibibyte)
 		away := filepath.Join(filepath.Dir(n.base), "away")
 		Expect(os.Mkdir(away, 0o700)).To(Succeed())

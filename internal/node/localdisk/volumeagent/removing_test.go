@@ -30,7 +30,7 @@ func retain(ctx context.Context, volume *stowagev1alpha1.NodeVolume) error {
 	return admin.Patch(ctx, volume, client.MergeFrom(before))
 }
 
-var _ = Describe("A volume whose removal was ordered", func() {
+var _ = Describe("A volume with an order to remove it", func() {
 	var n *node
 	var volume *stowagev1alpha1.NodeVolume
 	var content string
@@ -52,7 +52,7 @@ var _ = Describe("A volume whose removal was ordered", func() {
 
 	It("isn't touched before it is written that its removal begins", func(ctx context.Context) {
 		n.reconciler = volumeagent.NewReconciler(n.options(refusing(volume.Name)))
-		n.lookAtDisks(ctx)
+		n.reconcileDisks(ctx)
 		_, err := n.reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(volume)})
 
 		Expect(err).To(MatchError(ContainSubstring("the API server is away")))
@@ -60,7 +60,7 @@ var _ = Describe("A volume whose removal was ordered", func() {
 		Expect(read(ctx, volume).Status.Removing).To(BeFalse())
 	})
 
-	It("stays when the order is taken back before its agent begins, though a cache still shows it", func(ctx context.Context) {
+	It("stays when the order is withdrawn before its agent begins, though a cache still has it", func(ctx context.Context) {
 		before := read(ctx, volume)
 		Expect(retain(ctx, volume)).To(Succeed())
 
@@ -68,12 +68,12 @@ var _ = Describe("A volume whose removal was ordered", func() {
 		pass(ctx, admin)
 
 		Expect(content).To(BeAnExistingFile())
-		verdict, message := said(ctx, volume, stowagev1alpha1.ReadyCondition)
+		verdict, message := conditionOf(ctx, volume, stowagev1alpha1.ReadyCondition)
 		Expect(verdict).To(Equal("False Deleting"))
 		Expect(message).To(ContainSubstring("its PersistentVolume says Retain"))
 	})
 
-	It("goes on to be served when the order was taken back", func(ctx context.Context) {
+	It("is maintained again when the order was withdrawn", func(ctx context.Context) {
 		Expect(retain(ctx, volume)).To(Succeed())
 		grown := read(ctx, volume)
 		grown.Spec.Capacity = resource.MustParse("200Mi")
@@ -128,7 +128,7 @@ var _ = Describe("A volume whose removal was ordered", func() {
 		Expect(content).To(BeAnExistingFile())
 	})
 
-	It("is left alone when another object has its name, which a cache doesn't know", func(ctx context.Context) {
+	It("stays when another object has its name, and the cache is stale", func(ctx context.Context) {
 		before := read(ctx, volume)
 		before.Status.Removing = true
 		before.DeepCopyInto(volume)

@@ -37,15 +37,15 @@ func TestEachKindOfErrorHasItsReason(t *testing.T) {
 		os.ErrPermission:         stowagev1alpha1.ReasonUnavailable,
 	}
 	for err, want := range tests {
-		if got := reasonOf(fmt.Errorf("doing something: %w", err)); got != want {
+		if got := reasons.Of(fmt.Errorf("doing something: %w", err)); got != want {
 			t.Errorf("%v has reason %s, want %s", err, got, want)
 		}
 	}
 }
 
-func TestARemovalThatGaveItsPlaceToOthersGoesOnSoon(t *testing.T) {
+func TestARemovalThatReleasedItsSlotContinuesSoon(t *testing.T) {
 	err := fmt.Errorf("removing: %w", filetree.ErrUnfinished)
 	if wait := retryOf(err).RequeueAfter; wait != sliceRetry {
-		t.Errorf("it goes on after %s", wait)
+		t.Errorf("it continues after %s", wait)
 	}
 }

@@ -130,22 +130,22 @@ func (n *node) ensureDisk(ctx context.Context, backend, path string) {
 	})).To(Succeed())
 }
 
-// lookAtDisks passes once over all disks.
-func (n *node) lookAtDisks(ctx context.Context) {
+// reconcileDisks reconciles all disks once.
+func (n *node) reconcileDisks(ctx context.Context) {
 	GinkgoHelper()
 	for i := range n.nodeDisks(ctx) {
-		n.lookAt(ctx, &n.nodeDisks(ctx)[i])
+		n.reconcileDisk(ctx, &n.nodeDisks(ctx)[i])
 	}
 }
 
-// lookAt passes once over a disk.
-func (n *node) lookAt(ctx context.Context, disk *stowagev1alpha1.NodeDisk) {
+// reconcileDisk reconciles a disk once.
+func (n *node) reconcileDisk(ctx context.Context, disk *stowagev1alpha1.NodeDisk) {
 	GinkgoHelper()
 	_, err := n.disks.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(disk)})
 	Expect(err).NotTo(HaveOccurred())
 }
 
-func asking(size string) func(*stowagev1alpha1.NodeVolume) {
+func sized(size string) func(*stowagev1alpha1.NodeVolume) {
 	return func(volume *stowagev1alpha1.NodeVolume) { volume.Spec.Capacity = resource.MustParse(size) }
 }
 
@@ -153,7 +153,7 @@ func at(path string) func(*stowagev1alpha1.NodeVolume) {
 	return func(volume *stowagev1alpha1.NodeVolume) { volume.Spec.Path = stowagev1alpha1.AbsolutePath(path) }
 }
 
-// made creates a NodeVolume and has it made.
+// made creates a NodeVolume, and its volume.
 func (n *node) made(ctx context.Context, options ...func(*stowagev1alpha1.NodeVolume)) *stowagev1alpha1.NodeVolume {
 	GinkgoHelper()
 	volume := n.volume(ctx, options...)
@@ -162,10 +162,10 @@ func (n *node) made(ctx context.Context, options ...func(*stowagev1alpha1.NodeVo
 	return volume
 }
 
-// reconcile passes once over the disks, and then over a volume.
+// reconcile reconciles the disks, and then a volume.
 func (n *node) reconcile(ctx context.Context, volume *stowagev1alpha1.NodeVolume) ctrl.Result {
 	GinkgoHelper()
-	n.lookAtDisks(ctx)
+	n.reconcileDisks(ctx)
 	result, err := n.reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(volume)})
 	Expect(err).NotTo(HaveOccurred())
 	return result
@@ -188,8 +188,8 @@ func read(ctx context.Context, volume *stowagev1alpha1.NodeVolume) *stowagev1alp
 	return again
 }
 
-// said is what a condition says: "<status> <reason>" and its message.
-func said(ctx context.Context, volume *stowagev1alpha1.NodeVolume, kind string) (verdict, message string) {
+// conditionOf returns a condition: "<status> <reason>" and its message.
+func conditionOf(ctx context.Context, volume *stowagev1alpha1.NodeVolume, kind string) (verdict, message string) {
 	GinkgoHelper()
 	again := read(ctx, volume)
 	Expect(again).NotTo(BeNil())
@@ -203,17 +203,17 @@ func said(ctx context.Context, volume *stowagev1alpha1.NodeVolume, kind string) 
 
 func ready(ctx context.Context, volume *stowagev1alpha1.NodeVolume) string {
 	GinkgoHelper()
-	verdict, _ := said(ctx, volume, stowagev1alpha1.ReadyCondition)
+	verdict, _ := conditionOf(ctx, volume, stowagev1alpha1.ReadyCondition)
 	return verdict
 }
 
 func provisioned(ctx context.Context, volume *stowagev1alpha1.NodeVolume) string {
 	GinkgoHelper()
-	verdict, _ := said(ctx, volume, stowagev1alpha1.ProvisionedCondition)
+	verdict, _ := conditionOf(ctx, volume, stowagev1alpha1.ProvisionedCondition)
 	return verdict
 }
 
-// needsMounts skips a spec that can't really mount.
+// needsMounts skips a spec if this process can't mount.
 func needsMounts() {
 	if !mounttest.MayMount() {
 		Skip("NOT RUN: needs root, and a mount namespace of its own, to mount")
@@ -230,7 +230,7 @@ func (n *node) disk(name string, bytes int64) string {
 	return path
 }
 
-// reclaim does what the manager does to a volume whose claim is gone.
+// reclaim does what the manager does after the claim of a volume is gone.
 func reclaim(ctx context.Context, volume *stowagev1alpha1.NodeVolume) {
 	GinkgoHelper()
 	before := volume.DeepCopy()

@@ -28,7 +28,7 @@ func lose(ctx context.Context, volume *stowagev1alpha1.NodeVolume) {
 	Expect(read(ctx, volume)).To(BeNil())
 }
 
-// entry is what a NodeDisk says of a volume that it finds.
+// entry is what a NodeDisk lists of a volume.
 func entry(volume *stowagev1alpha1.NodeVolume, layout stowagev1alpha1.LocalLayout) stowagev1alpha1.UnrecordedVolume {
 	claim := volume.Spec.ClaimRef
 	return stowagev1alpha1.UnrecordedVolume{
@@ -36,7 +36,7 @@ func entry(volume *stowagev1alpha1.NodeVolume, layout stowagev1alpha1.LocalLayou
 	}
 }
 
-var _ = Describe("A volume whose NodeVolume is gone", func() {
+var _ = Describe("A volume without its NodeVolume", func() {
 	var n *node
 	BeforeEach(func() {
 		n = newNode()
@@ -45,15 +45,15 @@ var _ = Describe("A volume whose NodeVolume is gone", func() {
 
 	It("is found on the disk, with its owner", func(ctx context.Context) {
 		lost, kept := n.made(ctx), n.made(ctx)
-		Expect(n.looked(ctx).Status.Unrecorded).To(Equal(&stowagev1alpha1.UnrecordedVolumes{}))
+		Expect(n.inspected(ctx).Status.Unrecorded).To(Equal(&stowagev1alpha1.UnrecordedVolumes{}))
 		lose(ctx, lost)
 
-		disk := n.looked(ctx)
+		disk := n.inspected(ctx)
 
 		Expect(disk.Status.Unrecorded).To(Equal(&stowagev1alpha1.UnrecordedVolumes{
 			Count: 1, Volumes: []stowagev1alpha1.UnrecordedVolume{entry(lost, stowagev1alpha1.LayoutDirectory)},
 		}))
-		Expect(n.looked(ctx).ResourceVersion).To(Equal(disk.ResourceVersion))
+		Expect(n.inspected(ctx).ResourceVersion).To(Equal(disk.ResourceVersion))
 		Expect(dir(lost)).To(BeADirectory())
 		Expect(dir(kept)).To(BeADirectory())
 	})
@@ -63,10 +63,10 @@ var _ = Describe("A volume whose NodeVolume is gone", func() {
 		lose(ctx, volume)
 		for _, record := range []string{"", "{", `{"id":"pvc-other","claim":{"uid":"other"},"layout":"Image"}`, string(make([]byte, 1024)), string(make([]byte, 4000))} {
 			Expect(unix.Setxattr(dir(volume), recordName, []byte(record), 0)).To(Succeed())
-			Expect(n.looked(ctx).Status.Unrecorded.Volumes).To(ConsistOf(stowagev1alpha1.UnrecordedVolume{ID: volume.Name}))
+			Expect(n.inspected(ctx).Status.Unrecorded.Volumes).To(ConsistOf(stowagev1alpha1.UnrecordedVolume{ID: volume.Name}))
 		}
 		Expect(unix.Removexattr(dir(volume), recordName)).To(Succeed())
-		Expect(n.looked(ctx).Status.Unrecorded.Volumes).To(ConsistOf(stowagev1alpha1.UnrecordedVolume{ID: volume.Name}))
+		Expect(n.inspected(ctx).Status.Unrecorded.Volumes).To(ConsistOf(stowagev1alpha1.UnrecordedVolume{ID: volume.Name}))
 	})
 
 	It("gets a record, if an older version made it", func(ctx context.Context) {
@@ -74,7 +74,7 @@ var _ = Describe("A volume whose NodeVolume is gone", func() {
 		Expect(unix.Removexattr(dir(volume), recordName)).To(Succeed())
 		n.reconcile(ctx, volume)
 		lose(ctx, volume)
-		Expect(n.looked(ctx).Status.Unrecorded.Volumes).To(ConsistOf(entry(volume, stowagev1alpha1.LayoutDirectory)))
+		Expect(n.inspected(ctx).Status.Unrecorded.Volumes).To(ConsistOf(entry(volume, stowagev1alpha1.LayoutDirectory)))
 	})
 
 	It("is counted with all others, and named with the first of them", func(ctx context.Context) {
@@ -89,7 +89,7 @@ var _ = Describe("A volume whose NodeVolume is gone", func() {
 		Expect(os.WriteFile(filepath.Join(folder, "pvc-file"), nil, 0o600)).To(Succeed())
 		Expect(os.Symlink("/", filepath.Join(folder, "pvc-0-link"))).To(Succeed())
 
-		found := n.looked(ctx).Status.Unrecorded
+		found := n.inspected(ctx).Status.Unrecorded
 
 		Expect(found.Count).To(BeNumerically("~", 10*stowagev1alpha1.MaxUnrecorded, 1))
 		Expect(found.Volumes).To(HaveLen(stowagev1alpha1.MaxUnrecorded))
@@ -99,20 +99,20 @@ var _ = Describe("A volume whose NodeVolume is gone", func() {
 	It("is known while its disk is away, and not found on the disk that takes its place", func(ctx context.Context) {
 		volume := n.made(ctx)
 		lose(ctx, volume)
-		old := n.looked(ctx)
+		old := n.inspected(ctx)
 		Expect(kernel.Unmount(string(old.Spec.Path))).To(Succeed())
 		n.disk("fast", gibibyte)
 
-		Expect(n.looked(ctx).Status.Unrecorded.Count).To(BeEquivalentTo(1))
-		replace(ctx, n.looked(ctx), old.Status.Identity.ID)
-		Expect(n.looked(ctx).Status.Unrecorded.Count).To(BeZero())
+		Expect(n.inspected(ctx).Status.Unrecorded.Count).To(BeEquivalentTo(1))
+		replace(ctx, n.inspected(ctx), old.Status.Identity.ID)
+		Expect(n.inspected(ctx).Status.Unrecorded.Count).To(BeZero())
 	})
 
-	It("isn't looked for before a disk is accepted", func(ctx context.Context) {
+	It("isn't listed before a disk is accepted", func(ctx context.Context) {
 		Expect(os.Mkdir(filepath.Join(n.base, "fast", "pvc-1"), 0o700)).To(Succeed())
 		Expect(os.WriteFile(filepath.Join(n.base, "fast", markerFile), []byte(`{"id":"1","backend":"other"}`), 0o600)).To(Succeed())
 		n.ensureDisk(ctx, "fast", filepath.Join(n.base, "fast"))
-		Expect(n.looked(ctx).Status.Unrecorded).To(BeNil())
+		Expect(n.inspected(ctx).Status.Unrecorded).To(BeNil())
 	})
 
 	It("isn't found while it is removed, though the folder was read before", func(ctx context.Context) {
@@ -120,7 +120,7 @@ var _ = Describe("A volume whose NodeVolume is gone", func() {
 		reclaim(ctx, volume)
 		removing := &removedMeanwhile{Client: admin, after: 1, remove: func() { n.pass(ctx, volume) }}
 		n.disks = diskagent.NewReconciler(n.options(removing))
-		Expect(n.looked(ctx).Status.Unrecorded.Count).To(BeZero())
+		Expect(n.inspected(ctx).Status.Unrecorded.Count).To(BeZero())
 		Expect(read(ctx, volume)).To(BeNil())
 	})
 
@@ -135,15 +135,15 @@ var _ = Describe("A volume whose NodeVolume is gone", func() {
 		Expect(ready(ctx, again)).To(Equal("True Ready"))
 		Expect(read(ctx, again).Status.Path).To(Equal(dir(volume)))
 		Expect(filepath.Join(dir(volume), "hello")).To(BeAnExistingFile())
-		Expect(n.looked(ctx).Status.Unrecorded.Count).To(BeZero())
+		Expect(n.inspected(ctx).Status.Unrecorded.Count).To(BeZero())
 	})
 
 	It("has its image again, with what was written to it", func(ctx context.Context) {
-		volume := n.made(ctx, image("ext4"), asking("16Mi"))
+		volume := n.made(ctx, image("ext4"), sized("16Mi"))
 		before, err := os.ReadFile(imagePath(volume))
 		Expect(err).NotTo(HaveOccurred())
 		lose(ctx, volume)
-		Expect(n.looked(ctx).Status.Unrecorded.Volumes).To(ConsistOf(entry(volume, stowagev1alpha1.LayoutImage)))
+		Expect(n.inspected(ctx).Status.Unrecorded.Volumes).To(ConsistOf(entry(volume, stowagev1alpha1.LayoutImage)))
 
 		again := n.again(ctx, volume)
 		n.reconcile(ctx, again)
@@ -167,7 +167,7 @@ var _ = Describe("A volume whose NodeVolume is gone", func() {
 		Expect(read(ctx, again)).To(BeNil())
 	})
 
-	It("isn't given to a NodeVolume of another layout", func(ctx context.Context) {
+	It("isn't adopted by a NodeVolume of another layout", func(ctx context.Context) {
 		volume := n.made(ctx)
 		Expect(os.WriteFile(filepath.Join(dir(volume), stowagev1alpha1.ImageFile), make([]byte, 4096), 0o600)).To(Succeed())
 		lose(ctx, volume)
@@ -176,7 +176,7 @@ var _ = Describe("A volume whose NodeVolume is gone", func() {
 		again := n.again(ctx, volume)
 		n.reconcile(ctx, again)
 
-		verdict, message := said(ctx, again, stowagev1alpha1.ProvisionedCondition)
+		verdict, message := conditionOf(ctx, again, stowagev1alpha1.ProvisionedCondition)
 		Expect(verdict).To(Equal("False Invalid"))
 		Expect(message).To(ContainSubstring("layout Directory"))
 	})
@@ -184,7 +184,7 @@ var _ = Describe("A volume whose NodeVolume is gone", func() {
 	It("stays where it is while its disk isn't accepted", func(ctx context.Context) {
 		volume := n.made(ctx)
 		lose(ctx, volume)
-		Expect(admin.Delete(ctx, n.looked(ctx))).To(Succeed())
+		Expect(admin.Delete(ctx, n.inspected(ctx))).To(Succeed())
 		Expect(os.WriteFile(filepath.Join(n.base, "fast", markerFile), []byte(`{"id":"1","backend":"other"}`), 0o600)).To(Succeed())
 		n.ensureDisk(ctx, "fast", filepath.Join(n.base, "fast"))
 
@@ -213,7 +213,7 @@ func (c *removedMeanwhile) List(ctx context.Context, list client.ObjectList, opt
 	return c.Client.List(ctx, list, options...)
 }
 
-// pass goes once over a volume, without a look at its disk.
+// pass reconciles a volume once, and not its disk.
 func (n *node) pass(ctx context.Context, volume *stowagev1alpha1.NodeVolume) {
 	GinkgoHelper()
 	_, err := n.reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(volume)})

@@ -13,24 +13,31 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/spec"
 )
 
-// Fields by which the API server selects volumes: of a node, and those that begin as
-// copies of another.
+// Fields that the API server selects NodeVolumes by.
 const (
 	nodeField   = "spec.nodeName"
 	sourceField = "spec.source"
 )
 
-// sourceOf is the volume that another is to be made as a copy of; nil where that is to
-// be empty, or is made already.
-func (r *Reconciler) sourceOf(ctx context.Context, volume *stowagev1alpha1.NodeVolume) (*layout.Volume, error) {
+// copySources finds the volumes that others begin as copies of.
+type copySources struct {
+	node string
+	base layout.Base
+	// live reads from the API server: a cache may not have the copy, or its source, yet.
+	live client.Reader
+}
+
+// sourceOf returns the volume that another is to be made as a copy of; nil where that begins
+// empty, or exists already.
+func (c copySources) sourceOf(ctx context.Context, volume *stowagev1alpha1.NodeVolume) (*layout.Volume, error) {
 	if volume.Spec.Source == "" {
 		return nil, nil
 	}
-	if made, err := r.Store.Base.Exists(spec.VolumeOf(volume)); made || err != nil {
+	if made, err := c.base.Exists(spec.VolumeOf(volume)); made || err != nil {
 		return nil, err
 	}
 	source := &stowagev1alpha1.NodeVolume{}
-	err := r.Live.Get(ctx, client.ObjectKey{Name: volume.Spec.Source}, source)
+	err := c.live.Get(ctx, client.ObjectKey{Name: volume.Spec.Source}, source)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("%w: NodeVolume %s, which it was to be a copy of, is gone: create the claim anew, without dataSource",
@@ -45,13 +52,32 @@ func (r *Reconciler) sourceOf(ctx context.Context, volume *stowagev1alpha1.NodeV
 		return nil, fmt.Errorf("%w: NodeVolume %s, which is to be copied, isn't made yet", layout.ErrQueued, source.Name)
 	}
 	of := spec.VolumeOf(source)
-	// What is being removed isn't lost when it is missing: it doesn't come back.
+	// A source that is being removed doesn't come back: it isn't reported as lost.
 	of.Provisioned = of.Provisioned && source.DeletionTimestamp.IsZero()
 	return &of, nil
 }
 
-// checkSource says whether one volume may begin as a copy of another. Whose it is was
-// checked by the manager, which knows claims; that it stays in its namespace, here too.
+// awaitCopies is ErrInUse while another volume has yet to be made as a copy of this one.
+func (c copySources) awaitCopies(ctx context.Context, volume *stowagev1alpha1.NodeVolume) error {
+	if !spec.IsProvisioned(volume) {
+		return nil
+	}
+	list := &stowagev1alpha1.NodeVolumeList{}
+	if err := c.live.List(ctx, list, client.MatchingFields{nodeField: c.node, sourceField: volume.Name}); err != nil {
+		return fmt.Errorf("looking for copies of volume %s: %w", volume.Name, err)
+	}
+	for i := range list.Items {
+		copied := &list.Items[i]
+		if copied.Spec.Source == volume.Name && copied.DeletionTimestamp.IsZero() && !spec.IsProvisioned(copied) && !isRefused(copied) {
+			return fmt.Errorf("%w: it is to be copied to NodeVolume %s, of claim %s/%s, first", layout.ErrInUse,
+				copied.Name, copied.Spec.ClaimRef.Namespace, copied.Spec.ClaimRef.Name)
+		}
+	}
+	return nil
+}
+
+// checkSource returns ErrInvalid where one volume can't begin as a copy of another. The manager,
+// which knows the claims, checked it before; the namespace is checked here, too.
 func checkSource(volume, source *stowagev1alpha1.NodeVolume) error {
 	var reason string
 	switch {
@@ -71,37 +97,8 @@ func checkSource(volume, source *stowagev1alpha1.NodeVolume) error {
 	return fmt.Errorf("%w: NodeVolume %s, which it is to be a copy of, %s", layout.ErrInvalid, source.Name, reason)
 }
 
-// awaitCopies is ErrInUse while a volume that is to go has yet to be copied. It reads
-// live: a cache may not know of the copy yet.
-func (r *Reconciler) awaitCopies(ctx context.Context, volume *stowagev1alpha1.NodeVolume) error {
-	if !spec.IsProvisioned(volume) {
-		return nil
-	}
-	list := &stowagev1alpha1.NodeVolumeList{}
-	if err := r.Live.List(ctx, list, client.MatchingFields{nodeField: r.NodeName, sourceField: volume.Name}); err != nil {
-		return fmt.Errorf("looking for copies of volume %s: %w", volume.Name, err)
-	}
-	for i := range list.Items {
-		copied := &list.Items[i]
-		if copied.Spec.Source == volume.Name && copied.DeletionTimestamp.IsZero() && !spec.IsProvisioned(copied) && !isRefused(copied) {
-			return fmt.Errorf("%w: it is to be copied to NodeVolume %s, of claim %s/%s, first", layout.ErrInUse,
-				copied.Name, copied.Spec.ClaimRef.Namespace, copied.Spec.ClaimRef.Name)
-		}
-	}
-	return nil
-}
-
-// isRefused says whether a volume isn't made as it is asked for.
+// isRefused reports whether a volume is never made, unless its spec is changed.
 func isRefused(volume *stowagev1alpha1.NodeVolume) bool {
 	provisioned := meta.FindStatusCondition(volume.Status.Conditions, stowagev1alpha1.ProvisionedCondition)
 	return provisioned != nil && (provisioned.Reason == stowagev1alpha1.ReasonInvalid || provisioned.Reason == stowagev1alpha1.ReasonNotSupported)
-}
-
-// adopt has a found volume adopted, on the disk that was accepted.
-func (r *Reconciler) adopt(ctx context.Context, volume *stowagev1alpha1.NodeVolume) error {
-	there, err := r.finder.onAcceptedDisk(ctx, volume)
-	if err != nil {
-		return err
-	}
-	return r.Store.AdoptFound(ctx, there, spec.Others(ctx, r.Client, r.NodeName, volume.Name))
 }

@@ -18,21 +18,21 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/volumeagent"
 )
 
-var _ = Describe("A look at a volume", func() {
+var _ = Describe("An inspection of a volume", func() {
 	var (
-		n       *node
-		clock   *testclock.FakePassiveClock
-		numbers *prometheus.Registry
-		writes  int
+		n        *node
+		clock    *testclock.FakePassiveClock
+		registry *prometheus.Registry
+		writes   int
 	)
 
 	BeforeEach(func() {
 		n = newNode()
-		clock, numbers, writes = testclock.NewFakePassiveClock(time.Now()), prometheus.NewRegistry(), 0
+		clock, registry, writes = testclock.NewFakePassiveClock(time.Now()), prometheus.NewRegistry(), 0
 		options := n.options(counting(&writes))
 		options.Clock = clock
 		n.reconciler = volumeagent.NewReconciler(options)
-		Expect(n.reconciler.Register(numbers)).To(Succeed())
+		Expect(n.reconciler.Register(registry)).To(Succeed())
 	})
 
 	// later passes over a volume when some time has passed.
@@ -43,7 +43,7 @@ var _ = Describe("A look at a volume", func() {
 		return read(ctx, volume)
 	}
 
-	It("knows that a new directory is empty, and writes that with all else", func(ctx context.Context) {
+	It("finds a new directory empty, and writes that with all else", func(ctx context.Context) {
 		volume := n.made(ctx)
 		Expect(writes).To(Equal(1))
 		Expect(healthy(ctx, volume)).To(Equal("True Ready"))
@@ -69,9 +69,9 @@ var _ = Describe("A look at a volume", func() {
 		Expect(*counted.Status.UsedInodes).To(BeEquivalentTo(2))
 	})
 
-	It("asks the file system in an image, where it is mounted", func(ctx context.Context) {
+	It("measures the file system in an image, where it is mounted", func(ctx context.Context) {
 		needsPrograms("mkfs.ext4")
-		volume := n.made(ctx, image("ext4"), asking("64Mi"))
+		volume := n.made(ctx, image("ext4"), sized("64Mi"))
 		Expect(read(ctx, volume).Status.Enforced).To(BeTrue())
 		Expect(read(ctx, volume).Status.Used).To(BeNil())
 		Expect(fill(filepath.Join(mountImage(ctx, volume), "file"), 20*mebibyte)).To(Succeed())
@@ -80,9 +80,9 @@ var _ = Describe("A look at a volume", func() {
 		Expect(seen.Status.UsedInodes).NotTo(BeNil())
 	})
 
-	It("tells the claim once that a volume is nearly full, and once that it isn't any more", func(ctx context.Context) {
+	It("records one event on the claim when a volume is nearly full, and one when it no longer is", func(ctx context.Context) {
 		needsPrograms("mkfs.ext4")
-		volume := n.made(ctx, image("ext4"), asking("64Mi"))
+		volume := n.made(ctx, image("ext4"), sized("64Mi"))
 		mounted := mountImage(ctx, volume)
 		Expect(fill(filepath.Join(mounted, "file"), 64*mebibyte)).NotTo(Succeed())
 		for range 3 {
@@ -90,19 +90,19 @@ var _ = Describe("A look at a volume", func() {
 		}
 		Expect(healthy(ctx, volume)).To(Equal("False VolumeNearlyFull"))
 		Expect(ready(ctx, volume)).To(Equal("True Ready"))
-		Expect(n.told()).To(ConsistOf(HavePrefix("Warning VolumeConditionAbnormal")))
+		Expect(n.recorded()).To(ConsistOf(HavePrefix("Warning VolumeConditionAbnormal")))
 		Expect(os.Remove(filepath.Join(mounted, "file"))).To(Succeed())
 		later(ctx, volume, time.Minute)
-		Expect(n.told()).To(ConsistOf(HavePrefix("Normal VolumeConditionNormal")))
+		Expect(n.recorded()).To(ConsistOf(HavePrefix("Normal VolumeConditionNormal")))
 	})
 
-	It("tells that the kernel found errors in the file system in an image", func(ctx context.Context) {
+	It("reports that the kernel found errors in the file system in an image", func(ctx context.Context) {
 		needsPrograms("mkfs.ext4")
-		volume := n.made(ctx, image("ext4"), asking("64Mi"))
+		volume := n.made(ctx, image("ext4"), sized("64Mi"))
 		mounted := mountImage(ctx, volume)
 		trigger := "/sys/fs/ext4/" + filepath.Base(sourceOf(mounted)) + "/trigger_fs_error"
 		if err := os.WriteFile(trigger, []byte("an error made by a test"), 0o200); err != nil {
-			Skip("NOT RUN: the kernel lets nobody make an error: " + err.Error())
+			Skip("NOT RUN: the kernel can't be made to report an error: " + err.Error())
 		}
 		Eventually(func() string {
 			later(ctx, volume, time.Minute)
@@ -110,9 +110,9 @@ var _ = Describe("A look at a volume", func() {
 		}).Should(Equal("False IOError"))
 	})
 
-	It("tells a missing image from a volume that is lost", func(ctx context.Context) {
+	It("distinguishes a missing image from a lost volume", func(ctx context.Context) {
 		needsPrograms("mkfs.ext4")
-		whole, empty := n.made(ctx), n.made(ctx, image("ext4"), asking("16Mi"))
+		whole, empty := n.made(ctx), n.made(ctx, image("ext4"), sized("16Mi"))
 		Expect(os.Remove(dir(whole))).To(Succeed())
 		Expect(os.Remove(imagePath(empty))).To(Succeed())
 		later(ctx, whole, time.Minute)
@@ -122,21 +122,21 @@ var _ = Describe("A look at a volume", func() {
 		Expect(ready(ctx, empty)).To(Equal("False Lost"))
 	})
 
-	It("tells that a disk is nearly full of those that get their room from it", func(ctx context.Context) {
+	It("reports a nearly full disk for volumes that get their room from it", func(ctx context.Context) {
 		disk := n.disk("fast", 64*mebibyte)
-		volume := n.made(ctx, asking("1Mi"))
+		volume := n.made(ctx, sized("1Mi"))
 		Expect(fill(filepath.Join(disk, "others"), 62*mebibyte)).To(Succeed())
 		later(ctx, volume, time.Minute)
 		Expect(healthy(ctx, volume)).To(Equal("False DiskNearlyFull"))
 	})
 
-	It("shows the numbers of each volume until it is gone", func(ctx context.Context) {
-		volume := n.made(ctx, asking("1Mi"))
-		Expect(shown(numbers)).To(HaveKeyWithValue("stowage_local_volume_capacity_bytes", []string{volume.Name}))
+	It("exports the metrics of each volume until it is gone", func(ctx context.Context) {
+		volume := n.made(ctx, sized("1Mi"))
+		Expect(metricsOf(registry)).To(HaveKeyWithValue("stowage_local_volume_capacity_bytes", []string{volume.Name}))
 		reclaim(ctx, volume)
 		n.reconcile(ctx, volume)
 		n.reconcile(ctx, volume)
-		Expect(shown(numbers)).To(BeEmpty())
+		Expect(metricsOf(registry)).To(BeEmpty())
 	})
 })
 
@@ -155,17 +155,17 @@ func counting(writes *int) client.Client {
 
 func healthy(ctx context.Context, volume *stowagev1alpha1.NodeVolume) string {
 	GinkgoHelper()
-	verdict, _ := said(ctx, volume, stowagev1alpha1.HealthyCondition)
+	verdict, _ := conditionOf(ctx, volume, stowagev1alpha1.HealthyCondition)
 	return verdict
 }
 
-// told is the events of the node since the last time.
-func (n *node) told() []string {
-	var told []string
+// recorded returns the events of the node since the last call.
+func (n *node) recorded() []string {
+	var found []string
 	for len(n.events.Events) > 0 {
-		told = append(told, <-n.events.Events)
+		found = append(found, <-n.events.Events)
 	}
-	return told
+	return found
 }
 
 // sourceOf is the device that is mounted at a path.
@@ -178,10 +178,10 @@ func sourceOf(path string) string {
 	return point.Source
 }
 
-// shown is which metrics there are, and of which volumes.
-func shown(numbers *prometheus.Registry) map[string][]string {
+// metricsOf returns the volumes of each metric.
+func metricsOf(registry *prometheus.Registry) map[string][]string {
 	GinkgoHelper()
-	families, err := numbers.Gather()
+	families, err := registry.Gather()
 	Expect(err).NotTo(HaveOccurred())
 	volumes := map[string][]string{}
 	for _, family := range families {
