@@ -16,6 +16,7 @@ import (
 	frontdoor "github.com/stowage-dev/stowage/internal/csi"
 	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
 	"github.com/stowage-dev/stowage/internal/nodemanager/localvolume"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/inlinenfs"
@@ -29,7 +30,7 @@ const stagedDir = "staged"
 
 // served is one driver that a kubelet is offered, and what it is told of the node.
 type served struct {
-	driver frontdoor.Driver
+	driver drivers.Driver
 	inform frontdoor.Informer
 }
 
@@ -39,14 +40,14 @@ func serveKubelet(mgr ctrl.Manager, options *options, onDisks *localvolume.Recon
 	if err != nil {
 		return err
 	}
-	drivers, err := servedDrivers(options, onDisks, mgr.GetAPIReader())
+	offered, err := servedDrivers(options, onDisks, mgr.GetAPIReader())
 	if err != nil {
 		return fmt.Errorf("setting up drivers for the kubelet: %w", err)
 	}
 	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
-	for _, one := range drivers {
+	for _, one := range offered {
 		server := frontdoor.NewServer(one.driver, one.inform, frontdoor.ServerOptions{
 			KubeletDir: options.kubeletDir, CheckDir: checkMountsSeen, Version: program.Version(), Calls: calls, Log: ctrl.Log.WithName("csi"),
 		})
@@ -111,7 +112,7 @@ func servedDrivers(options *options, onDisks *localvolume.Reconciler, live clien
 }
 
 // stagedShares serves volumes of the nfs driver, and those that pods name themselves.
-func stagedShares(options *options, records string, live client.Reader) (frontdoor.Inliner, error) {
+func stagedShares(options *options, records string, live client.Reader) (drivers.Inliner, error) {
 	servers := mount.NewApart()
 	claimed, err := nfs.NewStaging(servers, records)
 	if err != nil {
