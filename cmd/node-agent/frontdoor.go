@@ -25,8 +25,10 @@ import (
 )
 
 // stagedDir is the folder of the agent's root directory in which it records, for each
-// driver, what it staged for the kubelet.
+// driver, what it staged.
 const stagedDir = "staged"
+
+func (o *options) records(driver string) string { return filepath.Join(o.rootDir, stagedDir, driver) }
 
 // served is one driver that a kubelet is offered, and what it is told of the node.
 type served struct {
@@ -88,18 +90,16 @@ func checkMountsSeen(dir string) error {
 
 // servedDrivers is the list of drivers that kubelets are offered.
 func servedDrivers(options *options, onDisks *localvolume.Reconciler, live client.Reader) ([]served, error) {
-	records := func(driver string) string { return filepath.Join(options.rootDir, stagedDir, driver) }
-	shares, err := stagedShares(options, records(stowagev1alpha1.NFSDriver), live)
+	shares, err := stagedShares(options, options.records(stowagev1alpha1.NFSDriver), live)
 	if err != nil {
 		return nil, err
 	}
-	systems := onDisks.Store.FileSystems
-	local, err := csi.NewLocalStaging(mount.Kernel{}, systems, localDriver(onDisks), records(stowagev1alpha1.LocalDriver))
+	local, err := newLocalDriver(options, onDisks)
 	if err != nil {
 		return nil, err
 	}
 	disks, err := csi.NewDiskStaging(stowagev1alpha1.GCEDriver, csi.DiskOptions{
-		Mounter: mount.Kernel{}, Systems: systems, Finder: device.NewDiskFolder(options.deviceDir), Folder: records(stowagev1alpha1.GCEDriver),
+		Mounter: mount.Kernel{}, Systems: onDisks.Store.FileSystems, Finder: device.NewDiskFolder(options.deviceDir), Folder: options.records(stowagev1alpha1.GCEDriver),
 	})
 	if err != nil {
 		return nil, err
@@ -143,9 +143,10 @@ func backendsIn(live client.Reader) inlinenfs.Backends {
 	}
 }
 
-// localDriver is where the local driver's volumes are.
-func localDriver(onDisks *localvolume.Reconciler) csi.LocalDriver {
-	return csi.LocalDriver{Base: onDisks.Store.Base, IsCopied: onDisks.Store.IsCopied, CheckDisk: onDisks.CheckDisk}
+// newLocalDriver is the local driver, with a kubelet and without.
+func newLocalDriver(options *options, onDisks *localvolume.Reconciler) (*csi.LocalStaging, error) {
+	local := csi.LocalDriver{Base: onDisks.Store.Base, IsCopied: onDisks.Store.IsCopied, CheckDisk: onDisks.CheckDisk}
+	return csi.NewLocalStaging(mount.Kernel{}, onDisks.Store.FileSystems, local, options.records(stowagev1alpha1.LocalDriver))
 }
 
 // anywhere is what the kubelet is told for a driver whose volumes are as near to each

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/device"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
@@ -102,7 +101,7 @@ func resolverOfDisks(t *testing.T, forbidden bool, objects ...client.Object) res
 	if err := errors.Join(err, clientgoscheme.AddToScheme(scheme), stowagev1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	images, err := csi.NewImages(&mounttest.Fake{}, device.FileSystems{}, t.TempDir())
+	caller, err := csi.NewCaller(csi.CallerOptions{Mounter: &mounttest.Fake{}, Root: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,5 +113,5 @@ func resolverOfDisks(t *testing.T, forbidden bool, objects ...client.Object) res
 			return to.List(ctx, list, options...)
 		},
 	}).Build()
-	return resolver{node: "n1", cached: live, live: live, types: volumes.Registry{csi.New(images, nil).WithDisks(disks)}}
+	return resolver{node: "n1", cached: live, live: live, types: volumes.Registry{csi.New(caller).WithDisks(disks)}}
 }
