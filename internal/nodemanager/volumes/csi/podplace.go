@@ -31,7 +31,7 @@ type volumeData struct {
 	Lifecycle string `json:"volumeLifecycleMode,omitempty"`
 }
 
-// is says whether two are of one volume: who wrote one down may not have known its object.
+// is reports whether two are of one volume. One that was found out may lack its object's name.
 func (d volumeData) is(other volumeData) bool {
 	return d.Driver == other.Driver && d.Handle == other.Handle
 }
