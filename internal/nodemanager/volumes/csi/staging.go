@@ -71,12 +71,12 @@ func usedBeside(table mount.Table, staged mount.Point) []mount.Point {
 	return slices.DeleteFunc(table.Shows(staged.Device, staged.Root), func(point mount.Point) bool { return point.Path == staged.Path })
 }
 
-// usedByOthers is where else it is mounted but for the pod that sees it at target: of a volume
-// that was unmounted by hand, parts that a container asked for may be mounted still.
+// usedByOthers is where else it is mounted but for parts that containers of the pod asked for
+// which sees it at target: of a volume that was unmounted by hand, they may be mounted still.
 func usedByOthers(table mount.Table, staged mount.Point, target string) []mount.Point {
 	pod := podOf(target)
 	return slices.DeleteFunc(usedBeside(table, staged), func(point mount.Point) bool {
-		return pod != "" && strings.HasPrefix(point.Path, pod+"/")
+		return pod != "" && strings.HasPrefix(point.Path, filepath.Join(pod, "volume-subpaths")+"/")
 	})
 }
 

@@ -425,8 +425,13 @@ func TestAVolumeForOnePodIsMountedAgainBesideThatPodsOwnParts(t *testing.T) {
 	if err := n.local.Publish(t.Context(), spec, n.staging(), in("second", "volumes")); !errors.Is(err, volumes.ErrInUse) {
 		t.Errorf("the second pod got %v", err)
 	}
-	if err := n.local.Publish(t.Context(), spec, n.staging(), in("first", "volumes")); err != nil {
+	seen := in("first", "volumes")
+	if err := n.local.Publish(t.Context(), spec, n.staging(), seen); err != nil {
 		t.Errorf("the first pod got %v", err)
+	}
+	twice := filepath.Join(filepath.Dir(seen), "again")
+	if err := n.local.Publish(t.Context(), spec, n.staging(), twice); !errors.Is(err, volumes.ErrInUse) {
+		t.Errorf("at another path of the same pod, it got %v", err)
 	}
 	if err := mount.UnmountBelow(n.mounter, filepath.Join(n.dir, "pods")); err != nil {
 		t.Fatal(err)
