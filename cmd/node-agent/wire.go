@@ -26,6 +26,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/volumeagent"
 	"github.com/stowage-dev/stowage/internal/nodemanager"
 	"github.com/stowage-dev/stowage/internal/nodemanager/csinode"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
 	"github.com/stowage-dev/stowage/internal/nodemanager/growth"
 	"github.com/stowage-dev/stowage/internal/nodemanager/guard"
 	nodemetrics "github.com/stowage-dev/stowage/internal/nodemanager/metrics"
@@ -48,12 +49,11 @@ import (
 // eventSource is who events come from.
 const eventSource = "stowage-node-agent"
 
-// Folders of the agent's root directory in which NFS shares, images and disks are
-// mounted once for all pods.
+// Folders of the agent's root directory in which NFS shares and disks are mounted once for
+// all pods.
 const (
-	nfsDir   = "nfs"
-	imageDir = "images"
-	diskDir  = "disks"
+	nfsDir  = "nfs"
+	diskDir = "disks"
 )
 
 // inlineDir is the folder of the agent's root directory in which is recorded where, on
@@ -214,17 +214,26 @@ func volumeTypes(options *options, onDisks *volumeagent.Reconciler, disks *csi.D
 	if err != nil {
 		return nil, nil, err
 	}
-	images, err := csi.NewImages(mounter, onDisks.Store.FileSystems, filepath.Join(options.rootDir, imageDir))
+	caller, err := newCaller(options, onDisks, owner)
 	if err != nil {
 		return nil, nil, err
 	}
-	images = images.WithOwner(owner)
-	drivers := csi.Drivers{stowagev1alpha1.LocalDriver: localDriver(onDisks)}
 	directories = volumes.Registry{
-		csi.New(images, drivers).WithDisks(disks), hostpath.New(mounter, options.rootDir),
+		csi.New(caller).WithDisks(disks), hostpath.New(mounter, options.rootDir),
 		local.New(mounter).WithOwner(owner), emptydir.New(mounter).WithOwner(owner), shares,
 		configmap.New(mounter), secret.New(mounter).WithOwner(owner),
 		downwardapi.New(mounter).WithOwner(owner), projected.New(mounter).WithOwner(owner), inline,
 	}
-	return directories, volumes.Registry{csi.NewDevices(images, drivers).WithDisks(disks)}, nil
+	return directories, volumes.Registry{csi.NewDevices(caller).WithDisks(disks)}, nil
+}
+
+// newCaller calls drivers as a kubelet does, which this node hasn't.
+func newCaller(options *options, onDisks *volumeagent.Reconciler, owner ownership.Owner) (*csi.Caller, error) {
+	local, err := newLocalDriver(options, onDisks)
+	if err != nil {
+		return nil, err
+	}
+	return csi.NewCaller(csi.CallerOptions{
+		Mounter: mount.Kernel{}, Root: options.rootDir, Drivers: []drivers.Driver{local.WithOwner(owner)}, Owner: owner,
+	})
 }

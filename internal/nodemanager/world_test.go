@@ -35,6 +35,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/configmap"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi/csitest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/downwardapi"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/emptydir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/hostpath"
@@ -147,14 +148,13 @@ func (w *world) disks() *csi.Disks {
 func (w *world) types(disks *csi.Disks) (directories, devices volumes.Registry) {
 	GinkgoHelper()
 	kernel := mount.Kernel{}
-	images, err := csi.NewImages(kernel, filesystem.NewFileSystems(exec.New()), filepath.Join(w.root, "images"))
+	caller, err := csitest.NewCaller(w.root, w.base)
 	Expect(err).NotTo(HaveOccurred())
-	drivers := csi.Drivers{stowagev1alpha1.LocalDriver: csi.LocalDriver{Base: w.base}}
 	directories = volumes.Registry{
-		csi.New(images, drivers).WithDisks(disks), hostpath.New(kernel, w.root), local.New(kernel), emptydir.New(kernel),
+		csi.New(caller).WithDisks(disks), hostpath.New(kernel, w.root), local.New(kernel), emptydir.New(kernel),
 		configmap.New(kernel), secret.New(kernel), downwardapi.New(kernel), projected.New(kernel), w.inline(),
 	}
-	return directories, volumes.Registry{csi.NewDevices(images, drivers).WithDisks(disks)}
+	return directories, volumes.Registry{csi.NewDevices(caller).WithDisks(disks)}
 }
 
 // pod is a pod on the world's node with these volumes.

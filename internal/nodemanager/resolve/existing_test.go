@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
@@ -104,7 +103,7 @@ func resolverOfDisks(t *testing.T, forbidden bool, objects ...client.Object) Res
 	if err := errors.Join(err, clientgoscheme.AddToScheme(scheme), stowagev1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	images, err := csi.NewImages(&mounttest.Fake{}, filesystem.FileSystems{}, t.TempDir())
+	caller, err := csi.NewCaller(csi.CallerOptions{Mounter: &mounttest.Fake{}, Root: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,5 +115,5 @@ func resolverOfDisks(t *testing.T, forbidden bool, objects ...client.Object) Res
 			return to.List(ctx, list, options...)
 		},
 	}).Build()
-	return Resolver{Node: "n1", Cached: live, Live: live, Types: volumes.Registry{csi.New(images, nil).WithDisks(disks)}}
+	return Resolver{Node: "n1", Cached: live, Live: live, Types: volumes.Registry{csi.New(caller).WithDisks(disks)}}
 }

@@ -1,17 +1,15 @@
-// Package csi serves volumes of source csi whose driver is one of Stowage's,
-// without a CSI call: the node manager is their node side itself.
+// Package csi has the node side of CSI drivers whose volumes are directories, images and
+// disks of the node, and the volume type by which pods have them on a node without a
+// kubelet.
 //
-// Each driver says what a volume is on this node: a directory, which each pod gets a
-// mount of, an image, or a disk that was attached to the node. Images and disks are
-// shown once per node, as a file system that is mounted in a folder of the agent's own
-// or as a block device, and from there in each pod's. What is remembered of an image is
-// in the mount table; of a disk there is a record beside it. An image is never
-// formatted, and a disk only if it is empty.
+// A driver stages a volume once for all pods of the node, and publishes it for each (see
+// package drivers). The volume type calls the local driver as a kubelet does; disks it shows
+// itself, in folders of the agent's own. An image is never formatted, and a disk only if it
+// is empty.
 package csi
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 
@@ -24,53 +22,13 @@ import (
 // mountDir is the folder of a volume's directory that it is mounted on.
 const mountDir = "mount"
 
-// Driver knows where the volumes of one CSI driver are on this node.
-type Driver interface {
-	// Open opens the top directory of a volume or, if it is one, its image. The
-	// caller closes it.
-	Open(ctx context.Context, volume *corev1.PersistentVolume) (*os.File, error)
-}
-
-// Guard is a driver some of whose directories pods can't have at times.
-type Guard interface {
-	// Guards returns why no pod may have a volume now. It is asked after a pod got it,
-	// and before the pod runs: whoever must not be disturbed says so first, and then
-	// looks who has it.
-	Guards(volume *corev1.PersistentVolume) error
-}
-
-// Drivers are the drivers that are served, by their names.
-type Drivers map[string]Driver
-
-func (d Drivers) has(spec volumes.Spec) bool {
-	if spec.PersistentVolume == nil || spec.PersistentVolume.Spec.CSI == nil {
-		return false
-	}
-	_, known := d[spec.PersistentVolume.Spec.CSI.Driver]
-	return known
-}
-
-func (d Drivers) guards(volume *corev1.PersistentVolume) error {
-	guard, can := d[volume.Spec.CSI.Driver].(Guard)
-	if !can {
-		return nil
-	}
-	return guard.Guards(volume)
-}
-
-func (d Drivers) open(ctx context.Context, volume *corev1.PersistentVolume) (*os.File, error) {
-	return d[volume.Spec.CSI.Driver].Open(ctx, volume)
-}
-
 // Plugin is the volume type. Its zero value isn't usable: see New.
 type Plugin struct{ sources }
 
 var _ volumes.Grower = Plugin{}
 
 // New returns the volume type, for volumes that pods see as directories.
-func New(images *Images, drivers Drivers) Plugin {
-	return Plugin{sources{images: images, drivers: drivers}}
-}
+func New(caller *Caller) Plugin { return Plugin{sources{caller: caller}} }
 
 // WithDisks returns a volume type that serves disks, too.
 func (p Plugin) WithDisks(disks *Disks) Plugin {
@@ -84,75 +42,77 @@ func (p Plugin) CanHandle(spec volumes.Spec) bool { return !spec.IsBlock() && p.
 // Path implements volumes.Plugin.
 func (Plugin) Path(dir string) string { return filepath.Join(dir, mountDir) }
 
+func (p Plugin) place(dir string) podPlace {
+	return podPlace{target: p.Path(dir), record: filepath.Join(dir, dataFile)}
+}
+
 // IsPublished implements volumes.Plugin.
 func (p Plugin) IsPublished(table mount.Table, spec volumes.Spec, dir string) (bool, error) {
+	if !p.disks.Serves(spec.PersistentVolume) {
+		return p.caller.isPublished(table, spec, p.place(dir))
+	}
 	if !table.IsMountPoint(p.Path(dir)) {
 		return false, nil
 	}
-	if p.disks.Serves(spec.PersistentVolume) {
-		return p.disks.isShown(table, spec)
-	}
-	place := p.images.at(spec.Name())
-	if place.lacks(table) {
-		return false, nil
-	}
-	return true, place.check(table)
+	return p.disks.isShown(table, spec)
 }
 
 // Publish implements volumes.Plugin.
 func (p Plugin) Publish(ctx context.Context, spec volumes.Spec, dir string) error {
-	if p.disks.Serves(spec.PersistentVolume) {
-		// First, so that whatever a crash leaves of the rest is found by Unpublish.
-		if err := os.MkdirAll(p.Path(dir), mountPointMode); err != nil {
+	if !p.disks.Serves(spec.PersistentVolume) {
+		if err := p.removeGiven(dir); err != nil {
 			return err
 		}
-		return p.disks.publish(ctx, spec, p.Path(dir))
-	}
-	source, err := p.drivers.open(ctx, spec.PersistentVolume)
-	if err != nil {
-		return err
-	}
-	defer source.Close()
-	info, err := source.Stat()
-	if err != nil {
-		return err
-	}
-	if info.IsDir() {
-		return p.publishDirectory(ctx, source, spec, dir)
+		return p.caller.publish(ctx, spec, p.place(dir))
 	}
 	// First, so that whatever a crash leaves of the rest is found by Unpublish.
 	if err := os.MkdirAll(p.Path(dir), mountPointMode); err != nil {
 		return err
 	}
-	return p.images.publish(ctx, source, spec, p.Path(dir))
+	return p.disks.publish(ctx, spec, p.Path(dir))
 }
 
-// publishDirectory makes a directory visible in a pod's.
-func (p Plugin) publishDirectory(ctx context.Context, source *os.File, spec volumes.Spec, dir string) error {
-	if err := p.giveDirectory(ctx, source, spec, dir); err != nil {
-		return err
-	}
-	if err := volumes.Bind(p.images.mounter, source, p.Path(dir), spec.Access); err != nil {
-		return err
-	}
-	if err := p.drivers.guards(spec.PersistentVolume); err != nil {
-		return errors.Join(err, volumes.Unbind(p.images.mounter, p.Path(dir), dir))
-	}
-	return nil
-}
-
-// Unpublish implements volumes.Plugin.
+// Unpublish implements volumes.Plugin. The record goes after all that it leads to.
 func (p Plugin) Unpublish(ctx context.Context, dir string) error {
-	if err := p.images.noteAgain(filepath.Base(dir), p.Path(dir)); err != nil {
+	at := p.place(dir)
+	data, err := p.caller.dataAt(at, filepath.Base(dir))
+	if err != nil {
 		return err
 	}
+	if data == nil {
+		return p.unpublishOther(ctx, dir)
+	}
+	if err := p.removeGiven(dir); err != nil {
+		return err
+	}
+	if err := p.caller.unpublish(ctx, *data, at); err != nil {
+		return err
+	}
+	return volumes.RemoveEmptyDir(dir)
+}
+
+// removeGiven takes away what a crash of an agent of the layout before left.
+func (p Plugin) removeGiven(dir string) error {
+	given := filepath.Join(dir, earlierGiven)
+	if there, err := volumes.IsThere(given); err != nil || !there {
+		return err
+	}
+	return volumes.Unbind(p.caller.mounter, given, given)
+}
+
+// unpublishOther takes away a disk, or what an agent of the layout before mounted.
+func (p Plugin) unpublishOther(ctx context.Context, dir string) error {
 	if err := p.takeFromPod(ctx, dir); err != nil {
 		return err
 	}
-	if err := volumes.RemoveEmptyDir(filepath.Join(dir, givenDir)); err != nil {
+	if err := volumes.RemoveEmptyDir(filepath.Join(dir, earlierGiven)); err != nil {
 		return err
 	}
-	return volumes.Unbind(p.images.mounter, p.Path(dir), dir)
+	// What a crash left of a record leads nowhere.
+	if err := p.caller.forget(p.place(dir)); err != nil {
+		return err
+	}
+	return volumes.Unbind(p.caller.mounter, p.Path(dir), dir)
 }
 
 // CanGrow implements volumes.Grower.
@@ -160,6 +120,5 @@ func (p Plugin) CanGrow(table mount.Table, volume *corev1.PersistentVolume) bool
 	if p.disks.Serves(volume) {
 		return p.disks.canGrow(table, volume.Name)
 	}
-	staged, mounted := table.At(p.images.at(volume.Name).mount())
-	return mounted && staged.Access == mount.ReadWrite
+	return p.caller.canGrow(table, volume)
 }

@@ -91,9 +91,9 @@ func (n *diskNode) restart() {
 		Drivers: []string{stowagev1alpha1.GCEDriver},
 	})
 	n.must(err)
-	images, err := csi.NewImages(n.mounter, n.systems, filepath.Join(n.dir, "agent", "images"))
+	caller, err := csi.NewCaller(csi.CallerOptions{Mounter: n.mounter, Root: filepath.Join(n.dir, "agent")})
 	n.must(err)
-	n.plugin, n.devices = csi.New(images, nil).WithDisks(n.disks), csi.NewDevices(images, nil).WithDisks(n.disks)
+	n.plugin, n.devices = csi.New(caller).WithDisks(n.disks), csi.NewDevices(caller).WithDisks(n.disks)
 }
 
 // spec is the volume, as a pod asks for it.

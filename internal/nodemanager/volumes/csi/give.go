@@ -2,18 +2,12 @@ package csi
 
 import (
 	"context"
-	"errors"
 	"os"
-	"path/filepath"
 
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/ownership"
 )
-
-// givenDir is the folder of a volume's directory that it is mounted on while it is given
-// to the group of the pod, which doesn't see it there.
-const givenDir = "given"
 
 // isGiven says whether a volume is given to its pod's group: the pod may write it, and no
 // other node may.
@@ -28,29 +22,6 @@ func give(ctx context.Context, owner ownership.Owner, spec volumes.Spec, source 
 		return nil
 	}
 	return owner.Give(ctx, spec.Pod, spec.Name(), source)
-}
-
-// giveDirectory gives away a directory while it is mounted for the pod, so that nobody
-// copies it meanwhile: a copy would have some of its files as they were, under a top that
-// says that all were given.
-func (p Plugin) giveDirectory(ctx context.Context, source *os.File, spec volumes.Spec, dir string) error {
-	if !isGiven(spec) {
-		return nil
-	}
-	release, err := p.images.acquire(ctx, spec.Name())
-	if err != nil {
-		return err
-	}
-	defer release()
-	at := filepath.Join(dir, givenDir)
-	if err := volumes.Bind(p.images.mounter, source, at, mount.ReadWrite); err != nil {
-		return err
-	}
-	err = p.drivers.guards(spec.PersistentVolume)
-	if err == nil {
-		err = give(ctx, p.images.owner, spec, source)
-	}
-	return errors.Join(err, volumes.Unbind(p.images.mounter, at, at))
 }
 
 // setLabel has a file system that one pod alone can use mounted with the SELinux label of

@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// LocalDriver is the node side of the local backend.
+// LocalDriver knows where the volumes of the local driver are on this node.
 type LocalDriver struct {
 	// Base is the directory of this node that all local volumes lie below.
 	Base string
@@ -26,13 +26,9 @@ type LocalDriver struct {
 	CheckDisk func(ctx context.Context, directory string) error
 }
 
-var (
-	_ Driver = LocalDriver{}
-	_ Guard  = LocalDriver{}
-)
-
-// Guards implements Guard. What is copied must not change: an image is locked, and a
-// directory can't be.
+// Guards returns why no pod may have a volume now. It is called after a directory is
+// staged: a copy first says that it begins, and then looks where the directory is mounted.
+// What is copied must not change: an image is locked, and a directory can't be.
 func (d LocalDriver) Guards(volume *corev1.PersistentVolume) error {
 	if d.IsCopied != nil && d.IsCopied(volume.Spec.CSI.VolumeAttributes[stowagev1alpha1.PathAttribute]) {
 		return errors.New("the volume is being copied to another one, and can be used when that is done")
@@ -40,8 +36,9 @@ func (d LocalDriver) Guards(volume *corev1.PersistentVolume) error {
 	return nil
 }
 
-// Open implements Driver. Volume objects can be written by others than Stowage:
-// a path that isn't the volume's own directory below the base is refused.
+// Open opens the top directory of a volume or, if it is one, its image. The caller closes
+// it. Volume objects can be written by others than Stowage: a path that isn't the volume's
+// own directory below the base is refused.
 func (d LocalDriver) Open(ctx context.Context, volume *corev1.PersistentVolume) (*os.File, error) {
 	source := volume.Spec.CSI
 	attributes := source.VolumeAttributes

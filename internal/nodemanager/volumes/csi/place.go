@@ -11,7 +11,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
 // mountPointMode is that of directories which something is mounted on.
@@ -29,8 +28,8 @@ var (
 	errTakenAway = errors.New("somebody else took away the volume's loop device: delete the pod, and start it again")
 )
 
-// place is where an image is shown for all pods of the node. It is named after the
-// volume, as its directories in pods' are: they lead here when all else is gone.
+// place is the staging path of an image that pods see as a device, and where agents of the
+// layout before had an image for all pods of the node.
 type place string
 
 // image is a file that the image is mounted on. It tells which image is shown here,
@@ -39,18 +38,6 @@ func (p place) image() string { return filepath.Join(string(p), "image") }
 
 // mount is where the file system is mounted.
 func (p place) mount() string { return filepath.Join(string(p), "mount") }
-
-// note remembers that an image is shown here. It comes before everything else.
-func (p place) note(mounter mount.Mounter, image *os.File) error {
-	if err := os.MkdirAll(string(p), mountPointMode); err != nil {
-		return fmt.Errorf("making the place of the volume: %w", err)
-	}
-	err := volumes.BindFile(mounter, image, p.image(), mount.ReadWrite)
-	if errors.Is(err, mount.ErrMounted) {
-		return fmt.Errorf("another image is mounted for a volume of the same name: delete the pods of this node that use it: %w", err)
-	}
-	return err
-}
 
 // noted opens the image that is shown here; nil if there is none.
 func (p place) noted() (*os.File, error) {
@@ -92,15 +79,4 @@ func (p place) checkDevice(path string) error {
 		err = errTakenAway
 	}
 	return err
-}
-
-// remove removes what is left of the place. Nothing may be mounted there but the note.
-func (p place) remove(mounter mount.Mounter) error {
-	if err := volumes.RemoveEmptyDir(p.mount()); err != nil {
-		return err
-	}
-	if err := volumes.UnbindFile(mounter, p.image()); err != nil {
-		return err
-	}
-	return volumes.RemoveEmptyDir(string(p))
 }

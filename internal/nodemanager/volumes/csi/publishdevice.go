@@ -10,22 +10,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// publishDevice makes an image visible as a device at target.
-func (i *Images) publishDevice(ctx context.Context, image *os.File, spec volumes.Spec, target string) error {
-	release, err := i.acquire(ctx, spec.Name())
-	if err != nil {
-		return err
-	}
-	defer release()
-	place := i.at(spec.Name())
-	if err := i.note(place, image); err != nil {
-		return err
-	}
-	return i.bindDevice(ctx, image, place, target, deviceAccess(spec))
-}
-
 // bindDevice makes the device of an image, which is noted at a place, visible at target.
-func (i *Images) bindDevice(ctx context.Context, image *os.File, place place, target string, access mount.Access) error {
+func (i *images) bindDevice(ctx context.Context, image *os.File, place place, target string, access mount.Access) error {
 	loop, err := loopdev.Attach(ctx, image, loopdev.ForBlock)
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package csi
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,32 +16,35 @@ const pluginName = "kubernetes.io/csi"
 // sources are what volumes are made of, whether pods see them as directories or as
 // devices.
 type sources struct {
-	images  *Images
-	drivers Drivers
-	disks   *Disks
+	caller *Caller
+	disks  *Disks
 }
 
 // Name implements volumes.Plugin.
 func (sources) Name() string { return pluginName }
 
 func (s sources) has(spec volumes.Spec) bool {
-	return s.drivers.has(spec) || s.disks.Serves(spec.PersistentVolume)
+	return s.caller.serves(spec.PersistentVolume) || s.disks.Serves(spec.PersistentVolume)
 }
 
-// takeFromPod takes away what a pod sees of a volume, and what no pod sees any more,
-// before the pod's directory goes, which is all that tells of the rest.
+// takeFromPod takes away what a pod sees of a disk, or of what an agent of the layout before
+// mounted, and what no pod sees any more, before the pod's directory goes, which is all that
+// tells of the rest.
 func (s sources) takeFromPod(ctx context.Context, dir string) error {
 	volume := filepath.Base(dir)
 	var err error
 	if s.disks != nil {
 		err = s.disks.unmountBelow(volume, dir)
 	} else {
-		err = mount.UnmountBelow(s.images.mounter, dir)
+		err = mount.UnmountBelow(s.caller.mounter, dir)
 	}
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.images.unstage(ctx, volume), s.disks.unstage(ctx, volume))
+	if err := s.caller.unstageEarlier(ctx, volume); err != nil {
+		return err
+	}
+	return s.disks.unstage(ctx, volume)
 }
 
 // Grow implements volumes.Grower.
@@ -50,5 +52,5 @@ func (s sources) Grow(ctx context.Context, volume *corev1.PersistentVolume) (int
 	if s.disks.Serves(volume) {
 		return s.disks.grow(ctx, volume.Name)
 	}
-	return s.images.grow(ctx, volume.Name)
+	return s.caller.grow(ctx, volume)
 }

@@ -20,7 +20,7 @@ import (
 // stage mounts the file system in an image, unless that was done before, and makes it
 // as large as the image is: growth that no pod saw is made good here. Anything else that
 // is mounted there is ErrOtherVolume.
-func (i *Images) stage(ctx context.Context, image *os.File, spec volumes.Spec, at string) error {
+func (i *images) stage(ctx context.Context, image *os.File, spec volumes.Spec, at string) error {
 	loop, err := loopdev.Attach(ctx, image, loopdev.ForFileSystem)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (i *Images) stage(ctx context.Context, image *os.File, spec volumes.Spec, a
 }
 
 // systemOn finds out what file system is to be mounted, and how.
-func (i *Images) systemOn(ctx context.Context, loop *loopdev.Loop, spec volumes.Spec) (mount.FileSystem, error) {
+func (i *images) systemOn(ctx context.Context, loop *loopdev.Loop, spec volumes.Spec) (mount.FileSystem, error) {
 	found, err := i.systems.Probe(ctx, loop.Path())
 	if err != nil {
 		return mount.FileSystem{}, err

@@ -3,7 +3,9 @@ package csi
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -28,7 +30,7 @@ func publishStaged(mounter mount.Mounter, spec volumes.Spec, staging, target str
 		return fmt.Errorf("publishing volume %s: nothing is mounted at %s (if somebody unmounted it, delete the pods of this node that use the volume): %w",
 			spec.Name(), staging, volumes.ErrNotStaged)
 	}
-	if err := refuseSecondPod(spec, table.IsMountPoint(target), usedBeside(table, staged)); err != nil {
+	if err := refuseSecondPod(spec, table.IsMountPoint(target), usedByOthers(table, staged, target)); err != nil {
 		return err
 	}
 	source, err := os.OpenFile(staging, openOnly, 0)
@@ -67,6 +69,25 @@ func refuseUsed(table mount.Table, staged mount.Point) error {
 // usedBeside is where else what is mounted at a point is mounted, wholly or in part.
 func usedBeside(table mount.Table, staged mount.Point) []mount.Point {
 	return slices.DeleteFunc(table.Shows(staged.Device, staged.Root), func(point mount.Point) bool { return point.Path == staged.Path })
+}
+
+// usedByOthers is where else it is mounted but for parts that containers of the pod asked for
+// which sees it at target: of a volume that was unmounted by hand, they may be mounted still.
+func usedByOthers(table mount.Table, staged mount.Point, target string) []mount.Point {
+	pod := podOf(target)
+	return slices.DeleteFunc(usedBeside(table, staged), func(point mount.Point) bool {
+		return pod != "" && strings.HasPrefix(point.Path, filepath.Join(pod, "volume-subpaths")+"/")
+	})
+}
+
+// podOf is the directory of the pod that sees a volume at target,
+// <pods>/<uid>/volumes/<type>/<volume>/mount; "" if target isn't in one.
+func podOf(target string) string {
+	folder := filepath.Dir(filepath.Dir(filepath.Dir(target)))
+	if filepath.Base(folder) != "volumes" {
+		return ""
+	}
+	return filepath.Dir(folder)
 }
 
 // refuseSecondPod is volumes.ErrInUse if a volume that one pod may have is to be shown to

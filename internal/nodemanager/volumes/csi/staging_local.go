@@ -14,15 +14,16 @@ import (
 	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/ownership"
 )
 
-// LocalStaging is what the kubelet's calls do to local volumes: a directory is bound at
+// LocalStaging is the local driver: a directory is bound at
 // the staging path, and the file system in an image mounted there. Of an image that pods
 // see as a device, the staging path is a place that has the note which image it is; its
 // loop device stays until it is unstaged.
 type LocalStaging struct {
 	local   LocalDriver
-	images  *Images
+	images  *images
 	records volumes.Records[stagedLocal]
 }
 
@@ -44,7 +45,14 @@ func NewLocalStaging(mounter mount.Mounter, systems filesystem.FileSystems, loca
 	if err != nil {
 		return nil, err
 	}
-	return &LocalStaging{local: local, images: &Images{mounter: mounter, systems: systems}, records: records}, nil
+	return &LocalStaging{local: local, images: &images{mounter: mounter, systems: systems}, records: records}, nil
+}
+
+// WithOwner has file systems mounted with the SELinux labels of their pods, where the caller
+// says which pod it is. It comes before the first call.
+func (s *LocalStaging) WithOwner(owner ownership.Owner) *LocalStaging {
+	s.images.owner = owner
+	return s
 }
 
 // Name is the driver's.

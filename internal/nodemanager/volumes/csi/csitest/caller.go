@@ -1,0 +1,23 @@
+package csitest
+
+import (
+	"path/filepath"
+
+	"k8s.io/utils/exec"
+
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
+)
+
+// NewCaller calls the local driver, whose volumes lie below base, for an agent whose folder is
+// root.
+func NewCaller(root, base string) (*csi.Caller, error) {
+	kernel := mount.Kernel{}
+	local, err := csi.NewLocalStaging(kernel, filesystem.NewFileSystems(exec.New()), csi.LocalDriver{Base: base}, filepath.Join(root, "staged", "local"))
+	if err != nil {
+		return nil, err
+	}
+	return csi.NewCaller(csi.CallerOptions{Mounter: kernel, Root: root, Drivers: []drivers.Driver{local}})
+}
