@@ -68,7 +68,7 @@ var _ = Describe("A pod's volumes", func() {
 
 		Expect(admin.Delete(ctx, pod)).To(Succeed())
 
-		Consistently(w.mounts).Should(HaveLen(1))
+		Consistently(w.mountsInPods).Should(HaveLen(1))
 		Expect(isGone(ctx, pod)()).To(BeFalse())
 		setContainer(ctx, pod, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}})
 		Eventually(isGone(ctx, pod)).Should(BeTrue())
@@ -134,7 +134,7 @@ var _ = Describe("A pod's volumes", func() {
 
 		const note = "volume disk: volume of type iscsi is not supported by this version of Stowage"
 		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("False NotSupported: " + note))
-		Eventually(w.mounts).Should(HaveLen(1))
+		Eventually(w.mountsInPods).Should(HaveLen(1))
 		Eventually(eventsOf(ctx, pod, "FailedMount")).Should(ConsistOf(HavePrefix(note)))
 	})
 
@@ -198,7 +198,7 @@ var _ = Describe("A pod's volumes", func() {
 		Expect(admin.Create(ctx, pod)).To(Succeed())
 
 		Eventually(volumesReady(ctx, pod)).Should(Equal("True Ready: all volumes are mounted (2)"))
-		Expect(w.mounts()).To(ConsistOf(HaveField("Access", mount.ReadWrite)))
+		Expect(w.mountsInPods()).To(ConsistOf(HaveField("Access", mount.ReadWrite)))
 	})
 
 	It("whose directory holds files that were put there while nothing was mounted keep the pod, and the files", func(ctx context.Context) {

@@ -274,6 +274,14 @@ func (w *world) mounts() []mount.Point {
 	return table.Below(w.root)
 }
 
+// mountsInPods is what pods see: without what is staged.
+func (w *world) mountsInPods() []mount.Point {
+	GinkgoHelper()
+	table, err := mount.Kernel{}.Table()
+	Expect(err).NotTo(HaveOccurred())
+	return table.Below(filepath.Join(w.root, "pods"))
+}
+
 // podDirs is the pods that have a directory.
 func (w *world) podDirs() []string {
 	GinkgoHelper()
