@@ -49,11 +49,11 @@ import (
 // eventSource is who events come from.
 const eventSource = "stowage-node-agent"
 
-// Folders of the agent's root directory in which NFS shares and disks are mounted once for
-// all pods.
+// Folders of the agent's root directory: in the first, NFS shares are mounted once for all
+// pods, and in the second, agents of an earlier version mounted disks so.
 const (
-	nfsDir  = "nfs"
-	diskDir = "disks"
+	nfsDir         = "nfs"
+	earlierDiskDir = "disks"
 )
 
 // inlineDir is the folder of the agent's root directory in which is recorded where, on
@@ -113,9 +113,9 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks
 		return err
 	}
 	owner := ownership.Owner{Events: recorderOf(mgr), SELinux: ownership.HasSELinux()}
-	disks, err := csi.NewDisks(csi.DiskOptions{
+	disks, err := csi.NewDiskStaging(stowagev1alpha1.GCEDriver, csi.DiskOptions{
 		Mounter: mount.Kernel{}, Systems: onDisks.Store.FileSystems, Finder: clouddisk.NewDiskFolder(options.deviceDir),
-		Folder: filepath.Join(options.rootDir, diskDir), Drivers: []string{stowagev1alpha1.GCEDriver}, Owner: owner,
+		Folder: options.records(stowagev1alpha1.GCEDriver), Earlier: filepath.Join(options.rootDir, earlierDiskDir), Owner: owner,
 	})
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func newObjects(mgr ctrl.Manager, nodeName string) (*objects.Reader, error) {
 
 // volumeTypes is the lists of what this agent can show pods as directories, and as
 // devices.
-func volumeTypes(options *options, onDisks *volumeagent.Reconciler, disks *csi.Disks, owner ownership.Owner) (directories, devices volumes.Registry, err error) {
+func volumeTypes(options *options, onDisks *volumeagent.Reconciler, disks *csi.DiskStaging, owner ownership.Owner) (directories, devices volumes.Registry, err error) {
 	mounter := mount.Kernel{}
 	servers := remote.NewApart()
 	shares, err := nfs.New(servers, filepath.Join(options.rootDir, nfsDir))
@@ -214,26 +214,26 @@ func volumeTypes(options *options, onDisks *volumeagent.Reconciler, disks *csi.D
 	if err != nil {
 		return nil, nil, err
 	}
-	caller, err := newCaller(options, onDisks, owner)
+	caller, err := newCaller(options, onDisks, disks, owner)
 	if err != nil {
 		return nil, nil, err
 	}
 	directories = volumes.Registry{
-		csi.New(caller).WithDisks(disks), hostpath.New(mounter, options.rootDir),
+		csi.New(caller), hostpath.New(mounter, options.rootDir),
 		local.New(mounter).WithOwner(owner), emptydir.New(mounter).WithOwner(owner), shares,
 		configmap.New(mounter), secret.New(mounter).WithOwner(owner),
 		downwardapi.New(mounter).WithOwner(owner), projected.New(mounter).WithOwner(owner), inline,
 	}
-	return directories, volumes.Registry{csi.NewDevices(caller).WithDisks(disks)}, nil
+	return directories, volumes.Registry{csi.NewDevices(caller)}, nil
 }
 
 // newCaller calls drivers as a kubelet does, which this node hasn't.
-func newCaller(options *options, onDisks *volumeagent.Reconciler, owner ownership.Owner) (*csi.Caller, error) {
+func newCaller(options *options, onDisks *volumeagent.Reconciler, disks *csi.DiskStaging, owner ownership.Owner) (*csi.Caller, error) {
 	local, err := newLocalDriver(options, onDisks)
 	if err != nil {
 		return nil, err
 	}
 	return csi.NewCaller(csi.CallerOptions{
-		Mounter: mount.Kernel{}, Root: options.rootDir, Drivers: []drivers.Driver{local.WithOwner(owner)}, Owner: owner,
+		Mounter: mount.Kernel{}, Root: options.rootDir, Drivers: []drivers.Driver{local.WithOwner(owner), disks}, Owner: owner,
 	})
 }

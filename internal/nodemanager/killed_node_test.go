@@ -164,22 +164,22 @@ func (n *killedNode) restart(ctx context.Context) (*Reconciler, client.Client, e
 		return nil, nil, err
 	}
 	kernel := mount.Kernel{}
-	caller, err := csitest.NewCaller(n.root(), n.path("base"))
+	disks, err := n.disks(kernel)
 	if err != nil {
 		return nil, nil, err
 	}
-	disks, err := n.disks(kernel)
+	caller, err := csitest.NewCaller(n.root(), n.path("base"), disks)
 	if err != nil {
 		return nil, nil, err
 	}
 	return NewReconciler(Options{
 		NodeName: "n1", Tree: tree, Mounter: kernel, Objects: &shelf{node: n}, Client: api, Live: api,
-		Events: events.NewFakeRecorder(mostEvents), Clock: clocktesting.NewFakeClock(time.Now()), Disks: orNone(disks),
+		Events: events.NewFakeRecorder(mostEvents), Clock: clocktesting.NewFakeClock(time.Now()), Disks: n.inUse(disks),
 		Volumes: volumes.Registry{
-			csi.New(caller).WithDisks(disks), hostpath.New(kernel, n.root()), local.New(kernel), emptydir.New(kernel),
+			csi.New(caller), hostpath.New(kernel, n.root()), local.New(kernel), emptydir.New(kernel),
 			configmap.New(kernel), secret.New(kernel), downwardapi.New(kernel), projected.New(kernel),
 		},
-		Devices: volumes.Registry{csi.NewDevices(caller).WithDisks(disks)},
+		Devices: volumes.Registry{csi.NewDevices(caller)},
 	}), api, nil
 }
 

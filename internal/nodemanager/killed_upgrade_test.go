@@ -1,6 +1,7 @@
 package nodemanager
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,6 +28,27 @@ var earlierVolumes = map[string]func(*testing.T, *killedNode, csitest.Earlier) e
 		}
 		return e.Device(t.Context(), at)
 	},
+	killedDisk: func(t *testing.T, n *killedNode, e csitest.Earlier) error {
+		disk := n.earlierDisk(t, e)
+		return errors.Join(disk.FileSystem(n.inPod("volumes", "kubernetes.io~csi", e.Volume)), disk.Disk.Close())
+	},
+	killedBlockDisk: func(t *testing.T, n *killedNode, e csitest.Earlier) error {
+		at := n.inPod("volumeDevices", "kubernetes.io~csi", e.Volume)
+		if err := os.MkdirAll(filepath.Dir(at), 0o750); err != nil {
+			return err
+		}
+		disk := n.earlierDisk(t, e)
+		return errors.Join(disk.Device(at), disk.Disk.Close())
+	},
+}
+
+// earlierDisk is the node's disk, open.
+func (n *killedNode) earlierDisk(t *testing.T, e csitest.Earlier) csitest.EarlierDisk {
+	t.Helper()
+	name := n.cloudDisk().Name
+	disk, err := n.devices().Await(t.Context(), name, name)
+	mustDo(t, err)
+	return csitest.EarlierDisk{Root: e.Root, Volume: e.Volume, Handle: name, Disk: disk}
 }
 
 // mountEarlier mounts the pod's volume as an agent of the layout before did.

@@ -135,26 +135,26 @@ func (w *world) objects(mgr ctrl.Manager) *objects.Reader {
 	return objects.New(objects.Options{NodeName: w.node, Live: live, Cached: mgr.GetClient(), Clock: clock.RealClock{}})
 }
 
-func (w *world) disks() *csi.Disks {
+func (w *world) disks() *csi.DiskStaging {
 	GinkgoHelper()
-	disks, err := csi.NewDisks(csi.DiskOptions{
+	disks, err := csi.NewDiskStaging(stowagev1alpha1.GCEDriver, csi.DiskOptions{
 		Mounter: mount.Kernel{}, Systems: filesystem.NewFileSystems(exec.New()), Finder: clouddisk.NewDiskFolder(w.deviceDir()),
-		Folder: filepath.Join(w.root, "disks"), Drivers: []string{stowagev1alpha1.GCEDriver},
+		Folder: filepath.Join(w.root, "staged", stowagev1alpha1.GCEDriver), Earlier: filepath.Join(w.root, "disks"),
 	})
 	Expect(err).NotTo(HaveOccurred())
 	return disks
 }
 
-func (w *world) types(disks *csi.Disks) (directories, devices volumes.Registry) {
+func (w *world) types(disks *csi.DiskStaging) (directories, devices volumes.Registry) {
 	GinkgoHelper()
 	kernel := mount.Kernel{}
-	caller, err := csitest.NewCaller(w.root, w.base)
+	caller, err := csitest.NewCaller(w.root, w.base, disks)
 	Expect(err).NotTo(HaveOccurred())
 	directories = volumes.Registry{
-		csi.New(caller).WithDisks(disks), hostpath.New(kernel, w.root), local.New(kernel), emptydir.New(kernel),
+		csi.New(caller), hostpath.New(kernel, w.root), local.New(kernel), emptydir.New(kernel),
 		configmap.New(kernel), secret.New(kernel), downwardapi.New(kernel), projected.New(kernel), w.inline(),
 	}
-	return directories, volumes.Registry{csi.NewDevices(caller).WithDisks(disks)}
+	return directories, volumes.Registry{csi.NewDevices(caller)}
 }
 
 // pod is a pod on the world's node with these volumes.

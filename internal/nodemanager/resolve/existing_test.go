@@ -18,7 +18,7 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
-	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
 	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
@@ -99,11 +99,11 @@ func checkRefusal(t *testing.T, resolved *ResolvedVolume, refused bool, says str
 func resolverOfDisks(t *testing.T, forbidden bool, objects ...client.Object) Resolver {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	disks, err := csi.NewDisks(csi.DiskOptions{Folder: t.TempDir(), Drivers: []string{stowagev1alpha1.GCEDriver}})
+	disks, err := csi.NewDiskStaging(stowagev1alpha1.GCEDriver, csi.DiskOptions{Folder: t.TempDir()})
 	if err := errors.Join(err, clientgoscheme.AddToScheme(scheme), stowagev1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	caller, err := csi.NewCaller(csi.CallerOptions{Mounter: &mounttest.Fake{}, Root: t.TempDir()})
+	caller, err := csi.NewCaller(csi.CallerOptions{Mounter: mount.Kernel{}, Root: t.TempDir(), Drivers: []drivers.Driver{disks}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,5 +115,5 @@ func resolverOfDisks(t *testing.T, forbidden bool, objects ...client.Object) Res
 			return to.List(ctx, list, options...)
 		},
 	}).Build()
-	return Resolver{Node: "n1", Cached: live, Live: live, Types: volumes.Registry{csi.New(caller).WithDisks(disks)}}
+	return Resolver{Node: "n1", Cached: live, Live: live, Types: volumes.Registry{csi.New(caller)}}
 }

@@ -21,6 +21,12 @@ func (c *Caller) dataAt(at podPlace, name string) (*volumeData, error) {
 	if noted != nil || err != nil {
 		return noted, err
 	}
+	if err := c.adoptAll(); err != nil {
+		return nil, err
+	}
+	if noted, err = at.noted(); noted != nil || err != nil {
+		return noted, err
+	}
 	table, err := c.mounter.Table()
 	if err != nil {
 		return nil, err
@@ -58,7 +64,7 @@ func (c *Caller) findStaged(table mount.Table, at podPlace) (*volumeData, error)
 		if at.device {
 			staging = filepath.Dir(point.Path)
 			var err error
-			if same, err = place(staging).isShownAt(at.target); err != nil {
+			if same, err = isDeviceAt(point.Path, at.target); err != nil {
 				return nil, err
 			}
 		}
@@ -67,6 +73,14 @@ func (c *Caller) findStaged(table mount.Table, at podPlace) (*volumeData, error)
 		}
 	}
 	return nil, nil
+}
+
+// isDeviceAt reports whether a pod's device is the one that is staged at a path.
+func isDeviceAt(staged, target string) (bool, error) {
+	if number := numberAt(staged); number != "" {
+		return number == numberAt(target), nil
+	}
+	return place(filepath.Dir(staged)).isShownAt(target)
 }
 
 // isShownAt says whether a path is a loop device of the image that is noted here. Other

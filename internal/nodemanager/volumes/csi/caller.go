@@ -22,18 +22,19 @@ import (
 // What it needs to know after a restart is in the pods' directories, in the mount table and
 // in the drivers' records.
 type Caller struct {
-	mounter mount.Mounter
+	mounter DiskMounter
 	drivers map[string]drivers.Driver
-	plugins string
-	owner   ownership.Owner
-	turns   volumes.Turns
-	earlier *earlier
+	// pods and plugins are folders of the agent's own, named as a kubelet's.
+	pods, plugins string
+	owner         ownership.Owner
+	turns         volumes.Turns
+	earlier       *earlier
 }
 
 // CallerOptions are what a Caller is made of.
 type CallerOptions struct {
-	// Mounter tells what is mounted.
-	Mounter mount.Mounter
+	// Mounter mounts, and reads what is mounted.
+	Mounter DiskMounter
 	// Root is the agent's own folder, in which volumes are staged as in a kubelet's.
 	Root string
 	// Drivers are those that are served.
@@ -53,9 +54,10 @@ func NewCaller(options CallerOptions) (*Caller, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the folder of staged volumes: %w", err)
 	}
+	root := filepath.Dir(filepath.Dir(filepath.Dir(resolved)))
 	caller := &Caller{
-		mounter: options.Mounter, drivers: map[string]drivers.Driver{}, plugins: resolved, owner: options.Owner,
-		earlier: newEarlier(options.Mounter, filepath.Dir(filepath.Dir(filepath.Dir(resolved)))),
+		mounter: options.Mounter, drivers: map[string]drivers.Driver{}, pods: filepath.Join(root, "pods"), plugins: resolved,
+		owner: options.Owner, earlier: newEarlier(options.Mounter, root),
 	}
 	for _, driver := range options.Drivers {
 		caller.drivers[driver.Name()] = driver
@@ -95,18 +97,26 @@ func (c *Caller) isPublished(table mount.Table, spec volumes.Spec, at podPlace) 
 	if left, err := c.earlier.isLeft(table, data.Volume, c.stagingOf(data)); err != nil || left {
 		return false, err
 	}
-	// It waits for nothing that a context could end.
-	err = c.drivers[data.Driver].Check(context.Background(), data.Handle, at.target)
-	if errors.Is(err, volumes.ErrNotFound) {
-		return false, nil
+	for _, path := range []string{c.stagingOf(data), at.target} {
+		// It waits for nothing that a context could end.
+		err = c.drivers[data.Driver].Check(context.Background(), data.Handle, path)
+		if errors.Is(err, volumes.ErrNotFound) {
+			return false, nil
+		}
+		if err != nil {
+			return true, err
+		}
 	}
-	return true, err
+	return true, nil
 }
 
 // publish makes a volume visible for a pod. What leads to the volume is written down before
 // anything is mounted, so that unpublish finds what a crash left.
 func (c *Caller) publish(ctx context.Context, spec volumes.Spec, at podPlace) error {
 	data := dataOf(spec.PersistentVolume)
+	if err := c.adopt(data.Driver); err != nil {
+		return err
+	}
 	if err := c.dropOther(ctx, data, at); err != nil {
 		return err
 	}

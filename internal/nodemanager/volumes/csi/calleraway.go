@@ -37,7 +37,7 @@ func (c *Caller) unpublishDevice(ctx context.Context, data volumeData, at podPla
 		return err
 	}
 	defer release()
-	if err := mount.UnmountBelow(c.mounter, at.target); err != nil {
+	if err := c.unmountDevice(ctx, data, at.target); err != nil {
 		return err
 	}
 	if err := c.unstage(ctx, data); err != nil {
@@ -47,6 +47,16 @@ func (c *Caller) unpublishDevice(ctx context.Context, data volumeData, at podPla
 		return err
 	}
 	return driver.Unpublish(ctx, data.Handle, at.target)
+}
+
+// unmountDevice unmounts a pod's device. One that is in use stays, unless its disk is gone:
+// then nothing can be written to it any more.
+func (c *Caller) unmountDevice(ctx context.Context, data volumeData, target string) error {
+	err := mount.UnmountBelow(c.mounter, target)
+	if err == nil || !errors.Is(c.drivers[data.Driver].Check(ctx, data.Handle, target), volumes.ErrGone) {
+		return err
+	}
+	return mount.UnmountBelow(detaching{c.mounter}, target)
 }
 
 func (c *Caller) begin(ctx context.Context, data volumeData) (drivers.Driver, func(), error) {

@@ -3,17 +3,13 @@
 // kubelet.
 //
 // A driver stages a volume once for all pods of the node, and publishes it for each (see
-// package drivers). The volume type calls the local driver as a kubelet does; disks it shows
-// itself, in folders of the agent's own. An image is never formatted, and a disk only if it
-// is empty.
+// package drivers). The volume type calls drivers as a kubelet does. An image is never
+// formatted, and a disk only if it is empty.
 package csi
 
 import (
 	"context"
-	"os"
 	"path/filepath"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
@@ -30,14 +26,10 @@ var _ volumes.Grower = Plugin{}
 // New returns the volume type, for volumes that pods see as directories.
 func New(caller *Caller) Plugin { return Plugin{sources{caller: caller}} }
 
-// WithDisks returns a volume type that serves disks, too.
-func (p Plugin) WithDisks(disks *Disks) Plugin {
-	p.disks = disks
-	return p
-}
-
 // CanHandle implements volumes.Plugin.
-func (p Plugin) CanHandle(spec volumes.Spec) bool { return !spec.IsBlock() && p.has(spec) }
+func (p Plugin) CanHandle(spec volumes.Spec) bool {
+	return !spec.IsBlock() && p.caller.serves(spec.PersistentVolume)
+}
 
 // Path implements volumes.Plugin.
 func (Plugin) Path(dir string) string { return filepath.Join(dir, mountDir) }
@@ -48,28 +40,15 @@ func (p Plugin) place(dir string) podPlace {
 
 // IsPublished implements volumes.Plugin.
 func (p Plugin) IsPublished(table mount.Table, spec volumes.Spec, dir string) (bool, error) {
-	if !p.disks.Serves(spec.PersistentVolume) {
-		return p.caller.isPublished(table, spec, p.place(dir))
-	}
-	if !table.IsMountPoint(p.Path(dir)) {
-		return false, nil
-	}
-	return p.disks.isShown(table, spec)
+	return p.caller.isPublished(table, spec, p.place(dir))
 }
 
 // Publish implements volumes.Plugin.
 func (p Plugin) Publish(ctx context.Context, spec volumes.Spec, dir string) error {
-	if !p.disks.Serves(spec.PersistentVolume) {
-		if err := p.removeGiven(dir); err != nil {
-			return err
-		}
-		return p.caller.publish(ctx, spec, p.place(dir))
-	}
-	// First, so that whatever a crash leaves of the rest is found by Unpublish.
-	if err := os.MkdirAll(p.Path(dir), mountPointMode); err != nil {
+	if err := p.removeGiven(dir); err != nil {
 		return err
 	}
-	return p.disks.publish(ctx, spec, p.Path(dir))
+	return p.caller.publish(ctx, spec, p.place(dir))
 }
 
 // Unpublish implements volumes.Plugin. The record goes after all that it leads to.
@@ -80,7 +59,7 @@ func (p Plugin) Unpublish(ctx context.Context, dir string) error {
 		return err
 	}
 	if data == nil {
-		return p.unpublishOther(ctx, dir)
+		return p.unpublishEarlier(ctx, dir)
 	}
 	if err := p.removeGiven(dir); err != nil {
 		return err
@@ -100,8 +79,8 @@ func (p Plugin) removeGiven(dir string) error {
 	return volumes.Unbind(p.caller.mounter, given, given)
 }
 
-// unpublishOther takes away a disk, or what an agent of the layout before mounted.
-func (p Plugin) unpublishOther(ctx context.Context, dir string) error {
+// unpublishEarlier takes away what an agent of the layout before mounted.
+func (p Plugin) unpublishEarlier(ctx context.Context, dir string) error {
 	if err := p.takeFromPod(ctx, dir); err != nil {
 		return err
 	}
@@ -113,12 +92,4 @@ func (p Plugin) unpublishOther(ctx context.Context, dir string) error {
 		return err
 	}
 	return volumes.Unbind(p.caller.mounter, p.Path(dir), dir)
-}
-
-// CanGrow implements volumes.Grower.
-func (p Plugin) CanGrow(table mount.Table, volume *corev1.PersistentVolume) bool {
-	if p.disks.Serves(volume) {
-		return p.disks.canGrow(table, volume.Name)
-	}
-	return p.caller.canGrow(table, volume)
 }

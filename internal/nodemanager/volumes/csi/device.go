@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -22,14 +20,10 @@ var _ volumes.Grower = DevicePlugin{}
 // NewDevices returns the volume type.
 func NewDevices(caller *Caller) DevicePlugin { return DevicePlugin{sources{caller: caller}} }
 
-// WithDisks returns a volume type that serves disks, too.
-func (p DevicePlugin) WithDisks(disks *Disks) DevicePlugin {
-	p.disks = disks
-	return p
-}
-
 // CanHandle implements volumes.Plugin.
-func (p DevicePlugin) CanHandle(spec volumes.Spec) bool { return spec.IsBlock() && p.has(spec) }
+func (p DevicePlugin) CanHandle(spec volumes.Spec) bool {
+	return spec.IsBlock() && p.caller.serves(spec.PersistentVolume)
+}
 
 // Path implements volumes.Plugin.
 func (DevicePlugin) Path(path string) string { return path }
@@ -37,13 +31,7 @@ func (DevicePlugin) Path(path string) string { return path }
 // IsPublished implements volumes.Plugin. A loop device that somebody took away may
 // show something else by now.
 func (p DevicePlugin) IsPublished(table mount.Table, spec volumes.Spec, path string) (bool, error) {
-	if !p.disks.Serves(spec.PersistentVolume) {
-		return p.caller.isPublished(table, spec, p.caller.devicePlace(path))
-	}
-	if !table.IsMountPoint(path) {
-		return false, nil
-	}
-	return p.disks.isShown(table, spec)
+	return p.caller.isPublished(table, spec, p.caller.devicePlace(path))
 }
 
 // Publish implements volumes.Plugin.
@@ -51,9 +39,6 @@ func (p DevicePlugin) Publish(ctx context.Context, spec volumes.Spec, path strin
 	// First, so that whatever a crash leaves of the rest is found by Unpublish.
 	if err := volumes.EnsureFile(path); err != nil {
 		return err
-	}
-	if p.disks.Serves(spec.PersistentVolume) {
-		return p.disks.publishDevice(ctx, spec, path)
 	}
 	return p.caller.publish(ctx, spec, p.caller.devicePlace(path))
 }
@@ -75,12 +60,4 @@ func (p DevicePlugin) Unpublish(ctx context.Context, path string) error {
 		return err
 	}
 	return volumes.UnbindFile(p.caller.mounter, path)
-}
-
-// CanGrow implements volumes.Grower.
-func (p DevicePlugin) CanGrow(table mount.Table, volume *corev1.PersistentVolume) bool {
-	if p.disks.Serves(volume) {
-		return p.disks.canGrow(table, volume.Name)
-	}
-	return p.caller.canGrow(table, volume)
 }

@@ -24,16 +24,16 @@ const defaultSystem = "ext4"
 // it is ever mounted. The note holds only for the very attachment that it was written
 // in, by the kernel's sequence number of the disk and start of the machine: since then
 // the disk was nowhere else. Whatever the note doesn't speak of is never formatted.
-func (d *Disks) ensureSystem(ctx context.Context, disk *clouddisk.Disk, volume *corev1.PersistentVolume, place diskPlace) (string, error) {
-	made, err := d.finishHalf(ctx, disk, place)
+func (s *DiskStaging) ensureSystem(ctx context.Context, disk *clouddisk.Disk, volume *corev1.PersistentVolume, place diskPlace) (string, error) {
+	made, err := s.finishHalf(ctx, disk, place)
 	if err != nil || made {
 		return fsTypeOf(volume), err
 	}
-	found, err := d.systems.Probe(ctx, disk.Path())
+	found, err := s.Systems.Probe(ctx, disk.Path())
 	if err != nil || found != "" {
 		return found, err
 	}
-	return fsTypeOf(volume), d.format(ctx, disk, fsTypeOf(volume), place)
+	return fsTypeOf(volume), s.format(ctx, disk, fsTypeOf(volume), place)
 }
 
 func fsTypeOf(volume *corev1.PersistentVolume) string {
@@ -41,16 +41,16 @@ func fsTypeOf(volume *corev1.PersistentVolume) string {
 }
 
 // format makes the file system of a disk that is empty.
-func (d *Disks) format(ctx context.Context, disk *clouddisk.Disk, fsType string, place diskPlace) error {
+func (s *DiskStaging) format(ctx context.Context, disk *clouddisk.Disk, fsType string, place diskPlace) error {
 	size, err := disk.Size()
 	if err != nil {
 		return err
 	}
 	// First what can't be cured, so that no note is left of it.
-	if err := d.systems.CheckType(fsType, size); err != nil {
+	if err := s.Systems.CheckType(fsType, size); err != nil {
 		return err
 	}
-	err = d.systems.CheckEmpty(ctx, disk.Path())
+	err = s.Systems.CheckEmpty(ctx, disk.Path())
 	if errors.Is(err, device.ErrFormatted) {
 		return fmt.Errorf("%w: a disk that holds anything is never formatted: take what you need of it, "+
 			"and clear it yourself, or use another volume", err)
@@ -67,7 +67,7 @@ func (d *Disks) format(ctx context.Context, disk *clouddisk.Disk, fsType string,
 			return err
 		}
 	}
-	if err := d.systems.Format(ctx, disk.Path(), fsType, size); err != nil {
+	if err := s.Systems.Format(ctx, disk.Path(), fsType, size); err != nil {
 		return err
 	}
 	return place.endHalf()
@@ -75,7 +75,7 @@ func (d *Disks) format(ctx context.Context, disk *clouddisk.Disk, fsType string,
 
 // finishHalf makes a file system anew that a crash left half made, and says whether
 // there was one. A note of any other attachment is void.
-func (d *Disks) finishHalf(ctx context.Context, disk *clouddisk.Disk, place diskPlace) (made bool, err error) {
+func (s *DiskStaging) finishHalf(ctx context.Context, disk *clouddisk.Disk, place diskPlace) (made bool, err error) {
 	half, err := place.half()
 	if half == nil || err != nil {
 		return false, err
@@ -99,7 +99,7 @@ func (d *Disks) finishHalf(ctx context.Context, disk *clouddisk.Disk, place disk
 	if err != nil {
 		return false, err
 	}
-	if err := d.systems.Remake(ctx, disk.Path(), half.FSType, size); err != nil {
+	if err := s.Systems.Remake(ctx, disk.Path(), half.FSType, size); err != nil {
 		return false, err
 	}
 	return true, place.endHalf()

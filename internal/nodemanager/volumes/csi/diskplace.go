@@ -1,7 +1,6 @@
 package csi
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -15,8 +14,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
-// diskPlace is where a disk is shown for all pods of the node. It is named after the
-// volume, as its directories in pods' are: they lead here when all else is gone.
+// diskPlace is what is known of a disk, and where it is mounted for all pods of the node.
 type diskPlace struct {
 	// dir has what is known of the disk.
 	dir string
@@ -24,8 +22,17 @@ type diskPlace struct {
 	system, node string
 }
 
-func newDiskPlace(dir string) diskPlace {
-	return diskPlace{dir: dir, system: filepath.Join(dir, "mount"), node: filepath.Join(dir, "device")}
+// placesIn are all places in a folder.
+func placesIn(folder string) ([]diskPlace, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("listing the disks that are in use: %w", err)
+	}
+	places := make([]diskPlace, 0, len(entries))
+	for _, entry := range entries {
+		places = append(places, diskPlace{dir: filepath.Join(folder, entry.Name())})
+	}
+	return places, nil
 }
 
 // recordFile tells which disk is shown here: all that the mount table shows of one is
@@ -72,60 +79,73 @@ func (p diskPlace) record() (*diskRecord, error) { return readRecord[diskRecord]
 func (p diskPlace) half() (*diskRecord, error) { return readRecord[diskRecord](p.halfFile()) }
 
 func readRecord[T any](path string) (*T, error) {
-	content, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	record := new(T)
-	if err == nil {
-		err = json.Unmarshal(content, record)
-	}
+	record, err := volumes.ReadRecord[T](path)
 	if err != nil {
-		return nil, fmt.Errorf("reading which disk is mounted: %w", err)
+		return nil, fmt.Errorf("reading %s, which says what disk is mounted: %w", path, err)
 	}
 	return record, nil
 }
 
-// write writes a record, of which nobody ever sees half.
+// write writes a record. A crash leaves the old content or the new one.
 func (p diskPlace) write(path string, record any) error {
 	if err := os.MkdirAll(p.dir, mountPointMode); err != nil {
-		return fmt.Errorf("making the place of the volume: %w", err)
+		return fmt.Errorf("making the folder of the disk's records: %w", err)
 	}
-	content, err := json.Marshal(record)
-	if err != nil {
-		return err
-	}
-	unfinished := path + ".new"
-	if err := writeDurably(unfinished, content); err != nil {
+	if err := volumes.WriteRecord(path, record); err != nil {
 		return fmt.Errorf("noting which disk is mounted: %w", err)
 	}
-	return os.Rename(unfinished, path)
-}
-
-func writeDurably(path string, content []byte) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(content)
-	return errors.Join(err, file.Sync(), file.Close())
-}
-
-// remove removes what is left of the place. Nothing may be mounted there.
-func (p diskPlace) remove() error {
-	if err := volumes.RemoveEmptyDir(p.system); err != nil {
-		return err
-	}
-	return p.forget(p.node)
+	return nil
 }
 
 // forget removes what is known of the disk, and other files first. The record goes last of
 // what it speaks of: while it is there, the disk counts as in use.
 func (p diskPlace) forget(first ...string) error {
-	for _, file := range append(first, p.halfFile(), p.halfFile()+".new", p.recordFile()+".new", p.recordFile()) {
-		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+	for _, file := range append(first, p.halfFile(), p.recordFile()) {
+		if err := volumes.RemoveRecord(file); err != nil {
 			return fmt.Errorf("removing what was known of a disk: %w", err)
 		}
 	}
 	return volumes.RemoveEmptyDir(p.dir)
 }
+
+// stagedDisk is where a disk is staged, and published. A path is written before anything
+// is mounted there.
+type stagedDisk struct {
+	Handle  string   `json:"handle"`
+	Staging string   `json:"staging"`
+	Targets []string `json:"targets,omitempty"`
+}
+
+// stagedPlace is the place of a disk that is staged.
+type stagedPlace struct {
+	diskPlace
+	stagedDisk
+}
+
+func (s *DiskStaging) dirOf(handle string) string {
+	return filepath.Join(s.Folder, hashOf(handle))
+}
+
+// find finds what is known of a disk; the record is nil if that is nothing.
+func (s *DiskStaging) find(handle string) (stagedPlace, *diskRecord, error) {
+	return readStaged(s.dirOf(handle))
+}
+
+func readStaged(dir string) (stagedPlace, *diskRecord, error) {
+	place := stagedPlace{diskPlace: diskPlace{dir: dir}}
+	record, err := place.record()
+	if err != nil {
+		return place, nil, err
+	}
+	staged, err := readRecord[stagedDisk](place.stagedFile())
+	if staged != nil {
+		place = placeOf(dir, *staged)
+	}
+	return place, record, err
+}
+
+func placeOf(dir string, staged stagedDisk) stagedPlace {
+	return stagedPlace{diskPlace{dir: dir, system: staged.Staging, node: filepath.Join(staged.Staging, "device")}, staged}
+}
+
+func (p stagedPlace) stagedFile() string { return filepath.Join(p.dir, "staged") }

@@ -1,9 +1,6 @@
 package csi
 
 import (
-	"context"
-	"os"
-
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/ownership"
@@ -14,14 +11,6 @@ import (
 func isGiven(spec volumes.Spec) bool {
 	_, wanted := ownership.GroupOf(spec.Pod, spec.Access)
 	return wanted && spec.Access == mount.ReadWrite && ownership.IsForOneNode(spec.PersistentVolume)
-}
-
-// give gives a volume to its pod's group, before the pod sees it.
-func give(ctx context.Context, owner ownership.Owner, spec volumes.Spec, source *os.File) error {
-	if !isGiven(spec) {
-		return nil
-	}
-	return owner.Give(ctx, spec.Pod, spec.Name(), source)
 }
 
 // setLabel has a file system that one pod alone can use mounted with the SELinux label of

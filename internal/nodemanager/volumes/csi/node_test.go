@@ -36,7 +36,7 @@ func TestMain(m *testing.M) { mounttest.Main(m) }
 // node is a node with one image, and the agent's folders.
 type node struct {
 	dir, path string
-	mounter   mount.Mounter
+	mounter   csi.DiskMounter
 	systems   filesystem.FileSystems
 	plugin    csi.Plugin
 	devices   csi.DevicePlugin

@@ -2,84 +2,138 @@ package csi
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-dev/stowage/internal/device/clouddisk"
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/ownership"
 )
 
-// DiskStaging is what the kubelet's calls do to disks that were attached to this node: the
-// file system is mounted at the staging path, or the device in it, and bound for each pod.
-// What is known of a disk is what Disks know, in a folder of the agent's own, and where
-// it is shown: when a disk is gone, its number may be another one's.
+// diskPatience is how long a disk is waited for that is said to be attached.
+const diskPatience = 10 * time.Second
+
+// errOnlyToRead says that a disk can't be written that is to be.
+var errOnlyToRead = errors.New("the volume's disk is attached to this node for reading only, and the volume is to be written: " +
+	"give the volume access mode ReadOnlyMany alone, or have its disk attached for writing")
+
+// DiskMounter is a Mounter that can also take away what is in use.
+type DiskMounter interface {
+	mount.Mounter
+	// Detach takes away the topmost mount at path, also one that is in use.
+	Detach(path string) error
+}
+
+// DiskStaging is the driver of disks that were attached to this node: the file system is
+// mounted at the staging path, or the device in it, and bound for each pod. A folder of the
+// agent's own has which disk it is, and where it is staged and published: when a disk is
+// gone, its number may be another one's.
 type DiskStaging struct {
+	DiskOptions
 	driver string
-	disks  *Disks
+	// noting lets one call at a time read where disks are staged, and write that.
+	noting sync.Mutex
+	// adopting lets one call at a time take over what the layout before mounted.
+	adopting sync.Mutex
 }
 
-// stagedDisk is where a disk is staged, and published. A path is written before anything
-// is mounted there.
-type stagedDisk struct {
-	Handle  string   `json:"handle"`
-	Staging string   `json:"staging"`
-	Targets []string `json:"targets,omitempty"`
+// DiskOptions are what a DiskStaging is made of.
+type DiskOptions struct {
+	// Mounter mounts, and Systems makes file systems.
+	Mounter DiskMounter
+	Systems filesystem.FileSystems
+	// Finder finds the disks.
+	Finder clouddisk.DiskFolder
+	// Folder is the driver's own, for its records. It is made if it doesn't exist.
+	Folder string
+	// Earlier is the folder in which agents of the layout before mounted disks for pods;
+	// "" on nodes with a kubelet.
+	Earlier string
+	// Owner has file systems mounted with the SELinux labels of their pods, where the caller
+	// says which pod it is.
+	Owner ownership.Owner
 }
 
-// stagedPlace is the place of a disk that is staged.
-type stagedPlace struct {
-	diskPlace
-	stagedDisk
-}
-
-// NewDiskStaging returns what serves the kubelet's calls for one driver. The folder must
-// be its own.
+// NewDiskStaging returns the driver of a name.
 func NewDiskStaging(driver string, options DiskOptions) (*DiskStaging, error) {
-	options.Drivers = []string{driver}
-	disks, err := NewDisks(options)
-	return &DiskStaging{driver: driver, disks: disks}, err
+	if err := os.MkdirAll(options.Folder, mountPointMode); err != nil {
+		return nil, fmt.Errorf("making the folder of the records of disks: %w", err)
+	}
+	// The mount table shows paths without symlinks, and is compared with this.
+	if resolved, err := filepath.EvalSymlinks(options.Earlier); err == nil {
+		options.Earlier = resolved
+	}
+	return &DiskStaging{DiskOptions: options, driver: driver}, nil
 }
 
 // Name is the driver's.
 func (s *DiskStaging) Name() string { return s.driver }
 
-func (s *DiskStaging) dirOf(handle string) string {
-	sum := sha256.Sum256([]byte(handle))
-	return filepath.Join(s.disks.folder, hex.EncodeToString(sum[:]))
+// Drivers is the same, as a list.
+func (s *DiskStaging) Drivers() []string { return []string{s.driver} }
+
+// Serves reports whether a volume is a disk of the driver, which must be attached to the node
+// first.
+func (s *DiskStaging) Serves(volume *corev1.PersistentVolume) bool {
+	return volume != nil && volume.Spec.CSI != nil && volume.Spec.CSI.Driver == s.driver
 }
 
-// find finds what is known of a disk; the record is nil if that is nothing.
-func (s *DiskStaging) find(handle string) (stagedPlace, *diskRecord, error) {
-	return readStaged(s.dirOf(handle))
+// Watch reports when disks came or went, until the context ends.
+func (s *DiskStaging) Watch(ctx context.Context, report func()) error {
+	return s.Finder.Watch(ctx, report)
 }
 
-func readStaged(dir string) (stagedPlace, *diskRecord, error) {
-	place := stagedPlace{diskPlace: diskPlace{dir: dir}}
-	record, err := place.record()
+// InUse is the disks that have a record: none of them may be detached.
+func (s *DiskStaging) InUse() ([]corev1.UniqueVolumeName, error) {
+	// What is taken over meanwhile is in one of both: it gets its record before it loses the
+	// one of the layout before.
+	earlier, err := placesIn(s.Earlier)
 	if err != nil {
-		return place, nil, err
+		return nil, err
 	}
-	staged, err := readRecord[stagedDisk](place.stagedFile())
-	if staged != nil {
-		place = placeOf(dir, *staged)
+	places, err := placesIn(s.Folder)
+	if err != nil {
+		return nil, err
 	}
-	return place, record, err
+	var names []corev1.UniqueVolumeName
+	for _, place := range append(earlier, places...) {
+		record, err := place.record()
+		if err != nil {
+			return nil, err
+		}
+		if record != nil && !slices.Contains(names, record.name()) {
+			names = append(names, record.name())
+		}
+	}
+	return names, nil
 }
 
-func placeOf(dir string, staged stagedDisk) stagedPlace {
-	return stagedPlace{diskPlace{dir: dir, system: staged.Staging, node: filepath.Join(staged.Staging, "device")}, staged}
+// open finds the disk of a volume, and waits for it if it is about to appear.
+func (s *DiskStaging) open(ctx context.Context, spec volumes.Spec) (*clouddisk.Disk, error) {
+	if spec.Attachment == nil {
+		return nil, errors.New("looking for the volume's disk: nothing says how it is found, as it isn't attached to this node")
+	}
+	ctx, cancel := context.WithTimeout(ctx, diskPatience)
+	defer cancel()
+	disk, err := s.Finder.Await(ctx, spec.Attachment.Device, spec.Attachment.Serial)
+	if err != nil {
+		return nil, fmt.Errorf("looking for the volume's disk, which is said to be attached to this node: %w", err)
+	}
+	return partOf(disk, spec.PersistentVolume)
 }
-
-func (p stagedPlace) stagedFile() string { return filepath.Join(p.dir, "staged") }
 
 // Stage makes a disk usable on the node.
 func (s *DiskStaging) Stage(ctx context.Context, spec volumes.Spec, staging string) error {
-	disk, err := s.disks.open(ctx, spec)
+	disk, err := s.open(ctx, spec)
 	if err != nil {
 		return err
 	}
@@ -93,15 +147,15 @@ func (s *DiskStaging) Stage(ctx context.Context, spec volumes.Spec, staging stri
 	if record.Block {
 		return s.stageDevice(disk, place, record)
 	}
-	if err := s.disks.stage(ctx, disk, spec, place.diskPlace); err != nil {
+	if err := s.mountDisk(ctx, disk, spec, place.diskPlace); err != nil {
 		return err
 	}
-	return checkStagedAs(s.disks.mounter, systemAccess(spec.PersistentVolume), staging)
+	return checkStagedAs(s.Mounter, systemAccess(spec.PersistentVolume), staging)
 }
 
 // stageDevice shows a disk's device in the staging directory, so that its number is kept.
 func (s *DiskStaging) stageDevice(disk *clouddisk.Disk, place stagedPlace, record diskRecord) error {
-	if err := s.disks.refuseReadOnly(disk, place.diskPlace, record); err != nil {
+	if err := s.refuseReadOnly(disk, place.diskPlace, record); err != nil {
 		return err
 	}
 	node, err := os.OpenFile(disk.Path(), openOnly, 0)
@@ -109,94 +163,19 @@ func (s *DiskStaging) stageDevice(disk *clouddisk.Disk, place stagedPlace, recor
 		return err
 	}
 	defer node.Close()
-	return volumes.BindFileExactly(s.disks.mounter, node, place.node, mount.ReadWrite)
+	return volumes.BindFileExactly(s.Mounter, node, place.node, mount.ReadWrite)
 }
 
-// Publish makes a staged disk visible for one pod.
-func (s *DiskStaging) Publish(_ context.Context, spec volumes.Spec, staging, target string) error {
-	place, record, err := s.find(spec.Name())
-	if err != nil {
+// refuseReadOnly refuses a disk that can't be written and is to be. Once it is staged, the
+// driver itself may have made it read-only.
+func (s *DiskStaging) refuseReadOnly(disk *clouddisk.Disk, place diskPlace, record diskRecord) error {
+	table, err := s.Mounter.Table()
+	if err != nil || record.ForReaders || table.IsMountPoint(place.node) {
 		return err
 	}
-	if record == nil || place.Staging != staging || record.Block != spec.IsBlock() {
-		return fmt.Errorf("publishing volume %s: it isn't staged at %s: %w", spec.Name(), staging, volumes.ErrNotStaged)
+	readOnly, err := disk.IsReadOnly()
+	if err == nil && readOnly {
+		err = errOnlyToRead
 	}
-	disk, err := openStaged(*record)
-	if err != nil {
-		return fmt.Errorf("publishing volume %s: %w", spec.Name(), err)
-	}
-	defer disk.Close()
-	if err := s.noteTarget(place, target); err != nil {
-		return err
-	}
-	if record.Block {
-		return s.publishDevice(spec, disk, place, *record, target)
-	}
-	return publishStaged(s.disks.mounter, spec, staging, target)
-}
-
-// noteTarget notes that a disk is about to be shown at a path, unless something is.
-func (s *DiskStaging) noteTarget(place stagedPlace, target string) error {
-	table, err := s.disks.mounter.Table()
-	if err != nil || table.IsMountPoint(target) || slices.Contains(place.Targets, target) {
-		return err
-	}
-	place.Targets = append(slices.Clone(place.Targets), target)
-	return place.write(place.stagedFile(), place.stagedDisk)
-}
-
-func (s *DiskStaging) publishDevice(spec volumes.Spec, disk *clouddisk.Disk, place stagedPlace, record diskRecord, target string) error {
-	table, err := s.disks.mounter.Table()
-	if err != nil {
-		return err
-	}
-	if !table.IsMountPoint(place.node) {
-		return fmt.Errorf("publishing volume %s: its device isn't staged at %s: %w", spec.Name(), place.Staging, volumes.ErrNotStaged)
-	}
-	node, err := os.OpenFile(disk.Path(), openOnly, 0)
-	if err != nil {
-		return err
-	}
-	defer node.Close()
-	users, err := s.usersOf(place, disk)
-	if err != nil {
-		return err
-	}
-	if err := refuseSecondPod(spec, table.IsMountPoint(target), users); err != nil {
-		return err
-	}
-	access := deviceAccess(spec)
-	if record.ForReaders {
-		access = mount.ReadOnly
-	}
-	if err := volumes.BindFileExactly(s.disks.mounter, node, target, access); err != nil {
-		return err
-	}
-	return s.protect(place, record, disk)
-}
-
-// protect keeps a device from being written while no pod that has it may.
-func (s *DiskStaging) protect(place stagedPlace, record diskRecord, disk *clouddisk.Disk) error {
-	users, err := s.usersOf(place, disk)
-	if err != nil {
-		return err
-	}
-	return protectDisk(disk, record, users)
-}
-
-// usersOf is where a disk, or the file system on it, is mounted but where it is staged.
-func (s *DiskStaging) usersOf(place stagedPlace, disk *clouddisk.Disk) ([]mount.Point, error) {
-	table, err := s.disks.mounter.Table()
-	if err != nil {
-		return nil, err
-	}
-	node, err := os.OpenFile(disk.Path(), openOnly, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer node.Close()
-	shown, err := mount.Visible(node)
-	return slices.DeleteFunc(append(table.Shows(disk.Device(), "/"), shown...), func(point mount.Point) bool {
-		return point.Path == place.system || point.Path == place.node
-	}), err
+	return err
 }

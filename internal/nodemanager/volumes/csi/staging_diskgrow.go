@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
@@ -15,7 +16,7 @@ func (s *DiskStaging) Grow(ctx context.Context, handle, path string) (int64, err
 	if err != nil {
 		return 0, fmt.Errorf("growing volume %s: %w", handle, err)
 	}
-	table, err := s.disks.mounter.Table()
+	table, err := s.Mounter.Table()
 	if err != nil {
 		return 0, err
 	}
@@ -30,7 +31,7 @@ func (s *DiskStaging) Grow(ctx context.Context, handle, path string) (int64, err
 	if err := disk.Rescan(); err != nil {
 		return 0, err
 	}
-	if err := growSystem(ctx, s.disks.mounter, s.disks.systems, disk.Path(), place.system); err != nil {
+	if err := growSystem(ctx, s.Mounter, s.Systems, disk.Path(), place.system); err != nil {
 		return 0, err
 	}
 	return disk.Size()
@@ -43,7 +44,7 @@ func (s *DiskStaging) findAt(handle, path string) (stagedPlace, *diskRecord, err
 	if err != nil {
 		return place, nil, err
 	}
-	table, err := s.disks.mounter.Table()
+	table, err := s.Mounter.Table()
 	if err != nil {
 		return place, nil, err
 	}
@@ -75,9 +76,25 @@ func (s *DiskStaging) Check(_ context.Context, handle, path string) error {
 	if err != nil {
 		return fmt.Errorf("checking volume %s: %w", handle, err)
 	}
-	table, err := s.disks.mounter.Table()
+	table, err := s.Mounter.Table()
 	if err != nil {
 		return err
 	}
 	return checkDisk(table, place.diskPlace, *record)
+}
+
+func checkDisk(table mount.Table, place diskPlace, record diskRecord) error {
+	there, err := record.Disk.IsThere()
+	if err != nil {
+		return err
+	}
+	if !there {
+		return fmt.Errorf("%w, though it was mounted: what was written to it last may be lost: "+
+			"it is mounted again once it is back, for pods that are started then", volumes.ErrGone)
+	}
+	staged, mounted := table.At(place.system)
+	if mounted && filesystem.HasStopped(staged) {
+		return errReadOnly
+	}
+	return nil
 }

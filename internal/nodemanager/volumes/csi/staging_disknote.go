@@ -14,8 +14,8 @@ import (
 // note remembers which disk is staged where, unless it is elsewhere, or something else is
 // there. What is left of a disk that is gone is taken away first.
 func (s *DiskStaging) note(wanted stagedDisk, record diskRecord) (stagedPlace, error) {
-	s.disks.noting.Lock()
-	defer s.disks.noting.Unlock()
+	s.noting.Lock()
+	defer s.noting.Unlock()
 	if err := s.refuseShownElsewhere(wanted.Handle, record); err != nil {
 		return stagedPlace{}, err
 	}
@@ -46,7 +46,7 @@ func (s *DiskStaging) note(wanted stagedDisk, record diskRecord) (stagedPlace, e
 // is gone, and whose number the disk has now, is taken away: who has it would open the
 // disk.
 func (s *DiskStaging) refuseShownElsewhere(handle string, wanted diskRecord) error {
-	places, err := s.disks.places()
+	places, err := placesIn(s.Folder)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,12 @@ func (s *DiskStaging) refuseShownElsewhere(handle string, wanted diskRecord) err
 			return fmt.Errorf("the disk is staged for volume %s, which is another one for the same storage: use one of the two: %w",
 				other.Handle, mount.ErrMounted)
 		case record.Block && record.Disk.Number == wanted.Disk.Number:
-			if err := s.dropGone(other, *record); err != nil {
+			// Two disks with one number aren't both there.
+			there, err := record.Disk.IsThere()
+			if err == nil && !there {
+				err = s.dropGone(other, *record)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -85,7 +90,7 @@ func (s *DiskStaging) dropGone(place stagedPlace, record diskRecord) error {
 	}
 	var refused []error
 	for _, point := range left {
-		refused = append(refused, s.disks.mounter.Detach(point.Path))
+		refused = append(refused, s.Mounter.Detach(point.Path))
 	}
 	return errors.Join(refused...)
 }
@@ -93,7 +98,7 @@ func (s *DiskStaging) dropGone(place stagedPlace, record diskRecord) error {
 // leftOf is what is mounted of a disk where it was staged and published. What another disk
 // has there isn't.
 func (s *DiskStaging) leftOf(place stagedPlace, record diskRecord) ([]mount.Point, error) {
-	table, err := s.disks.mounter.Table()
+	table, err := s.Mounter.Table()
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +123,7 @@ func numberAt(path string) string {
 
 // refuseOther is volumes.ErrOtherVolume if something else is at the staging path.
 func (s *DiskStaging) refuseOther(place stagedPlace, wanted diskRecord) error {
-	table, err := s.disks.mounter.Table()
+	table, err := s.Mounter.Table()
 	if err != nil {
 		return err
 	}

@@ -55,11 +55,11 @@ func (s *DiskStaging) diskOf(record *diskRecord) (*clouddisk.Disk, error) {
 // unmountBelow unmounts all at a path or below it, and detaches what is in use of a disk
 // that is gone.
 func (s *DiskStaging) unmountBelow(path string, gone bool) error {
-	err := mount.UnmountBelow(s.disks.mounter, path)
+	err := mount.UnmountBelow(s.Mounter, path)
 	if err == nil || !gone {
 		return err
 	}
-	return mount.UnmountBelow(detaching{s.disks.mounter}, path)
+	return mount.UnmountBelow(detaching{s.Mounter}, path)
 }
 
 // Unstage takes away all that Stage made: it is a success when nobody has the disk any
@@ -82,12 +82,12 @@ func (s *DiskStaging) Unstage(ctx context.Context, handle, staging string) error
 	if elsewhere {
 		return nil
 	}
-	return place.forget(place.stagedFile()+".new", place.stagedFile())
+	return place.forget(place.stagedFile())
 }
 
 // clear unmounts what is at a staging path that nothing is known of.
 func (s *DiskStaging) clear(staging string) error {
-	table, err := s.disks.mounter.Table()
+	table, err := s.Mounter.Table()
 	if err != nil {
 		return err
 	}
@@ -96,9 +96,9 @@ func (s *DiskStaging) clear(staging string) error {
 		if err := refuseUsed(table, staged); err != nil {
 			return err
 		}
-		return mount.UnmountBelow(s.disks.mounter, staging)
+		return mount.UnmountBelow(s.Mounter, staging)
 	}
-	return volumes.UnbindFile(s.disks.mounter, place.node)
+	return volumes.UnbindFile(s.Mounter, place.node)
 }
 
 // letGo unmounts a disk that no pod has any more, and proves that nothing of it is left.
@@ -117,7 +117,7 @@ func (s *DiskStaging) letGo(ctx context.Context, place stagedPlace, record diskR
 	}
 	if err == nil && disk != nil {
 		// No half-made file system leaves this node: nobody else knows that it isn't data.
-		_, err = s.disks.finishHalf(ctx, disk, place.diskPlace)
+		_, err = s.finishHalf(ctx, disk, place.diskPlace)
 	}
 	if err == nil && disk != nil {
 		err = protectDisk(disk, record, nil)
@@ -135,3 +135,18 @@ func (s *DiskStaging) letGo(ctx context.Context, place stagedPlace, record diskR
 	}
 	return volumes.RemovePoint(place.node)
 }
+
+// refuseTaken is an error if a disk is mounted where the agent doesn't see it.
+func refuseTaken(disk *clouddisk.Disk) error {
+	taken, err := disk.IsTaken()
+	if err == nil && taken {
+		err = fmt.Errorf("the volume's disk %s is still mounted, in a place or a mount namespace that isn't the agent's: "+
+			"it isn't let go before it is unmounted there: %w", disk.Path(), mount.ErrMounted)
+	}
+	return err
+}
+
+// detaching is a Mounter that takes away also what is in use.
+type detaching struct{ DiskMounter }
+
+func (d detaching) Unmount(path string) error { return d.Detach(path) }

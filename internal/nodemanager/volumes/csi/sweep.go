@@ -34,6 +34,9 @@ func (p Plugin) Watch(ctx context.Context, _ volumes.Tell) {
 
 // sweep has each volume unstaged that no pod has. Drivers refuse what is in use.
 func (c *Caller) sweep(ctx context.Context) {
+	if err := c.adoptAll(); err != nil {
+		logf.FromContext(ctx).Error(err, "taking over what an agent of an earlier version mounted")
+	}
 	staged, err := filepath.Glob(filepath.Join(c.plugins, "*", "*", dataFile))
 	if err != nil {
 		logf.FromContext(ctx).Error(err, "looking for volumes that are staged and unused")

@@ -11,13 +11,13 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
 )
 
-// NewCaller calls the local driver, whose volumes lie below base, for an agent whose folder is
-// root.
-func NewCaller(root, base string) (*csi.Caller, error) {
+// NewCaller calls the local driver, whose volumes lie below base, and others, for an agent whose
+// folder is root.
+func NewCaller(root, base string, others ...drivers.Driver) (*csi.Caller, error) {
 	kernel := mount.Kernel{}
 	local, err := csi.NewLocalStaging(kernel, filesystem.NewFileSystems(exec.New()), csi.LocalDriver{Base: base}, filepath.Join(root, "staged", "local"))
 	if err != nil {
 		return nil, err
 	}
-	return csi.NewCaller(csi.CallerOptions{Mounter: kernel, Root: root, Drivers: []drivers.Driver{local}})
+	return csi.NewCaller(csi.CallerOptions{Mounter: kernel, Root: root, Drivers: append(others, local)})
 }
