@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-dev/stowage/internal/device/clouddisk"
@@ -68,6 +69,8 @@ func NewDiskStaging(driver string, options DiskOptions) (*DiskStaging, error) {
 	if err := os.MkdirAll(options.Folder, mountPointMode); err != nil {
 		return nil, fmt.Errorf("making the folder of the records of disks: %w", err)
 	}
+	// A crash may have left it empty.
+	_ = unix.Rmdir(options.Earlier)
 	// The mount table shows paths without symlinks, and is compared with this.
 	if resolved, err := filepath.EvalSymlinks(options.Earlier); err == nil {
 		options.Earlier = resolved
