@@ -12,13 +12,6 @@ type adopter interface {
 	Adopt(stagingOf func(Adopted) (string, error)) error
 }
 
-// Adopted is a volume that an agent of the layout before mounted.
-type Adopted struct {
-	Handle string
-	// Volume is the name of the volume object, and of the volume's directories in pods'.
-	Volume string
-}
-
 // adoptAll has all drivers take over what the layout before mounted. It comes before anything
 // is taken away from one of its pods: each may be the last that leads to the volume.
 func (c *Caller) adoptAll() error {

@@ -2,11 +2,7 @@ package csi
 
 import (
 	"context"
-	"errors"
-	"os"
 	"path/filepath"
-
-	"golang.org/x/sys/unix"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
@@ -81,24 +77,6 @@ func isDeviceAt(staged, target string) (bool, error) {
 		return number == numberAt(target), nil
 	}
 	return place(filepath.Dir(staged)).isShownAt(target)
-}
-
-// isShownAt says whether a path is a loop device of the image that is noted here. Other
-// devices, which may be gone, aren't opened.
-func (p place) isShownAt(target string) (bool, error) {
-	var stat unix.Stat_t
-	if err := unix.Stat(target, &stat); err != nil {
-		return false, &os.PathError{Op: "looking at", Path: target, Err: err}
-	}
-	const loopMajor = 7
-	if stat.Mode&unix.S_IFMT != unix.S_IFBLK || unix.Major(stat.Rdev) != loopMajor || filepath.Base(string(p)) != globalMount {
-		return false, nil
-	}
-	err := p.checkDevice(target)
-	if errors.Is(err, errTakenAway) {
-		return false, nil
-	}
-	return err == nil, err
 }
 
 // unstageEarlier takes away what is left of a volume of the layout before that nothing is

@@ -2,14 +2,11 @@ package csi
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
-
-var errNoDevice = fmt.Errorf("a volume that is a directory can't be a device: use layout Image for volumeMode Block: %w", volumes.ErrNotSupported)
 
 // DevicePlugin is the volume type for volumes that pods see as block devices. Its
 // zero value isn't usable: see NewDevices.

@@ -202,3 +202,21 @@ func (e *earlier) remove(at place) error {
 	}
 	return e.removeFolder()
 }
+
+// isShownAt says whether a path is a loop device of the image that is noted here. Other
+// devices, which may be gone, aren't opened.
+func (p place) isShownAt(target string) (bool, error) {
+	var stat unix.Stat_t
+	if err := unix.Stat(target, &stat); err != nil {
+		return false, &os.PathError{Op: "looking at", Path: target, Err: err}
+	}
+	const loopMajor = 7
+	if stat.Mode&unix.S_IFMT != unix.S_IFBLK || unix.Major(stat.Rdev) != loopMajor || filepath.Base(string(p)) != globalMount {
+		return false, nil
+	}
+	err := p.checkDevice(target)
+	if errors.Is(err, errTakenAway) {
+		return false, nil
+	}
+	return err == nil, err
+}

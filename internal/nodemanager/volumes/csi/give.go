@@ -12,10 +12,3 @@ func isGiven(spec volumes.Spec) bool {
 	_, wanted := ownership.GroupOf(spec.Pod, spec.Access)
 	return wanted && spec.Access == mount.ReadWrite && ownership.IsForOneNode(spec.PersistentVolume)
 }
-
-// setLabel has a file system that one pod alone can use mounted with the SELinux label of
-// that pod.
-func setLabel(system *mount.FileSystem, owner ownership.Owner, spec volumes.Spec) {
-	label := owner.LabelForOne(spec.Pod, spec.Volume.Name, spec.PersistentVolume)
-	system.Settings = append(system.Settings, ownership.LabelSettings(label)...)
-}

@@ -2,21 +2,13 @@ package csi
 
 import (
 	"context"
-	"errors"
 	"os"
-	"time"
 
 	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/ownership"
 )
-
-// turnPatience is how long a pod waits for another one's turn at a volume.
-const turnPatience = time.Minute
-
-// errTurn says that something else is still at work on a volume.
-var errTurn = errors.New("another mount, unmount or growth of the same volume isn't over")
 
 // images attaches images to loop devices and mounts the file systems in them.
 type images struct {

@@ -6,26 +6,16 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
-// mountPointMode is that of directories which something is mounted on.
-const mountPointMode = 0o750
-
-// openOnly opens a file to know it by, and to mount it.
-const openOnly = unix.O_PATH | unix.O_NOFOLLOW
-
 var (
 	errRemoved = errors.New("the volume's image was removed from the disk while it was mounted: what it held, and what is written to it now, " +
 		"is lost when the last pod of this node that uses it ends: copy what you need, and delete the pods")
 	errRemovedDirectory = errors.New("the volume's directory was removed from the disk while it was mounted: what it held is lost: delete the pods of this node that use it")
-	errReadOnly         = errors.New("the kernel stopped writing to the volume's file system, after errors that its log tells of: " +
-		"delete the volume's pods, so that it is checked before it is mounted again")
-	errTakenAway = errors.New("somebody else took away the volume's loop device: delete the pod, and start it again")
+	errTakenAway        = errors.New("somebody else took away the volume's loop device: delete the pod, and start it again")
 )
 
 // place is the staging path of an image that pods see as a device, and where agents of the

@@ -2,8 +2,6 @@ package csi
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,7 +15,6 @@ import (
 // Names that a kubelet has for the same.
 const (
 	dataFile      = "vol_data.json"
-	globalMount   = "globalmount"
 	deviceFolder  = "volumeDevices"
 	persistentUse = "Persistent"
 )
@@ -62,11 +59,6 @@ func (p podPlace) noted() (*volumeData, error) {
 // different volumes.
 func (c *Caller) devicePlace(path string) podPlace {
 	return podPlace{target: path, record: filepath.Join(c.plugins, deviceFolder, hashOf(path)+".json"), device: true}
-}
-
-func hashOf(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
 }
 
 // stagingOf is where a volume is staged.

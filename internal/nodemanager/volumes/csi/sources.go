@@ -9,9 +9,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
-// pluginName is the volume type's, for directories and for devices.
-const pluginName = "kubernetes.io/csi"
-
 // sources are what volumes are made of, whether pods see them as directories or as
 // devices.
 type sources struct{ caller *Caller }

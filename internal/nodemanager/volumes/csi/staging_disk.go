@@ -27,13 +27,6 @@ const diskPatience = 10 * time.Second
 var errOnlyToRead = errors.New("the volume's disk is attached to this node for reading only, and the volume is to be written: " +
 	"give the volume access mode ReadOnlyMany alone, or have its disk attached for writing")
 
-// DiskMounter is a Mounter that can also take away what is in use.
-type DiskMounter interface {
-	mount.Mounter
-	// Detach takes away the topmost mount at path, also one that is in use.
-	Detach(path string) error
-}
-
 // DiskStaging is the driver of disks that were attached to this node: the file system is
 // mounted at the staging path, or the device in it, and bound for each pod. A folder of the
 // agent's own has which disk it is, and where it is staged and published: when a disk is

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/stowage-dev/stowage/internal/device/clouddisk"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
@@ -110,15 +108,6 @@ func (s *DiskStaging) leftOf(place stagedPlace, record diskRecord) ([]mount.Poin
 		}
 	}
 	return left, nil
-}
-
-// numberAt is major:minor of the device at a path; "" if there is none.
-func numberAt(path string) string {
-	var stat unix.Stat_t
-	if err := unix.Stat(path, &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFBLK {
-		return ""
-	}
-	return fmt.Sprintf("%d:%d", unix.Major(stat.Rdev), unix.Minor(stat.Rdev))
 }
 
 // refuseOther is volumes.ErrOtherVolume if something else is at the staging path.

@@ -145,8 +145,3 @@ func refuseTaken(disk *clouddisk.Disk) error {
 	}
 	return err
 }
-
-// detaching is a Mounter that takes away also what is in use.
-type detaching struct{ DiskMounter }
-
-func (d detaching) Unmount(path string) error { return d.Detach(path) }

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
-
-	corev1 "k8s.io/api/core/v1"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device/filesystem"
@@ -264,10 +261,4 @@ func (s *LocalStaging) protect(place place) error {
 	return protect(loop, users)
 }
 
-// systemAccess is what may be done with a file system that a volume has mounted.
-func systemAccess(volume *corev1.PersistentVolume) mount.Access {
-	if isForReadersOnly(volume) || slices.Contains(volume.Spec.MountOptions, "ro") {
-		return mount.ReadOnly
-	}
-	return mount.ReadWrite
-}
+var errNoDevice = fmt.Errorf("a volume that is a directory can't be a device: use layout Image for volumeMode Block: %w", volumes.ErrNotSupported)
