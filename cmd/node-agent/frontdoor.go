@@ -19,7 +19,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount/remote"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/volumeagent"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/gcepd"
+	localdriver "github.com/stowage-dev/stowage/internal/nodemanager/drivers/local"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/inlinenfs"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/nfs"
 	"github.com/stowage-dev/stowage/internal/program"
@@ -99,7 +100,7 @@ func servedDrivers(options *options, onDisks *volumeagent.Reconciler, live clien
 	if err != nil {
 		return nil, err
 	}
-	disks, err := csi.NewDiskStaging(stowagev1alpha1.GCEDriver, csi.DiskOptions{
+	disks, err := gcepd.New(stowagev1alpha1.GCEDriver, gcepd.Options{
 		Mounter: mount.Kernel{}, Systems: onDisks.Store.FileSystems, Finder: clouddisk.NewDiskFolder(options.deviceDir), Folder: options.records(stowagev1alpha1.GCEDriver),
 	})
 	if err != nil {
@@ -145,9 +146,9 @@ func backendsIn(live client.Reader) inlinenfs.Backends {
 }
 
 // newLocalDriver is the local driver, with a kubelet and without.
-func newLocalDriver(options *options, onDisks *volumeagent.Reconciler) (*csi.LocalStaging, error) {
-	local := csi.LocalDriver{Base: string(onDisks.Store.Base), IsCopied: onDisks.Store.IsCopied, CheckDisk: onDisks.CheckDisk}
-	return csi.NewLocalStaging(mount.Kernel{}, onDisks.Store.FileSystems, local, options.records(stowagev1alpha1.LocalDriver))
+func newLocalDriver(options *options, onDisks *volumeagent.Reconciler) (*localdriver.Driver, error) {
+	local := localdriver.Volumes{Base: string(onDisks.Store.Base), IsCopied: onDisks.Store.IsCopied, CheckDisk: onDisks.CheckDisk}
+	return localdriver.New(mount.Kernel{}, onDisks.Store.FileSystems, local, options.records(stowagev1alpha1.LocalDriver))
 }
 
 // anywhere is what the kubelet is told for a driver whose volumes are as near to each

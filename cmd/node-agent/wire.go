@@ -27,6 +27,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager"
 	"github.com/stowage-dev/stowage/internal/nodemanager/csinode"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/gcepd"
 	"github.com/stowage-dev/stowage/internal/nodemanager/growth"
 	"github.com/stowage-dev/stowage/internal/nodemanager/guard"
 	nodemetrics "github.com/stowage-dev/stowage/internal/nodemanager/metrics"
@@ -113,7 +114,7 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks
 		return err
 	}
 	owner := ownership.Owner{Events: recorderOf(mgr), SELinux: ownership.HasSELinux()}
-	disks, err := csi.NewDiskStaging(stowagev1alpha1.GCEDriver, csi.DiskOptions{
+	disks, err := gcepd.New(stowagev1alpha1.GCEDriver, gcepd.Options{
 		Mounter: mount.Kernel{}, Systems: onDisks.Store.FileSystems, Finder: clouddisk.NewDiskFolder(options.deviceDir),
 		Folder: options.records(stowagev1alpha1.GCEDriver), Earlier: filepath.Join(options.rootDir, earlierDiskDir), Owner: owner,
 	})
@@ -203,7 +204,7 @@ func newObjects(mgr ctrl.Manager, nodeName string) (*objects.Reader, error) {
 
 // volumeTypes is the lists of what this agent can show pods as directories, and as
 // devices.
-func volumeTypes(options *options, onDisks *volumeagent.Reconciler, disks *csi.DiskStaging, owner ownership.Owner) (directories, devices volumes.Registry, err error) {
+func volumeTypes(options *options, onDisks *volumeagent.Reconciler, disks *gcepd.Driver, owner ownership.Owner) (directories, devices volumes.Registry, err error) {
 	mounter := mount.Kernel{}
 	servers := remote.NewApart()
 	shares, err := nfs.New(servers, filepath.Join(options.rootDir, nfsDir))
@@ -228,7 +229,7 @@ func volumeTypes(options *options, onDisks *volumeagent.Reconciler, disks *csi.D
 }
 
 // newCaller calls drivers as a kubelet does, which this node hasn't.
-func newCaller(options *options, onDisks *volumeagent.Reconciler, disks *csi.DiskStaging, owner ownership.Owner) (*csi.Caller, error) {
+func newCaller(options *options, onDisks *volumeagent.Reconciler, disks *gcepd.Driver, owner ownership.Owner) (*csi.Caller, error) {
 	local, err := newLocalDriver(options, onDisks)
 	if err != nil {
 		return nil, err

@@ -20,8 +20,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/gcemock/hotplug"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/gcepd"
 	"github.com/stowage-dev/stowage/internal/nodemanager/inuse"
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
@@ -86,15 +86,15 @@ func (n *killedNode) devices() clouddisk.DiskFolder {
 }
 
 // disks are the node manager's.
-func (n *killedNode) disks(kernel mount.Kernel) (*csi.DiskStaging, error) {
-	return csi.NewDiskStaging(stowagev1alpha1.GCEDriver, csi.DiskOptions{
+func (n *killedNode) disks(kernel mount.Kernel) (*gcepd.Driver, error) {
+	return gcepd.New(stowagev1alpha1.GCEDriver, gcepd.Options{
 		Mounter: kernel, Systems: filesystem.NewFileSystems(utilexec.New()), Finder: n.devices(),
 		Folder: filepath.Join(n.root(), "staged", stowagev1alpha1.GCEDriver), Earlier: filepath.Join(n.root(), "disks"),
 	})
 }
 
 // inUse is no disks at all where the pod has none.
-func (n *killedNode) inUse(disks *csi.DiskStaging) inuse.Disks {
+func (n *killedNode) inUse(disks *gcepd.Driver) inuse.Disks {
 	if !n.isDisk() {
 		return nil
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/gcepd"
 	"github.com/stowage-dev/stowage/internal/nodemanager/growth"
 	"github.com/stowage-dev/stowage/internal/nodemanager/guard"
 	"github.com/stowage-dev/stowage/internal/nodemanager/objects"
@@ -135,9 +136,9 @@ func (w *world) objects(mgr ctrl.Manager) *objects.Reader {
 	return objects.New(objects.Options{NodeName: w.node, Live: live, Cached: mgr.GetClient(), Clock: clock.RealClock{}})
 }
 
-func (w *world) disks() *csi.DiskStaging {
+func (w *world) disks() *gcepd.Driver {
 	GinkgoHelper()
-	disks, err := csi.NewDiskStaging(stowagev1alpha1.GCEDriver, csi.DiskOptions{
+	disks, err := gcepd.New(stowagev1alpha1.GCEDriver, gcepd.Options{
 		Mounter: mount.Kernel{}, Systems: filesystem.NewFileSystems(exec.New()), Finder: clouddisk.NewDiskFolder(w.deviceDir()),
 		Folder: filepath.Join(w.root, "staged", stowagev1alpha1.GCEDriver), Earlier: filepath.Join(w.root, "disks"),
 	})
@@ -145,7 +146,7 @@ func (w *world) disks() *csi.DiskStaging {
 	return disks
 }
 
-func (w *world) types(disks *csi.DiskStaging) (directories, devices volumes.Registry) {
+func (w *world) types(disks *gcepd.Driver) (directories, devices volumes.Registry) {
 	GinkgoHelper()
 	kernel := mount.Kernel{}
 	caller, err := csitest.NewCaller(w.root, w.base, disks)

@@ -19,6 +19,7 @@ import (
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/gcepd"
 	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
@@ -99,7 +100,7 @@ func checkRefusal(t *testing.T, resolved *ResolvedVolume, refused bool, says str
 func resolverOfDisks(t *testing.T, forbidden bool, objects ...client.Object) Resolver {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	disks, err := csi.NewDiskStaging(stowagev1alpha1.GCEDriver, csi.DiskOptions{Folder: t.TempDir()})
+	disks, err := gcepd.New(stowagev1alpha1.GCEDriver, gcepd.Options{Folder: t.TempDir()})
 	if err := errors.Join(err, clientgoscheme.AddToScheme(scheme), stowagev1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}

@@ -4,12 +4,13 @@ import (
 	"errors"
 	"path/filepath"
 
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
 // adopter is a driver whose volumes agents of the layout before mounted otherwise.
 type adopter interface {
-	Adopt(stagingOf func(Adopted) (string, error)) error
+	Adopt(stagingOf func(mounting.Adopted) (string, error)) error
 }
 
 // adoptAll has all drivers take over what the layout before mounted. It comes before anything
@@ -28,7 +29,7 @@ func (c *Caller) adopt(driver string) error {
 	if !can {
 		return nil
 	}
-	return from.Adopt(func(adopted Adopted) (string, error) {
+	return from.Adopt(func(adopted mounting.Adopted) (string, error) {
 		data := volumeData{Driver: driver, Handle: adopted.Handle, Volume: adopted.Volume, Lifecycle: persistentUse}
 		if err := c.noteBegun(data); err != nil {
 			return "", err
@@ -45,7 +46,7 @@ func (c *Caller) noteBegun(data volumeData) error {
 		return err
 	}
 	for folder, placeOf := range map[string]func(string) podPlace{"volumes": Plugin{}.place, deviceFolder: c.devicePlace} {
-		paths, err := filepath.Glob(filepath.Join(c.pods, "*", folder, volumes.DirName(pluginName), data.Volume))
+		paths, err := filepath.Glob(filepath.Join(c.pods, "*", folder, volumes.DirName(mounting.PluginName), data.Volume))
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,8 @@ import (
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/local"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -41,7 +43,7 @@ func (c *Caller) dataAt(at podPlace, name string) (*volumeData, error) {
 // findBegun finds the volume that an agent of the layout before noted, if a pod that is gone
 // began to have it staged; nil if none did.
 func (c *Caller) findBegun(name string) (*volumeData, error) {
-	handle, err := c.earlier.handleOf(name)
+	handle, err := c.earlier.HandleOf(name)
 	if handle == "" || err != nil {
 		return nil, err
 	}
@@ -64,7 +66,7 @@ func (c *Caller) findStaged(table mount.Table, at podPlace) (*volumeData, error)
 				return nil, err
 			}
 		}
-		if same && filepath.Base(staging) == globalMount {
+		if same && filepath.Base(staging) == mounting.GlobalMount {
 			return volumes.ReadRecord[volumeData](stagedData(staging))
 		}
 	}
@@ -73,17 +75,17 @@ func (c *Caller) findStaged(table mount.Table, at podPlace) (*volumeData, error)
 
 // isDeviceAt reports whether a pod's device is the one that is staged at a path.
 func isDeviceAt(staged, target string) (bool, error) {
-	if number := numberAt(staged); number != "" {
-		return number == numberAt(target), nil
+	if number := mounting.NumberAt(staged); number != "" {
+		return number == mounting.NumberAt(target), nil
 	}
-	return place(filepath.Dir(staged)).isShownAt(target)
+	return local.Place(filepath.Dir(staged)).IsShownAt(target)
 }
 
 // unstageEarlier takes away what is left of a volume of the layout before that nothing is
 // written down of, unless a pod has it. A loop device isn't taken away while its image is
 // about to be staged.
 func (c *Caller) unstageEarlier(ctx context.Context, volume string) error {
-	handle, err := c.earlier.handleOf(volume)
+	handle, err := c.earlier.HandleOf(volume)
 	if err != nil {
 		return err
 	}
@@ -92,5 +94,5 @@ func (c *Caller) unstageEarlier(ctx context.Context, volume string) error {
 		return err
 	}
 	defer release()
-	return c.earlier.unstage(ctx, volume)
+	return c.earlier.Unstage(ctx, volume)
 }

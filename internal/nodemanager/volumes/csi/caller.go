@@ -11,6 +11,8 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/local"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/ownership"
 )
@@ -22,19 +24,19 @@ import (
 // What it needs to know after a restart is in the pods' directories, in the mount table and
 // in the drivers' records.
 type Caller struct {
-	mounter DiskMounter
+	mounter mounting.Mounter
 	drivers map[string]drivers.Driver
 	// pods and plugins are folders of the agent's own, named as a kubelet's.
 	pods, plugins string
 	owner         ownership.Owner
 	turns         volumes.Turns
-	earlier       *earlier
+	earlier       *local.Earlier
 }
 
 // CallerOptions are what a Caller is made of.
 type CallerOptions struct {
 	// Mounter mounts, and reads what is mounted.
-	Mounter DiskMounter
+	Mounter mounting.Mounter
 	// Root is the agent's own folder, in which volumes are staged as in a kubelet's.
 	Root string
 	// Drivers are those that are served.
@@ -45,8 +47,8 @@ type CallerOptions struct {
 
 // NewCaller returns a Caller.
 func NewCaller(options CallerOptions) (*Caller, error) {
-	folder := filepath.Join(options.Root, "plugins", pluginName)
-	if err := os.MkdirAll(folder, mountPointMode); err != nil {
+	folder := filepath.Join(options.Root, "plugins", mounting.PluginName)
+	if err := os.MkdirAll(folder, mounting.MountPointMode); err != nil {
 		return nil, fmt.Errorf("making the folder of staged volumes: %w", err)
 	}
 	// The mount table shows paths without symlinks, and is compared with these.
@@ -57,12 +59,12 @@ func NewCaller(options CallerOptions) (*Caller, error) {
 	root := filepath.Dir(filepath.Dir(filepath.Dir(resolved)))
 	caller := &Caller{
 		mounter: options.Mounter, drivers: map[string]drivers.Driver{}, pods: filepath.Join(root, "pods"), plugins: resolved,
-		owner: options.Owner, earlier: newEarlier(options.Mounter, root),
+		owner: options.Owner, earlier: local.NewEarlier(options.Mounter, root),
 	}
 	for _, driver := range options.Drivers {
 		caller.drivers[driver.Name()] = driver
 	}
-	return caller, caller.earlier.removeFolder()
+	return caller, caller.earlier.RemoveFolder()
 }
 
 // serves says whether a volume is of a driver that is called.
@@ -94,7 +96,7 @@ func (c *Caller) isPublished(table mount.Table, spec volumes.Spec, at podPlace) 
 	if err != nil || noted == nil || !noted.is(data) {
 		return false, err
 	}
-	if left, err := c.earlier.isLeft(table, data.Volume, c.stagingOf(data)); err != nil || left {
+	if left, err := c.earlier.IsLeft(table, data.Volume, c.stagingOf(data)); err != nil || left {
 		return false, err
 	}
 	for _, path := range []string{c.stagingOf(data), at.target} {
@@ -151,7 +153,7 @@ func (c *Caller) stage(ctx context.Context, spec volumes.Spec, data volumeData) 
 	if err != nil {
 		return err
 	}
-	return c.earlier.handOver(staging)
+	return c.earlier.HandOver(staging)
 }
 
 // give gives a volume to the pod's group before the pod sees it: later it would undo what the
@@ -165,7 +167,7 @@ func (c *Caller) give(ctx context.Context, spec volumes.Spec, at podPlace) error
 	if err != nil || table.IsMountPoint(at.target) {
 		return err
 	}
-	source, err := os.OpenFile(c.stagingOf(dataOf(spec.PersistentVolume)), openOnly, 0)
+	source, err := os.OpenFile(c.stagingOf(dataOf(spec.PersistentVolume)), mounting.OpenOnly, 0)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -56,7 +57,7 @@ func (c *Caller) unmountDevice(ctx context.Context, data volumeData, target stri
 	if err == nil || !errors.Is(c.drivers[data.Driver].Check(ctx, data.Handle, target), volumes.ErrGone) {
 		return err
 	}
-	return mount.UnmountBelow(detaching{c.mounter}, target)
+	return mount.UnmountBelow(mounting.Detaching{Mounter: c.mounter}, target)
 }
 
 func (c *Caller) begin(ctx context.Context, data volumeData) (drivers.Driver, func(), error) {
@@ -71,12 +72,12 @@ func (c *Caller) begin(ctx context.Context, data volumeData) (drivers.Driver, fu
 // unstage has a volume unstaged, unless another pod of the node has it.
 func (c *Caller) unstage(ctx context.Context, data volumeData) error {
 	staging := c.stagingOf(data)
-	if err := c.earlier.handOver(staging); err != nil {
+	if err := c.earlier.HandOver(staging); err != nil {
 		return err
 	}
-	handle, err := c.earlier.handleOf(data.Volume)
+	handle, err := c.earlier.HandleOf(data.Volume)
 	if err == nil && (handle == "" || handle == data.Handle) {
-		err = c.earlier.unstage(ctx, data.Volume)
+		err = c.earlier.Unstage(ctx, data.Volume)
 	}
 	if err != nil {
 		return err

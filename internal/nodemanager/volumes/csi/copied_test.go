@@ -8,14 +8,14 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/local"
 	"github.com/stowage-dev/stowage/internal/ownership"
 )
 
 func TestADirectoryThatIsBeingCopiedIsShownToNoPod(t *testing.T) {
 	n := newNode(t, "", imageBytes)
 	copied := map[string]bool{n.path: true}
-	driver := csi.LocalDriver{Base: filepath.Join(n.dir, "base"), IsCopied: func(path string) bool { return copied[path] }}
+	driver := local.Volumes{Base: filepath.Join(n.dir, "base"), IsCopied: func(path string) bool { return copied[path] }}
 	n.restartWith(t, driver, ownership.Owner{})
 	spec, pod := n.spec(), n.at(t, "pod")
 	spec.PersistentVolume.Spec.CSI.VolumeAttributes["layout"] = "Directory"

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/local"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -72,7 +73,7 @@ func (p Plugin) Unpublish(ctx context.Context, dir string) error {
 
 // removeGiven takes away what a crash of an agent of the layout before left.
 func (p Plugin) removeGiven(dir string) error {
-	given := filepath.Join(dir, earlierGiven)
+	given := filepath.Join(dir, local.EarlierGiven)
 	if there, err := volumes.IsThere(given); err != nil || !there {
 		return err
 	}
@@ -84,7 +85,7 @@ func (p Plugin) unpublishEarlier(ctx context.Context, dir string) error {
 	if err := p.takeFromPod(ctx, dir); err != nil {
 		return err
 	}
-	if err := volumes.RemoveEmptyDir(filepath.Join(dir, earlierGiven)); err != nil {
+	if err := volumes.RemoveEmptyDir(filepath.Join(dir, local.EarlierGiven)); err != nil {
 		return err
 	}
 	// What a crash left of a record leads nowhere.

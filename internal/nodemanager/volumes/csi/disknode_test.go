@@ -17,6 +17,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/gcepd"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
 )
@@ -27,10 +29,10 @@ type diskNode struct {
 	*testing.T
 	dir     string
 	cloud   *hotplug.Loop
-	mounter csi.DiskMounter
+	mounter mounting.Mounter
 	systems filesystem.FileSystems
 	finder  clouddisk.DiskFolder
-	disks   *csi.DiskStaging
+	disks   *gcepd.Driver
 	plugin  csi.Plugin
 	devices csi.DevicePlugin
 }
@@ -89,7 +91,7 @@ func (n *diskNode) path() string {
 func (n *diskNode) restart() {
 	n.Helper()
 	var err error
-	n.disks, err = csi.NewDiskStaging(stowagev1alpha1.GCEDriver, csi.DiskOptions{
+	n.disks, err = gcepd.New(stowagev1alpha1.GCEDriver, gcepd.Options{
 		Mounter: n.mounter, Systems: n.systems, Finder: n.finder, Folder: filepath.Join(n.dir, "agent", "staged"),
 		Earlier: filepath.Join(n.dir, "agent", "disks"),
 	})

@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/local"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
 	"github.com/stowage-dev/stowage/internal/ownership"
 )
 
@@ -136,7 +136,7 @@ func TestADirectoryThatWasGivenHalfWayIsNotPublished(t *testing.T) {
 
 func TestADirectoryThatIsBeingCopiedIsNotGivenAway(t *testing.T) {
 	n := newNode(t, "", imageBytes)
-	driver := csi.LocalDriver{Base: filepath.Join(n.dir, "base"), IsCopied: func(string) bool { return true }}
+	driver := local.Volumes{Base: filepath.Join(n.dir, "base"), IsCopied: func(string) bool { return true }}
 	n.restartWith(t, driver, ownership.Owner{})
 	if err := n.plugin.Publish(t.Context(), n.spec(forGroup(4711), asDirectory), n.at(t, "pod")); err == nil {
 		t.Error("it was published")
@@ -171,7 +171,7 @@ func TestAVolumeForOnePodIsMountedWithItsLabel(t *testing.T) {
 			n := newNode(t, "ext4", imageBytes)
 			var labels []string
 			n.mounter = labelled{labels: &labels}
-			n.restartWith(t, csi.LocalDriver{Base: filepath.Join(n.dir, "base")}, ownership.Owner{SELinux: true})
+			n.restartWith(t, local.Volumes{Base: filepath.Join(n.dir, "base")}, ownership.Owner{SELinux: true})
 			spec := n.spec(forGroup(4711))
 			spec.Volume.Name = "data"
 			spec.PersistentVolume.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{mode}

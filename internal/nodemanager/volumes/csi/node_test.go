@@ -19,6 +19,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
+	localdriver "github.com/stowage-dev/stowage/internal/nodemanager/drivers/local"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
 	"github.com/stowage-dev/stowage/internal/ownership"
@@ -36,7 +38,7 @@ func TestMain(m *testing.M) { mounttest.Main(m) }
 // node is a node with one image, and the agent's folders.
 type node struct {
 	dir, path string
-	mounter   csi.DiskMounter
+	mounter   mounting.Mounter
 	systems   filesystem.FileSystems
 	plugin    csi.Plugin
 	devices   csi.DevicePlugin
@@ -93,13 +95,13 @@ func (n *node) resize(t *testing.T, bytes int64) {
 // restart makes the volume types anew, as an agent that starts does.
 func (n *node) restart(t *testing.T) {
 	t.Helper()
-	n.restartWith(t, csi.LocalDriver{Base: filepath.Join(n.dir, "base")}, ownership.Owner{})
+	n.restartWith(t, localdriver.Volumes{Base: filepath.Join(n.dir, "base")}, ownership.Owner{})
 }
 
 // restartWith makes them with a driver and an owner.
-func (n *node) restartWith(t *testing.T, driver csi.LocalDriver, owner ownership.Owner) {
+func (n *node) restartWith(t *testing.T, driver localdriver.Volumes, owner ownership.Owner) {
 	t.Helper()
-	local, err := csi.NewLocalStaging(n.mounter, n.systems, driver, filepath.Join(n.dir, "staged"))
+	local, err := localdriver.New(n.mounter, n.systems, driver, filepath.Join(n.dir, "staged"))
 	if err != nil {
 		t.Fatal(err)
 	}

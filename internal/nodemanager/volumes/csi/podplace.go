@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -58,12 +59,12 @@ func (p podPlace) noted() (*volumeData, error) {
 // for each pod, as volume objects that had the same name one after the other may be of
 // different volumes.
 func (c *Caller) devicePlace(path string) podPlace {
-	return podPlace{target: path, record: filepath.Join(c.plugins, deviceFolder, hashOf(path)+".json"), device: true}
+	return podPlace{target: path, record: filepath.Join(c.plugins, deviceFolder, mounting.HashOf(path)+".json"), device: true}
 }
 
 // stagingOf is where a volume is staged.
 func (c *Caller) stagingOf(data volumeData) string {
-	return filepath.Join(c.plugins, data.Driver, hashOf(data.Handle), globalMount)
+	return filepath.Join(c.plugins, data.Driver, mounting.HashOf(data.Handle), mounting.GlobalMount)
 }
 
 // stagedData is the file beside a staging path that says which volume is staged there.
@@ -72,7 +73,7 @@ func stagedData(staging string) string { return filepath.Join(filepath.Dir(stagi
 // ensureStaging makes the directory that a volume is staged at.
 func (c *Caller) ensureStaging(data volumeData) error {
 	staging := c.stagingOf(data)
-	if err := os.MkdirAll(staging, mountPointMode); err != nil {
+	if err := os.MkdirAll(staging, mounting.MountPointMode); err != nil {
 		return fmt.Errorf("making the directory that the volume is staged at: %w", err)
 	}
 	known, err := volumes.ReadRecord[volumeData](stagedData(staging))
@@ -108,7 +109,7 @@ func (*Caller) note(data volumeData, at podPlace) error {
 	case noted != nil:
 		return nil
 	}
-	err = os.MkdirAll(filepath.Dir(at.record), mountPointMode)
+	err = os.MkdirAll(filepath.Dir(at.record), mounting.MountPointMode)
 	if err == nil {
 		err = volumes.WriteRecord(at.record, data)
 	}

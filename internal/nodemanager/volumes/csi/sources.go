@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 )
 
 // sources are what volumes are made of, whether pods see them as directories or as
@@ -14,7 +15,7 @@ import (
 type sources struct{ caller *Caller }
 
 // Name implements volumes.Plugin.
-func (sources) Name() string { return pluginName }
+func (sources) Name() string { return mounting.PluginName }
 
 // takeFromPod takes away what a pod sees of what an agent of the layout before mounted, and
 // what no pod sees any more, before the pod's directory goes, which is all that leads to the

@@ -15,14 +15,14 @@ import (
 	"github.com/stowage-dev/stowage/internal/device/clouddisk"
 	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/gcepd"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
 )
 
 // kubeletDisk is a node of a cloud whose kubelet has one disk staged and published.
 type kubeletDisk struct {
 	*diskNode
-	staged *csi.DiskStaging
+	staged *gcepd.Driver
 }
 
 func newKubeletDisk(t *testing.T, bytes int64) *kubeletDisk {
@@ -42,7 +42,7 @@ func (n *kubeletDisk) begin() {
 func (n *kubeletDisk) renew() {
 	n.Helper()
 	var err error
-	n.staged, err = csi.NewDiskStaging(stowagev1alpha1.GCEDriver, csi.DiskOptions{
+	n.staged, err = gcepd.New(stowagev1alpha1.GCEDriver, gcepd.Options{
 		Mounter: n.mounter, Systems: n.systems, Finder: n.finder, Folder: filepath.Join(n.dir, "agent", "csi"),
 	})
 	n.must(err)

@@ -8,6 +8,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
+	localdriver "github.com/stowage-dev/stowage/internal/nodemanager/drivers/local"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
 )
 
@@ -15,7 +16,7 @@ import (
 // folder is root.
 func NewCaller(root, base string, others ...drivers.Driver) (*csi.Caller, error) {
 	kernel := mount.Kernel{}
-	local, err := csi.NewLocalStaging(kernel, filesystem.NewFileSystems(exec.New()), csi.LocalDriver{Base: base}, filepath.Join(root, "staged", "local"))
+	local, err := localdriver.New(kernel, filesystem.NewFileSystems(exec.New()), localdriver.Volumes{Base: base}, filepath.Join(root, "staged", "local"))
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package csi
+package local
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -38,11 +39,11 @@ func (i *images) stage(ctx context.Context, image *os.File, spec volumes.Spec, a
 	}
 	// A pod's mount may be left of an earlier one: what is mounted is not for fsck.
 	if system.Access == mount.ReadWrite && len(table.Shows(loop.Device(), "/")) == 0 {
-		if err := prepare(ctx, i.systems, system); err != nil {
+		if err := mounting.Prepare(ctx, i.systems, system); err != nil {
 			return err
 		}
 	}
-	return mountSystem(ctx, i.mounter, i.systems, system, at)
+	return mounting.MountSystem(ctx, i.mounter, i.systems, system, at)
 }
 
 // systemOn finds out what file system is to be mounted, and how.
@@ -55,10 +56,10 @@ func (i *images) systemOn(ctx context.Context, loop *loopdev.Loop, spec volumes.
 		return mount.FileSystem{}, errors.New("the volume's image has no file system: it is never formatted when it is mounted, because it may hold data")
 	}
 	system := mount.FileSystem{Type: found, Source: loop.Path()}
-	if isForReadersOnly(spec.PersistentVolume) {
+	if mounting.IsForReadersOnly(spec.PersistentVolume) {
 		system.Access = mount.ReadOnly
 	}
-	setLabel(&system, i.owner, spec)
-	err = setOptions(&system, spec.PersistentVolume.Spec.MountOptions)
+	mounting.SetLabel(&system, i.owner, spec)
+	err = mounting.SetOptions(&system, spec.PersistentVolume.Spec.MountOptions)
 	return system, err
 }

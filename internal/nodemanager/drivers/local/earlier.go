@@ -1,4 +1,4 @@
-package csi
+package local
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -18,50 +19,50 @@ const (
 	// earlierDir is the folder of the agent's in which agents of the layout before had
 	// images for all pods of the node.
 	earlierDir = "images"
-	// earlierGiven is the folder of a volume's directory in which they had the volume
+	// EarlierGiven is the folder of a volume's directory in which they had the volume
 	// mounted while they gave it to the group of the pod.
-	earlierGiven = "given"
+	EarlierGiven = "given"
 )
 
-// earlier is what agents of the layout before left of images, and pods may use still:
+// Earlier is what agents of the layout before left of images, and pods may use still:
 // <folder>/<volume>/image is a mount of the image, which notes which one it is, and
 // <folder>/<volume>/mount one of its file system. Nothing is added to it. It goes when the
 // volume is staged, or when its last pod goes.
-type earlier struct {
+type Earlier struct {
 	images *images
 	folder string
 }
 
-func newEarlier(mounter mount.Mounter, root string) *earlier {
-	return &earlier{images: &images{mounter: mounter}, folder: filepath.Join(root, earlierDir)}
+func NewEarlier(mounter mount.Mounter, root string) *Earlier {
+	return &Earlier{images: &images{mounter: mounter}, folder: filepath.Join(root, earlierDir)}
 }
 
-// removeFolder removes the folder once it is empty.
-func (e *earlier) removeFolder() error {
+// RemoveFolder removes the folder once it is empty.
+func (e *Earlier) RemoveFolder() error {
 	if err := unix.Rmdir(e.folder); err != nil && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.ENOENT) {
 		return &os.PathError{Op: "removing the folder of an earlier version", Path: e.folder, Err: err}
 	}
 	return nil
 }
 
-func (e *earlier) at(volume string) place { return place(filepath.Join(e.folder, volume)) }
+func (e *Earlier) at(volume string) Place { return Place(filepath.Join(e.folder, volume)) }
 
 // places are all that is left.
-func (e *earlier) places() ([]place, error) {
+func (e *Earlier) places() ([]Place, error) {
 	entries, err := os.ReadDir(e.folder)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("listing what agents of an earlier version left: %w", err)
 	}
-	places := make([]place, 0, len(entries))
+	places := make([]Place, 0, len(entries))
 	for _, entry := range entries {
 		places = append(places, e.at(entry.Name()))
 	}
 	return places, nil
 }
 
-// handleOf is the handle of the volume that is noted for a volume object, the last folder of
+// HandleOf is the handle of the volume that is noted for a volume object, the last folder of
 // its path; "" if none is.
-func (e *earlier) handleOf(volume string) (string, error) {
+func (e *Earlier) HandleOf(volume string) (string, error) {
 	table, err := e.images.mounter.Table()
 	if err != nil {
 		return "", err
@@ -73,9 +74,9 @@ func (e *earlier) handleOf(volume string) (string, error) {
 	return filepath.Base(filepath.Dir(noted.Root)), nil
 }
 
-// handOver takes away what is left of the image that is staged at a path. Pods keep what
+// HandOver takes away what is left of the image that is staged at a path. Pods keep what
 // they see, which shows the same.
-func (e *earlier) handOver(staging string) error {
+func (e *Earlier) HandOver(staging string) error {
 	places, err := e.places()
 	if err != nil {
 		return err
@@ -88,7 +89,7 @@ func (e *earlier) handOver(staging string) error {
 	return nil
 }
 
-func (e *earlier) handOverOne(at place, staging string) error {
+func (e *Earlier) handOverOne(at Place, staging string) error {
 	table, err := e.images.mounter.Table()
 	if err != nil {
 		return err
@@ -100,8 +101,8 @@ func (e *earlier) handOverOne(at place, staging string) error {
 	return e.remove(at)
 }
 
-// isLeft says whether a volume that is staged at a path has a place still.
-func (e *earlier) isLeft(table mount.Table, volume, staging string) (bool, error) {
+// IsLeft says whether a volume that is staged at a path has a place still.
+func (e *Earlier) IsLeft(table mount.Table, volume, staging string) (bool, error) {
 	at := e.at(volume)
 	if there, err := volumes.IsThere(string(at)); err != nil || !there {
 		return false, err
@@ -111,7 +112,7 @@ func (e *earlier) isLeft(table mount.Table, volume, staging string) (bool, error
 
 // isNeedless says whether a place can go: its image is staged at a path, or nothing is mounted
 // in it.
-func (p place) isNeedless(table mount.Table, staging string) (bool, error) {
+func (p Place) isNeedless(table mount.Table, staging string) (bool, error) {
 	if len(table.Below(string(p))) == 0 {
 		return true, nil
 	}
@@ -123,14 +124,14 @@ func (p place) isNeedless(table mount.Table, staging string) (bool, error) {
 }
 
 // isStagedAt says whether the image that is noted at a place is staged at a path.
-func (p place) isStagedAt(table mount.Table, staging string) (bool, error) {
+func (p Place) isStagedAt(table mount.Table, staging string) (bool, error) {
 	image, err := p.noted()
 	if image == nil || err != nil {
 		return false, err
 	}
 	defer image.Close()
-	if table.IsMountPoint(place(staging).image()) {
-		return isSameFile(image, place(staging).image())
+	if table.IsMountPoint(Place(staging).image()) {
+		return isSameFile(image, Place(staging).image())
 	}
 	staged, mounted := table.At(staging)
 	if !mounted {
@@ -153,8 +154,8 @@ func isSameFile(file *os.File, path string) (bool, error) {
 	return err == nil && os.SameFile(info, there), err
 }
 
-// unstage takes away what is left of a volume, unless a pod of the node has it.
-func (e *earlier) unstage(ctx context.Context, volume string) error {
+// Unstage takes away what is left of a volume, unless a pod of the node has it.
+func (e *Earlier) Unstage(ctx context.Context, volume string) error {
 	if volume == "" {
 		return nil
 	}
@@ -186,7 +187,7 @@ func (e *earlier) unstage(ctx context.Context, volume string) error {
 }
 
 // remove removes a place. The note goes last: it leads to the rest.
-func (e *earlier) remove(at place) error {
+func (e *Earlier) remove(at Place) error {
 	mounter := e.images.mounter
 	if err := mount.UnmountBelow(mounter, at.mount()); err != nil {
 		return err
@@ -200,18 +201,18 @@ func (e *earlier) remove(at place) error {
 	if err := volumes.RemoveEmptyDir(string(at)); err != nil {
 		return err
 	}
-	return e.removeFolder()
+	return e.RemoveFolder()
 }
 
-// isShownAt says whether a path is a loop device of the image that is noted here. Other
+// IsShownAt says whether a path is a loop device of the image that is noted here. Other
 // devices, which may be gone, aren't opened.
-func (p place) isShownAt(target string) (bool, error) {
+func (p Place) IsShownAt(target string) (bool, error) {
 	var stat unix.Stat_t
 	if err := unix.Stat(target, &stat); err != nil {
 		return false, &os.PathError{Op: "looking at", Path: target, Err: err}
 	}
 	const loopMajor = 7
-	if stat.Mode&unix.S_IFMT != unix.S_IFBLK || unix.Major(stat.Rdev) != loopMajor || filepath.Base(string(p)) != globalMount {
+	if stat.Mode&unix.S_IFMT != unix.S_IFBLK || unix.Major(stat.Rdev) != loopMajor || filepath.Base(string(p)) != mounting.GlobalMount {
 		return false, nil
 	}
 	err := p.checkDevice(target)

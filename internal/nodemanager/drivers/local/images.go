@@ -1,4 +1,4 @@
-package csi
+package local
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/ownership"
 )
 
@@ -18,7 +19,7 @@ type images struct {
 }
 
 // find finds the loop device of the image that is noted at a place; nil if it has none.
-func find(place place) (*loopdev.Loop, error) {
+func find(place Place) (*loopdev.Loop, error) {
 	image, err := place.noted()
 	if image == nil || err != nil {
 		return nil, err
@@ -50,7 +51,7 @@ func (i *images) usersOf(staged string, loop *loopdev.Loop) ([]mount.Point, erro
 			users = append(users, point)
 		}
 	}
-	node, err := os.OpenFile(loop.Path(), openOnly, 0)
+	node, err := os.OpenFile(loop.Path(), mounting.OpenOnly, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package csi
+package local
 
 import (
 	"context"
@@ -11,12 +11,13 @@ import (
 	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
 // Grow makes a volume that is visible at a path as large as its image, and returns that
 // size. Of a directory there is nothing to be done: its size is what it may have now.
-func (s *LocalStaging) Grow(ctx context.Context, handle, path string) (int64, error) {
+func (s *Driver) Grow(ctx context.Context, handle, path string) (int64, error) {
 	record, table, err := s.findAt(handle, path)
 	if err != nil {
 		return 0, fmt.Errorf("growing volume %s: %w", handle, err)
@@ -38,7 +39,7 @@ func (s *LocalStaging) Grow(ctx context.Context, handle, path string) (int64, er
 	if err := loop.Resize(); err != nil {
 		return 0, err
 	}
-	if err := growSystem(ctx, s.images.mounter, s.images.systems, loop.Path(), record.Staging); err != nil {
+	if err := mounting.GrowSystem(ctx, s.images.mounter, s.images.systems, loop.Path(), record.Staging); err != nil {
 		return 0, err
 	}
 	return loop.Size()
@@ -56,7 +57,7 @@ func sizeOf(path string) (int64, error) {
 
 // findAt finds what is known of a volume that is visible at a path, or anywhere if none is
 // given; volumes.ErrNotFound if it isn't there.
-func (s *LocalStaging) findAt(handle, path string) (*stagedLocal, mount.Table, error) {
+func (s *Driver) findAt(handle, path string) (*stagedLocal, mount.Table, error) {
 	record, err := s.records.Find(handle)
 	if err != nil {
 		return nil, nil, err
@@ -75,7 +76,7 @@ func (s *LocalStaging) findAt(handle, path string) (*stagedLocal, mount.Table, e
 // a device is, is told by checkDevice.
 func (r stagedLocal) isAt(table mount.Table, path string) bool {
 	if r.Block {
-		noted := table.IsMountPoint(place(r.Staging).image())
+		noted := table.IsMountPoint(Place(r.Staging).image())
 		return noted && (path == "" || path == r.Staging || table.IsMountPoint(path))
 	}
 	staged, mounted := table.At(r.Staging)
@@ -87,13 +88,13 @@ func (r stagedLocal) isAt(table mount.Table, path string) bool {
 }
 
 // Check is why a volume that is visible at a path is abnormal.
-func (s *LocalStaging) Check(_ context.Context, handle, path string) error {
+func (s *Driver) Check(_ context.Context, handle, path string) error {
 	record, table, err := s.findAt(handle, path)
 	if err != nil {
 		return fmt.Errorf("checking volume %s: %w", handle, err)
 	}
 	if record.Block {
-		return s.checkDevice(table, place(record.Staging), path)
+		return s.checkDevice(table, Place(record.Staging), path)
 	}
 	staged, _ := table.At(record.Staging)
 	switch {
@@ -102,14 +103,14 @@ func (s *LocalStaging) Check(_ context.Context, handle, path string) error {
 	case !record.Image:
 		return nil
 	case filesystem.HasStopped(staged):
-		return errReadOnly
+		return mounting.ErrReadOnly
 	}
 	return s.checkImage(record.Path, staged.Device)
 }
 
 // checkDevice is an error if the image of a device was removed, or a pod's device shows
 // something else.
-func (s *LocalStaging) checkDevice(table mount.Table, at place, path string) error {
+func (s *Driver) checkDevice(table mount.Table, at Place, path string) error {
 	if err := at.check(table); err != nil {
 		return err
 	}
@@ -121,7 +122,7 @@ func (s *LocalStaging) checkDevice(table mount.Table, at place, path string) err
 
 // checkImage is an error if what a file system is mounted from isn't the image any more
 // that the volume's directory has.
-func (s *LocalStaging) checkImage(path, number string) error {
+func (s *Driver) checkImage(path, number string) error {
 	image, err := s.local.openImage(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return errRemoved

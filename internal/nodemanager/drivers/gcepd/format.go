@@ -1,4 +1,4 @@
-package csi
+package gcepd
 
 import (
 	"cmp"
@@ -24,7 +24,7 @@ const defaultSystem = "ext4"
 // it is ever mounted. The note holds only for the very attachment that it was written
 // in, by the kernel's sequence number of the disk and start of the machine: since then
 // the disk was nowhere else. Whatever the note doesn't speak of is never formatted.
-func (s *DiskStaging) ensureSystem(ctx context.Context, disk *clouddisk.Disk, volume *corev1.PersistentVolume, place diskPlace) (string, error) {
+func (s *Driver) ensureSystem(ctx context.Context, disk *clouddisk.Disk, volume *corev1.PersistentVolume, place diskPlace) (string, error) {
 	made, err := s.finishHalf(ctx, disk, place)
 	if err != nil || made {
 		return fsTypeOf(volume), err
@@ -41,7 +41,7 @@ func fsTypeOf(volume *corev1.PersistentVolume) string {
 }
 
 // format makes the file system of a disk that is empty.
-func (s *DiskStaging) format(ctx context.Context, disk *clouddisk.Disk, fsType string, place diskPlace) error {
+func (s *Driver) format(ctx context.Context, disk *clouddisk.Disk, fsType string, place diskPlace) error {
 	size, err := disk.Size()
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (s *DiskStaging) format(ctx context.Context, disk *clouddisk.Disk, fsType s
 
 // finishHalf makes a file system anew that a crash left half made, and says whether
 // there was one. A note of any other attachment is void.
-func (s *DiskStaging) finishHalf(ctx context.Context, disk *clouddisk.Disk, place diskPlace) (made bool, err error) {
+func (s *Driver) finishHalf(ctx context.Context, disk *clouddisk.Disk, place diskPlace) (made bool, err error) {
 	half, err := place.half()
 	if half == nil || err != nil {
 		return false, err

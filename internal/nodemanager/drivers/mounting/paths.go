@@ -1,4 +1,4 @@
-package csi
+package mounting
 
 import (
 	"crypto/sha256"
@@ -9,19 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountPointMode is that of directories which something is mounted on.
-const mountPointMode = 0o750
+// MountPointMode is that of directories which something is mounted on.
+const MountPointMode = 0o750
 
-// openOnly opens a file to know it by, and to mount it.
-const openOnly = unix.O_PATH | unix.O_NOFOLLOW
+// OpenOnly opens a file to know it by, and to mount it.
+const OpenOnly = unix.O_PATH | unix.O_NOFOLLOW
 
-func hashOf(text string) string {
+func HashOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
 
-// numberAt is major:minor of the device at a path; "" if there is none.
-func numberAt(path string) string {
+// NumberAt is major:minor of the device at a path; "" if there is none.
+func NumberAt(path string) string {
 	var stat unix.Stat_t
 	if err := unix.Stat(path, &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFBLK {
 		return ""
@@ -29,8 +29,8 @@ func numberAt(path string) string {
 	return fmt.Sprintf("%d:%d", unix.Major(stat.Rdev), unix.Minor(stat.Rdev))
 }
 
-// pluginName is the volume type's, for directories and for devices.
-const pluginName = "kubernetes.io/csi"
+// PluginName is the volume type's, for directories and for devices.
+const PluginName = "kubernetes.io/csi"
 
 // Adopted is a volume that an agent of the layout before mounted.
 type Adopted struct {
@@ -39,7 +39,7 @@ type Adopted struct {
 	Volume string
 }
 
-var errReadOnly = errors.New("the kernel stopped writing to the volume's file system, after errors that its log tells of: " +
+var ErrReadOnly = errors.New("the kernel stopped writing to the volume's file system, after errors that its log tells of: " +
 	"delete the volume's pods, so that it is checked before it is mounted again")
 
-const globalMount = "globalmount"
+const GlobalMount = "globalmount"

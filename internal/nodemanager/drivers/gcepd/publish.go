@@ -1,4 +1,4 @@
-package csi
+package gcepd
 
 import (
 	"context"
@@ -8,11 +8,12 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/device/clouddisk"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
 // Publish makes a staged disk visible for one pod.
-func (s *DiskStaging) Publish(_ context.Context, spec volumes.Spec, staging, target string) error {
+func (s *Driver) Publish(_ context.Context, spec volumes.Spec, staging, target string) error {
 	place, record, err := s.find(spec.Name())
 	if err != nil {
 		return err
@@ -31,11 +32,11 @@ func (s *DiskStaging) Publish(_ context.Context, spec volumes.Spec, staging, tar
 	if record.Block {
 		return s.publishDevice(spec, disk, place, *record, target)
 	}
-	return publishStaged(s.Mounter, spec, staging, target)
+	return mounting.PublishStaged(s.Mounter, spec, staging, target)
 }
 
 // noteTarget notes that a disk is about to be mounted at a path, unless something else is.
-func (s *DiskStaging) noteTarget(place stagedPlace, target string) error {
+func (s *Driver) noteTarget(place stagedPlace, target string) error {
 	table, err := s.Mounter.Table()
 	if err != nil || table.IsMountPoint(target) || slices.Contains(place.Targets, target) {
 		return err
@@ -44,7 +45,7 @@ func (s *DiskStaging) noteTarget(place stagedPlace, target string) error {
 	return place.write(place.stagedFile(), place.stagedDisk)
 }
 
-func (s *DiskStaging) publishDevice(spec volumes.Spec, disk *clouddisk.Disk, place stagedPlace, record diskRecord, target string) error {
+func (s *Driver) publishDevice(spec volumes.Spec, disk *clouddisk.Disk, place stagedPlace, record diskRecord, target string) error {
 	table, err := s.Mounter.Table()
 	if err != nil {
 		return err
@@ -52,7 +53,7 @@ func (s *DiskStaging) publishDevice(spec volumes.Spec, disk *clouddisk.Disk, pla
 	if !table.IsMountPoint(place.node) {
 		return fmt.Errorf("publishing volume %s: its device isn't staged at %s: %w", spec.Name(), place.Staging, volumes.ErrNotStaged)
 	}
-	node, err := os.OpenFile(disk.Path(), openOnly, 0)
+	node, err := os.OpenFile(disk.Path(), mounting.OpenOnly, 0)
 	if err != nil {
 		return err
 	}
@@ -61,10 +62,10 @@ func (s *DiskStaging) publishDevice(spec volumes.Spec, disk *clouddisk.Disk, pla
 	if err != nil {
 		return err
 	}
-	if err := refuseSecondPod(spec, table.IsMountPoint(target), users); err != nil {
+	if err := mounting.RefuseSecondPod(spec, table.IsMountPoint(target), users); err != nil {
 		return err
 	}
-	access := deviceAccess(spec)
+	access := mounting.DeviceAccess(spec)
 	if record.ForReaders {
 		access = mount.ReadOnly
 	}
@@ -75,7 +76,7 @@ func (s *DiskStaging) publishDevice(spec volumes.Spec, disk *clouddisk.Disk, pla
 }
 
 // protect keeps a device from being written while no pod that has it may.
-func (s *DiskStaging) protect(place stagedPlace, record diskRecord, disk *clouddisk.Disk) error {
+func (s *Driver) protect(place stagedPlace, record diskRecord, disk *clouddisk.Disk) error {
 	users, err := s.usersOf(place, disk)
 	if err != nil {
 		return err
@@ -94,12 +95,12 @@ func protectDisk(disk *clouddisk.Disk, record diskRecord, users []mount.Point) e
 }
 
 // usersOf is where a disk, or the file system on it, is mounted but where it is staged.
-func (s *DiskStaging) usersOf(place stagedPlace, disk *clouddisk.Disk) ([]mount.Point, error) {
+func (s *Driver) usersOf(place stagedPlace, disk *clouddisk.Disk) ([]mount.Point, error) {
 	table, err := s.Mounter.Table()
 	if err != nil {
 		return nil, err
 	}
-	node, err := os.OpenFile(disk.Path(), openOnly, 0)
+	node, err := os.OpenFile(disk.Path(), mounting.OpenOnly, 0)
 	if err != nil {
 		return nil, err
 	}

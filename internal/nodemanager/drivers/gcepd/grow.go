@@ -1,4 +1,4 @@
-package csi
+package gcepd
 
 import (
 	"context"
@@ -6,12 +6,13 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
 // Grow makes a disk that is visible at a path as large as the cloud has it, and returns
 // that size.
-func (s *DiskStaging) Grow(ctx context.Context, handle, path string) (int64, error) {
+func (s *Driver) Grow(ctx context.Context, handle, path string) (int64, error) {
 	place, record, err := s.findAt(handle, path)
 	if err != nil {
 		return 0, fmt.Errorf("growing volume %s: %w", handle, err)
@@ -31,7 +32,7 @@ func (s *DiskStaging) Grow(ctx context.Context, handle, path string) (int64, err
 	if err := disk.Rescan(); err != nil {
 		return 0, err
 	}
-	if err := growSystem(ctx, s.Mounter, s.Systems, disk.Path(), place.system); err != nil {
+	if err := mounting.GrowSystem(ctx, s.Mounter, s.Systems, disk.Path(), place.system); err != nil {
 		return 0, err
 	}
 	return disk.Size()
@@ -39,7 +40,7 @@ func (s *DiskStaging) Grow(ctx context.Context, handle, path string) (int64, err
 
 // findAt finds what is known of a disk that is visible at a path, or where it is staged if
 // none is given; volumes.ErrNotFound if it isn't there.
-func (s *DiskStaging) findAt(handle, path string) (stagedPlace, *diskRecord, error) {
+func (s *Driver) findAt(handle, path string) (stagedPlace, *diskRecord, error) {
 	place, record, err := s.find(handle)
 	if err != nil {
 		return place, nil, err
@@ -64,14 +65,14 @@ func (p stagedPlace) isShown(table mount.Table, record diskRecord, path string) 
 	}
 	point, mounted := table.At(path)
 	if record.Block {
-		return mounted && numberAt(path) == record.Disk.Number
+		return mounted && mounting.NumberAt(path) == record.Disk.Number
 	}
 	return mounted && point.Device == record.Disk.Number
 }
 
 // Check is volumes.ErrGone if the disk that is visible at a path is gone from the machine,
 // also if it came back as another device, and another error if its file system has failed.
-func (s *DiskStaging) Check(_ context.Context, handle, path string) error {
+func (s *Driver) Check(_ context.Context, handle, path string) error {
 	place, record, err := s.findAt(handle, path)
 	if err != nil {
 		return fmt.Errorf("checking volume %s: %w", handle, err)
@@ -94,7 +95,7 @@ func checkDisk(table mount.Table, place diskPlace, record diskRecord) error {
 	}
 	staged, mounted := table.At(place.system)
 	if mounted && filesystem.HasStopped(staged) {
-		return errReadOnly
+		return mounting.ErrReadOnly
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package csi
+package local
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// LocalDriver knows where the volumes of the local driver are on this node.
-type LocalDriver struct {
+// Volumes knows where the volumes of the local driver are on this node.
+type Volumes struct {
 	// Base is the directory of this node that all local volumes lie below.
 	Base string
 	// IsCopied says whether the volume in a directory is being copied to another one.
@@ -29,7 +29,7 @@ type LocalDriver struct {
 // Guards returns why no pod may have a volume now. It is called after a directory is
 // staged: a copy first says that it begins, and then looks where the directory is mounted.
 // What is copied must not change: an image is locked, and a directory can't be.
-func (d LocalDriver) Guards(volume *corev1.PersistentVolume) error {
+func (d Volumes) Guards(volume *corev1.PersistentVolume) error {
 	if d.IsCopied != nil && d.IsCopied(volume.Spec.CSI.VolumeAttributes[stowagev1alpha1.PathAttribute]) {
 		return errors.New("the volume is being copied to another one, and can be used when that is done")
 	}
@@ -39,7 +39,7 @@ func (d LocalDriver) Guards(volume *corev1.PersistentVolume) error {
 // Open opens the top directory of a volume or, if it is one, its image. The caller closes
 // it. Volume objects can be written by others than Stowage: a path that isn't the volume's
 // own directory below the base is refused.
-func (d LocalDriver) Open(ctx context.Context, volume *corev1.PersistentVolume) (*os.File, error) {
+func (d Volumes) Open(ctx context.Context, volume *corev1.PersistentVolume) (*os.File, error) {
 	source := volume.Spec.CSI
 	attributes := source.VolumeAttributes
 	path := attributes[stowagev1alpha1.PathAttribute]
@@ -61,7 +61,7 @@ func (d LocalDriver) Open(ctx context.Context, volume *corev1.PersistentVolume) 
 	}
 }
 
-func (d LocalDriver) openDirectory(path string) (*os.File, error) {
+func (d Volumes) openDirectory(path string) (*os.File, error) {
 	dir, err := safepath.OpenBeneath(d.Base, path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -73,7 +73,7 @@ func (d LocalDriver) openDirectory(path string) (*os.File, error) {
 }
 
 // openImage opens the image in a volume's directory.
-func (d LocalDriver) openImage(path string) (*os.File, error) {
+func (d Volumes) openImage(path string) (*os.File, error) {
 	dir, err := d.openDirectory(path)
 	if err != nil {
 		return nil, err

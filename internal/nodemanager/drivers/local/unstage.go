@@ -1,4 +1,4 @@
-package csi
+package local
 
 import (
 	"context"
@@ -8,12 +8,13 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
 // Unstage takes away all that Stage made: it is a success when no loop device shows the
 // image any more.
-func (s *LocalStaging) Unstage(ctx context.Context, handle, staging string) error {
+func (s *Driver) Unstage(ctx context.Context, handle, staging string) error {
 	record, err := s.records.Find(handle)
 	if err == nil {
 		err = s.letGo(ctx, record, staging)
@@ -28,7 +29,7 @@ func (s *LocalStaging) Unstage(ctx context.Context, handle, staging string) erro
 }
 
 // letGo unmounts and detaches a staged volume that no pod has any more.
-func (s *LocalStaging) letGo(ctx context.Context, record *stagedLocal, staging string) error {
+func (s *Driver) letGo(ctx context.Context, record *stagedLocal, staging string) error {
 	mounter := s.images.mounter
 	table, err := mounter.Table()
 	if err != nil {
@@ -36,7 +37,7 @@ func (s *LocalStaging) letGo(ctx context.Context, record *stagedLocal, staging s
 	}
 	staged, mounted := table.At(staging)
 	if mounted {
-		if err := refuseUsed(table, staged); err != nil {
+		if err := mounting.RefuseUsed(table, staged); err != nil {
 			return err
 		}
 	}
@@ -59,10 +60,10 @@ func (s *LocalStaging) letGo(ctx context.Context, record *stagedLocal, staging s
 		return err
 	}
 	// The note goes after the device that it leads to.
-	return volumes.UnbindFile(mounter, place(staging).image())
+	return volumes.UnbindFile(mounter, Place(staging).image())
 }
 
-func (s *LocalStaging) refuseDeviceUsed(loop *loopdev.Loop, staging string) error {
+func (s *Driver) refuseDeviceUsed(loop *loopdev.Loop, staging string) error {
 	users, err := s.images.usersOf(staging, loop)
 	if err == nil && len(users) > 0 {
 		err = fmt.Errorf("%w: %s is mounted at %s", volumes.ErrInUse, loop.Path(), users[0].Path)
@@ -72,7 +73,7 @@ func (s *LocalStaging) refuseDeviceUsed(loop *loopdev.Loop, staging string) erro
 
 // loopOf finds the loop device of what is staged at a path; nil if it has none. The file
 // system that is mounted leads to it, or the note, and after a crash the record alone.
-func (s *LocalStaging) loopOf(record *stagedLocal, table mount.Table, staging string) (*loopdev.Loop, error) {
+func (s *Driver) loopOf(record *stagedLocal, table mount.Table, staging string) (*loopdev.Loop, error) {
 	ours := record != nil && record.Staging == staging
 	if staged, mounted := table.At(staging); mounted {
 		// A directory may lie on a loop device, too, which isn't its own.
@@ -81,7 +82,7 @@ func (s *LocalStaging) loopOf(record *stagedLocal, table mount.Table, staging st
 		}
 		return loopdev.LoopAt(staged.Device)
 	}
-	if loop, err := find(place(staging)); loop != nil || err != nil {
+	if loop, err := find(Place(staging)); loop != nil || err != nil {
 		return loop, err
 	}
 	if !ours || !record.Image {

@@ -1,4 +1,4 @@
-package csi
+package gcepd
 
 import (
 	"errors"
@@ -6,12 +6,13 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/device/clouddisk"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
 // note remembers which disk is staged where, unless it is elsewhere, or something else is
 // there. What is left of a disk that is gone is taken away first.
-func (s *DiskStaging) note(wanted stagedDisk, record diskRecord) (stagedPlace, error) {
+func (s *Driver) note(wanted stagedDisk, record diskRecord) (stagedPlace, error) {
 	s.noting.Lock()
 	defer s.noting.Unlock()
 	if err := s.refuseShownElsewhere(wanted.Handle, record); err != nil {
@@ -43,7 +44,7 @@ func (s *DiskStaging) note(wanted stagedDisk, record diskRecord) (stagedPlace, e
 // refuseShownElsewhere refuses a disk that is staged for another handle. A device that
 // is gone, and whose number the disk has now, is taken away: who has it would open the
 // disk.
-func (s *DiskStaging) refuseShownElsewhere(handle string, wanted diskRecord) error {
+func (s *Driver) refuseShownElsewhere(handle string, wanted diskRecord) error {
 	places, err := placesIn(s.Folder)
 	if err != nil {
 		return err
@@ -74,7 +75,7 @@ func (s *DiskStaging) refuseShownElsewhere(handle string, wanted diskRecord) err
 
 // dropGone takes away what is left of a disk that is gone, also from pods. One that is
 // there is volumes.ErrOtherVolume.
-func (s *DiskStaging) dropGone(place stagedPlace, record diskRecord) error {
+func (s *Driver) dropGone(place stagedPlace, record diskRecord) error {
 	left, err := s.leftOf(place, record)
 	if err != nil || len(left) == 0 {
 		return err
@@ -95,7 +96,7 @@ func (s *DiskStaging) dropGone(place stagedPlace, record diskRecord) error {
 
 // leftOf is what is mounted of a disk where it was staged and published. What another disk
 // has there isn't.
-func (s *DiskStaging) leftOf(place stagedPlace, record diskRecord) ([]mount.Point, error) {
+func (s *Driver) leftOf(place stagedPlace, record diskRecord) ([]mount.Point, error) {
 	table, err := s.Mounter.Table()
 	if err != nil {
 		return nil, err
@@ -103,7 +104,7 @@ func (s *DiskStaging) leftOf(place stagedPlace, record diskRecord) ([]mount.Poin
 	var left []mount.Point
 	for _, path := range append([]string{place.system, place.node}, place.Targets...) {
 		point, mounted := table.At(path)
-		if mounted && (point.Device == record.Disk.Number || record.Block && numberAt(path) == record.Disk.Number) {
+		if mounted && (point.Device == record.Disk.Number || record.Block && mounting.NumberAt(path) == record.Disk.Number) {
 			left = append(left, point)
 		}
 	}
@@ -111,7 +112,7 @@ func (s *DiskStaging) leftOf(place stagedPlace, record diskRecord) ([]mount.Poin
 }
 
 // refuseOther is volumes.ErrOtherVolume if something else is at the staging path.
-func (s *DiskStaging) refuseOther(place stagedPlace, wanted diskRecord) error {
+func (s *Driver) refuseOther(place stagedPlace, wanted diskRecord) error {
 	table, err := s.Mounter.Table()
 	if err != nil {
 		return err
@@ -119,7 +120,7 @@ func (s *DiskStaging) refuseOther(place stagedPlace, wanted diskRecord) error {
 	system, mounted := table.At(place.system)
 	other := mounted && (wanted.Block || system.Device != wanted.Disk.Number)
 	if table.IsMountPoint(place.node) {
-		other = other || !wanted.Block || numberAt(place.node) != wanted.Disk.Number
+		other = other || !wanted.Block || mounting.NumberAt(place.node) != wanted.Disk.Number
 	}
 	if other {
 		return fmt.Errorf("staging volume %s at %s: %w", place.Handle, place.Staging, volumes.ErrOtherVolume)

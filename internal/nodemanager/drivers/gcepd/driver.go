@@ -1,4 +1,4 @@
-package csi
+package gcepd
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/device/clouddisk"
 	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/ownership"
 )
@@ -27,12 +28,12 @@ const diskPatience = 10 * time.Second
 var errOnlyToRead = errors.New("the volume's disk is attached to this node for reading only, and the volume is to be written: " +
 	"give the volume access mode ReadOnlyMany alone, or have its disk attached for writing")
 
-// DiskStaging is the driver of disks that were attached to this node: the file system is
+// Driver is the driver of disks that were attached to this node: the file system is
 // mounted at the staging path, or the device in it, and bound for each pod. A folder of the
 // agent's own has which disk it is, and where it is staged and published: when a disk is
 // gone, its number may be another one's.
-type DiskStaging struct {
-	DiskOptions
+type Driver struct {
+	Options
 	driver string
 	// noting lets one call at a time read where disks are staged, and write that.
 	noting sync.Mutex
@@ -40,10 +41,10 @@ type DiskStaging struct {
 	adopting sync.Mutex
 }
 
-// DiskOptions are what a DiskStaging is made of.
-type DiskOptions struct {
+// Options are what a DiskStaging is made of.
+type Options struct {
 	// Mounter mounts, and Systems makes file systems.
-	Mounter DiskMounter
+	Mounter mounting.Mounter
 	Systems filesystem.FileSystems
 	// Finder finds the disks.
 	Finder clouddisk.DiskFolder
@@ -57,9 +58,9 @@ type DiskOptions struct {
 	Owner ownership.Owner
 }
 
-// NewDiskStaging returns the driver of a name.
-func NewDiskStaging(driver string, options DiskOptions) (*DiskStaging, error) {
-	if err := os.MkdirAll(options.Folder, mountPointMode); err != nil {
+// New returns the driver of a name.
+func New(driver string, options Options) (*Driver, error) {
+	if err := os.MkdirAll(options.Folder, mounting.MountPointMode); err != nil {
 		return nil, fmt.Errorf("making the folder of the records of disks: %w", err)
 	}
 	// A crash may have left it empty.
@@ -68,28 +69,28 @@ func NewDiskStaging(driver string, options DiskOptions) (*DiskStaging, error) {
 	if resolved, err := filepath.EvalSymlinks(options.Earlier); err == nil {
 		options.Earlier = resolved
 	}
-	return &DiskStaging{DiskOptions: options, driver: driver}, nil
+	return &Driver{Options: options, driver: driver}, nil
 }
 
 // Name is the driver's.
-func (s *DiskStaging) Name() string { return s.driver }
+func (s *Driver) Name() string { return s.driver }
 
 // Drivers is the same, as a list.
-func (s *DiskStaging) Drivers() []string { return []string{s.driver} }
+func (s *Driver) Drivers() []string { return []string{s.driver} }
 
 // Serves reports whether a volume is a disk of the driver, which must be attached to the node
 // first.
-func (s *DiskStaging) Serves(volume *corev1.PersistentVolume) bool {
+func (s *Driver) Serves(volume *corev1.PersistentVolume) bool {
 	return volume != nil && volume.Spec.CSI != nil && volume.Spec.CSI.Driver == s.driver
 }
 
 // Watch reports when disks came or went, until the context ends.
-func (s *DiskStaging) Watch(ctx context.Context, report func()) error {
+func (s *Driver) Watch(ctx context.Context, report func()) error {
 	return s.Finder.Watch(ctx, report)
 }
 
 // InUse is the disks that have a record: none of them may be detached.
-func (s *DiskStaging) InUse() ([]corev1.UniqueVolumeName, error) {
+func (s *Driver) InUse() ([]corev1.UniqueVolumeName, error) {
 	// What is taken over meanwhile is in one of both: it gets its record before it loses the
 	// one of the layout before.
 	earlier, err := placesIn(s.Earlier)
@@ -114,7 +115,7 @@ func (s *DiskStaging) InUse() ([]corev1.UniqueVolumeName, error) {
 }
 
 // open finds the disk of a volume, and waits for it if it is about to appear.
-func (s *DiskStaging) open(ctx context.Context, spec volumes.Spec) (*clouddisk.Disk, error) {
+func (s *Driver) open(ctx context.Context, spec volumes.Spec) (*clouddisk.Disk, error) {
 	if spec.Attachment == nil {
 		return nil, errors.New("looking for the volume's disk: nothing says how it is found, as it isn't attached to this node")
 	}
@@ -128,7 +129,7 @@ func (s *DiskStaging) open(ctx context.Context, spec volumes.Spec) (*clouddisk.D
 }
 
 // Stage makes a disk usable on the node.
-func (s *DiskStaging) Stage(ctx context.Context, spec volumes.Spec, staging string) error {
+func (s *Driver) Stage(ctx context.Context, spec volumes.Spec, staging string) error {
 	disk, err := s.open(ctx, spec)
 	if err != nil {
 		return err
@@ -146,15 +147,15 @@ func (s *DiskStaging) Stage(ctx context.Context, spec volumes.Spec, staging stri
 	if err := s.mountDisk(ctx, disk, spec, place.diskPlace); err != nil {
 		return err
 	}
-	return checkStagedAs(s.Mounter, systemAccess(spec.PersistentVolume), staging)
+	return mounting.CheckStagedAs(s.Mounter, mounting.SystemAccess(spec.PersistentVolume), staging)
 }
 
 // stageDevice shows a disk's device in the staging directory, so that its number is kept.
-func (s *DiskStaging) stageDevice(disk *clouddisk.Disk, place stagedPlace, record diskRecord) error {
+func (s *Driver) stageDevice(disk *clouddisk.Disk, place stagedPlace, record diskRecord) error {
 	if err := s.refuseReadOnly(disk, place.diskPlace, record); err != nil {
 		return err
 	}
-	node, err := os.OpenFile(disk.Path(), openOnly, 0)
+	node, err := os.OpenFile(disk.Path(), mounting.OpenOnly, 0)
 	if err != nil {
 		return err
 	}
@@ -164,7 +165,7 @@ func (s *DiskStaging) stageDevice(disk *clouddisk.Disk, place stagedPlace, recor
 
 // refuseReadOnly refuses a disk that can't be written and is to be. Once it is staged, the
 // driver itself may have made it read-only.
-func (s *DiskStaging) refuseReadOnly(disk *clouddisk.Disk, place diskPlace, record diskRecord) error {
+func (s *Driver) refuseReadOnly(disk *clouddisk.Disk, place diskPlace, record diskRecord) error {
 	table, err := s.Mounter.Table()
 	if err != nil || record.ForReaders || table.IsMountPoint(place.node) {
 		return err

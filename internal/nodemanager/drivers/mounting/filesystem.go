@@ -1,15 +1,13 @@
-package csi
+package mounting
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"os"
-
-	corev1 "k8s.io/api/core/v1"
-
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/stowage-dev/stowage/internal/device"
@@ -20,9 +18,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
-// prepare mends a file system that is mounted nowhere, and makes it as large as its device
+// Prepare mends a file system that is mounted nowhere, and makes it as large as its device
 // if that is impossible later.
-func prepare(ctx context.Context, systems filesystem.FileSystems, system mount.FileSystem) error {
+func Prepare(ctx context.Context, systems filesystem.FileSystems, system mount.FileSystem) error {
 	if err := systems.Check(ctx, system.Source, system.Type); err != nil {
 		return err
 	}
@@ -40,9 +38,9 @@ func logGrowth(ctx context.Context, err error, doing string) {
 	logf.FromContext(ctx).Error(err, doing)
 }
 
-// mountSystem mounts a file system, and makes it as large as its device.
-func mountSystem(ctx context.Context, mounter mount.Mounter, systems filesystem.FileSystems, system mount.FileSystem, at string) error {
-	if err := os.Mkdir(at, mountPointMode); err != nil && !errors.Is(err, os.ErrExist) {
+// MountSystem mounts a file system, and makes it as large as its device.
+func MountSystem(ctx context.Context, mounter mount.Mounter, systems filesystem.FileSystems, system mount.FileSystem, at string) error {
+	if err := os.Mkdir(at, MountPointMode); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("making the mount point: %w", err)
 	}
 	if err := mounter.FileSystem(system, at); err != nil {
@@ -56,8 +54,8 @@ func mountSystem(ctx context.Context, mounter mount.Mounter, systems filesystem.
 	return nil
 }
 
-// growSystem grows the file system on a device, if one is mounted.
-func growSystem(ctx context.Context, mounter mount.Mounter, systems filesystem.FileSystems, path, at string) error {
+// GrowSystem grows the file system on a device, if one is mounted.
+func GrowSystem(ctx context.Context, mounter mount.Mounter, systems filesystem.FileSystems, path, at string) error {
 	table, err := mounter.Table()
 	if err != nil {
 		return err
@@ -73,19 +71,19 @@ func growSystem(ctx context.Context, mounter mount.Mounter, systems filesystem.F
 	return err
 }
 
-// setLabel has a file system that one pod alone can use mounted with the SELinux label of
+// SetLabel has a file system that one pod alone can use mounted with the SELinux label of
 // that pod.
-func setLabel(system *mount.FileSystem, owner ownership.Owner, spec volumes.Spec) {
+func SetLabel(system *mount.FileSystem, owner ownership.Owner, spec volumes.Spec) {
 	label := owner.LabelForOne(spec.Pod, spec.Volume.Name, spec.PersistentVolume)
 	system.Settings = append(system.Settings, ownership.LabelSettings(label)...)
 }
 
-// isForReadersOnly says whether nobody may write a volume, whatever its pod says.
-func isForReadersOnly(pv *corev1.PersistentVolume) bool { return volume.IsReadOnly(pv) }
+// IsForReadersOnly says whether nobody may write a volume, whatever its pod says.
+func IsForReadersOnly(pv *corev1.PersistentVolume) bool { return volume.IsReadOnly(pv) }
 
-// systemAccess is what may be done with a file system that a volume has mounted.
-func systemAccess(volume *corev1.PersistentVolume) mount.Access {
-	if isForReadersOnly(volume) || slices.Contains(volume.Spec.MountOptions, "ro") {
+// SystemAccess is what may be done with a file system that a volume has mounted.
+func SystemAccess(volume *corev1.PersistentVolume) mount.Access {
+	if IsForReadersOnly(volume) || slices.Contains(volume.Spec.MountOptions, "ro") {
 		return mount.ReadOnly
 	}
 	return mount.ReadWrite

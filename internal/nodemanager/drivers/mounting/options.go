@@ -1,4 +1,4 @@
-package csi
+package mounting
 
 import (
 	"fmt"
@@ -37,8 +37,8 @@ var always = map[string][]mount.Setting{
 // ignored are options for mount(8), which isn't used.
 var ignored = []string{"defaults", "rw", "auto", "noauto", "nofail", "nouser", "_netdev"}
 
-// setOptions sets what mount options ask for.
-func setOptions(system *mount.FileSystem, options []string) error {
+// SetOptions sets what mount options ask for.
+func SetOptions(system *mount.FileSystem, options []string) error {
 	if _, served := known[system.Type]; !served {
 		return fmt.Errorf("the volume holds %s, and only ext4 and xfs are mounted: it is never formatted, because that is data", system.Type)
 	}

@@ -1,4 +1,4 @@
-package csi
+package gcepd
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -16,7 +17,7 @@ import (
 // what they have mounted. A place of the layout before goes once nothing leads to it; a crash
 // anywhere is made good by the next call. It returns an error while a place is left: what
 // isn't known to be staged must not be mounted, nor checked, nor formatted.
-func (s *DiskStaging) Adopt(stagingOf func(Adopted) (string, error)) error {
+func (s *Driver) Adopt(stagingOf func(mounting.Adopted) (string, error)) error {
 	s.adopting.Lock()
 	defer s.adopting.Unlock()
 	earlier, err := placesIn(s.Earlier)
@@ -36,7 +37,7 @@ func (s *DiskStaging) Adopt(stagingOf func(Adopted) (string, error)) error {
 	return volumes.RemoveEmptyDir(s.Earlier)
 }
 
-func (s *DiskStaging) adopt(earlier diskPlace, stagingOf func(Adopted) (string, error)) error {
+func (s *Driver) adopt(earlier diskPlace, stagingOf func(mounting.Adopted) (string, error)) error {
 	record, err := earlier.record()
 	if err != nil {
 		return err
@@ -44,7 +45,7 @@ func (s *DiskStaging) adopt(earlier diskPlace, stagingOf func(Adopted) (string, 
 	if record == nil {
 		return earlier.remove()
 	}
-	staging, err := stagingOf(Adopted{Handle: record.Handle, Volume: filepath.Base(earlier.dir)})
+	staging, err := stagingOf(mounting.Adopted{Handle: record.Handle, Volume: filepath.Base(earlier.dir)})
 	if err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ func (s *DiskStaging) adopt(earlier diskPlace, stagingOf func(Adopted) (string, 
 }
 
 // bindEarlier mounts what is mounted at a place of the layout before at the staging path, too.
-func (s *DiskStaging) bindEarlier(earlier, place diskPlace, block bool) error {
+func (s *Driver) bindEarlier(earlier, place diskPlace, block bool) error {
 	table, err := s.Mounter.Table()
 	if err != nil {
 		return err
@@ -87,7 +88,7 @@ func (s *DiskStaging) bindEarlier(earlier, place diskPlace, block bool) error {
 	if !mounted {
 		return nil
 	}
-	source, err := os.OpenFile(from, openOnly, 0)
+	source, err := os.OpenFile(from, mounting.OpenOnly, 0)
 	if err != nil {
 		return err
 	}
@@ -98,12 +99,12 @@ func (s *DiskStaging) bindEarlier(earlier, place diskPlace, block bool) error {
 
 // earlierTargets is where pods have what is mounted at a place of the layout before. The names
 // of their directories lead to it: the number of a disk that is gone may be another one's.
-func (s *DiskStaging) earlierTargets(earlier diskPlace, record diskRecord) ([]string, error) {
+func (s *Driver) earlierTargets(earlier diskPlace, record diskRecord) ([]string, error) {
 	table, err := s.Mounter.Table()
 	if err != nil {
 		return nil, err
 	}
-	inPod := "/" + volumes.DirName(pluginName) + "/" + filepath.Base(earlier.dir) + "/"
+	inPod := "/" + volumes.DirName(mounting.PluginName) + "/" + filepath.Base(earlier.dir) + "/"
 	var targets []string
 	for _, point := range table.Below(filepath.Dir(s.Earlier)) {
 		if strings.Contains(point.Path+"/", inPod) && record.isMountedAt(point) {
@@ -116,7 +117,7 @@ func (s *DiskStaging) earlierTargets(earlier diskPlace, record diskRecord) ([]st
 // isMountedAt reports whether a mount is of the disk, or of its device.
 func (r diskRecord) isMountedAt(point mount.Point) bool {
 	if r.Block {
-		return numberAt(point.Path) == r.Disk.Number
+		return mounting.NumberAt(point.Path) == r.Disk.Number
 	}
 	return point.Device == r.Disk.Number
 }

@@ -1,4 +1,4 @@
-package csi
+package local
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 )
 
 var (
@@ -18,20 +19,20 @@ var (
 	errTakenAway        = errors.New("somebody else took away the volume's loop device: delete the pod, and start it again")
 )
 
-// place is the staging path of an image that pods see as a device, and where agents of the
+// Place is the staging path of an image that pods see as a device, and where agents of the
 // layout before had an image for all pods of the node.
-type place string
+type Place string
 
 // image is a file that the image is mounted on. It tells which image is shown here,
 // also when the image has lost its name, and not any more after a reboot.
-func (p place) image() string { return filepath.Join(string(p), "image") }
+func (p Place) image() string { return filepath.Join(string(p), "image") }
 
 // mount is where the file system is mounted.
-func (p place) mount() string { return filepath.Join(string(p), "mount") }
+func (p Place) mount() string { return filepath.Join(string(p), "mount") }
 
 // noted opens the image that is shown here; nil if there is none.
-func (p place) noted() (*os.File, error) {
-	image, err := os.OpenFile(p.image(), openOnly, 0)
+func (p Place) noted() (*os.File, error) {
+	image, err := os.OpenFile(p.image(), mounting.OpenOnly, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -43,19 +44,19 @@ func (p place) noted() (*os.File, error) {
 
 // check is an error if the image was removed, or its file system has failed. A place
 // where no image is shown is well.
-func (p place) check(table mount.Table) error {
+func (p Place) check(table mount.Table) error {
 	if shown, mounted := table.At(p.image()); mounted && shown.RootDeleted {
 		return errRemoved
 	}
 	staged, mounted := table.At(p.mount())
 	if mounted && filesystem.HasStopped(staged) {
-		return errReadOnly
+		return mounting.ErrReadOnly
 	}
 	return nil
 }
 
 // checkDevice is an error if a device shows another image, or none.
-func (p place) checkDevice(path string) error {
+func (p Place) checkDevice(path string) error {
 	image, err := p.noted()
 	if err != nil {
 		return err

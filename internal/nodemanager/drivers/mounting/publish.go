@@ -1,4 +1,4 @@
-package csi
+package mounting
 
 import (
 	"fmt"
@@ -19,8 +19,8 @@ import (
 // own, and stay when the agent goes. In its own folder the agent has records only, which
 // say what a mount table can't, and outlive the agent, too.
 
-// publishStaged makes the file system or directory that is staged visible at target.
-func publishStaged(mounter mount.Mounter, spec volumes.Spec, staging, target string) error {
+// PublishStaged makes the file system or directory that is staged visible at target.
+func PublishStaged(mounter mount.Mounter, spec volumes.Spec, staging, target string) error {
 	table, err := mounter.Table()
 	if err != nil {
 		return err
@@ -30,10 +30,10 @@ func publishStaged(mounter mount.Mounter, spec volumes.Spec, staging, target str
 		return fmt.Errorf("publishing volume %s: nothing is mounted at %s (if somebody unmounted it, delete the pods of this node that use the volume): %w",
 			spec.Name(), staging, volumes.ErrNotStaged)
 	}
-	if err := refuseSecondPod(spec, table.IsMountPoint(target), usedByOthers(table, staged, target)); err != nil {
+	if err := RefuseSecondPod(spec, table.IsMountPoint(target), usedByOthers(table, staged, target)); err != nil {
 		return err
 	}
-	source, err := os.OpenFile(staging, openOnly, 0)
+	source, err := os.OpenFile(staging, OpenOnly, 0)
 	if err != nil {
 		return err
 	}
@@ -45,9 +45,9 @@ func publishStaged(mounter mount.Mounter, spec volumes.Spec, staging, target str
 	return volumes.BindExactly(mounter, source, target, access)
 }
 
-// checkStagedAs is volumes.ErrOtherVolume if what is staged may be used otherwise than the
+// CheckStagedAs is volumes.ErrOtherVolume if what is staged may be used otherwise than the
 // volume asks for.
-func checkStagedAs(mounter mount.Mounter, wanted mount.Access, staging string) error {
+func CheckStagedAs(mounter mount.Mounter, wanted mount.Access, staging string) error {
 	table, err := mounter.Table()
 	if err != nil {
 		return err
@@ -58,8 +58,8 @@ func checkStagedAs(mounter mount.Mounter, wanted mount.Access, staging string) e
 	return nil
 }
 
-// refuseUsed is volumes.ErrInUse if what is mounted at a point is mounted elsewhere, too.
-func refuseUsed(table mount.Table, staged mount.Point) error {
+// RefuseUsed is volumes.ErrInUse if what is mounted at a point is mounted elsewhere, too.
+func RefuseUsed(table mount.Table, staged mount.Point) error {
 	for _, point := range usedBeside(table, staged) {
 		return fmt.Errorf("%w: it is mounted at %s", volumes.ErrInUse, point.Path)
 	}
@@ -90,9 +90,9 @@ func podOf(target string) string {
 	return filepath.Dir(folder)
 }
 
-// refuseSecondPod is volumes.ErrInUse if a volume that one pod may have is to be shown to
+// RefuseSecondPod is volumes.ErrInUse if a volume that one pod may have is to be shown to
 // a second one. One that is there already may be shown in parts, too.
-func refuseSecondPod(spec volumes.Spec, there bool, users []mount.Point) error {
+func RefuseSecondPod(spec volumes.Spec, there bool, users []mount.Point) error {
 	one := slices.Contains(spec.PersistentVolume.Spec.AccessModes, corev1.ReadWriteOncePod)
 	if !one || there || len(users) == 0 {
 		return nil
@@ -100,9 +100,9 @@ func refuseSecondPod(spec volumes.Spec, there bool, users []mount.Point) error {
 	return fmt.Errorf("%w: it is for one pod, and mounted at %s", volumes.ErrInUse, users[0].Path)
 }
 
-// deviceAccess is what a pod may do with a device.
-func deviceAccess(spec volumes.Spec) mount.Access {
-	if isForReadersOnly(spec.PersistentVolume) {
+// DeviceAccess is what a pod may do with a device.
+func DeviceAccess(spec volumes.Spec) mount.Access {
+	if IsForReadersOnly(spec.PersistentVolume) {
 		return mount.ReadOnly
 	}
 	return spec.Access

@@ -1,4 +1,4 @@
-package csi
+package gcepd
 
 import (
 	"context"
@@ -7,11 +7,12 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/device/clouddisk"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
 // mountDisk mounts the file system on a disk, unless that was done before.
-func (s *DiskStaging) mountDisk(ctx context.Context, disk *clouddisk.Disk, spec volumes.Spec, place diskPlace) error {
+func (s *Driver) mountDisk(ctx context.Context, disk *clouddisk.Disk, spec volumes.Spec, place diskPlace) error {
 	table, err := s.Mounter.Table()
 	if err != nil {
 		return err
@@ -30,23 +31,23 @@ func (s *DiskStaging) mountDisk(ctx context.Context, disk *clouddisk.Disk, spec 
 	}
 	// A pod's mount may be left of an earlier one: what is mounted is not for fsck.
 	if system.Access == mount.ReadWrite && unused {
-		if err := prepare(ctx, s.Systems, system); err != nil {
+		if err := mounting.Prepare(ctx, s.Systems, system); err != nil {
 			return err
 		}
 	}
-	return mountSystem(ctx, s.Mounter, s.Systems, system, place.system)
+	return mounting.MountSystem(ctx, s.Mounter, s.Systems, system, place.system)
 }
 
 // systemOn finds out what file system is to be mounted, and how. On a disk that is
 // empty, it makes one.
-func (s *DiskStaging) systemOn(ctx context.Context, disk *clouddisk.Disk, spec volumes.Spec, place diskPlace) (mount.FileSystem, error) {
+func (s *Driver) systemOn(ctx context.Context, disk *clouddisk.Disk, spec volumes.Spec, place diskPlace) (mount.FileSystem, error) {
 	volume, system := spec.PersistentVolume, mount.FileSystem{Source: disk.Path()}
 	readOnly, err := disk.IsReadOnly()
 	if err != nil {
 		return system, err
 	}
 	switch {
-	case isForReadersOnly(volume):
+	case mounting.IsForReadersOnly(volume):
 		system.Access = mount.ReadOnly
 	case readOnly:
 		return system, errOnlyToRead
@@ -59,14 +60,14 @@ func (s *DiskStaging) systemOn(ctx context.Context, disk *clouddisk.Disk, spec v
 	if err != nil {
 		return system, err
 	}
-	setLabel(&system, s.Owner, spec)
-	err = setOptions(&system, volume.Spec.MountOptions)
+	mounting.SetLabel(&system, s.Owner, spec)
+	err = mounting.SetOptions(&system, volume.Spec.MountOptions)
 	return system, err
 }
 
 // systemToKeep is the file system of a disk that is never formatted, because it may not
 // be written, or because it is a partition.
-func (s *DiskStaging) systemToKeep(ctx context.Context, disk *clouddisk.Disk) (string, error) {
+func (s *Driver) systemToKeep(ctx context.Context, disk *clouddisk.Disk) (string, error) {
 	found, err := s.Systems.Probe(ctx, disk.Path())
 	if err == nil && found == "" {
 		return "", errors.New("the volume's disk has no file system, and is for reading only, or is a partition: it isn't formatted")

@@ -1,4 +1,4 @@
-package csi
+package local
 
 import (
 	"context"
@@ -7,17 +7,18 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
 // bindDevice makes the device of an image, which is noted at a place, visible at target.
-func (i *images) bindDevice(ctx context.Context, image *os.File, place place, target string, access mount.Access) error {
+func (i *images) bindDevice(ctx context.Context, image *os.File, place Place, target string, access mount.Access) error {
 	loop, err := loopdev.Attach(ctx, image, loopdev.ForBlock)
 	if err != nil {
 		return err
 	}
 	defer loop.Close()
-	node, err := os.OpenFile(loop.Path(), openOnly, 0)
+	node, err := os.OpenFile(loop.Path(), mounting.OpenOnly, 0)
 	if err != nil {
 		return err
 	}

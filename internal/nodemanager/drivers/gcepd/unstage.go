@@ -1,4 +1,4 @@
-package csi
+package gcepd
 
 import (
 	"context"
@@ -8,12 +8,13 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/device/clouddisk"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
 // Unpublish takes a disk away from a pod. What is in use stays, unless the disk is gone:
 // then nothing can be written to it any more.
-func (s *DiskStaging) Unpublish(_ context.Context, handle, target string) error {
+func (s *Driver) Unpublish(_ context.Context, handle, target string) error {
 	place, record, err := s.find(handle)
 	if err != nil {
 		return err
@@ -41,7 +42,7 @@ func (s *DiskStaging) Unpublish(_ context.Context, handle, target string) error 
 }
 
 // diskOf opens the disk of a record; nil if it is gone, or there is no record.
-func (s *DiskStaging) diskOf(record *diskRecord) (*clouddisk.Disk, error) {
+func (s *Driver) diskOf(record *diskRecord) (*clouddisk.Disk, error) {
 	if record == nil {
 		return nil, nil
 	}
@@ -54,17 +55,17 @@ func (s *DiskStaging) diskOf(record *diskRecord) (*clouddisk.Disk, error) {
 
 // unmountBelow unmounts all at a path or below it, and detaches what is in use of a disk
 // that is gone.
-func (s *DiskStaging) unmountBelow(path string, gone bool) error {
+func (s *Driver) unmountBelow(path string, gone bool) error {
 	err := mount.UnmountBelow(s.Mounter, path)
 	if err == nil || !gone {
 		return err
 	}
-	return mount.UnmountBelow(detaching{s.Mounter}, path)
+	return mount.UnmountBelow(mounting.Detaching{Mounter: s.Mounter}, path)
 }
 
 // Unstage takes away all that Stage made: it is a success when nobody has the disk any
 // more, in whatever mount namespace.
-func (s *DiskStaging) Unstage(ctx context.Context, handle, staging string) error {
+func (s *Driver) Unstage(ctx context.Context, handle, staging string) error {
 	place, record, err := s.find(handle)
 	if err != nil {
 		return err
@@ -86,14 +87,14 @@ func (s *DiskStaging) Unstage(ctx context.Context, handle, staging string) error
 }
 
 // clear unmounts what is at a staging path that nothing is known of.
-func (s *DiskStaging) clear(staging string) error {
+func (s *Driver) clear(staging string) error {
 	table, err := s.Mounter.Table()
 	if err != nil {
 		return err
 	}
 	place := placeOf("", stagedDisk{Staging: staging})
 	if staged, mounted := table.At(staging); mounted {
-		if err := refuseUsed(table, staged); err != nil {
+		if err := mounting.RefuseUsed(table, staged); err != nil {
 			return err
 		}
 		return mount.UnmountBelow(s.Mounter, staging)
@@ -102,7 +103,7 @@ func (s *DiskStaging) clear(staging string) error {
 }
 
 // letGo unmounts a disk that no pod has any more, and proves that nothing of it is left.
-func (s *DiskStaging) letGo(ctx context.Context, place stagedPlace, record diskRecord) error {
+func (s *Driver) letGo(ctx context.Context, place stagedPlace, record diskRecord) error {
 	disk, err := s.diskOf(&record)
 	if err != nil {
 		return err

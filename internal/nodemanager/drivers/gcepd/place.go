@@ -1,4 +1,4 @@
-package csi
+package gcepd
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stowage-dev/stowage/internal/device/clouddisk"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/volume"
 )
@@ -59,7 +60,7 @@ func recordOf(spec volumes.Spec, disk *clouddisk.Disk) diskRecord {
 	volume := spec.PersistentVolume
 	return diskRecord{
 		Driver: volume.Spec.CSI.Driver, Handle: volume.Spec.CSI.VolumeHandle, Volume: volume.UID, Serial: spec.Attachment.Serial,
-		Block: spec.IsBlock(), ForReaders: isForReadersOnly(volume), Disk: disk.DiskIdentity,
+		Block: spec.IsBlock(), ForReaders: mounting.IsForReadersOnly(volume), Disk: disk.DiskIdentity,
 	}
 }
 
@@ -88,7 +89,7 @@ func readRecord[T any](path string) (*T, error) {
 
 // write writes a record. A crash leaves the old content or the new one.
 func (p diskPlace) write(path string, record any) error {
-	if err := os.MkdirAll(p.dir, mountPointMode); err != nil {
+	if err := os.MkdirAll(p.dir, mounting.MountPointMode); err != nil {
 		return fmt.Errorf("making the folder of the disk's records: %w", err)
 	}
 	if err := volumes.WriteRecord(path, record); err != nil {
@@ -122,12 +123,12 @@ type stagedPlace struct {
 	stagedDisk
 }
 
-func (s *DiskStaging) dirOf(handle string) string {
-	return filepath.Join(s.Folder, hashOf(handle))
+func (s *Driver) dirOf(handle string) string {
+	return filepath.Join(s.Folder, mounting.HashOf(handle))
 }
 
 // find finds what is known of a disk; the record is nil if that is nothing.
-func (s *DiskStaging) find(handle string) (stagedPlace, *diskRecord, error) {
+func (s *Driver) find(handle string) (stagedPlace, *diskRecord, error) {
 	return readStaged(s.dirOf(handle))
 }
 

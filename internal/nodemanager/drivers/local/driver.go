@@ -1,4 +1,4 @@
-package csi
+package local
 
 import (
 	"context"
@@ -10,16 +10,17 @@ import (
 	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/ownership"
 )
 
-// LocalStaging is the local driver: a directory is bound at
+// Driver is the local driver: a directory is bound at
 // the staging path, and the file system in an image mounted there. Of an image that pods
 // see as a device, the staging path is a place that has the note which image it is; its
 // loop device stays until it is unstaged.
-type LocalStaging struct {
-	local   LocalDriver
+type Driver struct {
+	local   Volumes
 	images  *images
 	records volumes.Records[stagedLocal]
 }
@@ -35,28 +36,28 @@ type stagedLocal struct {
 	Block bool `json:"block,omitempty"`
 }
 
-// NewLocalStaging returns what serves the kubelet's calls. Its records lie in a folder of
+// New returns what serves the kubelet's calls. Its records lie in a folder of
 // the agent's own, which is made if it doesn't exist.
-func NewLocalStaging(mounter mount.Mounter, systems filesystem.FileSystems, local LocalDriver, folder string) (*LocalStaging, error) {
+func New(mounter mount.Mounter, systems filesystem.FileSystems, local Volumes, folder string) (*Driver, error) {
 	records, err := volumes.NewRecords[stagedLocal](folder)
 	if err != nil {
 		return nil, err
 	}
-	return &LocalStaging{local: local, images: &images{mounter: mounter, systems: systems}, records: records}, nil
+	return &Driver{local: local, images: &images{mounter: mounter, systems: systems}, records: records}, nil
 }
 
 // WithOwner has file systems mounted with the SELinux labels of their pods, where the caller
 // says which pod it is. It comes before the first call.
-func (s *LocalStaging) WithOwner(owner ownership.Owner) *LocalStaging {
+func (s *Driver) WithOwner(owner ownership.Owner) *Driver {
 	s.images.owner = owner
 	return s
 }
 
 // Name is the driver's.
-func (*LocalStaging) Name() string { return stowagev1alpha1.LocalDriver }
+func (*Driver) Name() string { return stowagev1alpha1.LocalDriver }
 
 // Stage makes a volume usable on the node.
-func (s *LocalStaging) Stage(ctx context.Context, spec volumes.Spec, staging string) error {
+func (s *Driver) Stage(ctx context.Context, spec volumes.Spec, staging string) error {
 	volume := spec.PersistentVolume
 	source, err := s.local.Open(ctx, volume)
 	if err != nil {
@@ -88,12 +89,12 @@ func (s *LocalStaging) Stage(ctx context.Context, spec volumes.Spec, staging str
 	if err := s.images.stage(ctx, source, spec, staging); err != nil {
 		return err
 	}
-	return checkStagedAs(s.images.mounter, systemAccess(spec.PersistentVolume), staging)
+	return mounting.CheckStagedAs(s.images.mounter, mounting.SystemAccess(spec.PersistentVolume), staging)
 }
 
 // note remembers where a volume is staged, unless something is shown of it elsewhere, or
 // it is a device there and is to be none, or the other way round.
-func (s *LocalStaging) note(handle string, wanted stagedLocal) error {
+func (s *Driver) note(handle string, wanted stagedLocal) error {
 	earlier, err := s.records.Find(handle)
 	if err != nil || earlier != nil && *earlier == wanted {
 		return err
@@ -112,12 +113,12 @@ func (s *LocalStaging) note(handle string, wanted stagedLocal) error {
 
 // refuseOther is volumes.ErrOtherVolume if something else is at the staging path: another
 // volume, or a device where a file system is to be, or the other way round.
-func (s *LocalStaging) refuseOther(source *os.File, wanted stagedLocal) error {
+func (s *Driver) refuseOther(source *os.File, wanted stagedLocal) error {
 	table, err := s.images.mounter.Table()
 	if err != nil {
 		return err
 	}
-	at, otherwise := wanted.Staging, place(wanted.Staging).image()
+	at, otherwise := wanted.Staging, Place(wanted.Staging).image()
 	if wanted.Block {
 		at, otherwise = otherwise, at
 	}
@@ -151,7 +152,7 @@ func (r stagedLocal) isShownBy(point mount.Point, source *os.File) (bool, error)
 
 // stageDirectory shows a directory at the staging path, unless it is being copied: who
 // copies one says so first, and then looks who sees it.
-func (s *LocalStaging) stageDirectory(source *os.File, spec volumes.Spec, staging string) error {
+func (s *Driver) stageDirectory(source *os.File, spec volumes.Spec, staging string) error {
 	mounter := s.images.mounter
 	table, err := mounter.Table()
 	if err != nil {
@@ -160,7 +161,7 @@ func (s *LocalStaging) stageDirectory(source *os.File, spec volumes.Spec, stagin
 	// One that was staged before may have pods, and nobody can have begun to copy it.
 	before := table.IsMountPoint(staging)
 	access := mount.ReadWrite
-	if isForReadersOnly(spec.PersistentVolume) {
+	if mounting.IsForReadersOnly(spec.PersistentVolume) {
 		access = mount.ReadOnly
 	}
 	if err := volumes.BindExactly(mounter, source, staging, access); err != nil {
@@ -175,8 +176,8 @@ func (s *LocalStaging) stageDirectory(source *os.File, spec volumes.Spec, stagin
 
 // stageDevice notes which image the staging path is the place of, and gives it its loop
 // device.
-func (s *LocalStaging) stageDevice(ctx context.Context, image *os.File, staging string) error {
-	if err := volumes.BindFileExactly(s.images.mounter, image, place(staging).image(), mount.ReadWrite); err != nil {
+func (s *Driver) stageDevice(ctx context.Context, image *os.File, staging string) error {
+	if err := volumes.BindFileExactly(s.images.mounter, image, Place(staging).image(), mount.ReadWrite); err != nil {
 		return err
 	}
 	loop, err := loopdev.Attach(ctx, image, loopdev.ForBlock)
@@ -187,9 +188,9 @@ func (s *LocalStaging) stageDevice(ctx context.Context, image *os.File, staging 
 }
 
 // Publish makes a staged volume visible for one pod.
-func (s *LocalStaging) Publish(ctx context.Context, spec volumes.Spec, staging, target string) error {
+func (s *Driver) Publish(ctx context.Context, spec volumes.Spec, staging, target string) error {
 	if !spec.IsBlock() {
-		return publishStaged(s.images.mounter, spec, staging, target)
+		return mounting.PublishStaged(s.images.mounter, spec, staging, target)
 	}
 	image, err := s.noted(staging)
 	if err != nil {
@@ -202,10 +203,10 @@ func (s *LocalStaging) Publish(ctx context.Context, spec volumes.Spec, staging, 
 	if err := s.refuseSecondPod(spec, image, target); err != nil {
 		return err
 	}
-	return s.images.bindDevice(ctx, image, place(staging), target, deviceAccess(spec))
+	return s.images.bindDevice(ctx, image, Place(staging), target, mounting.DeviceAccess(spec))
 }
 
-func (s *LocalStaging) refuseSecondPod(spec volumes.Spec, image *os.File, target string) error {
+func (s *Driver) refuseSecondPod(spec volumes.Spec, image *os.File, target string) error {
 	table, err := s.images.mounter.Table()
 	if err != nil {
 		return err
@@ -219,28 +220,28 @@ func (s *LocalStaging) refuseSecondPod(spec volumes.Spec, image *os.File, target
 	if err != nil {
 		return err
 	}
-	return refuseSecondPod(spec, table.IsMountPoint(target), users)
+	return mounting.RefuseSecondPod(spec, table.IsMountPoint(target), users)
 }
 
 // noted opens the image that a staging path is the place of; nil if it is of none.
-func (s *LocalStaging) noted(staging string) (*os.File, error) {
+func (s *Driver) noted(staging string) (*os.File, error) {
 	table, err := s.images.mounter.Table()
-	if err != nil || !table.IsMountPoint(place(staging).image()) {
+	if err != nil || !table.IsMountPoint(Place(staging).image()) {
 		return nil, err
 	}
-	return place(staging).noted()
+	return Place(staging).noted()
 }
 
 // Unpublish takes a volume away from a pod. A device may have to be kept from being
 // written from then on.
-func (s *LocalStaging) Unpublish(_ context.Context, handle, target string) error {
+func (s *Driver) Unpublish(_ context.Context, handle, target string) error {
 	if err := mount.UnmountBelow(s.images.mounter, target); err != nil {
 		return err
 	}
 	// Before target goes, which is what has this called again.
 	record, err := s.records.Find(handle)
 	if err == nil && record != nil && record.Block {
-		err = s.protect(place(record.Staging))
+		err = s.protect(Place(record.Staging))
 	}
 	if err != nil {
 		return err
@@ -248,7 +249,7 @@ func (s *LocalStaging) Unpublish(_ context.Context, handle, target string) error
 	return volumes.RemovePoint(target)
 }
 
-func (s *LocalStaging) protect(place place) error {
+func (s *Driver) protect(place Place) error {
 	loop, err := find(place)
 	if loop == nil || err != nil {
 		return err
