@@ -1,6 +1,6 @@
 // Package drivers is what the node side of a CSI driver does: the Node service of the
 // Container Storage Interface, in Go. There is one implementation for each of Stowage's
-// drivers, in package volumes/csi and its neighbours.
+// drivers: packages local and gcepd beside it, and volumes/nfs.
 //
 // Two callers have it: package csi, with the calls of a kubelet, and, on a node without
 // one, the volume type for csi volumes, which makes the calls that a kubelet would make.

@@ -1,3 +1,10 @@
+// Package gcepd is the node side of the driver of disks that a cloud attaches to nodes. Package
+// csi calls it for a kubelet, and the volume type for csi volumes on a node without one.
+//
+// The file system is mounted at the staging path, or the device in it, and bound for each pod. A
+// disk is known by its serial and by the kernel's sequence number, and is formatted only if it is
+// empty. Its record is written before it is touched and removed after it is unmounted: until
+// then it counts as in use. It attaches and detaches nothing.
 package gcepd
 
 import (

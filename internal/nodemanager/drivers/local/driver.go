@@ -1,3 +1,10 @@
+// Package local is the node side of the driver of local volumes, which are directories and
+// images of the node. Package csi calls it for a kubelet, and the volume type for csi volumes on
+// a node without one.
+//
+// A directory is bound at the staging path, the file system of an image is mounted there from a
+// loop device, and each is bound for each pod. It makes and removes no volume, and never formats
+// an image.
 package local
 
 import (

@@ -33,6 +33,7 @@ type Earlier struct {
 	folder string
 }
 
+// NewEarlier returns what is left in the agent's folder root.
 func NewEarlier(mounter mount.Mounter, root string) *Earlier {
 	return &Earlier{images: &images{mounter: mounter}, folder: filepath.Join(root, earlierDir)}
 }

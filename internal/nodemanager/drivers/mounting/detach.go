@@ -12,4 +12,5 @@ type Mounter interface {
 // Detaching is a Mounter that takes away also what is in use.
 type Detaching struct{ Mounter }
 
+// Unmount unmounts the topmost mount at path, also one that is in use.
 func (d Detaching) Unmount(path string) error { return d.Detach(path) }

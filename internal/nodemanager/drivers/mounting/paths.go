@@ -15,6 +15,7 @@ const MountPointMode = 0o750
 // OpenOnly opens a file to know it by, and to mount it.
 const OpenOnly = unix.O_PATH | unix.O_NOFOLLOW
 
+// HashOf is the hexadecimal SHA-256 of a text: the name of a file for a handle, which is anything.
 func HashOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
@@ -39,7 +40,9 @@ type Adopted struct {
 	Volume string
 }
 
+// ErrReadOnly is why a volume is abnormal whose file system is read-only after errors.
 var ErrReadOnly = errors.New("the kernel stopped writing to the volume's file system, after errors that its log tells of: " +
 	"delete the volume's pods, so that it is checked before it is mounted again")
 
+// GlobalMount is the last folder of staging paths, as of a kubelet's.
 const GlobalMount = "globalmount"

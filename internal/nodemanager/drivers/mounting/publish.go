@@ -1,3 +1,6 @@
+// Package mounting has the steps of staging and publishing that drivers of file systems on
+// devices share: options, checks, growth, and the bind for a pod. It keeps no state, and finds no
+// device.
 package mounting
 
 import (
@@ -12,12 +15,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
-
-// What the kubelet's calls do to mounts and devices. The kubelet has the agent stage a
-// volume once for all pods of the node, at a directory that it names, and then publish it
-// for each pod at another one. Nothing is mounted but there: those mounts are the node's
-// own, and stay when the agent goes. In its own folder the agent has records only, which
-// say what a mount table can't, and outlive the agent, too.
 
 // PublishStaged makes the file system or directory that is staged visible at target.
 func PublishStaged(mounter mount.Mounter, spec volumes.Spec, staging, target string) error {

@@ -1,10 +1,7 @@
-// Package csi has the node side of CSI drivers whose volumes are directories, images and
-// disks of the node, and the volume type by which pods have them on a node without a
-// kubelet.
-//
-// A driver stages a volume once for all pods of the node, and publishes it for each (see
-// package drivers). The volume type calls drivers as a kubelet does. An image is never
-// formatted, and a disk only if it is empty.
+// Package csi has the volume type kubernetes.io/csi, by which pods have volumes of CSI drivers
+// on a node without a kubelet. It calls the drivers of package drivers as a kubelet does: a
+// volume is staged once for all pods of the node, published for each, and unstaged when the last
+// pod is gone. It mounts nothing itself, and knows no device.
 package csi
 
 import (
