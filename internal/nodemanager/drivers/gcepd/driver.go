@@ -22,7 +22,6 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/device/clouddisk"
 	"github.com/stowage-dev/stowage/internal/device/filesystem"
-	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/ownership"
@@ -135,51 +134,11 @@ func (s *Driver) open(ctx context.Context, spec volumes.Spec) (*clouddisk.Disk, 
 	return partOf(disk, spec.PersistentVolume)
 }
 
-// Stage makes a disk usable on the node.
-func (s *Driver) Stage(ctx context.Context, spec volumes.Spec, staging string) error {
-	disk, err := s.open(ctx, spec)
-	if err != nil {
-		return err
-	}
-	// From the mount on, that keeps the disk.
-	defer disk.Close()
-	record := recordOf(spec, disk)
-	place, err := s.note(stagedDisk{Handle: spec.Name(), Staging: staging}, record)
-	if err != nil {
-		return err
-	}
-	if record.Block {
-		return s.stageDevice(disk, place, record)
-	}
-	if err := s.mountDisk(ctx, disk, spec, place.diskPlace); err != nil {
-		return err
-	}
-	return mounting.CheckStagedAs(s.Mounter, mounting.SystemAccess(spec.PersistentVolume), staging)
+func (s *Driver) dirOf(handle string) string {
+	return filepath.Join(s.Folder, mounting.HashOf(handle))
 }
 
-// stageDevice shows a disk's device in the staging directory, so that its number is kept.
-func (s *Driver) stageDevice(disk *clouddisk.Disk, place stagedPlace, record diskRecord) error {
-	if err := s.refuseReadOnly(disk, place.diskPlace, record); err != nil {
-		return err
-	}
-	node, err := os.OpenFile(disk.Path(), mounting.OpenOnly, 0)
-	if err != nil {
-		return err
-	}
-	defer node.Close()
-	return volumes.BindFileExactly(s.Mounter, node, place.node, mount.ReadWrite)
-}
-
-// refuseReadOnly refuses a disk that can't be written and is to be. Once it is staged, the
-// driver itself may have made it read-only.
-func (s *Driver) refuseReadOnly(disk *clouddisk.Disk, place diskPlace, record diskRecord) error {
-	table, err := s.Mounter.Table()
-	if err != nil || record.ForReaders || table.IsMountPoint(place.node) {
-		return err
-	}
-	readOnly, err := disk.IsReadOnly()
-	if err == nil && readOnly {
-		err = errOnlyToRead
-	}
-	return err
+// find finds what is known of a disk; the record is nil if that is nothing.
+func (s *Driver) find(handle string) (stagedPlace, *diskRecord, error) {
+	return readStaged(s.dirOf(handle))
 }

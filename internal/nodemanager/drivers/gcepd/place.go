@@ -123,15 +123,6 @@ type stagedPlace struct {
 	stagedDisk
 }
 
-func (s *Driver) dirOf(handle string) string {
-	return filepath.Join(s.Folder, mounting.HashOf(handle))
-}
-
-// find finds what is known of a disk; the record is nil if that is nothing.
-func (s *Driver) find(handle string) (stagedPlace, *diskRecord, error) {
-	return readStaged(s.dirOf(handle))
-}
-
 func readStaged(dir string) (stagedPlace, *diskRecord, error) {
 	place := stagedPlace{diskPlace: diskPlace{dir: dir}}
 	record, err := place.record()

@@ -45,7 +45,7 @@ func (c *Caller) noteBegun(data volumeData) error {
 	if err != nil {
 		return err
 	}
-	for folder, placeOf := range map[string]func(string) podPlace{"volumes": Plugin{}.place, deviceFolder: c.devicePlace} {
+	for folder, placeOf := range map[string]func(string) podPlace{"volumes": dirPlace, deviceFolder: c.devicePlace} {
 		paths, err := filepath.Glob(filepath.Join(c.pods, "*", folder, volumes.DirName(mounting.PluginName), data.Volume))
 		if err != nil {
 			return err

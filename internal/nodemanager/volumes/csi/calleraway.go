@@ -120,3 +120,28 @@ func (c *Caller) grow(ctx context.Context, volume *corev1.PersistentVolume) (int
 	}
 	return grower.Grow(ctx, data.Handle, c.stagingOf(data))
 }
+
+// dropOther takes away what a pod has left of another volume whose object had the same name,
+// unless it is mounted.
+func (c *Caller) dropOther(ctx context.Context, data volumeData, at podPlace) error {
+	noted, err := at.noted()
+	if err != nil || noted == nil || noted.is(data) {
+		return err
+	}
+	table, err := c.mounter.Table()
+	if err != nil {
+		return err
+	}
+	if _, served := c.drivers[noted.Driver]; !served || table.IsMountPoint(at.target) {
+		return errOtherOfName(*noted)
+	}
+	release, err := c.acquire(ctx, *noted)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := c.unstage(ctx, *noted); err != nil {
+		return err
+	}
+	return c.forget(at)
+}

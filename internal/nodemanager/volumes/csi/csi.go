@@ -13,9 +13,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// mountDir is the folder of a volume's directory that it is mounted on.
-const mountDir = "mount"
-
 // Plugin is the volume type. Its zero value isn't usable: see New.
 type Plugin struct{ sources }
 
@@ -32,13 +29,9 @@ func (p Plugin) CanHandle(spec volumes.Spec) bool {
 // Path implements volumes.Plugin.
 func (Plugin) Path(dir string) string { return filepath.Join(dir, mountDir) }
 
-func (p Plugin) place(dir string) podPlace {
-	return podPlace{target: p.Path(dir), record: filepath.Join(dir, dataFile)}
-}
-
 // IsPublished implements volumes.Plugin.
 func (p Plugin) IsPublished(table mount.Table, spec volumes.Spec, dir string) (bool, error) {
-	return p.caller.isPublished(table, spec, p.place(dir))
+	return p.caller.isPublished(table, spec, dirPlace(dir))
 }
 
 // Publish implements volumes.Plugin.
@@ -46,12 +39,12 @@ func (p Plugin) Publish(ctx context.Context, spec volumes.Spec, dir string) erro
 	if err := p.removeGiven(dir); err != nil {
 		return err
 	}
-	return p.caller.publish(ctx, spec, p.place(dir))
+	return p.caller.publish(ctx, spec, dirPlace(dir))
 }
 
 // Unpublish implements volumes.Plugin. The record goes after all that it leads to.
 func (p Plugin) Unpublish(ctx context.Context, dir string) error {
-	at := p.place(dir)
+	at := dirPlace(dir)
 	data, err := p.caller.dataAt(at, filepath.Base(dir))
 	if err != nil {
 		return err
@@ -86,7 +79,7 @@ func (p Plugin) unpublishEarlier(ctx context.Context, dir string) error {
 		return err
 	}
 	// What a crash left of a record leads nowhere.
-	if err := p.caller.forget(p.place(dir)); err != nil {
+	if err := p.caller.forget(dirPlace(dir)); err != nil {
 		return err
 	}
 	return volumes.Unbind(p.caller.mounter, p.Path(dir), dir)

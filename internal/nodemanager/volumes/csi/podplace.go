@@ -1,7 +1,6 @@
 package csi
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -44,6 +43,11 @@ type podPlace struct {
 	target, record string
 	// device: the pod sees a device.
 	device bool
+}
+
+// dirPlace is that of a volume that the pod sees as a directory.
+func dirPlace(dir string) podPlace {
+	return podPlace{target: filepath.Join(dir, mountDir), record: filepath.Join(dir, dataFile)}
 }
 
 // noted reads which volume it is; nil if nothing says so.
@@ -132,27 +136,5 @@ func errOtherOfName(noted volumeData) error {
 		noted.Handle, noted.Driver, mount.ErrMounted)
 }
 
-// dropOther takes away what a pod has left of another volume whose object had the same name,
-// unless it is mounted.
-func (c *Caller) dropOther(ctx context.Context, data volumeData, at podPlace) error {
-	noted, err := at.noted()
-	if err != nil || noted == nil || noted.is(data) {
-		return err
-	}
-	table, err := c.mounter.Table()
-	if err != nil {
-		return err
-	}
-	if _, served := c.drivers[noted.Driver]; !served || table.IsMountPoint(at.target) {
-		return errOtherOfName(*noted)
-	}
-	release, err := c.acquire(ctx, *noted)
-	if err != nil {
-		return err
-	}
-	defer release()
-	if err := c.unstage(ctx, *noted); err != nil {
-		return err
-	}
-	return c.forget(at)
-}
+// mountDir is the folder of a volume's directory that it is mounted on.
+const mountDir = "mount"
