@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -126,7 +128,8 @@ func (p *diskProcess) mustBeKnown(t *testing.T) {
 	t.Helper()
 	inUse := p.node(t).Status.VolumesInUse
 	for _, disk := range p.disks {
-		seen, err := filepath.Glob(filepath.Join(p.root, diskDir, disk.Name, "*"))
+		sum := sha256.Sum256([]byte(disk.Name))
+		seen, err := filepath.Glob(filepath.Join(p.root, stagedDir, stowagev1alpha1.GCEDriver, hex.EncodeToString(sum[:]), "disk"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +173,7 @@ func TestAnAgentThatIsKilledAtAnyPointLosesAndLeaksNoDisk(t *testing.T) {
 		p.mustBeKnown(t)
 		p.start(t)
 		await(t, "nothing is left on the node", func() bool {
-			left, err := filepath.Glob(filepath.Join(p.root, diskDir, "*"))
+			left, err := filepath.Glob(filepath.Join(p.root, stagedDir, stowagev1alpha1.GCEDriver, "*"))
 			return err == nil && len(left) == 0 && p.podDirs() == 0 && p.mounted(t) == 0
 		})
 		await(t, "nothing is left of the pods", func() bool {

@@ -131,11 +131,11 @@ func (p *process) loopOf(t *testing.T, path string) *loopdev.Loop {
 // isClean says whether nothing is left on the node of any pod.
 func (p *process) isClean(t *testing.T) bool {
 	t.Helper()
-	places, err := filepath.Glob(filepath.Join(p.root, imageDir, "*"))
+	staged, err := filepath.Glob(filepath.Join(p.root, "plugins", "kubernetes.io", "csi", "*", "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p.podDirs() == 0 && p.mounted(t) == 0 && len(places) == 0 && p.attached(t) == 0
+	return p.podDirs() == 0 && p.mounted(t) == 0 && len(staged) == 0 && p.attached(t) == 0
 }
 
 // mustKeep writes a file into the volume, and fails unless those of earlier rounds
@@ -169,9 +169,9 @@ func podWith(name string, claims ...string) *corev1.Pod {
 //proves:csi/crash
 func TestAnAgentThatIsKilledAtAnyPointLosesAndLeaksNoImage(t *testing.T) {
 	mounttest.NeedsRoot(t)
-	// For each image the note which it is, for the file system its stage, and for each
+	// For the device the note which image it is, for the file system its stage, and for each
 	// of two pods both volumes.
-	const all = 2 + 1 + 2*2
+	const all = 1 + 1 + 2*2
 	server := startServer(t)
 	p := newProcess(t, server)
 	createNode(t, p.client)

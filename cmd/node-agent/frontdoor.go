@@ -18,19 +18,23 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/remote"
 	"github.com/stowage-dev/stowage/internal/node/localdisk/volumeagent"
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/gcepd"
+	localdriver "github.com/stowage-dev/stowage/internal/nodemanager/drivers/local"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/inlinenfs"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/nfs"
 	"github.com/stowage-dev/stowage/internal/program"
 )
 
 // stagedDir is the folder of the agent's root directory in which it records, for each
-// driver, what it staged for the kubelet.
+// driver, what it staged.
 const stagedDir = "staged"
+
+func (o *options) records(driver string) string { return filepath.Join(o.rootDir, stagedDir, driver) }
 
 // served is one driver that a kubelet is offered, and what it is told of the node.
 type served struct {
-	driver frontdoor.Driver
+	driver drivers.Driver
 	inform frontdoor.Informer
 }
 
@@ -40,14 +44,14 @@ func serveKubelet(mgr ctrl.Manager, options *options, onDisks *volumeagent.Recon
 	if err != nil {
 		return err
 	}
-	drivers, err := servedDrivers(options, onDisks, mgr.GetAPIReader())
+	offered, err := servedDrivers(options, onDisks, mgr.GetAPIReader())
 	if err != nil {
 		return fmt.Errorf("setting up drivers for the kubelet: %w", err)
 	}
 	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
-	for _, one := range drivers {
+	for _, one := range offered {
 		server := frontdoor.NewServer(one.driver, one.inform, frontdoor.ServerOptions{
 			KubeletDir: options.kubeletDir, CheckDir: checkMountsSeen, Version: program.Version(), Calls: calls, Log: ctrl.Log.WithName("csi"),
 		})
@@ -88,18 +92,16 @@ func checkMountsSeen(dir string) error {
 
 // servedDrivers is the list of drivers that kubelets are offered.
 func servedDrivers(options *options, onDisks *volumeagent.Reconciler, live client.Reader) ([]served, error) {
-	records := func(driver string) string { return filepath.Join(options.rootDir, stagedDir, driver) }
-	shares, err := stagedShares(options, records(stowagev1alpha1.NFSDriver), live)
+	shares, err := stagedShares(options, options.records(stowagev1alpha1.NFSDriver), live)
 	if err != nil {
 		return nil, err
 	}
-	systems := onDisks.Store.FileSystems
-	local, err := csi.NewLocalStaging(mount.Kernel{}, systems, localDriver(onDisks), records(stowagev1alpha1.LocalDriver))
+	local, err := newLocalDriver(options, onDisks)
 	if err != nil {
 		return nil, err
 	}
-	disks, err := csi.NewDiskStaging(stowagev1alpha1.GCEDriver, csi.DiskOptions{
-		Mounter: mount.Kernel{}, Systems: systems, Finder: clouddisk.NewDiskFolder(options.deviceDir), Folder: records(stowagev1alpha1.GCEDriver),
+	disks, err := gcepd.New(stowagev1alpha1.GCEDriver, gcepd.Options{
+		Mounter: mount.Kernel{}, Systems: onDisks.Store.FileSystems, Finder: clouddisk.NewDiskFolder(options.deviceDir), Folder: options.records(stowagev1alpha1.GCEDriver),
 	})
 	if err != nil {
 		return nil, err
@@ -112,7 +114,7 @@ func servedDrivers(options *options, onDisks *volumeagent.Reconciler, live clien
 }
 
 // stagedShares serves volumes of the nfs driver, and those that pods name themselves.
-func stagedShares(options *options, records string, live client.Reader) (frontdoor.Inliner, error) {
+func stagedShares(options *options, records string, live client.Reader) (drivers.Inliner, error) {
 	servers := remote.NewCalls()
 	claimed, err := nfs.NewStaging(servers, records)
 	if err != nil {
@@ -143,9 +145,10 @@ func backendsIn(live client.Reader) inlinenfs.Backends {
 	}
 }
 
-// localDriver is where the local driver's volumes are.
-func localDriver(onDisks *volumeagent.Reconciler) csi.LocalDriver {
-	return csi.LocalDriver{Base: string(onDisks.Store.Base), IsCopied: onDisks.Store.IsCopied, CheckDisk: onDisks.CheckDisk}
+// newLocalDriver is the local driver, with a kubelet and without.
+func newLocalDriver(options *options, onDisks *volumeagent.Reconciler) (*localdriver.Driver, error) {
+	local := localdriver.Volumes{Base: string(onDisks.Store.Base), IsCopied: onDisks.Store.IsCopied, CheckDisk: onDisks.CheckDisk}
+	return localdriver.New(mount.Kernel{}, onDisks.Store.FileSystems, local, options.records(stowagev1alpha1.LocalDriver))
 }
 
 // anywhere is what the kubelet is told for a driver whose volumes are as near to each

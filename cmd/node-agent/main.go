@@ -61,7 +61,7 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 		"Folder of this machine's kubelet, as the kubelet's --root-dir says it. Its CSI drivers are served there.\n"+
 			"Default: none are. It excludes --follow-pods.")
 	flags.StringVar(&o.rootDir, "root-dir", "/var/lib/stowage-agent",
-		"Folder in which pods' volumes are mounted with --follow-pods, and what is staged is recorded with --kubelet-dir.\n"+
+		"Folder in which pods' volumes are mounted with --follow-pods, and in which is recorded what is staged.\n"+
 			"It must outlive the agent.")
 	flags.StringVar(&o.deviceDir, "device-dir", "/dev/disk/by-id",
 		"Folder with the links google-<name> to disks that are attached to this machine. In /dev,\n"+

@@ -26,6 +26,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/node/localdisk/volumeagent"
 	"github.com/stowage-dev/stowage/internal/nodemanager"
 	"github.com/stowage-dev/stowage/internal/nodemanager/csinode"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/gcepd"
 	"github.com/stowage-dev/stowage/internal/nodemanager/growth"
 	"github.com/stowage-dev/stowage/internal/nodemanager/guard"
 	nodemetrics "github.com/stowage-dev/stowage/internal/nodemanager/metrics"
@@ -48,12 +50,11 @@ import (
 // eventSource is who events come from.
 const eventSource = "stowage-node-agent"
 
-// Folders of the agent's root directory in which NFS shares, images and disks are
-// mounted once for all pods.
+// Folders of the agent's root directory: in the first, NFS shares are mounted once for all
+// pods, and in the second, agents of an earlier version mounted disks so.
 const (
-	nfsDir   = "nfs"
-	imageDir = "images"
-	diskDir  = "disks"
+	nfsDir         = "nfs"
+	earlierDiskDir = "disks"
 )
 
 // inlineDir is the folder of the agent's root directory in which is recorded where, on
@@ -113,9 +114,9 @@ func followPods(ctx context.Context, mgr ctrl.Manager, options *options, onDisks
 		return err
 	}
 	owner := ownership.Owner{Events: recorderOf(mgr), SELinux: ownership.HasSELinux()}
-	disks, err := csi.NewDisks(csi.DiskOptions{
+	disks, err := gcepd.New(stowagev1alpha1.GCEDriver, gcepd.Options{
 		Mounter: mount.Kernel{}, Systems: onDisks.Store.FileSystems, Finder: clouddisk.NewDiskFolder(options.deviceDir),
-		Folder: filepath.Join(options.rootDir, diskDir), Drivers: []string{stowagev1alpha1.GCEDriver}, Owner: owner,
+		Folder: options.records(stowagev1alpha1.GCEDriver), Earlier: filepath.Join(options.rootDir, earlierDiskDir), Owner: owner,
 	})
 	if err != nil {
 		return err
@@ -203,7 +204,7 @@ func newObjects(mgr ctrl.Manager, nodeName string) (*objects.Reader, error) {
 
 // volumeTypes is the lists of what this agent can show pods as directories, and as
 // devices.
-func volumeTypes(options *options, onDisks *volumeagent.Reconciler, disks *csi.Disks, owner ownership.Owner) (directories, devices volumes.Registry, err error) {
+func volumeTypes(options *options, onDisks *volumeagent.Reconciler, disks *gcepd.Driver, owner ownership.Owner) (directories, devices volumes.Registry, err error) {
 	mounter := mount.Kernel{}
 	servers := remote.NewCalls()
 	shares, err := nfs.New(servers, filepath.Join(options.rootDir, nfsDir))
@@ -214,17 +215,26 @@ func volumeTypes(options *options, onDisks *volumeagent.Reconciler, disks *csi.D
 	if err != nil {
 		return nil, nil, err
 	}
-	images, err := csi.NewImages(mounter, onDisks.Store.FileSystems, filepath.Join(options.rootDir, imageDir))
+	caller, err := newCaller(options, onDisks, disks, owner)
 	if err != nil {
 		return nil, nil, err
 	}
-	images = images.WithOwner(owner)
-	drivers := csi.Drivers{stowagev1alpha1.LocalDriver: localDriver(onDisks)}
 	directories = volumes.Registry{
-		csi.New(images, drivers).WithDisks(disks), hostpath.New(mounter, options.rootDir),
+		csi.New(caller), hostpath.New(mounter, options.rootDir),
 		local.New(mounter).WithOwner(owner), emptydir.New(mounter).WithOwner(owner), shares,
 		configmap.New(mounter), secret.New(mounter).WithOwner(owner),
 		downwardapi.New(mounter).WithOwner(owner), projected.New(mounter).WithOwner(owner), inline,
 	}
-	return directories, volumes.Registry{csi.NewDevices(images, drivers).WithDisks(disks)}, nil
+	return directories, volumes.Registry{csi.NewDevices(caller)}, nil
+}
+
+// newCaller calls drivers as a kubelet does, which this node hasn't.
+func newCaller(options *options, onDisks *volumeagent.Reconciler, disks *gcepd.Driver, owner ownership.Owner) (*csi.Caller, error) {
+	local, err := newLocalDriver(options, onDisks)
+	if err != nil {
+		return nil, err
+	}
+	return csi.NewCaller(csi.CallerOptions{
+		Mounter: mount.Kernel{}, Root: options.rootDir, Drivers: []drivers.Driver{local.WithOwner(owner), disks}, Owner: owner,
+	})
 }

@@ -7,11 +7,13 @@ import (
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
 )
 
 // NodeExpandVolume implements csispec.NodeServer.
 func (n *Node) NodeExpandVolume(ctx context.Context, request *csispec.NodeExpandVolumeRequest) (*csispec.NodeExpandVolumeResponse, error) {
-	grower, grows := n.driver.(Grower)
+	grower, grows := n.driver.(drivers.Grower)
 	if !grows {
 		return nil, status.Errorf(codes.Unimplemented, "volumes of %s grow without the node", n.driver.Name())
 	}

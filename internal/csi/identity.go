@@ -5,6 +5,8 @@ import (
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
 )
 
 // Identity is the Identity service of one driver.
@@ -15,7 +17,7 @@ type Identity struct {
 }
 
 // NewIdentity makes the service of a driver, in a program of this version.
-func NewIdentity(driver Driver, inform Informer, version string) *Identity {
+func NewIdentity(driver drivers.Driver, inform Informer, version string) *Identity {
 	return &Identity{name: driver.Name(), version: version, inform: inform}
 }
 

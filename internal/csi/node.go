@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stowage-dev/stowage/internal/keyed"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
 )
 
 // workPatience is how long the work for one call may take, whose own parts have shorter
@@ -19,7 +20,7 @@ const workPatience = time.Hour
 // they are: NewGRPCServer gives them their codes.
 type Node struct {
 	csispec.UnimplementedNodeServer
-	driver Driver
+	driver drivers.Driver
 	inform Informer
 	// locks has the volumes for which a call is under way.
 	locks keyed.Locks
@@ -29,7 +30,7 @@ type Node struct {
 }
 
 // NewNode makes the service of a driver, whose volumes are mounted in the kubelet's folder.
-func NewNode(driver Driver, inform Informer, kubeletDir string) *Node {
+func NewNode(driver drivers.Driver, inform Informer, kubeletDir string) *Node {
 	return &Node{driver: driver, inform: inform, sizes: newSizes(), within: kubeletDir}
 }
 
@@ -56,7 +57,7 @@ func (n *Node) NodeGetCapabilities(context.Context, *csispec.NodeGetCapabilities
 		csispec.NodeServiceCapability_RPC_GET_VOLUME_HEALTH,
 		csispec.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
 	}
-	if _, grows := n.driver.(Grower); grows {
+	if _, grows := n.driver.(drivers.Grower); grows {
 		claimed = append(claimed, csispec.NodeServiceCapability_RPC_EXPAND_VOLUME)
 	}
 	response := &csispec.NodeGetCapabilitiesResponse{}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stowage-dev/stowage/internal/mount/remote"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -151,7 +152,7 @@ func TestWhatADriverClaimsItCan(t *testing.T) {
 		expand = csispec.NodeServiceCapability_RPC_EXPAND_VOLUME
 	)
 	tests := map[string]struct {
-		driver Driver
+		driver drivers.Driver
 		want   []csispec.NodeServiceCapability_RPC_Type
 	}{
 		"one that grows":   {&ableDriver{}, []csispec.NodeServiceCapability_RPC_Type{stage, stats, health, writer, expand}},

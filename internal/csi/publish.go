@@ -7,6 +7,8 @@ import (
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
 )
 
 // targetField is where requests say at which path one pod sees a volume.
@@ -44,7 +46,7 @@ func (n *Node) publishStaged(ctx context.Context, request *csispec.NodePublishVo
 }
 
 func (n *Node) publishInline(ctx context.Context, request *csispec.NodePublishVolumeRequest) error {
-	inliner, serves := n.driver.(Inliner)
+	inliner, serves := n.driver.(drivers.Inliner)
 	if !serves {
 		return status.Errorf(codes.InvalidArgument, "driver %s has no volumes that pods name themselves: use a claim", n.driver.Name())
 	}
@@ -67,7 +69,7 @@ func (n *Node) NodeUnpublishVolume(ctx context.Context, request *csispec.NodeUnp
 		return nil, err
 	}
 	unpublish := n.driver.Unpublish
-	if inliner, serves := n.driver.(Inliner); serves && inliner.IsInline(id) {
+	if inliner, serves := n.driver.(drivers.Inliner); serves && inliner.IsInline(id) {
 		unpublish = inliner.UnpublishInline
 	}
 	err := n.alone(ctx, id, func(ctx context.Context) error { return unpublish(ctx, id, target) })

@@ -6,6 +6,8 @@ import (
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
 )
 
 // checkID says what is wrong with a volume's id. What may be in one is the driver's to
@@ -52,7 +54,7 @@ func (n *Node) checkPlace(field, path string) error {
 // checkClaimed refuses the id of a volume that a pod names itself where a claim's is
 // expected: such ones are taken away by their ids, with their data.
 func (n *Node) checkClaimed(id string) error {
-	if inliner, serves := n.driver.(Inliner); serves && inliner.IsInline(id) {
+	if inliner, serves := n.driver.(drivers.Inliner); serves && inliner.IsInline(id) {
 		return status.Errorf(codes.InvalidArgument, "volume_id %q is that of a pod's own volume, and not a claim's", id)
 	}
 	return nil

@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
 )
 
 const (
@@ -71,7 +73,7 @@ type Server struct {
 }
 
 // NewServer makes the server of a driver.
-func NewServer(driver Driver, inform Informer, options ServerOptions) *Server {
+func NewServer(driver drivers.Driver, inform Informer, options ServerOptions) *Server {
 	name := driver.Name()
 	log := options.Log.WithValues("driver", name)
 	remembered := &informer{ask: inform}

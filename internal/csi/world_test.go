@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -99,8 +100,8 @@ func (d *ableDriver) UnpublishInline(ctx context.Context, handle, target string)
 func (d *ableDriver) IsInline(handle string) bool { return handle == inlineID }
 
 var (
-	_ Grower  = &ableDriver{}
-	_ Inliner = &ableDriver{}
+	_ drivers.Grower  = &ableDriver{}
+	_ drivers.Inliner = &ableDriver{}
 )
 
 // world is a server that runs, and a client of it.
@@ -137,7 +138,7 @@ func kubeletDir(t *testing.T) string {
 }
 
 // newWorld makes a server of a driver, which isn't started.
-func newWorld(t *testing.T, driver Driver, options worldOptions) *Server {
+func newWorld(t *testing.T, driver drivers.Driver, options worldOptions) *Server {
 	t.Helper()
 	if options.dir == "" {
 		options.dir = kubeletDir(t)
@@ -152,7 +153,7 @@ func newWorld(t *testing.T, driver Driver, options worldOptions) *Server {
 }
 
 // startWorld starts a server, and waits until it answers.
-func startWorld(t *testing.T, driver Driver, options worldOptions) *world {
+func startWorld(t *testing.T, driver drivers.Driver, options worldOptions) *world {
 	t.Helper()
 	server := newWorld(t, driver, options)
 	connection := dial(t, server.endpoint)

@@ -2,6 +2,8 @@ package nodemanager_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"os"
 	"os/exec"
@@ -227,7 +229,7 @@ var _ = Describe("A volume that is a disk", func() {
 
 		Eventually(w.volumesInUse(ctx)).Should(BeEmpty())
 		Expect(w.mounts()).To(BeEmpty())
-		Expect(filepath.Glob(filepath.Join(w.root, "disks", "*"))).To(BeEmpty())
+		Expect(filepath.Glob(filepath.Join(w.root, "staged", stowagev1alpha1.GCEDriver, "*"))).To(BeEmpty())
 	})
 
 	It("isn't in use any more when a pod goes that waited for it in vain", func(ctx context.Context) {
@@ -310,7 +312,8 @@ func (w *world) loseStatus(ctx context.Context) {
 // device nor a guest's disk can be taken from under a mount.
 func (w *world) pretendGone(claim *corev1.PersistentVolumeClaim) {
 	GinkgoHelper()
-	path := filepath.Join(w.root, "disks", "pvc-"+string(claim.UID), "disk")
+	sum := sha256.Sum256([]byte("pvc-" + string(claim.UID)))
+	path := filepath.Join(w.root, "staged", stowagev1alpha1.GCEDriver, hex.EncodeToString(sum[:]), "disk")
 	record, err := os.ReadFile(path)
 	Expect(err).NotTo(HaveOccurred())
 	changed := strings.Replace(string(record), `"sequence":"`, `"sequence":"9`, 1)

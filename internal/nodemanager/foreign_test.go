@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
 )
@@ -65,7 +66,8 @@ func TestNothingIsRemovedWhereSomethingElseLiesThanTheAgentMade(t *testing.T) {
 			n := newKilledNode(t, "emptyDir")
 			mustDo(t, os.MkdirAll(n.path("like-a-pod", "volumes", "kubernetes.io~empty-dir"), 0o700),
 				os.Symlink(n.path("host"), n.path("like-a-pod", "volumes", "kubernetes.io~empty-dir", "data")),
-				os.MkdirAll(filepath.Dir(n.inPod()), 0o700), os.MkdirAll(n.path("agent", "images"), 0o750))
+				os.MkdirAll(filepath.Dir(n.inPod()), 0o700), os.MkdirAll(n.path("agent", "plugins", "kubernetes.io", "csi"), 0o750),
+				os.MkdirAll(n.path("agent", "staged", "local"), 0o750), os.MkdirAll(n.path("agent", "staged", stowagev1alpha1.GCEDriver), 0o750))
 			// What lies deeper has the folders that it needs.
 			at, err := put(n)
 			if err != nil {

@@ -38,10 +38,10 @@ var _ = Describe("A volume for one pod alone", func() {
 
 		Eventually(volumesReady(ctx, two)).Should(HavePrefix("False Pending: volume data: volume pvc-" + string(claim.UID) +
 			" is ReadWriteOncePod, and pod first has it on this node"))
-		Expect(w.mounts()).To(HaveLen(1))
+		Expect(w.mountsInPods()).To(HaveLen(1))
 		Expect(admin.Delete(ctx, first)).To(Succeed())
 		Eventually(volumesReady(ctx, two)).Should(HavePrefix("True"))
-		Expect(w.mounts()).To(ConsistOf(HaveField("Path", w.mountOf(two, claim))))
+		Expect(w.mountsInPods()).To(ConsistOf(HaveField("Path", w.mountOf(two, claim))))
 	})
 
 	It("isn't had by a pod that names a volume of its own after it", func(ctx context.Context) {
@@ -82,8 +82,8 @@ var _ = Describe("A volume for one pod alone", func() {
 
 		w.startAgent()
 
-		Eventually(w.mounts).Should(HaveLen(1))
-		Consistently(w.mounts).Should(HaveLen(1))
+		Eventually(w.mountsInPods).Should(HaveLen(1))
+		Consistently(w.mountsInPods).Should(HaveLen(1))
 	})
 
 	//proves:persistentVolumeClaim/ReadWriteOncePod

@@ -65,7 +65,7 @@ var _ = Describe("A path of the node that a pod names", func() {
 
 		Expect(admin.Delete(ctx, pod)).To(Succeed())
 		Eventually(isGone(ctx, pod)).Should(BeTrue())
-		Expect(w.mounts()).To(HaveLen(1))
+		Expect(w.mountsInPods()).To(HaveLen(1))
 		Expect("/proc/self/status").To(BeAnExistingFile())
 	})
 })

@@ -146,7 +146,7 @@ var _ = Describe("A volume that is an image", func() {
 		Eventually(isGone(ctx, pod)).Should(BeTrue())
 		Expect(w.mounts()).To(BeEmpty())
 		Expect(w.isAttached(claim)).To(BeFalse())
-		Expect(filepath.Glob(filepath.Join(w.root, "images", "*"))).To(BeEmpty())
+		Expect(filepath.Glob(filepath.Join(w.root, "plugins", "kubernetes.io", "csi", "*", "*"))).To(BeEmpty())
 	})
 
 	It("is a device in the kubelet's place, and goes though the agent was down when its pod went", func(ctx context.Context) {

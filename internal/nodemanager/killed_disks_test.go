@@ -20,8 +20,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/gcemock/hotplug"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/gcepd"
 	"github.com/stowage-dev/stowage/internal/nodemanager/inuse"
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
 	"github.com/stowage-dev/stowage/internal/volume"
 )
 
@@ -85,20 +85,17 @@ func (n *killedNode) devices() clouddisk.DiskFolder {
 	return clouddisk.NewDiskFolder(n.path("dev", "p", "z", "n1"))
 }
 
-// disks are the node manager's. It has none where the pod has none.
-func (n *killedNode) disks(kernel mount.Kernel) (*csi.Disks, error) {
-	if !n.isDisk() {
-		return nil, nil
-	}
-	return csi.NewDisks(csi.DiskOptions{
-		Mounter: kernel, Systems: filesystem.NewFileSystems(utilexec.New()), Finder: n.devices(), Folder: n.path("agent", "disks"),
-		Drivers: []string{stowagev1alpha1.GCEDriver},
+// disks are the node manager's.
+func (n *killedNode) disks(kernel mount.Kernel) (*gcepd.Driver, error) {
+	return gcepd.New(stowagev1alpha1.GCEDriver, gcepd.Options{
+		Mounter: kernel, Systems: filesystem.NewFileSystems(utilexec.New()), Finder: n.devices(),
+		Folder: filepath.Join(n.root(), "staged", stowagev1alpha1.GCEDriver), Earlier: filepath.Join(n.root(), "disks"),
 	})
 }
 
-// orNone is no disks at all where there are none.
-func orNone(disks *csi.Disks) inuse.Disks {
-	if disks == nil {
+// inUse is no disks at all where the pod has none.
+func (n *killedNode) inUse(disks *gcepd.Driver) inuse.Disks {
+	if !n.isDisk() {
 		return nil
 	}
 	return disks

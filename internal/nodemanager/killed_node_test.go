@@ -16,12 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
-	utilexec "k8s.io/utils/exec"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/content"
 	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
@@ -29,6 +27,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/configmap"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi/csitest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/downwardapi"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/emptydir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/hostpath"
@@ -165,23 +164,22 @@ func (n *killedNode) restart(ctx context.Context) (*Reconciler, client.Client, e
 		return nil, nil, err
 	}
 	kernel := mount.Kernel{}
-	images, err := csi.NewImages(kernel, filesystem.NewFileSystems(utilexec.New()), n.path("agent", "images"))
-	if err != nil {
-		return nil, nil, err
-	}
 	disks, err := n.disks(kernel)
 	if err != nil {
 		return nil, nil, err
 	}
-	drivers := csi.Drivers{stowagev1alpha1.LocalDriver: csi.LocalDriver{Base: n.path("base")}}
+	caller, err := csitest.NewCaller(n.root(), n.path("base"), disks)
+	if err != nil {
+		return nil, nil, err
+	}
 	return NewReconciler(Options{
 		NodeName: "n1", Tree: tree, Mounter: kernel, Objects: &shelf{node: n}, Client: api, Live: api,
-		Events: events.NewFakeRecorder(mostEvents), Clock: clocktesting.NewFakeClock(time.Now()), Disks: orNone(disks),
+		Events: events.NewFakeRecorder(mostEvents), Clock: clocktesting.NewFakeClock(time.Now()), Disks: n.inUse(disks),
 		Volumes: volumes.Registry{
-			csi.New(images, drivers).WithDisks(disks), hostpath.New(kernel, n.root()), local.New(kernel), emptydir.New(kernel),
+			csi.New(caller), hostpath.New(kernel, n.root()), local.New(kernel), emptydir.New(kernel),
 			configmap.New(kernel), secret.New(kernel), downwardapi.New(kernel), projected.New(kernel),
 		},
-		Devices: volumes.Registry{csi.NewDevices(images, drivers).WithDisks(disks)},
+		Devices: volumes.Registry{csi.NewDevices(caller)},
 	}), api, nil
 }
 

@@ -31,7 +31,7 @@ var _ = Describe("A pod's volumes", func() {
 		claim := w.claim(ctx, "data")
 		Eventually(volumesReady(ctx, pod)).Should(Equal("False Pending: volume data: waiting for claim " + w.namespace + "/data to be bound"))
 
-		w.bind(ctx, claim, w.localVolume(claim))
+		w.bind(ctx, claim, w.nodeVolume(claim))
 
 		Eventually(volumesReady(ctx, pod)).Should(Equal("True Ready: all volumes are mounted (1)"))
 		Expect(os.WriteFile(filepath.Join(w.mountOf(pod, claim), "hello"), []byte("world"), 0o600)).To(Succeed())
@@ -68,7 +68,7 @@ var _ = Describe("A pod's volumes", func() {
 
 		Expect(admin.Delete(ctx, pod)).To(Succeed())
 
-		Consistently(w.mounts).Should(HaveLen(1))
+		Consistently(w.mountsInPods).Should(HaveLen(1))
 		Expect(isGone(ctx, pod)()).To(BeFalse())
 		setContainer(ctx, pod, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}})
 		Eventually(isGone(ctx, pod)).Should(BeTrue())
@@ -134,7 +134,7 @@ var _ = Describe("A pod's volumes", func() {
 
 		const note = "volume disk: volume of type iscsi is not supported by this version of Stowage"
 		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("False NotSupported: " + note))
-		Eventually(w.mounts).Should(HaveLen(1))
+		Eventually(w.mountsInPods).Should(HaveLen(1))
 		Eventually(eventsOf(ctx, pod, "FailedMount")).Should(ConsistOf(HavePrefix(note)))
 	})
 
@@ -142,7 +142,7 @@ var _ = Describe("A pod's volumes", func() {
 	It("aren't mounted on a node that they don't belong to", func(ctx context.Context) {
 		w.startAgent()
 		claim := w.claim(ctx, "data")
-		w.bind(ctx, claim, w.localVolume(claim), onNode("elsewhere"))
+		w.bind(ctx, claim, w.nodeVolume(claim), onNode("elsewhere"))
 		pod := w.pod("web", fromClaim("data"))
 		Expect(admin.Create(ctx, pod)).To(Succeed())
 
@@ -156,7 +156,7 @@ var _ = Describe("A pod's volumes", func() {
 		canary := GinkgoT().TempDir()
 		for name, path := range map[string]string{"outside": canary, "dots": w.base + "/../dots", "other": w.base} {
 			claim := w.claim(ctx, name)
-			source := w.localVolume(claim)
+			source := w.nodeVolume(claim)
 			source.CSI.VolumeAttributes["path"] = path
 			if name == "outside" {
 				source.CSI.VolumeHandle = filepath.Base(canary)
@@ -198,7 +198,7 @@ var _ = Describe("A pod's volumes", func() {
 		Expect(admin.Create(ctx, pod)).To(Succeed())
 
 		Eventually(volumesReady(ctx, pod)).Should(Equal("True Ready: all volumes are mounted (2)"))
-		Expect(w.mounts()).To(ConsistOf(HaveField("Access", mount.ReadWrite)))
+		Expect(w.mountsInPods()).To(ConsistOf(HaveField("Access", mount.ReadWrite)))
 	})
 
 	It("whose directory holds files that were put there while nothing was mounted keep the pod, and the files", func(ctx context.Context) {

@@ -33,11 +33,11 @@ var _ = Describe("The agent", func() {
 		Expect(os.WriteFile(inMemory, nil, 0o600)).To(Succeed())
 
 		Expect(stop()).To(Succeed())
-		before := w.mounts()
+		before := w.mountsInPods()
 		Expect(before).To(HaveLen(2))
 		w.startAgent()
 
-		Consistently(w.mounts).Should(Equal(before))
+		Consistently(w.mountsInPods).Should(Equal(before))
 		Expect(inMemory).To(BeAnExistingFile())
 		Expect(admin.Delete(ctx, pod)).To(Succeed())
 		Eventually(isGone(ctx, pod)).Should(BeTrue())
@@ -54,12 +54,12 @@ var _ = Describe("The agent", func() {
 		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
 		setContainer(ctx, pod, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}})
 		Expect(stop()).To(Succeed())
-		before := w.mounts()
+		before := w.mountsInPods()
 
 		Expect(admin.Delete(ctx, pod)).To(Succeed())
 		w.startAgent()
 
-		Consistently(w.mounts).Should(Equal(before))
+		Consistently(w.mountsInPods).Should(Equal(before))
 		Expect(isGone(ctx, pod)()).To(BeFalse())
 		setContainer(ctx, pod, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}})
 		Eventually(isGone(ctx, pod)).Should(BeTrue())
@@ -76,18 +76,18 @@ var _ = Describe("The agent", func() {
 			Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
 		}
 		Expect(stop()).To(Succeed())
-		before := w.mounts()
+		before := w.mountsInPods()
 		line := w.overLine()
 
 		w.startAgent()
 		line.set(true)
 		Expect(admin.Delete(ctx, goes)).To(Succeed())
 
-		Consistently(w.mounts).Should(Equal(before))
+		Consistently(w.mountsInPods).Should(Equal(before))
 		line.set(false)
 		Eventually(isGone(ctx, goes)).WithTimeout(time.Minute).Should(BeTrue())
-		Expect(w.mounts()).To(HaveLen(len(before) - 1))
-		Consistently(w.mounts).Should(HaveLen(len(before) - 1))
+		Expect(w.mountsInPods()).To(HaveLen(len(before) - 1))
+		Consistently(w.mountsInPods).Should(HaveLen(len(before) - 1))
 	})
 
 	It("keeps the volumes of a running pod ready whose claim waits to be deleted, and mounts them for no other", func(ctx context.Context) {
@@ -106,7 +106,7 @@ var _ = Describe("The agent", func() {
 		Expect(admin.Create(ctx, late)).To(Succeed())
 		Eventually(volumesReady(ctx, late)).Should(HavePrefix("False Pending: volume data: claim " + w.namespace + "/data is being deleted"))
 		Consistently(volumesReady(ctx, pod)).Should(HavePrefix("True"))
-		Expect(w.mounts()).To(HaveLen(1))
+		Expect(w.mountsInPods()).To(HaveLen(1))
 	})
 
 	//proves:every/restart
@@ -143,7 +143,7 @@ var _ = Describe("The agent", func() {
 
 		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
 		Eventually(w.podDirs).Should(ConsistOf(string(pod.UID)))
-		Expect(w.mounts()).To(ConsistOf(HaveField("Path", w.mountOf(pod, claim))))
+		Expect(w.mountsInPods()).To(ConsistOf(HaveField("Path", w.mountOf(pod, claim))))
 	})
 
 	//proves:every/restart

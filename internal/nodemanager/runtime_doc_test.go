@@ -36,7 +36,7 @@ var _ = Describe("The example in docs/runtime.md", func() {
 		said := w.runDocs(ctx, pod)
 
 		Expect(said).To(Equal(docs("text")))
-		Expect(w.mounts()).To(HaveLen(2), "what the example mounts is gone with it")
+		Expect(w.mountsInPods()).To(HaveLen(2), "what the example mounts is gone with it")
 		Expect(filepath.Join(w.volumeDir(pod, "empty-dir", "work"), "logs", "web", "today")).To(BeAnExistingFile())
 		Expect(admin.Delete(ctx, pod)).To(Succeed())
 		Eventually(isGone(ctx, pod)).Should(BeTrue())

@@ -54,12 +54,12 @@ var _ = Describe("Parts of volumes", func() {
 		Expect(admin.Create(ctx, pod)).To(Succeed())
 		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
 		Expect(stop()).To(Succeed())
-		mounts, written := w.mounts(), w.writtenOf(pod)
+		mounts, written := w.mountsInPods(), w.writtenOf(pod)
 		Expect(mounts).To(HaveLen(3))
 
 		w.startAgent()
 
-		Consistently(w.mounts).Should(Equal(mounts))
+		Consistently(w.mountsInPods).Should(Equal(mounts))
 		Expect(w.writtenOf(pod)).To(Equal(written))
 	})
 
@@ -116,12 +116,12 @@ var _ = Describe("Parts of volumes", func() {
 		Expect(admin.Create(ctx, pod)).To(Succeed())
 		Eventually(volumesReady(ctx, pod)).Should(HavePrefix("True"))
 		setContainer(ctx, pod, corev1.ContainerState{Running: &corev1.ContainerStateRunning{}})
-		before := w.mounts()
+		before := w.mountsInPods()
 
 		Expect(os.Remove(filepath.Join(w.dataOf(claim), "logs"))).To(Succeed())
 
 		removed := func() []mount.Point {
-			mounts := w.mounts()
+			mounts := w.mountsInPods()
 			for i := range mounts {
 				mounts[i].Root, mounts[i].RootDeleted = before[i].Root, before[i].RootDeleted
 			}
@@ -129,7 +129,7 @@ var _ = Describe("Parts of volumes", func() {
 		}
 		Consistently(removed).Should(Equal(before))
 		setContainer(ctx, pod, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}})
-		Eventually(w.mounts).Should(And(HaveLen(2), HaveEach(HaveField("RootDeleted", false))))
+		Eventually(w.mountsInPods).Should(And(HaveLen(2), HaveEach(HaveField("RootDeleted", false))))
 		Expect(filepath.Join(w.dataOf(claim), "logs")).To(BeADirectory())
 	})
 

@@ -28,6 +28,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/gcepd"
 	"github.com/stowage-dev/stowage/internal/nodemanager/growth"
 	"github.com/stowage-dev/stowage/internal/nodemanager/guard"
 	"github.com/stowage-dev/stowage/internal/nodemanager/objects"
@@ -35,6 +36,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/configmap"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi/csitest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/downwardapi"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/emptydir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/hostpath"
@@ -134,27 +136,26 @@ func (w *world) objects(mgr ctrl.Manager) *objects.Reader {
 	return objects.New(objects.Options{NodeName: w.node, Live: live, Cached: mgr.GetClient(), Clock: clock.RealClock{}})
 }
 
-func (w *world) disks() *csi.Disks {
+func (w *world) disks() *gcepd.Driver {
 	GinkgoHelper()
-	disks, err := csi.NewDisks(csi.DiskOptions{
+	disks, err := gcepd.New(stowagev1alpha1.GCEDriver, gcepd.Options{
 		Mounter: mount.Kernel{}, Systems: filesystem.NewFileSystems(exec.New()), Finder: clouddisk.NewDiskFolder(w.deviceDir()),
-		Folder: filepath.Join(w.root, "disks"), Drivers: []string{stowagev1alpha1.GCEDriver},
+		Folder: filepath.Join(w.root, "staged", stowagev1alpha1.GCEDriver), Earlier: filepath.Join(w.root, "disks"),
 	})
 	Expect(err).NotTo(HaveOccurred())
 	return disks
 }
 
-func (w *world) types(disks *csi.Disks) (directories, devices volumes.Registry) {
+func (w *world) types(disks *gcepd.Driver) (directories, devices volumes.Registry) {
 	GinkgoHelper()
 	kernel := mount.Kernel{}
-	images, err := csi.NewImages(kernel, filesystem.NewFileSystems(exec.New()), filepath.Join(w.root, "images"))
+	caller, err := csitest.NewCaller(w.root, w.base, disks)
 	Expect(err).NotTo(HaveOccurred())
-	drivers := csi.Drivers{stowagev1alpha1.LocalDriver: csi.LocalDriver{Base: w.base}}
 	directories = volumes.Registry{
-		csi.New(images, drivers).WithDisks(disks), hostpath.New(kernel, w.root), local.New(kernel), emptydir.New(kernel),
+		csi.New(caller), hostpath.New(kernel, w.root), local.New(kernel), emptydir.New(kernel),
 		configmap.New(kernel), secret.New(kernel), downwardapi.New(kernel), projected.New(kernel), w.inline(),
 	}
-	return directories, volumes.Registry{csi.NewDevices(images, drivers).WithDisks(disks)}
+	return directories, volumes.Registry{csi.NewDevices(caller)}
 }
 
 // pod is a pod on the world's node with these volumes.
@@ -272,6 +273,14 @@ func (w *world) mounts() []mount.Point {
 	table, err := mount.Kernel{}.Table()
 	Expect(err).NotTo(HaveOccurred())
 	return table.Below(w.root)
+}
+
+// mountsInPods is what pods see: without what is staged.
+func (w *world) mountsInPods() []mount.Point {
+	GinkgoHelper()
+	table, err := mount.Kernel{}.Table()
+	Expect(err).NotTo(HaveOccurred())
+	return table.Below(filepath.Join(w.root, "pods"))
 }
 
 // podDirs is the pods that have a directory.

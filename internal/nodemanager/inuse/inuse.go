@@ -28,6 +28,9 @@ const (
 	reportAttempts = 10
 	// reportRetry is how soon a report is repeated that failed.
 	reportRetry = 2 * time.Second
+	// comparePeriod is how often the last report is compared with what is mounted: a disk that
+	// something else than a pod had is unmounted after its last pod is gone.
+	comparePeriod = time.Minute
 )
 
 // Disks are volumes that a node has only while they are attached to it.
@@ -153,8 +156,20 @@ func (u *InUse) reportSoon() {
 }
 
 // Run reports at the start, which is the first that others hear of this node after it
-// booted, and whenever a pod has gone.
+// booted, whenever a pod has gone, and when something else is mounted than was reported.
 func (u *InUse) Run(ctx context.Context) error {
+	compare := time.NewTicker(comparePeriod)
+	defer compare.Stop()
+	go func() {
+		for {
+			select {
+			case <-compare.C:
+				u.Compare(nil)
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
 	for {
 		next := u.changed
 		var again <-chan time.Time

@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
-	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/mount"
-	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/gcepd"
 	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
@@ -100,11 +100,11 @@ func checkRefusal(t *testing.T, resolved *ResolvedVolume, refused bool, says str
 func resolverOfDisks(t *testing.T, forbidden bool, objects ...client.Object) Resolver {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	disks, err := csi.NewDisks(csi.DiskOptions{Folder: t.TempDir(), Drivers: []string{stowagev1alpha1.GCEDriver}})
+	disks, err := gcepd.New(stowagev1alpha1.GCEDriver, gcepd.Options{Folder: t.TempDir()})
 	if err := errors.Join(err, clientgoscheme.AddToScheme(scheme), stowagev1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	images, err := csi.NewImages(&mounttest.Fake{}, filesystem.FileSystems{}, t.TempDir())
+	caller, err := csi.NewCaller(csi.CallerOptions{Mounter: mount.Kernel{}, Root: t.TempDir(), Drivers: []drivers.Driver{disks}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,5 +116,5 @@ func resolverOfDisks(t *testing.T, forbidden bool, objects ...client.Object) Res
 			return to.List(ctx, list, options...)
 		},
 	}).Build()
-	return Resolver{Node: "n1", Cached: live, Live: live, Types: volumes.Registry{csi.New(images, nil).WithDisks(disks)}}
+	return Resolver{Node: "n1", Cached: live, Live: live, Types: volumes.Registry{csi.New(caller)}}
 }

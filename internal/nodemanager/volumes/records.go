@@ -37,14 +37,7 @@ func (r Records[T]) path(handle string) string {
 
 // Find reads a record; nil if there is none.
 func (r Records[T]) Find(handle string) (*T, error) {
-	found := new(T)
-	content, err := os.ReadFile(r.path(handle))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(content, found)
-	}
+	found, err := ReadRecord[T](r.path(handle))
 	if err != nil {
 		return nil, fmt.Errorf("reading what is known of staged volume %s: %w", handle, err)
 	}
@@ -53,11 +46,7 @@ func (r Records[T]) Find(handle string) (*T, error) {
 
 // Write writes a record, of which nobody ever sees half.
 func (r Records[T]) Write(handle string, record T) error {
-	content, err := json.Marshal(record)
-	if err == nil {
-		err = replaceDurably(r.path(handle), content)
-	}
-	if err != nil {
+	if err := WriteRecord(r.path(handle), record); err != nil {
 		return fmt.Errorf("noting that volume %s is staged: %w", handle, err)
 	}
 	return nil
@@ -65,9 +54,42 @@ func (r Records[T]) Write(handle string, record T) error {
 
 // Remove removes a record, and what a crash left of one.
 func (r Records[T]) Remove(handle string) error {
-	for _, file := range []string{r.path(handle) + unfinished, r.path(handle)} {
+	if err := RemoveRecord(r.path(handle)); err != nil {
+		return fmt.Errorf("removing what was known of staged volume %s: %w", handle, err)
+	}
+	return nil
+}
+
+// ReadRecord reads the record in a file; nil if there is none.
+func ReadRecord[T any](path string) (*T, error) {
+	content, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	found := new(T)
+	if err == nil {
+		err = json.Unmarshal(content, found)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// WriteRecord writes a record to a file. A crash leaves the old content or the new one.
+func WriteRecord[T any](path string, record T) error {
+	content, err := json.Marshal(record)
+	if err != nil {
+		return err
+	}
+	return replaceDurably(path, content)
+}
+
+// RemoveRecord removes a record, and what a crash left of one.
+func RemoveRecord(path string) error {
+	for _, file := range []string{path + unfinished, path} {
 		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("removing what was known of staged volume %s: %w", handle, err)
+			return err
 		}
 	}
 	return nil

@@ -6,25 +6,21 @@ import (
 	"strings"
 	"testing"
 
-	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/local"
+	"github.com/stowage-dev/stowage/internal/ownership"
 )
 
 func TestADirectoryThatIsBeingCopiedIsShownToNoPod(t *testing.T) {
 	n := newNode(t, "", imageBytes)
 	copied := map[string]bool{n.path: true}
-	driver := csi.LocalDriver{Base: filepath.Join(n.dir, "base"), IsCopied: func(path string) bool { return copied[path] }}
-	images, err := csi.NewImages(n.mounter, n.systems, filepath.Join(n.dir, "images"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	plugin := csi.New(images, csi.Drivers{stowagev1alpha1.LocalDriver: driver})
+	driver := local.Volumes{Base: filepath.Join(n.dir, "base"), IsCopied: func(path string) bool { return copied[path] }}
+	n.restartWith(t, driver, ownership.Owner{})
 	spec, pod := n.spec(), n.at(t, "pod")
 	spec.PersistentVolume.Spec.CSI.VolumeAttributes["layout"] = "Directory"
 
-	if err := plugin.Publish(t.Context(), spec, pod); err == nil || !strings.Contains(err.Error(), "is being copied to another one") {
+	if err := n.plugin.Publish(t.Context(), spec, pod); err == nil || !strings.Contains(err.Error(), "is being copied to another one") {
 		t.Errorf("got %v", err)
 	}
 	table, err := mount.Kernel{}.Table()
@@ -32,7 +28,7 @@ func TestADirectoryThatIsBeingCopiedIsShownToNoPod(t *testing.T) {
 		t.Errorf("mounts are left: %v (%v)", table.Below(pod), err)
 	}
 	delete(copied, n.path)
-	if err := plugin.Publish(t.Context(), spec, pod); err != nil {
+	if err := n.plugin.Publish(t.Context(), spec, pod); err != nil {
 		t.Error(err)
 	}
 }

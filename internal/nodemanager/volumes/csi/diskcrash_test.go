@@ -68,7 +68,7 @@ func TestADisksUnpublishThatIsCutOffAnywhereIsFinished(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			publish := func(n *diskNode) error { return n.tryPublish("pod", n.spec(kind)) }
 			unpublish := func(n *diskNode) error {
-				err := n.pluginFor(n.spec(kind)).Unpublish(n.Context(), n.at("pod"))
+				err := n.pluginFor(n.spec(kind)).Unpublish(n.Context(), n.atFor("pod", n.spec(kind)))
 				if mounted := len(n.table().Below(n.dir)) > 0; mounted && len(n.inUse()) != 1 {
 					n.Error("it is mounted, and doesn't count as in use")
 				}

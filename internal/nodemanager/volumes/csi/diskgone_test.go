@@ -14,7 +14,11 @@ import (
 // device nor a guest's disk can be taken from under a mount.
 func (n *diskNode) makeGone() {
 	n.Helper()
-	path := filepath.Join(n.dir, "agent", "disks", "pv", "disk")
+	paths, err := filepath.Glob(filepath.Join(n.dir, "agent", "staged", "*", "disk"))
+	if len(paths) != 1 {
+		n.Fatalf("records: %v (%v)", paths, err)
+	}
+	path := paths[0]
 	record, err := os.ReadFile(path)
 	n.must(err)
 	changed := strings.Replace(string(record), `"sequence":"`, `"sequence":"9`, 1)

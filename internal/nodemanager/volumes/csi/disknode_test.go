@@ -16,6 +16,9 @@ import (
 	"github.com/stowage-dev/stowage/internal/gcemock/hotplug"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/gcepd"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
 )
@@ -26,9 +29,10 @@ type diskNode struct {
 	*testing.T
 	dir     string
 	cloud   *hotplug.Loop
-	mounter csi.DiskMounter
+	mounter mounting.Mounter
 	systems filesystem.FileSystems
-	disks   *csi.Disks
+	finder  clouddisk.DiskFolder
+	disks   *gcepd.Driver
 	plugin  csi.Plugin
 	devices csi.DevicePlugin
 }
@@ -46,6 +50,7 @@ func newDiskNode(t *testing.T, bytes int64) *diskNode {
 		t.Fatal(err)
 	}
 	n := &diskNode{T: t, dir: dir, cloud: hotplug.NewLoop(hotplug.Folder(filepath.Join(dir, "dev"))), mounter: mount.Kernel{}, systems: systems}
+	n.finder = n.folder()
 	n.must(os.WriteFile(n.image(), nil, 0o600), os.Truncate(n.image(), bytes))
 	n.attach()
 	n.restart()
@@ -86,14 +91,14 @@ func (n *diskNode) path() string {
 func (n *diskNode) restart() {
 	n.Helper()
 	var err error
-	n.disks, err = csi.NewDisks(csi.DiskOptions{
-		Mounter: n.mounter, Systems: n.systems, Finder: n.folder(), Folder: filepath.Join(n.dir, "agent", "disks"),
-		Drivers: []string{stowagev1alpha1.GCEDriver},
+	n.disks, err = gcepd.New(stowagev1alpha1.GCEDriver, gcepd.Options{
+		Mounter: n.mounter, Systems: n.systems, Finder: n.finder, Folder: filepath.Join(n.dir, "agent", "staged"),
+		Earlier: filepath.Join(n.dir, "agent", "disks"),
 	})
 	n.must(err)
-	images, err := csi.NewImages(n.mounter, n.systems, filepath.Join(n.dir, "agent", "images"))
+	caller, err := csi.NewCaller(csi.CallerOptions{Mounter: n.mounter, Root: filepath.Join(n.dir, "agent"), Drivers: []drivers.Driver{n.disks}})
 	n.must(err)
-	n.plugin, n.devices = csi.New(images, nil).WithDisks(n.disks), csi.NewDevices(images, nil).WithDisks(n.disks)
+	n.plugin, n.devices = csi.New(caller), csi.NewDevices(caller)
 }
 
 // spec is the volume, as a pod asks for it.
@@ -121,40 +126,49 @@ func (n *diskNode) pluginFor(spec volumes.Spec) volumes.Grower {
 	return n.plugin
 }
 
-// at is the directory of the volume, or the file that is its device, in a pod's.
+// at is the directory of the volume in a pod's.
 func (n *diskNode) at(pod string) string {
 	n.Helper()
-	return n.in(pod, "kubernetes.io~csi", "pv")
+	return n.in(pod, "volumes/kubernetes.io~csi", "pv")
+}
+
+// atFor is the same, or the file that is the volume's device.
+func (n *diskNode) atFor(pod string, spec volumes.Spec) string {
+	n.Helper()
+	if spec.IsBlock() {
+		return n.in(pod, "volumeDevices/kubernetes.io~csi", spec.Name())
+	}
+	return n.in(pod, "volumes/kubernetes.io~csi", spec.Name())
 }
 
 // in is where a volume of a type has its name in a pod's directory.
 func (n *diskNode) in(pod, folder, volume string) string {
 	n.Helper()
-	parent := filepath.Join(n.dir, "agent", "pods", pod, "volumes", folder)
+	parent := filepath.Join(n.dir, "agent", "pods", pod, folder)
 	n.must(os.MkdirAll(parent, 0o750))
 	return filepath.Join(parent, volume)
 }
 
 func (n *diskNode) tryPublish(pod string, spec volumes.Spec) error {
 	n.Helper()
-	return n.pluginFor(spec).Publish(n.Context(), spec, n.at(pod))
+	return n.pluginFor(spec).Publish(n.Context(), spec, n.atFor(pod, spec))
 }
 
 // publish publishes the volume to a pod and returns where the pod sees it.
 func (n *diskNode) publish(pod string, spec volumes.Spec) string {
 	n.Helper()
 	n.must(n.tryPublish(pod, spec))
-	return n.pluginFor(spec).Path(n.at(pod))
+	return n.pluginFor(spec).Path(n.atFor(pod, spec))
 }
 
 func (n *diskNode) unpublish(pod string, spec volumes.Spec) {
 	n.Helper()
-	n.must(n.pluginFor(spec).Unpublish(n.Context(), n.at(pod)))
+	n.must(n.pluginFor(spec).Unpublish(n.Context(), n.atFor(pod, spec)))
 }
 
 func (n *diskNode) isPublished(pod string, spec volumes.Spec) (bool, error) {
 	n.Helper()
-	return n.pluginFor(spec).IsPublished(n.table(), spec, n.at(pod))
+	return n.pluginFor(spec).IsPublished(n.table(), spec, n.atFor(pod, spec))
 }
 
 func (n *diskNode) table() mount.Table {
@@ -181,7 +195,7 @@ func (n *diskNode) mustBeClean() {
 	if left := n.inUse(); len(left) > 0 {
 		n.Errorf("still in use: %v", left)
 	}
-	for _, pattern := range []string{"disks/*", "pods/*/volumes/*/*"} {
+	for _, pattern := range []string{"disks", "staged/*", "plugins/kubernetes.io/csi/*/*", "pods/*/volume*/*/*"} {
 		if left, _ := filepath.Glob(filepath.Join(n.dir, "agent", pattern)); len(left) > 0 {
 			n.Errorf("still there: %v", left)
 		}

@@ -31,7 +31,7 @@ func TestAPodWhoseDeviceIsGoneDoesNotSeeTheDiskThatGotItsNumber(t *testing.T) {
 		t.Skipf("NOT RUN: the second disk is %s and not %s (%v)", path, number, err)
 	}
 
-	at := n.in("other", "kubernetes.io~csi", "pv-2")
+	at := n.atFor("other", n.spec(asDevice, ofAnother))
 	n.must(n.devices.Publish(t.Context(), n.spec(asDevice, ofAnother), at))
 
 	if n.table().IsMountPoint(seen) {
@@ -53,7 +53,7 @@ func TestAnotherKindOfVolumeWithTheNameOfADiskIsNoUserOfIt(t *testing.T) {
 	n := newDiskNode(t, imageBytes)
 	n.publish("pod", n.spec())
 	// A pod's author chooses the name of its emptyDir.
-	memory := n.in("stranger", "kubernetes.io~empty-dir", "pv")
+	memory := n.in("stranger", "volumes/kubernetes.io~empty-dir", "pv")
 	n.must(os.Mkdir(memory, 0o750), unix.Mount("tmpfs", memory, "tmpfs", 0, ""))
 
 	n.unpublish("pod", n.spec())

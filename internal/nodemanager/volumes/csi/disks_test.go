@@ -191,35 +191,56 @@ func TestADiskIsMountedWithTheVolumesOptions(t *testing.T) {
 func TestTwoVolumeObjectsDoNotShareADisk(t *testing.T) {
 	n := newDiskNode(t, imageBytes)
 	n.publish("pod", n.spec())
-	twin := n.spec(func(spec *volumes.Spec) { spec.PersistentVolume.Name = "twin" })
-	dir := filepath.Join(filepath.Dir(n.at("pod")), "twin")
-	if err := n.plugin.Publish(t.Context(), twin, dir); !errors.Is(err, mount.ErrMounted) {
-		t.Errorf("got %v", err)
-	}
-	n.must(n.plugin.Unpublish(t.Context(), dir))
+	twin := n.spec(func(spec *volumes.Spec) { spec.PersistentVolume.Name, spec.PersistentVolume.UID = "twin", "twin" })
 	again := n.spec(func(spec *volumes.Spec) { spec.PersistentVolume.UID = "later" })
-	if err := n.tryPublish("other", again); !errors.Is(err, mount.ErrMounted) {
-		t.Errorf("a later one of the same name gave %v", err)
+	copied := n.spec(func(spec *volumes.Spec) {
+		spec.PersistentVolume.Name, spec.PersistentVolume.Spec.CSI.VolumeHandle = "copied", "copied"
+	})
+	for _, other := range []volumes.Spec{twin, again, copied} {
+		err := n.tryPublish("other", other)
+		if !errors.Is(err, volumes.ErrOtherVolume) && !errors.Is(err, mount.ErrMounted) {
+			t.Errorf("another one, of name %s, gave %v", other.Name(), err)
+		}
+		n.unpublish("other", other)
+		if there, err := n.isPublished("pod", n.spec()); !there || err != nil {
+			t.Errorf("the first one's is %v (%v)", there, err)
+		}
 	}
-	n.unpublish("other", again)
 	n.unpublish("pod", n.spec())
 	n.mustBeClean()
 }
 
-func TestADiskThatIsMountedElsewhereIsNotLetGo(t *testing.T) {
+// What pods don't have, but was bound by hand, goes once it isn't any more.
+func TestADiskThatIsMountedElsewhereStaysInUse(t *testing.T) {
 	n := newDiskNode(t, imageBytes)
-	n.publish("pod", n.spec())
 	elsewhere := t.TempDir()
-	staged, err := os.Open(filepath.Join(n.dir, "agent", "disks", "pv", "mount"))
+	staged, err := os.Open(n.publish("pod", n.spec()))
 	n.must(err)
 	n.must(mount.Kernel{}.Bind(staged, elsewhere, mount.ReadWrite), staged.Close())
+	n.unpublish("pod", n.spec())
+	n.plugin.Sweep(t.Context())
+	if len(n.inUse()) != 1 {
+		t.Error("it doesn't count as in use any more")
+	}
+	n.must(mount.Kernel{}.Unmount(elsewhere))
+	n.plugin.Sweep(t.Context())
+	n.mustBeClean()
+}
+
+func TestADiskThatIsMountedInAnotherNamespaceIsNotUnpublished(t *testing.T) {
+	n := newDiskNode(t, imageBytes)
+	n.publish("pod", n.spec())
+	staged, err := filepath.Glob(filepath.Join(n.dir, "agent", "plugins", "kubernetes.io", "csi", "*", "*", "globalmount"))
+	n.must(err)
+	kept, err := os.Open(staged[0])
+	n.must(err, mount.Kernel{}.Detach(staged[0])) // who has a file open keeps the mount
 	if err := n.plugin.Unpublish(t.Context(), n.at("pod")); !errors.Is(err, mount.ErrMounted) {
 		t.Errorf("got %v", err)
 	}
 	if len(n.inUse()) != 1 {
 		t.Error("it doesn't count as in use any more")
 	}
-	n.must(mount.Kernel{}.Unmount(elsewhere))
+	n.must(kept.Close())
 	n.unpublish("pod", n.spec())
 	n.mustBeClean()
 }

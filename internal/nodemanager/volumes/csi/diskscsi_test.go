@@ -11,7 +11,6 @@ import (
 
 	"github.com/stowage-dev/stowage/internal/device/clouddisk"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
 )
 
 // scsiDebug is where the kernel's own SCSI disk, for tests, is set up: the one kind of
@@ -30,13 +29,8 @@ func newScsiNode(t *testing.T) *scsiNode {
 		t.Skip("NOT RUN: this kernel has no disk of module scsi_debug")
 	}
 	n := &scsiNode{diskNode: newDiskNode(t, imageBytes), links: t.TempDir()}
-	var err error
-	n.disks, err = csi.NewDisks(csi.DiskOptions{
-		Mounter: n.mounter, Systems: n.systems, Finder: clouddisk.DiskFolder{Path: n.links, Serials: clouddisk.HardwareSerials{}},
-		Folder: filepath.Join(n.dir, "agent", "disks"), Drivers: n.disks.Drivers(),
-	})
-	n.must(err)
-	n.plugin, n.devices = n.plugin.WithDisks(n.disks), n.devices.WithDisks(n.disks)
+	n.finder = clouddisk.DiskFolder{Path: n.links, Serials: clouddisk.HardwareSerials{}}
+	n.restart()
 	n.link()
 	return n
 }

@@ -10,10 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 
-	stowagev1alpha1 "github.com/stowage-dev/stowage/api/v1alpha1"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/local"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
 	"github.com/stowage-dev/stowage/internal/ownership"
 )
 
@@ -137,13 +136,9 @@ func TestADirectoryThatWasGivenHalfWayIsNotPublished(t *testing.T) {
 
 func TestADirectoryThatIsBeingCopiedIsNotGivenAway(t *testing.T) {
 	n := newNode(t, "", imageBytes)
-	images, err := csi.NewImages(n.mounter, n.systems, filepath.Join(n.dir, "images"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	driver := csi.LocalDriver{Base: filepath.Join(n.dir, "base"), IsCopied: func(string) bool { return true }}
-	plugin := csi.New(images, csi.Drivers{stowagev1alpha1.LocalDriver: driver})
-	if err := plugin.Publish(t.Context(), n.spec(forGroup(4711), asDirectory), n.at(t, "pod")); err == nil {
+	driver := local.Volumes{Base: filepath.Join(n.dir, "base"), IsCopied: func(string) bool { return true }}
+	n.restartWith(t, driver, ownership.Owner{})
+	if err := n.plugin.Publish(t.Context(), n.spec(forGroup(4711), asDirectory), n.at(t, "pod")); err == nil {
 		t.Error("it was published")
 	}
 	mustBelongTo(t, n.path, 0)
@@ -175,12 +170,8 @@ func TestAVolumeForOnePodIsMountedWithItsLabel(t *testing.T) {
 		t.Run(string(mode), func(t *testing.T) {
 			n := newNode(t, "ext4", imageBytes)
 			var labels []string
-			images, err := csi.NewImages(labelled{labels: &labels}, n.systems, filepath.Join(n.dir, "images"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			drivers := csi.Drivers{stowagev1alpha1.LocalDriver: csi.LocalDriver{Base: filepath.Join(n.dir, "base")}}
-			n.plugin = csi.New(images.WithOwner(ownership.Owner{SELinux: true}), drivers)
+			n.mounter = labelled{labels: &labels}
+			n.restartWith(t, local.Volumes{Base: filepath.Join(n.dir, "base")}, ownership.Owner{SELinux: true})
 			spec := n.spec(forGroup(4711))
 			spec.Volume.Name = "data"
 			spec.PersistentVolume.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{mode}

@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
@@ -73,7 +72,7 @@ func TestAVolumeForReadersOnlyIsMountedSoForAll(t *testing.T) {
 	if n.plugin.CanGrow(n.table(t), spec.PersistentVolume) {
 		t.Error("it would be grown")
 	}
-	if err := os.WriteFile(filepath.Join(n.dir, "images", "pv", "mount", "a"), nil, 0o600); !errors.Is(err, unix.EROFS) {
+	if err := os.WriteFile(filepath.Join(n.staged(), "a"), nil, 0o600); !errors.Is(err, unix.EROFS) {
 		t.Errorf("writing gave %v", err)
 	}
 	n.unpublish(t, "pod", spec)
@@ -179,7 +178,7 @@ func TestAnotherImageUnderTheNameOfAVolumeIsRefused(t *testing.T) {
 	}
 	n.makeImage(t, "ext4", imageBytes)
 	err := n.plugin.Publish(t.Context(), n.spec(), n.at(t, "new"))
-	if !errors.Is(err, mount.ErrMounted) {
+	if !errors.Is(err, volumes.ErrOtherVolume) {
 		t.Errorf("got %v", err)
 	}
 	n.unpublish(t, "old", n.spec())
@@ -188,24 +187,43 @@ func TestAnotherImageUnderTheNameOfAVolumeIsRefused(t *testing.T) {
 	n.mustBeClean(t)
 }
 
-func TestAnImageIsShownForOneVolumeAtATime(t *testing.T) {
+func TestTwoVolumeObjectsOfOneImageHaveItStagedOnce(t *testing.T) {
 	for name, change := range kinds {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t, "ext4", imageBytes)
 			spec, second := n.spec(change), n.spec(change)
 			second.PersistentVolume.Name = "twin"
 			n.publish(t, "pod", spec)
-			twin := filepath.Join(filepath.Dir(n.at(t, "other")), "twin")
-			if err := n.pluginFor(spec).Publish(t.Context(), second, twin); !errors.Is(err, mount.ErrMounted) {
-				t.Errorf("got %v", err)
+			loop, twin := n.loop(t), filepath.Join(filepath.Dir(n.at(t, "other")), "twin")
+			if err := n.pluginFor(spec).Publish(t.Context(), second, twin); err != nil {
+				t.Error(err)
 			}
 			n.unpublish(t, "pod", spec)
+			if there, err := n.pluginFor(spec).IsPublished(n.table(t), second, twin); !there || err != nil || n.loop(t) != loop {
+				t.Errorf("the other has it: %v (%v)", there, err)
+			}
 			if err := n.pluginFor(spec).Unpublish(t.Context(), twin); err != nil {
 				t.Error(err)
 			}
 			n.mustBeClean(t)
 		})
 	}
+}
+
+func TestOneImageIsNotADeviceAndAFileSystemAtOnce(t *testing.T) {
+	n := newNode(t, "ext4", imageBytes)
+	twin := n.spec(asDevice)
+	twin.PersistentVolume.Name = "twin"
+	n.publish(t, "pod", n.spec())
+	path := filepath.Join(filepath.Dir(n.at(t, "other")), "twin")
+	if err := n.devices.Publish(t.Context(), twin, path); !errors.Is(err, volumes.ErrOtherVolume) {
+		t.Errorf("got %v", err)
+	}
+	if err := n.devices.Unpublish(t.Context(), path); err != nil {
+		t.Error(err)
+	}
+	n.unpublish(t, "pod", n.spec())
+	n.mustBeClean(t)
 }
 
 func TestAVolumeThatIsNotAnImageHasNothingStaged(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-dev/stowage/internal/mount/safepath"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/local"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
 )
 
 //proves:csi/local-Directory
@@ -57,7 +57,7 @@ func TestANodeVolumeIsItsOwnDirectoryBelowTheBaseOrRefused(t *testing.T) {
 			volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{
 				VolumeHandle: test.handle, VolumeAttributes: map[string]string{"path": test.path, "layout": test.layout},
 			}
-			file, err := csi.LocalDriver{Base: base}.Open(t.Context(), volume)
+			file, err := local.Volumes{Base: base}.Open(t.Context(), volume)
 			if err == nil {
 				file.Close()
 			}
@@ -74,7 +74,7 @@ func TestANodeVolumeOnAnotherDiskIsRefused(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(base, "pvc-1"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	driver := csi.LocalDriver{Base: base, CheckDisk: func(_ context.Context, directory string) error {
+	driver := local.Volumes{Base: base, CheckDisk: func(_ context.Context, directory string) error {
 		if directory != filepath.Join(base, "pvc-1") {
 			t.Errorf("asked for %s", directory)
 		}

@@ -2,6 +2,8 @@ package csi_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,8 +18,12 @@ import (
 	"github.com/stowage-dev/stowage/internal/device/loopdev"
 	"github.com/stowage-dev/stowage/internal/mount"
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers"
+	localdriver "github.com/stowage-dev/stowage/internal/nodemanager/drivers/local"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
+	"github.com/stowage-dev/stowage/internal/ownership"
 )
 
 const (
@@ -32,7 +38,7 @@ func TestMain(m *testing.M) { mounttest.Main(m) }
 // node is a node with one image, and the agent's folders.
 type node struct {
 	dir, path string
-	mounter   mount.Mounter
+	mounter   mounting.Mounter
 	systems   filesystem.FileSystems
 	plugin    csi.Plugin
 	devices   csi.DevicePlugin
@@ -89,12 +95,29 @@ func (n *node) resize(t *testing.T, bytes int64) {
 // restart makes the volume types anew, as an agent that starts does.
 func (n *node) restart(t *testing.T) {
 	t.Helper()
-	images, err := csi.NewImages(n.mounter, n.systems, filepath.Join(n.dir, "images"))
+	n.restartWith(t, localdriver.Volumes{Base: filepath.Join(n.dir, "base")}, ownership.Owner{})
+}
+
+// restartWith makes them with a driver and an owner.
+func (n *node) restartWith(t *testing.T, driver localdriver.Volumes, owner ownership.Owner) {
+	t.Helper()
+	local, err := localdriver.New(n.mounter, n.systems, driver, filepath.Join(n.dir, "staged"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	drivers := csi.Drivers{stowagev1alpha1.LocalDriver: csi.LocalDriver{Base: filepath.Join(n.dir, "base")}}
-	n.plugin, n.devices = csi.New(images, drivers), csi.NewDevices(images, drivers)
+	caller, err := csi.NewCaller(csi.CallerOptions{
+		Mounter: n.mounter, Root: n.dir, Drivers: []drivers.Driver{local.WithOwner(owner)}, Owner: owner,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.plugin, n.devices = csi.New(caller), csi.NewDevices(caller)
+}
+
+// staged is where the volume is staged.
+func (n *node) staged() string {
+	sum := sha256.Sum256([]byte("pvc-1"))
+	return filepath.Join(n.dir, "plugins", "kubernetes.io", "csi", stowagev1alpha1.LocalDriver, hex.EncodeToString(sum[:]), "globalmount")
 }
 
 // spec is the volume, as a pod asks for it.
@@ -193,7 +216,7 @@ func (n *node) mustBeClean(t *testing.T) {
 	if loop := n.loop(t); loop != "" {
 		t.Errorf("still attached: %s", loop)
 	}
-	for _, pattern := range []string{"images/*", "pods/*/*"} {
+	for _, pattern := range []string{"images", "staged/*", "plugins/kubernetes.io/csi/*/*", "pods/*/*"} {
 		if left, _ := filepath.Glob(filepath.Join(n.dir, pattern)); len(left) > 0 {
 			t.Errorf("still there: %v", left)
 		}

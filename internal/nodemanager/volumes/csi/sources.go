@@ -2,53 +2,37 @@ package csi
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-dev/stowage/internal/mount"
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
 )
-
-// pluginName is the volume type's, for directories and for devices.
-const pluginName = "kubernetes.io/csi"
 
 // sources are what volumes are made of, whether pods see them as directories or as
 // devices.
-type sources struct {
-	images  *Images
-	drivers Drivers
-	disks   *Disks
-}
+type sources struct{ caller *Caller }
 
 // Name implements volumes.Plugin.
-func (sources) Name() string { return pluginName }
+func (sources) Name() string { return mounting.PluginName }
 
-func (s sources) has(spec volumes.Spec) bool {
-	return s.drivers.has(spec) || s.disks.Serves(spec.PersistentVolume)
-}
-
-// takeFromPod takes away what a pod sees of a volume, and what no pod sees any more,
-// before the pod's directory goes, which is all that tells of the rest.
+// takeFromPod takes away what a pod sees of what an agent of the layout before mounted, and
+// what no pod sees any more, before the pod's directory goes, which is all that leads to the
+// rest.
 func (s sources) takeFromPod(ctx context.Context, dir string) error {
-	volume := filepath.Base(dir)
-	var err error
-	if s.disks != nil {
-		err = s.disks.unmountBelow(volume, dir)
-	} else {
-		err = mount.UnmountBelow(s.images.mounter, dir)
-	}
-	if err != nil {
+	if err := mount.UnmountBelow(s.caller.mounter, dir); err != nil {
 		return err
 	}
-	return errors.Join(s.images.unstage(ctx, volume), s.disks.unstage(ctx, volume))
+	return s.caller.unstageEarlier(ctx, filepath.Base(dir))
+}
+
+// CanGrow implements volumes.Grower.
+func (s sources) CanGrow(table mount.Table, volume *corev1.PersistentVolume) bool {
+	return s.caller.canGrow(table, volume)
 }
 
 // Grow implements volumes.Grower.
 func (s sources) Grow(ctx context.Context, volume *corev1.PersistentVolume) (int64, error) {
-	if s.disks.Serves(volume) {
-		return s.disks.grow(ctx, volume.Name)
-	}
-	return s.images.grow(ctx, volume.Name)
+	return s.caller.grow(ctx, volume)
 }

@@ -15,21 +15,19 @@ import (
 	"github.com/stowage-dev/stowage/internal/device/clouddisk"
 	"github.com/stowage-dev/stowage/internal/device/filesystem"
 	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/gcepd"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
 )
 
 // kubeletDisk is a node of a cloud whose kubelet has one disk staged and published.
 type kubeletDisk struct {
 	*diskNode
-	finder clouddisk.DiskFolder
-	staged *csi.DiskStaging
+	staged *gcepd.Driver
 }
 
 func newKubeletDisk(t *testing.T, bytes int64) *kubeletDisk {
 	t.Helper()
 	n := &kubeletDisk{diskNode: newDiskNode(t, bytes)}
-	n.finder = n.folder()
 	n.begin()
 	return n
 }
@@ -44,7 +42,7 @@ func (n *kubeletDisk) begin() {
 func (n *kubeletDisk) renew() {
 	n.Helper()
 	var err error
-	n.staged, err = csi.NewDiskStaging(stowagev1alpha1.GCEDriver, csi.DiskOptions{
+	n.staged, err = gcepd.New(stowagev1alpha1.GCEDriver, gcepd.Options{
 		Mounter: n.mounter, Systems: n.systems, Finder: n.finder, Folder: filepath.Join(n.dir, "agent", "csi"),
 	})
 	n.must(err)
@@ -239,17 +237,10 @@ func TestAFileSystemThatIsHalfMadeIsMadeAnewWhenItIsStagedAgain(t *testing.T) {
 					n.renew()
 				}
 				n.must(n.stage(n.spec()), n.show(n.spec(), "pod"), n.hide("pod"), n.unstage())
-				n.mustBeEmptyOfDisks()
+				n.mustBeEmpty()
 			})
 		}
 	}
-}
-
-// mustBeEmptyOfDisks is mustBeEmpty where the other volume types have no folder.
-func (n *kubeletDisk) mustBeEmptyOfDisks() {
-	n.Helper()
-	n.must(os.MkdirAll(filepath.Join(n.dir, "agent", "disks"), 0o750))
-	n.mustBeEmpty()
 }
 
 //proves:csi/staging
@@ -296,7 +287,7 @@ func TestAScsiDiskThatVanishesIsUnstagedAndStagedAgainWhenItIsBack(t *testing.T)
 	for name, kind := range diskKinds {
 		t.Run(name, func(t *testing.T) {
 			scsi := newScsiNode(t)
-			n := &kubeletDisk{diskNode: scsi.diskNode, finder: clouddisk.DiskFolder{Path: scsi.links, Serials: clouddisk.HardwareSerials{}}}
+			n := &kubeletDisk{diskNode: scsi.diskNode}
 			n.begin()
 			spec := scsi.scsiSpec(kind, func(spec *volumes.Spec) { spec.PersistentVolume.Name, spec.PersistentVolume.UID = "pvc-1", "" })
 			n.must(n.stage(spec), n.show(spec, "pod"))

@@ -399,3 +399,43 @@ func TestAfterARebootWhatWasStagedIsStagedAnewOrForgotten(t *testing.T) {
 		})
 	}
 }
+
+// A pod whose volume was unmounted by hand, and not the parts of it that its containers see,
+// isn't a second one.
+func TestAVolumeForOnePodIsMountedAgainBesideThatPodsOwnParts(t *testing.T) {
+	n := newKubeletNode(t, "ext4", imageBytes)
+	spec := n.spec(func(spec *volumes.Spec) {
+		spec.PersistentVolume.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
+	})
+	n.stage(t, spec)
+	in := func(pod, folder string) string {
+		at := filepath.Join(n.dir, "pods", pod, folder, "kubernetes.io~csi", "pv", "mount")
+		if err := os.MkdirAll(at, 0o750); err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	source, err := os.Open(n.staging())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = n.mounter.Bind(source, in("first", "volume-subpaths"), mount.ReadWrite)
+	if err := errors.Join(err, source.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.local.Publish(t.Context(), spec, n.staging(), in("second", "volumes")); !errors.Is(err, volumes.ErrInUse) {
+		t.Errorf("the second pod got %v", err)
+	}
+	seen := in("first", "volumes")
+	if err := n.local.Publish(t.Context(), spec, n.staging(), seen); err != nil {
+		t.Errorf("the first pod got %v", err)
+	}
+	twice := filepath.Join(filepath.Dir(seen), "again")
+	if err := n.local.Publish(t.Context(), spec, n.staging(), twice); !errors.Is(err, volumes.ErrInUse) {
+		t.Errorf("at another path of the same pod, it got %v", err)
+	}
+	if err := mount.UnmountBelow(n.mounter, filepath.Join(n.dir, "pods")); err != nil {
+		t.Fatal(err)
+	}
+	n.unstage(t)
+}

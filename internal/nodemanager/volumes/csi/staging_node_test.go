@@ -8,21 +8,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-dev/stowage/internal/mount"
+	localdriver "github.com/stowage-dev/stowage/internal/nodemanager/drivers/local"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/csi"
 )
 
 // kubeletNode is a node whose kubelet has local volumes staged and published.
 type kubeletNode struct {
 	*node
-	driver csi.LocalDriver
-	local  *csi.LocalStaging
+	driver localdriver.Volumes
+	local  *localdriver.Driver
 }
 
 func newKubeletNode(t *testing.T, fsType string, bytes int64) *kubeletNode {
 	t.Helper()
 	n := &kubeletNode{node: newNode(t, fsType, bytes)}
-	n.driver = csi.LocalDriver{Base: filepath.Join(n.dir, "base")}
+	n.driver = localdriver.Volumes{Base: filepath.Join(n.dir, "base")}
 	if err := os.MkdirAll(n.staging(), 0o750); err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func newKubeletNode(t *testing.T, fsType string, bytes int64) *kubeletNode {
 func (n *kubeletNode) restart(t *testing.T) {
 	t.Helper()
 	var err error
-	n.local, err = csi.NewLocalStaging(n.mounter, n.systems, n.driver, filepath.Join(n.dir, "agent", "csi"))
+	n.local, err = localdriver.New(n.mounter, n.systems, n.driver, filepath.Join(n.dir, "agent", "csi"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,131 @@
+package gcepd
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+)
+
+// Adopt takes over the disks that agents of the layout before mounted for pods, in
+// <folder>/<volume>. Each is staged where stagingOf, which makes the directory, says. Pods keep
+// what they have mounted. A place of the layout before goes once nothing leads to it; a crash
+// anywhere is made good by the next call. It returns an error while a place is left: what
+// isn't known to be staged must not be mounted, nor checked, nor formatted.
+func (s *Driver) Adopt(stagingOf func(mounting.Adopted) (string, error)) error {
+	s.adopting.Lock()
+	defer s.adopting.Unlock()
+	earlier, err := placesIn(s.Earlier)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, each := range earlier {
+		each.system, each.node = filepath.Join(each.dir, "mount"), filepath.Join(each.dir, "device")
+		if err := s.adopt(each, stagingOf); err != nil {
+			failed = append(failed, fmt.Errorf("taking over %s, which an agent of an earlier version mounted: %w", each.dir, err))
+		}
+	}
+	if len(failed) > 0 {
+		return errors.Join(failed...)
+	}
+	return volumes.RemoveEmptyDir(s.Earlier)
+}
+
+func (s *Driver) adopt(earlier diskPlace, stagingOf func(mounting.Adopted) (string, error)) error {
+	record, err := earlier.record()
+	if err != nil {
+		return err
+	}
+	if record == nil {
+		return earlier.remove()
+	}
+	staging, err := stagingOf(mounting.Adopted{Handle: record.Handle, Volume: filepath.Base(earlier.dir)})
+	if err != nil {
+		return err
+	}
+	targets, err := s.earlierTargets(earlier, *record)
+	if err != nil {
+		return err
+	}
+	place, err := s.note(stagedDisk{Handle: record.Handle, Staging: staging, Targets: targets}, *record)
+	if err != nil {
+		return err
+	}
+	// It moves, and is never there twice: a copy could have a file system with data made anew.
+	if err := os.Rename(earlier.halfFile(), place.halfFile()); err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("taking over that its file system isn't made yet: %w", err)
+	}
+	if err := s.bindEarlier(earlier, place.diskPlace, record.Block); err != nil {
+		return err
+	}
+	there, err := record.Disk.IsThere()
+	if err != nil {
+		return err
+	}
+	if err := s.unmountBelow(earlier.dir, !there); err != nil {
+		return err
+	}
+	return earlier.remove()
+}
+
+// bindEarlier mounts what is mounted at a place of the layout before at the staging path, too.
+func (s *Driver) bindEarlier(earlier, place diskPlace, block bool) error {
+	table, err := s.Mounter.Table()
+	if err != nil {
+		return err
+	}
+	from, to, bind := earlier.system, place.system, volumes.BindExactly
+	if block {
+		from, to, bind = earlier.node, place.node, volumes.BindFileExactly
+	}
+	point, mounted := table.At(from)
+	if !mounted {
+		return nil
+	}
+	source, err := os.OpenFile(from, mounting.OpenOnly, 0)
+	if err != nil {
+		return err
+	}
+	// While it is open, it can't be unmounted.
+	defer source.Close()
+	return bind(s.Mounter, source, to, point.Access)
+}
+
+// earlierTargets is where pods have what is mounted at a place of the layout before. The names
+// of their directories lead to it: the number of a disk that is gone may be another one's.
+func (s *Driver) earlierTargets(earlier diskPlace, record diskRecord) ([]string, error) {
+	table, err := s.Mounter.Table()
+	if err != nil {
+		return nil, err
+	}
+	inPod := "/" + volumes.DirName(mounting.PluginName) + "/" + filepath.Base(earlier.dir) + "/"
+	var targets []string
+	for _, point := range table.Below(filepath.Dir(s.Earlier)) {
+		if strings.Contains(point.Path+"/", inPod) && record.isMountedAt(point) {
+			targets = append(targets, point.Path)
+		}
+	}
+	return targets, nil
+}
+
+// isMountedAt reports whether a mount is of the disk, or of its device.
+func (r diskRecord) isMountedAt(point mount.Point) bool {
+	if r.Block {
+		return mounting.NumberAt(point.Path) == r.Disk.Number
+	}
+	return point.Device == r.Disk.Number
+}
+
+// remove removes what is left of a place of the layout before. Nothing may be mounted there.
+func (p diskPlace) remove() error {
+	if err := volumes.RemoveEmptyDir(p.system); err != nil {
+		return err
+	}
+	return p.forget(p.node)
+}

@@ -1,0 +1,76 @@
+package gcepd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/stowage-dev/stowage/internal/device/clouddisk"
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+)
+
+// mountDisk mounts the file system on a disk, unless that was done before.
+func (s *Driver) mountDisk(ctx context.Context, disk *clouddisk.Disk, spec volumes.Spec, place diskPlace) error {
+	table, err := s.Mounter.Table()
+	if err != nil {
+		return err
+	}
+	staged, mounted := table.At(place.system)
+	switch {
+	case mounted && staged.Device != disk.Device():
+		return fmt.Errorf("the disk of the volume is %s, and %s is mounted: %w", disk.Device(), staged.Device, volumes.ErrOtherVolume)
+	case mounted:
+		return nil
+	}
+	unused := len(table.Shows(disk.Device(), "/")) == 0
+	system, err := s.systemOn(ctx, disk, spec, place)
+	if err != nil {
+		return err
+	}
+	// A pod's mount may be left of an earlier one: what is mounted is not for fsck.
+	if system.Access == mount.ReadWrite && unused {
+		if err := mounting.Prepare(ctx, s.Systems, system); err != nil {
+			return err
+		}
+	}
+	return mounting.MountSystem(ctx, s.Mounter, s.Systems, system, place.system)
+}
+
+// systemOn finds out what file system is to be mounted, and how. On a disk that is
+// empty, it makes one.
+func (s *Driver) systemOn(ctx context.Context, disk *clouddisk.Disk, spec volumes.Spec, place diskPlace) (mount.FileSystem, error) {
+	volume, system := spec.PersistentVolume, mount.FileSystem{Source: disk.Path()}
+	readOnly, err := disk.IsReadOnly()
+	if err != nil {
+		return system, err
+	}
+	switch {
+	case mounting.IsForReadersOnly(volume):
+		system.Access = mount.ReadOnly
+	case readOnly:
+		return system, errOnlyToRead
+	}
+	if system.Access == mount.ReadOnly || isPart(volume) {
+		system.Type, err = s.systemToKeep(ctx, disk)
+	} else {
+		system.Type, err = s.ensureSystem(ctx, disk, volume, place)
+	}
+	if err != nil {
+		return system, err
+	}
+	mounting.SetLabel(&system, s.Owner, spec)
+	err = mounting.SetOptions(&system, volume.Spec.MountOptions)
+	return system, err
+}
+
+// systemToKeep is the file system of a disk that is never formatted, because it may not
+// be written, or because it is a partition.
+func (s *Driver) systemToKeep(ctx context.Context, disk *clouddisk.Disk) (string, error) {
+	found, err := s.Systems.Probe(ctx, disk.Path())
+	if err == nil && found == "" {
+		return "", errors.New("the volume's disk has no file system, and is for reading only, or is a partition: it isn't formatted")
+	}
+	return found, err
+}

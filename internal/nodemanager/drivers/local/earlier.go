@@ -1,0 +1,224 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-dev/stowage/internal/device/loopdev"
+	"github.com/stowage-dev/stowage/internal/mount"
+	"github.com/stowage-dev/stowage/internal/nodemanager/drivers/mounting"
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+)
+
+const (
+	// earlierDir is the folder of the agent's in which agents of the layout before had
+	// images for all pods of the node.
+	earlierDir = "images"
+	// EarlierGiven is the folder of a volume's directory in which they had the volume
+	// mounted while they gave it to the group of the pod.
+	EarlierGiven = "given"
+)
+
+// Earlier is what agents of the layout before left of images, and pods may use still:
+// <folder>/<volume>/image is a mount of the image, which notes which one it is, and
+// <folder>/<volume>/mount one of its file system. Nothing is added to it. It goes when the
+// volume is staged, or when its last pod goes.
+type Earlier struct {
+	images *images
+	folder string
+}
+
+// NewEarlier returns what is left in the agent's folder root.
+func NewEarlier(mounter mount.Mounter, root string) *Earlier {
+	return &Earlier{images: &images{mounter: mounter}, folder: filepath.Join(root, earlierDir)}
+}
+
+// RemoveFolder removes the folder once it is empty.
+func (e *Earlier) RemoveFolder() error {
+	if err := unix.Rmdir(e.folder); err != nil && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.ENOENT) {
+		return &os.PathError{Op: "removing the folder of an earlier version", Path: e.folder, Err: err}
+	}
+	return nil
+}
+
+func (e *Earlier) at(volume string) Place { return Place(filepath.Join(e.folder, volume)) }
+
+// places are all that is left.
+func (e *Earlier) places() ([]Place, error) {
+	entries, err := os.ReadDir(e.folder)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("listing what agents of an earlier version left: %w", err)
+	}
+	places := make([]Place, 0, len(entries))
+	for _, entry := range entries {
+		places = append(places, e.at(entry.Name()))
+	}
+	return places, nil
+}
+
+// HandleOf is the handle of the volume that is noted for a volume object, the last folder of
+// its path; "" if none is.
+func (e *Earlier) HandleOf(volume string) (string, error) {
+	table, err := e.images.mounter.Table()
+	if err != nil {
+		return "", err
+	}
+	noted, mounted := table.At(e.at(volume).image())
+	if !mounted {
+		return "", nil
+	}
+	return filepath.Base(filepath.Dir(noted.Root)), nil
+}
+
+// HandOver takes away what is left of the image that is staged at a path. Pods keep what
+// they see, which shows the same.
+func (e *Earlier) HandOver(staging string) error {
+	places, err := e.places()
+	if err != nil {
+		return err
+	}
+	for _, each := range places {
+		if err := e.handOverOne(each, staging); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Earlier) handOverOne(at Place, staging string) error {
+	table, err := e.images.mounter.Table()
+	if err != nil {
+		return err
+	}
+	needless, err := at.isNeedless(table, staging)
+	if err != nil || !needless {
+		return err
+	}
+	return e.remove(at)
+}
+
+// IsLeft says whether a volume that is staged at a path has a place still.
+func (e *Earlier) IsLeft(table mount.Table, volume, staging string) (bool, error) {
+	at := e.at(volume)
+	if there, err := volumes.IsThere(string(at)); err != nil || !there {
+		return false, err
+	}
+	return at.isNeedless(table, staging)
+}
+
+// isNeedless says whether a place can go: its image is staged at a path, or nothing is mounted
+// in it.
+func (p Place) isNeedless(table mount.Table, staging string) (bool, error) {
+	if len(table.Below(string(p))) == 0 {
+		return true, nil
+	}
+	if own, mounted := table.At(p.mount()); mounted {
+		staged, _ := table.At(staging)
+		return staged.Device == own.Device, nil
+	}
+	return p.isStagedAt(table, staging)
+}
+
+// isStagedAt says whether the image that is noted at a place is staged at a path.
+func (p Place) isStagedAt(table mount.Table, staging string) (bool, error) {
+	image, err := p.noted()
+	if image == nil || err != nil {
+		return false, err
+	}
+	defer image.Close()
+	if table.IsMountPoint(Place(staging).image()) {
+		return isSameFile(image, Place(staging).image())
+	}
+	staged, mounted := table.At(staging)
+	if !mounted {
+		return false, nil
+	}
+	loop, err := loopdev.LoopAt(staged.Device)
+	if loop == nil || err != nil {
+		return false, err
+	}
+	defer loop.Close()
+	return loopdev.IsBackedBy(loop.Path(), image)
+}
+
+func isSameFile(file *os.File, path string) (bool, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return false, err
+	}
+	there, err := os.Stat(path)
+	return err == nil && os.SameFile(info, there), err
+}
+
+// Unstage takes away what is left of a volume, unless a pod of the node has it.
+func (e *Earlier) Unstage(ctx context.Context, volume string) error {
+	if volume == "" {
+		return nil
+	}
+	at := e.at(volume)
+	if _, err := os.Lstat(string(at)); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	loop, err := find(at)
+	if err != nil {
+		return err
+	}
+	if loop != nil {
+		defer loop.Close()
+		users, err := e.images.usersOf(at.mount(), loop)
+		if err != nil {
+			return err
+		}
+		if len(users) > 0 {
+			return protect(loop, users)
+		}
+	}
+	if err := mount.UnmountBelow(e.images.mounter, at.mount()); err != nil {
+		return err
+	}
+	if err := detach(ctx, loop); err != nil {
+		return err
+	}
+	return e.remove(at)
+}
+
+// remove removes a place. The note goes last: it leads to the rest.
+func (e *Earlier) remove(at Place) error {
+	mounter := e.images.mounter
+	if err := mount.UnmountBelow(mounter, at.mount()); err != nil {
+		return err
+	}
+	if err := volumes.RemoveEmptyDir(at.mount()); err != nil {
+		return err
+	}
+	if err := volumes.UnbindFile(mounter, at.image()); err != nil {
+		return err
+	}
+	if err := volumes.RemoveEmptyDir(string(at)); err != nil {
+		return err
+	}
+	return e.RemoveFolder()
+}
+
+// IsShownAt says whether a path is a loop device of the image that is noted here. Other
+// devices, which may be gone, aren't opened.
+func (p Place) IsShownAt(target string) (bool, error) {
+	var stat unix.Stat_t
+	if err := unix.Stat(target, &stat); err != nil {
+		return false, &os.PathError{Op: "looking at", Path: target, Err: err}
+	}
+	const loopMajor = 7
+	if stat.Mode&unix.S_IFMT != unix.S_IFBLK || unix.Major(stat.Rdev) != loopMajor || filepath.Base(string(p)) != mounting.GlobalMount {
+		return false, nil
+	}
+	err := p.checkDevice(target)
+	if errors.Is(err, errTakenAway) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,65 @@
+package csi
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+)
+
+// sweepInterval is how often volumes are looked for that are staged though no pod has them.
+const sweepInterval = time.Minute
+
+var _ volumes.Watcher = Plugin{}
+
+// Watch implements volumes.Watcher. It tells of nothing: until the context ends, it has
+// volumes unstaged that couldn't be when their last pod went, because something else than a
+// pod had them.
+func (p Plugin) Watch(ctx context.Context, _ volumes.Tell) {
+	ticker := time.NewTicker(sweepInterval)
+	defer ticker.Stop()
+	for {
+		p.caller.sweep(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// sweep has each volume unstaged that no pod has. Drivers refuse what is in use.
+func (c *Caller) sweep(ctx context.Context) {
+	if err := c.adoptAll(); err != nil {
+		logf.FromContext(ctx).Error(err, "taking over what an agent of an earlier version mounted")
+	}
+	staged, err := filepath.Glob(filepath.Join(c.plugins, "*", "*", dataFile))
+	if err != nil {
+		logf.FromContext(ctx).Error(err, "looking for volumes that are staged and unused")
+	}
+	for _, path := range staged {
+		if err := c.sweepOne(ctx, path); err != nil && ctx.Err() == nil {
+			logf.FromContext(ctx).Error(err, "unstaging a volume that no pod has", "record", path)
+		}
+	}
+}
+
+func (c *Caller) sweepOne(ctx context.Context, path string) error {
+	data, err := volumes.ReadRecord[volumeData](path)
+	if err != nil {
+		return fmt.Errorf("reading which volume is staged: %w", err)
+	}
+	if data == nil {
+		return nil
+	}
+	_, release, err := c.begin(ctx, *data)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return c.unstage(ctx, *data)
+}
