@@ -20,6 +20,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount/mounttest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
 	"github.com/stowage-dev/stowage/internal/nodemanager/operations"
+	"github.com/stowage-dev/stowage/internal/nodemanager/podclaims"
 	"github.com/stowage-dev/stowage/internal/nodemanager/poddir"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/emptydir"
@@ -81,7 +82,7 @@ func (n *busyNode) list(_ context.Context, _ client.WithWatch, list client.Objec
 	asked.ApplyOptions(options)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	uid, one := asked.FieldSelector.RequiresExactMatch(PodUIDIndex)
+	uid, one := asked.FieldSelector.RequiresExactMatch(podclaims.UIDIndex)
 	for _, pod := range n.pods {
 		if !one || pod.UID == types.UID(uid) {
 			found := list.(*corev1.PodList)
@@ -186,7 +187,7 @@ func TestFiveHundredPodsAreServedBesideVolumesThatHangAndNothingOfItStays(t *tes
 	if after.goroutines > before.goroutines+slack || after.files > before.files+slack || after.bytes > before.bytes+slackBytes {
 		t.Errorf("before there were %+v, and afterwards there are %+v", before, after)
 	}
-	if known := n.operations.Known() + len(n.desired.pods) + len(n.troubles.Tries); known != 0 {
+	if known := n.operations.Known() + len(n.desired.pods) + len(n.remover.problems.Tries); known != 0 {
 		t.Errorf("%d pods and operations are remembered", known)
 	}
 }

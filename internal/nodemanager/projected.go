@@ -1,19 +1,15 @@
 package nodemanager
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
+	"k8s.io/utils/clock"
 
 	"github.com/stowage-dev/stowage/internal/nodemanager/content"
 	"github.com/stowage-dev/stowage/internal/nodemanager/operations"
@@ -23,153 +19,101 @@ import (
 )
 
 const (
-	// concurrentReads is for how many volumes of one pod the API server is asked at once.
+	// concurrentReads is how many volumes of one pod are read at once.
 	concurrentReads = 16
-	// staleInterval is how often a running pod's volume is looked at again that can't
-	// show what it should. Most causes tell when they are gone.
+	// staleInterval is how often an out-of-date volume of a running pod is tried again. Most
+	// causes end with an event of a watch.
 	staleInterval = time.Minute
 )
 
-// Objects reads what volumes show that are made of objects of the API server, and
-// follows it.
-type Objects interface {
-	content.Reader
-	// OnChange sets who is told of pods for which something changed. It returns at once.
-	OnChange(tell func(types.UID))
-	// Forget notes that a pod shows nothing any more.
-	Forget(pod types.UID)
-	// Run follows objects until the context ends.
-	Run(ctx context.Context) error
+// projections reads the content of projected volumes, and refreshes mounted ones.
+type projections struct {
+	objects    Objects
+	operations *operations.Operations
+	reports    *reporter
+	clock      clock.PassiveClock
 }
 
-// Shown is what is known of a volume that shows objects of the API server, beside what
-// it should show, which is in its Spec.
-type Shown struct {
-	// err is why it isn't known what it should show; what was known before stays.
-	err error
-	// renew is when that is to be looked at again.
-	renew time.Time
-	// last is what this process last made it show; nil: nobody knows. Operations set it.
-	last atomic.Pointer[content.Files]
-	// told: the user knows that it doesn't show what it should.
-	told bool
-}
-
-// by runs what makes the volume show these files. Cut off, it leaves nobody knowing.
-func (s *Shown) by(files content.Files, work func() error) error {
-	s.last.Store(nil)
-	if err := work(); err != nil {
-		return err
-	}
-	s.last.Store(&files)
-	return nil
-}
-
-// shows says whether the volume is known to show these files.
-func (s *Shown) shows(files content.Files) bool {
-	last := s.last.Load()
-	return last != nil && maps.EqualFunc(*last, files, isSameFile)
-}
-
-func isSameFile(a, b content.File) bool {
-	return a.Mode == b.Mode && ptr.Equal(a.Owner, b.Owner) && bytes.Equal(a.Data, b.Data)
-}
-
-// lookAtContents finds out what the volumes of a pod should show by now. One that waits
-// for the API server doesn't make the others wait.
-func (r *Reconciler) lookAtContents(ctx context.Context, pod *corev1.Pod, wanted *DesiredPod) {
+// read reads what the volumes of a pod should contain by now. A read that hangs doesn't delay
+// the other volumes.
+func (p *projections) read(ctx context.Context, at *pass) {
 	slots := make(chan struct{}, concurrentReads)
 	var reads sync.WaitGroup
-	for _, volume := range wanted.Volumes {
-		if volume.Unresolved != nil || !content.Shows(volume.Volume) {
+	for _, volume := range at.desired.Volumes {
+		if volume.Unresolved != nil || !content.IsProjected(volume.Volume) {
 			continue
 		}
 		slots <- struct{}{}
 		reads.Go(func() {
-			r.lookAtContent(ctx, pod, volume)
+			p.readVolume(ctx, at.pod, volume)
 			<-slots
 		})
 	}
 	reads.Wait()
 }
 
-func (r *Reconciler) lookAtContent(ctx context.Context, pod *corev1.Pod, volume *DesiredVolume) {
-	files, renew, err := content.Of(ctx, r.Objects, pod, volume.Volume)
-	if isUnreadable(err) {
-		err = resolve.WaitFor("waiting: %v", err)
-	}
-	volume.Shown.err, volume.Shown.renew = err, renew
+func (p *projections) readVolume(ctx context.Context, pod *corev1.Pod, volume *DesiredVolume) {
+	files, renew, err := content.Of(ctx, p.objects, pod, volume.Volume)
+	volume.Projected.err, volume.Projected.renew = pendingIfUnreadable(err), renew
 	if err != nil {
 		return
 	}
-	// An operation that runs has what was known before.
+	// A copy: a running operation uses the earlier content.
 	resolved := *volume.Resolved
 	resolved.Pod, resolved.Files = pod, files
 	volume.Resolved = &resolved
 }
 
-// follow makes a mounted volume show what it should by now.
-func (r *Reconciler) follow(ctx context.Context, pod *corev1.Pod, volume *DesiredVolume, dir string) podstatus.Progress {
-	resolved, shown := volume.Resolved, &volume.Shown
-	refresher, follows := resolved.Plugin.(volumes.Refresher)
-	if !follows {
+// refresh brings the content of a mounted volume up to date.
+func (p *projections) refresh(ctx context.Context, at *pass, volume *DesiredVolume, dir string) podstatus.Progress {
+	resolved, projected := volume.Resolved, &volume.Projected
+	refresher, is := resolved.Plugin.(volumes.Refresher)
+	if !is {
 		return podstatus.Progress{Done: true}
 	}
-	if shown.err != nil {
-		return r.stays(pod, volume, shown.err, staleInterval)
+	if projected.err != nil {
+		return p.outdated(at.pod, volume, projected.err, staleInterval)
 	}
-	if shown.shows(resolved.Files) {
-		shown.told = false
-		return podstatus.Progress{Done: true, Again: r.untilRenewal(shown)}
+	if projected.written.Has(resolved.Files) {
+		projected.reported = false
+		return podstatus.Progress{Done: true, Again: p.untilRenewal(projected)}
 	}
-	task := operations.Task{Kind: operations.Refreshing, Type: refresher.Name(), Dir: dir, Pod: pod.UID}
-	outcome := r.operations.Do(ctx, task, func(ctx context.Context) error {
-		return shown.by(resolved.Files, func() error { return refresher.Refresh(ctx, resolved.Spec, dir) })
+	task := operations.Task{Kind: operations.Refreshing, Type: refresher.Name(), Dir: dir, Pod: at.pod.UID}
+	outcome := p.operations.Do(ctx, task, func(ctx context.Context) error {
+		return projected.written.Write(resolved.Files, func() error { return refresher.Refresh(ctx, resolved.Spec, dir) })
 	})
 	if outcome.Err != nil {
-		return r.stays(pod, volume, outcome.Err, outcome.RetryAfter)
+		return p.outdated(at.pod, volume, outcome.Err, outcome.RetryAfter)
 	}
 	return podstatus.Progress{Done: true, Again: slowOperation}
 }
 
-// stays is how far a volume is that can't show what it should. What it shows stays, and
-// it counts as mounted: its pod runs with it. The user is told once.
-func (r *Reconciler) stays(pod *corev1.Pod, volume *DesiredVolume, err error, again time.Duration) podstatus.Progress {
-	if !volume.Shown.told {
-		volume.Shown.told = true
-		r.tell(pod, refreshFailed(volume.Volume.Name, err))
+// outdated is the progress of a volume that can't be refreshed. It keeps its content and
+// counts as mounted: its pod runs with it. The event is recorded once.
+func (p *projections) outdated(pod *corev1.Pod, volume *DesiredVolume, err error, again time.Duration) podstatus.Progress {
+	if !volume.Projected.reported {
+		volume.Projected.reported = true
+		p.reports.record(pod, podstatus.PodEvent{
+			Kind: corev1.EventTypeWarning, Reason: podstatus.FailedMount, Action: "Refreshing",
+			Note: fmt.Sprintf("volume %s keeps its earlier content: %v", volume.Volume.Name, err),
+		})
 	}
 	return podstatus.Progress{Done: true, Again: again}
 }
 
-// refreshFailed tells that a running pod's volume can't show what it should.
-func refreshFailed(volume string, err error) podstatus.PodEvent {
-	return podstatus.PodEvent{Kind: corev1.EventTypeWarning, Reason: podstatus.FailedMount, Action: "Refreshing", Note: fmt.Sprintf("volume %s shows what it did before: %v", volume, err)}
-}
-
-// untilRenewal is when a token that a volume shows is to be renewed; 0: it has none.
-func (r *Reconciler) untilRenewal(shown *Shown) time.Duration {
-	if shown.renew.IsZero() {
+// untilRenewal is when a token of the volume is to be renewed; 0: it has none.
+func (p *projections) untilRenewal(projected *Projected) time.Duration {
+	if projected.renew.IsZero() {
 		return 0
 	}
-	return max(shown.renew.Sub(r.Clock.Now()), podstatus.FirstClaimWait)
+	return max(projected.renew.Sub(p.clock.Now()), podstatus.FirstClaimWait)
 }
 
-// forgetObjects drops what was read for a pod.
-func (r *Reconciler) forgetObjects(uid types.UID) {
-	if r.Objects != nil {
-		r.Objects.Forget(uid)
+// pendingIfUnreadable makes an error one to wait for, if it lasts only until the API server
+// knows that the pod is on this node.
+func pendingIfUnreadable(err error) error {
+	if errors.Is(err, content.ErrMissing) && apierrors.IsForbidden(err) {
+		return resolve.WaitFor("waiting: %v", err)
 	}
-}
-
-// watchObjects wakes the pods whose volumes show what changed.
-func (r *Reconciler) watchObjects(_ context.Context, q queue) error {
-	r.Objects.OnChange(q.Add)
-	return nil
-}
-
-// isUnreadable says that a volume waits only until the API server knows that its pod is
-// on this node.
-func isUnreadable(err error) bool {
-	return errors.Is(err, content.ErrMissing) && apierrors.IsForbidden(err)
+	return err
 }

@@ -106,7 +106,7 @@ func TestWhatIsShownStaysThoughItIsGoneAndIsToldOfOnce(t *testing.T) {
 			if s.board() != "one" || s.boards.refreshes != 0 || s.ready(t) != "Ready" || again != staleInterval {
 				t.Errorf("it shows %s after %d refreshes, is %s, and is looked at again after %s", s.board(), s.boards.refreshes, s.ready(t), again)
 			}
-			if told := s.told(); len(told) != 1 || !strings.Contains(told[0], "FailedMount volume board shows what it did before: ") {
+			if told := s.told(); len(told) != 1 || !strings.Contains(told[0], "FailedMount volume board keeps its earlier content: ") {
 				t.Errorf("told: %q", told)
 			}
 			deletePod(t, s)

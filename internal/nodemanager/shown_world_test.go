@@ -37,7 +37,7 @@ type boards struct {
 
 func (*boards) Name() string                                  { return "kubernetes.io/board" }
 func (*boards) Path(dir string) string                        { return dir }
-func (*boards) CanHandle(spec volumes.Spec) bool              { return content.Shows(spec.Volume) }
+func (*boards) CanHandle(spec volumes.Spec) bool              { return content.IsProjected(spec.Volume) }
 func (*boards) Unpublish(_ context.Context, dir string) error { return os.RemoveAll(dir) }
 func (*boards) IsPublished(_ mount.Table, _ volumes.Spec, dir string) (bool, error) {
 	_, err := os.Stat(filepath.Join(dir, "key"))

@@ -122,7 +122,7 @@ var _ = Describe("What volumes show", func() {
 		before := w.mounts()
 
 		Expect(admin.Delete(ctx, password)).To(Succeed())
-		Eventually(eventsOf(ctx, pod, "FailedMount")).Should(ConsistOf(HavePrefix("volume password shows what it did before: ")))
+		Eventually(eventsOf(ctx, pod, "FailedMount")).Should(ConsistOf(HavePrefix("volume password keeps its earlier content: ")))
 		Expect(stop()).To(Succeed())
 		w.startAgent()
 

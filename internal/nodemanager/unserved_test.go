@@ -123,16 +123,16 @@ func TestATypeThatIsNotServedIsToldOfOnceAndNotTriedAgainUnlessAClaimMayBeBoundA
 func TestWhenWhatIsNotServedIsLookedAtAgain(t *testing.T) {
 	own := DesiredVolume{Volume: corev1.Volume{VolumeSource: corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{}}}}
 	ofClaim := DesiredVolume{Volume: nodetest.ClaimVolume("data", false)}
-	if again := own.againAfter(volumes.ErrNotSupported, podstatus.FirstClaimWait); again != 0 {
+	if again := own.retryAfter(volumes.ErrNotSupported, podstatus.FirstClaimWait); again != 0 {
 		t.Errorf("a pod's own: after %s", again)
 	}
-	if again := ofClaim.againAfter(volumes.ErrNotSupported, podstatus.FirstClaimWait); again != operations.LastRetry {
+	if again := ofClaim.retryAfter(volumes.ErrNotSupported, podstatus.FirstClaimWait); again != operations.LastRetry {
 		t.Errorf("a claim's: after %s", again)
 	}
-	if again := ofClaim.againAfter(resolve.MayBeAllowed{Err: volumes.ErrNotSupported}, podstatus.FirstClaimWait); again != podstatus.LastClaimWait {
+	if again := ofClaim.retryAfter(resolve.MayBeAllowed{Err: volumes.ErrNotSupported}, podstatus.FirstClaimWait); again != podstatus.LastClaimWait {
 		t.Errorf("what may be allowed is tried again after %s", again)
 	}
-	if again := own.againAfter(errors.New("other"), podstatus.FirstClaimWait); again != podstatus.FirstClaimWait {
+	if again := own.retryAfter(errors.New("other"), podstatus.FirstClaimWait); again != podstatus.FirstClaimWait {
 		t.Errorf("what can be cured: after %s", again)
 	}
 }

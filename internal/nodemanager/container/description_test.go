@@ -19,7 +19,7 @@ func pod() container.Pod {
 		return fmt.Sprintf("/pods/1/volume-subpaths/data/%s/%d", name, index)
 	}
 	return container.Pod{
-		Volumes: map[string]container.Place{
+		Volumes: map[string]container.Volume{
 			"data":   {Path: "/pods/1/volumes/data", Part: part},
 			"config": {Path: "/pods/1/volumes/config", Access: mount.ReadOnly},
 			"disk":   {Path: "/pods/1/volumeDevices/disk", Device: container.Numbers{Major: 7, Minor: 3}},

@@ -82,7 +82,7 @@ func TestFilesOfItselfHaveTheirOwnModes(t *testing.T) {
 }
 
 func TestWhatCannotBeToldOfAPodIsAnError(t *testing.T) {
-	mustFail(t, ofResource("side", "limits.cpu", ""), nil, "the pod has no container side, whose resources a volume is to show: name one that it has")
+	mustFail(t, ofResource("side", "limits.cpu", ""), nil, "the pod has no container side, whose resources a volume is to project: name one that it has")
 	mustFail(t, ofResource("main", "limits.cpu", "-1"), nil, "divisor -1 of resource cpu isn't above zero: choose another")
 	mustFail(t, ofDownwardAPI(corev1.DownwardAPIVolumeFile{Path: "f"}), nil, "file f of a downwardAPI volume has neither fieldRef nor resourceFieldRef: give it one")
 }

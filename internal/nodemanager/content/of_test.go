@@ -153,14 +153,14 @@ func TestPathsLieInTheVolumeAndApartFromItsOwnNames(t *testing.T) {
 //proves:projected/shown
 func TestOtherSourcesAreNotSupported(t *testing.T) {
 	tests := map[string]corev1.VolumeSource{
-		"a projected volume with a clusterTrustBundle is not supported by this version of Stowage":   of(corev1.VolumeProjection{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{}}),
-		"a projected volume with a podCertificate is not supported by this version of Stowage":       of(corev1.VolumeProjection{PodCertificate: &corev1.PodCertificateProjection{}}),
-		"a projected volume with a source of this type is not supported by this version of Stowage":  of(corev1.VolumeProjection{}),
-		"volume v isn't made of objects of the API server: not supported by this version of Stowage": {EmptyDir: &corev1.EmptyDirVolumeSource{}},
-		"field spec.nodeName in a volume is not supported by this version of Stowage":                ofField("spec.nodeName"),
-		"field metadata.name['x'] in a volume is not supported by this version of Stowage":           ofField("metadata.name['x']"),
-		"resource limits.example.com/gpu in a volume is not supported by this version of Stowage":    ofResource("main", "limits.example.com/gpu", "1"),
-		"resource cpu in a volume is not supported by this version of Stowage":                       ofResource("main", "cpu", "1"),
+		"a projected volume with a clusterTrustBundle is not supported by this version of Stowage":  of(corev1.VolumeProjection{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{}}),
+		"a projected volume with a podCertificate is not supported by this version of Stowage":      of(corev1.VolumeProjection{PodCertificate: &corev1.PodCertificateProjection{}}),
+		"a projected volume with a source of this type is not supported by this version of Stowage": of(corev1.VolumeProjection{}),
+		"volume v isn't of a projected type: not supported by this version of Stowage":              {EmptyDir: &corev1.EmptyDirVolumeSource{}},
+		"field spec.nodeName in a volume is not supported by this version of Stowage":               ofField("spec.nodeName"),
+		"field metadata.name['x'] in a volume is not supported by this version of Stowage":          ofField("metadata.name['x']"),
+		"resource limits.example.com/gpu in a volume is not supported by this version of Stowage":   ofResource("main", "limits.example.com/gpu", "1"),
+		"resource cpu in a volume is not supported by this version of Stowage":                      ofResource("main", "cpu", "1"),
 	}
 	for want, source := range tests {
 		mustFail(t, source, content.ErrNotSupported, want)
@@ -169,11 +169,11 @@ func TestOtherSourcesAreNotSupported(t *testing.T) {
 
 func TestFourTypesAreMadeOfObjects(t *testing.T) {
 	for _, source := range []corev1.VolumeSource{ofConfigMap("a"), ofSecret("a"), ofField("metadata.name"), of()} {
-		if !content.Shows(corev1.Volume{VolumeSource: source}) {
+		if !content.IsProjected(corev1.Volume{VolumeSource: source}) {
 			t.Errorf("%+v isn't", source)
 		}
 	}
-	if content.Shows(corev1.Volume{VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{}}}) {
+	if content.IsProjected(corev1.Volume{VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{}}}) {
 		t.Error("hostPath is")
 	}
 }

@@ -76,6 +76,6 @@ func TestAClaimsUsageIsServedWhileItsVolumeIsMounted(t *testing.T) {
 		}
 	}
 	nodetest.MustServe(t, registry, "kubelet_volume_stats_health_status_abnormal", map[string]float64{"team-a data": 0})
-	claims[client.ObjectKey{Namespace: "team-a", Name: "data"}] = ClaimMount{Path: dir, Ails: true}
+	claims[client.ObjectKey{Namespace: "team-a", Name: "data"}] = ClaimMount{Path: dir, Abnormal: true}
 	nodetest.MustServe(t, registry, "kubelet_volume_stats_health_status_abnormal", map[string]float64{"team-a data": 1})
 }

@@ -24,11 +24,11 @@ func TestOnlyPodsWhoseMountsVanishedAreWoken(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var losses Losses
-			losses.Note(losses.Begin(), "a", []string{"/a/1", "/a/2"})
-			losses.Note(losses.Begin(), "b", []string{"/b/1"})
-			losses.Note(losses.Begin(), "d", []string{"/d/1"})
+			losses.Record(losses.Begin(), "a", []string{"/a/1", "/a/2"})
+			losses.Record(losses.Begin(), "b", []string{"/b/1"})
+			losses.Record(losses.Begin(), "d", []string{"/d/1"})
 			losses.Forget("d")
-			woken := losses.Look(test.now)
+			woken := losses.Compare(test.now)
 			slices.Sort(woken)
 			if !slices.Equal(woken, test.woken) {
 				t.Errorf("woken are %v, want %v", woken, test.woken)
@@ -39,13 +39,13 @@ func TestOnlyPodsWhoseMountsVanishedAreWoken(t *testing.T) {
 
 func TestWhatVanishesDuringAPassIsNoticedByThePass(t *testing.T) {
 	var losses Losses
-	losses.Look(nodetest.TableOf("/a/1"))
-	if losses.Note(losses.Begin(), "a", []string{"/a/1", "/a/2"}) {
+	losses.Compare(nodetest.TableOf("/a/1"))
+	if losses.Record(losses.Begin(), "a", []string{"/a/1", "/a/2"}) {
 		t.Error("what was mounted since the last look counts as lost")
 	}
 	began := losses.Begin()
-	losses.Look(nodetest.TableOf("/a/1"))
-	if !losses.Note(began, "a", []string{"/a/1", "/a/2"}) {
+	losses.Compare(nodetest.TableOf("/a/1"))
+	if !losses.Record(began, "a", []string{"/a/1", "/a/2"}) {
 		t.Error("what was gone before the pass was over isn't noticed")
 	}
 }

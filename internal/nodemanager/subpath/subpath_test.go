@@ -55,14 +55,14 @@ func (p place) part(path string) subpath.Part {
 
 func (p place) show(part subpath.Part) error {
 	p.t.Helper()
-	return subpath.Show(mount.Kernel{}, mounttest.Open(p.t, p.volume), part)
+	return subpath.Mount(mount.Kernel{}, mounttest.Open(p.t, p.volume), part)
 }
 
-func (p place) look(part subpath.Part) subpath.State {
+func (p place) inspect(part subpath.Part) subpath.State {
 	p.t.Helper()
 	table, err := mount.Kernel{}.Table()
 	p.must(err)
-	return subpath.Look(table, p.volume, part.Target)
+	return subpath.Inspect(table, p.volume, part.Target)
 }
 
 func (p place) remove() {
@@ -84,13 +84,13 @@ func (p place) write(path, content string) string {
 func TestADirectoryOfAVolumeIsMadeShownAndKept(t *testing.T) {
 	at := newPlace(t)
 	part := at.part("logs/today")
-	if state := at.look(part); state != subpath.Missing {
+	if state := at.inspect(part); state != subpath.Missing {
 		t.Errorf("before: %v", state)
 	}
 	for range 2 {
 		at.must(at.show(part))
 	}
-	if state := at.look(part); state != subpath.Shown {
+	if state := at.inspect(part); state != subpath.Mounted {
 		t.Errorf("then: %v", state)
 	}
 	at.must(os.WriteFile(filepath.Join(part.Target, "hello"), nil, 0o600))
@@ -138,18 +138,18 @@ func TestTheFileOfAVersionIsShownThroughTheVolumesOwnSymlinks(t *testing.T) {
 	at.must(at.show(part))
 	at.write("..v2/key", "new")
 	at.must(os.Symlink("..v2", filepath.Join(at.volume, "..new")), os.Rename(filepath.Join(at.volume, "..new"), filepath.Join(at.volume, "..data")))
-	if state := at.look(part); state != subpath.Shown {
+	if state := at.inspect(part); state != subpath.Mounted {
 		t.Errorf("with a new version beside it: %v", state)
 	}
 	at.must(os.RemoveAll(filepath.Join(at.volume, "..v1")))
 	if got, err := os.ReadFile(part.Target); err != nil || string(got) != "old" {
 		t.Errorf("it shows %q (%v)", got, err)
 	}
-	if state := at.look(part); state != subpath.Stale {
+	if state := at.inspect(part); state != subpath.Stale {
 		t.Errorf("without the old version: %v", state)
 	}
 	at.must(at.show(part))
-	if got, err := os.ReadFile(part.Target); err != nil || string(got) != "new" || at.look(part) != subpath.Shown {
+	if got, err := os.ReadFile(part.Target); err != nil || string(got) != "new" || at.inspect(part) != subpath.Mounted {
 		t.Errorf("it then shows %q (%v)", got, err)
 	}
 	at.remove()
@@ -160,11 +160,11 @@ func TestAPartOfAVolumeThatWasMountedAnewIsStale(t *testing.T) {
 	part := at.part("logs")
 	at.must(at.show(part))
 	mounttest.Tmpfs(t, at.volume)
-	if state := at.look(part); state != subpath.Stale {
+	if state := at.inspect(part); state != subpath.Stale {
 		t.Errorf("it is %v", state)
 	}
 	at.must(at.show(part))
-	if state := at.look(part); state != subpath.Shown {
+	if state := at.inspect(part); state != subpath.Mounted {
 		t.Errorf("then it is %v", state)
 	}
 	at.remove()
