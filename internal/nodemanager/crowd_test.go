@@ -26,12 +26,12 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes/emptydir"
 )
 
-// stuck is a volume type whose mounts don't return, cancelled or not, until they are let
-// go.
+// stuck is a volume type with mounts that return, cancelled or not, only when the test lets
+// them proceed.
 type stuck struct {
 	silent
 	running *atomic.Int32
-	letGo   chan struct{}
+	proceed   chan struct{}
 }
 
 func (stuck) CanHandle(spec volumes.Spec) bool { return spec.Volume.NFS != nil }
@@ -39,7 +39,7 @@ func (stuck) CanHandle(spec volumes.Spec) bool { return spec.Volume.NFS != nil }
 func (s stuck) Publish(context.Context, volumes.Spec, string) error {
 	s.running.Add(1)
 	defer s.running.Add(-1)
-	<-s.letGo
+	<-s.proceed
 	return os.ErrDeadlineExceeded
 }
 
@@ -60,7 +60,7 @@ func newBusyNode(t *testing.T) *busyNode {
 	}
 	n := &busyNode{
 		pods: map[types.UID]*corev1.Pod{}, clock: clocktesting.NewFakeClock(time.Now()),
-		stuck: stuck{running: &atomic.Int32{}, letGo: make(chan struct{})},
+		stuck: stuck{running: &atomic.Int32{}, proceed: make(chan struct{})},
 	}
 	api := clientWith(interceptor.Funcs{
 		List: n.list,
@@ -114,15 +114,15 @@ func (n *busyNode) removeAll() {
 // look has each pod looked at once, as many at a time as in an agent.
 func (n *busyNode) look(t *testing.T, uids []types.UID) {
 	t.Helper()
-	turns := make(chan struct{}, concurrentPods)
+	slots := make(chan struct{}, concurrentPods)
 	var looks sync.WaitGroup
 	for _, uid := range uids {
-		turns <- struct{}{}
+		slots <- struct{}{}
 		looks.Go(func() {
 			if _, err := n.Reconcile(t.Context(), uid); err != nil {
 				t.Error(err)
 			}
-			<-turns
+			<-slots
 		})
 	}
 	looks.Wait()
@@ -156,26 +156,26 @@ func burdenNow(t *testing.T) burden {
 
 func TestFiveHundredPodsAreServedBesideVolumesThatHangAndNothingOfItStays(t *testing.T) {
 	mounttest.NeedsRoot(t) // a published directory is root's
-	const pods, hanging, slack, slackBytes = 500, operations.LaneLimit + 50, 40, 64 << 20
+	const pods, hanging, slack, slackBytes = 500, operations.MaxRunning + 50, 40, 64 << 20
 	n := newBusyNode(t)
 	before := burdenNow(t)
 	stuckPods := n.add(hanging, "stuck", corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{Server: "silent", Path: "/"}})
-	for range operations.LaneLimit/operations.LanePlaces + 2 {
+	for range operations.MaxRunning/operations.Slots + 2 {
 		n.look(t, stuckPods)
-		n.clock.Step(operations.PlaceLoan)
+		n.clock.Step(operations.SlotTime)
 	}
-	nodetest.Eventually(t, "as many hang as may", func() bool { return n.stuck.running.Load() == operations.LaneLimit })
+	nodetest.Eventually(t, "as many hang as may", func() bool { return n.stuck.running.Load() == operations.MaxRunning })
 
 	well := n.add(pods, "well", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
 	nodetest.Eventually(t, "all others are served", func() bool { n.look(t, well); return n.mounted(well) == pods })
 	under := burdenNow(t)
-	if under.goroutines > before.goroutines+operations.LaneLimit+slack || under.files > before.files+slack || under.bytes > before.bytes+slackBytes {
+	if under.goroutines > before.goroutines+operations.MaxRunning+slack || under.files > before.files+slack || under.bytes > before.bytes+slackBytes {
 		t.Errorf("before there were %+v, and with volumes that hang there are %+v", before, under)
 	}
 
 	n.removeAll()
 	nodetest.Eventually(t, "the others go while those hang", func() bool { n.look(t, well); return n.mounted(well) == 0 })
-	close(n.stuck.letGo)
+	close(n.stuck.proceed)
 	n.operations.Wait()
 	nodetest.Eventually(t, "nothing is left", func() bool {
 		n.look(t, append(stuckPods, well...))
