@@ -31,7 +31,7 @@ import (
 type stuck struct {
 	silent
 	running *atomic.Int32
-	proceed   chan struct{}
+	proceed chan struct{}
 }
 
 func (stuck) CanHandle(spec volumes.Spec) bool { return spec.Volume.NFS != nil }

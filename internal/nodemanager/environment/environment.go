@@ -7,28 +7,8 @@ package environment
 
 import (
 	"context"
-	"errors"
 	"fmt"
-
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/stowage-dev/stowage/internal/nodemanager/content"
 )
-
-// maxLength is how long a path may become: longer than any that the kernel takes.
-const maxLength = 4096
-
-// errTooLong says so.
-var errTooLong = errors.New("it comes to more than 4096 characters")
-
-// Of is the environment of one container of a pod, as it is declared: later variables
-// hide earlier ones, and all of them those of envFrom.
-type Of struct {
-	Pod       *corev1.Pod
-	Container corev1.Container
-	// Reader reads what variables are taken from; nil: those are an error.
-	Reader content.Reader
-}
 
 // Path is what a subPathExpr comes to. A variable that isn't there, or is empty, is an
 // error that names it.
@@ -48,13 +28,6 @@ func (e Of) Path(ctx context.Context, expression string) (string, error) {
 		return "", fmt.Errorf("subPathExpr %s: %w", expression, err)
 	}
 	return path, nil
-}
-
-// scope is the variables that were found out for one path.
-type scope struct {
-	Of
-	// known is values by their index in env.
-	known map[int]string
 }
 
 // lookUp is the value that a variable has for the one at an index of env: that of the

@@ -1,6 +1,9 @@
 package environment
 
-import "strings"
+import (
+	"errors"
+	"strings"
+)
 
 // expand puts values in the place of $(NAME). $$ is a $, so that $$(NAME) stays $(NAME)
 // without the first; every other $ is itself.
@@ -40,3 +43,9 @@ func expand(text string, valueOf func(name string) (string, error)) (string, err
 
 // reference is how a variable is named in a value; one that doesn't exist stays so.
 func reference(name string) string { return "$(" + name + ")" }
+
+// maxLength is how long a path may become: longer than any that the kernel takes.
+const maxLength = 4096
+
+// errTooLong says so.
+var errTooLong = errors.New("it comes to more than 4096 characters")

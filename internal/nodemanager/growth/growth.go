@@ -27,9 +27,6 @@ import (
 )
 
 const (
-	// lastGrowthWait is how often a volume is looked at that may yet have to grow,
-	// although nothing is known to have happened to it.
-	lastGrowthWait = time.Minute
 	// growthConflictWait is how soon what somebody else wrote meanwhile is read.
 	growthConflictWait = 200 * time.Millisecond
 )
@@ -220,4 +217,19 @@ func (g *Growth) write(ctx context.Context, claim *corev1.PersistentVolumeClaim,
 		return fmt.Errorf("writing how claim %s grows: %w", client.ObjectKeyFromObject(claim), err)
 	}
 	return nil
+}
+
+func (g *Growth) tellGrown(found *growing, has resource.Quantity) {
+	const note = "the file system of volume %s has grown: the claim has %s now"
+	for i := range found.pods {
+		g.Events.Eventf(&found.pods[i], found.claim, corev1.EventTypeNormal, fileSystemGrown, "Expanding", note, found.volume.Name, has.String())
+	}
+	g.Events.Eventf(found.claim, nil, corev1.EventTypeNormal, fileSystemGrown, "Expanding", note, found.volume.Name, has.String())
+}
+
+func (g *Growth) tellNotGrown(found *growing, problem error) {
+	for i := range found.pods {
+		g.Events.Eventf(&found.pods[i], found.claim, corev1.EventTypeWarning, growthFailed, "Expanding", "%v", problem)
+	}
+	g.Events.Eventf(found.claim, nil, corev1.EventTypeWarning, growthFailed, "Expanding", "%v", problem)
 }

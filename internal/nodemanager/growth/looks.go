@@ -51,3 +51,7 @@ func (s *settled) has(claim types.NamespacedName, volume string) bool {
 	known, has := s.volumes.Load(claim)
 	return has && known == volume
 }
+
+// lastGrowthWait is how often a volume is looked at that may yet have to grow,
+// although nothing is known to have happened to it.
+const lastGrowthWait = time.Minute

@@ -9,7 +9,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/component-helpers/storage/ephemeral"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,14 +16,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/podclaims"
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
-
-// Resolver finds out what a pod's volume is. It reads live: a node may get the
-// claims and volumes of its pods, but not list or watch them. The cache has the node.
-type Resolver struct {
-	Node           string
-	Cached, Live   client.Reader
-	Types, Devices volumes.Registry
-}
 
 // Resolve finds the volume object behind a pod's volume, checks that this pod
 // may use it here, and finds its type.
@@ -85,22 +76,6 @@ func (r *Resolver) resolveClaim(ctx context.Context, resolved *ResolvedVolume, c
 	}
 	spec.PersistentVolume = volume
 	spec.Access = accessOf(volume, onlyReads(spec.Pod, claimName))
-	return nil
-}
-
-// get reads an object. Forbidden means what NotFound does: the authorizer allows
-// a node to read what it knows to belong to one of the node's pods, and it may
-// learn that a moment later than the node.
-func (r *Resolver) get(ctx context.Context, key client.ObjectKey, object client.Object, what string) error {
-	err := r.Live.Get(ctx, key, object)
-	switch {
-	case apierrors.IsNotFound(err):
-		return WaitFor("waiting for %s, which doesn't exist", what)
-	case apierrors.IsForbidden(err):
-		return WaitFor("waiting for %s, which doesn't exist or isn't readable from this node yet", what)
-	case err != nil:
-		return fmt.Errorf("reading %s: %w", what, err)
-	}
 	return nil
 }
 

@@ -23,13 +23,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/content"
 )
 
-const (
-	// pointer leads to the version that is shown, and nextPointer takes its place.
-	pointer     = "..data"
-	nextPointer = "..data_tmp"
-	// ownPrefix begins the names that are this package's own.
-	ownPrefix = ".."
-)
+const ()
 
 // IsWritten says whether a write was finished so far that all of its files are seen.
 func IsWritten(dir *os.Root) bool {
@@ -58,14 +52,6 @@ func Write(ctx context.Context, dir *os.Root, files content.Files, group *int64)
 		return fmt.Errorf("removing the names of files that aren't shown any more: %w", err)
 	}
 	return nil
-}
-
-// writer is one Write.
-type writer struct {
-	ctx    context.Context
-	dir    *os.Root
-	wanted *folder
-	group  *int64
 }
 
 // replace writes a version, shows it, and removes the one before.

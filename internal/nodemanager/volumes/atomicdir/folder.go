@@ -1,6 +1,7 @@
 package atomicdir
 
 import (
+	"context"
 	"os"
 	"strings"
 
@@ -145,3 +146,19 @@ func ownerOf(file content.File) int {
 	}
 	return int(*file.Owner)
 }
+
+// writer is one Write.
+type writer struct {
+	ctx    context.Context
+	dir    *os.Root
+	wanted *folder
+	group  *int64
+}
+
+// pointer leads to the version that is shown, and nextPointer takes its place.
+const pointer = "..data"
+
+const nextPointer = "..data_tmp"
+
+// ownPrefix begins the names that are this package's own.
+const ownPrefix = ".."

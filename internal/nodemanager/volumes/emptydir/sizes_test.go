@@ -41,7 +41,7 @@ func newWatched(t *testing.T, limit string) *watched {
 func (w *watched) later(t *testing.T, passed time.Duration) error {
 	t.Helper()
 	w.now = w.now.Add(passed)
-	w.plugin.Look(t.Context(), w.now, func(pod types.UID) { w.told = append(w.told, pod) })
+	w.plugin.MeasureDue(t.Context(), w.now, func(pod types.UID) { w.told = append(w.told, pod) })
 	there, err := w.plugin.IsPublished(nil, w.spec, w.dir)
 	if !there {
 		t.Error("it isn't published any more")
@@ -103,7 +103,7 @@ func TestAVolumeThatIsGoneIsNotMeasured(t *testing.T) {
 	if err := w.plugin.Unpublish(t.Context(), w.dir); err != nil {
 		t.Fatal(err)
 	}
-	w.plugin.Look(t.Context(), w.now.Add(time.Hour), func(types.UID) { t.Error("somebody was told") })
+	w.plugin.MeasureDue(t.Context(), w.now.Add(time.Hour), func(types.UID) { t.Error("somebody was told") })
 }
 
 func TestAVolumeWithoutALimitIsNotMeasured(t *testing.T) {

@@ -193,7 +193,7 @@ func TestAnUnmountByForceIsToldOnceAndItsShareStaysTakenUntilTheKernelIsDone(t *
 	mustBeClean(t, k, folder)
 	gaveUp, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := plugin.Publish(gaveUp, ofBackend("nfs", "/srv", ""), dir); !errors.Is(err, errTurn) {
+	if err := plugin.Publish(gaveUp, ofBackend("nfs", "/srv", ""), dir); !errors.Is(err, errBusy) {
 		t.Errorf("the same share: %v", err)
 	}
 	publish(t, plugin, ofBackend("other", "/srv", ""), filepath.Join(folder, "pod-2"))

@@ -211,7 +211,7 @@ func TestAServerThatHangsIsToldOfOnceAndItsPathStaysTakenUntilTheKernelIsDone(t 
 	}
 	gaveUp, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.Stage(gaveUp, spec, s.at("globalmount")); !errors.Is(err, errTurn) {
+	if err := s.Stage(gaveUp, spec, s.at("globalmount")); !errors.Is(err, errBusy) {
 		t.Errorf("staging it again: %v", err)
 	}
 	close(s.kernel.done)
