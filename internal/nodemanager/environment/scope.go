@@ -6,18 +6,18 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/content"
 )
 
-// Of is the environment of one container of a pod, as it is declared: later variables
-// hide earlier ones, and all of them those of envFrom.
+// Of is the environment of one container of a pod. Later variables hide earlier ones, and all of
+// them those of envFrom.
 type Of struct {
 	Pod       *corev1.Pod
 	Container corev1.Container
-	// Reader reads what variables are taken from; nil: those are an error.
+	// Reader reads the sources of variables; nil: a source is an error.
 	Reader content.Reader
 }
 
-// scope is the variables that were found out for one path.
+// scope is the evaluated variables of one path.
 type scope struct {
 	Of
-	// known is values by their index in env.
+	// known are values by their index in env.
 	known map[int]string
 }

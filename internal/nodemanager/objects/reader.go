@@ -19,8 +19,8 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stowage-dev/stowage/internal/keyed"
 	"github.com/stowage-dev/stowage/internal/nodemanager/content"
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
 // Options are what a Reader is made of.
@@ -40,7 +40,7 @@ type Options struct {
 type Reader struct {
 	Options
 	tokens  tokens
-	reads   volumes.Turns
+	reads   keyed.Locks
 	shared  *shared
 	objects map[key]*object
 }

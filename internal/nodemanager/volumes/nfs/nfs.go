@@ -149,7 +149,7 @@ func (p Plugin) Unpublish(ctx context.Context, dir string) error {
 	if err := volumes.RemoveEmptyDir(p.Path(dir)); err != nil {
 		return err
 	}
-	err := volumes.RemoveNoted(dir, stagePrefix, func(key string) error { return p.unstage(ctx, key) })
+	err := volumes.RemoveRecorded(dir, stagePrefix, func(key string) error { return p.unstage(ctx, key) })
 	if err != nil {
 		return err
 	}

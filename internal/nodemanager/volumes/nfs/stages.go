@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
+	"github.com/stowage-dev/stowage/internal/keyed"
 )
 
 // shareTimeout is how long a volume waits for another operation on its share.
@@ -20,7 +20,7 @@ var errBusy = errors.New("an earlier mount or unmount of the same share isn't ov
 // stages is the staging paths of shares, with a lock for each.
 type stages struct {
 	folder string
-	locks  volumes.Turns
+	locks  keyed.Locks
 }
 
 func newStages(folder string) *stages { return &stages{folder: folder} }
