@@ -2,6 +2,6 @@ package resolve
 
 import "maps"
 
-// InsteadOf is the volume types that aren't served, by their names in the API, each with
-// what to use instead. docs/volumes.md shows it.
+// InsteadOf returns the unsupported volume types by their names in the API, each with its
+// alternative. docs/volumes.md lists them.
 func InsteadOf() map[string]string { return maps.Clone(insteadOf) }

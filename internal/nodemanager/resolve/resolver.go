@@ -10,17 +10,16 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-// Resolver finds out what a pod's volume is. It reads live: a node may get the
-// claims and volumes of its pods, but not list or watch them. The cache has the node.
+// Resolver resolves pods' volumes. It reads live: a node may get the claims and volumes of its pods,
+// but not list or watch them. The cache has the node.
 type Resolver struct {
 	Node           string
 	Cached, Live   client.Reader
 	Types, Devices volumes.Registry
 }
 
-// get reads an object. Forbidden means what NotFound does: the authorizer allows
-// a node to read what it knows to belong to one of the node's pods, and it may
-// learn that a moment later than the node.
+// get reads an object. Forbidden means the same as NotFound: the authorizer lets a node read the
+// objects of its pods, and may learn of a pod a moment later than the node.
 func (r *Resolver) get(ctx context.Context, key client.ObjectKey, object client.Object, what string) error {
 	err := r.Live.Get(ctx, key, object)
 	switch {
