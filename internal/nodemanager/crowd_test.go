@@ -111,21 +111,21 @@ func (n *busyNode) removeAll() {
 	clear(n.pods)
 }
 
-// look has each pod looked at once, as many at a time as in an agent.
-func (n *busyNode) look(t *testing.T, uids []types.UID) {
+// reconcileAll reconciles each pod once, as many at a time as in an agent.
+func (n *busyNode) reconcileAll(t *testing.T, uids []types.UID) {
 	t.Helper()
 	slots := make(chan struct{}, concurrentPods)
-	var looks sync.WaitGroup
+	var running sync.WaitGroup
 	for _, uid := range uids {
 		slots <- struct{}{}
-		looks.Go(func() {
+		running.Go(func() {
 			if _, err := n.Reconcile(t.Context(), uid); err != nil {
 				t.Error(err)
 			}
 			<-slots
 		})
 	}
-	looks.Wait()
+	running.Wait()
 }
 
 // mounted counts the pods whose volume is there.
@@ -154,31 +154,31 @@ func burdenNow(t *testing.T) burden {
 	return burden{runtime.NumGoroutine(), len(files), int(memory.HeapAlloc)}
 }
 
-func TestFiveHundredPodsAreServedBesideVolumesThatHangAndNothingOfItStays(t *testing.T) {
+func TestFiveHundredPodsAreServedBesideHangingVolumesWithoutALeak(t *testing.T) {
 	mounttest.NeedsRoot(t) // a published directory is root's
 	const pods, hanging, slack, slackBytes = 500, operations.MaxRunning + 50, 40, 64 << 20
 	n := newBusyNode(t)
 	before := burdenNow(t)
 	stuckPods := n.add(hanging, "stuck", corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{Server: "silent", Path: "/"}})
 	for range operations.MaxRunning/operations.Slots + 2 {
-		n.look(t, stuckPods)
+		n.reconcileAll(t, stuckPods)
 		n.clock.Step(operations.SlotTime)
 	}
 	nodetest.Eventually(t, "as many hang as may", func() bool { return n.stuck.running.Load() == operations.MaxRunning })
 
 	well := n.add(pods, "well", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
-	nodetest.Eventually(t, "all others are served", func() bool { n.look(t, well); return n.mounted(well) == pods })
+	nodetest.Eventually(t, "all others are served", func() bool { n.reconcileAll(t, well); return n.mounted(well) == pods })
 	under := burdenNow(t)
 	if under.goroutines > before.goroutines+operations.MaxRunning+slack || under.files > before.files+slack || under.bytes > before.bytes+slackBytes {
 		t.Errorf("before there were %+v, and with volumes that hang there are %+v", before, under)
 	}
 
 	n.removeAll()
-	nodetest.Eventually(t, "the others go while those hang", func() bool { n.look(t, well); return n.mounted(well) == 0 })
+	nodetest.Eventually(t, "the others go while those hang", func() bool { n.reconcileAll(t, well); return n.mounted(well) == 0 })
 	close(n.stuck.proceed)
 	n.operations.Wait()
 	nodetest.Eventually(t, "nothing is left", func() bool {
-		n.look(t, append(stuckPods, well...))
+		n.reconcileAll(t, append(stuckPods, well...))
 		left, err := n.Tree.Pods()
 		return err == nil && len(left) == 0
 	})

@@ -91,7 +91,7 @@ func clientWith(funcs interceptor.Funcs, pods ...*corev1.Pod) client.Client {
 	return builder.Build()
 }
 
-func TestWhatTheCacheSaysIsNotEnoughForATeardown(t *testing.T) {
+func TestATeardownNeedsALiveReadOfThePod(t *testing.T) {
 	none := interceptor.Funcs{}
 	down := interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 		return errors.New("connection refused")
@@ -188,7 +188,7 @@ func TestAProblemOfATeardownIsRecordedOnceAndRetriedLessAndLessOften(t *testing.
 	}
 }
 
-func TestNothingIsRememberedOfAPodThatIsGone(t *testing.T) {
+func TestNothingIsKeptOfAPodThatIsGone(t *testing.T) {
 	bench := newBench(t, clientWith(interceptor.Funcs{}), clientWith(interceptor.Funcs{}))
 	left := filepath.Join(bench.Tree.PodDir(nodetest.SomePod), "left")
 	if err := os.WriteFile(left, nil, 0o600); err != nil {

@@ -18,7 +18,7 @@ func TestOnlyPodsWhoseMountsVanishedAreWoken(t *testing.T) {
 		"all as it was":                  {nodetest.TableOf("/a/1", "/a/2", "/b/1"), nil},
 		"more was mounted":               {nodetest.TableOf("/a/1", "/a/2", "/b/1", "/a/3", "/c/1"), nil},
 		"one mount vanished":             {nodetest.TableOf("/a/1", "/b/1"), []types.UID{"a"}},
-		"one that nobody needs any more": {nodetest.TableOf("/a/1", "/a/2", "/b/1"), nil},
+		"one that no pod needs any more": {nodetest.TableOf("/a/1", "/a/2", "/b/1"), nil},
 		"all vanished":                   {nil, []types.UID{"a", "b"}},
 	}
 	for name, test := range tests {

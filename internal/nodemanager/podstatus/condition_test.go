@@ -40,15 +40,15 @@ func TestAPodsConditionSumsUpItsVolumes(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			condition, ok := ConditionOf(test.volumes)
-			got, told := "", ""
+			got, recorded := "", ""
 			if ok {
 				got = fmt.Sprintf("%s %s %s", condition.Status, condition.Reason, condition.Message)
 				if event, ok := EventOf(condition, test.volumes); ok {
-					told = event.Kind + " " + event.Reason
+					recorded = event.Kind + " " + event.Reason
 				}
 			}
-			if got != test.want || told != test.event {
-				t.Errorf("got %q and event %q, want %q and %q", got, told, test.want, test.event)
+			if got != test.want || recorded != test.event {
+				t.Errorf("got %q and event %q, want %q and %q", got, recorded, test.want, test.event)
 			}
 		})
 	}

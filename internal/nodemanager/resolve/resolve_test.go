@@ -47,7 +47,7 @@ func TestWhatAClaimTurnsOutToBe(t *testing.T) {
 		"a missing volume": {func(c *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume) {
 			c.Spec.VolumeName = "other"
 		}, true, "waiting for volume other, which doesn't exist"},
-		"a volume of nobody": {func(_ *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) {
+		"a volume without a claimRef": {func(_ *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) {
 			v.Spec.ClaimRef = nil
 		}, true, "volume pv isn't bound to claim default/data"},
 		"a volume of an earlier claim of that name": {func(_ *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) {

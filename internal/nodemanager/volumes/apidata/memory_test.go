@@ -97,7 +97,7 @@ func TestWhereSomethingElseIsMountedNothingSecretIsWritten(t *testing.T) {
 
 func TestWhatLiesOnDiskInPlaceOfMemoryIsNotPublished(t *testing.T) {
 	onDisk, v := newVolume(t, false), newVolume(t, true)
-	onDisk.publish(t, "left by somebody")
+	onDisk.publish(t, "left on disk")
 	v.dir = onDisk.dir
 	v.mustBePublished(t, false)
 	v.publish(t, "secret")
