@@ -41,7 +41,7 @@ func optionsOf(t *testing.T, wanted corev1.VolumeMount) string {
 }
 
 //proves:every/volumeMount
-func TestAMountsOptionsSayWhatThePodAskedFor(t *testing.T) {
+func TestAMountHasTheOptionsOfThePodsSpec(t *testing.T) {
 	tests := map[string]struct {
 		mount corev1.VolumeMount
 		want  string
@@ -73,7 +73,7 @@ func TestAPartOfAVolumeIsWhereItWasMountedForThisContainer(t *testing.T) {
 	}
 }
 
-func TestWhatLiesInAnotherMountIsMountedAfterIt(t *testing.T) {
+func TestAMountInsideAnotherMountComesAfterIt(t *testing.T) {
 	var mounts []corev1.VolumeMount
 	for _, path := range []string{"/a/b/c", "/x", "relative/", "/a/b", "/", "/a"} {
 		mounts = append(mounts, corev1.VolumeMount{Name: "data", MountPath: path})

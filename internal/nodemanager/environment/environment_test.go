@@ -106,7 +106,7 @@ func of(reader content.Reader, env []corev1.EnvVar, from ...corev1.EnvFromSource
 }
 
 //proves:every/subPathExpr
-func TestWhatAnExpressionComesTo(t *testing.T) {
+func TestTheValueOfAnExpression(t *testing.T) {
 	tests := map[string]struct {
 		expression, want string
 		env              []corev1.EnvVar
@@ -189,7 +189,7 @@ func TestWithoutAReaderOnlyPlainValuesAndFieldsAreKnown(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatAnExpressionNamesIsRead(t *testing.T) {
+func TestOnlyVariablesOfTheExpressionAreRead(t *testing.T) {
 	shelf := newShelf()
 	env := []corev1.EnvVar{secret("B", "tls", "PIN"), key("A", "settings", "TEAM", false)}
 	if _, err := of(shelf, env, all("", "late", false)).Path(t.Context(), "$(A)"); err != nil || len(shelf.read) != 1 {
@@ -205,7 +205,7 @@ func (closed) Secret(_ context.Context, _ *corev1.Pod, name string) (*corev1.Sec
 	return nil, fmt.Errorf("secret %s: %w: %w", name, content.ErrMissing, forbidden)
 }
 
-func TestWhatCannotBeReadYetIsNotMissing(t *testing.T) {
+func TestAnUnreadableObjectIsNotMissing(t *testing.T) {
 	from := func(name string) corev1.EnvFromSource {
 		return corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}, Optional: new(true)}}
 	}

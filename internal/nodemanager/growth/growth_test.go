@@ -109,7 +109,7 @@ func (b *growthBench) status() corev1.ClaimResourceStatus {
 
 func (b *growthBench) has() string { return b.claim.Status.Capacity.Storage().String() }
 
-func TestAClaimSaysWhatItHasOnceItsNodeGrewTheFileSystem(t *testing.T) {
+func TestAClaimHasItsCapacityOnceItsNodeGrewTheFileSystem(t *testing.T) {
 	for _, status := range []corev1.ClaimResourceStatus{pendingHere, busyHere} {
 		b := newGrowthBench(t, status, interceptor.Funcs{})
 		if _, err := b.look(t); err != nil {
@@ -159,7 +159,7 @@ func TestADeviceGrowsThoughItsClaimDoesNotWaitForTheNode(t *testing.T) {
 	}
 }
 
-func TestWhatAFailedGrowthLeadsTo(t *testing.T) {
+func TestAFailedGrowthIsRecordedInTheClaim(t *testing.T) {
 	full, broken := errors.New("the file system is damaged"), volumes.ErrNotSupported
 	failedBefore := func(b *growthBench) {
 		b.claim.Status.Conditions = append(b.claim.Status.Conditions, corev1.PersistentVolumeClaimCondition{
@@ -250,7 +250,7 @@ func TestAGrowthEndsTheSameWhicheverOfItsWritesFails(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrittenMeanwhileIsReadFirst(t *testing.T) {
+func TestAConflictIsReadAgain(t *testing.T) {
 	conflict := apierrors.NewConflict(corev1.Resource("persistentvolumeclaims"), "data", errors.New("changed"))
 	b := newGrowthBench(t, pendingHere, interceptor.Funcs{SubResourcePatch: func(
 		context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption,

@@ -82,7 +82,7 @@ func TestNothingIsWatchedAfterTheEnd(t *testing.T) {
 	}
 }
 
-func TestWhatIsImmutableIsReadForEachPodAndNotWatched(t *testing.T) {
+func TestAnImmutableObjectIsReadForEachPodAndNotWatched(t *testing.T) {
 	immutable := password("one")
 	immutable.Immutable = new(true)
 	w := newWorld(t, immutable)
@@ -111,7 +111,7 @@ func TestSeveralVolumesOfAPodReadAnObjectOnce(t *testing.T) {
 	}
 }
 
-func TestWhatBecomesImmutableIsNotWatchedAnyMore(t *testing.T) {
+func TestAnObjectThatBecomesImmutableIsNotWatchedAnyMore(t *testing.T) {
 	w, before := newWorld(t, password("one")), runtime.NumGoroutine()
 	w.shows(t, first)
 	w.awaitWatch(t)
@@ -130,7 +130,7 @@ func TestWhatBecomesImmutableIsNotWatchedAnyMore(t *testing.T) {
 	}
 }
 
-func TestWhatIsMissingIsToldOfWhenItComes(t *testing.T) {
+func TestPodsAreCalledWhenAMissingObjectIsCreated(t *testing.T) {
 	w := newWorld(t)
 	if _, err := w.Secret(t.Context(), first, "password"); !errors.Is(err, content.ErrMissing) || !strings.Contains(err.Error(), "secret default/password") {
 		t.Fatalf("got %v", err)
@@ -147,7 +147,7 @@ func TestWhatIsMissingIsToldOfWhenItComes(t *testing.T) {
 	}
 }
 
-func TestAPodThatComesAfterADeletionIsNotGivenWhatWasDeletedThoughTheWatchIsBehind(t *testing.T) {
+func TestAPodCreatedAfterADeletionGetsNoDeletedObjectThoughTheWatchIsBehind(t *testing.T) {
 	w := newWorld(t, password("one"))
 	w.spoilt.Watch = func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
 		return watch.NewFake(), nil
@@ -164,7 +164,7 @@ func TestAPodThatComesAfterADeletionIsNotGivenWhatWasDeletedThoughTheWatchIsBehi
 	}
 }
 
-func TestWhatIsDeletedIsMissing(t *testing.T) {
+func TestADeletedObjectIsMissing(t *testing.T) {
 	w := newWorld(t, password("one"))
 	w.shows(t, first)
 	w.awaitWatch(t)
@@ -179,7 +179,7 @@ func TestWhatIsDeletedIsMissing(t *testing.T) {
 	}
 }
 
-func TestANewPodIsNeverGivenWhatIsOlderThanIt(t *testing.T) {
+func TestANewPodNeverGetsAnOlderObject(t *testing.T) {
 	w := newWorld(t, password("one"))
 	behind := watch.NewFake()
 	w.spoilt.Watch = func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
@@ -210,7 +210,7 @@ func TestANewPodIsNeverGivenWhatIsOlderThanIt(t *testing.T) {
 	}
 }
 
-func TestAWatchThatEndsBeginsAgainAndLearnsWhatItMissed(t *testing.T) {
+func TestAWatchThatEndsBeginsAgainAndListsWhatItMissed(t *testing.T) {
 	w := newWorld(t, password("one"))
 	broken := watch.NewFake()
 	w.spoilt.Watch = func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
@@ -229,7 +229,7 @@ func TestAWatchThatEndsBeginsAgainAndLearnsWhatItMissed(t *testing.T) {
 	}
 }
 
-func TestWhatWasReadForAPodIsKnownWhileTheAPIServerIsDown(t *testing.T) {
+func TestAnObjectThatWasReadIsKeptWhileTheAPIServerIsDown(t *testing.T) {
 	w := newWorld(t, password("one"))
 	w.shows(t, first)
 	w.awaitWatch(t)
@@ -246,7 +246,7 @@ func TestWhatWasReadForAPodIsKnownWhileTheAPIServerIsDown(t *testing.T) {
 	}
 }
 
-func TestWhatTheNodeMayNotReadYetMayExist(t *testing.T) {
+func TestAForbiddenObjectMayExist(t *testing.T) {
 	w := newWorld(t, password("one"))
 	w.spoilt.Get = func(_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, key.Name, errors.New("no relationship found"))

@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
 )
 
-func TestOnlyPodsWhoseMountsVanishedAreWoken(t *testing.T) {
+func TestOnlyPodsThatLostMountsAreWoken(t *testing.T) {
 	tests := map[string]struct {
 		now   mount.Table
 		woken []types.UID
@@ -37,7 +37,7 @@ func TestOnlyPodsWhoseMountsVanishedAreWoken(t *testing.T) {
 	}
 }
 
-func TestWhatVanishesDuringAPassIsNoticedByThePass(t *testing.T) {
+func TestALossDuringAPassIsFoundByThePass(t *testing.T) {
 	var losses Losses
 	losses.Compare(nodetest.TableOf("/a/1"))
 	if losses.Record(losses.Begin(), "a", []string{"/a/1", "/a/2"}) {

@@ -82,7 +82,7 @@ func TestAConditionIsSetOnlyIfItSaysSomethingNew(t *testing.T) {
 	}
 }
 
-func TestWhenToLookAgain(t *testing.T) {
+func TestWhenToReconcileAgain(t *testing.T) {
 	for n, want := range map[int]time.Duration{0: 500 * time.Millisecond, 1: 500 * time.Millisecond, 2: time.Second, 5: 8 * time.Second, 6: 10 * time.Second, 100: 10 * time.Second} {
 		if got := ClaimWait(n); got != want {
 			t.Errorf("look %d comes after %s, want %s", n, got, want)

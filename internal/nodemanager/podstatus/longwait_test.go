@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/nodetest"
 )
 
-func TestWhatIsWaitedForLongIsToldOnce(t *testing.T) {
+func TestALongWaitIsRecordedOnce(t *testing.T) {
 	const pending, ready = stowagev1alpha1.ReasonPending, stowagev1alpha1.ReasonReady
 	start := time.Now()
 	var wait LongWait

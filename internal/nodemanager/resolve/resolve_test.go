@@ -24,7 +24,7 @@ import (
 )
 
 //proves:persistentVolumeClaim/bound
-func TestWhatAClaimTurnsOutToBe(t *testing.T) {
+func TestHowAClaimIsResolved(t *testing.T) {
 	tests := map[string]struct {
 		change func(*corev1.PersistentVolumeClaim, *corev1.PersistentVolume)
 		waits  bool
@@ -88,7 +88,7 @@ func TestWhatAClaimTurnsOutToBe(t *testing.T) {
 	}
 }
 
-func TestAForbiddenClaimIsWaitedForAndOtherErrorsAreToldOf(t *testing.T) {
+func TestAForbiddenClaimIsWaitedForAndOtherErrorsAreReturned(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "data", errors.New("no relationship found"))
 	for failure, waits := range map[error]bool{forbidden: true, apierrors.NewInternalError(errors.New("down")): false} {
 		live := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{

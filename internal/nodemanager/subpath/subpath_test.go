@@ -81,7 +81,7 @@ func (p place) write(path, content string) string {
 }
 
 //proves:every/subPath
-func TestADirectoryOfAVolumeIsMadeShownAndKept(t *testing.T) {
+func TestADirectoryOfAVolumeIsMadeMountedAndKept(t *testing.T) {
 	at := newPlace(t)
 	part := at.part("logs/today")
 	if state := at.inspect(part); state != subpath.Missing {
@@ -111,7 +111,7 @@ func TestADirectoryOfAVolumeIsMadeShownAndKept(t *testing.T) {
 }
 
 //proves:every/subPath
-func TestFilesAndSocketsAreShownAsTheyAre(t *testing.T) {
+func TestFilesAndSocketsAreMountedAsTheyAre(t *testing.T) {
 	at := newPlace(t)
 	at.write("etc/file", "hello")
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", filepath.Join(at.volume, "socket"))
@@ -129,7 +129,7 @@ func TestFilesAndSocketsAreShownAsTheyAre(t *testing.T) {
 	at.remove()
 }
 
-func TestTheFileOfAVersionIsShownThroughTheVolumesOwnSymlinks(t *testing.T) {
+func TestTheFileOfAVersionIsMountedThroughTheVolumesOwnSymlinks(t *testing.T) {
 	at := newPlace(t)
 	at.write("..v1/key", "old")
 	at.must(os.Symlink("..v1", filepath.Join(at.volume, "..data")), os.Symlink("..data/key", filepath.Join(at.volume, "key")))
@@ -171,7 +171,7 @@ func TestAPartOfAVolumeThatWasMountedAnewIsStale(t *testing.T) {
 }
 
 //proves:every/subPath
-func TestNobodyWritesThroughAReadOnlyPartNorMakesOneInAReadOnlyVolume(t *testing.T) {
+func TestAReadOnlyPartIsNotWrittenAndNoPartIsMadeInAReadOnlyVolume(t *testing.T) {
 	at := newPlace(t)
 	part := at.part("logs")
 	part.Access = mount.ReadOnly
@@ -194,7 +194,7 @@ func TestNobodyWritesThroughAReadOnlyPartNorMakesOneInAReadOnlyVolume(t *testing
 	at.remove()
 }
 
-func TestWhatLeadsOutOrIsNotThereIsAnErrorThatTellsTheWayButNotTheSecret(t *testing.T) {
+func TestAPathThatLeadsOutOrIsMissingIsAnErrorWithoutTheSecret(t *testing.T) {
 	at := newPlace(t)
 	at.write("file", "")
 	at.must(os.Symlink("/etc", filepath.Join(at.volume, "hunter2")), os.Symlink("missing", filepath.Join(at.volume, "hunter3")))

@@ -57,7 +57,7 @@ func (w *watched) write(t *testing.T, bytes int) {
 }
 
 //proves:emptyDir/sizeLimit
-func TestAPodIsToldOnceThatItsVolumeHasTooMuchAndThatItHasNoMore(t *testing.T) {
+func TestAPodIsWokenOnceWhenItsVolumeIsOverItsLimitAndOnceWhenItIsNot(t *testing.T) {
 	mounttest.NeedsRoot(t) // a published directory is root's
 	w := newWatched(t, "1Mi")
 	if err := w.later(t, 0); err != nil {

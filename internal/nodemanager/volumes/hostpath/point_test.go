@@ -58,7 +58,7 @@ func TestAVolumeIsMountedWhateverItsMountPointWasBefore(t *testing.T) {
 	}
 }
 
-func TestAMountPointIsThereAtEveryMomentAsItSaysWhoHasTheVolume(t *testing.T) {
+func TestAMountPointExistsAtEveryMomentAsItReservesTheVolume(t *testing.T) {
 	mounttest.NeedsRoot(t)
 	host := newHost(t)
 	plugin, dir := newPlugin(t)

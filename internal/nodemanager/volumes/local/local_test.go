@@ -89,7 +89,7 @@ func (n *node) mustBelongTo(group uint32) {
 }
 
 //proves:local/fsGroup
-func TestADirectoryIsGivenToTheGroupOfTheFirstPod(t *testing.T) {
+func TestTheFSGroupOfTheFirstPodIsApplied(t *testing.T) {
 	n := newNode(t)
 	n.publish("first", 1, mount.ReadWrite)
 	n.mustBelongTo(1)
@@ -115,7 +115,7 @@ func TestADirectoryIsGivenToTheGroupOfTheFirstPod(t *testing.T) {
 }
 
 //proves:local/fsGroup
-func TestADirectoryThatIsOnlyReadIsGivenToNobody(t *testing.T) {
+func TestNoFSGroupIsAppliedToAReadOnlyMount(t *testing.T) {
 	n := newNode(t)
 	n.publish("pod", 1, mount.ReadOnly)
 	n.mustBelongTo(0)

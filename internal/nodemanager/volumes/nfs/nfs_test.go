@@ -178,7 +178,7 @@ func TestAMountThatFailedLeavesNoMountPoint(t *testing.T) {
 	mustBeClean(t, k, folder)
 }
 
-func TestAnUnmountByForceIsToldOnceAndItsShareStaysTakenUntilTheKernelIsDone(t *testing.T) {
+func TestAForcedUnmountIsReportedOnceAndItsShareStaysLockedUntilTheKernelIsDone(t *testing.T) {
 	plugin, k, folder := newPlugin(t)
 	dir := filepath.Join(folder, "pod-1")
 	publish(t, plugin, ofBackend("nfs", "/srv", ""), dir)
