@@ -5,6 +5,11 @@ import (
 	"strings"
 )
 
+// maxLength is the longest value in characters: longer than any path that the kernel takes.
+const maxLength = 4096
+
+var errTooLong = errors.New("it comes to more than 4096 characters")
+
 // expand replaces $(NAME) by its value. $$ is a $, so that $$(NAME) becomes $(NAME); every other $
 // is itself.
 func expand(text string, valueOf func(name string) (string, error)) (string, error) {
@@ -43,8 +48,3 @@ func expand(text string, valueOf func(name string) (string, error)) (string, err
 
 // reference is the text of a variable in a value. A variable that doesn't exist stays so.
 func reference(name string) string { return "$(" + name + ")" }
-
-// maxLength is the longest value in characters: longer than any path that the kernel takes.
-const maxLength = 4096
-
-var errTooLong = errors.New("it comes to more than 4096 characters")

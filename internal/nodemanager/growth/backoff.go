@@ -7,8 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// firstGrowthWait is how soon a claim that is about to grow is read again.
-const firstGrowthWait = 500 * time.Millisecond
+const (
+	// firstGrowthWait is how soon a claim that is about to grow is read again.
+	firstGrowthWait = 500 * time.Millisecond
+	// lastGrowthWait is how often a mounted claim is read without an event.
+	lastGrowthWait = time.Minute
+)
 
 // backoff counts how often in a row claims were read, so that they are read less and less often. Its
 // zero value is usable.
@@ -51,7 +55,3 @@ func (s *growable) has(claim types.NamespacedName, volume string) bool {
 	known, has := s.volumes.Load(claim)
 	return has && known == volume
 }
-
-// lastGrowthWait is how often a volume is looked at that may yet have to grow,
-// although nothing is known to have happened to it.
-const lastGrowthWait = time.Minute

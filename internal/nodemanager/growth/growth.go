@@ -26,10 +26,8 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/volumes"
 )
 
-const (
-	// growthConflictWait is how soon a claim is read again after a conflict.
-	growthConflictWait = 200 * time.Millisecond
-)
+// growthConflictWait is how soon a claim is read again after a conflict.
+const growthConflictWait = 200 * time.Millisecond
 
 // Options are what a Growth is made of.
 type Options struct {

@@ -9,8 +9,12 @@ import (
 	"github.com/stowage-dev/stowage/internal/mount"
 )
 
-// memoryFS is what the mount table calls a file system in memory.
-const memoryFS = "tmpfs"
+const (
+	// mode lets all users of a pod list its files; root alone writes.
+	mode = 0o755
+	// memoryFS is the type of a file system in memory in the mount table.
+	memoryFS = "tmpfs"
+)
 
 // isMemoryAt reports whether a tmpfs is mounted at dir.
 func isMemoryAt(table mount.Table, dir string) bool {
@@ -55,7 +59,3 @@ func checkMemory(dir *os.Root) error {
 	}
 	return nil
 }
-
-// mode lets all users of a pod look for the files that they may read; root alone
-// writes.
-const mode = 0o755

@@ -9,6 +9,12 @@ import (
 )
 
 const (
+	// pointer leads to the current version, and nextPointer replaces it.
+	pointer     = "..data"
+	nextPointer = "..data_tmp"
+	// ownPrefix begins the names that are this package's own.
+	ownPrefix = ".."
+
 	// folderMode lets all users list a folder once all of its files are written; until then, root
 	// alone does.
 	folderMode     = 0o755
@@ -59,6 +65,14 @@ func (f *folder) names() map[string]struct{} {
 		names[name] = struct{}{}
 	}
 	return names
+}
+
+// writer is one Write.
+type writer struct {
+	ctx    context.Context
+	dir    *os.Root
+	wanted *folder
+	group  *int64
 }
 
 // writeFolder makes a folder that doesn't exist yet.
@@ -145,19 +159,3 @@ func ownerOf(file content.File) int {
 	}
 	return int(*file.Owner)
 }
-
-// writer is one Write.
-type writer struct {
-	ctx    context.Context
-	dir    *os.Root
-	wanted *folder
-	group  *int64
-}
-
-// pointer leads to the version that is shown, and nextPointer takes its place.
-const pointer = "..data"
-
-const nextPointer = "..data_tmp"
-
-// ownPrefix begins the names that are this package's own.
-const ownPrefix = ".."

@@ -66,7 +66,7 @@ func explainPropagation(err error, agentDir string) error {
 	case errors.Is(err, mount.ErrNotShared):
 		return fmt.Errorf("the pod asks for mountPropagation: %w: share its mounts on the node (mount --make-rshared PATH), or use mountPropagation None", err)
 	case errors.Is(err, mount.ErrShows):
-		return fmt.Errorf("mountPropagation of a hostPath that shows %s, where all pods' volumes are mounted, is %w: "+
+		return fmt.Errorf("mountPropagation of a hostPath that contains %s, where all pods' volumes are mounted, is %w: "+
 			"use mountPropagation None, or name directories beside it", agentDir, volumes.ErrNotSupported)
 	default:
 		return err
