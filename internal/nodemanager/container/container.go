@@ -13,9 +13,7 @@ import (
 // All returns the init, regular and ephemeral containers of a pod. No two of them have the same
 // name.
 func All(pod *corev1.Pod) []corev1.Container {
-	var all []corev1.Container
-	all = append(all, pod.Spec.InitContainers...)
-	all = append(all, pod.Spec.Containers...)
+	all := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
 	for _, added := range pod.Spec.EphemeralContainers {
 		all = append(all, corev1.Container(added.EphemeralContainerCommon))
 	}
@@ -24,8 +22,7 @@ func All(pod *corev1.Pod) []corev1.Container {
 
 // IsRunning reports whether a container of a pod runs, as the pod's status has it.
 func IsRunning(pod *corev1.Pod, name string) bool {
-	state := stateOf(pod, name)
-	return state.Running != nil
+	return stateOf(pod, name).Running != nil
 }
 
 // IsOver reports whether a container of a pod has ended and isn't started again.
@@ -47,16 +44,10 @@ func isInit(pod *corev1.Pod, name string) bool {
 
 // stateOf is the state of a container, as the pod's status has it; empty if it has none.
 func stateOf(pod *corev1.Pod, name string) corev1.ContainerState {
-	lists := [][]corev1.ContainerStatus{
-		pod.Status.InitContainerStatuses,
-		pod.Status.ContainerStatuses,
-		pod.Status.EphemeralContainerStatuses,
-	}
-	for _, statuses := range lists {
-		for _, status := range statuses {
-			if status.Name == name {
-				return status.State
-			}
+	status := pod.Status
+	for _, container := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses) {
+		if container.Name == name {
+			return container.State
 		}
 	}
 	return corev1.ContainerState{}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // collector collects the files of one volume.
@@ -71,12 +72,5 @@ func (c *collector) file(data []byte, mode *int32, user *int64) File {
 	if user == nil {
 		user = c.projection.user
 	}
-	return File{Data: data, Mode: os.FileMode(orDefault(mode, c.projection.mode)).Perm(), Owner: user}
-}
-
-func orDefault[T any](value *T, otherwise T) T {
-	if value != nil {
-		return *value
-	}
-	return otherwise
+	return File{Data: data, Mode: os.FileMode(ptr.Deref(mode, c.projection.mode)).Perm(), Owner: user}
 }

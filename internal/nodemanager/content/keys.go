@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 )
 
 // object is a ConfigMap or Secret, and what a volume projects of it.
@@ -24,7 +25,7 @@ type object struct {
 func (c *collector) addConfigMap(ctx context.Context, source *corev1.ConfigMapProjection) error {
 	projected := object{
 		what: "configMap " + c.pod.Namespace + "/" + source.Name, data: map[string][]byte{},
-		items: source.Items, optional: orDefault(source.Optional, false),
+		items: source.Items, optional: ptr.Deref(source.Optional, false),
 	}
 	configMap, err := c.reader.ConfigMap(ctx, c.pod, source.Name)
 	if err != nil {
@@ -40,7 +41,7 @@ func (c *collector) addConfigMap(ctx context.Context, source *corev1.ConfigMapPr
 func (c *collector) addSecret(ctx context.Context, source *corev1.SecretProjection) error {
 	projected := object{
 		what:  "secret " + c.pod.Namespace + "/" + source.Name,
-		items: source.Items, optional: orDefault(source.Optional, false),
+		items: source.Items, optional: ptr.Deref(source.Optional, false),
 	}
 	secret, err := c.reader.Secret(ctx, c.pod, source.Name)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // IsProjected reports whether a volume projects objects of the API server.
@@ -60,26 +61,26 @@ func projectionOf(volume corev1.Volume) (projection, bool) {
 		source := &corev1.ConfigMapProjection{LocalObjectReference: of.LocalObjectReference, Items: of.Items, Optional: of.Optional}
 		return projection{
 			sources: []corev1.VolumeProjection{{ConfigMap: source}},
-			mode:    orDefault(of.DefaultMode, corev1.ConfigMapVolumeSourceDefaultMode), user: of.DefaultUser,
+			mode:    ptr.Deref(of.DefaultMode, corev1.ConfigMapVolumeSourceDefaultMode), user: of.DefaultUser,
 		}, true
 	case volume.Secret != nil:
 		of := volume.Secret
 		source := &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: of.SecretName}, Items: of.Items, Optional: of.Optional}
 		return projection{
 			sources: []corev1.VolumeProjection{{Secret: source}},
-			mode:    orDefault(of.DefaultMode, corev1.SecretVolumeSourceDefaultMode), user: of.DefaultUser,
+			mode:    ptr.Deref(of.DefaultMode, corev1.SecretVolumeSourceDefaultMode), user: of.DefaultUser,
 		}, true
 	case volume.DownwardAPI != nil:
 		of := volume.DownwardAPI
 		return projection{
 			sources: []corev1.VolumeProjection{{DownwardAPI: &corev1.DownwardAPIProjection{Items: of.Items}}},
-			mode:    orDefault(of.DefaultMode, corev1.DownwardAPIVolumeSourceDefaultMode), user: of.DefaultUser,
+			mode:    ptr.Deref(of.DefaultMode, corev1.DownwardAPIVolumeSourceDefaultMode), user: of.DefaultUser,
 		}, true
 	case volume.Projected != nil:
 		of := volume.Projected
 		return projection{
 			sources: of.Sources,
-			mode:    orDefault(of.DefaultMode, corev1.ProjectedVolumeSourceDefaultMode), user: of.DefaultUser,
+			mode:    ptr.Deref(of.DefaultMode, corev1.ProjectedVolumeSourceDefaultMode), user: of.DefaultUser,
 		}, true
 	default:
 		return projection{}, false

@@ -54,11 +54,9 @@ func (c *collector) limit(ctx context.Context, container *corev1.Container, name
 }
 
 func containerOf(pod *corev1.Pod, name string) (*corev1.Container, error) {
-	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-		for i := range containers {
-			if containers[i].Name == name {
-				return &containers[i], nil
-			}
+	for _, container := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
+		if container.Name == name {
+			return &container, nil
 		}
 	}
 	return nil, fmt.Errorf("the pod has no container %s, whose resources a volume is to project: name one that it has", name)

@@ -3,6 +3,7 @@ package content
 import (
 	"context"
 	"os"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,14 +61,11 @@ func userOf(pod *corev1.Pod) *int64 {
 // contextsOf returns the security contexts of all containers; nil for those without one.
 func contextsOf(pod *corev1.Pod) []*corev1.SecurityContext {
 	var contexts []*corev1.SecurityContext
-	for i := range pod.Spec.InitContainers {
-		contexts = append(contexts, pod.Spec.InitContainers[i].SecurityContext)
+	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		contexts = append(contexts, container.SecurityContext)
 	}
-	for i := range pod.Spec.Containers {
-		contexts = append(contexts, pod.Spec.Containers[i].SecurityContext)
-	}
-	for i := range pod.Spec.EphemeralContainers {
-		contexts = append(contexts, pod.Spec.EphemeralContainers[i].SecurityContext)
+	for _, container := range pod.Spec.EphemeralContainers {
+		contexts = append(contexts, container.SecurityContext)
 	}
 	return contexts
 }

@@ -66,17 +66,7 @@ func NeedsVolumes(pod *corev1.Pod) bool {
 }
 
 func hasRunningContainer(pod *corev1.Pod) bool {
-	lists := [][]corev1.ContainerStatus{
-		pod.Status.InitContainerStatuses,
-		pod.Status.ContainerStatuses,
-		pod.Status.EphemeralContainerStatuses,
-	}
-	for _, statuses := range lists {
-		for _, status := range statuses {
-			if status.State.Running != nil {
-				return true
-			}
-		}
-	}
-	return false
+	status := pod.Status
+	all := slices.Concat(status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses)
+	return slices.ContainsFunc(all, func(container corev1.ContainerStatus) bool { return container.State.Running != nil })
 }

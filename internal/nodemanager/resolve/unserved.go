@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/csi-translation-lib/plugins"
@@ -44,6 +45,10 @@ var insteadOf = map[string]string{
 	"gitRepo": "use an emptyDir, and an init container that clones the repository into it",
 	"image":   "the container runtime mounts it: use an emptyDir, and an init container of that image that copies its files into it",
 }
+
+// InsteadOf returns the unsupported volume types by their names in the API, each with its
+// alternative. docs/volumes.md lists them.
+func InsteadOf() map[string]string { return maps.Clone(insteadOf) }
 
 // The alternatives to an in-tree disk.
 const (

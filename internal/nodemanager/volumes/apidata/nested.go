@@ -48,10 +48,10 @@ func mountPointsIn(pod *corev1.Pod, volume string) []string {
 		return nil
 	}
 	var found []string
-	for _, mounts := range mountsOf(pod) {
-		for _, outer := range mounts {
+	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		for _, outer := range container.VolumeMounts {
 			if outer.Name == volume {
-				found = append(found, nestedIn(outer, mounts)...)
+				found = append(found, nestedIn(outer, container.VolumeMounts)...)
 			}
 		}
 	}
@@ -71,15 +71,4 @@ func nestedIn(outer corev1.VolumeMount, mounts []corev1.VolumeMount) []string {
 	return slices.DeleteFunc(slices.Clone(nested), func(at string) bool {
 		return slices.ContainsFunc(nested, func(above string) bool { return strings.HasPrefix(at, above+"/") })
 	})
-}
-
-// mountsOf returns the volumeMounts of each container.
-func mountsOf(pod *corev1.Pod) [][]corev1.VolumeMount {
-	var mounts [][]corev1.VolumeMount
-	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range containers {
-			mounts = append(mounts, containers[i].VolumeMounts)
-		}
-	}
-	return mounts
 }
