@@ -13,11 +13,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ErrMissing: an object or a key that isn't optional doesn't exist, or can't be read from this
+// ErrMissing means: an object or a key that isn't optional doesn't exist, or can't be read from this
 // node yet.
 var ErrMissing = errors.New("missing")
 
-// ErrNotSupported: this version of Stowage can't serve the volume. Only another volume cures it.
+// ErrNotSupported means: this version of Stowage can't serve the volume. Only another volume cures it.
 var ErrNotSupported = errors.New("not supported by this version of Stowage")
 
 // Files are a volume's files by their paths in it. They are shared: read-only.

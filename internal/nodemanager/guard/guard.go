@@ -28,7 +28,7 @@ const (
 	freshLease = 40 * time.Second
 )
 
-// ErrKubelet: the node has a kubelet, which mounts the pods' volumes.
+// ErrKubelet means: the node has a kubelet, which mounts the pods' volumes.
 var ErrKubelet = errors.New("this node has a kubelet")
 
 // errUnknownNode: whether the node has a kubelet isn't known yet.

@@ -12,11 +12,11 @@ import (
 type State int
 
 const (
-	// Missing: nothing is mounted there.
+	// Missing means: nothing is mounted there.
 	Missing State = iota
-	// Stale: the mounted part was removed from the volume, or the volume was mounted anew.
+	// Stale means: the mounted part was removed from the volume, or the volume was mounted anew.
 	Stale
-	// Mounted: a part of the volume is mounted there.
+	// Mounted means: a part of the volume is mounted there.
 	Mounted
 )
 

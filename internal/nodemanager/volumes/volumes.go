@@ -18,25 +18,25 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/content"
 )
 
-// ErrNotSupported: this version of Stowage can't mount such a volume. Only another volume cures it.
+// ErrNotSupported means: this version of Stowage can't mount such a volume. Only another volume cures it.
 var ErrNotSupported = content.ErrNotSupported
 
-// ErrGone: the disk of a mounted volume is gone from the node.
+// ErrGone means: the disk of a mounted volume is gone from the node.
 var ErrGone = errors.New("the volume's disk is gone from this node")
 
-// ErrOtherVolume: another volume, or the same one with another access, is mounted at the path.
+// ErrOtherVolume means: another volume, or the same one with another access, is mounted at the path.
 var ErrOtherVolume = errors.New("another volume, or the same one with another access, is mounted there")
 
-// ErrNotStaged: a volume isn't staged on the node, and so can't be published.
+// ErrNotStaged means: a volume isn't staged on the node, and so can't be published.
 var ErrNotStaged = errors.New("the volume isn't staged on this node")
 
-// ErrInUse: pods of the node still have a volume.
+// ErrInUse means: pods of the node still have a volume.
 var ErrInUse = errors.New("pods of this node use the volume still")
 
-// ErrNotFound: there is no such volume, or it isn't at the path of the call.
+// ErrNotFound means: there is no such volume, or it isn't at the path of the call.
 var ErrNotFound = errors.New("there is no such volume")
 
-// ErrInvalid: the request is invalid, whatever the state of the node.
+// ErrInvalid means: the request is invalid, whatever the state of the node.
 var ErrInvalid = errors.New("invalid volume")
 
 // Spec is one volume of one pod, with all that is known of it.

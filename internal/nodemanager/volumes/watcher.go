@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ErrOverLimit: a volume, which stays as it is, is over its limit.
+// ErrOverLimit means: a volume, which stays as it is, is over its limit.
 var ErrOverLimit = errors.New("the volume has more than it may")
 
 // Wake reconciles a pod again. It never waits.
