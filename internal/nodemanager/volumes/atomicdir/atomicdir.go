@@ -23,8 +23,6 @@ import (
 	"github.com/stowage-dev/stowage/internal/nodemanager/content"
 )
 
-const ()
-
 // IsWritten reports whether a write got so far that all of its files are visible.
 func IsWritten(dir *os.Root) bool {
 	return currentVersion(dir) != ""
