@@ -38,9 +38,9 @@ func IndexPods(ctx context.Context, mgr manager.Manager) error {
 }
 
 // SetupWithManager adds the reconciler to a manager, which may be running. When the manager
-// stops, nothing is unmounted, and running mounts are finished. localVolumes is a cache of this
-// node's LocalVolumes, whose pods are reconciled when one is lost; it may be nil.
-func (r *Reconciler) SetupWithManager(mgr manager.Manager, localVolumes cache.Cache) error {
+// stops, nothing is unmounted, and running mounts are finished. nodeVolumes is a cache of this
+// node's NodeVolumes, whose pods are reconciled when one is lost; it may be nil.
+func (r *Reconciler) SetupWithManager(mgr manager.Manager, nodeVolumes cache.Cache) error {
 	err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		<-ctx.Done()
 		r.operations.Stop()
@@ -72,15 +72,15 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, localVolumes cache.Ca
 		}
 		blueprint = blueprint.WatchesRawSource(source.TypedFunc[types.UID](r.watchObjects))
 	}
-	if localVolumes != nil {
-		blueprint = blueprint.WatchesRawSource(source.TypedKind(localVolumes, &stowagev1alpha1.LocalVolume{},
+	if nodeVolumes != nil {
+		blueprint = blueprint.WatchesRawSource(source.TypedKind(nodeVolumes, &stowagev1alpha1.NodeVolume{},
 			handler.TypedEnqueueRequestsFromMapFunc(r.podsOf), readyChanged()))
 	}
 	return blueprint.Complete(r)
 }
 
-// podsOf returns the pods of this node that use a LocalVolume.
-func (r *Reconciler) podsOf(ctx context.Context, volume *stowagev1alpha1.LocalVolume) []types.UID {
+// podsOf returns the pods of this node that use a NodeVolume.
+func (r *Reconciler) podsOf(ctx context.Context, volume *stowagev1alpha1.NodeVolume) []types.UID {
 	pods, err := podclaims.PodsUsing(ctx, r.Client, podclaims.ClaimOf(volume))
 	if err != nil {
 		// The next comparison reconciles them.
@@ -93,15 +93,15 @@ func (r *Reconciler) podsOf(ctx context.Context, volume *stowagev1alpha1.LocalVo
 	return uids
 }
 
-// readyChanged passes LocalVolumes whose Ready condition becomes True, or stops being True.
-func readyChanged() predicate.TypedPredicate[*stowagev1alpha1.LocalVolume] {
-	return predicate.TypedFuncs[*stowagev1alpha1.LocalVolume]{
-		CreateFunc: func(event.TypedCreateEvent[*stowagev1alpha1.LocalVolume]) bool { return false },
-		UpdateFunc: func(e event.TypedUpdateEvent[*stowagev1alpha1.LocalVolume]) bool {
+// readyChanged passes NodeVolumes whose Ready condition becomes True, or stops being True.
+func readyChanged() predicate.TypedPredicate[*stowagev1alpha1.NodeVolume] {
+	return predicate.TypedFuncs[*stowagev1alpha1.NodeVolume]{
+		CreateFunc: func(event.TypedCreateEvent[*stowagev1alpha1.NodeVolume]) bool { return false },
+		UpdateFunc: func(e event.TypedUpdateEvent[*stowagev1alpha1.NodeVolume]) bool {
 			const ready = stowagev1alpha1.ReadyCondition
 			return meta.IsStatusConditionTrue(e.ObjectOld.Status.Conditions, ready) != meta.IsStatusConditionTrue(e.ObjectNew.Status.Conditions, ready)
 		},
-		DeleteFunc: func(event.TypedDeleteEvent[*stowagev1alpha1.LocalVolume]) bool { return false },
+		DeleteFunc: func(event.TypedDeleteEvent[*stowagev1alpha1.NodeVolume]) bool { return false },
 	}
 }
 

@@ -31,15 +31,15 @@ const (
 	mountedDelay = time.Second
 )
 
-// SetupWithManager adds the reconciler to a manager, which may be running. localVolumes is a cache of
-// this node's LocalVolumes, whose claims are read when their storage has grown; it may be nil.
-func (g *Growth) SetupWithManager(mgr manager.Manager, localVolumes cache.Cache) error {
+// SetupWithManager adds the reconciler to a manager, which may be running. nodeVolumes is a cache of
+// this node's NodeVolumes, whose claims are read when their storage has grown; it may be nil.
+func (g *Growth) SetupWithManager(mgr manager.Manager, nodeVolumes cache.Cache) error {
 	blueprint := ctrl.NewControllerManagedBy(mgr).
 		Named("volume-growth").
 		Watches(&corev1.Pod{}, claimHandler(), builder.WithPredicates(mountedVolumes())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrentGrowths})
-	if localVolumes != nil {
-		blueprint = blueprint.WatchesRawSource(source.Kind(localVolumes, &stowagev1alpha1.LocalVolume{},
+	if nodeVolumes != nil {
+		blueprint = blueprint.WatchesRawSource(source.Kind(nodeVolumes, &stowagev1alpha1.NodeVolume{},
 			handler.TypedEnqueueRequestsFromMapFunc(g.requestOfClaim), grownStorage()))
 	}
 	return blueprint.Complete(g)
@@ -64,7 +64,7 @@ func claimHandler() handler.EventHandler {
 
 // requestOfClaim maps a volume with grown storage to its claim, which the manager is about to
 // update.
-func (g *Growth) requestOfClaim(_ context.Context, volume *stowagev1alpha1.LocalVolume) []reconcile.Request {
+func (g *Growth) requestOfClaim(_ context.Context, volume *stowagev1alpha1.NodeVolume) []reconcile.Request {
 	claim := podclaims.ClaimOf(volume)
 	g.backoff.forget(claim.String())
 	return []reconcile.Request{{NamespacedName: claim}}
@@ -81,20 +81,20 @@ func mountedVolumes() predicate.Predicate {
 	}
 }
 
-// grownStorage passes LocalVolumes with a larger capacity.
-func grownStorage() predicate.TypedPredicate[*stowagev1alpha1.LocalVolume] {
-	capacity := func(volume *stowagev1alpha1.LocalVolume) resource.Quantity {
+// grownStorage passes NodeVolumes with a larger capacity.
+func grownStorage() predicate.TypedPredicate[*stowagev1alpha1.NodeVolume] {
+	capacity := func(volume *stowagev1alpha1.NodeVolume) resource.Quantity {
 		if volume.Status.Capacity == nil {
 			return resource.Quantity{}
 		}
 		return *volume.Status.Capacity
 	}
-	return predicate.TypedFuncs[*stowagev1alpha1.LocalVolume]{
-		CreateFunc: func(event.TypedCreateEvent[*stowagev1alpha1.LocalVolume]) bool { return false },
-		UpdateFunc: func(e event.TypedUpdateEvent[*stowagev1alpha1.LocalVolume]) bool {
+	return predicate.TypedFuncs[*stowagev1alpha1.NodeVolume]{
+		CreateFunc: func(event.TypedCreateEvent[*stowagev1alpha1.NodeVolume]) bool { return false },
+		UpdateFunc: func(e event.TypedUpdateEvent[*stowagev1alpha1.NodeVolume]) bool {
 			before, now := capacity(e.ObjectOld), capacity(e.ObjectNew)
 			return before.Cmp(now) < 0
 		},
-		DeleteFunc: func(event.TypedDeleteEvent[*stowagev1alpha1.LocalVolume]) bool { return false },
+		DeleteFunc: func(event.TypedDeleteEvent[*stowagev1alpha1.NodeVolume]) bool { return false },
 	}
 }
